@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* clock.h - the only source of time. Points are nanoseconds of CLOCK_BOOTTIME: it counts a suspended machine's
+ * sleep too, and nobody can set it. */
+#ifndef HFI_CLOCK_H
+#define HFI_CLOCK_H
+
+#include <stdint.h>
+
+#define HFI_NEVER INT64_MAX
+#define HFI_MS    INT64_C(1000000) /* nanoseconds */
+
+struct hfi_clock {
+    int64_t (*now_ns)(void *self);
+    void *self;
+};
+
+extern const struct hfi_clock hfi_boottime;
+
+static inline int64_t hfi_now(const struct hfi_clock *clock)
+{
+    return clock->now_ns(clock->self);
+}
+
+/* `ms` from `now_ns`; HFI_NEVER where that is beyond counting or ms is negative (HF_FOREVER). */
+int64_t hfi_after_ms(int64_t now_ns, int64_t ms);
+
+#endif

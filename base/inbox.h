@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* inbox.h - many threads put things in, one at a time takes everything out, oldest first. Lock-free (ck_stack). */
+#ifndef HFI_INBOX_H
+#define HFI_INBOX_H
+
+#include "base/tsan.h"
+
+#include <ck_stack.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct hfi_inbox {
+    struct ck_stack stack;
+};
+
+struct hfi_inbox_node {
+    struct ck_stack_entry link;
+};
+
+static inline void hfi_inbox_init(struct hfi_inbox *inbox)
+{
+    ck_stack_init(&inbox->stack);
+}
+
+static inline bool hfi_inbox_is_empty(const struct hfi_inbox *inbox)
+{
+    return ck_pr_load_ptr(&inbox->stack.head) == NULL;
+}
+
+/* Any thread. The node belongs to the inbox until it is taken. */
+static inline void hfi_inbox_put(struct hfi_inbox *inbox, struct hfi_inbox_node *node)
+{
+    hfi_tsan_release(inbox);
+    ck_stack_push_upmc(&inbox->stack, &node->link);
+}
+
+/* Everything put in so far, oldest first, linked by hfi_inbox_next; NULL if empty. */
+static inline struct hfi_inbox_node *hfi_inbox_take(struct hfi_inbox *inbox)
+{
+    struct ck_stack_entry *newest = ck_stack_batch_pop_upmc(&inbox->stack), *oldest = NULL;
+    hfi_tsan_acquire(inbox);
+    while (newest != NULL) {
+        struct ck_stack_entry *older = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = older;
+    }
+    return (struct hfi_inbox_node *)(void *)oldest;
+}
+
+static inline struct hfi_inbox_node *hfi_inbox_next(const struct hfi_inbox_node *node)
+{
+    return (struct hfi_inbox_node *)(void *)node->link.next;
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* list.h - a circular list threaded through the things themselves. The caller serialises. */
+#ifndef HFI_LIST_H
+#define HFI_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct hfi_list {
+    struct hfi_list *next, *prev; /* of a head or of a link; a link that is in no list points to itself */
+};
+
+#define hfi_of(link, type, member) ((type *)(void *)((char *)(link) - offsetof(type, member)))
+
+static inline void hfi_list_init(struct hfi_list *list)
+{
+    list->next = list->prev = list;
+}
+
+static inline bool hfi_list_is_empty(const struct hfi_list *list)
+{
+    return list->next == list;
+}
+
+static inline void hfi_list_append(struct hfi_list *list, struct hfi_list *link)
+{
+    link->prev = list->prev;
+    link->next = list;
+    list->prev->next = link;
+    list->prev = link;
+}
+
+/* Out of whichever list it is in; harmless for a link that is in none. */
+static inline void hfi_list_remove(struct hfi_list *link)
+{
+    link->prev->next = link->next;
+    link->next->prev = link->prev;
+    hfi_list_init(link);
+}
+
+#endif

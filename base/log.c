@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* log.c - see log.h. */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void hfi_log(const struct hfi_log *log, hf_log_level level, const char *format, ...)
+{
+    char line[512];
+    if (log->write == NULL)
+        return;
+    va_list words;
+    va_start(words, format);
+    (void)vsnprintf(line, sizeof line, format, words);
+    va_end(words);
+    log->write(level, line, log->arg);
+}

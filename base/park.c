@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* park.c - park and wake on ck_ec, with futexes below it. */
+#include "base/park.h"
+#include "base/clock.h"
+#include "base/tsan.h"
+
+#include <ck_ec.h>
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(struct ck_ec32) == sizeof(uint32_t), "a park stores a ck_ec32");
+
+static int boottime(const struct ck_ec_ops *ops, struct timespec *out)
+{
+    (void)ops;
+    return clock_gettime(CLOCK_BOOTTIME, out);
+}
+
+/* Futexes know no CLOCK_BOOTTIME, so the deadline becomes a length. */
+static void wait32(const struct ck_ec_wait_state *state, const uint32_t *word, uint32_t expected,
+                   const struct timespec *deadline)
+{
+    struct timespec length;
+    (void)state;
+    if (deadline != NULL) {
+        int64_t left = (int64_t)deadline->tv_sec * 1000000000 + deadline->tv_nsec - hfi_now(&hfi_boottime);
+        if (left <= 0)
+            return;
+        length.tv_sec = (time_t)(left / 1000000000);
+        length.tv_nsec = (long)(left % 1000000000);
+    }
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, deadline != NULL ? &length : NULL, NULL, 0);
+}
+
+static void wake32(const struct ck_ec_ops *ops, const uint32_t *word)
+{
+    (void)ops;
+    int before = errno;
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    errno = before;
+}
+
+/* No busy loop and no back-off ladder before the futex: whoever waits here waits for another thread or machine. */
+static const struct ck_ec_ops ops = {
+    .gettime = boottime, .wait32 = wait32, .wake32 = wake32, .busy_loop_iter = 1, .initial_wait_ns = INT32_MAX};
+static const struct ck_ec_mode mode = {.ops = &ops, .single_producer = false};
+
+static struct ck_ec32 *counter(struct hfi_park *park)
+{
+    return (struct ck_ec32 *)(void *)&park->count;
+}
+
+void hfi_park_init(struct hfi_park *park)
+{
+    ck_ec32_init(counter(park), 0);
+    atomic_init(&park->kick_fd, -1);
+}
+
+uint32_t hfi_park_ticket(struct hfi_park *park)
+{
+    uint32_t ticket = ck_ec32_value(counter(park));
+    hfi_tsan_acquire(park);
+    return ticket;
+}
+
+bool hfi_park_is_woken(struct hfi_park *park, uint32_t ticket)
+{
+    return hfi_park_ticket(park) != ticket;
+}
+
+bool hfi_park_wait(struct hfi_park *park, uint32_t ticket, int64_t until_ns)
+{
+    struct timespec deadline = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+    bool woken = ck_ec32_wait(counter(park), &mode, ticket, until_ns == HFI_NEVER ? NULL : &deadline) == 0;
+    hfi_tsan_acquire(park);
+    return woken;
+}
+
+void hfi_park_wake(struct hfi_park *park)
+{
+    hfi_tsan_release(park);
+    ck_ec32_inc(counter(park), &mode);
+    /* After the count has moved: a waiter that names its kick later sees the new count and does not poll. */
+    int fd = atomic_load(&park->kick_fd);
+    if (fd >= 0)
+        (void)eventfd_write(fd, 1);
+}
+
+void hfi_park_kick(struct hfi_park *park, int fd)
+{
+    atomic_store(&park->kick_fd, fd);
+}

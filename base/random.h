@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* random.h - bytes nobody can guess, and dice for jitter. */
+#ifndef HFI_RANDOM_H
+#define HFI_RANDOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* From getrandom; false (and errno) if the kernel has none: then nothing may be granted. */
+bool hfi_random(void *bytes, size_t size);
+
+/* A cheap generator for jitter, not for secrets: next number of the sequence that *state is in (any value). */
+uint64_t hfi_dice(uint64_t *state);
+/* `value` moved by at most `part` (0.1: 10 %) up or down. */
+int64_t hfi_jitter(uint64_t *state, int64_t value, double part);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* wiped.c - see wiped.h. Free words are kept in an array of pointers in ordinary memory: a list inside the pages
+ * would be wiped too. */
+#include "base/wiped.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define PAGE_BYTES 16384
+#define PAGE_WORDS (PAGE_BYTES / sizeof(int64_t))
+
+struct hfi_wiped {
+    pthread_mutex_t mutex;
+    void **pages;
+    size_t page_count;
+    _Atomic(int64_t) **spare; /* room for every word of every page, so giving back cannot fail */
+    size_t spare_count;
+};
+
+struct hfi_wiped *hfi_wiped_new(void)
+{
+    struct hfi_wiped *words = calloc(1, sizeof *words);
+    if (words != NULL)
+        (void)pthread_mutex_init(&words->mutex, NULL);
+    return words;
+}
+
+void hfi_wiped_free(struct hfi_wiped *words)
+{
+    if (words == NULL)
+        return;
+    for (size_t i = 0; i < words->page_count; i++)
+        (void)munmap(words->pages[i], PAGE_BYTES);
+    (void)pthread_mutex_destroy(&words->mutex);
+    free(words->pages);
+    free(words->spare);
+    free(words);
+}
+
+static void grow_locked(struct hfi_wiped *words)
+{
+    void **pages = realloc(words->pages, (words->page_count + 1) * sizeof *pages);
+    if (pages == NULL)
+        return;
+    words->pages = pages;
+    void *spare = realloc(words->spare, (words->page_count + 1) * PAGE_WORDS * sizeof *words->spare);
+    if (spare == NULL)
+        return;
+    words->spare = spare;
+    char *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return;
+    if (madvise(page, PAGE_BYTES, MADV_WIPEONFORK) != 0) {
+        (void)munmap(page, PAGE_BYTES);
+        return;
+    }
+    words->pages[words->page_count++] = page;
+    for (size_t i = 0; i < PAGE_WORDS; i++)
+        words->spare[words->spare_count++] = (_Atomic(int64_t) *)(void *)(page + i * sizeof(int64_t));
+}
+
+_Atomic(int64_t) *hfi_wiped_take(struct hfi_wiped *words)
+{
+    _Atomic(int64_t) *word = NULL;
+    (void)pthread_mutex_lock(&words->mutex);
+    if (words->spare_count == 0)
+        grow_locked(words);
+    if (words->spare_count > 0)
+        word = words->spare[--words->spare_count];
+    (void)pthread_mutex_unlock(&words->mutex);
+    if (word != NULL)
+        atomic_store(word, 0);
+    return word;
+}
+
+void hfi_wiped_give(struct hfi_wiped *words, _Atomic(int64_t) *word)
+{
+    if (word == NULL)
+        return;
+    (void)pthread_mutex_lock(&words->mutex);
+    words->spare[words->spare_count++] = word;
+    (void)pthread_mutex_unlock(&words->mutex);
+}

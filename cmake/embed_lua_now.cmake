@@ -1,0 +1,28 @@
+# cmake -DOUT=scripts.c -DFOLDER=core/scripts -P embed_lua_now.cmake
+file(GLOB scripts ${FOLDER}/*.lua)
+list(SORT scripts)
+set(text "/* Made from core/scripts by the build. */\n#include \"core/scripts.h\"\n")
+foreach(script ${scripts})
+    get_filename_component(name ${script} NAME_WE)
+    file(READ ${script} source)
+    if(source MATCHES "^-- part of other scripts")
+        continue()
+    endif()
+    while(source MATCHES "-- include ([a-z_]+)\n")
+        set(part ${CMAKE_MATCH_1})
+        file(READ ${FOLDER}/${part}.lua body)
+        string(REPLACE "-- include ${part}\n" "${body}" source "${source}")
+    endwhile()
+    # Comments and indentation would travel to every server; the line structure stays, for its error messages.
+    string(REGEX REPLACE "(^|\n)[ \t]*--[^\n]*" "\\1" source "${source}")
+    string(REGEX REPLACE "\n[ \t]+" "\n" source "${source}")
+    string(SHA1 sha1 "${source}")
+    string(LENGTH "${source}" size)
+    string(HEX "${source}" hex)
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
+    string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)"
+        "    \\1\n" bytes "${bytes}")
+    string(APPEND text "\nstatic const char ${name}_source[] = {\n${bytes}0};\n"
+        "const struct hfi_script hfi_script_${name} = {\"${name}\", \"${sha1}\", ${name}_source, ${size}};\n")
+endforeach()
+file(WRITE ${OUT} "${text}")

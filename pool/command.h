@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* command.h - one thing asked of the server: its bytes, and what became of it. */
+#ifndef HFI_COMMAND_H
+#define HFI_COMMAND_H
+
+#include "base/inbox.h"
+#include "base/list.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct redisReply;
+
+/* A Lua script as the build embeds it (core/scripts). */
+struct hfi_script {
+    const char *name;
+    const char *sha1; /* 40 hex digits */
+    const char *source;
+    size_t      size;
+};
+
+enum hfi_outcome {
+    HFI_OPEN = 0,   /* not decided yet                                                     */
+    HFI_ANSWERED,   /* `reply` is the server's (the last, if several belong to the command) */
+    HFI_UNSENT,     /* not one byte left: certainly not executed                           */
+    HFI_UNANSWERED  /* may have left: may have been executed, or still be                  */
+};
+
+struct hfi_command;
+
+/* Called exactly once, when the outcome is known, by whichever thread found out: a reader, a flusher, the listener.
+ * Must not block; may take the caller's own mutexes, list further commands and flush. */
+typedef void hfi_command_done(struct hfi_command *command);
+
+struct hfi_command {
+    /* Set by the caller before it lists the command. */
+    hfi_command_done *done;
+    void   *self;
+    int64_t until_ns;  /* no answer by then: the connection is given up, and all that rides on it */
+    int64_t stamp_ns;  /* for the caller: the clock before the command was listed (rule L1)       */
+    int64_t note[2];   /* for the caller */
+
+    /* Read by `done`. */
+    enum hfi_outcome   outcome;
+    struct redisReply *reply;    /* NULL unless ANSWERED. Freed with the command; taken by setting it NULL */
+    int64_t answered_ns;         /* the clock when the reply was parsed */
+
+    /* The lane's. */
+    struct hfi_inbox_node listed;
+    struct hfi_list       link;
+    const struct hfi_script *script; /* not NULL: EVALSHA, sent again as EVAL after NOSCRIPT */
+    char  *bytes;
+    size_t size;
+    int    replies;                  /* how many replies belong to it */
+    int    replies_seen;
+    bool   sent;
+    int64_t sent_ns;
+    _Atomic(int) references;
+};
+
+/* A plain command. NULL: no memory. One reference, the caller's. */
+struct hfi_command *hfi_command_new(int argc, const char *const *argv, const size_t *sizes);
+/* EVALSHA script keys argv...; argv has the keys first. */
+struct hfi_command *hfi_command_script(const struct hfi_script *script, int keys, int argc, const char *const *argv,
+                                       const size_t *sizes);
+/* One more command behind it in the same bytes (a pipeline that belongs together, MULTI ... EXEC). Only the last
+ * reply is kept. False: no memory, unchanged. */
+bool hfi_command_append(struct hfi_command *command, int argc, const char *const *argv, const size_t *sizes);
+
+void hfi_command_ref(struct hfi_command *command);
+void hfi_command_unref(struct hfi_command *command); /* the last one frees it and its reply */
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool.h - all connections of one client to one deployment: lanes, borrowed connections, subscribers, and the
+ * listener thread that dials them, reads the subscribers and whatever reply nobody waits for.
+ *
+ * Knows nothing of locks. It calls up through hfi_pool_ops.
+ */
+#ifndef HFI_POOL_H
+#define HFI_POOL_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "pool/lane.h"
+#include "pool/uri.h"
+
+struct hfi_pool;
+struct redisReply;
+
+enum hfi_lane_kind {
+    HFI_LOCK_LANE,    /* locks: a reply is at most 64 KiB                        */
+    HFI_VALUE_LANE,   /* hf_fetch and users' commands: at most max_value_bytes   */
+    HFI_RESERVED_LANE /* renewals, nothing else                                  */
+};
+
+/* What the pool knows of the server behind a connection once it has said hello. */
+struct hfi_server {
+    int  version;    /* 70015 for 7.0.15; 0: not told (no right to INFO) */
+    char run_id[48]; /* "" if not told */
+    int64_t uptime_s; /* -1 if not told */
+};
+
+/* What the owner of the pool is asked and told. Called by the listener, or by a reading thread where marked (*).
+ * None may block; each may list and flush commands. */
+struct hfi_pool_ops {
+    /* A lane says hello, after AUTH, SELECT, CLIENT SETNAME, ROLE = master and INFO, in one further round trip: the
+     * scripts in `scripts` are loaded, and `greeting` (NULL: none) gives one more command; its reply goes to `greeted`,
+     * which refuses the connection with anything but HF_OK (and says why in *error). */
+    const struct hfi_script *const *scripts; /* ended by NULL */
+    struct hfi_command *(*greeting)(void *self, int lane);
+    hf_status (*greeted)(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
+                         const struct redisReply *reply, hf_error *error);
+    void (*lane_up)(void *self, int lane);
+    void (*lane_down)(void *self, int lane); /* (*) all its commands have their outcome */
+    /* A message on a channel we subscribe to. */
+    void (*heard)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
+    /* The server has acknowledged the subscription: the first time, and again after every reconnect. */
+    void (*subscribed)(void *self, const char *channel, size_t channel_size);
+    /* The listener saw hfi_pool_kick. */
+    void (*kicked)(void *self);
+    /* Run `run(arg)` soon in a thread that may block (name lookup). */
+    bool (*aside)(void *self, void (*run)(void *arg), void *arg);
+};
+
+struct hfi_pool_settings {
+    struct hfi_place place;  /* pool/uri.h: where, who, which database; deep-copied */
+    const char *client_name; /* CLIENT SETNAME */
+    int64_t connect_ms, command_ms;
+    int     lanes, subscribers;
+    int     min_connections, max_connections;
+    int64_t idle_ms, lifetime_ms; /* HF_OFF: no limit */
+    size_t  max_value_bytes;
+};
+
+/* Starts the listener (all signals blocked in it) and dials one lock lane and the reserved lane. Unless lazy, waits
+ * for the lock lane: HF_OK, UNAVAILABLE, DENIED, PROTOCOL, NOMEM. Other lanes are dialled when first asked for. */
+hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct hfi_pool_ops *ops, void *self,
+                        const struct hfi_clock *clock, const struct hfi_log *log, bool lazy, struct hfi_pool **pool,
+                        hf_error *error);
+/* Flushes all lanes, reads every owed reply until until_ns, shuts down, ends the listener. Every command has had its
+ * `done` when it returns. False: some commands ended without an answer. */
+bool hfi_pool_close(struct hfi_pool *pool, int64_t until_ns);
+/* After close: the memory. NULL is a no-op. */
+void hfi_pool_free(struct hfi_pool *pool);
+/* In a fork child, instead of close: closes descriptors without writing or shutting down, frees nothing that a
+ * thread of the parent may have been changing. */
+void hfi_pool_forked(struct hfi_pool *pool);
+
+/* The lane for a name: the same hash gives the same lane for ever. */
+struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, uint64_t hash);
+/* For renewals: the reserved lane, or another one that is up and whose oldest unanswered command is younger than
+ * patience_ns. A reserved lane that is silent for longer is given up and dialled anew. */
+struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64_t patience_ns);
+int  hfi_pool_lane_count(const struct hfi_pool *pool); /* indexes are below */
+/* Why nothing can be sent now: fills *error from the last failed dial; its status (UNAVAILABLE, DENIED, PROTOCOL). */
+hf_status hfi_pool_why_down(struct hfi_pool *pool, hf_error *error);
+/* "/run/redis.sock" or "10.0.0.7:6379". */
+const char *hfi_pool_server_name(const struct hfi_pool *pool);
+void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server); /* as last greeted */
+
+/* Async-signal-safe: makes the listener call ops->kicked. */
+void hfi_pool_kick(struct hfi_pool *pool);
+
+/* Subscriptions, counted: the first one subscribes, the last one unsubscribes. False: no memory. */
+bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size);
+void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *channel, size_t size);
+bool hfi_pool_is_subscribed(struct hfi_pool *pool, const char *channel, size_t size); /* acknowledged, and still */
+
+/* SHOW POOLS, and what else is counted here. */
+struct hfi_pool_counts {
+    uint64_t commands, round_trips, reconnects;
+    uint64_t cl_active, cl_waiting, sv_active, sv_idle, sv_used, sv_tested, sv_login, maxwait_us;
+};
+void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts);
+
+#endif

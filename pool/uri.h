@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* uri.h - where a deployment is, from a URI. Pure: no I/O. */
+#ifndef HFI_URI_H
+#define HFI_URI_H
+
+#include "base/error.h"
+
+enum hfi_scheme { HFI_TCP, HFI_UNIX, HFI_EMBEDDED };
+
+struct hfi_place { /* all strings owned; hfi_place_done frees and wipes them */
+    enum hfi_scheme scheme;
+    char *host;     /* TCP: name or address, no brackets */
+    int   port;     /* TCP */
+    char *path;     /* UNIX: the socket; EMBEDDED: NULL or the name of the instance */
+    char *user, *password; /* NULL: none */
+    int   database;
+};
+
+/* One name=value of the query, percent-decoded. HF_OK, or the answer for the whole parse (hfi_fail'ed). */
+typedef hf_status hfi_uri_query(void *self, const char *name, const char *value, hf_error *error);
+
+/* redis://[user[:password]@]host[:port][/database], redis://[::1]:6379, unix:///path[?db=n], embedded:[name].
+ * rediss, sentinel, cluster, quorum: HF_INVALID that says they come later. Every error names the bad part and never
+ * shows the password. `database` may stand in the query as db; what the parser does not know goes to `query`. */
+hf_status hfi_uri_parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_place *place, hf_error *error);
+void      hfi_place_done(struct hfi_place *place);
+bool      hfi_place_copy(struct hfi_place *to, const struct hfi_place *from); /* false: no memory, `to` is empty */
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* dispatcher.h - runs users' callbacks, one at a time, in its own thread or in the caller's loop; and chores that may
+ * block, always in its own thread. */
+#ifndef HFI_DISPATCHER_H
+#define HFI_DISPATCHER_H
+
+#include "base/error.h"
+#include "base/list.h"
+
+struct hfi_dispatcher;
+
+struct hfi_call { /* embedded in its owner; one that is posted must not be posted again before it has run */
+    struct hfi_list link; /* hfi_list_init before its first use */
+    void (*run)(struct hfi_call *call); /* the call may be gone when it returns */
+};
+
+/* caller_runs: HF_DISPATCH_CALLER, posted calls wait for hfi_dispatcher_run; chores still have a thread. NOMEM. */
+hf_status hfi_dispatcher_start(bool caller_runs, struct hfi_dispatcher **dispatcher, hf_error *error);
+/* Runs what is posted (in this thread, in CALLER mode too), then ends and joins. NULL is a no-op. */
+void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher);
+
+void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call); /* any thread, never blocks */
+void hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
+/* Takes a posted call back. True: it will not run. False: it runs now, has run, or was not posted. */
+bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
+/* Waits while exactly this call runs in another thread; returns at once inside it. */
+void hfi_dispatcher_wait(struct hfi_dispatcher *dispatcher, const struct hfi_call *call);
+/* True in the thread that is just running a posted call. */
+bool hfi_dispatcher_is_inside(struct hfi_dispatcher *dispatcher);
+
+int    hfi_dispatcher_fd(struct hfi_dispatcher *dispatcher); /* CALLER: readable while calls wait; -1 in THREAD mode */
+size_t hfi_dispatcher_run(struct hfi_dispatcher *dispatcher); /* CALLER: runs them, never blocks; how many */
+
+#endif
