@@ -17,18 +17,18 @@ void hfi_buffer_done(struct hfi_buffer *buffer)
 char *hfi_buffer_reserve(struct hfi_buffer *buffer, size_t size)
 {
     size_t content = hfi_buffer_size(buffer);
-    if (buffer->room - buffer->end >= size)
+    if (buffer->bytes != NULL && buffer->room - buffer->end >= size)
         return buffer->bytes + buffer->end;
     if (size > SIZE_MAX / 2 - content)
         return NULL;
-    if (buffer->room < content + size || buffer->start < content) {
+    if (buffer->bytes == NULL || buffer->room < content + size || buffer->start < content) {
         size_t room = buffer->room < 256 ? 256 : buffer->room;
         while (room < content + size)
             room *= 2;
         char *bytes = malloc(room);
         if (bytes == NULL)
             return NULL;
-        if (content > 0)
+        if (buffer->bytes != NULL)
             memcpy(bytes, buffer->bytes + buffer->start, content);
         free(buffer->bytes);
         buffer->bytes = bytes;

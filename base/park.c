@@ -69,6 +69,11 @@ uint32_t hfi_park_ticket(struct hfi_park *park)
     return ticket;
 }
 
+uint32_t hfi_park_next(uint32_t ticket)
+{
+    return (ticket + 1) & (uint32_t)INT32_MAX; /* ck_ec counts in 31 bits */
+}
+
 bool hfi_park_is_woken(struct hfi_park *park, uint32_t ticket)
 {
     return hfi_park_ticket(park) != ticket;

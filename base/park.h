@@ -14,6 +14,8 @@ struct hfi_park {
 
 void     hfi_park_init(struct hfi_park *park);
 uint32_t hfi_park_ticket(struct hfi_park *park);
+/* The ticket after exactly one more wake than `ticket`: to look past a wake that was meant for something else. */
+uint32_t hfi_park_next(uint32_t ticket);
 /* True: woken since the ticket. False: until_ns (HFI_NEVER: no end) came first. Rides out signals. */
 bool     hfi_park_wait(struct hfi_park *park, uint32_t ticket, int64_t until_ns);
 bool     hfi_park_is_woken(struct hfi_park *park, uint32_t ticket);

@@ -66,8 +66,11 @@ struct hfi_command *hfi_command_new(int argc, const char *const *argv, const siz
 struct hfi_command *hfi_command_script(const struct hfi_script *script, int keys, int argc, const char *const *argv,
                                        const size_t *sizes);
 /* One more command behind it in the same bytes (a pipeline that belongs together, MULTI ... EXEC). Only the last
- * reply is kept. False: no memory, unchanged. */
+ * reply is kept; if that is EXECABORT, the error that led to it. False: no memory, unchanged. */
 bool hfi_command_append(struct hfi_command *command, int argc, const char *const *argv, const size_t *sizes);
+
+/* EVALSHA becomes EVAL with the source, once and for good: the answer to NOSCRIPT. False: not one script's, or no memory. */
+bool hfi_command_spell_out(struct hfi_command *command);
 
 void hfi_command_ref(struct hfi_command *command);
 void hfi_command_unref(struct hfi_command *command); /* the last one frees it and its reply */

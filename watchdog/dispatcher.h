@@ -14,13 +14,15 @@ struct hfi_call { /* embedded in its owner; one that is posted must not be poste
     void (*run)(struct hfi_call *call); /* the call may be gone when it returns */
 };
 
-/* caller_runs: HF_DISPATCH_CALLER, posted calls wait for hfi_dispatcher_run; chores still have a thread. NOMEM. */
+/* caller_runs: HF_DISPATCH_CALLER, posted calls wait for hfi_dispatcher_run. Chores have a thread of their own, which
+ * the first one starts: a name lookup delays no callback, and a slow callback no reconnect. NOMEM. */
 hf_status hfi_dispatcher_start(bool caller_runs, struct hfi_dispatcher **dispatcher, hf_error *error);
 /* Runs what is posted (in this thread, in CALLER mode too), then ends and joins. NULL is a no-op. */
 void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher);
 
 void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call); /* any thread, never blocks */
-void hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
+/* False: there is no thread to be had, the call is not taken. */
+bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
 /* Takes a posted call back. True: it will not run. False: it runs now, has run, or was not posted. */
 bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
 /* Waits while exactly this call runs in another thread; returns at once inside it. */

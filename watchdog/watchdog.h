@@ -9,16 +9,17 @@
 
 struct hfi_watchdog;
 
-struct hfi_timer { /* embedded in its owner, zeroed before its first use */
+struct hfi_timer { /* embedded in its owner, zeroed before its first use; guarded by the watchdog's mutex */
     int64_t at_ns;
-    size_t  place; /* 0: not armed; else 1 + its index in the heap. Guarded by the watchdog's mutex */
+    struct hfi_timer *child, *next, *prev; /* the heap's (timers.h): arming allocates nothing, so it cannot fail */
 };
 
 /* The timers that are due, disarmed, soonest first; at most HFI_DUE_MOST a call. In the watchdog's thread, no mutex held. */
 #define HFI_DUE_MOST 256
 typedef void hfi_due_fn(void *self, struct hfi_timer *const *timers, size_t count, int64_t now_ns);
 
-/* Starts the thread, all signals blocked in it. NOMEM. */
+/* Starts the thread, all signals blocked in it. NOMEM. With another clock than hfi_boottime there is no thread: time
+ * stands still until the test says otherwise, and hfi_watchdog_run_due is the only one who looks. */
 hf_status hfi_watchdog_start(const struct hfi_clock *clock, hfi_due_fn *due, void *self,
                              struct hfi_watchdog **watchdog, hf_error *error);
 /* Ends and joins it, frees. No arm may start after this. NULL is a no-op. */

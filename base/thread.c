@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* thread.c - see thread.h. */
+#include "base/thread.h"
+
+#include <signal.h>
+
+int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg)
+{
+    /* A thread is born with its creator's mask: deaf from its first instruction only if the creator is, just now. */
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(thread, NULL, run, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed == 0)
+        (void)pthread_setname_np(*thread, name);
+    return failed;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* acquire.c - hf_lock_acquire. */
+#include "core/acquire.h"
+#include "core/cancel.h"
+#include "core/options.h"
+#include "core/table.h"
+
+#include <string.h>
+
+void hfi_seeker_init(struct hfi_seeker *seeker, hf_lease *lease, const hf_lock_options *options)
+{
+    memset(seeker, 0, sizeof *seeker);
+    hfi_park_init(&seeker->park);
+    seeker->lease = lease;
+    seeker->waiter.once = options->wait_ms == 0;
+    seeker->waiter.lease_ms = options->lease_ms;
+    seeker->waiter.stop_ms = options->stop_ms;
+    seeker->waiter.max_hold_ms = options->max_hold_ms;
+    seeker->waiter.linger_ms = options->linger_ms;
+}
+
+static void give_up(struct hfi_lock *lock, struct hfi_seeker *seeker, hf_status status, int64_t now)
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    hfi_entry_leave(&lock->entry, &seeker->waiter, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    seeker->waiter.verdict = HFI_REFUSED;
+    seeker->waiter.status = status;
+}
+
+void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns, hf_cancel *cancel)
+{
+    hf_client *client = lock->client;
+    struct hfi_canceled place;
+    hfi_cancel_enter(cancel, &place, &seeker->park);
+    while (seeker->waiter.verdict == HFI_WAITING) {
+        uint32_t ticket = hfi_park_ticket(&seeker->park);
+        bool asking = lock->entry.asking;
+        int64_t now = hfi_now(client->clock);
+        if (hfi_cancel_is_fired(cancel)) {
+            give_up(lock, seeker, HF_CANCELED, now);
+        } else if (atomic_load(&client->closing)) {
+            give_up(lock, seeker, HF_CLOSED, now);
+        } else if (now >= until_ns) {
+            give_up(lock, seeker, lock->entry.trouble != HF_OK ? lock->entry.trouble : HF_TIMEOUT, now);
+        } else {
+            (void)pthread_mutex_unlock(&lock->mutex);
+            hfi_lane_flush(lock->lane);
+            if (asking)
+                (void)hfi_lane_wait(lock->lane, &seeker->park, ticket, until_ns);
+            else
+                (void)hfi_park_wait(&seeker->park, ticket, until_ns);
+            (void)pthread_mutex_lock(&lock->mutex);
+        }
+    }
+    /* The cancel's list is left before the park goes; its mutex may not be taken under the lock's. */
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_cancel_leave(&place);
+    (void)pthread_mutex_lock(&lock->mutex);
+}
+
+/* The holding thread asks again. HF_OK: it has one more of the same lease; HF_BUSY: somebody else holds it. */
+static hf_status reenter(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease, hf_error *error)
+{
+    hf_lease *holder = lock->holder;
+    if (holder == NULL || atomic_load(&holder->tid) != hfi_gettid() || !hf_lease_is_valid(holder))
+        return HF_BUSY;
+    if (!options->reentrant || !holder->reentrant) {
+        char name[160];
+        return hfi_fail(error, HF_DEADLOCK, "release it first, or acquire both times with .reentrant",
+                        "this thread already holds lock %s",
+                        hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size));
+    }
+    holder->depth++;
+    *lease = holder;
+    return HF_OK;
+}
+
+/* Once through: a lease, or why not. */
+static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options, int64_t until_ns, hf_lease **lease_out,
+                           hf_error *error)
+{
+    hf_client *client = lock->client;
+    struct hfi_seeker seeker;
+    struct hfi_actions actions;
+    hf_lease *lease;
+    hf_status status = hfi_handle_new(client, lock->keys.name, lock->keys.name_size, options, &lease, error);
+    if (status != HF_OK)
+        return status;
+    hfi_seeker_init(&seeker, lease, options);
+    hfi_actions_init(&actions);
+    (void)pthread_mutex_lock(&lock->mutex);
+    status = reenter(lock, options, lease_out, error);
+    if (status != HF_BUSY) {
+        (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_handle_unref(lease);
+        return status;
+    }
+    int64_t now = hfi_now(client->clock);
+    bool local = lock->entry.remote == HFI_HELD;
+    hfi_entry_arrive(&lock->entry, &seeker.waiter, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    hfi_seek(lock, &seeker, until_ns, options->cancel);
+    if (seeker.waiter.verdict == HFI_GOT_LEASE) {
+        status = HF_OK;
+        hfi_table_ref(lock); /* the handle's */
+    } else {
+        status = hfi_lock_explain(lock, seeker.waiter.status, error);
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    if (status != HF_OK) {
+        hfi_handle_unref(lease);
+        return status;
+    }
+    hfi_count(client, acquired);
+    hfi_count(client, held);
+    if (local)
+        hfi_count(client, acquired_locally);
+    *lease_out = lease;
+    return HF_OK;
+}
+
+static void count_refusal(hf_client *client, hf_status status)
+{
+    if (status == HF_BUSY)
+        hfi_count(client, busy);
+    else if (status == HF_TIMEOUT)
+        hfi_count(client, timeouts);
+    else if (status == HF_CANCELED)
+        hfi_count(client, canceled);
+}
+
+static hf_status acquire(hf_client *client, const char *name, size_t size, const hf_lock_options *options,
+                         hf_lease **lease, hf_error *error)
+{
+    struct hfi_lock *lock;
+    int64_t now = hfi_now(client->clock);
+    /* A try has no time of its own: its one command has. Should even that fail to end, this is the end. */
+    int64_t until = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms + 500 : options->wait_ms);
+    hf_status status = hfi_table_get(client, HFI_MUTEX, name, size, &lock, error);
+    if (status != HF_OK)
+        return status;
+    for (;;) {
+        status = seek_once(lock, options, until, lease, error);
+        /* Woken so late that the lease is over: it goes back, and the search goes on. */
+        if (status != HF_OK || hf_lease_is_valid(*lease))
+            break;
+        (void)hf_lease_post_release(*lease, NULL);
+        *lease = NULL;
+        if (hfi_now(client->clock) >= until || options->wait_ms == 0) {
+            status = hfi_fail(error, HF_TIMEOUT, "is this process starved of CPU?", "the lease was over before it was used");
+            break;
+        }
+    }
+    hfi_table_unref(lock);
+    return status;
+}
+
+hf_status hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *given, hf_lease **lease,
+                          hf_error *error)
+{
+    hf_lock_options options;
+    size_t size;
+    if (lease == NULL)
+        return hfi_fail(error, HF_INVALID, "", "the place for the lease is NULL");
+    *lease = NULL;
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_options_take(&options, sizeof options, given, "HF_LOCK", error);
+    if (status == HF_OK)
+        status = hfi_lock_options_check(&options, client->lease_ms, error);
+    if (status == HF_OK)
+        status = hfi_name_check(name, options.name_size, "lock name", &size, error);
+    if (status == HF_OK && hfi_counted(client, waiting) >= client->max_waiters)
+        status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or wait with fewer threads",
+                          "max_waiters (%zu) calls wait already", client->max_waiters);
+    if (status == HF_OK) {
+        hfi_count(client, waiting);
+        status = acquire(client, name, size, &options, lease, error);
+        hfi_uncount(client, waiting);
+        count_refusal(client, status);
+    }
+    hfi_client_leave(client);
+    return status;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* acquire.h - a thread asks for a lease and waits for it. */
+#ifndef HFI_ACQUIRE_H
+#define HFI_ACQUIRE_H
+
+#include "core/lock.h"
+
+/* Waits until the seeker has its verdict, or its time is up or its cancel fires or the client closes: then it leaves and
+ * is HFI_REFUSED with TIMEOUT (or why the server could not serve), CANCELED, CLOSED. The lock's mutex is held on entry
+ * and on return. */
+void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns, hf_cancel *cancel);
+void hfi_seeker_init(struct hfi_seeker *seeker, hf_lease *lease, const hf_lock_options *options);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* alarm.h - what core arms in the watchdog: a timer that knows what it rings for, and the renewals that one tick
+ * collects into few scripts. */
+#ifndef HFI_ALARM_H
+#define HFI_ALARM_H
+
+#include "watchdog/watchdog.h"
+
+struct hf_client;
+struct hfi_renewals;
+
+struct hfi_alarm {
+    struct hfi_timer timer;
+    /* In the watchdog's thread, no mutex held. Adds to `renewals` what is to be renewed in this tick. */
+    void (*ring)(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *renewals);
+};
+
+/* hfi_due_fn of the client's watchdog; self is the client. */
+void hfi_alarm_due(void *self, struct hfi_timer *const *timers, size_t count, int64_t now_ns);
+
+#endif

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* client.c - hf_client: from a URI to three threads and back. */
+#include "core/client.h"
+#include "core/acquire.h"
+#include "core/cancel.h"
+#include "core/closing.h"
+#include "core/hear.h"
+#include "core/local.h"
+#include "core/options.h"
+#include "core/scripts.h"
+#include "core/server_time.h"
+#include "core/table.h"
+#include "base/random.h"
+#include "pool/borrow.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool aside(void *self, void (*run)(void *arg), void *arg);
+
+static const struct hfi_script *const scripts[] = {
+    &hfi_script_acquire, &hfi_script_release, &hfi_script_renew,  &hfi_script_more, &hfi_script_fence_floor,
+    &hfi_script_fill,    &hfi_script_forget,  &hfi_script_break, NULL};
+
+static const struct hfi_pool_ops ops = {
+    .scripts = scripts,
+    .greeting = hfi_server_time_greeting,
+    .greeted = hfi_server_time_greeted,
+    .lane_up = hfi_hear_lane_up,
+    .lane_down = hfi_hear_lane_down,
+    .heard = hfi_hear,
+    .subscribed = hfi_hear_subscribed,
+    .kicked = hfi_cancel_kicked,
+    .aside = aside,
+};
+
+hf_status hfi_client_enter(hf_client *client, hf_error *error)
+{
+    if (client == NULL)
+        return hfi_fail(error, HF_INVALID, "pass the client that hf_client_open gave", "the client is NULL");
+    if (hfi_client_is_forked(client))
+        return hfi_fail(error, HF_FORKED, "open a client of its own in the child process",
+                        "the client belongs to the parent process");
+    atomic_fetch_add(&client->calls, 1);
+    if (!atomic_load(&client->closing))
+        return HF_OK;
+    hfi_client_leave(client);
+    return hfi_fail(error, HF_CLOSED, "", "the client is closed or closing");
+}
+
+void hfi_client_leave(hf_client *client)
+{
+    if (!atomic_load(&client->closing)) {
+        (void)atomic_fetch_sub(&client->calls, 1); /* the client may be gone now */
+        return;
+    }
+    (void)pthread_mutex_lock(&client->time_mutex);
+    (void)atomic_fetch_sub(&client->calls, 1);
+    hfi_park_wake(&client->left);
+    (void)pthread_mutex_unlock(&client->time_mutex);
+}
+
+void hfi_client_ref(hf_client *client)
+{
+    atomic_fetch_add(&client->references, 1);
+}
+
+static void wipe(char *text)
+{
+    if (text != NULL)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+void hfi_client_unref(hf_client *client)
+{
+    if (atomic_fetch_sub(&client->references, 1) != 1)
+        return;
+    hfi_pool_free(client->pool);
+    hfi_table_free(client);
+    hfi_local_free(client);
+    hfi_wiped_give(client->wiped, client->alive);
+    hfi_wiped_free(client->wiped);
+    (void)pthread_mutex_destroy(&client->time_mutex);
+    (void)pthread_mutex_destroy(&client->closing_mutex);
+    (void)pthread_mutex_destroy(&client->cancel_mutex);
+    (void)pthread_mutex_destroy(&client->watch_mutex);
+    (void)pthread_mutex_destroy(&client->inquiry_mutex);
+    free(client->samples);
+    free(client->name);
+    free(client->key_template);
+    free(client->keyspace_events);
+    free(client);
+}
+
+struct errand { /* a chore of the pool's on the dispatcher's thread */
+    struct hfi_call call;
+    void (*run)(void *arg);
+    void *arg;
+};
+
+static void run_errand(struct hfi_call *call)
+{
+    struct errand *errand = hfi_of(call, struct errand, call);
+    errand->run(errand->arg);
+    free(errand);
+}
+
+static bool aside(void *self, void (*run)(void *arg), void *arg)
+{
+    hf_client *client = self;
+    struct errand *errand = calloc(1, sizeof *errand);
+    if (errand == NULL)
+        return false;
+    hfi_list_init(&errand->call.link);
+    errand->call.run = run_errand;
+    errand->run = run;
+    errand->arg = arg;
+    hfi_dispatcher_chore(client->dispatcher, &errand->call);
+    return true;
+}
+
+static hf_client *make(const hf_client_options *o)
+{
+    unsigned char random[16];
+    char host[256] = "", name[160];
+    hf_client *client = calloc(1, sizeof *client);
+    if (client == NULL)
+        return NULL;
+    atomic_init(&client->references, 1);
+    (void)pthread_mutex_init(&client->time_mutex, NULL);
+    (void)pthread_mutex_init(&client->closing_mutex, NULL);
+    (void)pthread_mutex_init(&client->cancel_mutex, NULL);
+    (void)pthread_mutex_init(&client->watch_mutex, NULL);
+    (void)pthread_mutex_init(&client->inquiry_mutex, NULL);
+    hfi_list_init(&client->closings);
+    hfi_list_init(&client->cancels);
+    hfi_list_init(&client->watches);
+    hfi_list_init(&client->inquiries);
+    hfi_park_init(&client->left);
+    client->clock = &hfi_boottime;
+    client->log = (struct hfi_log){o->log, o->log_arg};
+    client->lease_ms = o->lease_ms;
+    client->command_ms = o->command_ms;
+    client->close_ms = o->close_ms == HF_OFF ? 0 : o->close_ms;
+    client->local_bytes = o->local_bytes;
+    client->max_waiters = o->max_waiters;
+    client->max_value_bytes = o->max_value_bytes;
+    client->mutex_rules = (struct hfi_entry_rules){.guard_ms = o->guard_ms == HF_OFF ? 0 : o->guard_ms, .native = true};
+    client->fetch_rules = (struct hfi_entry_rules){.guard_ms = client->mutex_rules.guard_ms, .native = false};
+    atomic_init(&client->floored_at, INT64_MIN / 2);
+    if (o->client_name == NULL) /* a blank in the program's name would be refused by CLIENT SETNAME */
+        (void)snprintf(name, sizeof name, "%.100s-%ld", program_invocation_short_name, (long)getpid());
+    for (char *at = name; o->client_name == NULL && *at != 0; at++)
+        if (*at <= ' ' || *at > '~')
+            *at = '_';
+    client->name = strdup(o->client_name != NULL ? o->client_name : name);
+    client->keyspace_events = strdup(o->keyspace_events);
+    client->key_template = o->key_template != NULL ? strdup(o->key_template) : NULL;
+    client->wiped = hfi_wiped_new();
+    client->alive = client->wiped != NULL ? hfi_wiped_take(client->wiped) : NULL;
+    /* Lock, value and reserved lanes; their indexes are below. */
+    client->sample_count = 2 * o->lanes + 1;
+    client->samples = calloc((size_t)client->sample_count, sizeof *client->samples);
+    (void)gethostname(host, sizeof host - 1);
+    if (client->alive == NULL || client->name == NULL || client->keyspace_events == NULL || client->samples == NULL ||
+        (o->key_template != NULL && client->key_template == NULL) || !hfi_random(random, sizeof random) ||
+        !hfi_table_open(client) || !hfi_local_open(client)) {
+        hfi_client_unref(client);
+        return NULL;
+    }
+    hfi_identity_make(&client->identity, random, host, (int64_t)getpid());
+    atomic_store(client->alive, 1);
+    return client;
+}
+
+static hf_status take_query(void *self, const char *name, const char *value, hf_error *error)
+{
+    return hfi_client_option_parse(self, name, value, error);
+}
+
+static hf_status start(hf_client *client, const hf_client_options *o, struct hfi_place *place, hf_error *error)
+{
+    const char *socket;
+    char *path;
+    if (place->scheme == HFI_EMBEDDED) {
+        int64_t until = hfi_after_ms(hfi_now(client->clock), o->connect_ms);
+        hf_status status = hfi_embedded_join(place->path, until, &client->embedded, &socket, error);
+        if (status != HF_OK)
+            return status;
+        path = strdup(socket);
+        if (path == NULL)
+            return hfi_fail(error, HF_NOMEM, "", "no memory for a client");
+        free(place->path);
+        place->path = path;
+        place->scheme = HFI_UNIX;
+    }
+    struct hfi_pool_settings settings = {
+        .place = *place,
+        .client_name = client->name,
+        .connect_ms = o->connect_ms,
+        .command_ms = o->command_ms,
+        .lanes = o->lanes,
+        .subscribers = o->subscribers,
+        .min_connections = o->min_connections,
+        .max_connections = o->max_connections,
+        .idle_ms = o->idle_ms,
+        .lifetime_ms = o->lifetime_ms,
+        .max_value_bytes = o->max_value_bytes,
+    };
+    client->database = place->database;
+    client->has_dispatcher_thread = o->dispatch == HF_DISPATCH_THREAD;
+    hf_status status = hfi_watchdog_start(client->clock, hfi_alarm_due, client, &client->watchdog, error);
+    if (status == HF_OK)
+        status = hfi_dispatcher_start(o->dispatch == HF_DISPATCH_CALLER, &client->dispatcher, error);
+    if (status == HF_OK)
+        status = hfi_pool_open(&settings, &ops, client, client->clock, &client->log, o->lazy, &client->pool, error);
+    if (status == HF_OK &&
+        !hfi_pool_subscribe(client->pool, client->identity.channel, HFI_CHANNEL_SIZE))
+        status = hfi_fail(error, HF_NOMEM, "", "no memory for a client");
+    return status;
+}
+
+/* Everything that runs ends; the memory stays for leases that are still out. False: some answer did not come. */
+static bool stop(hf_client *client)
+{
+    bool all = true;
+    if (client->pool != NULL)
+        all = hfi_pool_close(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
+    hfi_closing_stop(client);
+    hfi_watchdog_stop(client->watchdog);
+    hfi_dispatcher_stop(client->dispatcher);
+    hfi_embedded_leave(client->embedded);
+    client->watchdog = NULL;
+    client->dispatcher = NULL;
+    client->embedded = NULL;
+    return all;
+}
+
+hf_status hf_client_open(const char *uri, const hf_client_options *given, hf_client **client_out, hf_error *error)
+{
+    hf_client_options o;
+    struct hfi_place place = {0};
+    if (client_out == NULL)
+        return hfi_fail(error, HF_INVALID, "", "the place for the client is NULL");
+    *client_out = NULL;
+    if (uri == NULL)
+        uri = getenv("HOLDFAST_URL");
+    if (uri == NULL || *uri == 0)
+        uri = "redis://127.0.0.1:6379";
+    hf_status status = hfi_options_take(&o, sizeof o, given, "HF_CLIENT", error);
+    if (status == HF_OK)
+        status = hfi_uri_parse(uri, take_query, &o, &place, error);
+    if (status == HF_OK)
+        status = hfi_client_options_check(&o, error);
+    if (status == HF_OK && o.user != NULL) {
+        wipe(place.user);
+        place.user = strdup(o.user);
+    }
+    if (status == HF_OK && o.password != NULL) {
+        wipe(place.password);
+        place.password = strdup(o.password);
+    }
+    hf_client *client = NULL;
+    if (status == HF_OK) {
+        client = make(&o);
+        status = client == NULL ? hfi_fail(error, HF_NOMEM, "", "no memory or random bytes for a client")
+                                : start(client, &o, &place, error);
+    }
+    hfi_place_done(&place);
+    if (status != HF_OK && client != NULL) {
+        atomic_store(&client->closing, true);
+        (void)stop(client);
+        hfi_client_unref(client);
+    } else if (status == HF_OK) {
+        *client_out = client;
+    }
+    return status;
+}
+
+static void end_lock(struct hfi_lock *lock, void *arg)
+{
+    struct hfi_actions actions;
+    int64_t now = hfi_now(lock->client->clock);
+    (void)arg;
+    hfi_actions_init(&actions);
+    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_entry_refuse_all(&lock->entry, HF_CLOSED, now, &actions);
+    hfi_entry_lost(&lock->entry, HF_REASON_CLOSED, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    lock->alarm_at = HFI_NEVER;
+    if (hfi_watchdog_arm(lock->client->watchdog, &lock->alarm.timer, HFI_NEVER))
+        hfi_table_unref(lock); /* never the last: the table's walk has one */
+    (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+/* Calls that wait see `closing` when they are woken; loaders are waited for. */
+static void wait_for_calls(hf_client *client)
+{
+    for (;;) {
+        uint32_t ticket = hfi_park_ticket(&client->left);
+        if (atomic_load(&client->calls) == 0)
+            break;
+        hfi_table_each(client, end_lock, NULL);
+        hfi_borrow_end(client->pool);
+        (void)hfi_park_wait(&client->left, ticket, hfi_after_ms(hfi_now(client->clock), 100));
+    }
+    (void)pthread_mutex_lock(&client->time_mutex); /* whoever woke us has let go of the client */
+    (void)pthread_mutex_unlock(&client->time_mutex);
+}
+
+static hf_status close_forked(hf_client *client, hf_error *error)
+{
+    hfi_pool_forked(client->pool);
+    hfi_embedded_forked(client->embedded);
+    return hfi_fail(error, HF_FORKED, "the parent's client lives on", "the client belongs to the parent process");
+}
+
+hf_status hf_client_close(hf_client *client, hf_error *error)
+{
+    if (client == NULL)
+        return HF_OK;
+    if (hfi_client_is_forked(client))
+        return close_forked(client, error);
+    if (hfi_dispatcher_is_inside(client->dispatcher) || hfi_loader_is_inside(client))
+        return hfi_fail(error, HF_INVALID, "close it from another thread, after the callback",
+                        "hf_client_close was called inside a callback or loader of this client");
+    if (atomic_exchange(&client->closing, true))
+        return hfi_fail(error, HF_CLOSED, "", "the client is closed already");
+    wait_for_calls(client);
+    hfi_table_each(client, end_lock, NULL);
+    bool all = stop(client);
+    hfi_client_unref(client);
+    return all ? HF_OK
+               : hfi_fail(error, HF_UNKNOWN, "they end by themselves after their lease",
+                          "the server did not confirm that all leases were given back");
+}
+
+int hf_client_fd(hf_client *client)
+{
+    return client == NULL || hfi_client_is_forked(client) ? -1 : hfi_dispatcher_fd(client->dispatcher);
+}
+
+size_t hf_client_dispatch(hf_client *client)
+{
+    if (hfi_client_enter(client, NULL) != HF_OK)
+        return 0;
+    size_t ran = client->has_dispatcher_thread ? 0 : hfi_dispatcher_run(client->dispatcher);
+    hfi_client_leave(client);
+    return ran;
+}

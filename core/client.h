@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* client.h - what the files of core/ share of one hf_client. Its parts belong to the file named beside them. */
+#ifndef HFI_CLIENT_H
+#define HFI_CLIENT_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/park.h"
+#include "base/wiped.h"
+#include "core/counters.h"
+#include "core/entry.h"
+#include "core/fence.h"
+#include "core/token.h"
+#include "pool/embedded.h"
+#include "pool/pool.h"
+#include "watchdog/dispatcher.h"
+#include "watchdog/watchdog.h"
+
+#include <pthread.h>
+
+struct hfi_table;
+struct hfi_closing;
+struct hfi_local_cache;
+
+struct hf_client {
+    _Atomic(int64_t) *alive;      /* client.c: 1; reads 0 in a fork child */
+    _Atomic(int)  references;     /* client.c: its user, leases, cancels, pendings; memory only */
+    _Atomic(int)  calls;          /* client.c: calls under way */
+    _Atomic(bool) closing;        /* client.c */
+    struct hfi_park left;         /* client.c: woken when the last call leaves a closing client; time_mutex */
+    const struct hfi_clock *clock;
+    struct hfi_log log;
+    struct hfi_pool *pool;
+    struct hfi_watchdog *watchdog;
+    struct hfi_dispatcher *dispatcher;
+    struct hfi_embedded *embedded;
+    struct hfi_wiped *wiped;
+    struct hfi_identity identity;
+    char   *name;                 /* client_name */
+    char   *key_template;
+    int64_t lease_ms, command_ms, close_ms;
+    int64_t local_bytes;          /* HF_OFF: none */
+    size_t  max_waiters, max_value_bytes;
+    bool    has_dispatcher_thread;
+
+    struct hfi_table *table;      /* table.c */
+    struct hfi_entry_rules mutex_rules, fetch_rules;
+    _Atomic(uint64_t) grants;     /* lock.c: grant numbers given */
+
+    pthread_mutex_t time_mutex;   /* server_time.c, for these three */
+    struct hfi_server_clock server_clock;
+    struct hfi_sample *samples;   /* by lane index */
+    int    sample_count;
+    _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence this client was given */
+    _Atomic(int64_t) floored_at;  /* server_time.c: when the counter was last put ahead of the clock */
+
+    pthread_mutex_t closing_mutex; /* closing.c */
+    struct hfi_list closings;
+
+    pthread_mutex_t cancel_mutex; /* cancel.c */
+    struct hfi_list cancels;
+
+    pthread_mutex_t watch_mutex;  /* events.c */
+    struct hfi_list watches;
+    _Atomic(int) events_state;    /* events.c: what notify-keyspace-events is, see there */
+    char  *keyspace_events;       /* "auto", "as-is", "off" */
+    int    database;
+
+    pthread_mutex_t inquiry_mutex; /* info.c */
+    struct hfi_list inquiries;
+
+    struct hfi_local_cache *local; /* local.c */
+    struct hfi_counters counters;
+};
+
+/* Every public call of a client begins with it: HF_OK, or CLOSED, FORKED, INVALID (NULL) with the error filled; after
+ * HF_OK it ends with hfi_client_leave. */
+hf_status hfi_client_enter(hf_client *client, hf_error *error);
+void      hfi_client_leave(hf_client *client);
+/* Memory only: leases outlive their client's connections. */
+void hfi_client_ref(hf_client *client);
+void hfi_client_unref(hf_client *client);
+static inline bool hfi_client_is_forked(const hf_client *client)
+{
+    return atomic_load_explicit(client->alive, memory_order_relaxed) == 0;
+}
+
+#endif

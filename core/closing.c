@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * closing.c - see closing.h.
+ *
+ * One answer is enough if every acquire of the token was answered: the release came after them on the same connection.
+ * If one was not, it may still be executed, even after a release sent on another connection (measured: 50 of 100). So
+ * the release is repeated until an answer's server time is past the last moment at which the server would obey it.
+ */
+#include "core/closing.h"
+#include "core/server_time.h"
+#include "core/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RETRY_MS 400
+
+struct hfi_closing {
+    struct hfi_list link;    /* in client->closings; its mutex */
+    struct hfi_lock *lock;   /* a reference; its mutex guards what follows */
+    struct hfi_alarm alarm;
+    int64_t last_chance_us, last_chance_ns; /* 0: nothing unclear */
+    struct hfi_giving *giving;
+    bool    asking;
+    bool    over;            /* the last reference frees it */
+    _Atomic(int) references; /* the list, a command under way, the armed alarm */
+    size_t  size;
+    char    token[HFI_TOKEN_ROOM];
+};
+
+static void unref(struct hfi_closing *closing)
+{
+    struct hfi_lock *lock = closing->lock;
+    if (atomic_fetch_sub(&closing->references, 1) != 1)
+        return;
+    free(closing);
+    hfi_table_unref(lock);
+}
+
+static void tell_locked(struct hfi_closing *closing, hf_status status)
+{
+    struct hfi_giving *giving = closing->giving;
+    if (giving == NULL)
+        return;
+    closing->giving = NULL;
+    giving->status = status;
+    giving->done = true;
+    hfi_park_wake(&giving->park);
+}
+
+static void arm_locked(struct hfi_closing *closing, int64_t at_ns)
+{
+    hf_client *client = closing->lock->client;
+    if (atomic_load(&client->closing))
+        return;
+    if (!hfi_watchdog_arm(client->watchdog, &closing->alarm.timer, at_ns))
+        atomic_fetch_add(&closing->references, 1);
+}
+
+/* Nothing of this token can come any more. */
+static void finish(struct hfi_closing *closing)
+{
+    hf_client *client = closing->lock->client;
+    (void)pthread_mutex_lock(&client->closing_mutex);
+    bool listed = !hfi_list_is_empty(&closing->link);
+    hfi_list_remove(&closing->link);
+    (void)pthread_mutex_unlock(&client->closing_mutex);
+    if (listed)
+        unref(closing);
+}
+
+static bool is_clear(const struct hfi_closing *closing, int64_t server_us, int64_t now)
+{
+    return server_us > closing->last_chance_us && now > closing->last_chance_ns;
+}
+
+static void released(struct hfi_command *command)
+{
+    struct hfi_closing *closing = command->self;
+    struct hfi_lock *lock = closing->lock;
+    hf_client *client = lock->client;
+    struct hfi_script_reply said = {"", 0, 0};
+    int64_t now = hfi_now(client->clock);
+    if (command->outcome == HFI_ANSWERED) {
+        said = hfi_wire_script_reply(command->reply);
+        hfi_server_time_saw(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
+    }
+    (void)pthread_mutex_lock(&lock->mutex);
+    closing->asking = false;
+    bool known = said.now_us != 0;
+    bool was_ours = strcmp(said.word, "FREE") == 0 || strcmp(said.word, "HANDED") == 0;
+    if (strcmp(said.word, "HANDED") == 0)
+        hfi_count(client, hand_offs_given);
+    tell_locked(closing, !known ? HF_UNKNOWN : was_ours ? HF_OK : HF_LOST);
+    closing->over = known && is_clear(closing, said.now_us, now);
+    if (!closing->over) {
+        int64_t later = now + RETRY_MS * HFI_MS;
+        if (known && closing->last_chance_us > said.now_us)
+            later = now + (closing->last_chance_us - said.now_us) * 1000 + HFI_MS;
+        else if (known)
+            later = closing->last_chance_ns + HFI_MS;
+        arm_locked(closing, later);
+    }
+    bool over = closing->over || atomic_load(&client->closing);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    if (over)
+        finish(closing);
+    unref(closing);
+}
+
+/* Without memory for the command the alarm tries again. */
+static void send_locked(struct hfi_closing *closing, int64_t now)
+{
+    struct hfi_lock *lock = closing->lock;
+    if (closing->asking)
+        return;
+    struct hfi_command *command = hfi_wire_release(&lock->keys, closing->token);
+    if (command == NULL) {
+        tell_locked(closing, HF_UNKNOWN);
+        arm_locked(closing, now + RETRY_MS * HFI_MS);
+        return;
+    }
+    closing->asking = true;
+    atomic_fetch_add(&closing->references, 1);
+    command->done = released;
+    command->self = closing;
+    command->stamp_ns = now;
+    command->until_ns = now + lock->client->command_ms * HFI_MS;
+    hfi_lane_list(lock->lane, command);
+    hfi_command_unref(command);
+}
+
+static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *renewals)
+{
+    struct hfi_closing *closing = hfi_of(alarm, struct hfi_closing, alarm);
+    struct hfi_lock *lock = closing->lock;
+    (void)renewals;
+    (void)pthread_mutex_lock(&lock->mutex);
+    if (!closing->over)
+        send_locked(closing, now);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    unref(closing);
+}
+
+static void begin(struct hfi_lock *lock, const char *token, size_t size, bool unclear, int64_t now,
+                  struct hfi_giving *giving)
+{
+    hf_client *client = lock->client;
+    struct hfi_closing *closing = calloc(1, sizeof *closing);
+    if (closing == NULL) { /* the key ends by itself */
+        if (giving != NULL) {
+            giving->status = HF_UNKNOWN;
+            giving->done = true;
+        }
+        return;
+    }
+    hfi_table_ref(lock);
+    closing->lock = lock;
+    closing->giving = giving;
+    closing->alarm.ring = ring;
+    atomic_init(&closing->references, 1);
+    closing->size = size;
+    memcpy(closing->token, token, size);
+    if (unclear) {
+        closing->last_chance_us = lock->last_chance_us;
+        closing->last_chance_ns = lock->last_chance_ns;
+    }
+    hfi_list_init(&closing->link);
+    (void)pthread_mutex_lock(&client->closing_mutex);
+    hfi_list_append(&client->closings, &closing->link);
+    (void)pthread_mutex_unlock(&client->closing_mutex);
+    send_locked(closing, now);
+}
+
+void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *giving)
+{
+    begin(lock, lock->token, strlen(lock->token), lock->unclear, now, giving);
+}
+
+void hfi_closing_release(struct hfi_lock *lock, const char *token, size_t size, int64_t now)
+{
+    if (size < HFI_TOKEN_ROOM)
+        begin(lock, token, size, false, now, NULL);
+}
+
+void hfi_closing_heal(hf_client *client, const char *token, size_t size)
+{
+    struct hfi_closing *found = NULL;
+    (void)pthread_mutex_lock(&client->closing_mutex);
+    for (struct hfi_list *at = client->closings.next; at != &client->closings && found == NULL; at = at->next) {
+        struct hfi_closing *closing = hfi_of(at, struct hfi_closing, link);
+        if (closing->size == size && memcmp(closing->token, token, size) == 0) {
+            atomic_fetch_add(&closing->references, 1);
+            found = closing;
+        }
+    }
+    (void)pthread_mutex_unlock(&client->closing_mutex);
+    if (found == NULL)
+        return;
+    struct hfi_lock *lock = found->lock;
+    (void)pthread_mutex_lock(&lock->mutex);
+    send_locked(found, hfi_now(client->clock));
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    unref(found);
+}
+
+void hfi_closing_stop(hf_client *client)
+{
+    for (;;) {
+        struct hfi_closing *closing = NULL;
+        (void)pthread_mutex_lock(&client->closing_mutex);
+        if (!hfi_list_is_empty(&client->closings)) {
+            closing = hfi_of(client->closings.next, struct hfi_closing, link);
+            hfi_list_remove(&closing->link);
+        }
+        (void)pthread_mutex_unlock(&client->closing_mutex);
+        if (closing == NULL)
+            return;
+        struct hfi_lock *lock = closing->lock;
+        (void)pthread_mutex_lock(&lock->mutex);
+        closing->over = true;
+        tell_locked(closing, HF_UNKNOWN);
+        bool was_armed = hfi_watchdog_arm(client->watchdog, &closing->alarm.timer, HFI_NEVER);
+        (void)pthread_mutex_unlock(&lock->mutex);
+        if (was_armed)
+            unref(closing);
+        unref(closing);
+    }
+}

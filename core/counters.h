@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* counters.h - what a client counts of its locks; the pool counts its own. Relaxed atomics: for people, not for logic. */
+#ifndef HFI_COUNTERS_H
+#define HFI_COUNTERS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define HFI_COUNTERS(X)                                                                                        \
+    X(acquired) X(acquired_locally) X(busy) X(timeouts) X(canceled) X(lost) X(released) X(renewals)            \
+    X(renewals_failed) X(hand_offs_given) X(hand_offs_taken) X(loads) X(load_failures) X(hits) X(hits_stale)   \
+    X(hits_shared) X(held) X(waiting) X(at_risk)
+
+struct hfi_counters {
+#define X(name) _Atomic(uint64_t) name;
+    HFI_COUNTERS(X)
+#undef X
+};
+
+#define hfi_count(client, name) \
+    ((void)atomic_fetch_add_explicit(&(client)->counters.name, 1, memory_order_relaxed))
+#define hfi_uncount(client, name) \
+    ((void)atomic_fetch_sub_explicit(&(client)->counters.name, 1, memory_order_relaxed))
+#define hfi_counted(client, name) atomic_load_explicit(&(client)->counters.name, memory_order_relaxed)
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * entry.h - one lock name inside one process: who holds, who waits, what the remote side is doing. Pure.
+ *
+ * An entry is an actor. Something happens (a thread arrives or leaves, an answer or a message comes in, a point in time
+ * passes); hfi_entry_*() takes it and appends what is to be done to a list of actions. The shell (core/lock.c) holds the
+ * entry's mutex around both, so commands are listed in the order in which they were decided (rule P4). The place in the
+ * remote queue belongs to the entry, not to a thread (P6): threads come and go, the token stays until the last one left.
+ *
+ *   NOTHING --ask--> ASKING --QUEUED--> QUEUED --grant message, GRANTED--> HELD --release, loss--> NOTHING
+ *                       `----GRANTED----------------------------------------^
+ */
+#ifndef HFI_ENTRY_H
+#define HFI_ENTRY_H
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "core/lease.h"
+
+#define HFI_PASS_MOST     64              /* local passes in a row while somebody waits elsewhere */
+#define HFI_PASS_MOST_NS  (20 * HFI_MS)
+#define HFI_ECHOES        4
+
+enum hfi_remote { HFI_NOTHING, HFI_ASKING, HFI_QUEUED, HFI_HELD };
+
+enum hfi_verdict {
+    HFI_WAITING = 0,
+    HFI_GOT_LEASE,  /* .end, .fence                                                  */
+    HFI_GOT_VALUE,  /* fetch: there is a value, the shell has it                     */
+    HFI_REFUSED     /* .status, and where the shell knows more, the entry's last error */
+};
+
+struct hfi_waiter { /* on the stack of a thread that waits */
+    struct hfi_list  link;
+    bool             once;     /* wait_ms 0: HF_BUSY instead of waiting */
+    int64_t          lease_ms, stop_ms, max_hold_ms, linger_ms;
+    enum hfi_verdict verdict;
+    hf_status        status;
+    int64_t          end;      /* V of what was granted */
+    int64_t          fence;
+};
+
+struct hfi_entry_rules { /* the same for all entries of one use of a client */
+    int64_t guard_ms;
+    bool    native;     /* ask by MULTI SET INCRBY EXEC first; a fetch always asks by script */
+    bool    many_names; /* this process waits for more than 1,000: re-check less often       */
+};
+
+enum hfi_action_kind {
+    HFI_SEND_NATIVE,   /* with a fresh token if .fresh                                          */
+    HFI_SEND_WAIT,     /* the acquire script, waiting; the token as above                       */
+    HFI_SEND_TRY,      /* the acquire script, trying                                            */
+    HFI_SEND_RENEW,    /* renew the held token for .lease_ms                                    */
+    HFI_SEND_MORE,     /* another block of fences                                               */
+    HFI_SEND_FLOOR,    /* fence_floor, then another block: the counter was behind (P8)          */
+    HFI_GIVE_BACK,     /* release the held token: V is already withdrawn                        */
+    HFI_CLOSE_TOKEN,   /* release a token given up, again and again until it is surely over (P5) */
+    HFI_WAKE,          /* .waiter has its verdict                                               */
+    HFI_MOVE_END,      /* the holder's V is now .end                                            */
+    HFI_TELL,          /* .event with .reason to the holder                                     */
+    HFI_WATCH_FOREIGN  /* .fresh true: listen to the key's events; false: no longer             */
+};
+
+struct hfi_action {
+    enum hfi_action_kind kind;
+    bool fresh;
+    struct hfi_waiter *waiter;
+    int64_t end;
+    hf_event_kind event;
+    hf_reason reason;
+};
+
+/* Room for all that one happening can cause besides waking waiters one by one; the shell performs and empties it
+ * whenever a call returns. Waking all waiters is one action each, so those are chained through the list `woken`. */
+#define HFI_ACTIONS_MOST 12
+struct hfi_actions {
+    int count;
+    struct hfi_action at[HFI_ACTIONS_MOST];
+    struct hfi_list woken; /* waiters with a verdict, to be woken */
+};
+
+void hfi_actions_init(struct hfi_actions *actions);
+
+struct hfi_entry {
+    const struct hfi_entry_rules *rules;
+    struct hfi_list waiters;      /* oldest first */
+    enum hfi_remote remote;
+    bool     asking;              /* an acquire of the current token is under way        */
+    bool     asked_native;        /* ... the native one                                  */
+    bool     claim_wanted;        /* we may own it already: ask again at once            */
+    bool     contended;           /* ask by script: somebody else was seen waiting       */
+    bool     watching;            /* key events of a foreign holder                      */
+    int      late;                /* LATE answers in a row                               */
+    int64_t  ticket, position;    /* in the remote queue; ticket 0: none                 */
+    int64_t  ask_at;              /* next re-check or retry; HFI_NEVER                   */
+    int64_t  echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)      */
+    int64_t  claims[HFI_ECHOES];  /* what a hand-off with that echo is good for, ns      */
+    int64_t  tried_at;            /* the last try script, at most one a second           */
+    hf_status trouble;            /* why the server cannot serve us now; HF_OK: it can   */
+
+    /* HELD */
+    bool     is_held_here;        /* a thread has it; false: lingering, or waiting for a good fence */
+    bool     fencing;             /* granted, but its fences were behind                  */
+    bool     more_asked;
+    int64_t  claim;               /* what the lease was good for when it was handed to us, ns; 0: confirmed since */
+    bool     wanted;              /* somebody waits elsewhere                             */
+    int      bad_fences;
+    int      passes;
+    int64_t  batch_since, linger_end;
+    int64_t  linger_ms;           /* of the last local holder */
+    int64_t  fence, fence_end;    /* last one given; last one of the block */
+    int64_t  spare, spare_end;    /* the next block; 0: none */
+    struct hfi_lease_times times;
+    uint64_t dice;                /* jitter's state */
+};
+
+void hfi_entry_init(struct hfi_entry *entry, const struct hfi_entry_rules *rules, uint64_t seed);
+/* Nothing held, asked or waited for. */
+bool hfi_entry_is_idle(const struct hfi_entry *entry);
+
+/* A thread comes. Its verdict may be there when this returns (it is in actions->woken too). */
+void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
+/* A waiting thread gives up (deadline, cancel). Only while its verdict is HFI_WAITING. */
+void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
+
+/* The answer to an acquire, whichever form. For the current token only: the shell compares. */
+enum hfi_answer_kind {
+    HFI_GRANTED,     /* .fence, .sent_at                        */
+    HFI_BUSY,        /* native: the key exists; try: held       */
+    HFI_IN_QUEUE,    /* .left_ms, .position, .ticket, .ours      */
+    HFI_LATE,
+    HFI_FOREIGN_TYPE,
+    HFI_HAS_VALUE,   /* fetch: .the shell keeps the value        */
+    HFI_NOT_SENT,    /* .status                                  */
+    HFI_NO_ANSWER,
+    HFI_CANNOT       /* an error reply: .status, not executed    */
+};
+struct hfi_answer {
+    enum hfi_answer_kind kind;
+    bool      native;
+    bool      ours;
+    hf_status status;
+    int64_t   sent_at; /* stamp of the command */
+    int64_t   fence, left_ms, position, ticket;
+    bool      fence_is_good;
+};
+void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
+                        struct hfi_actions *actions);
+/* A block of fences came (SEND_MORE, SEND_FLOOR); first 0: none (refused, no answer). */
+void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
+                      struct hfi_actions *actions);
+/* Messages that name the current token. */
+void hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
+                       struct hfi_actions *actions);
+void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+/* Something about a foreign holder's key, a lane that came up, a subscription that is live (again): ask now. */
+void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+
+/* The holder gives it back. False: its end had passed, it is LOST (told by the shell). `quietly`: keep nothing, pass to
+ * nobody (close; a load whose waiters have other plans). */
+bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions);
+/* A renewal's verdict for the current token. */
+void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions);
+/* An authoritative end: gone, taken, revoked, closed. */
+void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions);
+/* All waiters get this verdict; a token that waits is given up. */
+void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now, struct hfi_actions *actions);
+
+/* Time passed. */
+void    hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions);
+int64_t hfi_entry_next(const struct hfi_entry *entry); /* the next point to look at; HFI_NEVER */
+
+/* What goes out with a waiting acquire. */
+struct hfi_asking {
+    int64_t lease_ms, ttl_ms, claim_ttl_ms, patience_ms, ticket, timeout_ms;
+};
+struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry);
+/* The shell listed an acquire with this stamp; it is the echo that a hand-off may bring. */
+void hfi_entry_sent(struct hfi_entry *entry, int64_t stamp);
+
+/* The re-check period for a queue position, ms, before jitter. */
+int64_t hfi_recheck_ms(int64_t position);
+
+#endif

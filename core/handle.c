@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/* handle.c - see handle.h; and the parts of lease.h that ask nothing of the server. */
+#include "core/handle.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int hfi_gettid(void)
+{
+    static _Thread_local int tid;
+    if (tid == 0)
+        tid = (int)syscall(SYS_gettid);
+    return tid;
+}
+
+static void run_events(struct hfi_call *call);
+
+hf_status hfi_handle_new(hf_client *client, const char *name, size_t name_size, const hf_lock_options *options,
+                         hf_lease **lease_out, hf_error *error)
+{
+    hf_lease *lease = calloc(1, sizeof *lease + name_size + 1);
+    if (lease == NULL)
+        return hfi_fail(error, HF_NOMEM, "", "no memory for a lease");
+    lease->end = hfi_wiped_take(client->wiped);
+    lease->label = options->owner_label != NULL ? strndup(options->owner_label, 128) : NULL;
+    if (lease->end == NULL || (options->owner_label != NULL && lease->label == NULL)) {
+        hfi_wiped_give(client->wiped, lease->end);
+        free(lease->label);
+        free(lease);
+        return hfi_fail(error, HF_NOMEM, "", "no memory for a lease");
+    }
+    hfi_client_ref(client);
+    lease->client = client;
+    atomic_init(&lease->references, 1);
+    atomic_init(&lease->condition, HF_LEASE_HELD);
+    atomic_init(&lease->event_fd, -1);
+    atomic_init(&lease->tid, hfi_gettid());
+    (void)pthread_mutex_init(&lease->mutex, NULL);
+    hfi_park_init(&lease->quiet);
+    hfi_list_init(&lease->call.link);
+    lease->call.run = run_events;
+    lease->on_event = options->on_event;
+    lease->arg = options->arg;
+    lease->signal = options->signal;
+    lease->signal_at = options->signal_at != 0 ? options->signal_at : HF_EVENT_LOST;
+    lease->reentrant = options->reentrant;
+    lease->name_size = name_size;
+    memcpy(lease->name, name, name_size);
+    if (options->event_fd && hf_lease_event_fd(lease) < 0) {
+        int os_errno = errno;
+        hfi_handle_unref(lease);
+        hfi_fail(error, HF_NOMEM, "raise the limit of open files (ulimit -n)", "no descriptor for the lease's event");
+        hfi_fail_errno(error, os_errno);
+        return HF_NOMEM;
+    }
+    *lease_out = lease;
+    return HF_OK;
+}
+
+void hfi_handle_ref(hf_lease *lease)
+{
+    atomic_fetch_add(&lease->references, 1);
+}
+
+void hfi_handle_unref(hf_lease *lease)
+{
+    hf_client *client = lease->client;
+    if (atomic_fetch_sub(&lease->references, 1) != 1)
+        return;
+    int fd = atomic_load(&lease->event_fd);
+    if (fd >= 0)
+        (void)close(fd);
+    hfi_wiped_give(client->wiped, lease->end);
+    (void)pthread_mutex_destroy(&lease->mutex);
+    free(lease->label);
+    free(lease);
+    hfi_client_unref(client);
+}
+
+void hfi_handle_begin(hf_lease *lease, struct hfi_lock *lock, int64_t end, int64_t fence)
+{
+    lease->lock = lock;
+    lease->fence = fence;
+    lease->since_ns = hfi_now(lease->client->clock);
+    atomic_store(lease->end, end);
+}
+
+void hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now)
+{
+    int64_t before = atomic_load(lease->end);
+    while (before > now && before < end && !atomic_compare_exchange_weak(lease->end, &before, end))
+        ;
+}
+
+void hfi_handle_withdraw(hf_lease *lease)
+{
+    atomic_store(lease->end, 0);
+}
+
+static void signal_holder(hf_lease *lease)
+{
+    (void)syscall(SYS_tgkill, getpid(), atomic_load(&lease->tid), lease->signal);
+}
+
+static void queue_event(hf_lease *lease, hf_event_kind kind, hf_reason reason)
+{
+    bool post = false;
+    (void)pthread_mutex_lock(&lease->mutex);
+    if (!lease->released) {
+        /* A callback that is slower than events come in misses the older of the passing ones, never LOST. */
+        int at = lease->pending_count < HFI_EVENTS_MOST ? lease->pending_count++ : HFI_EVENTS_MOST - 1;
+        lease->pending[at].kind = kind;
+        lease->pending[at].reason = reason;
+        post = !lease->posted;
+        lease->posted = true;
+    }
+    (void)pthread_mutex_unlock(&lease->mutex);
+    if (post) {
+        hfi_handle_ref(lease);
+        hfi_dispatcher_post(lease->client->dispatcher, &lease->call);
+    }
+}
+
+void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
+{
+    int condition = kind == HF_EVENT_LOST      ? HF_LEASE_LOST
+                    : kind == HF_EVENT_AT_RISK ? HF_LEASE_AT_RISK
+                                               : HF_LEASE_HELD;
+    if (atomic_load(&lease->condition) == HF_LEASE_AT_RISK && condition != HF_LEASE_AT_RISK)
+        hfi_uncount(lease->client, at_risk);
+    if (atomic_load(&lease->condition) == HF_LEASE_HELD && condition == HF_LEASE_AT_RISK)
+        hfi_count(lease->client, at_risk);
+    if (kind == HF_EVENT_LOST) {
+        atomic_store(&lease->reason, (int)reason);
+        atomic_store(&lease->condition, condition);
+        hfi_handle_withdraw(lease);
+        hfi_count(lease->client, lost);
+        int fd = atomic_load(&lease->event_fd);
+        if (fd >= 0)
+            (void)eventfd_write(fd, 1);
+    } else {
+        atomic_store(&lease->reason, (int)reason);
+        atomic_store(&lease->condition, condition);
+    }
+    bool stop_now = kind == HF_EVENT_AT_RISK && reason == HF_REASON_ENDING;
+    if (lease->signal != 0 && (lease->signal_at == HF_EVENT_AT_RISK ? stop_now : kind == HF_EVENT_LOST))
+        signal_holder(lease);
+    if (lease->on_event != NULL)
+        queue_event(lease, kind, reason);
+}
+
+static void run_events(struct hfi_call *call)
+{
+    hf_lease *lease = hfi_of(call, hf_lease, call);
+    for (;;) {
+        hf_event event = {.size = sizeof event, .fence = lease->fence};
+        (void)pthread_mutex_lock(&lease->mutex);
+        bool over = lease->released || lease->pending_count == 0;
+        lease->runner = over ? 0 : hfi_gettid();
+        if (over) {
+            lease->posted = false;
+            hfi_park_wake(&lease->quiet);
+        } else {
+            event.kind = lease->pending[0].kind;
+            event.reason = lease->pending[0].reason;
+            event.sequence = ++lease->sequence;
+            memmove(&lease->pending[0], &lease->pending[1], sizeof lease->pending - sizeof lease->pending[0]);
+            lease->pending_count--;
+        }
+        (void)pthread_mutex_unlock(&lease->mutex);
+        if (over)
+            break;
+        event.remaining_ms = event.kind == HF_EVENT_LOST ? 0 : hf_lease_remaining_ms(lease);
+        lease->on_event(lease, &event, lease->arg);
+    }
+    hfi_handle_unref(lease);
+}
+
+void hfi_handle_hush(hf_lease *lease, bool entered)
+{
+    if (lease->on_event == NULL)
+        return;
+    (void)pthread_mutex_lock(&lease->mutex);
+    lease->released = true;
+    while (lease->posted && lease->runner != hfi_gettid()) {
+        uint32_t ticket = hfi_park_ticket(&lease->quiet);
+        (void)pthread_mutex_unlock(&lease->mutex);
+        if (entered && hfi_dispatcher_withdraw(lease->client->dispatcher, &lease->call)) {
+            hfi_handle_unref(lease);
+            return;
+        }
+        (void)hfi_park_wait(&lease->quiet, ticket, HFI_NEVER);
+        (void)pthread_mutex_lock(&lease->mutex);
+    }
+    (void)pthread_mutex_unlock(&lease->mutex);
+}
+
+bool hf_lease_is_valid(const hf_lease *lease)
+{
+    return lease != NULL && hfi_now(lease->client->clock) < atomic_load(lease->end);
+}
+
+int64_t hf_lease_remaining_ms(const hf_lease *lease)
+{
+    if (lease == NULL)
+        return 0;
+    int64_t left = atomic_load(lease->end) - hfi_now(lease->client->clock);
+    return left > 0 ? left / HFI_MS : 0;
+}
+
+int64_t hf_lease_fence(const hf_lease *lease)
+{
+    return lease != NULL ? lease->fence : 0;
+}
+
+hf_lease_condition hf_lease_state(const hf_lease *lease)
+{
+    if (!hf_lease_is_valid(lease))
+        return HF_LEASE_LOST;
+    return (hf_lease_condition)atomic_load(&lease->condition);
+}
+
+hf_reason hf_lease_reason(const hf_lease *lease)
+{
+    if (lease == NULL)
+        return HF_REASON_NONE;
+    if (hfi_client_is_forked(lease->client))
+        return HF_REASON_FORKED;
+    /* V may have passed before the watchdog came to say so. */
+    if (atomic_load(&lease->condition) != HF_LEASE_LOST && !hf_lease_is_valid(lease))
+        return HF_REASON_EXPIRED;
+    return (hf_reason)atomic_load(&lease->reason);
+}
+
+const char *hf_reason_text(hf_reason reason)
+{
+    static const char *const texts[] = {
+        [HF_REASON_NONE] = "nothing is wrong",
+        [HF_REASON_UNCONFIRMED] = "a renewal is overdue",
+        [HF_REASON_ENDING] = "little time is left",
+        [HF_REASON_EXPIRED] = "the lease ended before a renewal came through",
+        [HF_REASON_GONE] = "the key is gone: deleted, evicted, flushed or failed over",
+        [HF_REASON_TAKEN] = "the key holds somebody else's token",
+        [HF_REASON_REVOKED] = "an operator broke it",
+        [HF_REASON_MAX_HOLD] = "max_hold_ms was reached",
+        [HF_REASON_CLOCK] = "the clock cannot be trusted",
+        [HF_REASON_FORKED] = "it belongs to the parent process",
+        [HF_REASON_CLOSED] = "the client was closed",
+    };
+    return (unsigned)reason < sizeof texts / sizeof texts[0] ? texts[reason] : "a reason this library does not know";
+}
+
+const char *hf_lease_name(const hf_lease *lease)
+{
+    return lease != NULL ? lease->name : "";
+}
+
+int hf_lease_event_fd(hf_lease *lease)
+{
+    if (lease == NULL) {
+        errno = EINVAL;
+        return -1;
+    }
+    int fd = atomic_load(&lease->event_fd);
+    if (fd >= 0)
+        return fd;
+    int made = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (made < 0)
+        return -1;
+    if (!atomic_compare_exchange_strong(&lease->event_fd, &fd, made)) {
+        (void)close(made);
+        return fd;
+    }
+    /* Told before there was a descriptor to tell it by; twice does no harm. */
+    if (atomic_load(&lease->condition) == HF_LEASE_LOST)
+        (void)eventfd_write(made, 1);
+    return made;
+}
+
+hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
+{
+    if (lease == NULL)
+        return hfi_fail(error, HF_INVALID, "pass the lease that hf_lock_acquire gave", "lease is NULL");
+    if (hfi_client_is_forked(lease->client))
+        return hfi_fail(error, HF_FORKED, "open a client of its own in the child", "the lease belongs to the parent");
+    atomic_store(&lease->tid, hfi_gettid());
+    return HF_OK;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* hear.c - see hear.h. */
+#include "core/hear.h"
+#include "core/closing.h"
+#include "core/events.h"
+#include "core/info.h"
+#include "core/lock.h"
+#include "core/message.h"
+#include "core/server_time.h"
+#include "core/table.h"
+
+#include <string.h>
+
+static void broken(struct hfi_lock *lock, const struct hfi_message *message, int64_t now, struct hfi_actions *actions)
+{
+    hfi_entry_lost(&lock->entry, HF_REASON_REVOKED, now, actions);
+    if (message->rest_size > 1)
+        hfi_closing_release(lock, message->rest, message->rest_size, now);
+}
+
+/* Only what was believed may raise the highest fence seen: the message may be anybody's. */
+static void granted(struct hfi_lock *lock, const struct hfi_message *message, bool good, int64_t now, int64_t rtt_ns,
+                    struct hfi_actions *actions)
+{
+    bool was_held = lock->entry.remote == HFI_HELD;
+    hfi_entry_granted(&lock->entry, message->echo, message->fence, good, now, rtt_ns, actions);
+    if (was_held || lock->entry.remote != HFI_HELD)
+        return;
+    hfi_count(lock->client, hand_offs_taken);
+    if (good)
+        (void)hfi_fence_take(lock->client, message->fence, HFI_FENCE_BLOCK, 0);
+}
+
+static void concerns(struct hfi_lock *lock, const struct hfi_message *message)
+{
+    hf_client *client = lock->client;
+    struct hfi_actions actions;
+    int64_t now = hfi_now(client->clock), rtt = hfi_lane_rtt_ns(lock->lane);
+    bool good = message->letter == 'G' && hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(client, now));
+    hfi_actions_init(&actions);
+    (void)pthread_mutex_lock(&lock->mutex);
+    bool is_current = lock->entry.remote != HFI_NOTHING && strlen(lock->token) == message->token_size &&
+                      memcmp(lock->token, message->token, message->token_size) == 0;
+    if (is_current) {
+        switch (message->letter) {
+        case 'G':
+            granted(lock, message, good, now, rtt, &actions);
+            break;
+        case 'R':
+            hfi_entry_wanted(&lock->entry, now, &actions);
+            break;
+        case 'F':
+            hfi_entry_nudged(&lock->entry, now, &actions);
+            break;
+        case 'B':
+            broken(lock, message, now, &actions);
+            break;
+        case 'I':
+            hfi_info_tell(lock, message);
+            break;
+        }
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    if (!is_current)
+        hfi_closing_heal(client, message->token, message->token_size);
+}
+
+void hfi_hear(void *self, const char *channel, size_t channel_size, const char *text, size_t size)
+{
+    hf_client *client = self;
+    struct hfi_message message;
+    struct hfi_token_parts parts;
+    if (channel_size != HFI_CHANNEL_SIZE || memcmp(channel, client->identity.channel, channel_size) != 0) {
+        hfi_events_heard(client, channel, channel_size, text, size);
+        return;
+    }
+    if (!hfi_message_parse(text, size, &message))
+        return;
+    if (message.letter == 'A') {
+        hfi_info_heard(client, &message);
+        return;
+    }
+    if (!hfi_token_parse(message.token, message.token_size, &parts) || strcmp(parts.id, client->identity.id) != 0)
+        return;
+    struct hfi_lock *lock = hfi_table_by_grant(client, parts.grant);
+    if (lock == NULL) {
+        hfi_closing_heal(client, message.token, message.token_size);
+        return;
+    }
+    concerns(lock, &message);
+    hfi_table_unref(lock);
+}
+
+static void ask_again(struct hfi_lock *lock, void *arg)
+{
+    struct hfi_actions actions;
+    (void)arg;
+    hfi_actions_init(&actions);
+    int64_t now = hfi_now(lock->client->clock);
+    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_entry_nudged(&lock->entry, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+}
+
+/* Whatever was said while nobody listened is lost: every waiter asks again. */
+void hfi_hear_subscribed(void *self, const char *channel, size_t channel_size)
+{
+    hf_client *client = self;
+    if (channel_size == HFI_CHANNEL_SIZE && memcmp(channel, client->identity.channel, channel_size) == 0)
+        hfi_table_each(client, ask_again, NULL);
+    else
+        hfi_events_subscribed(client, channel, channel_size);
+}
+
+void hfi_hear_lane_up(void *self, int lane)
+{
+    hf_client *client = self;
+    hfi_events_look(client, lane);
+    hfi_table_each(client, ask_again, NULL);
+}
+
+void hfi_hear_lane_down(void *self, int lane)
+{
+    (void)self;
+    (void)lane;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* hear.h - what the pool's subscribers and lanes report, brought to the locks it concerns. In the listener's thread. */
+#ifndef HFI_HEAR_H
+#define HFI_HEAR_H
+
+#include "core/client.h"
+
+/* hfi_pool_ops */
+void hfi_hear(void *self, const char *channel, size_t channel_size, const char *message, size_t size);
+void hfi_hear_subscribed(void *self, const char *channel, size_t channel_size);
+void hfi_hear_lane_up(void *self, int lane);
+void hfi_hear_lane_down(void *self, int lane);
+
+#endif

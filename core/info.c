@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/* info.c - for operators: hf_lock_info, hf_lock_list, hf_lock_break. */
+#include "core/info.h"
+#include "core/call.h"
+#include "core/options.h"
+#include "base/random.h"
+
+#include <fnmatch.h>
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HOLDER_ANSWERS_MS 200
+
+struct inquiry { /* a question to a holder, on the stack of the thread that asks */
+    struct hfi_list link; /* client->inquiries; its mutex guards all */
+    struct hfi_park park;
+    const char *token;
+    size_t  token_size;
+    bool    answered;
+    int64_t fence, held_ms;
+    char    label[132];
+};
+
+static void posted(struct hfi_command *command)
+{
+    hfi_client_unref(command->self);
+}
+
+void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message)
+{
+    hf_client *client = lock->client;
+    const hf_lease *holder = lock->holder;
+    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_ROOM + 256];
+    if (holder == NULL || message->rest_size != HFI_CHANNEL_SIZE || memcmp(message->rest, "hf:c:", 5) != 0)
+        return;
+    memcpy(channel, message->rest, HFI_CHANNEL_SIZE);
+    channel[HFI_CHANNEL_SIZE] = 0;
+    int64_t now = hfi_now(client->clock);
+    (void)snprintf(text, sizeof text, "A %s %" PRId64 " %" PRId64 " %s", lock->token, holder->fence,
+                   (now - holder->since_ns) / HFI_MS, holder->label != NULL ? holder->label : client->name);
+    struct hfi_command *command = hfi_wire_words("PUBLISH", channel, text, NULL);
+    if (command == NULL)
+        return;
+    hfi_client_ref(client);
+    command->done = posted;
+    command->self = client;
+    command->until_ns = now + client->command_ms * HFI_MS;
+    hfi_lane_list(lock->lane, command);
+    hfi_command_unref(command);
+}
+
+void hfi_info_heard(hf_client *client, const struct hfi_message *message)
+{
+    (void)pthread_mutex_lock(&client->inquiry_mutex);
+    for (struct hfi_list *at = client->inquiries.next; at != &client->inquiries; at = at->next) {
+        struct inquiry *inquiry = hfi_of(at, struct inquiry, link);
+        if (inquiry->answered || inquiry->token_size != message->token_size ||
+            memcmp(inquiry->token, message->token, message->token_size) != 0)
+            continue;
+        size_t size = message->rest_size < sizeof inquiry->label ? message->rest_size : sizeof inquiry->label - 1;
+        memcpy(inquiry->label, message->rest, size);
+        inquiry->label[size] = 0;
+        inquiry->fence = message->fence;
+        inquiry->held_ms = message->held_ms;
+        inquiry->answered = true;
+        hfi_park_wake(&inquiry->park);
+    }
+    (void)pthread_mutex_unlock(&client->inquiry_mutex);
+}
+
+static struct hfi_lane *lane_of(hf_client *client)
+{
+    return hfi_pool_lane(client->pool, HFI_VALUE_LANE, 0);
+}
+
+/* A holder that is alive answers; one that is not leaves the fields as they are. */
+static void ask_holder(hf_client *client, const struct hfi_token_parts *parts, struct inquiry *inquiry)
+{
+    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_ROOM + HFI_CHANNEL_SIZE + 8];
+    redisReply *reply;
+    (void)snprintf(channel, sizeof channel, "hf:c:%s", parts->id);
+    (void)snprintf(text, sizeof text, "I %.*s %s", (int)inquiry->token_size, inquiry->token, client->identity.channel);
+    hfi_park_init(&inquiry->park);
+    (void)pthread_mutex_lock(&client->inquiry_mutex);
+    hfi_list_append(&client->inquiries, &inquiry->link);
+    (void)pthread_mutex_unlock(&client->inquiry_mutex);
+    int64_t until = hfi_after_ms(hfi_now(client->clock), HOLDER_ANSWERS_MS);
+    hf_status status =
+        hfi_call(client, lane_of(client), hfi_wire_words("PUBLISH", channel, text, NULL), &reply, NULL);
+    bool heard = status == HF_OK && reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
+    if (status == HF_OK)
+        freeReplyObject(reply);
+    (void)pthread_mutex_lock(&client->inquiry_mutex);
+    while (heard && !inquiry->answered && hfi_now(client->clock) < until) {
+        uint32_t ticket = hfi_park_ticket(&inquiry->park);
+        (void)pthread_mutex_unlock(&client->inquiry_mutex);
+        (void)hfi_park_wait(&inquiry->park, ticket, until);
+        (void)pthread_mutex_lock(&client->inquiry_mutex);
+    }
+    hfi_list_remove(&inquiry->link);
+    (void)pthread_mutex_unlock(&client->inquiry_mutex);
+}
+
+static struct hfi_command *look_at(const struct hfi_keys *keys)
+{
+    const char *get[] = {"GET", keys->lock}, *pttl[] = {"PTTL", keys->lock}, *zcard[] = {"ZCARD", keys->queue},
+               *exec[] = {"EXEC"};
+    const size_t get_size[] = {3, keys->lock_size}, pttl_size[] = {4, keys->lock_size},
+                 zcard_size[] = {5, keys->queue_size}, exec_size[] = {4};
+    struct hfi_command *command = hfi_wire_words("MULTI", NULL);
+    if (command != NULL && hfi_command_append(command, 2, get, get_size) &&
+        hfi_command_append(command, 2, pttl, pttl_size) && hfi_command_append(command, 2, zcard, zcard_size) &&
+        hfi_command_append(command, 1, exec, exec_size))
+        return command;
+    if (command != NULL)
+        hfi_command_unref(command);
+    return NULL;
+}
+
+/* *go_on is what visit said. A free lock is not visited. */
+static hf_status inform(hf_client *client, const struct hfi_keys *keys, hf_holder_fn *visit, void *arg, bool *go_on,
+                        hf_error *error)
+{
+    redisReply *reply;
+    char foreign[256];
+    struct hfi_token_parts parts;
+    hf_status status =
+        hfi_call_done(client, lane_of(client), look_at(keys), "cannot look at the lock", &reply, error);
+    if (status != HF_OK)
+        return status;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) {
+        freeReplyObject(reply);
+        return hfi_fail(error, HF_PROTOCOL, "", "the server's answer to EXEC has another form");
+    }
+    const redisReply *held = reply->element[0];
+    if (held->type == REDIS_REPLY_NIL) {
+        freeReplyObject(reply);
+        return HF_OK;
+    }
+    hf_holder holder = {.size = sizeof holder, .name = keys->name, .host = "", .label = ""};
+    holder.remaining_ms = hfi_wire_number(reply, 1, -1);
+    holder.waiting = hfi_wire_number(reply, 2, 0);
+    struct inquiry inquiry = {.held_ms = -1};
+    if (held->type == REDIS_REPLY_STRING && hfi_token_parse(held->str, held->len, &parts)) {
+        inquiry.token = held->str;
+        inquiry.token_size = held->len;
+        ask_holder(client, &parts, &inquiry);
+        holder.host = parts.host;
+        holder.pid = parts.pid;
+        holder.label = inquiry.label;
+        holder.fence = inquiry.fence;
+    } else if (held->type == REDIS_REPLY_STRING) {
+        holder.foreign_value = hfi_quote(foreign, sizeof foreign, held->str, held->len);
+    } else {
+        holder.foreign_value = "(not a string)";
+    }
+    holder.held_ms = inquiry.held_ms;
+    *go_on = visit(&holder, arg);
+    freeReplyObject(reply);
+    return HF_OK;
+}
+
+hf_status hf_lock_info(hf_client *client, const char *name, hf_holder_fn *visit, void *arg, hf_error *error)
+{
+    struct hfi_keys keys = {0};
+    size_t size;
+    bool go_on;
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = visit == NULL ? hfi_fail(error, HF_INVALID, "", "visit is NULL")
+                           : hfi_name_check(name, 0, "lock name", &size, error);
+    if (status == HF_OK)
+        status = hfi_keys_make(client->key_template, HFI_MUTEX, name, size, &keys, error);
+    if (status == HF_OK)
+        status = inform(client, &keys, visit, arg, &go_on, error);
+    hfi_keys_done(&keys);
+    hfi_client_leave(client);
+    return status;
+}
+
+/* The lock name that gives this key, or NULL: a side key, or nobody's we know. */
+static const char *name_of(const hf_client *client, const char *key, size_t key_size, size_t *size)
+{
+    size_t before = 3, after = 0; /* hf:{name} and its variants */
+    if (client->key_template != NULL) {
+        const char *at = strstr(client->key_template, "%s");
+        before = (size_t)(at - client->key_template);
+        after = strlen(at + 2);
+        if (key_size <= before + after || memcmp(key, client->key_template, before) != 0 ||
+            memcmp(key + key_size - after, at + 2, after) != 0)
+            return NULL;
+    } else if (key_size > 4 && memcmp(key, "hf::", 4) == 0) {
+        before = 4;
+    } else if (key_size > 5 && memcmp(key, "hf:{", 4) == 0) {
+        const char *close = memchr(key + 4, '}', key_size - 4);
+        if (close == NULL)
+            return NULL;
+        bool plain = close == key + key_size - 1;
+        before = plain ? 4 : (size_t)(close - key) + 2; /* hf:{number}:name */
+        after = plain ? 1 : 0;
+        if (key_size <= before + after)
+            return NULL;
+    } else {
+        return NULL;
+    }
+    *size = key_size - before - after;
+    return key + before;
+}
+
+static hf_status inform_of_key(hf_client *client, const redisReply *key, const char *glob, hf_holder_fn *visit, void *arg,
+                               bool *go_on, hf_error *error)
+{
+    struct hfi_keys keys = {0};
+    char text[HF_NAME_MAX + 1];
+    size_t size = 0;
+    const char *name = name_of(client, key->str, key->len, &size);
+    if (name == NULL || size > HF_NAME_MAX || memchr(name, 0, size) != NULL)
+        return HF_OK;
+    memcpy(text, name, size);
+    text[size] = 0;
+    if (glob != NULL && fnmatch(glob, text, 0) != 0)
+        return HF_OK;
+    hf_status status = hfi_keys_make(client->key_template, HFI_MUTEX, text, size, &keys, error);
+    if (status == HF_INVALID) /* one of our side keys under a template */
+        return HF_OK;
+    if (status == HF_OK && keys.lock_size == key->len && memcmp(keys.lock, key->str, key->len) == 0)
+        status = inform(client, &keys, visit, arg, go_on, error);
+    hfi_keys_done(&keys);
+    return status;
+}
+
+/* SCAN's pattern for all our lock keys: the template's text with its special bytes escaped. */
+static void scan_pattern(const hf_client *client, char *out, size_t room)
+{
+    const char *template = client->key_template != NULL ? client->key_template : "hf:%s";
+    size_t at = 0;
+    for (const char *from = template; *from != 0 && at + 3 < room; from++) {
+        if (from[0] == '%' && from[1] == 's') {
+            out[at++] = '*';
+            from++;
+            continue;
+        }
+        if (strchr("*?[]\\", *from) != NULL)
+            out[at++] = '\\';
+        out[at++] = *from;
+    }
+    out[at] = 0;
+}
+
+static hf_status list(hf_client *client, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error)
+{
+    char cursor[24] = "0", pattern[1100];
+    bool go_on = true;
+    hf_status status = HF_OK;
+    scan_pattern(client, pattern, sizeof pattern);
+    do {
+        redisReply *reply;
+        status = hfi_call_done(client, lane_of(client),
+                               hfi_wire_words("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "string", NULL),
+                               "cannot list the locks", &reply, error);
+        if (status != HF_OK)
+            return status;
+        bool good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+                    reply->element[0]->type == REDIS_REPLY_STRING && reply->element[1]->type == REDIS_REPLY_ARRAY;
+        (void)snprintf(cursor, sizeof cursor, "%s", good ? reply->element[0]->str : "0");
+        for (size_t i = 0; good && status == HF_OK && go_on && i < reply->element[1]->elements; i++)
+            status = inform_of_key(client, reply->element[1]->element[i], glob, visit, arg, &go_on, error);
+        freeReplyObject(reply);
+    } while (status == HF_OK && go_on && strcmp(cursor, "0") != 0);
+    return status;
+}
+
+hf_status hf_lock_list(hf_client *client, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error)
+{
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = visit == NULL ? hfi_fail(error, HF_INVALID, "", "visit is NULL") : list(client, glob, visit, arg, error);
+    hfi_client_leave(client);
+    return status;
+}
+
+static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool *had_holder, hf_error *error)
+{
+    redisReply *reply;
+    uint64_t random;
+    char hex[17];
+    if (!hfi_random(&random, sizeof random))
+        return hfi_fail(error, HF_INTERNAL, "", "the kernel gave no random bytes");
+    (void)snprintf(hex, sizeof hex, "%016" PRIx64, random);
+    uint64_t hash = hfi_name_hash(HFI_MUTEX, keys->name, keys->name_size);
+    hf_status status = hfi_call_done(client, hfi_pool_lane(client->pool, HFI_LOCK_LANE, hash),
+                                     hfi_wire_break(keys, hex), "cannot break the lock", &reply, error);
+    if (status != HF_OK)
+        return status;
+    struct hfi_script_reply said = hfi_wire_script_reply(reply);
+    if (had_holder != NULL)
+        *had_holder = strcmp(said.word, "BROKEN") == 0;
+    if (strcmp(said.word, "FOREIGN") == 0)
+        status = hfi_fail(error, HF_FOREIGN, "delete it yourself if you are sure", "the key of the lock is not a string");
+    freeReplyObject(reply);
+    return status;
+}
+
+hf_status hf_lock_break(hf_client *client, const char *name, bool *had_holder, hf_error *error)
+{
+    struct hfi_keys keys = {0};
+    size_t size;
+    if (had_holder != NULL)
+        *had_holder = false;
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_name_check(name, 0, "lock name", &size, error);
+    if (status == HF_OK)
+        status = hfi_keys_make(client->key_template, HFI_MUTEX, name, size, &keys, error);
+    if (status == HF_OK)
+        status = break_it(client, &keys, had_holder, error);
+    hfi_keys_done(&keys);
+    hfi_client_leave(client);
+    return status;
+}

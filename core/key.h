@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* key.h - the Redis keys of a lock name. Pure. */
+#ifndef HFI_KEY_H
+#define HFI_KEY_H
+
+#include "base/error.h"
+
+enum hfi_use { HFI_MUTEX, HFI_FETCH }; /* what a name locks: itself, or the filling of the data key of that name */
+
+#define HFI_FENCE_KEY "hf:fence"
+
+/* A name's keys, one slot all (protocol.md): in one piece of memory, each with its NUL and its size. */
+struct hfi_keys {
+    char  *memory;
+    char  *lock, *queue, *waiters, *absent, *name; /* absent: HFI_FETCH only, else NULL */
+    size_t lock_size, queue_size, waiters_size, absent_size, name_size;
+};
+
+/* key_template: NULL, or the user's with one %s; it applies to HFI_MUTEX only. INVALID (a name or template that would
+ * give a key of our own side keys), NOMEM. */
+hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
+                        struct hfi_keys *keys, hf_error *error);
+void hfi_keys_done(struct hfi_keys *keys);
+/* INVALID with the reason, or HF_OK. NULL is fine. */
+hf_status hfi_template_check(const char *key_template, hf_error *error);
+
+/* Redis Cluster's hash slot, 0..16383, of a whole key. */
+unsigned hfi_key_slot(const char *key, size_t size);
+/* FNV-1a, to pick lanes and shards. */
+uint64_t hfi_name_hash(enum hfi_use use, const char *name, size_t size);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* lease.c - see lease.h. */
+#include "core/lease.h"
+#include "base/clock.h"
+
+#define ATTEMPTS 13 /* that fit between the first renewal and V; the rule asks for twelve */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+int64_t hfi_guard_ms(int64_t lease_ms, int64_t guard_ms)
+{
+    return (21 * lease_ms + 999) / 1000 + 3 + guard_ms;
+}
+
+int64_t hfi_claim_ms(int64_t lease_ms)
+{
+    return least(1000, lease_ms);
+}
+
+/* A new round: renew at two thirds of what is good (a claim: at half), then again and again until V. */
+static void start_round(struct hfi_lease_times *times, int64_t left_at_first, int64_t rtt_ns)
+{
+    times->renew_first = times->renew_next = times->end - left_at_first;
+    times->attempt = most(most(left_at_first / ATTEMPTS, rtt_ns), HFI_MS);
+    times->overdue = times->renew_first + most(4 * rtt_ns, times->length / 12);
+}
+
+void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
+                     int64_t max_hold_ms, int64_t now, int64_t rtt_ns)
+{
+    bool claim = good_for_ns < lease_ms * HFI_MS || lease_ms <= 0;
+    *times = (struct hfi_lease_times){.end = end,
+                                      .length = lease_ms * HFI_MS,
+                                      .stop = stop_ms * HFI_MS,
+                                      .hold_end = max_hold_ms > 0 ? hfi_after_ms(now, max_hold_ms) : HFI_NEVER,
+                                      .condition = HF_LEASE_HELD,
+                                      .reason = HF_REASON_NONE};
+    times->full_stop = times->stop;
+    if (claim)
+        times->stop = least(times->stop, good_for_ns / 4);
+    start_round(times, claim ? good_for_ns / 2 : times->length / 3 * 2, rtt_ns);
+}
+
+struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns)
+{
+    struct hfi_lease_due due = {0};
+    if (times->condition == HF_LEASE_LOST)
+        return due;
+    if (now >= times->end) {
+        times->condition = HF_LEASE_LOST;
+        times->reason = now >= times->hold_end ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED;
+        due.lost = true;
+        due.reason = times->reason;
+        return due;
+    }
+    bool held_too_long = now >= times->hold_end;
+    if (!held_too_long && now >= times->renew_next) {
+        due.renew = true;
+        times->renew_next = now + most(times->attempt, rtt_ns);
+    }
+    if (held_too_long && !times->holding_told) {
+        times->holding_told = true;
+        due.reason = HF_REASON_MAX_HOLD;
+    } else if (now >= times->end - times->stop && !times->ending_told) {
+        times->ending_told = true;
+        due.reason = HF_REASON_ENDING;
+    } else if (now >= times->overdue && times->condition == HF_LEASE_HELD && !held_too_long) {
+        due.reason = HF_REASON_UNCONFIRMED;
+    }
+    if (due.reason != HF_REASON_NONE) {
+        due.at_risk = true;
+        times->condition = HF_LEASE_AT_RISK;
+        times->reason = due.reason;
+    }
+    return due;
+}
+
+bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t now, int64_t rtt_ns)
+{
+    int64_t end = sent_at + times->length;
+    if (times->condition == HF_LEASE_LOST || now >= times->end || end <= times->end)
+        return false;
+    times->end = end;
+    times->stop = times->full_stop;
+    start_round(times, times->length / 3 * 2, rtt_ns);
+    if (times->condition != HF_LEASE_AT_RISK || times->holding_told || now >= times->end - times->stop)
+        return false;
+    times->condition = HF_LEASE_HELD;
+    times->reason = HF_REASON_NONE;
+    times->ending_told = false;
+    return true;
+}
+
+int64_t hfi_lease_next(const struct hfi_lease_times *times)
+{
+    int64_t next = times->end;
+    if (times->condition == HF_LEASE_LOST)
+        return HFI_NEVER;
+    if (!times->ending_told)
+        next = least(next, times->end - times->stop);
+    if (!times->holding_told) {
+        next = least(next, least(times->renew_next, times->hold_end));
+        if (times->condition == HF_LEASE_HELD)
+            next = least(next, times->overdue);
+    }
+    return next;
+}

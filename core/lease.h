@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lease.h - is this lease valid, at risk or lost, and when is what due? Pure: `now` comes in, verdicts go out.
+ *
+ *   HELD --(a renewal is overdue: UNCONFIRMED; less than stop_ms left: ENDING; max hold)--> AT_RISK
+ *   AT_RISK --(a renewal came through)--> HELD        both --(V passes, or the server says so)--> LOST
+ */
+#ifndef HFI_LEASE_H
+#define HFI_LEASE_H
+
+#include <holdfast/lease.h>
+
+/* What the server adds to a TTL so that V comes first: 2.1 % for two clocks that err by 1 % each, 3 ms for their
+ * granularity, guard_ms for a busy process to be told. All in ms. */
+int64_t hfi_guard_ms(int64_t lease_ms, int64_t guard_ms);
+/* How long a hand-off is good for before its first renewal: min(1 s, lease). */
+int64_t hfi_claim_ms(int64_t lease_ms);
+
+/* One grant's times. All points on CLOCK_BOOTTIME, ns. */
+struct hfi_lease_times {
+    int64_t end;          /* V */
+    int64_t length;       /* what a renewal makes it again: L */
+    int64_t stop;         /* AT_RISK (ending) comes this long before the end */
+    int64_t full_stop;    /* and after a claim's first renewal               */
+    int64_t hold_end;     /* max_hold_ms; HFI_NEVER */
+    int64_t renew_first;  /* when the first renewal of this round is due */
+    int64_t renew_next;   /* when the next attempt is due */
+    int64_t attempt;      /* distance of attempts */
+    int64_t overdue;      /* UNCONFIRMED when nothing was confirmed by then */
+    hf_lease_condition condition;
+    hf_reason reason;
+    bool ending_told, holding_told;
+};
+
+/* granted_at + good_for = V. good_for is the lease, or a claim's length. */
+void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
+                     int64_t max_hold_ms, int64_t now, int64_t rtt_ns);
+
+/* What is to do at `now`; the flags are set once each, the caller acts on all of them. */
+struct hfi_lease_due {
+    bool renew;      /* send one attempt now                        */
+    bool at_risk;    /* tell AT_RISK with .reason                   */
+    bool lost;       /* V has passed: LOST with .reason; nothing else is set */
+    hf_reason reason;
+};
+struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns);
+
+/* A renewal whose stamp is sent_at was executed: V moves forward, never up from the dead. True: tell SAFE_AGAIN. */
+bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t now, int64_t rtt_ns);
+/* Whatever is due next comes at this point. */
+int64_t hfi_lease_next(const struct hfi_lease_times *times);
+
+#endif

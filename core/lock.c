@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/* lock.c - see lock.h. No branch here depends on the protocol's state: entry.c decides. */
+#include "core/lock.h"
+#include "core/closing.h"
+#include "core/events.h"
+#include "core/renew.h"
+#include "core/server_time.h"
+#include "core/table.h"
+#include "base/random.h"
+#include "pool/replies.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MORE_FENCES (16 * HFI_FENCE_BLOCK)
+
+static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *renewals);
+
+hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, size_t size, uint64_t hash,
+                       struct hfi_lock **made, hf_error *error)
+{
+    struct hfi_lock *lock = calloc(1, sizeof *lock);
+    if (lock == NULL)
+        return hfi_fail(error, HF_NOMEM, "", "no memory for a lock name");
+    hf_status status = hfi_keys_make(client->key_template, use, name, size, &lock->keys, error);
+    if (status != HF_OK) {
+        free(lock);
+        return status;
+    }
+    lock->client = client;
+    lock->use = use;
+    lock->hash = hash;
+    lock->slot = HFI_NO_SLOT;
+    lock->lane = hfi_pool_lane(client->pool, use == HFI_FETCH ? HFI_VALUE_LANE : HFI_LOCK_LANE, hash);
+    lock->alarm.ring = ring;
+    lock->alarm_at = HFI_NEVER;
+    atomic_init(&lock->references, 1);
+    (void)pthread_mutex_init(&lock->mutex, NULL);
+    hfi_entry_init(&lock->entry, use == HFI_FETCH ? &client->fetch_rules : &client->mutex_rules, hash);
+    *made = lock;
+    return HF_OK;
+}
+
+void hfi_lock_free(struct hfi_lock *lock)
+{
+    hfi_keys_done(&lock->keys);
+    (void)pthread_mutex_destroy(&lock->mutex);
+    free(lock->trouble);
+    free(lock);
+}
+
+/* One reference for as long as the alarm is armed. */
+void hfi_lock_set_timer(struct hfi_lock *lock)
+{
+    int64_t next = hfi_entry_next(&lock->entry);
+    /* Later than armed: let it ring, find nothing and be armed again; local passes would move it all the time. */
+    if (next == lock->alarm_at || (next != HFI_NEVER && next > lock->alarm_at))
+        return;
+    bool was_armed = hfi_watchdog_arm(lock->client->watchdog, &lock->alarm.timer, next);
+    bool is_armed = next != HFI_NEVER;
+    lock->alarm_at = next;
+    if (is_armed && !was_armed)
+        hfi_table_ref(lock);
+    else if (was_armed && !is_armed)
+        hfi_table_unref(lock); /* never the last: the caller has one */
+}
+
+static void note_trouble(struct hfi_lock *lock, const struct hfi_command *command)
+{
+    hf_error error = {.status = HF_OK};
+    if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
+        (void)hfi_reply_fail(command->reply, "the server refuses to lock", hfi_pool_server_name(lock->client->pool),
+                             &error);
+    } else if (command->outcome == HFI_UNSENT) {
+        (void)hfi_pool_why_down(lock->client->pool, &error);
+    } else if (command->outcome == HFI_UNANSWERED) {
+        (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server overloaded, stopped, or cut off?",
+                       "the server did not answer in time");
+        hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
+        hfi_fail_retry(&error, 1000);
+    }
+    if (error.status == HF_OK)
+        return;
+    if (lock->trouble == NULL)
+        lock->trouble = malloc(sizeof *lock->trouble);
+    if (lock->trouble != NULL)
+        *lock->trouble = error;
+}
+
+hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_error *error)
+{
+    char name[160];
+    (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
+    switch ((int)status) {
+    case HF_BUSY:
+        hfi_fail(error, status, "wait with wait_ms, or come back later", "lock %s is held by somebody else", name);
+        hfi_fail_retry(error, -1);
+        return status;
+    case HF_TIMEOUT:
+        hfi_fail(error, status, "allow a longer wait_ms, or look who holds it with `holdfast show`",
+                 "lock %s was not free within wait_ms", name);
+        hfi_fail_retry(error, -1);
+        return status;
+    case HF_CANCELED:
+        return hfi_fail(error, status, "", "waiting for lock %s was canceled", name);
+    case HF_FOREIGN:
+        return hfi_fail(error, status, "another program keeps something else under this key; choose another name",
+                        "the key of lock %s is not a string", name);
+    case HF_CLOSED:
+        return hfi_fail(error, status, "", "the client was closed while waiting for lock %s", name);
+    }
+    if (lock->trouble == NULL || lock->trouble->status != status) {
+        hfi_fail(error, status, "look at the server with `holdfast doctor`", "lock %s: %s", name, hf_status_text(status));
+        hfi_fail_server(error, hfi_pool_server_name(lock->client->pool));
+        return status;
+    }
+    const hf_error *why = lock->trouble;
+    hfi_fail(error, status, why->hint, "cannot get lock %s: %s", name, why->message);
+    hfi_fail_server(error, why->server);
+    hfi_fail_errno(error, why->os_errno);
+    hfi_fail_retry(error, why->retry_ms);
+    return status;
+}
+
+static void asked(struct hfi_command *command)
+{
+    struct hfi_lock *lock = command->self;
+    hf_client *client = lock->client;
+    struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .native = command->script == NULL};
+    struct hfi_actions actions;
+    int64_t now = hfi_now(client->clock), rtt = hfi_lane_rtt_ns(lock->lane);
+    hfi_actions_init(&actions);
+    if (command->outcome == HFI_ANSWERED) {
+        int64_t server_us;
+        answer = hfi_wire_answer(command->reply, answer.native, &server_us);
+        hfi_server_time_saw(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
+    } else if (command->outcome == HFI_UNSENT) {
+        answer.kind = HFI_NOT_SENT;
+        answer.status = hfi_pool_why_down(client->pool, NULL);
+    }
+    answer.sent_at = command->stamp_ns;
+    if (answer.kind == HFI_GRANTED)
+        answer.fence_is_good = hfi_fence_take(client, answer.fence, HFI_FENCE_BLOCK, command->note[1]);
+    (void)pthread_mutex_lock(&lock->mutex);
+    if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
+        if (answer.kind == HFI_NO_ANSWER)
+            lock->unclear = true;
+        note_trouble(lock, command);
+        if (answer.kind == HFI_HAS_VALUE)
+            lock->got_value(lock, command->reply);
+        hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}
+
+static void got_fences(struct hfi_command *command)
+{
+    struct hfi_lock *lock = command->self;
+    hf_client *client = lock->client;
+    struct hfi_actions actions;
+    int64_t now = hfi_now(client->clock), first = 0;
+    hfi_actions_init(&actions);
+    if (command->outcome == HFI_ANSWERED) {
+        struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
+        hfi_server_time_saw(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
+        if (strcmp(said.word, "GRANTED") == 0) /* the answer is where the last of several blocks begins */
+            first = hfi_wire_number(command->reply, 2, 0) - (MORE_FENCES - HFI_FENCE_BLOCK);
+    }
+    bool good = first > 0 && hfi_fence_take(client, first, MORE_FENCES, command->note[1]);
+    (void)pthread_mutex_lock(&lock->mutex);
+    if (lock->grant == (uint64_t)command->note[0]) {
+        note_trouble(lock, command);
+        hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, now, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}
+
+static void ignore(struct hfi_command *command)
+{
+    hfi_table_unref(command->self);
+}
+
+/* The lane takes the command; the lock stays until its outcome is known. False: there was no memory for it. */
+static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command_done *done, int64_t stamp)
+{
+    if (command == NULL)
+        return false;
+    command->done = done;
+    command->self = lock;
+    command->stamp_ns = stamp;
+    command->until_ns = stamp + lock->client->command_ms * HFI_MS;
+    command->note[0] = (int64_t)lock->grant;
+    command->note[1] = hfi_fence_seen(lock->client);
+    hfi_table_ref(lock);
+    hfi_lane_list(lock->lane, command);
+    hfi_command_unref(command);
+    return true;
+}
+
+static bool fresh_token(struct hfi_lock *lock)
+{
+    uint64_t random;
+    if (!hfi_random(&random, sizeof random))
+        return false;
+    lock->grant = hfi_table_grant(lock->client, lock);
+    (void)hfi_token_make(&lock->client->identity, lock->grant, random, lock->token);
+    lock->last_chance_us = lock->last_chance_ns = 0;
+    lock->unclear = false;
+    return true;
+}
+
+static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action)
+{
+    hf_client *client = lock->client;
+    bool once = action->kind == HFI_SEND_TRY;
+    struct hfi_command *command;
+    if (action->fresh && !fresh_token(lock)) {
+        struct hfi_actions actions;
+        hfi_actions_init(&actions);
+        lock->entry.remote = HFI_NOTHING;
+        hfi_entry_refuse_all(&lock->entry, HF_INTERNAL, 0, &actions);
+        hfi_lock_perform(lock, &actions, 0, NULL);
+        return;
+    }
+    struct hfi_asking asking = hfi_entry_asking(&lock->entry);
+    int64_t now = hfi_now(client->clock); /* L1: read before the command can leave */
+    (void)hfi_server_time_freshen(client, lock->lane, now);
+    if (action->kind == HFI_SEND_NATIVE) {
+        lock->last_chance_ns = now + asking.ttl_ms * HFI_MS;
+        command = hfi_wire_native(&lock->keys, lock->token, asking.ttl_ms);
+    } else {
+        int64_t not_after = hfi_server_time_not_after(client, hfi_lane_index(lock->lane), now);
+        if (not_after > lock->last_chance_us)
+            lock->last_chance_us = not_after;
+        command = hfi_wire_acquire(&lock->keys, lock->token, once, &asking, not_after, now, lock->enough_ms);
+    }
+    hfi_entry_sent(&lock->entry, now);
+    if (!list(lock, command, asked, now)) {
+        struct hfi_answer none = {.kind = HFI_NOT_SENT, .status = HF_NOMEM, .native = action->fresh, .sent_at = now};
+        struct hfi_actions actions;
+        hfi_actions_init(&actions);
+        hfi_entry_answered(&lock->entry, &none, now, 0, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+}
+
+static void send_more(struct hfi_lock *lock, bool floor_first)
+{
+    hf_client *client = lock->client;
+    int64_t now = hfi_now(client->clock);
+    int64_t left_ms = (lock->entry.times.end - now) / HFI_MS;
+    if (floor_first)
+        (void)list(lock, hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now)), ignore, now);
+    if (!list(lock, hfi_wire_more(&lock->keys, lock->token, left_ms > 1 ? left_ms : 1, MORE_FENCES), got_fences, now)) {
+        struct hfi_actions actions;
+        hfi_actions_init(&actions);
+        hfi_entry_fences(&lock->entry, 0, 0, false, now, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+}
+
+static void wake_decided(struct hfi_lock *lock, struct hfi_actions *actions)
+{
+    while (!hfi_list_is_empty(&actions->woken)) {
+        struct hfi_waiter *waiter = hfi_of(actions->woken.next, struct hfi_waiter, link);
+        struct hfi_seeker *seeker = hfi_of(waiter, struct hfi_seeker, waiter);
+        hfi_list_remove(&waiter->link);
+        if (waiter->verdict == HFI_GOT_LEASE) {
+            hfi_handle_ref(seeker->lease);
+            lock->holder = seeker->lease;
+            hfi_handle_begin(seeker->lease, lock, waiter->end, waiter->fence);
+        }
+        hfi_park_wake(&seeker->park);
+    }
+}
+
+static void tell_holder(struct hfi_lock *lock, const struct hfi_action *action)
+{
+    hf_lease *holder = lock->holder;
+    if (holder == NULL)
+        return;
+    hfi_handle_tell(holder, action->event, action->reason);
+    if (action->event == HF_EVENT_LOST) {
+        lock->holder = NULL;
+        hfi_handle_unref(holder); /* never the last: its owner has not released it */
+    }
+}
+
+void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_giving *giving)
+{
+    for (int i = 0; i < actions->count; i++) {
+        const struct hfi_action *action = &actions->at[i];
+        switch (action->kind) {
+        case HFI_SEND_NATIVE:
+        case HFI_SEND_WAIT:
+        case HFI_SEND_TRY:
+            send_acquire(lock, action);
+            break;
+        case HFI_SEND_MORE:
+        case HFI_SEND_FLOOR:
+            send_more(lock, action->kind == HFI_SEND_FLOOR);
+            break;
+        case HFI_GIVE_BACK:
+        case HFI_CLOSE_TOKEN:
+            hfi_closing_begin(lock, now, action->kind == HFI_GIVE_BACK ? giving : NULL);
+            break;
+        case HFI_MOVE_END:
+            if (lock->holder != NULL)
+                hfi_handle_move_end(lock->holder, action->end, now);
+            break;
+        case HFI_TELL:
+            tell_holder(lock, action);
+            break;
+        case HFI_WATCH_FOREIGN:
+            hfi_events_watch(lock, action->fresh);
+            break;
+        case HFI_SEND_RENEW: /* the alarm's, see ring() */
+        case HFI_WAKE:
+            break;
+        }
+    }
+    wake_decided(lock, actions);
+    hfi_lock_set_timer(lock);
+}
+
+static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *renewals)
+{
+    struct hfi_lock *lock = hfi_of(alarm, struct hfi_lock, alarm);
+    struct hfi_actions actions;
+    int64_t rtt = hfi_lane_rtt_ns(lock->lane);
+    hfi_actions_init(&actions);
+    (void)pthread_mutex_lock(&lock->mutex);
+    lock->alarm_at = HFI_NEVER;
+    hfi_entry_look(&lock->entry, now, rtt, &actions);
+    for (int i = 0; i < actions.count; i++) {
+        if (actions.at[i].kind != HFI_SEND_RENEW)
+            continue;
+        int64_t lease_ms = lock->entry.times.length / HFI_MS;
+        hfi_renewals_add(renewals, lock, lease_ms + hfi_guard_ms(lease_ms, lock->entry.rules->guard_ms),
+                         lock->entry.times.attempt);
+    }
+    hfi_lock_perform(lock, &actions, now, NULL);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}

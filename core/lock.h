@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lock.h - the shell of an entry: its mutex, its keys, its lane, its token. What the entry decides is carried out here,
+ * under the mutex, so that commands are listed in the order of the decisions; sending comes after the mutex.
+ */
+#ifndef HFI_LOCK_H
+#define HFI_LOCK_H
+
+#include "base/park.h"
+#include "core/alarm.h"
+#include "core/client.h"
+#include "core/handle.h"
+#include "core/key.h"
+#include "core/wire.h"
+
+#define HFI_NO_SLOT UINT32_MAX
+
+struct hfi_fill;  /* fetch.c */
+struct hfi_watch; /* events.c */
+
+struct hfi_lock {
+    /* Never changes. */
+    hf_client *client;
+    enum hfi_use use;
+    struct hfi_keys keys;
+    uint64_t hash;
+    uint32_t slot;
+    struct hfi_lane *lane;
+    _Atomic(int) references; /* table.h */
+
+    pthread_mutex_t mutex; /* for all that follows */
+    struct hfi_entry entry;
+    uint64_t grant;          /* the number of the current token */
+    char     token[HFI_TOKEN_ROOM];
+    int64_t  last_chance_us; /* largest not_after sent with the token, server time */
+    int64_t  last_chance_ns; /* of its native form: until then, our time, it may still be executed */
+    bool     unclear;        /* one of its acquires got no answer: release until it is surely over */
+    hf_lease *holder;        /* a reference; NULL: nobody here */
+    struct hfi_alarm alarm;
+    int64_t  alarm_at;       /* HFI_NEVER: not armed */
+    struct hfi_watch *watch; /* events.c; NULL: none */
+    hf_error *trouble;       /* more about entry.trouble; NULL: nothing more */
+    struct hfi_fill *fill;   /* HFI_FETCH: fetch.c */
+    int64_t  enough_ms;      /* HFI_FETCH: data that lives longer is an answer */
+    void   (*got_value)(struct hfi_lock *lock, const struct redisReply *reply); /* HFI_FETCH: fetch.c */
+};
+
+struct hfi_seeker { /* a thread that wants the lease, on its stack */
+    struct hfi_waiter waiter;
+    struct hfi_park   park;
+    hf_lease         *lease; /* becomes the holder when the waiter gets it */
+};
+
+struct hfi_giving { /* a thread that waits for its release's answer, on its stack */
+    struct hfi_park park;
+    bool      done;
+    hf_status status; /* HF_OK, LOST (gone), UNKNOWN */
+};
+
+/* Only the table calls these two. */
+hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, size_t size, uint64_t hash,
+                       struct hfi_lock **lock, hf_error *error);
+void hfi_lock_free(struct hfi_lock *lock);
+
+/* Carries out what was decided; mutex held. `giving` (or NULL) learns the answer of a HFI_GIVE_BACK among it. After
+ * unlocking: hfi_lane_flush(lock->lane). */
+void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_giving *giving);
+/* The alarm rings when the entry has something to look at; mutex held. */
+void hfi_lock_set_timer(struct hfi_lock *lock);
+/* Why the last question got no lease: fills *error, returns `status`. Mutex held. */
+hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_error *error);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* options.c - see options.h. */
+#include "core/options.h"
+#include "core/key.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DAY_MS   INT64_C(86400000)
+#define LONG_MS  (365 * 100 * DAY_MS)
+
+hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error)
+{
+    size_t size = 0;
+    memset(taken, 0, taken_size);
+    if (given == NULL) {
+        memcpy(taken, &taken_size, sizeof taken_size);
+        return HF_OK;
+    }
+    memcpy(&size, given, sizeof size);
+    if (size < sizeof size || size > 65536)
+        return hfi_fail(error, HF_INVALID, "make options with the macro (C++: the _default function), which sets it",
+                        "the size field of %s is %zu", what, size);
+    for (size_t i = taken_size; i < size; i++)
+        if (((const char *)given)[i] != 0)
+            return hfi_fail(error, HF_INVALID, "run with the library version that the program was built for, or later",
+                            "%s has an option that this library (%s) does not know", what, hf_version());
+    memcpy(taken, given, size < taken_size ? size : taken_size);
+    memcpy(taken, &taken_size, sizeof taken_size);
+    return HF_OK;
+}
+
+static hf_status check_reserved(const uint64_t reserved[8], const char *what, hf_error *error)
+{
+    for (int i = 0; i < 8; i++)
+        if (reserved[i] != 0)
+            return hfi_fail(error, HF_INVALID, "zero the struct first; the macros do", "a reserved field of %s is not 0",
+                            what);
+    return HF_OK;
+}
+
+/* A time with a default, a lowest and a highest value; `off` where HF_OFF, `ever` where HF_FOREVER is meant too. */
+static hf_status check_ms(int64_t *ms, int64_t otherwise, int64_t low, int64_t high, bool off, bool ever,
+                          const char *name, hf_error *error)
+{
+    if (*ms == 0)
+        *ms = otherwise;
+    if ((off && *ms == HF_OFF) || (ever && *ms == HF_FOREVER) || *ms == otherwise || (*ms >= low && *ms <= high))
+        return HF_OK;
+    return hfi_fail(error, HF_INVALID, "times are in milliseconds", "%s is %" PRId64 "; it must be %" PRId64 " .. %" PRId64 "%s%s",
+                    name, *ms, low, high, off ? ", or HF_OFF" : "", ever ? ", or HF_FOREVER" : "");
+}
+
+static hf_status check_count(int *count, int otherwise, int low, int high, const char *name, hf_error *error)
+{
+    if (*count == 0)
+        *count = otherwise;
+    if (*count >= low && *count <= high)
+        return HF_OK;
+    return hfi_fail(error, HF_INVALID, "0 is the default", "%s is %d; it must be %d .. %d", name, *count, low, high);
+}
+
+struct named_field {
+    const char *name;
+    size_t offset;
+    enum { TEXT, MS, COUNT, SIZE, FLAG } kind;
+};
+
+#define FIELD(name, kind) {#name, offsetof(hf_client_options, name), kind}
+static const struct named_field client_fields[] = {
+    FIELD(lease_ms, MS),           FIELD(guard_ms, MS),        FIELD(connect_ms, MS),  FIELD(command_ms, MS),
+    FIELD(close_ms, MS),           FIELD(idle_ms, MS),         FIELD(lifetime_ms, MS), FIELD(local_bytes, MS),
+    FIELD(lanes, COUNT),           FIELD(subscribers, COUNT),  FIELD(min_connections, COUNT),
+    FIELD(max_connections, COUNT), FIELD(max_value_bytes, SIZE), FIELD(max_waiters, SIZE),
+    FIELD(lazy, FLAG),
+};
+
+hf_status hfi_client_option_parse(hf_client_options *options, const char *name, const char *text, hf_error *error)
+{
+    char quoted[64];
+    for (size_t i = 0; i < sizeof client_fields / sizeof client_fields[0]; i++) {
+        const struct named_field *field = &client_fields[i];
+        void *at = (char *)options + field->offset;
+        char *end;
+        if (strcmp(field->name, name) != 0)
+            continue;
+        errno = 0;
+        long long number = strtoll(text, &end, 10);
+        if (strcmp(text, "forever") == 0 || strcmp(text, "off") == 0)
+            number = text[0] == 'f' ? HF_FOREVER : HF_OFF;
+        else if (*text == 0 || *end != 0 || errno != 0)
+            return hfi_fail(error, HF_INVALID, "write a whole number; off or forever where the option has them",
+                            "option %s in the URI is %s, not a number", name,
+                            hfi_quote(quoted, sizeof quoted, text, strlen(text)));
+        if (field->kind == MS && *(int64_t *)at == 0)
+            *(int64_t *)at = number;
+        else if (field->kind == COUNT && *(int *)at == 0)
+            *(int *)at = number > INT32_MAX || number < 0 ? INT32_MAX : (int)number;
+        else if (field->kind == SIZE && *(size_t *)at == 0)
+            *(size_t *)at = number < 0 ? SIZE_MAX : (size_t)number;
+        else if (field->kind == FLAG && number != 0)
+            *(bool *)at = true;
+        return HF_OK;
+    }
+    return hfi_fail(error, HF_INVALID, "the names are those of hf_client_options", "the URI has an unknown option %s",
+                    hfi_quote(quoted, sizeof quoted, name, strlen(name)));
+}
+
+hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
+{
+    hf_status status = check_reserved(o->reserved, "HF_CLIENT", error);
+    if (status == HF_OK)
+        status = check_ms(&o->lease_ms, 10000, 100, DAY_MS, false, false, "lease_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->guard_ms, 250, 1, DAY_MS, true, false, "guard_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->connect_ms, 2000, 1, DAY_MS, false, false, "connect_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->command_ms, 1000, 1, DAY_MS, false, false, "command_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->close_ms, 1000, 1, DAY_MS, true, false, "close_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->idle_ms, 600000, 1, LONG_MS, true, false, "idle_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->lifetime_ms, 3600000, 1, LONG_MS, true, false, "lifetime_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->local_bytes, 16 << 20, 1, INT64_MAX / 2, true, false, "local_bytes", error);
+    if (status == HF_OK)
+        status = check_count(&o->lanes, 2, 1, 64, "lanes", error);
+    if (status == HF_OK)
+        status = check_count(&o->subscribers, 1, 1, 64, "subscribers", error);
+    if (status == HF_OK)
+        status = check_count(&o->max_connections, 16, 1, 10000, "max_connections", error);
+    if (status == HF_OK)
+        status = check_count(&o->min_connections, 0, 0, o->max_connections, "min_connections", error);
+    if (status == HF_OK)
+        status = hfi_template_check(o->key_template, error);
+    if (status != HF_OK)
+        return status;
+    if (o->max_value_bytes == 0)
+        o->max_value_bytes = 16 << 20;
+    if (o->max_value_bytes > 512u << 20)
+        return hfi_fail(error, HF_INVALID, "Redis itself ends there", "max_value_bytes is above 512 MiB");
+    if (o->max_waiters == 0)
+        o->max_waiters = 100000;
+    if (o->keyspace_events == NULL)
+        o->keyspace_events = "auto";
+    if (strcmp(o->keyspace_events, "auto") != 0 && strcmp(o->keyspace_events, "as-is") != 0 &&
+        strcmp(o->keyspace_events, "off") != 0)
+        return hfi_fail(error, HF_INVALID, "", "keyspace_events must be \"auto\", \"as-is\" or \"off\"");
+    if (o->dispatch != HF_DISPATCH_THREAD && o->dispatch != HF_DISPATCH_CALLER)
+        return hfi_fail(error, HF_INVALID, "", "dispatch must be HF_DISPATCH_THREAD or HF_DISPATCH_CALLER");
+    if (o->tls_ca_file != NULL || o->tls_cert_file != NULL || o->tls_key_file != NULL || o->tls_server_name != NULL)
+        return hfi_fail(error, HF_INVALID, "leave the tls_ options out, or use a TLS tunnel",
+                        "TLS is not in this version");
+    if (o->client_name != NULL && (*o->client_name == 0 || strpbrk(o->client_name, " \r\n\t") != NULL ||
+                                   strlen(o->client_name) > 128))
+        return hfi_fail(error, HF_INVALID, "Redis takes printable names without blanks",
+                        "client_name is empty, longer than 128 bytes or has a blank in it");
+    return HF_OK;
+}
+
+static hf_status check_signal(const hf_lock_options *options, hf_error *error)
+{
+    struct sigaction action;
+    if (options->signal == 0)
+        return HF_OK;
+    if (options->signal < 0 || sigaction(options->signal, NULL, &action) != 0)
+        return hfi_fail(error, HF_INVALID, "use a signal such as SIGUSR1", "signal is %d, which is none",
+                        options->signal);
+    if ((action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL)
+        return hfi_fail(error, HF_INVALID, "install a handler with sigaction first",
+                        "signal %d has no handler: it would end the process", options->signal);
+    return HF_OK;
+}
+
+hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, hf_error *error)
+{
+    hf_status status = check_reserved(o->reserved, "HF_LOCK", error);
+    if (status == HF_OK)
+        status = check_ms(&o->lease_ms, default_lease_ms, 100, DAY_MS, false, false, "lease_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->wait_ms, 0, 0, LONG_MS, false, true, "wait_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->max_hold_ms, 0, 0, LONG_MS, false, false, "max_hold_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->linger_ms, 0, 0, DAY_MS, false, false, "linger_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->stop_ms, o->lease_ms / 10 > 50 ? o->lease_ms / 10 : 50, 1, o->lease_ms - 1, false, false,
+                          "stop_ms (below lease_ms)", error);
+    if (status == HF_OK)
+        status = check_signal(o, error);
+    if (status != HF_OK)
+        return status;
+    if (o->signal_at != 0 && o->signal_at != HF_EVENT_LOST && o->signal_at != HF_EVENT_AT_RISK)
+        return hfi_fail(error, HF_INVALID, "", "signal_at must be HF_EVENT_LOST or HF_EVENT_AT_RISK");
+    if (o->owner_label != NULL && strlen(o->owner_label) > 128)
+        return hfi_fail(error, HF_INVALID, "", "owner_label is longer than 128 bytes");
+    return HF_OK;
+}
+
+hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms, hf_error *error)
+{
+    hf_status status = check_reserved(o->reserved, "HF_FETCH", error);
+    if (status == HF_OK && o->load == NULL)
+        status = hfi_fail(error, HF_INVALID, "pass the function that makes the value", "load is NULL");
+    if (status == HF_OK)
+        status = check_ms(&o->ttl_ms, 60000, 1, LONG_MS, false, false, "ttl_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->stale_ms, 0, 0, LONG_MS, false, false, "stale_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->negative_ttl_ms, 0, 0, LONG_MS, false, false, "negative_ttl_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->wait_ms, 5000, 1, LONG_MS, true, true, "wait_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->lease_ms, default_lease_ms, 100, DAY_MS, false, false, "lease_ms", error);
+    if (status == HF_OK)
+        status = check_ms(&o->max_load_ms, 30000, 1, DAY_MS, false, true, "max_load_ms", error);
+    if (status == HF_OK && !(o->early >= 0 && o->early <= 1000))
+        status = hfi_fail(error, HF_INVALID, "1.0 is a good value, 0 is off", "early must be 0 .. 1000");
+    if (status == HF_OK && o->when_down != HF_LOAD_LOCALLY && o->when_down != HF_FAIL)
+        status = hfi_fail(error, HF_INVALID, "", "when_down must be HF_LOAD_LOCALLY or HF_FAIL");
+    return status;
+}
+
+hf_status hfi_name_check(const char *name, size_t given_size, const char *what, size_t *size, hf_error *error)
+{
+    if (name == NULL)
+        return hfi_fail(error, HF_INVALID, "", "the %s is NULL", what);
+    *size = given_size != 0 ? given_size : strnlen(name, HF_NAME_MAX + 1);
+    if (*size == 0)
+        return hfi_fail(error, HF_INVALID, "1 to 512 bytes", "the %s is empty", what);
+    if (*size > HF_NAME_MAX)
+        return hfi_fail(error, HF_INVALID, "use a hash of it if it must be that long", "the %s is longer than %d bytes",
+                        what, HF_NAME_MAX);
+    if (given_size != 0 && memchr(name, 0, given_size) != NULL)
+        return hfi_fail(error, HF_INVALID, "", "the %s has a NUL byte in it", what);
+    return HF_OK;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/* renew.c - see renew.h; and what the watchdog hands to core. */
+#include "core/renew.h"
+#include "core/server_time.h"
+#include "core/table.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct renewed_lock {
+    struct hfi_lock *lock; /* a reference */
+    uint64_t grant;
+};
+
+struct batch { /* one script; lives until its answer */
+    hf_client *client;
+    int lane;
+    int count;
+    struct renewed_lock at[HFI_RENEW_MOST];
+};
+
+struct hfi_renewals {
+    hf_client *client;
+    int64_t now;      /* every renewal's stamp: read before any of them was listed */
+    int64_t patience_ns; /* the shortest distance of attempts among them */
+    struct batch *batch;
+    struct hfi_renewal what[HFI_RENEW_MOST];
+    char tokens[HFI_RENEW_MOST][HFI_TOKEN_ROOM];
+};
+
+static void renewed_one(struct batch *batch, int index, const struct hfi_command *command)
+{
+    struct hfi_lock *lock = batch->at[index].lock;
+    hf_client *client = batch->client;
+    struct hfi_actions actions;
+    int64_t now = hfi_now(client->clock);
+    enum hfi_renewed how = command->outcome == HFI_ANSWERED ? hfi_wire_renewed(command->reply, index) : HFI_RENEW_FAILED;
+    hfi_actions_init(&actions);
+    (void)pthread_mutex_lock(&lock->mutex);
+    if (lock->grant == batch->at[index].grant) {
+        if (how == HFI_RENEW_OK)
+            hfi_entry_renewed(&lock->entry, command->stamp_ns, now, hfi_lane_rtt_ns(lock->lane), &actions);
+        else if (how != HFI_RENEW_FAILED)
+            hfi_entry_lost(&lock->entry,
+                           how == HFI_RENEW_GONE    ? HF_REASON_GONE
+                           : how == HFI_RENEW_TAKEN ? HF_REASON_TAKEN
+                                                    : HF_REASON_REVOKED,
+                           now, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
+    if (how == HFI_RENEW_OK)
+        hfi_count(client, renewals);
+    else
+        hfi_count(client, renewals_failed);
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}
+
+static void renewed(struct hfi_command *command)
+{
+    struct batch *batch = command->self;
+    if (command->outcome == HFI_ANSWERED)
+        hfi_server_time_saw(batch->client, batch->lane, hfi_wire_script_reply(command->reply).now_us, command->stamp_ns,
+                            command->answered_ns);
+    for (int i = 0; i < batch->count; i++)
+        renewed_one(batch, i, command);
+    hfi_client_unref(batch->client);
+    free(batch);
+}
+
+static void send(struct hfi_renewals *renewals)
+{
+    hf_client *client = renewals->client;
+    struct batch *batch = renewals->batch;
+    if (batch == NULL)
+        return;
+    renewals->batch = NULL;
+    int64_t patience = renewals->patience_ns > 10 * HFI_MS ? renewals->patience_ns : 10 * HFI_MS;
+    struct hfi_lane *lane = hfi_pool_answering(client->pool, renewals->now, patience);
+    struct hfi_command *command = hfi_wire_renew(renewals->what, batch->count);
+    if (command == NULL) { /* the next attempt is due soon */
+        for (int i = 0; i < batch->count; i++)
+            hfi_table_unref(batch->at[i].lock);
+        hfi_client_unref(client);
+        free(batch);
+        return;
+    }
+    batch->lane = hfi_lane_index(lane);
+    command->done = renewed;
+    command->self = batch;
+    command->stamp_ns = renewals->now;
+    command->until_ns = renewals->now + client->command_ms * HFI_MS;
+    hfi_lane_list(lane, command);
+    hfi_command_unref(command);
+    hfi_lane_flush(lane);
+}
+
+void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, int64_t ttl_ms, int64_t patience_ns)
+{
+    if (renewals->batch == NULL) {
+        renewals->batch = malloc(sizeof *renewals->batch);
+        if (renewals->batch == NULL)
+            return;
+        hfi_client_ref(renewals->client);
+        renewals->batch->client = renewals->client;
+        renewals->batch->count = 0;
+        renewals->patience_ns = patience_ns;
+    }
+    struct batch *batch = renewals->batch;
+    int at = batch->count++;
+    hfi_table_ref(lock);
+    batch->at[at] = (struct renewed_lock){lock, lock->grant};
+    memcpy(renewals->tokens[at], lock->token, sizeof lock->token);
+    renewals->what[at] = (struct hfi_renewal){lock->keys.lock, lock->keys.lock_size, renewals->tokens[at], ttl_ms};
+    if (patience_ns < renewals->patience_ns)
+        renewals->patience_ns = patience_ns;
+}
+
+void hfi_alarm_due(void *self, struct hfi_timer *const *timers, size_t count, int64_t now_ns)
+{
+    struct hfi_renewals renewals = {.client = self, .now = now_ns};
+    for (size_t i = 0; i < count; i++) {
+        struct hfi_alarm *alarm = hfi_of(timers[i], struct hfi_alarm, timer);
+        alarm->ring(alarm, now_ns, &renewals);
+        if (renewals.batch != NULL && renewals.batch->count == HFI_RENEW_MOST)
+            send(&renewals);
+    }
+    send(&renewals);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+/* scripts.h - the Lua files of core/scripts, embedded by the build. */
+#ifndef HFI_SCRIPTS_H
+#define HFI_SCRIPTS_H
+
+#include "pool/command.h"
+
+extern const struct hfi_script hfi_script_acquire, hfi_script_release, hfi_script_renew, hfi_script_more,
+    hfi_script_fence_floor, hfi_script_fill, hfi_script_forget, hfi_script_break;
+
+#endif

@@ -1,0 +1,71 @@
+-- acquire: take the lock, or stand in its queue. The same call again is a re-check, and claims what was handed off.
+-- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences; for a fetch also 5 data, 6 absent mark.
+-- ARGV: 1 token, 2 ttl ms, 3 not after (server us), 4 try|wait, 5 echo, 6 ticket or 0, 7 claim ttl ms,
+--       8 patience us; for a fetch also 9 enough ms: data that lives longer is the answer.
+-- include hand_off
+local token, ttl, ticket = ARGV[1], tonumber(ARGV[2]), ARGV[6]
+if now > tonumber(ARGV[3]) then
+    return {'LATE', digits(now)}
+end
+local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'table' then
+    return {'FOREIGN', digits(now), 'lock'}
+end
+redis.call('PEXPIRE', KEYS[2], 60000)
+if held == token then
+    if redis.call('PTTL', KEYS[1]) < ttl then
+        redis.call('PEXPIRE', KEYS[1], ttl)
+    end
+    leave(token)
+    return {'GRANTED', digits(now), block(2048)}
+end
+if KEYS[5] then
+    local data = redis.pcall('GET', KEYS[5])
+    if type(data) == 'table' then
+        leave(token)
+        return {'FOREIGN', digits(now), 'data'}
+    end
+    local left = redis.call('PTTL', KEYS[5])
+    if data and (left == -1 or left > tonumber(ARGV[9])) then
+        leave(token)
+        return {'VALUE', digits(now), data, digits(left)}
+    end
+    left = redis.call('PTTL', KEYS[6])
+    if not data and left ~= -2 then
+        leave(token)
+        return {'ABSENT', digits(now), digits(left)}
+    end
+end
+if not held then
+    if hand_off(token) ~= 'HANDED' then
+        local fence = block(2048)
+        leave(token)
+        redis.call('SET', KEYS[1], token, 'PX', ttl)
+        return {'GRANTED', digits(now), fence}
+    end
+    held = redis.call('GET', KEYS[1])
+end
+local left, ours = redis.call('PTTL', KEYS[1]), is_ours(held)
+if ARGV[4] == 'try' then
+    if ours then
+        redis.call('PUBLISH', channel(held), 'R ' .. held)
+    end
+    return {'BUSY', digits(now), digits(left), ours and 1 or 0}
+end
+if ticket == '0' then
+    ticket = redis.call('ZSCORE', KEYS[2], token)
+    if not ticket then
+        local last = redis.call('ZRANGE', KEYS[2], -1, -1, 'WITHSCORES')[2]
+        ticket = math.max(last and tonumber(last) + 1 or 0, now)
+    end
+    ticket = digits(tonumber(ticket))
+end
+redis.call('ZADD', KEYS[2], ticket, token)
+redis.call('HSET', KEYS[3], token, digits(now + tonumber(ARGV[8])) .. ' ' .. ARGV[5] .. ' ' .. ARGV[7])
+redis.call('PEXPIRE', KEYS[2], 60000)
+redis.call('PEXPIRE', KEYS[3], 60000)
+local position = redis.call('ZRANK', KEYS[2], token)
+if position == 0 and ours then
+    redis.call('PUBLISH', channel(held), 'R ' .. held)
+end
+return {'QUEUED', digits(now), digits(left), position, ticket, ours and 1 or 0}

@@ -1,0 +1,20 @@
+-- break: an operator takes the lease from its holder. The key stays, under a token that the holder is told and gives
+-- back when it has stopped, or until it would have ended anyway.
+-- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 sixteen random hex digits.
+-- include hand_off
+local held = redis.pcall('GET', KEYS[1])
+if type(held) == 'table' then
+    return {'FOREIGN', digits(now), 'lock'}
+end
+if not held then
+    return {'FREE', digits(now)}
+end
+local head, tail = string.match(held, '^(hf1:%x+:%x+:)%x+(:.*)$')
+if head and redis.call('PTTL', KEYS[1]) > 0 then
+    local revoked = head .. ARGV[1] .. tail
+    redis.call('SET', KEYS[1], revoked, 'KEEPTTL')
+    redis.call('PUBLISH', channel(held), 'B ' .. held .. ' ' .. revoked)
+elseif not hand_off('') then
+    redis.call('DEL', KEYS[1])
+end
+return {'BROKEN', digits(now)}

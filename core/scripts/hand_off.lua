@@ -1,0 +1,79 @@
+-- part of other scripts: the clock, fences, and passing a lease on. KEYS: 1 lock, 2 queue, 3 waiters, 4 fences.
+local clock = redis.call('TIME')
+local now = clock[1] * 1000000 + clock[2]
+
+-- Lua would write 3.7e+18; every number that leaves goes through here.
+local function digits(n)
+    return string.format('%.0f', n)
+end
+
+local function is_ours(value)
+    return string.sub(value, 1, 4) == 'hf1:' and string.sub(value, 37, 37) == ':'
+end
+
+local function channel(token)
+    return 'hf:c:' .. string.sub(token, 5, 36)
+end
+
+-- Multiples of 2048 survive Lua's doubles. A counter that is behind the clock was lost: it comes back ahead of it.
+local function block(size)
+    local fence = redis.call('INCRBY', KEYS[4], size)
+    if fence < now * 2048 then
+        redis.call('SET', KEYS[4], digits((now + 2000000) * 2048))
+        fence = redis.call('INCRBY', KEYS[4], size)
+    end
+    return digits(fence)
+end
+
+local function leave(token)
+    redis.call('HDEL', KEYS[3], token)
+    return redis.call('ZREM', KEYS[2], token)
+end
+
+-- First the removals: memory limits refuse a SET as a script's first write, never these.
+local function commit(head, claim)
+    leave(head)
+    redis.call('SET', KEYS[1], head, 'PX', claim)
+end
+
+-- To the first waiter that lives: its record is fresh and somebody hears its channel. A fresh one that nobody hears
+-- is kept in reserve. 'ME' if the caller is next, 'HANDED', or nil if nobody waits.
+local function hand_off(me)
+    local fence, reserve, reserve_claim
+    local skipped = 0
+    for _ = 1, 64 do
+        local head = redis.call('ZRANGE', KEYS[2], skipped, skipped)[1]
+        if not head then
+            break
+        end
+        if head == me then
+            if not reserve then
+                return 'ME'
+            end
+            break
+        end
+        local record = redis.call('HGET', KEYS[3], head)
+        local till, echo, claim = string.match(record or '', '^(%d+) (%d+) (%d+)$')
+        if not till or tonumber(till) < now then
+            leave(head)
+        else
+            fence = fence or block(2048)
+            if redis.call('PUBLISH', channel(head), 'G ' .. head .. ' ' .. echo .. ' ' .. fence) > 0 then
+                commit(head, claim)
+                return 'HANDED'
+            end
+            if not reserve then
+                reserve, reserve_claim = head, claim
+            end
+            skipped = skipped + 1
+            if skipped == 8 then
+                break
+            end
+        end
+    end
+    if reserve then
+        commit(reserve, reserve_claim)
+        return 'HANDED'
+    end
+    return nil
+end

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* token.h - owner tokens: `hf1:` 32 hex client id `:` hex grant number `:` 16 hex random `:` host `:` pid. Pure.
+ * Scripts cut the control channel `hf:c:<client id>` out of one, so the layout is protocol. */
+#ifndef HFI_TOKEN_H
+#define HFI_TOKEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HFI_TOKEN_ROOM   176
+#define HFI_CHANNEL_SIZE 37 /* "hf:c:" and the client id */
+
+struct hfi_identity { /* of a client */
+    char id[33];      /* 32 hex digits */
+    char host[65];    /* letters, digits, dot, dash, underscore */
+    int64_t pid;
+    char channel[HFI_CHANNEL_SIZE + 1];
+};
+
+/* From 16 random bytes; what cannot stand in a token's host becomes '_'. */
+void hfi_identity_make(struct hfi_identity *identity, const unsigned char random[16], const char *host, int64_t pid);
+
+/* Returns its length. */
+size_t hfi_token_make(const struct hfi_identity *identity, uint64_t grant, uint64_t random, char out[HFI_TOKEN_ROOM]);
+
+struct hfi_token_parts {
+    char     id[33];
+    uint64_t grant;
+    char     host[65];
+    int64_t  pid;
+};
+/* False: not a token of ours (another library's value). */
+bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *parts);
+
+#endif

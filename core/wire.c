@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* wire.c - see wire.h. */
+#include "core/wire.h"
+#include "core/fence.h"
+#include "core/scripts.h"
+#include "pool/replies.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS_MOST 16
+
+/* A command's words as they are collected; numbers are printed into it. */
+struct words {
+    int count;
+    int numbers;
+    const char *text[WORDS_MOST];
+    size_t size[WORDS_MOST];
+    char number[WORDS_MOST][24];
+};
+
+static void add(struct words *words, const void *text, size_t size)
+{
+    words->text[words->count] = text;
+    words->size[words->count++] = size;
+}
+
+static void add_text(struct words *words, const char *text)
+{
+    add(words, text, strlen(text));
+}
+
+static void add_number(struct words *words, int64_t number)
+{
+    char *at = words->number[words->numbers++];
+    add(words, at, (size_t)snprintf(at, sizeof words->number[0], "%" PRId64, number));
+}
+
+/* The keys that every script about one name has, in the order of its KEYS. Returns how many. */
+static int add_keys(struct words *words, const struct hfi_keys *keys)
+{
+    add(words, keys->lock, keys->lock_size);
+    add(words, keys->queue, keys->queue_size);
+    add(words, keys->waiters, keys->waiters_size);
+    add_text(words, HFI_FENCE_KEY);
+    if (keys->absent == NULL)
+        return 4;
+    add(words, keys->name, keys->name_size);
+    add(words, keys->absent, keys->absent_size);
+    return 6;
+}
+
+static struct hfi_command *script(const struct hfi_script *which, int keys, const struct words *words)
+{
+    return hfi_command_script(which, keys, words->count, words->text, words->size);
+}
+
+struct hfi_command *hfi_wire_words(const char *first, ...)
+{
+    struct words words = {.count = 0};
+    va_list more;
+    va_start(more, first);
+    for (const char *word = first; word != NULL && words.count < WORDS_MOST; word = va_arg(more, const char *))
+        add_text(&words, word);
+    va_end(more);
+    return hfi_command_new(words.count, words.text, words.size);
+}
+
+struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *token, int64_t ttl_ms)
+{
+    struct words set = {.count = 0}, fence = {.count = 0}, exec = {.count = 0};
+    add_text(&set, "SET");
+    add(&set, keys->lock, keys->lock_size);
+    add_text(&set, token);
+    add_text(&set, "NX");
+    add_text(&set, "PX");
+    add_number(&set, ttl_ms);
+    add_text(&fence, "INCRBY");
+    add_text(&fence, HFI_FENCE_KEY);
+    add_number(&fence, HFI_FENCE_BLOCK);
+    add_text(&exec, "EXEC");
+    struct hfi_command *command = hfi_wire_words("MULTI", NULL);
+    if (command != NULL && hfi_command_append(command, set.count, set.text, set.size) &&
+        hfi_command_append(command, fence.count, fence.text, fence.size) &&
+        hfi_command_append(command, exec.count, exec.text, exec.size))
+        return command;
+    if (command != NULL)
+        hfi_command_unref(command);
+    return NULL;
+}
+
+struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *token, bool once,
+                                     const struct hfi_asking *asking, int64_t not_after_us, int64_t echo,
+                                     int64_t enough_ms)
+{
+    struct words words = {.count = 0};
+    int key_count = add_keys(&words, keys);
+    add_text(&words, token);
+    add_number(&words, asking->ttl_ms);
+    add_number(&words, not_after_us);
+    add_text(&words, once ? "try" : "wait");
+    add_number(&words, echo);
+    add_number(&words, asking->ticket);
+    add_number(&words, asking->claim_ttl_ms);
+    add_number(&words, asking->patience_ms * 1000);
+    if (keys->absent != NULL)
+        add_number(&words, enough_ms);
+    return script(&hfi_script_acquire, key_count, &words);
+}
+
+struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *token)
+{
+    struct words words = {.count = 0};
+    int key_count = add_keys(&words, keys);
+    add_text(&words, token);
+    return script(&hfi_script_release, key_count, &words);
+}
+
+struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size)
+{
+    struct words words = {.count = 0};
+    int key_count = add_keys(&words, keys);
+    add_text(&words, token);
+    add_number(&words, ttl_ms);
+    add_number(&words, size);
+    return script(&hfi_script_more, key_count, &words);
+}
+
+struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
+{
+    struct words words = {.count = 0};
+    int64_t blocks = seen / HFI_FENCE_BLOCK + (seen > 0 ? 1 : 0); /* the next multiple: Lua holds it exactly */
+    add_text(&words, HFI_FENCE_KEY);
+    add_number(&words, blocks * HFI_FENCE_BLOCK);
+    add_number(&words, estimate_us);
+    return script(&hfi_script_fence_floor, 1, &words);
+}
+
+struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex)
+{
+    struct words words = {.count = 0};
+    int key_count = add_keys(&words, keys);
+    add_text(&words, random_hex);
+    return script(&hfi_script_break, key_count, &words);
+}
+
+struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)
+{
+    struct words words = {.count = 0};
+    int key_count = add_keys(&words, keys);
+    return script(&hfi_script_forget, key_count, &words);
+}
+
+struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token, enum hfi_filling filling,
+                                  int64_t ttl_ms, const void *data, size_t size)
+{
+    struct words words = {.count = 0};
+    int key_count = add_keys(&words, keys);
+    add_text(&words, token);
+    add_text(&words, filling == HFI_FILL_VALUE ? "value" : filling == HFI_FILL_ABSENT ? "absent" : "nothing");
+    add_number(&words, ttl_ms);
+    add(&words, size > 0 ? data : "", size);
+    return script(&hfi_script_fill, key_count, &words);
+}
+
+struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count)
+{
+    const char *text[3 * HFI_RENEW_MOST];
+    size_t size[3 * HFI_RENEW_MOST];
+    char ttl[HFI_RENEW_MOST][24];
+    for (int i = 0; i < count; i++) {
+        text[i] = renewals[i].key;
+        size[i] = renewals[i].key_size;
+        text[count + 2 * i] = renewals[i].token;
+        size[count + 2 * i] = strlen(renewals[i].token);
+        text[count + 2 * i + 1] = ttl[i];
+        size[count + 2 * i + 1] = (size_t)snprintf(ttl[i], sizeof ttl[i], "%" PRId64, renewals[i].ttl_ms);
+    }
+    return hfi_command_script(&hfi_script_renew, count, 3 * count, text, size);
+}
+
+static int64_t number_of(const struct redisReply *reply, int64_t otherwise)
+{
+    if (reply->type == REDIS_REPLY_INTEGER)
+        return reply->integer;
+    if (reply->type != REDIS_REPLY_STRING || reply->len == 0 || reply->len > 20)
+        return otherwise;
+    char *end;
+    int64_t number = strtoll(reply->str, &end, 10);
+    return *end == 0 ? number : otherwise;
+}
+
+int64_t hfi_wire_number(const struct redisReply *reply, size_t index, int64_t otherwise)
+{
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || index >= reply->elements)
+        return otherwise;
+    return number_of(reply->element[index], otherwise);
+}
+
+struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply)
+{
+    struct hfi_script_reply said = {"", 0, 0};
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || reply->elements < 1)
+        return said;
+    said.count = reply->elements;
+    int64_t first = number_of(reply->element[0], -1);
+    if (first >= 0) {
+        said.now_us = first;
+    } else if (reply->element[0]->type == REDIS_REPLY_STRING && reply->elements >= 2) {
+        said.word = reply->element[0]->str;
+        said.now_us = number_of(reply->element[1], 0);
+    }
+    return said;
+}
+
+static struct hfi_answer answer_of_error(const struct redisReply *reply)
+{
+    const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
+    if (meaning->executed && meaning->status == HF_UNAVAILABLE)
+        return (struct hfi_answer){.kind = HFI_NO_ANSWER};
+    return (struct hfi_answer){.kind = HFI_CANNOT, .status = meaning->status};
+}
+
+static struct hfi_answer answer_of_exec(const struct redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2)
+        return (struct hfi_answer){.kind = HFI_CANNOT, .status = HF_PROTOCOL};
+    if (reply->element[0]->type != REDIS_REPLY_STATUS)
+        return (struct hfi_answer){.kind = HFI_BUSY};
+    /* Without a fence (the counter is of another type) 0 is a bad one: the floor is asked for, and says why. */
+    return (struct hfi_answer){.kind = HFI_GRANTED, .fence = number_of(reply->element[1], 0)};
+}
+
+struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, int64_t *now_us)
+{
+    struct hfi_answer answer = {.kind = HFI_CANNOT, .status = HF_PROTOCOL};
+    *now_us = 0;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        answer = answer_of_error(reply);
+    } else if (native) {
+        answer = answer_of_exec(reply);
+    } else {
+        struct hfi_script_reply said = hfi_wire_script_reply(reply);
+        *now_us = said.now_us;
+        if (strcmp(said.word, "GRANTED") == 0)
+            answer = (struct hfi_answer){.kind = HFI_GRANTED, .fence = hfi_wire_number(reply, 2, 0)};
+        else if (strcmp(said.word, "BUSY") == 0)
+            answer = (struct hfi_answer){.kind = HFI_BUSY, .left_ms = hfi_wire_number(reply, 2, -1)};
+        else if (strcmp(said.word, "QUEUED") == 0)
+            answer = (struct hfi_answer){.kind = HFI_IN_QUEUE,
+                                         .left_ms = hfi_wire_number(reply, 2, -1),
+                                         .position = hfi_wire_number(reply, 3, 0),
+                                         .ticket = hfi_wire_number(reply, 4, 0),
+                                         .ours = hfi_wire_number(reply, 5, 1) == 1};
+        else if (strcmp(said.word, "LATE") == 0)
+            answer = (struct hfi_answer){.kind = HFI_LATE};
+        else if (strcmp(said.word, "FOREIGN") == 0)
+            answer = (struct hfi_answer){.kind = HFI_FOREIGN_TYPE};
+        else if (strcmp(said.word, "VALUE") == 0 || strcmp(said.word, "ABSENT") == 0)
+            answer = (struct hfi_answer){.kind = HFI_HAS_VALUE};
+    }
+    answer.native = native;
+    return answer;
+}
+
+enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index)
+{
+    switch (hfi_wire_number(reply, (size_t)index + 1, -1)) {
+    case 1:
+        return HFI_RENEW_OK;
+    case 0:
+        return HFI_RENEW_GONE;
+    case 2:
+    case 3:
+        return HFI_RENEW_TAKEN;
+    case 4:
+        return HFI_RENEW_REVOKED;
+    default:
+        return HFI_RENEW_FAILED;
+    }
+}

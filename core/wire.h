@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* wire.h - what goes over the wire: commands of protocol.md from arguments, meanings from replies. No I/O. */
+#ifndef HFI_WIRE_H
+#define HFI_WIRE_H
+
+#include "core/entry.h"
+#include "core/key.h"
+#include "pool/command.h"
+
+struct redisReply;
+
+/* A fetch's keys have `absent`; then the acquire looks at the data key first, and takes data that lives longer than
+ * enough_ms for an answer. All return NULL: no memory. */
+struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *token, int64_t ttl_ms);
+struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *token, bool once,
+                                     const struct hfi_asking *asking, int64_t not_after_us, int64_t echo,
+                                     int64_t enough_ms);
+struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *token);
+struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size);
+struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us);
+struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex);
+struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys);
+enum hfi_filling { HFI_FILL_VALUE, HFI_FILL_ABSENT, HFI_FILL_NOTHING };
+struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token, enum hfi_filling filling,
+                                  int64_t ttl_ms, const void *data, size_t size);
+
+#define HFI_RENEW_MOST 32
+struct hfi_renewal {
+    const char *key;
+    size_t      key_size;
+    const char *token;
+    int64_t     ttl_ms;
+};
+struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count);
+
+/* Any plain command of NUL-terminated words; ends with NULL. */
+struct hfi_command *hfi_wire_words(const char *first, ...) __attribute__((sentinel));
+
+/* A script's answer: an array that starts with a word, or with the time (renew). */
+struct hfi_script_reply {
+    const char *word;   /* "GRANTED", ...; "" if the reply has another form */
+    int64_t     now_us; /* server time; 0: none */
+    size_t      count;
+};
+struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply);
+/* Element `index` as a number; `otherwise` if it is none. */
+int64_t hfi_wire_number(const struct redisReply *reply, size_t index, int64_t otherwise);
+
+/* What an answered acquire says. *now_us is 0 where the reply carries no time. Error replies become HFI_CANNOT or, where
+ * the server may have done it, HFI_NO_ANSWER. */
+struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, int64_t *now_us);
+
+enum hfi_renewed { HFI_RENEW_OK, HFI_RENEW_GONE, HFI_RENEW_TAKEN, HFI_RENEW_REVOKED, HFI_RENEW_FAILED };
+enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index);
+
+#endif

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: MIT
+"""What the demo claims, checked on what the origin, the load and the probes wrote down. Pure: no processes, no clock."""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from math import ceil
+from statistics import median
+from typing import Optional
+
+MS = 1_000_000  # all times are ns of CLOCK_BOOTTIME, which every process of a machine shares
+HOT = "hot"
+
+
+@dataclass(frozen=True)
+class Load:
+    """A line of the origin's log. fence 0: loaded without a lease. gone: nobody was left to take the page."""
+    page: str
+    pid: int
+    fence: int
+    start: int
+    end: int
+    gone: bool = False
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One request of ours. status 0: no answer."""
+    server: int
+    page: str
+    start: int
+    end: int
+    status: int
+    source: str
+
+
+@dataclass(frozen=True)
+class Wrk:
+    """What one wrk counted. killed: its server was killed under it."""
+    server: int
+    requests: int
+    bad_status: int
+    bad_socket: int
+    killed: bool = False
+
+
+@dataclass(frozen=True)
+class Kill:
+    pid: int
+    server: int
+    at: int
+    back: int
+
+
+@dataclass(frozen=True)
+class Freeze:
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Setup:
+    ttl_ms: int
+    lease_ms: int
+    load_ms: int = 300
+    guard_ms: int = 250
+    command_ms: int = 1000
+
+    @property
+    def takeover_ms(self):
+        """How long after the death of a loader the next load starts, at most: lease + guard + 300."""
+        return self.lease_ms + 0.021 * self.lease_ms + 3 + self.guard_ms + 300
+
+
+@dataclass
+class Run:
+    """A fleet under load, with hf_fetch or without."""
+    start: int = 0
+    end: int = 0
+    loads: list = field(default_factory=list)
+    probes: list = field(default_factory=list)
+    wrks: list = field(default_factory=list)
+    commands: int = 0
+    lost: int = 0
+    exit_codes: list = field(default_factory=list)
+    kill: Optional[Kill] = None
+    freeze: Optional[Freeze] = None
+
+    @property
+    def seconds(self):
+        return (self.end - self.start) / 1e9
+
+    @property
+    def requests(self):
+        return sum(w.requests for w in self.wrks) + len(self.probes)
+
+
+@dataclass(frozen=True)
+class Claim:
+    text: str
+    measured: str
+    bound: str
+    held: bool
+
+
+def read_log(lines):
+    loads = []
+    for line in lines:
+        page, pid, fence, start, end, outcome = line.split()
+        loads.append(Load(page, int(pid), int(fence), int(start), int(end), outcome == "gone"))
+    return loads
+
+
+def percentile(values, share):
+    """By nearest rank; 0 of nothing."""
+    ordered = sorted(values)
+    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else 0
+
+
+def by_page(loads):
+    pages = defaultdict(list)
+    for load in sorted(loads, key=lambda l: l.start):
+        pages[load.page].append(load)
+    return pages
+
+
+def leased(run):
+    return [l for l in run.loads if l.fence != 0]
+
+
+def local(run):
+    return [l for l in run.loads if l.fence == 0]
+
+
+def cut_off(load, kill):
+    """The killed process was in the middle of this load."""
+    return kill is not None and load.pid == kill.pid and load.start <= kill.at < load.end
+
+
+def across_freeze(load, run):
+    """Redis was frozen while this load ran or (50 ms) was to be stored: it may not have been stored."""
+    freeze = run.freeze
+    return freeze is not None and load.end + 50 * MS >= freeze.start and load.start <= freeze.end
+
+
+def no_overlap(run, setup):
+    bad, worst = 0, 0
+    for loads in by_page(leased(run)).values():
+        open_until = 0
+        for load in loads:
+            if load.start < open_until:
+                bad, worst = bad + 1, max(worst, open_until - load.start)
+            if not cut_off(load, run.kill):
+                open_until = max(open_until, load.end)
+    count, pages = len(leased(run)), len(by_page(leased(run)))
+    measured = f"{bad} overlaps in {count} loads of {pages} pages"
+    if bad:
+        measured += f", by up to {worst / MS:.1f} ms"
+    return Claim("no two loads of a page overlap, in the origin's own log", measured,
+                 "0, but for a killed loader's last load", bad == 0 and count > 0)
+
+
+def fences_rise(run, setup):
+    bad = sum(b.fence <= a.fence for loads in by_page(leased(run)).values() for a, b in zip(loads, loads[1:]))
+    return Claim("each load of a page has a higher fence than the one before", f"{bad} that do not", "0",
+                 bad == 0 and bool(leased(run)))
+
+
+def few_loads(run, setup):
+    allowed = int(run.seconds * 1000 / setup.ttl_ms) + 1
+    worst, extras, held = 0, 0, True
+    for loads in by_page(leased(run)).values():
+        extra = sum(cut_off(l, run.kill) or across_freeze(l, run) for l in loads)
+        worst, extras = max(worst, len(loads) - extra), extras + extra
+        held = held and len(loads) - extra <= allowed
+    return Claim("each page is loaded at most run / ttl + 1 times", f"{worst} times at most",
+                 f"{allowed}, not counting {extras} loads that the kill or the freeze kept from being stored", held)
+
+
+def local_loads(run, setup):
+    strays, each = 0, defaultdict(int)
+    for load in local(run):
+        if run.freeze and run.freeze.start <= load.start <= run.freeze.end + setup.command_ms * MS:
+            each[load.pid, load.page] += 1
+        else:
+            strays += 1
+    most = max(each.values(), default=0)
+    measured = f"{sum(each.values())} local loads in the freeze, {most} at most per process and page"
+    if strays:
+        measured += f"; {strays} outside it"
+    return Claim("without a lease a page is loaded only in the freeze, once per process", measured, "1, and 0 outside",
+                 most <= 1 and strays == 0)
+
+
+def takeover(run, setup):
+    text = "after the kill -9 the next load of each page that was loading starts by itself"
+    cut = [l for l in leased(run) if cut_off(l, run.kill)]
+    waits = []
+    for load in cut:
+        later = [l.start for l in run.loads if l.page == load.page and l.start > run.kill.at]
+        waits.append((min(later) - run.kill.at) / MS if later else float("inf"))
+    measured = f"after {max(waits):,.0f} ms ({len(cut)} loads were cut off)" if waits else "no load was cut off"
+    return Claim(text, measured, f"lease + guard + 300 = {setup.takeover_ms:,.0f} ms",
+                 bool(waits) and max(waits) <= setup.takeover_ms)
+
+
+def excused(probe, kill):
+    return kill is not None and probe.server == kill.server and probe.start <= kill.back and probe.end >= kill.at
+
+
+def nothing_failed(run, setup):
+    failed = [p for p in run.probes if p.status != 200]
+    on_killed = sum(excused(p, run.kill) for p in failed)
+    failures = len(failed) - on_killed
+    for wrk in run.wrks:
+        failures += wrk.bad_status
+        if wrk.killed:
+            on_killed += wrk.bad_socket
+        else:
+            failures += wrk.bad_socket
+    return Claim("no request fails", f"{failures} of {run.requests:,} failed, besides {on_killed} at the killed process",
+                 "0", failures == 0 and run.requests > 0)
+
+
+def in_freeze(run):
+    return [p for p in run.probes if run.freeze.start <= p.start <= run.freeze.end and not excused(p, run.kill)]
+
+
+def freeze_answers(run, setup):
+    """A load under way when the freeze began may still be shared: the process has that value in hand."""
+    under_way = {l.page for l in leased(run) if across_freeze(l, run) and l.start <= run.freeze.start}
+    counts, bad = defaultdict(int), 0
+    for probe in in_freeze(run):
+        if probe.end > run.freeze.end and probe.status == 200:
+            continue  # the server was back before the answer
+        counts[probe.source or "none"] += 1
+        allowed = {"STALE", "LOCAL"} | ({"SHARED", "LOADED"} if probe.page in under_way else set())
+        bad += probe.status != 200 or probe.source not in allowed
+    seen = ", ".join(f"{n} {source}" for source, n in sorted(counts.items())) or "no answer at all"
+    return Claim("while Redis is frozen each answer is STALE or LOCAL", seen,
+                 "nothing else, but loads that began before", bad == 0 and bool(counts))
+
+
+def freeze_latency(run, setup):
+    p99 = percentile([(p.end - p.start) / MS for p in in_freeze(run)], 0.99)
+    bound = setup.command_ms + 400
+    return Claim("p99 of the requests begun in the freeze", f"{p99:,.0f} ms of {len(in_freeze(run))} probes",
+                 f"command_ms + 400 = {bound:,} ms", bool(in_freeze(run)) and p99 < bound)
+
+
+def loads_per_expiry(run, setup):
+    """Loads of the hot page, counted per burst: a load later than half a ttl after a burst's first begins a new one."""
+    bursts, first = [], None
+    for load in by_page(run.loads).get(HOT, []):
+        if first is None or load.start - first > setup.ttl_ms * MS / 2:
+            first = load.start
+            bursts.append(0)
+        bursts[-1] += 1
+    return bursts
+
+
+def stampede(run, setup):
+    bursts = loads_per_expiry(run, setup)
+    measured = f"{median(bursts):,.0f} in the median, {max(bursts):,} at most" if bursts else "none"
+    return Claim("--no-lock: loads of the hot page per expiry", measured, "10 at least, else this demo shows nothing",
+                 bool(bursts) and median(bursts) >= 10)
+
+
+def clean_exits(runs):
+    codes = [code for run in runs for code in run.exit_codes]
+    bad = [code for code in codes if code != 0]
+    return Claim("each server ends cleanly on SIGTERM", f"{len(codes) - len(bad)} of {len(codes)}", "all",
+                 bool(codes) and not bad)
+
+
+def check(with_lock, without, setup):
+    claims = [claim(with_lock, setup) for claim in
+              (no_overlap, fences_rise, few_loads, takeover, local_loads, nothing_failed, freeze_answers, freeze_latency)]
+    return claims + [stampede(without, setup), clean_exits([with_lock, without])]

@@ -1,0 +1,258 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Shows a cache stampede and its end: a fleet of web servers, one slow origin, a killed loader and a frozen Redis."""
+
+import argparse
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+
+import claims
+import picture
+from claims import HOT, MS, Freeze, Kill, Run, Setup, percentile
+from fleet import PAGES, Fleet, Trouble, now_ns
+from probes import Probes
+from screen import Screen
+
+RESTART_AFTER_S = 2
+FREEZE_S = 2
+
+
+class Plan:
+    """Who fails when, in seconds since the load began. Below half a minute all times are shorter, the lease too."""
+
+    def __init__(self, seconds):
+        long = seconds >= 40
+        self.setup = Setup(ttl_ms=3000, lease_ms=2000) if long else Setup(ttl_ms=2000, lease_ms=1000)
+        self.with_lock = seconds * 0.62
+        self.without = seconds - self.with_lock
+        self.kill_from = self.with_lock * 0.4 if long else 2.5
+        self.freeze_after_kill = 6 if long else self.setup.takeover_ms / 1000 + 1
+
+
+class Show:
+    """Runs one fleet under load, lets it suffer, and shows it."""
+
+    def __init__(self, fleet, plan, screen, title, seconds):
+        self.fleet, self.plan, self.screen, self.title, self.seconds = fleet, plan, screen, title, seconds
+        self.run, self.before, self.killed = Run(), None, None
+
+    def go(self, suffer):
+        fleet, run = self.fleet, self.run
+        for server in fleet.servers:
+            server.start_load()
+        run.start = now_ns()
+        probes, tick = Probes(fleet.servers), 0
+        while self.at() < self.seconds or (suffer and run.freeze is None):
+            if suffer:
+                self.suffer(probes)
+            fleet.check()
+            if self.at() >= tick + 1:
+                tick = int(self.at())
+                self.show(tick, probes)
+            time.sleep(0.005)
+        self.finish(probes)
+        return run
+
+    def at(self):
+        return (now_ns() - self.run.start) / 1e9
+
+    def say(self, words):
+        self.screen.say(self.screen.bold(f"{self.at():6.1f} s  ") + words)
+
+    def suffer(self, probes):
+        """The next blow, if it is due: kill the loader of the hot page, bring it back, freeze Redis, thaw it."""
+        fleet, run, plan = self.fleet, self.run, self.plan
+        if self.killed is None:
+            if self.at() >= plan.kill_from:
+                self.killed = fleet.loader_of_hot(plan.setup)
+                if self.killed:
+                    self.kill()
+        elif run.kill.back == 0:
+            if now_ns() - run.kill.at >= RESTART_AFTER_S * 1e9:
+                self.bring_back()
+        elif run.freeze is None and self.at() >= (run.kill.at - run.start) / 1e9 + plan.freeze_after_kill:
+            start = fleet.freeze()
+            run.freeze = Freeze(start, 0)
+            self.say(f"Redis is stopped for {FREEZE_S} s (SIGSTOP); a page nobody has seen is asked for, too")
+            probes.ask_once("unseen")
+        elif run.freeze and run.freeze.end == 0 and now_ns() - run.freeze.start >= FREEZE_S * 1e9:
+            run.freeze = Freeze(run.freeze.start, fleet.thaw())
+            self.say("Redis goes on (SIGCONT)")
+
+    def kill(self):
+        server, pid, at = self.killed, self.killed.child.pid, now_ns()
+        server.kill()
+        server.end_load(killed=True)
+        self.run.kill = Kill(pid, server.number, at, 0)
+        self.say(f"kill -9 of server {server.number + 1} (pid {pid}) while it loads /page/{HOT}")
+
+    def bring_back(self):
+        self.killed.start()
+        self.killed.start_load()
+        kill = self.run.kill
+        self.run.kill = Kill(kill.pid, kill.server, kill.at, now_ns())
+        self.say(f"server {kill.server + 1} is back (pid {self.killed.child.pid})")
+
+    def show(self, second, probes):
+        fleet, screen = self.fleet, self.screen
+        for server in fleet.servers:
+            server.read_stats()
+        sources = ("cached", "loaded", "shared", "stale", "local")
+        names = sources + ("failed", "acquired", "lost", "commands")
+        now = [{name: s.total.get(name, 0) for name in names} for s in fleet.servers]
+        before, self.before = self.before or [dict.fromkeys(names, 0)] * len(now), now
+        loads, under_way = fleet.loads(), fleet.under_way() or []
+        recent = probes.recent(2)
+        p50, p99 = percentile(recent, 0.5), percentile(recent, 0.99)
+        rates = [(sum(n[x] - b[x] for x in sources), n["commands"] - b["commands"]) for n, b in zip(now, before)]
+        last = sum(load.start >= now_ns() - 1_000_000_000 for load in loads) + len(under_way)
+        gauges = [s.gauges for s in fleet.servers]
+        rows = [("", None), (f"{self.title} · second {second} of {self.seconds:.0f}", screen.bold),
+                (f"{'':9}{'requests/s':>11}{'waiting':>8}{'commands/s':>11}{'held':>5}{'leases':>7}{'lost':>5}{'stale':>7}"
+                 f"{'local':>6}{'failed':>7}", screen.dim)]
+        for server, n, (requests, commands), g in zip(fleet.servers, now, rates, gauges):
+            name = f"server {server.number + 1}"
+            if server.child is None:
+                rows.append((f"{name:9}{'killed':>11}", screen.bad))
+            else:
+                rows.append((self.row(name, requests, commands, g, n), None))
+        total = {name: sum(n[name] for n in now) for name in names}
+        gauge = {name: sum(g.get(name, 0) for g in gauges) for name in ("waiting", "held")}
+        rates = [sum(r[0] for r in rates), sum(r[1] for r in rates)]
+        rows.append((self.row("all", *rates, gauge, total), screen.bold))
+        rows.append((f"latency  p50 {p50:,.1f} ms   p99 {p99:,.1f} ms   "
+                     + ("Redis is frozen" if fleet.frozen else ""), screen.bad if fleet.frozen else None))
+        rows.append((f"origin   {len(loads):,} loads, {last} in the last second, {len(under_way)} under way", None))
+        short = (f"{second:4} s  {rates[0]:6,} requests/s  p50 {p50:.1f} ms  p99 {p99:.0f} ms  origin loads {len(loads):,}"
+                 f"  waiting {gauge['waiting']}  commands {rates[1]:,}/s  leases {total['acquired']}  lost {total['lost']}")
+        screen.show(second, rows, short)
+
+    @staticmethod
+    def row(name, requests, commands, gauges, n):
+        return (f"{name:9}{requests:>11,}{gauges.get('waiting', 0):>8,}{commands:>11,}{gauges.get('held', 0):>5}"
+                f"{n['acquired']:>7,}{n['lost']:>5}{n['stale']:>7,}{n['local']:>6,}{n['failed']:>7,}")
+
+    def finish(self, probes):
+        fleet, run = self.fleet, self.run
+        for server in fleet.servers:
+            server.end_load()
+        run.probes = probes.stop()
+        run.end = now_ns()
+        for server in fleet.servers:
+            server.read_stats()
+        run.exit_codes = fleet.stop_servers()
+        run.wrks, run.commands, run.lost = fleet.wrks, fleet.total("commands"), fleet.total("lost")
+        run.loads = list(fleet.loads())
+        self.screen.erase()
+
+
+def summary(screen, with_lock, without, setup):
+    def line(name, of, form="{:,.0f}"):
+        screen.say(f"{name:34}{form.format(of(with_lock)):>14}{form.format(of(without)):>18}")
+
+    def latency(run, share):
+        return percentile([(p.end - p.start) / MS for p in run.probes if p.status == 200], share)
+
+    screen.say()
+    screen.say(screen.bold(f"{'':34}{'hf_fetch':>14}{'GET, load, SET':>18}"))
+    line("seconds under load", lambda r: r.seconds)
+    line("requests per second", lambda r: r.requests / r.seconds)
+    line("latency p50, ms", lambda r: latency(r, 0.5), "{:,.1f}")
+    line("latency p99, ms", lambda r: latency(r, 0.99), "{:,.1f}")
+    line("origin loads", lambda r: len(r.loads))
+    line("origin loads per minute", lambda r: len(r.loads) * 60 / r.seconds)
+    line("loads of the hot page per expiry", lambda r: percentile(claims.loads_per_expiry(r, setup), 0.5))
+    line("most loads of one page at once*", lambda r: most_at_once(claims.leased(r) or r.loads))
+    line("commands sent to Redis per request", lambda r: r.commands / max(1, r.requests), "{:.2f}")
+    screen.say(screen.dim("* besides the local loads while Redis was frozen, see below"))
+
+
+def most_at_once(loads):
+    most = 0
+    for of_page in claims.by_page(loads).values():
+        changes = sorted([(l.start, 1) for l in of_page] + [(l.end, -1) for l in of_page])
+        level = 0
+        for _, change in changes:
+            level += change
+            most = max(most, level)
+    return most
+
+
+def report(screen, checked):
+    screen.say()
+    for claim in checked:
+        mark = screen.good("held  ") if claim.held else screen.bad("BROKEN")
+        screen.say(f"{mark}  {claim.text}")
+        screen.say(screen.dim(f"        {claim.measured}; bound: {claim.bound}"))
+    return all(claim.held for claim in checked)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=Path, default=Path("build/dev"), help="where the programs are (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=56, help="of load in all, 16 at least (%(default)s)")
+    parser.add_argument("--connections", type=int, default=300, help="keep-alive connections (%(default)s)")
+    parser.add_argument("--processes", type=int, default=3, help="servers, 2 at least (%(default)s)")
+    parser.add_argument("--quick", action="store_true", help="the same in 18 seconds, for tests")
+    parser.add_argument("--output", type=Path, help="folder of the picture and the logs (demo, beside the build)")
+    args = parser.parse_args()
+    if args.quick:
+        args.seconds = 18
+    if args.seconds < 16 or args.processes < 2 or args.connections < args.processes:
+        parser.error("needs 16 seconds, 2 processes and a connection for each, at least")
+    args.build = args.build.resolve()
+    args.output = (args.output or args.build.parent / "demo").resolve()
+    return args
+
+
+def demo(args, screen):
+    for tool in ("redis-server", "wrk"):
+        if shutil.which(tool) is None:
+            raise Trouble(f"{tool} is not installed")
+    plan, runs = Plan(args.seconds), []
+    setup = plan.setup
+    args.output.mkdir(parents=True, exist_ok=True)
+    screen.say(f"{args.processes} web servers, a thread per connection, {args.connections} connections; {PAGES + 1} pages cached "
+               f"in a private Redis for {setup.ttl_ms / 1000:g} s;\nan origin that needs {setup.load_ms} ms for each page. "
+               f"First with hf_fetch, through a kill -9 and a frozen Redis, then without.")
+    for lock, title, seconds in ((True, "with hf_fetch", plan.with_lock), (False, "GET, load, SET (--no-lock)", plan.without)):
+        log = args.output / ("loads-with.log" if lock else "loads-without.log")
+        screen.say()
+        screen.say(screen.bold(f"{title}, {seconds:.0f} s"))
+        with Fleet(args.build, setup, args.processes, args.connections, lock, log) as fleet:
+            runs.append(Show(fleet, plan, screen, title, seconds).go(suffer=lock))
+    with_lock, without = runs
+    summary(screen, with_lock, without, setup)
+    held = report(screen, claims.check(with_lock, without, setup))
+    svg = args.output / "loads.svg"
+    svg.write_text(picture.draw(with_lock, without, setup.ttl_ms, setup.load_ms, args.processes, args.connections))
+    screen.say()
+    screen.say(f"Every load of the origin: {args.output}/loads-with.log, loads-without.log")
+    screen.say(f"The picture: {svg}")
+    return held
+
+
+def main():
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, lambda number, _: sys.exit(128 + number))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    args, screen = arguments(), Screen()
+    try:
+        held = demo(args, screen)
+    except Trouble as trouble:
+        screen.say(f"demo: {trouble}")
+        return 2
+    except KeyboardInterrupt:
+        screen.say("demo: interrupted")
+        return 130
+    screen.say(screen.good("Every claim held.") if held else screen.bad("A claim is broken."))
+    return 0 if held else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

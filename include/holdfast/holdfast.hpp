@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * holdfast.hpp - the same for C++17: handles that end with their scope, are moved, not copied, never throw.
+ *
+ * Statuses, options and errors are C's own. Every call returns its hf_status, writes its result to an object
+ * given by reference (empty on everything but HF_OK) and explains itself in *error, where nullptr is "not
+ * interested". What a call blocks for and which threads may make it stands in the C headers.
+ */
+#ifndef HOLDFAST_HPP
+#define HOLDFAST_HPP
+
+#include <holdfast/holdfast.h>
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace holdfast {
+
+/* One C handle and the function that ends it. */
+template <typename Handle, typename End> class handle {
+public:
+    handle() noexcept = default;
+    explicit handle(Handle *raw) noexcept : raw_(raw) {}
+    handle(handle &&other) noexcept : raw_(other.detach()) {}
+    handle(const handle &) = delete;
+    handle &operator=(const handle &) = delete;
+    handle &operator=(handle &&other) noexcept
+    {
+        if (this != &other)
+            reset(other.detach());
+        return *this;
+    }
+    ~handle() { reset(); }
+
+    explicit operator bool() const noexcept { return raw_ != nullptr; }
+    Handle *get() const noexcept { return raw_; }
+    /* The C handle, now the caller's to end. */
+    [[nodiscard]] Handle *detach() noexcept { return std::exchange(raw_, nullptr); }
+    /* Ends what was there. */
+    void reset(Handle *raw = nullptr) noexcept
+    {
+        Handle *old = std::exchange(raw_, raw);
+        if (old != nullptr)
+            End()(old);
+    }
+
+private:
+    Handle *raw_ = nullptr;
+};
+
+namespace detail {
+struct end_client {
+    void operator()(hf_client *client) const noexcept { (void)hf_client_close(client, nullptr); }
+};
+struct end_lease {
+    void operator()(hf_lease *lease) const noexcept { (void)hf_lease_release(lease, nullptr); }
+};
+struct end_value {
+    void operator()(hf_value *value) const noexcept { hf_value_free(value); }
+};
+struct end_cancel {
+    void operator()(hf_cancel *cancel) const noexcept { hf_cancel_close(cancel); }
+};
+} // namespace detail
+
+/* A lease. Its destructor releases it and swallows the answer: call release() where HF_LOST matters. */
+class lease : public handle<hf_lease, detail::end_lease> {
+public:
+    using handle::handle;
+
+    bool is_valid() const noexcept { return hf_lease_is_valid(get()); }
+    std::int64_t remaining_ms() const noexcept { return hf_lease_remaining_ms(get()); }
+    std::int64_t fence() const noexcept { return hf_lease_fence(get()); }
+    hf_lease_condition state() const noexcept { return hf_lease_state(get()); }
+    hf_reason reason() const noexcept { return hf_lease_reason(get()); }
+    const char *name() const noexcept { return hf_lease_name(get()); }
+    int event_fd() noexcept { return hf_lease_event_fd(get()); }
+    hf_status bind(hf_error *error = nullptr) noexcept { return hf_lease_bind(get(), error); }
+    hf_status verify(hf_error *error = nullptr) noexcept { return hf_lease_verify(get(), error); }
+    hf_status release(hf_error *error = nullptr) noexcept { return hf_lease_release(detach(), error); }
+    hf_status post_release(hf_error *error = nullptr) noexcept
+    {
+        return hf_lease_post_release(detach(), error);
+    }
+};
+
+/* What hf_fetch gave. Look at it while this object lives. Only an empty one has no value to ask. */
+class value : public handle<hf_value, detail::end_value> {
+public:
+    using handle::handle;
+
+    std::string_view view() const noexcept
+    {
+        if (get()->absent)
+            return std::string_view();
+        return std::string_view(static_cast<const char *>(get()->data), get()->size);
+    }
+    hf_source source() const noexcept { return get()->source; }
+    bool absent() const noexcept { return get()->absent; }
+    bool stored() const noexcept { return get()->stored; }
+    std::int64_t fresh_ms() const noexcept { return get()->fresh_ms; }
+};
+
+/* A wish that waiting end. It must outlive the calls it is given to, by `options.cancel = cancel.get()`. */
+class cancel : public handle<hf_cancel, detail::end_cancel> {
+public:
+    using handle::handle;
+
+    void fire() noexcept { hf_cancel_fire(get()); }
+    void unfire() noexcept { hf_cancel_reset(get()); }
+};
+
+/* A client. Its destructor closes it; leases and values that outlive it stay readable. */
+class client : public handle<hf_client, detail::end_client> {
+public:
+    using handle::handle;
+
+    [[nodiscard]] static hf_status open(const char *uri, const hf_client_options &options, client &result,
+                                        hf_error *error = nullptr) noexcept
+    {
+        hf_client *raw = nullptr;
+        hf_status status = hf_client_open(uri, &options, &raw, error);
+        result.reset(raw);
+        return status;
+    }
+    [[nodiscard]] static hf_status open(const char *uri, client &result, hf_error *error = nullptr) noexcept
+    {
+        return open(uri, hf_client_options_default(), result, error);
+    }
+    hf_status close(hf_error *error = nullptr) noexcept { return hf_client_close(detach(), error); }
+
+    [[nodiscard]] hf_status acquire(const char *name, const hf_lock_options &options, lease &result,
+                                    hf_error *error = nullptr) noexcept
+    {
+        hf_lease *raw = nullptr;
+        hf_status status = hf_lock_acquire(get(), name, &options, &raw, error);
+        result.reset(raw);
+        return status;
+    }
+    hf_status break_lock(const char *name, bool &had_holder, hf_error *error = nullptr) noexcept
+    {
+        return hf_lock_break(get(), name, &had_holder, error);
+    }
+
+    [[nodiscard]] hf_status fetch(const char *key, const hf_fetch_options &options, value &result,
+                                  hf_error *error = nullptr) noexcept
+    {
+        hf_value *raw = nullptr;
+        hf_status status = hf_fetch(get(), key, &options, &raw, error);
+        result.reset(raw);
+        return status;
+    }
+    /* `load` is anything that takes a hf_loading * and returns a hf_status. If it throws, the program ends:
+     * the frames below it are C's. */
+    template <typename Load,
+              typename = std::enable_if_t<std::is_invocable_r_v<hf_status, Load &, hf_loading *>>>
+    [[nodiscard]] hf_status fetch(const char *key, hf_fetch_options options, Load &&load, value &result,
+                                  hf_error *error = nullptr) noexcept
+    {
+        using callable = std::remove_reference_t<Load>;
+        options.load = [](hf_loading *loading, void *arg) noexcept -> hf_status {
+            return (*static_cast<callable *>(arg))(loading);
+        };
+        options.arg = const_cast<void *>(static_cast<const void *>(std::addressof(load)));
+        return fetch(key, options, result, error);
+    }
+    hf_status forget(const char *key, hf_error *error = nullptr) noexcept
+    {
+        return hf_fetch_forget(get(), key, error);
+    }
+
+    [[nodiscard]] hf_status make_cancel(cancel &result, hf_error *error = nullptr) noexcept
+    {
+        hf_cancel *raw = nullptr;
+        hf_status status = hf_cancel_open(get(), &raw, error);
+        result.reset(raw);
+        return status;
+    }
+    hf_stats stats() const noexcept
+    {
+        hf_stats counted = hf_stats();
+        hf_client_stats(get(), &counted);
+        return counted;
+    }
+};
+
+} // namespace holdfast
+#endif

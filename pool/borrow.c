@@ -1,0 +1,591 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * borrow.c - who has which connection. A connection is idle (in the stack, newest on top), out (with a
+ * borrower), in a test or reset (with the thread that does it), or being dialled; all of them together are
+ * `total`, at most max_connections. Who returns one hands it to the longest waiter; who gives one up hands on
+ * the right to dial.
+ */
+#include "pool/borrow.h"
+#include "base/list.h"
+#include "base/park.h"
+#include "base/random.h"
+#include "pool/backoff.h"
+#include "pool/borrowers.h"
+#include "pool/dial.h"
+#include "pool/inside.h"
+#include "pool/listener.h"
+#include "pool/reset.h"
+
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHECK_AFTER_NS  (30000 * HFI_MS) /* idle for longer: asked before it is lent */
+#define LEAK_AFTER_NS   (60000 * HFI_MS)
+#define LIFETIME_JITTER 0.1
+#define TEND_EVERY_NS   (1000 * HFI_MS)
+
+struct hfi_borrowed {
+    struct hfi_borrowers *borrowers;
+    struct redisContext *context;
+    struct hfi_list link; /* in `idle` or `out` */
+    int fd;               /* as dialled: the user may have reconnected the context */
+    int slot;             /* its place in `fds` */
+    int64_t dies_ns, idle_since_ns, out_since_ns;
+    bool reported; /* as out for too long */
+};
+
+struct waiter { /* on the stack of the thread that waits */
+    struct hfi_list link;
+    struct hfi_park park;
+    int64_t since_ns;
+    struct hfi_borrowed *granted;
+    bool may_dial, closed;
+};
+
+struct hfi_borrowers {
+    struct hfi_pool *pool; /* of no use after close */
+    pthread_mutex_t mutex; /* all below, but `fds` */
+    struct hfi_list idle, out, waiters;
+    int total, idle_count, out_count, testing, dialing, waiting;
+    int references; /* the pool's, and one for each that is out */
+    bool closed;
+    uint64_t dice;
+    struct hfi_backoff backoff;
+    int64_t down_until_ns; /* the last dial failed; before this nobody tries again */
+    hf_error why;
+    struct hfi_dial *dial; /* the listener's own, for min_connections */
+    int64_t tend_at_ns;    /* the listener's own */
+    /* A fork child walks these without the mutex: every connection's descriptor, or -1. */
+    int slots;
+    _Atomic(int) fds[];
+};
+
+struct hfi_borrowers *hfi_borrowers_new(struct hfi_pool *pool)
+{
+    int slots = pool->settings.max_connections > 0 ? pool->settings.max_connections : 1;
+    struct hfi_borrowers *all = calloc(1, sizeof *all + (size_t)slots * sizeof all->fds[0]);
+    if (all == NULL)
+        return NULL;
+    all->pool = pool;
+    all->slots = slots;
+    all->references = 1;
+    for (int i = 0; i < slots; i++)
+        atomic_init(&all->fds[i], -1);
+    (void)pthread_mutex_init(&all->mutex, NULL);
+    hfi_list_init(&all->idle);
+    hfi_list_init(&all->out);
+    hfi_list_init(&all->waiters);
+    all->dice = (uint64_t)(uintptr_t)all ^ (uint64_t)hfi_now(&hfi_boottime);
+    hfi_backoff_init(&all->backoff, hfi_dice(&all->dice));
+    return all;
+}
+
+static void unref_locked(struct hfi_borrowers *all)
+{
+    bool last = --all->references == 0;
+    (void)pthread_mutex_unlock(&all->mutex);
+    if (!last)
+        return;
+    (void)pthread_mutex_destroy(&all->mutex);
+    free(all);
+}
+
+/* A connection ends. With no mutex held. */
+static void destroy(struct hfi_borrowed *borrowed)
+{
+    if (borrowed == NULL)
+        return;
+    /* First: a child forked in between must not close somebody else's descriptor. */
+    if (atomic_exchange(&borrowed->borrowers->fds[borrowed->slot], -1) < 0)
+        borrowed->context->fd = -1;
+    redisFree(borrowed->context);
+    free(borrowed);
+}
+
+/* The right to have one connection goes to the longest waiter, or back. */
+static void pass_on_right_locked(struct hfi_borrowers *all)
+{
+    if (hfi_list_is_empty(&all->waiters)) {
+        all->total--;
+        return;
+    }
+    struct waiter *waiter = hfi_of(all->waiters.next, struct waiter, link);
+    hfi_list_remove(&waiter->link);
+    waiter->may_dial = true;
+    hfi_park_wake(&waiter->park);
+}
+
+static void pass_on_locked(struct hfi_borrowers *all, struct hfi_borrowed *borrowed, int64_t now_ns)
+{
+    borrowed->idle_since_ns = now_ns;
+    if (hfi_list_is_empty(&all->waiters)) {
+        hfi_list_append(&all->idle, &borrowed->link);
+        all->idle_count++;
+        return;
+    }
+    struct waiter *waiter = hfi_of(all->waiters.next, struct waiter, link);
+    hfi_list_remove(&waiter->link);
+    waiter->granted = borrowed;
+    hfi_park_wake(&waiter->park);
+}
+
+static struct hfi_borrowed *take_idle_locked(struct hfi_borrowers *all, struct hfi_list *link)
+{
+    struct hfi_borrowed *borrowed = hfi_of(link, struct hfi_borrowed, link);
+    hfi_list_remove(link);
+    all->idle_count--;
+    return borrowed;
+}
+
+/* A socket that has said hello becomes a connection; NULL: no memory, the socket is closed. A slot is free:
+ * there are as many as connections are allowed. */
+static struct hfi_borrowed *wrap(struct hfi_borrowers *all, int fd, int64_t now_ns)
+{
+    const struct hfi_pool_settings *settings = &all->pool->settings;
+    struct hfi_borrowed *borrowed = calloc(1, sizeof *borrowed);
+    struct redisContext *context = borrowed != NULL ? redisConnectFd(fd) : NULL;
+    int flags = fcntl(fd, F_GETFL);
+    if (context == NULL || flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) != 0) {
+        if (context != NULL)
+            redisFree(context);
+        else
+            (void)close(fd);
+        free(borrowed);
+        return NULL;
+    }
+    *borrowed = (struct hfi_borrowed){.borrowers = all, .context = context, .fd = fd, .dies_ns = HFI_NEVER};
+    hfi_list_init(&borrowed->link);
+    int none = -1;
+    while (!atomic_compare_exchange_strong(&all->fds[borrowed->slot], &none, fd)) {
+        none = -1;
+        borrowed->slot = (borrowed->slot + 1) % all->slots;
+    }
+    if (settings->lifetime_ms > 0) {
+        (void)pthread_mutex_lock(&all->mutex);
+        borrowed->dies_ns =
+            hfi_after_ms(now_ns, hfi_jitter(&all->dice, settings->lifetime_ms, LIFETIME_JITTER));
+        (void)pthread_mutex_unlock(&all->mutex);
+    }
+    return borrowed;
+}
+
+static bool set_timeout(const struct hfi_borrowed *borrowed)
+{
+    int64_t ms = borrowed->borrowers->pool->settings.command_ms;
+    struct timeval length = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
+    return redisSetTimeout(borrowed->context, length) == REDIS_OK;
+}
+
+/* The caller has the right to dial. */
+static hf_status dial(struct hfi_borrowers *all, int64_t until_ns, struct hfi_borrowed **borrowed,
+                      hf_error *error)
+{
+    struct hfi_pool *pool = all->pool;
+    hf_error why;
+    int fd;
+    int64_t now_ns = hfi_now(pool->clock), connect_until_ns = hfi_after_ms(now_ns, pool->settings.connect_ms);
+    bool hurried = until_ns > now_ns && until_ns < connect_until_ns;
+    (void)pthread_mutex_lock(&all->mutex);
+    if (now_ns < all->down_until_ns) {
+        if (error != NULL)
+            *error = all->why;
+        hf_status status = all->why.status;
+        (void)pthread_mutex_unlock(&all->mutex);
+        return status;
+    }
+    all->dialing++;
+    (void)pthread_mutex_unlock(&all->mutex);
+    hf_status status = hfi_dial_now(pool, hurried ? until_ns : connect_until_ns, &fd, &why);
+    now_ns = hfi_now(pool->clock);
+    if (status == HF_OK) {
+        *borrowed = wrap(all, fd, now_ns);
+        if (*borrowed == NULL)
+            status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", pool->server_name);
+    }
+    (void)pthread_mutex_lock(&all->mutex);
+    all->dialing--;
+    if (status == HF_OK) {
+        all->down_until_ns = 0;
+        hfi_backoff_up(&all->backoff, now_ns);
+    } else if (hurried && now_ns >= until_ns) {
+        status = hfi_fail(&why, HF_TIMEOUT, "raise wait_ms", "no connection to %s within wait_ms",
+                          pool->server_name);
+    } else {
+        all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
+        all->why = why;
+    }
+    (void)pthread_mutex_unlock(&all->mutex);
+    if (status != HF_OK && error != NULL)
+        *error = why;
+    return status;
+}
+
+/* May this connection, idle until now, be lent? */
+static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
+{
+    int64_t now_ns = hfi_now(all->pool->clock);
+    if (now_ns >= borrowed->dies_ns || !hfi_reset_is_quiet(borrowed->fd))
+        return false;
+    if (now_ns - borrowed->idle_since_ns < CHECK_AFTER_NS)
+        return true;
+    (void)pthread_mutex_lock(&all->mutex);
+    all->testing++;
+    (void)pthread_mutex_unlock(&all->mutex);
+    bool fit = hfi_reset_ping(borrowed->fd, hfi_after_ms(now_ns, all->pool->settings.command_ms));
+    (void)pthread_mutex_lock(&all->mutex);
+    all->testing--;
+    (void)pthread_mutex_unlock(&all->mutex);
+    return fit;
+}
+
+static hf_status closed(struct hfi_pool *pool, hf_error *error)
+{
+    (void)hfi_fail(error, HF_CLOSED, NULL, "the client of %s is closed", pool->server_name);
+    return HF_CLOSED;
+}
+
+/* In the queue until a connection or the right to dial is handed over. */
+static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct hfi_borrowed **granted,
+                             hf_error *error)
+{
+    struct hfi_pool *pool = all->pool;
+    int64_t now_ns = hfi_now(pool->clock);
+    if (until_ns <= now_ns)
+        return hfi_fail(error, HF_BUSY, "raise max_connections, or wait (wait_ms)",
+                        "all %d connections are borrowed", all->slots);
+    struct waiter me = {.since_ns = now_ns};
+    hfi_park_init(&me.park);
+    hfi_list_append(&all->waiters, &me.link);
+    all->waiting++;
+    bool in_time = true;
+    while (in_time && me.granted == NULL && !me.may_dial && !me.closed) {
+        uint32_t ticket = hfi_park_ticket(&me.park);
+        (void)pthread_mutex_unlock(&all->mutex);
+        in_time = hfi_park_wait(&me.park, ticket, until_ns);
+        (void)pthread_mutex_lock(&all->mutex);
+    }
+    all->waiting--;
+    hfi_list_remove(&me.link);
+    *granted = me.granted;
+    if (me.granted != NULL || me.may_dial)
+        return HF_OK;
+    if (me.closed)
+        return closed(pool, error);
+    return hfi_fail(error, HF_TIMEOUT, "raise max_connections, or return connections sooner",
+                    "all %d connections stayed borrowed for %lld ms", all->slots,
+                    (long long)((hfi_now(pool->clock) - me.since_ns) / HFI_MS));
+}
+
+static void lend_locked(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
+{
+    borrowed->out_since_ns = hfi_now(all->pool->clock);
+    borrowed->reported = false;
+    hfi_list_append(&all->out, &borrowed->link);
+    all->out_count++;
+    all->references++;
+}
+
+hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowed **out, hf_error *error)
+{
+    struct hfi_borrowers *all = pool->borrowers;
+    struct hfi_borrowed *borrowed = NULL;
+    hf_status status = HF_OK;
+    bool first = false;
+    *out = NULL;
+    (void)pthread_mutex_lock(&all->mutex);
+    if (all->closed)
+        status = closed(pool, error);
+    else if (!hfi_list_is_empty(&all->idle))
+        borrowed = take_idle_locked(all, all->idle.prev);
+    else if (hfi_list_is_empty(&all->waiters) && all->total < all->slots)
+        first = all->total++ == 0;
+    else
+        status = wait_locked(all, until_ns, &borrowed, error);
+    (void)pthread_mutex_unlock(&all->mutex);
+    if (status != HF_OK)
+        return status;
+    if (first)
+        hfi_listener_kick(pool->listener); /* the listener slept without us in mind */
+
+    /* From here on we have the right to one connection. What came out of the stack unfit makes room for a new
+     * one: those below it have idled longer. */
+    if (borrowed != NULL && !is_fit(all, borrowed)) {
+        destroy(borrowed);
+        borrowed = NULL;
+    }
+    if (borrowed == NULL)
+        status = dial(all, until_ns, &borrowed, error);
+    if (status == HF_OK && !set_timeout(borrowed))
+        status = hfi_fail(error, HF_UNAVAILABLE, NULL, "cannot set the timeout of a connection to %s",
+                          pool->server_name);
+    (void)pthread_mutex_lock(&all->mutex);
+    if (status == HF_OK && all->closed)
+        status = closed(pool, error);
+    if (status == HF_OK)
+        lend_locked(all, borrowed);
+    else
+        pass_on_right_locked(all);
+    (void)pthread_mutex_unlock(&all->mutex);
+    if (status != HF_OK)
+        destroy(borrowed);
+    else
+        *out = borrowed;
+    return status;
+}
+
+struct redisContext *hfi_borrowed_context(struct hfi_borrowed *borrowed)
+{
+    return borrowed->context;
+}
+
+/* Nothing is on its way in either direction, and it is still the connection that was lent. */
+static bool is_clean(const struct hfi_borrowed *borrowed)
+{
+    const struct redisContext *context = borrowed->context;
+    const struct redisReader *reader = context->reader;
+    int flags = fcntl(borrowed->fd, F_GETFL);
+    return context->err == 0 && context->fd == borrowed->fd && flags >= 0 && (flags & O_NONBLOCK) == 0 &&
+           (context->flags & REDIS_BLOCK) != 0 && reader != NULL && reader->err == 0 &&
+           reader->pos == reader->len && reader->ridx < 0 &&
+           (context->obuf == NULL || sdslen(context->obuf) == 0) && hfi_reset_is_quiet(borrowed->fd);
+}
+
+static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
+{
+    struct hfi_borrowers *all = borrowed->borrowers;
+    (void)pthread_mutex_lock(&all->mutex);
+    hfi_list_remove(&borrowed->link);
+    all->out_count--;
+    try_reset = try_reset && !all->closed;
+    all->testing += try_reset ? 1 : 0;
+    (void)pthread_mutex_unlock(&all->mutex);
+
+    int64_t now_ns = 0;
+    bool good = false;
+    if (try_reset) {
+        struct hfi_pool *pool = all->pool;
+        now_ns = hfi_now(pool->clock);
+        good = now_ns < borrowed->dies_ns && is_clean(borrowed) &&
+               hfi_reset(pool, borrowed->fd, hfi_after_ms(now_ns, pool->settings.command_ms));
+    }
+    if (!good)
+        destroy(borrowed);
+    (void)pthread_mutex_lock(&all->mutex);
+    all->testing -= try_reset ? 1 : 0;
+    if (good)
+        pass_on_locked(all, borrowed, now_ns);
+    else
+        pass_on_right_locked(all);
+    unref_locked(all);
+}
+
+void hfi_borrow_return(struct hfi_borrowed *borrowed)
+{
+    come_back(borrowed, true);
+}
+
+void hfi_borrow_discard(struct hfi_borrowed *borrowed)
+{
+    come_back(borrowed, false);
+}
+
+void hfi_borrow_forked(struct hfi_borrowed *borrowed)
+{
+    destroy(borrowed);
+}
+
+static bool may_close_idle(const struct hfi_borrowers *all, const struct hfi_borrowed *borrowed,
+                           int64_t now_ns)
+{
+    const struct hfi_pool_settings *settings = &all->pool->settings;
+    if (now_ns >= borrowed->dies_ns)
+        return true;
+    return settings->idle_ms > 0 && all->total > settings->min_connections &&
+           now_ns >= hfi_after_ms(borrowed->idle_since_ns, settings->idle_ms);
+}
+
+/* Closes what has been idle or alive for too long. */
+static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
+{
+    struct hfi_list old;
+    hfi_list_init(&old);
+    (void)pthread_mutex_lock(&all->mutex);
+    for (struct hfi_list *link = all->idle.next, *next; link != &all->idle; link = next) {
+        next = link->next;
+        if (!may_close_idle(all, hfi_of(link, struct hfi_borrowed, link), now_ns))
+            continue;
+        (void)take_idle_locked(all, link);
+        hfi_list_append(&old, link);
+        all->total--; /* while a connection is idle nobody waits for the right to have one */
+    }
+    (void)pthread_mutex_unlock(&all->mutex);
+    while (!hfi_list_is_empty(&old)) {
+        struct hfi_borrowed *borrowed = hfi_of(old.next, struct hfi_borrowed, link);
+        hfi_list_remove(&borrowed->link);
+        destroy(borrowed);
+    }
+}
+
+/* Once for each that is out for too long. */
+static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
+{
+    int leaks = 0;
+    int64_t longest_ns = 0;
+    (void)pthread_mutex_lock(&all->mutex);
+    for (struct hfi_list *link = all->out.next; link != &all->out; link = link->next) {
+        struct hfi_borrowed *borrowed = hfi_of(link, struct hfi_borrowed, link);
+        int64_t out_ns = now_ns - borrowed->out_since_ns;
+        if (borrowed->reported || out_ns < LEAK_AFTER_NS)
+            continue;
+        borrowed->reported = true;
+        leaks++;
+        longest_ns = out_ns > longest_ns ? out_ns : longest_ns;
+    }
+    (void)pthread_mutex_unlock(&all->mutex);
+    if (leaks > 0)
+        hfi_log(&all->pool->log, HF_LOG_INFO,
+                "%d connection(s) to %s borrowed %lld s ago and not returned yet", leaks,
+                all->pool->server_name, (long long)(longest_ns / (1000 * HFI_MS)));
+}
+
+static bool begin_fill(struct hfi_borrowers *all, int64_t now_ns)
+{
+    const struct hfi_pool_settings *settings = &all->pool->settings;
+    (void)pthread_mutex_lock(&all->mutex);
+    bool begin =
+        all->total < settings->min_connections && all->total < all->slots && now_ns >= all->down_until_ns;
+    all->total += begin ? 1 : 0;
+    all->dialing += begin ? 1 : 0;
+    (void)pthread_mutex_unlock(&all->mutex);
+    return begin;
+}
+
+/* The listener's own dial has come to an end. */
+static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
+{
+    struct hfi_borrowed *borrowed = up ? wrap(all, hfi_dial_take(all->dial).fd, now_ns) : NULL;
+    (void)pthread_mutex_lock(&all->mutex);
+    all->dialing--;
+    if (borrowed != NULL) {
+        all->down_until_ns = 0;
+        hfi_backoff_up(&all->backoff, now_ns);
+        pass_on_locked(all, borrowed, now_ns);
+    } else {
+        if (all->dial != NULL && !up)
+            all->why = *hfi_dial_error(all->dial);
+        else
+            (void)hfi_fail(&all->why, HF_NOMEM, NULL, "no memory for a connection to %s",
+                           all->pool->server_name);
+        all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
+        pass_on_right_locked(all);
+    }
+    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_dial_end(all->dial);
+    all->dial = NULL;
+}
+
+/* Dials, one at a time, until there are min_connections. */
+static void fill(struct hfi_borrowers *all, int64_t now_ns)
+{
+    while (all->dial != NULL || begin_fill(all, now_ns)) {
+        if (all->dial == NULL)
+            all->dial = hfi_dial_begin(all->pool, HFI_DIAL_BORROWER, -1,
+                                       hfi_after_ms(now_ns, all->pool->settings.connect_ms));
+        enum hfi_dial_state state = all->dial != NULL ? hfi_dial_step(all->dial, now_ns) : HFI_DIAL_FAILED;
+        if (state == HFI_DIAL_GOING)
+            return;
+        end_fill(all, state == HFI_DIAL_UP, now_ns);
+    }
+}
+
+int64_t hfi_borrowers_tend(struct hfi_borrowers *all, int64_t now_ns, int *fd, short *events)
+{
+    fill(all, now_ns);
+    *fd = all->dial != NULL ? hfi_dial_fd(all->dial) : -1;
+    *events = all->dial != NULL ? hfi_dial_events(all->dial) : 0;
+    if (now_ns >= all->tend_at_ns) {
+        close_idle(all, now_ns);
+        report_leaks(all, now_ns);
+        all->tend_at_ns = now_ns + TEND_EVERY_NS;
+    }
+    (void)pthread_mutex_lock(&all->mutex);
+    bool is_needed = all->total > 0 || all->pool->settings.min_connections > 0;
+    int64_t again_ns = is_needed ? all->tend_at_ns : HFI_NEVER;
+    if (all->dial == NULL && all->down_until_ns > now_ns && all->total < all->pool->settings.min_connections)
+        again_ns = all->down_until_ns < again_ns ? all->down_until_ns : again_ns;
+    (void)pthread_mutex_unlock(&all->mutex);
+    if (all->dial != NULL && hfi_dial_again_ns(all->dial) < again_ns)
+        again_ns = hfi_dial_again_ns(all->dial);
+    return again_ns;
+}
+
+void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *counts)
+{
+    (void)pthread_mutex_lock(&all->mutex);
+    int64_t now_ns = hfi_now(all->pool->clock);
+    uint64_t used = 0;
+    for (const struct hfi_list *link = all->idle.next; link != &all->idle; link = link->next)
+        used +=
+            now_ns - hfi_of(link, const struct hfi_borrowed, link)->idle_since_ns >= CHECK_AFTER_NS ? 1 : 0;
+    counts->cl_active = counts->sv_active = (uint64_t)all->out_count;
+    counts->cl_waiting = (uint64_t)all->waiting;
+    counts->sv_idle = (uint64_t)all->idle_count - used;
+    counts->sv_used = used;
+    counts->sv_tested = (uint64_t)all->testing;
+    counts->sv_login = (uint64_t)all->dialing;
+    counts->maxwait_us = 0;
+    if (!hfi_list_is_empty(&all->waiters))
+        counts->maxwait_us =
+            (uint64_t)(now_ns - hfi_of(all->waiters.next, struct waiter, link)->since_ns) / 1000;
+    (void)pthread_mutex_unlock(&all->mutex);
+}
+
+void hfi_borrow_end(struct hfi_pool *pool)
+{
+    struct hfi_borrowers *all = pool->borrowers;
+    (void)pthread_mutex_lock(&all->mutex);
+    all->closed = true;
+    while (!hfi_list_is_empty(&all->waiters)) {
+        struct waiter *waiter = hfi_of(all->waiters.next, struct waiter, link);
+        hfi_list_remove(&waiter->link);
+        waiter->closed = true;
+        hfi_park_wake(&waiter->park);
+    }
+    (void)pthread_mutex_unlock(&all->mutex);
+}
+
+void hfi_borrowers_close(struct hfi_borrowers *all)
+{
+    hfi_borrow_end(all->pool);
+    hfi_dial_end(all->dial);
+    all->dial = NULL;
+    (void)pthread_mutex_lock(&all->mutex);
+    while (!hfi_list_is_empty(&all->idle)) {
+        struct hfi_borrowed *borrowed = take_idle_locked(all, all->idle.prev);
+        all->total--;
+        (void)pthread_mutex_unlock(&all->mutex);
+        destroy(borrowed);
+        (void)pthread_mutex_lock(&all->mutex);
+    }
+    (void)pthread_mutex_unlock(&all->mutex);
+}
+
+void hfi_borrowers_free(struct hfi_borrowers *all)
+{
+    if (all == NULL)
+        return;
+    (void)pthread_mutex_lock(&all->mutex);
+    unref_locked(all);
+}
+
+void hfi_borrowers_forked(struct hfi_borrowers *all)
+{
+    for (int i = 0; i < all->slots; i++) {
+        int fd = atomic_exchange(&all->fds[i], -1);
+        if (fd >= 0)
+            (void)close(fd);
+    }
+}

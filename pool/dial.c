@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+/* dial.c - finds the server, connects, and holds the conversation that pool/hello.c thinks up. */
+#include "pool/dial.h"
+#include "base/buffer.h"
+#include "pool/hello.h"
+#include "pool/inside.h"
+#include "pool/topology.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define REPLY_MOST      65536 /* nothing the server says in a handshake is longer */
+#define BACKLOG_WAIT_NS (5 * HFI_MS)
+
+enum step { FIND, CONNECT, CONNECTING, START, TALK };
+
+struct hfi_dial {
+    struct hfi_pool *pool;
+    enum step step;
+    int64_t   until_ns, again_ns;
+    short     events;
+
+    struct hfi_addresses addresses;
+    int      next;            /* index of the address to try next */
+    int64_t  address_until_ns; /* the share of the time that the present address has */
+
+    struct hfi_wire     wire;
+    struct redisReader *reader;
+    size_t              unparsed;
+    struct hfi_hello    hello;
+    hf_error            error;
+};
+
+static enum hfi_dial_state fail(struct hfi_dial *dial)
+{
+    hfi_fail_server(&dial->error, dial->pool->server_name);
+    return HFI_DIAL_FAILED;
+}
+
+static hf_status fail_os(struct hfi_dial *dial, int os_errno, const char *what)
+{
+    bool ours = os_errno == EMFILE || os_errno == ENFILE || os_errno == ENOMEM || os_errno == ENOBUFS;
+    hf_status status = ours ? HF_NOMEM : HF_UNAVAILABLE;
+    const char *hint = ours ? "raise the limit of open files, or close some"
+                       : os_errno == ENOENT || os_errno == ECONNREFUSED
+                           ? "is the server running, and is this its address?"
+                       : os_errno == EACCES ? "this user may not open the server's socket"
+                                            : "check the server and the network between";
+    char text[96];
+    (void)hfi_fail(&dial->error, status, hint, "cannot %s %s: %s", what, dial->pool->server_name,
+                   strerror_r(os_errno, text, sizeof text));
+    hfi_fail_errno(&dial->error, os_errno);
+    hfi_fail_retry(&dial->error, -1);
+    return status;
+}
+
+static void fail_silent(struct hfi_dial *dial)
+{
+    const char *stage = dial->step == FIND    ? "its address was not found"
+                        : dial->step == TALK ? "connected, but there was no answer"
+                                             : "no connection";
+    (void)hfi_fail(&dial->error, HF_UNAVAILABLE, "check the server and the network between, or raise connect_ms",
+                   "cannot reach %s: %s within connect_ms", dial->pool->server_name, stage);
+    hfi_fail_errno(&dial->error, ETIMEDOUT);
+    hfi_fail_retry(&dial->error, -1);
+}
+
+struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane, int64_t until_ns)
+{
+    struct hfi_dial *dial = calloc(1, sizeof *dial);
+    if (dial == NULL)
+        return NULL;
+    dial->pool = pool;
+    dial->until_ns = until_ns;
+    dial->again_ns = until_ns;
+    dial->wire = HFI_NO_WIRE;
+    hfi_hello_init(&dial->hello, pool, purpose, lane);
+    return dial;
+}
+
+static void hang_up(struct hfi_dial *dial)
+{
+    dial->wire.transport->close(&dial->wire);
+    if (dial->reader != NULL)
+        redisReaderFree(dial->reader);
+    dial->reader = NULL;
+    dial->events = 0;
+}
+
+void hfi_dial_end(struct hfi_dial *dial)
+{
+    if (dial == NULL)
+        return;
+    hang_up(dial);
+    hfi_hello_done(&dial->hello);
+    free(dial);
+}
+
+static void set_tcp(const struct hfi_dial *dial, int fd)
+{
+    const int on = 1, idle_s = 15, interval_s = 5, probes = 3;
+    const unsigned int unanswered_ms = (unsigned int)(2 * dial->pool->settings.command_ms);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
+}
+
+/* This address is of no use. True: there is another one to try. */
+static bool next_address(struct hfi_dial *dial)
+{
+    hang_up(dial);
+    dial->step = CONNECT;
+    return dial->next < dial->addresses.count;
+}
+
+static enum hfi_dial_state find(struct hfi_dial *dial)
+{
+    switch (hfi_topology_primary(dial->pool->topology, &dial->addresses, &dial->error)) {
+    case HFI_FOUND:
+        dial->step = CONNECT;
+        break;
+    case HFI_LOOKING:
+        dial->again_ns = dial->until_ns; /* the topology's owner steps us when it is found */
+        break;
+    default:
+        return fail(dial);
+    }
+    return HFI_DIAL_GOING;
+}
+
+static enum hfi_dial_state connect_next(struct hfi_dial *dial, int64_t now_ns)
+{
+    if (dial->next == dial->addresses.count)
+        return fail(dial);
+    const struct hfi_address *address = &dial->addresses.list[dial->next];
+    int family = address->at.ss_family;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        (void)fail_os(dial, errno, "make a socket for");
+        dial->next++;
+        return HFI_DIAL_GOING; /* no IPv6 here is no reason not to try IPv4 */
+    }
+    dial->wire.fd = fd;
+    if (family != AF_UNIX)
+        set_tcp(dial, fd);
+    if (connect(fd, (const struct sockaddr *)&address->at, address->size) == 0) {
+        dial->step = START;
+    } else if (errno == EINPROGRESS || errno == EINTR) {
+        dial->step = CONNECTING;
+        dial->events = POLLOUT;
+    } else if (errno == EAGAIN) { /* a unix socket whose backlog is full: nothing to poll for */
+        hang_up(dial);
+        dial->again_ns = now_ns + BACKLOG_WAIT_NS;
+        return HFI_DIAL_GOING;
+    } else {
+        (void)fail_os(dial, errno, "connect to");
+        (void)next_address(dial);
+    }
+    int left = dial->addresses.count - dial->next++;
+    dial->address_until_ns = now_ns + (dial->until_ns - now_ns) / left;
+    return HFI_DIAL_GOING;
+}
+
+static enum hfi_dial_state connecting(struct hfi_dial *dial, int64_t now_ns)
+{
+    struct pollfd ready = {dial->wire.fd, POLLOUT, 0};
+    if (poll(&ready, 1, 0) == 1) {
+        int failed = 0;
+        socklen_t size = sizeof failed;
+        if (getsockopt(dial->wire.fd, SOL_SOCKET, SO_ERROR, &failed, &size) != 0)
+            failed = errno;
+        if (failed == 0) {
+            dial->step = START;
+            return HFI_DIAL_GOING;
+        }
+        (void)fail_os(dial, failed, "connect to");
+    } else if (now_ns < dial->address_until_ns) {
+        dial->again_ns = dial->address_until_ns;
+        return HFI_DIAL_GOING;
+    } else {
+        fail_silent(dial);
+    }
+    return next_address(dial) ? HFI_DIAL_GOING : fail(dial);
+}
+
+static enum hfi_dial_state start(struct hfi_dial *dial)
+{
+    int wants = dial->wire.transport->start(&dial->wire);
+    if (wants > 0) {
+        dial->events = (short)wants;
+    } else if (wants < 0) {
+        (void)fail_os(dial, errno, "talk to");
+        return fail(dial);
+    } else {
+        dial->step = TALK;
+        dial->events = POLLIN;
+        dial->reader = redisReaderCreate();
+        if (dial->reader == NULL || !hfi_hello_begin(&dial->hello)) {
+            (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s", dial->pool->server_name);
+            return fail(dial);
+        }
+    }
+    return HFI_DIAL_GOING;
+}
+
+static void say(struct hfi_dial *dial)
+{
+    struct hfi_buffer *out = &dial->hello.out;
+    while (hfi_buffer_size(out) > 0) {
+        ssize_t sent = dial->wire.transport->send(&dial->wire, hfi_buffer_data(out), hfi_buffer_size(out));
+        if (sent < 0) {
+            /* A server that refuses us says why before it hangs up: read that first. */
+            dial->events = errno == EAGAIN ? POLLIN | POLLOUT : POLLIN;
+            return;
+        }
+        explicit_bzero(out->bytes + out->start, (size_t)sent); /* it may hold the password */
+        hfi_buffer_eat(out, (size_t)sent);
+    }
+    dial->events = POLLIN;
+}
+
+static void fail_garbage(struct hfi_dial *dial, const char *what)
+{
+    (void)hfi_fail(&dial->error, HF_PROTOCOL, "is this the port of a Redis server, without TLS?",
+                   "%s %s", dial->pool->server_name, what);
+}
+
+/* False: failed, the error is set. */
+static bool judge_all(struct hfi_dial *dial)
+{
+    void *reply;
+    while (!dial->hello.over) {
+        if (redisReaderGetReply(dial->reader, &reply) != REDIS_OK) {
+            fail_garbage(dial, "does not speak the Redis protocol");
+            return false;
+        }
+        if (reply == NULL) {
+            if (dial->unparsed > REPLY_MOST)
+                fail_garbage(dial, "answers a greeting without end");
+            return dial->unparsed <= REPLY_MOST;
+        }
+        dial->unparsed = dial->reader->len - dial->reader->pos;
+        hf_status status = hfi_hello_answer(&dial->hello, reply, &dial->error);
+        freeReplyObject(reply);
+        if (status != HF_OK)
+            return false;
+    }
+    if (dial->reader->pos < dial->reader->len) {
+        fail_garbage(dial, "says more than it was asked");
+        return false;
+    }
+    return true;
+}
+
+static enum hfi_dial_state talk(struct hfi_dial *dial)
+{
+    char bytes[16384];
+    for (;;) {
+        say(dial);
+        ssize_t got = dial->wire.transport->recv(&dial->wire, bytes, sizeof bytes);
+        if (got < 0 && errno == EAGAIN) {
+            dial->again_ns = dial->until_ns;
+            return HFI_DIAL_GOING;
+        }
+        if (got <= 0) {
+            (void)fail_os(dial, got == 0 ? ECONNRESET : errno, "greet");
+            return fail(dial);
+        }
+        dial->unparsed += (size_t)got;
+        if (redisReaderFeed(dial->reader, bytes, (size_t)got) != REDIS_OK) {
+            fail_garbage(dial, "does not speak the Redis protocol");
+            return fail(dial);
+        }
+        if (!judge_all(dial))
+            return fail(dial);
+        if (dial->hello.over)
+            return HFI_DIAL_UP;
+    }
+}
+
+static enum hfi_dial_state take_step(struct hfi_dial *dial, int64_t now_ns)
+{
+    switch (dial->step) {
+    case FIND:
+        return find(dial);
+    case CONNECT:
+        return connect_next(dial, now_ns);
+    case CONNECTING:
+        return connecting(dial, now_ns);
+    case START:
+        return start(dial);
+    default:
+        return talk(dial);
+    }
+}
+
+enum hfi_dial_state hfi_dial_step(struct hfi_dial *dial, int64_t now_ns)
+{
+    for (;;) {
+        enum step before = dial->step;
+        int next = dial->next;
+        enum hfi_dial_state state = take_step(dial, now_ns);
+        if (state != HFI_DIAL_GOING)
+            return state;
+        if (dial->step == before && dial->next == next)
+            break;
+    }
+    if (now_ns < dial->until_ns)
+        return HFI_DIAL_GOING;
+    fail_silent(dial);
+    return fail(dial);
+}
+
+int hfi_dial_fd(const struct hfi_dial *dial)
+{
+    return dial->wire.fd;
+}
+
+short hfi_dial_events(const struct hfi_dial *dial)
+{
+    return dial->events;
+}
+
+int64_t hfi_dial_again_ns(const struct hfi_dial *dial)
+{
+    return dial->again_ns < dial->until_ns ? dial->again_ns : dial->until_ns;
+}
+
+struct hfi_wire hfi_dial_take(struct hfi_dial *dial)
+{
+    struct hfi_wire wire = dial->wire;
+    dial->wire = HFI_NO_WIRE;
+    return wire;
+}
+
+const struct hfi_server *hfi_dial_server(const struct hfi_dial *dial)
+{
+    return &dial->hello.server;
+}
+
+const hf_error *hfi_dial_error(const struct hfi_dial *dial)
+{
+    return &dial->error;
+}
+
+static void sleep_until_ready(const struct hfi_dial *dial, int64_t now_ns)
+{
+    struct pollfd ready = {dial->wire.fd, dial->events, 0};
+    int64_t left = hfi_dial_again_ns(dial) - now_ns;
+    struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    if (left > 0)
+        (void)ppoll(&ready, 1, &length, NULL);
+}
+
+hf_status hfi_dial_now(struct hfi_pool *pool, int64_t until_ns, int *fd, hf_error *error)
+{
+    *fd = -1;
+    struct hfi_dial *dial = hfi_dial_begin(pool, HFI_DIAL_BORROWER, -1, until_ns);
+    if (dial == NULL)
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory to connect to %s", pool->server_name);
+    (void)hfi_topology_wait(pool->topology, until_ns, &dial->addresses, NULL);
+    enum hfi_dial_state state;
+    for (;;) {
+        int64_t now_ns = hfi_now(pool->clock);
+        state = hfi_dial_step(dial, now_ns);
+        if (state != HFI_DIAL_GOING)
+            break;
+        sleep_until_ready(dial, now_ns);
+    }
+    hf_status status = HF_OK;
+    if (state == HFI_DIAL_UP) {
+        *fd = hfi_dial_take(dial).fd;
+    } else {
+        status = dial->error.status;
+        if (error != NULL)
+            *error = dial->error;
+    }
+    hfi_dial_end(dial);
+    return status;
+}

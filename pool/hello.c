@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* hello.c - the handshake as a conversation: AUTH alone; then SELECT, CLIENT SETNAME, ROLE and INFO; then, on a lane,
+ * the scripts and the owner's greeting. Each stage is one pipeline. */
+#include "pool/hello.h"
+#include "pool/inside.h"
+#include "pool/replies.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OLDEST_VERSION 60000
+
+enum stage { BEFORE, AUTH, HELLO, GREET, OVER };
+enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_INFO, ASK_LOAD, ASK_GREETING };
+
+void hfi_hello_init(struct hfi_hello *hello, struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane)
+{
+    *hello = (struct hfi_hello){.pool = pool, .purpose = purpose, .lane = lane, .stage = BEFORE};
+    hello->server.uptime_s = -1;
+}
+
+void hfi_hello_done(struct hfi_hello *hello)
+{
+    if (hello->out.bytes != NULL)
+        explicit_bzero(hello->out.bytes, hello->out.room);
+    hfi_buffer_done(&hello->out);
+    hfi_command_unref(hello->greeting);
+    hello->greeting = NULL;
+}
+
+static bool add_word(struct hfi_hello *hello, const char *word)
+{
+    return hfi_buffer_print(&hello->out, "$%zu\r\n", strlen(word)) &&
+           hfi_buffer_append(&hello->out, word, strlen(word)) && hfi_buffer_append(&hello->out, "\r\n", 2);
+}
+
+/* Framed here and not by hiredis: its copies of a password would not be wiped. */
+static bool ask(struct hfi_hello *hello, enum question question, const char *first, const char *second,
+                const char *third)
+{
+    const char *words[] = {first, second, third};
+    int count = second == NULL ? 1 : third == NULL ? 2 : 3;
+    if (hello->asked_count == HFI_HELLO_MOST || !hfi_buffer_print(&hello->out, "*%d\r\n", count))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!add_word(hello, words[i]))
+            return false;
+    hello->asked[hello->asked_count++] = (unsigned char)question;
+    return true;
+}
+
+static bool ask_auth(struct hfi_hello *hello)
+{
+    const struct hfi_place *place = &hello->pool->settings.place;
+    if (place->password == NULL)
+        return true;
+    if (hfi_buffer_reserve(&hello->out, 1024 + strlen(place->password)) == NULL) /* never moved, so wiped whole */
+        return false;
+    if (place->user != NULL)
+        return ask(hello, ASK_AUTH, "AUTH", place->user, place->password);
+    return ask(hello, ASK_AUTH, "AUTH", place->password, NULL);
+}
+
+static bool ask_hello(struct hfi_hello *hello)
+{
+    const struct hfi_pool_settings *settings = &hello->pool->settings;
+    char database[16];
+    bool ok = true;
+    (void)snprintf(database, sizeof database, "%d", settings->place.database);
+    if (settings->place.database != 0 && hello->purpose != HFI_DIAL_SUBSCRIBER)
+        ok = ask(hello, ASK_SELECT, "SELECT", database, NULL);
+    if (settings->client_name != NULL && settings->client_name[0] != 0)
+        ok = ok && ask(hello, ASK_NAME, "CLIENT", "SETNAME", settings->client_name);
+    ok = ok && ask(hello, ASK_ROLE, "ROLE", NULL, NULL);
+    if (hello->purpose == HFI_DIAL_LANE)
+        ok = ok && ask(hello, ASK_INFO, "INFO", "server", NULL);
+    return ok;
+}
+
+static bool ask_greeting(struct hfi_hello *hello)
+{
+    hello->greeting_sent_ns = hfi_now(hello->pool->clock);
+    if (hello->asked_count == HFI_HELLO_MOST ||
+        !hfi_buffer_append(&hello->out, hello->greeting->bytes, hello->greeting->size))
+        return false;
+    hello->asked[hello->asked_count++] = ASK_GREETING;
+    return true;
+}
+
+static bool ask_greet(struct hfi_hello *hello)
+{
+    const struct hfi_pool *pool = hello->pool;
+    if (hello->purpose != HFI_DIAL_LANE)
+        return true;
+    for (size_t i = 0; pool->ops.scripts != NULL && pool->ops.scripts[i] != NULL; i++)
+        if (!ask(hello, ASK_LOAD, "SCRIPT", "LOAD", pool->ops.scripts[i]->source))
+            return false;
+    if (pool->ops.greeting == NULL)
+        return true;
+    hello->greeting = pool->ops.greeting(pool->self, hello->lane);
+    return hello->greeting != NULL && ask_greeting(hello);
+}
+
+/* On to the next stage in which there is something to ask. */
+static bool go_on(struct hfi_hello *hello)
+{
+    bool ok = true;
+    hello->asked_count = hello->answered = 0;
+    while (ok && hello->asked_count == 0 && hello->stage != OVER) {
+        hello->stage++;
+        if (hello->stage == AUTH)
+            ok = ask_auth(hello);
+        else if (hello->stage == HELLO)
+            ok = ask_hello(hello);
+        else if (hello->stage == GREET)
+            ok = ask_greet(hello);
+    }
+    hello->over = hello->stage == OVER;
+    return ok;
+}
+
+bool hfi_hello_begin(struct hfi_hello *hello)
+{
+    return go_on(hello);
+}
+
+static bool begins(const struct redisReply *reply, const char *words)
+{
+    return reply->str != NULL && strncmp(reply->str, words, strlen(words)) == 0;
+}
+
+static hf_status refuse(const struct hfi_hello *hello, const struct redisReply *reply, hf_error *error)
+{
+    char did_what[192];
+    (void)snprintf(did_what, sizeof did_what, "cannot use %s", hello->pool->server_name);
+    return hfi_reply_fail(reply, did_what, hello->pool->server_name, error);
+}
+
+static hf_status judge_role(const struct hfi_hello *hello, const struct redisReply *reply, hf_error *error)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 || reply->element[0]->str == NULL)
+        return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not know its role",
+                        hello->pool->server_name);
+    if (strcmp(reply->element[0]->str, "master") == 0)
+        return HF_OK;
+    char role[64];
+    (void)hfi_fail(error, HF_UNAVAILABLE, "point the URI at the primary, or wait until the failover is over",
+                   "%s is not a primary, its role is %s", hello->pool->server_name,
+                   hfi_quote(role, sizeof role, reply->element[0]->str, reply->element[0]->len));
+    hfi_fail_retry(error, 200);
+    return HF_UNAVAILABLE;
+}
+
+static const char *info(const struct redisReply *reply, const char *field)
+{
+    const char *at = reply->str;
+    size_t size = strlen(field);
+    while (at != NULL && *at != 0) {
+        if (strncmp(at, field, size) == 0)
+            return at + size;
+        at = strchr(at, '\n');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return NULL;
+}
+
+static hf_status judge_info(struct hfi_hello *hello, const struct redisReply *reply, hf_error *error)
+{
+    struct hfi_server *server = &hello->server;
+    int major = 0, minor = 0, patch = 0;
+    const char *version = info(reply, "redis_version:"), *run_id = info(reply, "run_id:");
+    const char *uptime = info(reply, "uptime_in_seconds:");
+    if (version == NULL || sscanf(version, "%3d.%3d.%3d", &major, &minor, &patch) < 2)
+        return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not tell its version",
+                        hello->pool->server_name);
+    server->version = major * 10000 + minor * 100 + patch;
+    if (run_id != NULL)
+        (void)snprintf(server->run_id, sizeof server->run_id, "%.*s", (int)strcspn(run_id, "\r\n"), run_id);
+    if (uptime != NULL)
+        server->uptime_s = strtoll(uptime, NULL, 10);
+    if (server->version < OLDEST_VERSION)
+        return hfi_fail(error, HF_PROTOCOL, "holdfast needs Redis 6.0 or later, or Valkey",
+                        "%s is Redis %d.%d.%d", hello->pool->server_name, major, minor, patch);
+    return HF_OK;
+}
+
+/* Rights that a minimal user may lack, or commands that an operator may have renamed away: we live without. */
+static bool is_dispensable(enum question question, const struct redisReply *reply)
+{
+    bool no_right = begins(reply, "NOPERM"), unknown = begins(reply, "ERR unknown");
+    switch (question) {
+    case ASK_ROLE:
+        return no_right;
+    case ASK_NAME:
+    case ASK_INFO:
+    case ASK_LOAD:
+        return no_right || unknown;
+    default:
+        return false;
+    }
+}
+
+static hf_status judge_greeting(struct hfi_hello *hello, const struct redisReply *reply, hf_error *error)
+{
+    if (reply->type == REDIS_REPLY_ERROR && begins(reply, "NOSCRIPT") && hello->greeting->script != NULL) {
+        if (hfi_command_spell_out(hello->greeting) && ask_greeting(hello))
+            return HF_OK;
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", hello->pool->server_name);
+    }
+    if (hello->pool->ops.greeted == NULL)
+        return HF_OK;
+    return hello->pool->ops.greeted(hello->pool->self, hello->lane, &hello->server, hello->greeting_sent_ns, reply,
+                                    error);
+}
+
+static hf_status judge(struct hfi_hello *hello, enum question question, const struct redisReply *reply,
+                       hf_error *error)
+{
+    if (question == ASK_GREETING)
+        return judge_greeting(hello, reply, error);
+    if (reply->type == REDIS_REPLY_ERROR)
+        return is_dispensable(question, reply) ? HF_OK : refuse(hello, reply, error);
+    if (question == ASK_ROLE)
+        return judge_role(hello, reply, error);
+    if (question == ASK_INFO)
+        return judge_info(hello, reply, error);
+    return HF_OK;
+}
+
+hf_status hfi_hello_answer(struct hfi_hello *hello, const struct redisReply *reply, hf_error *error)
+{
+    if (hello->answered == hello->asked_count)
+        return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s answers what nobody asked",
+                        hello->pool->server_name);
+    hf_status status = judge(hello, hello->asked[hello->answered], reply, error);
+    hello->answered++;
+    if (status == HF_OK && hello->answered == hello->asked_count && !go_on(hello))
+        status = hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", hello->pool->server_name);
+    return status;
+}

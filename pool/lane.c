@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT */
+/* lane.c - group commit: commands are listed without a lock, whoever finds the write side free sends them all; and
+ * the one place where outcomes are handed out. */
+#include "pool/lane_inside.h"
+#include "pool/listener.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LOCK_REPLY_MOST 65536
+#define FIT_NS          (1000 * HFI_MS) /* P10: a lane that idled longer asks for the server's role first */
+#define CROWD           4               /* so many in flight: others are about to list too */
+#define YIELD_MOST_NS   (HFI_MS / 5)
+#define YIELD_PAUSE     256
+
+void hfi_lane_lock(struct hfi_lane *lane)
+{
+    (void)pthread_mutex_lock(&lane->mutex);
+}
+
+void hfi_lane_unlock(struct hfi_lane *lane)
+{
+    (void)pthread_mutex_unlock(&lane->mutex);
+}
+
+struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, int index)
+{
+    struct hfi_lane *lane = calloc(1, sizeof *lane);
+    if (lane == NULL)
+        return NULL;
+    lane->pool = pool;
+    lane->kind = kind;
+    lane->index = index;
+    lane->reply_most = kind == HFI_VALUE_LANE ? pool->settings.max_value_bytes + LOCK_REPLY_MOST : LOCK_REPLY_MOST;
+    lane->in_room = kind == HFI_VALUE_LANE ? 65536 : 16384;
+    lane->in = malloc(lane->in_room);
+    lane->wire = HFI_NO_WIRE;
+    lane->nearest_ns = HFI_NEVER;
+    hfi_inbox_init(&lane->inbox);
+    hfi_list_init(&lane->queue);
+    hfi_list_init(&lane->flight);
+    hfi_list_init(&lane->finished);
+    hfi_list_init(&lane->waiters);
+    (void)pthread_mutex_init(&lane->mutex, NULL);
+    (void)pthread_cond_init(&lane->quiet, NULL);
+    hfi_backoff_init(&lane->backoff, (uint64_t)hfi_now(pool->clock) ^ ((uint64_t)index << 56));
+    lane->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (lane->in == NULL || lane->wake_fd < 0) {
+        hfi_lane_free(lane);
+        return NULL;
+    }
+    return lane;
+}
+
+void hfi_lane_free(struct hfi_lane *lane)
+{
+    if (lane == NULL)
+        return;
+    hfi_dial_end(lane->dial);
+    lane->wire.transport->close(&lane->wire);
+    if (lane->wake_fd >= 0)
+        (void)close(lane->wake_fd);
+    if (lane->parser != NULL)
+        redisReaderFree(lane->parser);
+    hfi_buffer_done(&lane->out);
+    free(lane->in);
+    (void)pthread_cond_destroy(&lane->quiet);
+    (void)pthread_mutex_destroy(&lane->mutex);
+    free(lane);
+}
+
+/* ---- outcomes ---- */
+
+void hfi_lane_settle_locked(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome)
+{
+    hfi_list_remove(&command->link);
+    command->outcome = outcome;
+    if (outcome != HFI_ANSWERED && command->reply != NULL) {
+        freeReplyObject(command->reply); /* the first error of a pipeline that was cut short */
+        command->reply = NULL;
+    }
+    hfi_list_append(&lane->finished, &command->link);
+    if (outcome != HFI_ANSWERED && atomic_load(&lane->pool->closing_until_ns) != 0)
+        atomic_store(&lane->pool->closed_short, true);
+}
+
+void hfi_lane_finish(struct hfi_lane *lane)
+{
+    hfi_lane_lock(lane);
+    if (lane->finishing) {
+        hfi_lane_unlock(lane);
+        return; /* we may be inside a `done`; whoever it is comes back for the rest */
+    }
+    lane->finishing = true;
+    for (;;) {
+        struct hfi_list batch;
+        hfi_list_init(&batch);
+        while (!hfi_list_is_empty(&lane->finished)) {
+            struct hfi_list *first = lane->finished.next;
+            hfi_list_remove(first);
+            hfi_list_append(&batch, first);
+        }
+        bool down = hfi_list_is_empty(&batch) && lane->down_untold && !lane->announcing;
+        if (hfi_list_is_empty(&batch) && !down)
+            break;
+        if (down)
+            lane->down_untold = false;
+        hfi_lane_unlock(lane);
+        while (!hfi_list_is_empty(&batch)) {
+            struct hfi_command *command = hfi_of(batch.next, struct hfi_command, link);
+            hfi_list_remove(&command->link);
+            command->done(command);
+            hfi_command_unref(command);
+        }
+        if (down && lane->pool->ops.lane_down != NULL)
+            lane->pool->ops.lane_down(lane->pool->self, lane->index);
+        hfi_lane_lock(lane);
+    }
+    lane->finishing = false;
+    (void)pthread_cond_signal(&lane->quiet);
+    bool broken = atomic_load(&lane->state) == HFI_LANE_BROKEN;
+    hfi_lane_unlock(lane);
+    if (broken)
+        hfi_listener_kick(lane->pool->listener);
+}
+
+/* From the end of the flight: what is still in `out` to its first byte has not left. */
+static void unmark_unsent_locked(struct hfi_lane *lane, size_t left)
+{
+    for (struct hfi_list *at = lane->flight.prev; at != &lane->flight; at = at->prev) {
+        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        if (command->size > left)
+            break;
+        left -= command->size;
+        command->sent = false;
+    }
+}
+
+/* Before a send: everything in `out` may leave now. */
+static void mark_sent_locked(struct hfi_lane *lane, int64_t now_ns)
+{
+    for (struct hfi_list *at = lane->flight.prev; at != &lane->flight; at = at->prev) {
+        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        if (command->sent)
+            break;
+        command->sent = true;
+        command->sent_ns = now_ns;
+    }
+}
+
+void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why)
+{
+    if (atomic_load(&lane->state) != HFI_LANE_UP)
+        return;
+    atomic_store(&lane->state, HFI_LANE_BROKEN);
+    (void)shutdown(lane->wire.fd, SHUT_RDWR); /* wakes a reader that sleeps on it */
+    (void)hfi_fail(&lane->why, status, "check the server and the network between",
+                   "the connection to %s is given up: %s", lane->pool->server_name, why);
+    hfi_fail_server(&lane->why, lane->pool->server_name);
+    hfi_fail_errno(&lane->why, os_errno);
+    hfi_fail_retry(&lane->why, -1);
+    lane->down_untold = true;
+    lane->drop_after = false;
+    lane->flying = 0;
+    while (!hfi_list_is_empty(&lane->flight)) {
+        struct hfi_command *last = hfi_of(lane->flight.prev, struct hfi_command, link);
+        if (last->sent)
+            break;
+        hfi_list_remove(&last->link);
+        hfi_list_append(lane->queue.next, &last->link); /* in front: it was listed before the others */
+    }
+    while (!hfi_list_is_empty(&lane->flight))
+        hfi_lane_settle_locked(lane, hfi_of(lane->flight.next, struct hfi_command, link), HFI_UNANSWERED);
+}
+
+/* ---- rule P10: a connection can live through a demotion ---- */
+
+static void role_checked(struct hfi_command *command)
+{
+    (void)command;
+}
+
+bool hfi_lane_is_role_check(const struct hfi_command *command)
+{
+    return command->done == role_checked;
+}
+
+bool hfi_lane_is_master_reply(const struct redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR)
+        return strncmp(reply->str, "NOPERM", 6) == 0; /* the handshake has put up with that too */
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 && reply->element[0]->str != NULL &&
+           strcmp(reply->element[0]->str, "master") == 0;
+}
+
+static void check_role_locked(struct hfi_lane *lane, int64_t now_ns)
+{
+    const char *const words[] = {"ROLE"};
+    struct hfi_command *check = hfi_command_new(1, words, NULL);
+    if (check == NULL) {
+        hfi_lane_give_up_locked(lane, HF_NOMEM, 0, "no memory to ask for its role");
+        return;
+    }
+    check->done = role_checked;
+    check->until_ns = hfi_after_ms(now_ns, lane->pool->settings.command_ms);
+    hfi_list_append(lane->queue.next, &check->link);
+}
+
+/* ---- writing ---- */
+
+void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command)
+{
+    hfi_command_ref(command);
+    hfi_inbox_put(&lane->inbox, &command->listed);
+}
+
+void hfi_lane_take_locked(struct hfi_lane *lane)
+{
+    struct hfi_inbox_node *node = hfi_inbox_take(&lane->inbox);
+    while (node != NULL) {
+        struct hfi_inbox_node *next = hfi_inbox_next(node);
+        struct hfi_command *command = hfi_of(node, struct hfi_command, listed);
+        hfi_list_append(&lane->queue, &command->link);
+        if (command->until_ns < lane->nearest_ns)
+            lane->nearest_ns = command->until_ns;
+        node = next;
+    }
+}
+
+static void board_locked(struct hfi_lane *lane, int64_t now_ns)
+{
+    if (lane->kind == HFI_LOCK_LANE && lane->flying == 0 && now_ns - lane->answered_ns > FIT_NS &&
+        !hfi_list_is_empty(&lane->queue))
+        check_role_locked(lane, now_ns);
+    while (!hfi_list_is_empty(&lane->queue) && atomic_load(&lane->state) == HFI_LANE_UP) {
+        struct hfi_command *command = hfi_of(lane->queue.next, struct hfi_command, link);
+        hfi_list_remove(&command->link);
+        if (!hfi_buffer_append(&lane->out, command->bytes, command->size)) {
+            hfi_lane_settle_locked(lane, command, HFI_UNSENT);
+            continue;
+        }
+        hfi_list_append(&lane->flight, &command->link);
+        lane->flying++;
+        lane->boarded++;
+    }
+    mark_sent_locked(lane, now_ns);
+}
+
+static void send_out(struct hfi_lane *lane)
+{
+    int failed = 0;
+    while (hfi_buffer_size(&lane->out) > 0 && failed == 0) {
+        ssize_t sent = lane->wire.transport->send(&lane->wire, hfi_buffer_data(&lane->out),
+                                                  hfi_buffer_size(&lane->out));
+        if (sent >= 0)
+            hfi_buffer_eat(&lane->out, (size_t)sent);
+        else
+            failed = errno;
+    }
+    if (failed == 0) {
+        atomic_store(&lane->blocked, false);
+        return;
+    }
+    hfi_lane_lock(lane);
+    unmark_unsent_locked(lane, hfi_buffer_size(&lane->out));
+    if (failed == EAGAIN || failed == ENOBUFS)
+        atomic_store(&lane->blocked, true);
+    else
+        hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, failed, "sending failed");
+    bool reader = lane->reading;
+    hfi_lane_unlock(lane);
+    if (reader)
+        (void)eventfd_write(lane->wake_fd, 1); /* it polls for POLLOUT too from now on */
+    else
+        hfi_listener_kick(lane->pool->listener);
+}
+
+/* With the write role. True: commands were finished. */
+static bool write_listed(struct hfi_lane *lane)
+{
+    int64_t now_ns = hfi_now(lane->pool->clock);
+    bool kick = false;
+    hfi_lane_lock(lane);
+    atomic_store(&lane->again, false);
+    hfi_lane_take_locked(lane);
+    int state = atomic_load(&lane->state);
+    if (state == HFI_LANE_UP) {
+        board_locked(lane, now_ns);
+        kick = lane->flying > 0 && !lane->reading && !lane->armed;
+        if (kick)
+            lane->armed = true;
+    } else if (state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->failed))) {
+        while (!hfi_list_is_empty(&lane->queue))
+            hfi_lane_settle_locked(lane, hfi_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
+    }
+    int64_t nearest_ns = lane->nearest_ns;
+    bool send = atomic_load(&lane->state) == HFI_LANE_UP && hfi_buffer_size(&lane->out) > 0;
+    if (send)
+        lane->sends++;
+    bool finished = !hfi_list_is_empty(&lane->finished) || lane->down_untold;
+    hfi_lane_unlock(lane);
+    if (send)
+        send_out(lane);
+    if (kick)
+        hfi_listener_kick(lane->pool->listener);
+    else
+        hfi_listener_kick_before(lane->pool->listener, nearest_ns);
+    return finished || atomic_load(&lane->state) == HFI_LANE_BROKEN;
+}
+
+/* One send for all who were just answered. Where others need the core for their own work a yield is dear: then it is
+ * left out for a while. */
+static void let_others_list(struct hfi_lane *lane)
+{
+    if (lane->yield_pause > 0) {
+        lane->yield_pause--;
+        return;
+    }
+    int64_t before_ns = hfi_now(lane->pool->clock);
+    (void)sched_yield();
+    if (hfi_now(lane->pool->clock) - before_ns > YIELD_MOST_NS)
+        lane->yield_pause = YIELD_PAUSE;
+}
+
+void hfi_lane_flush(struct hfi_lane *lane)
+{
+    bool finish = false;
+    while (!hfi_inbox_is_empty(&lane->inbox) || atomic_load(&lane->again)) {
+        if (atomic_exchange(&lane->writing, true))
+            break; /* the thread that has the role looks again after it gave it back */
+        if (atomic_load(&lane->flying) >= CROWD)
+            let_others_list(lane);
+        finish |= write_listed(lane);
+        atomic_store(&lane->writing, false);
+        if (atomic_load(&lane->state) == HFI_LANE_BROKEN)
+            hfi_listener_kick(lane->pool->listener); /* it may have been waiting for the role */
+    }
+    if (finish)
+        hfi_lane_finish(lane);
+}
+
+/* ---- questions ---- */
+
+bool hfi_lane_is_up(const struct hfi_lane *lane)
+{
+    return atomic_load(&lane->state) == HFI_LANE_UP;
+}
+
+bool hfi_lane_is_down(const struct hfi_lane *lane)
+{
+    int state = atomic_load(&lane->state);
+    return state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->failed));
+}
+
+int hfi_lane_index(const struct hfi_lane *lane)
+{
+    return lane->index;
+}
+
+int64_t hfi_lane_rtt_ns(const struct hfi_lane *lane)
+{
+    return atomic_load(&lane->rtt_ns);
+}
+
+int64_t hfi_lane_waits_since_ns(const struct hfi_lane *lane)
+{
+    struct hfi_lane *locked = (struct hfi_lane *)(uintptr_t)lane;
+    int64_t since_ns = HFI_NEVER;
+    hfi_lane_lock(locked);
+    if (!hfi_list_is_empty(&lane->flight)) {
+        const struct hfi_command *head = hfi_of(lane->flight.next, struct hfi_command, link);
+        since_ns = head->sent ? head->sent_ns : HFI_NEVER;
+    }
+    hfi_lane_unlock(locked);
+    return since_ns;
+}

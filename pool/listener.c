@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* listener.c - look at everything, sleep in poll() until something is ready or due, and again. */
+#include "pool/listener.h"
+#include "base/thread.h"
+#include "pool/borrowers.h"
+#include "pool/lane_inside.h"
+#include "pool/subscribe.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CLOSING_TICK_NS (2 * HFI_MS) /* replies that user threads read settle a lane without a word to us */
+
+struct owner {
+    hfi_ready_fn *ready;
+    void *self;
+};
+
+struct hfi_poll_set {
+    struct pollfd *fds;
+    struct owner  *owners;
+    size_t  count, room;
+    int64_t again_ns;
+};
+
+struct hfi_listener {
+    struct hfi_pool *pool;
+    pthread_t thread;
+    int kick_fd;
+    _Atomic(bool)    kicked;       /* kick_fd has been written since the last look */
+    _Atomic(bool)    owner_kicked; /* ops->kicked is wished for */
+    _Atomic(int64_t) wakes_ns;     /* it sleeps no longer than this; NEVER also while it looks around */
+    bool rescan;                   /* a kick by the listener itself, while it looked around */
+    struct hfi_poll_set set;
+};
+
+/* In the listener's own thread a kick needs no system call. */
+static _Thread_local struct hfi_listener *own;
+
+void hfi_poll_set_add(struct hfi_poll_set *set, int fd, short events, hfi_ready_fn *ready, void *self)
+{
+    if (fd < 0 || set->count == set->room) /* its room is for everything that can be in it */
+        return;
+    set->fds[set->count] = (struct pollfd){fd, events, 0};
+    set->owners[set->count++] = (struct owner){ready, self};
+}
+
+void hfi_poll_set_again(struct hfi_poll_set *set, int64_t at_ns)
+{
+    if (at_ns < set->again_ns)
+        set->again_ns = at_ns;
+}
+
+void hfi_listener_kick(struct hfi_listener *listener)
+{
+    if (own == listener)
+        listener->rescan = true;
+    else if (!atomic_exchange(&listener->kicked, true))
+        (void)eventfd_write(listener->kick_fd, 1);
+}
+
+void hfi_listener_kick_before(struct hfi_listener *listener, int64_t at_ns)
+{
+    if (at_ns < atomic_load(&listener->wakes_ns))
+        hfi_listener_kick(listener);
+}
+
+void hfi_listener_kick_owner(struct hfi_listener *listener)
+{
+    int before = errno;
+    atomic_store(&listener->owner_kicked, true);
+    (void)eventfd_write(listener->kick_fd, 1);
+    errno = before;
+}
+
+/* ---- the loop ---- */
+
+static void look_around(struct hfi_listener *listener, int64_t now_ns)
+{
+    struct hfi_pool *pool = listener->pool;
+    struct hfi_poll_set *set = &listener->set;
+    /* NEVER before the look: whoever adds something due after it was looked at sees NEVER, and kicks. */
+    atomic_store(&listener->wakes_ns, HFI_NEVER);
+    (void)atomic_exchange(&listener->kicked, false);
+    listener->rescan = false;
+    set->count = 0;
+    set->again_ns = HFI_NEVER;
+    hfi_poll_set_add(set, listener->kick_fd, POLLIN, NULL, NULL);
+    for (int i = 0; i < pool->lane_count; i++)
+        hfi_lane_tend(pool->lanes[i], now_ns, set);
+    hfi_subscribers_tend(pool->subscribers, now_ns, set);
+    int fd = -1;
+    short events = 0;
+    hfi_poll_set_again(set, hfi_borrowers_tend(pool->borrowers, now_ns, &fd, &events));
+    hfi_poll_set_add(set, fd, events, NULL, NULL);
+    if (atomic_load(&pool->closing_until_ns) != 0)
+        hfi_poll_set_again(set, now_ns + CLOSING_TICK_NS);
+    if (listener->rescan)
+        set->again_ns = now_ns;
+    atomic_store(&listener->wakes_ns, set->again_ns);
+}
+
+static void sleep_on(struct hfi_listener *listener)
+{
+    struct hfi_poll_set *set = &listener->set;
+    struct timespec length = {0, 0};
+    if (set->again_ns != HFI_NEVER) {
+        int64_t left = set->again_ns - hfi_now(listener->pool->clock);
+        if (left > 0)
+            length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    }
+    if (ppoll(set->fds, (nfds_t)set->count, set->again_ns != HFI_NEVER ? &length : NULL, NULL) < 0)
+        for (size_t i = 0; i < set->count; i++)
+            set->fds[i].revents = 0;
+}
+
+static void heed(struct hfi_listener *listener)
+{
+    struct hfi_pool *pool = listener->pool;
+    struct hfi_poll_set *set = &listener->set;
+    if (set->fds[0].revents != 0) {
+        eventfd_t kicks;
+        (void)eventfd_read(listener->kick_fd, &kicks);
+    }
+    if (atomic_exchange(&listener->owner_kicked, false) && pool->ops.kicked != NULL)
+        pool->ops.kicked(pool->self);
+    int64_t now_ns = hfi_now(pool->clock);
+    for (size_t i = 1; i < set->count; i++)
+        if (set->fds[i].revents != 0 && set->owners[i].ready != NULL)
+            set->owners[i].ready(set->owners[i].self, set->fds[i].revents, now_ns);
+}
+
+static bool is_over(struct hfi_pool *pool, int64_t now_ns)
+{
+    int64_t until_ns = atomic_load(&pool->closing_until_ns);
+    if (until_ns == 0 || now_ns >= until_ns)
+        return until_ns != 0;
+    for (int i = 0; i < pool->lane_count; i++)
+        if (!hfi_lane_is_settled(pool->lanes[i]))
+            return false;
+    return true;
+}
+
+static void *listen_to_all(void *arg)
+{
+    struct hfi_listener *listener = arg;
+    struct hfi_pool *pool = listener->pool;
+    own = listener;
+    for (;;) {
+        int64_t now_ns = hfi_now(pool->clock);
+        look_around(listener, now_ns);
+        if (is_over(pool, now_ns))
+            break;
+        sleep_on(listener);
+        heed(listener);
+    }
+    for (int i = 0; i < pool->lane_count; i++)
+        hfi_lane_say_farewell(pool->lanes[i]);
+    hfi_subscribers_end(pool->subscribers);
+    for (int i = 0; i < pool->lane_count; i++)
+        hfi_lane_part(pool->lanes[i], atomic_load(&pool->closing_until_ns));
+    return NULL;
+}
+
+hf_status hfi_listener_start(struct hfi_pool *pool, struct hfi_listener **listener, hf_error *error)
+{
+    struct hfi_listener *new = calloc(1, sizeof *new);
+    *listener = NULL;
+    if (new == NULL)
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory for a listener");
+    new->pool = pool;
+    atomic_init(&new->wakes_ns, HFI_NEVER);
+    /* The kick, one of the borrowers', and what else there is. */
+    new->set.room = 2 + (size_t)pool->lane_count + (size_t)hfi_subscribers_count(pool->subscribers);
+    new->set.fds = calloc(new->set.room, sizeof *new->set.fds);
+    new->set.owners = calloc(new->set.room, sizeof *new->set.owners);
+    new->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    hf_status status = HF_OK;
+    if (new->set.fds == NULL || new->set.owners == NULL || new->kick_fd < 0)
+        status = hfi_fail(error, HF_NOMEM, "raise the limit of open files", "no memory or descriptor for a listener");
+    *listener = new; /* before the thread runs: it is what it kicks */
+    int failed = status == HF_OK ? hfi_thread_start(&new->thread, "hf-listener", listen_to_all, new) : 0;
+    if (failed != 0) {
+        status = hfi_fail(error, HF_NOMEM, "raise the limit of threads", "no thread for a listener: %s",
+                          failed == EAGAIN ? "too many threads" : "not allowed");
+        hfi_fail_errno(error, failed);
+    }
+    if (status != HF_OK) {
+        *listener = NULL;
+        hfi_listener_free(new);
+    }
+    return status;
+}
+
+void hfi_listener_join(struct hfi_listener *listener)
+{
+    (void)pthread_join(listener->thread, NULL);
+}
+
+void hfi_listener_free(struct hfi_listener *listener)
+{
+    if (listener == NULL)
+        return;
+    if (listener->kick_fd >= 0)
+        (void)close(listener->kick_fd);
+    free(listener->set.fds);
+    free(listener->set.owners);
+    free(listener);
+}
+
+void hfi_listener_forked(struct hfi_listener *listener)
+{
+    if (listener->kick_fd >= 0)
+        (void)close(listener->kick_fd);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* pool.c - a pool as a whole: open, close, which lane, and what it knows of the server. */
+#include "pool/pool.h"
+#include "pool/borrowers.h"
+#include "pool/lane_inside.h"
+#include "pool/listener.h"
+#include "pool/subscribe.h"
+#include "pool/topology.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int reserved(const struct hfi_pool *pool)
+{
+    return pool->lane_count - 1;
+}
+
+static enum hfi_lane_kind kind_of(const struct hfi_pool *pool, int index)
+{
+    if (index == reserved(pool))
+        return HFI_RESERVED_LANE;
+    return index < pool->settings.lanes ? HFI_LOCK_LANE : HFI_VALUE_LANE;
+}
+
+static void found(void *self)
+{
+    const struct hfi_pool *pool = self;
+    if (pool->listener != NULL)
+        hfi_listener_kick(pool->listener);
+}
+
+static bool aside(void *self, void (*run)(void *arg), void *arg)
+{
+    const struct hfi_pool *pool = self;
+    return pool->ops.aside != NULL && pool->ops.aside(pool->self, run, arg);
+}
+
+static bool copy_settings(struct hfi_pool *pool, const struct hfi_pool_settings *settings)
+{
+    pool->settings = *settings;
+    pool->settings.client_name = NULL;
+    if (pool->settings.lanes < 1)
+        pool->settings.lanes = 1;
+    if (pool->settings.subscribers < 1)
+        pool->settings.subscribers = 1;
+    if (!hfi_place_copy(&pool->settings.place, &settings->place))
+        return false;
+    pool->settings.client_name = strdup(settings->client_name != NULL ? settings->client_name : "");
+    const struct hfi_place *place = &pool->settings.place;
+    if (place->scheme != HFI_TCP)
+        (void)snprintf(pool->server_name, sizeof pool->server_name, "%s", place->path != NULL ? place->path : "");
+    else if (strchr(place->host, ':') != NULL)
+        (void)snprintf(pool->server_name, sizeof pool->server_name, "[%s]:%d", place->host, place->port);
+    else
+        (void)snprintf(pool->server_name, sizeof pool->server_name, "%s:%d", place->host, place->port);
+    return pool->settings.client_name != NULL;
+}
+
+static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *settings, hf_error *error)
+{
+    const struct hfi_topology_ops topology_ops = {aside, found, pool};
+    if (!copy_settings(pool, settings))
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory for a connection pool");
+    hf_status status = hfi_topology_new(&pool->settings.place, pool->clock, &topology_ops, &pool->topology, error);
+    if (status != HF_OK)
+        return status;
+    int count = 2 * pool->settings.lanes + 1;
+    pool->lanes = calloc((size_t)count, sizeof(struct hfi_lane *));
+    pool->subscribers = hfi_subscribers_new(pool, pool->settings.subscribers);
+    pool->borrowers = hfi_borrowers_new(pool);
+    bool ok = pool->lanes != NULL && pool->subscribers != NULL && pool->borrowers != NULL;
+    if (ok)
+        pool->lane_count = count;
+    for (int i = 0; ok && i < count; i++) {
+        pool->lanes[i] = hfi_lane_new(pool, kind_of(pool, i), i);
+        ok = pool->lanes[i] != NULL;
+    }
+    if (!ok)
+        return hfi_fail(error, HF_NOMEM, "raise the limit of open files",
+                        "no memory or descriptors for a connection pool");
+    return HF_OK;
+}
+
+/* Ends the listener, if it runs. Every command has its outcome then. */
+static bool end(struct hfi_pool *pool, int64_t until_ns)
+{
+    atomic_store(&pool->closing_until_ns, until_ns > 0 ? until_ns : 1);
+    for (int i = 0; i < pool->lane_count; i++)
+        if (pool->lanes[i] != NULL)
+            hfi_lane_flush(pool->lanes[i]);
+    hfi_listener_kick(pool->listener);
+    hfi_listener_join(pool->listener);
+    for (int i = 0; i < pool->lane_count; i++)
+        hfi_lane_flush(pool->lanes[i]); /* what was listed too late comes back unsent */
+    hfi_borrowers_close(pool->borrowers);
+    return !atomic_load(&pool->closed_short);
+}
+
+static void wait_for_verdict(struct hfi_pool *pool)
+{
+    (void)pthread_mutex_lock(&pool->mutex);
+    while (pool->verdicts == 0)
+        (void)pthread_cond_wait(&pool->judged, &pool->mutex);
+    (void)pthread_mutex_unlock(&pool->mutex);
+}
+
+hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct hfi_pool_ops *ops, void *self,
+                        const struct hfi_clock *clock, const struct hfi_log *log, bool lazy, struct hfi_pool **pool,
+                        hf_error *error)
+{
+    static const struct hfi_log silence = {NULL, NULL};
+    struct hfi_pool *new = calloc(1, sizeof *new);
+    *pool = NULL;
+    if (new == NULL)
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory for a connection pool");
+    new->ops = *ops;
+    new->self = self;
+    new->clock = clock;
+    new->log = log != NULL ? *log : silence;
+    new->server.uptime_s = -1;
+    (void)pthread_mutex_init(&new->mutex, NULL);
+    (void)pthread_cond_init(&new->judged, NULL);
+    hf_status status = build(new, settings, error);
+    if (status == HF_OK) {
+        (void)hfi_pool_lane(new, HFI_LOCK_LANE, 0);
+        (void)hfi_pool_lane(new, HFI_RESERVED_LANE, 0);
+        status = hfi_listener_start(new, &new->listener, error);
+    }
+    if (status == HF_OK && !lazy) {
+        wait_for_verdict(new);
+        if (!hfi_lane_is_up(new->lanes[0]))
+            status = hfi_pool_why_down(new, error);
+        if (status != HF_OK)
+            (void)end(new, hfi_now(clock));
+    }
+    if (status == HF_OK)
+        *pool = new;
+    else
+        hfi_pool_free(new);
+    return status;
+}
+
+bool hfi_pool_close(struct hfi_pool *pool, int64_t until_ns)
+{
+    return end(pool, until_ns);
+}
+
+void hfi_pool_free(struct hfi_pool *pool)
+{
+    if (pool == NULL)
+        return;
+    hfi_topology_free(pool->topology); /* first: a lookup that ends now must not kick a listener that is gone */
+    hfi_listener_free(pool->listener);
+    for (int i = 0; i < pool->lane_count; i++)
+        hfi_lane_free(pool->lanes[i]);
+    free(pool->lanes);
+    hfi_subscribers_free(pool->subscribers);
+    hfi_borrowers_free(pool->borrowers);
+    free((char *)(uintptr_t)pool->settings.client_name);
+    hfi_place_done(&pool->settings.place);
+    (void)pthread_cond_destroy(&pool->judged);
+    (void)pthread_mutex_destroy(&pool->mutex);
+    free(pool);
+}
+
+void hfi_pool_forked(struct hfi_pool *pool)
+{
+    hfi_listener_forked(pool->listener);
+    for (int i = 0; i < pool->lane_count; i++)
+        hfi_lane_forked(pool->lanes[i]);
+    hfi_subscribers_forked(pool->subscribers);
+    hfi_borrowers_forked(pool->borrowers);
+}
+
+/* ---- lanes ---- */
+
+static struct hfi_lane *warm(struct hfi_pool *pool, int index)
+{
+    struct hfi_lane *lane = pool->lanes[index];
+    if (atomic_load(&lane->state) != HFI_LANE_COLD)
+        return lane;
+    hfi_lane_lock(lane);
+    bool first = atomic_load(&lane->state) == HFI_LANE_COLD;
+    if (first)
+        atomic_store(&lane->state, HFI_LANE_DIALING);
+    hfi_lane_unlock(lane);
+    if (first && pool->listener != NULL)
+        hfi_listener_kick(pool->listener);
+    return lane;
+}
+
+struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, uint64_t hash)
+{
+    int place = (int)(hash % (uint64_t)pool->settings.lanes);
+    if (kind == HFI_RESERVED_LANE)
+        return warm(pool, reserved(pool));
+    return warm(pool, kind == HFI_LOCK_LANE ? place : pool->settings.lanes + place);
+}
+
+static bool answers(const struct hfi_lane *lane, int64_t now_ns, int64_t patience_ns)
+{
+    if (!hfi_lane_is_up(lane))
+        return false;
+    int64_t since_ns = hfi_lane_waits_since_ns(lane);
+    return since_ns == HFI_NEVER || now_ns - since_ns <= patience_ns;
+}
+
+struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64_t patience_ns)
+{
+    struct hfi_lane *own = pool->lanes[reserved(pool)];
+    if (answers(own, now_ns, patience_ns))
+        return own;
+    if (hfi_lane_is_up(own)) {
+        atomic_store(&own->silent_ns, now_ns - patience_ns);
+        hfi_listener_kick(pool->listener);
+    }
+    for (int i = 0; i < reserved(pool); i++)
+        if (answers(pool->lanes[i], now_ns, patience_ns))
+            return pool->lanes[i];
+    return own;
+}
+
+int hfi_pool_lane_count(const struct hfi_pool *pool)
+{
+    return pool->lane_count;
+}
+
+/* ---- what is known of the server ---- */
+
+void hfi_pool_note_failure(struct hfi_pool *pool, const hf_error *error)
+{
+    (void)pthread_mutex_lock(&pool->mutex);
+    pool->why = *error;
+    (void)pthread_mutex_unlock(&pool->mutex);
+}
+
+void hfi_pool_note_server(struct hfi_pool *pool, const struct hfi_server *server)
+{
+    (void)pthread_mutex_lock(&pool->mutex);
+    pool->server = *server;
+    (void)pthread_mutex_unlock(&pool->mutex);
+}
+
+void hfi_pool_note_verdict(struct hfi_pool *pool)
+{
+    (void)pthread_mutex_lock(&pool->mutex);
+    pool->verdicts++;
+    (void)pthread_cond_broadcast(&pool->judged);
+    (void)pthread_mutex_unlock(&pool->mutex);
+}
+
+hf_status hfi_pool_why_down(struct hfi_pool *pool, hf_error *error)
+{
+    (void)pthread_mutex_lock(&pool->mutex);
+    hf_error why = pool->why;
+    (void)pthread_mutex_unlock(&pool->mutex);
+    if (why.status == HF_OK) {
+        (void)hfi_fail(&why, HF_UNAVAILABLE, "try again in a moment", "there is no connection to %s yet",
+                       pool->server_name);
+        hfi_fail_server(&why, pool->server_name);
+        hfi_fail_retry(&why, -1);
+    }
+    if (error != NULL)
+        *error = why;
+    return why.status;
+}
+
+const char *hfi_pool_server_name(const struct hfi_pool *pool)
+{
+    return pool->server_name;
+}
+
+void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server)
+{
+    struct hfi_pool *locked = (struct hfi_pool *)(uintptr_t)pool;
+    (void)pthread_mutex_lock(&locked->mutex);
+    *server = pool->server;
+    (void)pthread_mutex_unlock(&locked->mutex);
+}
+
+void hfi_pool_kick(struct hfi_pool *pool)
+{
+    hfi_listener_kick_owner(pool->listener);
+}
+
+void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts)
+{
+    *counts = (struct hfi_pool_counts){0};
+    for (int i = 0; i < pool->lane_count; i++) {
+        struct hfi_lane *lane = pool->lanes[i];
+        hfi_lane_lock(lane);
+        counts->commands += lane->boarded;
+        counts->round_trips += lane->sends;
+        counts->reconnects += lane->times_up > 1 ? lane->times_up - 1 : 0;
+        hfi_lane_unlock(lane);
+    }
+    hfi_borrowers_count(pool->borrowers, counts);
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/* reading.c - the reader's role: one of the waiting threads receives for all of them, matches replies to commands,
+ * and passes the role on when its own wait ends; the listener reads what nobody waits for. */
+#include "pool/lane_inside.h"
+#include "pool/listener.h"
+#include "pool/replies.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#define BATCH          64
+#define SPINS          200               /* looks at the socket before the reader sleeps in poll() */
+#define SPIN_RTT_NS    (HFI_MS / 10)     /* only while round trips are shorter than this */
+#define SPIN_MOST_NS   (HFI_MS / 10)
+#define SPIN_SCORE     8                 /* so many misses in a row switch it off, */
+#define SPIN_PAUSE     64                /* for so many sleeps */
+#define LISTENER_TURNS 16
+
+struct waiter { /* on its thread's stack; in the lane's list under the lane's mutex */
+    struct hfi_list  link;
+    struct hfi_park *park;
+    bool chosen; /* the read role is this thread's now */
+};
+
+/* ---- replies to commands ---- */
+
+/* The answer to NOSCRIPT: again, with the source, before anything that is not sent yet. */
+static bool spell_out_locked(struct hfi_lane *lane, struct hfi_command *command, int64_t now_ns)
+{
+    if (command->script == NULL || command->replies != 1 || command->until_ns <= now_ns ||
+        strncmp(command->reply->str, "NOSCRIPT", 8) != 0)
+        return false;
+    struct redisReply *noscript = command->reply;
+    if (!hfi_command_spell_out(command))
+        return false;
+    freeReplyObject(noscript);
+    command->reply = NULL;
+    command->replies_seen = 0;
+    command->sent = false;
+    hfi_list_remove(&command->link);
+    hfi_list_append(&lane->queue, &command->link);
+    atomic_store(&lane->again, true);
+    return true;
+}
+
+/* Of a pipeline the last reply is kept, but the error that made EXEC fail says more than EXECABORT. */
+static bool keep_reply(struct hfi_command *command, struct redisReply *reply)
+{
+    struct redisReply *first_error = command->reply;
+    bool last = ++command->replies_seen == command->replies;
+    if (!last && first_error == NULL && reply->type == REDIS_REPLY_ERROR) {
+        command->reply = reply;
+    } else if (!last) {
+        freeReplyObject(reply);
+    } else if (first_error != NULL && reply->type == REDIS_REPLY_ERROR &&
+               strncmp(reply->str, "EXECABORT", 9) == 0) {
+        freeReplyObject(reply);
+    } else {
+        if (first_error != NULL)
+            freeReplyObject(first_error);
+        command->reply = reply;
+    }
+    return last;
+}
+
+/* Takes the reply. False: the connection was given up. *sent_ns: of the command that is complete with it. */
+static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_t now_ns, int64_t *sent_ns)
+{
+    if (atomic_load(&lane->state) != HFI_LANE_UP || hfi_list_is_empty(&lane->flight)) {
+        hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that nobody asked for");
+        freeReplyObject(reply);
+        return false;
+    }
+    struct hfi_command *command = hfi_of(lane->flight.next, struct hfi_command, link);
+    if (reply->type == REDIS_REPLY_ERROR && hfi_reply_meaning(reply->str, reply->len)->reconnect)
+        lane->drop_after = true;
+    if (!keep_reply(command, reply))
+        return true;
+    lane->flying--;
+    lane->answered_ns = now_ns;
+    *sent_ns = command->sent_ns;
+    if (command->reply->type == REDIS_REPLY_ERROR && spell_out_locked(lane, command, now_ns))
+        return true;
+    bool unfit = hfi_lane_is_role_check(command) && !hfi_lane_is_master_reply(command->reply);
+    command->answered_ns = now_ns;
+    hfi_lane_settle_locked(lane, command, HFI_ANSWERED);
+    if (unfit)
+        hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, 0, "it is not a primary any more");
+    else if (lane->drop_after)
+        hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, 0, "the server refuses commands on it");
+    return atomic_load(&lane->state) == HFI_LANE_UP;
+}
+
+/* Smoothed like TCP's. A reply that lay in the socket before anybody looked says only "at most". */
+static void note_rtt(struct hfi_lane *lane, int64_t sample_ns, bool fresh)
+{
+    int64_t rtt_ns = atomic_load(&lane->rtt_ns);
+    if (rtt_ns == 0)
+        atomic_store(&lane->rtt_ns, sample_ns > 0 ? sample_ns : 1);
+    else if (fresh || sample_ns < rtt_ns)
+        atomic_store(&lane->rtt_ns, rtt_ns + (sample_ns - rtt_ns) / 8);
+}
+
+static void give_up(struct hfi_lane *lane, hf_status status, int os_errno, const char *why)
+{
+    hfi_lane_lock(lane);
+    hfi_lane_give_up_locked(lane, status, os_errno, why);
+    hfi_lane_unlock(lane);
+}
+
+/* All complete replies that the parser holds. False: the connection was given up. */
+static bool match_all(struct hfi_lane *lane, bool fresh)
+{
+    int count;
+    do {
+        void *replies[BATCH];
+        bool sound = true, up = true;
+        for (count = 0; count < BATCH && sound; count++) {
+            sound = redisReaderGetReply(lane->parser, &replies[count]) == REDIS_OK;
+            if (!sound || replies[count] == NULL)
+                break;
+            lane->unparsed = lane->parser->len - lane->parser->pos;
+        }
+        int64_t now_ns = hfi_now(lane->pool->clock), sent_ns = 0;
+        hfi_lane_lock(lane);
+        for (int i = 0; i < count; i++) {
+            if (up)
+                up = match_locked(lane, replies[i], now_ns, &sent_ns);
+            else
+                freeReplyObject(replies[i]);
+        }
+        if (!sound)
+            hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "the server does not speak the Redis protocol");
+        else if (lane->unparsed > lane->reply_most)
+            hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply is longer than allowed");
+        up = atomic_load(&lane->state) == HFI_LANE_UP;
+        hfi_lane_unlock(lane);
+        if (sent_ns != 0)
+            note_rtt(lane, now_ns - sent_ns, fresh);
+        if (!up)
+            return false;
+    } while (count == BATCH);
+    return true;
+}
+
+/* ---- receiving ---- */
+
+enum taken { GOT, EMPTY, OVER };
+
+/* With the read role: what the socket has now. fresh: it was empty when somebody last looked. */
+static enum taken take_in(struct hfi_lane *lane, bool fresh)
+{
+    ssize_t got = lane->wire.transport->recv(&lane->wire, lane->in, lane->in_room);
+    if (got < 0 && errno == EAGAIN)
+        return EMPTY;
+    if (got <= 0) {
+        give_up(lane, HF_UNAVAILABLE, got < 0 ? errno : 0, got < 0 ? "receiving failed" : "the server closed it");
+        return OVER;
+    }
+    lane->unparsed += (size_t)got;
+    if (redisReaderFeed(lane->parser, lane->in, (size_t)got) != REDIS_OK) {
+        give_up(lane, HF_PROTOCOL, 0, "its replies cannot be parsed");
+        return OVER;
+    }
+    return match_all(lane, fresh) ? GOT : OVER;
+}
+
+/* Looking at the socket beats sleeping on it while the server answers faster than a thread is woken and nobody else
+ * needs this core. The score forgets: misses switch it off for a while, then it is tried again. */
+static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket)
+{
+    int64_t rtt_ns = atomic_load(&lane->rtt_ns);
+    if (rtt_ns == 0 || rtt_ns > SPIN_RTT_NS)
+        return EMPTY;
+    if (lane->spin_score <= 0) {
+        if (--lane->spin_score > -SPIN_PAUSE)
+            return EMPTY;
+        lane->spin_score = 1;
+    }
+    int64_t until_ns = hfi_now(lane->pool->clock) + SPIN_MOST_NS;
+    for (int i = 1; i <= SPINS; i++) {
+        enum taken taken = take_in(lane, true);
+        if (taken != EMPTY) {
+            if (lane->spin_score < SPIN_SCORE)
+                lane->spin_score++;
+            return taken;
+        }
+        if (hfi_park_is_woken(park, ticket))
+            return EMPTY;
+        if (i % 16 == 0 && hfi_now(lane->pool->clock) >= until_ns)
+            break;
+    }
+    lane->spin_score--;
+    return EMPTY;
+}
+
+static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
+{
+    struct pollfd on[2] = {{lane->wire.fd, POLLIN, 0}, {lane->wake_fd, POLLIN, 0}};
+    struct timespec length = {0, 0};
+    if (atomic_load(&lane->blocked))
+        on[0].events |= POLLOUT;
+    if (until_ns != HFI_NEVER) {
+        int64_t left = until_ns - hfi_now(lane->pool->clock);
+        if (left > 0)
+            length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    }
+    hfi_park_kick(park, lane->wake_fd);
+    if (!hfi_park_is_woken(park, ticket))
+        (void)ppoll(on, 2, until_ns != HFI_NEVER ? &length : NULL, NULL);
+    hfi_park_kick(park, -1);
+    if (on[1].revents != 0) {
+        eventfd_t kicks;
+        (void)eventfd_read(lane->wake_fd, &kicks);
+    }
+    if (on[0].revents & POLLOUT) {
+        atomic_store(&lane->again, true);
+        hfi_lane_flush(lane);
+    }
+}
+
+/* ---- the role ---- */
+
+/* To the thread that came last: it has the longest wait before it, so the role moves least. */
+static void pass_role(struct hfi_lane *lane)
+{
+    bool kick = false;
+    hfi_lane_lock(lane);
+    lane->reading = false;
+    if (atomic_load(&lane->state) != HFI_LANE_UP) {
+        (void)pthread_cond_signal(&lane->quiet);
+        kick = true; /* the listener waits for the role, to close the connection */
+    } else if (lane->flying > 0 && !hfi_list_is_empty(&lane->waiters)) {
+        struct waiter *next = hfi_of(lane->waiters.prev, struct waiter, link);
+        hfi_list_remove(&next->link);
+        next->chosen = true;
+        lane->reading = true;
+        hfi_park_wake(next->park);
+    } else if ((lane->flying > 0 || atomic_load(&lane->blocked)) && !lane->armed) {
+        lane->armed = true;
+        kick = true;
+    }
+    hfi_lane_unlock(lane);
+    if (kick)
+        hfi_listener_kick(lane->pool->listener);
+}
+
+static bool is_worth_reading(struct hfi_lane *lane)
+{
+    hfi_lane_lock(lane);
+    bool worth = atomic_load(&lane->state) == HFI_LANE_UP && lane->flying > 0;
+    hfi_lane_unlock(lane);
+    return worth;
+}
+
+/* With the role, until this thread is woken, its time is up, or there is nothing to read; then passes it on. */
+static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
+{
+    bool fresh = false;
+    while (!hfi_park_is_woken(park, ticket) && is_worth_reading(lane)) {
+        enum taken taken = take_in(lane, fresh);
+        fresh = true;
+        if (taken == EMPTY)
+            taken = spin(lane, park, ticket);
+        if (taken == EMPTY) {
+            if (hfi_now(lane->pool->clock) >= until_ns)
+                break;
+            sleep_on(lane, park, ticket, until_ns);
+            continue;
+        }
+        hfi_lane_finish(lane);
+        if (atomic_load(&lane->again))
+            hfi_lane_flush(lane);
+    }
+    pass_role(lane);
+}
+
+bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
+{
+    struct waiter me = {.park = park};
+    hfi_list_init(&me.link);
+    for (;;) {
+        if (hfi_park_is_woken(park, ticket))
+            return true;
+        hfi_lane_lock(lane);
+        bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && lane->flying > 0;
+        if (mine) {
+            lane->reading = true;
+        } else {
+            me.chosen = false;
+            hfi_list_append(&lane->waiters, &me.link);
+        }
+        hfi_lane_unlock(lane);
+        if (!mine) {
+            bool woken = hfi_park_wait(park, ticket, until_ns);
+            hfi_lane_lock(lane);
+            hfi_list_remove(&me.link);
+            mine = me.chosen;
+            hfi_lane_unlock(lane);
+            if (!mine)
+                return woken;
+            ticket = hfi_park_next(ticket); /* the wake that brought the role was not the caller's */
+        }
+        read_for_all(lane, park, ticket, until_ns);
+        if (!hfi_park_is_woken(park, ticket) && hfi_now(lane->pool->clock) >= until_ns)
+            return false;
+    }
+}
+
+void hfi_lane_read_some(struct hfi_lane *lane)
+{
+    hfi_lane_lock(lane);
+    bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP;
+    if (mine)
+        lane->reading = true;
+    hfi_lane_unlock(lane);
+    if (!mine)
+        return;
+    for (int turn = 0; turn < LISTENER_TURNS && take_in(lane, false) == GOT; turn++)
+        hfi_lane_finish(lane);
+    hfi_lane_finish(lane);
+    if (atomic_load(&lane->again))
+        hfi_lane_flush(lane);
+    pass_role(lane);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* reset.c - see reset.h. Every reply is compared with what must come: an answer that a borrower did not read
+ * is found here, never by the next one. */
+#include "pool/reset.h"
+#include "base/buffer.h"
+#include "pool/hello.h"
+#include "pool/inside.h"
+#include "pool/transport.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <string.h>
+
+#define REPLY_MOST      65536
+#define RESET_SINCE     60200 /* the version that knows RESET */
+#define REPLIES_WITHOUT 4     /* to the preamble that does without it */
+
+struct talk {
+    struct hfi_wire wire;
+    int64_t until_ns;
+    struct redisReader *reader;
+    size_t unparsed;
+};
+
+static bool wait_ready(const struct talk *talk, short events)
+{
+    struct pollfd ready = {talk->wire.fd, events, 0};
+    int64_t left = talk->until_ns - hfi_now(&hfi_boottime);
+    struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    if (left <= 0)
+        return false;
+    int count = ppoll(&ready, 1, &length, NULL);
+    return count == 1 || (count < 0 && errno == EINTR);
+}
+
+static bool say(struct talk *talk, const char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t sent = talk->wire.transport->send(&talk->wire, bytes, size);
+        if (sent < 0 && (errno != EAGAIN || !wait_ready(talk, POLLOUT)))
+            return false;
+        if (sent > 0) {
+            bytes += sent;
+            size -= (size_t)sent;
+        }
+    }
+    return true;
+}
+
+/* The next reply, the caller's to free; NULL: none came, or not one of ours. */
+static redisReply *hear(struct talk *talk)
+{
+    char bytes[4096];
+    void *reply = NULL;
+    for (;;) {
+        if (redisReaderGetReply(talk->reader, &reply) != REDIS_OK)
+            return NULL;
+        if (reply != NULL) {
+            talk->unparsed = talk->reader->len - talk->reader->pos;
+            return reply;
+        }
+        ssize_t got = talk->wire.transport->recv(&talk->wire, bytes, sizeof bytes);
+        if (got == 0 || (got < 0 && (errno != EAGAIN || !wait_ready(talk, POLLIN))))
+            return NULL;
+        if (got > 0) {
+            talk->unparsed += (size_t)got;
+            if (talk->unparsed > REPLY_MOST || redisReaderFeed(talk->reader, bytes, (size_t)got) != REDIS_OK)
+                return NULL;
+        }
+    }
+}
+
+static bool hear_status(struct talk *talk, const char *expected)
+{
+    redisReply *reply = hear(talk);
+    bool is_it = reply != NULL && reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, expected) == 0;
+    freeReplyObject(reply);
+    return is_it;
+}
+
+bool hfi_reset_is_quiet(int fd)
+{
+    struct pollfd ready = {fd, POLLIN, 0};
+    return poll(&ready, 1, 0) == 0;
+}
+
+static bool talk_begin(struct talk *talk, int fd, int64_t until_ns)
+{
+    *talk = (struct talk){.wire = HFI_NO_WIRE, .until_ns = until_ns, .reader = redisReaderCreate()};
+    talk->wire.fd = fd;
+    return talk->reader != NULL;
+}
+
+static bool talk_end(struct talk *talk, bool good)
+{
+    good = good && talk->reader->pos == talk->reader->len && hfi_reset_is_quiet(talk->wire.fd);
+    if (talk->reader != NULL)
+        redisReaderFree(talk->reader);
+    return good;
+}
+
+bool hfi_reset_ping(int fd, int64_t until_ns)
+{
+    struct talk talk;
+    bool good = talk_begin(&talk, fd, until_ns) && say(&talk, "*1\r\n$4\r\nPING\r\n", 14) &&
+                hear_status(&talk, "PONG");
+    return talk_end(&talk, good);
+}
+
+static bool say_preamble(struct talk *talk, bool knows_reset, int database)
+{
+    struct hfi_buffer out = {0};
+    bool good =
+        knows_reset
+            ? hfi_buffer_print(&out, "*1\r\n$5\r\nRESET\r\n")
+            : hfi_buffer_print(&out, "DISCARD\r\nUNWATCH\r\nCLIENT TRACKING off\r\nSELECT %d\r\n", database);
+    good = good && say(talk, hfi_buffer_data(&out), hfi_buffer_size(&out));
+    hfi_buffer_done(&out);
+    return good;
+}
+
+static bool hear_preamble(struct talk *talk, bool knows_reset)
+{
+    if (knows_reset)
+        return hear_status(talk, "RESET");
+    redisReply *discarded = hear(talk); /* an error unless there was a MULTI */
+    bool good =
+        discarded != NULL && (discarded->type == REDIS_REPLY_STATUS || discarded->type == REDIS_REPLY_ERROR);
+    freeReplyObject(discarded);
+    for (int i = 1; good && i < REPLIES_WITHOUT; i++)
+        good = hear_status(talk, "OK");
+    return good;
+}
+
+bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
+{
+    struct hfi_server server;
+    struct hfi_hello hello;
+    struct talk talk;
+    hfi_pool_server(pool, &server);
+    bool knows_reset = server.version >= RESET_SINCE;
+    hfi_hello_init(&hello, pool, HFI_DIAL_BORROWER, -1);
+    /* The first questions leave with the preamble: without a password that is all in one round trip. */
+    bool good = talk_begin(&talk, fd, until_ns) && hfi_hello_begin(&hello) &&
+                say_preamble(&talk, knows_reset, pool->settings.place.database);
+    bool preamble_heard = false;
+    while (good && !(preamble_heard && hello.over)) {
+        size_t size = hfi_buffer_size(&hello.out);
+        good = say(&talk, hfi_buffer_data(&hello.out), size);
+        if (good && size > 0)
+            explicit_bzero(hello.out.bytes + hello.out.start, size); /* it may hold the password */
+        hfi_buffer_eat(&hello.out, size);
+        if (good && !preamble_heard) {
+            good = preamble_heard = hear_preamble(&talk, knows_reset);
+        } else if (good) {
+            redisReply *reply = hear(&talk);
+            good = reply != NULL && hfi_hello_answer(&hello, reply, NULL) == HF_OK;
+            freeReplyObject(reply);
+        }
+    }
+    hfi_hello_done(&hello);
+    return talk_end(&talk, good);
+}

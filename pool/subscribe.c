@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: MIT */
+/* subscribe.c - subscriber connections: asks for channels, hands messages up, notices silence, dials anew. */
+#include "pool/subscribe.h"
+#include "base/buffer.h"
+#include "pool/backoff.h"
+#include "pool/channels.h"
+#include "pool/dial.h"
+#include "pool/inside.h"
+#include "pool/replies.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PING_NS      (3000 * HFI_MS) /* so long nothing heard: ask whether it is still there */
+#define MESSAGE_MOST (1024 * 1024)
+
+struct ask { /* what the server still has to confirm, in order; channel NULL: a PING */
+    struct hfi_channel *channel;
+};
+
+struct subscriber {
+    struct hfi_subscribers *all;
+    int    index;
+    struct hfi_dial    *dial;
+    struct hfi_backoff  backoff;
+    int64_t             dial_due_ns;
+    struct hfi_wire     wire;
+    struct redisReader *parser;
+    size_t              unparsed;
+    struct hfi_buffer   out, asks;
+    int64_t heard_ns;  /* the last byte */
+    int64_t expect_ns; /* something must be heard by then; NEVER: nothing is owed */
+    bool    failed;
+};
+
+struct hfi_subscribers {
+    struct hfi_pool     *pool;
+    struct hfi_channels *channels;
+    int count;
+    char in[16384];
+    struct subscriber list[];
+};
+
+struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count)
+{
+    struct hfi_subscribers *all = calloc(1, sizeof *all + (size_t)count * sizeof all->list[0]);
+    struct hfi_channels *channels = hfi_channels_new(count);
+    if (all == NULL || channels == NULL) {
+        free(all);
+        hfi_channels_free(channels);
+        return NULL;
+    }
+    all->pool = pool;
+    all->channels = channels;
+    all->count = count;
+    for (int i = 0; i < count; i++) {
+        struct subscriber *one = &all->list[i];
+        *one = (struct subscriber){.all = all, .index = i, .wire = HFI_NO_WIRE, .expect_ns = HFI_NEVER};
+        hfi_backoff_init(&one->backoff, (uint64_t)hfi_now(pool->clock) ^ ((uint64_t)(i + 128) << 48));
+    }
+    return all;
+}
+
+int hfi_subscribers_count(const struct hfi_subscribers *subscribers)
+{
+    return subscribers->count;
+}
+
+static void hang_up(struct subscriber *one)
+{
+    one->wire.transport->close(&one->wire);
+    if (one->parser != NULL)
+        redisReaderFree(one->parser);
+    one->parser = NULL;
+    hfi_buffer_done(&one->out);
+    hfi_buffer_done(&one->asks);
+}
+
+void hfi_subscribers_end(struct hfi_subscribers *subscribers)
+{
+    for (int i = 0; i < subscribers->count; i++) {
+        hang_up(&subscribers->list[i]);
+        hfi_dial_end(subscribers->list[i].dial);
+        subscribers->list[i].dial = NULL;
+    }
+}
+
+void hfi_subscribers_free(struct hfi_subscribers *subscribers)
+{
+    if (subscribers == NULL)
+        return;
+    hfi_subscribers_end(subscribers);
+    hfi_channels_free(subscribers->channels);
+    free(subscribers);
+}
+
+void hfi_subscribers_forked(struct hfi_subscribers *subscribers)
+{
+    for (int i = 0; i < subscribers->count; i++) {
+        const struct subscriber *one = &subscribers->list[i];
+        if (one->wire.fd >= 0)
+            (void)close(one->wire.fd);
+        if (one->dial != NULL && hfi_dial_fd(one->dial) >= 0)
+            (void)close(hfi_dial_fd(one->dial));
+    }
+}
+
+/* ---- losing it ---- */
+
+static void lose(struct subscriber *one, int64_t now_ns, const char *why)
+{
+    struct hfi_pool *pool = one->all->pool;
+    hang_up(one);
+    hfi_channels_lose(one->all->channels, one->index);
+    one->dial_due_ns = hfi_backoff_next_ns(&one->backoff, now_ns);
+    hfi_log(&pool->log, HF_LOG_WARNING, "a subscription to %s is lost: %s; dialling again", pool->server_name, why);
+}
+
+/* ---- asking ---- */
+
+static bool put_ask(struct subscriber *one, const char *word, struct hfi_channel *channel, int64_t now_ns)
+{
+    struct ask ask = {channel};
+    bool ok = hfi_buffer_append(&one->asks, &ask, sizeof ask);
+    if (channel == NULL)
+        ok = ok && hfi_buffer_print(&one->out, "*1\r\n$%zu\r\n%s\r\n", strlen(word), word);
+    else
+        ok = ok && hfi_buffer_print(&one->out, "*2\r\n$%zu\r\n%s\r\n$%zu\r\n", strlen(word), word, channel->size) &&
+             hfi_buffer_append(&one->out, channel->name, channel->size) &&
+             hfi_buffer_append(&one->out, "\r\n", 2);
+    if (one->expect_ns == HFI_NEVER)
+        one->expect_ns = hfi_after_ms(now_ns, one->all->pool->settings.command_ms);
+    return ok;
+}
+
+static void tell_subscribed(const struct hfi_pool *pool, const struct hfi_channel *channel)
+{
+    if (pool->ops.subscribed != NULL)
+        pool->ops.subscribed(pool->self, channel->name, channel->size);
+}
+
+/* False: no memory, half a command may stand in `out`. */
+static bool ask_all(struct subscriber *one, int64_t now_ns)
+{
+    enum hfi_channel_step step;
+    struct hfi_channel *channel;
+    bool ok = true;
+    while (ok && (channel = hfi_channels_next(one->all->channels, one->index, &step)) != NULL) {
+        if (step == HFI_CHANNEL_LIVE)
+            tell_subscribed(one->all->pool, channel);
+        else
+            ok = put_ask(one, step == HFI_CHANNEL_ASK ? "SUBSCRIBE" : "UNSUBSCRIBE", channel, now_ns);
+    }
+    return ok;
+}
+
+/* False: the connection is of no use. */
+static bool send_out(struct subscriber *one)
+{
+    while (hfi_buffer_size(&one->out) > 0) {
+        ssize_t sent = one->wire.transport->send(&one->wire, hfi_buffer_data(&one->out), hfi_buffer_size(&one->out));
+        if (sent < 0)
+            return errno == EAGAIN || errno == ENOBUFS;
+        hfi_buffer_eat(&one->out, (size_t)sent);
+    }
+    return true;
+}
+
+/* ---- hearing ---- */
+
+static bool is_word(const struct redisReply *reply, const char *word)
+{
+    return reply->str != NULL && reply->len == strlen(word) && memcmp(reply->str, word, reply->len) == 0;
+}
+
+/* The server answers what was asked, in order. False: it does not. */
+static bool confirm(struct subscriber *one, const struct redisReply *reply)
+{
+    struct ask ask;
+    if (hfi_buffer_size(&one->asks) < sizeof ask)
+        return false;
+    memcpy(&ask, hfi_buffer_data(&one->asks), sizeof ask);
+    hfi_buffer_eat(&one->asks, sizeof ask);
+    if (ask.channel == NULL)
+        return true; /* PONG, as a status or as a message */
+    if (reply->type == REDIS_REPLY_ERROR) {
+        struct hfi_pool *pool = one->all->pool;
+        char channel[160], text[200];
+        hfi_channels_refuse(one->all->channels, ask.channel);
+        hfi_log(&pool->log, HF_LOG_WARNING, "%s refuses a subscription to %s: %s", pool->server_name,
+                hfi_quote(channel, sizeof channel, ask.channel->name, ask.channel->size),
+                hfi_quote(text, sizeof text, reply->str, reply->len));
+        return !hfi_reply_meaning(reply->str, reply->len)->reconnect;
+    }
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || reply->element[1]->len != ask.channel->size ||
+        memcmp(reply->element[1]->str, ask.channel->name, ask.channel->size) != 0)
+        return false;
+    if (hfi_channels_confirm(one->all->channels, ask.channel))
+        tell_subscribed(one->all->pool, ask.channel);
+    return true;
+}
+
+static bool hear(struct subscriber *one, const struct redisReply *reply)
+{
+    const struct hfi_pool *pool = one->all->pool;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || !is_word(reply->element[0], "message"))
+        return confirm(one, reply);
+    const struct redisReply *channel = reply->element[1], *message = reply->element[2];
+    if (channel->str == NULL || message->str == NULL)
+        return false;
+    if (pool->ops.heard != NULL)
+        pool->ops.heard(pool->self, channel->str, channel->len, message->str, message->len);
+    return true;
+}
+
+static const char *hear_all(struct subscriber *one)
+{
+    for (;;) {
+        void *reply;
+        if (redisReaderGetReply(one->parser, &reply) != REDIS_OK)
+            return "it does not speak the Redis protocol";
+        if (reply == NULL)
+            return one->unparsed > MESSAGE_MOST ? "a message is longer than allowed" : NULL;
+        one->unparsed = one->parser->len - one->parser->pos;
+        bool sound = hear(one, reply);
+        freeReplyObject(reply);
+        if (!sound)
+            return "an answer that does not fit what was asked";
+    }
+}
+
+/* NULL: all is well. */
+static const char *receive(struct subscriber *one, int64_t now_ns)
+{
+    char *in = one->all->in;
+    ssize_t got = one->wire.transport->recv(&one->wire, in, sizeof one->all->in);
+    if (got < 0 && errno == EAGAIN)
+        return NULL;
+    if (got <= 0)
+        return got == 0 ? "the server closed it" : "receiving failed";
+    one->heard_ns = now_ns;
+    one->unparsed += (size_t)got;
+    if (redisReaderFeed(one->parser, in, (size_t)got) != REDIS_OK)
+        return "no memory for a message";
+    const char *wrong = hear_all(one);
+    one->expect_ns = hfi_buffer_size(&one->asks) == 0 ? HFI_NEVER
+                                                      : hfi_after_ms(now_ns, one->all->pool->settings.command_ms);
+    return wrong;
+}
+
+static void ready(void *self, short events, int64_t now_ns)
+{
+    struct subscriber *one = self;
+    const char *wrong = NULL;
+    if (events & (POLLIN | POLLHUP | POLLERR | POLLRDHUP))
+        wrong = receive(one, now_ns);
+    if (wrong == NULL && (events & POLLOUT) && !send_out(one))
+        wrong = "sending failed";
+    if (wrong != NULL)
+        lose(one, now_ns, wrong);
+}
+
+/* ---- tending ---- */
+
+static void tend_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
+{
+    const char *wrong = NULL;
+    if (one->expect_ns == HFI_NEVER && now_ns - one->heard_ns >= PING_NS && !put_ask(one, "PING", NULL, now_ns))
+        wrong = "no memory";
+    if (wrong == NULL && !ask_all(one, now_ns))
+        wrong = "no memory";
+    if (wrong == NULL && !send_out(one))
+        wrong = "sending failed";
+    if (wrong == NULL && now_ns >= one->expect_ns)
+        wrong = "the server is silent";
+    if (wrong != NULL) {
+        lose(one, now_ns, wrong);
+        hfi_poll_set_again(set, one->dial_due_ns);
+        return;
+    }
+    hfi_poll_set_add(set, one->wire.fd, hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN, ready, one);
+    hfi_poll_set_again(set, one->expect_ns != HFI_NEVER ? one->expect_ns : one->heard_ns + PING_NS);
+}
+
+static void judge_dial(struct subscriber *one, enum hfi_dial_state state, int64_t now_ns)
+{
+    struct hfi_pool *pool = one->all->pool;
+    if (state == HFI_DIAL_UP)
+        one->parser = redisReaderCreate();
+    if (one->parser != NULL) {
+        one->wire = hfi_dial_take(one->dial);
+        one->unparsed = 0;
+        one->heard_ns = now_ns;
+        one->expect_ns = HFI_NEVER;
+        one->failed = false;
+        hfi_backoff_up(&one->backoff, now_ns);
+    } else {
+        one->dial_due_ns = hfi_backoff_next_ns(&one->backoff, now_ns);
+        if (state == HFI_DIAL_FAILED) {
+            hfi_pool_note_failure(pool, hfi_dial_error(one->dial));
+            if (!one->failed)
+                hfi_log(&pool->log, HF_LOG_WARNING, "no subscriptions: %s; dialling again",
+                        hfi_dial_error(one->dial)->message);
+        }
+        one->failed = true;
+    }
+    hfi_dial_end(one->dial);
+    one->dial = NULL;
+}
+
+static void tend_down(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
+{
+    struct hfi_pool *pool = one->all->pool;
+    if (!hfi_channels_any(one->all->channels, one->index))
+        return;
+    if (one->dial == NULL && now_ns >= one->dial_due_ns)
+        one->dial = hfi_dial_begin(pool, HFI_DIAL_SUBSCRIBER, -1, hfi_after_ms(now_ns, pool->settings.connect_ms));
+    if (one->dial == NULL) {
+        /* No memory for a dial counts as a dial that failed. */
+        if (now_ns >= one->dial_due_ns)
+            one->dial_due_ns = hfi_backoff_next_ns(&one->backoff, now_ns);
+        hfi_poll_set_again(set, one->dial_due_ns);
+        return;
+    }
+    enum hfi_dial_state state = hfi_dial_step(one->dial, now_ns);
+    if (state == HFI_DIAL_GOING) {
+        hfi_poll_set_add(set, hfi_dial_fd(one->dial), hfi_dial_events(one->dial), NULL, NULL);
+        hfi_poll_set_again(set, hfi_dial_again_ns(one->dial));
+        return;
+    }
+    judge_dial(one, state, now_ns);
+    if (one->wire.fd < 0)
+        hfi_poll_set_again(set, one->dial_due_ns);
+}
+
+void hfi_subscribers_tend(struct hfi_subscribers *subscribers, int64_t now_ns, struct hfi_poll_set *set)
+{
+    for (int i = 0; i < subscribers->count; i++) {
+        struct subscriber *one = &subscribers->list[i];
+        if (one->wire.fd < 0)
+            tend_down(one, now_ns, set);
+        if (one->wire.fd >= 0)
+            tend_up(one, now_ns, set);
+    }
+}
+
+/* ---- for every thread ---- */
+
+bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size)
+{
+    bool changed, ok = hfi_channels_want(pool->subscribers->channels, channel, size, &changed);
+    if (changed)
+        hfi_listener_kick(pool->listener);
+    return ok;
+}
+
+void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *channel, size_t size)
+{
+    bool changed;
+    hfi_channels_unwant(pool->subscribers->channels, channel, size, &changed);
+    if (changed)
+        hfi_listener_kick(pool->listener);
+}
+
+bool hfi_pool_is_subscribed(struct hfi_pool *pool, const char *channel, size_t size)
+{
+    return hfi_channels_is_live(pool->subscribers->channels, channel, size);
+}

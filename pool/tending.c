@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/* tending.c - the listener's part in a lane: dial, read what nobody waits for, deadlines, tear down, farewell. */
+#include "pool/lane_inside.h"
+#include "pool/listener.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A reply that nobody waits for may lie in the socket for so long: its sender often is about to wait for another
+ * one and then takes both, and a listener woken for each posted command would cost more than the command. */
+#define GRACE_NS    (HFI_MS / 2)
+#define HANG_UP_NS  (10 * HFI_MS) /* the reader is about to see the end of the connection by itself */
+
+static void flush_again(struct hfi_lane *lane)
+{
+    atomic_store(&lane->again, true);
+    hfi_lane_flush(lane);
+    hfi_lane_finish(lane);
+}
+
+/* ---- deadlines ---- */
+
+static bool sweep_list_locked(struct hfi_lane *lane, struct hfi_list *list, bool drop, int64_t now_ns)
+{
+    bool expired = false;
+    struct hfi_list *next;
+    for (struct hfi_list *at = list->next; at != list; at = next) {
+        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        next = at->next;
+        if (command->until_ns > now_ns) {
+            if (command->until_ns < lane->nearest_ns)
+                lane->nearest_ns = command->until_ns;
+        } else {
+            expired = true;
+            if (drop)
+                hfi_lane_settle_locked(lane, command, HFI_UNSENT);
+        }
+    }
+    return expired;
+}
+
+static void sweep_locked(struct hfi_lane *lane, int64_t now_ns)
+{
+    if (lane->nearest_ns > now_ns)
+        return;
+    lane->nearest_ns = HFI_NEVER;
+    (void)sweep_list_locked(lane, &lane->queue, true, now_ns);
+    if (sweep_list_locked(lane, &lane->flight, false, now_ns))
+        hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, ETIMEDOUT, "a command got no answer in time");
+}
+
+static const struct hfi_command *head_locked(const struct hfi_lane *lane)
+{
+    return hfi_list_is_empty(&lane->flight) ? NULL : hfi_of(lane->flight.next, struct hfi_command, link);
+}
+
+/* ---- up ---- */
+
+static void ready(void *self, short events, int64_t now_ns)
+{
+    struct hfi_lane *lane = self;
+    (void)now_ns;
+    if (events & POLLOUT)
+        flush_again(lane);
+    if (events & (POLLIN | POLLRDHUP | POLLHUP | POLLERR)) {
+        lane->hung_up = (events & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+        hfi_lane_read_some(lane);
+    }
+}
+
+/* What to watch the socket for, and when to look again. */
+static short attend_locked(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
+{
+    short events = POLLRDHUP;
+    const struct hfi_command *head = head_locked(lane);
+    bool at_once = lane->kind == HFI_RESERVED_LANE || atomic_load(&lane->pool->closing_until_ns) != 0;
+    if (head != NULL && !lane->reading) {
+        lane->armed = true;
+        if (at_once || head->sent_ns + GRACE_NS <= now_ns)
+            events |= POLLIN;
+        else
+            hfi_poll_set_again(set, head->sent_ns + GRACE_NS);
+    } else if (lane->boarded != lane->boarded_seen) {
+        lane->armed = true; /* busy: a look now and then instead of a kick for every command */
+        hfi_poll_set_again(set, now_ns + GRACE_NS);
+    } else {
+        lane->armed = false;
+    }
+    lane->boarded_seen = lane->boarded;
+    if (atomic_load(&lane->blocked) && !lane->reading)
+        events |= POLLOUT;
+    hfi_poll_set_again(set, lane->nearest_ns);
+    return events;
+}
+
+static void tend_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
+{
+    short events = 0;
+    hfi_lane_lock(lane);
+    sweep_locked(lane, now_ns);
+    int64_t silent_ns = atomic_exchange(&lane->silent_ns, 0);
+    const struct hfi_command *head = head_locked(lane);
+    if (silent_ns != 0 && head != NULL && head->sent && head->sent_ns <= silent_ns)
+        hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, ETIMEDOUT, "the server is silent");
+    if (atomic_load(&lane->state) == HFI_LANE_UP)
+        events = attend_locked(lane, now_ns, set);
+    bool reader_sees = lane->reading && lane->hung_up;
+    int fd = lane->wire.fd;
+    bool finish = !hfi_list_is_empty(&lane->finished) || lane->down_untold;
+    hfi_lane_unlock(lane);
+    if (finish)
+        hfi_lane_finish(lane);
+    if (events != 0 && !reader_sees)
+        hfi_poll_set_add(set, fd, events, ready, lane);
+    else if (events != 0)
+        hfi_poll_set_again(set, now_ns + HANG_UP_NS);
+}
+
+/* ---- down ---- */
+
+static void fail(struct hfi_lane *lane, const hf_error *error, int64_t now_ns)
+{
+    bool news = !atomic_exchange(&lane->failed, true);
+    lane->dial_due_ns = hfi_backoff_next_ns(&lane->backoff, now_ns);
+    hfi_pool_note_failure(lane->pool, error);
+    if (lane->index == 0)
+        hfi_pool_note_verdict(lane->pool);
+    if (news)
+        hfi_log(&lane->pool->log, HF_LOG_WARNING, "%s; dialling again", error->message);
+    flush_again(lane); /* what waited for this dial comes back unsent */
+}
+
+static void fail_memory(struct hfi_lane *lane, int64_t now_ns)
+{
+    hf_error error;
+    (void)hfi_fail(&error, HF_NOMEM, NULL, "no memory to connect to %s", lane->pool->server_name);
+    hfi_fail_server(&error, lane->pool->server_name);
+    fail(lane, &error, now_ns);
+}
+
+static void come_up(struct hfi_lane *lane, int64_t now_ns)
+{
+    struct hfi_pool *pool = lane->pool;
+    struct redisReader *parser = redisReaderCreate();
+    if (parser == NULL) {
+        fail_memory(lane, now_ns);
+        return;
+    }
+    hfi_pool_note_server(pool, hfi_dial_server(lane->dial));
+    hfi_backoff_up(&lane->backoff, now_ns);
+    lane->hung_up = false;
+    hfi_lane_lock(lane);
+    lane->wire = hfi_dial_take(lane->dial);
+    lane->parser = parser;
+    lane->unparsed = 0;
+    lane->answered_ns = now_ns;
+    lane->times_up++;
+    lane->announcing = true;
+    atomic_store(&lane->state, HFI_LANE_UP);
+    hfi_lane_unlock(lane);
+    bool news = atomic_exchange(&lane->failed, false) || lane->times_up > 1;
+    if (lane->index == 0)
+        hfi_pool_note_verdict(pool);
+    if (news)
+        hfi_log(&pool->log, HF_LOG_INFO, "connected to %s", pool->server_name);
+    if (pool->ops.lane_up != NULL)
+        pool->ops.lane_up(pool->self, lane->index);
+    hfi_lane_lock(lane);
+    lane->announcing = false;
+    hfi_lane_unlock(lane);
+    flush_again(lane); /* what waited for the dial */
+}
+
+static void tend_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
+{
+    enum hfi_dial_state state = HFI_DIAL_GOING;
+    if (lane->dial == NULL && now_ns >= lane->dial_due_ns) {
+        lane->dial = hfi_dial_begin(lane->pool, HFI_DIAL_LANE, lane->index,
+                                    hfi_after_ms(now_ns, lane->pool->settings.connect_ms));
+        if (lane->dial == NULL)
+            fail_memory(lane, now_ns);
+    }
+    if (lane->dial != NULL)
+        state = hfi_dial_step(lane->dial, now_ns);
+    if (state == HFI_DIAL_UP)
+        come_up(lane, now_ns);
+    else if (state == HFI_DIAL_FAILED)
+        fail(lane, hfi_dial_error(lane->dial), now_ns);
+    if (state != HFI_DIAL_GOING) {
+        hfi_dial_end(lane->dial);
+        lane->dial = NULL;
+    }
+    if (lane->dial != NULL) {
+        hfi_poll_set_add(set, hfi_dial_fd(lane->dial), hfi_dial_events(lane->dial), NULL, NULL);
+        hfi_poll_set_again(set, hfi_dial_again_ns(lane->dial));
+    } else if (atomic_load(&lane->state) == HFI_LANE_DIALING) {
+        hfi_poll_set_again(set, lane->dial_due_ns);
+    }
+    hfi_lane_lock(lane);
+    hfi_lane_take_locked(lane);
+    sweep_locked(lane, now_ns);
+    hfi_poll_set_again(set, lane->nearest_ns);
+    bool finish = !hfi_list_is_empty(&lane->finished);
+    hfi_lane_unlock(lane);
+    if (finish)
+        hfi_lane_finish(lane);
+}
+
+/* Whoever holds a role now kicks the listener when it gives it back. */
+static void tear_down(struct hfi_lane *lane, int64_t now_ns)
+{
+    hfi_lane_lock(lane);
+    bool owed = !hfi_list_is_empty(&lane->finished) || lane->down_untold;
+    hfi_lane_unlock(lane);
+    if (owed)
+        hfi_lane_finish(lane);
+    if (atomic_exchange(&lane->writing, true))
+        return;
+    hf_error why;
+    hfi_lane_lock(lane);
+    bool idle = !lane->reading && !lane->finishing && !lane->down_untold && hfi_list_is_empty(&lane->finished);
+    if (idle) {
+        lane->wire.transport->close(&lane->wire);
+        redisReaderFree(lane->parser);
+        lane->parser = NULL;
+        hfi_buffer_eat(&lane->out, hfi_buffer_size(&lane->out));
+        atomic_store(&lane->blocked, false);
+        lane->armed = false;
+        lane->dial_due_ns = hfi_backoff_next_ns(&lane->backoff, now_ns);
+        why = lane->why;
+        atomic_store(&lane->state, HFI_LANE_DIALING);
+    }
+    hfi_lane_unlock(lane);
+    atomic_store(&lane->writing, false);
+    hfi_lane_flush(lane); /* what was listed while we had the role */
+    if (idle) {
+        hfi_pool_note_failure(lane->pool, &why);
+        hfi_log(&lane->pool->log, HF_LOG_WARNING, "%s", why.message);
+    }
+}
+
+void hfi_lane_tend(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
+{
+    if (atomic_load(&lane->state) == HFI_LANE_BROKEN)
+        tear_down(lane, now_ns);
+    if (atomic_load(&lane->state) == HFI_LANE_DIALING)
+        tend_dialing(lane, now_ns, set);
+    if (atomic_load(&lane->state) == HFI_LANE_UP)
+        tend_up(lane, now_ns, set);
+}
+
+/* ---- the end ---- */
+
+bool hfi_lane_is_settled(struct hfi_lane *lane)
+{
+    hfi_lane_lock(lane);
+    bool settled = hfi_inbox_is_empty(&lane->inbox) && hfi_list_is_empty(&lane->queue) &&
+                   hfi_list_is_empty(&lane->flight) && hfi_list_is_empty(&lane->finished) && !lane->finishing;
+    hfi_lane_unlock(lane);
+    return settled;
+}
+
+void hfi_lane_say_farewell(struct hfi_lane *lane)
+{
+    hfi_lane_lock(lane);
+    hfi_lane_take_locked(lane);
+    if (!hfi_list_is_empty(&lane->flight))
+        hfi_lane_give_up_locked(lane, HF_CLOSED, 0, "the client closes");
+    while (!hfi_list_is_empty(&lane->queue))
+        hfi_lane_settle_locked(lane, hfi_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
+    if (lane->wire.fd >= 0)
+        (void)shutdown(lane->wire.fd, SHUT_WR);
+    atomic_store(&lane->state, HFI_LANE_CLOSED);
+    hfi_lane_unlock(lane);
+    (void)eventfd_write(lane->wake_fd, 1); /* a reader that sleeps lets go */
+    hfi_lane_finish(lane);
+}
+
+void hfi_lane_part(struct hfi_lane *lane, int64_t until_ns)
+{
+    while (atomic_exchange(&lane->writing, true))
+        (void)sched_yield();
+    hfi_lane_lock(lane);
+    while (lane->reading || lane->finishing)
+        (void)pthread_cond_wait(&lane->quiet, &lane->mutex);
+    hfi_lane_unlock(lane);
+    /* A close with bytes unread sends a reset, and the server may drop what it has not executed yet (P11). */
+    while (lane->wire.fd >= 0) {
+        int64_t left = until_ns - hfi_now(lane->pool->clock);
+        struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+        struct pollfd end = {lane->wire.fd, POLLIN, 0};
+        if (left <= 0 || (ppoll(&end, 1, &length, NULL) <= 0 && errno != EINTR))
+            break;
+        ssize_t got = lane->wire.transport->recv(&lane->wire, lane->in, lane->in_room);
+        if (got == 0 || (got < 0 && errno != EAGAIN))
+            break;
+    }
+    lane->wire.transport->close(&lane->wire);
+    hfi_dial_end(lane->dial);
+    lane->dial = NULL;
+    atomic_store(&lane->writing, false);
+}
+
+void hfi_lane_forked(struct hfi_lane *lane)
+{
+    if (lane->wire.fd >= 0)
+        (void)close(lane->wire.fd);
+    if (lane->dial != NULL && hfi_dial_fd(lane->dial) >= 0)
+        (void)close(hfi_dial_fd(lane->dial));
+    if (lane->wake_fd >= 0)
+        (void)close(lane->wake_fd);
+}

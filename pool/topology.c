@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* topology.c - the addresses of the one server. Names are looked up in a thread that may block. */
+#include "pool/topology.h"
+#include "base/park.h"
+
+#include <netdb.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#define LOOK_AGAIN_NS (1000 * HFI_MS)
+
+struct hfi_topology {
+    const struct hfi_clock *clock;
+    struct hfi_topology_ops ops;
+    char *host;               /* NULL: nothing to look up */
+    char  port[8];
+
+    pthread_mutex_t mutex;    /* all below */
+    int     references;       /* the owner's, and a running lookup's */
+    bool    owned, looking;
+    int64_t look_again_ns;
+    struct hfi_addresses found;
+    hf_error why;             /* of the last lookup, if it failed */
+    struct hfi_park looked;
+};
+
+static hf_status unix_address(const char *path, struct hfi_addresses *addresses, hf_error *error)
+{
+    struct sockaddr_un *at = (struct sockaddr_un *)(void *)&addresses->list[0].at;
+    if (strlen(path) >= sizeof at->sun_path)
+        return hfi_fail(error, HF_INVALID, "link the socket to a shorter path",
+                        "the socket's path is longer than %zu bytes", sizeof at->sun_path - 1);
+    at->sun_family = AF_UNIX;
+    memcpy(at->sun_path, path, strlen(path) + 1);
+    addresses->list[0].size = sizeof *at;
+    addresses->count = 1;
+    return HF_OK;
+}
+
+/* 0, or getaddrinfo's. */
+static int look_up(const char *host, const char *port, int flags, struct hfi_addresses *addresses)
+{
+    struct addrinfo wish = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+    struct addrinfo *all = NULL;
+    int failed = getaddrinfo(host, port, &wish, &all);
+    addresses->count = 0;
+    for (const struct addrinfo *one = all; one != NULL && failed == 0; one = one->ai_next) {
+        if (addresses->count == HFI_ADDRESSES_MOST || one->ai_addrlen > sizeof addresses->list[0].at)
+            break;
+        struct hfi_address *address = &addresses->list[addresses->count++];
+        memcpy(&address->at, one->ai_addr, one->ai_addrlen);
+        address->size = one->ai_addrlen;
+    }
+    if (all != NULL)
+        freeaddrinfo(all);
+    return failed;
+}
+
+hf_status hfi_topology_new(const struct hfi_place *place, const struct hfi_clock *clock,
+                           const struct hfi_topology_ops *ops, struct hfi_topology **topology, hf_error *error)
+{
+    struct hfi_topology *new = calloc(1, sizeof *new);
+    *topology = NULL;
+    if (new == NULL)
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory for a connection pool");
+    (void)pthread_mutex_init(&new->mutex, NULL);
+    hfi_park_init(&new->looked);
+    new->clock = clock;
+    new->ops = *ops;
+    new->references = 1;
+    new->owned = true;
+    hf_status status = HF_OK;
+    if (place->scheme != HFI_TCP) {
+        status = unix_address(place->path != NULL ? place->path : "", &new->found, error);
+    } else {
+        (void)snprintf(new->port, sizeof new->port, "%d", place->port);
+        if (look_up(place->host, new->port, AI_NUMERICHOST, &new->found) != 0) {
+            new->host = strdup(place->host);
+            if (new->host == NULL)
+                status = hfi_fail(error, HF_NOMEM, NULL, "no memory for a connection pool");
+        }
+    }
+    if (status != HF_OK)
+        hfi_topology_free(new);
+    else
+        *topology = new;
+    return status;
+}
+
+static void unref_locked(struct hfi_topology *topology)
+{
+    bool last = --topology->references == 0;
+    (void)pthread_mutex_unlock(&topology->mutex);
+    if (!last)
+        return;
+    (void)pthread_mutex_destroy(&topology->mutex);
+    free(topology->host);
+    free(topology);
+}
+
+void hfi_topology_free(struct hfi_topology *topology)
+{
+    if (topology == NULL)
+        return;
+    (void)pthread_mutex_lock(&topology->mutex);
+    topology->owned = false;
+    unref_locked(topology);
+}
+
+static void looked_up(void *arg)
+{
+    struct hfi_topology *topology = arg;
+    struct hfi_addresses found;
+    int failed = look_up(topology->host, topology->port, 0, &found);
+    (void)pthread_mutex_lock(&topology->mutex);
+    topology->looking = false;
+    topology->look_again_ns = hfi_now(topology->clock) + LOOK_AGAIN_NS;
+    if (failed == 0 && found.count > 0) {
+        topology->found = found;
+    } else {
+        (void)hfi_fail(&topology->why, HF_UNAVAILABLE, "check the host in the URI, and the name service",
+                       "cannot find the address of %s: %s", topology->host, gai_strerror(failed));
+        hfi_fail_retry(&topology->why, 1000);
+    }
+    hfi_park_wake(&topology->looked);
+    if (topology->owned)
+        topology->ops.found(topology->ops.self); /* under the mutex: free waits for it. It only kicks */
+    unref_locked(topology);
+}
+
+/* Under the mutex, which `aside` may not need: it only queues. */
+static void look_aside_locked(struct hfi_topology *topology)
+{
+    topology->looking = true;
+    topology->references++;
+    if (topology->ops.aside != NULL && topology->ops.aside(topology->ops.self, looked_up, topology))
+        return;
+    topology->references--;
+    topology->looking = false;
+    (void)hfi_fail(&topology->why, HF_UNAVAILABLE, "give the server's address instead of its name",
+                   "no thread to look up the address of %s", topology->host);
+}
+
+enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_addresses *addresses, hf_error *error)
+{
+    enum hfi_where where = HFI_NOT_FOUND;
+    (void)pthread_mutex_lock(&topology->mutex);
+    if (topology->host != NULL && !topology->looking && hfi_now(topology->clock) >= topology->look_again_ns)
+        look_aside_locked(topology);
+    if (topology->found.count > 0) {
+        *addresses = topology->found;
+        where = HFI_FOUND;
+    } else if (topology->looking) {
+        where = HFI_LOOKING;
+    } else if (error != NULL) {
+        *error = topology->why;
+    }
+    (void)pthread_mutex_unlock(&topology->mutex);
+    return where;
+}
+
+enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns, struct hfi_addresses *addresses,
+                                 hf_error *error)
+{
+    for (;;) {
+        uint32_t ticket = hfi_park_ticket(&topology->looked);
+        enum hfi_where where = hfi_topology_primary(topology, addresses, error);
+        if (where != HFI_LOOKING || !hfi_park_wait(&topology->looked, ticket, until_ns))
+            return where;
+    }
+}

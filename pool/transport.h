@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* transport.h - bytes over a connection. A plain socket today; TLS on the same socket is one more table. */
+#ifndef HFI_TRANSPORT_H
+#define HFI_TRANSPORT_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct hfi_transport;
+
+struct hfi_wire {
+    const struct hfi_transport *transport;
+    int   fd;      /* non-blocking, CLOEXEC; -1: none */
+    void *session; /* the transport's own */
+};
+
+struct hfi_transport {
+    /* The socket is connected: 0 when bytes may flow; POLLIN or POLLOUT: call again then; -1 and errno. */
+    int     (*start)(struct hfi_wire *wire);
+    /* As send and recv of a non-blocking socket, but EINTR is ridden out. Never SIGPIPE. */
+    ssize_t (*send)(struct hfi_wire *wire, const void *bytes, size_t size);
+    ssize_t (*recv)(struct hfi_wire *wire, void *bytes, size_t size);
+    void    (*close)(struct hfi_wire *wire); /* also for a wire without a connection */
+};
+
+extern const struct hfi_transport hfi_plain_transport;
+
+#define HFI_NO_WIRE ((struct hfi_wire){&hfi_plain_transport, -1, NULL})
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/* uri.c - a URI becomes a place, or a sentence about the part that is wrong. No password is ever shown. */
+#include "pool/uri.h"
+
+#include <arpa/inet.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/un.h>
+
+#define DEFAULT_PORT 6379
+#define NAME_MOST    32 /* of an embedded instance: it becomes part of a socket's path */
+
+static const char encode_hint[] =
+    "percent-encode what is special in a user or password: / is %2F, ? %3F, # %23, @ %40, % %25";
+
+struct part { /* a piece of the URI, still encoded */
+    const char *from;
+    size_t size;
+};
+
+static struct part part_of(const char *from, const char *end)
+{
+    return (struct part){from, (size_t)(end - from)};
+}
+
+/* Up to the first of `ends`; *rest is what begins with it (empty if none is there). */
+static struct part cut(struct part whole, const char *ends, struct part *rest)
+{
+    const char *end = whole.from + whole.size, *at = whole.from;
+    while (at < end && strchr(ends, *at) == NULL)
+        at++;
+    *rest = part_of(at, end);
+    return part_of(whole.from, at);
+}
+
+static bool is(struct part part, const char *text)
+{
+    return part.size == strlen(text) && strncasecmp(part.from, text, part.size) == 0;
+}
+
+static int hex_digit(char c)
+{
+    const char *digits = "0123456789abcdef0123456789ABCDEF";
+    const char *at = c != 0 ? strchr(digits, c) : NULL;
+    return at != NULL ? (int)(at - digits) % 16 : -1;
+}
+
+static void wipe_free(char *text)
+{
+    if (text != NULL)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+/* Percent-decoded into *out, which is the caller's. `what` names the part in the message, its content is not shown. */
+static hf_status decode(struct part part, const char *what, char **out, hf_error *error)
+{
+    const char *wrong = NULL;
+    char *text = *out = calloc(1, part.size + 1);
+    if (text == NULL)
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory for a URI");
+    for (size_t i = 0, at = 0; i < part.size && wrong == NULL; i++) {
+        unsigned char byte = (unsigned char)part.from[i];
+        if (byte == '%') {
+            int high = i + 2 < part.size ? hex_digit(part.from[i + 1]) : -1;
+            int low = i + 2 < part.size ? hex_digit(part.from[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                wrong = "has a % that is not followed by two hexadecimal digits";
+            else if (high + low == 0)
+                wrong = "has a NUL byte (%00)";
+            byte = (unsigned char)(high * 16 + low);
+            i += 2;
+        } else if (byte <= ' ' || byte == 0x7f) {
+            wrong = "has a space or control character";
+        }
+        text[at++] = (char)byte;
+    }
+    if (wrong == NULL)
+        return HF_OK;
+    explicit_bzero(text, part.size);
+    free(text);
+    *out = NULL;
+    return hfi_fail(error, HF_INVALID, encode_hint, "the URI's %s %s", what, wrong);
+}
+
+static hf_status wrong_part(hf_error *error, const char *what, struct part part, const char *why,
+                            const char *hint)
+{
+    char shown[160];
+    return hfi_fail(error, HF_INVALID, hint, "the URI's %s %s %s", what,
+                    hfi_quote(shown, sizeof shown, part.from, part.size), why);
+}
+
+/* Decimal digits only; -1 if it is something else or beyond `most`. */
+static int number(struct part part, int most)
+{
+    int value = 0;
+    for (size_t i = 0; i < part.size; i++) {
+        int digit = part.from[i] - '0';
+        if (digit < 0 || digit > 9 || value > (most - digit) / 10)
+            return -1;
+        value = value * 10 + digit;
+    }
+    return part.size > 0 ? value : -1;
+}
+
+static hf_status parse_database(struct part part, struct hfi_place *place, bool *given, hf_error *error)
+{
+    int database = number(part, INT_MAX);
+    if (database < 0)
+        return wrong_part(error, "database", part, "is not a number", "redis://host:6379/0, or ?db=0");
+    if (*given && database != place->database)
+        return wrong_part(error, "database", part, "is the second one", "say it once: as /0 or as ?db=0");
+    place->database = database;
+    *given = true;
+    return HF_OK;
+}
+
+static hf_status parse_query(struct part rest, bool database_given, hfi_uri_query *query, void *self,
+                             struct hfi_place *place, hf_error *error)
+{
+    while (rest.size > 0) {
+        struct part after, value, pair = cut(part_of(rest.from + 1, rest.from + rest.size), "&", &after);
+        struct part name = cut(pair, "=", &value);
+        rest = after;
+        if (pair.size == 0)
+            continue;
+        if (name.size == 0 || value.size == 0)
+            return wrong_part(error, "query", name, "is not name=value", NULL);
+        value = part_of(value.from + 1, value.from + value.size);
+        char *name_text = NULL, *value_text = NULL;
+        hf_status status = decode(name, "query", &name_text, error);
+        if (status == HF_OK)
+            status = decode(value, "query", &value_text, error);
+        if (status == HF_INVALID && name_text != NULL)
+            status = wrong_part(error, "option", name, "has a value that is not percent-encoded well",
+                                encode_hint);
+        if (status == HF_OK && strcmp(name_text, "db") == 0)
+            status =
+                parse_database((struct part){value_text, strlen(value_text)}, place, &database_given, error);
+        else if (status == HF_OK)
+            status = query(self, name_text, value_text, error);
+        wipe_free(name_text);
+        wipe_free(value_text);
+        if (status != HF_OK)
+            return status;
+    }
+    return HF_OK;
+}
+
+static hf_status parse_user(struct part part, struct hfi_place *place, hf_error *error)
+{
+    struct part password, user = cut(part, ":", &password);
+    hf_status status = HF_OK;
+    if (user.size > 0)
+        status = decode(user, "user", &place->user, error);
+    if (status == HF_OK && password.size > 1)
+        status = decode(part_of(password.from + 1, password.from + password.size), "password",
+                        &place->password, error);
+    return status;
+}
+
+static hf_status parse_host(struct part host, struct hfi_place *place, hf_error *error)
+{
+    hf_status status = decode(host, "host", &place->host, error);
+    if (status != HF_OK)
+        return status;
+    if (place->host[0] == 0)
+        return hfi_fail(error, HF_INVALID, "redis://127.0.0.1:6379", "the URI names no host");
+    if (strpbrk(place->host, ",;") != NULL)
+        return wrong_part(error, "host", host, "is a list", "one primary for now: redis://host:6379");
+    if (strpbrk(place->host, "/\\@[]<>\"'") != NULL)
+        return wrong_part(error, "host", host, "is neither a name nor an address", "redis://127.0.0.1:6379");
+    return HF_OK;
+}
+
+static hf_status parse_ipv6(struct part address, struct hfi_place *place, hf_error *error)
+{
+    hf_status status = decode(address, "host", &place->host, error);
+    if (status != HF_OK)
+        return status;
+    struct in6_addr ignored;
+    char without_zone[INET6_ADDRSTRLEN] = "";
+    size_t size = strcspn(place->host, "%");
+    if (size < sizeof without_zone)
+        memcpy(without_zone, place->host, size);
+    if (inet_pton(AF_INET6, without_zone, &ignored) != 1)
+        return wrong_part(error, "host", address, "is not an IPv6 address", "redis://[::1]:6379");
+    return HF_OK;
+}
+
+static hf_status parse_host_port(struct part authority, struct hfi_place *place, hf_error *error)
+{
+    struct part port;
+    hf_status status;
+    if (authority.size > 0 && authority.from[0] == '[') {
+        struct part address = cut(part_of(authority.from + 1, authority.from + authority.size), "]", &port);
+        if (port.size == 0)
+            return wrong_part(error, "host", authority, "has no closing ]", "redis://[::1]:6379");
+        port = part_of(port.from + 1, port.from + port.size);
+        if (port.size > 0 && port.from[0] != ':')
+            return wrong_part(error, "host", authority, "goes on after ]", "redis://[::1]:6379");
+        status = parse_ipv6(address, place, error);
+    } else {
+        struct part host = cut(authority, ":", &port);
+        if (port.size > 0 && memchr(port.from + 1, ':', port.size - 1) != NULL)
+            return wrong_part(error, "host", authority, "has more than one colon",
+                              "an IPv6 address stands in brackets: redis://[::1]:6379");
+        status = parse_host(host, place, error);
+    }
+    if (status != HF_OK)
+        return status;
+    place->port = DEFAULT_PORT;
+    if (port.size > 0) {
+        port = part_of(port.from + 1, port.from + port.size);
+        place->port = number(port, 65535);
+        if (place->port < 1)
+            return wrong_part(error, "port", port, "is not a number between 1 and 65535",
+                              "redis://127.0.0.1:6379");
+    }
+    return HF_OK;
+}
+
+/* What stands between :// and the path. The last @ ends the user and password. */
+static hf_status parse_authority(struct part authority, struct part rest, struct hfi_place *place,
+                                 hf_error *error)
+{
+    const char *end = authority.from + authority.size;
+    const char *at = authority.size > 0 ? memrchr(authority.from, '@', authority.size) : NULL;
+    if (at == NULL && rest.size > 0 && memchr(rest.from, '@', rest.size) != NULL)
+        return hfi_fail(error, HF_INVALID, encode_hint,
+                        "the URI has an @ behind the host: a password that is not encoded?");
+    hf_status status = at != NULL ? parse_user(part_of(authority.from, at), place, error) : HF_OK;
+    if (status != HF_OK)
+        return status;
+    struct part where = part_of(at != NULL ? at + 1 : authority.from, end);
+    if (place->scheme == HFI_TCP)
+        return parse_host_port(where, place, error);
+    if (where.size > 0)
+        return wrong_part(error, "host", where, "cannot be, a socket has none",
+                          "three slashes: unix:///run/redis.sock");
+    return HF_OK;
+}
+
+static hf_status parse_socket(struct part path, struct hfi_place *place, hf_error *error)
+{
+    if (path.size < 2)
+        return hfi_fail(error, HF_INVALID, "unix:///run/redis.sock", "the URI names no socket");
+    hf_status status = decode(path, "socket path", &place->path, error);
+    size_t most = sizeof((struct sockaddr_un *)0)->sun_path - 1;
+    if (status == HF_OK && strlen(place->path) > most)
+        return hfi_fail(error, HF_INVALID, "a shorter path, or a symbolic link to it",
+                        "the URI's socket path is %zu bytes long, the system allows %zu", strlen(place->path),
+                        most);
+    return status;
+}
+
+static hf_status parse_instance(struct part name, struct hfi_place *place, hf_error *error)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    if (name.size == 0)
+        return HF_OK;
+    hf_status status = decode(name, "instance name", &place->path, error);
+    if (status == HF_OK &&
+        (strspn(place->path, letters) != strlen(place->path) || strlen(place->path) > NAME_MOST))
+        return wrong_part(error, "instance name", name, "is not 1 to 32 letters, digits, - and _",
+                          "embedded:test");
+    return status;
+}
+
+static hf_status parse_scheme(struct part uri, struct part *scheme, struct part *rest,
+                              struct hfi_place *place, hf_error *error)
+{
+    static const char *const later[] = {"rediss", "sentinel",       "sentinels",     "cluster", "clusters",
+                                        "quorum", "redis+sentinel", "redis+cluster", "valkeys"};
+    *scheme = cut(uri, ":/?#@", rest);
+    if (scheme->size == 0 || rest->size == 0 || rest->from[0] != ':')
+        return hfi_fail(error, HF_INVALID, "redis://127.0.0.1:6379, unix:///run/redis.sock or embedded:",
+                        "the URI has no scheme");
+    *rest = part_of(rest->from + 1, rest->from + rest->size);
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
+        if (is(*scheme, later[i]))
+            return wrong_part(error, "scheme", *scheme, "comes with a later version",
+                              "use redis:// or unix:// for now");
+    if (is(*scheme, "redis") || is(*scheme, "valkey"))
+        place->scheme = HFI_TCP;
+    else if (is(*scheme, "unix"))
+        place->scheme = HFI_UNIX;
+    else if (is(*scheme, "embedded"))
+        place->scheme = HFI_EMBEDDED;
+    else
+        return wrong_part(error, "scheme", *scheme, "is not known",
+                          "redis://127.0.0.1:6379, unix:///run/redis.sock or embedded:");
+    return HF_OK;
+}
+
+static hf_status parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_place *place,
+                       hf_error *error)
+{
+    struct part scheme, rest, path, questions, ignored;
+    bool database_given = false;
+    hf_status status = parse_scheme(part_of(uri, uri + strlen(uri)), &scheme, &rest, place, error);
+    if (status != HF_OK)
+        return status;
+    if (cut(rest, "#", &ignored).size != rest.size)
+        return hfi_fail(error, HF_INVALID, encode_hint, "the URI has a #");
+    if (place->scheme == HFI_EMBEDDED) {
+        path = cut(rest, "?", &questions);
+        status = parse_instance(path, place, error);
+    } else {
+        if (rest.size < 2 || memcmp(rest.from, "//", 2) != 0)
+            return wrong_part(error, "scheme", scheme, "is not followed by ://", "redis://127.0.0.1:6379");
+        struct part authority = cut(part_of(rest.from + 2, rest.from + rest.size), "/?", &rest);
+        status = parse_authority(authority, rest, place, error);
+        path = cut(rest, "?", &questions);
+        if (status == HF_OK && place->scheme == HFI_UNIX)
+            status = parse_socket(path, place, error);
+        else if (status == HF_OK && path.size > 1)
+            status =
+                parse_database(part_of(path.from + 1, path.from + path.size), place, &database_given, error);
+    }
+    return status == HF_OK ? parse_query(questions, database_given, query, self, place, error) : status;
+}
+
+hf_status hfi_uri_parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_place *place,
+                        hf_error *error)
+{
+    *place = (struct hfi_place){0};
+    hf_status status = parse(uri, query, self, place, error);
+    if (status != HF_OK)
+        hfi_place_done(place);
+    return status;
+}
+
+void hfi_place_done(struct hfi_place *place)
+{
+    wipe_free(place->host);
+    wipe_free(place->path);
+    wipe_free(place->user);
+    wipe_free(place->password);
+    *place = (struct hfi_place){0};
+}
+
+bool hfi_place_copy(struct hfi_place *to, const struct hfi_place *from)
+{
+    *to = (struct hfi_place){.scheme = from->scheme, .port = from->port, .database = from->database};
+    const char *const texts[] = {from->host, from->path, from->user, from->password};
+    char **const copies[] = {&to->host, &to->path, &to->user, &to->password};
+    for (int i = 0; i < 4; i++) {
+        if (texts[i] == NULL)
+            continue;
+        *copies[i] = strdup(texts[i]);
+        if (*copies[i] == NULL) {
+            hfi_place_done(to);
+            return false;
+        }
+    }
+    return true;
+}

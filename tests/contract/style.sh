@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# style.sh SOURCE BUILD: small files, a license line, no tabs, no leftovers, nothing of the machine it was made on.
+set -eu
+cd "$1"
+failed=0
+
+complain() {
+    [ -z "$2" ] && return 0
+    printf '%s:\n%s\n' "$1" "$2" >&2
+    failed=1
+}
+
+sources=$(find base pool watchdog core include tools examples tests cmake dev \
+    -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' -o -name '*.lua' -o -name '*.py' -o -name '*.sh' -o -name '*.cmake' \
+    -o -name CMakeLists.txt -o -name dev)
+code=$(printf '%s\n' "$sources" | grep -E '\.([ch]|hpp|cpp)$')
+# shellcheck disable=SC2086 # file names without blanks
+{
+    complain "more than 600 lines" "$(wc -l $sources | awk '$2 != "total" && $1 > 600')"
+    complain "no SPDX line at the top" "$(for file in $code; do head -n 1 "$file" |
+        grep -q '^/[/*] SPDX-License-Identifier: MIT' || echo "$file"; done)"
+    complain "a tab" "$(grep -nP '\t' $code || true)"
+    complain "blanks at the end of a line" "$(grep -nE ' +$' $sources || true)"
+    complain "longer than 125 columns" "$(grep -nE '^.{126,}' $code || true)"
+    complain "unfinished" "$(grep -nwE 'TO''DO|FIX''ME|XX''X|HA''CK' $sources || true)"
+    complain "a path of somebody's machine" "$(grep -nE '/(wo''rk|ho''me|ro''ot)/' $sources || true)"
+}
+exit $failed

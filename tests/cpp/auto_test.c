@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* auto_test.c - auto.h in C11: the lease is given back on every way out of its scope. */
+#include <holdfast/auto.h>
+#include <holdfast/holdfast.h>
+#include <stdio.h>
+
+static hf_client *one, *two;
+
+static hf_status is_taken(const char *name)
+{
+    hf_lease *lease;
+    hf_status status = hf_lock_acquire(two, name, HF_LOCK(.wait_ms = 0), &lease, NULL);
+    (void)hf_lease_release(lease, NULL);
+    return status;
+}
+
+static bool work(const char *name, bool early)
+{
+    HF_AUTO_LEASE(lease);
+    if (hf_lock_acquire(one, name, HF_LOCK(.wait_ms = 2000), &lease, NULL) != HF_OK)
+        return false;
+    if (early)
+        return hf_lease_is_valid(lease) && is_taken(name) == HF_BUSY;
+    return is_taken(name) == HF_BUSY;
+}
+
+static bool nothing_acquired(void)
+{
+    HF_AUTO_LEASE(lease);
+    return lease == NULL;
+}
+
+static bool released_by_hand(const char *name)
+{
+    HF_AUTO_LEASE(lease);
+    if (hf_lock_acquire(one, name, HF_LOCK(.wait_ms = 2000), &lease, NULL) != HF_OK)
+        return false;
+    hf_status status = hf_lease_release(lease, NULL);
+    lease = NULL;
+    return status == HF_OK;
+}
+
+int main(void)
+{
+    if (hf_client_open(NULL, NULL, &one, NULL) != HF_OK || hf_client_open(NULL, NULL, &two, NULL) != HF_OK)
+        return 1;
+    bool good = work("auto", false) && is_taken("auto") == HF_OK && work("auto", true) &&
+                is_taken("auto") == HF_OK && nothing_acquired() && released_by_hand("auto") &&
+                is_taken("auto") == HF_OK;
+    good = hf_client_close(one, NULL) == HF_OK && hf_client_close(two, NULL) == HF_OK && good;
+    (void)printf("%s\n", good ? "ok" : "FAILED");
+    return good ? 0 : 1;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* hpp_test.cpp - holdfast.hpp: handles end with their scope, move, and never throw. */
+#include <holdfast/holdfast.hpp>
+
+#include <cstdio>
+#include <string>
+#include <thread>
+
+static int failures;
+#define CHECK(condition)                                                                                   \
+    do {                                                                                                   \
+        if (!(condition)) {                                                                                \
+            std::printf("FAILED %s, line %d: %s\n", __func__, __LINE__, #condition);                       \
+            failures++;                                                                                    \
+        }                                                                                                  \
+    } while (0)
+
+static_assert(!std::is_copy_constructible_v<holdfast::lease> && !std::is_copy_assignable_v<holdfast::lease>);
+static_assert(std::is_nothrow_move_constructible_v<holdfast::lease>);
+static_assert(std::is_nothrow_move_assignable_v<holdfast::client>);
+static_assert(!std::is_convertible_v<holdfast::lease, bool>);
+
+static hf_status try_once(holdfast::client &client, const char *name, holdfast::lease &lease)
+{
+    return client.acquire(name, hf_lock_options_default(), lease);
+}
+
+static void a_lease_is_given_back_where_its_scope_ends(holdfast::client &one, holdfast::client &two)
+{
+    holdfast::lease other;
+    {
+        holdfast::lease lease;
+        CHECK(!lease && !lease.is_valid());
+        CHECK(try_once(one, "scope", lease) == HF_OK);
+        CHECK(lease && lease.is_valid() && lease.remaining_ms() > 0 && lease.fence() > 0);
+        CHECK(lease.state() == HF_LEASE_HELD && lease.reason() == HF_REASON_NONE);
+        CHECK(std::string(lease.name()) == "scope");
+        CHECK(try_once(two, "scope", other) == HF_BUSY && !other);
+    }
+    CHECK(try_once(two, "scope", other) == HF_OK && other);
+    hf_error error;
+    CHECK(other.release(&error) == HF_OK && !other);
+}
+
+static void a_moved_lease_is_released_once_by_its_new_owner(holdfast::client &one, holdfast::client &two)
+{
+    holdfast::lease first, second, other;
+    CHECK(try_once(one, "moved", first) == HF_OK);
+    second = std::move(first);
+    CHECK(second.is_valid());
+    {
+        holdfast::lease third(std::move(second));
+        CHECK(try_once(two, "moved", other) == HF_BUSY);
+    }
+    CHECK(try_once(two, "moved", other) == HF_OK);
+    CHECK(try_once(one, "another", second) == HF_OK);
+    second = std::move(other); /* gives "another" back */
+    CHECK(try_once(two, "another", other) == HF_OK);
+}
+
+static void a_failed_acquire_empties_its_result_and_says_why(holdfast::client &one)
+{
+    holdfast::lease lease;
+    hf_error error;
+    CHECK(try_once(one, "first", lease) == HF_OK);
+    CHECK(one.acquire("", hf_lock_options_default(), lease, &error) == HF_INVALID);
+    CHECK(!lease && error.status == HF_INVALID && error.message[0] != 0);
+}
+
+static void a_fired_cancel_ends_a_wait_in_another_thread(holdfast::client &one, holdfast::client &two)
+{
+    holdfast::cancel cancel;
+    holdfast::lease held, wanted;
+    CHECK(one.make_cancel(cancel) == HF_OK && cancel);
+    CHECK(try_once(two, "canceled", held) == HF_OK);
+    hf_lock_options options = hf_lock_options_default();
+    options.wait_ms = HF_FOREVER;
+    options.cancel = cancel.get();
+    hf_status status = HF_OK;
+    std::thread waiter([&] { status = one.acquire("canceled", options, wanted); });
+    cancel.fire(); /* before or during the wait: it sticks */
+    waiter.join();
+    CHECK(status == HF_CANCELED && !wanted);
+    cancel.unfire();
+    CHECK(held.release() == HF_OK);
+    CHECK(one.acquire("canceled", options, wanted) == HF_OK);
+}
+
+static void a_value_is_loaded_by_a_lambda_and_outlives_its_client(const char *uri)
+{
+    holdfast::value value;
+    {
+        holdfast::client client;
+        CHECK(holdfast::client::open(uri, client) == HF_OK);
+        CHECK(client.forget("cpp:page") == HF_OK);
+        int loads = 0;
+        std::string page = "from a lambda";
+        auto load = [&](hf_loading *loading) {
+            loads++;
+            return hf_loading_set(loading, page.data(), page.size());
+        };
+        CHECK(client.fetch("cpp:page", hf_fetch_options_default(), load, value) == HF_OK);
+        CHECK(value && value.source() == HF_LOADED && !value.absent());
+        CHECK(client.fetch("cpp:page", hf_fetch_options_default(), load, value) == HF_OK);
+        CHECK(value && value.source() == HF_CACHED && value.fresh_ms() > 0);
+        CHECK(loads == 1 && client.stats().loads == 1);
+        hf_error error;
+        holdfast::value none;
+        CHECK(client.fetch("cpp:none", hf_fetch_options_default(),
+                           [](hf_loading *loading) { return hf_loading_fail(loading, 5, "no origin"); }, none,
+                           &error) == HF_LOAD_FAILED);
+        CHECK(!none && error.os_errno == 5);
+    }
+    CHECK(value.view() == "from a lambda");
+}
+
+static void a_client_that_cannot_be_opened_is_empty()
+{
+    holdfast::client client;
+    hf_error error;
+    CHECK(holdfast::client::open("nonsense", client, &error) == HF_INVALID);
+    CHECK(!client && error.message[0] != 0);
+}
+
+int main()
+{
+    holdfast::client one, two;
+    if (holdfast::client::open(nullptr, one) != HF_OK ||
+        holdfast::client::open(nullptr, hf_client_options_default(), two) != HF_OK) {
+        std::printf("no server\n");
+        return 1;
+    }
+    a_lease_is_given_back_where_its_scope_ends(one, two);
+    a_moved_lease_is_released_once_by_its_new_owner(one, two);
+    a_failed_acquire_empties_its_result_and_says_why(one);
+    a_fired_cancel_ends_a_wait_in_another_thread(one, two);
+    a_value_is_loaded_by_a_lambda_and_outlives_its_client(nullptr);
+    a_client_that_cannot_be_opened_is_empty();
+    CHECK(two.close() == HF_OK && !two);
+    return failures == 0 ? 0 : 1;
+}

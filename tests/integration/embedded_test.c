@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT */
+/* embedded_test.c - one private server for any number of processes that come, go and die. */
+#include "base/clock.h"
+#include "base/random.h"
+#include "pool/embedded.h"
+#include "tests/support/fds.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { WORKERS = 6 };
+
+struct fixture {
+    char name[33], folder[96], socket[128];
+    /* Shared with the workers. */
+    struct shared {
+        _Atomic(int) stop, joined, started, failed;
+        char failure[384];
+    } * shared;
+};
+
+static int64_t in_ms(int64_t ms)
+{
+    return hfi_after_ms(hfi_now(&hfi_boottime), ms);
+}
+
+static int set_up(void **state)
+{
+    static int number;
+    struct fixture *f = calloc(1, sizeof *f);
+    (void)snprintf(f->name, sizeof f->name, "test-%d-%d", (int)getpid(), ++number);
+    (void)snprintf(f->folder, sizeof f->folder, "/tmp/holdfast-%d-%s", (int)geteuid(), f->name);
+    (void)snprintf(f->socket, sizeof f->socket, "%s/redis.sock", f->folder);
+    f->shared = mmap(NULL, sizeof *f->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    *state = f;
+    return f->shared == MAP_FAILED;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const files[] = {"start.lock", "server.lock", "server.log", "server.pid",
+                                        "redis.sock"};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char path[160];
+        (void)snprintf(path, sizeof path, "%s/%s", f->folder, files[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(f->folder);
+    (void)munmap(f->shared, sizeof *f->shared);
+    free(f);
+    return 0;
+}
+
+/* How many sockets listen under our path: two servers would be two, also when the second took the path over. */
+static int listeners(const struct fixture *f)
+{
+    char line[300];
+    int count = 0;
+    FILE *sockets = fopen("/proc/net/unix", "re");
+    while (sockets != NULL && fgets(line, sizeof line, sockets) != NULL) {
+        unsigned flags = 0;
+        bool known = sscanf(line, "%*[^:]: %*s %*s %x", &flags) == 1;
+        count += known && (flags & 0x10000) != 0 && strstr(line, f->socket) != NULL;
+    }
+    if (sockets != NULL)
+        (void)fclose(sockets);
+    return count;
+}
+
+/* How many processes have our socket in their command line: the server, also one that does not listen yet. */
+static int processes(const struct fixture *f)
+{
+    DIR *all = opendir("/proc");
+    struct dirent *one;
+    int count = 0;
+    while (all != NULL && (one = readdir(all)) != NULL) {
+        char path[300], line[512] = "";
+        (void)snprintf(path, sizeof path, "/proc/%s/cmdline", one->d_name);
+        int fd = one->d_name[0] >= '0' && one->d_name[0] <= '9' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        ssize_t size = fd >= 0 ? read(fd, line, sizeof line - 1) : 0;
+        count += size > 0 && memmem(line, (size_t)size, f->socket, strlen(f->socket)) != NULL;
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    if (all != NULL)
+        (void)closedir(all);
+    return count;
+}
+
+/* One answer of the server as a number, or text into `out`; false if it is none. */
+static bool ask(const char *path, char *out, size_t room, const char *command)
+{
+    redisContext *context = redisConnectUnix(path);
+    redisReply *reply = context != NULL && context->err == 0 ? redisCommand(context, command) : NULL;
+    bool good = reply != NULL && (reply->type == REDIS_REPLY_STRING || reply->type == REDIS_REPLY_INTEGER ||
+                                  reply->type == REDIS_REPLY_STATUS);
+    if (good && reply->type == REDIS_REPLY_INTEGER)
+        (void)snprintf(out, room, "%lld", reply->integer);
+    else if (good)
+        (void)snprintf(out, room, "%s", reply->str);
+    freeReplyObject(reply);
+    if (context != NULL)
+        redisFree(context);
+    return good;
+}
+
+static bool run_id(const char *path, char *out, size_t room)
+{
+    char info[8192];
+    if (!ask(path, info, sizeof info, "INFO server"))
+        return false;
+    const char *at = strstr(info, "run_id:");
+    (void)snprintf(out, room, "%.40s", at != NULL ? at + 7 : "");
+    return at != NULL;
+}
+
+static void nap_ms(int ms)
+{
+    (void)poll(NULL, 0, ms);
+}
+
+/* A worker joins, uses the server, leaves, again and again, until it is told to stop (or killed). */
+static void work(struct fixture *f, bool stay)
+{
+    struct shared *shared = f->shared;
+    uint64_t dice = (uint64_t)getpid();
+    while (!atomic_load(&shared->stop)) {
+        struct hfi_embedded *share;
+        const char *path;
+        char text[64];
+        hf_error error;
+        if (hfi_embedded_join(f->name, in_ms(20000), &share, &path, &error) != HF_OK) {
+            (void)snprintf(shared->failure, sizeof shared->failure, "%s", error.message);
+            atomic_store(&shared->failed, 1);
+            return;
+        }
+        if (!ask(path, text, sizeof text, "INCR joined")) {
+            (void)snprintf(shared->failure, sizeof shared->failure, "joined, but INCR got no answer");
+            atomic_store(&shared->failed, 1);
+            return;
+        }
+        (void)atomic_fetch_add(&shared->joined, 1);
+        (void)atomic_fetch_add(&shared->started, strcmp(text, "1") == 0);
+        while (stay)
+            (void)pause();
+        hfi_embedded_leave(share);
+        nap_ms((int)(hfi_dice(&dice) % 60)); /* so that now and then nobody is left */
+    }
+}
+
+static pid_t start_worker(struct fixture *f, bool stay)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        work(f, stay);
+        _exit(0);
+    }
+    return pid;
+}
+
+static void the_last_one_to_leave_stops_the_server(void **state)
+{
+    struct fixture *f = *state;
+    struct hfi_embedded *first, *second;
+    const char *path, *again;
+    char id[2][48] = {"", ""};
+    int descriptors = hft_open_descriptors();
+    assert_int_equal(hfi_embedded_join(f->name, in_ms(20000), &first, &path, NULL), HF_OK);
+    assert_string_equal(path, f->socket);
+    assert_true(run_id(path, id[0], sizeof id[0]));
+    assert_int_equal(hfi_embedded_join(f->name, in_ms(20000), &second, &again, NULL), HF_OK);
+    assert_true(run_id(again, id[1], sizeof id[1]));
+    assert_string_equal(id[0], id[1]);
+    assert_int_equal(listeners(f), 1);
+    hfi_embedded_leave(first);
+    assert_int_equal(listeners(f), 1);
+    assert_true(run_id(again, id[1], sizeof id[1]));
+    hfi_embedded_leave(second);
+    assert_int_equal(listeners(f), 0);
+    assert_int_equal(processes(f), 0);
+    assert_int_equal(hft_open_descriptors(), descriptors);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing of it is a child of ours */
+    hfi_embedded_leave(NULL);
+}
+
+static void processes_that_come_and_go_at_once_share_one_server(void **state)
+{
+    struct fixture *f = *state;
+    pid_t pids[WORKERS];
+    int most = 0;
+    for (int i = 0; i < WORKERS; i++)
+        pids[i] = start_worker(f, false);
+    int64_t until_ns = in_ms(4000);
+    while (hfi_now(&hfi_boottime) < until_ns && !atomic_load(&f->shared->failed)) {
+        int now = listeners(f);
+        most = now > most ? now : most;
+    }
+    atomic_store(&f->shared->stop, 1);
+    for (int i = 0; i < WORKERS; i++)
+        (void)waitpid(pids[i], NULL, 0);
+    print_message("             %d joined, %d servers\n", f->shared->joined, f->shared->started);
+    assert_string_equal(f->shared->failure, "");
+    assert_int_equal(most, 1);
+    assert_true(f->shared->started > 1 && f->shared->joined > f->shared->started);
+    assert_int_equal(listeners(f), 0);
+    assert_int_equal(processes(f), 0);
+}
+
+static void a_server_whose_clients_were_all_killed_is_adopted(void **state)
+{
+    struct fixture *f = *state;
+    pid_t pids[WORKERS];
+    for (int i = 0; i < WORKERS; i++)
+        pids[i] = start_worker(f, true);
+    int64_t until_ns = in_ms(20000);
+    while (atomic_load(&f->shared->joined) < WORKERS && hfi_now(&hfi_boottime) < until_ns)
+        nap_ms(5);
+    char before[48] = "", after[48] = "", joined[16] = "";
+    bool known = run_id(f->socket, before, sizeof before);
+    for (int i = 0; i < WORKERS; i++) {
+        (void)kill(pids[i], SIGKILL);
+        (void)waitpid(pids[i], NULL, 0);
+    }
+    struct hfi_embedded *share;
+    const char *path;
+    hf_status status = hfi_embedded_join(f->name, in_ms(20000), &share, &path, NULL);
+    bool still_known = run_id(path, after, sizeof after) && ask(path, joined, sizeof joined, "GET joined");
+    hfi_embedded_leave(share);
+    assert_int_equal(status, HF_OK);
+    assert_true(known && still_known);
+    assert_string_equal(before, after);
+    assert_string_equal(joined, "6");
+    assert_int_equal(listeners(f), 0);
+    assert_int_equal(processes(f), 0);
+}
+
+static void killing_processes_at_any_moment_never_makes_two_servers(void **state)
+{
+    struct fixture *f = *state;
+    pid_t pids[WORKERS];
+    uint64_t dice = 3;
+    int most = 0, kills = 0;
+    for (int i = 0; i < WORKERS; i++)
+        pids[i] = start_worker(f, false);
+    int64_t until_ns = in_ms(5000);
+    while (hfi_now(&hfi_boottime) < until_ns && !atomic_load(&f->shared->failed)) {
+        nap_ms((int)(hfi_dice(&dice) % 15));
+        int which = (int)(hfi_dice(&dice) % WORKERS), now = listeners(f);
+        most = now > most ? now : most;
+        (void)kill(pids[which], SIGKILL);
+        (void)waitpid(pids[which], NULL, 0);
+        pids[which] = start_worker(f, false);
+        kills++;
+    }
+    atomic_store(&f->shared->stop, 1);
+    for (int i = 0; i < WORKERS; i++)
+        (void)waitpid(pids[i], NULL, 0);
+    struct hfi_embedded *share;
+    const char *path;
+    hf_error error = {0};
+    hf_status status = hfi_embedded_join(f->name, in_ms(20000), &share, &path, &error);
+    hfi_embedded_leave(share);
+    print_message("             %d joined, %d servers, %d killed\n", f->shared->joined, f->shared->started,
+                  kills);
+    assert_string_equal(f->shared->failure, "");
+    assert_string_equal(error.message, "");
+    assert_int_equal(status, HF_OK);
+    assert_int_equal(most, 1);
+    assert_int_equal(listeners(f), 0);
+    assert_int_equal(processes(f), 0);
+}
+
+static void a_server_that_does_not_obey_is_killed(void **state)
+{
+    struct fixture *f = *state;
+    struct hfi_embedded *share;
+    const char *path;
+    char info[8192];
+    assert_int_equal(hfi_embedded_join(f->name, in_ms(20000), &share, &path, NULL), HF_OK);
+    assert_true(ask(path, info, sizeof info, "INFO server"));
+    const char *at = strstr(info, "process_id:");
+    assert_non_null(at);
+    (void)kill((pid_t)atoi(at + 11), SIGSTOP);
+    hfi_embedded_leave(share);
+    assert_int_equal(listeners(f), 0);
+    assert_int_equal(processes(f), 0);
+}
+
+static void a_folder_that_is_not_ours_alone_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct hfi_embedded *share;
+    const char *path;
+    hf_error error;
+    assert_int_equal(symlink("/tmp", f->folder), 0);
+    assert_int_equal(hfi_embedded_join(f->name, in_ms(1000), &share, &path, &error), HF_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "not a folder of ours"));
+    assert_null(share);
+    assert_int_equal(unlink(f->folder), 0);
+
+    assert_int_equal(mkdir(f->folder, 0700), 0);
+    assert_int_equal(chmod(f->folder, 0750), 0);
+    assert_int_equal(hfi_embedded_join(f->name, in_ms(1000), &share, &path, &error), HF_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "entered by other users"));
+    if (geteuid() == 0) {
+        assert_int_equal(chmod(f->folder, 0700), 0);
+        assert_int_equal(chown(f->folder, 65534, 65534), 0);
+        assert_int_equal(hfi_embedded_join(f->name, in_ms(1000), &share, &path, &error), HF_UNAVAILABLE);
+        assert_non_null(strstr(error.message, "belongs to another user"));
+    }
+    assert_int_equal(processes(f), 0);
+}
+
+static void without_a_redis_server_the_error_says_what_to_install(void **state)
+{
+    struct fixture *f = *state;
+    struct hfi_embedded *share;
+    const char *path;
+    hf_error error;
+    char *search = strdup(getenv("PATH"));
+    (void)setenv("PATH", "/nowhere", 1);
+    hf_status status = hfi_embedded_join(f->name, in_ms(1000), &share, &path, &error);
+    (void)setenv("PATH", search, 1);
+    free(search);
+    assert_int_equal(status, HF_UNAVAILABLE);
+    assert_non_null(strstr(error.hint, "apt install redis-server"));
+    assert_int_equal(error.os_errno, ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_last_one_to_leave_stops_the_server, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(processes_that_come_and_go_at_once_share_one_server, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_server_whose_clients_were_all_killed_is_adopted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(killing_processes_at_any_moment_never_makes_two_servers, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_server_that_does_not_obey_is_killed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_folder_that_is_not_ours_alone_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_a_redis_server_the_error_says_what_to_install, set_up,
+                                        tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* fds.c - see fds.h. Reads /proc/self. */
+#include "tests/support/fds.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int entries(const char *path)
+{
+    DIR *folder = opendir(path);
+    int count = 0;
+    if (folder == NULL) {
+        perror(path);
+        exit(1);
+    }
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder))
+        count += entry->d_name[0] != '.';
+    (void)closedir(folder);
+    return count;
+}
+
+int hft_open_descriptors(void)
+{
+    return entries("/proc/self/fd") - 1; /* but the one that counts */
+}
+
+int hft_running_threads(void)
+{
+    return entries("/proc/self/task");
+}
+
+long hft_resident_kib(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL || fscanf(file, "%*s %ld", &pages) != 1) {
+        perror("/proc/self/statm");
+        exit(1);
+    }
+    (void)fclose(file);
+    return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+/* fds.h - what this process has open just now, for tests that say "and nothing is left". */
+#ifndef HFT_FDS_H
+#define HFT_FDS_H
+
+int  hft_open_descriptors(void);
+int  hft_running_threads(void);
+long hft_resident_kib(void);
+
+#endif

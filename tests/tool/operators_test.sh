@@ -1,0 +1,124 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# operators_test.sh - holdfast ls, show, break, doctor, help and --version.
+. "${BASH_SOURCE%/*}/sentences.sh"
+
+hold() { # hold NAME LABEL
+    "$hf" run --lease 5 --label "$2" "$1" -- sh -c 'echo up >up.txt; exec sleep 1000' 2>/dev/null &
+    pid=$!
+    until_true test -s up.txt
+    rm -f up.txt
+}
+
+let_go() {
+    kill -TERM "$pid"
+    wait "$pid"
+}
+
+a_free_lock_is_shown_as_free_and_1() {
+    same output "nobody-has-it is free" "$("$hf" show nobody-has-it)"
+    "$hf" show nobody-has-it >/dev/null
+    same code 1 $?
+}
+
+a_holder_is_shown_with_all_that_is_known() {
+    hold invoice:42 'nightly job'
+    local shown
+    shown=$("$hf" show invoice:42)
+    same code 0 $?
+    field() { echo "$shown" | awk -v key="$1" '$1 == key {$1 = ""; print substr($0, 2)}'; }
+    same name invoice:42 "$(field name)"
+    same host "$(hostname)" "$(field host)"
+    same pid $pid "$(field pid)"
+    same label 'nightly job' "$(field label)"
+    same waiting 0 "$(field waiting)"
+    contains since "$(date +%Y)" "$(field since)"
+    same "digits of the fence" 19 "$(printf %s "$(field fence)" | wc -c)"
+    case $(field remaining) in [1-5].[0-9]s) ;; *) wrong "remaining $(field remaining)" ;; esac
+    "$hf" run -w 20 invoice:42 -- true &
+    local second=$!
+    until_true waits_for invoice:42 1
+    let_go
+    wait $second
+}
+
+ls_lists_what_is_held_and_matches() {
+    same "output when nothing is held" "" "$("$hf" ls)"
+    hold ls:one first
+    local one=$pid listed
+    hold ls:two second
+    listed=$("$hf" ls)
+    same code 0 $?
+    contains list ls:one "$listed"
+    contains list ls:two "$listed"
+    contains list second "$listed"
+    contains titles NAME "$(echo "$listed" | head -1)"
+    same lines 3 "$(echo "$listed" | wc -l)"
+    same "lines of ls *:one" 2 "$("$hf" ls '*:one' | wc -l)"
+    same "lines of ls x*" 0 "$("$hf" ls 'x*' | wc -l)"
+    let_go
+    pid=$one let_go
+}
+
+a_name_of_control_characters_cannot_harm_the_terminal() {
+    hold "$(printf 'red\033[31m')" x
+    contains list 'red\x1b[31m' "$("$hf" ls)"
+    let_go
+}
+
+another_librarys_lock_is_shown_as_foreign() {
+    cli set 'hf:{theirs}' 'redlock-0815' px 20000 >/dev/null
+    contains output 'redlock-0815' "$("$hf" show theirs)"
+    cli del 'hf:{theirs}' >/dev/null
+}
+
+breaking_says_whether_there_was_a_holder() {
+    hold broken x
+    "$hf" break broken
+    same code 0 $?
+    wait "$pid"
+    same "code of the holder" 76 $?
+    until_true is_free broken
+    contains message free "$("$hf" break broken 2>&1)"
+    "$hf" break broken 2>/dev/null
+    same code 1 $?
+}
+
+the_doctor_looks_at_the_server() {
+    local said
+    said=$("$hf" doctor)
+    same code 0 $?
+    contains findings 7.0 "$said"
+    cli config set maxmemory 100mb maxmemory-policy allkeys-lru >/dev/null
+    said=$("$hf" doctor)
+    contains findings allkeys-lru "$said"
+    contains remedy 'maxmemory-policy' "$said"
+    cli config set maxmemory 0 maxmemory-policy noeviction >/dev/null
+}
+
+without_a_server_all_say_69() {
+    local word
+    for word in "ls" "show x" "break x" "doctor"; do
+        HOLDFAST_URL=unix://$FOLDER/none.sock "$hf" $word >/dev/null 2>&1
+        same "code of $word" 69 $?
+    done
+}
+
+the_url_may_stand_on_the_command_line() {
+    HOLDFAST_URL=unix://$FOLDER/none.sock "$hf" ls --url "unix://$REDIS_SOCKET"
+    same code 0 $?
+}
+
+help_is_there_for_each_command() {
+    local word
+    for word in run ls show break doctor; do
+        contains "help $word" "usage: holdfast $word" "$("$hf" help $word)"
+        contains "$word --help" "usage: holdfast $word" "$("$hf" $word --help)"
+        contains overview "  $word " "$("$hf" help)"
+    done
+    contains version "holdfast 0." "$("$hf" --version)"
+    "$hf" help nonsense >/dev/null 2>&1
+    same code 64 $?
+}
+
+tell_all

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* ledger.c - see ledger.h. One anonymous shared mapping, made before the first fork. */
+#include "tests/torture/ledger.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#define ROOM_IN_ALL 16000000u /* intervals; untouched pages cost nothing */
+
+int64_t hft_now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void *shared(size_t size)
+{
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) {
+        perror("torture: mmap");
+        exit(1);
+    }
+    return at;
+}
+
+struct hft_ledger *hft_ledger_new(const struct hft_plan *plan)
+{
+    size_t seats = (size_t)(plan->processes * plan->threads);
+    struct hft_ledger *ledger = shared(sizeof *ledger + seats * sizeof ledger->seats[0]);
+    ledger->plan = *plan;
+    ledger->room = ROOM_IN_ALL / (uint32_t)seats;
+    struct hft_interval *history = shared(seats * ledger->room * sizeof *history);
+    for (size_t i = 0; i < seats; i++)
+        ledger->seats[i].history = history + i * ledger->room;
+    return ledger;
+}
+
+struct hft_seat *hft_ledger_seat(struct hft_ledger *ledger, int process, int thread)
+{
+    return &ledger->seats[process * ledger->plan.threads + thread];
+}
+
+void hft_complain(struct hft_ledger *ledger, const char *format, ...)
+{
+    if (atomic_fetch_add(&ledger->complaints, 1) != 0)
+        return;
+    va_list words;
+    va_start(words, format);
+    (void)vsnprintf(ledger->complaint, sizeof ledger->complaint, format, words);
+    va_end(words);
+}
+
+struct hft_interval *hft_ledger_history(struct hft_ledger *ledger, size_t *count)
+{
+    size_t seats = (size_t)(ledger->plan.processes * ledger->plan.threads), all = 0;
+    for (size_t i = 0; i < seats; i++)
+        all += atomic_load(&ledger->seats[i].count);
+    struct hft_interval *history = malloc((all + 1) * sizeof *history);
+    if (history == NULL) {
+        perror("torture: history");
+        exit(1);
+    }
+    *count = 0;
+    for (size_t i = 0; i < seats; i++) {
+        uint32_t own = atomic_load(&ledger->seats[i].count);
+        memcpy(history + *count, ledger->seats[i].history, own * sizeof *history);
+        *count += own;
+    }
+    return history;
+}

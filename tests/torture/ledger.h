@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* ledger.h - what all processes of a torture share: the plan, and memory where each thread writes down its own
+ * sections. What a process wrote outlives its kill -9. */
+#ifndef HFT_LEDGER_H
+#define HFT_LEDGER_H
+
+#include "tests/torture/oracle.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HFT_WAIT_MS 10000 /* how long a thread asks for a lock */
+#define HFT_MS      INT64_C(1000000)
+
+enum hft_fault { HFT_CALM, HFT_KILL, HFT_FREEZE, HFT_FREEZE_SERVER };
+
+struct hft_plan {
+    const char *mode;
+    enum hft_fault fault;
+    bool bare; /* empty sections: as many as will go */
+    int processes, threads, locks;
+    int64_t seconds, lease_ms, kill_ms;
+    int64_t slack_ms; /* what a new holder may be late beyond lease and guard */
+    unsigned seed;
+    const char *url;
+};
+
+enum hft_doing { HFT_WORKING, HFT_ACQUIRING, HFT_RELEASING };
+
+/* A thread's place; the next incarnation of a killed process goes on in its seats. */
+struct hft_seat {
+    _Atomic(int) doing;
+    _Atomic(int) lock;
+    _Atomic(int64_t) since_ns;
+    _Atomic(uint32_t) count;
+    struct hft_interval *history; /* the last one is still open: its leave_ns moves while the holder is inside */
+};
+
+struct hft_ledger {
+    struct hft_plan plan;
+    _Atomic(bool) stop, full;
+    _Atomic(int64_t) lost, timeouts, unavailable;
+    _Atomic(int) complaints;
+    char complaint[400]; /* the first one */
+    uint32_t room;       /* intervals a seat can take */
+    struct hft_seat seats[];
+};
+
+int64_t hft_now_ns(void); /* CLOCK_BOOTTIME */
+
+struct hft_ledger *hft_ledger_new(const struct hft_plan *plan);
+struct hft_seat *hft_ledger_seat(struct hft_ledger *ledger, int process, int thread);
+/* The run has failed, in these words; the first ones count. Any process, any thread. */
+void hft_complain(struct hft_ledger *ledger, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* All sections of all seats in one array of the caller's to free. Only when no process runs any more. */
+struct hft_interval *hft_ledger_history(struct hft_ledger *ledger, size_t *count);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* oracle.c - see oracle.h. Calls nothing but qsort. */
+#include "tests/torture/oracle.h"
+
+#include <stdlib.h>
+
+static int order(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_lock_and_entry(const void *one, const void *other)
+{
+    const struct hft_interval *a = one, *b = other;
+    int result = order(a->lock, b->lock);
+    if (result == 0)
+        result = order(a->enter_ns, b->enter_ns);
+    return result != 0 ? result : order(a->fence, b->fence);
+}
+
+static void tell(hft_violation_fn *report, void *arg, enum hft_verdict verdict, const struct hft_interval *earlier,
+                 const struct hft_interval *later, int64_t by)
+{
+    struct hft_violation violation = {verdict, *earlier, *later, by};
+    if (report != NULL)
+        report(&violation, arg);
+}
+
+size_t hft_oracle_check(struct hft_interval *history, size_t count, hft_violation_fn *report, void *arg)
+{
+    const struct hft_interval *longest = NULL, *highest = NULL; /* of those of this lock that entered before */
+    size_t found = 0;
+    if (count > 0)
+        qsort(history, count, sizeof *history, by_lock_and_entry);
+    for (size_t i = 0; i < count; i++) {
+        const struct hft_interval *now = &history[i];
+        if (i == 0 || history[i - 1].lock != now->lock)
+            longest = highest = NULL;
+        if (longest != NULL && now->enter_ns < longest->leave_ns) {
+            int64_t end = now->leave_ns < longest->leave_ns ? now->leave_ns : longest->leave_ns;
+            tell(report, arg, HFT_OVERLAP, longest, now, end - now->enter_ns);
+            found++;
+        }
+        if (highest != NULL && now->fence <= highest->fence) {
+            tell(report, arg, HFT_FENCE, highest, now, highest->fence - now->fence + 1);
+            found++;
+        }
+        if (longest == NULL || now->leave_ns > longest->leave_ns)
+            longest = now;
+        if (highest == NULL || now->fence > highest->fence)
+            highest = now;
+    }
+    return found;
+}

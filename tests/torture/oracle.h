@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* oracle.h - says whether a history of holders kept the two promises: one at a time, and fences that only rise.
+ * Pure: it knows no library, no server and no clock. */
+#ifndef HFT_ORACLE_H
+#define HFT_ORACLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* One holder's time inside: it knew itself to be the holder at enter_ns, at leave_ns and in between. */
+struct hft_interval {
+    int64_t asked_ns; /* when it began to wait; the oracle does not look at it */
+    int64_t enter_ns, leave_ns;
+    int64_t fence;
+    int32_t lock;
+    int16_t process, thread;
+};
+
+enum hft_verdict {
+    HFT_OVERLAP = 1, /* `later` entered while `earlier` was inside; by = how long both were, in ns */
+    HFT_FENCE = 2    /* `later` entered after `earlier` with a fence that is not higher; by = how much too low */
+};
+
+struct hft_violation {
+    enum hft_verdict verdict;
+    struct hft_interval earlier, later;
+    int64_t by;
+};
+
+typedef void hft_violation_fn(const struct hft_violation *violation, void *arg);
+
+/* Sorts the history by lock and time of entry, tells `report` (NULL: nobody) each violation, returns how many. */
+size_t hft_oracle_check(struct hft_interval *history, size_t count, hft_violation_fn *report, void *arg);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+/* torture.c - many processes and threads fight for locks while they are killed and frozen; afterwards an oracle
+ * judges what they wrote down. `torture MODE [--seconds N ...]`; 1: a promise was broken. */
+#include "tests/torture/faults.h"
+#include "tests/torture/verdict.h"
+#include "tests/torture/wire.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const struct hft_plan modes[] = {
+    {.mode = "one", .fault = HFT_KILL, .processes = 4, .threads = 16, .locks = 1, .kill_ms = 200},
+    {.mode = "hundred", .fault = HFT_KILL, .processes = 4, .threads = 16, .locks = 100, .kill_ms = 200},
+    {.mode = "calm", .fault = HFT_CALM, .processes = 4, .threads = 16, .locks = 10},
+    {.mode = "freeze", .fault = HFT_FREEZE, .processes = 4, .threads = 16, .locks = 1},
+    {.mode = "redis-freeze", .fault = HFT_FREEZE_SERVER, .processes = 4, .threads = 16, .locks = 10},
+    {.mode = "local", .fault = HFT_CALM, .bare = true, .processes = 1, .threads = 64, .locks = 1},
+};
+
+/* What is to be done to the fleet, and when. */
+struct schedule {
+    struct hft_fleet fleet;
+    int64_t next_ns, thaw_ns, last_ns; /* thaw_ns 0: nothing is frozen */
+    int rounds;
+};
+
+static _Noreturn void usage(const char *wrong)
+{
+    (void)fprintf(stderr, "torture: %s\nusage: torture MODE [--seconds N] [--processes N] [--threads N] [--locks N]\n"
+                  "               [--lease-ms N] [--kill-ms N] [--slack-ms N] [--seed N]\nmodes:", wrong);
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        (void)fprintf(stderr, " %s", modes[i].mode);
+    (void)fputc('\n', stderr);
+    exit(64);
+}
+
+static struct hft_plan read_plan(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"seconds", 1, NULL, 's'},  {"processes", 1, NULL, 'p'}, {"threads", 1, NULL, 't'},
+        {"locks", 1, NULL, 'l'},    {"lease-ms", 1, NULL, 'L'},  {"kill-ms", 1, NULL, 'k'},
+        {"slack-ms", 1, NULL, 'w'}, {"seed", 1, NULL, 'e'},      {NULL, 0, NULL, 0}};
+    struct hft_plan plan = {0};
+    for (size_t i = 0; argc > 1 && i < sizeof modes / sizeof modes[0]; i++)
+        if (strcmp(modes[i].mode, argv[1]) == 0)
+            plan = modes[i];
+    if (plan.mode == NULL)
+        usage(argc > 1 ? "no such mode" : "which mode?");
+    plan.seconds = 10;
+    plan.lease_ms = 1000;
+    plan.slack_ms = 300;
+    plan.seed = (unsigned)time(NULL) % 100000;
+    optind = 2;
+    for (int name; (name = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+        char *end = NULL;
+        long value = optarg != NULL ? strtol(optarg, &end, 10) : 0;
+        if (end == NULL || *end != 0 || end == optarg || value < 1 || value > 1000000)
+            usage("a number from 1 to 1000000, please");
+        switch (name) {
+        case 's': plan.seconds = value; break;
+        case 'p': plan.processes = (int)value; break;
+        case 't': plan.threads = (int)value; break;
+        case 'l': plan.locks = (int)value; break;
+        case 'L': plan.lease_ms = value; break;
+        case 'k': plan.kill_ms = value; break;
+        case 'w': plan.slack_ms = value; break;
+        default: plan.seed = (unsigned)value; break;
+        }
+    }
+    if (optind != argc)
+        usage("too many words");
+    return plan;
+}
+
+static void thaw(struct schedule *schedule)
+{
+    if (schedule->fleet.ledger->plan.fault == HFT_FREEZE_SERVER)
+        hft_server_thaw(schedule->fleet.server);
+    else
+        hft_fleet_thaw(&schedule->fleet);
+    schedule->thaw_ns = 0;
+}
+
+static void do_faults(struct schedule *schedule, int64_t now)
+{
+    struct hft_fleet *fleet = &schedule->fleet;
+    const struct hft_plan *plan = &fleet->ledger->plan;
+    int64_t lease_ns = plan->lease_ms * HFT_MS;
+    if (schedule->thaw_ns != 0) {
+        if (now >= schedule->thaw_ns)
+            thaw(schedule);
+        return;
+    }
+    if (now < schedule->next_ns || now > schedule->last_ns)
+        return;
+    switch (plan->fault) {
+    case HFT_CALM:
+        break;
+    case HFT_KILL:
+        hft_fleet_kill_one(fleet);
+        schedule->next_ns = now + plan->kill_ms * HFT_MS;
+        break;
+    case HFT_FREEZE:
+        if (!hft_fleet_freeze_holder(fleet))
+            return;
+        schedule->thaw_ns = now + 2 * lease_ns;
+        schedule->next_ns = schedule->thaw_ns + lease_ns / 2;
+        break;
+    case HFT_FREEZE_SERVER: /* leases survive half of theirs, and end in twice */
+        hft_server_freeze(fleet->server);
+        fleet->kills++;
+        schedule->thaw_ns = now + (schedule->rounds++ % 2 == 0 ? lease_ns / 2 : 2 * lease_ns);
+        schedule->next_ns = schedule->thaw_ns + lease_ns;
+        break;
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct hft_plan plan = read_plan(argc, argv);
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_wire wire = {0};
+    struct schedule schedule = {0};
+    struct timespec tick = {0, 2000000};
+    plan.url = hft_server_url(server);
+    struct hft_ledger *ledger = hft_ledger_new(&plan);
+    freeReplyObject(hft_server_ask(server, "CONFIG RESETSTAT"));
+    if (plan.bare)
+        hft_wire_open(&wire, server);
+    hft_fleet_start(&schedule.fleet, ledger, server);
+    int64_t begun = hft_now_ns(), end = begun + plan.seconds * 1000 * HFT_MS, now;
+    schedule.next_ns = begun + 300 * HFT_MS;
+    schedule.last_ns = end - hft_longest_wait_ns(&plan) - 300 * HFT_MS; /* who waits then has time to get it */
+    bool well = true;
+    while (well && (now = hft_now_ns()) < end) {
+        (void)nanosleep(&tick, NULL);
+        if (plan.bare)
+            hft_wire_read(&wire);
+        do_faults(&schedule, now);
+        well = hft_fleet_is_well(&schedule.fleet);
+    }
+    if (schedule.thaw_ns != 0)
+        thaw(&schedule);
+    hft_fleet_end(&schedule.fleet);
+    if (plan.bare)
+        hft_wire_read(&wire);
+    bool kept = hft_verdict(&schedule.fleet, plan.bare ? &wire : NULL, hft_now_ns() - begun);
+    hft_wire_close(&wire);
+    free(schedule.fleet.pids);
+    free(schedule.fleet.ask_holders);
+    free(schedule.fleet.deaths);
+    hft_server_stop(server);
+    return kept ? 0 : 1;
+}

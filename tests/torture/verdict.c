@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* verdict.c - see verdict.h. */
+#include "tests/torture/verdict.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SHOWN 5 /* violations of a kind */
+
+struct verdict {
+    struct hft_fleet *fleet;
+    struct hft_ledger *ledger;
+    struct hft_interval *history;
+    size_t sections, overlaps, fences, late;
+    int64_t limit_ns, worst_ns;
+    int64_t keys, for_ever;
+};
+
+/* guard(x) = 2.1 rho x + 3 ms + guard_ms, as the protocol has it. */
+int64_t hft_longest_wait_ns(const struct hft_plan *plan)
+{
+    return plan->lease_ms * HFT_MS + plan->lease_ms * HFT_MS * 21 / 1000 + (3 + 250 + plan->slack_ms) * HFT_MS;
+}
+
+static void show(const struct hft_violation *violation, void *arg)
+{
+    struct verdict *verdict = arg;
+    const struct hft_interval *a = &violation->earlier, *b = &violation->later;
+    size_t *count = violation->verdict == HFT_OVERLAP ? &verdict->overlaps : &verdict->fences;
+    if (++*count > SHOWN)
+        return;
+    (void)printf("  %s torture:%" PRId32 ": %d.%d [%" PRId64 " .. %" PRId64 "] fence %" PRId64
+                 ", then %d.%d [%" PRId64 " .. %" PRId64 "] fence %" PRId64 ": by %" PRId64 "%s\n",
+                 violation->verdict == HFT_OVERLAP ? "OVERLAP" : "FENCE", a->lock, a->process, a->thread, a->enter_ns,
+                 a->leave_ns, a->fence, b->process, b->thread, b->enter_ns, b->leave_ns, b->fence, violation->by,
+                 violation->verdict == HFT_OVERLAP ? " ns" : "");
+}
+
+/* The first section of `lock` that began at from_ns or later, in the sorted history; sections: none. */
+static size_t first_since(const struct verdict *verdict, int32_t lock, int64_t from_ns)
+{
+    size_t low = 0, high = verdict->sections;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct hft_interval *at = &verdict->history[middle];
+        if (at->lock < lock || (at->lock == lock && at->enter_ns < from_ns))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < verdict->sections && verdict->history[low].lock == lock ? low : verdict->sections;
+}
+
+/* How long the name stood without a holder after this death while somebody (who lived on) was waiting for it. */
+static int64_t orphaned_ns(const struct verdict *verdict, const struct hft_death *death, int64_t ended_ns)
+{
+    const struct hft_fleet *fleet = verdict->fleet;
+    size_t heir = first_since(verdict, death->lock, death->seen_ns);
+    int64_t until = ended_ns, asked = INT64_MAX;
+    if (heir < verdict->sections) {
+        until = verdict->history[heir].enter_ns;
+        for (size_t i = heir; i < verdict->sections && verdict->history[i].lock == death->lock &&
+                              verdict->history[i].enter_ns < until + HFT_WAIT_MS * HFT_MS; i++)
+            if (verdict->history[i].asked_ns < asked)
+                asked = verdict->history[i].asked_ns;
+    } else if (fleet->ledger->plan.locks > 1) {
+        return 0; /* nobody may have wanted it since */
+    }
+    /* A new holder that died before it could write itself down was a new holder all the same. */
+    for (const struct hft_death *next = death + 1; next < fleet->deaths + fleet->death_count; next++)
+        if (next->lock == death->lock && next->at_ns < until)
+            until = next->at_ns;
+    int64_t from = asked == INT64_MAX || asked < death->at_ns ? death->at_ns : asked;
+    return until > from ? until - from : 0;
+}
+
+static void judge_deaths(struct verdict *verdict, int64_t ended_ns)
+{
+    for (size_t i = 0; i < verdict->fleet->death_count; i++) {
+        const struct hft_death *death = &verdict->fleet->deaths[i];
+        int64_t wait = orphaned_ns(verdict, death, ended_ns);
+        if (wait > verdict->worst_ns)
+            verdict->worst_ns = wait;
+        if (wait > verdict->limit_ns && ++verdict->late <= SHOWN)
+            (void)printf("  LATE torture:%" PRId32 ": no new holder for %" PRId64 " ms after its holder's end at %"
+                         PRId64 "\n", death->lock, wait / HFT_MS, death->at_ns);
+    }
+}
+
+static void look_at_key(struct verdict *verdict, const redisReply *key)
+{
+    int64_t left = hft_server_ask_integer(verdict->fleet->server, "PTTL %b", key->str, (size_t)key->len);
+    if (left == -2 || strcmp(key->str, "hf:fence") == 0)
+        return;
+    verdict->keys++;
+    if (left == -1 && ++verdict->for_ever <= SHOWN)
+        (void)printf("  LEFT FOR EVER %s\n", key->str);
+}
+
+static void look_at_keys(struct verdict *verdict)
+{
+    char cursor[32] = "0";
+    do {
+        redisReply *reply = hft_server_ask(verdict->fleet->server, "SCAN %s COUNT 1000", cursor);
+        for (size_t i = 0; i < (size_t)reply->element[1]->elements; i++)
+            look_at_key(verdict, reply->element[1]->element[i]);
+        (void)snprintf(cursor, sizeof cursor, "%s", reply->element[0]->str);
+        freeReplyObject(reply);
+    } while (strcmp(cursor, "0") != 0);
+}
+
+/* One process alone: it must hardly need the server, ask it once at a time, and treat its threads alike. */
+static bool judge_economy(const struct verdict *verdict, const struct hft_wire *wire, int64_t calls)
+{
+    const struct hft_plan *plan = &verdict->ledger->plan;
+    uint32_t least = UINT32_MAX, most = 0;
+    for (int thread = 0; thread < plan->threads; thread++) {
+        uint32_t count = atomic_load(&hft_ledger_seat(verdict->ledger, 0, thread)->count);
+        least = count < least ? count : least;
+        most = count > most ? count : most;
+    }
+    double sections = verdict->sections > 0 ? (double)verdict->sections : 1;
+    (void)printf("  commands %" PRId64 ", %.5f a section (with what scripts run: %" PRId64 ", %.5f)  acquires %" PRId64
+                 ", while one was out %" PRId64 "  shares %" PRIu32 " .. %" PRIu32 "\n",
+                 wire->commands, (double)wire->commands / sections, calls, (double)calls / sections, wire->acquires,
+                 wire->again, least, most);
+    return (double)calls / sections < 0.01 && wire->again == 0 && wire->acquires > 0 && most / 3 < least;
+}
+
+bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
+{
+    struct hft_ledger *ledger = fleet->ledger;
+    const struct hft_plan *plan = &ledger->plan;
+    struct verdict verdict = {.fleet = fleet, .ledger = ledger, .limit_ns = hft_longest_wait_ns(plan)};
+    int64_t ended_ns = hft_now_ns();
+    int64_t calls = wire != NULL ? hft_server_calls(fleet->server, NULL) : 0;
+    verdict.history = hft_ledger_history(ledger, &verdict.sections);
+    (void)hft_oracle_check(verdict.history, verdict.sections, show, &verdict);
+    judge_deaths(&verdict, ended_ns);
+    look_at_keys(&verdict);
+    bool kept = verdict.sections > 0 && verdict.overlaps == 0 && verdict.fences == 0 && verdict.late == 0 &&
+                verdict.for_ever == 0 && atomic_load(&ledger->complaints) == 0;
+    if (wire != NULL)
+        kept = judge_economy(&verdict, wire, calls) && kept;
+    if (atomic_load(&ledger->complaints) > 0)
+        (void)printf("  COMPLAINT %s (and %d more)\n", ledger->complaint, atomic_load(&ledger->complaints) - 1);
+    if (atomic_load(&ledger->full))
+        (void)printf("  the ledger was full before the end\n");
+    (void)printf("torture %-12s %-6s %" PRId64 " s %dx%d threads %d locks seed %u  sections %zu  overlaps %zu  "
+                 "fences %zu  killed or frozen %d, holders %d  worst wait after it %" PRId64 " ms of %" PRId64
+                 "  keys left %" PRId64 ", for ever %" PRId64 "  lost %" PRId64 " timeouts %" PRId64
+                 " unavailable %" PRId64 "\n",
+                 plan->mode, kept ? "ok" : "FAILED", ran_ns / 1000000000, plan->processes, plan->threads, plan->locks,
+                 plan->seed, verdict.sections, verdict.overlaps, verdict.fences, fleet->kills, fleet->holders,
+                 verdict.worst_ns / HFT_MS, verdict.limit_ns / HFT_MS, verdict.keys, verdict.for_ever,
+                 atomic_load(&ledger->lost), atomic_load(&ledger->timeouts), atomic_load(&ledger->unavailable));
+    free(verdict.history);
+    return kept;
+}

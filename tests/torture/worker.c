@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* worker.c - see worker.h. Uses the public API only. */
+#include "tests/torture/worker.h"
+
+#include <holdfast/holdfast.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SMALLEST_FENCE INT64_C(1000000000000000000) /* 19 digits */
+
+struct process {
+    struct hft_ledger *ledger;
+    hf_client *client;
+    hf_cancel *cancel;
+    pthread_barrier_t start;
+    int number;
+};
+
+struct worker {
+    struct process *process;
+    struct hft_seat *seat;
+    unsigned dice;
+    int number;
+};
+
+static void pause_us(int64_t us)
+{
+    struct timespec length = {us / 1000000, us % 1000000 * 1000};
+    (void)nanosleep(&length, NULL);
+}
+
+static void now_doing(struct hft_seat *seat, enum hft_doing doing, int lock)
+{
+    atomic_store(&seat->lock, lock);
+    atomic_store(&seat->since_ns, hft_now_ns());
+    atomic_store(&seat->doing, (int)doing);
+}
+
+/* Mostly nothing, often a little, rarely more than a lease. */
+static int64_t length_of_stay_us(struct worker *worker)
+{
+    const struct hft_plan *plan = &worker->process->ledger->plan;
+    int die = rand_r(&worker->dice) % 4000;
+    if (plan->bare)
+        return 0;
+    if (die == 0)
+        return plan->lease_ms * 1200;
+    if (die % 20 == 1)
+        return 1000 + rand_r(&worker->dice) % 2000;
+    return die % 4 == 2 ? rand_r(&worker->dice) % 50 : 0;
+}
+
+/* The holder's time inside, as it can know it: from the first to the last moment before which it asks and is
+ * told "valid". A kill at any point leaves a true interval behind. */
+static void stay(struct worker *worker, hf_lease *lease, int lock, int64_t asked_ns)
+{
+    struct hft_seat *seat = worker->seat;
+    uint32_t count = atomic_load(&seat->count);
+    int64_t now = hft_now_ns(), until = now + length_of_stay_us(worker) * 1000;
+    if (!hf_lease_is_valid(lease))
+        return;
+    struct hft_interval *section = &seat->history[count];
+    *section = (struct hft_interval){.asked_ns = asked_ns, .enter_ns = now, .leave_ns = now,
+        .fence = hf_lease_fence(lease), .lock = lock,
+        .process = (int16_t)worker->process->number, .thread = (int16_t)worker->number};
+    atomic_store(&seat->count, count + 1);
+    if (section->fence < SMALLEST_FENCE)
+        hft_complain(worker->process->ledger, "a fence without 19 digits: %lld", (long long)section->fence);
+    while (hf_lease_is_valid(lease)) {
+        section->leave_ns = now;
+        if (now >= until)
+            break;
+        pause_us(until - now > HFT_MS ? 1000 : (until - now) / 1000);
+        now = hft_now_ns();
+    }
+    now = hft_now_ns();
+    if (hf_lease_is_valid(lease))
+        section->leave_ns = now;
+}
+
+static void give_back(struct worker *worker, hf_lease *lease, int lock)
+{
+    struct hft_ledger *ledger = worker->process->ledger;
+    hf_error error;
+    bool late = !hf_lease_is_valid(lease);
+    now_doing(worker->seat, HFT_RELEASING, lock);
+    hf_status status = rand_r(&worker->dice) % 4 == 0 ? hf_lease_post_release(lease, &error)
+                                                      : hf_lease_release(lease, &error);
+    now_doing(worker->seat, HFT_WORKING, lock);
+    if (status == HF_LOST)
+        atomic_fetch_add(&ledger->lost, 1);
+    else if (late)
+        hft_complain(ledger, "released after its end, and told %s", hf_status_name(status));
+    else if (status == HF_UNKNOWN && ledger->plan.fault == HFT_FREEZE_SERVER)
+        atomic_fetch_add(&ledger->unavailable, 1);
+    else if (status != HF_OK)
+        hft_complain(ledger, "release of torture:%d: %s: %s", lock, hf_status_name(status), error.message);
+}
+
+static void one_section(struct worker *worker)
+{
+    struct process *process = worker->process;
+    struct hft_ledger *ledger = process->ledger;
+    int lock = rand_r(&worker->dice) % ledger->plan.locks;
+    char name[32];
+    hf_lease *lease;
+    hf_error error;
+    (void)snprintf(name, sizeof name, "torture:%d", lock);
+    int64_t asked_ns = hft_now_ns();
+    now_doing(worker->seat, HFT_ACQUIRING, lock);
+    hf_status status = hf_lock_acquire(process->client, name, HF_LOCK(.lease_ms = ledger->plan.lease_ms,
+        .wait_ms = HFT_WAIT_MS, .cancel = process->cancel), &lease, &error);
+    now_doing(worker->seat, HFT_WORKING, lock);
+    if (status == HF_OK) {
+        stay(worker, lease, lock, asked_ns);
+        give_back(worker, lease, lock);
+    } else if (status == HF_TIMEOUT) {
+        atomic_fetch_add(&ledger->timeouts, 1);
+    } else if (status == HF_UNAVAILABLE && ledger->plan.fault == HFT_FREEZE_SERVER) {
+        atomic_fetch_add(&ledger->unavailable, 1);
+    } else if (status != HF_CANCELED || !atomic_load(&ledger->stop)) {
+        hft_complain(ledger, "acquire of %s: %s: %s", name, hf_status_name(status), error.message);
+        pause_us(10000);
+    }
+}
+
+static void *work(void *arg)
+{
+    struct worker *worker = arg;
+    struct hft_ledger *ledger = worker->process->ledger;
+    (void)pthread_barrier_wait(&worker->process->start);
+    while (!atomic_load(&ledger->stop)) {
+        if (atomic_load(&worker->seat->count) == ledger->room) {
+            atomic_store(&ledger->full, true);
+            pause_us(10000);
+            continue;
+        }
+        one_section(worker);
+    }
+    return NULL;
+}
+
+static void open_client(struct process *process)
+{
+    struct hft_ledger *ledger = process->ledger;
+    hf_error error;
+    for (;;) {
+        hf_status status = hf_client_open(ledger->plan.url, HF_CLIENT(.keyspace_events = "off"), &process->client,
+                                          &error);
+        if (status == HF_OK)
+            break;
+        if (status != HF_UNAVAILABLE || ledger->plan.fault != HFT_FREEZE_SERVER || atomic_load(&ledger->stop)) {
+            hft_complain(ledger, "open: %s: %s", hf_status_name(status), error.message);
+            exit(1);
+        }
+    }
+    if (hf_cancel_open(process->client, &process->cancel, &error) != HF_OK) {
+        hft_complain(ledger, "hf_cancel_open: %s", error.message);
+        exit(1);
+    }
+}
+
+_Noreturn void hft_work(struct hft_ledger *ledger, int number, unsigned seed)
+{
+    struct process process = {.ledger = ledger, .number = number};
+    int threads = ledger->plan.threads;
+    pthread_t *ids = calloc((size_t)threads, sizeof *ids);
+    struct worker *workers = calloc((size_t)threads, sizeof *workers);
+    hf_error error;
+    open_client(&process);
+    (void)pthread_barrier_init(&process.start, NULL, (unsigned)threads);
+    for (int i = 0; i < threads; i++) {
+        workers[i] = (struct worker){&process, hft_ledger_seat(ledger, number, i), seed * 1000003u + (unsigned)i, i};
+        if (pthread_create(&ids[i], NULL, work, &workers[i]) != 0) {
+            hft_complain(ledger, "pthread_create failed");
+            _exit(1);
+        }
+    }
+    while (!atomic_load(&ledger->stop))
+        pause_us(5000);
+    hf_cancel_fire(process.cancel);
+    for (int i = 0; i < threads; i++)
+        (void)pthread_join(ids[i], NULL);
+    hf_cancel_close(process.cancel);
+    hf_status status = hf_client_close(process.client, &error);
+    if (status != HF_OK)
+        hft_complain(ledger, "close: %s: %s", hf_status_name(status), error.message);
+    (void)pthread_barrier_destroy(&process.start);
+    free(ids);
+    free(workers);
+    exit(status == HF_OK ? 0 : 1);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* buffer_test.c - a buffer against a plain array. */
+#include "base/buffer.h"
+#include "base/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void an_empty_buffer_has_nothing_and_may_be_done(void **state)
+{
+    (void)state;
+    struct hfi_buffer buffer = {0};
+    assert_int_equal(hfi_buffer_size(&buffer), 0);
+    assert_true(hfi_buffer_append(&buffer, NULL, 0));
+    hfi_buffer_done(&buffer);
+    hfi_buffer_done(&buffer);
+}
+
+static void what_is_appended_comes_out_in_order_whatever_was_eaten_between(void **state)
+{
+    (void)state;
+    static char written[400000];
+    struct hfi_buffer buffer = {0};
+    uint64_t dice = 1;
+    size_t in = 0, out = 0;
+    for (size_t i = 0; i < sizeof written; i++)
+        written[i] = (char)hfi_dice(&dice);
+    while (out < sizeof written) {
+        size_t size = hfi_dice(&dice) % 3000;
+        if (in + size > sizeof written)
+            size = sizeof written - in;
+        assert_true(hfi_buffer_append(&buffer, written + in, size));
+        in += size;
+        assert_int_equal(hfi_buffer_size(&buffer), in - out);
+        assert_memory_equal(hfi_buffer_data(&buffer), written + out, in - out);
+        size = in == sizeof written ? in - out : hfi_dice(&dice) % (in - out + 1);
+        hfi_buffer_eat(&buffer, size);
+        out += size;
+    }
+    assert_int_equal(hfi_buffer_size(&buffer), 0);
+    hfi_buffer_done(&buffer);
+}
+
+static void a_stream_that_is_eaten_does_not_make_it_grow(void **state)
+{
+    (void)state;
+    struct hfi_buffer buffer = {0};
+    char some[100] = {0};
+    for (int i = 0; i < 100000; i++) {
+        assert_true(hfi_buffer_append(&buffer, some, sizeof some));
+        if (i > 0)
+            hfi_buffer_eat(&buffer, sizeof some); /* never quite empty */
+    }
+    assert_true(buffer.room <= 1024);
+    hfi_buffer_done(&buffer);
+}
+
+static void reserved_room_is_written_by_the_caller_and_then_counts(void **state)
+{
+    (void)state;
+    struct hfi_buffer buffer = {0};
+    assert_true(hfi_buffer_append(&buffer, "ab", 2));
+    char *at = hfi_buffer_reserve(&buffer, 5000);
+    assert_non_null(at);
+    memset(at, 'x', 5000);
+    assert_int_equal(hfi_buffer_size(&buffer), 2);
+    hfi_buffer_wrote(&buffer, 3);
+    assert_int_equal(hfi_buffer_size(&buffer), 5);
+    assert_memory_equal(hfi_buffer_data(&buffer), "abxxx", 5);
+    hfi_buffer_done(&buffer);
+}
+
+static void what_can_not_be_had_leaves_the_content_alone(void **state)
+{
+    (void)state;
+    struct hfi_buffer buffer = {0};
+    assert_true(hfi_buffer_append(&buffer, "keep", 4));
+    assert_null(hfi_buffer_reserve(&buffer, SIZE_MAX));
+    assert_null(hfi_buffer_reserve(&buffer, SIZE_MAX - 2));
+    assert_int_equal(hfi_buffer_size(&buffer), 4);
+    assert_memory_equal(hfi_buffer_data(&buffer), "keep", 4);
+    hfi_buffer_done(&buffer);
+}
+
+static void printed_text_is_appended_without_its_end(void **state)
+{
+    (void)state;
+    struct hfi_buffer buffer = {0};
+    for (int i = 0; i < 1000; i++)
+        assert_true(hfi_buffer_print(&buffer, "%03d,", i));
+    assert_int_equal(hfi_buffer_size(&buffer), 4000);
+    assert_memory_equal(hfi_buffer_data(&buffer), "000,001,", 8);
+    assert_memory_equal(hfi_buffer_data(&buffer) + 3992, "998,999,", 8);
+    hfi_buffer_done(&buffer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_buffer_has_nothing_and_may_be_done),
+        cmocka_unit_test(what_is_appended_comes_out_in_order_whatever_was_eaten_between),
+        cmocka_unit_test(a_stream_that_is_eaten_does_not_make_it_grow),
+        cmocka_unit_test(reserved_room_is_written_by_the_caller_and_then_counts),
+        cmocka_unit_test(what_can_not_be_had_leaves_the_content_alone),
+        cmocka_unit_test(printed_text_is_appended_without_its_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

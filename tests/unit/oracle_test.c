@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* oracle_test.c - the judge of the torture is judged first. */
+#include "tests/torture/oracle.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#define MS INT64_C(1000000)
+#define FENCE INT64_C(3700000000000000000)
+
+struct seen {
+    size_t overlaps, fences;
+    struct hft_violation last;
+};
+
+static void note(const struct hft_violation *violation, void *arg)
+{
+    struct seen *seen = arg;
+    seen->overlaps += violation->verdict == HFT_OVERLAP;
+    seen->fences += violation->verdict == HFT_FENCE;
+    seen->last = *violation;
+}
+
+static struct hft_interval section(int32_t lock, int64_t enter_ns, int64_t leave_ns, int64_t fence)
+{
+    return (struct hft_interval){.lock = lock, .enter_ns = enter_ns, .leave_ns = leave_ns, .fence = FENCE + fence};
+}
+
+static struct seen judge(struct hft_interval *history, size_t count)
+{
+    struct seen seen = {0};
+    size_t found = hft_oracle_check(history, count, note, &seen);
+    assert_int_equal(found, seen.overlaps + seen.fences);
+    return seen;
+}
+
+static void a_clean_history_passes_in_whatever_order_it_was_written(void **state)
+{
+    (void)state;
+    struct hft_interval history[] = {section(1, 30 * MS, 40 * MS, 9), section(0, 20 * MS, 30 * MS, 2),
+                                     section(1, 0, 30 * MS, 3), section(0, 0, 20 * MS, 1),
+                                     section(0, 30 * MS, 30 * MS, 2049)};
+    struct seen seen = judge(history, 5);
+    assert_int_equal(seen.overlaps, 0);
+    assert_int_equal(seen.fences, 0);
+    assert_int_equal(judge(history, 0).overlaps, 0);
+}
+
+static void two_holders_at_once_for_a_millisecond_are_reported(void **state)
+{
+    (void)state;
+    struct hft_interval history[] = {section(0, 0, 10 * MS, 1), section(0, 9 * MS, 20 * MS, 2)};
+    struct seen seen = judge(history, 2);
+    assert_int_equal(seen.overlaps, 1);
+    assert_int_equal(seen.fences, 0);
+    assert_int_equal(seen.last.by, MS);
+    assert_int_equal(seen.last.earlier.fence, FENCE + 1);
+    assert_int_equal(seen.last.later.fence, FENCE + 2);
+}
+
+static void two_holders_at_once_for_a_nanosecond_are_reported(void **state)
+{
+    (void)state;
+    struct hft_interval history[] = {section(0, 0, 10, 1), section(0, 9, 20, 2)};
+    assert_int_equal(judge(history, 2).overlaps, 1);
+}
+
+static void a_holder_inside_a_much_longer_one_is_reported_though_another_was_between(void **state)
+{
+    (void)state;
+    struct hft_interval history[] = {section(0, 0, 100, 1), section(0, 10, 20, 2), section(0, 30, 40, 3)};
+    assert_int_equal(judge(history, 3).overlaps, 2);
+}
+
+static void a_moment_inside_another_ones_time_is_an_overlap(void **state)
+{
+    (void)state;
+    struct hft_interval history[] = {section(0, 0, 100, 1), section(0, 50, 50, 2)};
+    assert_int_equal(judge(history, 2).overlaps, 1);
+}
+
+static void a_fence_that_goes_back_by_one_is_reported(void **state)
+{
+    (void)state;
+    struct hft_interval history[] = {section(0, 0, 10, 8), section(0, 10, 20, 7)};
+    struct seen seen = judge(history, 2);
+    assert_int_equal(seen.overlaps, 0);
+    assert_int_equal(seen.fences, 1);
+}
+
+static void the_same_fence_twice_is_reported(void **state)
+{
+    (void)state;
+    struct hft_interval history[] = {section(0, 0, 10, 8), section(0, 10, 20, 8)};
+    assert_int_equal(judge(history, 2).fences, 1);
+}
+
+static void a_fence_below_an_older_highest_is_reported_though_it_rose_since(void **state)
+{
+    (void)state;
+    struct hft_interval history[] = {section(0, 0, 10, 8), section(0, 10, 20, 5), section(0, 20, 30, 6)};
+    assert_int_equal(judge(history, 3).fences, 2);
+}
+
+static void locks_are_judged_apart(void **state)
+{
+    (void)state;
+    struct hft_interval history[] = {section(0, 0, 100, 9), section(1, 10, 20, 3), section(2, 10, 20, 3)};
+    struct seen seen = judge(history, 3);
+    assert_int_equal(seen.overlaps + seen.fences, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_clean_history_passes_in_whatever_order_it_was_written),
+        cmocka_unit_test(two_holders_at_once_for_a_millisecond_are_reported),
+        cmocka_unit_test(two_holders_at_once_for_a_nanosecond_are_reported),
+        cmocka_unit_test(a_holder_inside_a_much_longer_one_is_reported_though_another_was_between),
+        cmocka_unit_test(a_moment_inside_another_ones_time_is_an_overlap),
+        cmocka_unit_test(a_fence_that_goes_back_by_one_is_reported),
+        cmocka_unit_test(the_same_fence_twice_is_reported),
+        cmocka_unit_test(a_fence_below_an_older_highest_is_reported_though_it_rose_since),
+        cmocka_unit_test(locks_are_judged_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* park_test.c - sleeping and being woken. A lost wake shows as a test that does not end. */
+#include "base/park.h"
+#include "base/clock.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ROUNDS 20000
+
+static void a_wake_between_ticket_and_wait_is_not_lost(void **state)
+{
+    (void)state;
+    struct hfi_park park;
+    hfi_park_init(&park);
+    uint32_t ticket = hfi_park_ticket(&park);
+    assert_false(hfi_park_is_woken(&park, ticket));
+    hfi_park_wake(&park);
+    assert_true(hfi_park_is_woken(&park, ticket));
+    assert_true(hfi_park_wait(&park, ticket, HFI_NEVER));
+}
+
+static void a_wake_before_the_ticket_does_not_count(void **state)
+{
+    (void)state;
+    struct hfi_park park;
+    hfi_park_init(&park);
+    hfi_park_wake(&park);
+    uint32_t ticket = hfi_park_ticket(&park);
+    assert_false(hfi_park_wait(&park, ticket, hfi_now(&hfi_boottime) + HFI_MS));
+}
+
+static void the_next_ticket_is_the_one_after_one_wake(void **state)
+{
+    (void)state;
+    struct hfi_park park;
+    hfi_park_init(&park);
+    uint32_t ticket = hfi_park_ticket(&park);
+    hfi_park_wake(&park);
+    assert_int_equal(hfi_park_ticket(&park), hfi_park_next(ticket));
+    assert_false(hfi_park_is_woken(&park, hfi_park_next(ticket)));
+    hfi_park_wake(&park);
+    assert_true(hfi_park_is_woken(&park, hfi_park_next(ticket)));
+    assert_int_equal(hfi_park_next(INT32_MAX), 0);
+}
+
+static void the_wait_ends_at_its_time_and_not_before(void **state)
+{
+    (void)state;
+    struct hfi_park park;
+    hfi_park_init(&park);
+    int64_t until = hfi_now(&hfi_boottime) + 20 * HFI_MS;
+    assert_false(hfi_park_wait(&park, hfi_park_ticket(&park), until));
+    assert_true(hfi_now(&hfi_boottime) >= until);
+    assert_false(hfi_park_wait(&park, hfi_park_ticket(&park), hfi_now(&hfi_boottime) - HFI_MS));
+    assert_false(hfi_park_wait(&park, hfi_park_ticket(&park), 0));
+}
+
+struct duel {
+    struct hfi_park mine, theirs;
+    _Atomic(int) turn; /* even: ours, odd: the other thread's */
+};
+
+static void *answer(void *arg)
+{
+    struct duel *duel = arg;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (;;) {
+            uint32_t ticket = hfi_park_ticket(&duel->theirs);
+            if (atomic_load(&duel->turn) == 2 * round + 1)
+                break;
+            (void)hfi_park_wait(&duel->theirs, ticket, HFI_NEVER);
+        }
+        atomic_store(&duel->turn, 2 * round + 2);
+        hfi_park_wake(&duel->mine);
+    }
+    return NULL;
+}
+
+static void two_threads_wake_each_other_for_ever_so_long(void **state)
+{
+    (void)state;
+    static struct duel duel;
+    pthread_t other;
+    hfi_park_init(&duel.mine);
+    hfi_park_init(&duel.theirs);
+    assert_int_equal(pthread_create(&other, NULL, answer, &duel), 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        atomic_store(&duel.turn, 2 * round + 1);
+        hfi_park_wake(&duel.theirs);
+        for (;;) {
+            uint32_t ticket = hfi_park_ticket(&duel.mine);
+            if (atomic_load(&duel.turn) == 2 * round + 2)
+                break;
+            (void)hfi_park_wait(&duel.mine, ticket, HFI_NEVER);
+        }
+    }
+    assert_int_equal(pthread_join(other, NULL), 0);
+}
+
+#define CROWD 8
+
+struct crowd {
+    struct hfi_park park;
+    uint32_t ticket;
+    _Atomic(int) woken;
+    _Atomic(int) tids[CROWD], came;
+};
+
+static void *sleep_in_crowd(void *arg)
+{
+    struct crowd *crowd = arg;
+    atomic_store(&crowd->tids[atomic_fetch_add(&crowd->came, 1)], (int)gettid());
+    if (hfi_park_wait(&crowd->park, crowd->ticket, HFI_NEVER))
+        atomic_fetch_add(&crowd->woken, 1);
+    return NULL;
+}
+
+static bool is_asleep(int tid)
+{
+    char path[64], state = '?';
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        (void)fscanf(file, "%*d (%*[^)]) %c", &state);
+        (void)fclose(file);
+    }
+    return state == 'S';
+}
+
+/* A sleeper that is not woken looks again by itself after a second: that would not be a wake. */
+static void one_wake_wakes_all_who_sleep(void **state)
+{
+    (void)state;
+    static struct crowd crowd;
+    pthread_t threads[CROWD];
+    hfi_park_init(&crowd.park);
+    crowd.ticket = hfi_park_ticket(&crowd.park);
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, sleep_in_crowd, &crowd), 0);
+    for (int i = 0; i < CROWD; i++)
+        while (atomic_load(&crowd.tids[i]) == 0 || !is_asleep(atomic_load(&crowd.tids[i])))
+            (void)sched_yield();
+    int64_t woken = hfi_now(&hfi_boottime);
+    hfi_park_wake(&crowd.park);
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(atomic_load(&crowd.woken), CROWD);
+    assert_true(hfi_now(&hfi_boottime) - woken < 900 * HFI_MS);
+}
+
+static void ignore(int signal)
+{
+    (void)signal;
+}
+
+struct disturbed {
+    pthread_t sleeper;
+    _Atomic(bool) over;
+};
+
+static void *disturb(void *arg)
+{
+    struct disturbed *disturbed = arg;
+    while (!atomic_load(&disturbed->over)) {
+        (void)pthread_kill(disturbed->sleeper, SIGUSR1);
+        (void)usleep(500);
+    }
+    return NULL;
+}
+
+static void signals_are_ridden_out(void **state)
+{
+    (void)state;
+    struct sigaction action = {.sa_handler = ignore}; /* no SA_RESTART */
+    struct disturbed disturbed = {.sleeper = pthread_self()};
+    struct hfi_park park;
+    pthread_t other;
+    hfi_park_init(&park);
+    assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
+    assert_int_equal(pthread_create(&other, NULL, disturb, &disturbed), 0);
+    int64_t until = hfi_now(&hfi_boottime) + 30 * HFI_MS;
+    bool woken = hfi_park_wait(&park, hfi_park_ticket(&park), until);
+    int64_t after = hfi_now(&hfi_boottime);
+    atomic_store(&disturbed.over, true);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    assert_false(woken);
+    assert_true(after >= until);
+}
+
+static void *poll_until_woken(void *arg)
+{
+    struct duel *duel = arg;
+    struct pollfd kick = {.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), .events = POLLIN};
+    for (int round = 0; round < ROUNDS; round++) {
+        for (;;) {
+            uint32_t ticket = hfi_park_ticket(&duel->theirs);
+            if (atomic_load(&duel->turn) == 2 * round + 1)
+                break;
+            hfi_park_kick(&duel->theirs, kick.fd);
+            if (!hfi_park_is_woken(&duel->theirs, ticket))
+                (void)poll(&kick, 1, -1);
+            hfi_park_kick(&duel->theirs, -1);
+            eventfd_t count;
+            (void)eventfd_read(kick.fd, &count);
+        }
+        atomic_store(&duel->turn, 2 * round + 2);
+        hfi_park_wake(&duel->mine);
+    }
+    return (void *)(intptr_t)kick.fd;
+}
+
+static void who_polls_is_kicked_by_the_wake(void **state)
+{
+    (void)state;
+    static struct duel duel;
+    pthread_t other;
+    void *fd;
+    hfi_park_init(&duel.mine);
+    hfi_park_init(&duel.theirs);
+    assert_int_equal(pthread_create(&other, NULL, poll_until_woken, &duel), 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        atomic_store(&duel.turn, 2 * round + 1);
+        hfi_park_wake(&duel.theirs);
+        for (;;) {
+            uint32_t ticket = hfi_park_ticket(&duel.mine);
+            if (atomic_load(&duel.turn) == 2 * round + 2)
+                break;
+            (void)hfi_park_wait(&duel.mine, ticket, HFI_NEVER);
+        }
+    }
+    assert_int_equal(pthread_join(other, &fd), 0);
+    (void)close((int)(intptr_t)fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wake_between_ticket_and_wait_is_not_lost),
+        cmocka_unit_test(a_wake_before_the_ticket_does_not_count),
+        cmocka_unit_test(the_next_ticket_is_the_one_after_one_wake),
+        cmocka_unit_test(the_wait_ends_at_its_time_and_not_before),
+        cmocka_unit_test(two_threads_wake_each_other_for_ever_so_long),
+        cmocka_unit_test(one_wake_wakes_all_who_sleep),
+        cmocka_unit_test(signals_are_ridden_out),
+        cmocka_unit_test(who_polls_is_kicked_by_the_wake),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* cli.c - see cli.h. */
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((format(printf, 1, 0))) static void say(const char *format, va_list words)
+{
+    (void)fputs("holdfast: ", stderr);
+    (void)vfprintf(stderr, format, words);
+    (void)fputc('\n', stderr);
+}
+
+void cli_say(const char *format, ...)
+{
+    va_list words;
+    va_start(words, format);
+    say(format, words);
+    va_end(words);
+}
+
+int cli_misused(const char *command, const char *format, ...)
+{
+    va_list words;
+    va_start(words, format);
+    say(format, words);
+    va_end(words);
+    (void)fprintf(stderr, "  see: holdfast help %s\n", command != NULL ? command : "");
+    return CLI_USAGE;
+}
+
+static int code_of(hf_status status)
+{
+    switch (status) {
+    case HF_OK:
+        return CLI_DONE;
+    case HF_BUSY:
+    case HF_TIMEOUT:
+    case HF_CANCELED:
+    case HF_FOREIGN:
+    case HF_DEADLOCK:
+        return CLI_NO;
+    case HF_LOST:
+        return CLI_LOST;
+    case HF_INVALID:
+        return CLI_USAGE;
+    case HF_NOMEM:
+    case HF_LIMIT:
+        return CLI_OS;
+    case HF_UNKNOWN:
+    case HF_UNAVAILABLE:
+    case HF_DENIED:
+    case HF_PROTOCOL:
+        return CLI_NO_SERVER;
+    default:
+        return CLI_BUG;
+    }
+}
+
+int cli_failed(const hf_error *error)
+{
+    cli_say("%s", error->message[0] != 0 ? error->message : hf_status_text(error->status));
+    if (error->hint[0] != 0)
+        (void)fprintf(stderr, "  %s\n", error->hint);
+    return code_of(error->status);
+}
+
+int cli_os_failed(const char *what)
+{
+    cli_say("%s: %s", what, strerror(errno));
+    return CLI_OS;
+}
+
+int cli_bad_option(const char *command, int said, char **argv)
+{
+    const char *word = argv[optind - 1];
+    bool is_long = strncmp(word, "--", 2) == 0;
+    char letter[3] = {'-', (char)optopt, 0};
+    if (said == ':') /* the option itself is the last word there is */
+        return cli_misused(command, "%s wants a value", is_long ? word : letter);
+    if (is_long && optopt != 0)
+        return cli_misused(command, "%s takes no value", word);
+    return cli_misused(command, "there is no option %s", is_long ? word : letter);
+}
+
+bool cli_url_only(int argc, char **argv, int least, int most, const char **url, int *code)
+{
+    static const struct option options[] = {
+        {"url", required_argument, NULL, 'u'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    for (int said; (said = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (said == 'u') {
+            *url = optarg;
+        } else if (said == 'h') {
+            (void)cli_help(argv[0]);
+            *code = CLI_DONE;
+            return false;
+        } else {
+            *code = cli_bad_option(argv[0], said, argv);
+            return false;
+        }
+    }
+    int given = argc - optind;
+    if (given < least)
+        *code = cli_misused(argv[0], "%s wants the NAME of a lock", argv[0]);
+    else if (given > most)
+        *code = cli_misused(argv[0], "%s has one word too many: %s", argv[0], argv[optind + most]);
+    return given >= least && given <= most;
+}
+
+bool cli_seconds(const char *text, int64_t *ms)
+{
+    int64_t sum = 0;
+    int digits = 0;
+    for (; isdigit((unsigned char)*text); text++, digits++)
+        if ((sum = sum * 10 + (*text - '0')) > 1000000000)
+            return false;
+    sum *= 1000;
+    if (*text == '.') {
+        text++;
+        for (int64_t worth = 100; isdigit((unsigned char)*text); text++, digits++, worth /= 10) {
+            if (worth > 0) {
+                sum += worth * (*text - '0');
+            } else if (*text != '0') {
+                sum++;
+                text += strspn(text, "0123456789");
+                break;
+            }
+        }
+    }
+    *ms = sum;
+    return digits > 0 && *text == 0;
+}
+
+bool cli_number(const char *text, int most, int *number)
+{
+    int sum = 0;
+    const char *at = text;
+    for (; isdigit((unsigned char)*at); at++)
+        if ((sum = sum * 10 + (*at - '0')) > most)
+            return false;
+    *number = sum;
+    return at != text && *at == 0;
+}
+
+const char *cli_plain(const char *text, char *out, size_t room)
+{
+    size_t at = 0;
+    for (const unsigned char *from = (const unsigned char *)text; *from != 0 && at + 8 < room; from++) {
+        if (*from >= 0x20 && *from < 0x7f)
+            out[at++] = (char)*from;
+        else
+            at += (size_t)snprintf(out + at, room - at, "\\x%02x", *from);
+    }
+    out[at] = 0;
+    return out;
+}
+
+int cli_open(const char *url, hf_client **client)
+{
+    hf_error error;
+    return hf_client_open(url, NULL, client, &error) == HF_OK ? CLI_DONE : cli_failed(&error);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* cli.h - what all commands of the tool share: exit codes, words on stderr, numbers, the client. */
+#ifndef HOLDFAST_TOOL_CLI_H
+#define HOLDFAST_TOOL_CLI_H
+
+#include <getopt.h>
+#include <holdfast/holdfast.h>
+
+enum {
+    CLI_DONE = 0,
+    CLI_NO = 1,           /* not obtained; not held; something is wrong with the server */
+    CLI_USAGE = 64,       /* from here on the numbers of sysexits.h */
+    CLI_NO_SERVER = 69,
+    CLI_BUG = 70,
+    CLI_OS = 71,
+    CLI_LOST = 76,
+    CLI_CANNOT_RUN = 126, /* and the shell's */
+    CLI_NOT_FOUND = 127
+};
+
+/* The commands. argv[0] is the command's name; each returns the exit code. */
+int command_run(int argc, char **argv);
+int command_ls(int argc, char **argv);
+int command_show(int argc, char **argv);
+int command_break(int argc, char **argv);
+int command_doctor(int argc, char **argv);
+
+/* "holdfast: ...", a line of its own. */
+void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same, and where to read more of `command` (NULL: of the tool). Returns CLI_USAGE. */
+int cli_misused(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Message and hint; the exit code that fits. */
+int cli_failed(const hf_error *error);
+/* The operating system said no to `what`: errno. Returns CLI_OS. */
+int cli_os_failed(const char *what);
+
+/* What getopt_long said with '?' or ':'. Returns CLI_USAGE. */
+int cli_bad_option(const char *command, int said, char **argv);
+/* For commands whose only option is --url. False: *code is the exit code. True: optind is at the operands. */
+bool cli_url_only(int argc, char **argv, int least, int most, const char **url, int *code);
+
+/* Seconds, decimals allowed, as milliseconds, rounded up; a whole number. False: it is something else. */
+bool cli_seconds(const char *text, int64_t *ms);
+bool cli_number(const char *text, int most, int *number);
+
+/* Others' words, safe to show: control characters and bytes that are not ASCII become \xNN. Returns out. */
+const char *cli_plain(const char *text, char *out, size_t room);
+
+/* NULL url: $HOLDFAST_URL, or the default. CLI_DONE, or it has been said. */
+int cli_open(const char *url, hf_client **client);
+
+/* The help of one command (NULL: of all), to stdout. False: there is none of this name. */
+bool cli_help(const char *command);
+
+#endif

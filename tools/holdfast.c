@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* holdfast.c - the tool: which command is meant, and what each one's help says. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define URL_HELP                                                                          \
+    "      --url URL           the server: redis://..., unix:///..., embedded:\n"          \
+    "                          (default: $HOLDFAST_URL, else redis://127.0.0.1:6379)\n"
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *what;
+    const char *help;
+} commands[] = {
+    {"run", command_run, "run a command while holding a lock",
+     "usage: holdfast run [options] NAME -- command [argument ...]\n"
+     "\n"
+     "Takes the lock NAME, runs the command, gives the lock back. At most one command runs under a\n"
+     "name at any time, on whatever machine. The command finds its fence in $HOLDFAST_FENCE and the\n"
+     "name in $HOLDFAST_NAME.\n"
+     "\n"
+     "  -n, --nonblock          try once instead of waiting\n"
+     "  -w, --wait SECONDS      wait at most so long (default: for ever)\n"
+     "  -E, --conflict-exit-code CODE\n"
+     "                          exit with CODE, not 1, when the lock was not obtained\n"
+     "      --lease SECONDS     how long others wait if this machine dies (default: 10)\n"
+     "      --grace SECONDS     the command gets TERM when the lease is lost in less than that, and\n"
+     "                          KILL when it is (default: 2; at most half the lease)\n"
+     "      --label TEXT        what `holdfast show` tells of us (default: the command)\n" URL_HELP
+     "\n"
+     "exit: the command's code; 128 + signal if one ended it, or us while waiting; 1 not obtained;\n"
+     "64 usage; 69 no server; 76 the lease was lost and the command stopped; 126, 127 no such command\n"},
+    {"ls", command_ls, "list the locks that are held",
+     "usage: holdfast ls [--url URL] [GLOB]\n"
+     "\n"
+     "Lists the locks that are held, or those whose name matches GLOB (as in Redis's KEYS).\n"
+     "\n" URL_HELP},
+    {"show", command_show, "show who holds a lock",
+     "usage: holdfast show [--url URL] NAME\n"
+     "\n"
+     "Shows who holds the lock NAME, since when, for how long still, and how many wait for it.\n"
+     "\n" URL_HELP "\n"
+     "exit: 0 held, 1 free\n"},
+    {"break", command_break, "take a lock from its holder",
+     "usage: holdfast break [--url URL] NAME\n"
+     "\n"
+     "Takes the lock NAME from its holder, who is told at once and whose fence is too low from then on.\n"
+     "\n" URL_HELP "\n"
+     "exit: 0 it had a holder, 1 it was free\n"},
+    {"doctor", command_doctor, "look the server over",
+     "usage: holdfast doctor [--url URL]\n"
+     "\n"
+     "Says what is wrong with the server for locks, and the command that mends it.\n"
+     "\n" URL_HELP "\n"
+     "exit: 0 nothing that must be mended, 1 something\n"},
+};
+#define COMMANDS (sizeof commands / sizeof *commands)
+
+static const struct command *find(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static void overview(FILE *out)
+{
+    (void)fputs("usage: holdfast COMMAND [options]\n\n", out);
+    for (size_t i = 0; i < COMMANDS; i++)
+        (void)fprintf(out, "  %-8s%s\n", commands[i].name, commands[i].what);
+    (void)fputs("  help    more about a command: holdfast help run\n\n", out);
+    (void)fputs("holdfast --version tells the version.\n", out);
+}
+
+bool cli_help(const char *name)
+{
+    const struct command *command = name != NULL ? find(name) : NULL;
+    if (command != NULL)
+        (void)fputs(command->help, stdout);
+    else if (name == NULL)
+        overview(stdout);
+    return command != NULL || name == NULL;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        overview(stderr);
+        return CLI_USAGE;
+    }
+    const char *word = argv[1];
+    if (strcmp(word, "--version") == 0) {
+        (void)printf("holdfast %s\n", hf_version());
+        return CLI_DONE;
+    }
+    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        if (cli_help(argc > 2 ? argv[2] : NULL))
+            return CLI_DONE;
+        word = argv[2];
+    }
+    const struct command *command = find(word);
+    if (command != NULL)
+        return command->run(argc - 1, argv + 1);
+    return cli_misused(NULL, "there is no %s %s", word[0] == '-' ? "option" : "command", word);
+}

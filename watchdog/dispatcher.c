@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: MIT */
+/* dispatcher.c - posted calls and chores: two queues under one mutex, each with a thread that runs it. */
+#include "watchdog/dispatcher.h"
+#include "base/clock.h"
+#include "base/park.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+struct hfi_dispatcher {
+    pthread_mutex_t mutex;  /* guards all below; no call runs under it */
+    struct hfi_list posted; /* of struct hfi_call, oldest first */
+    struct hfi_list chores;
+    struct hfi_park work;           /* something was queued, or it ends */
+    struct hfi_park done;           /* `running` has returned */
+    const struct hfi_call *running; /* the posted call that runs, for comparing only: it may be gone */
+    pthread_t runner;
+    uint64_t run_number; /* tells a call that runs again from one that still runs */
+    bool caller_runs, has_call_thread, has_chore_thread, ends;
+    pthread_t call_thread, chore_thread;
+    int fd; /* CALLER: readable while `posted` is not empty */
+};
+
+/* The eventfd follows the list: told at each change between empty and not empty. */
+static void put_locked(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+{
+    bool was_empty = hfi_list_is_empty(&dispatcher->posted);
+    hfi_list_append(&dispatcher->posted, &call->link);
+    if (was_empty && dispatcher->fd >= 0)
+        (void)eventfd_write(dispatcher->fd, 1);
+}
+
+static void take_locked(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+{
+    hfi_list_remove(&call->link);
+    eventfd_t ignored;
+    if (hfi_list_is_empty(&dispatcher->posted) && dispatcher->fd >= 0)
+        (void)eventfd_read(dispatcher->fd, &ignored);
+}
+
+/* Runs posted calls until there are none. Whoever comes while another thread does so, or from inside a call, gets 0. */
+static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
+{
+    size_t ran = 0;
+    while (dispatcher->running == NULL && !hfi_list_is_empty(&dispatcher->posted)) {
+        struct hfi_call *call = hfi_of(dispatcher->posted.next, struct hfi_call, link);
+        take_locked(dispatcher, call);
+        dispatcher->running = call;
+        dispatcher->runner = pthread_self();
+        dispatcher->run_number++;
+        (void)pthread_mutex_unlock(&dispatcher->mutex);
+        call->run(call);
+        (void)pthread_mutex_lock(&dispatcher->mutex);
+        dispatcher->running = NULL;
+        hfi_park_wake(&dispatcher->done);
+        ran++;
+    }
+    return ran;
+}
+
+static void sleep_locked(struct hfi_dispatcher *dispatcher, struct hfi_park *park)
+{
+    uint32_t ticket = hfi_park_ticket(park);
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    (void)hfi_park_wait(park, ticket, HFI_NEVER);
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+}
+
+static void *run_calls(void *arg)
+{
+    struct hfi_dispatcher *dispatcher = arg;
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    for (;;) {
+        (void)run_posted_locked(dispatcher);
+        if (dispatcher->ends && hfi_list_is_empty(&dispatcher->posted))
+            break;
+        sleep_locked(dispatcher, &dispatcher->work);
+    }
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    return NULL;
+}
+
+static void *run_chores(void *arg)
+{
+    struct hfi_dispatcher *dispatcher = arg;
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    for (;;) {
+        if (!hfi_list_is_empty(&dispatcher->chores)) {
+            struct hfi_call *call = hfi_of(dispatcher->chores.next, struct hfi_call, link);
+            hfi_list_remove(&call->link);
+            (void)pthread_mutex_unlock(&dispatcher->mutex);
+            call->run(call);
+            (void)pthread_mutex_lock(&dispatcher->mutex);
+        } else if (dispatcher->ends) {
+            break;
+        } else {
+            sleep_locked(dispatcher, &dispatcher->work);
+        }
+    }
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    return NULL;
+}
+
+static void dispatcher_free(struct hfi_dispatcher *dispatcher)
+{
+    if (dispatcher->fd >= 0)
+        (void)close(dispatcher->fd);
+    (void)pthread_mutex_destroy(&dispatcher->mutex);
+    free(dispatcher);
+}
+
+hf_status hfi_dispatcher_start(bool caller_runs, struct hfi_dispatcher **out, hf_error *error)
+{
+    *out = NULL;
+    struct hfi_dispatcher *dispatcher = calloc(1, sizeof *dispatcher);
+    if (dispatcher == NULL)
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory for the dispatcher");
+    (void)pthread_mutex_init(&dispatcher->mutex, NULL);
+    hfi_list_init(&dispatcher->posted);
+    hfi_list_init(&dispatcher->chores);
+    hfi_park_init(&dispatcher->work);
+    hfi_park_init(&dispatcher->done);
+    dispatcher->caller_runs = caller_runs;
+    dispatcher->fd = -1;
+    int failed = 0;
+    if (caller_runs) {
+        dispatcher->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        failed = dispatcher->fd < 0 ? errno : 0;
+    } else {
+        failed = hfi_thread_start(&dispatcher->call_thread, "hf-dispatcher", run_calls, dispatcher);
+        dispatcher->has_call_thread = failed == 0;
+    }
+    if (failed != 0) {
+        dispatcher_free(dispatcher);
+        (void)hfi_fail(error, HF_NOMEM, "raise the limit on threads and descriptors (ulimit -u, ulimit -n)",
+                       "cannot start the dispatcher: no %s", caller_runs ? "eventfd" : "thread");
+        hfi_fail_errno(error, failed);
+        return HF_NOMEM;
+    }
+    *out = dispatcher;
+    return HF_OK;
+}
+
+void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher)
+{
+    if (dispatcher == NULL)
+        return;
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    dispatcher->ends = true;
+    hfi_park_wake(&dispatcher->work);
+    bool join_chores = dispatcher->has_chore_thread;
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    if (dispatcher->has_call_thread)
+        (void)pthread_join(dispatcher->call_thread, NULL);
+    if (join_chores)
+        (void)pthread_join(dispatcher->chore_thread, NULL);
+
+    /* CALLER: what nobody has run yet, after the one that a thread of the user's may be running. */
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    while (dispatcher->running != NULL || !hfi_list_is_empty(&dispatcher->posted)) {
+        if (dispatcher->running != NULL)
+            sleep_locked(dispatcher, &dispatcher->done);
+        else
+            (void)run_posted_locked(dispatcher);
+    }
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    dispatcher_free(dispatcher);
+}
+
+void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+{
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    put_locked(dispatcher, call);
+    if (!dispatcher->caller_runs)
+        hfi_park_wake(&dispatcher->work);
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+}
+
+bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+{
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    if (!dispatcher->has_chore_thread && !dispatcher->ends)
+        dispatcher->has_chore_thread =
+            hfi_thread_start(&dispatcher->chore_thread, "hf-chores", run_chores, dispatcher) == 0;
+    bool taken = dispatcher->has_chore_thread && !dispatcher->ends;
+    if (taken) {
+        hfi_list_append(&dispatcher->chores, &call->link);
+        hfi_park_wake(&dispatcher->work);
+    }
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    return taken;
+}
+
+bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+{
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    bool listed = !hfi_list_is_empty(&call->link);
+    if (listed)
+        take_locked(dispatcher, call);
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    return listed;
+}
+
+static bool is_inside_locked(const struct hfi_dispatcher *dispatcher)
+{
+    return dispatcher->running != NULL && pthread_equal(dispatcher->runner, pthread_self());
+}
+
+void hfi_dispatcher_wait(struct hfi_dispatcher *dispatcher, const struct hfi_call *call)
+{
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    uint64_t number = dispatcher->run_number;
+    while (dispatcher->running == call && dispatcher->run_number == number && !is_inside_locked(dispatcher))
+        sleep_locked(dispatcher, &dispatcher->done);
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+}
+
+bool hfi_dispatcher_is_inside(struct hfi_dispatcher *dispatcher)
+{
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    bool inside = is_inside_locked(dispatcher);
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    return inside;
+}
+
+int hfi_dispatcher_fd(struct hfi_dispatcher *dispatcher)
+{
+    return dispatcher->fd;
+}
+
+size_t hfi_dispatcher_run(struct hfi_dispatcher *dispatcher)
+{
+    if (!dispatcher->caller_runs)
+        return 0;
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    size_t ran = run_posted_locked(dispatcher);
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    return ran;
+}
