@@ -79,10 +79,20 @@ bool hfi_park_is_woken(struct hfi_park *park, uint32_t ticket)
     return hfi_park_ticket(park) != ticket;
 }
 
+/* ck_ec looks at the deadline between the steps of its back-off only; this brings each step's end forward to it. */
+static int not_beyond(const struct ck_ec_wait_state *state, struct timespec *step)
+{
+    const struct timespec *until = state->data;
+    if (until->tv_sec < step->tv_sec || (until->tv_sec == step->tv_sec && until->tv_nsec < step->tv_nsec))
+        *step = *until;
+    return 0;
+}
+
 bool hfi_park_wait(struct hfi_park *park, uint32_t ticket, int64_t until_ns)
 {
-    struct timespec deadline = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
-    bool woken = ck_ec32_wait(counter(park), &mode, ticket, until_ns == HFI_NEVER ? NULL : &deadline) == 0;
+    struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+    bool woken = ck_ec32_wait_pred(counter(park), &mode, ticket, not_beyond, &until,
+                                   until_ns == HFI_NEVER ? NULL : &until) == 0;
     hfi_tsan_acquire(park);
     return woken;
 }

@@ -17,6 +17,7 @@
 #define FIT_NS          (1000 * HFI_MS) /* P10: a lane that idled longer asks for the server's role first */
 #define CROWD           4               /* so many in flight: others are about to list too */
 #define YIELD_MOST_NS   (HFI_MS / 5)
+#define YIELD_WORTH_NS  (HFI_MS / 50)   /* so long a yield per command that it brings */
 #define YIELD_PAUSE     256
 
 void hfi_lane_lock(struct hfi_lane *lane)
@@ -314,18 +315,22 @@ static bool write_listed(struct hfi_lane *lane)
     return finished || atomic_load(&lane->state) == HFI_LANE_BROKEN;
 }
 
-/* One send for all who were just answered. Where others need the core for their own work a yield is dear: then it is
- * left out for a while. */
-static void let_others_list(struct hfi_lane *lane)
+/* Those who were just answered are about to list again: one send for all of them. A yield that brought little for its
+ * time means that others need the core for their own work; then it is left out for a while. With the write role. */
+static bool write_for_the_crowd(struct hfi_lane *lane)
 {
-    if (lane->yield_pause > 0) {
-        lane->yield_pause--;
-        return;
+    if (atomic_load(&lane->flying) < CROWD || lane->yield_pause > 0) {
+        lane->yield_pause -= lane->yield_pause > 0;
+        return write_listed(lane);
     }
+    uint64_t boarded = lane->boarded;
     int64_t before_ns = hfi_now(lane->pool->clock);
     (void)sched_yield();
-    if (hfi_now(lane->pool->clock) - before_ns > YIELD_MOST_NS)
+    int64_t spent_ns = hfi_now(lane->pool->clock) - before_ns;
+    bool finish = write_listed(lane);
+    if (spent_ns > YIELD_MOST_NS && (int64_t)(lane->boarded - boarded) * YIELD_WORTH_NS < spent_ns)
         lane->yield_pause = YIELD_PAUSE;
+    return finish;
 }
 
 void hfi_lane_flush(struct hfi_lane *lane)
@@ -334,9 +339,7 @@ void hfi_lane_flush(struct hfi_lane *lane)
     while (!hfi_inbox_is_empty(&lane->inbox) || atomic_load(&lane->again)) {
         if (atomic_exchange(&lane->writing, true))
             break; /* the thread that has the role looks again after it gave it back */
-        if (atomic_load(&lane->flying) >= CROWD)
-            let_others_list(lane);
-        finish |= write_listed(lane);
+        finish |= write_for_the_crowd(lane);
         atomic_store(&lane->writing, false);
         if (atomic_load(&lane->state) == HFI_LANE_BROKEN)
             hfi_listener_kick(lane->pool->listener); /* it may have been waiting for the role */

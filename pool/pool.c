@@ -123,6 +123,7 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
     (void)pthread_cond_init(&new->judged, NULL);
     hf_status status = build(new, settings, error);
     if (status == HF_OK) {
+        *pool = new; /* the listener calls its owner, and the owner the pool, from now on */
         (void)hfi_pool_lane(new, HFI_LOCK_LANE, 0);
         (void)hfi_pool_lane(new, HFI_RESERVED_LANE, 0);
         status = hfi_listener_start(new, &new->listener, error);
@@ -134,10 +135,10 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
         if (status != HF_OK)
             (void)end(new, hfi_now(clock));
     }
-    if (status == HF_OK)
-        *pool = new;
-    else
+    if (status != HF_OK) {
         hfi_pool_free(new);
+        *pool = NULL;
+    }
     return status;
 }
 

@@ -63,7 +63,8 @@ struct hfi_pool_settings {
 };
 
 /* Starts the listener (all signals blocked in it) and dials one lock lane and the reserved lane. Unless lazy, waits
- * for the lock lane: HF_OK, UNAVAILABLE, DENIED, PROTOCOL, NOMEM. Other lanes are dialled when first asked for. */
+ * for the lock lane: HF_OK, UNAVAILABLE, DENIED, PROTOCOL, NOMEM. Other lanes are dialled when first asked for.
+ * *pool is set before the first call of an op. */
 hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct hfi_pool_ops *ops, void *self,
                         const struct hfi_clock *clock, const struct hfi_log *log, bool lazy, struct hfi_pool **pool,
                         hf_error *error);

@@ -194,7 +194,7 @@ static void call_done(struct hfi_command *command)
     (void)pthread_mutex_unlock(&call->mutex);
 }
 
-void hft_post(struct hfi_lane *lane, struct hft_call *call, struct hfi_command *command)
+void hft_list(struct hfi_lane *lane, struct hft_call *call, struct hfi_command *command)
 {
     *call = (struct hft_call){0};
     (void)pthread_mutex_init(&call->mutex, NULL);
@@ -202,8 +202,13 @@ void hft_post(struct hfi_lane *lane, struct hft_call *call, struct hfi_command *
     command->done = call_done;
     command->self = call;
     hfi_lane_list(lane, command);
-    hfi_lane_flush(lane);
     hfi_command_unref(command);
+}
+
+void hft_post(struct hfi_lane *lane, struct hft_call *call, struct hfi_command *command)
+{
+    hft_list(lane, call, command);
+    hfi_lane_flush(lane);
 }
 
 bool hft_is_over(struct hft_call *call)

@@ -54,6 +54,7 @@ void hft_breathe(int64_t until_ns, const char *what);
 
 /* "SET %s 1" without formats: words divided by single blanks. */
 struct hfi_command *hft_command(const char *words, int64_t until_ns);
+void hft_list(struct hfi_lane *lane, struct hft_call *call, struct hfi_command *command); /* does not flush */
 /* Lists and flushes; the outcome is for hft_wait. The call must stay until then. */
 void hft_post(struct hfi_lane *lane, struct hft_call *call, struct hfi_command *command);
 void hft_wait(struct hfi_lane *lane, struct hft_call *call); /* reads on the lane */

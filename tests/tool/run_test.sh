@@ -201,9 +201,9 @@ a_refused_user_is_69() {
     local said
     said=$("$hf" run --url "unix://nobody:secret@$REDIS_SOCKET" a -- true 2>&1)
     same code 69 $?
-    said=$("$hf" run --url "unix://nobody:wrong@$REDIS_SOCKET" a -- true 2>&1)
+    said=$("$hf" run --url "unix://nobody:open-sesame@$REDIS_SOCKET" a -- true 2>&1)
     same code 69 $?
-    case $said in *wrong*) wrong "the password is shown: $said" ;; esac
+    case $said in *sesame*) wrong "the password is shown: $said" ;; esac
 }
 
 misused() { # misused PART-OF-THE-MESSAGE WORD...

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define HFT_WAIT_MS 10000 /* how long a thread asks for a lock */
+#define HFT_REASONS 16
 #define HFT_MS      INT64_C(1000000)
 
 enum hft_fault { HFT_CALM, HFT_KILL, HFT_FREEZE, HFT_FREEZE_SERVER };
@@ -40,7 +41,7 @@ struct hft_seat {
 struct hft_ledger {
     struct hft_plan plan;
     _Atomic(bool) stop, full;
-    _Atomic(int64_t) lost, timeouts, unavailable;
+    _Atomic(int64_t) lost[HFT_REASONS], timeouts, unavailable; /* lost: by hf_reason */
     _Atomic(int) complaints;
     char complaint[400]; /* the first one */
     uint32_t room;       /* intervals a seat can take */

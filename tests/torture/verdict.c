@@ -2,6 +2,8 @@
 /* verdict.c - see verdict.h. */
 #include "tests/torture/verdict.h"
 
+#include <holdfast/lease.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +148,13 @@ bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
         kept = judge_economy(&verdict, wire, calls) && kept;
     if (atomic_load(&ledger->complaints) > 0)
         (void)printf("  COMPLAINT %s (and %d more)\n", ledger->complaint, atomic_load(&ledger->complaints) - 1);
+    int64_t lost = 0;
+    for (int reason = 0; reason < HFT_REASONS; reason++) {
+        int64_t count = atomic_load(&ledger->lost[reason]);
+        if (count > 0)
+            (void)printf("  lost %" PRId64 ": %s\n", count, hf_reason_text((hf_reason)reason));
+        lost += count;
+    }
     if (atomic_load(&ledger->full))
         (void)printf("  the ledger was full before the end\n");
     (void)printf("torture %-12s %-6s %" PRId64 " s %dx%d threads %d locks seed %u  sections %zu  overlaps %zu  "
@@ -155,7 +164,7 @@ bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
                  plan->mode, kept ? "ok" : "FAILED", ran_ns / 1000000000, plan->processes, plan->threads, plan->locks,
                  plan->seed, verdict.sections, verdict.overlaps, verdict.fences, fleet->kills, fleet->holders,
                  verdict.worst_ns / HFT_MS, verdict.limit_ns / HFT_MS, verdict.keys, verdict.for_ever,
-                 atomic_load(&ledger->lost), atomic_load(&ledger->timeouts), atomic_load(&ledger->unavailable));
+                 lost, atomic_load(&ledger->timeouts), atomic_load(&ledger->unavailable));
     free(verdict.history);
     return kept;
 }

@@ -87,12 +87,13 @@ static void give_back(struct worker *worker, hf_lease *lease, int lock)
     struct hft_ledger *ledger = worker->process->ledger;
     hf_error error;
     bool late = !hf_lease_is_valid(lease);
+    hf_reason reason = hf_lease_reason(lease); /* NONE: the end came during the release */
     now_doing(worker->seat, HFT_RELEASING, lock);
     hf_status status = rand_r(&worker->dice) % 4 == 0 ? hf_lease_post_release(lease, &error)
                                                       : hf_lease_release(lease, &error);
     now_doing(worker->seat, HFT_WORKING, lock);
     if (status == HF_LOST)
-        atomic_fetch_add(&ledger->lost, 1);
+        atomic_fetch_add(&ledger->lost[reason], 1);
     else if (late)
         hft_complain(ledger, "released after its end, and told %s", hf_status_name(status));
     else if (status == HF_UNKNOWN && ledger->plan.fault == HFT_FREEZE_SERVER)

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/* lane_faults_test.c - a server that freezes, dies, hangs up, is demoted or talks too late: every command has exactly
+ * one outcome, the right one, and the lane comes back by itself. */
+#include "tests/support/pool_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct hft_server *server;
+static struct hft_pool kit;
+static struct hfi_lane *lane;
+
+static int start(void **state)
+{
+    hf_error error;
+    (void)state;
+    server = hft_server_start("save \"\"");
+    hft_pool_init(&kit, server);
+    kit.settings.connect_ms = 1000;
+    if (hft_pool_open(&kit, NULL, &error) != HF_OK) {
+        (void)fprintf(stderr, "%s\n", error.message);
+        return -1;
+    }
+    lane = hfi_pool_lane(kit.pool, HFI_LOCK_LANE, 0);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    hft_pool_close(&kit);
+    hft_server_stop(server);
+    return 0;
+}
+
+static void assert_answers(struct hfi_lane *which)
+{
+    struct hft_call call;
+    hft_ask(which, &call, "PING");
+    assert_int_equal(call.outcome, HFI_ANSWERED);
+    assert_string_equal(call.reply->str, "PONG");
+    hft_call_done(&call);
+}
+
+static void ask_server(const char *words)
+{
+    redisReply *reply = hft_server_ask(server, words);
+    freeReplyObject(reply);
+}
+
+static void a_command_without_an_answer_ends_at_its_time_and_all_that_rode_with_it(void **state)
+{
+    struct hft_call calls[10];
+    hf_error error;
+    (void)state;
+    assert_answers(lane);
+    int downs = atomic_load(&kit.owner.downs);
+    hft_server_freeze(server);
+    int64_t until_ns = hft_in_ms(50);
+    for (int i = 0; i < 10; i++)
+        hft_post(lane, &calls[i], hft_command("PING", i == 5 ? until_ns : hft_in_ms(20000)));
+    for (int i = 0; i < 10; i++) {
+        hft_wait(lane, &calls[i]);
+        assert_true(hft_now() >= until_ns);
+        assert_int_equal(calls[i].outcome, HFI_UNANSWERED);
+        assert_int_equal(calls[i].dones, 1);
+        hft_call_done(&calls[i]);
+    }
+    HFT_UNTIL(atomic_load(&kit.owner.downs) > downs);
+    HFT_UNTIL(hfi_lane_is_down(lane)); /* the dial has got no answer within connect_ms */
+    hft_post(lane, &calls[0], hft_command("PING", hft_in_ms(20000)));
+    assert_true(hft_is_over(&calls[0])); /* at once */
+    assert_int_equal(calls[0].outcome, HFI_UNSENT);
+    hft_call_done(&calls[0]);
+    assert_int_equal(hfi_pool_why_down(kit.pool, &error), HF_UNAVAILABLE);
+    assert_non_null(strstr(error.message, hft_server_socket(server)));
+    hft_server_thaw(server);
+    HFT_UNTIL(hfi_lane_is_up(lane));
+    assert_answers(lane);
+}
+
+static void what_is_listed_while_the_lane_dials_waits_for_the_connection(void **state)
+{
+    struct hft_call lost, kept, late;
+    (void)state;
+    assert_answers(lane);
+    hft_server_freeze(server);
+    hft_post(lane, &lost, hft_command("PING", hft_in_ms(20)));
+    hft_wait(lane, &lost);
+    hft_post(lane, &kept, hft_command("PING", hft_in_ms(20000)));
+    hft_post(lane, &late, hft_command("PING", hft_in_ms(20)));
+    hft_sleep(&late);
+    assert_int_equal(lost.outcome, HFI_UNANSWERED);
+    assert_int_equal(late.outcome, HFI_UNSENT);
+    hft_server_thaw(server);
+    hft_wait(lane, &kept);
+    assert_int_equal(kept.outcome, HFI_ANSWERED);
+    hft_call_done(&lost);
+    hft_call_done(&kept);
+    hft_call_done(&late);
+    HFT_UNTIL(hfi_lane_is_up(lane));
+}
+
+static void a_killed_server_leaves_commands_unanswered_then_unsent_and_a_restarted_one_is_found_again(void **state)
+{
+    struct hft_call call, unsent;
+    struct hfi_pool_counts before, after;
+    (void)state;
+    assert_answers(lane);
+    hfi_pool_count(kit.pool, &before);
+    hft_server_freeze(server);
+    hft_post(lane, &call, hft_command("PING", hft_in_ms(20000)));
+    hft_server_kill(server);
+    hft_wait(lane, &call);
+    assert_int_equal(call.outcome, HFI_UNANSWERED);
+    hft_call_done(&call);
+    HFT_UNTIL(hfi_lane_is_down(lane));
+    hft_post(lane, &unsent, hft_command("PING", hft_in_ms(20000)));
+    assert_true(hft_is_over(&unsent));
+    assert_int_equal(unsent.outcome, HFI_UNSENT);
+    hft_call_done(&unsent);
+    hft_server_restart(server);
+    HFT_UNTIL(hfi_lane_is_up(lane));
+    assert_answers(lane);
+    hfi_pool_count(kit.pool, &after);
+    assert_true(after.reconnects > before.reconnects);
+}
+
+struct traffic {
+    pthread_t thread;
+    int number, answered, wrong, lost;
+};
+static _Atomic(bool) traffic_over;
+
+static void *make_traffic(void *arg)
+{
+    struct traffic *me = arg;
+    while (!atomic_load(&traffic_over)) {
+        struct hft_call call;
+        char words[64];
+        (void)snprintf(words, sizeof words, "ECHO %d-%d", me->number, me->answered + me->lost);
+        hft_ask(lane, &call, words);
+        if (call.outcome != HFI_ANSWERED)
+            me->lost++;
+        else if (call.reply->str != NULL && strcmp(call.reply->str, words + 5) == 0)
+            me->answered++;
+        else
+            me->wrong++;
+        hft_call_done(&call);
+    }
+    return NULL;
+}
+
+static void connections_that_are_cut_under_load_never_mix_up_replies(void **state)
+{
+    struct traffic all[16] = {0};
+    int answered = 0, lost = 0, ups = atomic_load(&kit.owner.ups);
+    (void)state;
+    assert_answers(lane);
+    atomic_store(&traffic_over, false);
+    for (int i = 0; i < 16; i++) {
+        all[i].number = i;
+        assert_int_equal(pthread_create(&all[i].thread, NULL, make_traffic, &all[i]), 0);
+    }
+    for (int cut = 0; cut < 8; cut++) {
+        int before = atomic_load(&kit.owner.ups);
+        ask_server("CLIENT KILL TYPE normal SKIPME yes");
+        HFT_UNTIL(atomic_load(&kit.owner.ups) > before);
+    }
+    atomic_store(&traffic_over, true);
+    for (int i = 0; i < 16; i++) {
+        (void)pthread_join(all[i].thread, NULL);
+        assert_int_equal(all[i].wrong, 0);
+        answered += all[i].answered;
+        lost += all[i].lost;
+    }
+    assert_true(atomic_load(&kit.owner.ups) >= ups + 8);
+    assert_true(answered > 0);
+    assert_answers(lane);
+}
+
+static void an_idle_connection_that_is_cut_costs_no_command(void **state)
+{
+    (void)state;
+    assert_answers(lane);
+    int ups = atomic_load(&kit.owner.ups);
+    ask_server("CLIENT KILL TYPE normal SKIPME yes");
+    HFT_UNTIL(atomic_load(&kit.owner.ups) >= ups + 2); /* the reserved lane too */
+    assert_answers(lane);
+}
+
+static void of_a_blocked_socket_what_has_not_left_goes_out_on_the_next_connection(void **state)
+{
+    static char value[8 * 1024 * 1024];
+    struct hft_call big, small;
+    struct hfi_lane *values = hfi_pool_lane(kit.pool, HFI_VALUE_LANE, 0);
+    (void)state;
+    assert_answers(values);
+    memset(value, 'x', sizeof value);
+    const char *const argv[] = {"SET", "big", value};
+    const size_t sizes[] = {3, 3, sizeof value};
+    struct hfi_command *set = hfi_command_new(3, argv, sizes);
+    hft_server_freeze(server);
+    set->until_ns = hft_in_ms(100);
+    hft_post(values, &big, set);
+    hft_post(values, &small, hft_command("INCR small", hft_in_ms(20000)));
+    hft_wait(values, &big);
+    assert_int_equal(big.outcome, HFI_UNANSWERED);
+    assert_false(hft_is_over(&small));
+    hft_server_thaw(server);
+    hft_wait(values, &small);
+    assert_int_equal(small.outcome, HFI_ANSWERED);
+    assert_int_equal(small.reply->integer, 1);
+    hft_call_done(&big);
+    hft_call_done(&small);
+}
+
+static void a_slow_socket_takes_a_long_command_in_pieces(void **state)
+{
+    static char value[8 * 1024 * 1024];
+    struct hft_call big, small;
+    struct hfi_lane *values = hfi_pool_lane(kit.pool, HFI_VALUE_LANE, 0);
+    (void)state;
+    assert_answers(values);
+    const char *const argv[] = {"SET", "big", value};
+    const size_t sizes[] = {3, 3, sizeof value};
+    for (int reader = 0; reader < 2; reader++) {
+        struct hfi_command *set = hfi_command_new(3, argv, sizes);
+        hft_server_freeze(server);
+        set->until_ns = hft_in_ms(20000);
+        hft_post(values, &big, set);
+        hft_post(values, &small, hft_command("STRLEN big", hft_in_ms(20000)));
+        hft_server_thaw(server);
+        if (reader)
+            hft_wait(values, &small);
+        hft_sleep(&small); /* the listener writes and reads what is left */
+        assert_int_equal(small.outcome, HFI_ANSWERED);
+        assert_int_equal(small.reply->integer, sizeof value);
+        hft_sleep(&big);
+        assert_int_equal(big.outcome, HFI_ANSWERED);
+        hft_call_done(&big);
+        hft_call_done(&small);
+    }
+}
+
+static void a_read_only_reply_is_delivered_and_ends_the_connection(void **state)
+{
+    struct hft_call call;
+    (void)state;
+    assert_answers(lane);
+    int downs = atomic_load(&kit.owner.downs);
+    ask_server("REPLICAOF 127.0.0.1 1");
+    hft_ask(lane, &call, "SET a 1");
+    assert_int_equal(call.outcome, HFI_ANSWERED);
+    assert_int_equal(call.reply->type, REDIS_REPLY_ERROR);
+    assert_memory_equal(call.reply->str, "READONLY", 8);
+    hft_call_done(&call);
+    HFT_UNTIL(atomic_load(&kit.owner.downs) > downs);
+    HFT_UNTIL(hfi_lane_is_down(lane)); /* no replica passes the handshake */
+    ask_server("REPLICAOF NO ONE");
+    HFT_UNTIL(hfi_lane_is_up(lane));
+    assert_answers(lane);
+}
+
+static void after_idling_a_second_a_lock_lane_asks_whether_the_server_is_still_a_primary(void **state)
+{
+    struct hft_pool aging; /* its clock is put forward, so it has idled */
+    struct hft_call call;
+    (void)state;
+    hft_pool_init(&aging, server);
+    assert_int_equal(hft_pool_open(&aging, NULL, NULL), HF_OK);
+    struct hfi_lane *own = hfi_pool_lane(aging.pool, HFI_LOCK_LANE, 0);
+    assert_answers(own);
+    ask_server("REPLICAOF 127.0.0.1 1");
+    assert_answers(own); /* has not idled */
+    (void)atomic_fetch_add(&aging.owner.ahead_ns, 2000 * HFI_MS);
+    hft_post(own, &call, hft_command("PING", hft_in_ms(20000)));
+    hft_wait(own, &call);
+    assert_int_equal(call.outcome, HFI_UNANSWERED); /* although the replica has answered */
+    hft_call_done(&call);
+    HFT_UNTIL(hfi_lane_is_down(own));
+    ask_server("REPLICAOF NO ONE");
+    HFT_UNTIL(hfi_lane_is_up(own));
+    (void)atomic_fetch_add(&aging.owner.ahead_ns, 2000 * HFI_MS);
+    int64_t roles = hft_server_calls(server, "role");
+    hft_post(own, &call, hft_command("PING", hft_in_ms(20000)));
+    hft_wait(own, &call);
+    assert_int_equal(call.outcome, HFI_ANSWERED);
+    hft_call_done(&call);
+    assert_int_equal(hft_server_calls(server, "role"), roles + 1);
+    hft_pool_close(&aging);
+}
+
+static void renewals_leave_a_silent_reserved_lane_for_one_that_answers(void **state)
+{
+    struct hft_call stuck;
+    struct hfi_lane *reserved = hfi_pool_lane(kit.pool, HFI_RESERVED_LANE, 0);
+    (void)state;
+    HFT_UNTIL(hfi_lane_is_up(reserved));
+    assert_answers(reserved);
+    assert_answers(lane);
+    assert_ptr_equal(hfi_pool_answering(kit.pool, hft_now(), HFI_MS), reserved);
+    hft_post(reserved, &stuck, hft_command("BLPOP nothing 0", INT64_MAX / 2));
+    HFT_UNTIL(hfi_lane_waits_since_ns(reserved) != HFI_NEVER);
+    int64_t later_ns = hft_now() + 50 * HFI_MS;
+    assert_ptr_equal(hfi_pool_answering(kit.pool, later_ns, 20 * HFI_MS), lane);
+    hft_sleep(&stuck);
+    assert_int_equal(stuck.outcome, HFI_UNANSWERED);
+    hft_call_done(&stuck);
+    HFT_UNTIL(hfi_lane_is_up(reserved));
+    assert_ptr_equal(hfi_pool_answering(kit.pool, hft_now(), HFI_MS), reserved);
+}
+
+static void a_refused_greeting_is_why_the_lane_is_down(void **state)
+{
+    hf_error error;
+    (void)state;
+    atomic_store(&kit.owner.refuse_greeting, true);
+    ask_server("CLIENT KILL TYPE normal SKIPME yes");
+    HFT_UNTIL(hfi_lane_is_down(lane));
+    HFT_UNTIL(hfi_pool_why_down(kit.pool, &error) == HF_UNAVAILABLE && strstr(error.message, "does not like"));
+    atomic_store(&kit.owner.refuse_greeting, false);
+    HFT_UNTIL(hfi_lane_is_up(lane));
+    assert_answers(lane);
+}
+
+static void a_close_gives_a_frozen_server_its_time_and_no_more(void **state)
+{
+    struct hft_pool other;
+    struct hft_call call;
+    (void)state;
+    hft_pool_init(&other, server);
+    assert_int_equal(hft_pool_open(&other, NULL, NULL), HF_OK);
+    struct hfi_lane *own = hfi_pool_lane(other.pool, HFI_LOCK_LANE, 0);
+    hft_server_freeze(server);
+    hft_post(own, &call, hft_command("PING", hft_in_ms(20000)));
+    int64_t until_ns = hft_in_ms(100);
+    assert_false(hfi_pool_close(other.pool, until_ns));
+    assert_true(hft_now() >= until_ns);
+    assert_int_equal(call.dones, 1);
+    assert_int_equal(call.outcome, HFI_UNANSWERED);
+    hft_call_done(&call);
+    hfi_pool_free(other.pool);
+    hft_server_thaw(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_command_without_an_answer_ends_at_its_time_and_all_that_rode_with_it),
+        cmocka_unit_test(what_is_listed_while_the_lane_dials_waits_for_the_connection),
+        cmocka_unit_test(a_killed_server_leaves_commands_unanswered_then_unsent_and_a_restarted_one_is_found_again),
+        cmocka_unit_test(connections_that_are_cut_under_load_never_mix_up_replies),
+        cmocka_unit_test(an_idle_connection_that_is_cut_costs_no_command),
+        cmocka_unit_test(of_a_blocked_socket_what_has_not_left_goes_out_on_the_next_connection),
+        cmocka_unit_test(a_slow_socket_takes_a_long_command_in_pieces),
+        cmocka_unit_test(a_read_only_reply_is_delivered_and_ends_the_connection),
+        cmocka_unit_test(after_idling_a_second_a_lock_lane_asks_whether_the_server_is_still_a_primary),
+        cmocka_unit_test(renewals_leave_a_silent_reserved_lane_for_one_that_answers),
+        cmocka_unit_test(a_refused_greeting_is_why_the_lane_is_down),
+        cmocka_unit_test(a_close_gives_a_frozen_server_its_time_and_no_more),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
