@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* thread.h - a thread of ours: named, and deaf to every signal, so that the program's signals stay its own. */
+/* thread.h - a thread of ours: named, and deaf to all signals, so that the program's signals stay its own. */
 #ifndef HFI_THREAD_H
 #define HFI_THREAD_H
 

@@ -5,6 +5,7 @@
 #include "core/cancel.h"
 #include "core/closing.h"
 #include "core/hear.h"
+#include "core/loading.h"
 #include "core/local.h"
 #include "core/options.h"
 #include "core/scripts.h"

@@ -465,6 +465,18 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
     return true;
 }
 
+void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_actions *actions)
+{
+    if (entry->remote != HFI_HELD)
+        return;
+    while (!hfi_list_is_empty(&entry->waiters))
+        decide(head_of(entry), HFI_GOT_VALUE, HF_OK, actions);
+    if (give_it_back)
+        give_back(entry, actions);
+    else
+        forget_token(entry, actions);
+}
+
 void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
 {
     if (entry->remote != HFI_HELD)

@@ -159,6 +159,8 @@ void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *
 /* The holder gives it back. False: its end had passed, it is LOST (told by the shell). `quietly`: keep nothing, pass to
  * nobody (close; a load whose waiters have other plans). */
 bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions);
+/* A fetch: all who wait get the value. The fill has freed the lock, unless nobody knows: then it is given back. */
+void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_actions *actions);
 /* A renewal's verdict for the current token. */
 void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions);
 /* An authoritative end: gone, taken, revoked, closed. */

@@ -1,4 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* local.c - see local.h. A ck_hs and a list by last use, under one mutex that is held for a look-up and a comparison. */
 #include "core/local.h"
-bool hfi_local_open(hf_client *client){(void)client;return true;}
-void hfi_local_free(hf_client *client){(void)client;}
-bool hfi_loader_is_inside(const hf_client *client){(void)client;return false;}
+#include "core/key.h"
+
+#include <ck_hs.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct item {
+    struct hfi_list link; /* by use, the longest unused first */
+    struct hfi_seen seen;
+    uint64_t hash;
+    size_t   size;
+    const char *key;
+    char     bytes[];
+};
+
+struct hfi_local_cache {
+    pthread_mutex_t mutex;
+    ck_hs_t items;
+    struct hfi_list by_use;
+    int64_t bytes, limit;
+};
+
+static unsigned long hash_of(const void *object, unsigned long seed)
+{
+    (void)seed;
+    return (unsigned long)((const struct item *)object)->hash;
+}
+
+static bool is_same(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    return x->size == y->size && memcmp(x->key, y->key, x->size) == 0;
+}
+
+static void *hs_malloc(size_t size)
+{
+    return malloc(size);
+}
+
+static void hs_free(void *memory, size_t size, bool deferred)
+{
+    (void)size;
+    (void)deferred;
+    free(memory);
+}
+
+static struct ck_malloc hs_memory = {.malloc = hs_malloc, .free = hs_free};
+
+bool hfi_local_open(hf_client *client)
+{
+    struct hfi_local_cache *cache = calloc(1, sizeof *cache);
+    if (cache == NULL)
+        return false;
+    if (!ck_hs_init(&cache->items, CK_HS_MODE_OBJECT | CK_HS_MODE_SPMC | CK_HS_MODE_DELETE, hash_of, is_same, &hs_memory,
+                    64, 0)) {
+        free(cache);
+        return false;
+    }
+    (void)pthread_mutex_init(&cache->mutex, NULL);
+    hfi_list_init(&cache->by_use);
+    cache->limit = client->local_bytes == HF_OFF ? 0 : client->local_bytes;
+    client->local = cache;
+    return true;
+}
+
+static int64_t weight(const struct item *item)
+{
+    return (int64_t)(sizeof *item + item->size + (item->seen.body != NULL ? item->seen.body->size : 0));
+}
+
+static void drop_locked(struct hfi_local_cache *cache, struct item *item)
+{
+    cache->bytes -= weight(item);
+    hfi_list_remove(&item->link);
+    (void)ck_hs_remove(&cache->items, item->hash, item);
+    hfi_body_unref(item->seen.body);
+    free(item);
+}
+
+void hfi_local_free(hf_client *client)
+{
+    struct hfi_local_cache *cache = client->local;
+    if (cache == NULL)
+        return;
+    while (!hfi_list_is_empty(&cache->by_use))
+        drop_locked(cache, hfi_of(cache->by_use.next, struct item, link));
+    ck_hs_destroy(&cache->items);
+    (void)pthread_mutex_destroy(&cache->mutex);
+    free(cache);
+    client->local = NULL;
+}
+
+static struct item *find_locked(struct hfi_local_cache *cache, const char *key, size_t size)
+{
+    struct item wanted = {.hash = hfi_name_hash(HFI_FETCH, key, size), .size = size, .key = key};
+    return ck_hs_get(&cache->items, wanted.hash, &wanted);
+}
+
+void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_seen *seen)
+{
+    struct hfi_local_cache *cache = client->local;
+    *seen = (struct hfi_seen){0};
+    if (cache->limit == 0)
+        return;
+    (void)pthread_mutex_lock(&cache->mutex);
+    struct item *item = find_locked(cache, key, size);
+    if (item != NULL) {
+        *seen = item->seen;
+        hfi_body_ref(seen->body);
+        hfi_list_remove(&item->link);
+        hfi_list_append(&cache->by_use, &item->link);
+    }
+    (void)pthread_mutex_unlock(&cache->mutex);
+}
+
+static struct item *add_locked(struct hfi_local_cache *cache, const char *key, size_t size, struct hfi_body *body)
+{
+    struct item *item = calloc(1, sizeof *item + size);
+    if (item == NULL)
+        return NULL;
+    memcpy(item->bytes, key, size);
+    item->key = item->bytes;
+    item->size = size;
+    item->hash = hfi_name_hash(HFI_FETCH, key, size);
+    if (!ck_hs_put(&cache->items, item->hash, item)) {
+        free(item);
+        return NULL;
+    }
+    hfi_body_ref(body);
+    item->seen.body = body;
+    hfi_list_init(&item->link);
+    hfi_list_append(&cache->by_use, &item->link);
+    cache->bytes += weight(item);
+    return item;
+}
+
+static bool is_same_body(const struct hfi_body *a, const struct hfi_body *b)
+{
+    return a->absent == b->absent && a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
+}
+
+void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_body **body, int64_t end_ns,
+                   int64_t now_ns, int64_t load_ms)
+{
+    struct hfi_local_cache *cache = client->local;
+    if ((int64_t)((*body)->size + size + sizeof(struct item)) > cache->limit)
+        return;
+    (void)pthread_mutex_lock(&cache->mutex);
+    struct item *item = find_locked(cache, key, size);
+    if (item == NULL) {
+        item = add_locked(cache, key, size, *body);
+    } else if (item->seen.body != *body) {
+        struct hfi_body *give_way = *body;
+        if (is_same_body(item->seen.body, *body)) {
+            *body = item->seen.body;
+            hfi_body_ref(*body);
+        } else {
+            cache->bytes -= weight(item);
+            give_way = item->seen.body;
+            item->seen.body = *body;
+            hfi_body_ref(*body);
+            cache->bytes += weight(item);
+            item->seen.end_ns = 0; /* another value, another end */
+        }
+        hfi_body_unref(give_way);
+    }
+    if (item != NULL && end_ns != 0) {
+        item->seen.end_ns = end_ns;
+        item->seen.asked_ns = now_ns;
+    }
+    if (item != NULL && load_ms != 0)
+        item->seen.load_ms = load_ms;
+    while (cache->bytes > cache->limit && !hfi_list_is_empty(&cache->by_use))
+        drop_locked(cache, hfi_of(cache->by_use.next, struct item, link));
+    (void)pthread_mutex_unlock(&cache->mutex);
+}
+
+void hfi_local_forget(hf_client *client, const char *key, size_t size)
+{
+    struct hfi_local_cache *cache = client->local;
+    (void)pthread_mutex_lock(&cache->mutex);
+    struct item *item = find_locked(cache, key, size);
+    if (item != NULL)
+        drop_locked(cache, item);
+    (void)pthread_mutex_unlock(&cache->mutex);
+}

@@ -1,13 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* local.h - the values of hf_fetch that this process saw last, at most local_bytes of them, oldest use out first. */
+/* local.h - the values of hf_fetch that this process saw last, at most local_bytes of them, longest unused out first. */
 #ifndef HFI_LOCAL_H
 #define HFI_LOCAL_H
 
 #include "core/client.h"
+#include "core/value.h"
 
 bool hfi_local_open(hf_client *client); /* false: no memory */
 void hfi_local_free(hf_client *client);
-/* True in a thread that is running a loader of this client. */
-bool hfi_loader_is_inside(const hf_client *client);
+
+struct hfi_seen {
+    struct hfi_body *body; /* a reference; NULL: nothing seen */
+    int64_t end_ns;        /* when the key ends at the server, our clock; HFI_NEVER: never; 0: not known */
+    int64_t asked_ns;      /* when that was asked */
+    int64_t load_ms;       /* how long a load took; 0: not known */
+};
+
+/* What is remembered of the key; seen->body is the caller's to unref. */
+void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_seen *seen);
+/* Remembers. A body of the same bytes as before gives way to the one remembered: the caller's reference moves to it.
+ * end_ns 0, load_ms 0: keep what is known. */
+void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_body **body, int64_t end_ns,
+                   int64_t now_ns, int64_t load_ms);
+void hfi_local_forget(hf_client *client, const char *key, size_t size);
 
 #endif

@@ -5,6 +5,7 @@
 #include "core/events.h"
 #include "core/renew.h"
 #include "core/server_time.h"
+#include "core/shared.h"
 #include "core/table.h"
 #include "base/random.h"
 #include "pool/replies.h"
@@ -46,6 +47,7 @@ void hfi_lock_free(struct hfi_lock *lock)
 {
     hfi_keys_done(&lock->keys);
     (void)pthread_mutex_destroy(&lock->mutex);
+    hfi_shared_free(lock->shared);
     free(lock->trouble);
     free(lock);
 }
@@ -148,7 +150,7 @@ static void asked(struct hfi_command *command)
             lock->unclear = true;
         note_trouble(lock, command);
         if (answer.kind == HFI_HAS_VALUE)
-            lock->got_value(lock, command->reply);
+            hfi_shared_take(lock, command->reply);
         hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }

@@ -15,7 +15,7 @@
 
 #define HFI_NO_SLOT UINT32_MAX
 
-struct hfi_fill;  /* fetch.c */
+struct hfi_shared; /* fetch.c */
 struct hfi_watch; /* events.c */
 
 struct hfi_lock {
@@ -40,9 +40,8 @@ struct hfi_lock {
     int64_t  alarm_at;       /* HFI_NEVER: not armed */
     struct hfi_watch *watch; /* events.c; NULL: none */
     hf_error *trouble;       /* more about entry.trouble; NULL: nothing more */
-    struct hfi_fill *fill;   /* HFI_FETCH: fetch.c */
+    struct hfi_shared *shared; /* HFI_FETCH: fetch.c; NULL before the first waiter */
     int64_t  enough_ms;      /* HFI_FETCH: data that lives longer is an answer */
-    void   (*got_value)(struct hfi_lock *lock, const struct redisReply *reply); /* HFI_FETCH: fetch.c */
 };
 
 struct hfi_seeker { /* a thread that wants the lease, on its stack */

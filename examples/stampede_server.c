@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stampede_server.c - a web server, a thread per connection, whose pages are loaded once by the whole fleet. */
+/* stampede_server.c - a web server, a thread per connection; the whole fleet loads a page once. */
 #include "demo/ask_origin.h"
 #include <arpa/inet.h>
 #include <errno.h>

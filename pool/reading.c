@@ -249,26 +249,22 @@ static void pass_role(struct hfi_lane *lane)
         hfi_listener_kick(lane->pool->listener);
 }
 
-static bool is_worth_reading(struct hfi_lane *lane)
+/* Without the mutex: whoever sees it wrong passes the role on under the mutex, and looks again there. */
+static bool is_worth_reading(const struct hfi_lane *lane)
 {
-    hfi_lane_lock(lane);
-    bool worth = atomic_load(&lane->state) == HFI_LANE_UP && lane->flying > 0;
-    hfi_lane_unlock(lane);
-    return worth;
+    return atomic_load(&lane->state) == HFI_LANE_UP && atomic_load(&lane->flying) > 0;
 }
 
 /* With the role, until this thread is woken, its time is up, or there is nothing to read; then passes it on. */
 static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
 {
     bool fresh = false;
-    while (!hfi_park_is_woken(park, ticket) && is_worth_reading(lane)) {
+    while (!hfi_park_is_woken(park, ticket) && is_worth_reading(lane) && hfi_now(lane->pool->clock) < until_ns) {
         enum taken taken = take_in(lane, fresh);
         fresh = true;
         if (taken == EMPTY)
             taken = spin(lane, park, ticket);
         if (taken == EMPTY) {
-            if (hfi_now(lane->pool->clock) >= until_ns)
-                break;
             sleep_on(lane, park, ticket, until_ns);
             continue;
         }

@@ -54,7 +54,7 @@ static void wipe_free(char *text)
     free(text);
 }
 
-/* Percent-decoded into *out, which is the caller's. `what` names the part in the message, its content is not shown. */
+/* Percent-decoded into *out, which is the caller's. `what` is for the message; no content is shown. */
 static hf_status decode(struct part part, const char *what, char **out, hf_error *error)
 {
     const char *wrong = NULL;

@@ -10,16 +10,20 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define CHORES_END_NS (200 * HFI_MS)
+
 struct hfi_dispatcher {
     pthread_mutex_t mutex;  /* guards all below; no call runs under it */
     struct hfi_list posted; /* of struct hfi_call, oldest first */
     struct hfi_list chores;
     struct hfi_park work;           /* something was queued, or it ends */
-    struct hfi_park done;           /* `running` has returned */
+    struct hfi_park done;           /* `running` has returned, or chores_over */
     const struct hfi_call *running; /* the posted call that runs, for comparing only: it may be gone */
     pthread_t runner;
     uint64_t run_number; /* tells a call that runs again from one that still runs */
     bool caller_runs, has_call_thread, has_chore_thread, ends;
+    bool chores_over; /* the thread of the chores is about to end */
+    bool left_behind; /* that thread is the last who knows us */
     pthread_t call_thread, chore_thread;
     int fd; /* CALLER: readable while `posted` is not empty */
 };
@@ -41,7 +45,8 @@ static void take_locked(struct hfi_dispatcher *dispatcher, struct hfi_call *call
         (void)eventfd_read(dispatcher->fd, &ignored);
 }
 
-/* Runs posted calls until there are none. Whoever comes while another thread does so, or from inside a call, gets 0. */
+/* Runs posted calls until there are none. Whoever comes while another thread does so, or from inside a call,
+ * gets 0. */
 static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
 {
     size_t ran = 0;
@@ -61,12 +66,22 @@ static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
     return ran;
 }
 
-static void sleep_locked(struct hfi_dispatcher *dispatcher, struct hfi_park *park)
+/* False: until_ns has passed. */
+static bool sleep_locked(struct hfi_dispatcher *dispatcher, struct hfi_park *park, int64_t until_ns)
 {
     uint32_t ticket = hfi_park_ticket(park);
     (void)pthread_mutex_unlock(&dispatcher->mutex);
-    (void)hfi_park_wait(park, ticket, HFI_NEVER);
+    bool woken = hfi_park_wait(park, ticket, until_ns);
     (void)pthread_mutex_lock(&dispatcher->mutex);
+    return woken;
+}
+
+static void dispatcher_free(struct hfi_dispatcher *dispatcher)
+{
+    if (dispatcher->fd >= 0)
+        (void)close(dispatcher->fd);
+    (void)pthread_mutex_destroy(&dispatcher->mutex);
+    free(dispatcher);
 }
 
 static void *run_calls(void *arg)
@@ -77,7 +92,7 @@ static void *run_calls(void *arg)
         (void)run_posted_locked(dispatcher);
         if (dispatcher->ends && hfi_list_is_empty(&dispatcher->posted))
             break;
-        sleep_locked(dispatcher, &dispatcher->work);
+        (void)sleep_locked(dispatcher, &dispatcher->work, HFI_NEVER);
     }
     (void)pthread_mutex_unlock(&dispatcher->mutex);
     return NULL;
@@ -97,19 +112,16 @@ static void *run_chores(void *arg)
         } else if (dispatcher->ends) {
             break;
         } else {
-            sleep_locked(dispatcher, &dispatcher->work);
+            (void)sleep_locked(dispatcher, &dispatcher->work, HFI_NEVER);
         }
     }
+    dispatcher->chores_over = true;
+    hfi_park_wake(&dispatcher->done);
+    bool left_behind = dispatcher->left_behind;
     (void)pthread_mutex_unlock(&dispatcher->mutex);
+    if (left_behind)
+        dispatcher_free(dispatcher);
     return NULL;
-}
-
-static void dispatcher_free(struct hfi_dispatcher *dispatcher)
-{
-    if (dispatcher->fd >= 0)
-        (void)close(dispatcher->fd);
-    (void)pthread_mutex_destroy(&dispatcher->mutex);
-    free(dispatcher);
 }
 
 hf_status hfi_dispatcher_start(bool caller_runs, struct hfi_dispatcher **out, hf_error *error)
@@ -144,6 +156,27 @@ hf_status hfi_dispatcher_start(bool caller_runs, struct hfi_dispatcher **out, hf
     return HF_OK;
 }
 
+/* A name lookup can hang for long, and cannot be stopped: then its thread is left behind, with us. */
+static void end_chores(struct hfi_dispatcher *dispatcher)
+{
+    int64_t until_ns = hfi_now(&hfi_boottime) + CHORES_END_NS;
+    bool in_time = true;
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    while (dispatcher->has_chore_thread && !dispatcher->chores_over && in_time)
+        in_time = sleep_locked(dispatcher, &dispatcher->done, until_ns);
+    pthread_t thread = dispatcher->chore_thread;
+    bool has_thread = dispatcher->has_chore_thread;
+    bool left_behind = dispatcher->left_behind = has_thread && !dispatcher->chores_over;
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    if (left_behind) {
+        (void)pthread_detach(thread);
+        return;
+    }
+    if (has_thread)
+        (void)pthread_join(thread, NULL);
+    dispatcher_free(dispatcher);
+}
+
 void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher)
 {
     if (dispatcher == NULL)
@@ -151,23 +184,20 @@ void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher)
     (void)pthread_mutex_lock(&dispatcher->mutex);
     dispatcher->ends = true;
     hfi_park_wake(&dispatcher->work);
-    bool join_chores = dispatcher->has_chore_thread;
     (void)pthread_mutex_unlock(&dispatcher->mutex);
     if (dispatcher->has_call_thread)
         (void)pthread_join(dispatcher->call_thread, NULL);
-    if (join_chores)
-        (void)pthread_join(dispatcher->chore_thread, NULL);
 
     /* CALLER: what nobody has run yet, after the one that a thread of the user's may be running. */
     (void)pthread_mutex_lock(&dispatcher->mutex);
     while (dispatcher->running != NULL || !hfi_list_is_empty(&dispatcher->posted)) {
         if (dispatcher->running != NULL)
-            sleep_locked(dispatcher, &dispatcher->done);
+            (void)sleep_locked(dispatcher, &dispatcher->done, HFI_NEVER);
         else
             (void)run_posted_locked(dispatcher);
     }
     (void)pthread_mutex_unlock(&dispatcher->mutex);
-    dispatcher_free(dispatcher);
+    end_chores(dispatcher);
 }
 
 void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
@@ -214,7 +244,7 @@ void hfi_dispatcher_wait(struct hfi_dispatcher *dispatcher, const struct hfi_cal
     (void)pthread_mutex_lock(&dispatcher->mutex);
     uint64_t number = dispatcher->run_number;
     while (dispatcher->running == call && dispatcher->run_number == number && !is_inside_locked(dispatcher))
-        sleep_locked(dispatcher, &dispatcher->done);
+        (void)sleep_locked(dispatcher, &dispatcher->done, HFI_NEVER);
     (void)pthread_mutex_unlock(&dispatcher->mutex);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* timers.c - see timers.h. `prev` is the older sibling, or the parent for a first child, or itself for the root. */
+/* timers.c - see timers.h. `prev` is the older sibling, for a first child the parent, for the root itself. */
 #include "watchdog/timers.h"
 
 #include <stddef.h>
 
-/* Two roots become one: the later one is the first child of the sooner. `prev` and `next` of the result are the
- * caller's to set. */
+/* Two roots become one: the later one is the first child of the sooner. `prev` and `next` of the result are
+ * the caller's to set. */
 static struct hfi_timer *meld(struct hfi_timer *a, struct hfi_timer *b)
 {
     if (b->at_ns < a->at_ns) {
@@ -21,8 +21,8 @@ static struct hfi_timer *meld(struct hfi_timer *a, struct hfi_timer *b)
     return a;
 }
 
-/* A list of siblings becomes one tree: melded in pairs from the left, then the pairs from the right. That, and not
- * melding one by one, is what keeps later takes at O(log n). */
+/* A list of siblings becomes one tree: melded in pairs from the left, then the pairs from the right. That,
+ * and not melding one by one, is what keeps later takes at O(log n). */
 static struct hfi_timer *meld_siblings(struct hfi_timer *first)
 {
     struct hfi_timer *pairs = NULL; /* linked by next, the last pair first */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the demo claims, checked on what the origin, the load and the probes wrote down. Pure: no processes, no clock."""
+"""What the demo claims, checked on what origin, load and probes wrote down. Pure: no processes, no clock."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ HOT = "hot"
 @dataclass(frozen=True)
 class Load:
     """A line of the origin's log. fence 0: loaded without a lease. gone: nobody was left to take the page."""
+
     page: str
     pid: int
     fence: int
@@ -25,6 +26,7 @@ class Load:
 @dataclass(frozen=True)
 class Probe:
     """One request of ours. status 0: no answer."""
+
     server: int
     page: str
     start: int
@@ -36,6 +38,7 @@ class Probe:
 @dataclass(frozen=True)
 class Wrk:
     """What one wrk counted. killed: its server was killed under it."""
+
     server: int
     requests: int
     bad_status: int
@@ -74,6 +77,7 @@ class Setup:
 @dataclass
 class Run:
     """A fleet under load, with hf_fetch or without."""
+
     start: int = 0
     end: int = 0
     loads: list = field(default_factory=list)
@@ -155,14 +159,22 @@ def no_overlap(run, setup):
     measured = f"{bad} overlaps in {count} loads of {pages} pages"
     if bad:
         measured += f", by up to {worst / MS:.1f} ms"
-    return Claim("no two loads of a page overlap, in the origin's own log", measured,
-                 "0, but for a killed loader's last load", bad == 0 and count > 0)
+    return Claim(
+        "no two loads of a page overlap, in the origin's own log",
+        measured,
+        "0, but for a killed loader's last load",
+        bad == 0 and count > 0,
+    )
 
 
 def fences_rise(run, setup):
     bad = sum(b.fence <= a.fence for loads in by_page(leased(run)).values() for a, b in zip(loads, loads[1:]))
-    return Claim("each load of a page has a higher fence than the one before", f"{bad} that do not", "0",
-                 bad == 0 and bool(leased(run)))
+    return Claim(
+        "each load of a page has a higher fence than the one before",
+        f"{bad} that do not",
+        "0",
+        bad == 0 and bool(leased(run)),
+    )
 
 
 def few_loads(run, setup):
@@ -172,8 +184,12 @@ def few_loads(run, setup):
         extra = sum(cut_off(l, run.kill) or across_freeze(l, run) for l in loads)
         worst, extras = max(worst, len(loads) - extra), extras + extra
         held = held and len(loads) - extra <= allowed
-    return Claim("each page is loaded at most run / ttl + 1 times", f"{worst} times at most",
-                 f"{allowed}, not counting {extras} loads that the kill or the freeze kept from being stored", held)
+    return Claim(
+        "each page is loaded at most run / ttl + 1 times",
+        f"{worst} times at most",
+        f"{allowed}, besides {extras} that the kill or the freeze kept from being stored",
+        held,
+    )
 
 
 def local_loads(run, setup):
@@ -187,8 +203,12 @@ def local_loads(run, setup):
     measured = f"{sum(each.values())} local loads in the freeze, {most} at most per process and page"
     if strays:
         measured += f"; {strays} outside it"
-    return Claim("without a lease a page is loaded only in the freeze, once per process", measured, "1, and 0 outside",
-                 most <= 1 and strays == 0)
+    return Claim(
+        "without a lease a page is loaded only in the freeze, once per process",
+        measured,
+        "1, and 0 outside",
+        most <= 1 and strays == 0,
+    )
 
 
 def takeover(run, setup):
@@ -198,13 +218,21 @@ def takeover(run, setup):
     for load in cut:
         later = [l.start for l in run.loads if l.page == load.page and l.start > run.kill.at]
         waits.append((min(later) - run.kill.at) / MS if later else float("inf"))
-    measured = f"after {max(waits):,.0f} ms ({len(cut)} loads were cut off)" if waits else "no load was cut off"
-    return Claim(text, measured, f"lease + guard + 300 = {setup.takeover_ms:,.0f} ms",
-                 bool(waits) and max(waits) <= setup.takeover_ms)
+    measured = (
+        f"after {max(waits):,.0f} ms ({len(cut)} loads were cut off)" if waits else "no load was cut off"
+    )
+    return Claim(
+        text,
+        measured,
+        f"lease + guard + 300 = {setup.takeover_ms:,.0f} ms",
+        bool(waits) and max(waits) <= setup.takeover_ms,
+    )
 
 
 def excused(probe, kill):
-    return kill is not None and probe.server == kill.server and probe.start <= kill.back and probe.end >= kill.at
+    return (
+        kill is not None and probe.server == kill.server and probe.start <= kill.back and probe.end >= kill.at
+    )
 
 
 def nothing_failed(run, setup):
@@ -217,12 +245,18 @@ def nothing_failed(run, setup):
             on_killed += wrk.bad_socket
         else:
             failures += wrk.bad_socket
-    return Claim("no request fails", f"{failures} of {run.requests:,} failed, besides {on_killed} at the killed process",
-                 "0", failures == 0 and run.requests > 0)
+    return Claim(
+        "no request fails",
+        f"{failures} of {run.requests:,} failed, besides {on_killed} at the killed process",
+        "0",
+        failures == 0 and run.requests > 0,
+    )
 
 
 def in_freeze(run):
-    return [p for p in run.probes if run.freeze.start <= p.start <= run.freeze.end and not excused(p, run.kill)]
+    return [
+        p for p in run.probes if run.freeze.start <= p.start <= run.freeze.end and not excused(p, run.kill)
+    ]
 
 
 def freeze_answers(run, setup):
@@ -236,19 +270,27 @@ def freeze_answers(run, setup):
         allowed = {"STALE", "LOCAL"} | ({"SHARED", "LOADED"} if probe.page in under_way else set())
         bad += probe.status != 200 or probe.source not in allowed
     seen = ", ".join(f"{n} {source}" for source, n in sorted(counts.items())) or "no answer at all"
-    return Claim("while Redis is frozen each answer is STALE or LOCAL", seen,
-                 "nothing else, but loads that began before", bad == 0 and bool(counts))
+    return Claim(
+        "while Redis is frozen each answer is STALE or LOCAL",
+        seen,
+        "nothing else, but loads that began before",
+        bad == 0 and bool(counts),
+    )
 
 
 def freeze_latency(run, setup):
     p99 = percentile([(p.end - p.start) / MS for p in in_freeze(run)], 0.99)
     bound = setup.command_ms + 400
-    return Claim("p99 of the requests begun in the freeze", f"{p99:,.0f} ms of {len(in_freeze(run))} probes",
-                 f"command_ms + 400 = {bound:,} ms", bool(in_freeze(run)) and p99 < bound)
+    return Claim(
+        "p99 of the requests begun in the freeze",
+        f"{p99:,.0f} ms of {len(in_freeze(run))} probes",
+        f"command_ms + 400 = {bound:,} ms",
+        bool(in_freeze(run)) and p99 < bound,
+    )
 
 
 def loads_per_expiry(run, setup):
-    """Loads of the hot page, counted per burst: a load later than half a ttl after a burst's first begins a new one."""
+    """Loads of the hot page by burst: one more than half a ttl after a burst's first begins the next."""
     bursts, first = [], None
     for load in by_page(run.loads).get(HOT, []):
         if first is None or load.start - first > setup.ttl_ms * MS / 2:
@@ -261,18 +303,37 @@ def loads_per_expiry(run, setup):
 def stampede(run, setup):
     bursts = loads_per_expiry(run, setup)
     measured = f"{median(bursts):,.0f} in the median, {max(bursts):,} at most" if bursts else "none"
-    return Claim("--no-lock: loads of the hot page per expiry", measured, "10 at least, else this demo shows nothing",
-                 bool(bursts) and median(bursts) >= 10)
+    return Claim(
+        "--no-lock: loads of the hot page per expiry",
+        measured,
+        "10 at least, or this demo shows nothing",
+        bool(bursts) and median(bursts) >= 10,
+    )
 
 
 def clean_exits(runs):
     codes = [code for run in runs for code in run.exit_codes]
     bad = [code for code in codes if code != 0]
-    return Claim("each server ends cleanly on SIGTERM", f"{len(codes) - len(bad)} of {len(codes)}", "all",
-                 bool(codes) and not bad)
+    return Claim(
+        "each server ends cleanly on SIGTERM",
+        f"{len(codes) - len(bad)} of {len(codes)}",
+        "all",
+        bool(codes) and not bad,
+    )
 
 
 def check(with_lock, without, setup):
-    claims = [claim(with_lock, setup) for claim in
-              (no_overlap, fences_rise, few_loads, takeover, local_loads, nothing_failed, freeze_answers, freeze_latency)]
+    claims = [
+        claim(with_lock, setup)
+        for claim in (
+            no_overlap,
+            fences_rise,
+            few_loads,
+            takeover,
+            local_loads,
+            nothing_failed,
+            freeze_answers,
+            freeze_latency,
+        )
+    ]
     return claims + [stampede(without, setup), clean_exits([with_lock, without])]

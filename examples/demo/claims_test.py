@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The demo's checker, itself checked: a good run holds, and each broken promise is reported by its own claim."""
+"""The demo's checker, itself checked: a good run holds, each broken promise is reported by its claim."""
 
 import sys
 import unittest
@@ -23,16 +23,28 @@ def probe(start_ms, ms=1, status=200, source="CACHED", server=1, page=HOT):
 
 
 def good_run():
-    """30 s: a load each 3.3 s, one of them killed at 9.2 s and followed 2.2 s later, a freeze from 20 s to 22 s."""
+    """30 s: a load each 3.3 s, one killed at 9.2 s and followed 2.2 s later, a freeze from 20 s to 22 s."""
     run = Run(start=0, end=30_000 * MS, exit_codes=[0, 0, 0])
     run.kill = Kill(KILLED, 0, 9_200 * MS, 11_500 * MS)
     run.freeze = Freeze(20_000 * MS, 22_000 * MS)
-    run.loads = [load(HOT, 0, 1), load(HOT, 3_300, 2), load(HOT, 6_600, 3), load(HOT, 9_000, 4, pid=KILLED, gone=True),
-                 load(HOT, 11_400, 5), load(HOT, 14_700, 6), load(HOT, 18_000, 7), load(HOT, 22_100, 8),
-                 load("p1", 100, 1), load("unseen", 21_000, 0, pid=102), load("unseen", 21_000, 0, pid=103)]
-    run.probes = [probe(t) for t in range(0, 20_000, 100)] + [probe(20_100, 1_000, source="STALE"),
-                                                              probe(20_000, 1_310, source="LOCAL", page="unseen"),
-                                                              probe(9_500, status=0, source="", server=0)]
+    run.loads = [
+        load(HOT, 0, 1),
+        load(HOT, 3_300, 2),
+        load(HOT, 6_600, 3),
+        load(HOT, 9_000, 4, pid=KILLED, gone=True),
+        load(HOT, 11_400, 5),
+        load(HOT, 14_700, 6),
+        load(HOT, 18_000, 7),
+        load(HOT, 22_100, 8),
+        load("p1", 100, 1),
+        load("unseen", 21_000, 0, pid=102),
+        load("unseen", 21_000, 0, pid=103),
+    ]
+    run.probes = [probe(t) for t in range(0, 20_000, 100)] + [
+        probe(20_100, 1_000, source="STALE"),
+        probe(20_000, 1_310, source="LOCAL", page="unseen"),
+        probe(9_500, status=0, source="", server=0),
+    ]
     run.wrks = [Wrk(0, 1_000, 0, 70, killed=True), Wrk(0, 1_000, 0, 0), Wrk(1, 2_000, 0, 0)]
     return run
 

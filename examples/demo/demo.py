@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Shows a cache stampede and its end: a fleet of web servers, one slow origin, a killed loader and a frozen Redis."""
+"""A cache stampede and its end: a fleet of web servers, a slow origin, a killed loader, a frozen Redis."""
 
 import argparse
 import shutil
@@ -17,13 +17,14 @@ from claims import HOT, MS, Freeze, Kill, Run, Setup, percentile
 from fleet import PAGES, Fleet, Trouble, now_ns
 from probes import Probes
 from screen import Screen
+from table import Table
 
 RESTART_AFTER_S = 2
 FREEZE_S = 2
 
 
 class Plan:
-    """Who fails when, in seconds since the load began. Below half a minute all times are shorter, the lease too."""
+    """Who fails when, in seconds since the load began. A short run has short times, the lease too."""
 
     def __init__(self, seconds):
         long = seconds >= 40
@@ -38,8 +39,9 @@ class Show:
     """Runs one fleet under load, lets it suffer, and shows it."""
 
     def __init__(self, fleet, plan, screen, title, seconds):
-        self.fleet, self.plan, self.screen, self.title, self.seconds = fleet, plan, screen, title, seconds
-        self.run, self.before, self.killed = Run(), None, None
+        self.fleet, self.plan, self.screen, self.seconds = fleet, plan, screen, seconds
+        self.table = Table(fleet, screen, f"{title}, second {{}} of {seconds:.0f}")
+        self.run, self.killed = Run(), None
 
     def go(self, suffer):
         fleet, run = self.fleet, self.run
@@ -53,7 +55,7 @@ class Show:
             fleet.check()
             if self.at() >= tick + 1:
                 tick = int(self.at())
-                self.show(tick, probes)
+                self.table.show(tick, probes)
             time.sleep(0.005)
         self.finish(probes)
         return run
@@ -65,7 +67,7 @@ class Show:
         self.screen.say(self.screen.bold(f"{self.at():6.1f} s  ") + words)
 
     def suffer(self, probes):
-        """The next blow, if it is due: kill the loader of the hot page, bring it back, freeze Redis, thaw it."""
+        """The next blow, if it is due: kill the hot page's loader, start it again, freeze Redis, thaw it."""
         fleet, run, plan = self.fleet, self.run, self.plan
         if self.killed is None:
             if self.at() >= plan.kill_from:
@@ -97,45 +99,6 @@ class Show:
         kill = self.run.kill
         self.run.kill = Kill(kill.pid, kill.server, kill.at, now_ns())
         self.say(f"server {kill.server + 1} is back (pid {self.killed.child.pid})")
-
-    def show(self, second, probes):
-        fleet, screen = self.fleet, self.screen
-        for server in fleet.servers:
-            server.read_stats()
-        sources = ("cached", "loaded", "shared", "stale", "local")
-        names = sources + ("failed", "acquired", "lost", "commands")
-        now = [{name: s.total.get(name, 0) for name in names} for s in fleet.servers]
-        before, self.before = self.before or [dict.fromkeys(names, 0)] * len(now), now
-        loads, under_way = fleet.loads(), fleet.under_way() or []
-        recent = probes.recent(2)
-        p50, p99 = percentile(recent, 0.5), percentile(recent, 0.99)
-        rates = [(sum(n[x] - b[x] for x in sources), n["commands"] - b["commands"]) for n, b in zip(now, before)]
-        last = sum(load.start >= now_ns() - 1_000_000_000 for load in loads) + len(under_way)
-        gauges = [s.gauges for s in fleet.servers]
-        rows = [("", None), (f"{self.title} · second {second} of {self.seconds:.0f}", screen.bold),
-                (f"{'':9}{'requests/s':>11}{'waiting':>8}{'commands/s':>11}{'held':>5}{'leases':>7}{'lost':>5}{'stale':>7}"
-                 f"{'local':>6}{'failed':>7}", screen.dim)]
-        for server, n, (requests, commands), g in zip(fleet.servers, now, rates, gauges):
-            name = f"server {server.number + 1}"
-            if server.child is None:
-                rows.append((f"{name:9}{'killed':>11}", screen.bad))
-            else:
-                rows.append((self.row(name, requests, commands, g, n), None))
-        total = {name: sum(n[name] for n in now) for name in names}
-        gauge = {name: sum(g.get(name, 0) for g in gauges) for name in ("waiting", "held")}
-        rates = [sum(r[0] for r in rates), sum(r[1] for r in rates)]
-        rows.append((self.row("all", *rates, gauge, total), screen.bold))
-        rows.append((f"latency  p50 {p50:,.1f} ms   p99 {p99:,.1f} ms   "
-                     + ("Redis is frozen" if fleet.frozen else ""), screen.bad if fleet.frozen else None))
-        rows.append((f"origin   {len(loads):,} loads, {last} in the last second, {len(under_way)} under way", None))
-        short = (f"{second:4} s  {rates[0]:6,} requests/s  p50 {p50:.1f} ms  p99 {p99:.0f} ms  origin loads {len(loads):,}"
-                 f"  waiting {gauge['waiting']}  commands {rates[1]:,}/s  leases {total['acquired']}  lost {total['lost']}")
-        screen.show(second, rows, short)
-
-    @staticmethod
-    def row(name, requests, commands, gauges, n):
-        return (f"{name:9}{requests:>11,}{gauges.get('waiting', 0):>8,}{commands:>11,}{gauges.get('held', 0):>5}"
-                f"{n['acquired']:>7,}{n['lost']:>5}{n['stale']:>7,}{n['local']:>6,}{n['failed']:>7,}")
 
     def finish(self, probes):
         fleet, run = self.fleet, self.run
@@ -194,12 +157,14 @@ def report(screen, checked):
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=Path, default=Path("build/dev"), help="where the programs are (%(default)s)")
+    parser.add_argument(
+        "--build", type=Path, default=Path("build/dev"), help="where the programs are (%(default)s)"
+    )
     parser.add_argument("--seconds", type=float, default=56, help="of load in all, 16 at least (%(default)s)")
     parser.add_argument("--connections", type=int, default=300, help="keep-alive connections (%(default)s)")
     parser.add_argument("--processes", type=int, default=3, help="servers, 2 at least (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="the same in 18 seconds, for tests")
-    parser.add_argument("--output", type=Path, help="folder of the picture and the logs (demo, beside the build)")
+    parser.add_argument("--output", type=Path, help="folder for picture and logs (demo, beside the build)")
     args = parser.parse_args()
     if args.quick:
         args.seconds = 18
@@ -214,13 +179,21 @@ def demo(args, screen):
     for tool in ("redis-server", "wrk"):
         if shutil.which(tool) is None:
             raise Trouble(f"{tool} is not installed")
+    for program in ("stampede_server", "origin"):
+        if not (args.build / "examples" / "demo" / program).exists():
+            raise Trouble(f"no {program} in {args.build}: build it first, or name its place with --build")
     plan, runs = Plan(args.seconds), []
     setup = plan.setup
     args.output.mkdir(parents=True, exist_ok=True)
-    screen.say(f"{args.processes} web servers, a thread per connection, {args.connections} connections; {PAGES + 1} pages cached "
-               f"in a private Redis for {setup.ttl_ms / 1000:g} s;\nan origin that needs {setup.load_ms} ms for each page. "
-               f"First with hf_fetch, through a kill -9 and a frozen Redis, then without.")
-    for lock, title, seconds in ((True, "with hf_fetch", plan.with_lock), (False, "GET, load, SET (--no-lock)", plan.without)):
+    screen.say(
+        f"{args.processes} web servers, a thread per connection, {args.connections} connections;\n"
+        f"{PAGES + 1} pages, each cached in a private Redis for {setup.ttl_ms / 1000:g} s;\n"
+        f"a slow origin: {setup.load_ms} ms for each load of a page.\n"
+        "First with hf_fetch, through a kill -9 and a frozen Redis, then without."
+    )
+    with_fetch = True, "with hf_fetch", plan.with_lock
+    without_it = False, "GET, load, SET (--no-lock)", plan.without
+    for lock, title, seconds in (with_fetch, without_it):
         log = args.output / ("loads-with.log" if lock else "loads-without.log")
         screen.say()
         screen.say(screen.bold(f"{title}, {seconds:.0f} s"))
@@ -230,7 +203,9 @@ def demo(args, screen):
     summary(screen, with_lock, without, setup)
     held = report(screen, claims.check(with_lock, without, setup))
     svg = args.output / "loads.svg"
-    svg.write_text(picture.draw(with_lock, without, setup.ttl_ms, setup.load_ms, args.processes, args.connections))
+    svg.write_text(
+        picture.draw(with_lock, without, setup.ttl_ms, setup.load_ms, args.processes, args.connections)
+    )
     screen.say()
     screen.say(f"Every load of the origin: {args.output}/loads-with.log, loads-without.log")
     screen.say(f"The picture: {svg}")

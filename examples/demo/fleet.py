@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The processes of the demo: Redis, the origin, the servers and their loads. All end with the demo, however it ends."""
+"""The processes of the demo: Redis, the origin, the servers and their loads. None outlives the demo."""
 
 import ctypes
 import http.client
@@ -19,6 +19,7 @@ PAGES = 20  # besides the hot one
 HOT_PERCENT = 70
 THINK_MS = 50
 LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
 
 
 class Trouble(Exception):
@@ -40,20 +41,28 @@ def free_ports(count):
 
 
 class Child:
-    """A process that dies with us (the kernel sees to it) and whose output is kept for the case of trouble."""
+    """A process that dies with us (the kernel sees to it); its output is kept for the case of trouble."""
 
     def __init__(self, name, folder, *command):
         self.name, self.log = name, folder / f"{name}.log"
         parent = os.getpid()
 
         def die_with_parent():
-            LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: of the starting thread, so start from the main one
+            LIBC.prctl(
+                PR_SET_PDEATHSIG, signal.SIGKILL
+            )  # when the starting *thread* ends: start from the main one
             if os.getppid() != parent:
                 os._exit(1)
 
         with open(self.log, "ab") as output:
-            self.process = subprocess.Popen([str(c) for c in command], stdin=subprocess.DEVNULL, stdout=output,
-                                            stderr=output, start_new_session=True, preexec_fn=die_with_parent)
+            self.process = subprocess.Popen(
+                [str(c) for c in command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=die_with_parent,
+            )
 
     @property
     def pid(self):
@@ -106,16 +115,42 @@ class Server:
     def start(self):
         flags = [] if self.fleet.lock else ["--no-lock"]
         self.generation += 1
-        self.child = Child(f"server{self.number + 1}", self.fleet.folder, self.fleet.binary("stampede_server"), *flags,
-                           self.port, self.fleet.redis_url, "127.0.0.1", self.fleet.origin_port, self.fleet.setup.ttl_ms)
+        self.child = Child(
+            f"server{self.number + 1}",
+            self.fleet.folder,
+            self.fleet.binary("stampede_server"),
+            *flags,
+            self.port,
+            self.fleet.redis_url,
+            "127.0.0.1",
+            self.fleet.origin_port,
+            self.fleet.setup.ttl_ms,
+        )
         self.page = Page(self.port, timeout=2)
         self.fleet.await_(lambda: self.page.get("/stats")[0] == 200, self.child)
 
     def start_load(self):
-        self.wrk = Child(f"wrk{self.number + 1}-{self.generation}", self.fleet.folder, "wrk", "--threads", 1,
-                         "--connections", self.fleet.connections, "--duration", "3600s", "--timeout", "10s", "--script",
-                         Path(__file__).with_name("load.lua"), f"http://127.0.0.1:{self.port}", "--", HOT_PERCENT, PAGES,
-                         THINK_MS, 100 * self.generation + self.number)
+        self.wrk = Child(
+            f"wrk{self.number + 1}-{self.generation}",
+            self.fleet.folder,
+            "wrk",
+            "--threads",
+            1,
+            "--connections",
+            self.fleet.connections,
+            "--duration",
+            "3600s",
+            "--timeout",
+            "10s",
+            "--script",
+            Path(__file__).with_name("load.lua"),
+            f"http://127.0.0.1:{self.port}",
+            "--",
+            HOT_PERCENT,
+            PAGES,
+            THINK_MS,
+            100 * self.generation + self.number,
+        )
 
     def end_load(self, killed=False):
         """SIGINT makes wrk stop and count."""
@@ -147,7 +182,7 @@ class Server:
 
 
 class Fleet:
-    """One private Redis, one origin, some servers: with hf_fetch, or (lock=False) without. A context manager."""
+    """A private Redis, an origin, some servers: with hf_fetch, or (lock=False) without. A context manager."""
 
     def __init__(self, build, setup, processes, connections, lock, origin_log):
         self.build, self.setup, self.lock, self.origin_log = build, setup, lock, origin_log
@@ -179,14 +214,35 @@ class Fleet:
 
     def start(self):
         path = self.folder / "redis.sock"
-        self.redis = Child("redis", self.folder, "redis-server", "--port", 0, "--unixsocket", path, "--unixsocketperm",
-                           700, "--save", "", "--appendonly", "no", "--dir", self.folder)
+        self.redis = Child(
+            "redis",
+            self.folder,
+            "redis-server",
+            "--port",
+            0,
+            "--unixsocket",
+            path,
+            "--unixsocketperm",
+            700,
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+            self.folder,
+        )
         self.children.append(self.redis)
         self.redis_url = f"unix://{path}?lease_ms={self.setup.lease_ms}"
         self.await_(lambda: self.redis_answers(path), self.redis)
         [self.origin_port] = free_ports(1)
-        self.origin = Child("origin", self.folder, self.binary("origin"), self.origin_port, self.origin_log,
-                            self.setup.load_ms)
+        self.origin = Child(
+            "origin",
+            self.folder,
+            self.binary("origin"),
+            self.origin_port,
+            self.origin_log,
+            self.setup.load_ms,
+        )
         self.children.append(self.origin)
         self.await_(lambda: self.under_way() is not None, self.origin)
         self.loads_read, self.origin_lines = [], open(self.origin_log, encoding="ascii")

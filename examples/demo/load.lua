@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- load.lua - what wrk asks for: mostly the hot page, else one of a spread; and how it counts the answers.
--- Arguments after "--": percent of requests for the hot page, number of other pages, mean think time in ms, seed.
+-- Arguments after "--": percent of requests for the hot page, other pages, mean think time in ms, seed.
 
 local hot_percent, pages, think_ms
 
@@ -22,6 +22,6 @@ end
 
 function done(summary)
     local e = summary.errors
-    io.write(string.format("wrk-result %d %d %d %d %d %d\n", summary.requests, e.status, e.connect, e.read, e.write,
-        e.timeout))
+    io.write("wrk-result ", summary.requests, " ", e.status, " ", e.connect, " ", e.read, " ", e.write, " ",
+        e.timeout, "\n")
 end

@@ -27,8 +27,10 @@ def step_of(highest, lines):
 
 
 def text(x, y, words, size=13, color=INK, anchor="start", weight=400):
-    return (f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}" text-anchor="{anchor}" '
-            f'font-weight="{weight}">{escape(words)}</text>')
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{color}" text-anchor="{anchor}" '
+        f'font-weight="{weight}">{escape(words)}</text>'
+    )
 
 
 class Panel:
@@ -49,14 +51,19 @@ class Panel:
         out = []
         for value in range(0, self.highest + 1, self.step):
             y = self.y(value)
-            out.append(f'<line x1="{LEFT}" x2="{LEFT + PLOT}" y1="{y:.1f}" y2="{y:.1f}" '
-                       f'stroke="{INK if value == 0 else GRID}" stroke-width="1"/>')
+            out.append(
+                f'<line x1="{LEFT}" x2="{LEFT + PLOT}" y1="{y:.1f}" y2="{y:.1f}" '
+                f'stroke="{INK if value == 0 else GRID}" stroke-width="1"/>'
+            )
             out.append(text(LEFT - 10, y + 4, f"{value:,}", 12, SOFT, "end"))
         for second in range(0, self.seconds + 1, step_of(self.seconds, 20)):
             out.append(text(self.x(second), self.top + self.height + 19, str(second), 12, SOFT, "middle"))
         middle = self.top + self.height / 2
-        out.append(f'<g transform="rotate(-90 20 {middle:.1f})">'
-                   + text(20, middle, "origin loads per second", 12, SOFT, "middle") + "</g>")
+        out.append(
+            f'<g transform="rotate(-90 20 {middle:.1f})">'
+            + text(20, middle, "origin loads per second", 12, SOFT, "middle")
+            + "</g>"
+        )
         return out
 
     def bars(self, counts, color, begin, share, below=()):
@@ -66,26 +73,36 @@ class Panel:
             if count:
                 base = below[second] if below else 0
                 y = self.y(base + count)
-                out.append(f'<rect x="{self.x(second + begin):.1f}" y="{y:.1f}" width="{width:.1f}" '
-                           f'height="{self.y(base) - y:.1f}" rx="1.5" fill="{color}"/>')
+                out.append(
+                    f'<rect x="{self.x(second + begin):.1f}" y="{y:.1f}" width="{width:.1f}" '
+                    f'height="{self.y(base) - y:.1f}" rx="1.5" fill="{color}"/>'
+                )
         return out
 
 
 def legend(x, y, color, words):
-    return [f'<rect x="{x}" y="{y - 10}" width="12" height="12" rx="2" fill="{color}"/>', text(x + 19, y, words)]
+    return [
+        f'<rect x="{x}" y="{y - 10}" width="12" height="12" rx="2" fill="{color}"/>',
+        text(x + 19, y, words),
+    ]
 
 
 def ice(panel, run):
     begin, end = ((at - run.start) / 1e9 for at in (run.freeze.start, run.freeze.end))
-    return [f'<rect x="{panel.x(begin):.1f}" y="{panel.top}" width="{panel.x(end) - panel.x(begin):.1f}" '
-            f'height="{panel.height}" fill="{ICE}"/>',
-            text(panel.x((begin + end) / 2), panel.top - 8, "Redis frozen", 12, BLUE, "middle")]
+    return [
+        f'<rect x="{panel.x(begin):.1f}" y="{panel.top}" width="{panel.x(end) - panel.x(begin):.1f}" '
+        f'height="{panel.height}" fill="{ICE}"/>',
+        text(panel.x((begin + end) / 2), panel.top - 8, "Redis frozen", 12, BLUE, "middle"),
+    ]
 
 
 def upright(panel, second, color, words):
     x = panel.x(second)
-    return [f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{panel.top}" y2="{panel.top + panel.height}" stroke="{color}" '
-            f'stroke-width="1.5" stroke-dasharray="5 4"/>', text(x, panel.top - 8, words, 12, color, "middle")]
+    return [
+        f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{panel.top}" y2="{panel.top + panel.height}" stroke="{color}" '
+        f'stroke-width="1.5" stroke-dasharray="5 4"/>',
+        text(x, panel.top - 8, words, 12, color, "middle"),
+    ]
 
 
 def draw(with_lock, without, ttl_ms, load_ms, processes, connections):
@@ -96,16 +113,27 @@ def draw(with_lock, without, ttl_ms, load_ms, processes, connections):
     both = Panel(132, 250, seconds, max(held + free + [1]))
     close = Panel(524, 150, seconds, max(held + [1]))
     height = 722
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
-           f'font-family="{FONT}">', f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-           text(28, 40, "How often the fleet asks its origin for a page", 22, INK, weight=700),
-           text(28, 64, f"{processes} servers, {connections} connections, pages that live {ttl_ms / 1000:g} s and take "
-                f"the origin {load_ms} ms each", 13, SOFT)]
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
+        f'viewBox="0 0 {WIDTH} {height}" font-family="{FONT}">',
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+        text(28, 40, "How often the fleet asks its origin for a page", 22, INK, weight=700),
+        text(
+            28,
+            64,
+            f"{processes} servers, {connections} connections, pages that live {ttl_ms / 1000:g} s and take "
+            f"the origin {load_ms} ms each",
+            13,
+            SOFT,
+        ),
+    ]
     out += legend(LEFT, 104, ORANGE, f"GET, load, SET: {sum(free):,} loads in {len(free)} s")
     out += legend(LEFT + 330, 104, BLUE, f"hf_fetch: {sum(held):,} loads in {len(held)} s")
     out += both.axes() + both.bars(free, ORANGE, 0.08, 0.42) + both.bars(held, BLUE, 0.52, 0.4)
     out.append(text(28, 452, "hf_fetch alone, enlarged: a loader dies, Redis stops", 15, INK, weight=600))
-    out += legend(LEFT, 480, BLUE, "under a lease") + legend(LEFT + 330, 480, SKY, "without one, Redis being away")
+    out += legend(LEFT, 480, BLUE, "under a lease") + legend(
+        LEFT + 330, 480, SKY, "without one, Redis being away"
+    )
     out += ice(close, with_lock) + close.axes()
     out += close.bars(leased, BLUE, 0.15, 0.7) + close.bars(local, SKY, 0.15, 0.7, below=leased)
     out += upright(close, (with_lock.kill.at - with_lock.start) / 1e9, RED, "loader killed")

@@ -3,7 +3,6 @@
 
 import random
 import threading
-import time
 
 from claims import HOT, Probe
 from fleet import HOT_PERCENT, PAGES, Page, now_ns
@@ -17,8 +16,11 @@ class Probes:
 
     def __init__(self, servers):
         self.servers, self.taken, self.stopping = servers, [], threading.Event()
-        self.threads = [threading.Thread(target=self.run, args=(s, seed), daemon=True)
-                        for s in servers for seed in range(THREADS)]
+        self.threads = [
+            threading.Thread(target=self.run, args=(s, seed), daemon=True)
+            for s in servers
+            for seed in range(THREADS)
+        ]
         for thread in self.threads:
             thread.start()
 
@@ -37,7 +39,9 @@ class Probes:
         """Twice at each server at the same time, in threads of their own."""
         for server in self.servers:
             for _ in range(2):
-                thread = threading.Thread(target=lambda s=server: self.ask(Page(s.port), s, page), daemon=True)
+                thread = threading.Thread(
+                    target=lambda s=server: self.ask(Page(s.port), s, page), daemon=True
+                )
                 self.threads.append(thread)
                 thread.start()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the demo shows while it runs: a table updated in place on a terminal, a line every five seconds elsewhere."""
+"""What a run shows: a table updated in place on a terminal, a line every five seconds elsewhere."""
 
 import os
 import shutil

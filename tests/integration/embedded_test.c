@@ -68,7 +68,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* How many sockets listen under our path: two servers would be two, also when the second took the path over. */
+/* How many sockets listen under our path: two servers are two, also when the second took the path over. */
 static int listeners(const struct fixture *f)
 {
     char line[300];

@@ -2,6 +2,7 @@
 /* dispatcher_test.c - posted calls, chores, and taking back. */
 #include "base/clock.h"
 #include "base/park.h"
+#include "tests/support/fds.h"
 #include "watchdog/dispatcher.h"
 
 #include <poll.h>
@@ -204,6 +205,28 @@ static void a_chore_that_hangs_delays_no_call_and_a_call_no_chore(void **state)
     assert_true(taken && chore_in && call_in);
 }
 
+static void a_chore_that_hangs_does_not_hold_up_the_end(void **state)
+{
+    (void)state;
+    int threads = hft_running_threads();
+    struct hfi_dispatcher *dispatcher = started(false);
+    _Atomic(int) order = 0;
+    struct note chore;
+    note_init(&chore, dispatcher, &order);
+    chore.call.run = run_slowly;
+    bool taken = hfi_dispatcher_chore(dispatcher, &chore.call);
+    bool in = gate_pass(&chore.entered);
+    hfi_dispatcher_stop(dispatcher); /* or this test hangs until the gate gives up */
+    bool left_before = atomic_load(&chore.left);
+    gate_open(&chore.leave);
+    int64_t until_ns = hfi_after_ms(hfi_now(&hfi_boottime), 20000);
+    while (hft_running_threads() > threads && hfi_now(&hfi_boottime) < until_ns)
+        (void)poll(NULL, 0, 1);
+    assert_true(taken && in && chore.left);
+    assert_false(left_before);
+    assert_int_equal(hft_running_threads(), threads);
+}
+
 static void the_callers_loop_sees_a_readable_descriptor_while_calls_wait(void **state)
 {
     (void)state;
@@ -303,6 +326,7 @@ int main(void)
         cmocka_unit_test(a_call_taken_back_never_runs),
         cmocka_unit_test(waiting_for_a_call_ends_when_it_has_returned_and_not_before),
         cmocka_unit_test(a_chore_that_hangs_delays_no_call_and_a_call_no_chore),
+        cmocka_unit_test(a_chore_that_hangs_does_not_hold_up_the_end),
         cmocka_unit_test(the_callers_loop_sees_a_readable_descriptor_while_calls_wait),
         cmocka_unit_test(stopping_runs_what_the_callers_loop_did_not),
         cmocka_unit_test(every_call_is_either_run_once_or_taken_back),

@@ -60,9 +60,15 @@ static void the_wait_ends_at_its_time_and_not_before(void **state)
     (void)state;
     struct hfi_park park;
     hfi_park_init(&park);
-    int64_t until = hfi_now(&hfi_boottime) + 20 * HFI_MS;
-    assert_false(hfi_park_wait(&park, hfi_park_ticket(&park), until));
-    assert_true(hfi_now(&hfi_boottime) >= until);
+    int64_t least_late = INT64_MAX;
+    for (int i = 0; i < 5; i++) { /* a busy machine is late now and then, a wrong deadline every time */
+        int64_t until = hfi_now(&hfi_boottime) + 20 * HFI_MS;
+        assert_false(hfi_park_wait(&park, hfi_park_ticket(&park), until));
+        int64_t late = hfi_now(&hfi_boottime) - until;
+        assert_true(late >= 0);
+        least_late = late < least_late ? late : least_late;
+    }
+    assert_true(least_late < 100 * HFI_MS);
     assert_false(hfi_park_wait(&park, hfi_park_ticket(&park), hfi_now(&hfi_boottime) - HFI_MS));
     assert_false(hfi_park_wait(&park, hfi_park_ticket(&park), 0));
 }

@@ -178,7 +178,7 @@ static void every_mistake_is_named_and_no_password_shown(void **state)
     }
 }
 
-/* Every prefix of every URI, in a block of exactly its size: one byte read too far is one the sanitizer sees. */
+/* Every prefix of every URI, in a block of exactly its size: the sanitizer sees a byte read too far. */
 static void every_prefix_is_parsed_without_reading_past_its_end(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* watchdog_test.c - the watchdog: with a clock of the test's own where that is enough, with its thread where not. */
+/* watchdog_test.c - the watchdog: with a clock of the test's own where that is enough, else the thread. */
 #include "base/park.h"
 #include "watchdog/watchdog.h"
 

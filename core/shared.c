@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* shared.c - see shared.h. */
+#include "core/shared.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hfi_shared *hfi_shared_of(struct hfi_lock *lock)
+{
+    if (lock->shared == NULL) {
+        lock->shared = calloc(1, sizeof *lock->shared);
+        if (lock->shared != NULL)
+            hfi_list_init(&lock->shared->parked);
+    }
+    return lock->shared;
+}
+
+void hfi_shared_free(struct hfi_shared *shared)
+{
+    if (shared == NULL)
+        return;
+    hfi_body_unref(shared->body);
+    free(shared);
+}
+
+void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t left_ms, int64_t fresh_ms, bool stored)
+{
+    hfi_body_ref(body);
+    hfi_body_unref(shared->body);
+    shared->body = body;
+    shared->left_ms = left_ms;
+    shared->fresh_ms = fresh_ms;
+    shared->stored = stored;
+}
+
+void hfi_shared_take(struct hfi_lock *lock, const struct redisReply *reply)
+{
+    bool absent = strcmp(hfi_wire_script_reply(reply).word, "ABSENT") == 0;
+    struct hfi_body *body = NULL;
+    if (absent)
+        body = hfi_body_absent();
+    else if (reply->elements >= 4 && reply->element[2]->type == REDIS_REPLY_STRING)
+        body = hfi_body_copy(reply->element[2]->str, reply->element[2]->len);
+    int64_t left_ms = hfi_wire_number(reply, absent ? 2 : 3, -1);
+    if (body != NULL)
+        hfi_shared_put(lock->shared, body, left_ms, left_ms < 0 || absent ? left_ms : left_ms - lock->enough_ms, true);
+    hfi_body_unref(body);
+}
+
+void hfi_shared_wake(struct hfi_shared *shared)
+{
+    while (!hfi_list_is_empty(&shared->parked)) {
+        struct hfi_guest *guest = hfi_of(shared->parked.next, struct hfi_guest, link);
+        hfi_list_remove(&guest->link);
+        hfi_park_wake(&guest->park);
+    }
+}

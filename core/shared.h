@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* shared.h - the value that the threads waiting on one fetch lock get, and the one load per process that goes without a
+ * lease while the server is away. The lock's mutex guards all of it. */
+#ifndef HFI_SHARED_H
+#define HFI_SHARED_H
+
+#include "core/lock.h"
+#include "core/value.h"
+
+struct hfi_shared {
+    struct hfi_body *body;  /* the last value that came to this lock; NULL: none yet */
+    int64_t  fresh_ms;      /* when it came */
+    int64_t  left_ms;       /* until its key ends; -1: never, 0: not stored */
+    bool     stored;
+    hf_error failure;       /* of the last loader that failed */
+    /* Loading without a lease. */
+    bool     loading;
+    uint64_t round;         /* counts the local loads that ended */
+    hf_status outcome;      /* of the last one */
+    struct hfi_list parked; /* struct hfi_guest */
+};
+
+struct hfi_guest { /* a thread that waits for a local load, on its stack */
+    struct hfi_list link;
+    struct hfi_park park;
+};
+
+/* lock->shared, made if need be; NULL: no memory. */
+struct hfi_shared *hfi_shared_of(struct hfi_lock *lock);
+void hfi_shared_free(struct hfi_shared *shared);
+void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t left_ms, int64_t fresh_ms, bool stored);
+/* From the acquire script's VALUE or ABSENT. */
+void hfi_shared_take(struct hfi_lock *lock, const struct redisReply *reply);
+void hfi_shared_wake(struct hfi_shared *shared);
+
+#endif

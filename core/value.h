@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* value.h - the bytes of a fetched value, shared by counting; and hf_value, what a caller holds of them. */
+#ifndef HFI_VALUE_H
+#define HFI_VALUE_H
+
+#include <holdfast/fetch.h>
+
+#include <stdatomic.h>
+
+struct hfi_body {
+    _Atomic(int) references;
+    bool   absent;
+    size_t size;
+    char   data[]; /* data[size] is NUL */
+};
+
+struct hfi_body *hfi_body_copy(const void *data, size_t size); /* NULL: no memory. One reference */
+struct hfi_body *hfi_body_absent(void);
+void hfi_body_ref(struct hfi_body *body);
+void hfi_body_unref(struct hfi_body *body); /* NULL is a no-op */
+
+/* A caller's view; takes a reference of its own. NOMEM. */
+hf_status hfi_value_new(struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms, hf_value **value,
+                        hf_error *error);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* subscriber_test.c - subscriptions are acknowledged, counted, and come back by themselves after every loss. */
+#include "tests/support/pool_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct hft_server *server;
+static struct hft_pool kit;
+
+static int start(void **state)
+{
+    hf_error error;
+    (void)state;
+    server = hft_server_start("save \"\"");
+    hft_pool_init(&kit, server);
+    kit.settings.subscribers = 2;
+    kit.settings.command_ms = 300;
+    if (hft_pool_open(&kit, NULL, &error) != HF_OK) {
+        (void)fprintf(stderr, "%s\n", error.message);
+        return -1;
+    }
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    hft_pool_close(&kit);
+    hft_server_stop(server);
+    return 0;
+}
+
+static int subscribed(void)
+{
+    (void)pthread_mutex_lock(&kit.owner.mutex);
+    int count = kit.owner.subscribed;
+    (void)pthread_mutex_unlock(&kit.owner.mutex);
+    return count;
+}
+
+static int heard(void)
+{
+    (void)pthread_mutex_lock(&kit.owner.mutex);
+    int count = kit.owner.heard;
+    (void)pthread_mutex_unlock(&kit.owner.mutex);
+    return count;
+}
+
+static bool is_on(const char *channel)
+{
+    return hfi_pool_is_subscribed(kit.pool, channel, strlen(channel));
+}
+
+static void on(const char *channel)
+{
+    assert_true(hfi_pool_subscribe(kit.pool, channel, strlen(channel)));
+}
+
+static void off(const char *channel)
+{
+    hfi_pool_unsubscribe(kit.pool, channel, strlen(channel));
+}
+
+static int64_t listeners(const char *channel)
+{
+    redisReply *reply = hft_server_ask(server, "PUBSUB NUMSUB %s", channel);
+    int64_t count = reply->element[1]->integer;
+    freeReplyObject(reply);
+    return count;
+}
+
+static void assert_hears(const char *channel, const char *message)
+{
+    int before = heard();
+    assert_int_equal(hft_server_ask_integer(server, "PUBLISH %s %s", channel, message), 1);
+    HFT_UNTIL(heard() == before + 1);
+    assert_string_equal(kit.owner.channel, channel);
+    assert_string_equal(kit.owner.message, message);
+}
+
+static void a_subscription_is_acknowledged_and_hears_messages(void **state)
+{
+    (void)state;
+    int before = subscribed();
+    assert_false(is_on("news"));
+    on("news");
+    HFT_UNTIL(is_on("news"));
+    HFT_UNTIL(subscribed() == before + 1);
+    assert_hears("news", "first");
+    assert_hears("news", "second");
+    off("news");
+    HFT_UNTIL(listeners("news") == 0);
+    assert_false(is_on("news"));
+}
+
+static void a_channel_stays_until_the_last_one_leaves_it(void **state)
+{
+    (void)state;
+    on("shared");
+    on("shared");
+    HFT_UNTIL(is_on("shared"));
+    off("shared");
+    assert_hears("shared", "still here");
+    off("shared");
+    HFT_UNTIL(listeners("shared") == 0);
+    off("shared"); /* once too often: nothing */
+    on("shared");
+    HFT_UNTIL(is_on("shared"));
+    assert_hears("shared", "again");
+    off("shared");
+}
+
+static void coming_and_going_in_a_hurry_ends_as_the_last_wish_says(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 200; i++) {
+        on("hurry");
+        if (i % 3 == 0)
+            HFT_UNTIL(is_on("hurry"));
+        off("hurry");
+    }
+    on("hurry");
+    HFT_UNTIL(is_on("hurry"));
+    assert_hears("hurry", "awake");
+    off("hurry");
+    HFT_UNTIL(listeners("hurry") == 0);
+}
+
+static void thousands_of_channels_live_on_a_few_connections(void **state)
+{
+    char name[32];
+    (void)state;
+    int before = subscribed();
+    for (int i = 0; i < 5000; i++) {
+        (void)snprintf(name, sizeof name, "many-%d", i);
+        on(name);
+    }
+    HFT_UNTIL(subscribed() == before + 5000);
+    assert_hears("many-0", "zero");
+    assert_hears("many-4999", "last");
+    for (int i = 0; i < 5000; i++) {
+        (void)snprintf(name, sizeof name, "many-%d", i);
+        off(name);
+    }
+    redisReply *reply;
+    size_t left;
+    do {
+        reply = hft_server_ask(server, "PUBSUB CHANNELS many-*");
+        left = reply->elements;
+        freeReplyObject(reply);
+    } while (left > 0);
+}
+
+static void after_a_cut_all_channels_are_subscribed_and_acknowledged_again(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"one", "two", "three", "four"};
+    for (int i = 0; i < 4; i++)
+        on(names[i]);
+    for (int i = 0; i < 4; i++)
+        HFT_UNTIL(is_on(names[i]));
+    int before = subscribed();
+    assert_true(hft_server_ask_integer(server, "CLIENT KILL TYPE pubsub") >= 1);
+    HFT_UNTIL(subscribed() == before + 4);
+    for (int i = 0; i < 4; i++) {
+        assert_true(is_on(names[i]));
+        assert_hears(names[i], "back");
+    }
+}
+
+static void a_restarted_server_is_told_all_channels_again(void **state)
+{
+    (void)state;
+    int before = subscribed();
+    hft_server_kill(server);
+    HFT_UNTIL(!is_on("one") && !is_on("two") && !is_on("three") && !is_on("four"));
+    hft_server_restart(server);
+    HFT_UNTIL(subscribed() >= before + 4);
+    assert_hears("three", "anew");
+}
+
+static void a_silent_subscription_is_noticed_and_dialled_anew(void **state)
+{
+    (void)state;
+    int before = subscribed();
+    hft_server_freeze(server);
+    on("frozen"); /* not acknowledged within command_ms */
+    HFT_UNTIL(!is_on("one") || !is_on("two") || !is_on("three") || !is_on("four"));
+    assert_false(is_on("frozen"));
+    hft_server_thaw(server);
+    HFT_UNTIL(is_on("frozen") && is_on("one") && is_on("two") && is_on("three") && is_on("four"));
+    assert_true(subscribed() > before);
+    HFT_UNTIL(listeners("frozen") == 1); /* the server drops the connection that we gave up */
+    assert_hears("frozen", "thawed");
+}
+
+static void an_idle_subscription_is_asked_for_a_sign_of_life(void **state)
+{
+    (void)state;
+    int64_t pings = hft_server_calls(server, "ping");
+    (void)atomic_fetch_add(&kit.owner.ahead_ns, 3500 * HFI_MS); /* so much quiet time */
+    on("wake the listener");
+    HFT_UNTIL(hft_server_calls(server, "ping") > pings);
+    HFT_UNTIL(is_on("one") && is_on("two") && is_on("three") && is_on("four"));
+}
+
+static void a_channel_without_right_is_refused_and_the_others_work(void **state)
+{
+    struct hft_pool poor;
+    (void)state;
+    redisReply *reply = hft_server_ask(server, "ACL SETUSER poor on >secret ~* +@all resetchannels &ok-*");
+    freeReplyObject(reply);
+    hft_pool_init(&poor, server);
+    poor.settings.place.user = (char *)(uintptr_t)"poor";
+    poor.settings.place.password = (char *)(uintptr_t)"secret";
+    assert_int_equal(hft_pool_open(&poor, NULL, NULL), HF_OK);
+    assert_true(hfi_pool_subscribe(poor.pool, "ok-1", 4));
+    assert_true(hfi_pool_subscribe(poor.pool, "forbidden", 9));
+    assert_true(hfi_pool_subscribe(poor.pool, "ok-2", 4));
+    HFT_UNTIL(hfi_pool_is_subscribed(poor.pool, "ok-1", 4) && hfi_pool_is_subscribed(poor.pool, "ok-2", 4));
+    assert_false(hfi_pool_is_subscribed(poor.pool, "forbidden", 9));
+    hft_pool_close(&poor);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_subscription_is_acknowledged_and_hears_messages),
+        cmocka_unit_test(a_channel_stays_until_the_last_one_leaves_it),
+        cmocka_unit_test(coming_and_going_in_a_hurry_ends_as_the_last_wish_says),
+        cmocka_unit_test(thousands_of_channels_live_on_a_few_connections),
+        cmocka_unit_test(after_a_cut_all_channels_are_subscribed_and_acknowledged_again),
+        cmocka_unit_test(a_restarted_server_is_told_all_channels_again),
+        cmocka_unit_test(a_silent_subscription_is_noticed_and_dialled_anew),
+        cmocka_unit_test(an_idle_subscription_is_asked_for_a_sign_of_life),
+        cmocka_unit_test(a_channel_without_right_is_refused_and_the_others_work),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
