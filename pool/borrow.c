@@ -321,18 +321,17 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
     if (status == HF_OK && !set_timeout(borrowed))
         status = hfi_fail(error, HF_UNAVAILABLE, NULL, "cannot set the timeout of a connection to %s",
                           pool->server_name);
+    if (status != HF_OK) { /* in this order: who has the right finds a free slot */
+        destroy(borrowed);
+        borrowed = NULL;
+    }
     (void)pthread_mutex_lock(&all->mutex);
-    if (status == HF_OK && all->closed)
-        status = closed(pool, error);
     if (status == HF_OK)
         lend_locked(all, borrowed);
     else
         pass_on_right_locked(all);
     (void)pthread_mutex_unlock(&all->mutex);
-    if (status != HF_OK)
-        destroy(borrowed);
-    else
-        *out = borrowed;
+    *out = borrowed;
     return status;
 }
 
@@ -397,13 +396,13 @@ void hfi_borrow_forked(struct hfi_borrowed *borrowed)
     destroy(borrowed);
 }
 
-static bool may_close_idle(const struct hfi_borrowers *all, const struct hfi_borrowed *borrowed,
+static bool may_close_idle(const struct hfi_borrowers *all, const struct hfi_borrowed *borrowed, int left,
                            int64_t now_ns)
 {
     const struct hfi_pool_settings *settings = &all->pool->settings;
     if (now_ns >= borrowed->dies_ns)
         return true;
-    return settings->idle_ms > 0 && all->total > settings->min_connections &&
+    return settings->idle_ms > 0 && left > settings->min_connections &&
            now_ns >= hfi_after_ms(borrowed->idle_since_ns, settings->idle_ms);
 }
 
@@ -413,19 +412,23 @@ static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
     struct hfi_list old;
     hfi_list_init(&old);
     (void)pthread_mutex_lock(&all->mutex);
+    int left = all->total;
     for (struct hfi_list *link = all->idle.next, *next; link != &all->idle; link = next) {
         next = link->next;
-        if (!may_close_idle(all, hfi_of(link, struct hfi_borrowed, link), now_ns))
+        if (!may_close_idle(all, hfi_of(link, struct hfi_borrowed, link), left, now_ns))
             continue;
         (void)take_idle_locked(all, link);
         hfi_list_append(&old, link);
-        all->total--; /* while a connection is idle nobody waits for the right to have one */
+        left--;
     }
     (void)pthread_mutex_unlock(&all->mutex);
     while (!hfi_list_is_empty(&old)) {
         struct hfi_borrowed *borrowed = hfi_of(old.next, struct hfi_borrowed, link);
         hfi_list_remove(&borrowed->link);
         destroy(borrowed);
+        (void)pthread_mutex_lock(&all->mutex);
+        pass_on_right_locked(all);
+        (void)pthread_mutex_unlock(&all->mutex);
     }
 }
 

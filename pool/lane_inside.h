@@ -73,7 +73,7 @@ struct hfi_lane {
     bool     drop_after;            /* the command at the head has been told that the connection is useless */
     int64_t  nearest_ns;            /* no deadline in queue or flight is before this */
     int64_t  answered_ns;           /* the last reply; for P10 */
-    _Atomic(int) flying;            /* in flight */
+    _Atomic(int) flying, waiting;   /* in flight; in waiters */
     uint64_t boarded, sends, times_up;
     hf_error why;                   /* the connection was given up */
 };

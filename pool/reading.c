@@ -170,11 +170,12 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
 }
 
 /* Looking at the socket beats sleeping on it while the server answers faster than a thread is woken and nobody else
- * needs this core. The score forgets: misses switch it off for a while, then it is tried again. */
+ * needs this core: no other thread waits on the lane, and the looks find something. The score forgets: misses switch
+ * it off for a while, then it is tried again. */
 static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
-    if (rtt_ns == 0 || rtt_ns > SPIN_RTT_NS)
+    if (rtt_ns == 0 || rtt_ns > SPIN_RTT_NS || atomic_load(&lane->waiting) > 0)
         return EMPTY;
     if (lane->spin_score <= 0) {
         if (--lane->spin_score > -SPIN_PAUSE)
@@ -237,6 +238,7 @@ static void pass_role(struct hfi_lane *lane)
     } else if (lane->flying > 0 && !hfi_list_is_empty(&lane->waiters)) {
         struct waiter *next = hfi_of(lane->waiters.prev, struct waiter, link);
         hfi_list_remove(&next->link);
+        (void)atomic_fetch_sub(&lane->waiting, 1);
         next->chosen = true;
         lane->reading = true;
         hfi_park_wake(next->park);
@@ -289,13 +291,17 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket
         } else {
             me.chosen = false;
             hfi_list_append(&lane->waiters, &me.link);
+            (void)atomic_fetch_add(&lane->waiting, 1);
         }
         hfi_lane_unlock(lane);
         if (!mine) {
             bool woken = hfi_park_wait(park, ticket, until_ns);
             hfi_lane_lock(lane);
-            hfi_list_remove(&me.link);
             mine = me.chosen;
+            if (!mine) {
+                hfi_list_remove(&me.link);
+                (void)atomic_fetch_sub(&lane->waiting, 1);
+            }
             hfi_lane_unlock(lane);
             if (!mine)
                 return woken;

@@ -254,9 +254,9 @@ def nothing_failed(run, setup):
 
 
 def in_freeze(run):
-    return [
-        p for p in run.probes if run.freeze.start <= p.start <= run.freeze.end and not excused(p, run.kill)
-    ]
+    """Requests that met the freeze, those that were waiting when it began, too."""
+    met = [p for p in run.probes if p.end >= run.freeze.start and p.start <= run.freeze.end]
+    return [p for p in met if not excused(p, run.kill)]
 
 
 def freeze_answers(run, setup):

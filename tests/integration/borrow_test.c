@@ -185,6 +185,7 @@ enum mess {
     HUGE_TIMEOUT, /* mended */
     UNREAD,
     UNANSWERED,
+    LATE,
     UNSENT,
     ERROR,
     NON_BLOCKING,
@@ -207,9 +208,11 @@ static void make(enum mess mess, struct hfi_borrowed *borrowed)
         (void)redisSetTimeout(context, (struct timeval){0, 10000});
     if (said[mess] != NULL)
         (void)ask(borrowed, said[mess]);
-    if (mess == UNREAD || mess == UNANSWERED || mess == UNSENT)
+    if (mess == LATE) /* its +OK comes while the connection is being reset */
+        (void)ask(borrowed, "CLIENT PAUSE 60 WRITE");
+    if (mess == UNREAD || mess == UNANSWERED || mess == UNSENT || mess == LATE)
         (void)redisAppendCommand(context, mess == UNANSWERED ? "BLPOP nothing 0" : "SET a 1");
-    while ((mess == UNREAD || mess == UNANSWERED) && done == 0)
+    while ((mess == UNREAD || mess == UNANSWERED || mess == LATE) && done == 0)
         (void)redisBufferWrite(context, &done);
     if (mess == UNREAD) {
         struct pollfd readable = {context->fd, POLLIN, 0};

@@ -41,7 +41,7 @@ struct hft_seat {
 struct hft_ledger {
     struct hft_plan plan;
     _Atomic(bool) stop, full;
-    _Atomic(int64_t) lost[HFT_REASONS], timeouts, unavailable; /* lost: by hf_reason */
+    _Atomic(int64_t) lost[HFT_REASONS], timeouts, unknown; /* lost: by hf_reason */
     _Atomic(int) complaints;
     char complaint[400]; /* the first one */
     uint32_t room;       /* intervals a seat can take */
