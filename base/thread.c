@@ -6,7 +6,7 @@
 
 int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg)
 {
-    /* A thread is born with its creator's mask: deaf from the first instruction only if the creator is so now. */
+    /* A thread is born with its creator's mask: it is deaf from its first instruction only if the creator is. */
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);

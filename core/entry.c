@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#define TIMED_POSITIONS 16 /* re-check when the holder's key ends, 10 ms apart */
+
 void hfi_actions_init(struct hfi_actions *actions)
 {
     actions->count = 0;
@@ -316,7 +318,8 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
         return;
     }
     ask_later(entry, now);
-    if (answer->position <= 2 && answer->left_ms >= 0) {
+    /* The queue may begin with waiters that were killed a moment ago, so not only its head looks when the key ends. */
+    if (answer->position < TIMED_POSITIONS && answer->left_ms >= 0) {
         int64_t gone = now + (answer->left_ms + 2 + 10 * answer->position) * HFI_MS;
         entry->ask_at = gone < entry->ask_at ? gone : entry->ask_at;
     }

@@ -37,7 +37,8 @@ local function commit(head, claim)
 end
 
 -- To the first waiter that lives: its record is fresh and somebody hears its channel. A fresh one that nobody hears
--- is kept in reserve. 'ME' if the caller is next, 'HANDED', or nil if nobody waits.
+-- is kept in reserve; the caller goes before it, for it lives for certain and the other was most likely killed.
+-- 'ME' if the caller is next, 'HANDED', or nil if nobody waits.
 local function hand_off(me)
     local fence, reserve, reserve_claim
     local skipped = 0
@@ -47,10 +48,7 @@ local function hand_off(me)
             break
         end
         if head == me then
-            if not reserve then
-                return 'ME'
-            end
-            break
+            return 'ME'
         end
         local record = redis.call('HGET', KEYS[3], head)
         local till, echo, claim = string.match(record or '', '^(%d+) (%d+) (%d+)$')

@@ -271,7 +271,7 @@ class Fleet:
     def loader_of_hot(self, setup):
         """The server whose load of the hot page has just begun, or None."""
         for page, pid, start in self.under_way() or []:
-            if page == HOT and now_ns() - start < setup.load_ms * 1_000_000 // 3:
+            if page == HOT and now_ns() - start < setup.load_ms * 1_000_000 // 2:
                 return next((s for s in self.servers if s.child and s.child.pid == pid), None)
         return None
 

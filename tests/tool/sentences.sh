@@ -41,6 +41,11 @@ is_gone() {
     return 1
 }
 
+# It must go, at the latest within 10 s; and what does not go by itself goes with the test.
+must_go() {
+    until_true is_gone "$1" || kill -KILL "$1"
+}
+
 has_lines() { [ "$(wc -l <"$1" 2>/dev/null || echo 0)" -ge "$2" ]; }
 cli() { redis-cli -s "$REDIS_SOCKET" "$@"; }
 is_free() { ! "$hf" show "$1"; }

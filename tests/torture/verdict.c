@@ -155,6 +155,8 @@ bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
             (void)printf("  lost %" PRId64 ": %s\n", count, hf_reason_text((hf_reason)reason));
         lost += count;
     }
+    if (plan->fault == HFT_CALM && lost > 0)
+        kept = false; /* nobody did anything to them */
     if (atomic_load(&ledger->full))
         (void)printf("  the ledger was full before the end\n");
     (void)printf("torture %-12s %-6s %" PRId64 " s %dx%d threads %d locks seed %u  sections %zu  overlaps %zu  "

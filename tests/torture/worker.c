@@ -48,7 +48,7 @@ static int64_t length_of_stay_us(struct worker *worker)
     if (plan->bare)
         return 0;
     if (die == 0 || (plan->fault == HFT_FREEZE_SERVER && die % 8 == 0)) /* so that many hold when it freezes */
-        return plan->lease_ms * 1200;
+        return plan->lease_ms * (500 + rand_r(&worker->dice) % 2000);
     if (die % 20 == 1)
         return 1000 + rand_r(&worker->dice) % 2000;
     return die % 4 == 2 ? rand_r(&worker->dice) % 50 : 0;

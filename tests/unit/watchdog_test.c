@@ -4,6 +4,7 @@
 #include "watchdog/watchdog.h"
 
 #include <dirent.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -213,20 +214,21 @@ static void arming_later_timers_does_not_wake_the_thread(void **state)
 {
     (void)state;
     struct fixture f;
-    enum { MANY = 100000 };
-    struct hfi_timer near = {0}, *timer = calloc(MANY, sizeof *timer);
+    enum { MANY = 200 };
+    struct hfi_timer near = {0}, timer[MANY] = {0};
     start(&f, false);
     int64_t now_ns = hfi_now(&hfi_boottime);
     (void)hfi_watchdog_arm(f.dog, &near, now_ns + 1800 * 1000 * HFI_MS);
     long before = sleeps_of("hf-watchdog");
-    for (int i = 0; i < MANY; i++)
+    for (int i = 0; i < MANY; i++) {
         (void)hfi_watchdog_arm(f.dog, &timer[i], now_ns + (3600 * 1000 + i) * HFI_MS);
+        (void)poll(NULL, 0, 1); /* a thread that was woken goes to sleep again, and that is counted */
+    }
     long after = sleeps_of("hf-watchdog");
     hfi_watchdog_stop(f.dog);
-    free(timer);
     assert_true(before >= 0);
     /* It sleeps once more for the first timer, and looks up once a second. */
-    assert_true(after - before < 20);
+    assert_true(after - before < MANY / 4);
 }
 
 static void count_due(void *self, struct hfi_timer *const *timers, size_t count, int64_t now_ns)
@@ -238,6 +240,7 @@ static void count_due(void *self, struct hfi_timer *const *timers, size_t count,
 struct armer {
     pthread_t thread;
     struct hfi_watchdog *dog;
+    _Atomic(long) *fired;
     long fresh, disarmed; /* armings of an idle timer; those taken back */
     struct hfi_timer timer[500];
 };
@@ -245,7 +248,9 @@ struct armer {
 static void *arm_many(void *arg)
 {
     struct armer *armer = arg;
-    for (int round = 0; round < 40; round++)
+    int64_t until_ns = hfi_after_ms(hfi_now(&hfi_boottime), 20000);
+    for (int round = 0; round < 40 || (atomic_load(armer->fired) < 1000 && hfi_now(&hfi_boottime) < until_ns);
+         round++)
         for (size_t i = 0; i < 500; i++) {
             int64_t at_ns = hfi_now(&hfi_boottime) + (int64_t)(i % 7) * 1000000;
             armer->fresh += hfi_watchdog_arm(armer->dog, &armer->timer[i], at_ns) ? 0 : 1;
@@ -265,6 +270,7 @@ static void many_threads_arm_at_once_and_each_arming_fires_once_or_is_taken_back
     assert_int_equal(hfi_watchdog_start(&hfi_boottime, count_due, (void *)&fired, &dog, NULL), HF_OK);
     for (int i = 0; i < 4; i++) {
         armers[i].dog = dog;
+        armers[i].fired = &fired;
         (void)pthread_create(&armers[i].thread, NULL, arm_many, &armers[i]);
     }
     for (int i = 0; i < 4; i++) {
@@ -274,7 +280,7 @@ static void many_threads_arm_at_once_and_each_arming_fires_once_or_is_taken_back
     }
     hfi_watchdog_stop(dog);
     free(armers);
-    assert_true(fired > 0);
+    assert_true(fired >= 1000);
     assert_int_equal(fired + disarmed, fresh);
 }
 
