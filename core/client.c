@@ -120,8 +120,10 @@ static bool aside(void *self, void (*run)(void *arg), void *arg)
     errand->call.run = run_errand;
     errand->run = run;
     errand->arg = arg;
-    hfi_dispatcher_chore(client->dispatcher, &errand->call);
-    return true;
+    if (hfi_dispatcher_chore(client->dispatcher, &errand->call))
+        return true;
+    free(errand);
+    return false;
 }
 
 static hf_client *make(const hf_client_options *o)

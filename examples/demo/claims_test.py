@@ -173,6 +173,13 @@ class Claims(unittest.TestCase):
         run.probes.append(probe(20_100, 1_400, source="STALE"))
         self.assert_breaks(run, claims.freeze_latency)
 
+    def test_a_request_that_waited_when_the_freeze_began_is_held_to_the_bound_from_then_on(self):
+        run = good_run()
+        run.probes.append(probe(19_800, 200 + 1_399, source="SHARED"))
+        self.assertEqual(self.broken(run), [])
+        run.probes.append(probe(19_800, 200 + 1_400, source="SHARED"))
+        self.assert_breaks(run, claims.freeze_latency)
+
     def test_a_run_without_lock_that_shows_no_stampede_is_reported(self):
         calm = stampeding_run()
         calm.loads = calm.loads[:3]

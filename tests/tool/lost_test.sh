@@ -107,8 +107,8 @@ the_command_is_killed_in_time_when_we_are_stopped() {
 }
 
 those_that_a_lost_command_leaves_behind_are_killed() {
-    "$hf" run --lease 2 --grace 1 l -- bash -c '(trap "" TERM; echo $BASHPID >grandchild.txt; exec sleep 1000) &
-        wait' 2>/dev/null &
+    "$hf" run --lease 2 --grace 1 l -- bash -c \
+        '(trap "" TERM; echo $BASHPID >grandchild.txt; exec sleep 1000) & wait' 2>/dev/null &
     local pid=$!
     until_true test -s grandchild.txt
     kill -STOP "$REDIS_PID"

@@ -171,7 +171,8 @@ on_a_terminal_the_command_is_in_the_foreground() {
 
 a_command_that_reads_the_terminal_gets_it() {
     (sleep 0.3; echo typed; sleep 0.3) |
-        timeout 20 script -qec "'$hf' run t -- sh -c 'read line </dev/tty; echo \$line >t.txt' | cat" /dev/null >/dev/null
+        timeout 20 script -qec "'$hf' run t -- sh -c 'read line </dev/tty; echo \$line >t.txt' | cat" \
+        /dev/null >/dev/null
     same line typed "$(cat t.txt)"
 }
 

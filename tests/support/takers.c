@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* takers.c - see takers.h. */
+#include "tests/support/takers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+int64_t hft_boottime_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void give_up(const char *what, const char *why)
+{
+    (void)fprintf(stderr, "%s: %s\n", what, why);
+    exit(1);
+}
+
+void hft_pause(int64_t until_ms, const char *what)
+{
+    if (hft_boottime_ms() > until_ms)
+        give_up("waited 20 s in vain for", what);
+    (void)poll(NULL, 0, 1);
+}
+
+hf_client *hft_client(const struct hft_server *server, const hf_client_options *options)
+{
+    hf_client *client;
+    hf_error error;
+    if (hf_client_open(hft_server_url(server), options, &client, &error) != HF_OK)
+        give_up("cannot open a client", error.message);
+    return client;
+}
+
+static void *take(void *arg)
+{
+    struct hft_taker *taker = arg;
+    taker->began_ms = hft_boottime_ms();
+    taker->status = hf_lock_acquire(taker->client, taker->name, &taker->options, &taker->lease, &taker->error);
+    taker->got_ms = hft_boottime_ms();
+    atomic_store(&taker->done, true);
+    return NULL;
+}
+
+void hft_take(struct hft_taker *taker, hf_client *client, const char *name, const hf_lock_options *options)
+{
+    memset(taker, 0, sizeof *taker);
+    taker->client = client;
+    taker->name = name;
+    taker->options = *options;
+    if (pthread_create(&taker->thread, NULL, take, taker) != 0)
+        give_up("cannot start a thread", strerror(errno));
+}
+
+hf_status hft_taken(struct hft_taker *taker)
+{
+    (void)pthread_join(taker->thread, NULL);
+    return taker->status;
+}
+
+void hft_held_by(struct hft_server *server, const char *name, char *out, size_t room)
+{
+    redisReply *reply = hft_server_ask(server, "GET hf:{%s}", name);
+    (void)snprintf(out, room, "%s", reply->type == REDIS_REPLY_STRING ? reply->str : "");
+    freeReplyObject(reply);
+}
+
+int64_t hft_queued(struct hft_server *server, const char *name)
+{
+    return hft_server_ask_integer(server, "ZCARD hf:queue:{%s}:hf:{%s}", name, name);
+}
+
+int64_t hft_lock_keys(struct hft_server *server)
+{
+    return hft_server_ask_integer(server, "DBSIZE") - hft_server_ask_integer(server, "EXISTS hf:fence");
+}
+
+int64_t hft_lock_exists(struct hft_server *server, const char *name)
+{
+    return hft_server_ask_integer(server, "EXISTS hf:{%s}", name);
+}
+
+void hft_process_start(struct hft_process *process, int (*run)(int from, int to, void *arg), void *arg)
+{
+    int there[2], back[2];
+    pid_t parent = getpid();
+    (void)fflush(NULL);
+    if (pipe2(there, O_CLOEXEC) != 0 || pipe2(back, O_CLOEXEC) != 0)
+        give_up("no pipe", strerror(errno));
+    process->pid = fork();
+    if (process->pid < 0)
+        give_up("no process", strerror(errno));
+    if (process->pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(127);
+        (void)close(there[1]);
+        (void)close(back[0]);
+        _exit(run(there[0], back[1], arg));
+    }
+    (void)close(there[0]);
+    (void)close(back[1]);
+    process->to = there[1];
+    process->from = back[0];
+}
+
+void hft_process_tell(const struct hft_process *process, char word)
+{
+    if (write(process->to, &word, 1) != 1)
+        give_up("the other process does not listen", strerror(errno));
+}
+
+char hft_process_hear(const struct hft_process *process)
+{
+    struct pollfd in = {process->from, POLLIN, 0};
+    char word = 0;
+    if (poll(&in, 1, 20000) != 1)
+        give_up("the other process", "is silent");
+    return read(process->from, &word, 1) == 1 ? word : 0;
+}
+
+int hft_process_end(struct hft_process *process)
+{
+    int status = 0;
+    (void)close(process->to);
+    while (waitpid(process->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    (void)close(process->from);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void hft_process_kill(struct hft_process *process)
+{
+    (void)kill(process->pid, SIGKILL);
+    (void)hft_process_end(process);
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* takers.h - threads that take a lock and say what they got; a client in a process of its own. For tests of the public
+ * API: only the main thread asserts, these record. */
+#ifndef HFT_TAKERS_H
+#define HFT_TAKERS_H
+
+#include "tests/support/server.h"
+
+#include <holdfast/holdfast.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+int64_t hft_boottime_ms(void);
+/* Until the condition holds; the test program ends with a message after 20 s. */
+#define HFT_UNTIL_TRUE(condition)                                                                              \
+    do {                                                                                                       \
+        int64_t until_ms_ = hft_boottime_ms() + 20000;                                                         \
+        while (!(condition))                                                                                   \
+            hft_pause(until_ms_, #condition);                                                                  \
+    } while (0)
+void hft_pause(int64_t until_ms, const char *what);
+
+/* Opens, or ends the test program with the error's words. */
+hf_client *hft_client(const struct hft_server *server, const hf_client_options *options);
+
+struct hft_taker {
+    pthread_t thread;
+    hf_client *client;
+    const char *name;
+    hf_lock_options options;
+    _Atomic(bool) done;
+    hf_lease *lease;
+    hf_status status;
+    hf_error error;
+    int64_t began_ms, got_ms;
+};
+
+/* `options` are copied. The taker stays where it is until it is joined. */
+void hft_take(struct hft_taker *taker, hf_client *client, const char *name, const hf_lock_options *options);
+hf_status hft_taken(struct hft_taker *taker); /* joins; the lease is the caller's */
+
+/* What the server keeps under the lock's key, without a NUL's surprises: "" if it is missing. */
+void    hft_held_by(struct hft_server *server, const char *name, char *out, size_t room);
+int64_t hft_queued(struct hft_server *server, const char *name); /* processes in the remote queue */
+int64_t hft_lock_keys(struct hft_server *server);                /* all keys but the fence counter */
+int64_t hft_lock_exists(struct hft_server *server, const char *name);
+
+/* A child process; forked before this one has threads, so that sanitizers can follow. It runs `run`, which talks by the
+ * two descriptors, and exits with what that returned. */
+struct hft_process {
+    pid_t pid;
+    int to, from;
+};
+void hft_process_start(struct hft_process *process, int (*run)(int from, int to, void *arg), void *arg);
+void hft_process_tell(const struct hft_process *process, char word);
+/* The next byte of the child; 0 at its end. The test program ends after 20 s. */
+char hft_process_hear(const struct hft_process *process);
+int  hft_process_end(struct hft_process *process); /* waits; its exit code, or 128 + signal */
+void hft_process_kill(struct hft_process *process);
+
+#endif
