@@ -179,6 +179,8 @@ hf_status hf_lock_acquire(hf_client *client, const char *name, const hf_lock_opt
                           "max_waiters (%zu) calls wait already", client->max_waiters);
     if (status == HF_OK) {
         hfi_count(client, waiting);
+        /* Names that wait are not more than calls that wait. */
+        atomic_store_explicit(&client->mutex_rules.many_names, hfi_counted(client, waiting) > 1000, memory_order_relaxed);
         status = acquire(client, name, size, &options, lease, error);
         hfi_uncount(client, waiting);
         count_refusal(client, status);

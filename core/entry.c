@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "core/fence.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #define TIMED_POSITIONS 16 /* re-check when the holder's key ends, 10 ms apart */
@@ -67,7 +68,7 @@ int64_t hfi_recheck_ms(int64_t position)
 
 static int64_t recheck_ms(const struct hfi_entry *entry)
 {
-    return entry->rules->many_names ? 1000 : hfi_recheck_ms(entry->position);
+    return atomic_load_explicit(&entry->rules->many_names, memory_order_relaxed) ? 1000 : hfi_recheck_ms(entry->position);
 }
 
 static void ask_later(struct hfi_entry *entry, int64_t now)

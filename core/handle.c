@@ -288,6 +288,11 @@ hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
         return hfi_fail(error, HF_INVALID, "pass the lease that hf_lock_acquire gave", "lease is NULL");
     if (hfi_client_is_forked(lease->client))
         return hfi_fail(error, HF_FORKED, "open a client of its own in the child", "the lease belongs to the parent");
+    if (hf_lease_reason(lease) == HF_REASON_CLOSED)
+        return hfi_fail(error, HF_CLOSED, "", "the lease was given back when the client was closed");
+    if (!hf_lease_is_valid(lease))
+        return hfi_fail(error, HF_LOST, "release it, and do not do its work", "the lease was lost: %s",
+                        hf_reason_text(hf_lease_reason(lease)));
     atomic_store(&lease->tid, hfi_gettid());
     return HF_OK;
 }

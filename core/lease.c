@@ -25,9 +25,12 @@ int64_t hfi_claim_ms(int64_t lease_ms)
     return least(1000, lease_ms);
 }
 
-/* A new round: renew at two thirds of what is good (a claim: at half), then again and again until V. */
-static void start_round(struct hfi_lease_times *times, int64_t left_at_first, int64_t rtt_ns)
+/* A new round: renew when two thirds are left (of a claim: half), then again and again until V. */
+static void start_round(struct hfi_lease_times *times, int64_t good_for, int64_t rtt_ns)
 {
+    bool claim = good_for < times->length;
+    int64_t left_at_first = claim ? good_for / 2 : times->length / 3 * 2;
+    times->stop = claim ? least(times->full_stop, good_for / 4) : times->full_stop;
     times->renew_first = times->renew_next = times->end - left_at_first;
     times->attempt = most(most(left_at_first / ATTEMPTS, rtt_ns), HFI_MS);
     times->overdue = times->renew_first + most(4 * rtt_ns, times->length / 12);
@@ -36,17 +39,13 @@ static void start_round(struct hfi_lease_times *times, int64_t left_at_first, in
 void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
                      int64_t max_hold_ms, int64_t now, int64_t rtt_ns)
 {
-    bool claim = good_for_ns < lease_ms * HFI_MS || lease_ms <= 0;
     *times = (struct hfi_lease_times){.end = end,
                                       .length = lease_ms * HFI_MS,
-                                      .stop = stop_ms * HFI_MS,
+                                      .full_stop = stop_ms * HFI_MS,
                                       .hold_end = max_hold_ms > 0 ? hfi_after_ms(now, max_hold_ms) : HFI_NEVER,
                                       .condition = HF_LEASE_HELD,
                                       .reason = HF_REASON_NONE};
-    times->full_stop = times->stop;
-    if (claim)
-        times->stop = least(times->stop, good_for_ns / 4);
-    start_round(times, claim ? good_for_ns / 2 : times->length / 3 * 2, rtt_ns);
+    start_round(times, good_for_ns, rtt_ns);
 }
 
 struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns)
@@ -83,14 +82,13 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
     return due;
 }
 
-bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t now, int64_t rtt_ns)
+bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns)
 {
-    int64_t end = sent_at + times->length;
+    int64_t end = sent_at + good_for_ns;
     if (times->condition == HF_LEASE_LOST || now >= times->end || end <= times->end)
         return false;
     times->end = end;
-    times->stop = times->full_stop;
-    start_round(times, times->length / 3 * 2, rtt_ns);
+    start_round(times, good_for_ns, rtt_ns);
     if (times->condition != HF_LEASE_AT_RISK || times->holding_told || now >= times->end - times->stop)
         return false;
     times->condition = HF_LEASE_HELD;

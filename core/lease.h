@@ -45,8 +45,9 @@ struct hfi_lease_due {
 };
 struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns);
 
-/* A renewal whose stamp is sent_at was executed: V moves forward, never up from the dead. True: tell SAFE_AGAIN. */
-bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t now, int64_t rtt_ns);
+/* A renewal whose stamp is sent_at was executed, and asked for good_for: V moves forward, never up from the dead. Less
+ * than the whole lease makes a claim of it. True: tell SAFE_AGAIN. */
+bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns);
 /* Whatever is due next comes at this point. */
 int64_t hfi_lease_next(const struct hfi_lease_times *times);
 

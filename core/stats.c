@@ -85,7 +85,7 @@ hf_status hf_client_metrics(const hf_client *client, FILE *out)
             #name, stats.name);
     METRICS(X)
 #undef X
-    return ferror(out) ? HF_INTERNAL : HF_OK;
+    return ferror(out) ? HF_UNAVAILABLE : HF_OK;
 }
 
 static void dump_lock(struct hfi_lock *lock, void *arg)
@@ -128,5 +128,5 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
     METRICS(X)
 #undef X
     hfi_table_each((hf_client *)(uintptr_t)client, dump_lock, out); /* references are counted, nothing else changes */
-    return ferror(out) ? HF_INTERNAL : HF_OK;
+    return ferror(out) ? HF_UNAVAILABLE : HF_OK;
 }

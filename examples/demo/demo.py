@@ -21,6 +21,8 @@ from table import Table
 
 RESTART_AFTER_S = 2
 FREEZE_S = 2
+ASK_AGAIN_S = 0.6  # into the freeze
+LATE_S = 20
 
 
 class Plan:
@@ -41,7 +43,7 @@ class Show:
     def __init__(self, fleet, plan, screen, title, seconds):
         self.fleet, self.plan, self.screen, self.seconds = fleet, plan, screen, seconds
         self.table = Table(fleet, screen, f"{title}, second {{}} of {seconds:.0f}")
-        self.run, self.killed = Run(), None
+        self.run, self.killed, self.asked_again = Run(), None, False
 
     def go(self, suffer):
         fleet, run = self.fleet, self.run
@@ -49,7 +51,7 @@ class Show:
             server.start_load()
         run.start = now_ns()
         probes, tick = Probes(fleet.servers), 0
-        while self.at() < self.seconds or (suffer and run.freeze is None):
+        while self.at() < self.seconds or (suffer and not self.is_over()):
             if suffer:
                 self.suffer(probes)
             fleet.check()
@@ -62,6 +64,13 @@ class Show:
 
     def at(self):
         return (now_ns() - self.run.start) / 1e9
+
+    def is_over(self):
+        """The last blow is dealt, and a second and a half have passed for what it held up."""
+        freeze = self.run.freeze
+        if self.at() > self.seconds + LATE_S:
+            raise Trouble("no server could be caught while it loads the hot page")
+        return freeze is not None and freeze.end > 0 and now_ns() - freeze.end >= 1_500_000_000
 
     def say(self, words):
         self.screen.say(self.screen.bold(f"{self.at():6.1f} s  ") + words)
@@ -82,6 +91,10 @@ class Show:
             run.freeze = Freeze(start, 0)
             self.say(f"Redis is stopped for {FREEZE_S} s (SIGSTOP); a page nobody has seen is asked for, too")
             probes.ask_once("unseen")
+        elif run.freeze and run.freeze.end == 0 and not self.asked_again:
+            if now_ns() - run.freeze.start >= ASK_AGAIN_S * 1e9:
+                self.asked_again = True
+                probes.ask_once("unseen")
         elif run.freeze and run.freeze.end == 0 and now_ns() - run.freeze.start >= FREEZE_S * 1e9:
             run.freeze = Freeze(run.freeze.start, fleet.thaw())
             self.say("Redis goes on (SIGCONT)")
