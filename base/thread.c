@@ -3,6 +3,8 @@
 #include "base/thread.h"
 
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg)
 {
@@ -15,4 +17,18 @@ int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg
     if (failed == 0)
         (void)pthread_setname_np(*thread, name);
     return failed;
+}
+
+int hfi_thread_id(void)
+{
+    static _Thread_local int id;
+    if (id == 0)
+        id = (int)syscall(SYS_gettid);
+    return id;
+}
+
+void **hfi_thread_own(void)
+{
+    static _Thread_local void *own;
+    return &own;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* thread.h - a thread of ours: named, and deaf to all signals, so that the program's signals stay its own. */
+/* thread.h - a thread of ours: named, and deaf to all signals, so that the program's signals stay its own. And what
+ * belongs to the calling thread. Replaced by the simulator, whose threads are not the kernel's. */
 #ifndef HFI_THREAD_H
 #define HFI_THREAD_H
 
@@ -7,5 +8,10 @@
 
 /* 0, or why there is no thread (an errno). The name has at most 15 bytes. */
 int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg);
+
+/* The calling thread's kernel id, for tgkill and "is it this thread that holds it?". */
+int hfi_thread_id(void);
+/* One pointer of the calling thread's own, NULL at first: the loader it is running (core/loading.c). */
+void **hfi_thread_own(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include "core/cancel.h"
 #include "core/options.h"
 #include "core/table.h"
+#include "base/thread.h"
 
 #include <string.h>
 
@@ -64,7 +65,7 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
 static hf_status reenter(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease, hf_error *error)
 {
     hf_lease *holder = lock->holder;
-    if (holder == NULL || atomic_load(&holder->tid) != hfi_gettid() || !hf_lease_is_valid(holder))
+    if (holder == NULL || atomic_load(&holder->tid) != hfi_thread_id() || !hf_lease_is_valid(holder))
         return HF_BUSY;
     if (!options->reentrant || !holder->reentrant) {
         char name[160];

@@ -95,6 +95,7 @@ struct hfi_entry {
     int64_t  ask_at;              /* next re-check or retry; HFI_NEVER                   */
     int64_t  echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)      */
     int64_t  claims[HFI_ECHOES];  /* what a hand-off with that echo is good for, ns      */
+    int64_t  asked_for;           /* the lease that the acquire under way asked for, ns: its oldest waiter may be another */
     int64_t  tried_at;            /* the last try script, at most one a second           */
     hf_status trouble;            /* why the server cannot serve us now; HF_OK: it can   */
 
@@ -102,7 +103,8 @@ struct hfi_entry {
     bool     is_held_here;        /* a thread has it; false: lingering, or waiting for a good fence */
     bool     fencing;             /* granted, but its fences were behind                  */
     bool     more_asked;
-    int64_t  claim;               /* what the lease was good for when it was handed to us, ns; 0: confirmed since */
+    int64_t  good_for;            /* what set V asked for, ns: a claim, a lease, perhaps another holder's lease */
+    int64_t  shortest, lengthened_at; /* what was sent up to then asked for no more than the shortest lease so far */
     bool     wanted;              /* somebody waits elsewhere                             */
     int      bad_fences;
     int      passes;

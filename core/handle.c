@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* handle.c - see handle.h; and the parts of lease.h that ask nothing of the server. */
 #include "core/handle.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,14 +10,6 @@
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-int hfi_gettid(void)
-{
-    static _Thread_local int tid;
-    if (tid == 0)
-        tid = (int)syscall(SYS_gettid);
-    return tid;
-}
 
 static void run_events(struct hfi_call *call);
 
@@ -39,7 +32,7 @@ hf_status hfi_handle_new(hf_client *client, const char *name, size_t name_size, 
     atomic_init(&lease->references, 1);
     atomic_init(&lease->condition, HF_LEASE_HELD);
     atomic_init(&lease->event_fd, -1);
-    atomic_init(&lease->tid, hfi_gettid());
+    atomic_init(&lease->tid, hfi_thread_id());
     (void)pthread_mutex_init(&lease->mutex, NULL);
     hfi_park_init(&lease->quiet);
     hfi_list_init(&lease->call.link);
@@ -161,7 +154,7 @@ static void run_events(struct hfi_call *call)
         hf_event event = {.size = sizeof event, .fence = lease->fence};
         (void)pthread_mutex_lock(&lease->mutex);
         bool over = lease->released || lease->pending_count == 0;
-        lease->runner = over ? 0 : hfi_gettid();
+        lease->runner = over ? 0 : hfi_thread_id();
         if (over) {
             lease->posted = false;
             hfi_park_wake(&lease->quiet);
@@ -187,7 +180,7 @@ void hfi_handle_hush(hf_lease *lease, bool entered)
         return;
     (void)pthread_mutex_lock(&lease->mutex);
     lease->released = true;
-    while (lease->posted && lease->runner != hfi_gettid()) {
+    while (lease->posted && lease->runner != hfi_thread_id()) {
         uint32_t ticket = hfi_park_ticket(&lease->quiet);
         (void)pthread_mutex_unlock(&lease->mutex);
         if (entered && hfi_dispatcher_withdraw(lease->client->dispatcher, &lease->call)) {
@@ -293,6 +286,6 @@ hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
     if (!hf_lease_is_valid(lease))
         return hfi_fail(error, HF_LOST, "release it, and do not do its work", "the lease was lost: %s",
                         hf_reason_text(hf_lease_reason(lease)));
-    atomic_store(&lease->tid, hfi_gettid());
+    atomic_store(&lease->tid, hfi_thread_id());
     return HF_OK;
 }

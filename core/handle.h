@@ -59,6 +59,4 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* 
  * entered: inside hfi_client_enter, so the dispatcher is there to take a posted event back from. */
 void hfi_handle_hush(hf_lease *lease, bool entered);
 
-int hfi_gettid(void);
-
 #endif

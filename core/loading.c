@@ -2,15 +2,20 @@
 /* loading.c - see loading.h; and what a running loader may call. */
 #include "core/loading.h"
 #include "core/handle.h"
+#include "base/thread.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local struct hf_loading *innermost;
+/* The loader that this thread is running, in it the one it was called from, and so on. */
+static struct hf_loading *innermost(void)
+{
+    return *hfi_thread_own();
+}
 
 bool hfi_loader_is_inside(const hf_client *client)
 {
-    for (const struct hf_loading *at = innermost; at != NULL; at = at->outer)
+    for (const struct hf_loading *at = innermost(); at != NULL; at = at->outer)
         if (at->client == client)
             return true;
     return false;
@@ -18,7 +23,7 @@ bool hfi_loader_is_inside(const hf_client *client)
 
 bool hfi_loader_is_at(const hf_client *client, const char *key, size_t size)
 {
-    for (const struct hf_loading *at = innermost; at != NULL; at = at->outer)
+    for (const struct hf_loading *at = innermost(); at != NULL; at = at->outer)
         if (at->client == client && at->key_size == size && memcmp(at->key, key, size) == 0)
             return true;
     return false;
@@ -29,10 +34,10 @@ hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *ar
     char quoted[160];
     const struct hfi_clock *clock = loading->client->clock;
     int64_t start = hfi_now(clock);
-    loading->outer = innermost;
-    innermost = loading;
+    loading->outer = innermost();
+    *hfi_thread_own() = loading;
     hf_status status = load(loading, arg);
-    innermost = loading->outer;
+    *hfi_thread_own() = loading->outer;
     loading->took_ms = (hfi_now(clock) - start) / HFI_MS;
     if (loading->took_ms < 1)
         loading->took_ms = 1;

@@ -21,7 +21,7 @@ from table import Table
 
 RESTART_AFTER_S = 2
 FREEZE_S = 2
-ASK_AGAIN_S = 0.6  # into the freeze
+ASK_AGAIN_S = 1.15  # into the freeze: the local loads are under way
 LATE_S = 20
 
 

@@ -310,7 +310,9 @@ static void close_while_the_server_is_silent_ends_in_time_and_says_so(void **sta
 
 static void opening_and_closing_again_and_again_leaves_no_descriptor_and_no_thread(void **state)
 {
-    struct fixture *f = *state;
+    struct fixture *f = calloc(1, sizeof *f); /* without clients that are still dialling */
+    (void)state;
+    f->server = hft_server_start(NULL);
     const char *wish = getenv("HOLDFAST_TEST_CYCLES");
     int cycles = wish != NULL ? atoi(wish) : 200, descriptors = hft_open_descriptors(), threads = hft_running_threads();
     for (int i = 0; i < cycles; i++) {
@@ -327,6 +329,8 @@ static void opening_and_closing_again_and_again_leaves_no_descriptor_and_no_thre
     assert_int_equal(hft_open_descriptors(), descriptors);
     HFT_UNTIL_TRUE(hft_running_threads() == threads); /* a joined thread leaves /proc a moment later */
     assert_int_equal(hft_lock_keys(f->server), 0);
+    hft_server_stop(f->server);
+    free(f);
 }
 
 static int live_in_the_child(hf_client *client, hf_lease *lease, hf_cancel *cancel)
@@ -421,7 +425,7 @@ int main(void)
         TEST(close_inside_a_callback_or_loader_is_invalid_and_closes_nothing),
         TEST(close_while_threads_work_ends_them_all_and_leaves_nothing),
         TEST(close_while_the_server_is_silent_ends_in_time_and_says_so),
-        TEST(opening_and_closing_again_and_again_leaves_no_descriptor_and_no_thread),
+        cmocka_unit_test(opening_and_closing_again_and_again_leaves_no_descriptor_and_no_thread),
         TEST(a_fork_child_owns_nothing_and_disturbs_nothing),
         TEST(a_fork_childs_copies_of_descriptors_go_with_its_close),
     };
