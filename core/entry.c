@@ -51,14 +51,20 @@ static void decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_statu
     hfi_list_append(&actions->woken, &waiter->link);
 }
 
-static void refuse_once(struct hfi_entry *entry, hf_status status, struct hfi_actions *actions)
+/* Those who ask once, or everybody. */
+static void refuse(struct hfi_entry *entry, hf_status status, bool everybody, struct hfi_actions *actions)
 {
     for (struct hfi_list *at = entry->waiters.next, *next; at != &entry->waiters; at = next) {
         struct hfi_waiter *waiter = hfi_of(at, struct hfi_waiter, link);
         next = at->next;
-        if (waiter->once)
+        if (waiter->once || everybody)
             decide(waiter, HFI_REFUSED, status, actions);
     }
+}
+
+static void refuse_once(struct hfi_entry *entry, hf_status status, struct hfi_actions *actions)
+{
+    refuse(entry, status, false, actions);
 }
 
 int64_t hfi_recheck_ms(int64_t position)
@@ -99,7 +105,6 @@ static void forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->ticket = entry->position = 0;
     entry->ask_at = entry->linger_end = HFI_NEVER;
     entry->spare = entry->spare_end = 0;
-    entry->claim = 0;
     memset(entry->echoes, 0, sizeof entry->echoes);
 }
 
@@ -115,7 +120,7 @@ static void ask(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->claim_wanted = false;
     entry->ask_at = HFI_NEVER;
     enum hfi_action_kind kind = head->once ? HFI_SEND_TRY : HFI_SEND_WAIT;
-    if (fresh && entry->rules->native && !entry->contended)
+    if (fresh && entry->rules->native && (head->once || !entry->contended))
         kind = HFI_SEND_NATIVE;
     entry->asked_native = kind == HFI_SEND_NATIVE;
     act(actions, kind)->fresh = fresh;
@@ -159,41 +164,48 @@ static void give(struct hfi_entry *entry, struct hfi_actions *actions)
 static void begin_times(struct hfi_entry *entry, int64_t end, int64_t now, int64_t rtt_ns)
 {
     const struct hfi_waiter *head = head_of(entry);
-    int64_t good_for = entry->claim != 0 ? entry->claim : head->lease_ms * HFI_MS;
-    hfi_lease_begin(&entry->times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
+    hfi_lease_begin(&entry->times, end, entry->good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
 }
 
-/* The same remote lease for another thread: its V stays, and so does the pace of renewals that are under way. */
+/* The same remote lease for another thread: its V stays, and so does the pace of renewals that are under way. Those ask
+ * for the length that the holder before wanted (P1). */
 static void pass_times(struct hfi_entry *entry, int64_t now)
 {
     struct hfi_lease_times before = entry->times;
     begin_times(entry, before.end, now, 0);
+    if (entry->times.length > before.length)
+        entry->lengthened_at = now;
+    if (entry->times.length < entry->shortest)
+        entry->shortest = entry->times.length;
     if (before.renew_next != before.renew_first)
         entry->times.renew_next = before.renew_next;
 }
 
-/* The remote lease is ours until `end`; claim 0: for the whole length, else a hand-off's. */
-static void hold(struct hfi_entry *entry, int64_t end, int64_t claim, int64_t fence, bool good, int64_t now,
+/* The remote lease is ours until `end`, the stamp of what brought it and what that is good for. */
+static void hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good, int64_t now,
                  int64_t rtt_ns, struct hfi_actions *actions)
 {
     unwatch(entry, actions);
     entry->remote = HFI_HELD;
     entry->contended = entry->wanted = entry->more_asked = entry->claim_wanted = false;
-    entry->claim = claim;
+    entry->good_for = good_for;
     entry->passes = 0;
     entry->batch_since = now;
     entry->ask_at = entry->linger_end = HFI_NEVER;
     entry->trouble = HF_OK;
     entry->late = entry->bad_fences = 0;
     entry->spare = entry->spare_end = 0;
+    begin_times(entry, end, now, rtt_ns);
+    entry->shortest = entry->times.length;
+    entry->lengthened_at = now;
+    entry->fencing = !good || fence <= entry->fence; /* not above what was given under this name: behind, whoever says */
+    if (entry->fencing) {
+        act(actions, HFI_SEND_FLOOR);
+        return;
+    }
     entry->fence = fence - 1;
     entry->fence_end = fence + HFI_FENCE_BLOCK - 1;
-    begin_times(entry, end, now, rtt_ns);
-    entry->fencing = !good;
-    if (good)
-        give(entry, actions);
-    else
-        act(actions, HFI_SEND_FLOOR);
+    give(entry, actions);
 }
 
 /* We may own it without knowing: only an answer to a question asked now can tell. */
@@ -229,8 +241,10 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
         decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, actions);
         return;
     }
-    if (!taken)
+    if (!taken) {
+        entry->trouble = HF_OK; /* of an earlier time */
         ask(entry, actions);
+    }
 }
 
 void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
@@ -260,11 +274,29 @@ void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now
 static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at, struct hfi_actions *actions)
 {
     entry->trouble = status;
-    refuse_once(entry, status, actions);
+    refuse(entry, status, !entry->rules->rides_out, actions);
     if (!hfi_list_is_empty(&entry->waiters))
         entry->ask_at = again_at;
     else if (entry->remote != HFI_NOTHING)
         close_token(entry, actions);
+}
+
+/* Anything that was sent at sent_at with the held token extended the key, for at least good_for. */
+static void confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
+                      struct hfi_actions *actions)
+{
+    int64_t before = entry->times.end;
+    if (good_for > entry->times.length)
+        good_for = entry->times.length;
+    bool safe_again = hfi_lease_renewed(&entry->times, sent_at, good_for, now, rtt_ns);
+    if (entry->times.end == before)
+        return;
+    entry->good_for = good_for;
+    if (!entry->is_held_here)
+        return;
+    act(actions, HFI_MOVE_END)->end = entry->times.end;
+    if (safe_again)
+        act(actions, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
 }
 
 static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
@@ -272,18 +304,20 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
 {
     const struct hfi_waiter *head = head_of(entry);
     if (entry->remote == HFI_HELD) { /* the grant message was faster; this confirms it */
-        hfi_entry_renewed(entry, answer->sent_at, now, rtt_ns, actions);
+        confirmed(entry, answer->sent_at, entry->asked_for, now, rtt_ns, actions);
         if (answer->fence_is_good)
             hfi_entry_fences(entry, answer->fence, HFI_FENCE_BLOCK, true, now, actions);
         return;
     }
-    int64_t end = head == NULL ? 0 : answer->sent_at + head->lease_ms * HFI_MS;
-    if (head == NULL || now >= end - head->lease_ms * HFI_MS / 4) { /* too little is left to hand it to anybody */
+    int64_t good_for = head == NULL ? 0 : head->lease_ms * HFI_MS;
+    if (good_for > entry->asked_for) /* asked for somebody who has left (P1, P6) */
+        good_for = entry->asked_for;
+    if (now >= answer->sent_at + good_for - good_for / 4) { /* too little is left to hand it to anybody */
         refuse_once(entry, HF_UNAVAILABLE, actions);
         give_back(entry, actions);
         return;
     }
-    hold(entry, end, 0, answer->fence, answer->fence_is_good, now, rtt_ns, actions);
+    hold(entry, answer->sent_at + good_for, good_for, answer->fence, answer->fence_is_good, now, rtt_ns, actions);
 }
 
 static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now,
@@ -320,7 +354,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     }
     ask_later(entry, now);
     /* The queue may begin with waiters that were killed a moment ago, so not only its head looks when the key ends. */
-    if (answer->position < TIMED_POSITIONS && answer->left_ms >= 0) {
+    if (answer->position < TIMED_POSITIONS && answer->left_ms >= 0 && answer->left_ms < recheck_ms(entry)) {
         int64_t gone = now + (answer->left_ms + 2 + 10 * answer->position) * HFI_MS;
         entry->ask_at = gone < entry->ask_at ? gone : entry->ask_at;
     }
@@ -392,7 +426,7 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
         }
         return;
     }
-    if (good) {
+    if (good && first > entry->fence) {
         entry->fencing = false;
         entry->fence = first - 1;
         entry->fence_end = first + count - 1;
@@ -463,6 +497,7 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
     } else if (!quietly && entry->linger_ms > 0 && !entry->wanted && hfi_list_is_empty(&entry->waiters)) {
         entry->linger_end = hfi_after_ms(now, entry->linger_ms);
         entry->times.hold_end = HFI_NEVER;
+        entry->times.holding_told = false;
     } else {
         give_back(entry, actions);
     }
@@ -485,16 +520,8 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, in
 {
     if (entry->remote != HFI_HELD)
         return;
-    int64_t before = entry->times.end;
-    bool safe_again = hfi_lease_renewed(&entry->times, sent_at, now, rtt_ns);
-    if (entry->times.end == before)
-        return;
-    entry->claim = 0;
-    if (!entry->is_held_here)
-        return;
-    act(actions, HFI_MOVE_END)->end = entry->times.end;
-    if (safe_again)
-        act(actions, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
+    confirmed(entry, sent_at, sent_at <= entry->lengthened_at ? entry->shortest : entry->times.length, now, rtt_ns,
+              actions);
 }
 
 void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions)
@@ -561,6 +588,8 @@ void hfi_entry_sent(struct hfi_entry *entry, int64_t stamp)
         entry->echoes[i] = entry->echoes[i - 1];
         entry->claims[i] = entry->claims[i - 1];
     }
+    int64_t lease_ms = head != NULL ? head->lease_ms : 1000;
     entry->echoes[0] = stamp;
-    entry->claims[0] = hfi_claim_ms(head != NULL ? head->lease_ms : 1000) * HFI_MS;
+    entry->claims[0] = hfi_claim_ms(lease_ms) * HFI_MS;
+    entry->asked_for = lease_ms * HFI_MS;
 }

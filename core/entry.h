@@ -43,6 +43,7 @@ struct hfi_waiter { /* on the stack of a thread that waits */
 struct hfi_entry_rules { /* the same for all entries of one use of a client */
     int64_t guard_ms;
     bool    native;     /* ask by MULTI SET INCRBY EXEC first; a fetch always asks by script */
+    bool    rides_out;  /* waiting calls outlast a server that is away; a fetch has other answers */
     _Atomic(bool) many_names; /* this process waits for more than 1,000: re-check less often */
 };
 

@@ -5,6 +5,10 @@
 /* Rate error of each clock, as a part of 100; two clocks differ by twice that. */
 #define TWO_RHO(x) ((x) / 50)
 
+/* Below, the counter began at 0; above, nothing could be added to it (and no clock gets there before the year 2112). */
+#define LEAST (INT64_C(1) << 60)
+#define MOST  (INT64_MAX - (INT64_C(1) << 40))
+
 void hfi_server_clock_saw(struct hfi_server_clock *clock, int64_t server_us, int64_t now_ns)
 {
     if (server_us > hfi_server_clock_at_least_us(clock, now_ns)) {
@@ -47,5 +51,5 @@ bool hfi_sample_is_stepped(struct hfi_sample *sample, int64_t server_us, int64_t
 
 bool hfi_fence_is_good(int64_t first, int64_t seen, int64_t at_least_us)
 {
-    return first >= (INT64_C(1) << 60) && first > seen && first / HFI_FENCE_BLOCK >= at_least_us;
+    return first >= LEAST && first <= MOST && first > seen && first / HFI_FENCE_BLOCK >= at_least_us;
 }

@@ -160,6 +160,7 @@ static void filled(struct hfi_command *command)
     hfi_park_wake(&filler->park);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock); /* the filler may have gone on and let go of it */
 }
 
 /* Stores the value if the lease is still ours. *refused: it was thrown away, or somebody else has loaded since. */
@@ -182,6 +183,7 @@ static bool fill(struct fetch *f, hf_lease *lease, struct hf_loading *loading, b
         return false;
     }
     hfi_handle_withdraw(lease); /* P3 */
+    hfi_table_ref(lock);
     command->done = filled;
     command->self = &filler;
     command->stamp_ns = hfi_now(f->client->clock);
@@ -298,6 +300,7 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     if (seeker.waiter.verdict == HFI_GOT_LEASE) {
+        hfi_count(f->client, acquired);
         hfi_count(f->client, held);
         return HF_OK;
     }
@@ -371,6 +374,8 @@ static hf_status load_locally(struct fetch *f, hf_value **value, hf_error *error
     begin_loading(f, NULL, &loading);
     hf_status status = hfi_loading_run(&loading, f->options->load, f->options->arg);
     hfi_count(f->client, loads);
+    if (status == HF_OK)
+        remember(f, &loading.body, -2, loading.took_ms);
     (void)pthread_mutex_lock(&lock->mutex);
     shared->loading = false;
     shared->round++;
@@ -387,7 +392,6 @@ static hf_status load_locally(struct fetch *f, hf_value **value, hf_error *error
             *error = loading.failure;
         return status;
     }
-    remember(f, &loading.body, -2, loading.took_ms);
     status = answer(f, loading.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
     hfi_body_unref(loading.body);
     return status;
@@ -395,6 +399,8 @@ static hf_status load_locally(struct fetch *f, hf_value **value, hf_error *error
 
 static hf_status without_server(struct fetch *f, hf_value **value, hf_error *error)
 {
+    if (f->seen.body == NULL) /* a local load may have ended while we found out */
+        hfi_local_look(f->client, f->lock->keys.name, f->lock->keys.name_size, &f->seen);
     if (f->seen.body != NULL)
         return answer(f, f->seen.body, HF_STALE, true, 0, value, error);
     if (f->options->when_down == HF_FAIL)

@@ -121,6 +121,12 @@ static bool is_side_key(const char *key, size_t size)
            starts(key, size, HFI_FENCE_KEY) || starts(key, size, "hf:fetch:") || starts(key, size, "hf:c:");
 }
 
+/* Where the locks of this page have their keys; a fetched value there would be taken for a token, and a token served. */
+static bool is_lock_key(const char *key, size_t size)
+{
+    return starts(key, size, "hf:{") || starts(key, size, "hf::");
+}
+
 /* Five strings, one after the other in one buffer; remembers where each starts. */
 struct pieces {
     struct hfi_buffer text;
@@ -151,9 +157,16 @@ hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *
     }
     const char *key = hfi_buffer_data(&lock);
     size_t size = hfi_buffer_size(&lock);
-    if (use == HFI_MUTEX && key_template != NULL && is_side_key(key, size)) {
+    bool refused = use == HFI_MUTEX && key_template != NULL && is_side_key(key, size);
+    if (refused) {
         hfi_fail(error, HF_INVALID, "choose another name or key_template",
                  "the lock key %s lies where holdfast keeps its own keys", hfi_quote(quoted, sizeof quoted, key, size));
+    } else if (use == HFI_FETCH && (is_side_key(name, name_size) || is_lock_key(name, name_size))) {
+        refused = true;
+        hfi_fail(error, HF_INVALID, "choose another key", "the key %s lies where holdfast keeps its own keys",
+                 hfi_quote(quoted, sizeof quoted, name, name_size));
+    }
+    if (refused) {
         hfi_buffer_done(&lock);
         return HF_INVALID;
     }

@@ -101,7 +101,7 @@ hf_status hfi_client_option_parse(hf_client_options *options, const char *name, 
             *(int *)at = number > INT32_MAX || number < 0 ? INT32_MAX : (int)number;
         else if (field->kind == SIZE && *(size_t *)at == 0)
             *(size_t *)at = number < 0 ? SIZE_MAX : (size_t)number;
-        else if (field->kind == FLAG && number != 0)
+        else if (field->kind == FLAG && number > 0)
             *(bool *)at = true;
         return HF_OK;
     }

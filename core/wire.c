@@ -5,6 +5,7 @@
 #include "core/scripts.h"
 #include "pool/replies.h"
 
+#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -190,8 +191,9 @@ static int64_t number_of(const struct redisReply *reply, int64_t otherwise)
     if (reply->type != REDIS_REPLY_STRING || reply->len == 0 || reply->len > 20)
         return otherwise;
     char *end;
+    errno = 0;
     int64_t number = strtoll(reply->str, &end, 10);
-    return *end == 0 ? number : otherwise;
+    return end == reply->str + reply->len && errno == 0 ? number : otherwise;
 }
 
 int64_t hfi_wire_number(const struct redisReply *reply, size_t index, int64_t otherwise)

@@ -6,15 +6,16 @@
 #include <stdint.h>
 
 struct hfi_backoff {
-    int      tries; /* dials since the last connection that lasted */
-    int64_t  up_ns; /* since when there is a connection; 0: there is none */
+    int tries;     /* dials since the last connection that lasted */
+    int64_t up_ns; /* since when there is a connection; 0: there is none */
     uint64_t dice;
 };
 
 void hfi_backoff_init(struct hfi_backoff *backoff, uint64_t seed);
-/* A connection was lost, or a dial failed: when the next dial is due. At once, then 50 ms, doubling to 1 s, each
+/* A connection was lost, or a dial failed: when the next dial is due. At once, then 50 ms, doubling to 1 s,
+ * each
  * +-20 %. A connection that lasted a second starts the row anew; a shorter one goes on with it. */
 int64_t hfi_backoff_next_ns(struct hfi_backoff *backoff, int64_t now_ns);
-void    hfi_backoff_up(struct hfi_backoff *backoff, int64_t now_ns);
+void hfi_backoff_up(struct hfi_backoff *backoff, int64_t now_ns);
 
 #endif

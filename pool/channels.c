@@ -13,10 +13,10 @@ struct subscriber_lists {
 };
 
 struct hfi_channels {
-    pthread_mutex_t  mutex;
+    pthread_mutex_t mutex;
     struct hfi_list *buckets;
     size_t bucket_count, channel_count; /* bucket_count is a power of two */
-    int    subscribers;
+    int subscribers;
     struct subscriber_lists lists[];
 };
 
@@ -30,7 +30,8 @@ static struct hfi_list *new_buckets(size_t count)
 
 struct hfi_channels *hfi_channels_new(int subscribers)
 {
-    struct hfi_channels *channels = calloc(1, sizeof *channels + (size_t)subscribers * sizeof channels->lists[0]);
+    struct hfi_channels *channels =
+        calloc(1, sizeof *channels + (size_t)subscribers * sizeof channels->lists[0]);
     if (channels == NULL)
         return NULL;
     channels->buckets = new_buckets(FIRST_BUCKETS);
@@ -187,7 +188,8 @@ bool hfi_channels_any(struct hfi_channels *channels, int subscriber)
     return any;
 }
 
-struct hfi_channel *hfi_channels_next(struct hfi_channels *channels, int subscriber, enum hfi_channel_step *step)
+struct hfi_channel *hfi_channels_next(struct hfi_channels *channels, int subscriber,
+                                      enum hfi_channel_step *step)
 {
     struct hfi_list *todo = &channels->lists[subscriber].todo;
     struct hfi_channel *channel = NULL;

@@ -43,8 +43,8 @@ struct hfi_command *hfi_command_new(int argc, const char *const *argv, const siz
     return command;
 }
 
-struct hfi_command *hfi_command_script(const struct hfi_script *script, int keys, int argc, const char *const *argv,
-                                       const size_t *sizes)
+struct hfi_command *hfi_command_script(const struct hfi_script *script, int keys, int argc,
+                                       const char *const *argv, const size_t *sizes)
 {
     char count[16];
     size_t words = (size_t)argc + 3;
@@ -82,8 +82,7 @@ bool hfi_command_spell_out(struct hfi_command *command)
         return false;
     size_t front = (size_t)(count_end + 1 - command->bytes);
     size_t skipped = front + sizeof evalsha_head - 1 + SHA_DIGITS; /* the "\r\n" after the digits stays */
-    if (command->size < skipped ||
-        memcmp(command->bytes + front, evalsha_head, sizeof evalsha_head - 1) != 0)
+    if (command->size < skipped || memcmp(command->bytes + front, evalsha_head, sizeof evalsha_head - 1) != 0)
         return false;
     char head[48];
     int head_size = snprintf(head, sizeof head, "$4\r\nEVAL\r\n$%zu\r\n", script->size);

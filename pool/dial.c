@@ -24,18 +24,18 @@ enum step { FIND, CONNECT, CONNECTING, START, TALK };
 struct hfi_dial {
     struct hfi_pool *pool;
     enum step step;
-    int64_t   until_ns, again_ns;
-    short     events;
+    int64_t until_ns, again_ns;
+    short events;
 
     struct hfi_addresses addresses;
-    int      next;            /* index of the address to try next */
-    int64_t  address_until_ns; /* the share of the time that the present address has */
+    int next;                 /* index of the address to try next */
+    int64_t address_until_ns; /* the share of the time that the present address has */
 
-    struct hfi_wire     wire;
+    struct hfi_wire wire;
     struct redisReader *reader;
-    size_t              unparsed;
-    struct hfi_hello    hello;
-    hf_error            error;
+    size_t unparsed;
+    struct hfi_hello hello;
+    hf_error error;
 };
 
 static enum hfi_dial_state fail(struct hfi_dial *dial)
@@ -63,16 +63,18 @@ static hf_status fail_os(struct hfi_dial *dial, int os_errno, const char *what)
 
 static void fail_silent(struct hfi_dial *dial)
 {
-    const char *stage = dial->step == FIND    ? "its address was not found"
+    const char *stage = dial->step == FIND   ? "its address was not found"
                         : dial->step == TALK ? "connected, but there was no answer"
                                              : "no connection";
-    (void)hfi_fail(&dial->error, HF_UNAVAILABLE, "check the server and the network between, or raise connect_ms",
+    (void)hfi_fail(&dial->error, HF_UNAVAILABLE,
+                   "check the server and the network between, or raise connect_ms",
                    "cannot reach %s: %s within connect_ms", dial->pool->server_name, stage);
     hfi_fail_errno(&dial->error, ETIMEDOUT);
     hfi_fail_retry(&dial->error, -1);
 }
 
-struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane, int64_t until_ns)
+struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane,
+                                int64_t until_ns)
 {
     struct hfi_dial *dial = calloc(1, sizeof *dial);
     if (dial == NULL)
@@ -206,7 +208,8 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
         dial->events = POLLIN;
         dial->reader = redisReaderCreate();
         if (dial->reader == NULL || !hfi_hello_begin(&dial->hello)) {
-            (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s", dial->pool->server_name);
+            (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s",
+                           dial->pool->server_name);
             return fail(dial);
         }
     }
@@ -231,8 +234,8 @@ static void say(struct hfi_dial *dial)
 
 static void fail_garbage(struct hfi_dial *dial, const char *what)
 {
-    (void)hfi_fail(&dial->error, HF_PROTOCOL, "is this the port of a Redis server, without TLS?",
-                   "%s %s", dial->pool->server_name, what);
+    (void)hfi_fail(&dial->error, HF_PROTOCOL, "is this the port of a Redis server, without TLS?", "%s %s",
+                   dial->pool->server_name, what);
 }
 
 /* False: failed, the error is set. */

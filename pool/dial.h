@@ -8,7 +8,7 @@
 #include "pool/transport.h"
 
 enum hfi_dial_purpose {
-    HFI_DIAL_LANE,       /* and the scripts, and the owner's greeting */
+    HFI_DIAL_LANE, /* and the scripts, and the owner's greeting */
     HFI_DIAL_SUBSCRIBER,
     HFI_DIAL_BORROWER
 };
@@ -18,11 +18,13 @@ enum hfi_dial_state { HFI_DIAL_GOING, HFI_DIAL_UP, HFI_DIAL_FAILED };
 struct hfi_dial;
 
 /* It fails if it is not up until_ns. NULL: no memory. */
-struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane, int64_t until_ns);
-/* Does what can be done now. While it is GOING: step again when the fd is ready, and at again_ns at the latest. */
+struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane,
+                                int64_t until_ns);
+/* Does what can be done now. While it is GOING: step again when the fd is ready, and at again_ns at the
+ * latest. */
 enum hfi_dial_state hfi_dial_step(struct hfi_dial *dial, int64_t now_ns);
-int     hfi_dial_fd(const struct hfi_dial *dial); /* -1: nothing to poll yet */
-short   hfi_dial_events(const struct hfi_dial *dial);
+int hfi_dial_fd(const struct hfi_dial *dial); /* -1: nothing to poll yet */
+short hfi_dial_events(const struct hfi_dial *dial);
 int64_t hfi_dial_again_ns(const struct hfi_dial *dial);
 /* UP: the connection, the caller's from now on. */
 struct hfi_wire hfi_dial_take(struct hfi_dial *dial);
@@ -30,8 +32,8 @@ const struct hfi_server *hfi_dial_server(const struct hfi_dial *dial); /* UP */
 const hf_error *hfi_dial_error(const struct hfi_dial *dial);           /* FAILED */
 void hfi_dial_end(struct hfi_dial *dial); /* closes what was not taken; NULL is a no-op */
 
-/* The whole of it for a caller that may wait: a borrower's non-blocking, CLOEXEC socket. HF_OK, UNAVAILABLE, DENIED,
- * PROTOCOL, INVALID, NOMEM. */
+/* The whole of it for a caller that may wait: a borrower's non-blocking, CLOEXEC socket. HF_OK, UNAVAILABLE,
+ * DENIED, PROTOCOL, INVALID, NOMEM. */
 hf_status hfi_dial_now(struct hfi_pool *pool, int64_t until_ns, int *fd, hf_error *error);
 
 #endif

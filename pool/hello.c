@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hello.c - the handshake as a conversation: AUTH alone; then SELECT, CLIENT SETNAME, ROLE and INFO; then, on a lane,
- * the scripts and the owner's greeting. Each stage is one pipeline. */
+/* hello.c - the handshake as a conversation: AUTH alone; then SELECT, CLIENT SETNAME, ROLE and INFO; then, on
+ * a lane, the scripts and the owner's greeting. Each stage is one pipeline. */
 #include "pool/hello.h"
 #include "pool/inside.h"
 #include "pool/replies.h"
@@ -56,7 +56,8 @@ static bool ask_auth(struct hfi_hello *hello)
     const struct hfi_place *place = &hello->pool->settings.place;
     if (place->password == NULL)
         return true;
-    if (hfi_buffer_reserve(&hello->out, 1024 + strlen(place->password)) == NULL) /* never moved, so wiped whole */
+    if (hfi_buffer_reserve(&hello->out, 1024 + strlen(place->password)) ==
+        NULL) /* never moved, so wiped whole */
         return false;
     if (place->user != NULL)
         return ask(hello, ASK_AUTH, "AUTH", place->user, place->password);
@@ -186,7 +187,8 @@ static hf_status judge_info(struct hfi_hello *hello, const struct redisReply *re
     return HF_OK;
 }
 
-/* Rights that a minimal user may lack, or commands that an operator may have renamed away: we live without. */
+/* Rights that a minimal user may lack, or commands that an operator may have renamed away: we live without.
+ */
 static bool is_dispensable(enum question question, const struct redisReply *reply)
 {
     bool no_right = begins(reply, "NOPERM"), unknown = begins(reply, "ERR unknown");
@@ -211,8 +213,8 @@ static hf_status judge_greeting(struct hfi_hello *hello, const struct redisReply
     }
     if (hello->pool->ops.greeted == NULL)
         return HF_OK;
-    return hello->pool->ops.greeted(hello->pool->self, hello->lane, &hello->server, hello->greeting_sent_ns, reply,
-                                    error);
+    return hello->pool->ops.greeted(hello->pool->self, hello->lane, &hello->server, hello->greeting_sent_ns,
+                                    reply, error);
 }
 
 static hf_status judge(struct hfi_hello *hello, enum question question, const struct redisReply *reply,

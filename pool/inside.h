@@ -14,26 +14,26 @@ struct hfi_topology;
 
 struct hfi_pool {
     struct hfi_pool_settings settings; /* place and client_name are ours */
-    struct hfi_pool_ops      ops;
-    void                    *self;     /* for ops */
-    const struct hfi_clock  *clock;
-    struct hfi_log           log;
-    char                     server_name[128];
+    struct hfi_pool_ops ops;
+    void *self; /* for ops */
+    const struct hfi_clock *clock;
+    struct hfi_log log;
+    char server_name[128];
 
-    struct hfi_topology    *topology;
-    struct hfi_lane       **lanes;     /* lock lanes, value lanes, the reserved lane */
-    int                     lane_count;
+    struct hfi_topology *topology;
+    struct hfi_lane **lanes; /* lock lanes, value lanes, the reserved lane */
+    int lane_count;
     struct hfi_subscribers *subscribers;
-    struct hfi_listener    *listener;
-    struct hfi_borrowers   *borrowers;
+    struct hfi_listener *listener;
+    struct hfi_borrowers *borrowers;
 
     _Atomic(int64_t) closing_until_ns; /* 0: open; else close has begun, and gives the net that long */
-    _Atomic(bool)    closed_short;     /* while closing, a command ended without an answer */
+    _Atomic(bool) closed_short;        /* while closing, a command ended without an answer */
 
-    pthread_mutex_t   mutex;           /* all below; a leaf: nothing else is locked under it */
-    pthread_cond_t    judged;          /* `verdicts` has grown */
-    int               verdicts;        /* dials of the first lock lane that came up or failed */
-    hf_error          why;             /* of the last dial that failed; HF_OK before the first */
+    pthread_mutex_t mutex; /* all below; a leaf: nothing else is locked under it */
+    pthread_cond_t judged; /* `verdicts` has grown */
+    int verdicts;          /* dials of the first lock lane that came up or failed */
+    hf_error why;          /* of the last dial that failed; HF_OK before the first */
     struct hfi_server server;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lane.c - group commit: commands are listed without a lock, whoever finds the write side free sends them all; and
- * the one place where outcomes are handed out. */
+/* lane.c - group commit: commands are listed without a lock, whoever finds the write side free sends them
+ * all; and the one place where outcomes are handed out. */
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
 
@@ -17,7 +17,7 @@
 #define FIT_NS          (1000 * HFI_MS) /* P10: a lane that idled longer asks for the server's role first */
 #define CROWD           4               /* so many in flight: others are about to list too */
 #define YIELD_MOST_NS   (HFI_MS / 5)
-#define YIELD_WORTH_NS  (HFI_MS / 50)   /* so long a yield per command that it brings */
+#define YIELD_WORTH_NS  (HFI_MS / 50) /* so long a yield per command that it brings */
 #define YIELD_PAUSE     256
 
 void hfi_lane_lock(struct hfi_lane *lane)
@@ -38,7 +38,8 @@ struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, in
     lane->pool = pool;
     lane->kind = kind;
     lane->index = index;
-    lane->reply_most = kind == HFI_VALUE_LANE ? pool->settings.max_value_bytes + LOCK_REPLY_MOST : LOCK_REPLY_MOST;
+    lane->reply_most =
+        kind == HFI_VALUE_LANE ? pool->settings.max_value_bytes + LOCK_REPLY_MOST : LOCK_REPLY_MOST;
     lane->in_room = kind == HFI_VALUE_LANE ? 65536 : 16384;
     lane->in = malloc(lane->in_room);
     lane->wire = HFI_NO_WIRE;
@@ -257,8 +258,8 @@ static void send_out(struct hfi_lane *lane)
 {
     int failed = 0;
     while (hfi_buffer_size(&lane->out) > 0 && failed == 0) {
-        ssize_t sent = lane->wire.transport->send(&lane->wire, hfi_buffer_data(&lane->out),
-                                                  hfi_buffer_size(&lane->out));
+        ssize_t sent =
+            lane->wire.transport->send(&lane->wire, hfi_buffer_data(&lane->out), hfi_buffer_size(&lane->out));
         if (sent >= 0)
             hfi_buffer_eat(&lane->out, (size_t)sent);
         else
@@ -315,8 +316,9 @@ static bool write_listed(struct hfi_lane *lane)
     return finished || atomic_load(&lane->state) == HFI_LANE_BROKEN;
 }
 
-/* Those who were just answered are about to list again: one send for all of them. A yield that brought little for its
- * time means that others need the core for their own work; then it is left out for a while. With the write role. */
+/* Those who were just answered are about to list again: one send for all of them. A yield that brought little
+ * for its time means that others need the core for their own work; then it is left out for a while. With the
+ * write role. */
 static bool write_for_the_crowd(struct hfi_lane *lane)
 {
     if (atomic_load(&lane->flying) < CROWD || lane->yield_pause > 0) {

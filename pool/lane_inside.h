@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lane_inside.h - a lane as lane.c (listing, writing, outcomes), reading.c (the reader's role) and tending.c (the
- * listener's part: dial, deadlines, tear down, farewell) see it.
+ * lane_inside.h - a lane as lane.c (listing, writing, outcomes), reading.c (the reader's role) and tending.c
+ * (the listener's part: dial, deadlines, tear down, farewell) see it.
  *
- * Two roles and a mutex. Whoever has the write role drains the inbox and sends; whoever has the read role receives
- * and parses; each role owns its buffer, and neither holds the mutex during a system call. The mutex guards the
- * lists between them. A command moves inbox -> queue (taken, no byte given to the socket) -> flight (its bytes may
- * leave) -> finished (its outcome is set) -> done. Only the finishing thread calls `done`, holding nothing.
+ * Two roles and a mutex. Whoever has the write role drains the inbox and sends; whoever has the read role
+ * receives and parses; each role owns its buffer, and neither holds the mutex during a system call. The mutex
+ * guards the lists between them. A command moves inbox -> queue (taken, no byte given to the socket) ->
+ * flight (its bytes may leave) -> finished (its outcome is set) -> done. Only the finishing thread calls
+ * `done`, holding nothing.
  *
- * A connection that is given up is shut down at once, by anybody; it is closed by the listener, when it has the
- * write role and nobody reads.
+ * A connection that is given up is shut down at once, by anybody; it is closed by the listener, when it has
+ * the write role and nobody reads.
  */
 #ifndef HFI_LANE_INSIDE_H
 #define HFI_LANE_INSIDE_H
@@ -24,64 +25,66 @@ enum hfi_lane_state {
     HFI_LANE_COLD,    /* nobody has asked for it yet                                      */
     HFI_LANE_DIALING, /* no connection: one is being dialled, or the next dial is not due */
     HFI_LANE_UP,
-    HFI_LANE_BROKEN,  /* given up; the listener is to close it and dial anew              */
-    HFI_LANE_CLOSED   /* for good                                                         */
+    HFI_LANE_BROKEN, /* given up; the listener is to close it and dial anew              */
+    HFI_LANE_CLOSED  /* for good                                                         */
 };
 
 struct hfi_lane {
-    struct hfi_pool   *pool;
+    struct hfi_pool *pool;
     enum hfi_lane_kind kind;
-    int                index;
-    size_t             reply_most;
+    int index;
+    size_t reply_most;
 
-    struct hfi_inbox inbox;         /* listed, not yet taken */
-    _Atomic(bool)    writing;       /* the write role is taken */
-    _Atomic(bool)    again;         /* there is something to write that the inbox does not show */
-    _Atomic(int)     state;         /* enum hfi_lane_state; changed under the mutex */
-    _Atomic(bool)    failed;        /* the last dial failed: commands come back unsent */
-    _Atomic(bool)    blocked;       /* the socket took not all of `out`: wait for POLLOUT */
-    _Atomic(int64_t) silent_ns;     /* not 0: give it up if a command sent by then is still unanswered */
+    struct hfi_inbox inbox;     /* listed, not yet taken */
+    _Atomic(bool) writing;      /* the write role is taken */
+    _Atomic(bool) again;        /* there is something to write that the inbox does not show */
+    _Atomic(int) state;         /* enum hfi_lane_state; changed under the mutex */
+    _Atomic(bool) failed;       /* the last dial failed: commands come back unsent */
+    _Atomic(bool) blocked;      /* the socket took not all of `out`: wait for POLLOUT */
+    _Atomic(int64_t) silent_ns; /* not 0: give it up if a command sent by then is still unanswered */
     _Atomic(int64_t) rtt_ns;
 
-    struct hfi_buffer out;          /* the writer's */
+    struct hfi_buffer out; /* the writer's */
     int yield_pause;
 
-    struct redisReader *parser;     /* the reader's, down to spin_score */
-    size_t  unparsed;               /* bytes since the last complete reply */
-    char   *in;
-    size_t  in_room;
-    int     spin_score;             /* > 0: polling the socket has paid lately */
-    int     wake_fd;                /* the reader sleeps on it beside the socket */
+    struct redisReader *parser; /* the reader's, down to spin_score */
+    size_t unparsed;            /* bytes since the last complete reply */
+    char *in;
+    size_t in_room;
+    int spin_score; /* > 0: polling the socket has paid lately */
+    int wake_fd;    /* the reader sleeps on it beside the socket */
 
-    struct hfi_wire wire;           /* changed with both roles free and the mutex held */
+    struct hfi_wire wire; /* changed with both roles free and the mutex held */
 
     /* The listener's alone. */
-    struct hfi_dial   *dial;
+    struct hfi_dial *dial;
     struct hfi_backoff backoff;
-    int64_t  dial_due_ns;
-    bool     hung_up;               /* it saw the hang-up that the reader is about to see */
+    int64_t dial_due_ns;
+    bool hung_up; /* it saw the hang-up that the reader is about to see */
     uint64_t boarded_seen;
 
-    pthread_mutex_t mutex;          /* all below */
-    pthread_cond_t  quiet;          /* CLOSED: a role was given back */
+    pthread_mutex_t mutex; /* all below */
+    pthread_cond_t quiet;  /* CLOSED: a role was given back */
     struct hfi_list queue, flight, finished, waiters;
-    bool     reading;               /* the read role is taken */
-    bool     finishing;             /* somebody calls `done` just now */
-    bool     down_untold;           /* ops->lane_down is owed, after the last `done` */
-    bool     announcing;            /* ops->lane_up runs: lane_down waits */
-    bool     armed;                 /* the listener looks at this lane soon by itself */
-    bool     drop_after;            /* the command at the head has been told that the connection is useless */
-    int64_t  nearest_ns;            /* no deadline in queue or flight is before this */
-    int64_t  answered_ns;           /* the last reply; for P10 */
-    _Atomic(int) flying, waiting;   /* in flight; in waiters */
+    bool reading;                 /* the read role is taken */
+    bool finishing;               /* somebody calls `done` just now */
+    bool down_untold;             /* ops->lane_down is owed, after the last `done` */
+    bool announcing;              /* ops->lane_up runs: lane_down waits */
+    bool armed;                   /* the listener looks at this lane soon by itself */
+    bool drop_after;              /* the command at the head has been told that the connection is useless */
+    int64_t nearest_ns;           /* no deadline in queue or flight is before this */
+    int64_t answered_ns;          /* the last reply; for P10 */
+    _Atomic(int) flying, waiting; /* in flight; in waiters */
     uint64_t boarded, sends, times_up;
-    hf_error why;                   /* the connection was given up */
+    hf_error why; /* the connection was given up */
 };
 
 /* lane.c */
-struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, int index); /* NULL: no memory, no fd */
+struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind,
+                              int index);  /* NULL: no memory, no fd */
 void hfi_lane_free(struct hfi_lane *lane); /* closed, or never used; NULL is a no-op */
-/* Runs the `done` of all that is finished, and ops->lane_down if it is owed; or leaves it to the thread that is at it. */
+/* Runs the `done` of all that is finished, and ops->lane_down if it is owed; or leaves it to the thread that
+ * is at it. */
 void hfi_lane_finish(struct hfi_lane *lane);
 /* Everything in flight is UNANSWERED now, but for what has certainly not left. Then call hfi_lane_finish. */
 void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why);
@@ -103,6 +106,6 @@ bool hfi_lane_is_settled(struct hfi_lane *lane); /* nothing is owed to anybody *
 /* CLOSED from now on: what is left ends as it is, and the server is told by shutdown(SHUT_WR). */
 void hfi_lane_say_farewell(struct hfi_lane *lane);
 void hfi_lane_part(struct hfi_lane *lane, int64_t until_ns); /* reads to the end, closes */
-void hfi_lane_forked(struct hfi_lane *lane); /* closes descriptors, touches nothing else */
+void hfi_lane_forked(struct hfi_lane *lane);                 /* closes descriptors, touches nothing else */
 
 #endif

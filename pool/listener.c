@@ -23,8 +23,8 @@ struct owner {
 
 struct hfi_poll_set {
     struct pollfd *fds;
-    struct owner  *owners;
-    size_t  count, room;
+    struct owner *owners;
+    size_t count, room;
     int64_t again_ns;
 };
 
@@ -32,10 +32,10 @@ struct hfi_listener {
     struct hfi_pool *pool;
     pthread_t thread;
     int kick_fd;
-    _Atomic(bool)    kicked;       /* kick_fd has been written since the last look */
-    _Atomic(bool)    owner_kicked; /* ops->kicked is wished for */
-    _Atomic(int64_t) wakes_ns;     /* it sleeps no longer than this; NEVER also while it looks around */
-    bool rescan;                   /* a kick by the listener itself, while it looked around */
+    _Atomic(bool) kicked;       /* kick_fd has been written since the last look */
+    _Atomic(bool) owner_kicked; /* ops->kicked is wished for */
+    _Atomic(int64_t) wakes_ns;  /* it sleeps no longer than this; NEVER also while it looks around */
+    bool rescan;                /* a kick by the listener itself, while it looked around */
     struct hfi_poll_set set;
 };
 
@@ -182,7 +182,8 @@ hf_status hfi_listener_start(struct hfi_pool *pool, struct hfi_listener **listen
     new->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     hf_status status = HF_OK;
     if (new->set.fds == NULL || new->set.owners == NULL || new->kick_fd < 0)
-        status = hfi_fail(error, HF_NOMEM, "raise the limit of open files", "no memory or descriptor for a listener");
+        status = hfi_fail(error, HF_NOMEM, "raise the limit of open files",
+                          "no memory or descriptor for a listener");
     *listener = new; /* before the thread runs: it is what it kicks */
     int failed = status == HF_OK ? hfi_thread_start(&new->thread, "hf-listener", listen_to_all, new) : 0;
     if (failed != 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* listener.h - the one network thread of a pool: it dials, reads the subscribers and the replies nobody waits for,
- * and enforces deadlines. */
+/* listener.h - the one network thread of a pool: it dials, reads the subscribers and the replies nobody waits
+ * for, and enforces deadlines. */
 #ifndef HFI_LISTENER_H
 #define HFI_LISTENER_H
 
@@ -17,7 +17,8 @@ typedef void hfi_ready_fn(void *self, short events, int64_t now_ns);
 struct hfi_poll_set;
 /* ready NULL: it only wakes the listener. */
 void hfi_poll_set_add(struct hfi_poll_set *set, int fd, short events, hfi_ready_fn *ready, void *self);
-void hfi_poll_set_again(struct hfi_poll_set *set, int64_t at_ns); /* look again at that point, at the latest */
+void hfi_poll_set_again(struct hfi_poll_set *set,
+                        int64_t at_ns); /* look again at that point, at the latest */
 
 /* For pool->lanes and pool->subscribers, which exist. NOMEM. */
 hf_status hfi_listener_start(struct hfi_pool *pool, struct hfi_listener **listener, hf_error *error);

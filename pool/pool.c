@@ -49,7 +49,8 @@ static bool copy_settings(struct hfi_pool *pool, const struct hfi_pool_settings 
     pool->settings.client_name = strdup(settings->client_name != NULL ? settings->client_name : "");
     const struct hfi_place *place = &pool->settings.place;
     if (place->scheme != HFI_TCP)
-        (void)snprintf(pool->server_name, sizeof pool->server_name, "%s", place->path != NULL ? place->path : "");
+        (void)snprintf(pool->server_name, sizeof pool->server_name, "%s",
+                       place->path != NULL ? place->path : "");
     else if (strchr(place->host, ':') != NULL)
         (void)snprintf(pool->server_name, sizeof pool->server_name, "[%s]:%d", place->host, place->port);
     else
@@ -62,7 +63,8 @@ static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *se
     const struct hfi_topology_ops topology_ops = {aside, found, pool};
     if (!copy_settings(pool, settings))
         return hfi_fail(error, HF_NOMEM, NULL, "no memory for a connection pool");
-    hf_status status = hfi_topology_new(&pool->settings.place, pool->clock, &topology_ops, &pool->topology, error);
+    hf_status status =
+        hfi_topology_new(&pool->settings.place, pool->clock, &topology_ops, &pool->topology, error);
     if (status != HF_OK)
         return status;
     int count = 2 * pool->settings.lanes + 1;
@@ -106,8 +108,8 @@ static void wait_for_verdict(struct hfi_pool *pool)
 }
 
 hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct hfi_pool_ops *ops, void *self,
-                        const struct hfi_clock *clock, const struct hfi_log *log, bool lazy, struct hfi_pool **pool,
-                        hf_error *error)
+                        const struct hfi_clock *clock, const struct hfi_log *log, bool lazy,
+                        struct hfi_pool **pool, hf_error *error)
 {
     static const struct hfi_log silence = {NULL, NULL};
     struct hfi_pool *new = calloc(1, sizeof *new);
@@ -151,7 +153,8 @@ void hfi_pool_free(struct hfi_pool *pool)
 {
     if (pool == NULL)
         return;
-    hfi_topology_free(pool->topology); /* first: a lookup that ends now must not kick a listener that is gone */
+    hfi_topology_free(
+        pool->topology); /* first: a lookup that ends now must not kick a listener that is gone */
     hfi_listener_free(pool->listener);
     for (int i = 0; i < pool->lane_count; i++)
         hfi_lane_free(pool->lanes[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reading.c - the reader's role: one of the waiting threads receives for all of them, matches replies to commands,
- * and passes the role on when its own wait ends; the listener reads what nobody waits for. */
+/* reading.c - the reader's role: one of the waiting threads receives for all of them, matches replies to
+ * commands, and passes the role on when its own wait ends; the listener reads what nobody waits for. */
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
 #include "pool/replies.h"
@@ -13,15 +13,15 @@
 #include <time.h>
 
 #define BATCH          64
-#define SPINS          200               /* looks at the socket before the reader sleeps in poll() */
-#define SPIN_RTT_NS    (HFI_MS / 10)     /* only while round trips are shorter than this */
+#define SPINS          200           /* looks at the socket before the reader sleeps in poll() */
+#define SPIN_RTT_NS    (HFI_MS / 10) /* only while round trips are shorter than this */
 #define SPIN_MOST_NS   (HFI_MS / 10)
-#define SPIN_SCORE     8                 /* so many misses in a row switch it off, */
-#define SPIN_PAUSE     64                /* for so many sleeps */
+#define SPIN_SCORE     8  /* so many misses in a row switch it off, */
+#define SPIN_PAUSE     64 /* for so many sleeps */
 #define LISTENER_TURNS 16
 
 struct waiter { /* on its thread's stack; in the lane's list under the lane's mutex */
-    struct hfi_list  link;
+    struct hfi_list link;
     struct hfi_park *park;
     bool chosen; /* the read role is this thread's now */
 };
@@ -158,7 +158,8 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
     if (got < 0 && errno == EAGAIN)
         return EMPTY;
     if (got <= 0) {
-        give_up(lane, HF_UNAVAILABLE, got < 0 ? errno : 0, got < 0 ? "receiving failed" : "the server closed it");
+        give_up(lane, HF_UNAVAILABLE, got < 0 ? errno : 0,
+                got < 0 ? "receiving failed" : "the server closed it");
         return OVER;
     }
     lane->unparsed += (size_t)got;
@@ -169,9 +170,9 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
     return match_all(lane, fresh) ? GOT : OVER;
 }
 
-/* Looking at the socket beats sleeping on it while the server answers faster than a thread is woken and nobody else
- * needs this core: no other thread waits on the lane, and the looks find something. The score forgets: misses switch
- * it off for a while, then it is tried again. */
+/* Looking at the socket beats sleeping on it while the server answers faster than a thread is woken and
+ * nobody else needs this core: no other thread waits on the lane, and the looks find something. The score
+ * forgets: misses switch it off for a while, then it is tried again. */
 static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
@@ -257,11 +258,13 @@ static bool is_worth_reading(const struct hfi_lane *lane)
     return atomic_load(&lane->state) == HFI_LANE_UP && atomic_load(&lane->flying) > 0;
 }
 
-/* With the role, until this thread is woken, its time is up, or there is nothing to read; then passes it on. */
+/* With the role, until this thread is woken, its time is up, or there is nothing to read; then passes it on.
+ */
 static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
 {
     bool fresh = false;
-    while (!hfi_park_is_woken(park, ticket) && is_worth_reading(lane) && hfi_now(lane->pool->clock) < until_ns) {
+    while (!hfi_park_is_woken(park, ticket) && is_worth_reading(lane) &&
+           hfi_now(lane->pool->clock) < until_ns) {
         enum taken taken = take_in(lane, fresh);
         fresh = true;
         if (taken == EMPTY)

@@ -24,21 +24,21 @@ struct ask { /* what the server still has to confirm, in order; channel NULL: a 
 
 struct subscriber {
     struct hfi_subscribers *all;
-    int    index;
-    struct hfi_dial    *dial;
-    struct hfi_backoff  backoff;
-    int64_t             dial_due_ns;
-    struct hfi_wire     wire;
+    int index;
+    struct hfi_dial *dial;
+    struct hfi_backoff backoff;
+    int64_t dial_due_ns;
+    struct hfi_wire wire;
     struct redisReader *parser;
-    size_t              unparsed;
-    struct hfi_buffer   out, asks;
+    size_t unparsed;
+    struct hfi_buffer out, asks;
     int64_t heard_ns;  /* the last byte */
     int64_t expect_ns; /* something must be heard by then; NEVER: nothing is owed */
-    bool    failed;
+    bool failed;
 };
 
 struct hfi_subscribers {
-    struct hfi_pool     *pool;
+    struct hfi_pool *pool;
     struct hfi_channels *channels;
     int count;
     char in[16384];
@@ -117,7 +117,8 @@ static void lose(struct subscriber *one, int64_t now_ns, const char *why)
     hang_up(one);
     hfi_channels_lose(one->all->channels, one->index);
     one->dial_due_ns = hfi_backoff_next_ns(&one->backoff, now_ns);
-    hfi_log(&pool->log, HF_LOG_WARNING, "a subscription to %s is lost: %s; dialling again", pool->server_name, why);
+    hfi_log(&pool->log, HF_LOG_WARNING, "a subscription to %s is lost: %s; dialling again", pool->server_name,
+            why);
 }
 
 /* ---- asking ---- */
@@ -129,7 +130,8 @@ static bool put_ask(struct subscriber *one, const char *word, struct hfi_channel
     if (channel == NULL)
         ok = ok && hfi_buffer_print(&one->out, "*1\r\n$%zu\r\n%s\r\n", strlen(word), word);
     else
-        ok = ok && hfi_buffer_print(&one->out, "*2\r\n$%zu\r\n%s\r\n$%zu\r\n", strlen(word), word, channel->size) &&
+        ok = ok &&
+             hfi_buffer_print(&one->out, "*2\r\n$%zu\r\n%s\r\n$%zu\r\n", strlen(word), word, channel->size) &&
              hfi_buffer_append(&one->out, channel->name, channel->size) &&
              hfi_buffer_append(&one->out, "\r\n", 2);
     if (one->expect_ns == HFI_NEVER)
@@ -162,7 +164,8 @@ static bool ask_all(struct subscriber *one, int64_t now_ns)
 static bool send_out(struct subscriber *one)
 {
     while (hfi_buffer_size(&one->out) > 0) {
-        ssize_t sent = one->wire.transport->send(&one->wire, hfi_buffer_data(&one->out), hfi_buffer_size(&one->out));
+        ssize_t sent =
+            one->wire.transport->send(&one->wire, hfi_buffer_data(&one->out), hfi_buffer_size(&one->out));
         if (sent < 0)
             return errno == EAGAIN || errno == ENOBUFS;
         hfi_buffer_eat(&one->out, (size_t)sent);
@@ -196,7 +199,8 @@ static bool confirm(struct subscriber *one, const struct redisReply *reply)
                 hfi_quote(text, sizeof text, reply->str, reply->len));
         return !hfi_reply_meaning(reply->str, reply->len)->reconnect;
     }
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || reply->element[1]->len != ask.channel->size ||
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
+        reply->element[1]->len != ask.channel->size ||
         memcmp(reply->element[1]->str, ask.channel->name, ask.channel->size) != 0)
         return false;
     if (hfi_channels_confirm(one->all->channels, ask.channel))
@@ -247,8 +251,9 @@ static const char *receive(struct subscriber *one, int64_t now_ns)
     if (redisReaderFeed(one->parser, in, (size_t)got) != REDIS_OK)
         return "no memory for a message";
     const char *wrong = hear_all(one);
-    one->expect_ns = hfi_buffer_size(&one->asks) == 0 ? HFI_NEVER
-                                                      : hfi_after_ms(now_ns, one->all->pool->settings.command_ms);
+    one->expect_ns = hfi_buffer_size(&one->asks) == 0
+                         ? HFI_NEVER
+                         : hfi_after_ms(now_ns, one->all->pool->settings.command_ms);
     return wrong;
 }
 
@@ -269,7 +274,8 @@ static void ready(void *self, short events, int64_t now_ns)
 static void tend_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
 {
     const char *wrong = NULL;
-    if (one->expect_ns == HFI_NEVER && now_ns - one->heard_ns >= PING_NS && !put_ask(one, "PING", NULL, now_ns))
+    if (one->expect_ns == HFI_NEVER && now_ns - one->heard_ns >= PING_NS &&
+        !put_ask(one, "PING", NULL, now_ns))
         wrong = "no memory";
     if (wrong == NULL && !ask_all(one, now_ns))
         wrong = "no memory";
@@ -282,7 +288,8 @@ static void tend_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_set 
         hfi_poll_set_again(set, one->dial_due_ns);
         return;
     }
-    hfi_poll_set_add(set, one->wire.fd, hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN, ready, one);
+    hfi_poll_set_add(set, one->wire.fd, hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN, ready,
+                     one);
     hfi_poll_set_again(set, one->expect_ns != HFI_NEVER ? one->expect_ns : one->heard_ns + PING_NS);
 }
 
@@ -318,7 +325,8 @@ static void tend_down(struct subscriber *one, int64_t now_ns, struct hfi_poll_se
     if (!hfi_channels_any(one->all->channels, one->index))
         return;
     if (one->dial == NULL && now_ns >= one->dial_due_ns)
-        one->dial = hfi_dial_begin(pool, HFI_DIAL_SUBSCRIBER, -1, hfi_after_ms(now_ns, pool->settings.connect_ms));
+        one->dial =
+            hfi_dial_begin(pool, HFI_DIAL_SUBSCRIBER, -1, hfi_after_ms(now_ns, pool->settings.connect_ms));
     if (one->dial == NULL) {
         /* No memory for a dial counts as a dial that failed. */
         if (now_ns >= one->dial_due_ns)

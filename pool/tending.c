@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tending.c - the listener's part in a lane: dial, read what nobody waits for, deadlines, tear down, farewell. */
+/* tending.c - the listener's part in a lane: dial, read what nobody waits for, deadlines, tear down,
+ * farewell. */
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
 
@@ -12,10 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A reply that nobody waits for may lie in the socket for so long: its sender often is about to wait for another
- * one and then takes both, and a listener woken for each posted command would cost more than the command. */
-#define GRACE_NS    (HFI_MS / 2)
-#define HANG_UP_NS  (10 * HFI_MS) /* the reader is about to see the end of the connection by itself */
+/* A reply that nobody waits for may lie in the socket for so long: its sender often is about to wait for
+ * another one and then takes both, and a listener woken for each posted command would cost more than the
+ * command. */
+#define GRACE_NS   (HFI_MS / 2)
+#define HANG_UP_NS (10 * HFI_MS) /* the reader is about to see the end of the connection by itself */
 
 static void flush_again(struct hfi_lane *lane)
 {
@@ -224,7 +226,8 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         return;
     hf_error why;
     hfi_lane_lock(lane);
-    bool idle = !lane->reading && !lane->finishing && !lane->down_untold && hfi_list_is_empty(&lane->finished);
+    bool idle =
+        !lane->reading && !lane->finishing && !lane->down_untold && hfi_list_is_empty(&lane->finished);
     if (idle) {
         lane->wire.transport->close(&lane->wire);
         redisReaderFree(lane->parser);
@@ -234,6 +237,9 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         lane->armed = false;
         lane->dial_due_ns = hfi_backoff_next_ns(&lane->backoff, now_ns);
         why = lane->why;
+        /* A silent server is away until it answers a dial: nobody else is to find that out by waiting. */
+        if (why.os_errno == ETIMEDOUT)
+            atomic_store(&lane->failed, true);
         atomic_store(&lane->state, HFI_LANE_DIALING);
     }
     hfi_lane_unlock(lane);

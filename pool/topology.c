@@ -15,15 +15,15 @@
 struct hfi_topology {
     const struct hfi_clock *clock;
     struct hfi_topology_ops ops;
-    char *host;               /* NULL: nothing to look up */
-    char  port[8];
+    char *host; /* NULL: nothing to look up */
+    char port[8];
 
-    pthread_mutex_t mutex;    /* all below */
-    int     references;       /* the owner's, and a running lookup's */
-    bool    owned, looking;
+    pthread_mutex_t mutex; /* all below */
+    int references;        /* the owner's, and a running lookup's */
+    bool owned, looking;
     int64_t look_again_ns;
     struct hfi_addresses found;
-    hf_error why;             /* of the last lookup, if it failed */
+    hf_error why; /* of the last lookup, if it failed */
     struct hfi_park looked;
 };
 
@@ -43,7 +43,8 @@ static hf_status unix_address(const char *path, struct hfi_addresses *addresses,
 /* 0, or getaddrinfo's. */
 static int look_up(const char *host, const char *port, int flags, struct hfi_addresses *addresses)
 {
-    struct addrinfo wish = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+    struct addrinfo wish = {
+        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
     struct addrinfo *all = NULL;
     int failed = getaddrinfo(host, port, &wish, &all);
     addresses->count = 0;
@@ -60,7 +61,8 @@ static int look_up(const char *host, const char *port, int flags, struct hfi_add
 }
 
 hf_status hfi_topology_new(const struct hfi_place *place, const struct hfi_clock *clock,
-                           const struct hfi_topology_ops *ops, struct hfi_topology **topology, hf_error *error)
+                           const struct hfi_topology_ops *ops, struct hfi_topology **topology,
+                           hf_error *error)
 {
     struct hfi_topology *new = calloc(1, sizeof *new);
     *topology = NULL;
@@ -144,7 +146,8 @@ static void look_aside_locked(struct hfi_topology *topology)
                    "no thread to look up the address of %s", topology->host);
 }
 
-enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_addresses *addresses, hf_error *error)
+enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_addresses *addresses,
+                                    hf_error *error)
 {
     enum hfi_where where = HFI_NOT_FOUND;
     (void)pthread_mutex_lock(&topology->mutex);
@@ -162,8 +165,8 @@ enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_ad
     return where;
 }
 
-enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns, struct hfi_addresses *addresses,
-                                 hf_error *error)
+enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns,
+                                 struct hfi_addresses *addresses, hf_error *error)
 {
     for (;;) {
         uint32_t ticket = hfi_park_ticket(&topology->looked);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* topology.h - where the primary is. One server today; a sentinel's or a cluster's answer would come in here. */
+/* topology.h - where the primary is. One server today; a sentinel's or a cluster's answer would come in here.
+ */
 #ifndef HFI_TOPOLOGY_H
 #define HFI_TOPOLOGY_H
 
@@ -31,15 +32,20 @@ struct hfi_topology_ops {
 
 struct hfi_topology;
 
-/* Paths and numeric addresses are settled here; a name is not looked up before it is asked for. INVALID, NOMEM. */
+/* Paths and numeric addresses are settled here; a name is not looked up before it is asked for. INVALID,
+ * NOMEM. */
 hf_status hfi_topology_new(const struct hfi_place *place, const struct hfi_clock *clock,
-                           const struct hfi_topology_ops *ops, struct hfi_topology **topology, hf_error *error);
-/* The owner is told nothing any more; a lookup that still runs frees the rest when it ends. NULL is a no-op. */
+                           const struct hfi_topology_ops *ops, struct hfi_topology **topology,
+                           hf_error *error);
+/* The owner is told nothing any more; a lookup that still runs frees the rest when it ends. NULL is a no-op.
+ */
 void hfi_topology_free(struct hfi_topology *topology);
-/* Never blocks. The last good addresses, while newer ones are being looked up aside. NOT_FOUND: *error says why. */
-enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_addresses *addresses, hf_error *error);
+/* Never blocks. The last good addresses, while newer ones are being looked up aside. NOT_FOUND: *error says
+ * why. */
+enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_addresses *addresses,
+                                    hf_error *error);
 /* The same, but waits until_ns for the first lookup. */
-enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns, struct hfi_addresses *addresses,
-                                 hf_error *error);
+enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns,
+                                 struct hfi_addresses *addresses, hf_error *error);
 
 #endif

@@ -10,17 +10,17 @@ struct hfi_transport;
 
 struct hfi_wire {
     const struct hfi_transport *transport;
-    int   fd;      /* non-blocking, CLOEXEC; -1: none */
+    int fd;        /* non-blocking, CLOEXEC; -1: none */
     void *session; /* the transport's own */
 };
 
 struct hfi_transport {
     /* The socket is connected: 0 when bytes may flow; POLLIN or POLLOUT: call again then; -1 and errno. */
-    int     (*start)(struct hfi_wire *wire);
+    int (*start)(struct hfi_wire *wire);
     /* As send and recv of a non-blocking socket, but EINTR is ridden out. Never SIGPIPE. */
     ssize_t (*send)(struct hfi_wire *wire, const void *bytes, size_t size);
     ssize_t (*recv)(struct hfi_wire *wire, void *bytes, size_t size);
-    void    (*close)(struct hfi_wire *wire); /* also for a wire without a connection */
+    void (*close)(struct hfi_wire *wire); /* also for a wire without a connection */
 };
 
 extern const struct hfi_transport hfi_plain_transport;

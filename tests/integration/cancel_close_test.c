@@ -383,7 +383,8 @@ static void a_fork_child_owns_nothing_and_disturbs_nothing(void **state)
     }
     for (int64_t until = hft_boottime_ms() + 900; hft_boottime_ms() < until; (void)usleep(5000))
         assert_true(hf_lease_is_valid(lease)); /* two leases long: it is renewed over the same connections */
-    assert_int_equal(hf_lease_verify(lease, &f->error), HF_OK);
+    if (hf_lease_verify(lease, &f->error) != HF_OK)
+        fail_msg("%s", f->error.message);
     hf_client_stats(f->a, &after);
     assert_int_equal(after.reconnects, before.reconnects);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);

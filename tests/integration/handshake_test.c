@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* handshake_test.c - who is let in, who is refused, and whether the error says what a person needs to know. */
+/* handshake_test.c - who is let in, who is refused, and whether the error says what a person needs to know.
+ */
 #include "pool/dial.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
@@ -47,8 +48,10 @@ static void passwords_and_users_are_checked_and_never_shown(void **state)
     static const struct {
         const char *user, *password;
         hf_status status;
-    } cases[] = {{NULL, "open sesame", HF_OK},        {"default", "open sesame", HF_OK},
-                 {NULL, NULL, HF_DENIED},             {NULL, "wrong sesame", HF_DENIED},
+    } cases[] = {{NULL, "open sesame", HF_OK},
+                 {"default", "open sesame", HF_OK},
+                 {NULL, NULL, HF_DENIED},
+                 {NULL, "wrong sesame", HF_DENIED},
                  {"nobody", "open sesame", HF_DENIED}};
     (void)state;
     struct hft_server *server = hft_server_start("requirepass \"open sesame\"");
@@ -98,11 +101,12 @@ static void a_server_that_is_not_there_is_named(void **state)
     struct hft_pool kit;
     (void)state;
     hft_pool_init(&kit, NULL);
-    kit.settings.place.path = (char *)(uintptr_t)"/tmp/no/such.sock";
+    kit.settings.place.path = (char *)(uintptr_t) "/tmp/no/such.sock";
     assert_opens(&kit, HF_UNAVAILABLE, "/tmp/no/such.sock");
-    kit.settings.place = (struct hfi_place){.scheme = HFI_TCP, .host = (char *)(uintptr_t)"127.0.0.1", .port = 1};
+    kit.settings.place =
+        (struct hfi_place){.scheme = HFI_TCP, .host = (char *)(uintptr_t) "127.0.0.1", .port = 1};
     assert_opens(&kit, HF_UNAVAILABLE, "127.0.0.1:1");
-    kit.settings.place.host = (char *)(uintptr_t)"no-such-host.invalid";
+    kit.settings.place.host = (char *)(uintptr_t) "no-such-host.invalid";
     assert_opens(&kit, HF_UNAVAILABLE, "no-such-host.invalid");
 }
 
@@ -114,9 +118,9 @@ static void tcp_and_names_work_too(void **state)
     struct hft_server *server = hft_server_start_tcp(NULL);
     hft_pool_init(&kit, NULL);
     kit.settings.place = (struct hfi_place){
-        .scheme = HFI_TCP, .host = (char *)(uintptr_t)"127.0.0.1", .port = hft_server_port(server)};
+        .scheme = HFI_TCP, .host = (char *)(uintptr_t) "127.0.0.1", .port = hft_server_port(server)};
     assert_opens(&kit, HF_OK, "");
-    kit.settings.place.host = (char *)(uintptr_t)"localhost"; /* ::1 may be first, and refuse */
+    kit.settings.place.host = (char *)(uintptr_t) "localhost"; /* ::1 may be first, and refuse */
     assert_int_equal(hft_pool_open(&kit, NULL, NULL), HF_OK);
     assert_int_equal(hfi_dial_now(kit.pool, hft_in_ms(5000), &fd, NULL), HF_OK);
     assert_int_equal(send(fd, "PING\r\n", 6, 0), 6);
@@ -154,11 +158,13 @@ static void a_user_with_few_rights_gets_in_and_one_without_the_needed_ones_hears
 {
     struct hft_pool kit;
     (void)state;
-    struct hft_server *server = hft_server_start("user few on >x ~* -@all +time +ping\nuser none on >x -@all +ping");
+    struct hft_server *server =
+        hft_server_start("user few on >x ~* -@all +time +ping\nuser none on >x -@all +ping");
     hft_pool_init(&kit, server);
     log_in(&kit, "few", "x");
     hf_error error;
-    assert_int_equal(hft_pool_open(&kit, NULL, &error), HF_UNAVAILABLE); /* the kit's greeting wants the version */
+    assert_int_equal(hft_pool_open(&kit, NULL, &error),
+                     HF_UNAVAILABLE); /* the kit's greeting wants the version */
     assert_non_null(strstr(error.message, "owner does not like"));
     kit.settings.place.database = 2;
     assert_opens(&kit, HF_DENIED, "select");
@@ -204,7 +210,8 @@ static void peers_that_are_no_redis_or_too_old_are_told_apart(void **state)
         {"+OK\r\n*1\r\n$6\r\nmaster\r\n$22\r\nredis_version:5.0.14\r\n\r\n", "5.0.14", HF_PROTOCOL},
         {"+OK\r\n*1\r\n$6\r\nmaster\r\n$9\r\nnothing\r\n\r\n", "version", HF_PROTOCOL},
         {"+OK\r\n:7\r\n", "role", HF_PROTOCOL},
-        {"+OK\r\n*1\r\n$6\r\nmaster\r\n$21\r\nredis_version:7.0.15\n\r\n+OK\r\n", "more than it was asked", HF_PROTOCOL},
+        {"+OK\r\n*1\r\n$6\r\nmaster\r\n$21\r\nredis_version:7.0.15\n\r\n+OK\r\n", "more than it was asked",
+         HF_PROTOCOL},
         {"-LOADING Redis is loading the dataset in memory\r\n", "LOADING", HF_UNAVAILABLE},
         {"-ERR max number of clients reached\r\n", "max number", HF_UNAVAILABLE},
         {"-DENIED Redis is running in protected mode\r\n", "protected", HF_DENIED},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_faults_test.c - a server that freezes, dies, hangs up, is demoted or talks too late: every command has exactly
- * one outcome, the right one, and the lane comes back by itself. */
+/* lane_faults_test.c - a server that freezes, dies, hangs up, is demoted or talks too late: every command has
+ * exactly one outcome, the right one, and the lane comes back by itself. */
 #include "tests/support/pool_kit.h"
 
 #include <setjmp.h>
@@ -107,7 +107,8 @@ static void what_is_listed_while_the_lane_dials_waits_for_the_connection(void **
     HFT_UNTIL(hfi_lane_is_up(lane));
 }
 
-static void a_killed_server_leaves_commands_unanswered_then_unsent_and_a_restarted_one_is_found_again(void **state)
+static void
+a_killed_server_leaves_commands_unanswered_then_unsent_and_a_restarted_one_is_found_again(void **state)
 {
     struct hft_call call, unsent;
     struct hfi_pool_counts before, after;
@@ -323,7 +324,8 @@ static void a_refused_greeting_is_why_the_lane_is_down(void **state)
     atomic_store(&kit.owner.refuse_greeting, true);
     ask_server("CLIENT KILL TYPE normal SKIPME yes");
     HFT_UNTIL(hfi_lane_is_down(lane));
-    HFT_UNTIL(hfi_pool_why_down(kit.pool, &error) == HF_UNAVAILABLE && strstr(error.message, "does not like"));
+    HFT_UNTIL(hfi_pool_why_down(kit.pool, &error) == HF_UNAVAILABLE &&
+              strstr(error.message, "does not like"));
     atomic_store(&kit.owner.refuse_greeting, false);
     HFT_UNTIL(hfi_lane_is_up(lane));
     assert_answers(lane);
@@ -354,7 +356,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_without_an_answer_ends_at_its_time_and_all_that_rode_with_it),
         cmocka_unit_test(what_is_listed_while_the_lane_dials_waits_for_the_connection),
-        cmocka_unit_test(a_killed_server_leaves_commands_unanswered_then_unsent_and_a_restarted_one_is_found_again),
+        cmocka_unit_test(
+            a_killed_server_leaves_commands_unanswered_then_unsent_and_a_restarted_one_is_found_again),
         cmocka_unit_test(connections_that_are_cut_under_load_never_mix_up_replies),
         cmocka_unit_test(an_idle_connection_that_is_cut_costs_no_command),
         cmocka_unit_test(of_a_blocked_socket_what_has_not_left_goes_out_on_the_next_connection),

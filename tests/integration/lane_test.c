@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_test.c - many threads on one connection: everybody gets the answer that is theirs, in order, in few sends. */
+/* lane_test.c - many threads on one connection: everybody gets the answer that is theirs, in order, in few
+ * sends. */
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
 
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,7 +104,8 @@ static void check(const struct worker *workers, int count, int each)
     }
 }
 
-static void sixty_four_threads_on_one_connection_each_get_their_own_answers_in_fewer_sends_than_commands(void **state)
+static void
+sixty_four_threads_on_one_connection_each_get_their_own_answers_in_fewer_sends_than_commands(void **state)
 {
     struct worker workers[THREADS] = {0};
     struct hfi_pool_counts before, after;
@@ -148,7 +151,8 @@ static void *four_at_once(void *arg)
         struct hft_call call;
         char words[64];
         (void)snprintf(words, sizeof words, "%d.%d", me->number, i);
-        const char *const multi[] = {"MULTI"}, *const set[] = {"SET", words, words}, *const get[] = {"GET", words};
+        const char *const multi[] = {"MULTI"}, *const set[] = {"SET", words, words},
+                          *const get[] = {"GET", words};
         const char *const exec[] = {"EXEC"};
         struct hfi_command *command = hfi_command_new(1, multi, NULL);
         if (command == NULL || !hfi_command_append(command, 3, set, NULL) ||
@@ -157,8 +161,8 @@ static void *four_at_once(void *arg)
         command->until_ns = hft_in_ms(5000);
         hft_post(lane, &call, command);
         hft_wait(lane, &call);
-        if (call.outcome == HFI_ANSWERED && call.reply->type == REDIS_REPLY_ARRAY && call.reply->elements == 2 &&
-            strcmp(call.reply->element[1]->str, words) == 0)
+        if (call.outcome == HFI_ANSWERED && call.reply->type == REDIS_REPLY_ARRAY &&
+            call.reply->elements == 2 && strcmp(call.reply->element[1]->str, words) == 0)
             me->right++;
         else
             me->wrong++;
@@ -283,6 +287,19 @@ static void posted_commands_are_answered_although_no_thread_waits(void **state)
         hft_sleep(&calls[i]);
         assert_int_equal(calls[i].outcome, HFI_ANSWERED);
         hft_call_done(&calls[i]);
+    }
+}
+
+static void a_posted_command_wakes_a_listener_that_sleeps_for_ever(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        struct hft_call call;
+        (void)poll(NULL, 0, 5); /* so that the listener sleeps: it has no deadline and no traffic */
+        hft_post(lane, &call, hft_command("PING", HFI_NEVER));
+        hft_sleep(&call);
+        assert_int_equal(call.outcome, HFI_ANSWERED);
+        hft_call_done(&call);
     }
 }
 
@@ -432,13 +449,15 @@ static void a_fork_child_closes_its_copies_and_the_parent_does_not_notice(void *
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sixty_four_threads_on_one_connection_each_get_their_own_answers_in_fewer_sends_than_commands),
+        cmocka_unit_test(
+            sixty_four_threads_on_one_connection_each_get_their_own_answers_in_fewer_sends_than_commands),
         cmocka_unit_test(what_is_listed_together_is_sent_together),
         cmocka_unit_test(a_pipeline_is_one_command_and_its_last_reply_counts),
         cmocka_unit_test(of_a_refused_transaction_the_reason_is_kept),
         cmocka_unit_test(a_server_that_forgets_its_scripts_is_told_them_again_within_the_same_call),
         cmocka_unit_test(commands_reach_the_server_in_the_order_in_which_they_were_listed),
         cmocka_unit_test(posted_commands_are_answered_although_no_thread_waits),
+        cmocka_unit_test(a_posted_command_wakes_a_listener_that_sleeps_for_ever),
         cmocka_unit_test(a_done_may_list_and_flush_further_commands),
         cmocka_unit_test(a_wait_ends_at_its_time_also_in_the_reader),
         cmocka_unit_test(a_reader_can_be_woken_by_other_things_than_replies),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* subscriber_test.c - subscriptions are acknowledged, counted, and come back by themselves after every loss. */
+/* subscriber_test.c - subscriptions are acknowledged, counted, and come back by themselves after every loss.
+ */
 #include "tests/support/pool_kit.h"
 
 #include <setjmp.h>
@@ -218,8 +219,8 @@ static void a_channel_without_right_is_refused_and_the_others_work(void **state)
     redisReply *reply = hft_server_ask(server, "ACL SETUSER poor on >secret ~* +@all resetchannels &ok-*");
     freeReplyObject(reply);
     hft_pool_init(&poor, server);
-    poor.settings.place.user = (char *)(uintptr_t)"poor";
-    poor.settings.place.password = (char *)(uintptr_t)"secret";
+    poor.settings.place.user = (char *)(uintptr_t) "poor";
+    poor.settings.place.password = (char *)(uintptr_t) "secret";
     assert_int_equal(hft_pool_open(&poor, NULL, NULL), HF_OK);
     assert_true(hfi_pool_subscribe(poor.pool, "ok-1", 4));
     assert_true(hfi_pool_subscribe(poor.pool, "forbidden", 9));

@@ -73,7 +73,8 @@ static void keep(char *to, size_t room, const char *bytes, size_t size)
     (void)snprintf(to, room, "%.*s", (int)size, bytes);
 }
 
-static void heard(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size)
+static void heard(void *self, const char *channel, size_t channel_size, const char *message,
+                  size_t message_size)
 {
     struct hft_owner *owner = self;
     (void)pthread_mutex_lock(&owner->mutex);
@@ -137,7 +138,8 @@ void hft_pool_init(struct hft_pool *kit, const struct hft_server *server)
     (void)pthread_mutex_init(&kit->owner.mutex, NULL);
     hfi_park_init(&kit->owner.changed);
     kit->settings = (struct hfi_pool_settings){
-        .place = {.scheme = HFI_UNIX, .path = server != NULL ? (char *)(uintptr_t)hft_server_socket(server) : NULL},
+        .place = {.scheme = HFI_UNIX,
+                  .path = server != NULL ? (char *)(uintptr_t)hft_server_socket(server) : NULL},
         .client_name = "pool-kit",
         .connect_ms = 2000,
         .command_ms = 1000,
@@ -152,10 +154,17 @@ void hft_pool_init(struct hft_pool *kit, const struct hft_server *server)
 
 hf_status hft_pool_open(struct hft_pool *kit, const struct hfi_script *const *scripts, hf_error *error)
 {
-    struct hfi_pool_ops ops = {.scripts = scripts, .greeting = greeting, .greeted = greeted, .lane_up = lane_up,
-                               .lane_down = lane_down, .heard = heard, .subscribed = subscribed, .kicked = kicked,
+    struct hfi_pool_ops ops = {.scripts = scripts,
+                               .greeting = greeting,
+                               .greeted = greeted,
+                               .lane_up = lane_up,
+                               .lane_down = lane_down,
+                               .heard = heard,
+                               .subscribed = subscribed,
+                               .kicked = kicked,
                                .aside = aside};
-    return hfi_pool_open(&kit->settings, &ops, &kit->owner, &kit->owner.clock, NULL, false, &kit->pool, error);
+    return hfi_pool_open(&kit->settings, &ops, &kit->owner, &kit->owner.clock, NULL, false, &kit->pool,
+                         error);
 }
 
 void hft_pool_close(struct hft_pool *kit)

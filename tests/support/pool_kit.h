@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pool_kit.h - a pool on a test's own server, what it told its owner, and commands whose outcome can be waited for.
- * For tests that link hf_open. */
+/* pool_kit.h - a pool on a test's own server, what it told its owner, and commands whose outcome can be
+ * waited for. For tests that link hf_open. */
 #ifndef HFT_POOL_KIT_H
 #define HFT_POOL_KIT_H
 
@@ -17,8 +17,8 @@ struct hft_owner { /* what the pool's ops were told */
     struct hfi_clock clock;
 
     pthread_mutex_t mutex;
-    struct hfi_park changed;   /* woken by everything below */
-    int  subscribed, heard;
+    struct hfi_park changed; /* woken by everything below */
+    int subscribed, heard;
     char channel[64], message[64]; /* the last one heard */
 };
 
@@ -31,7 +31,7 @@ struct hft_pool {
 struct hft_call {
     pthread_mutex_t mutex;
     struct hfi_park park;
-    int  dones;
+    int dones;
     enum hfi_outcome outcome;
     redisReply *reply;
 };
@@ -44,11 +44,11 @@ void hft_pool_close(struct hft_pool *kit); /* within 2 s, and frees */
 int64_t hft_now(void);
 int64_t hft_in_ms(int64_t ms);
 /* Until the condition holds; the test program ends with a message after 20 s. */
-#define HFT_UNTIL(condition)                                                                                    \
-    do {                                                                                                        \
-        int64_t until_ns_ = hft_in_ms(20000);                                                                   \
-        while (!(condition))                                                                                    \
-            hft_breathe(until_ns_, #condition);                                                                 \
+#define HFT_UNTIL(condition)                                                                                 \
+    do {                                                                                                     \
+        int64_t until_ns_ = hft_in_ms(20000);                                                                \
+        while (!(condition))                                                                                 \
+            hft_breathe(until_ns_, #condition);                                                              \
     } while (0)
 void hft_breathe(int64_t until_ns, const char *what);
 

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* lease_test.c - when a lease is renewed, at risk and lost, to the nanosecond. */
+#include "base/clock.h"
+#include "core/lease.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define T0  (INT64_C(5000) * 1000 * HFI_MS)
+#define RTT (HFI_MS / 5)
+
+/* A whole lease of 12 s granted at T0: renewal due at T0 + 4 s, overdue 1 s later, stop 2 s before the end. */
+static struct hfi_lease_times lease_of_12s(void)
+{
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 0, T0, RTT);
+    return times;
+}
+
+static struct hfi_lease_due look_ms(struct hfi_lease_times *times, int64_t ms)
+{
+    return hfi_lease_look(times, T0 + ms * HFI_MS, RTT);
+}
+
+/* As an attempt that was sent and answered `ms` after T0. */
+static bool renewed_ms(struct hfi_lease_times *times, int64_t sent_ms, int64_t ms)
+{
+    return hfi_lease_renewed(times, T0 + sent_ms * HFI_MS, times->length, T0 + ms * HFI_MS, RTT);
+}
+
+static void assert_nothing_due(struct hfi_lease_due due)
+{
+    assert_false(due.renew);
+    assert_false(due.at_risk);
+    assert_false(due.lost);
+}
+
+static void the_guard_covers_two_clocks_their_grain_and_a_busy_process(void **state)
+{
+    (void)state;
+    assert_int_equal(hfi_guard_ms(10000, 250), 210 + 3 + 250);
+    assert_int_equal(hfi_guard_ms(100, 250), 3 + 3 + 250); /* 2.1 is rounded up */
+    assert_int_equal(hfi_guard_ms(86400000, 0), 1814400 + 3);
+}
+
+static void a_claim_is_a_second_or_the_whole_of_a_shorter_lease(void **state)
+{
+    (void)state;
+    assert_int_equal(hfi_claim_ms(10000), 1000);
+    assert_int_equal(hfi_claim_ms(1000), 1000);
+    assert_int_equal(hfi_claim_ms(250), 250);
+}
+
+static void the_first_renewal_is_due_at_a_third(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s();
+    assert_int_equal(hfi_lease_next(&times), T0 + 4000 * HFI_MS);
+    assert_nothing_due(hfi_lease_look(&times, T0 + 4000 * HFI_MS - 1, RTT));
+    struct hfi_lease_due due = look_ms(&times, 4000);
+    assert_true(due.renew);
+    assert_false(due.at_risk);
+    assert_nothing_due(look_ms(&times, 4000));
+}
+
+static void renewal_is_tried_at_least_twelve_times_before_the_end(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = {100, 1000, 10000, 86400000};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        struct hfi_lease_times times;
+        int tries = 0;
+        hfi_lease_begin(&times, T0 + lengths[i] * HFI_MS, lengths[i] * HFI_MS, lengths[i], 50, 0, T0, RTT);
+        for (;;) {
+            int64_t next = hfi_lease_next(&times);
+            struct hfi_lease_due due = hfi_lease_look(&times, next, RTT);
+            if (due.lost)
+                break;
+            tries += due.renew;
+        }
+        assert_true(tries >= 12);
+        assert_true(tries <= 14);
+    }
+}
+
+static void attempts_are_a_round_trip_apart_at_least(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, T0 + 1000 * HFI_MS, 1000 * HFI_MS, 1000, 100, 0, T0, 200 * HFI_MS);
+    int64_t first = hfi_lease_next(&times);
+    assert_true(hfi_lease_look(&times, first, 200 * HFI_MS).renew);
+    assert_false(hfi_lease_look(&times, first + 199 * HFI_MS, 200 * HFI_MS).renew);
+    assert_true(hfi_lease_look(&times, first + 200 * HFI_MS, 200 * HFI_MS).renew);
+}
+
+static void an_overdue_renewal_is_told_once_and_so_is_its_coming_through(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s();
+    assert_false(hfi_lease_look(&times, T0 + 5000 * HFI_MS - 1, RTT).at_risk);
+    struct hfi_lease_due due = look_ms(&times, 5000);
+    assert_true(due.at_risk);
+    assert_int_equal(due.reason, HF_REASON_UNCONFIRMED);
+    assert_int_equal(times.condition, HF_LEASE_AT_RISK);
+    assert_false(look_ms(&times, 6000).at_risk);
+    assert_true(renewed_ms(&times, 6000, 6001));
+    assert_int_equal(times.condition, HF_LEASE_HELD);
+    assert_int_equal(times.end, T0 + 18000 * HFI_MS);
+    assert_int_equal(hfi_lease_next(&times), T0 + 10000 * HFI_MS);
+    assert_false(renewed_ms(&times, 7000, 7001)); /* was safe already */
+}
+
+static void slow_round_trips_give_a_renewal_more_time_before_it_is_overdue(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 500, 0, T0, 500 * HFI_MS);
+    assert_false(look_ms(&times, 5500).at_risk);
+    assert_true(look_ms(&times, 6000).at_risk);
+}
+
+static void the_end_is_announced_stop_ms_before_also_to_who_was_warned(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s();
+    assert_int_equal(look_ms(&times, 5000).reason, HF_REASON_UNCONFIRMED);
+    assert_false(hfi_lease_look(&times, T0 + 10000 * HFI_MS - 1, RTT).at_risk);
+    struct hfi_lease_due due = look_ms(&times, 10000);
+    assert_true(due.at_risk);
+    assert_int_equal(due.reason, HF_REASON_ENDING);
+    assert_false(look_ms(&times, 10001).at_risk);
+    assert_true(renewed_ms(&times, 10001, 10002));
+    assert_true(look_ms(&times, 20001).at_risk); /* and again in the next round */
+}
+
+static void at_its_end_and_not_before_it_is_lost_for_good(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s();
+    assert_false(hfi_lease_look(&times, T0 + 12000 * HFI_MS - 1, RTT).lost);
+    struct hfi_lease_due due = look_ms(&times, 12000);
+    assert_true(due.lost);
+    assert_false(due.renew);
+    assert_false(due.at_risk);
+    assert_int_equal(due.reason, HF_REASON_EXPIRED);
+    assert_int_equal(hfi_lease_next(&times), HFI_NEVER);
+    assert_nothing_due(look_ms(&times, 13000));
+    assert_false(renewed_ms(&times, 11000, 13000));
+    assert_int_equal(times.end, T0 + 12000 * HFI_MS);
+}
+
+static void a_renewal_answered_after_the_end_raises_nothing(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s(); /* nobody looked yet: the end is the truth all the same */
+    assert_false(renewed_ms(&times, 11000, 12000));
+    assert_int_equal(times.end, T0 + 12000 * HFI_MS);
+    assert_true(look_ms(&times, 12000).lost);
+}
+
+static void an_older_renewal_answered_late_moves_nothing_back(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s();
+    assert_false(renewed_ms(&times, 5000, 5100));
+    assert_int_equal(times.end, T0 + 17000 * HFI_MS);
+    assert_false(renewed_ms(&times, 4000, 5200));
+    assert_int_equal(times.end, T0 + 17000 * HFI_MS);
+}
+
+static void a_renewal_that_asked_for_less_is_good_for_less_and_renewed_soon(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s();
+    (void)look_ms(&times, 11000);
+    (void)hfi_lease_renewed(&times, T0 + 11000 * HFI_MS, 4000 * HFI_MS, T0 + 11001 * HFI_MS, RTT);
+    assert_int_equal(times.end, T0 + 15000 * HFI_MS);
+    assert_int_equal(times.renew_next, T0 + 13000 * HFI_MS);
+    assert_int_equal(times.stop, 1000 * HFI_MS);
+}
+
+static void a_claim_is_renewed_at_half_and_warns_in_its_last_quarter(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, T0 + 1000 * HFI_MS, 1000 * HFI_MS, 12000, 2000, 0, T0, RTT);
+    assert_int_equal(hfi_lease_next(&times), T0 + 500 * HFI_MS);
+    assert_true(look_ms(&times, 500).renew);
+    assert_false(look_ms(&times, 749).at_risk);
+    assert_int_equal(look_ms(&times, 750).reason, HF_REASON_ENDING);
+    assert_true(renewed_ms(&times, 750, 751));
+    assert_int_equal(times.end, T0 + 12750 * HFI_MS);
+    assert_false(look_ms(&times, 10749).reason == HF_REASON_ENDING); /* the whole stop margin from here on */
+    assert_int_equal(look_ms(&times, 10750).reason, HF_REASON_ENDING);
+}
+
+static void after_max_hold_it_is_renewed_no_more_and_lost_with_that_reason(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 5000, T0, RTT);
+    assert_true(look_ms(&times, 4000).renew);
+    assert_false(renewed_ms(&times, 4000, 4001));
+    assert_int_equal(hfi_lease_next(&times), T0 + 5000 * HFI_MS);
+    struct hfi_lease_due due = look_ms(&times, 5000);
+    assert_true(due.at_risk);
+    assert_false(due.renew);
+    assert_int_equal(due.reason, HF_REASON_MAX_HOLD);
+    assert_false(renewed_ms(&times, 4500, 5001)); /* one that was under way: longer, but not safe again */
+    assert_int_equal(times.condition, HF_LEASE_AT_RISK);
+    assert_nothing_due(look_ms(&times, 9000));
+    assert_int_equal(look_ms(&times, 14500).reason, HF_REASON_ENDING);
+    due = look_ms(&times, 16500);
+    assert_true(due.lost);
+    assert_int_equal(due.reason, HF_REASON_MAX_HOLD);
+}
+
+static void looking_at_each_next_point_never_stands_still(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, T0 + 100 * HFI_MS, 100 * HFI_MS, 100, 99, 60, T0, 50 * HFI_MS);
+    int64_t now = T0;
+    for (int looks = 0; hfi_lease_next(&times) != HFI_NEVER; looks++) {
+        int64_t next = hfi_lease_next(&times);
+        now = next > now ? next : now;
+        struct hfi_lease_due due = hfi_lease_look(&times, now, 50 * HFI_MS);
+        assert_true(due.renew || due.at_risk || due.lost);
+        assert_true(looks < 100);
+    }
+    assert_int_equal(now, T0 + 100 * HFI_MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_guard_covers_two_clocks_their_grain_and_a_busy_process),
+        cmocka_unit_test(a_claim_is_a_second_or_the_whole_of_a_shorter_lease),
+        cmocka_unit_test(the_first_renewal_is_due_at_a_third),
+        cmocka_unit_test(renewal_is_tried_at_least_twelve_times_before_the_end),
+        cmocka_unit_test(attempts_are_a_round_trip_apart_at_least),
+        cmocka_unit_test(an_overdue_renewal_is_told_once_and_so_is_its_coming_through),
+        cmocka_unit_test(slow_round_trips_give_a_renewal_more_time_before_it_is_overdue),
+        cmocka_unit_test(the_end_is_announced_stop_ms_before_also_to_who_was_warned),
+        cmocka_unit_test(at_its_end_and_not_before_it_is_lost_for_good),
+        cmocka_unit_test(a_renewal_answered_after_the_end_raises_nothing),
+        cmocka_unit_test(an_older_renewal_answered_late_moves_nothing_back),
+        cmocka_unit_test(a_renewal_that_asked_for_less_is_good_for_less_and_renewed_soon),
+        cmocka_unit_test(a_claim_is_renewed_at_half_and_warns_in_its_last_quarter),
+        cmocka_unit_test(after_max_hold_it_is_renewed_no_more_and_lost_with_that_reason),
+        cmocka_unit_test(looking_at_each_next_point_never_stands_still),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
