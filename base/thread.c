@@ -32,3 +32,21 @@ void **hfi_thread_own(void)
     static _Thread_local void *own;
     return &own;
 }
+
+static _Thread_local struct {
+    int depth;
+    int before; /* PTHREAD_CANCEL_ENABLE or _DISABLE: as the caller has it */
+} shield;
+
+void hfi_thread_shield(void)
+{
+    if (shield.depth++ == 0)
+        (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &shield.before);
+}
+
+void hfi_thread_unshield(void)
+{
+    int ours;
+    if (--shield.depth == 0)
+        (void)pthread_setcancelstate(shield.before, &ours);
+}

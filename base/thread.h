@@ -13,5 +13,8 @@ int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg
 int hfi_thread_id(void);
 /* One pointer of the calling thread's own, NULL at first: the loader it is running (core/loading.c). */
 void **hfi_thread_own(void);
+/* Between the two, which may nest, pthread_cancel has to wait: our calls are no cancellation points. */
+void hfi_thread_shield(void);
+void hfi_thread_unshield(void);
 
 #endif

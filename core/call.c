@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* call.c - see call.h. */
 #include "core/call.h"
+#include "core/blame.h"
 #include "pool/replies.h"
 
 #include <hiredis/hiredis.h>
@@ -10,6 +11,7 @@ struct call { /* on the stack of the thread that waits */
     struct hfi_park park;
     bool done;
     enum hfi_outcome outcome;
+    bool too_long;
     struct redisReply *reply;
 };
 
@@ -18,6 +20,7 @@ static void called(struct hfi_command *command)
     struct call *call = command->self;
     (void)pthread_mutex_lock(&call->mutex);
     call->outcome = command->outcome;
+    call->too_long = command->too_long;
     call->reply = command->reply;
     command->reply = NULL;
     call->done = true;
@@ -57,6 +60,12 @@ hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command 
     hfi_command_unref(command);
     if (call.outcome == HFI_UNSENT)
         return hfi_pool_why_down(client->pool, error);
+    if (call.outcome == HFI_UNANSWERED && call.too_long) {
+        hfi_fail(error, HF_LIMIT, "raise max_value_bytes", "the reply is longer than max_value_bytes (%zu)",
+                 client->max_value_bytes);
+        hfi_fail_server(error, hfi_pool_server_name(client->pool));
+        return HF_LIMIT;
+    }
     if (call.outcome == HFI_UNANSWERED) {
         hfi_fail(error, HF_UNKNOWN, "is the server overloaded, stopped, or cut off?",
                  "the server did not answer within %lld ms", (long long)client->command_ms);
@@ -71,10 +80,13 @@ hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command 
 hf_status hfi_call_done(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, const char *did_what,
                         struct redisReply **reply, hf_error *error)
 {
+    const struct hfi_script *script = command != NULL ? command->script : NULL;
     hf_status status = hfi_call(client, lane, command, reply, error);
     if (status != HF_OK || (*reply)->type != REDIS_REPLY_ERROR)
         return status;
     status = hfi_reply_fail(*reply, did_what, hfi_pool_server_name(client->pool), error);
+    if (script != NULL)
+        hfi_blame((*reply)->str, script, error);
     freeReplyObject(*reply);
     *reply = NULL;
     return status;

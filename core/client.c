@@ -12,6 +12,7 @@
 #include "core/server_time.h"
 #include "core/table.h"
 #include "base/random.h"
+#include "base/thread.h"
 #include "pool/borrow.h"
 
 #include <errno.h>
@@ -45,6 +46,7 @@ hf_status hfi_client_enter(hf_client *client, hf_error *error)
     if (hfi_client_is_forked(client))
         return hfi_fail(error, HF_FORKED, "open a client of its own in the child process",
                         "the client belongs to the parent process");
+    hfi_thread_shield();
     atomic_fetch_add(&client->calls, 1);
     if (!atomic_load(&client->closing))
         return HF_OK;
@@ -56,12 +58,13 @@ void hfi_client_leave(hf_client *client)
 {
     if (!atomic_load(&client->closing)) {
         (void)atomic_fetch_sub(&client->calls, 1); /* the client may be gone now */
-        return;
+    } else {
+        (void)pthread_mutex_lock(&client->time_mutex);
+        (void)atomic_fetch_sub(&client->calls, 1);
+        hfi_park_wake(&client->left);
+        (void)pthread_mutex_unlock(&client->time_mutex);
     }
-    (void)pthread_mutex_lock(&client->time_mutex);
-    (void)atomic_fetch_sub(&client->calls, 1);
-    hfi_park_wake(&client->left);
-    (void)pthread_mutex_unlock(&client->time_mutex);
+    hfi_thread_unshield();
 }
 
 void hfi_client_ref(hf_client *client)
@@ -243,7 +246,7 @@ static bool stop(hf_client *client)
     return all;
 }
 
-hf_status hf_client_open(const char *uri, const hf_client_options *given, hf_client **client_out, hf_error *error)
+static hf_status open_client(const char *uri, const hf_client_options *given, hf_client **client_out, hf_error *error)
 {
     hf_client_options o;
     struct hfi_place place = {0};
@@ -281,6 +284,14 @@ hf_status hf_client_open(const char *uri, const hf_client_options *given, hf_cli
     } else if (status == HF_OK) {
         *client_out = client;
     }
+    return status;
+}
+
+hf_status hf_client_open(const char *uri, const hf_client_options *options, hf_client **client, hf_error *error)
+{
+    hfi_thread_shield();
+    hf_status status = open_client(uri, options, client, error);
+    hfi_thread_unshield();
     return status;
 }
 
@@ -322,7 +333,7 @@ static hf_status close_forked(hf_client *client, hf_error *error)
     return hfi_fail(error, HF_FORKED, "the parent's client lives on", "the client belongs to the parent process");
 }
 
-hf_status hf_client_close(hf_client *client, hf_error *error)
+static hf_status close_client(hf_client *client, hf_error *error)
 {
     if (client == NULL)
         return HF_OK;
@@ -340,6 +351,14 @@ hf_status hf_client_close(hf_client *client, hf_error *error)
     return all ? HF_OK
                : hfi_fail(error, HF_UNKNOWN, "they end by themselves after their lease",
                           "the server did not confirm that all leases were given back");
+}
+
+hf_status hf_client_close(hf_client *client, hf_error *error)
+{
+    hfi_thread_shield();
+    hf_status status = close_client(client, error);
+    hfi_thread_unshield();
+    return status;
 }
 
 int hf_client_fd(hf_client *client)

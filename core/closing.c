@@ -19,7 +19,9 @@ struct hfi_closing {
     struct hfi_list link;    /* in client->closings; its mutex */
     struct hfi_lock *lock;   /* a reference; its mutex guards what follows */
     struct hfi_alarm alarm;
-    int64_t last_chance_us, last_chance_ns; /* 0: nothing unclear */
+    uint64_t grant;
+    bool    unclear;         /* an acquire got no answer */
+    int64_t last_chance_us, last_chance_ns; /* after these, server's and our time, none of its acquires is executed */
     struct hfi_giving *giving;
     bool    asking;
     bool    over;            /* the last reference frees it */
@@ -58,7 +60,7 @@ static void arm_locked(struct hfi_closing *closing, int64_t at_ns)
 }
 
 /* Nothing of this token can come any more. */
-static void finish(struct hfi_closing *closing)
+static void finish_locked(struct hfi_closing *closing)
 {
     hf_client *client = closing->lock->client;
     (void)pthread_mutex_lock(&client->closing_mutex);
@@ -66,12 +68,12 @@ static void finish(struct hfi_closing *closing)
     hfi_list_remove(&closing->link);
     (void)pthread_mutex_unlock(&client->closing_mutex);
     if (listed)
-        unref(closing);
+        (void)atomic_fetch_sub(&closing->references, 1); /* never the last: the caller has one */
 }
 
 static bool is_clear(const struct hfi_closing *closing, int64_t server_us, int64_t now)
 {
-    return server_us > closing->last_chance_us && now > closing->last_chance_ns;
+    return !closing->unclear || (server_us > closing->last_chance_us && now > closing->last_chance_ns);
 }
 
 static void released(struct hfi_command *command)
@@ -95,16 +97,15 @@ static void released(struct hfi_command *command)
     closing->over = known && is_clear(closing, said.now_us, now);
     if (!closing->over) {
         int64_t later = now + RETRY_MS * HFI_MS;
-        if (known && closing->last_chance_us > said.now_us)
+        if (known && closing->last_chance_us >= said.now_us)
             later = now + (closing->last_chance_us - said.now_us) * 1000 + HFI_MS;
         else if (known)
             later = closing->last_chance_ns + HFI_MS;
         arm_locked(closing, later);
     }
-    bool over = closing->over || atomic_load(&client->closing);
+    if (closing->over || atomic_load(&client->closing))
+        finish_locked(closing);
     (void)pthread_mutex_unlock(&lock->mutex);
-    if (over)
-        finish(closing);
     unref(closing);
 }
 
@@ -143,17 +144,16 @@ static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *rene
     unref(closing);
 }
 
-static void begin(struct hfi_lock *lock, const char *token, size_t size, bool unclear, int64_t now,
-                  struct hfi_giving *giving)
+static struct hfi_closing *begin(struct hfi_lock *lock, const char *token, size_t size, struct hfi_giving *giving)
 {
     hf_client *client = lock->client;
-    struct hfi_closing *closing = calloc(1, sizeof *closing);
+    struct hfi_closing *closing = size < HFI_TOKEN_ROOM ? calloc(1, sizeof *closing) : NULL;
     if (closing == NULL) { /* the key ends by itself */
         if (giving != NULL) {
             giving->status = HF_UNKNOWN;
             giving->done = true;
         }
-        return;
+        return NULL;
     }
     hfi_table_ref(lock);
     closing->lock = lock;
@@ -162,26 +162,62 @@ static void begin(struct hfi_lock *lock, const char *token, size_t size, bool un
     atomic_init(&closing->references, 1);
     closing->size = size;
     memcpy(closing->token, token, size);
-    if (unclear) {
-        closing->last_chance_us = lock->last_chance_us;
-        closing->last_chance_ns = lock->last_chance_ns;
-    }
     hfi_list_init(&closing->link);
     (void)pthread_mutex_lock(&client->closing_mutex);
     hfi_list_append(&client->closings, &closing->link);
     (void)pthread_mutex_unlock(&client->closing_mutex);
-    send_locked(closing, now);
+    return closing;
 }
 
 void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *giving)
 {
-    begin(lock, lock->token, strlen(lock->token), lock->unclear, now, giving);
+    struct hfi_closing *closing = begin(lock, lock->token, strlen(lock->token), giving);
+    if (closing == NULL)
+        return;
+    closing->grant = lock->grant;
+    closing->unclear = lock->unclear;
+    closing->last_chance_us = lock->last_chance_us;
+    closing->last_chance_ns = lock->last_chance_ns;
+    send_locked(closing, now);
 }
 
-void hfi_closing_release(struct hfi_lock *lock, const char *token, size_t size, int64_t now)
+void hfi_closing_release_later(struct hfi_lock *lock, const char *token, size_t size, int64_t at_ns)
 {
-    if (size < HFI_TOKEN_ROOM)
-        begin(lock, token, size, false, now, NULL);
+    struct hfi_closing *closing = begin(lock, token, size, NULL);
+    if (closing != NULL)
+        arm_locked(closing, at_ns);
+}
+
+static struct hfi_closing *find_locked(struct hfi_lock *lock, uint64_t grant)
+{
+    hf_client *client = lock->client;
+    struct hfi_closing *found = NULL;
+    (void)pthread_mutex_lock(&client->closing_mutex);
+    for (struct hfi_list *at = client->closings.next; at != &client->closings && found == NULL; at = at->next) {
+        struct hfi_closing *closing = hfi_of(at, struct hfi_closing, link);
+        if (closing->lock == lock && closing->grant == grant)
+            found = closing; /* it stays: whoever ends it takes the lock's mutex first, which the caller has */
+    }
+    (void)pthread_mutex_unlock(&client->closing_mutex);
+    return found;
+}
+
+void hfi_closing_doubt(struct hfi_lock *lock, uint64_t grant)
+{
+    struct hfi_closing *closing = find_locked(lock, grant);
+    if (closing != NULL)
+        closing->unclear = true;
+}
+
+void hfi_closing_again(struct hfi_lock *lock, const struct hfi_command *command, int64_t now)
+{
+    if (find_locked(lock, (uint64_t)command->note[0]) != NULL)
+        return; /* its release comes behind this acquire */
+    const char *token = memmem(command->bytes, command->size, "hf1:", 4);
+    const char *end = token == NULL ? NULL : memchr(token, '\r', command->size - (size_t)(token - command->bytes));
+    struct hfi_closing *closing = end == NULL ? NULL : begin(lock, token, (size_t)(end - token), NULL);
+    if (closing != NULL)
+        send_locked(closing, now);
 }
 
 void hfi_closing_heal(hf_client *client, const char *token, size_t size)

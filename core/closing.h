@@ -9,8 +9,13 @@
 void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *giving);
 /* A message named this token, which is neither waited for nor held: if it is being given back, release it at once. */
 void hfi_closing_heal(hf_client *client, const char *token, size_t size);
-/* The same for what an operator's break left under a token derived from ours; mutex held. */
-void hfi_closing_release(struct hfi_lock *lock, const char *token, size_t size, int64_t now);
+/* An acquire of this grant got no answer after its token was given up: it may still be executed. */
+void hfi_closing_doubt(struct hfi_lock *lock, uint64_t grant); /* mutex held */
+/* One was executed after its release (its script had to be sent again): once more. Mutex held. */
+void hfi_closing_again(struct hfi_lock *lock, const struct hfi_command *command, int64_t now);
+/* The same for what an operator's break left under a token derived from ours, at that time: the holder
+ * has been told and is stopping. Mutex held. */
+void hfi_closing_release_later(struct hfi_lock *lock, const char *token, size_t size, int64_t at_ns);
 /* At close: no more retries; how many are open. */
 void hfi_closing_stop(hf_client *client);
 

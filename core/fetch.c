@@ -291,7 +291,7 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
     } else if (seeker.waiter.verdict == HFI_GOT_VALUE) {
         status = hfi_fail(error, HF_NOMEM, "", "no memory for a value");
     } else if (seeker.waiter.status == HF_LOAD_FAILED) {
-        status = HF_LOAD_FAILED;
+        status = lock->shared->failure.status;
         if (error != NULL)
             *error = lock->shared->failure;
     } else {
@@ -404,7 +404,7 @@ static hf_status without_server(struct fetch *f, hf_value **value, hf_error *err
     if (f->seen.body != NULL)
         return answer(f, f->seen.body, HF_STALE, true, 0, value, error);
     if (f->options->when_down == HF_FAIL)
-        return HF_UNAVAILABLE;
+        return error->status = HF_UNAVAILABLE;
     return load_locally(f, value, error);
 }
 
@@ -506,8 +506,12 @@ hf_status hf_fetch(hf_client *client, const char *key, const hf_fetch_options *g
     if (status == HF_OK && hfi_counted(client, waiting) >= client->max_waiters)
         status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or fetch with fewer threads",
                           "max_waiters (%zu) calls are under way already", client->max_waiters);
-    if (status == HF_OK)
-        status = fetch_key(client, key, size, &options, value, error);
+    if (status == HF_OK) {
+        hf_error why = {.status = HF_OK}; /* what failed on the way to an answer is nobody's business */
+        status = fetch_key(client, key, size, &options, value, &why);
+        if (status != HF_OK && error != NULL)
+            *error = why;
+    }
     hfi_client_leave(client);
     return status;
 }

@@ -75,6 +75,15 @@ void hfi_handle_unref(hf_lease *lease)
     hfi_client_unref(client);
 }
 
+void hfi_handle_forked(hf_lease *lease)
+{
+    int fd = atomic_load(&lease->event_fd);
+    if (fd >= 0)
+        (void)close(fd);
+    free(lease->label);
+    free(lease);
+}
+
 void hfi_handle_begin(hf_lease *lease, struct hfi_lock *lock, int64_t end, int64_t fence)
 {
     lease->lock = lock;

@@ -59,4 +59,7 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* 
  * entered: inside hfi_client_enter, so the dispatcher is there to take a posted event back from. */
 void hfi_handle_hush(hf_lease *lease, bool entered);
 
+/* In a fork child, where any mutex may be locked for ever: the child's copy is freed, nothing else is touched. */
+void hfi_handle_forked(hf_lease *lease);
+
 #endif

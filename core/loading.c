@@ -76,15 +76,25 @@ bool hf_loading_is_wanted(const hf_loading *loading)
 
 static hf_status answer(struct hf_loading *loading, struct hfi_body *body)
 {
-    hfi_body_unref(loading->body);
     loading->body = body;
     loading->answered = true;
     return body != NULL ? HF_OK : HF_NOMEM;
 }
 
+static hf_status refuse(struct hf_loading *loading, const char *why)
+{
+    char quoted[160];
+    return hfi_fail(&loading->failure, HF_INVALID, "give one answer: hf_loading_set, _give or _absent", "the loader of %s %s",
+                    hfi_quote(quoted, sizeof quoted, loading->key, loading->key_size), why);
+}
+
 hf_status hf_loading_set(hf_loading *loading, const void *data, size_t size)
 {
-    return answer(loading, hfi_body_copy(data, data != NULL ? size : 0));
+    if (loading->answered)
+        return refuse(loading, "answered twice");
+    if (data == NULL && size > 0)
+        return refuse(loading, "gave NULL for data");
+    return answer(loading, hfi_body_copy(data, size));
 }
 
 /* Copied, for a value ends with a NUL byte that the caller's bytes may have no room for. */
@@ -98,12 +108,15 @@ hf_status hf_loading_give(hf_loading *loading, void *data, size_t size, void (*f
 
 hf_status hf_loading_absent(hf_loading *loading)
 {
+    if (loading->answered)
+        return refuse(loading, "answered twice");
     return answer(loading, hfi_body_absent());
 }
 
 void hf_loading_set_ttl(hf_loading *loading, int64_t ttl_ms)
 {
-    loading->ttl_ms = ttl_ms > 0 ? ttl_ms : HF_OFF;
+    if (ttl_ms > 0 || ttl_ms == HF_OFF)
+        loading->ttl_ms = ttl_ms;
 }
 
 hf_status hf_loading_fail(hf_loading *loading, int os_errno, const char *message)

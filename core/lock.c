@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lock.c - see lock.h. No branch here depends on the protocol's state: entry.c decides. */
 #include "core/lock.h"
+#include "core/blame.h"
 #include "core/closing.h"
 #include "core/events.h"
 #include "core/renew.h"
@@ -74,6 +75,8 @@ static void note_trouble(struct hfi_lock *lock, const struct hfi_command *comman
     if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
         (void)hfi_reply_fail(command->reply, "the server refuses to lock", hfi_pool_server_name(lock->client->pool),
                              &error);
+        if (command->script != NULL)
+            hfi_blame(command->reply->str, command->script, &error);
     } else if (command->outcome == HFI_UNSENT) {
         (void)hfi_pool_why_down(lock->client->pool, &error);
     } else if (command->outcome == HFI_UNANSWERED) {
@@ -153,6 +156,10 @@ static void asked(struct hfi_command *command)
             hfi_shared_take(lock, command->reply);
         hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
+    } else if (answer.kind == HFI_NO_ANSWER) {
+        hfi_closing_doubt(lock, (uint64_t)command->note[0]);
+    } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
+        hfi_closing_again(lock, command, now);
     }
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);

@@ -118,8 +118,10 @@ static hf_status release(hf_lease *lease, bool wait, hf_error *error)
     if (lease == NULL)
         return HF_OK;
     hf_client *client = lease->client;
-    if (hfi_client_is_forked(client)) /* the parent's threads may have held any mutex: nothing is touched but memory */
+    if (hfi_client_is_forked(client)) {
+        hfi_handle_forked(lease);
         return hfi_fail(error, HF_FORKED, "the parent still holds it", "the lease belongs to the parent process");
+    }
     hfi_client_ref(client); /* the handle may hold the last one */
     bool entered = hfi_client_enter(client, NULL) == HF_OK;
     bool nested = lease->depth > 0; /* only its one holding thread moves it */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* server_time.c - see server_time.h. */
 #include "core/server_time.h"
+#include "core/blame.h"
 #include "core/table.h"
 #include "core/wire.h"
 #include "pool/replies.h"
@@ -80,8 +81,10 @@ hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server 
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
         if (meaning->status == HF_UNAVAILABLE) /* full memory, a failed save...: renewals and releases still pass */
             return HF_OK;
-        return hfi_reply_fail(reply, "cannot keep the fence counter " HFI_FENCE_KEY,
-                              hfi_pool_server_name(client->pool), error);
+        (void)hfi_reply_fail(reply, "cannot keep the fence counter " HFI_FENCE_KEY,
+                             hfi_pool_server_name(client->pool), error);
+        hfi_blame(reply->str, &hfi_script_fence_floor, error);
+        return meaning->status;
     }
     struct hfi_script_reply said = hfi_wire_script_reply(reply);
     hfi_server_time_saw(client, lane, said.now_us, sent_ns, hfi_now(client->clock));

@@ -36,3 +36,9 @@ void hfi_backoff_up(struct hfi_backoff *backoff, int64_t now_ns)
 {
     backoff->up_ns = now_ns;
 }
+
+void hfi_backoff_served(struct hfi_backoff *backoff)
+{
+    if (backoff->tries > 1)
+        backoff->tries = 1;
+}

@@ -46,6 +46,7 @@ struct hfi_command {
     enum hfi_outcome   outcome;
     struct redisReply *reply;    /* NULL unless ANSWERED. Freed with the command; taken by setting it NULL */
     int64_t answered_ns;         /* the clock when the reply was parsed */
+    bool    too_long;            /* UNANSWERED because the reply was above the lane's limit */
 
     /* The lane's. */
     struct hfi_inbox_node listed;

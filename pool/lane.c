@@ -237,7 +237,7 @@ void hfi_lane_take_locked(struct hfi_lane *lane)
 
 static void board_locked(struct hfi_lane *lane, int64_t now_ns)
 {
-    if (lane->kind == HFI_LOCK_LANE && lane->flying == 0 && now_ns - lane->answered_ns > FIT_NS &&
+    if (lane->kind != HFI_RESERVED_LANE && lane->flying == 0 && now_ns - lane->answered_ns > FIT_NS &&
         !hfi_list_is_empty(&lane->queue))
         check_role_locked(lane, now_ns);
     while (!hfi_list_is_empty(&lane->queue) && atomic_load(&lane->state) == HFI_LANE_UP) {

@@ -60,6 +60,7 @@ struct hfi_lane {
     struct hfi_dial *dial;
     struct hfi_backoff backoff;
     int64_t dial_due_ns;
+    int64_t up_ns; /* since when it is up */
     bool hung_up; /* it saw the hang-up that the reader is about to see */
     uint64_t boarded_seen;
 

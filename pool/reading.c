@@ -47,7 +47,7 @@ static bool spell_out_locked(struct hfi_lane *lane, struct hfi_command *command,
     return true;
 }
 
-/* Of a pipeline the last reply is kept, but the error that made EXEC fail says more than EXECABORT. */
+/* Of a pipeline the last reply is kept, but the error that made EXEC fail says more than EXEC's. */
 static bool keep_reply(struct hfi_command *command, struct redisReply *reply)
 {
     struct redisReply *first_error = command->reply;
@@ -57,7 +57,7 @@ static bool keep_reply(struct hfi_command *command, struct redisReply *reply)
     } else if (!last) {
         freeReplyObject(reply);
     } else if (first_error != NULL && reply->type == REDIS_REPLY_ERROR &&
-               strncmp(reply->str, "EXECABORT", 9) == 0) {
+               (strncmp(reply->str, "EXECABORT", 9) == 0 || strncmp(reply->str, "ERR EXEC without", 16) == 0)) {
         freeReplyObject(reply);
     } else {
         if (first_error != NULL)
@@ -112,6 +112,13 @@ static void give_up(struct hfi_lane *lane, hf_status status, int os_errno, const
     hfi_lane_unlock(lane);
 }
 
+static void give_up_too_long_locked(struct hfi_lane *lane)
+{
+    if (!hfi_list_is_empty(&lane->flight))
+        hfi_of(lane->flight.next, struct hfi_command, link)->too_long = true;
+    hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply is longer than allowed");
+}
+
 /* All complete replies that the parser holds. False: the connection was given up. */
 static bool match_all(struct hfi_lane *lane, bool fresh)
 {
@@ -136,7 +143,7 @@ static bool match_all(struct hfi_lane *lane, bool fresh)
         if (!sound)
             hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "the server does not speak the Redis protocol");
         else if (lane->unparsed > lane->reply_most)
-            hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply is longer than allowed");
+            give_up_too_long_locked(lane);
         up = atomic_load(&lane->state) == HFI_LANE_UP;
         hfi_lane_unlock(lane);
         if (sent_ns != 0)

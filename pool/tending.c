@@ -161,7 +161,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->wire = hfi_dial_take(lane->dial);
     lane->parser = parser;
     lane->unparsed = 0;
-    lane->answered_ns = now_ns;
+    lane->answered_ns = lane->up_ns = now_ns;
     lane->times_up++;
     lane->announcing = true;
     atomic_store(&lane->state, HFI_LANE_UP);
@@ -235,6 +235,9 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         hfi_buffer_eat(&lane->out, hfi_buffer_size(&lane->out));
         atomic_store(&lane->blocked, false);
         lane->armed = false;
+        /* It has answered since it came up: what broke is the connection, not the server. */
+        if (lane->answered_ns > lane->up_ns)
+            hfi_backoff_served(&lane->backoff);
         lane->dial_due_ns = hfi_backoff_next_ns(&lane->backoff, now_ns);
         why = lane->why;
         /* A silent server is away until it answers a dial: nobody else is to find that out by waiting. */

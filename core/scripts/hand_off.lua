@@ -37,7 +37,8 @@ local function commit(head, claim)
 end
 
 -- To the first waiter that lives: its record is fresh and somebody hears its channel. A fresh one that nobody hears
--- is kept in reserve; the caller goes before it, for it lives for certain and the other was most likely killed.
+-- is kept in reserve. A caller that is heard goes before it, for then the other was most likely killed; where nobody
+-- is heard there is no pub/sub, and the order of the queue is all there is.
 -- 'ME' if the caller is next, 'HANDED', or nil if nobody waits.
 local function hand_off(me)
     local fence, reserve, reserve_claim
@@ -48,7 +49,10 @@ local function hand_off(me)
             break
         end
         if head == me then
-            return 'ME'
+            if not reserve or redis.call('PUBLISH', channel(me), 'P') > 0 then
+                return 'ME'
+            end
+            break
         end
         local record = redis.call('HGET', KEYS[3], head)
         local till, echo, claim = string.match(record or '', '^(%d+) (%d+) (%d+)$')

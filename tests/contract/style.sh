@@ -22,7 +22,7 @@ code=$(printf '%s\n' "$sources" | grep -E '\.([ch]|hpp|cpp)$')
         grep -q '^/[/*] SPDX-License-Identifier: MIT' || echo "$file"; done)"
     complain "a tab" "$(grep -nP '\t' $code || true)"
     complain "blanks at the end of a line" "$(grep -nE ' +$' $sources || true)"
-    complain "longer than 125 columns" "$(grep -nE '^.{126,}' $code || true)"
+    complain "longer than 140 columns" "$(grep -nE '^.{141,}' $code || true)"
     complain "unfinished" "$(grep -nwE 'TO''DO|FIX''ME|XX''X|HA''CK' $sources || true)"
     complain "a path of somebody's machine" "$(grep -nE '/(wo''rk|ho''me|ro''ot)/' $sources || true)"
 }

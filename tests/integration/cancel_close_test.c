@@ -160,10 +160,7 @@ static void a_canceled_requester_promotes_a_waiter_and_keeps_its_place(void **st
     hft_take(&first, f->b, "place", HF_LOCK(.wait_ms = HF_FOREVER, .cancel = cancel));
     HFT_UNTIL_TRUE(hft_queued(f->server, "place") == 1);
     hft_take(&second, f->b, "place", HF_LOCK(.wait_ms = HF_FOREVER));
-    hf_stats stats;
-    do
-        hf_client_stats(f->b, &stats);
-    while (stats.waiting < 2);
+    HFT_UNTIL_TRUE(hft_waiting_here(f->b, "place") == 2);
     hft_take(&later, third, "place", HF_LOCK(.wait_ms = HF_FOREVER));
     HFT_UNTIL_TRUE(hft_queued(f->server, "place") == 2);
     hf_cancel_fire(cancel);

@@ -96,12 +96,8 @@ static void a_local_waiter_gets_it_at_release_without_a_round_trip(void **state)
     hf_lease *lease = must_take(f, f->a, "local", NULL);
     int64_t fence = hf_lease_fence(lease);
     struct hft_taker taker;
-    hf_stats stats;
     hft_take(&taker, f->a, "local", HF_LOCK(.wait_ms = HF_FOREVER));
-    do
-        hf_client_stats(f->a, &stats);
-    while (stats.waiting == 0);
-    (void)usleep(1000); /* into the queue of waiters, most likely; either way it must get the lease */
+    HFT_UNTIL_TRUE(hft_waiting_here(f->a, "local") == 1);
     int64_t before = hft_server_calls(f->server, "set");
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
     assert_int_equal(hft_taken(&taker), HF_OK);

@@ -8,9 +8,11 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -153,11 +155,12 @@ static void a_missing_right_is_denied_and_named(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         hf_client *client = NULL;
         freeReplyObject(hft_server_ask(f->server, "ACL DELUSER part"));
-        redisReply *reply = hft_server_ask(f->server, "ACL SETUSER part on >pw ~* &* +@all");
-        freeReplyObject(reply);
+        freeReplyObject(hft_server_ask(f->server, "ACL SETUSER part on >pw ~* &* +@all"));
         char rights[64];
         (void)snprintf(rights, sizeof rights, "ACL SETUSER part %s", cases[i].without);
-        freeReplyObject(hft_server_ask(f->server, rights));
+        redisReply *reply = hft_server_ask(f->server, rights);
+        assert_int_equal(reply->type, REDIS_REPLY_STATUS);
+        freeReplyObject(reply);
         hf_status status = hf_client_open(hft_server_url(f->server), HF_CLIENT(.user = "part", .password = "pw"), &client,
                                           &f->error);
         if (status == HF_OK) {
@@ -255,19 +258,330 @@ static void a_full_server_grants_nothing_but_renews_and_releases(void **state)
 static void a_server_that_cannot_save_grants_nothing(void **state)
 {
     struct fixture *f = *state;
-    /* A save that fails: its folder is gone, its file is a folder. */
-    freeReplyObject(hft_server_ask(f->server, "CONFIG SET save \"1 1\""));
-    freeReplyObject(hft_server_ask(f->server, "SET some thing"));
     char path[128];
-    (void)snprintf(path, sizeof path, "%s/nowhere", hft_server_folder(f->server));
-    redisReply *reply = hft_server_ask(f->server, "DEBUG JMAP");
-    freeReplyObject(reply);
-    assert_int_equal(chmod_folder(hft_server_folder(f->server)), 0);
-    (void)path;
-    (void)f;
+    bool failed = false;
+    (void)snprintf(path, sizeof path, "%s/dump.rdb", hft_server_folder(f->server));
+    assert_int_equal(mkdir(path, 0700), 0); /* no file can take its place */
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET save %s", "3600 1"));
+    freeReplyObject(hft_server_ask(f->server, "BGSAVE"));
+    while (!failed) {
+        redisReply *reply = hft_server_ask(f->server, "INFO persistence");
+        failed = strstr(reply->str, "rdb_last_bgsave_status:err") != NULL;
+        freeReplyObject(reply);
+    }
+    assert_int_equal(try_once(f, f->client, "x"), HF_UNAVAILABLE);
+    says(&f->error, HF_UNAVAILABLE, "MISCONF");
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET save %s", ""));
+    HFT_UNTIL_TRUE(try_once(f, f->client, "x") == HF_OK);
+}
+
+static void *ask_and_wait(void *arg)
+{
+    struct fixture *f = arg;
+    freeReplyObject(hft_server_ask(f->server, "DEBUG RELOAD"));
+    return NULL;
+}
+
+static void a_server_that_loads_is_waited_for(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    pthread_t thread;
+    struct hft_taker taker;
+    (void)state;
+    f->server = hft_server_start_tcp("enable-debug-command yes\nkey-load-delay 1000\n"
+                                     "loading-process-events-interval-bytes 1024");
+    f->client = hft_client(f->server, HF_CLIENT(.command_ms = 2000));
+    assert_int_equal(try_once(f, f->client, "x"), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "DEBUG POPULATE 1500"));
+    (void)pthread_create(&thread, NULL, ask_and_wait, f);
+    HFT_UNTIL_TRUE(try_once(f, f->client, "x") == HF_UNAVAILABLE);
+    says(&f->error, HF_UNAVAILABLE, "LOADING");
+    hft_take(&taker, f->client, "y", HF_LOCK(.wait_ms = 20000));
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    (void)pthread_join(thread, NULL);
+    assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
+    hft_server_stop(f->server);
+    free(f);
+}
+
+static void a_server_busy_with_a_script_and_one_with_too_many_clients_are_unavailable(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client;
+    struct timeval limit = {20, 0};
+    redisContext *spinner = redisConnectUnixWithTimeout(hft_server_socket(f->server), limit);
+    assert_int_equal(try_once(f, f->client, "x"), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET busy-reply-threshold 20"));
+    assert_int_equal(redisAppendCommand(spinner, "EVAL %s 0", "while true do end"), REDIS_OK);
+    int sent = 0;
+    while (sent == 0)
+        assert_int_equal(redisBufferWrite(spinner, &sent), REDIS_OK);
+    HFT_UNTIL_TRUE(try_once(f, f->client, "x") == HF_UNAVAILABLE && strstr(f->error.message, "BUSY") != NULL);
+    says(&f->error, HF_UNAVAILABLE, "BUSY");
+    struct hft_taker taker;
+    hft_take(&taker, f->client, "x", HF_LOCK(.wait_ms = 20000));
+    freeReplyObject(hft_server_ask(f->server, "SCRIPT KILL"));
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    redisFree(spinner);
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET maxclients 1"));
+    assert_int_equal(hf_client_open(hft_server_url(f->server), HF_CLIENT(.connect_ms = 500), &client, &f->error),
+                     HF_UNAVAILABLE);
+    says(&f->error, HF_UNAVAILABLE, "max number of clients");
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET maxclients 1000"));
+}
+
+struct impostor { /* it listens, and answers whatever it hears with the same words */
+    pthread_t thread;
+    int fd, port;
+    const char *words; /* NULL: none */
+    _Atomic(bool) ends;
+};
+
+static void *pretend(void *arg)
+{
+    struct impostor *me = arg;
+    struct pollfd at[17] = {{me->fd, POLLIN, 0}};
+    nfds_t count = 1;
+    while (!atomic_load(&me->ends)) {
+        char heard[4096];
+        (void)poll(at, count, 20);
+        for (nfds_t i = 1; i < count; i++)
+            if (at[i].fd >= 0 && (at[i].revents & POLLIN) != 0) {
+                ssize_t size = recv(at[i].fd, heard, sizeof heard, 0);
+                bool over = size <= 0 || (me->words != NULL && *me->words == 0);
+                if (!over && me->words != NULL)
+                    (void)send(at[i].fd, me->words, strlen(me->words), MSG_NOSIGNAL);
+                if (over) {
+                    (void)close(at[i].fd);
+                    at[i] = at[--count];
+                }
+            }
+        if ((at[0].revents & POLLIN) != 0 && count < 17)
+            at[count++] = (struct pollfd){accept(me->fd, NULL, NULL), POLLIN, 0};
+    }
+    while (count-- > 0)
+        (void)close(at[count].fd);
+    return NULL;
+}
+
+static void what_is_not_a_redis_is_said_so(void **state)
+{
+    static const struct {
+        const char *words;
+        hf_status status;
+    } cases[] = {{"HTTP/1.1 400 Bad Request\r\n\r\n", HF_PROTOCOL},
+                 {"\x16\x03\x01garbage\r\n", HF_PROTOCOL},
+                 {"+hello\r\n+hello\r\n+hello\r\n+hello\r\n", HF_PROTOCOL},
+                 {"-ERR unknown command\r\n-ERR unknown command\r\n-ERR unknown command\r\n", HF_PROTOCOL},
+                 {"$999999999999\r\n", HF_PROTOCOL},
+                 {"", HF_UNAVAILABLE},
+                 {NULL, HF_UNAVAILABLE}};
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        socklen_t size = sizeof address;
+        struct impostor me = {.words = cases[i].words};
+        hf_client *client;
+        char url[64];
+        me.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(bind(me.fd, (struct sockaddr *)&address, size), 0);
+        assert_int_equal(listen(me.fd, 16), 0);
+        (void)getsockname(me.fd, (struct sockaddr *)&address, &size);
+        (void)snprintf(url, sizeof url, "redis://127.0.0.1:%d?connect_ms=300", ntohs(address.sin_port));
+        (void)pthread_create(&me.thread, NULL, pretend, &me);
+        int64_t began_ms = hft_boottime_ms();
+        hf_status status = hf_client_open(url, NULL, &client, &f->error);
+        int64_t took_ms = hft_boottime_ms() - began_ms;
+        atomic_store(&me.ends, true);
+        (void)pthread_join(me.thread, NULL);
+        assert_null(client);
+        if (status != cases[i].status)
+            fail_msg("%.12s: %s %s", cases[i].words != NULL ? cases[i].words : "silence", hf_status_name(status),
+                     f->error.message);
+        says(&f->error, status, "127.0.0.1");
+        assert_true(took_ms < 5000);
+    }
+}
+
+static void bad_arguments_are_invalid_and_named(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease;
+    hf_client *client;
+    char name[HF_NAME_MAX + 2];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    const struct {
+        const char *name;
+        hf_lock_options options;
+        const char *named;
+    } locks[] = {
+        {NULL, *HF_LOCK(.wait_ms = 0), "name"},
+        {"", *HF_LOCK(.wait_ms = 0), "name"},
+        {name, *HF_LOCK(.wait_ms = 0), "name"},
+        {"a\0b", *HF_LOCK(.name_size = 3), "name"},
+        {name, *HF_LOCK(.name_size = HF_NAME_MAX + 1), "name"},
+        {"x", *HF_LOCK(.lease_ms = 99), "lease_ms"},
+        {"x", *HF_LOCK(.lease_ms = -1), "lease_ms"},
+        {"x", *HF_LOCK(.lease_ms = 86400001), "lease_ms"},
+        {"x", *HF_LOCK(.wait_ms = -2), "wait_ms"},
+        {"x", *HF_LOCK(.wait_ms = INT64_MIN), "wait_ms"},
+        {"x", *HF_LOCK(.max_hold_ms = -1), "max_hold_ms"},
+        {"x", *HF_LOCK(.linger_ms = -5), "linger_ms"},
+        {"x", *HF_LOCK(.stop_ms = -1), "stop_ms"},
+        {"x", *HF_LOCK(.lease_ms = 1000, .stop_ms = 2000), "stop_ms"},
+        {"x", *HF_LOCK(.signal = 12345), "signal"},
+        {"x", *HF_LOCK(.signal_at = 99), "signal_at"},
+        {"x", *HF_LOCK(.owner_label = name), "owner_label"},
+        {"x", *HF_LOCK(.reserved = {1}), "reserved"},
+        {"x", {.wait_ms = 5}, "HF_LOCK"},
+    };
+    for (size_t i = 0; i < sizeof locks / sizeof locks[0]; i++) {
+        lease = (hf_lease *)f;
+        assert_int_equal(hf_lock_acquire(f->client, locks[i].name, &locks[i].options, &lease, &f->error), HF_INVALID);
+        assert_null(lease);
+        if (strstr(f->error.message, locks[i].named) == NULL)
+            fail_msg("%s is not named: %s", locks[i].named, f->error.message);
+    }
+    assert_int_equal(hf_lock_acquire(NULL, "x", NULL, &lease, &f->error), HF_INVALID);
+    assert_int_equal(hf_lock_acquire(f->client, "x", NULL, NULL, &f->error), HF_INVALID);
+    static const char *const urls[] = {"http://x", "redis://", "redis://host:port", "redis://host:99999", "unix://", "",
+                                       "redis://h?lease_ms=abc", "redis://h?nonsense=1", "rediss://h", "sentinel://h",
+                                       "redis://h/notanumber", "nothing at all"};
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        if (urls[i][0] == 0)
+            continue;
+        hf_status status = hf_client_open(urls[i], HF_CLIENT(.lazy = true), &client, &f->error);
+        if (status != HF_INVALID || f->error.message[0] == 0)
+            fail_msg("%s: %s %s", urls[i], hf_status_name(status), f->error.message);
+        assert_null(client);
+    }
+    const struct {
+        hf_client_options options;
+        const char *named;
+    } clients[] = {
+        {*HF_CLIENT(.lease_ms = 5), "lease_ms"},         {*HF_CLIENT(.guard_ms = -1), "guard_ms"},
+        {*HF_CLIENT(.connect_ms = -2), "connect_ms"},    {*HF_CLIENT(.command_ms = -7), "command_ms"},
+        {*HF_CLIENT(.lanes = -1), "lanes"},              {*HF_CLIENT(.subscribers = 1000), "subscribers"},
+        {*HF_CLIENT(.key_template = "x"), "key_template"}, {*HF_CLIENT(.key_template = "%s%s"), "key_template"},
+        {*HF_CLIENT(.keyspace_events = "perhaps"), "keyspace_events"}, {*HF_CLIENT(.client_name = "a b"), "client_name"},
+        {*HF_CLIENT(.dispatch = 7), "dispatch"},         {*HF_CLIENT(.min_connections = 20), "min_connections"},
+        {*HF_CLIENT(.tls_ca_file = "x"), "TLS"},         {*HF_CLIENT(.reserved = {1}), "reserved"},
+        {*HF_CLIENT(.local_bytes = -1), "local_bytes"},
+    };
+    for (size_t i = 0; i < sizeof clients / sizeof clients[0]; i++) {
+        hf_status status = hf_client_open(hft_server_url(f->server), &clients[i].options, &client, &f->error);
+        if (status != HF_INVALID || strstr(f->error.message, clients[i].named) == NULL)
+            fail_msg("%s: %s %s", clients[i].named, hf_status_name(status), f->error.message);
+    }
+    assert_int_equal(hft_lock_keys(f->server), 0);
+}
+
+static void options_of_an_older_and_of_a_newer_program_are_understood(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease;
+    struct {
+        hf_lock_options known;
+        uint64_t later;
+    } newer = {.known = {.lease_ms = 5000}};
+    newer.known.size = sizeof newer;
+    assert_int_equal(hf_lock_acquire(f->client, "x", &newer.known, &lease, NULL), HF_OK);
+    assert_true(hf_lease_remaining_ms(lease) <= 5000);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    newer.later = 1;
+    assert_int_equal(hf_lock_acquire(f->client, "x", &newer.known, &lease, &f->error), HF_INVALID);
+    says(&f->error, HF_INVALID, "option");
+    hf_lock_options older = {.size = offsetof(hf_lock_options, wait_ms), .lease_ms = 5000, .wait_ms = -77};
+    assert_int_equal(hf_lock_acquire(f->client, "x", &older, &lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
+static void a_limit_of_waiters_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease, *none;
+    struct hft_taker taker;
+    hf_stats stats;
+    hf_client *client = hft_client(f->server, HF_CLIENT(.max_waiters = 1));
+    assert_int_equal(hf_lock_acquire(f->client, "x", NULL, &lease, NULL), HF_OK);
+    hft_take(&taker, client, "x", HF_LOCK(.wait_ms = 20000));
+    do
+        hf_client_stats(client, &stats);
+    while (stats.waiting == 0);
+    assert_int_equal(hf_lock_acquire(client, "x", HF_LOCK(.wait_ms = 100), &none, &f->error), HF_LIMIT);
+    says(&f->error, HF_LIMIT, "max_waiters");
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void what_a_silent_server_may_still_do_is_undone(void **state)
+{
+    enum { ROUNDS = 6 };
+    struct fixture *f = *state;
+    hf_lease *none;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t wait_ms = i % 3 == 0 ? 0 : i % 3 == 1 ? 100 : 900; /* shorter and longer than command_ms */
+        assert_int_equal(try_once(f, f->client, "warm"), HF_OK);
+        hft_server_freeze(f->server);
+        hf_status status = hf_lock_acquire(f->client, "silent", HF_LOCK(.wait_ms = wait_ms, .lease_ms = 60000), &none,
+                                           &f->error);
+        hft_server_thaw(f->server);
+        if (status != HF_UNAVAILABLE && !(wait_ms == 100 && status == HF_TIMEOUT))
+            fail_msg("wait_ms %lld: %s %s", (long long)wait_ms, hf_status_name(status), f->error.message);
+        assert_null(none);
+        int64_t thawed_ms = hft_boottime_ms();
+        /* Long before the lease would have ended by itself. */
+        HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 0 && hft_queued(f->server, "silent") == 0);
+        HFT_UNTIL_TRUE(try_once(f, f->client, "silent") == HF_OK);
+        print_message("wait_ms %lld: free again %lld ms after the thaw\n", (long long)wait_ms,
+                      (long long)(hft_boottime_ms() - thawed_ms));
+    }
+    /* And nothing is executed later that was written earlier. */
+    for (int64_t until = hft_boottime_ms() + 500; hft_boottime_ms() < until; (void)usleep(5000))
+        assert_int_equal(hft_lock_keys(f->server), 0);
+}
+
+static void a_release_without_an_answer_is_unknown_and_done_later(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease;
+    assert_int_equal(hf_lock_acquire(f->client, "unsure", HF_LOCK(.lease_ms = 60000), &lease, NULL), HF_OK);
+    hft_server_freeze(f->server);
+    hf_status status = hf_lease_release(lease, &f->error);
+    hft_server_thaw(f->server);
+    assert_int_equal(status, HF_UNKNOWN);
+    says(&f->error, HF_UNKNOWN, "unsure");
+    HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 0);
+    HFT_UNTIL_TRUE(try_once(f, f->client, "unsure") == HF_OK);
 }
 
 int main(void)
 {
-    return 0;
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(no_server_is_unavailable_unless_lazy),
+        TEST(a_wait_rides_out_a_restart_and_a_try_fails_at_once),
+        TEST(a_server_killed_under_a_lease_loses_it_and_the_client_goes_on),
+        TEST(wrong_passwords_are_denied_and_never_printed),
+        TEST(a_missing_right_is_denied_and_named),
+        TEST(without_the_right_to_the_keys_it_is_denied_too),
+        TEST(without_pubsub_rights_locks_still_pass_on),
+        TEST(a_replica_grants_nothing),
+        TEST(a_full_server_grants_nothing_but_renews_and_releases),
+        TEST(a_server_that_cannot_save_grants_nothing),
+        cmocka_unit_test(a_server_that_loads_is_waited_for),
+        TEST(a_server_busy_with_a_script_and_one_with_too_many_clients_are_unavailable),
+        TEST(what_is_not_a_redis_is_said_so),
+        TEST(bad_arguments_are_invalid_and_named),
+        TEST(options_of_an_older_and_of_a_newer_program_are_understood),
+        TEST(a_limit_of_waiters_is_kept),
+        TEST(what_a_silent_server_may_still_do_is_undone),
+        TEST(a_release_without_an_answer_is_unknown_and_done_later),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

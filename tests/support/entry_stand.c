@@ -80,6 +80,7 @@ void hft_stand_init(struct hft_stand *stand)
     memset(stand, 0, sizeof *stand);
     stand->rules.guard_ms = 250;
     stand->rules.native = true;
+    stand->rules.rides_out = true;
     stand->now = INT64_C(1000000) * HFI_MS;
     stand->rtt = HFI_MS / 10;
     stand->counter = HFT_FENCE;

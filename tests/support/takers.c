@@ -69,6 +69,24 @@ hf_status hft_taken(struct hft_taker *taker)
     return taker->status;
 }
 
+int hft_waiting_here(const hf_client *client, const char *name)
+{
+    char *text = NULL, quoted[64], *rest = NULL;
+    size_t size = 0;
+    int waiting = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (out == NULL || hf_client_dump(client, out) != HF_OK || fclose(out) != 0)
+        give_up("hf_client_dump", strerror(errno));
+    (void)snprintf(quoted, sizeof quoted, " \"%s\" ", name);
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        const char *comma = strrchr(line, ',');
+        if (strstr(line, quoted) != NULL && comma != NULL)
+            (void)sscanf(comma, ", %d waiting here", &waiting);
+    }
+    free(text);
+    return waiting;
+}
+
 void hft_held_by(struct hft_server *server, const char *name, char *out, size_t room)
 {
     redisReply *reply = hft_server_ask(server, "GET hf:{%s}", name);

@@ -38,6 +38,8 @@ struct hft_taker {
 /* `options` are copied. The taker stays where it is until it is joined. */
 void hft_take(struct hft_taker *taker, hf_client *client, const char *name, const hf_lock_options *options);
 hf_status hft_taken(struct hft_taker *taker); /* joins; the lease is the caller's */
+/* Threads of this client that stand in line for the name (a fetched key or a lock) just now: by hf_client_dump. */
+int hft_waiting_here(const hf_client *client, const char *name);
 
 /* What the server keeps under the lock's key, without a NUL's surprises: "" if it is missing. */
 void    hft_held_by(struct hft_server *server, const char *name, char *out, size_t room);

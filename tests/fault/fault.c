@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* fault.c - lists the faults, or runs one by its name (or all, each in a process of its own), and says what came out. */
+#include "tests/fault/fault.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HUNG_S 240
+
+struct hft_preload *hft_preload_control(void) __attribute__((weak));
+void hft_preload_exempt(void) __attribute__((weak));
+
+static const struct hft_fault *const tables[] = {
+    hft_lease_faults, hft_wait_faults,  hft_reply_faults,   hft_server_faults, hft_storm_faults,
+    hft_call_faults,  hft_clock_faults, hft_process_faults, hft_thread_faults};
+
+static const char *running = "";
+
+struct hft_preload *hft_preload(void)
+{
+    return hft_preload_control != NULL ? hft_preload_control() : NULL;
+}
+
+void hft_preload_exempt_me(void)
+{
+    if (hft_preload_exempt != NULL)
+        hft_preload_exempt();
+}
+
+int64_t hft_true_ns(void)
+{
+    struct timespec now;
+    (void)syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+void hft_broken(struct hft_run *run, const char *format, ...)
+{
+    char words[600];
+    va_list more;
+    if (atomic_fetch_add(&run->broken, 1) >= 20)
+        return;
+    va_start(more, format);
+    (void)vsnprintf(words, sizeof words, format, more);
+    va_end(more);
+    (void)fprintf(stderr, "fault %s: %s\n", running, words);
+}
+
+void hft_note(struct hft_run *run, const char *format, ...)
+{
+    size_t used = strlen(run->note);
+    va_list more;
+    va_start(more, format);
+    if (used + 2 < sizeof run->note) {
+        if (used > 0)
+            (void)strcpy(run->note + used, ", ");
+        used = strlen(run->note);
+        (void)vsnprintf(run->note + used, sizeof run->note - used, format, more);
+    }
+    va_end(more);
+}
+
+int hft_roll(struct hft_run *run, int sides)
+{
+    return rand_r(&run->dice) % sides;
+}
+
+void hft_sleep_until(int64_t at_ns)
+{
+    int64_t left;
+    while ((left = at_ns - hft_true_ns()) > 0) {
+        struct timespec length = {left / 1000000000, left % 1000000000};
+        (void)nanosleep(&length, NULL);
+    }
+}
+
+void hft_sleep_ms(int64_t ms)
+{
+    hft_sleep_until(hft_true_ns() + ms * HFT_NS_PER_MS);
+}
+
+hf_client *hft_open(const char *url, const hf_client_options *options)
+{
+    hf_client *client;
+    hf_error error;
+    if (hf_client_open(url, options, &client, &error) != HF_OK) {
+        (void)fprintf(stderr, "fault %s: cannot open a client: %s\n", running, error.message);
+        exit(1);
+    }
+    return client;
+}
+
+static int ascending(const void *one, const void *other)
+{
+    int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
+    return (a > b) - (a < b);
+}
+
+int64_t hft_worst(int64_t *numbers, int count, double q)
+{
+    if (count == 0)
+        return 0;
+    qsort(numbers, (size_t)count, sizeof *numbers, ascending);
+    int at = (int)(q * count);
+    return numbers[at < count ? at : count - 1];
+}
+
+void hft_server_say(struct hft_server *server, const char *format, ...)
+{
+    char words[256];
+    va_list more;
+    va_start(more, format);
+    (void)vsnprintf(words, sizeof words, format, more);
+    va_end(more);
+    redisReply *reply = hft_server_ask(server, words); /* words without formats of hiredis' own */
+    if (reply->type == REDIS_REPLY_ERROR) {
+        (void)fprintf(stderr, "fault %s: '%s' was answered: %s\n", running, words, reply->str);
+        exit(1);
+    }
+    freeReplyObject(reply);
+}
+
+static const struct hft_fault *find(const char *name)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        for (const struct hft_fault *at = tables[i]; at->name != NULL; at++)
+            if (strcmp(at->name, name) == 0)
+                return at;
+    return NULL;
+}
+
+static void list(void)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        for (const struct hft_fault *at = tables[i]; at->name != NULL; at++)
+            (void)printf("%-22s %s\n", at->name, at->promise);
+}
+
+static void hung(int number)
+{
+    static const char words[] = "fault: hangs\n";
+    (void)number;
+    (void)!write(2, words, sizeof words - 1);
+    _exit(5);
+}
+
+/* The preload library has to be there before main: once more, with it. */
+static void preload(char **argv)
+{
+    char path[512], options[512];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 32);
+    if (length < 0 || getenv("LD_PRELOAD") != NULL)
+        return;
+    path[length] = 0;
+    char *slash = strrchr(path, '/');
+    (void)strcpy(slash + 1, "libhffault.so");
+    const char *before = getenv("ASAN_OPTIONS");
+    (void)snprintf(options, sizeof options, "%s%sverify_asan_link_order=0:allocator_may_return_null=1",
+                   before != NULL ? before : "", before != NULL ? ":" : "");
+    (void)setenv("ASAN_OPTIONS", options, 1);
+    (void)setenv("LD_PRELOAD", path, 1);
+    (void)execv("/proc/self/exe", argv);
+}
+
+static int run_one(const struct hft_fault *fault, struct hft_run *run)
+{
+    running = fault->name;
+    run->dice = run->seed;
+    if (run->times == 0)
+        run->times = run->full ? fault->full_times : fault->times;
+    if (fault->preload && hft_preload() == NULL) {
+        (void)printf("fault %-22s skipped: this build cannot be preloaded\n", fault->name);
+        return 77;
+    }
+    if (!run->full) {
+        (void)signal(SIGALRM, hung);
+        (void)alarm(HUNG_S);
+    }
+    int64_t began = hft_true_ns();
+    fault->run(run);
+    (void)alarm(0);
+    int broken = atomic_load(&run->broken);
+    (void)printf("fault %-22s %-6s %.1f s, seed %u: %s\n", fault->name, broken == 0 ? "ok" : "FAILED",
+                 (double)(hft_true_ns() - began) / 1e9, run->seed, run->note);
+    if (broken != 0)
+        (void)printf("      %d times not: %s\n", broken, fault->promise);
+    return broken == 0 ? 0 : 1;
+}
+
+static int run_all(char **argv, int more)
+{
+    int failed = 0;
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        for (const struct hft_fault *at = tables[i]; at->name != NULL; at++) {
+            char *words[16] = {argv[0], (char *)(uintptr_t)at->name};
+            int status;
+            for (int w = 0; w < more && w < 13; w++)
+                words[2 + w] = argv[2 + w];
+            (void)fflush(stdout);
+            pid_t pid = fork();
+            if (pid == 0) {
+                (void)execv("/proc/self/exe", words);
+                _exit(127);
+            }
+            while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+            if (!WIFEXITED(status))
+                (void)printf("fault %-22s FAILED by signal %d\n", at->name, WTERMSIG(status));
+            failed += !WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 77);
+        }
+    return failed == 0 ? 0 : 1;
+}
+
+static int usage(void)
+{
+    (void)fprintf(stderr, "usage: fault                                   lists the faults\n"
+                          "       fault NAME|all [--seed N] [--times N] [--full]\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    struct hft_run run = {.seed = 1};
+    if (argc == 1) {
+        list();
+        return 0;
+    }
+    for (int i = 2; i < argc; i++) {
+        if (strcmp(argv[i], "--full") == 0)
+            run.full = true;
+        else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
+            run.seed = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--times") == 0 && i + 1 < argc)
+            run.times = (int)strtol(argv[++i], NULL, 10);
+        else
+            return usage();
+    }
+    if (strcmp(argv[1], "all") == 0)
+        return run_all(argv, argc - 2);
+    const struct hft_fault *fault = find(argv[1]);
+    if (fault == NULL)
+        return usage();
+    if (fault->preload && hft_preload() == NULL)
+        preload(argv);
+    (void)unsetenv("LD_PRELOAD"); /* not for the servers */
+    return run_one(fault, &run);
+}

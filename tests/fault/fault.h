@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* fault.h - a named fault: what is done, what is promised all the same, and how the promise is judged. */
+#ifndef HFT_FAULT_H
+#define HFT_FAULT_H
+
+#include "tests/fault/preload.h"
+#include "tests/fault/proxy.h"
+#include "tests/support/server.h"
+
+#include <holdfast/holdfast.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define HFT_NS_PER_MS INT64_C(1000000)
+
+struct hft_run { /* one run of one fault */
+    unsigned seed;
+    int times;      /* rounds; what a round is, the fault says */
+    bool full;      /* no hurry */
+    _Atomic(int) broken;
+    char note[512]; /* the numbers, for the last line */
+    unsigned dice;
+};
+
+struct hft_fault {
+    const char *name;
+    const char *promise;
+    void (*run)(struct hft_run *run);
+    int times;       /* in a short run */
+    int full_times;
+    bool preload;    /* needs the preload library */
+};
+
+/* Ended by a NULL name; one table per file. */
+extern const struct hft_fault hft_lease_faults[], hft_wait_faults[], hft_reply_faults[], hft_server_faults[],
+    hft_storm_faults[], hft_call_faults[], hft_clock_faults[], hft_process_faults[], hft_thread_faults[];
+
+/* The promise is broken, in these words; printed at once, the first twenty. Any thread. */
+void hft_broken(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define HFT_CHECK(run, condition, ...)                                                                         \
+    do {                                                                                                       \
+        if (!(condition))                                                                                      \
+            hft_broken(run, __VA_ARGS__);                                                                      \
+    } while (0)
+void hft_note(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+int  hft_roll(struct hft_run *run, int sides); /* 0 .. sides - 1; the main thread's */
+void hft_sleep_ms(int64_t ms);
+void hft_sleep_until(int64_t at_ns); /* true time */
+hf_client *hft_open(const char *url, const hf_client_options *options); /* or ends the program with the reason */
+/* The worst, and the q-th (0 .. 1), of count numbers; sorts them. */
+int64_t hft_worst(int64_t *numbers, int count, double q);
+void hft_server_say(struct hft_server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: MIT */
+/* keyspace.c - see keyspace.h. A history has a dozen keys, so lists are searched from the front. */
+#include "tests/sim/keyspace.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum type { STRING, ZSET, HASH };
+
+struct member { /* of a sorted set, in its order; or a field of a hash */
+    struct member *next;
+    double score;
+    char  *name, *value;
+};
+
+struct sim_key {
+    struct sim_key *next;
+    char   *name;
+    enum type type;
+    int64_t expire_ms; /* 0: never */
+    char   *value;
+    size_t  size;
+    struct member *members;
+};
+
+/* ---- replies ---- */
+
+static void say(struct hfi_buffer *reply, const char *text)
+{
+    if (!hfi_buffer_append(reply, text, strlen(text)))
+        abort();
+}
+
+static void say_number(struct hfi_buffer *reply, int64_t number)
+{
+    if (!hfi_buffer_print(reply, ":%" PRId64 "\r\n", number))
+        abort();
+}
+
+static void say_nil(struct hfi_buffer *reply)
+{
+    say(reply, "$-1\r\n");
+}
+
+void sim_reply_bulk(struct hfi_buffer *reply, const void *bytes, size_t size)
+{
+    if (!hfi_buffer_print(reply, "$%zu\r\n", size) || !hfi_buffer_append(reply, bytes, size))
+        abort();
+    say(reply, "\r\n");
+}
+
+static void say_text(struct hfi_buffer *reply, const char *text)
+{
+    sim_reply_bulk(reply, text, strlen(text));
+}
+
+void sim_reply_error(struct hfi_buffer *reply, const char *text)
+{
+    if (!hfi_buffer_print(reply, "-%s\r\n", text))
+        abort();
+}
+
+static bool refuse(struct hfi_buffer *reply, const char *text)
+{
+    sim_reply_error(reply, text);
+    return false;
+}
+
+static bool refuse_type(struct hfi_buffer *reply)
+{
+    return refuse(reply, "WRONGTYPE Operation against a key holding the wrong kind of value");
+}
+
+static void say_score(struct hfi_buffer *reply, double score)
+{
+    char text[40];
+    (void)snprintf(text, sizeof text, "%.17g", score);
+    say_text(reply, text);
+}
+
+/* ---- keys ---- */
+
+static char *copy(const char *bytes, size_t size)
+{
+    char *text = malloc(size + 1);
+    if (text == NULL)
+        abort();
+    memcpy(text, bytes, size);
+    text[size] = 0;
+    return text;
+}
+
+static void tell(struct sim_keyspace *keys, const char *event, const char *key, const char *value)
+{
+    if (keys->changed != NULL)
+        keys->changed(keys->self, event, key, value);
+}
+
+static void drop_members(struct sim_key *key)
+{
+    while (key->members != NULL) {
+        struct member *member = key->members;
+        key->members = member->next;
+        free(member->name);
+        free(member->value);
+        free(member);
+    }
+}
+
+static void drop(struct sim_keyspace *keys, struct sim_key *key, const char *event)
+{
+    struct sim_key **at = &keys->first;
+    while (*at != key)
+        at = &(*at)->next;
+    *at = key->next;
+    if (event != NULL)
+        tell(keys, event, key->name, "");
+    drop_members(key);
+    free(key->value);
+    free(key->name);
+    free(key);
+}
+
+static bool is_over(const struct sim_keyspace *keys, const struct sim_key *key)
+{
+    return key->expire_ms != 0 && keys->now_us / 1000 > key->expire_ms;
+}
+
+static struct sim_key *find(struct sim_keyspace *keys, const char *name)
+{
+    for (struct sim_key *key = keys->first; key != NULL; key = key->next) {
+        if (strcmp(key->name, name) != 0)
+            continue;
+        if (!is_over(keys, key))
+            return key;
+        drop(keys, key, "expired");
+        return NULL;
+    }
+    return NULL;
+}
+
+static struct sim_key *make(struct sim_keyspace *keys, const char *name, enum type type)
+{
+    struct sim_key *key = calloc(1, sizeof *key);
+    if (key == NULL)
+        abort();
+    key->name = copy(name, strlen(name));
+    key->type = type;
+    key->next = keys->first;
+    keys->first = key;
+    return key;
+}
+
+/* The key, of this type or missing (NULL). False: it has another type, and the reply says so. */
+static bool typed(struct sim_keyspace *keys, const char *name, enum type type, struct hfi_buffer *reply,
+                  struct sim_key **key)
+{
+    *key = find(keys, name);
+    return *key == NULL || (*key)->type == type || refuse_type(reply);
+}
+
+static void put_string(struct sim_keyspace *keys, const char *name, const char *bytes, size_t size, int64_t expire_ms)
+{
+    struct sim_key *key = find(keys, name);
+    if (key != NULL)
+        drop(keys, key, NULL);
+    key = make(keys, name, STRING);
+    key->value = copy(bytes, size);
+    key->size = size;
+    key->expire_ms = expire_ms;
+    tell(keys, "set", name, key->value);
+}
+
+/* ---- strings and lifetimes ---- */
+
+static bool set(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    const struct sim_key *key = find(keys, words->text[1]);
+    int64_t expire_ms = 0;
+    bool only_new = false;
+    for (int i = 3; i < words->count; i++) {
+        if (strcasecmp(words->text[i], "NX") == 0) {
+            only_new = true;
+        } else if (strcasecmp(words->text[i], "KEEPTTL") == 0) {
+            expire_ms = key != NULL ? key->expire_ms : 0;
+        } else if (strcasecmp(words->text[i], "PX") == 0 && i + 1 < words->count) {
+            int64_t ms = strtoll(words->text[++i], NULL, 10);
+            if (ms <= 0)
+                return refuse(reply, "ERR invalid expire time in 'set' command");
+            expire_ms = keys->now_us / 1000 + ms;
+        } else {
+            return refuse(reply, "ERR syntax error");
+        }
+    }
+    if (only_new && key != NULL) {
+        say_nil(reply);
+        return true;
+    }
+    put_string(keys, words->text[1], words->text[2], words->size[2], expire_ms);
+    say(reply, "+OK\r\n");
+    return true;
+}
+
+static bool get(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    if (!typed(keys, words->text[1], STRING, reply, &key))
+        return false;
+    if (key == NULL)
+        say_nil(reply);
+    else
+        sim_reply_bulk(reply, key->value, key->size);
+    return true;
+}
+
+static bool del(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    int count = 0;
+    for (int i = 1; i < words->count; i++) {
+        struct sim_key *key = find(keys, words->text[i]);
+        count += key != NULL;
+        if (key != NULL)
+            drop(keys, key, "del");
+    }
+    say_number(reply, count);
+    return true;
+}
+
+static bool pexpire(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key = find(keys, words->text[1]);
+    char *end;
+    int64_t ms = strtoll(words->text[2], &end, 10);
+    if (*end != 0 || words->size[2] == 0)
+        return refuse(reply, "ERR value is not an integer or out of range");
+    say_number(reply, key != NULL);
+    if (key != NULL && ms <= 0)
+        drop(keys, key, "del");
+    else if (key != NULL)
+        key->expire_ms = keys->now_us / 1000 + ms;
+    return true;
+}
+
+static bool pttl(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    const struct sim_key *key = find(keys, words->text[1]);
+    int64_t left = key == NULL ? -2 : key->expire_ms == 0 ? -1 : key->expire_ms - keys->now_us / 1000;
+    say_number(reply, left);
+    return true;
+}
+
+static bool persist(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key = find(keys, words->text[1]);
+    say_number(reply, key != NULL && key->expire_ms != 0);
+    if (key != NULL)
+        key->expire_ms = 0;
+    return true;
+}
+
+static bool incrby(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    char *end, text[32];
+    int64_t step = strtoll(words->text[2], &end, 10), number = 0;
+    bool whole = *end == 0 && words->size[2] > 0;
+    if (!typed(keys, words->text[1], STRING, reply, &key))
+        return false;
+    if (key != NULL && whole) {
+        number = strtoll(key->value, &end, 10);
+        whole = *end == 0 && key->size > 0 && key->size < 21;
+    }
+    if (!whole)
+        return refuse(reply, "ERR value is not an integer or out of range");
+    if (__builtin_add_overflow(number, step, &number))
+        return refuse(reply, "ERR increment or decrement would overflow");
+    (void)snprintf(text, sizeof text, "%" PRId64, number);
+    put_string(keys, words->text[1], text, strlen(text), key != NULL ? key->expire_ms : 0);
+    say_number(reply, number);
+    return true;
+}
+
+/* ---- sorted sets ---- */
+
+static struct member **place_of(struct sim_key *key, const char *name)
+{
+    struct member **at = &key->members;
+    while (*at != NULL && strcmp((*at)->name, name) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
+static bool take_out(struct sim_keyspace *keys, struct sim_key *key, const char *name)
+{
+    struct member **at = place_of(key, name), *member = *at;
+    if (member == NULL)
+        return false;
+    *at = member->next;
+    free(member->name);
+    free(member->value);
+    free(member);
+    if (key->members == NULL)
+        drop(keys, key, "del");
+    return true;
+}
+
+static bool zadd(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    char *end;
+    double score = strtod(words->text[2], &end);
+    if (*end != 0 || words->size[2] == 0)
+        return refuse(reply, "ERR value is not a valid float");
+    if (!typed(keys, words->text[1], ZSET, reply, &key))
+        return false;
+    if (key == NULL)
+        key = make(keys, words->text[1], ZSET);
+    struct member **at = place_of(key, words->text[3]), *member = *at;
+    say_number(reply, member == NULL);
+    bool added = member == NULL;
+    if (member == NULL) {
+        member = calloc(1, sizeof *member);
+        if (member == NULL)
+            abort();
+        member->name = copy(words->text[3], words->size[3]);
+    } else {
+        *at = member->next;
+    }
+    member->score = score;
+    at = &key->members;
+    while (*at != NULL && ((*at)->score < score || ((*at)->score == score && strcmp((*at)->name, member->name) < 0)))
+        at = &(*at)->next;
+    member->next = *at;
+    *at = member;
+    if (added)
+        tell(keys, "zadd", key->name, member->name);
+    return true;
+}
+
+static bool zrem(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    if (!typed(keys, words->text[1], ZSET, reply, &key))
+        return false;
+    bool removed = key != NULL && take_out(keys, key, words->text[2]);
+    say_number(reply, removed);
+    if (removed)
+        tell(keys, "zrem", words->text[1], words->text[2]);
+    return true;
+}
+
+static bool zrange(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    bool scores = words->count > 4 && strcasecmp(words->text[4], "WITHSCORES") == 0;
+    int64_t from = strtoll(words->text[2], NULL, 10), to = strtoll(words->text[3], NULL, 10), count = 0, at = 0, found;
+    if (!typed(keys, words->text[1], ZSET, reply, &key))
+        return false;
+    const struct member *first = key != NULL ? key->members : NULL;
+    for (const struct member *member = first; member != NULL; member = member->next)
+        count++;
+    from = from < 0 ? from + count : from;
+    from = from < 0 ? 0 : from;
+    to = to < 0 ? to + count : to;
+    to = to >= count ? count - 1 : to;
+    found = to >= from ? to - from + 1 : 0;
+    if (!hfi_buffer_print(reply, "*%" PRId64 "\r\n", scores ? 2 * found : found))
+        abort();
+    for (const struct member *member = first; member != NULL; member = member->next, at++) {
+        if (at < from || at > to)
+            continue;
+        say_text(reply, member->name);
+        if (scores)
+            say_score(reply, member->score);
+    }
+    return true;
+}
+
+static bool zrank_or_score(struct sim_keyspace *keys, const struct sim_words *words, bool rank, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    int64_t at = 0;
+    if (!typed(keys, words->text[1], ZSET, reply, &key))
+        return false;
+    const struct member *member = key != NULL ? key->members : NULL;
+    for (; member != NULL && strcmp(member->name, words->text[2]) != 0; member = member->next)
+        at++;
+    if (member == NULL)
+        say_nil(reply);
+    else if (rank)
+        say_number(reply, at);
+    else
+        say_score(reply, member->score);
+    return true;
+}
+
+/* ---- hashes ---- */
+
+static bool hset(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    if (!typed(keys, words->text[1], HASH, reply, &key))
+        return false;
+    if (key == NULL)
+        key = make(keys, words->text[1], HASH);
+    struct member **at = place_of(key, words->text[2]), *field = *at;
+    say_number(reply, field == NULL);
+    if (field == NULL) {
+        field = *at = calloc(1, sizeof *field);
+        if (field == NULL)
+            abort();
+        field->name = copy(words->text[2], words->size[2]);
+    }
+    free(field->value);
+    field->value = copy(words->text[3], words->size[3]);
+    return true;
+}
+
+static bool hget(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    if (!typed(keys, words->text[1], HASH, reply, &key))
+        return false;
+    const struct member *field = key != NULL ? *place_of(key, words->text[2]) : NULL;
+    if (field == NULL)
+        say_nil(reply);
+    else
+        say_text(reply, field->value);
+    return true;
+}
+
+static bool hdel(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    if (!typed(keys, words->text[1], HASH, reply, &key))
+        return false;
+    say_number(reply, key != NULL && take_out(keys, key, words->text[2]));
+    return true;
+}
+
+/* ---- the rest ---- */
+
+static bool publish(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    int64_t heard = keys->publish == NULL ? 0
+                                          : keys->publish(keys->self, words->text[1], words->size[1], words->text[2],
+                                                          words->size[2]);
+    say_number(reply, heard);
+    return true;
+}
+
+static bool tell_time(struct sim_keyspace *keys, struct hfi_buffer *reply)
+{
+    char text[32];
+    say(reply, "*2\r\n");
+    (void)snprintf(text, sizeof text, "%" PRId64, keys->now_us / 1000000);
+    say_text(reply, text);
+    (void)snprintf(text, sizeof text, "%" PRId64, keys->now_us % 1000000);
+    say_text(reply, text);
+    return true;
+}
+
+bool sim_keyspace_run(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    static const struct {
+        const char *name;
+        int least; /* words */
+        bool (*run)(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply);
+    } commands[] = {{"GET", 2, get},     {"SET", 3, set},         {"DEL", 2, del},         {"PEXPIRE", 3, pexpire},
+                    {"PTTL", 2, pttl},   {"PERSIST", 2, persist}, {"INCRBY", 3, incrby},   {"ZADD", 4, zadd},
+                    {"ZREM", 3, zrem},   {"ZRANGE", 4, zrange},   {"HSET", 4, hset},       {"HGET", 3, hget},
+                    {"HDEL", 3, hdel},   {"PUBLISH", 3, publish}};
+    const char *name = words->text[0];
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcasecmp(commands[i].name, name) == 0 && words->count >= commands[i].least)
+            return commands[i].run(keys, words, reply);
+    if (strcasecmp(name, "TIME") == 0)
+        return tell_time(keys, reply);
+    if (words->count == 3 && (strcasecmp(name, "ZRANK") == 0 || strcasecmp(name, "ZSCORE") == 0))
+        return zrank_or_score(keys, words, strcasecmp(name, "ZRANK") == 0, reply);
+    return refuse(reply, "ERR unknown command or arguments: the virtual server does not have it");
+}
+
+void sim_keyspace_clear(struct sim_keyspace *keys)
+{
+    while (keys->first != NULL)
+        drop(keys, keys->first, NULL);
+}
+
+void sim_keyspace_copy(struct sim_keyspace *to, const struct sim_keyspace *from)
+{
+    sim_keyspace_clear(to);
+    for (const struct sim_key *key = from->first; key != NULL; key = key->next) {
+        struct sim_key *twin = make(to, key->name, key->type);
+        struct member **end = &twin->members;
+        twin->expire_ms = key->expire_ms;
+        twin->size = key->size;
+        twin->value = key->value != NULL ? copy(key->value, key->size) : NULL;
+        for (const struct member *member = key->members; member != NULL; member = member->next) {
+            struct member *other = calloc(1, sizeof *other);
+            if (other == NULL)
+                abort();
+            other->name = copy(member->name, strlen(member->name));
+            other->value = member->value != NULL ? copy(member->value, strlen(member->value)) : NULL;
+            other->score = member->score;
+            *end = other;
+            end = &other->next;
+        }
+    }
+}
+
+bool sim_keyspace_evict(struct sim_keyspace *keys, const char *name)
+{
+    struct sim_key *key = find(keys, name);
+    if (key != NULL)
+        drop(keys, key, "evicted");
+    return key != NULL;
+}
+
+void sim_keyspace_expire(struct sim_keyspace *keys)
+{
+    for (struct sim_key *key = keys->first, *next; key != NULL; key = next) {
+        next = key->next;
+        if (is_over(keys, key))
+            drop(keys, key, "expired");
+    }
+}
+
+void sim_keyspace_each(struct sim_keyspace *keys, void (*visit)(void *arg, const char *key, int64_t expire_ms), void *arg)
+{
+    for (const struct sim_key *key = keys->first; key != NULL; key = key->next)
+        visit(arg, key->name, key->expire_ms);
+}
+
+const char *sim_keyspace_string(struct sim_keyspace *keys, const char *name)
+{
+    const struct sim_key *key = find(keys, name);
+    return key != NULL && key->type == STRING ? key->value : NULL;
+}
+
+size_t sim_words_parse(struct sim_words *words, char *bytes, size_t size)
+{
+    char *at = bytes, *end = bytes + size;
+    words->count = 0;
+    if (size < 4 || *at != '*')
+        return 0;
+    long count = strtol(at + 1, &at, 10);
+    at += 2;
+    if (count < 1 || count > SIM_WORDS_MOST)
+        return 0;
+    for (int i = 0; i < count; i++) {
+        if (at >= end || *at != '$')
+            return 0;
+        size_t length = (size_t)strtol(at + 1, &at, 10);
+        at += 2;
+        if (at + length + 2 > end)
+            return 0;
+        words->text[i] = at;
+        words->size[i] = length;
+        at[length] = 0; /* over the CR */
+        at += length + 2;
+    }
+    words->count = (int)count;
+    return (size_t)(at - bytes);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* keyspace.h - what a Redis server keeps, and the few commands that holdfast's scripts and lanes send, answered as
+ * Redis 7 answers them, in RESP. Knows no time but the one it is told, and no network. */
+#ifndef SIM_KEYSPACE_H
+#define SIM_KEYSPACE_H
+
+#include "base/buffer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIM_WORDS_MOST 160
+
+struct sim_words { /* a command, or what a script is called with */
+    int count;
+    const char *text[SIM_WORDS_MOST]; /* each ends with a NUL byte beyond its size */
+    size_t size[SIM_WORDS_MOST];
+};
+
+struct sim_key;
+struct sim_keyspace {
+    struct sim_key *first;
+    int64_t now_us; /* the server's clock; frozen while a script runs */
+    /* What the keyspace tells its server; `self` is for them. */
+    void *self;
+    int64_t (*publish)(void *self, const char *channel, size_t channel_size, const char *message, size_t size);
+    /* set, del, expired, evicted, zadd, zrem: as key events; `value` is the new value or the member. */
+    void (*changed)(void *self, const char *event, const char *key, const char *value);
+};
+
+/* Runs one command; appends its reply. False: it is not one of ours, or its arguments are wrong (an error reply). */
+bool sim_keyspace_run(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply);
+void sim_keyspace_clear(struct sim_keyspace *keys); /* everything is gone, nobody is told */
+/* `to` (empty, or what it has is dropped) gets the same keys; nobody is told. */
+void sim_keyspace_copy(struct sim_keyspace *to, const struct sim_keyspace *from);
+/* As eviction does. False: there is no such key. */
+bool sim_keyspace_evict(struct sim_keyspace *keys, const char *key);
+/* Removes what has expired, as the active expiry does. */
+void sim_keyspace_expire(struct sim_keyspace *keys);
+/* Visits every key: its name, and when it ends (ms of the server's clock; 0: never). */
+void sim_keyspace_each(struct sim_keyspace *keys, void (*visit)(void *arg, const char *key, int64_t expire_ms), void *arg);
+const char *sim_keyspace_string(struct sim_keyspace *keys, const char *key); /* NULL: none */
+
+/* The framing. One command from the front of the bytes; how many bytes it had, 0: not complete. */
+size_t sim_words_parse(struct sim_words *words, char *bytes, size_t size);
+void sim_reply_bulk(struct hfi_buffer *reply, const void *bytes, size_t size);
+void sim_reply_error(struct hfi_buffer *reply, const char *text);
+
+#endif

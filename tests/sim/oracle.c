@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* oracle.c - see oracle.h. */
+#include "tests/sim/oracle.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void violated(struct sim_oracle *oracle, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void violated(struct sim_oracle *oracle, const char *format, ...)
+{
+    char text[300];
+    va_list values;
+    va_start(values, format);
+    (void)vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    oracle->violated(text);
+}
+
+void sim_oracle_begin(struct sim_oracle *oracle, void (*report)(const char *what))
+{
+    memset(oracle, 0, sizeof *oracle);
+    oracle->violated = report;
+    oracle->excused_before = -1;
+    for (int i = 0; i < SIM_NAMES_MOST; i++)
+        oracle->gap_since[i] = oracle->forgotten[i] = -1;
+}
+
+static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int64_t now)
+{
+    for (int i = 0; i < oracle->grant_count; i++) {
+        const struct sim_grant *other = &oracle->grants[i];
+        if (other->name != name || !other->valid)
+            continue;
+        if (other->since <= oracle->excused_before && now > oracle->excused_before)
+            oracle->overlaps_excused++;
+        else
+            violated(oracle, "two holders of name %d: fence %" PRId64 " is valid, and %" PRId64 " is granted", name,
+                     other->fence, fence);
+    }
+}
+
+int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t now)
+{
+    check_alone(oracle, name, fence, now);
+    if (fence <= oracle->highest[name])
+        violated(oracle, "name %d: fence %" PRId64 " comes after %" PRId64, name, fence, oracle->highest[name]);
+    if (fence < INT64_C(1000000000000000000))
+        violated(oracle, "name %d: fence %" PRId64 " has not 19 digits", name, fence);
+    oracle->highest[name] = fence > oracle->highest[name] ? fence : oracle->highest[name];
+    oracle->gap_since[name] = -1;
+    if (oracle->grant_count == SIM_GRANTS_MOST) {
+        violated(oracle, "the history is longer than its oracle's books");
+        return 0;
+    }
+    oracle->grants[oracle->grant_count] = (struct sim_grant){.name = name, .fence = fence, .since = now, .valid = true};
+    return oracle->grant_count++;
+}
+
+void sim_oracle_looked(struct sim_oracle *oracle, int grant, bool valid)
+{
+    struct sim_grant *one = &oracle->grants[grant];
+    if (valid && !one->valid)
+        violated(oracle, "fence %" PRId64 " was over and is valid again", one->fence);
+    one->valid = valid;
+}
+
+void sim_oracle_releases(struct sim_oracle *oracle, int grant)
+{
+    oracle->grants[grant].valid = false;
+}
+
+void sim_oracle_released(struct sim_oracle *oracle, int grant, bool was_valid, bool ok)
+{
+    struct sim_grant *one = &oracle->grants[grant];
+    if (ok && !was_valid)
+        violated(oracle, "fence %" PRId64 " was over, and its release says OK", one->fence);
+    one->released = true;
+}
+
+void sim_oracle_told_lost(struct sim_oracle *oracle, int grant, bool valid_now)
+{
+    struct sim_grant *one = &oracle->grants[grant];
+    oracle->losses++;
+    if (one->released)
+        violated(oracle, "fence %" PRId64 " is told LOST after its release", one->fence);
+    if (++one->losses > 1)
+        violated(oracle, "fence %" PRId64 " is told LOST twice", one->fence);
+    if (valid_now)
+        violated(oracle, "fence %" PRId64 " is told LOST and is valid", one->fence);
+}
+
+void sim_oracle_told_other(struct sim_oracle *oracle, int grant)
+{
+    const struct sim_grant *one = &oracle->grants[grant];
+    if (one->released || one->losses > 0)
+        violated(oracle, "fence %" PRId64 " hears more after its end", one->fence);
+}
+
+void sim_oracle_died(struct sim_oracle *oracle, int grant)
+{
+    oracle->grants[grant].valid = false;
+    oracle->grants[grant].released = true;
+}
+
+void sim_oracle_data_lost(struct sim_oracle *oracle, int64_t now)
+{
+    oracle->excused_before = now;
+}
+
+bool sim_oracle_is_held(const struct sim_oracle *oracle, int name)
+{
+    for (int i = oracle->grant_count - 1; i >= 0; i--)
+        if (oracle->grants[i].name == name && oracle->grants[i].valid)
+            return true;
+    return false;
+}
+
+void sim_oracle_gap(struct sim_oracle *oracle, int name, int64_t since, int64_t now, int64_t most)
+{
+    if (since < 0) {
+        oracle->gap_since[name] = -1;
+        return;
+    }
+    if (oracle->gap_since[name] < 0)
+        oracle->gap_since[name] = now;
+    int64_t begin = since > oracle->gap_since[name] ? since : oracle->gap_since[name];
+    if (now - begin > oracle->longest_gap)
+        oracle->longest_gap = now - begin;
+    if (now - begin > most)
+        violated(oracle, "name %d: nobody has it for %.1f ms though somebody waits; %.1f ms are promised", name,
+                 (double)(now - begin) / 1e6, (double)most / 1e6);
+}
+
+void sim_oracle_queued(struct sim_oracle *oracle, int name, uint64_t waiter)
+{
+    if (oracle->queue_count[name] < SIM_QUEUE_MOST)
+        oracle->queue[name][oracle->queue_count[name]++].waiter = waiter;
+}
+
+void sim_oracle_left(struct sim_oracle *oracle, int name, uint64_t waiter)
+{
+    struct sim_queued *queue = oracle->queue[name];
+    for (int i = 0; i < oracle->queue_count[name]; i++) {
+        if (queue[i].waiter != waiter)
+            continue;
+        memmove(&queue[i], &queue[i + 1], (size_t)(oracle->queue_count[name] - i - 1) * sizeof queue[0]);
+        oracle->queue_count[name]--;
+        return;
+    }
+}
+
+void sim_oracle_taken(struct sim_oracle *oracle, int name, uint64_t waiter, bool fair)
+{
+    /* Its own place is given up before it is granted, so whoever stands in the queue now was passed by, unless it came
+     * later: that is what the recorded order tells. */
+    if (fair && oracle->queue_count[name] > 0 && oracle->queue[name][0].waiter < waiter)
+        violated(oracle, "name %d: waiter %" PRIu64 " is passed by by %" PRIu64, name, oracle->queue[name][0].waiter,
+                 waiter);
+}
+
+void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most)
+{
+    if (length > most)
+        violated(oracle, "%s takes %.1f ms; %.1f ms are promised", call, (double)length / 1e6, (double)most / 1e6);
+}
+
+void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began)
+{
+    if (fence <= oracle->stored[name])
+        violated(oracle, "key %d: the value of fence %" PRId64 " overwrites that of %" PRId64, name, fence,
+                 oracle->stored[name]);
+    if (load_began < oracle->forgotten[name])
+        violated(oracle, "key %d: a value from before it was thrown away is stored", name);
+    oracle->stored[name] = fence;
+}
+
+void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now)
+{
+    oracle->forgotten[name] = now;
+}
+
+void sim_oracle_left_behind(struct sim_oracle *oracle, const char *key)
+{
+    violated(oracle, "%s stays for ever", key);
+}

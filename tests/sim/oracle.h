@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * oracle.h - what must hold in every history. It is told what happened, on true time, and keeps the books; it knows
+ * nothing of Redis, processes or the library, so wrong histories can be told to it by hand (oracle_test.c).
+ */
+#ifndef SIM_ORACLE_H
+#define SIM_ORACLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SIM_GRANTS_MOST 4096
+#define SIM_NAMES_MOST  8
+#define SIM_QUEUE_MOST  64
+
+struct sim_grant {
+    int     name;
+    int64_t fence, since;
+    bool    valid;     /* when last looked */
+    bool    released;  /* its owner has called release */
+    int     losses;
+};
+
+struct sim_queued { /* in the order of their arrival at the server */
+    uint64_t waiter;
+};
+
+struct sim_oracle {
+    void (*violated)(const char *what);
+    struct sim_grant grants[SIM_GRANTS_MOST];
+    int     grant_count;
+    int64_t highest[SIM_NAMES_MOST];      /* fence given so far */
+    int64_t excused_before;               /* data was lost then: who held before may overlap with who came after */
+    int64_t gap_since[SIM_NAMES_MOST];    /* nobody holds though somebody could; -1: no gap */
+    int64_t stored[SIM_NAMES_MOST], forgotten[SIM_NAMES_MOST]; /* fetch: fence of the last value; when it was thrown away */
+    struct sim_queued queue[SIM_NAMES_MOST][SIM_QUEUE_MOST];
+    int     queue_count[SIM_NAMES_MOST];
+    uint64_t losses, overlaps_excused;
+    int64_t longest_gap;
+};
+
+void sim_oracle_begin(struct sim_oracle *oracle, void (*violated)(const char *what));
+
+/* A thread got a lease, and it is valid now. Returns the grant's number. */
+int  sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t now);
+/* What hf_lease_is_valid says of it now. */
+void sim_oracle_looked(struct sim_oracle *oracle, int grant, bool valid);
+/* Its owner calls release now; valid: what is_valid said just before, ok: what release said. */
+void sim_oracle_releases(struct sim_oracle *oracle, int grant);
+void sim_oracle_released(struct sim_oracle *oracle, int grant, bool was_valid, bool ok);
+void sim_oracle_told_lost(struct sim_oracle *oracle, int grant, bool valid_now);
+void sim_oracle_told_other(struct sim_oracle *oracle, int grant); /* AT_RISK, SAFE_AGAIN */
+/* The process that held it is no more. */
+void sim_oracle_died(struct sim_oracle *oracle, int grant);
+/* The server has lost what was written last. */
+void sim_oracle_data_lost(struct sim_oracle *oracle, int64_t now);
+bool sim_oracle_is_held(const struct sim_oracle *oracle, int name);
+
+/* Somebody could have the lease by now, and nobody has: since when; and how long that may be. since < 0: it is not so. */
+void sim_oracle_gap(struct sim_oracle *oracle, int name, int64_t since, int64_t now, int64_t most);
+/* The queue at the server, told in the server's order of execution. fair: a waiter that is passed by is a violation. */
+void sim_oracle_queued(struct sim_oracle *oracle, int name, uint64_t waiter);
+void sim_oracle_left(struct sim_oracle *oracle, int name, uint64_t waiter);
+void sim_oracle_taken(struct sim_oracle *oracle, int name, uint64_t waiter, bool fair);
+
+/* A call that may take so long has taken so long. */
+void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most);
+
+/* fetch: the server stored a value that was loaded under this fence, since then; the key was thrown away. */
+void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began);
+void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now);
+
+/* The end: a key that stays for ever and is not the fence counter. */
+void sim_oracle_left_behind(struct sim_oracle *oracle, const char *key);
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* pool_inside.h - the virtual pool as pool.c (lanes) and subscriber.c see it. */
+#ifndef SIM_POOL_INSIDE_H
+#define SIM_POOL_INSIDE_H
+
+#include "pool/backoff.h"
+#include "pool/pool.h"
+#include "tests/sim/wire.h"
+
+struct redisReader;
+
+enum sim_lane_state { COLD, DIALING, UP, CLOSED };
+
+struct hfi_lane {
+    struct hfi_pool *pool;
+    enum hfi_lane_kind kind;
+    int  index;
+    enum sim_lane_state state;
+    bool failed;          /* the last dial did, and the next is not over */
+    bool finishing, down_untold, drop_after, again;
+    struct hfi_list queue, flight, finished;
+    struct sim_wire *wire;
+    struct redisReader *parser;
+    struct hfi_backoff backoff;
+    int64_t dial_number;  /* of the step of a dial that counts */
+    int     loads_left;
+    int64_t greeting_sent;
+    int64_t rtt_ns, answered_ns;
+    int64_t look_at, look_number;
+    uint64_t commands;
+};
+
+struct sim_channel {
+    struct sim_channel *next;
+    int  uses;
+    bool asked, live;
+    size_t size;
+    char name[];
+};
+
+struct sim_subscriber {
+    struct sim_wire *wire; /* NULL: none */
+    struct sim_channel *channels;
+    struct hfi_backoff backoff;
+    int64_t number;        /* of the dial that counts */
+};
+
+struct hfi_pool {
+    struct hfi_pool_settings settings;
+    struct hfi_pool_ops ops;
+    void *self;
+    struct sim_process *process;
+    struct hfi_lane *lanes;
+    int   lane_count;
+    struct sim_subscriber subscriber;
+    struct hfi_park quiet; /* a dial's verdict; while closing, commands that ended */
+    int   verdicts;
+    bool  closing, closed_short;
+    hf_error why;
+    struct hfi_server server;
+};
+
+/* subscriber.c */
+void sim_subscriber_begin(struct hfi_pool *pool);
+void sim_subscriber_end(struct hfi_pool *pool);
+
+#endif

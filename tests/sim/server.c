@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+/* server.c - see server.h. */
+#include "tests/sim/server.h"
+#include "core/scripts.h"
+#include "tests/sim/lua.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct sim_wire_channel {
+    struct sim_wire_channel *next;
+    char name[];
+};
+
+struct sim_server sim_server;
+static struct sim_keyspace before; /* what a failover goes back to */
+static bool has_before;
+
+static const struct hfi_script *const scripts[] = {
+    &hfi_script_acquire, &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
+    &hfi_script_fence_floor, &hfi_script_fill, &hfi_script_forget, &hfi_script_break};
+#define SCRIPTS (sizeof scripts / sizeof scripts[0])
+
+/* ---- messages ---- */
+
+static void send_message(struct sim_wire *wire, const char *channel, size_t channel_size, const char *message,
+                         size_t size)
+{
+    char both[1024];
+    size_t total = channel_size + 1 + size;
+    if (total > sizeof both)
+        abort();
+    memcpy(both, channel, channel_size);
+    both[channel_size] = 0;
+    memcpy(both + channel_size + 1, message, size);
+    int copies = sim_chance(sim_server.twice_percent) ? 2 : 1;
+    for (int i = 0; i < copies; i++) {
+        struct sim_packet *packet = sim_packet_new(SIM_MESSAGE, both, total);
+        if (sim_chance(sim_server.lost_percent)) {
+            sim_say("   lost: %.*s", (int)size, message);
+            free(packet);
+        } else {
+            sim_wire_down(wire, packet);
+            if (sim_chance(sim_server.late_percent)) {
+                int64_t until = sim.now + sim_between(0, sim_server.late_most);
+                if (until > wire->down_stalled_until)
+                    wire->down_stalled_until = until;
+            }
+        }
+    }
+}
+
+static int64_t publish(void *self, const char *channel, size_t channel_size, const char *message, size_t size)
+{
+    int64_t heard = 0;
+    (void)self;
+    for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
+        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        for (const struct sim_wire_channel *one = wire->channels; one != NULL; one = one->next) {
+            if (!wire->server_open || strlen(one->name) != channel_size || memcmp(one->name, channel, channel_size) != 0)
+                continue;
+            heard++;
+            sim_server.messages++;
+            send_message(wire, channel, channel_size, message, size);
+        }
+    }
+    sim_say("   PUBLISH %.*s (%lld hear it)", (int)size, message, (long long)heard);
+    return heard;
+}
+
+static void changed(void *self, const char *event, const char *key, const char *value)
+{
+    char channel[600];
+    (void)self;
+    sim_key_changed(event, key, value);
+    if (strchr(sim_server.notify, 'K') == NULL || event[0] == 's' || event[0] == 'z')
+        return;
+    int size = snprintf(channel, sizeof channel, "__keyspace@0__:%s", key);
+    (void)publish(NULL, channel, (size_t)size, event, strlen(event));
+}
+
+/* ---- what happens to it ---- */
+
+void sim_server_begin(void)
+{
+    sim_server = (struct sim_server){.up = true, .epoch = 1, .scripts_known = false, .takes_subscribers = true};
+    sim_server.keys.publish = publish;
+    sim_server.keys.changed = changed;
+    sim_server.clock_us = INT64_C(1790000000000000) + sim_between(0, INT64_C(1000000000000));
+    sim_server.clock_ppm = sim_between(-9990, 9990);
+    has_before = false;
+}
+
+int64_t sim_server_us(void)
+{
+    int64_t us = sim.now / 1000;
+    return sim_server.clock_us + us + us / 1000 * sim_server.clock_ppm / 1000;
+}
+
+void sim_server_step(int64_t us)
+{
+    sim_say("the server's clock is stepped by %lld ms", (long long)(us / 1000));
+    sim_server.clock_us += us;
+}
+
+void sim_server_freeze(int64_t until)
+{
+    sim_say("the server is frozen for %.0f ms", (double)(until - sim.now) / 1e6);
+    sim_server.frozen_until = until;
+}
+
+int64_t sim_server_frozen_until(void)
+{
+    return sim_server.frozen_until;
+}
+
+static void start(void *what, int64_t number)
+{
+    (void)what;
+    (void)number;
+    sim_say("the server is up again");
+    sim_server.up = true;
+    sim_server.started = sim.now;
+}
+
+void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, bool told)
+{
+    sim_say("the server crashes for %.0f ms, %s its data, clock %+lld ms, connections %s",
+            (double)(until - sim.now) / 1e6, keeps_data ? "keeps" : "loses", (long long)step_us / 1000,
+            told ? "closed" : "silent");
+    for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
+        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        if (wire->server_open)
+            sim_wire_drop(wire, told);
+    }
+    sim_server.epoch++;
+    sim_server.up = false;
+    sim_server.scripts_known = false;
+    sim_server.frozen_until = 0;
+    sim_server.notify[0] = 0;
+    sim_server.clock_us += step_us;
+    if (!keeps_data)
+        sim_keyspace_clear(&sim_server.keys);
+    sim_at(until, NULL, start, NULL, 0);
+}
+
+void sim_server_remember(void)
+{
+    sim_keyspace_copy(&before, &sim_server.keys);
+    has_before = true;
+}
+
+bool sim_server_forget_since(void)
+{
+    if (has_before)
+        sim_keyspace_copy(&sim_server.keys, &before);
+    return has_before;
+}
+
+void sim_server_set(const char *key, const char *value, int64_t ttl_ms)
+{
+    char ttl[24];
+    struct sim_words words = {5, {"SET", key, value, "PX", ttl}, {3, strlen(key), strlen(value), 2, 0}};
+    struct hfi_buffer reply = {0};
+    words.size[4] = (size_t)snprintf(ttl, sizeof ttl, "%lld", (long long)ttl_ms);
+    sim_server.keys.now_us = sim_server_us();
+    (void)sim_keyspace_run(&sim_server.keys, &words, &reply);
+    hfi_buffer_done(&reply);
+}
+
+void sim_server_del(const char *key)
+{
+    struct sim_words words = {2, {"DEL", key}, {3, strlen(key)}};
+    struct hfi_buffer reply = {0};
+    sim_server.keys.now_us = sim_server_us();
+    (void)sim_keyspace_run(&sim_server.keys, &words, &reply);
+    hfi_buffer_done(&reply);
+}
+
+void sim_server_hung_up(struct sim_wire *wire)
+{
+    while (wire->channels != NULL) {
+        struct sim_wire_channel *channel = wire->channels;
+        wire->channels = channel->next;
+        free(channel);
+    }
+}
+
+/* ---- commands ---- */
+
+static void ok(struct hfi_buffer *reply)
+{
+    if (!hfi_buffer_print(reply, "+OK\r\n"))
+        abort();
+}
+
+static void show(const struct sim_words *words, const char *name)
+{
+    if (!sim.verbose)
+        return;
+    (void)printf("%11.3f ms      %s", (double)sim.now / 1e6, name);
+    for (int i = 1; i < words->count; i++)
+        if (words->size[i] < 100)
+            (void)printf(" %s", words->text[i]);
+    (void)putchar('\n');
+}
+
+static void show_reply(const struct hfi_buffer *reply, size_t from)
+{
+    if (!sim.verbose)
+        return;
+    const char *at = hfi_buffer_data(reply) + from, *end = hfi_buffer_data(reply) + hfi_buffer_size(reply);
+    (void)printf("                        ->");
+    for (char before_it = ' '; at < end; before_it = *at, at++)
+        if (*at != '\r')
+            (void)putchar(*at == '\n' ? ' ' : *at);
+        else if (before_it == '\n')
+            break;
+    (void)putchar('\n');
+}
+
+static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
+{
+    bool spelt_out = strcasecmp(words->text[0], "EVAL") == 0;
+    if (!spelt_out && strcasecmp(words->text[0], "EVALSHA") != 0)
+        return false;
+    for (size_t i = 0; i < SCRIPTS; i++) {
+        const struct hfi_script *script = scripts[i];
+        bool same = spelt_out ? words->size[1] == script->size && memcmp(words->text[1], script->source, script->size) == 0
+                              : strcmp(words->text[1], script->sha1) == 0;
+        if (!same)
+            continue;
+        if (!spelt_out && !sim_server.scripts_known)
+            break;
+        show(words, script->name);
+        sim_server.scripts++;
+        sim_lua_run(&sim_server.keys, script->source, script->size, words, 2, reply);
+        return true;
+    }
+    sim_reply_error(reply, "NOSCRIPT No matching script. Please use EVAL.");
+    return true;
+}
+
+static void subscribe(struct sim_wire *wire, const char *name, bool on)
+{
+    struct sim_wire_channel **at = &wire->channels, *channel;
+    while (*at != NULL && strcmp((*at)->name, name) != 0)
+        at = &(*at)->next;
+    if (on && *at == NULL) {
+        channel = malloc(sizeof *channel + strlen(name) + 1);
+        if (channel == NULL)
+            abort();
+        channel->next = NULL;
+        memcpy(channel->name, name, strlen(name) + 1);
+        *at = channel;
+    } else if (!on && *at != NULL) {
+        channel = *at;
+        *at = channel->next;
+        free(channel);
+    }
+}
+
+static void config(const struct sim_words *words, struct hfi_buffer *reply)
+{
+    if (words->count == 4 && strcasecmp(words->text[1], "SET") == 0) {
+        (void)snprintf(sim_server.notify, sizeof sim_server.notify, "%s", words->text[3]);
+        ok(reply);
+        return;
+    }
+    if (!hfi_buffer_print(reply, "*2\r\n"))
+        abort();
+    sim_reply_bulk(reply, words->text[2], words->size[2]);
+    sim_reply_bulk(reply, sim_server.notify, strlen(sim_server.notify));
+}
+
+static void run(const struct sim_words *words, struct hfi_buffer *reply)
+{
+    const char *name = words->text[0];
+    sim_server.commands++;
+    if (strcasecmp(name, "ROLE") == 0) {
+        if (!hfi_buffer_print(reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"))
+            abort();
+    } else if (strcasecmp(name, "SCRIPT") == 0) {
+        sim_server.scripts_known = strcasecmp(words->text[1], "LOAD") == 0;
+        ok(reply);
+    } else if (strcasecmp(name, "CONFIG") == 0) {
+        config(words, reply);
+    } else if (!run_script(words, reply)) {
+        show(words, name);
+        (void)sim_keyspace_run(&sim_server.keys, words, reply);
+    }
+}
+
+/* MULTI's commands are kept as they came. */
+static void execute_transaction(struct sim_wire *wire, struct hfi_buffer *reply)
+{
+    int count = 0;
+    for (const struct sim_packet *one = wire->transaction; one != NULL; one = one->next)
+        count++;
+    if (!hfi_buffer_print(reply, "*%d\r\n", count))
+        abort();
+    while (wire->transaction != NULL) {
+        struct sim_packet *one = wire->transaction;
+        struct sim_words words;
+        wire->transaction = one->next;
+        (void)sim_words_parse(&words, one->bytes, one->size);
+        run(&words, reply);
+        free(one);
+    }
+    wire->in_multi = false;
+}
+
+static void take(struct sim_wire *wire, const struct sim_words *words, const struct sim_packet *raw,
+                 struct hfi_buffer *reply)
+{
+    const char *name = words->text[0];
+    if (strcasecmp(name, "MULTI") == 0) {
+        wire->in_multi = true;
+        wire->transaction_end = &wire->transaction;
+        ok(reply);
+    } else if (strcasecmp(name, "EXEC") == 0) {
+        execute_transaction(wire, reply);
+    } else if (wire->in_multi) {
+        *wire->transaction_end = sim_packet_new(SIM_BYTES, raw->bytes, raw->size);
+        wire->transaction_end = &(*wire->transaction_end)->next;
+        if (!hfi_buffer_print(reply, "+QUEUED\r\n"))
+            abort();
+    } else if (strcasecmp(name, "SUBSCRIBE") == 0 || strcasecmp(name, "UNSUBSCRIBE") == 0) {
+        subscribe(wire, words->text[1], name[0] == 'S' || name[0] == 's');
+        if (!hfi_buffer_append(reply, words->text[1], words->size[1]))
+            abort();
+    } else {
+        run(words, reply);
+    }
+}
+
+void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet)
+{
+    struct hfi_buffer reply = {0};
+    size_t at = 0, size, from = 0;
+    struct sim_words words;
+    sim_server.keys.now_us = sim_server_us();
+    while (at < packet->size) {
+        /* The words are cut in place, so a transaction keeps a copy made before. */
+        struct sim_packet *raw = wire->in_multi ? sim_packet_new(SIM_BYTES, packet->bytes + at, packet->size - at) : NULL;
+        size = sim_words_parse(&words, packet->bytes + at, packet->size - at);
+        if (size == 0) {
+            sim_violation("the client sends what is no command");
+            break;
+        }
+        if (raw != NULL)
+            raw->size = size;
+        take(wire, &words, raw, &reply);
+        free(raw);
+        show_reply(&reply, from);
+        from = hfi_buffer_size(&reply);
+        at += size;
+    }
+    sim_wire_down(wire, sim_packet_new(SIM_BYTES, hfi_buffer_data(&reply), hfi_buffer_size(&reply)));
+    hfi_buffer_done(&reply);
+}

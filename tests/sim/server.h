@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* server.h - the virtual Redis server: its clock, its keys, its subscribers, and what happens to it. */
+#ifndef SIM_SERVER_H
+#define SIM_SERVER_H
+
+#include "tests/sim/keyspace.h"
+#include "tests/sim/wire.h"
+
+struct sim_server {
+    struct sim_keyspace keys;
+    bool    up;
+    int     epoch;        /* of whom connections reach; a restart or failover begins another */
+    int64_t clock_us, clock_ppm; /* at true time 0, and its rate */
+    int64_t started;
+    int64_t frozen_until;
+    bool    scripts_known;
+    bool    takes_subscribers;  /* false: no pub/sub at all */
+    int     lost_percent, twice_percent, late_percent; /* of messages */
+    int64_t late_most;
+    char    notify[16];   /* notify-keyspace-events */
+    uint64_t commands, scripts, messages;
+};
+extern struct sim_server sim_server;
+
+void sim_server_begin(void);
+int64_t sim_server_us(void);
+void sim_server_step(int64_t us); /* the clock jumps */
+void sim_server_freeze(int64_t until);
+/* Down until then; its data stays or is gone; another clock by `step_us`. told: the old connections are closed, else
+ * they hang. */
+void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, bool told);
+/* The keys of before are the keys again: a failover loses the last writes. */
+void sim_server_remember(void);
+bool sim_server_forget_since(void); /* false: nothing was remembered */
+void sim_server_set(const char *key, const char *value, int64_t ttl_ms); /* another program's doing */
+void sim_server_del(const char *key);
+
+/* history.c: what the oracle wants to know. */
+void sim_key_changed(const char *event, const char *key, const char *value);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* subscriber.c - the subscriptions of a virtual pool: one connection, dialled again when it is lost, pinged while it
+ * is silent. */
+#include "tests/sim/pool_inside.h"
+#include "tests/sim/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PING_NS (1000 * HFI_MS)
+
+static void dial(void *what, int64_t number);
+
+static void ask(struct hfi_pool *pool, struct sim_channel *channel, const char *word)
+{
+    char bytes[700];
+    int size = snprintf(bytes, sizeof bytes, "*2\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(word), word, channel->size,
+                        channel->name);
+    channel->asked = true;
+    sim_wire_up(pool->subscriber.wire, sim_packet_new(SIM_BYTES, bytes, (size_t)size));
+}
+
+static struct sim_channel **find(struct hfi_pool *pool, const char *name, size_t size)
+{
+    struct sim_channel **at = &pool->subscriber.channels;
+    while (*at != NULL && ((*at)->size != size || memcmp((*at)->name, name, size) != 0))
+        at = &(*at)->next;
+    return at;
+}
+
+static void lose(struct hfi_pool *pool)
+{
+    struct sim_subscriber *subscriber = &pool->subscriber;
+    sim_say("the subscriber is lost");
+    if (subscriber->wire != NULL)
+        sim_wire_close(subscriber->wire);
+    subscriber->wire = NULL;
+    for (struct sim_channel *channel = subscriber->channels; channel != NULL; channel = channel->next)
+        channel->asked = channel->live = false;
+    int64_t due = hfi_backoff_next_ns(&subscriber->backoff, hfi_now(&hfi_boottime));
+    sim_at(sim_when(sim.self, due), sim.self, dial, pool, ++subscriber->number);
+}
+
+/* The answer to SUBSCRIBE is the channel's name here; a message has its channel before a NUL byte. */
+static void received(void *client, struct sim_packet *packet)
+{
+    struct hfi_pool *pool = client;
+    size_t channel_size = strlen(packet->bytes);
+    struct sim_channel *channel = *find(pool, packet->bytes, channel_size);
+    if (packet->kind == SIM_MESSAGE) {
+        sim_say("hears %s", packet->bytes + channel_size + 1);
+        if (channel != NULL && channel->live)
+            pool->ops.heard(pool->self, packet->bytes, channel_size, packet->bytes + channel_size + 1,
+                            packet->size - channel_size - 1);
+        return;
+    }
+    if (channel == NULL || !channel->asked || channel->live)
+        return;
+    channel->live = true;
+    sim_say("listens to %s", channel->name);
+    pool->ops.subscribed(pool->self, channel->name, channel->size);
+}
+
+static void broken(void *client)
+{
+    struct hfi_pool *pool = client;
+    if (!pool->closing)
+        lose(pool);
+}
+
+/* What a ping would find out, without its traffic. */
+static void ping(void *what, int64_t number)
+{
+    struct hfi_pool *pool = what;
+    struct sim_wire *wire = pool->subscriber.wire;
+    if (pool->subscriber.number != number || wire == NULL || pool->closing)
+        return;
+    int64_t patience = pool->settings.command_ms * HFI_MS;
+    bool silent = wire->down_stalled_until > sim.now + patience || wire->up_stalled_until > sim.now + patience ||
+                  !wire->server_open || sim_server.frozen_until > sim.now + patience;
+    if (silent)
+        lose(pool);
+    else
+        sim_at(sim.now + PING_NS + sim_between(0, patience), sim.self, ping, pool, number);
+}
+
+static void connected(void *what, int64_t number)
+{
+    struct hfi_pool *pool = what;
+    struct sim_subscriber *subscriber = &pool->subscriber;
+    if (subscriber->number != number || pool->closing)
+        return;
+    if (!sim_server.up || !sim_server.takes_subscribers || sim_server.frozen_until > sim.now) {
+        int64_t due = hfi_backoff_next_ns(&subscriber->backoff, hfi_now(&hfi_boottime));
+        sim_at(sim_when(sim.self, due), sim.self, dial, pool, ++subscriber->number);
+        return;
+    }
+    hfi_backoff_up(&subscriber->backoff, hfi_now(&hfi_boottime));
+    subscriber->wire = sim_wire_new(sim.self, sim_server.epoch, pool, received, broken);
+    for (struct sim_channel *channel = subscriber->channels; channel != NULL; channel = channel->next)
+        ask(pool, channel, "SUBSCRIBE");
+    sim_at(sim.now + PING_NS, sim.self, ping, pool, number);
+}
+
+static void dial(void *what, int64_t number)
+{
+    struct hfi_pool *pool = what;
+    if (pool->subscriber.number == number && !pool->closing)
+        sim_at(sim.now + 2 * (sim_delay() + sim_delay()), sim.self, connected, pool, number);
+}
+
+void sim_subscriber_begin(struct hfi_pool *pool)
+{
+    hfi_backoff_init(&pool->subscriber.backoff, sim_roll());
+    sim_at(sim.now, sim.self, dial, pool, 0);
+}
+
+void sim_subscriber_end(struct hfi_pool *pool)
+{
+    pool->subscriber.number++;
+    if (pool->subscriber.wire != NULL)
+        sim_wire_close(pool->subscriber.wire);
+    pool->subscriber.wire = NULL;
+}
+
+bool hfi_pool_subscribe(struct hfi_pool *pool, const char *name, size_t size)
+{
+    struct sim_channel **at = find(pool, name, size), *channel = *at;
+    if (channel != NULL) {
+        channel->uses++;
+        return true;
+    }
+    channel = calloc(1, sizeof *channel + size + 1);
+    if (channel == NULL)
+        abort();
+    channel->uses = 1;
+    channel->size = size;
+    memcpy(channel->name, name, size);
+    *at = channel;
+    if (pool->subscriber.wire != NULL)
+        ask(pool, channel, "SUBSCRIBE");
+    return true;
+}
+
+void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *name, size_t size)
+{
+    struct sim_channel **at = find(pool, name, size), *channel = *at;
+    if (channel == NULL || --channel->uses > 0)
+        return;
+    if (pool->subscriber.wire != NULL)
+        ask(pool, channel, "UNSUBSCRIBE");
+    *at = channel->next;
+    free(channel);
+}
+
+bool hfi_pool_is_subscribed(struct hfi_pool *pool, const char *name, size_t size)
+{
+    const struct sim_channel *channel = *find(pool, name, size);
+    return channel != NULL && channel->live;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* pages.h - loaders for hf_fetch that do as they are told, and threads that fetch and say what they got. */
+#ifndef HFT_PAGES_H
+#define HFT_PAGES_H
+
+#include <holdfast/holdfast.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct hft_page { /* what a loader makes, and what is seen of it */
+    _Atomic(int) loads, inside, overlaps;
+    _Atomic(bool) stay;       /* the loader does not come back */
+    hf_status answer;         /* other than HF_OK: it fails so */
+    bool absent, give, nothing, twice;
+    int64_t ttl_ms;           /* other than 0: hf_loading_set_ttl */
+    const char *data;
+    size_t size;              /* of data; 0: its length */
+    _Atomic(bool) unwanted;   /* hf_loading_is_wanted said no */
+    hf_status second;         /* what a second answer was told */
+    hf_status forgot;
+    hf_client *forgets;
+};
+
+hf_status hft_load(hf_loading *loading, void *arg); /* arg: struct hft_page */
+
+struct hft_fetcher {
+    pthread_t thread;
+    hf_client *client;
+    const char *key;
+    hf_fetch_options options;
+    _Atomic(bool) done;
+    hf_value *value;
+    hf_status status;
+    hf_error error;
+};
+
+/* `options` are copied. The fetcher stays where it is until it is joined. */
+void hft_fetch(struct hft_fetcher *me, hf_client *client, const char *key, const hf_fetch_options *options);
+hf_status hft_fetched(struct hft_fetcher *me); /* joins; the value is the caller's */
+
+#endif

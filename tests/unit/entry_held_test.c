@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_held_test.c - an entry that holds: passes, batches, lingering, fences, renewals, loss, release. */
+#include "core/fence.h"
+#include "tests/support/entry_stand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define GRANTED (struct hfi_answer){.kind = HFI_GRANTED}
+#define BAD     (struct hfi_answer){.kind = HFI_GRANTED, .fence = 5}
+
+/* `to` waits, the holder releases: the lease passes, with the next fence and the same end. */
+static void pass(struct hft_stand *s, struct hft_thread *from, struct hft_thread *to)
+{
+    int64_t end = s->entry.times.end;
+    assert_string_equal(hft_arrive(s, to), "");
+    const char *did = hft_release(s, false);
+    assert_int_equal(strncmp(did + strlen(did) - 6, "=lease", 6), 0);
+    assert_int_equal(to->waiter.end, end);
+    assert_true(to->waiter.fence > from->waiter.fence);
+}
+
+static void passes_cost_no_command_while_nobody_waits_elsewhere(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2] = {hft_thread("a"), hft_thread("b")};
+    hft_stand_init(&s);
+    hft_hold(&s, &t[0]);
+    for (int i = 0; i < 1000; i++) {
+        assert_string_equal(hft_arrive(&s, &t[(i + 1) % 2]), "");
+        assert_string_equal(hft_release(&s, false), i % 2 == 0 ? "b=lease" : "a=lease");
+        assert_int_equal(t[(i + 1) % 2].waiter.fence, t[i % 2].waiter.fence + 1);
+        hft_pass_ms(&s, 1);
+    }
+}
+
+static void sixty_four_passes_are_the_last_once_somebody_waits_elsewhere(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2] = {hft_thread("a"), hft_thread("b")};
+    hft_stand_init(&s);
+    hft_hold(&s, &t[0]);
+    assert_string_equal(hft_wanted(&s), "");
+    for (int i = 0; i < 64; i++)
+        pass(&s, &t[i % 2], &t[(i + 1) % 2]);
+    (void)hft_arrive(&s, &t[1]);
+    assert_string_equal(hft_release(&s, false), "give-back wait!"); /* in the queue, like anybody */
+}
+
+static void twenty_ms_end_a_batch_once_somebody_waits_elsewhere(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    s.now += 20 * HFI_MS - 1;
+    pass(&s, &a, &b);
+    (void)hft_wanted(&s);
+    pass(&s, &b, &a);
+    s.now += 1;
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_release(&s, false), "give-back wait!");
+}
+
+static void a_free_lease_that_is_wanted_goes_back_whatever_the_batch(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    a.waiter.linger_ms = 5000;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    (void)hft_wanted(&s);
+    assert_string_equal(hft_release(&s, false), "give-back");
+    assert_true(hfi_entry_is_idle(&s.entry));
+}
+
+static void a_lingering_lease_is_had_again_from_memory(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_try("b");
+    a.waiter.linger_ms = 500;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    assert_string_equal(hft_release(&s, false), "");
+    hft_pass_ms(&s, 499);
+    assert_string_equal(hft_arrive(&s, &b), "b=lease");
+    assert_int_equal(b.waiter.fence, a.waiter.fence + 1);
+    assert_int_equal(b.waiter.end, a.waiter.end);
+    hft_pass_ms(&s, 10000 / 10);
+    assert_string_equal(hft_look(&s), "");
+    assert_string_equal(hft_release(&s, false), "give-back"); /* b did not want to linger */
+}
+
+static void a_lingering_lease_goes_back_when_its_time_is_over(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    a.waiter.linger_ms = 500;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    (void)hft_release(&s, false);
+    int64_t released = s.now;
+    assert_string_equal(hft_look_next(&s), "give-back");
+    assert_int_equal(s.now, released + 500 * HFI_MS);
+    assert_true(hfi_entry_is_idle(&s.entry));
+}
+
+static void a_lingering_lease_goes_back_at_once_when_it_is_wanted(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    a.waiter.linger_ms = 500;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    (void)hft_release(&s, false);
+    assert_string_equal(hft_wanted(&s), "give-back");
+    assert_true(hfi_entry_is_idle(&s.entry));
+}
+
+static void a_lingering_lease_is_renewed_also_after_a_max_hold(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    a.waiter.linger_ms = 60000;
+    a.waiter.max_hold_ms = 100;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    assert_string_equal(hft_look_next(&s), "at-risk:MAX_HOLD");
+    assert_string_equal(hft_release(&s, false), "");
+    assert_string_equal(hft_look_next(&s), "renew");
+    assert_string_equal(hft_renewed(&s, s.now), ""); /* nobody to be told */
+    assert_int_equal(s.entry.times.end, s.now + 10000 * HFI_MS);
+}
+
+static void a_lingering_lease_in_its_last_second_is_not_given_to_anybody(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    a.waiter.linger_ms = 60000;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    (void)hft_release(&s, false);
+    hft_pass_ms(&s, 9000);
+    assert_string_equal(hft_arrive(&s, &b), "give-back native!");
+}
+
+static void past_half_a_block_another_is_asked_for_and_used_when_the_first_ends(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2] = {hft_thread("a"), hft_thread("b")};
+    hft_stand_init(&s);
+    hft_hold(&s, &t[0]);
+    int64_t first = t[0].waiter.fence;
+    for (int i = 0; i < 1023; i++)
+        pass(&s, &t[i % 2], &t[(i + 1) % 2]);
+    (void)hft_arrive(&s, &t[0]);
+    assert_string_equal(hft_release(&s, false), "more a=lease");
+    assert_int_equal(t[0].waiter.fence, first + 1024);
+    int64_t spare = first + 40 * HFI_FENCE_BLOCK;
+    assert_string_equal(hft_fences(&s, spare, HFI_FENCE_BLOCK, true), "");
+    for (int i = 0; i < 1023; i++)
+        pass(&s, &t[i % 2], &t[(i + 1) % 2]);
+    assert_int_equal(t[1].waiter.fence, first + 2047);
+    pass(&s, &t[1], &t[0]);
+    assert_int_equal(t[0].waiter.fence, spare);
+}
+
+static void without_fences_nothing_passes(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2] = {hft_thread("a"), hft_thread("b")};
+    hft_stand_init(&s);
+    hft_hold(&s, &t[0]);
+    for (int i = 0; i < 2047; i++) {
+        pass(&s, &t[i % 2], &t[(i + 1) % 2]);
+        (void)hft_fences(&s, i % 2 == 0 ? 0 : s.entry.fence_end, HFI_FENCE_BLOCK, i % 2 != 0); /* none; none ahead */
+    }
+    (void)hft_arrive(&s, &t[0]);
+    assert_string_equal(hft_release(&s, false), "give-back native!");
+}
+
+static void a_bad_fence_is_not_used_before_the_floor_brought_a_good_one(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    assert_string_equal(hft_answer(&s, BAD), "floor");
+    assert_string_equal(hft_fences(&s, 0, 0, false), "floor");
+    assert_string_equal(hft_fences(&s, HFT_FENCE, 16 * HFI_FENCE_BLOCK, true), "a=lease");
+    assert_int_equal(a.waiter.fence, HFT_FENCE);
+    assert_int_equal(a.waiter.end, s.asked_at + 10000 * HFI_MS);
+    assert_string_equal(hft_release(&s, false), "give-back");
+}
+
+static void three_bad_fences_are_a_server_that_cannot_be_used(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_answer(&s, BAD), "floor");
+    assert_string_equal(hft_fences(&s, 7, 9, false), "floor");
+    assert_string_equal(hft_fences(&s, 7, 9, false), "floor");
+    assert_string_equal(hft_fences(&s, 7, 9, false), "give-back a=UNAVAILABLE b=UNAVAILABLE");
+    assert_true(hfi_entry_is_idle(&s.entry));
+}
+
+static void a_fence_not_above_the_last_of_the_name_is_bad_whoever_calls_it_good(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    pass(&s, &a, &b);
+    assert_string_equal(hft_release(&s, false), "give-back");
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_handed_fence(&s, s.asked_at, b.waiter.fence, true), "floor");
+    assert_string_equal(hft_fences(&s, b.waiter.fence, 2048, true), "floor");
+    assert_string_equal(hft_fences(&s, b.waiter.fence + 1, 2048, true), "a=lease");
+    assert_int_equal(a.waiter.fence, b.waiter.fence + 1);
+}
+
+static void what_nobody_waits_for_any_more_goes_back_while_its_fence_is_mended(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    assert_string_equal(hft_answer(&s, BAD), "floor");
+    assert_string_equal(hft_arrive(&s, &b), "");
+    assert_string_equal(hft_leave(&s, &a), "");
+    assert_string_equal(hft_leave(&s, &b), "give-back");
+    assert_string_equal(hft_fences(&s, HFT_FENCE, 2048, true), "");
+    assert_true(hfi_entry_is_idle(&s.entry));
+}
+
+static void a_fence_that_comes_when_the_lease_is_nearly_over_brings_nobody_in(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, BAD);
+    hft_pass_ms(&s, 9000);
+    assert_string_equal(hft_fences(&s, HFT_FENCE, 2048, true), "give-back native!");
+}
+
+static void a_holder_is_told_of_risk_safety_and_loss_in_turn(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    int64_t stamp = s.asked_at;
+    assert_string_equal(hft_look_next(&s), "renew");
+    assert_in_range((uint64_t)(s.now - stamp) / HFI_MS, 3333, 3334);
+    s.now = stamp + 5000 * HFI_MS;
+    assert_string_equal(hft_look(&s), "renew at-risk:UNCONFIRMED");
+    assert_string_equal(hft_renewed(&s, s.now), "end safe-again");
+    stamp = s.now;
+    assert_string_equal(hft_renewed(&s, s.now - 1), ""); /* an older one, late */
+    s.now = stamp + 9000 * HFI_MS;
+    assert_string_equal(hft_look(&s), "renew at-risk:ENDING");
+    s.now = stamp + 10000 * HFI_MS;
+    assert_string_equal(hft_look(&s), "lost:EXPIRED give-back");
+    assert_string_equal(hft_look(&s), "");
+    assert_string_equal(hft_renewed(&s, s.now), "");
+    assert_true(hfi_entry_is_idle(&s.entry));
+}
+
+static void a_loss_the_server_knows_of_is_told_and_those_who_wait_ask_again(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    assert_string_equal(hft_lost(&s, HF_REASON_GONE), "");
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_lost(&s, HF_REASON_TAKEN), "lost:TAKEN give-back native!");
+    assert_string_equal(hft_lost(&s, HF_REASON_TAKEN), "");
+    assert_string_equal(hft_answer(&s, GRANTED), "b=lease");
+}
+
+static void a_loss_while_nobody_here_holds_is_told_to_nobody(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    a.waiter.linger_ms = 500;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    (void)hft_release(&s, false);
+    assert_string_equal(hft_lost(&s, HF_REASON_GONE), "give-back");
+}
+
+static void a_renewal_asked_for_by_a_shorter_lease_extends_a_longer_one_by_no_more(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    a.waiter.lease_ms = 1000;
+    a.waiter.stop_ms = 100;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    assert_string_equal(hft_look_next(&s), "renew"); /* for 1 s: the shell takes the length now */
+    int64_t sent = s.now;
+    hft_pass_ms(&s, 1);
+    pass(&s, &a, &b);
+    assert_string_equal(hft_renewed(&s, sent), "end");
+    assert_int_equal(s.entry.times.end, sent + 1000 * HFI_MS);
+    assert_string_equal(hft_look_next(&s), "renew"); /* soon, and for b's 10 s */
+    assert_true(s.now <= sent + 500 * HFI_MS);
+    assert_string_equal(hft_renewed(&s, s.now), "end");
+    assert_int_equal(s.entry.times.end, s.now + 10000 * HFI_MS);
+}
+
+static void whatever_leases_took_turns_no_renewal_counts_for_more_than_it_asked(void **state)
+{
+    (void)state;
+    static const int64_t leases[] = {1000, 10000, 5000, 20000};
+    struct hft_stand s;
+    struct hft_thread t[4] = {hft_thread("a"), hft_thread("b"), hft_thread("c"), hft_thread("d")};
+    hft_stand_init(&s);
+    for (int i = 0; i < 4; i++) {
+        t[i].waiter.lease_ms = leases[i];
+        t[i].waiter.stop_ms = 50;
+    }
+    hft_hold(&s, &t[0]);
+    assert_string_equal(hft_look_next(&s), "renew");
+    int64_t sent = s.now;
+    for (int i = 0; i < 3; i++) {
+        hft_pass_ms(&s, 1);
+        pass(&s, &t[i], &t[i + 1]);
+    }
+    assert_string_equal(hft_renewed(&s, sent), "end");
+    assert_int_equal(s.entry.times.end, sent + 1000 * HFI_MS);
+}
+
+static void a_claim_passes_on_with_its_own_pace(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    int64_t echo = s.asked_at;
+    assert_string_equal(hft_handed(&s, echo), "a=lease");
+    pass(&s, &a, &b);
+    assert_int_equal(b.waiter.end, echo + 1000 * HFI_MS);
+    assert_int_equal(hfi_entry_next(&s.entry), echo + 500 * HFI_MS);
+    assert_string_equal(hft_look_next(&s), "renew");
+    pass(&s, &b, &a); /* the renewal under way is not asked for again */
+    assert_string_equal(hft_look(&s), "");
+    assert_string_equal(hft_renewed(&s, echo + 500 * HFI_MS), "end");
+    assert_int_equal(s.entry.times.end, echo + 10500 * HFI_MS);
+}
+
+static void the_end_of_a_lease_refuses_its_release(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    s.now = s.asked_at + 10000 * HFI_MS;
+    assert_string_equal(hft_release(&s, false), "refused: "); /* the shell makes a loss of it */
+    assert_string_equal(hft_lost(&s, HF_REASON_EXPIRED), "lost:EXPIRED give-back native!");
+}
+
+static void nobody_is_let_in_during_the_stop_margin(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    s.now = s.asked_at + 9000 * HFI_MS;
+    assert_string_equal(hft_release(&s, false), "give-back native!");
+}
+
+static void a_quiet_release_keeps_nothing_and_passes_to_nobody(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    a.waiter.linger_ms = 500;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    assert_string_equal(hft_release(&s, true), "give-back");
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_release(&s, true), "give-back native!");
+    assert_int_equal(b.waiter.verdict, HFI_WAITING);
+}
+
+static void a_fill_answers_all_who_wait_and_ends_the_lease(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c");
+    hft_stand_init(&s);
+    assert_string_equal(hft_filled(&s, false), "");
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_arrive(&s, &c);
+    assert_string_equal(hft_filled(&s, false), "b=value c=value");
+    assert_true(hfi_entry_is_idle(&s.entry));
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_filled(&s, true), "give-back b=value"); /* nobody knows whether it freed the lock */
+    assert_true(hfi_entry_is_idle(&s.entry));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(passes_cost_no_command_while_nobody_waits_elsewhere),
+        cmocka_unit_test(sixty_four_passes_are_the_last_once_somebody_waits_elsewhere),
+        cmocka_unit_test(twenty_ms_end_a_batch_once_somebody_waits_elsewhere),
+        cmocka_unit_test(a_free_lease_that_is_wanted_goes_back_whatever_the_batch),
+        cmocka_unit_test(a_lingering_lease_is_had_again_from_memory),
+        cmocka_unit_test(a_lingering_lease_goes_back_when_its_time_is_over),
+        cmocka_unit_test(a_lingering_lease_goes_back_at_once_when_it_is_wanted),
+        cmocka_unit_test(a_lingering_lease_is_renewed_also_after_a_max_hold),
+        cmocka_unit_test(a_lingering_lease_in_its_last_second_is_not_given_to_anybody),
+        cmocka_unit_test(past_half_a_block_another_is_asked_for_and_used_when_the_first_ends),
+        cmocka_unit_test(without_fences_nothing_passes),
+        cmocka_unit_test(a_bad_fence_is_not_used_before_the_floor_brought_a_good_one),
+        cmocka_unit_test(three_bad_fences_are_a_server_that_cannot_be_used),
+        cmocka_unit_test(a_fence_not_above_the_last_of_the_name_is_bad_whoever_calls_it_good),
+        cmocka_unit_test(what_nobody_waits_for_any_more_goes_back_while_its_fence_is_mended),
+        cmocka_unit_test(a_fence_that_comes_when_the_lease_is_nearly_over_brings_nobody_in),
+        cmocka_unit_test(a_holder_is_told_of_risk_safety_and_loss_in_turn),
+        cmocka_unit_test(a_loss_the_server_knows_of_is_told_and_those_who_wait_ask_again),
+        cmocka_unit_test(a_loss_while_nobody_here_holds_is_told_to_nobody),
+        cmocka_unit_test(a_renewal_asked_for_by_a_shorter_lease_extends_a_longer_one_by_no_more),
+        cmocka_unit_test(whatever_leases_took_turns_no_renewal_counts_for_more_than_it_asked),
+        cmocka_unit_test(a_claim_passes_on_with_its_own_pace),
+        cmocka_unit_test(the_end_of_a_lease_refuses_its_release),
+        cmocka_unit_test(nobody_is_let_in_during_the_stop_margin),
+        cmocka_unit_test(a_quiet_release_keeps_nothing_and_passes_to_nobody),
+        cmocka_unit_test(a_fill_answers_all_who_wait_and_ends_the_lease),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

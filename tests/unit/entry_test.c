@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_test.c - an entry that asks and waits: who asks, what a message counts for, what becomes of those who wait. */
+#include "tests/support/entry_stand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define GRANTED        (struct hfi_answer){.kind = HFI_GRANTED}
+#define NATIVE_BUSY    (struct hfi_answer){.kind = HFI_BUSY, .native = true}
+#define QUEUED_AT(n)   (struct hfi_answer){.kind = HFI_IN_QUEUE, .ours = true, .left_ms = 9000, .position = n, .ticket = 4711}
+
+static void a_free_lock_takes_one_question_and_is_dated_by_its_stamp(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    int64_t stamp = s.now;
+    assert_string_equal(hft_arrive(&s, &a), "native!");
+    assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
+    hft_pass_ms(&s, 30);
+    assert_string_equal(hft_answer(&s, GRANTED), "a=lease");
+    assert_int_equal(a.waiter.end, stamp + 10000 * HFI_MS);
+    assert_int_equal(a.waiter.fence, s.counter);
+    assert_string_equal(hft_release(&s, false), "give-back");
+    assert_true(hfi_entry_is_idle(&s.entry));
+}
+
+static void while_one_asks_all_others_wait_for_its_answer(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c");
+    hft_stand_init(&s);
+    assert_string_equal(hft_arrive(&s, &a), "native!");
+    assert_string_equal(hft_arrive(&s, &b), "");
+    assert_string_equal(hft_arrive(&s, &c), "");
+    assert_string_equal(hft_answer(&s, GRANTED), "a=lease");
+    assert_string_equal(hft_release(&s, false), "b=lease");
+    assert_string_equal(hft_release(&s, false), "c=lease");
+    assert_string_equal(hft_release(&s, false), "give-back");
+}
+
+static void a_busy_lock_is_waited_for_by_script_under_the_same_token_and_place(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    assert_string_equal(hft_answer(&s, NATIVE_BUSY), "wait");
+    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 0);
+    assert_string_equal(hft_answer(&s, QUEUED_AT(3)), "");
+    int64_t asked = s.now;
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_in_range((uint64_t)(s.now - asked) / HFI_MS, 360, 440);
+    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+    assert_string_equal(hft_answer(&s, QUEUED_AT(64)), "");
+    asked = s.now;
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_in_range((uint64_t)(s.now - asked) / HFI_MS, 900, 1100);
+    assert_string_equal(hft_answer(&s, GRANTED), "a=lease");
+}
+
+static void a_question_brings_its_lease_claim_and_patience(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    struct hfi_asking asking = hfi_entry_asking(&s.entry);
+    assert_int_equal(asking.ttl_ms, 10000 + 210 + 3 + 250);
+    assert_int_equal(asking.claim_ttl_ms, 1000 + 21 + 3 + 250);
+    assert_int_equal(asking.patience_ms, 1200);
+    s.rules.many_names = true;
+    assert_int_equal(hfi_entry_asking(&s.entry).patience_ms, 3000);
+}
+
+static void a_try_that_finds_it_busy_asks_the_holders_process_once_a_second(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_try("a");
+    hft_stand_init(&s);
+    assert_string_equal(hft_arrive(&s, &a), "native!");
+    assert_string_equal(hft_answer(&s, NATIVE_BUSY), "try close a=BUSY");
+    assert_true(hfi_entry_is_idle(&s.entry));
+    hft_pass_ms(&s, 999);
+    assert_string_equal(hft_arrive(&s, &a), "native!");
+    assert_string_equal(hft_answer(&s, NATIVE_BUSY), "a=BUSY");
+    hft_pass_ms(&s, 1);
+    assert_string_equal(hft_arrive(&s, &a), "native!");
+    assert_string_equal(hft_answer(&s, NATIVE_BUSY), "try close a=BUSY");
+}
+
+static void a_try_never_waits_for_what_others_here_have_or_ask_for(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_try("b");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    assert_string_equal(hft_arrive(&s, &b), "b=BUSY");
+    (void)hft_answer(&s, GRANTED);
+    assert_string_equal(hft_arrive(&s, &b), "b=BUSY");
+}
+
+static void who_waits_behind_a_try_goes_on_by_script(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_try("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_answer(&s, NATIVE_BUSY), "wait a=BUSY");
+    assert_string_equal(hft_answer(&s, GRANTED), "b=lease");
+}
+
+static void a_known_queue_is_joined_by_script_at_once_but_tried_natively(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_try("b");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 1);
+    assert_string_equal(hft_leave(&s, &a), "close");
+    assert_string_equal(hft_arrive(&s, &a), "wait!");
+    assert_string_equal(hft_leave(&s, &a), "close");
+    assert_string_equal(hft_arrive(&s, &b), "native!");
+}
+
+static void a_fetch_never_asks_natively(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_try("b");
+    hft_stand_init(&s);
+    s.rules.native = false;
+    assert_string_equal(hft_arrive(&s, &a), "wait!");
+    assert_string_equal(hft_leave(&s, &a), "close");
+    assert_string_equal(hft_arrive(&s, &b), "try!");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_BUSY}), "b=BUSY");
+}
+
+static void the_place_belongs_to_the_entry_and_is_left_by_the_last(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 2);
+    (void)hft_arrive(&s, &b);
+    (void)hft_arrive(&s, &c);
+    assert_string_equal(hft_leave(&s, &a), "");
+    assert_string_equal(hft_leave(&s, &c), "");
+    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4713);
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_string_equal(hft_answer(&s, QUEUED_AT(0)), "");
+    assert_string_equal(hft_leave(&s, &b), "close");
+    assert_true(hfi_entry_is_idle(&s.entry));
+    assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
+    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 0);
+}
+
+static void who_inherits_a_question_for_a_shorter_lease_gets_no_more_than_was_asked_for(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    a.waiter.lease_ms = 500;
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_leave(&s, &a), "");
+    assert_string_equal(hft_answer(&s, GRANTED), "b=lease");
+    assert_int_equal(b.waiter.end, s.asked_at + 500 * HFI_MS); /* the server keeps the key for no longer */
+    assert_string_equal(hft_look_next(&s), "renew");
+    assert_int_equal(s.now, s.asked_at + 250 * HFI_MS);
+    assert_string_equal(hft_renewed(&s, s.now), "end"); /* that one asked for all of b's */
+    assert_int_equal(s.entry.times.end, s.now + 10000 * HFI_MS);
+}
+
+static void who_inherits_a_question_for_a_longer_lease_gets_its_own(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    b.waiter.lease_ms = 500;
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_leave(&s, &a);
+    assert_string_equal(hft_answer(&s, GRANTED), "b=lease");
+    assert_int_equal(b.waiter.end, s.asked_at + 500 * HFI_MS);
+}
+
+static void a_grant_message_is_dated_by_our_own_echo(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    int64_t echo = s.asked_at;
+    hft_pass_ms(&s, 300);
+    assert_string_equal(hft_handed(&s, echo), "a=lease");
+    assert_int_equal(a.waiter.end, echo + 1000 * HFI_MS);
+    assert_int_equal(hfi_entry_next(&s.entry), echo + 500 * HFI_MS); /* the first renewal confirms the claim */
+    assert_string_equal(hft_look_next(&s), "renew");
+}
+
+static void an_echo_of_one_of_the_last_re_checks_counts_too(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    int64_t echo = s.asked_at;
+    assert_string_equal(hft_look_next(&s), "wait");
+    (void)hft_answer(&s, QUEUED_AT(0));
+    hft_pass_ms(&s, 10);
+    assert_string_equal(hft_handed(&s, echo), "a=lease");
+    assert_int_equal(a.waiter.end, echo + 1000 * HFI_MS);
+}
+
+static void a_grant_message_with_another_echo_is_only_a_hint(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_handed(&s, s.asked_at + 1), "wait");
+    assert_string_equal(hft_handed(&s, 0), ""); /* a question is under way; one more when it is answered */
+    assert_string_equal(hft_answer(&s, QUEUED_AT(0)), "wait");
+    assert_string_equal(hft_answer(&s, QUEUED_AT(0)), "");
+    assert_int_equal(a.waiter.verdict, HFI_WAITING);
+}
+
+static void a_claim_with_less_than_a_quarter_left_is_asked_for_again(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    int64_t echo = s.asked_at;
+    s.now = echo + 750 * HFI_MS + 1;
+    assert_string_equal(hft_handed(&s, echo), "wait");
+    assert_string_equal(hft_answer(&s, GRANTED), "a=lease");
+    assert_int_equal(a.waiter.end, s.now + 10000 * HFI_MS);
+
+    struct hft_thread b = hft_thread("b");
+    hft_stand_init(&s);
+    hft_queue(&s, &b, 0);
+    echo = s.asked_at;
+    s.now = echo + 750 * HFI_MS;
+    assert_string_equal(hft_handed(&s, echo), "b=lease");
+}
+
+static void messages_to_nobody_are_passed_over(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    assert_string_equal(hft_handed(&s, s.now), "");
+    assert_string_equal(hft_wanted(&s), "");
+    assert_string_equal(hft_nudged(&s), "");
+    hft_hold(&s, &a);
+    assert_string_equal(hft_handed(&s, s.asked_at), ""); /* doubled */
+    assert_string_equal(hft_nudged(&s), "");
+}
+
+static void no_late_answer_moves_a_held_entry_back(void **state)
+{
+    (void)state;
+    static const enum hfi_answer_kind kinds[] = {HFI_IN_QUEUE,  HFI_BUSY,      HFI_LATE,  HFI_FOREIGN_TYPE,
+                                                 HFI_HAS_VALUE, HFI_NO_ANSWER, HFI_CANNOT, HFI_NOT_SENT};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+        hft_stand_init(&s);
+        (void)hft_arrive(&s, &a);
+        (void)hft_answer(&s, NATIVE_BUSY); /* its script is under way and overtaken by the message */
+        (void)hft_arrive(&s, &b);
+        assert_string_equal(hft_handed(&s, s.asked_at), "a=lease");
+        assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = kinds[i], .status = HF_DENIED}), "");
+        assert_int_equal(s.entry.remote, HFI_HELD);
+        assert_int_equal(b.waiter.verdict, HFI_WAITING);
+        assert_string_equal(hft_release(&s, false), "b=lease");
+    }
+}
+
+static void a_re_check_granted_after_the_message_confirms_the_claim(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    int64_t echo = s.asked_at;
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_string_equal(hft_handed(&s, echo), "a=lease");
+    assert_string_equal(hft_answer(&s, GRANTED), "end");
+    assert_int_equal(s.entry.times.end, s.asked_at + 10000 * HFI_MS);
+}
+
+static void such_a_re_check_for_a_shorter_lease_confirms_no_more(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    a.waiter.lease_ms = 1500;
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    (void)hft_arrive(&s, &b);
+    int64_t echo = s.asked_at;
+    assert_string_equal(hft_look_next(&s), "wait"); /* for a's 1.5 s */
+    assert_string_equal(hft_leave(&s, &a), "");
+    assert_string_equal(hft_handed(&s, echo), "b=lease");
+    assert_string_equal(hft_answer(&s, GRANTED), "end");
+    assert_int_equal(s.entry.times.end, s.asked_at + 1500 * HFI_MS);
+}
+
+static void a_grant_processed_too_late_is_given_back_and_asked_for_anew(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_try("b");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    hft_pass_ms(&s, 7500);
+    assert_string_equal(hft_answer(&s, GRANTED), "give-back native!");
+    hft_pass_ms(&s, 7499);
+    assert_string_equal(hft_answer(&s, GRANTED), "a=lease");
+    assert_string_equal(hft_release(&s, false), "give-back");
+    (void)hft_arrive(&s, &b);
+    hft_pass_ms(&s, 7500);
+    assert_string_equal(hft_answer(&s, GRANTED), "give-back b=UNAVAILABLE");
+}
+
+static void a_revoke_for_a_waiting_token_or_a_nudge_asks_at_once(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_wanted(&s), "wait");
+    assert_string_equal(hft_wanted(&s), "");
+    assert_string_equal(hft_answer(&s, QUEUED_AT(0)), "wait");
+    assert_string_equal(hft_answer(&s, QUEUED_AT(0)), "");
+    assert_string_equal(hft_nudged(&s), "wait");
+}
+
+static void only_the_first_behind_a_foreign_holder_listen_to_its_key(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    struct hfi_answer foreign = QUEUED_AT(3);
+    foreign.ours = false;
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 3);
+    assert_string_equal(hft_answer(&s, foreign), "");
+    foreign.position = 2;
+    assert_string_equal(hft_answer(&s, foreign), "watch");
+    assert_string_equal(hft_answer(&s, foreign), "");
+    assert_string_equal(hft_nudged(&s), "wait");
+    assert_string_equal(hft_answer(&s, QUEUED_AT(1)), "unwatch");
+    assert_string_equal(hft_answer(&s, foreign), "watch");
+    assert_string_equal(hft_handed(&s, s.asked_at), "unwatch a=lease");
+    assert_string_equal(hft_release(&s, false), "give-back");
+    hft_queue(&s, &a, 3);
+    assert_string_equal(hft_answer(&s, foreign), "watch");
+    assert_string_equal(hft_leave(&s, &a), "close unwatch");
+}
+
+static void the_first_look_when_the_holders_key_ends(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    struct hfi_answer soon = QUEUED_AT(0);
+    soon.left_ms = 50;
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    (void)hft_answer(&s, soon);
+    assert_int_equal(hfi_entry_next(&s.entry), s.now + 52 * HFI_MS);
+    soon.position = 2;
+    (void)hft_answer(&s, soon);
+    assert_int_equal(hfi_entry_next(&s.entry), s.now + 72 * HFI_MS);
+    soon.position = 40;
+    (void)hft_answer(&s, soon);
+    assert_true(hfi_entry_next(&s.entry) >= s.now + 360 * HFI_MS);
+}
+
+static void a_key_that_never_ends_or_in_a_thousand_years_is_re_checked_as_ever(void **state)
+{
+    (void)state;
+    static const int64_t lefts[] = {-1, 100000, INT64_C(100000000000000), INT64_MAX};
+    for (size_t i = 0; i < sizeof lefts / sizeof lefts[0]; i++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a");
+        struct hfi_answer foreign = QUEUED_AT(0);
+        foreign.ours = false;
+        foreign.left_ms = lefts[i];
+        hft_stand_init(&s);
+        hft_queue(&s, &a, 0);
+        (void)hft_answer(&s, foreign);
+        assert_true(hfi_entry_next(&s.entry) >= s.now + 360 * HFI_MS);
+        assert_true(hfi_entry_next(&s.entry) <= s.now + 440 * HFI_MS);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_free_lock_takes_one_question_and_is_dated_by_its_stamp),
+        cmocka_unit_test(while_one_asks_all_others_wait_for_its_answer),
+        cmocka_unit_test(a_busy_lock_is_waited_for_by_script_under_the_same_token_and_place),
+        cmocka_unit_test(a_question_brings_its_lease_claim_and_patience),
+        cmocka_unit_test(a_try_that_finds_it_busy_asks_the_holders_process_once_a_second),
+        cmocka_unit_test(a_try_never_waits_for_what_others_here_have_or_ask_for),
+        cmocka_unit_test(who_waits_behind_a_try_goes_on_by_script),
+        cmocka_unit_test(a_known_queue_is_joined_by_script_at_once_but_tried_natively),
+        cmocka_unit_test(a_fetch_never_asks_natively),
+        cmocka_unit_test(the_place_belongs_to_the_entry_and_is_left_by_the_last),
+        cmocka_unit_test(who_inherits_a_question_for_a_shorter_lease_gets_no_more_than_was_asked_for),
+        cmocka_unit_test(who_inherits_a_question_for_a_longer_lease_gets_its_own),
+        cmocka_unit_test(a_grant_message_is_dated_by_our_own_echo),
+        cmocka_unit_test(an_echo_of_one_of_the_last_re_checks_counts_too),
+        cmocka_unit_test(a_grant_message_with_another_echo_is_only_a_hint),
+        cmocka_unit_test(a_claim_with_less_than_a_quarter_left_is_asked_for_again),
+        cmocka_unit_test(messages_to_nobody_are_passed_over),
+        cmocka_unit_test(no_late_answer_moves_a_held_entry_back),
+        cmocka_unit_test(a_re_check_granted_after_the_message_confirms_the_claim),
+        cmocka_unit_test(such_a_re_check_for_a_shorter_lease_confirms_no_more),
+        cmocka_unit_test(a_grant_processed_too_late_is_given_back_and_asked_for_anew),
+        cmocka_unit_test(a_revoke_for_a_waiting_token_or_a_nudge_asks_at_once),
+        cmocka_unit_test(only_the_first_behind_a_foreign_holder_listen_to_its_key),
+        cmocka_unit_test(the_first_look_when_the_holders_key_ends),
+        cmocka_unit_test(a_key_that_never_ends_or_in_a_thousand_years_is_re_checked_as_ever),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
