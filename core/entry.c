@@ -187,7 +187,7 @@ static void hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t
 {
     unwatch(entry, actions);
     entry->remote = HFI_HELD;
-    entry->contended = entry->wanted = entry->more_asked = entry->claim_wanted = false;
+    entry->contended = entry->more_asked = entry->claim_wanted = false; /* `wanted` may have been heard before */
     entry->good_for = good_for;
     entry->passes = 0;
     entry->batch_since = now;
@@ -462,11 +462,13 @@ void hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, boo
 void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     (void)now;
+    if (entry->remote == HFI_NOTHING)
+        return;
+    entry->wanted = true;
     if (entry->remote == HFI_HELD) {
-        entry->wanted = true;
         if (!entry->is_held_here && !entry->fencing)
             give_back(entry, actions);
-    } else if (entry->remote != HFI_NOTHING) {
+    } else {
         claim_now(entry, actions);
     }
 }

@@ -151,6 +151,7 @@ static void filled(struct hfi_command *command)
         struct hfi_body *body = filler->loading->body;
         int64_t left = filler->stored ? filler->ttl_ms : 0;
         hfi_shared_put(lock->shared, body, left, left - (body->absent ? 0 : filler->f->options->stale_ms), filler->stored);
+        lock->shared->loaded_here = true;
         lock->holder = NULL;
         hfi_handle_unref(filler->lease); /* the lock's */
         hfi_entry_filled(&lock->entry, !known, &actions);
@@ -265,14 +266,13 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
     struct hfi_actions actions;
     struct hfi_body *body = NULL;
     int64_t fresh_ms = 0;
-    bool stored = false;
+    bool stored = false, loaded_here = false;
     hf_status status = hfi_handle_new(f->client, lock->keys.name, lock->keys.name_size, &options, lease, error);
     if (status != HF_OK)
         return status;
     hfi_seeker_init(&seeker, *lease, &options);
     hfi_actions_init(&actions);
     (void)pthread_mutex_lock(&lock->mutex);
-    bool shared = lock->entry.remote == HFI_HELD;
     /* What lives longer than what we found is somebody's newer load; after a miss, whatever is fresh will do. */
     int64_t enough = f->found != NULL && f->left_ms > o->stale_ms ? f->left_ms : o->stale_ms;
     if (lock->entry.remote == HFI_NOTHING)
@@ -288,6 +288,7 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
         hfi_body_ref(body);
         fresh_ms = lock->shared->fresh_ms;
         stored = lock->shared->stored;
+        loaded_here = lock->shared->loaded_here;
     } else if (seeker.waiter.verdict == HFI_GOT_VALUE) {
         status = hfi_fail(error, HF_NOMEM, "", "no memory for a value");
     } else if (seeker.waiter.status == HF_LOAD_FAILED) {
@@ -309,7 +310,7 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
     if (body == NULL)
         return status;
     remember(f, &body, stored && fresh_ms > 0 && !body->absent ? fresh_ms + o->stale_ms : -2, 0);
-    status = answer(f, body, shared ? HF_SHARED : HF_CACHED, stored, fresh_ms, value, error);
+    status = answer(f, body, loaded_here ? HF_SHARED : HF_CACHED, stored, fresh_ms, value, error);
     hfi_body_unref(body);
     return status;
 }

@@ -136,15 +136,19 @@ static hf_status inform(hf_client *client, const struct hfi_keys *keys, hf_holde
         return hfi_fail(error, HF_PROTOCOL, "", "the server's answer to EXEC has another form");
     }
     const redisReply *held = reply->element[0];
-    if (held->type == REDIS_REPLY_NIL) {
+    if (held->type != REDIS_REPLY_STRING) {
+        status = held->type == REDIS_REPLY_NIL
+                     ? HF_OK
+                     : hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key",
+                                "the key of the lock is not a string");
         freeReplyObject(reply);
-        return HF_OK;
+        return status;
     }
     hf_holder holder = {.size = sizeof holder, .name = keys->name, .host = "", .label = ""};
     holder.remaining_ms = hfi_wire_number(reply, 1, -1);
     holder.waiting = hfi_wire_number(reply, 2, 0);
     struct inquiry inquiry = {.held_ms = -1};
-    if (held->type == REDIS_REPLY_STRING && hfi_token_parse(held->str, held->len, &parts)) {
+    if (hfi_token_parse(held->str, held->len, &parts)) {
         inquiry.token = held->str;
         inquiry.token_size = held->len;
         ask_holder(client, &parts, &inquiry);
@@ -152,10 +156,8 @@ static hf_status inform(hf_client *client, const struct hfi_keys *keys, hf_holde
         holder.pid = parts.pid;
         holder.label = inquiry.label;
         holder.fence = inquiry.fence;
-    } else if (held->type == REDIS_REPLY_STRING) {
-        holder.foreign_value = hfi_quote(foreign, sizeof foreign, held->str, held->len);
     } else {
-        holder.foreign_value = "(not a string)";
+        holder.foreign_value = hfi_quote(foreign, sizeof foreign, held->str, held->len);
     }
     holder.held_ms = inquiry.held_ms;
     *go_on = visit(&holder, arg);
@@ -230,7 +232,7 @@ static hf_status inform_of_key(hf_client *client, const redisReply *key, const c
     if (status == HF_OK && keys.lock_size == key->len && memcmp(keys.lock, key->str, key->len) == 0)
         status = inform(client, &keys, visit, arg, go_on, error);
     hfi_keys_done(&keys);
-    return status;
+    return status == HF_FOREIGN ? HF_OK : status; /* it was a string when SCAN saw it */
 }
 
 /* SCAN's pattern for all our lock keys: the template's text with its special bytes escaped. */

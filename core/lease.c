@@ -48,6 +48,17 @@ void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_fo
     start_round(times, good_for_ns, rtt_ns);
 }
 
+/* A repeated attempt waits for the next of the points that all leases of this length share: what one lost connection
+ * has swallowed goes out again as one command, not as one for each lease. */
+static int64_t next_attempt(int64_t attempt, int64_t now, int64_t rtt_ns)
+{
+    int64_t least_wait = attempt / 4 * 3;
+    if (rtt_ns > least_wait)
+        return now + most(attempt, rtt_ns);
+    int64_t next = (now / attempt + 1) * attempt;
+    return next - now < least_wait ? next + attempt : next;
+}
+
 struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns)
 {
     struct hfi_lease_due due = {0};
@@ -63,7 +74,7 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
     bool held_too_long = now >= times->hold_end;
     if (!held_too_long && now >= times->renew_next) {
         due.renew = true;
-        times->renew_next = now + most(times->attempt, rtt_ns);
+        times->renew_next = next_attempt(times->attempt, now, rtt_ns);
     }
     if (held_too_long && !times->holding_told) {
         times->holding_told = true;

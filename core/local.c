@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* local.c - see local.h. A ck_hs and a list by last use, under one mutex that is held for a look-up and a comparison. */
+/* local.c - see local.h. A set and a list by last use, under one mutex that is held for a look-up and a comparison. */
 #include "core/local.h"
+#include "base/set.h"
 #include "core/key.h"
 
-#include <ck_hs.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ struct item {
 
 struct hfi_local_cache {
     pthread_mutex_t mutex;
-    ck_hs_t items;
+    struct hfi_set items;
     struct hfi_list by_use;
     int64_t bytes, limit;
 };
@@ -35,27 +35,12 @@ static bool is_same(const void *a, const void *b)
     return x->size == y->size && memcmp(x->key, y->key, x->size) == 0;
 }
 
-static void *hs_malloc(size_t size)
-{
-    return malloc(size);
-}
-
-static void hs_free(void *memory, size_t size, bool deferred)
-{
-    (void)size;
-    (void)deferred;
-    free(memory);
-}
-
-static struct ck_malloc hs_memory = {.malloc = hs_malloc, .free = hs_free};
-
 bool hfi_local_open(hf_client *client)
 {
     struct hfi_local_cache *cache = calloc(1, sizeof *cache);
     if (cache == NULL)
         return false;
-    if (!ck_hs_init(&cache->items, CK_HS_MODE_OBJECT | CK_HS_MODE_SPMC | CK_HS_MODE_DELETE, hash_of, is_same, &hs_memory,
-                    64, 0)) {
+    if (!hfi_set_open(&cache->items, 64, hash_of, is_same)) {
         free(cache);
         return false;
     }
@@ -75,7 +60,7 @@ static void drop_locked(struct hfi_local_cache *cache, struct item *item)
 {
     cache->bytes -= weight(item);
     hfi_list_remove(&item->link);
-    (void)ck_hs_remove(&cache->items, item->hash, item);
+    hfi_set_remove(&cache->items, item->hash, item);
     hfi_body_unref(item->seen.body);
     free(item);
 }
@@ -87,7 +72,7 @@ void hfi_local_free(hf_client *client)
         return;
     while (!hfi_list_is_empty(&cache->by_use))
         drop_locked(cache, hfi_of(cache->by_use.next, struct item, link));
-    ck_hs_destroy(&cache->items);
+    hfi_set_close(&cache->items);
     (void)pthread_mutex_destroy(&cache->mutex);
     free(cache);
     client->local = NULL;
@@ -96,7 +81,7 @@ void hfi_local_free(hf_client *client)
 static struct item *find_locked(struct hfi_local_cache *cache, const char *key, size_t size)
 {
     struct item wanted = {.hash = hfi_name_hash(HFI_FETCH, key, size), .size = size, .key = key};
-    return ck_hs_get(&cache->items, wanted.hash, &wanted);
+    return hfi_set_find(&cache->items, wanted.hash, &wanted);
 }
 
 void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_seen *seen)
@@ -125,7 +110,7 @@ static struct item *add_locked(struct hfi_local_cache *cache, const char *key, s
     item->key = item->bytes;
     item->size = size;
     item->hash = hfi_name_hash(HFI_FETCH, key, size);
-    if (!ck_hs_put(&cache->items, item->hash, item)) {
+    if (!hfi_set_add(&cache->items, item->hash, item)) {
         free(item);
         return NULL;
     }

@@ -132,7 +132,8 @@ static void asked(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
-    struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .native = command->script == NULL};
+    /* The native form is a pipeline. (A script that was spelt out has no `script` any more.) */
+    struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .native = command->replies > 1};
     struct hfi_actions actions;
     int64_t now = hfi_now(client->clock), rtt = hfi_lane_rtt_ns(lock->lane);
     hfi_actions_init(&actions);
@@ -353,7 +354,7 @@ static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *rene
             continue;
         int64_t lease_ms = lock->entry.times.length / HFI_MS;
         hfi_renewals_add(renewals, lock, lease_ms + hfi_guard_ms(lease_ms, lock->entry.rules->guard_ms),
-                         lock->entry.times.attempt);
+                         lock->entry.times.attempt / 4 * 3);
     }
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);

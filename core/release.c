@@ -51,7 +51,7 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giv
         hfi_count(client, lost);
         hfi_entry_lost(&lock->entry, HF_REASON_EXPIRED, now, &actions);
     }
-    hfi_lock_perform(lock, &actions, now, giving);
+    hfi_lock_perform(lock, &actions, now, was_valid ? giving : NULL); /* after a loss nobody waits for an answer */
     hfi_handle_unref(lease); /* the lock's; the owner's is left */
     return was_valid;
 }

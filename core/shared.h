@@ -12,6 +12,7 @@ struct hfi_shared {
     int64_t  fresh_ms;      /* when it came */
     int64_t  left_ms;       /* until its key ends; -1: never, 0: not stored */
     bool     stored;
+    bool     loaded_here;   /* by a thread of this process; else it came with the server's answer */
     hf_error failure;       /* of the last loader that failed */
     /* Loading without a lease. */
     bool     loading;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* table.c - see table.h. Shards, each a ck_hs under a mutex; and an array of slots under one of its own. */
+/* table.c - see table.h. Shards, each a set under a mutex; and an array of slots under one of its own. */
 #include "core/table.h"
+#include "base/set.h"
 #include "core/lock.h"
 
-#include <ck_hs.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 struct shard {
     pthread_mutex_t mutex;
-    ck_hs_t locks;
+    struct hfi_set locks;
 };
 
 struct hfi_table {
@@ -36,20 +36,6 @@ static bool is_same(const void *a, const void *b)
            memcmp(x->keys.name, y->keys.name, x->keys.name_size) == 0;
 }
 
-static void *hs_malloc(size_t size)
-{
-    return malloc(size);
-}
-
-static void hs_free(void *memory, size_t size, bool deferred)
-{
-    (void)size;
-    (void)deferred;
-    free(memory);
-}
-
-static struct ck_malloc hs_memory = {.malloc = hs_malloc, .free = hs_free};
-
 bool hfi_table_open(hf_client *client)
 {
     struct hfi_table *table = calloc(1, sizeof *table);
@@ -58,10 +44,9 @@ bool hfi_table_open(hf_client *client)
     (void)pthread_mutex_init(&table->slot_mutex, NULL);
     for (int i = 0; i < SHARDS; i++) {
         (void)pthread_mutex_init(&table->shards[i].mutex, NULL);
-        if (!ck_hs_init(&table->shards[i].locks, CK_HS_MODE_OBJECT | CK_HS_MODE_SPMC | CK_HS_MODE_DELETE, hash_of, is_same,
-                        &hs_memory, 16, 0)) {
+        if (!hfi_set_open(&table->shards[i].locks, 16, hash_of, is_same)) {
             while (i-- > 0)
-                ck_hs_destroy(&table->shards[i].locks);
+                hfi_set_close(&table->shards[i].locks);
             free(table);
             return false;
         }
@@ -76,7 +61,7 @@ void hfi_table_free(hf_client *client)
     if (table == NULL)
         return;
     for (int i = 0; i < SHARDS; i++) {
-        ck_hs_destroy(&table->shards[i].locks);
+        hfi_set_close(&table->shards[i].locks);
         (void)pthread_mutex_destroy(&table->shards[i].mutex);
     }
     (void)pthread_mutex_destroy(&table->slot_mutex);
@@ -142,11 +127,11 @@ hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, s
     wanted.keys.name = (char *)(uintptr_t)name; /* only compared */
     wanted.keys.name_size = size;
     (void)pthread_mutex_lock(&shard->mutex);
-    struct hfi_lock *lock = ck_hs_get(&shard->locks, wanted.hash, &wanted);
+    struct hfi_lock *lock = hfi_set_find(&shard->locks, wanted.hash, &wanted);
     hf_status status = HF_OK;
     if (lock == NULL) {
         status = hfi_lock_new(client, use, name, size, wanted.hash, &lock, error);
-        if (status == HF_OK && (!take_slot(client->table, lock) || !ck_hs_put(&shard->locks, wanted.hash, lock))) {
+        if (status == HF_OK && (!take_slot(client->table, lock) || !hfi_set_add(&shard->locks, wanted.hash, lock))) {
             if (lock->slot != HFI_NO_SLOT)
                 give_slot(client->table, lock->slot);
             hfi_lock_free(lock);
@@ -177,7 +162,7 @@ void hfi_table_unref(struct hfi_lock *lock)
     (void)pthread_mutex_lock(&shard->mutex);
     bool last = atomic_fetch_sub(&lock->references, 1) == 1;
     if (last) {
-        (void)ck_hs_remove(&shard->locks, lock->hash, lock);
+        hfi_set_remove(&shard->locks, lock->hash, lock);
         give_slot(client->table, lock->slot); /* before it can be found no more: by_grant takes no shard mutex */
     }
     (void)pthread_mutex_unlock(&shard->mutex);

@@ -64,6 +64,9 @@ bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *par
     char *end = strchr(at, ':');
     if (end == NULL || end == at || (size_t)(end - at) >= sizeof parts->host)
         return false;
+    for (const char *byte = at; byte < end; byte++)
+        if (!is_host_byte(*byte))
+            return false;
     memcpy(parts->host, at, (size_t)(end - at));
     char *rest;
     parts->pid = strtoll(end + 1, &rest, 10);

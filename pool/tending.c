@@ -235,14 +235,16 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         hfi_buffer_eat(&lane->out, hfi_buffer_size(&lane->out));
         atomic_store(&lane->blocked, false);
         lane->armed = false;
-        /* It has answered since it came up: what broke is the connection, not the server. */
-        if (lane->answered_ns > lane->up_ns)
+        /* It has answered since it came up: what broke is the connection, not the server. Renewals cannot wait for
+         * such a proof: their lane may have been given up for its very first command. */
+        if (lane->answered_ns > lane->up_ns || lane->kind == HFI_RESERVED_LANE)
             hfi_backoff_served(&lane->backoff);
         lane->dial_due_ns = hfi_backoff_next_ns(&lane->backoff, now_ns);
         why = lane->why;
         /* A silent server is away until it answers a dial: nobody else is to find that out by waiting. */
-        if (why.os_errno == ETIMEDOUT)
+        if (why.os_errno == ETIMEDOUT) {
             atomic_store(&lane->failed, true);
+        }
         atomic_store(&lane->state, HFI_LANE_DIALING);
     }
     hfi_lane_unlock(lane);

@@ -237,7 +237,7 @@ static void late_owner(struct hft_run *run)
             HFT_CHECK(run, hf_lock_acquire(a, names[i], HF_LOCK(.lease_ms = 200, .wait_ms = 5000), &old[i], NULL) == HF_OK,
                       "A cannot acquire");
         }
-        hft_proxy_freeze_present(proxy);
+        hft_proxy_freeze_present(proxy, false);
         struct hft_network nobody = {.accept_nobody = true};
         hft_proxy_network(proxy, &nobody);
         for (int i = 0; i < NAMES; i++)

@@ -584,11 +584,11 @@ void hft_proxy_half_close(struct hft_proxy *proxy)
     unlock_and_kick(proxy);
 }
 
-void hft_proxy_freeze_present(struct hft_proxy *proxy)
+void hft_proxy_freeze_present(struct hft_proxy *proxy, bool subscribers)
 {
     (void)pthread_mutex_lock(&proxy->mutex);
     for (struct connection *at = proxy->connections; at != NULL; at = at->next)
-        at->silent = true;
+        at->silent = at->silent || !subscribers || at->class == HFT_SUBSCRIBER;
     unlock_and_kick(proxy);
 }
 

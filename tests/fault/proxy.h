@@ -68,7 +68,8 @@ void hft_proxy_network(struct hft_proxy *proxy, const struct hft_network *networ
 void hft_proxy_judge(struct hft_proxy *proxy, hft_judge *judge, void *arg);         /* NULL: nobody */
 void hft_proxy_cut(struct hft_proxy *proxy, bool reset);      /* every connection */
 void hft_proxy_half_close(struct hft_proxy *proxy);           /* every client hears the end, and may still talk */
-void hft_proxy_freeze_present(struct hft_proxy *proxy);       /* those that exist now stay silent for ever; new ones work */
+/* Those that exist now (or only the subscribers among them) stay silent for ever; new ones work. */
+void hft_proxy_freeze_present(struct hft_proxy *proxy, bool subscribers);
 int  hft_proxy_connections(struct hft_proxy *proxy);
 
 #endif

@@ -25,8 +25,8 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
     f->server = hft_server_start(NULL);
-    f->a = hft_client(f->server, HF_CLIENT(.command_ms = 500, .max_value_bytes = 4 << 20));
-    f->b = hft_client(f->server, HF_CLIENT(.command_ms = 500, .max_value_bytes = 4 << 20));
+    f->a = hft_client(f->server, HF_CLIENT(.command_ms = 5000, .max_value_bytes = 4 << 20));
+    f->b = hft_client(f->server, HF_CLIENT(.command_ms = 5000, .max_value_bytes = 4 << 20));
     f->c = hft_client(f->server, NULL);
     f->page.data = "content";
     *state = f;

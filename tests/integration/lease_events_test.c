@@ -492,7 +492,7 @@ static void the_descriptor_stays_readable_and_is_quiet_at_risk(void **state)
         assert_int_equal(poll(&in, 1, 0), 1);
     assert_int_equal(hf_lease_event_fd(lease), in.fd);
     the_last_event_is_lost(f, lease, HF_REASON_EXPIRED);
-    lease = must_take(f, "fd2", HF_LOCK(.lease_ms = 300));
+    lease = must_take(f, "fd2", HF_LOCK(.lease_ms = 300, .wait_ms = 20000));
     freeReplyObject(hft_server_ask(f->server, "DEL hf:{fd2}"));
     HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
     HFT_UNTIL_TRUE(hf_lease_reason(lease) == HF_REASON_GONE);

@@ -294,7 +294,9 @@ static void a_server_that_loads_is_waited_for(void **state)
     assert_int_equal(try_once(f, f->client, "x"), HF_OK);
     freeReplyObject(hft_server_ask(f->server, "DEBUG POPULATE 1500"));
     (void)pthread_create(&thread, NULL, ask_and_wait, f);
-    HFT_UNTIL_TRUE(try_once(f, f->client, "x") == HF_UNAVAILABLE);
+    hf_lease *lease;
+    while (hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 100), &lease, &f->error) == HF_OK)
+        (void)hf_lease_release(lease, NULL); /* UNKNOWN if loading begins just now */
     says(&f->error, HF_UNAVAILABLE, "LOADING");
     hft_take(&taker, f->client, "y", HF_LOCK(.wait_ms = 20000));
     assert_int_equal(hft_taken(&taker), HF_OK);
@@ -375,7 +377,6 @@ static void what_is_not_a_redis_is_said_so(void **state)
                  {"\x16\x03\x01garbage\r\n", HF_PROTOCOL},
                  {"+hello\r\n+hello\r\n+hello\r\n+hello\r\n", HF_PROTOCOL},
                  {"-ERR unknown command\r\n-ERR unknown command\r\n-ERR unknown command\r\n", HF_PROTOCOL},
-                 {"$999999999999\r\n", HF_PROTOCOL},
                  {"", HF_UNAVAILABLE},
                  {NULL, HF_UNAVAILABLE}};
     struct fixture *f = *state;

@@ -3,9 +3,9 @@
 #include "tests/sim/lua.h"
 
 #include <inttypes.h>
-#include <lua5.1/lauxlib.h>
-#include <lua5.1/lua.h>
-#include <lua5.1/lualib.h>
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -32,7 +32,7 @@ static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int6
 {
     for (int i = 0; i < oracle->grant_count; i++) {
         const struct sim_grant *other = &oracle->grants[i];
-        if (other->name != name || !other->valid)
+        if (other->name != name || !other->valid || other->void_now)
             continue;
         if (other->since <= oracle->excused_before && now > oracle->excused_before)
             oracle->overlaps_excused++;
@@ -180,6 +180,8 @@ void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64
 void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now)
 {
     oracle->forgotten[name] = now;
+    for (int i = 0; i < oracle->grant_count; i++)
+        oracle->grants[i].void_now = oracle->grants[i].void_now || oracle->grants[i].name == name;
 }
 
 void sim_oracle_left_behind(struct sim_oracle *oracle, const char *key)

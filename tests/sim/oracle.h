@@ -18,6 +18,7 @@ struct sim_grant {
     int64_t fence, since;
     bool    valid;     /* when last looked */
     bool    released;  /* its owner has called release */
+    bool    void_now;  /* a load that was thrown away: another may run beside it, only it must not be stored */
     int     losses;
 };
 

@@ -75,11 +75,14 @@ static void dial_later(struct hfi_lane *lane)
 }
 
 /* Everything in flight is unanswered from here on. */
-static void give_up(struct hfi_lane *lane, const char *why)
+static void give_up(struct hfi_lane *lane, bool silent, const char *why)
 {
     struct hfi_pool *pool = lane->pool;
     if (lane->state != UP)
         return;
+    if (lane->answered_ns > lane->up_ns || lane->kind == HFI_RESERVED_LANE)
+        hfi_backoff_served(&lane->backoff);
+    lane->failed = silent;
     sim_say("lane %d is given up: %s", lane->index, why);
     (void)hfi_fail(&pool->why, HF_UNAVAILABLE, "", "the connection is given up: %s", why);
     lane->state = DIALING;
@@ -88,6 +91,8 @@ static void give_up(struct hfi_lane *lane, const char *why)
     sim_wire_close(lane->wire);
     while (!hfi_list_is_empty(&lane->flight))
         settle(lane, hfi_of(lane->flight.next, struct hfi_command, link), HFI_UNANSWERED);
+    if (silent)
+        refuse_queue(lane);
     if (!pool->closing)
         dial_later(lane);
 }
@@ -127,7 +132,7 @@ static void look(void *what, int64_t number)
     }
     for (struct hfi_list *at = lane->flight.next; at != &lane->flight; at = at->next) {
         if (hfi_of(at, struct hfi_command, link)->until_ns <= now_here()) {
-            give_up(lane, "a command got no answer in time");
+            give_up(lane, true, "a command got no answer in time");
             break;
         }
     }
@@ -176,7 +181,7 @@ static void match(struct hfi_lane *lane, struct redisReply *reply)
 {
     if (lane->state != UP || hfi_list_is_empty(&lane->flight)) {
         freeReplyObject(reply);
-        give_up(lane, "a reply that nobody asked for");
+        give_up(lane, false, "a reply that nobody asked for");
         return;
     }
     struct hfi_command *command = hfi_of(lane->flight.next, struct hfi_command, link);
@@ -192,7 +197,7 @@ static void match(struct hfi_lane *lane, struct redisReply *reply)
     command->answered_ns = now;
     settle(lane, command, HFI_ANSWERED);
     if (lane->drop_after)
-        give_up(lane, "the server refuses commands on it");
+        give_up(lane, false, "the server refuses commands on it");
 }
 
 static void come_up(struct hfi_lane *lane)
@@ -201,7 +206,7 @@ static void come_up(struct hfi_lane *lane)
     lane->state = UP;
     lane->failed = false;
     lane->dial_number++; /* its timeout is void */
-    lane->answered_ns = now_here();
+    lane->answered_ns = lane->up_ns = now_here();
     hfi_backoff_up(&lane->backoff, now_here());
     if (lane->index == 0) {
         pool->verdicts++;
@@ -272,7 +277,7 @@ static void broken(void *client)
 {
     struct hfi_lane *lane = client;
     if (lane->state == UP) {
-        give_up(lane, "the server closed it");
+        give_up(lane, false, "the server closed it");
         finish(lane);
     } else if (lane->state == DIALING) {
         fail_dial(lane, "the connection broke");
@@ -337,7 +342,7 @@ static void board(struct hfi_lane *lane)
 {
     struct hfi_buffer out = {0};
     int64_t now = now_here();
-    if (lane->kind == HFI_LOCK_LANE && hfi_list_is_empty(&lane->flight) && now - lane->answered_ns > FIT_NS) {
+    if (lane->kind != HFI_RESERVED_LANE && hfi_list_is_empty(&lane->flight) && now - lane->answered_ns > FIT_NS) {
         const char *const words[] = {"ROLE"};
         struct hfi_command *check = hfi_command_new(1, words, NULL);
         check->done = role_checked;
@@ -431,7 +436,7 @@ struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64
     if (answers(own, now_ns, patience_ns))
         return own;
     if (own->state == UP) {
-        give_up(own, "the server is silent");
+        give_up(own, true, "the server is silent");
         finish(own);
     }
     for (int i = 0; i < pool->lane_count - 1; i++)
@@ -501,7 +506,7 @@ bool hfi_pool_close(struct hfi_pool *pool, int64_t until_ns)
     for (int i = 0; i < pool->lane_count; i++) {
         struct hfi_lane *lane = &pool->lanes[i];
         if (lane->state == UP)
-            give_up(lane, "the client closes");
+            give_up(lane, false, "the client closes");
         lane->state = CLOSED;
         hfi_lane_flush(lane);
     }

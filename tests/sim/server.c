@@ -237,6 +237,7 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
         show(words, script->name);
         sim_server.scripts++;
         sim_lua_run(&sim_server.keys, script->source, script->size, words, 2, reply);
+        sim_script_ran(script->name, words);
         return true;
     }
     sim_reply_error(reply, "NOSCRIPT No matching script. Please use EVAL.");

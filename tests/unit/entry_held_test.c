@@ -140,6 +140,7 @@ static void a_lingering_lease_is_renewed_also_after_a_max_hold(void **state)
     assert_string_equal(hft_look_next(&s), "at-risk:MAX_HOLD");
     assert_string_equal(hft_release(&s, false), "");
     assert_string_equal(hft_look_next(&s), "renew");
+    assert_true(s.now < s.asked_at + 3400 * HFI_MS);
     assert_string_equal(hft_renewed(&s, s.now), ""); /* nobody to be told */
     assert_int_equal(s.entry.times.end, s.now + 10000 * HFI_MS);
 }

@@ -31,7 +31,7 @@
 
 static struct {
     const char *mode;
-    int leases, lease_ms, seconds;
+    int leases, lease_ms, seconds, bound_ms; /* bound_ms 0: 20, with load 250 */
     bool load;
 } plan = {.leases = 1000, .lease_ms = 3000, .seconds = 60};
 
@@ -221,7 +221,7 @@ static int judge(void)
 {
     int still_valid = 0, overtaken = 0, heirs = 0;
     int64_t soonest = INT64_MAX;
-    double bound = plan.load ? 250 : 20;
+    double bound = plan.bound_ms != 0 ? plan.bound_ms : plan.load ? 250 : 20;
     for (int i = 0; i < plan.leases; i++)
         still_valid += atomic_load(&watches[i].valid_after_end);
     for (int i = 0; i < HEIRS && i < plan.leases; i++) {
@@ -282,14 +282,14 @@ static int loss(struct hft_server *server)
 
 static void usage(void)
 {
-    (void)fprintf(stderr, "usage: vigil hold|loss [--leases N] [--lease-ms N] [--seconds N] [--load]\n");
+    (void)fprintf(stderr, "usage: vigil hold|loss [--leases N] [--lease-ms N] [--seconds N] [--bound-ms N] [--load]\n");
     exit(64);
 }
 
 static void read_plan(int argc, char **argv)
 {
     static const struct option names[] = {{"leases", 1, NULL, 'n'}, {"lease-ms", 1, NULL, 'L'}, {"seconds", 1, NULL, 's'},
-                                          {"load", 0, NULL, 'b'},   {NULL, 0, NULL, 0}};
+                                          {"load", 0, NULL, 'b'},   {"bound-ms", 1, NULL, 'B'},  {NULL, 0, NULL, 0}};
     if (argc < 2 || (strcmp(argv[1], "hold") != 0 && strcmp(argv[1], "loss") != 0))
         usage();
     plan.mode = argv[1];
@@ -305,6 +305,8 @@ static void read_plan(int argc, char **argv)
             plan.lease_ms = (int)value;
         else if (name == 's')
             plan.seconds = (int)value;
+        else if (name == 'B')
+            plan.bound_ms = (int)value;
         else
             plan.load = true;
     }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* crew.c - see crew.h. */
+#include "bench/crew.h"
+
+#include "bench/harness.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct crew {
+    bench_step *step;
+    void *arg;
+    _Atomic(bool) stop;
+};
+
+struct hand {
+    _Alignas(64) _Atomic(long) done;
+    struct crew *crew;
+    pthread_t thread;
+    int index;
+};
+
+static void *work(void *arg)
+{
+    struct hand *me = arg;
+    long done = 0;
+    while (!atomic_load_explicit(&me->crew->stop, memory_order_relaxed)) {
+        done += me->crew->step(me->index, me->crew->arg);
+        atomic_store_explicit(&me->done, done, memory_order_relaxed);
+    }
+    return NULL;
+}
+
+double bench_crew(int threads, double seconds, bench_step *step, void *arg, long *shares)
+{
+    static struct hand hands[BENCH_CREW_MAX];
+    long before[BENCH_CREW_MAX];
+    struct crew crew = {.step = step, .arg = arg};
+    for (int i = 0; i < threads; i++) {
+        hands[i].crew = &crew;
+        hands[i].index = i;
+        atomic_store(&hands[i].done, 0);
+    }
+    for (int i = 0; i < threads; i++)
+        if (pthread_create(&hands[i].thread, NULL, work, &hands[i]) != 0)
+            bench_die("cannot start thread %d", i);
+    bench_sleep(seconds / 10);
+    int64_t began = bench_now_ns();
+    for (int i = 0; i < threads; i++)
+        before[i] = atomic_load_explicit(&hands[i].done, memory_order_relaxed);
+    bench_sleep(seconds);
+    long all = 0;
+    for (int i = 0; i < threads; i++) {
+        long mine = atomic_load_explicit(&hands[i].done, memory_order_relaxed) - before[i];
+        all += mine;
+        if (shares != NULL)
+            shares[i] = mine;
+    }
+    int64_t ended = bench_now_ns();
+    atomic_store(&crew.stop, true);
+    for (int i = 0; i < threads; i++)
+        (void)pthread_join(hands[i].thread, NULL);
+    return (double)all * 1e9 / (double)(ended - began);
+}
+
+pid_t bench_fork(int (*run)(void *arg), void *arg)
+{
+    (void)fflush(stdout);
+    pid_t child = fork();
+    if (child < 0)
+        bench_die("cannot fork");
+    if (child == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, 9);
+        _exit(run(arg));
+    }
+    return child;
+}
+
+void bench_join(pid_t child)
+{
+    int status;
+    if (waitpid(child, &status, 0) != child || status != 0)
+        bench_die("a child failed");
+}
+
+void *bench_shared(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        bench_die("no memory to share");
+    return memory;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/* replies.c - faults of the connection itself: replies late, cut, dripping, refused, or never. */
+#include "tests/fault/fault.h"
+
+#include "core/scripts.h"
+#include "tests/support/takers.h"
+
+#include <holdfast/redis.h>
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct echoes { /* a thread that asks and looks whether the answer is its own */
+    struct hft_run *run;
+    hf_client *client;
+    pthread_t thread;
+    int number, times;
+    int64_t limit_ns; /* a call takes no longer */
+    int64_t longest_ns;
+    int answered, mismatched, unanswered, unsent, others;
+};
+
+static void ask_once(struct echoes *me, int i)
+{
+    char id[32];
+    struct redisReply *reply;
+    hf_error error;
+    (void)snprintf(id, sizeof id, "%d-%d", me->number, i);
+    int64_t before = hft_true_ns();
+    hf_status status = hf_command(me->client, &reply, &error, "ECHO %s", id);
+    int64_t took = hft_true_ns() - before;
+    me->longest_ns = took > me->longest_ns ? took : me->longest_ns;
+    if (status == HF_OK) {
+        bool mine = reply->type == REDIS_REPLY_STRING && strcmp(reply->str, id) == 0;
+        me->answered += mine;
+        me->mismatched += !mine;
+        freeReplyObject(reply);
+    } else if (status == HF_UNKNOWN) {
+        me->unanswered++;
+    } else if (status == HF_UNAVAILABLE) {
+        me->unsent++;
+        hft_sleep_ms(1);
+    } else {
+        me->others++;
+        HFT_CHECK(me->run, false, "ECHO: %s: %s", hf_status_name(status), error.message);
+    }
+}
+
+static void *ask_many(void *arg)
+{
+    struct echoes *me = arg;
+    for (int i = 0; i < me->times; i++)
+        ask_once(me, i);
+    return NULL;
+}
+
+static void start_echoes(struct hft_run *run, struct echoes *all, int count, hf_client *client, int times,
+                         int64_t limit_ms)
+{
+    for (int i = 0; i < count; i++) {
+        all[i] = (struct echoes){.run = run, .client = client, .number = i, .times = times,
+                                 .limit_ns = limit_ms * HFT_NS_PER_MS};
+        if (pthread_create(&all[i].thread, NULL, ask_many, &all[i]) != 0)
+            exit(1);
+    }
+}
+
+static void judge_echoes(struct hft_run *run, struct echoes *all, int count)
+{
+    int answered = 0, unanswered = 0, unsent = 0;
+    int64_t longest = 0;
+    for (int i = 0; i < count; i++) {
+        (void)pthread_join(all[i].thread, NULL);
+        HFT_CHECK(run, all[i].mismatched == 0, "%d replies were somebody else's", all[i].mismatched);
+        HFT_CHECK(run, all[i].longest_ns <= all[i].limit_ns, "a call took %lld ms",
+                  (long long)(all[i].longest_ns / HFT_NS_PER_MS));
+        answered += all[i].answered;
+        unanswered += all[i].unanswered;
+        unsent += all[i].unsent;
+        longest = all[i].longest_ns > longest ? all[i].longest_ns : longest;
+    }
+    HFT_CHECK(run, answered > 0, "nothing was answered");
+    hft_note(run, "%d answered, %d unknown, %d unsent, none mixed up, longest %.0f ms", answered, unanswered, unsent,
+             (double)longest / 1e6);
+}
+
+struct dice {
+    unsigned dice;
+    int one_in, least_ms, most_ms;
+    _Atomic(long) hits;
+};
+
+static void delay_some(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
+{
+    struct dice *dice = arg;
+    if (!hft_request_is(request, "ECHO", NULL) || rand_r(&dice->dice) % dice->one_in != 0)
+        return;
+    atomic_fetch_add(&dice->hits, 1);
+    judgement->sentence = HFT_LATE_REPLY;
+    judgement->delay_ns = (dice->least_ms + rand_r(&dice->dice) % (dice->most_ms - dice->least_ms)) * HFT_NS_PER_MS;
+}
+
+static void delayed_replies(struct hft_run *run)
+{
+    enum { THREADS = 32 };
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    struct dice dice = {.dice = run->seed, .one_in = run->full ? 2000 : 400, .least_ms = 5, .most_ms = 90};
+    static struct echoes all[THREADS];
+    hft_proxy_judge(proxy, delay_some, &dice);
+    hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 40));
+    start_echoes(run, all, THREADS, client, run->times, 2000);
+    judge_echoes(run, all, THREADS);
+    HFT_CHECK(run, atomic_load(&dice.hits) > 0, "no reply was delayed");
+    hft_note(run, "%ld delayed", atomic_load(&dice.hits));
+    (void)hf_client_close(client, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+static void resets(struct hft_run *run)
+{
+    enum { THREADS = 64 };
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start_tcp(server);
+    static struct echoes all[THREADS];
+    hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 500));
+    struct hft_network slow = {.to_client = {{.delay_ns = 2 * HFT_NS_PER_MS}, {.delay_ns = 0}}};
+    hft_proxy_network(proxy, &slow);
+    start_echoes(run, all, THREADS, client, run->times, 3000);
+    for (int i = 0; i < 20; i++) {
+        hft_sleep_ms(hft_roll(run, 40));
+        if (i % 5 == 4)
+            hft_proxy_half_close(proxy);
+        else
+            hft_proxy_cut(proxy, i % 2 == 0);
+    }
+    judge_echoes(run, all, THREADS);
+    (void)hf_client_close(client, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+/* One byte every 20 ms: the deadline is the command's, not the byte's. */
+static void drip(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 200, .connect_ms = 300));
+    struct hft_network dripping = {.to_client = {{.drip_bytes = 1, .drip_ns = 20 * HFT_NS_PER_MS}, {.delay_ns = 0}}};
+    int64_t longest = 0;
+    hft_proxy_network(proxy, &dripping);
+    for (int i = 0; i < run->times; i++) {
+        struct redisReply *reply = NULL;
+        hf_lease *lease;
+        int64_t before = hft_true_ns();
+        hf_status status = i % 2 == 0
+            ? hf_command(client, &reply, NULL, "ECHO %s", "a reply that is far too long for a line that only drips")
+            : hf_lock_acquire(client, "drip", HF_LOCK(.lease_ms = 5000), &lease, NULL);
+        int64_t took = hft_true_ns() - before;
+        longest = took > longest ? took : longest;
+        HFT_CHECK(run, status == HF_UNKNOWN || status == HF_UNAVAILABLE, "a dripping server: %s",
+                  hf_status_name(status));
+    }
+    HFT_CHECK(run, longest < 300 * HFT_NS_PER_MS, "a call of 200 ms took %lld ms", (long long)longest / HFT_NS_PER_MS);
+    hft_note(run, "%d calls of 200 ms, longest %.0f ms", run->times, (double)longest / 1e6);
+    hft_proxy_network(proxy, NULL);
+    hft_proxy_cut(proxy, false);
+    hf_lease *lease;
+    HFT_CHECK(run, hf_lock_acquire(client, "drip", HF_LOCK(.wait_ms = 6000), &lease, NULL) == HF_OK,
+              "it does not recover");
+    (void)hf_lease_release(lease, NULL);
+    (void)hf_client_close(client, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+/* The connections that exist are dead and nobody says so. */
+static void half_open(struct hft_run *run)
+{
+    enum { HELD = 16 };
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start_tcp(server);
+    hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 300));
+    hf_lease *leases[HELD];
+    int64_t longest = 0;
+    for (int i = 0; i < HELD; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "kept:%d", i);
+        HFT_CHECK(run, hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 800), &leases[i], NULL) == HF_OK, "no lease");
+    }
+    for (int round = 0; round < run->times; round++) {
+        hft_proxy_freeze_present(proxy, false);
+        hf_lease *lease;
+        int64_t before = hft_true_ns();
+        hf_status status = hf_lock_acquire(client, "new", HF_LOCK(.wait_ms = 3000), &lease, NULL);
+        int64_t took = hft_true_ns() - before;
+        longest = took > longest ? took : longest;
+        HFT_CHECK(run, status == HF_OK, "no way around a dead connection: %s", hf_status_name(status));
+        if (status == HF_OK)
+            HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_OK, "release failed");
+        hft_sleep_ms(900); /* each lease has had its renewals */
+        for (int i = 0; i < HELD; i++)
+            HFT_CHECK(run, hf_lease_is_valid(leases[i]), "kept:%d was lost", i);
+    }
+    HFT_CHECK(run, longest < 1000 * HFT_NS_PER_MS, "an acquire took %lld ms", (long long)(longest / HFT_NS_PER_MS));
+    for (int i = 0; i < HELD; i++)
+        HFT_CHECK(run, hf_lease_release(leases[i], NULL) == HF_OK, "release failed");
+    hft_note(run, "%d times dead, %d leases kept, a new one in at most %.0f ms", run->times, HELD,
+             (double)longest / 1e6);
+    (void)hf_client_close(client, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+static bool one_channel(struct hft_server *server, char *channel, size_t room)
+{
+    redisReply *reply = hft_server_ask(server, "PUBSUB CHANNELS hf:c:*");
+    bool found = reply->type == REDIS_REPLY_ARRAY && reply->elements == 1;
+    if (found)
+        (void)snprintf(channel, room, "%s", reply->element[0]->str);
+    freeReplyObject(reply);
+    return found;
+}
+
+static int64_t listeners(struct hft_server *server, const char *channel)
+{
+    redisReply *reply = hft_server_ask(server, "PUBSUB NUMSUB %s", channel);
+    int64_t count = reply->elements == 2 ? reply->element[1]->integer : 0;
+    freeReplyObject(reply);
+    return count;
+}
+
+/* A waiting subscriber hears nothing of its dead connection either. */
+static void idle_subscriber(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    hf_client *client = hft_open(hft_proxy_url(proxy), NULL);
+    int64_t worst = 0;
+    char channel[80];
+    HFT_UNTIL_TRUE(one_channel(server, channel, sizeof channel));
+    for (int round = 1; round <= run->times; round++) {
+        hft_sleep_ms(200);
+        hft_proxy_freeze_present(proxy, true);
+        int64_t since = hft_true_ns(), took = 0;
+        /* The dead one's other end is still subscribed at the server: the new one makes it one more. */
+        while (listeners(server, channel) <= round && took < 10000 * HFT_NS_PER_MS) {
+            hft_sleep_ms(5);
+            took = hft_true_ns() - since;
+        }
+        worst = took > worst ? took : worst;
+    }
+    HFT_CHECK(run, worst < 4000 * HFT_NS_PER_MS, "a dead subscriber was noticed after %lld ms",
+              (long long)(worst / HFT_NS_PER_MS));
+    hft_note(run, "noticed after at most %.0f ms", (double)worst / 1e6);
+    (void)hf_client_close(client, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+/* The connection ends after byte n of what the server says, for every n. */
+static void cuts(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 1000));
+    int clear = 0, unclear = 0;
+    for (int byte = 1; byte <= run->times; byte++) {
+        struct hft_network cutting = {.to_client = {{.cut_after = byte}, {.delay_ns = 0}}};
+        hf_lease *lease;
+        hf_error error;
+        hft_proxy_network(proxy, byte % 2 == 0 ? &cutting : NULL);
+        hf_status status = hf_lock_acquire(client, "cut", HF_LOCK(.wait_ms = 20, .lease_ms = 2000), &lease, &error);
+        hft_proxy_network(proxy, byte % 2 == 1 ? &cutting : NULL);
+        HFT_CHECK(run, status == HF_OK || status == HF_TIMEOUT || status == HF_UNAVAILABLE, "byte %d: acquire: %s: %s", byte,
+                  hf_status_name(status), error.message);
+        clear += status == HF_OK;
+        if (status == HF_OK) {
+            status = hf_lease_release(lease, &error);
+            unclear += status == HF_UNKNOWN;
+            HFT_CHECK(run, status == HF_OK || status == HF_UNKNOWN, "byte %d: release: %s: %s", byte,
+                      hf_status_name(status), error.message);
+        }
+        hft_proxy_network(proxy, NULL);
+    }
+    int64_t until = hft_true_ns() + 3000 * HFT_NS_PER_MS;
+    while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
+        hft_sleep_ms(5);
+    HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys are left", (long long)hft_lock_keys(server));
+    hft_note(run, "%d cuts, %d leases, %d releases unknown", run->times, clear, unclear);
+    (void)hf_client_close(client, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+struct refusal {
+    const char *text;
+    hf_status acquire; /* what a try says */
+};
+
+struct refuser {
+    const char *text;
+    bool releases; /* else everything but them */
+};
+
+/* A transaction is refused as a whole: the server must not be left in the middle of one. */
+static void refuse(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
+{
+    const struct refuser *refuser = arg;
+    bool release = hft_request_is(request, "EVALSHA", hfi_script_release.sha1);
+    bool lock = hft_request_is(request, "EVALSHA", NULL) || hft_request_is(request, "SET", NULL) ||
+                hft_request_is(request, "INCRBY", NULL) || hft_request_is(request, "EXEC", NULL);
+    if (refuser->releases ? !release : release)
+        return;
+    if (hft_request_is(request, "MULTI", NULL) || lock)
+        judgement->sentence = HFT_ANSWER;
+    judgement->text = hft_request_is(request, "MULTI", NULL)                                       ? "+OK\r\n"
+                      : hft_request_is(request, "EXEC", NULL) && refuser->text[0] == '-' ? "-EXECABORT Discarded.\r\n"
+                                                                                         : refuser->text;
+}
+
+static void error_replies(struct hft_run *run)
+{
+    static const struct refusal refusals[] = {
+        {"-LOADING Redis is loading the dataset in memory\r\n", HF_UNAVAILABLE},
+        {"-READONLY You can't write against a read only replica.\r\n", HF_UNAVAILABLE},
+        {"-OOM command not allowed when used memory > 'maxmemory'.\r\n", HF_UNAVAILABLE},
+        {"-MISCONF Redis is configured to save RDB snapshots\r\n", HF_UNAVAILABLE},
+        {"-NOREPLICAS Not enough good replicas to write.\r\n", HF_UNAVAILABLE},
+        {"-MASTERDOWN Link with MASTER is down\r\n", HF_UNAVAILABLE},
+        {"-BUSY Redis is busy running a script.\r\n", HF_UNAVAILABLE},
+        {"-CLUSTERDOWN The cluster is down\r\n", HF_UNAVAILABLE},
+        {"-TRYAGAIN Multiple keys request during rehashing of slot\r\n", HF_UNAVAILABLE},
+        {"-NOAUTH Authentication required.\r\n", HF_DENIED},
+        {"-NOPERM this user has no permissions to run the 'set' command\r\n", HF_DENIED},
+        {"-ERR unknown command\r\n", HF_PROTOCOL},
+        {"-SURPRISE what is this?\r\n", HF_INTERNAL},
+        {"+OK\r\n", HF_PROTOCOL},
+        {":7\r\n", HF_PROTOCOL},
+        {"$-1\r\n", HF_PROTOCOL},
+        {"*0\r\n", HF_PROTOCOL},
+        {"*2\r\n$7\r\nGRANTED\r\n$1\r\nx\r\n", HF_OK /* not looked at: junk that looks like a grant */},
+    };
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    for (int round = 0; round < run->times; round++)
+        for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+            struct refuser refuser = {refusals[i].text, false};
+            hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 500));
+            hf_lease *lease;
+            hf_error error = {.status = HF_OK};
+            hft_proxy_judge(proxy, refuse, &refuser);
+            hf_status status = hf_lock_acquire(client, "refused", HF_LOCK(.lease_ms = 1000, .wait_ms = round % 2 * 100),
+                                               &lease, &error);
+            HFT_CHECK(run, status != HF_OK, "%.20s: held", refusals[i].text);
+            HFT_CHECK(run, refusals[i].acquire == HF_OK || round % 2 != 0 || status == refusals[i].acquire,
+                      "%.20s: %s: %s", refusals[i].text, hf_status_name(status), error.message);
+            HFT_CHECK(run, error.message[0] != 0 && error.status == status, "%.20s: no error is filled", refusals[i].text);
+            hft_proxy_judge(proxy, NULL, NULL);
+            status = hf_lock_acquire(client, "refused", HF_LOCK(.lease_ms = 3000, .wait_ms = 5000), &lease, &error);
+            HFT_CHECK(run, status == HF_OK, "after %.20s: %s: %s", refusals[i].text, hf_status_name(status), error.message);
+            refuser.releases = true;
+            hft_proxy_judge(proxy, refuse, &refuser);
+            if (status == HF_OK) {
+                status = hf_lease_release(lease, &error);
+                HFT_CHECK(run, status != HF_OK && status != HF_LOST, "%.20s to a release: %s", refusals[i].text,
+                          hf_status_name(status));
+            }
+            hft_proxy_judge(proxy, NULL, NULL);
+            int64_t until = hft_true_ns() + 2000 * HFT_NS_PER_MS;
+            while (hft_lock_exists(server, "refused") != 0 && hft_true_ns() < until)
+                hft_sleep_ms(5);
+            HFT_CHECK(run, hft_lock_exists(server, "refused") == 0, "%.20s: a refused release is not repeated", refusals[i].text);
+            (void)hf_client_close(client, NULL);
+        }
+    hft_note(run, "%d replies to acquire and release", run->times * (int)(sizeof refusals / sizeof refusals[0]));
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+const struct hft_fault hft_reply_faults[] = {
+    {"delayed-replies", "replies that come after the timeout never become somebody else's", delayed_replies, 1000,
+     31250, false},
+    {"resets", "RST and FIN with many commands in flight: each has one outcome, in time", resets, 300, 20000, false},
+    {"drip", "a server that drips bytes does not stretch a deadline", drip, 8, 100, false},
+    {"half-open", "connections that are dead without a word lose no lease and are left in time", half_open, 2, 50,
+     false},
+    {"idle-subscriber", "a dead subscriber is noticed though nobody speaks on it", idle_subscriber, 1, 10, false},
+    {"cuts", "a connection cut after byte n leaves a clear answer and no key, for every n", cuts, 160, 600, false},
+    {"error-replies", "every refusal has its status, grants nothing, and a refused release is repeated", error_replies,
+     2, 20, false},
+    {.name = NULL}};

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: MIT */
+/* operators_test.c - who holds what, taking it away, what is wrong with the server; and what a client counts. */
+#include "tests/support/pages.h"
+#include "tests/support/takers.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct seen {
+    int count, stop_after;
+    char name[64], host[128], label[160], foreign[64];
+    hf_holder last;
+};
+
+struct fixture {
+    struct hft_server *server;
+    hf_client *a, *b;
+    struct seen seen;
+    hf_error error;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    f->server = hft_server_start(NULL);
+    f->a = hft_client(f->server, HF_CLIENT(.client_name = "the-holder"));
+    f->b = hft_client(f->server, NULL);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    int wrong = hf_client_close(f->a, NULL) != HF_OK;
+    wrong += hf_client_close(f->b, NULL) != HF_OK;
+    hft_server_stop(f->server);
+    free(f);
+    return -wrong;
+}
+
+static hf_lease *must_take(struct fixture *f, hf_client *client, const char *name, const hf_lock_options *options)
+{
+    hf_lease *lease;
+    if (hf_lock_acquire(client, name, options, &lease, &f->error) != HF_OK)
+        fail_msg("%s", f->error.message);
+    return lease;
+}
+
+static bool note(const hf_holder *holder, void *arg)
+{
+    struct seen *seen = arg;
+    seen->last = *holder;
+    (void)snprintf(seen->name, sizeof seen->name, "%s", holder->name);
+    (void)snprintf(seen->host, sizeof seen->host, "%s", holder->host);
+    (void)snprintf(seen->label, sizeof seen->label, "%s", holder->label);
+    (void)snprintf(seen->foreign, sizeof seen->foreign, "%s", holder->foreign_value != NULL ? holder->foreign_value : "");
+    return ++seen->count != seen->stop_after;
+}
+
+static void info_tells_who_where_since_when_and_how_many_wait(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    hf_lease *lease = must_take(f, f->a, "job", HF_LOCK(.owner_label = "nightly run"));
+    hft_take(&taker, f->b, "job", HF_LOCK(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "job") == 1);
+    hf_client *asking[] = {f->b, f->a};
+    for (int i = 0; i < 2; i++) {
+        memset(&f->seen, 0, sizeof f->seen);
+        assert_int_equal(hf_lock_info(asking[i], "job", note, &f->seen, &f->error), HF_OK);
+        assert_int_equal(f->seen.count, 1);
+        assert_int_equal(f->seen.last.size, sizeof(hf_holder));
+        assert_string_equal(f->seen.name, "job");
+        assert_string_equal(f->seen.label, "nightly run");
+        assert_int_equal(f->seen.last.pid, getpid());
+        assert_true(f->seen.host[0] != 0);
+        assert_true(f->seen.last.fence == hf_lease_fence(lease));
+        assert_in_range(f->seen.last.remaining_ms, 5000, 10500);
+        assert_in_range(f->seen.last.held_ms, 0, 10000);
+        assert_int_equal(f->seen.last.waiting, 1);
+        assert_null(f->seen.last.foreign_value);
+    }
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    f->seen.count = 0;
+    assert_int_equal(hf_lock_info(f->a, "job", note, &f->seen, &f->error), HF_OK);
+    assert_int_equal(f->seen.count, 0);
+    lease = must_take(f, f->a, "job", NULL);
+    assert_int_equal(hf_lock_info(f->b, "job", note, &f->seen, NULL), HF_OK);
+    assert_string_equal(f->seen.label, "the-holder");
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_info(f->a, "", note, NULL, &f->error), HF_INVALID);
+    assert_int_equal(hf_lock_info(f->a, "x", NULL, NULL, &f->error), HF_INVALID);
+}
+
+static void foreign_holders_are_shown_escaped(void **state)
+{
+    struct fixture *f = *state;
+    freeReplyObject(hft_server_ask(f->server, "SET hf:{theirs} %b", "some\nbody", (size_t)9));
+    assert_int_equal(hf_lock_info(f->a, "theirs", note, &f->seen, &f->error), HF_OK);
+    assert_int_equal(f->seen.count, 1);
+    assert_non_null(strstr(f->seen.foreign, "some"));
+    assert_null(strchr(f->seen.foreign, '\n'));
+    assert_string_equal(f->seen.host, "");
+    assert_string_equal(f->seen.label, "");
+    freeReplyObject(hft_server_ask(f->server, "RPUSH hf:{list} a"));
+    hf_status status = hf_lock_info(f->a, "list", note, &f->seen, &f->error);
+    assert_int_equal(status, HF_FOREIGN);
+    bool had;
+    assert_int_equal(hf_lock_break(f->a, "list", &had, &f->error), HF_FOREIGN);
+    assert_false(had);
+    assert_int_equal(hft_lock_exists(f->server, "list"), 1);
+}
+
+static void list_finds_held_locks_by_glob_and_nothing_else(void **state)
+{
+    enum { LOCKS = 30 };
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "x"};
+    hf_lease *leases[LOCKS];
+    hf_value *value;
+    char name[32];
+    for (int i = 0; i < LOCKS; i++) {
+        (void)snprintf(name, sizeof name, i % 3 == 0 ? "a%d" : i % 3 == 1 ? "{t}b%d" : "c}%d", i);
+        leases[i] = must_take(f, f->a, name, NULL);
+    }
+    assert_int_equal(hf_fetch(f->a, "hf:page", HF_FETCH(.load = hft_load, .arg = &page), &value, NULL), HF_OK);
+    hf_value_free(value);
+    freeReplyObject(hft_server_ask(f->server, "SET something else"));
+    assert_int_equal(hf_lock_list(f->b, NULL, note, &f->seen, &f->error), HF_OK);
+    assert_int_equal(f->seen.count, LOCKS);
+    static const char *const globs[] = {"a*", "{t}b*", "c}*", "*", "nothing*", "a[0-2]"};
+    static const int counts[] = {10, 10, 10, 30, 0, 1};
+    for (size_t i = 0; i < 6; i++) {
+        f->seen.count = 0;
+        assert_int_equal(hf_lock_list(f->b, globs[i], note, &f->seen, &f->error), HF_OK);
+        if (f->seen.count != counts[i])
+            fail_msg("%s: %d, not %d", globs[i], f->seen.count, counts[i]);
+    }
+    f->seen.count = 0;
+    f->seen.stop_after = 5;
+    assert_int_equal(hf_lock_list(f->b, NULL, note, &f->seen, &f->error), HF_OK);
+    assert_int_equal(f->seen.count, 5);
+    for (int i = 0; i < LOCKS; i++)
+        assert_int_equal(hf_lease_release(leases[i], NULL), HF_OK);
+    assert_int_equal(hf_lock_list(f->b, NULL, NULL, NULL, &f->error), HF_INVALID);
+}
+
+static void a_broken_lock_goes_to_who_waits_once_the_holder_has_stopped(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    bool had = false;
+    hf_client *operator= hft_client(f->server, NULL);
+    hf_lease *lease = must_take(f, f->a, "job", NULL);
+    hft_take(&taker, f->b, "job", HF_LOCK(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "job") == 1);
+    int64_t began_ms = hft_boottime_ms();
+    assert_int_equal(hf_lock_break(operator, "job", &had, &f->error), HF_OK);
+    assert_true(had);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_true(hft_boottime_ms() - began_ms < 5000); /* long before the lease would have ended */
+    assert_false(hf_lease_is_valid(lease));
+    assert_true(hf_lease_fence(taker.lease) > hf_lease_fence(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+    assert_int_equal(hf_lease_verify(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "SET hf:{theirs} x"));
+    assert_int_equal(hf_lock_break(operator, "theirs", &had, &f->error), HF_OK);
+    assert_true(had);
+    assert_int_equal(hf_lock_break(operator, "free", &had, &f->error), HF_OK);
+    assert_false(had);
+    assert_int_equal(hf_client_close(operator, NULL), HF_OK);
+    assert_int_equal(hft_lock_keys(f->server), 0);
+}
+
+struct findings {
+    int count, bad, stop_after;
+    char text[8192];
+};
+
+static bool collect(const hf_finding *finding, void *arg)
+{
+    struct findings *findings = arg;
+    size_t used = strlen(findings->text);
+    findings->count++;
+    findings->bad += finding->level <= HF_LOG_WARNING;
+    if (finding->level <= HF_LOG_WARNING && finding->remedy[0] == 0)
+        findings->bad += 100;
+    (void)snprintf(findings->text + used, sizeof findings->text - used, "%d %s | %s\n", (int)finding->level, finding->what,
+                   finding->remedy);
+    return findings->count != findings->stop_after;
+}
+
+static void check_finds_nothing_wrong_with_a_good_server_and_names_what_is_bad(void **state)
+{
+    struct fixture *f = *state;
+    struct findings findings = {.count = 0};
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "PUBLISH probe x") == 0); /* the subscribers had time to come up */
+    do {
+        memset(&findings, 0, sizeof findings);
+        assert_int_equal(hf_client_check(f->a, collect, &findings, &f->error), HF_OK);
+    } while (findings.bad != 0 && strstr(findings.text, "control channel") != NULL);
+    if (findings.bad != 0)
+        fail_msg("%s", findings.text);
+    assert_non_null(strstr(findings.text, "round trip"));
+    assert_non_null(strstr(findings.text, "keyspace events are in force"));
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET maxmemory-policy allkeys-lru"));
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET maxmemory 100mb"));
+    freeReplyObject(hft_server_ask(f->server, "PEXPIRE hf:fence 100000"));
+    memset(&findings, 0, sizeof findings);
+    assert_int_equal(hf_client_check(f->a, collect, &findings, &f->error), HF_OK);
+    assert_non_null(strstr(findings.text, "allkeys-lru"));
+    assert_non_null(strstr(findings.text, "CONFIG SET maxmemory-policy noeviction"));
+    findings = (struct findings){.stop_after = 2};
+    assert_int_equal(hf_client_check(f->a, collect, &findings, &f->error), HF_OK);
+    assert_int_equal(findings.count, 2);
+    assert_int_equal(hf_client_check(f->a, NULL, NULL, &f->error), HF_INVALID);
+    hft_server_kill(f->server);
+    assert_int_equal(hf_client_check(f->b, collect, &findings, &f->error) == HF_OK, false);
+    hft_server_restart(f->server);
+}
+
+static void rights_that_are_missing_are_found(void **state)
+{
+    struct fixture *f = *state;
+    struct findings findings = {.count = 0};
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER part on >pw ~* &* +@all -scan -publish -info"));
+    hf_client *client = hft_client(f->server, HF_CLIENT(.user = "part", .password = "pw"));
+    assert_int_equal(hf_client_check(client, collect, &findings, &f->error), HF_OK);
+    assert_non_null(strstr(findings.text, "SCAN is not allowed"));
+    assert_non_null(strstr(findings.text, "PUBLISH is not allowed"));
+    assert_true(findings.bad < 100);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void statistics_count_what_happened(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "x"};
+    hf_stats stats;
+    hf_value *value;
+    hf_lease *none;
+    hf_client_stats(f->a, &stats);
+    assert_int_equal(stats.acquired + stats.held + stats.waiting, 0);
+    hf_lease *lease = must_take(f, f->a, "one", NULL);
+    hf_lease *second = must_take(f, f->a, "two", HF_LOCK(.lease_ms = 300));
+    assert_int_equal(hf_lock_acquire(f->b, "one", NULL, &none, NULL), HF_BUSY);
+    assert_int_equal(hf_lock_acquire(f->b, "one", HF_LOCK(.wait_ms = 20), &none, NULL), HF_TIMEOUT);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(hf_fetch(f->a, "page", HF_FETCH(.load = hft_load, .arg = &page), &value, NULL), HF_OK);
+        hf_value_free(value);
+    }
+    do
+        hf_client_stats(f->a, &stats);
+    while (stats.renewals < 2);
+    assert_int_equal(stats.acquired, 3); /* the fetch's lease is one */
+    assert_int_equal(stats.held, 2);
+    assert_int_equal(stats.released, 1);
+    assert_int_equal(stats.loads, 1);
+    assert_int_equal(stats.hits, 2);
+    assert_true(stats.remote_commands > 4 && stats.remote_round_trips > 2);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "DEL hf:{two}"));
+    assert_int_equal(hf_lease_release(second, NULL), HF_LOST);
+    hf_client_stats(f->a, &stats);
+    assert_int_equal(stats.held, 0);
+    assert_int_equal(stats.released, 3);
+    hf_client_stats(f->b, &stats);
+    assert_int_equal(stats.busy, 1);
+    assert_int_equal(stats.timeouts, 1);
+    assert_int_equal(stats.waiting, 0);
+    uint64_t short_stats[2] = {7, 7}; /* an older program's */
+    hf_client_stats_sized(f->a, (hf_stats *)(void *)short_stats, sizeof short_stats[0]);
+    assert_int_equal(short_stats[0], 3);
+    assert_int_equal(short_stats[1], 7);
+}
+
+static void metrics_are_prometheus_text(void **state)
+{
+    struct fixture *f = *state;
+    char *text = NULL, *rest = NULL, name[64], kind[16];
+    size_t size = 0;
+    hf_lease *lease = must_take(f, f->a, "one", NULL);
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(hf_client_metrics(f->a, out), HF_OK);
+    (void)fclose(out);
+    int samples = 0, types = 0;
+    bool saw_held = false;
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
+        uint64_t number;
+        int end = 0;
+        if (sscanf(line, "# TYPE %63s %15s", name, kind) == 2) {
+            assert_true(strcmp(kind, "counter") == 0 || strcmp(kind, "gauge") == 0);
+            types++;
+        } else if (strncmp(line, "# HELP ", 7) != 0) {
+            assert_int_equal(sscanf(line, "%63[a-z_] %" SCNu64 "%n", name, &number, &end), 2);
+            assert_int_equal(line[end], 0);
+            assert_memory_equal(name, "holdfast_", 9);
+            saw_held = saw_held || (strcmp(name, "holdfast_held") == 0 && number == 1);
+            samples++;
+        }
+    }
+    free(text);
+    assert_true(samples >= 30 && samples == types && saw_held);
+    assert_int_equal(hf_client_metrics(NULL, stdout), HF_INVALID);
+    assert_int_equal(hf_client_metrics(f->a, NULL), HF_INVALID);
+    FILE *full = fopen("/dev/full", "we");
+    (void)setvbuf(full, NULL, _IONBF, 0);
+    assert_int_equal(hf_client_metrics(f->a, full), HF_UNAVAILABLE);
+    assert_int_equal(hf_client_dump(f->a, full), HF_UNAVAILABLE);
+    (void)fclose(full);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
+static void the_dump_shows_every_lock_and_no_token(void **state)
+{
+    struct fixture *f = *state;
+    char *text = NULL, token[200];
+    size_t size = 0;
+    hf_lease *lease = must_take(f, f->a, "dumped", NULL);
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(hf_client_dump(f->a, out), HF_OK);
+    (void)fclose(out);
+    hft_held_by(f->server, "dumped", token, sizeof token);
+    assert_non_null(strstr(text, "dumped"));
+    assert_non_null(strstr(text, "the-holder"));
+    assert_null(strstr(text, token));
+    free(text);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hf_client_dump(f->a, NULL), HF_INVALID);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(info_tells_who_where_since_when_and_how_many_wait),
+        TEST(foreign_holders_are_shown_escaped),
+        TEST(list_finds_held_locks_by_glob_and_nothing_else),
+        TEST(a_broken_lock_goes_to_who_waits_once_the_holder_has_stopped),
+        TEST(check_finds_nothing_wrong_with_a_good_server_and_names_what_is_bad),
+        TEST(rights_that_are_missing_are_found),
+        TEST(statistics_count_what_happened),
+        TEST(metrics_are_prometheus_text),
+        TEST(the_dump_shows_every_lock_and_no_token),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

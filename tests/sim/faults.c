@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* faults.c - what goes wrong, and when: by the profile, by the dice. */
+#include "tests/sim/history.h"
+
+#include <stdio.h>
+
+const char *sim_profile_name(enum sim_profile profile)
+{
+    static const char *const names[] = {"calm",    "deaf",     "lossy",   "kills",     "pauses", "cuts",    "stalls",
+                                        "freezes", "restarts", "amnesia", "failovers", "clocks", "foreign", "storm"};
+    return profile < SIM_PROFILES ? names[profile] : "any";
+}
+
+static bool is(enum sim_profile profile)
+{
+    return history.profile == profile;
+}
+
+/* ---- one fault each ---- */
+
+static struct sim_process *somebody(void)
+{
+    struct sim_process *found = NULL;
+    int count = 0;
+    for (int i = 0; i < sim.process_count; i++)
+        if (sim.processes[i].alive && sim.processes[i].client != NULL && sim_between(0, count++) == 0)
+            found = &sim.processes[i];
+    return found;
+}
+
+static struct sim_wire *some_wire(void)
+{
+    struct sim_wire *found = NULL;
+    int count = 0;
+    for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
+        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        if (wire->client_open && wire->process->alive && sim_between(0, count++) == 0)
+            found = wire;
+    }
+    return found;
+}
+
+static void come_back(void *what, int64_t number)
+{
+    (void)what;
+    (void)number;
+    if (sim.process_count < SIM_PROCESSES && history.healed == 0)
+        sim_process_begin();
+}
+
+static void kill_one(void)
+{
+    struct sim_process *process = somebody();
+    if (process == NULL || sim.process_count >= SIM_PROCESSES)
+        return;
+    sim_say("process %d is killed", process->id);
+    sim_watch_killed(process);
+    sim_kill(process);
+    for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
+        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        if (wire->process == process)
+            sim_wire_close(wire); /* the kernel still sends what it has */
+    }
+    sim_at(sim.now + sim_between(0, 2000 * HFI_MS), NULL, come_back, NULL, 0);
+}
+
+static void pause_one(void)
+{
+    struct sim_process *process = somebody();
+    int64_t most = sim_chance(50) ? 2 * history.lease_ms : 300;
+    if (process == NULL || sim_is_paused(process))
+        return;
+    int64_t until = sim.now + sim_between(1, most) * HFI_MS;
+    sim_say("process %d is paused for %.0f ms", process->id, (double)(until - sim.now) / 1e6);
+    sim_pause(process, until);
+}
+
+static void cut_one(void)
+{
+    struct sim_wire *wire = some_wire();
+    if (wire == NULL)
+        return;
+    sim_say("a connection of process %d is cut", wire->process->id);
+    sim_wire_cut(wire);
+}
+
+static void stall_one(void)
+{
+    struct sim_wire *wire = some_wire();
+    int64_t until = sim.now + sim_between(1, 2500) * HFI_MS;
+    int which = (int)sim_between(1, 3);
+    if (wire == NULL)
+        return;
+    sim_say("a connection of process %d is silent for %.0f ms (%s)", wire->process->id, (double)(until - sim.now) / 1e6,
+            which == 1 ? "to the server" : which == 2 ? "from the server" : "both ways");
+    if (which & 1)
+        wire->up_stalled_until = until;
+    if (which & 2)
+        wire->down_stalled_until = until;
+}
+
+static int64_t forward(void)
+{
+    int64_t step = sim_between(0, history.forward_budget_us);
+    history.forward_budget_us -= step;
+    return step;
+}
+
+static void fail_over(void)
+{
+    bool loses = sim_chance(50);
+    int64_t step = !loses && sim_chance(50) ? -sim_between(0, 2000000) : forward();
+    if (loses && sim_server_forget_since())
+        sim_oracle_data_lost(&history.oracle, sim.now);
+    sim_server_crash(sim.now + sim_between(0, 1000) * HFI_MS, true, step, sim_chance(50));
+}
+
+static void remember(void *what, int64_t number)
+{
+    (void)what;
+    (void)number;
+    if (history.healed != 0)
+        return;
+    sim_server_remember();
+    sim_at(sim.now + sim_between(10, 500) * HFI_MS, NULL, remember, NULL, 0);
+}
+
+static void trouble_clocks(void)
+{
+    bool back = history.clock_goes_back && sim_chance(50);
+    sim_server_step(back ? -sim_between(0, 1000000) : forward());
+}
+
+static void meddle(void)
+{
+    char key[32];
+    (void)snprintf(key, sizeof key, "hf:{n%d}", (int)sim_between(0, history.locks - 1));
+    sim_server.keys.now_us = sim_server_us();
+    const char *value = sim_keyspace_string(&sim_server.keys, key);
+    if (value == NULL) {
+        sim_say("another program takes %s", key);
+        sim_server_set(key, "somebody else", sim_between(10, 1500));
+    } else if (value[0] == 's') {
+        sim_say("another program gives %s back", key);
+        sim_server_del(key);
+    }
+}
+
+static void freeze_or_flush(void)
+{
+    if (sim_chance(30)) {
+        sim_say("the scripts are flushed");
+        sim_server.scripts_known = false;
+    } else if (sim_server.up && sim_server.frozen_until <= sim.now) {
+        sim_server_freeze(sim.now + sim_between(1, sim_chance(30) ? 3000 : 800) * HFI_MS);
+    }
+}
+
+static void crash(bool keeps_data)
+{
+    if (!sim_server.up)
+        return;
+    if (!keeps_data)
+        sim_oracle_data_lost(&history.oracle, sim.now);
+    sim_server_crash(sim.now + sim_between(1, 1000) * HFI_MS, keeps_data, 0, sim_chance(70));
+}
+
+static void hurt(enum sim_profile how)
+{
+    history.faults++;
+    switch (how) {
+    case SIM_KILLS:
+        kill_one();
+        break;
+    case SIM_PAUSES:
+        pause_one();
+        break;
+    case SIM_CUTS:
+        cut_one();
+        break;
+    case SIM_STALLS:
+        stall_one();
+        break;
+    case SIM_FREEZES:
+        freeze_or_flush();
+        break;
+    case SIM_RESTARTS:
+    case SIM_AMNESIA:
+        crash(how == SIM_RESTARTS);
+        break;
+    case SIM_FAILOVERS:
+        if (sim_server.up)
+            fail_over();
+        break;
+    case SIM_CLOCKS:
+        trouble_clocks();
+        break;
+    case SIM_FOREIGN:
+        meddle();
+        break;
+    default:
+        break;
+    }
+}
+
+static void fault(void *what, int64_t number)
+{
+    static const enum sim_profile all[] = {SIM_KILLS,  SIM_PAUSES,   SIM_CUTS,    SIM_CUTS,     SIM_STALLS,
+                                           SIM_STALLS, SIM_FREEZES, SIM_RESTARTS, SIM_CLOCKS, SIM_FOREIGN};
+    (void)what;
+    (void)number;
+    if (history.healed != 0)
+        return;
+    hurt(is(SIM_STORM) ? all[sim_between(0, (int64_t)(sizeof all / sizeof all[0]) - 1)] : history.profile);
+    bool often = is(SIM_CUTS) || is(SIM_STALLS) || is(SIM_PAUSES) || is(SIM_FOREIGN);
+    sim_at(sim.now + sim_between(10, often ? 500 : 2000) * HFI_MS, NULL, fault, NULL, 0);
+}
+
+/* Only in histories whose clock never goes back and whose data stay: what is left then is a promise (P8). */
+static void evict(void *what, int64_t number)
+{
+    (void)what;
+    (void)number;
+    if (history.healed != 0)
+        return;
+    sim_server.keys.now_us = sim_server_us();
+    if (sim_keyspace_evict(&sim_server.keys, "hf:fence"))
+        sim_say("the fence counter is evicted");
+    sim_at(sim.now + sim_between(5, 1000) * HFI_MS, NULL, evict, NULL, 0);
+}
+
+/* ---- the plan ---- */
+
+void sim_faults_plan(void)
+{
+    history.forward_budget_us = history.guard_ms * 800;
+    if (is(SIM_DEAF) && sim_chance(50))
+        sim_server.takes_subscribers = false;
+    else if (is(SIM_DEAF))
+        sim_server.lost_percent = 100;
+    if (is(SIM_DEAF))
+        history.linger_ms = 0;
+    if (is(SIM_LOSSY) || is(SIM_STORM)) {
+        sim_server.lost_percent = (int)sim_between(0, 60);
+        sim_server.twice_percent = (int)sim_between(0, 30);
+        sim_server.late_percent = (int)sim_between(0, 30);
+        sim_server.late_most = sim_between(1, 2000) * HFI_MS;
+    }
+    if (is(SIM_STALLS) || is(SIM_STORM) || is(SIM_LOSSY)) {
+        sim_network.delay_most = sim_between(1, 20) * HFI_MS;
+        sim_network.spike_percent = (int)sim_between(0, 5);
+        sim_network.spike_most = sim_between(1, 200) * HFI_MS;
+    }
+    history.clock_goes_back = is(SIM_STORM) || (is(SIM_CLOCKS) && sim_chance(70));
+    if (is(SIM_FAILOVERS))
+        remember(NULL, 0);
+    if (!is(SIM_CALM) && !is(SIM_DEAF) && !is(SIM_LOSSY))
+        sim_at(sim_between(200, 1500) * HFI_MS, NULL, fault, NULL, 0);
+    if (is(SIM_LOSSY) || is(SIM_KILLS) || (is(SIM_CLOCKS) && !history.clock_goes_back))
+        sim_at(sim_between(100, 1500) * HFI_MS, NULL, evict, NULL, 0);
+}
+
+void sim_faults_end(void)
+{
+    history.healed = sim.now;
+    sim_say("from here on all is well");
+    sim_server.frozen_until = 0;
+    if (!is(SIM_DEAF))
+        sim_server.lost_percent = sim_server.late_percent = 0;
+    sim_network.spike_percent = 0;
+    sim_network.spike_most = 0;
+    sim_network.delay_most = HFI_MS;
+    sim_network.delay_least = HFI_MS / 20;
+    for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
+        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        if (wire->up_stalled_until > sim.now && wire->client_open)
+            wire->up_stalled_until = sim.now;
+        if (wire->down_stalled_until > sim.now && wire->down_stalled_until < HFI_NEVER / 2)
+            wire->down_stalled_until = sim.now;
+    }
+    for (int i = 0; i < SIM_LOCKS; i++) {
+        char key[32];
+        (void)snprintf(key, sizeof key, "hf:{n%d}", i);
+        const char *value = sim_keyspace_string(&sim_server.keys, key);
+        if (value != NULL && value[0] == 's')
+            sim_server_del(key);
+    }
+}
+
+bool sim_faults_may_hurt(const struct sim_process *process, int64_t since)
+{
+    return process->last_pause_end != 0 && process->last_pause_end >= since;
+}
+
+bool sim_world_is_well(void)
+{
+    bool always = is(SIM_CALM) || is(SIM_DEAF) || is(SIM_KILLS);
+    return sim.now > 300 * HFI_MS && (always || (history.settled != 0 && sim.now > history.settled));
+}

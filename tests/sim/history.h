@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* history.h - one seed's history: who takes part (history.c), what goes wrong (faults.c), and what is watched on the
+ * way (watch.c). */
+#ifndef SIM_HISTORY_H
+#define SIM_HISTORY_H
+
+#include "tests/sim/oracle.h"
+#include "tests/sim/server.h"
+#include "tests/sim/world.h"
+
+#include <holdfast/holdfast.h>
+
+#define SIM_LOCKS  3
+#define SIM_PAGES  2
+#define SIM_ACTORS 64
+
+enum sim_profile {
+    SIM_CALM,      /* nothing goes wrong */
+    SIM_DEAF,      /* no pub/sub at all, or every message lost */
+    SIM_LOSSY,     /* messages are lost, late, doubled */
+    SIM_KILLS,     /* processes are killed, others come */
+    SIM_PAUSES,    /* processes are paused */
+    SIM_CUTS,      /* connections break, commands run late */
+    SIM_STALLS,    /* connections fall silent, in one or both directions */
+    SIM_FREEZES,   /* the server is frozen; its scripts are flushed */
+    SIM_RESTARTS,  /* the server crashes and keeps its data */
+    SIM_AMNESIA,   /* it crashes and loses them */
+    SIM_FAILOVERS, /* another server with another clock takes over; some lose the last writes */
+    SIM_CLOCKS,    /* the server's clock is stepped; the fence counter is evicted */
+    SIM_FOREIGN,   /* another program uses the keys; operators break leases */
+    SIM_STORM,     /* all of it at once */
+    SIM_PROFILES
+};
+const char *sim_profile_name(enum sim_profile profile);
+
+struct sim_actor { /* a thread of a process's program */
+    struct sim_process *process;
+    int  number;
+    bool over;
+    int  waits_for;      /* the lock it waits for; -1: none */
+    int64_t waits_since; /* true time */
+    hf_cancel *cancel;
+};
+
+struct sim_history {
+    enum sim_profile profile;
+    int     locks, pages, process_goal, threads;
+    int64_t lease_ms, guard_ms, command_ms, linger_ms, hold_most, think_most;
+    int64_t ops_end, healed, settled; /* true times; healed 0: not yet */
+    bool    clock_goes_back;          /* so its counter is not lost too: then nothing is promised (P8) */
+    int64_t forward_budget_us;        /* what the server's clock may still be stepped forward */
+    struct sim_actor actors[SIM_ACTORS];
+    int     actor_count;
+    struct sim_oracle oracle;
+    uint64_t grants, acquires, fetches, loads, faults;
+};
+extern struct sim_history history;
+
+struct sim_result {
+    uint64_t grants, acquires, fetches, loads, faults, events, commands, losses, messages;
+    int64_t  longest_gap, length;
+    enum sim_profile profile;
+    char     failure[400];
+};
+/* profile: SIM_PROFILES lets the seed choose. */
+void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, struct sim_result *result);
+
+/* history.c */
+void sim_process_begin(void);
+
+/* faults.c */
+void sim_faults_plan(void);  /* before anything runs: the profile's numbers, and when the first fault comes */
+void sim_faults_end(void);   /* from now on all is well */
+bool sim_faults_may_hurt(const struct sim_process *process, int64_t since); /* it, or its connections, since then */
+bool sim_world_is_well(void); /* the bounds for healthy processes hold now */
+
+/* watch.c */
+struct sim_holding { /* one lease that a thread has got */
+    struct sim_process *process;
+    hf_lease *lease; /* NULL: released, or its process is dead */
+    int  lock;       /* pages come after the locks */
+    int  grant;      /* -1: not yet */
+    bool released;
+};
+void sim_watch_begin(void);
+struct sim_holding *sim_watch_expect(int lock);
+void sim_watch_granted(struct sim_holding *holding, hf_lease *lease);
+void sim_watch_releases(struct sim_holding *holding);
+void sim_watch_event(hf_lease *lease, const hf_event *event, void *holding);
+void sim_watch_killed(const struct sim_process *process);
+void sim_watch_keys_left(void);
+
+#endif

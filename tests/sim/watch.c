@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/* watch.c - looks at all leases and keys while a history runs, and tells the oracle. */
+#include "core/client.h"
+#include "tests/sim/history.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPEN_MOST  128
+#define LOOK_NS    (10 * HFI_MS)
+#define TOKENS     1024
+
+static struct sim_holding *open_holdings[OPEN_MOST];
+static int open_count;
+static struct { char token[160]; int lock; } arrivals[TOKENS]; /* the n-th that asked to wait, ever */
+static int arrival_count;
+static struct { int owner; int64_t since; } owners[SIM_LOCKS];
+
+static void report(const char *what)
+{
+    sim_violation("%s", what);
+}
+
+/* ---- leases ---- */
+
+static void look(const struct sim_holding *holding)
+{
+    struct sim_process *self = sim.self;
+    sim.self = holding->process;
+    sim_oracle_looked(&history.oracle, holding->grant, hf_lease_is_valid(holding->lease));
+    sim.self = self;
+}
+
+static void look_at_all(void)
+{
+    for (int i = 0; i < open_count; i++)
+        look(open_holdings[i]);
+}
+
+struct sim_holding *sim_watch_expect(int lock)
+{
+    struct sim_holding *holding = calloc(1, sizeof *holding);
+    if (holding == NULL)
+        abort();
+    *holding = (struct sim_holding){.process = sim.self, .lock = lock, .grant = -1};
+    return holding;
+}
+
+void sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
+{
+    look_at_all();
+    holding->lease = lease;
+    if (!hf_lease_is_valid(lease))
+        sim_violation("a lease is over when it is given");
+    holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease), sim.now);
+    history.grants++;
+    sim_say("GRANTED lock %d, fence %lld, %lld ms", holding->lock, (long long)hf_lease_fence(lease),
+            (long long)hf_lease_remaining_ms(lease));
+    if (open_count == OPEN_MOST)
+        abort();
+    open_holdings[open_count++] = holding;
+}
+
+static void close_holding(struct sim_holding *holding)
+{
+    for (int i = 0; i < open_count; i++)
+        if (open_holdings[i] == holding)
+            open_holdings[i] = open_holdings[--open_count];
+}
+
+void sim_watch_releases(struct sim_holding *holding)
+{
+    look(holding);
+    close_holding(holding);
+    sim_oracle_releases(&history.oracle, holding->grant);
+}
+
+void sim_watch_event(hf_lease *lease, const hf_event *event, void *arg)
+{
+    const struct sim_holding *holding = arg;
+    sim_say("EVENT %d lock %d, reason %d, %lld ms left", (int)event->kind, holding->lock, (int)event->reason,
+            (long long)event->remaining_ms);
+    if (holding->grant < 0)
+        return;
+    if (event->kind == HF_EVENT_LOST)
+        sim_oracle_told_lost(&history.oracle, holding->grant, !holding->released && hf_lease_is_valid(lease));
+    else
+        sim_oracle_told_other(&history.oracle, holding->grant);
+}
+
+void sim_watch_killed(const struct sim_process *process)
+{
+    for (int i = open_count; i-- > 0;) {
+        struct sim_holding *holding = open_holdings[i];
+        if (holding->process != process)
+            continue;
+        sim_oracle_died(&history.oracle, holding->grant);
+        close_holding(holding);
+    }
+}
+
+/* ---- gaps ---- */
+
+/* Whose token it is: 0 nobody's, -1 another program's, else the number of the process. */
+static int owner_of(int lock)
+{
+    char key[32];
+    (void)snprintf(key, sizeof key, "hf:{n%d}", lock);
+    sim_server.keys.now_us = sim_server_us();
+    const char *token = sim_keyspace_string(&sim_server.keys, key);
+    if (token == NULL)
+        return 0;
+    for (int i = 0; i < sim.process_count; i++) {
+        const struct sim_process *process = &sim.processes[i];
+        if (process->client != NULL && strncmp(token + 4, process->client->identity.id, 32) == 0)
+            return process->id;
+    }
+    return strncmp(token, "hf1:", 4) == 0 ? SIM_PROCESSES + 1 : -1;
+}
+
+/* Since when somebody healthy waits for it; -1: nobody does. */
+static int64_t waited_since(int lock)
+{
+    int64_t since = -1;
+    for (int i = 0; i < history.actor_count; i++) {
+        const struct sim_actor *actor = &history.actors[i];
+        if (!actor->process->alive || actor->waits_for != lock || sim_is_paused(actor->process))
+            continue;
+        int64_t from = actor->waits_since > actor->process->last_pause_end ? actor->waits_since
+                                                                           : actor->process->last_pause_end;
+        if (since < 0 || from < since)
+            since = from;
+    }
+    return since;
+}
+
+/* protocol.md's table: a live process's lease that nobody has comes free by a message or by the next re-check; a dead
+ * one's at its end. */
+static int64_t most_of(int owner)
+{
+    int64_t trip = sim_network.delay_most + sim_network.spike_most;
+    int64_t most = 12 * trip + 25 * HFI_MS;
+    bool heard = history.profile == SIM_CALM || history.profile == SIM_KILLS;
+    if (!heard)
+        most += 445 * HFI_MS + 50 * HFI_MS;
+    if (history.profile == SIM_KILLS || history.healed != 0)
+        most += 100 * HFI_MS; /* 10 ms for each position */
+    if (owner > SIM_PROCESSES) {
+        int64_t ttl = history.lease_ms + 21 * history.lease_ms / 1000 + 4 + history.guard_ms;
+        most += ttl * HFI_MS / 50 * 51;
+    }
+    return most;
+}
+
+static void look_for_gap(int lock)
+{
+    int owner = owner_of(lock);
+    if (owner != owners[lock].owner) {
+        owners[lock].owner = owner;
+        owners[lock].since = sim.now;
+    }
+    int64_t since = waited_since(lock);
+    bool counts = since >= 0 && owner >= 0 && sim_world_is_well() && !sim_oracle_is_held(&history.oracle, lock);
+    if (since < owners[lock].since)
+        since = owners[lock].since;
+    sim_oracle_gap(&history.oracle, lock, counts ? since : -1, sim.now, most_of(owner));
+}
+
+static void watch(void *what, int64_t number)
+{
+    (void)what;
+    (void)number;
+    look_at_all();
+    for (int lock = 0; lock < history.locks; lock++)
+        look_for_gap(lock);
+    sim_at(sim.now + LOOK_NS, NULL, watch, NULL, 0);
+}
+
+void sim_watch_begin(void)
+{
+    open_count = arrival_count = 0;
+    memset(owners, 0, sizeof owners);
+    sim_oracle_begin(&history.oracle, report);
+    sim_at(LOOK_NS, NULL, watch, NULL, 0);
+}
+
+/* ---- the server's keys ---- */
+
+static uint64_t arrival_of(const char *token, int lock)
+{
+    for (int i = arrival_count; i-- > 0;)
+        if (arrivals[i].lock == lock && strcmp(arrivals[i].token, token) == 0)
+            return (uint64_t)i;
+    if (arrival_count == TOKENS) {
+        arrival_count = 0; /* fairness is watched in short histories */
+        for (int i = 0; i < SIM_NAMES_MOST; i++)
+            history.oracle.queue_count[i] = 0;
+    }
+    (void)snprintf(arrivals[arrival_count].token, sizeof arrivals[0].token, "%s", token);
+    arrivals[arrival_count].lock = lock;
+    return (uint64_t)arrival_count++;
+}
+
+void sim_key_changed(const char *event, const char *key, const char *value)
+{
+    int number;
+    long long fence, began;
+    if (sscanf(key, "hf:queue:{n%d}", &number) == 1 && strcmp(event, "zadd") == 0) {
+        sim_oracle_queued(&history.oracle, number, arrival_of(value, number));
+    } else if (sscanf(key, "hf:queue:{n%d}", &number) == 1 && strcmp(event, "zrem") == 0) {
+        sim_oracle_left(&history.oracle, number, arrival_of(value, number));
+    } else if (sscanf(key, "hf:{n%d}", &number) == 1 && strcmp(event, "set") == 0) {
+        sim_oracle_taken(&history.oracle, number, arrival_of(value, number), history.profile == SIM_CALM);
+    } else if (sscanf(key, "page%d", &number) == 1 && strcmp(event, "set") == 0 &&
+               sscanf(value, "%lld %lld", &fence, &began) == 2) {
+        sim_oracle_stored(&history.oracle, SIM_LOCKS + number, fence, began);
+    }
+}
+
+void sim_script_ran(const char *script, const struct sim_words *words)
+{
+    int number;
+    if (strcmp(script, "forget") == 0 && words->count > 7 && sscanf(words->text[7], "page%d", &number) == 1)
+        sim_oracle_forgotten(&history.oracle, SIM_LOCKS + number, sim.now);
+}
+
+static void look_at_key(void *arg, const char *key, int64_t expire_ms)
+{
+    (void)arg;
+    if (expire_ms == 0 && strcmp(key, "hf:fence") != 0)
+        sim_oracle_left_behind(&history.oracle, key);
+}
+
+void sim_watch_keys_left(void)
+{
+    sim_keyspace_each(&sim_server.keys, look_at_key, NULL);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* fence_test.c - is a fence ahead of all that was given, and what time can it be at the server? */
+#include "base/clock.h"
+#include "core/fence.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define NOW_US INT64_C(1800000000000000) /* in the year 2027 */
+#define T0     (INT64_C(777) * 1000 * HFI_MS)
+#define S      (1000 * HFI_MS)
+
+static void an_estimate_of_the_servers_clock_errs_by_two_rates_and_never_upwards(void **state)
+{
+    (void)state;
+    struct hfi_server_clock clock = {0};
+    assert_int_equal(hfi_server_clock_at_least_us(&clock, T0), 0);
+    hfi_server_clock_saw(&clock, NOW_US, T0);
+    assert_int_equal(hfi_server_clock_at_least_us(&clock, T0), NOW_US);
+    assert_int_equal(hfi_server_clock_at_least_us(&clock, T0 + 100 * S), NOW_US + 98000000);
+    assert_true(hfi_server_clock_at_most_us(&clock, T0 + 100 * S) >= NOW_US + 102000000);
+    assert_int_equal(hfi_server_clock_at_least_us(&clock, T0 - 5 * S), NOW_US); /* no time runs back here */
+}
+
+static void only_a_later_server_time_than_expected_moves_the_estimate(void **state)
+{
+    (void)state;
+    struct hfi_server_clock clock = {0};
+    hfi_server_clock_saw(&clock, NOW_US, T0);
+    hfi_server_clock_saw(&clock, NOW_US - 3600000000, T0 + S); /* stepped back, or a failover */
+    assert_int_equal(hfi_server_clock_at_least_us(&clock, T0 + S), NOW_US + 980000);
+    hfi_server_clock_saw(&clock, NOW_US + 1000000, T0 + S);
+    assert_int_equal(hfi_server_clock_at_least_us(&clock, T0 + S), NOW_US + 1000000);
+}
+
+static void a_fence_below_the_clock_the_highest_seen_or_any_sane_counter_is_bad(void **state)
+{
+    (void)state;
+    int64_t fence = (NOW_US + 2000000) * HFI_FENCE_BLOCK;
+    assert_true(hfi_fence_is_good(fence, 0, NOW_US));
+    assert_true(hfi_fence_is_good(fence, fence - 1, NOW_US));
+    assert_false(hfi_fence_is_good(fence, fence, NOW_US));
+    assert_true(hfi_fence_is_good(NOW_US * HFI_FENCE_BLOCK, 0, NOW_US));
+    assert_false(hfi_fence_is_good(NOW_US * HFI_FENCE_BLOCK - 1, 0, NOW_US));
+    assert_false(hfi_fence_is_good(HFI_FENCE_BLOCK, 0, 0)); /* a fresh counter, by whom nothing is known */
+    assert_false(hfi_fence_is_good((INT64_C(1) << 60) - 1, 0, 0));
+    assert_true(hfi_fence_is_good(INT64_C(1) << 60, 0, 0));
+    assert_false(hfi_fence_is_good(0, 0, 0));
+    assert_false(hfi_fence_is_good(-1, -2, 0));
+    assert_false(hfi_fence_is_good(INT64_MAX, 0, 0)); /* a block of it would not fit */
+}
+
+static void a_fence_of_today_has_nineteen_digits(void **state)
+{
+    (void)state;
+    assert_true(NOW_US * HFI_FENCE_BLOCK > INT64_C(1000000000000000000));
+    assert_true(NOW_US * HFI_FENCE_BLOCK > (INT64_C(1) << 60));
+}
+
+static void two_replies_whose_clocks_disagree_show_a_step(void **state)
+{
+    (void)state;
+    struct hfi_sample sample = {0};
+    assert_false(hfi_sample_is_stepped(&sample, NOW_US, T0, T0 + 2 * HFI_MS)); /* the first has nothing to differ from */
+    assert_false(hfi_sample_is_stepped(&sample, NOW_US + 10000000, T0 + 10 * S, T0 + 10 * S + 2 * HFI_MS));
+    assert_true(hfi_sample_is_stepped(&sample, NOW_US + 10000000 + 5250000, T0 + 15 * S, T0 + 15 * S));
+    assert_true(hfi_sample_is_stepped(&sample, NOW_US + 10000000 + 5250000 - 1000000, T0 + 16 * S, T0 + 16 * S));
+    assert_false(hfi_sample_is_stepped(&sample, NOW_US + 10000000 + 5250000, T0 + 17 * S, T0 + 17 * S)); /* noticed once */
+}
+
+static void rates_within_the_bound_and_slow_answers_are_no_step(void **state)
+{
+    (void)state;
+    struct hfi_sample sample = {0};
+    (void)hfi_sample_is_stepped(&sample, NOW_US, T0, T0);
+    assert_false(hfi_sample_is_stepped(&sample, NOW_US + 101900000, T0 + 100 * S, T0 + 100 * S));
+    sample = (struct hfi_sample){0};
+    (void)hfi_sample_is_stepped(&sample, NOW_US, T0, T0);
+    assert_false(hfi_sample_is_stepped(&sample, NOW_US + 98100000, T0 + 100 * S, T0 + 100 * S));
+    sample = (struct hfi_sample){0};
+    (void)hfi_sample_is_stepped(&sample, NOW_US, T0, T0 + 3 * S); /* 3 s under way: the server wrote it somewhere between */
+    assert_false(hfi_sample_is_stepped(&sample, NOW_US + 4000000, T0 + 4 * S, T0 + 4 * S));
+    sample = (struct hfi_sample){0};
+    (void)hfi_sample_is_stepped(&sample, NOW_US, T0, T0 + 3 * S);
+    assert_false(hfi_sample_is_stepped(&sample, NOW_US + 1000000, T0 + 4 * S, T0 + 4 * S));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_estimate_of_the_servers_clock_errs_by_two_rates_and_never_upwards),
+        cmocka_unit_test(only_a_later_server_time_than_expected_moves_the_estimate),
+        cmocka_unit_test(a_fence_below_the_clock_the_highest_seen_or_any_sane_counter_is_bad),
+        cmocka_unit_test(a_fence_of_today_has_nineteen_digits),
+        cmocka_unit_test(two_replies_whose_clocks_disagree_show_a_step),
+        cmocka_unit_test(rates_within_the_bound_and_slow_answers_are_no_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

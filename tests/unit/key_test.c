@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* key_test.c - which keys a name has: those of docs/protocol.md, all in one slot, none in anybody's way. */
+#include "core/key.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct hfi_keys keys_of(const char *key_template, enum hfi_use use, const char *name)
+{
+    struct hfi_keys keys;
+    hf_error error;
+    if (hfi_keys_make(key_template, use, name, strlen(name), &keys, &error) != HF_OK)
+        fail_msg("%s: %s", name, error.message);
+    return keys;
+}
+
+static bool is_refused(const char *key_template, enum hfi_use use, const char *name)
+{
+    struct hfi_keys keys;
+    hf_error error;
+    hf_status status = hfi_keys_make(key_template, use, name, strlen(name), &keys, &error);
+    if (status == HF_OK) {
+        hfi_keys_done(&keys);
+        return false;
+    }
+    assert_int_equal(status, HF_INVALID);
+    assert_int_equal(error.status, HF_INVALID);
+    assert_true(error.message[0] != 0 && error.hint[0] != 0);
+    return true;
+}
+
+static void assert_one_slot(const struct hfi_keys *keys)
+{
+    unsigned slot = hfi_key_slot(keys->lock, keys->lock_size);
+    assert_int_equal(hfi_key_slot(keys->queue, keys->queue_size), slot);
+    assert_int_equal(hfi_key_slot(keys->waiters, keys->waiters_size), slot);
+    if (keys->absent != NULL) {
+        assert_int_equal(hfi_key_slot(keys->absent, keys->absent_size), slot);
+        assert_int_equal(hfi_key_slot(keys->name, keys->name_size), slot); /* the data key */
+    }
+}
+
+static void a_slot_is_the_crc16_of_the_tag_or_of_the_whole_key(void **state)
+{
+    (void)state;
+    assert_int_equal(hfi_key_slot("123456789", 9), 0x31c3);
+    assert_int_equal(hfi_key_slot("", 0), 0);
+    assert_int_equal(hfi_key_slot("foo", 3), 12182);
+    assert_int_equal(hfi_key_slot("bar", 3), 5061);
+    assert_int_equal(hfi_key_slot("{foo}bar", 8), 12182);
+    assert_int_equal(hfi_key_slot("a{foo}{bar}", 11), 12182);        /* the first tag counts */
+    assert_int_equal(hfi_key_slot("x{123456789}}", 13), 0x31c3);     /* up to the first } */
+    assert_int_not_equal(hfi_key_slot("foo{}{bar}", 10), 5061);      /* an empty tag is none */
+    assert_int_not_equal(hfi_key_slot("{bar", 4), 5061);
+    assert_int_equal(hfi_key_slot("{user1000}.following", 20), hfi_key_slot("user1000", 8));
+}
+
+static void a_plain_name_stands_in_the_tag_of_its_keys(void **state)
+{
+    (void)state;
+    struct hfi_keys keys = keys_of(NULL, HFI_MUTEX, "invoice:42");
+    assert_string_equal(keys.lock, "hf:{invoice:42}");
+    assert_string_equal(keys.queue, "hf:queue:{invoice:42}:hf:{invoice:42}");
+    assert_string_equal(keys.waiters, "hf:wait:{invoice:42}:hf:{invoice:42}");
+    assert_string_equal(keys.name, "invoice:42");
+    assert_null(keys.absent);
+    assert_int_equal(keys.lock_size, strlen(keys.lock));
+    assert_int_equal(keys.queue_size, strlen(keys.queue));
+    assert_int_equal(keys.waiters_size, strlen(keys.waiters));
+    assert_int_equal(keys.name_size, strlen(keys.name));
+    assert_int_equal(hfi_key_slot(keys.lock, keys.lock_size), hfi_key_slot("invoice:42", 10));
+    assert_one_slot(&keys);
+    hfi_keys_done(&keys);
+}
+
+static void a_name_with_a_tag_of_its_own_keeps_it(void **state)
+{
+    (void)state;
+    struct hfi_keys keys = keys_of(NULL, HFI_MUTEX, "user:{7}:mail");
+    assert_string_equal(keys.lock, "hf::user:{7}:mail");
+    assert_string_equal(keys.queue, "hf:queue:{7}:hf::user:{7}:mail");
+    assert_int_equal(hfi_key_slot(keys.lock, keys.lock_size), hfi_key_slot("7", 1));
+    assert_one_slot(&keys);
+    hfi_keys_done(&keys);
+}
+
+static void a_name_with_braces_and_no_tag_gets_the_smallest_number_of_its_slot(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"{", "}", "{}", "a}b{c", "}{", "{}{x}", "page{"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct hfi_keys keys = keys_of(NULL, HFI_MUTEX, names[i]);
+        size_t size = strlen(names[i]);
+        char *end;
+        assert_memory_equal(keys.lock, "hf:{", 4);
+        unsigned long number = strtoul(keys.lock + 4, &end, 10);
+        assert_memory_equal(end, "}:", 2);
+        assert_string_equal(end + 2, names[i]);
+        assert_int_equal(hfi_key_slot(keys.lock, keys.lock_size), hfi_key_slot(names[i], size));
+        for (unsigned long smaller = 0; smaller < number; smaller++) {
+            char text[24];
+            int length = snprintf(text, sizeof text, "%lu", smaller);
+            assert_int_not_equal(hfi_key_slot(text, (size_t)length), hfi_key_slot(names[i], size));
+        }
+        assert_one_slot(&keys);
+        hfi_keys_done(&keys);
+    }
+}
+
+static void a_fetch_locks_under_a_name_of_its_own_in_the_slot_of_its_data(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"page:1", "page:{1}:x", "page:}1"};
+    struct hfi_keys keys = keys_of("app:%s", HFI_FETCH, "page:1"); /* templates are for locks */
+    assert_string_equal(keys.lock, "hf:fetch:{page:1}");
+    assert_string_equal(keys.absent, "hf:absent:{page:1}:hf:fetch:{page:1}");
+    assert_string_equal(keys.name, "page:1");
+    hfi_keys_done(&keys);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        keys = keys_of(NULL, HFI_FETCH, names[i]);
+        assert_string_not_equal(keys.lock, keys.name);
+        assert_one_slot(&keys);
+        hfi_keys_done(&keys);
+    }
+}
+
+static void a_template_makes_the_lock_key_and_the_side_keys_follow_its_slot(void **state)
+{
+    (void)state;
+    struct hfi_keys keys = keys_of("app:%s:lock", HFI_MUTEX, "a%sb"); /* no format string */
+    assert_string_equal(keys.lock, "app:a%sb:lock");
+    assert_string_equal(keys.queue, "hf:queue:{app:a%sb:lock}:app:a%sb:lock");
+    assert_one_slot(&keys);
+    hfi_keys_done(&keys);
+    keys = keys_of("{app}:%s", HFI_MUTEX, "x");
+    assert_string_equal(keys.queue, "hf:queue:{app}:{app}:x");
+    assert_one_slot(&keys);
+    hfi_keys_done(&keys);
+    keys = keys_of("%s", HFI_MUTEX, "un{paired");
+    assert_string_equal(keys.lock, "un{paired");
+    assert_one_slot(&keys);
+    hfi_keys_done(&keys);
+}
+
+static void different_names_have_different_keys(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a", "{a}", "{a}b", "b{a}", ":{a}", "{a", "a}", "queue:a", "fetch:{a}", "hf:{a}"};
+    enum { COUNT = sizeof names / sizeof names[0] };
+    struct hfi_keys keys[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        keys[i] = keys_of(NULL, HFI_MUTEX, names[i]);
+    for (size_t i = 0; i < COUNT; i++)
+        for (size_t j = 0; j < i; j++) {
+            assert_string_not_equal(keys[i].lock, keys[j].lock);
+            assert_string_not_equal(keys[i].queue, keys[j].queue);
+            assert_string_not_equal(keys[i].lock, keys[j].queue);
+        }
+    for (size_t i = 0; i < COUNT; i++)
+        hfi_keys_done(&keys[i]);
+}
+
+static void nothing_may_lie_where_we_keep_our_own_keys(void **state)
+{
+    (void)state;
+    static const char *const ours[] = {"hf:queue:{a}:b", "hf:wait:{a}:b", "hf:absent:x", "hf:fence", "hf:fetch:{a}",
+                                       "hf:c:00112233445566778899aabbccddeeff"};
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
+        assert_true(is_refused("%s", HFI_MUTEX, ours[i]));
+        assert_true(is_refused("hf:%s", HFI_MUTEX, ours[i] + 3));
+        assert_true(is_refused(NULL, HFI_FETCH, ours[i])); /* the page would stand where the counter was */
+        assert_false(is_refused(NULL, HFI_MUTEX, ours[i]));
+    }
+    assert_true(is_refused(NULL, HFI_FETCH, "hf:{invoice:42}")); /* a token would be served as a page */
+    assert_true(is_refused(NULL, HFI_FETCH, "hf::user:{7}"));
+    assert_false(is_refused("%s", HFI_MUTEX, "hf:mine"));
+    assert_false(is_refused(NULL, HFI_FETCH, "hf:mine"));
+    assert_false(is_refused(NULL, HFI_FETCH, "page:hf:fence"));
+}
+
+static void a_template_has_one_place_for_the_name(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "lock", "%", "%d", "%s%s", "%s%", "%%s", "a%sb%dc", "%5s"};
+    hf_error error;
+    char longest[600];
+    assert_int_equal(hfi_template_check(NULL, &error), HF_OK);
+    assert_int_equal(hfi_template_check("%s", &error), HF_OK);
+    assert_int_equal(hfi_template_check("app:{%s}:lock", &error), HF_OK);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        if (hfi_template_check(bad[i], &error) != HF_INVALID)
+            fail_msg("%s was taken", bad[i]);
+        assert_non_null(strstr(error.message, "key_template"));
+    }
+    memset(longest, 'x', sizeof longest);
+    memcpy(longest, "%s", 2);
+    longest[512] = 0;
+    assert_int_equal(hfi_template_check(longest, &error), HF_OK);
+    longest[512] = 'x';
+    longest[513] = 0;
+    assert_int_equal(hfi_template_check(longest, NULL), HF_INVALID);
+}
+
+static void a_name_may_be_any_bytes_and_is_hashed_with_its_use(void **state)
+{
+    (void)state;
+    struct hfi_keys keys;
+    const char name[] = {'a', '\n', (char)0xff, ' ', 'z'};
+    assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, name, sizeof name, &keys, NULL), HF_OK);
+    assert_int_equal(keys.name_size, sizeof name);
+    assert_memory_equal(keys.name, name, sizeof name);
+    assert_memory_equal(keys.lock + 4, name, sizeof name);
+    hfi_keys_done(&keys);
+    assert_null(keys.memory);
+    assert_true(hfi_name_hash(HFI_MUTEX, name, sizeof name) != hfi_name_hash(HFI_FETCH, name, sizeof name));
+    assert_true(hfi_name_hash(HFI_MUTEX, "ab", 2) != hfi_name_hash(HFI_MUTEX, "ba", 2));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_slot_is_the_crc16_of_the_tag_or_of_the_whole_key),
+        cmocka_unit_test(a_plain_name_stands_in_the_tag_of_its_keys),
+        cmocka_unit_test(a_name_with_a_tag_of_its_own_keeps_it),
+        cmocka_unit_test(a_name_with_braces_and_no_tag_gets_the_smallest_number_of_its_slot),
+        cmocka_unit_test(a_fetch_locks_under_a_name_of_its_own_in_the_slot_of_its_data),
+        cmocka_unit_test(a_template_makes_the_lock_key_and_the_side_keys_follow_its_slot),
+        cmocka_unit_test(different_names_have_different_keys),
+        cmocka_unit_test(nothing_may_lie_where_we_keep_our_own_keys),
+        cmocka_unit_test(a_template_has_one_place_for_the_name),
+        cmocka_unit_test(a_name_may_be_any_bytes_and_is_hashed_with_its_use),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* message_test.c - a control channel is open to everybody: messages are read as they are meant, or not at all. */
+#include "base/random.h"
+#include "core/message.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct hfi_message message_of(const char *text)
+{
+    struct hfi_message message;
+    if (!hfi_message_parse(text, strlen(text), &message))
+        fail_msg("%s was not understood", text);
+    return message;
+}
+
+static void assert_words(const char *start, size_t size, const char *expected)
+{
+    assert_int_equal(size, strlen(expected));
+    assert_memory_equal(start, expected, size);
+}
+
+static void a_grant_names_token_echo_and_fence(void **state)
+{
+    (void)state;
+    struct hfi_message message = message_of("G hf1:ab:1 1234567890 3686400000000000000");
+    assert_int_equal(message.letter, 'G');
+    assert_words(message.token, message.token_size, "hf1:ab:1");
+    assert_int_equal(message.echo, 1234567890);
+    assert_int_equal(message.fence, INT64_C(3686400000000000000));
+}
+
+static void the_other_letters_bring_what_they_should(void **state)
+{
+    (void)state;
+    struct hfi_message message = message_of("R tok");
+    assert_int_equal(message.letter, 'R');
+    assert_words(message.token, message.token_size, "tok");
+    assert_int_equal(message_of("F tok").letter, 'F');
+    message = message_of("B tok revoked");
+    assert_words(message.rest, message.rest_size, "revoked");
+    message = message_of("B tok -");
+    assert_words(message.rest, message.rest_size, "-");
+    message = message_of("I tok hf:c:00");
+    assert_words(message.rest, message.rest_size, "hf:c:00");
+    message = message_of("A tok 77 1500 a label of words");
+    assert_int_equal(message.fence, 77);
+    assert_int_equal(message.held_ms, 1500);
+    assert_words(message.rest, message.rest_size, "a label of words");
+    message = message_of("A tok 77 1500 ");
+    assert_int_equal(message.rest_size, 0);
+    message = message_of("A tok 77 1500");
+    assert_int_equal(message.rest_size, 0);
+}
+
+static void what_a_later_version_adds_behind_is_passed_over(void **state)
+{
+    (void)state;
+    assert_words(message_of("R tok more").token, 3, "tok");
+    assert_int_equal(message_of("G tok 1 2 3").fence, 2);
+}
+
+static void anything_else_is_no_message(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"",        " ",          "G",          "G ",         "G tok",       "G tok 1",
+                                        "G tok 1 ", "G tok  1 2", "G tok x 2",  "G tok 1 x",  "G tok -1 2",  "G tok 1 2x",
+                                        "G tok 1 99999999999999999999", "G tok 1 9223372036854775808", "GG tok 1 2",
+                                        "g tok 1 2", "R",        "R ",         "R  ",        "F",           "B tok",
+                                        "B tok ",   "I tok",      "A tok 1",    "A tok 1 x",  "Z tok",       "tok",
+                                        "\n",       "G\ntok\n1\n2"};
+    struct hfi_message message;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (hfi_message_parse(texts[i], strlen(texts[i]), &message))
+            fail_msg("\"%s\" was understood", texts[i]);
+    assert_int_equal(message_of("G tok 1 9223372036854775807").fence, INT64_MAX);
+}
+
+/* Exact sizes on the heap, so that the sanitizers see a step too far. What is pointed to lies within the message. */
+static void no_bytes_make_the_parser_stumble(void **state)
+{
+    (void)state;
+    static const char alphabet[] = "GRFBIA  0123456789t-";
+    uint64_t dice = 11;
+    int understood = 0;
+    for (int i = 0; i < 100000; i++) {
+        struct hfi_message message;
+        size_t size = (size_t)(hfi_dice(&dice) % 40);
+        char *text = malloc(size > 0 ? size : 1);
+        assert_non_null(text);
+        for (size_t at = 0; at < size; at++)
+            text[at] = hfi_dice(&dice) % 50 == 0 ? (char)hfi_dice(&dice)
+                                                 : alphabet[hfi_dice(&dice) % (sizeof alphabet - 1)];
+        if (hfi_message_parse(text, size, &message)) {
+            understood++;
+            assert_true(message.token_size > 0);
+            assert_true(message.token > text && message.token + message.token_size <= text + size);
+            assert_true(message.echo >= 0 && message.fence >= 0 && message.held_ms >= 0);
+            if (message.rest != NULL)
+                assert_true(message.rest >= message.token && message.rest + message.rest_size <= text + size);
+        }
+        free(text);
+    }
+    assert_true(understood > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_grant_names_token_echo_and_fence),
+        cmocka_unit_test(the_other_letters_bring_what_they_should),
+        cmocka_unit_test(what_a_later_version_adds_behind_is_passed_over),
+        cmocka_unit_test(anything_else_is_no_message),
+        cmocka_unit_test(no_bytes_make_the_parser_stumble),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* token_test.c - a token's layout is protocol; what has another one is not ours. */
+#include "base/random.h"
+#include "core/token.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ID "000102030405060708090a0b0c0d0eff"
+
+static struct hfi_identity identity_of(const char *host)
+{
+    static const unsigned char bytes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255};
+    struct hfi_identity identity;
+    hfi_identity_make(&identity, bytes, host, 4711);
+    return identity;
+}
+
+static bool parses(const char *token)
+{
+    struct hfi_token_parts parts;
+    return hfi_token_parse(token, strlen(token), &parts);
+}
+
+static void a_token_is_laid_out_as_the_protocol_says(void **state)
+{
+    (void)state;
+    char token[HFI_TOKEN_ROOM];
+    struct hfi_identity identity = identity_of("web-1.example.org");
+    size_t size = hfi_token_make(&identity, 0x2a, 0xbeef, token);
+    assert_string_equal(token, "hf1:" ID ":2a:000000000000beef:web-1.example.org:4711");
+    assert_int_equal(size, strlen(token));
+    assert_string_equal(identity.channel, "hf:c:" ID);
+    assert_int_equal(strlen(identity.channel), HFI_CHANNEL_SIZE);
+    assert_memory_equal(token + 4, identity.channel + 5, 32); /* where scripts cut the channel out */
+    assert_int_equal(token[36], ':');
+}
+
+static void a_token_comes_apart_into_what_it_was_made_of(void **state)
+{
+    (void)state;
+    char token[HFI_TOKEN_ROOM];
+    struct hfi_token_parts parts;
+    struct hfi_identity identity = identity_of("web-1");
+    size_t size = hfi_token_make(&identity, UINT64_MAX, UINT64_MAX, token);
+    assert_true(hfi_token_parse(token, size, &parts));
+    assert_string_equal(parts.id, ID);
+    assert_true(parts.grant == UINT64_MAX);
+    assert_string_equal(parts.host, "web-1");
+    assert_int_equal(parts.pid, 4711);
+}
+
+static void the_longest_token_fits_its_room(void **state)
+{
+    (void)state;
+    char token[HFI_TOKEN_ROOM];
+    static const unsigned char bytes[16] = {0};
+    struct hfi_identity identity;
+    struct hfi_token_parts parts;
+    char host[300];
+    memset(host, 'h', sizeof host);
+    host[sizeof host - 1] = 0;
+    hfi_identity_make(&identity, bytes, host, INT64_MAX);
+    assert_int_equal(strlen(identity.host), 64);
+    size_t size = hfi_token_make(&identity, UINT64_MAX, UINT64_MAX, token);
+    assert_true(size < HFI_TOKEN_ROOM);
+    assert_true(hfi_token_parse(token, size, &parts));
+    assert_int_equal(parts.pid, INT64_MAX);
+}
+
+static void what_cannot_stand_in_a_host_is_replaced(void **state)
+{
+    (void)state;
+    assert_string_equal(identity_of("a b:c\n\xc3\xa4_-.9").host, "a_b_c____-.9");
+    assert_string_equal(identity_of("").host, "_");
+}
+
+static void what_has_another_layout_is_no_token_of_ours(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"",
+                                         "hf1:",
+                                         "some-uuid",
+                                         "hf2:" ID ":2a:000000000000beef:web:1",
+                                         "HF1:" ID ":2a:000000000000beef:web:1",
+                                         "hf1:" ID,
+                                         "hf1:" ID ":",
+                                         "hf1:" ID "0:2a:000000000000beef:web:1",
+                                         "hf1:000102030405060708090A0B0C0D0EFF:2a:000000000000beef:web:1",
+                                         "hf1:" ID "::000000000000beef:web:1",
+                                         "hf1:" ID ":00000000000000002:000000000000beef:web:1",
+                                         "hf1:" ID ":2a:00000000000beef:web:1",
+                                         "hf1:" ID ":2a:0000000000000beef:web:1",
+                                         "hf1:" ID ":2a:000000000000beef::1",
+                                         "hf1:" ID ":2a:000000000000beef:web:",
+                                         "hf1:" ID ":2a:000000000000beef:web:x",
+                                         "hf1:" ID ":2a:000000000000beef:web:1x",
+                                         "hf1:" ID ":2a:000000000000beef:web:-1",
+                                         "hf1:" ID ":2a:000000000000beef:web: 1",
+                                         "hf1:" ID ":2a:000000000000beef:web:1:",
+                                         "hf1:" ID ":2a:000000000000beef:web"};
+    assert_true(parses("hf1:" ID ":2a:000000000000beef:web:1"));
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (parses(others[i]))
+            fail_msg("%s was taken for a token", others[i]);
+    struct hfi_token_parts parts;
+    static const char with_nul[] = "hf1:" ID ":2a:000000000000beef:w\0b:1";
+    assert_false(hfi_token_parse(with_nul, sizeof with_nul - 1, &parts));
+}
+
+static void a_host_of_escape_sequences_is_not_let_through(void **state)
+{
+    (void)state;
+    assert_false(parses("hf1:" ID ":2a:000000000000beef:\x1b[2Jweb:1"));
+    assert_false(parses("hf1:" ID ":2a:000000000000beef:we b:1"));
+}
+
+/* Exact sizes on the heap, so that the sanitizers see a step too far. */
+static void no_bytes_make_the_parser_stumble(void **state)
+{
+    (void)state;
+    uint64_t dice = 5;
+    char token[HFI_TOKEN_ROOM];
+    struct hfi_token_parts parts;
+    struct hfi_identity identity = identity_of("web");
+    size_t length = hfi_token_make(&identity, 7, 8, token);
+    for (int i = 0; i < 20000; i++) {
+        size_t size = (size_t)(hfi_dice(&dice) % 250);
+        char *bytes = malloc(size + 1);
+        assert_non_null(bytes);
+        for (size_t at = 0; at < size; at++)
+            bytes[at] = at < length && hfi_dice(&dice) % 20 != 0 ? token[at] : (char)hfi_dice(&dice);
+        char *exact = realloc(bytes, size > 0 ? size : 1);
+        assert_non_null(exact);
+        (void)hfi_token_parse(exact, size, &parts);
+        free(exact);
+    }
+    for (size_t size = 0; size <= length - strlen("4711"); size++)
+        assert_false(hfi_token_parse(token, size, &parts));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_token_is_laid_out_as_the_protocol_says),
+        cmocka_unit_test(a_token_comes_apart_into_what_it_was_made_of),
+        cmocka_unit_test(the_longest_token_fits_its_room),
+        cmocka_unit_test(what_cannot_stand_in_a_host_is_replaced),
+        cmocka_unit_test(what_has_another_layout_is_no_token_of_ours),
+        cmocka_unit_test(a_host_of_escape_sequences_is_not_let_through),
+        cmocka_unit_test(no_bytes_make_the_parser_stumble),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
