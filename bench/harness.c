@@ -66,9 +66,9 @@ void bench_pin(int cpu)
     cpu_set_t set;
     CPU_ZERO(&set);
     if (cpu >= 0)
-        CPU_SET(cpu, &set);
+        CPU_SET((size_t)cpu, &set);
     else
-        for (int i = 0; i < (int)sysconf(_SC_NPROCESSORS_CONF); i++)
+        for (size_t i = 0; i < (size_t)sysconf(_SC_NPROCESSORS_CONF); i++)
             CPU_SET(i, &set);
     if (sched_setaffinity(0, sizeof set, &set) != 0)
         bench_die("cannot pin to cpu %d", cpu);

@@ -133,6 +133,7 @@ static int run(void *arg)
         if (polled[links].revents != 0)
             take_connection(proxy);
     }
+    return 0;
 }
 
 void bench_proxy_start(struct bench_server *server, double round_trip_ms)

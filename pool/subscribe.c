@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PING_NS      (3000 * HFI_MS) /* so long nothing heard: ask whether it is still there */
+#define PING_NS      (2000 * HFI_MS) /* so long nothing heard: ask whether it is still there */
 #define MESSAGE_MOST (1024 * 1024)
 
 struct ask { /* what the server still has to confirm, in order; channel NULL: a PING */

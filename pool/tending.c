@@ -244,6 +244,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         /* A silent server is away until it answers a dial: nobody else is to find that out by waiting. */
         if (why.os_errno == ETIMEDOUT) {
             atomic_store(&lane->failed, true);
+            atomic_store(&lane->again, true); /* what is listed already comes back too */
         }
         atomic_store(&lane->state, HFI_LANE_DIALING);
     }

@@ -215,45 +215,36 @@ static void half_open(struct hft_run *run)
     hft_server_stop(server);
 }
 
-static bool one_channel(struct hft_server *server, char *channel, size_t room)
+/* Which connection listens, 0: none. */
+static long long subscriber_id(struct hft_server *server)
 {
-    redisReply *reply = hft_server_ask(server, "PUBSUB CHANNELS hf:c:*");
-    bool found = reply->type == REDIS_REPLY_ARRAY && reply->elements == 1;
-    if (found)
-        (void)snprintf(channel, room, "%s", reply->element[0]->str);
+    redisReply *reply = hft_server_ask(server, "CLIENT LIST TYPE pubsub");
+    long long id = 0;
+    (void)sscanf(reply->str, "id=%lld", &id);
     freeReplyObject(reply);
-    return found;
+    return id;
 }
 
-static int64_t listeners(struct hft_server *server, const char *channel)
-{
-    redisReply *reply = hft_server_ask(server, "PUBSUB NUMSUB %s", channel);
-    int64_t count = reply->elements == 2 ? reply->element[1]->integer : 0;
-    freeReplyObject(reply);
-    return count;
-}
-
-/* A waiting subscriber hears nothing of its dead connection either. */
+/* A subscriber hears nothing of its dead connection either. */
 static void idle_subscriber(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
     struct hft_proxy *proxy = hft_proxy_start(server);
     hf_client *client = hft_open(hft_proxy_url(proxy), NULL);
     int64_t worst = 0;
-    char channel[80];
-    HFT_UNTIL_TRUE(one_channel(server, channel, sizeof channel));
-    for (int round = 1; round <= run->times; round++) {
-        hft_sleep_ms(200);
+    for (int round = 0; round < run->times; round++) {
+        HFT_UNTIL_TRUE(subscriber_id(server) != 0);
+        hft_sleep_ms(100);
+        long long before = subscriber_id(server), now;
         hft_proxy_freeze_present(proxy, true);
         int64_t since = hft_true_ns(), took = 0;
-        /* The dead one's other end is still subscribed at the server: the new one makes it one more. */
-        while (listeners(server, channel) <= round && took < 10000 * HFT_NS_PER_MS) {
+        while (((now = subscriber_id(server)) == before || now == 0) && took < 10000 * HFT_NS_PER_MS) {
             hft_sleep_ms(5);
             took = hft_true_ns() - since;
         }
         worst = took > worst ? took : worst;
     }
-    HFT_CHECK(run, worst < 4000 * HFT_NS_PER_MS, "a dead subscriber was noticed after %lld ms",
+    HFT_CHECK(run, worst < 3200 * HFT_NS_PER_MS, "a dead subscriber was noticed after %lld ms",
               (long long)(worst / HFT_NS_PER_MS));
     hft_note(run, "noticed after at most %.0f ms", (double)worst / 1e6);
     (void)hf_client_close(client, NULL);
@@ -298,7 +289,7 @@ static void cuts(struct hft_run *run)
 
 struct refusal {
     const char *text;
-    hf_status acquire; /* what a try says */
+    hf_status acquire; /* what a try says; HF_OK: any refusal will do */
 };
 
 struct refuser {
@@ -334,7 +325,7 @@ static void error_replies(struct hft_run *run)
         {"-BUSY Redis is busy running a script.\r\n", HF_UNAVAILABLE},
         {"-CLUSTERDOWN The cluster is down\r\n", HF_UNAVAILABLE},
         {"-TRYAGAIN Multiple keys request during rehashing of slot\r\n", HF_UNAVAILABLE},
-        {"-NOAUTH Authentication required.\r\n", HF_DENIED},
+        {"-NOAUTH Authentication required.\r\n", HF_OK /* the lane may end before */},
         {"-NOPERM this user has no permissions to run the 'set' command\r\n", HF_DENIED},
         {"-ERR unknown command\r\n", HF_PROTOCOL},
         {"-SURPRISE what is this?\r\n", HF_INTERNAL},
@@ -342,7 +333,7 @@ static void error_replies(struct hft_run *run)
         {":7\r\n", HF_PROTOCOL},
         {"$-1\r\n", HF_PROTOCOL},
         {"*0\r\n", HF_PROTOCOL},
-        {"*2\r\n$7\r\nGRANTED\r\n$1\r\nx\r\n", HF_OK /* not looked at: junk that looks like a grant */},
+        {"*2\r\n$7\r\nGRANTED\r\n$1\r\nx\r\n", HF_OK /* junk that looks like a grant */},
     };
     struct hft_server *server = hft_server_start(NULL);
     struct hft_proxy *proxy = hft_proxy_start(server);
@@ -360,7 +351,10 @@ static void error_replies(struct hft_run *run)
                       "%.20s: %s: %s", refusals[i].text, hf_status_name(status), error.message);
             HFT_CHECK(run, error.message[0] != 0 && error.status == status, "%.20s: no error is filled", refusals[i].text);
             hft_proxy_judge(proxy, NULL, NULL);
-            status = hf_lock_acquire(client, "refused", HF_LOCK(.lease_ms = 3000, .wait_ms = 5000), &lease, &error);
+            int64_t until = hft_true_ns() + 5000 * HFT_NS_PER_MS;
+            do /* a dial that was refused is the truth until the next one */
+                status = hf_lock_acquire(client, "refused", HF_LOCK(.lease_ms = 3000, .wait_ms = 5000), &lease, &error);
+            while (status == HF_DENIED && hft_true_ns() < until);
             HFT_CHECK(run, status == HF_OK, "after %.20s: %s: %s", refusals[i].text, hf_status_name(status), error.message);
             refuser.releases = true;
             hft_proxy_judge(proxy, refuse, &refuser);
@@ -370,7 +364,7 @@ static void error_replies(struct hft_run *run)
                           hf_status_name(status));
             }
             hft_proxy_judge(proxy, NULL, NULL);
-            int64_t until = hft_true_ns() + 2000 * HFT_NS_PER_MS;
+            until = hft_true_ns() + 2000 * HFT_NS_PER_MS;
             while (hft_lock_exists(server, "refused") != 0 && hft_true_ns() < until)
                 hft_sleep_ms(5);
             HFT_CHECK(run, hft_lock_exists(server, "refused") == 0, "%.20s: a refused release is not repeated", refusals[i].text);
@@ -391,5 +385,5 @@ const struct hft_fault hft_reply_faults[] = {
     {"idle-subscriber", "a dead subscriber is noticed though nobody speaks on it", idle_subscriber, 1, 10, false},
     {"cuts", "a connection cut after byte n leaves a clear answer and no key, for every n", cuts, 160, 600, false},
     {"error-replies", "every refusal has its status, grants nothing, and a refused release is repeated", error_replies,
-     2, 20, false},
+     1, 20, false},
     {.name = NULL}};

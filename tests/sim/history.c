@@ -47,7 +47,8 @@ static void fire(void *what, int64_t number)
 
 static int64_t some_lease_ms(void)
 {
-    return sim_chance(80) ? history.lease_ms : sim_between(100, 2 * history.lease_ms);
+    bool same = history.profile == SIM_KILLS || sim_chance(80); /* one length, so that the bound after a death is exact */
+    return same ? history.lease_ms : sim_between(100, 2 * history.lease_ms);
 }
 
 static int64_t some_wait_ms(void)
@@ -364,7 +365,7 @@ static void draw(enum sim_profile profile)
     history.lease_ms = leases[sim_between(0, (int64_t)(sizeof leases / sizeof leases[0]) - 1)];
     history.guard_ms = sim_chance(70) ? 250 : sim_between(20, 500);
     history.command_ms = sim_chance(50) ? 1000 : sim_between(100, 1000);
-    history.linger_ms = sim_between(1, 300);
+    history.linger_ms = sim_chance(50) ? sim_between(1, 600) : 0;
     history.hold_most = sim_chance(50) ? history.lease_ms : sim_between(1, 2 * history.lease_ms);
     history.think_most = sim_between(1, 300);
     history.ops_end = OPS_NS;

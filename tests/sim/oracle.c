@@ -23,18 +23,26 @@ void sim_oracle_begin(struct sim_oracle *oracle, void (*report)(const char *what
 {
     memset(oracle, 0, sizeof *oracle);
     oracle->violated = report;
-    oracle->excused_before = -1;
     for (int i = 0; i < SIM_NAMES_MOST; i++)
         oracle->gap_since[i] = oracle->forgotten[i] = -1;
 }
 
-static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int64_t now)
+/* One of them was given before the server lost its data, the other after it. */
+static bool is_excused(const struct sim_oracle *oracle, int64_t one, int64_t other)
+{
+    bool between = false;
+    for (int i = 0; i < oracle->data_lost_count; i++)
+        between = between || (one <= oracle->data_lost[i]) != (other <= oracle->data_lost[i]);
+    return between;
+}
+
+static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
 {
     for (int i = 0; i < oracle->grant_count; i++) {
         const struct sim_grant *other = &oracle->grants[i];
         if (other->name != name || !other->valid || other->void_now)
             continue;
-        if (other->since <= oracle->excused_before && now > oracle->excused_before)
+        if (is_excused(oracle, other->at_server, at_server))
             oracle->overlaps_excused++;
         else
             violated(oracle, "two holders of name %d: fence %" PRId64 " is valid, and %" PRId64 " is granted", name,
@@ -42,20 +50,30 @@ static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int6
     }
 }
 
-int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t now)
+/* After a loss of data the older of two holders may still pass its lease on in its process: that is an older grant. */
+static void check_fence(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
 {
-    check_alone(oracle, name, fence, now);
-    if (fence <= oracle->highest[name])
-        violated(oracle, "name %d: fence %" PRId64 " comes after %" PRId64, name, fence, oracle->highest[name]);
+    for (int i = oracle->grant_count; i-- > 0;) {
+        const struct sim_grant *other = &oracle->grants[i];
+        bool older = at_server < other->at_server && is_excused(oracle, other->at_server, at_server);
+        if (other->name == name && fence <= other->fence && !older)
+            violated(oracle, "name %d: fence %" PRId64 " comes after %" PRId64, name, fence, other->fence);
+    }
     if (fence < INT64_C(1000000000000000000))
         violated(oracle, "name %d: fence %" PRId64 " has not 19 digits", name, fence);
-    oracle->highest[name] = fence > oracle->highest[name] ? fence : oracle->highest[name];
+}
+
+int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
+{
+    check_alone(oracle, name, fence, at_server);
+    check_fence(oracle, name, fence, at_server);
     oracle->gap_since[name] = -1;
     if (oracle->grant_count == SIM_GRANTS_MOST) {
         violated(oracle, "the history is longer than its oracle's books");
         return 0;
     }
-    oracle->grants[oracle->grant_count] = (struct sim_grant){.name = name, .fence = fence, .since = now, .valid = true};
+    oracle->grants[oracle->grant_count] =
+        (struct sim_grant){.name = name, .fence = fence, .at_server = at_server, .valid = true};
     return oracle->grant_count++;
 }
 
@@ -107,7 +125,8 @@ void sim_oracle_died(struct sim_oracle *oracle, int grant)
 
 void sim_oracle_data_lost(struct sim_oracle *oracle, int64_t now)
 {
-    oracle->excused_before = now;
+    if (oracle->data_lost_count < SIM_LOSSES_MOST)
+        oracle->data_lost[oracle->data_lost_count++] = now;
 }
 
 bool sim_oracle_is_held(const struct sim_oracle *oracle, int name)

@@ -12,10 +12,12 @@
 #define SIM_GRANTS_MOST 4096
 #define SIM_NAMES_MOST  8
 #define SIM_QUEUE_MOST  64
+#define SIM_LOSSES_MOST 64
 
 struct sim_grant {
     int     name;
-    int64_t fence, since;
+    int64_t fence;
+    int64_t at_server; /* when the server gave it to the process that holds it; local passes leave that as it is */
     bool    valid;     /* when last looked */
     bool    released;  /* its owner has called release */
     bool    void_now;  /* a load that was thrown away: another may run beside it, only it must not be stored */
@@ -30,8 +32,8 @@ struct sim_oracle {
     void (*violated)(const char *what);
     struct sim_grant grants[SIM_GRANTS_MOST];
     int     grant_count;
-    int64_t highest[SIM_NAMES_MOST];      /* fence given so far */
-    int64_t excused_before;               /* data was lost then: who held before may overlap with who came after */
+    int64_t data_lost[SIM_LOSSES_MOST];   /* then: who held before may overlap with who came after */
+    int     data_lost_count;
     int64_t gap_since[SIM_NAMES_MOST];    /* nobody holds though somebody could; -1: no gap */
     int64_t stored[SIM_NAMES_MOST], forgotten[SIM_NAMES_MOST]; /* fetch: fence of the last value; when it was thrown away */
     struct sim_queued queue[SIM_NAMES_MOST][SIM_QUEUE_MOST];
@@ -43,7 +45,7 @@ struct sim_oracle {
 void sim_oracle_begin(struct sim_oracle *oracle, void (*violated)(const char *what));
 
 /* A thread got a lease, and it is valid now. Returns the grant's number. */
-int  sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t now);
+int  sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
 /* What hf_lease_is_valid says of it now. */
 void sim_oracle_looked(struct sim_oracle *oracle, int grant, bool valid);
 /* Its owner calls release now; valid: what is_valid said just before, ok: what release said. */

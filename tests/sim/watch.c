@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* watch.c - looks at all leases and keys while a history runs, and tells the oracle. */
-#include "core/client.h"
+#include "core/lock.h"
 #include "tests/sim/history.h"
 
 #include <stdio.h>
@@ -9,13 +9,15 @@
 
 #define OPEN_MOST  128
 #define LOOK_NS    (10 * HFI_MS)
-#define TOKENS     1024
+#define TOKENS     4096
 
 static struct sim_holding *open_holdings[OPEN_MOST];
 static int open_count;
-static struct { char token[160]; int lock; } arrivals[TOKENS]; /* the n-th that asked to wait, ever */
+static struct { char token[160]; int lock; int64_t owned_at; } arrivals[TOKENS]; /* the n-th that the server saw */
 static int arrival_count;
 static struct { int owner; int64_t since; } owners[SIM_LOCKS];
+
+static uint64_t arrival_of(const char *token, int lock);
 
 static void report(const char *what)
 {
@@ -53,7 +55,8 @@ void sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     holding->lease = lease;
     if (!hf_lease_is_valid(lease))
         sim_violation("a lease is over when it is given");
-    holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease), sim.now);
+    holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease),
+                                        arrivals[arrival_of(lease->lock->token, holding->lock)].owned_at);
     history.grants++;
     sim_say("GRANTED lock %d, fence %lld, %lld ms", holding->lock, (long long)hf_lease_fence(lease),
             (long long)hf_lease_remaining_ms(lease));
@@ -142,7 +145,7 @@ static int64_t most_of(int owner)
     int64_t trip = sim_network.delay_most + sim_network.spike_most;
     int64_t most = 12 * trip + 25 * HFI_MS;
     bool heard = history.profile == SIM_CALM || history.profile == SIM_KILLS;
-    if (!heard)
+    if (!heard || history.linger_ms > 0) /* who gets a lingering lease passed on learns of others at their re-check */
         most += 445 * HFI_MS + 50 * HFI_MS;
     if (history.profile == SIM_KILLS || history.healed != 0)
         most += 100 * HFI_MS; /* 10 ms for each position */
@@ -199,6 +202,7 @@ static uint64_t arrival_of(const char *token, int lock)
     }
     (void)snprintf(arrivals[arrival_count].token, sizeof arrivals[0].token, "%s", token);
     arrivals[arrival_count].lock = lock;
+    arrivals[arrival_count].owned_at = sim.now;
     return (uint64_t)arrival_count++;
 }
 
@@ -211,7 +215,11 @@ void sim_key_changed(const char *event, const char *key, const char *value)
     } else if (sscanf(key, "hf:queue:{n%d}", &number) == 1 && strcmp(event, "zrem") == 0) {
         sim_oracle_left(&history.oracle, number, arrival_of(value, number));
     } else if (sscanf(key, "hf:{n%d}", &number) == 1 && strcmp(event, "set") == 0) {
-        sim_oracle_taken(&history.oracle, number, arrival_of(value, number), history.profile == SIM_CALM);
+        uint64_t arrival = arrival_of(value, number);
+        arrivals[arrival].owned_at = sim.now;
+        sim_oracle_taken(&history.oracle, number, arrival, history.profile == SIM_CALM);
+    } else if (sscanf(key, "hf:fetch:{page%d", &number) == 1 && strcmp(event, "set") == 0) {
+        arrivals[arrival_of(value, SIM_LOCKS + number)].owned_at = sim.now;
     } else if (sscanf(key, "page%d", &number) == 1 && strcmp(event, "set") == 0 &&
                sscanf(value, "%lld %lld", &fence, &began) == 2) {
         sim_oracle_stored(&history.oracle, SIM_LOCKS + number, fence, began);

@@ -2,6 +2,7 @@
 /* options_test.c - options of programs of any age, their defaults, and what is said of a wrong one. */
 #include "core/options.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -11,17 +12,15 @@
 
 #include <cmocka.h>
 
-#include <math.h>
-
 #define DAY_MS INT64_C(86400000)
 
 /* INVALID, with a message that names it. */
-#define assert_names(status, error, name)                                                                    \
+#define assert_names(got, why, name)                                                                         \
     do {                                                                                                     \
-        assert_int_equal(status, HF_INVALID);                                                                \
-        assert_int_equal((error).status, HF_INVALID);                                                        \
-        if (strstr((error).message, name) == NULL)                                                           \
-            fail_msg("\"%s\" does not name %s", (error).message, name);                                      \
+        assert_int_equal(got, HF_INVALID);                                                                   \
+        assert_int_equal((why).status, HF_INVALID);                                                          \
+        if (strstr((why).message, name) == NULL)                                                             \
+            fail_msg("\"%s\" does not name %s", (why).message, name);                                        \
     } while (0)
 
 static hf_status check_lock(hf_lock_options options, hf_error *error)

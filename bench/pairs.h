@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* pairs.h - threads that take and give back a lock each, with Holdfast and with the plain loop. */
+#ifndef BENCH_PAIRS_H
+#define BENCH_PAIRS_H
+
+#include "bench/harness.h"
+
+struct bench_plain;
+
+struct bench_pairs {
+    int threads;
+    hf_client *client;
+    bool posted;
+    int64_t linger_ms;
+    struct bench_plain **plain;
+};
+
+void bench_pairs_open(struct bench_pairs *pairs, const char *url, int port, int threads);
+void bench_pairs_close(struct bench_pairs *pairs);
+
+/* bench_turn functions, arg: struct bench_pairs. */
+double bench_pairs_ours(void *arg, double seconds);
+double bench_pairs_plain(void *arg, double seconds);
+
+void bench_pairs_compare(struct bench *bench, struct bench_pairs *pairs, const char *row, struct bench_goal goal);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/* local_test.c - the values that a process saw last: found again, replaced, and never more than there is room for. */
+#include "core/local.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define END INT64_C(9000000000)
+
+static int open_cache(void **state)
+{
+    hf_client *client = calloc(1, sizeof *client);
+    if (client == NULL)
+        return -1;
+    client->local_bytes = 100000;
+    *state = client;
+    return hfi_local_open(client) ? 0 : -1;
+}
+
+static int close_cache(void **state)
+{
+    hf_client *client = *state;
+    hfi_local_free(client);
+    hfi_local_free(client); /* twice is once */
+    free(client);
+    return 0;
+}
+
+static void saw(hf_client *client, const char *key, const char *value, int64_t end_ns, int64_t load_ms)
+{
+    struct hfi_body *body = hfi_body_copy(value, strlen(value));
+    assert_non_null(body);
+    hfi_local_saw(client, key, strlen(key), &body, end_ns, 1, load_ms);
+    hfi_body_unref(body);
+}
+
+/* "" if nothing is remembered. */
+static const char *look(hf_client *client, const char *key)
+{
+    static char value[64];
+    struct hfi_seen seen;
+    hfi_local_look(client, key, strlen(key), &seen);
+    (void)snprintf(value, sizeof value, "%s", seen.body == NULL ? "" : seen.body->data);
+    hfi_body_unref(seen.body);
+    return value;
+}
+
+static void what_was_seen_is_found_with_what_is_known_of_it(void **state)
+{
+    struct hfi_seen seen;
+    saw(*state, "k", "value", END, 300);
+    hfi_local_look(*state, "k", 1, &seen);
+    assert_string_equal(seen.body->data, "value");
+    assert_int_equal(seen.end_ns, END);
+    assert_int_equal(seen.asked_ns, 1);
+    assert_int_equal(seen.load_ms, 300);
+    hfi_body_unref(seen.body);
+    assert_string_equal(look(*state, "K"), "");
+    assert_string_equal(look(*state, "kk"), "");
+}
+
+static void the_same_bytes_again_are_kept_once(void **state)
+{
+    struct hfi_seen seen;
+    saw(*state, "k", "value", END, 300);
+    hfi_local_look(*state, "k", 1, &seen);
+    struct hfi_body *again = hfi_body_copy("value", 5);
+    assert_non_null(again);
+    hfi_local_saw(*state, "k", 1, &again, 0, 0, 0);
+    assert_ptr_equal(again, seen.body); /* the caller's reference has moved */
+    hfi_body_unref(again);
+    hfi_body_unref(seen.body);
+    hfi_local_look(*state, "k", 1, &seen);
+    assert_int_equal(seen.end_ns, END); /* 0: what is known stays */
+    assert_int_equal(seen.load_ms, 300);
+    hfi_body_unref(seen.body);
+}
+
+static void another_value_takes_the_place_and_has_an_end_of_its_own(void **state)
+{
+    struct hfi_seen seen;
+    saw(*state, "k", "old", END, 300);
+    saw(*state, "k", "new", 0, 0);
+    hfi_local_look(*state, "k", 1, &seen);
+    assert_string_equal(seen.body->data, "new");
+    assert_int_equal(seen.end_ns, 0);
+    assert_int_equal(seen.load_ms, 300);
+    hfi_body_unref(seen.body);
+}
+
+static void an_empty_value_and_none_are_two_things(void **state)
+{
+    struct hfi_seen seen;
+    saw(*state, "k", "", END, 0);
+    struct hfi_body *absent = hfi_body_absent();
+    assert_non_null(absent);
+    hfi_local_saw(*state, "k", 1, &absent, END, 1, 0);
+    hfi_body_unref(absent);
+    hfi_local_look(*state, "k", 1, &seen);
+    assert_true(seen.body->absent);
+    hfi_body_unref(seen.body);
+}
+
+static void the_longest_unused_goes_first(void **state)
+{
+    hf_client *client = *state;
+    char key[16], *big = malloc(10001);
+    assert_non_null(big);
+    memset(big, 'x', 10000);
+    big[10000] = 0;
+    for (int i = 0; i < 9; i++) {
+        (void)snprintf(key, sizeof key, "k%d", i);
+        saw(client, key, big, END, 0);
+    }
+    assert_int_equal(look(client, "k0")[0], 'x'); /* used: now the youngest */
+    saw(client, "k9", big, END, 0);
+    saw(client, "k10", big, END, 0);
+    assert_int_equal(look(client, "k0")[0], 'x');
+    assert_string_equal(look(client, "k1"), "");
+    assert_int_equal(look(client, "k10")[0], 'x');
+    free(big);
+}
+
+static void a_value_larger_than_the_room_is_not_kept_and_drives_nobody_out(void **state)
+{
+    hf_client *client = *state;
+    char *big = malloc(100001);
+    assert_non_null(big);
+    memset(big, 'x', 100000);
+    big[100000] = 0;
+    saw(client, "small", "s", END, 0);
+    saw(client, "big", big, END, 0);
+    assert_string_equal(look(client, "big"), "");
+    assert_string_equal(look(client, "small"), "s");
+    free(big);
+}
+
+static void what_is_forgotten_is_gone(void **state)
+{
+    saw(*state, "k", "value", END, 300);
+    hfi_local_forget(*state, "other", 5);
+    assert_string_equal(look(*state, "k"), "value");
+    hfi_local_forget(*state, "k", 1);
+    assert_string_equal(look(*state, "k"), "");
+    saw(*state, "k", "value", END, 300);
+    assert_string_equal(look(*state, "k"), "value");
+}
+
+static void switched_off_it_remembers_nothing(void **state)
+{
+    (void)state;
+    hf_client client = {.local_bytes = HF_OFF};
+    assert_true(hfi_local_open(&client));
+    saw(&client, "k", "value", END, 300);
+    assert_string_equal(look(&client, "k"), "");
+    hfi_local_forget(&client, "k", 1);
+    hfi_local_free(&client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_seen_is_found_with_what_is_known_of_it, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(the_same_bytes_again_are_kept_once, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(another_value_takes_the_place_and_has_an_end_of_its_own, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(an_empty_value_and_none_are_two_things, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(the_longest_unused_goes_first, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(a_value_larger_than_the_room_is_not_kept_and_drives_nobody_out, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(what_is_forgotten_is_gone, open_cache, close_cache),
+        cmocka_unit_test(switched_off_it_remembers_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: MIT */
+/* wire_test.c - what goes out, byte by byte, and what the server's replies mean; replies are parsed from their bytes. */
+#include "base/random.h"
+#include "core/fence.h"
+#include "core/scripts.h"
+#include "core/wire.h"
+
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NOW "$16\r\n1800000000000000\r\n"
+#define NOW_US INT64_C(1800000000000000)
+
+/* ---- replies ---- */
+
+static redisReply *parse(const char *bytes)
+{
+    void *reply = NULL;
+    redisReader *reader = redisReaderCreate();
+    assert_non_null(reader);
+    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_non_null(reply);
+    redisReaderFree(reader);
+    return reply;
+}
+
+static struct hfi_answer answer_of(const char *bytes, bool native, int64_t *now_us)
+{
+    redisReply *reply = parse(bytes);
+    struct hfi_answer answer = hfi_wire_answer(reply, native, now_us);
+    freeReplyObject(reply);
+    assert_int_equal(answer.native, native);
+    return answer;
+}
+
+static void a_native_acquire_is_granted_if_set_said_ok(void **state)
+{
+    (void)state;
+    int64_t now_us = 7;
+    struct hfi_answer answer = answer_of("*2\r\n+OK\r\n:3686400000000002048\r\n", true, &now_us);
+    assert_int_equal(answer.kind, HFI_GRANTED);
+    assert_int_equal(answer.fence, INT64_C(3686400000000002048));
+    assert_int_equal(now_us, 0);
+    assert_int_equal(answer_of("*2\r\n$-1\r\n:3686400000000002048\r\n", true, &now_us).kind, HFI_BUSY);
+    /* Without a counter no fence: a bad one, so that the floor is asked for. */
+    answer = answer_of("*2\r\n+OK\r\n-WRONGTYPE no integer\r\n", true, &now_us);
+    assert_int_equal(answer.kind, HFI_GRANTED);
+    assert_int_equal(answer.fence, 0);
+}
+
+static void another_form_of_answer_is_a_protocol_error(void **state)
+{
+    (void)state;
+    static const char *const replies[] = {"*-1\r\n", "*0\r\n", "*1\r\n+OK\r\n", ":1\r\n", "$2\r\nOK\r\n", "+QUEUED\r\n",
+                                          "*3\r\n+OK\r\n:1\r\n:2\r\n"};
+    int64_t now_us;
+    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+        struct hfi_answer answer = answer_of(replies[i], true, &now_us);
+        assert_int_equal(answer.kind, HFI_CANNOT);
+        assert_int_equal(answer.status, HF_PROTOCOL);
+        answer = answer_of(replies[i], false, &now_us);
+        assert_int_equal(answer.kind, HFI_CANNOT);
+        assert_int_equal(answer.status, HF_PROTOCOL);
+    }
+}
+
+static void the_words_of_the_acquire_script_are_understood(void **state)
+{
+    (void)state;
+    int64_t now_us;
+    struct hfi_answer answer =
+        answer_of("*3\r\n$7\r\nGRANTED\r\n" NOW "$19\r\n3686400000000000000\r\n", false, &now_us);
+    assert_int_equal(answer.kind, HFI_GRANTED);
+    assert_int_equal(answer.fence, INT64_C(3686400000000000000));
+    assert_int_equal(now_us, NOW_US);
+    answer = answer_of("*4\r\n$4\r\nBUSY\r\n" NOW "$3\r\n250\r\n:1\r\n", false, &now_us);
+    assert_int_equal(answer.kind, HFI_BUSY);
+    assert_int_equal(answer.left_ms, 250);
+    answer = answer_of("*6\r\n$6\r\nQUEUED\r\n" NOW "$2\r\n-1\r\n:2\r\n$16\r\n1799999999999999\r\n:0\r\n", false, &now_us);
+    assert_int_equal(answer.kind, HFI_IN_QUEUE);
+    assert_int_equal(answer.left_ms, -1);
+    assert_int_equal(answer.position, 2);
+    assert_int_equal(answer.ticket, INT64_C(1799999999999999));
+    assert_false(answer.ours);
+    answer = answer_of("*6\r\n$6\r\nQUEUED\r\n" NOW "$1\r\n9\r\n:0\r\n$1\r\n7\r\n:1\r\n", false, &now_us);
+    assert_true(answer.ours);
+    assert_int_equal(answer_of("*2\r\n$4\r\nLATE\r\n" NOW, false, &now_us).kind, HFI_LATE);
+    assert_int_equal(now_us, NOW_US);
+    assert_int_equal(answer_of("*3\r\n$7\r\nFOREIGN\r\n" NOW "$4\r\nlock\r\n", false, &now_us).kind, HFI_FOREIGN_TYPE);
+    assert_int_equal(answer_of("*4\r\n$5\r\nVALUE\r\n" NOW "$1\r\nx\r\n$1\r\n5\r\n", false, &now_us).kind, HFI_HAS_VALUE);
+    assert_int_equal(answer_of("*3\r\n$6\r\nABSENT\r\n" NOW "$1\r\n5\r\n", false, &now_us).kind, HFI_HAS_VALUE);
+}
+
+static void an_error_that_left_the_outcome_open_is_no_answer(void **state)
+{
+    (void)state;
+    int64_t now_us;
+    struct hfi_answer answer = answer_of("-OOM command not allowed when used memory > 'maxmemory'.\r\n", true, &now_us);
+    assert_int_equal(answer.kind, HFI_CANNOT);
+    assert_int_equal(answer.status, HF_UNAVAILABLE);
+    answer = answer_of("-OOM command not allowed when used memory > 'maxmemory'. script: f00, on @user_script:7.\r\n",
+                       false, &now_us);
+    assert_int_equal(answer.kind, HFI_NO_ANSWER); /* the script may have written before */
+    answer = answer_of("-NOPERM this user has no permissions to run the 'set' command\r\n", true, &now_us);
+    assert_int_equal(answer.kind, HFI_CANNOT);
+    assert_int_equal(answer.status, HF_DENIED);
+    answer = answer_of("-LOADING Redis is loading the dataset in memory\r\n", false, &now_us);
+    assert_int_equal(answer.kind, HFI_CANNOT);
+    assert_int_equal(answer.status, HF_UNAVAILABLE);
+}
+
+static void a_renewals_codes_are_read_by_index(void **state)
+{
+    (void)state;
+    redisReply *reply = parse("*7\r\n" NOW ":1\r\n:0\r\n:2\r\n:3\r\n:4\r\n:9\r\n");
+    assert_int_equal(hfi_wire_script_reply(reply).now_us, NOW_US);
+    assert_string_equal(hfi_wire_script_reply(reply).word, "");
+    assert_int_equal(hfi_wire_renewed(reply, 0), HFI_RENEW_OK);
+    assert_int_equal(hfi_wire_renewed(reply, 1), HFI_RENEW_GONE);
+    assert_int_equal(hfi_wire_renewed(reply, 2), HFI_RENEW_TAKEN);
+    assert_int_equal(hfi_wire_renewed(reply, 3), HFI_RENEW_TAKEN);
+    assert_int_equal(hfi_wire_renewed(reply, 4), HFI_RENEW_REVOKED);
+    assert_int_equal(hfi_wire_renewed(reply, 5), HFI_RENEW_FAILED);
+    assert_int_equal(hfi_wire_renewed(reply, 6), HFI_RENEW_FAILED); /* shorter than was asked for */
+    freeReplyObject(reply);
+    reply = parse("-NOSCRIPT No matching script.\r\n");
+    assert_int_equal(hfi_wire_renewed(reply, 0), HFI_RENEW_FAILED); /* an error says nothing about the lease */
+    freeReplyObject(reply);
+}
+
+static void only_whole_decimal_numbers_are_numbers(void **state)
+{
+    (void)state;
+    redisReply *reply = parse("*9\r\n:12\r\n$2\r\n12\r\n$0\r\n\r\n$3\r\n12x\r\n$20\r\n99999999999999999999\r\n"
+                              "$19\r\n9223372036854775807\r\n$2\r\n-5\r\n$-1\r\n+12\r\n");
+    static const int64_t expected[] = {12, 12, -77, -77, -77, INT64_MAX, -5, -77, -77, -77};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+        assert_int_equal(hfi_wire_number(reply, i, -77), expected[i]);
+    freeReplyObject(reply);
+    assert_int_equal(hfi_wire_number(NULL, 0, -77), -77);
+    reply = parse("$2\r\n12\r\n");
+    assert_int_equal(hfi_wire_number(reply, 0, -77), -77);
+    assert_int_equal(hfi_wire_script_reply(reply).now_us, 0);
+    freeReplyObject(reply);
+}
+
+/* Any tree of replies: no crash, no fence and no time out of nothing. */
+static void no_reply_makes_the_decoder_stumble(void **state)
+{
+    (void)state;
+    static const char *const atoms[] = {":1\r\n",  ":-1\r\n", "+OK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$0\r\n\r\n", NOW,
+                                        "-ERR x\r\n", "$7\r\nGRANTED\r\n", "$6\r\nQUEUED\r\n", "$4\r\nBUSY\r\n",
+                                        "$5\r\nVALUE\r\n", "$4\r\nLATE\r\n", "*1\r\n:5\r\n"};
+    uint64_t dice = 17;
+    for (int i = 0; i < 20000; i++) {
+        char bytes[600];
+        int64_t now_us;
+        unsigned count = (unsigned)(hfi_dice(&dice) % 8);
+        size_t at = (size_t)snprintf(bytes, sizeof bytes, "*%u\r\n", count);
+        for (unsigned j = 0; j < count; j++)
+            at += (size_t)snprintf(bytes + at, sizeof bytes - at, "%s",
+                                   atoms[hfi_dice(&dice) % (sizeof atoms / sizeof atoms[0])]);
+        redisReply *reply = parse(bytes);
+        struct hfi_answer answer = hfi_wire_answer(reply, i % 2 == 0, &now_us);
+        assert_true(answer.kind >= HFI_GRANTED && answer.kind <= HFI_CANNOT);
+        assert_true(now_us == 0 || now_us == NOW_US || now_us == 1 || now_us == -1);
+        (void)hfi_wire_renewed(reply, 3);
+        freeReplyObject(reply);
+    }
+}
+
+/* ---- commands ---- */
+
+/* The words of a command's `index`-th part, as one line. */
+static const char *line_of(const struct hfi_command *command, int index)
+{
+    static char line[2000];
+    void *reply = NULL;
+    redisReader *reader = redisReaderCreate();
+    assert_non_null(reader);
+    assert_int_equal(redisReaderFeed(reader, command->bytes, command->size), REDIS_OK);
+    for (int i = 0; i <= index; i++) {
+        if (reply != NULL)
+            freeReplyObject(reply);
+        assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+        assert_non_null(reply);
+    }
+    redisReaderFree(reader);
+    const redisReply *words = reply;
+    line[0] = 0;
+    for (size_t i = 0; i < words->elements; i++) {
+        size_t at = strlen(line);
+        (void)snprintf(line + at, sizeof line - at, "%s%s", i > 0 ? " " : "", words->element[i]->str);
+    }
+    freeReplyObject(reply);
+    return line;
+}
+
+static void assert_script(struct hfi_command *command, const struct hfi_script *script, const char *expected)
+{
+    char whole[2000];
+    assert_non_null(command);
+    assert_ptr_equal(command->script, script);
+    assert_int_equal(command->replies, 1);
+    (void)snprintf(whole, sizeof whole, "EVALSHA %s %s", script->sha1, expected);
+    assert_string_equal(line_of(command, 0), whole);
+    hfi_command_unref(command);
+}
+
+#define MUTEX_KEYS "4 hf:{n} hf:queue:{n}:hf:{n} hf:wait:{n}:hf:{n} hf:fence"
+#define FETCH_KEYS                                                                                           \
+    "6 hf:fetch:{n} hf:queue:{n}:hf:fetch:{n} hf:wait:{n}:hf:fetch:{n} hf:fence n hf:absent:{n}:hf:fetch:{n}"
+
+static struct hfi_keys keys_of(enum hfi_use use)
+{
+    struct hfi_keys keys;
+    assert_int_equal(hfi_keys_make(NULL, use, "n", 1, &keys, NULL), HF_OK);
+    return keys;
+}
+
+static void a_native_acquire_is_one_transaction(void **state)
+{
+    (void)state;
+    struct hfi_keys keys = keys_of(HFI_MUTEX);
+    struct hfi_command *command = hfi_wire_native(&keys, "tok", 10463);
+    assert_non_null(command);
+    assert_int_equal(command->replies, 4);
+    assert_null(command->script);
+    assert_string_equal(line_of(command, 0), "MULTI");
+    assert_string_equal(line_of(command, 1), "SET hf:{n} tok NX PX 10463");
+    assert_string_equal(line_of(command, 2), "INCRBY hf:fence 2048");
+    assert_string_equal(line_of(command, 3), "EXEC");
+    hfi_command_unref(command);
+    hfi_keys_done(&keys);
+}
+
+static void the_scripts_get_their_keys_and_arguments_in_order(void **state)
+{
+    (void)state;
+    struct hfi_keys keys = keys_of(HFI_MUTEX);
+    struct hfi_asking asking = {.lease_ms = 10000, .ttl_ms = 10463, .claim_ttl_ms = 1274, .patience_ms = 1200, .ticket = 42};
+    assert_script(hfi_wire_acquire(&keys, "tok", false, &asking, 99, 77, 55), &hfi_script_acquire,
+                  MUTEX_KEYS " tok 10463 99 wait 77 42 1274 1200000");
+    assert_script(hfi_wire_acquire(&keys, "tok", true, &asking, 99, 77, 55), &hfi_script_acquire,
+                  MUTEX_KEYS " tok 10463 99 try 77 42 1274 1200000");
+    assert_script(hfi_wire_release(&keys, "tok"), &hfi_script_release, MUTEX_KEYS " tok");
+    assert_script(hfi_wire_more(&keys, "tok", 500, 32768), &hfi_script_more, MUTEX_KEYS " tok 500 32768");
+    assert_script(hfi_wire_break(&keys, "0123456789abcdef"), &hfi_script_break, MUTEX_KEYS " 0123456789abcdef");
+    hfi_keys_done(&keys);
+    keys = keys_of(HFI_FETCH);
+    assert_script(hfi_wire_acquire(&keys, "tok", false, &asking, 99, 77, 55), &hfi_script_acquire,
+                  FETCH_KEYS " tok 10463 99 wait 77 42 1274 1200000 55");
+    assert_script(hfi_wire_forget(&keys), &hfi_script_forget, FETCH_KEYS);
+    assert_script(hfi_wire_fill(&keys, "tok", HFI_FILL_VALUE, 60000, "data", 4), &hfi_script_fill,
+                  FETCH_KEYS " tok value 60000 data");
+    assert_script(hfi_wire_fill(&keys, "tok", HFI_FILL_ABSENT, 60000, NULL, 0), &hfi_script_fill,
+                  FETCH_KEYS " tok absent 60000 ");
+    assert_script(hfi_wire_fill(&keys, "tok", HFI_FILL_NOTHING, 0, NULL, 0), &hfi_script_fill,
+                  FETCH_KEYS " tok nothing 0 ");
+    hfi_keys_done(&keys);
+}
+
+static void a_floor_is_a_multiple_of_a_block_above_what_was_seen(void **state)
+{
+    (void)state;
+    assert_script(hfi_wire_floor(0, 0), &hfi_script_fence_floor, "1 hf:fence 0 0");
+    assert_script(hfi_wire_floor(1, 5), &hfi_script_fence_floor, "1 hf:fence 2048 5");
+    assert_script(hfi_wire_floor(2047, 5), &hfi_script_fence_floor, "1 hf:fence 2048 5");
+    assert_script(hfi_wire_floor(2048, 5), &hfi_script_fence_floor, "1 hf:fence 4096 5");
+    assert_script(hfi_wire_floor(INT64_C(3686400000000002047), 0), &hfi_script_fence_floor,
+                  "1 hf:fence 3686400000000002048 0");
+}
+
+static void renewals_of_many_leases_ride_one_script(void **state)
+{
+    (void)state;
+    struct hfi_renewal renewals[HFI_RENEW_MOST];
+    for (int i = 0; i < HFI_RENEW_MOST; i++)
+        renewals[i] = (struct hfi_renewal){"hf:{k}", 6, "tok", 1000 + i};
+    assert_script(hfi_wire_renew(renewals, 1), &hfi_script_renew, "1 hf:{k} tok 1000");
+    assert_script(hfi_wire_renew(renewals, 2), &hfi_script_renew, "2 hf:{k} hf:{k} tok 1000 tok 1001");
+    struct hfi_command *command = hfi_wire_renew(renewals, HFI_RENEW_MOST);
+    assert_non_null(command);
+    assert_non_null(strstr(line_of(command, 0), " tok 1031"));
+    hfi_command_unref(command);
+}
+
+static void plain_words_make_a_plain_command(void **state)
+{
+    (void)state;
+    struct hfi_command *command = hfi_wire_words("CONFIG", "GET", "notify-keyspace-events", NULL);
+    assert_non_null(command);
+    assert_string_equal(line_of(command, 0), "CONFIG GET notify-keyspace-events");
+    hfi_command_unref(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_native_acquire_is_granted_if_set_said_ok),
+        cmocka_unit_test(another_form_of_answer_is_a_protocol_error),
+        cmocka_unit_test(the_words_of_the_acquire_script_are_understood),
+        cmocka_unit_test(an_error_that_left_the_outcome_open_is_no_answer),
+        cmocka_unit_test(a_renewals_codes_are_read_by_index),
+        cmocka_unit_test(only_whole_decimal_numbers_are_numbers),
+        cmocka_unit_test(no_reply_makes_the_decoder_stumble),
+        cmocka_unit_test(a_native_acquire_is_one_transaction),
+        cmocka_unit_test(the_scripts_get_their_keys_and_arguments_in_order),
+        cmocka_unit_test(a_floor_is_a_multiple_of_a_block_above_what_was_seen),
+        cmocka_unit_test(renewals_of_many_leases_ride_one_script),
+        cmocka_unit_test(plain_words_make_a_plain_command),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
