@@ -18,6 +18,7 @@ void bench_die(const char *format, ...)
 {
     va_list words;
     va_start(words, format);
+    (void)fflush(stdout);
     (void)fputs("\nbench: ", stderr);
     (void)vfprintf(stderr, format, words);
     (void)fputc('\n', stderr);

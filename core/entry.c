@@ -529,6 +529,10 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, in
 void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions)
 {
     (void)now;
+    if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED) { /* revoked before we knew that it was granted */
+        close_token(entry, actions);
+        ask(entry, actions);
+    }
     if (entry->remote != HFI_HELD)
         return;
     if (entry->is_held_here) {

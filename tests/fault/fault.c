@@ -19,7 +19,7 @@
 struct hft_preload *hft_preload_control(void) __attribute__((weak));
 void hft_preload_exempt(void) __attribute__((weak));
 
-static const struct hft_fault *const tables[] = {
+static const struct hft_named *const tables[] = {
     hft_lease_faults, hft_wait_faults,  hft_reply_faults,   hft_server_faults, hft_storm_faults,
     hft_call_faults,  hft_clock_faults, hft_process_faults, hft_thread_faults};
 
@@ -129,10 +129,10 @@ void hft_server_say(struct hft_server *server, const char *format, ...)
     freeReplyObject(reply);
 }
 
-static const struct hft_fault *find(const char *name)
+static const struct hft_named *find(const char *name)
 {
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
-        for (const struct hft_fault *at = tables[i]; at->name != NULL; at++)
+        for (const struct hft_named *at = tables[i]; at->name != NULL; at++)
             if (strcmp(at->name, name) == 0)
                 return at;
     return NULL;
@@ -141,7 +141,7 @@ static const struct hft_fault *find(const char *name)
 static void list(void)
 {
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
-        for (const struct hft_fault *at = tables[i]; at->name != NULL; at++)
+        for (const struct hft_named *at = tables[i]; at->name != NULL; at++)
             (void)printf("%-22s %s\n", at->name, at->promise);
 }
 
@@ -171,7 +171,7 @@ static void preload(char **argv)
     (void)execv("/proc/self/exe", argv);
 }
 
-static int run_one(const struct hft_fault *fault, struct hft_run *run)
+static int run_one(const struct hft_named *fault, struct hft_run *run)
 {
     running = fault->name;
     run->dice = run->seed;
@@ -200,7 +200,7 @@ static int run_all(char **argv, int more)
 {
     int failed = 0;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
-        for (const struct hft_fault *at = tables[i]; at->name != NULL; at++) {
+        for (const struct hft_named *at = tables[i]; at->name != NULL; at++) {
             char *words[16] = {argv[0], (char *)(uintptr_t)at->name};
             int status;
             for (int w = 0; w < more && w < 13; w++)
@@ -246,7 +246,7 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "all") == 0)
         return run_all(argv, argc - 2);
-    const struct hft_fault *fault = find(argv[1]);
+    const struct hft_named *fault = find(argv[1]);
     if (fault == NULL)
         return usage();
     if (fault->preload && hft_preload() == NULL)

@@ -24,7 +24,7 @@ struct hft_run { /* one run of one fault */
     unsigned dice;
 };
 
-struct hft_fault {
+struct hft_named {
     const char *name;
     const char *promise;
     void (*run)(struct hft_run *run);
@@ -34,7 +34,7 @@ struct hft_fault {
 };
 
 /* Ended by a NULL name; one table per file. */
-extern const struct hft_fault hft_lease_faults[], hft_wait_faults[], hft_reply_faults[], hft_server_faults[],
+extern const struct hft_named hft_lease_faults[], hft_wait_faults[], hft_reply_faults[], hft_server_faults[],
     hft_storm_faults[], hft_call_faults[], hft_clock_faults[], hft_process_faults[], hft_thread_faults[];
 
 /* The promise is broken, in these words; printed at once, the first twenty. Any thread. */

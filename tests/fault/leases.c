@@ -265,7 +265,7 @@ static void late_owner(struct hft_run *run)
     hft_server_stop(server);
 }
 
-const struct hft_fault hft_lease_faults[] = {
+const struct hft_named hft_lease_faults[] = {
     {"swallowed-renewals", "a third of all renewals lost, and the connection with it: no lease is lost",
      swallowed_renewals, 1, 20, false},
     {"lost-before-expiry", "the network goes silent: LOST is told before the server lets the key go",

@@ -39,6 +39,7 @@ struct turn { /* what the client is owed, in the order of its requests */
 struct side { /* one socket, and what is to be written to it */
     int fd;
     bool ended;          /* it has said its last word */
+    bool lost;           /* bytes to it were thrown away: a stream never goes on after that */
     char *held;          /* bytes read from it that are no whole message yet */
     size_t held_size;
     struct chunk *first, **last;
@@ -151,7 +152,8 @@ static void send_later(struct hft_proxy *proxy, struct connection *connection, s
                        size_t size, int64_t more_ns)
 {
     const struct hft_way *way = way_to(proxy, connection, to);
-    if (way->hole || connection->silent || size == 0)
+    to->lost = to->lost || way->hole;
+    if (to->lost || connection->silent)
         return;
     struct chunk *chunk = malloc(sizeof *chunk + size);
     if (chunk == NULL)

@@ -19,7 +19,7 @@ struct hft_way {
     int64_t delay_ns, jitter_ns; /* later by delay_ns and at random up to jitter_ns; order is kept   */
     int     drip_bytes;          /* > 0: no more than so many at once,                               */
     int64_t drip_ns;             /* ... and so long between                                          */
-    bool    hole;                /* read and thrown away                                             */
+    bool    hole;                /* read and thrown away; a connection that has lost a byte is never mended */
     bool    stall;               /* not read at all: the sender's socket fills                       */
     int64_t cut_after;           /* > 0: the connection ends when so many bytes have been delivered  */
     bool    cut_by_reset;        /* ... by RST instead of FIN (TCP only)                             */

@@ -313,6 +313,39 @@ static void refuse(const struct hft_request *request, struct hft_judgement *judg
                                                                                          : refuser->text;
 }
 
+/* The refusal to an acquire, then to a release. The client is the caller's to close. */
+static hf_client *meet_refusal(struct hft_run *run, struct hft_proxy *proxy, const struct refusal *refusal,
+                               int64_t wait_ms, int number)
+{
+    struct refuser refuser = {refusal->text, false};
+    hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 500));
+    hf_lease *lease;
+    hf_error error = {.status = HF_OK};
+    char name[32];
+    (void)snprintf(name, sizeof name, "refused:%d", number);
+    hft_proxy_judge(proxy, refuse, &refuser);
+    hf_status status = hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 1000, .wait_ms = wait_ms), &lease, &error);
+    HFT_CHECK(run, status != HF_OK, "%.20s: held", refusal->text);
+    HFT_CHECK(run, refusal->acquire == HF_OK || wait_ms > 0 || status == refusal->acquire, "%.20s: %s: %s",
+              refusal->text, hf_status_name(status), error.message);
+    HFT_CHECK(run, error.message[0] != 0 && error.status == status, "%.20s: no error is filled", refusal->text);
+    hft_proxy_judge(proxy, NULL, NULL);
+    int64_t until = hft_true_ns() + 5000 * HFT_NS_PER_MS;
+    do /* a dial that was refused is the truth until the next one */
+        status = hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 5000, .wait_ms = 5000), &lease, &error);
+    while ((status == HF_DENIED || status == HF_PROTOCOL) && hft_true_ns() < until);
+    HFT_CHECK(run, status == HF_OK, "after %.20s: %s: %s", refusal->text, hf_status_name(status), error.message);
+    refuser.releases = true;
+    hft_proxy_judge(proxy, refuse, &refuser);
+    if (status == HF_OK) {
+        status = hf_lease_release(lease, &error);
+        HFT_CHECK(run, status != HF_OK && status != HF_LOST, "%.20s to a release: %s", refusal->text,
+                  hf_status_name(status));
+    }
+    hft_proxy_judge(proxy, NULL, NULL);
+    return client;
+}
+
 static void error_replies(struct hft_run *run)
 {
     static const struct refusal refusals[] = {
@@ -335,47 +368,27 @@ static void error_replies(struct hft_run *run)
         {"*0\r\n", HF_PROTOCOL},
         {"*2\r\n$7\r\nGRANTED\r\n$1\r\nx\r\n", HF_OK /* junk that looks like a grant */},
     };
+    enum { COUNT = sizeof refusals / sizeof refusals[0] };
     struct hft_server *server = hft_server_start(NULL);
     struct hft_proxy *proxy = hft_proxy_start(server);
-    for (int round = 0; round < run->times; round++)
-        for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
-            struct refuser refuser = {refusals[i].text, false};
-            hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 500));
-            hf_lease *lease;
-            hf_error error = {.status = HF_OK};
-            hft_proxy_judge(proxy, refuse, &refuser);
-            hf_status status = hf_lock_acquire(client, "refused", HF_LOCK(.lease_ms = 1000, .wait_ms = round % 2 * 100),
-                                               &lease, &error);
-            HFT_CHECK(run, status != HF_OK, "%.20s: held", refusals[i].text);
-            HFT_CHECK(run, refusals[i].acquire == HF_OK || round % 2 != 0 || status == refusals[i].acquire,
-                      "%.20s: %s: %s", refusals[i].text, hf_status_name(status), error.message);
-            HFT_CHECK(run, error.message[0] != 0 && error.status == status, "%.20s: no error is filled", refusals[i].text);
-            hft_proxy_judge(proxy, NULL, NULL);
-            int64_t until = hft_true_ns() + 5000 * HFT_NS_PER_MS;
-            do /* a dial that was refused is the truth until the next one */
-                status = hf_lock_acquire(client, "refused", HF_LOCK(.lease_ms = 3000, .wait_ms = 5000), &lease, &error);
-            while (status == HF_DENIED && hft_true_ns() < until);
-            HFT_CHECK(run, status == HF_OK, "after %.20s: %s: %s", refusals[i].text, hf_status_name(status), error.message);
-            refuser.releases = true;
-            hft_proxy_judge(proxy, refuse, &refuser);
-            if (status == HF_OK) {
-                status = hf_lease_release(lease, &error);
-                HFT_CHECK(run, status != HF_OK && status != HF_LOST, "%.20s to a release: %s", refusals[i].text,
-                          hf_status_name(status));
-            }
-            hft_proxy_judge(proxy, NULL, NULL);
-            until = hft_true_ns() + 2000 * HFT_NS_PER_MS;
-            while (hft_lock_exists(server, "refused") != 0 && hft_true_ns() < until)
-                hft_sleep_ms(5);
-            HFT_CHECK(run, hft_lock_exists(server, "refused") == 0, "%.20s: a refused release is not repeated", refusals[i].text);
-            (void)hf_client_close(client, NULL);
-        }
-    hft_note(run, "%d replies to acquire and release", run->times * (int)(sizeof refusals / sizeof refusals[0]));
+    for (int round = 0; round < run->times; round++) {
+        hf_client *clients[COUNT];
+        for (int i = 0; i < COUNT; i++)
+            clients[i] = meet_refusal(run, proxy, &refusals[i], round % 2 * 100, i);
+        int64_t until = hft_true_ns() + 3000 * HFT_NS_PER_MS;
+        while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
+            hft_sleep_ms(5);
+        HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld refused releases were not repeated",
+                  (long long)hft_lock_keys(server));
+        for (int i = 0; i < COUNT; i++)
+            (void)hf_client_close(clients[i], NULL);
+    }
+    hft_note(run, "%d replies to acquire and release", run->times * COUNT);
     hft_proxy_stop(proxy);
     hft_server_stop(server);
 }
 
-const struct hft_fault hft_reply_faults[] = {
+const struct hft_named hft_reply_faults[] = {
     {"delayed-replies", "replies that come after the timeout never become somebody else's", delayed_replies, 1000,
      31250, false},
     {"resets", "RST and FIN with many commands in flight: each has one outcome, in time", resets, 300, 20000, false},

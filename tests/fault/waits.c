@@ -217,7 +217,7 @@ static void orphans(struct hft_run *run)
     hft_server_stop(server);
 }
 
-const struct hft_fault hft_wait_faults[] = {
+const struct hft_named hft_wait_faults[] = {
     {"silent-subscribers", "no message ever comes: a hand-off takes at most 1.1 R + a round trip + 50 ms",
      silent_subscribers, 2, 210, false},
     {"late-acquire", "a grant answered after its lease is never returned as held, and given back", late_acquire, 1,

@@ -73,7 +73,8 @@ int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64
         return 0;
     }
     oracle->grants[oracle->grant_count] =
-        (struct sim_grant){.name = name, .fence = fence, .at_server = at_server, .valid = true};
+        (struct sim_grant){.name = name, .fence = fence, .at_server = at_server, .valid = true,
+                           .void_now = at_server <= oracle->forgotten[name]};
     return oracle->grant_count++;
 }
 

@@ -111,6 +111,8 @@ static void what_has_another_layout_is_no_token_of_ours(void **state)
     struct hfi_token_parts parts;
     static const char with_nul[] = "hf1:" ID ":2a:000000000000beef:w\0b:1";
     assert_false(hfi_token_parse(with_nul, sizeof with_nul - 1, &parts));
+    static const char nul_behind[] = "hf1:" ID ":2a:000000000000beef:web:1\0x";
+    assert_false(hfi_token_parse(nul_behind, sizeof nul_behind - 1, &parts));
 }
 
 static void a_host_of_escape_sequences_is_not_let_through(void **state)
