@@ -181,11 +181,11 @@ void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *gi
     send_locked(closing, now);
 }
 
-void hfi_closing_release_later(struct hfi_lock *lock, const char *token, size_t size, int64_t at_ns)
+void hfi_closing_release_later(struct hfi_lock *lock, const char *token, size_t size, int64_t now)
 {
     struct hfi_closing *closing = begin(lock, token, size, NULL);
     if (closing != NULL)
-        arm_locked(closing, at_ns);
+        arm_locked(closing, hfi_after_ms(now, lock->entry.rules->guard_ms));
 }
 
 static struct hfi_closing *find_locked(struct hfi_lock *lock, uint64_t grant)

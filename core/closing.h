@@ -13,9 +13,9 @@ void hfi_closing_heal(hf_client *client, const char *token, size_t size);
 void hfi_closing_doubt(struct hfi_lock *lock, uint64_t grant); /* mutex held */
 /* One was executed after its release (its script had to be sent again): once more. Mutex held. */
 void hfi_closing_again(struct hfi_lock *lock, const struct hfi_command *command, int64_t now);
-/* The same for what an operator's break left under a token derived from ours, at that time: the holder
- * has been told and is stopping. Mutex held. */
-void hfi_closing_release_later(struct hfi_lock *lock, const char *token, size_t size, int64_t at_ns);
+/* What an operator's break left under a token derived from ours: given back when the holder, who is being told at `now`,
+ * has had the time that guard_ms is for. Mutex held. */
+void hfi_closing_release_later(struct hfi_lock *lock, const char *token, size_t size, int64_t now);
 /* At close: no more retries; how many are open. */
 void hfi_closing_stop(hf_client *client);
 

@@ -122,7 +122,6 @@ static void ask(struct hfi_entry *entry, struct hfi_actions *actions)
     enum hfi_action_kind kind = head->once ? HFI_SEND_TRY : HFI_SEND_WAIT;
     if (fresh && entry->rules->native && (head->once || !entry->contended))
         kind = HFI_SEND_NATIVE;
-    entry->asked_native = kind == HFI_SEND_NATIVE;
     act(actions, kind)->fresh = fresh;
 }
 
@@ -402,10 +401,10 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
             forget_token(entry, actions);
         /* fall through */
     case HFI_CANNOT:
-        if (answer->status != HF_UNAVAILABLE) {
+        if (answer->status != HF_UNAVAILABLE && answer->status != HF_NOMEM) {
             hfi_entry_refuse_all(entry, answer->status, now, actions);
-        } else {
-            trouble(entry, HF_UNAVAILABLE, now, actions);
+        } else { /* want of memory or descriptors, ours, passes like the server's troubles */
+            trouble(entry, answer->status, now, actions);
             if (!hfi_list_is_empty(&entry->waiters))
                 ask_later(entry, now);
         }

@@ -87,7 +87,6 @@ struct hfi_entry {
     struct hfi_list waiters;      /* oldest first */
     enum hfi_remote remote;
     bool     asking;              /* an acquire of the current token is under way        */
-    bool     asked_native;        /* ... the native one                                  */
     bool     claim_wanted;        /* we may own it already: ask again at once            */
     bool     contended;           /* ask by script: somebody else was seen waiting       */
     bool     watching;            /* key events of a foreign holder                      */
@@ -177,7 +176,7 @@ int64_t hfi_entry_next(const struct hfi_entry *entry); /* the next point to look
 
 /* What goes out with a waiting acquire. */
 struct hfi_asking {
-    int64_t lease_ms, ttl_ms, claim_ttl_ms, patience_ms, ticket, timeout_ms;
+    int64_t lease_ms, ttl_ms, claim_ttl_ms, patience_ms, ticket;
 };
 struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry);
 /* The shell listed an acquire with this stamp; it is the echo that a hand-off may bring. */

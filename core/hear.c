@@ -15,8 +15,7 @@ static void broken(struct hfi_lock *lock, const struct hfi_message *message, int
 {
     hfi_entry_lost(&lock->entry, HF_REASON_REVOKED, now, actions);
     if (message->rest_size > 1)
-        hfi_closing_release_later(lock, message->rest, message->rest_size,
-                                  hfi_after_ms(now, lock->entry.rules->guard_ms)); /* time for the holder to stop */
+        hfi_closing_release_later(lock, message->rest, message->rest_size, now);
 }
 
 /* Only what was believed may raise the highest fence seen: the message may be anybody's. */

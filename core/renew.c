@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* renew.c - see renew.h; and what the watchdog hands to core. */
 #include "core/renew.h"
+#include "core/closing.h"
 #include "core/server_time.h"
 #include "core/table.h"
 
+#include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +36,10 @@ static void renewed_one(struct batch *batch, int index, const struct hfi_command
     hf_client *client = batch->client;
     struct hfi_actions actions;
     int64_t now = hfi_now(client->clock);
-    enum hfi_renewed how = command->outcome == HFI_ANSWERED ? hfi_wire_renewed(command->reply, index) : HFI_RENEW_FAILED;
+    const struct redisReply *revoked = NULL;
+    enum hfi_renewed how = HFI_RENEW_FAILED;
+    if (command->outcome == HFI_ANSWERED)
+        how = hfi_wire_renewed(command->reply, index, &revoked);
     hfi_actions_init(&actions);
     (void)pthread_mutex_lock(&lock->mutex);
     if (lock->grant == batch->at[index].grant) {
@@ -47,6 +52,8 @@ static void renewed_one(struct batch *batch, int index, const struct hfi_command
                                                     : HF_REASON_REVOKED,
                            now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
+        if (revoked != NULL)
+            hfi_closing_release_later(lock, revoked->str, revoked->len, now);
     }
     (void)pthread_mutex_unlock(&lock->mutex);
     if (how == HFI_RENEW_OK)

@@ -269,9 +269,14 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
     return answer;
 }
 
-enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index)
+enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index, const struct redisReply **revoked)
 {
-    switch (hfi_wire_number(reply, (size_t)index + 1, -1)) {
+    size_t at = (size_t)index + 1;
+    if (reply->type == REDIS_REPLY_ARRAY && at < reply->elements && reply->element[at]->type == REDIS_REPLY_STRING) {
+        *revoked = reply->element[at];
+        return HFI_RENEW_REVOKED;
+    }
+    switch (hfi_wire_number(reply, at, -1)) {
     case 1:
         return HFI_RENEW_OK;
     case 0:
@@ -279,8 +284,6 @@ enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index)
     case 2:
     case 3:
         return HFI_RENEW_TAKEN;
-    case 4:
-        return HFI_RENEW_REVOKED;
     default:
         return HFI_RENEW_FAILED;
     }

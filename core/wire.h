@@ -51,6 +51,7 @@ int64_t hfi_wire_number(const struct redisReply *reply, size_t index, int64_t ot
 struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, int64_t *now_us);
 
 enum hfi_renewed { HFI_RENEW_OK, HFI_RENEW_GONE, HFI_RENEW_TAKEN, HFI_RENEW_REVOKED, HFI_RENEW_FAILED };
-enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index);
+/* REVOKED: *revoked is the token that is to be given back, the reply's. */
+enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index, const struct redisReply **revoked);
 
 #endif

@@ -238,13 +238,22 @@ static void fail_garbage(struct hfi_dial *dial, const char *what)
                    dial->pool->server_name, what);
 }
 
+/* The parser gave up: over bytes that are no reply, or for want of memory. */
+static void fail_parser(struct hfi_dial *dial)
+{
+    if (dial->reader->err == REDIS_ERR_OOM)
+        (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s", dial->pool->server_name);
+    else
+        fail_garbage(dial, "does not speak the Redis protocol");
+}
+
 /* False: failed, the error is set. */
 static bool judge_all(struct hfi_dial *dial)
 {
     void *reply;
     while (!dial->hello.over) {
         if (redisReaderGetReply(dial->reader, &reply) != REDIS_OK) {
-            fail_garbage(dial, "does not speak the Redis protocol");
+            fail_parser(dial);
             return false;
         }
         if (reply == NULL) {
@@ -282,7 +291,7 @@ static enum hfi_dial_state talk(struct hfi_dial *dial)
         }
         dial->unparsed += (size_t)got;
         if (redisReaderFeed(dial->reader, bytes, (size_t)got) != REDIS_OK) {
-            fail_garbage(dial, "does not speak the Redis protocol");
+            fail_parser(dial);
             return fail(dial);
         }
         if (!judge_all(dial))

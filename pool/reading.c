@@ -140,7 +140,9 @@ static bool match_all(struct hfi_lane *lane, bool fresh)
             else
                 freeReplyObject(replies[i]);
         }
-        if (!sound)
+        if (!sound && lane->parser->err == REDIS_ERR_OOM)
+            hfi_lane_give_up_locked(lane, HF_NOMEM, ENOMEM, "no memory for its replies");
+        else if (!sound)
             hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "the server does not speak the Redis protocol");
         else if (lane->unparsed > lane->reply_most)
             give_up_too_long_locked(lane);
@@ -171,7 +173,7 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
     }
     lane->unparsed += (size_t)got;
     if (redisReaderFeed(lane->parser, lane->in, (size_t)got) != REDIS_OK) {
-        give_up(lane, HF_PROTOCOL, 0, "its replies cannot be parsed");
+        give_up(lane, HF_NOMEM, ENOMEM, "no memory for its replies"); /* all that feeding can fail for */
         return OVER;
     }
     return match_all(lane, fresh) ? GOT : OVER;

@@ -1,6 +1,6 @@
 -- renew: extend up to 32 leases, forward only, never creating a key.
 -- KEYS: the locks. ARGV: token and ttl ms of each. Answers the time, then a code each:
--- 1 extended, 0 gone, 2 taken, 3 another type of key, 4 revoked by an operator.
+-- 1 extended, 0 gone, 2 taken, 3 another type of key; revoked by an operator: the token that is there instead.
 local clock = redis.call('TIME')
 local answer = {string.format('%.0f', clock[1] * 1000000 + clock[2])}
 for i = 1, #KEYS do
@@ -16,7 +16,7 @@ for i = 1, #KEYS do
     elseif not held then
         answer[i + 1] = 0
     elseif string.match(held, '^hf1:%x+:%x+:') == string.match(token, '^hf1:%x+:%x+:') then
-        answer[i + 1] = 4
+        answer[i + 1] = held
     else
         answer[i + 1] = 2
     end

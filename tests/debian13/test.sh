@@ -34,7 +34,6 @@ if [ ! -e "$root/made" ]; then
     : >"$root/made"
 fi
 cp /etc/resolv.conf "$root/etc/resolv.conf"
-[ ! -e /etc/apt/apt.conf.d/proxy.conf ] || cp /etc/apt/apt.conf.d/proxy.conf "$root/etc/apt/apt.conf.d/"
 
 mkdir -p "$root/src"
 find "$root/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +

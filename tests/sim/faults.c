@@ -7,7 +7,8 @@
 const char *sim_profile_name(enum sim_profile profile)
 {
     static const char *const names[] = {"calm",    "deaf",     "lossy",   "kills",     "pauses", "cuts",    "stalls",
-                                        "freezes", "restarts", "amnesia", "failovers", "clocks", "foreign", "storm"};
+                                        "freezes", "restarts", "amnesia", "failovers", "clocks", "refusals",
+                                        "foreign", "storm"};
     return profile < SIM_PROFILES ? names[profile] : "any";
 }
 
@@ -112,7 +113,7 @@ static void fail_over(void)
     int64_t step = !loses && sim_chance(50) ? -sim_between(0, 2000000) : forward();
     if (loses && sim_server_forget_since())
         sim_oracle_data_lost(&history.oracle, sim.now);
-    sim_server_crash(sim.now + sim_between(0, 1000) * HFI_MS, true, step, sim_chance(50));
+    sim_server_crash(sim.now + sim_between(0, 1000) * HFI_MS, true, step, (enum sim_old_end)sim_between(0, 2));
 }
 
 static void remember(void *what, int64_t number)
@@ -162,7 +163,8 @@ static void crash(bool keeps_data)
         return;
     if (!keeps_data)
         sim_oracle_data_lost(&history.oracle, sim.now);
-    sim_server_crash(sim.now + sim_between(1, 1000) * HFI_MS, keeps_data, 0, sim_chance(70));
+    sim_server_crash(sim.now + sim_between(1, 1000) * HFI_MS, keeps_data, 0,
+                     sim_chance(70) ? SIM_CLOSED : SIM_SILENT);
 }
 
 static void hurt(enum sim_profile how)
@@ -195,6 +197,9 @@ static void hurt(enum sim_profile how)
     case SIM_CLOCKS:
         trouble_clocks();
         break;
+    case SIM_REFUSALS:
+        sim_server_refuse((enum sim_refusal)sim_between(0, 2));
+        break;
     case SIM_FOREIGN:
         meddle();
         break;
@@ -206,7 +211,8 @@ static void hurt(enum sim_profile how)
 static void fault(void *what, int64_t number)
 {
     static const enum sim_profile all[] = {SIM_KILLS,  SIM_PAUSES,   SIM_CUTS,    SIM_CUTS,     SIM_STALLS,
-                                           SIM_STALLS, SIM_FREEZES, SIM_RESTARTS, SIM_CLOCKS, SIM_FOREIGN};
+                                           SIM_STALLS, SIM_FREEZES, SIM_RESTARTS, SIM_CLOCKS, SIM_FOREIGN,
+                                           SIM_REFUSALS};
     (void)what;
     (void)number;
     if (history.healed != 0)
@@ -265,6 +271,7 @@ void sim_faults_end(void)
     history.healed = sim.now;
     sim_say("from here on all is well");
     sim_server.frozen_until = 0;
+    sim_server.keys.refuses = SIM_TAKES_ALL;
     if (!is(SIM_DEAF))
         sim_server.lost_percent = sim_server.late_percent = 0;
     sim_network.spike_percent = 0;

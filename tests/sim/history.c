@@ -57,6 +57,20 @@ static int64_t some_wait_ms(void)
     return die < 2 ? 0 : die < 4 ? sim_between(1, 100) : sim_between(100, WAIT_MOST);
 }
 
+static void ask_the_server(const struct sim_holding *holding)
+{
+    hf_error error = {.status = HF_OK};
+    int64_t began = sim.now;
+    hf_status status = hf_lease_verify(holding->lease, &error);
+    bool unclear = status == HF_UNKNOWN || status == HF_UNAVAILABLE;
+    sim_say("verify: %s", hf_status_name(status));
+    if (status != HF_OK && status != HF_LOST && !unclear)
+        sim_violation("verify says %s: %s", hf_status_name(status), error.message);
+    if (status == HF_LOST && hf_lease_is_valid(holding->lease))
+        sim_violation("verify says LOST, and the lease is valid");
+    check_length("verify", began, history.command_ms);
+}
+
 /* Works under the lease for a while, unless it is lost. */
 static void work(const struct sim_holding *holding)
 {
@@ -67,6 +81,8 @@ static void work(const struct sim_holding *holding)
     while (here() < until && hf_lease_is_valid(holding->lease)) {
         int64_t left = until - here();
         sim_sleep(left < 50 * HFI_MS ? left : 50 * HFI_MS);
+        if (sim_chance(2))
+            ask_the_server(holding);
     }
 }
 

@@ -27,6 +27,7 @@ enum sim_profile {
     SIM_AMNESIA,   /* it crashes and loses them */
     SIM_FAILOVERS, /* another server with another clock takes over; some lose the last writes */
     SIM_CLOCKS,    /* the server's clock is stepped; the fence counter is evicted */
+    SIM_REFUSALS,  /* the server is out of memory, or cannot save */
     SIM_FOREIGN,   /* another program uses the keys; operators break leases */
     SIM_STORM,     /* all of it at once */
     SIM_PROFILES

@@ -463,6 +463,31 @@ static bool tell_time(struct sim_keyspace *keys, struct hfi_buffer *reply)
     return true;
 }
 
+static bool is_one_of(const char *command, const char *const *names)
+{
+    while (*names != NULL && strcasecmp(command, *names) != 0)
+        names++;
+    return *names != NULL;
+}
+
+const char *sim_keyspace_refusal(const struct sim_keyspace *keys, const char *command)
+{
+    static const char *const growing[] = {"SET", "INCRBY", "ZADD", "HSET", NULL};
+    static const char *const shrinking[] = {"DEL", "PEXPIRE", "PERSIST", "ZREM", "HDEL", NULL};
+    bool grows = is_one_of(command, growing);
+    if (keys->refuses == SIM_NO_MEMORY && grows && !keys->wrote)
+        return "OOM command not allowed when used memory > 'maxmemory'.";
+    if (keys->refuses == SIM_NO_DISK && (grows || is_one_of(command, shrinking)))
+        return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.";
+    return NULL;
+}
+
+static bool changes(const char *command)
+{
+    static const char *const writes[] = {"SET", "INCRBY", "ZADD", "HSET", "DEL", "PEXPIRE", "PERSIST", "ZREM", "HDEL", NULL};
+    return is_one_of(command, writes);
+}
+
 bool sim_keyspace_run(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     static const struct {
@@ -473,7 +498,10 @@ bool sim_keyspace_run(struct sim_keyspace *keys, const struct sim_words *words, 
                     {"PTTL", 2, pttl},   {"PERSIST", 2, persist}, {"INCRBY", 3, incrby},   {"ZADD", 4, zadd},
                     {"ZREM", 3, zrem},   {"ZRANGE", 4, zrange},   {"HSET", 4, hset},       {"HGET", 3, hget},
                     {"HDEL", 3, hdel},   {"PUBLISH", 3, publish}};
-    const char *name = words->text[0];
+    const char *name = words->text[0], *refusal = sim_keyspace_refusal(keys, name);
+    if (refusal != NULL)
+        return refuse(reply, refusal);
+    keys->wrote = keys->wrote || changes(name);
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (strcasecmp(commands[i].name, name) == 0 && words->count >= commands[i].least)
             return commands[i].run(keys, words, reply);

@@ -17,10 +17,14 @@ struct sim_words { /* a command, or what a script is called with */
     size_t size[SIM_WORDS_MOST];
 };
 
+enum sim_refusal { SIM_TAKES_ALL, SIM_NO_MEMORY, SIM_NO_DISK };
+
 struct sim_key;
 struct sim_keyspace {
     struct sim_key *first;
     int64_t now_us; /* the server's clock; frozen while a script runs */
+    enum sim_refusal refuses;
+    bool wrote;     /* the script that runs has: then memory limits refuse it nothing more */
     /* What the keyspace tells its server; `self` is for them. */
     void *self;
     int64_t (*publish)(void *self, const char *channel, size_t channel_size, const char *message, size_t size);
@@ -28,6 +32,8 @@ struct sim_keyspace {
     void (*changed)(void *self, const char *event, const char *key, const char *value);
 };
 
+/* What a server that is out of memory or cannot save says to this command; NULL: it runs it. */
+const char *sim_keyspace_refusal(const struct sim_keyspace *keys, const char *command);
 /* Runs one command; appends its reply. False: it is not one of ours, or its arguments are wrong (an error reply). */
 bool sim_keyspace_run(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply);
 void sim_keyspace_clear(struct sim_keyspace *keys); /* everything is gone, nobody is told */

@@ -204,6 +204,7 @@ void sim_lua_run(struct sim_keyspace *keys, const char *source, size_t size, con
     set_words("KEYS", words, first + 1, first + 1 + key_count);
     set_words("ARGV", words, first + 1 + key_count, words->count);
     keyspace = keys;
+    keys->wrote = false;
     lua_rawgeti(lua, LUA_REGISTRYINDEX, function_of(source, size));
     if (lua_pcall(lua, 0, 1, 0) != 0 && lua_type(lua, -1) != LUA_TTABLE) {
         if (!hfi_buffer_print(reply, "-ERR %s script: virtual, on @user_script\r\n", lua_tostring(lua, -1)))

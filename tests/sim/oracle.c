@@ -50,12 +50,14 @@ static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int6
     }
 }
 
-/* After a loss of data the older of two holders may still pass its lease on in its process: that is an older grant. */
+/* After a loss of data the older of two holders may still pass its lease on in its process: that is an older grant.
+ * And of a load that was thrown away one may hear later than of the next. */
 static void check_fence(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
 {
     for (int i = oracle->grant_count; i-- > 0;) {
         const struct sim_grant *other = &oracle->grants[i];
-        bool older = at_server < other->at_server && is_excused(oracle, other->at_server, at_server);
+        bool older = at_server < other->at_server &&
+                     (is_excused(oracle, other->at_server, at_server) || at_server <= oracle->forgotten[name]);
         if (other->name == name && fence <= other->fence && !older)
             violated(oracle, "name %d: fence %" PRId64 " comes after %" PRId64, name, fence, other->fence);
     }

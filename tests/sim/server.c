@@ -61,7 +61,7 @@ static int64_t publish(void *self, const char *channel, size_t channel_size, con
         for (const struct sim_wire_channel *one = wire->channels; one != NULL; one = one->next) {
             if (!wire->server_open || strlen(one->name) != channel_size || memcmp(one->name, channel, channel_size) != 0)
                 continue;
-            heard++;
+            heard += !wire->demoted;
             sim_server.messages++;
             send_message(wire, channel, channel_size, message, size);
         }
@@ -111,6 +111,13 @@ void sim_server_freeze(int64_t until)
     sim_server.frozen_until = until;
 }
 
+void sim_server_refuse(enum sim_refusal refuses)
+{
+    static const char *const words[] = {"takes all commands", "is out of memory", "cannot save to disk"};
+    sim_say("the server %s", words[refuses]);
+    sim_server.keys.refuses = refuses;
+}
+
 int64_t sim_server_frozen_until(void)
 {
     return sim_server.frozen_until;
@@ -125,20 +132,22 @@ static void start(void *what, int64_t number)
     sim_server.started = sim.now;
 }
 
-void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, bool told)
+void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_old_end old_end)
 {
+    static const char *const ends[] = {"closed", "silent", "to a replica"};
     sim_say("the server crashes for %.0f ms, %s its data, clock %+lld ms, connections %s",
-            (double)(until - sim.now) / 1e6, keeps_data ? "keeps" : "loses", (long long)step_us / 1000,
-            told ? "closed" : "silent");
+            (double)(until - sim.now) / 1e6, keeps_data ? "keeps" : "loses", (long long)step_us / 1000, ends[old_end]);
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
-        if (wire->server_open)
-            sim_wire_drop(wire, told);
+        if (wire->server_open && old_end != SIM_DEMOTED)
+            sim_wire_drop(wire, old_end == SIM_CLOSED);
+        wire->demoted = old_end == SIM_DEMOTED;
     }
     sim_server.epoch++;
     sim_server.up = false;
     sim_server.scripts_known = false;
     sim_server.frozen_until = 0;
+    sim_server.keys.refuses = SIM_TAKES_ALL;
     sim_server.notify[0] = 0;
     sim_server.clock_us += step_us;
     if (!keeps_data)
@@ -290,6 +299,7 @@ static void run(const struct sim_words *words, struct hfi_buffer *reply)
         config(words, reply);
     } else if (!run_script(words, reply)) {
         show(words, name);
+        sim_server.keys.wrote = false;
         (void)sim_keyspace_run(&sim_server.keys, words, reply);
     }
 }
@@ -298,6 +308,16 @@ static void run(const struct sim_words *words, struct hfi_buffer *reply)
 static void execute_transaction(struct sim_wire *wire, struct hfi_buffer *reply)
 {
     int count = 0;
+    if (wire->aborted) {
+        sim_reply_error(reply, "EXECABORT Transaction discarded because of previous errors.");
+        while (wire->transaction != NULL) {
+            struct sim_packet *one = wire->transaction;
+            wire->transaction = one->next;
+            free(one);
+        }
+        wire->in_multi = wire->aborted = false;
+        return;
+    }
     for (const struct sim_packet *one = wire->transaction; one != NULL; one = one->next)
         count++;
     if (!hfi_buffer_print(reply, "*%d\r\n", count))
@@ -317,12 +337,18 @@ static void take(struct sim_wire *wire, const struct sim_words *words, const str
                  struct hfi_buffer *reply)
 {
     const char *name = words->text[0];
-    if (strcasecmp(name, "MULTI") == 0) {
+    sim_server.keys.wrote = false;
+    if (wire->demoted && strcasecmp(name, "UNSUBSCRIBE") != 0 && strcasecmp(name, "SUBSCRIBE") != 0) {
+        sim_reply_error(reply, "READONLY You can't write against a read only replica.");
+    } else if (strcasecmp(name, "MULTI") == 0) {
         wire->in_multi = true;
         wire->transaction_end = &wire->transaction;
         ok(reply);
     } else if (strcasecmp(name, "EXEC") == 0) {
         execute_transaction(wire, reply);
+    } else if (wire->in_multi && sim_keyspace_refusal(&sim_server.keys, name) != NULL) {
+        sim_reply_error(reply, sim_keyspace_refusal(&sim_server.keys, name));
+        wire->aborted = true;
     } else if (wire->in_multi) {
         *wire->transaction_end = sim_packet_new(SIM_BYTES, raw->bytes, raw->size);
         wire->transaction_end = &(*wire->transaction_end)->next;

@@ -26,9 +26,10 @@ void sim_server_begin(void);
 int64_t sim_server_us(void);
 void sim_server_step(int64_t us); /* the clock jumps */
 void sim_server_freeze(int64_t until);
-/* Down until then; its data stays or is gone; another clock by `step_us`. told: the old connections are closed, else
- * they hang. */
-void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, bool told);
+/* Down until then; its data stays or is gone; another clock by `step_us`. */
+enum sim_old_end { SIM_CLOSED, SIM_SILENT, SIM_DEMOTED }; /* what the old connections come to */
+void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_old_end old_end);
+void sim_server_refuse(enum sim_refusal refuses);
 /* The keys of before are the keys again: a failover loses the last writes. */
 void sim_server_remember(void);
 bool sim_server_forget_since(void); /* false: nothing was remembered */

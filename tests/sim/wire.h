@@ -22,6 +22,7 @@ struct sim_wire {
     struct sim_process *process;
     int  epoch;           /* of the server at its other end */
     bool client_open, server_open;
+    bool demoted;         /* the server there is a replica now: it refuses, and passes on what its primary publishes */
     int64_t last_up, last_down;                 /* when the last packet arrives, so that the next one comes behind it */
     int64_t up_stalled_until, down_stalled_until;
     struct sim_packet *up, **up_end, *down, **down_end;
@@ -30,7 +31,7 @@ struct sim_wire {
     void (*received)(void *client, struct sim_packet *packet);
     void (*broken)(void *client);
     /* The server's. */
-    bool in_multi;
+    bool in_multi, aborted;
     struct sim_wire_channel *channels;
     struct sim_packet *transaction, **transaction_end;
 };

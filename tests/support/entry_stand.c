@@ -10,13 +10,13 @@
 
 #include <cmocka.h>
 
-static const char *const kinds[] = {[HFI_SEND_NATIVE] = "native", [HFI_SEND_WAIT] = "wait",
-                                    [HFI_SEND_TRY] = "try",       [HFI_SEND_RENEW] = "renew",
-                                    [HFI_SEND_MORE] = "more",     [HFI_SEND_FLOOR] = "floor",
-                                    [HFI_GIVE_BACK] = "give-back", [HFI_CLOSE_TOKEN] = "close",
-                                    [HFI_WAKE] = "wake",          [HFI_MOVE_END] = "end"};
-static const char *const reasons[] = {"NONE",  "UNCONFIRMED", "ENDING",   "EXPIRED", "GONE",  "TAKEN",
-                                      "REVOKED", "MAX_HOLD",  "CLOCK",    "FORKED",  "CLOSED"};
+static const char *const kinds[] = {
+    [HFI_SEND_NATIVE] = "native",  [HFI_SEND_WAIT] = "wait",    [HFI_SEND_TRY] = "try",
+    [HFI_SEND_RENEW] = "renew",    [HFI_SEND_MORE] = "more",    [HFI_SEND_FLOOR] = "floor",
+    [HFI_GIVE_BACK] = "give-back", [HFI_CLOSE_TOKEN] = "close", [HFI_WAKE] = "wake",
+    [HFI_MOVE_END] = "end"};
+static const char *const reasons[] = {"NONE",    "UNCONFIRMED", "ENDING", "EXPIRED", "GONE",  "TAKEN",
+                                      "REVOKED", "MAX_HOLD",    "CLOCK",  "FORKED",  "CLOSED"};
 
 static void say(struct hft_stand *stand, const char *word, const char *more)
 {
@@ -66,9 +66,10 @@ static const char *perform(struct hft_stand *stand, struct hfi_actions *actions)
         struct hft_thread *thread = hfi_of(actions->woken.next, struct hft_thread, waiter.link);
         hfi_list_remove(&thread->waiter.link);
         say(stand, thread->name, "=");
-        const char *verdict = thread->waiter.verdict == HFI_GOT_LEASE   ? "lease"
-                              : thread->waiter.verdict == HFI_GOT_VALUE ? "value"
-                                                                        : hf_status_name(thread->waiter.status) + 3;
+        const char *verdict = thread->waiter.verdict == HFI_GOT_LEASE ? "lease"
+                              : thread->waiter.verdict == HFI_GOT_VALUE
+                                  ? "value"
+                                  : hf_status_name(thread->waiter.status) + 3;
         size_t at = strlen(stand->did);
         (void)snprintf(stand->did + at, sizeof stand->did - at, "%s", verdict);
     }

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#define GRANTED (struct hfi_answer){.kind = HFI_GRANTED}
-#define BAD     (struct hfi_answer){.kind = HFI_GRANTED, .fence = 5}
+static const struct hfi_answer granted = {.kind = HFI_GRANTED};
+static const struct hfi_answer bad = {.kind = HFI_GRANTED, .fence = 5};
 
 /* `to` waits, the holder releases: the lease passes, with the next fence and the same end. */
 static void pass(struct hft_stand *s, struct hft_thread *from, struct hft_thread *to)
@@ -189,7 +189,8 @@ static void without_fences_nothing_passes(void **state)
     hft_hold(&s, &t[0]);
     for (int i = 0; i < 2047; i++) {
         pass(&s, &t[i % 2], &t[(i + 1) % 2]);
-        (void)hft_fences(&s, i % 2 == 0 ? 0 : s.entry.fence_end, HFI_FENCE_BLOCK, i % 2 != 0); /* none; none ahead */
+        (void)hft_fences(&s, i % 2 == 0 ? 0 : s.entry.fence_end, HFI_FENCE_BLOCK,
+                         i % 2 != 0); /* none; none ahead */
     }
     (void)hft_arrive(&s, &t[0]);
     assert_string_equal(hft_release(&s, false), "give-back native!");
@@ -202,7 +203,7 @@ static void a_bad_fence_is_not_used_before_the_floor_brought_a_good_one(void **s
     struct hft_thread a = hft_thread("a");
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
-    assert_string_equal(hft_answer(&s, BAD), "floor");
+    assert_string_equal(hft_answer(&s, bad), "floor");
     assert_string_equal(hft_fences(&s, 0, 0, false), "floor");
     assert_string_equal(hft_fences(&s, HFT_FENCE, 16 * HFI_FENCE_BLOCK, true), "a=lease");
     assert_int_equal(a.waiter.fence, HFT_FENCE);
@@ -218,7 +219,7 @@ static void three_bad_fences_are_a_server_that_cannot_be_used(void **state)
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
     (void)hft_arrive(&s, &b);
-    assert_string_equal(hft_answer(&s, BAD), "floor");
+    assert_string_equal(hft_answer(&s, bad), "floor");
     assert_string_equal(hft_fences(&s, 7, 9, false), "floor");
     assert_string_equal(hft_fences(&s, 7, 9, false), "floor");
     assert_string_equal(hft_fences(&s, 7, 9, false), "give-back a=UNAVAILABLE b=UNAVAILABLE");
@@ -248,7 +249,7 @@ static void what_nobody_waits_for_any_more_goes_back_while_its_fence_is_mended(v
     struct hft_thread a = hft_thread("a"), b = hft_thread("b");
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
-    assert_string_equal(hft_answer(&s, BAD), "floor");
+    assert_string_equal(hft_answer(&s, bad), "floor");
     assert_string_equal(hft_arrive(&s, &b), "");
     assert_string_equal(hft_leave(&s, &a), "");
     assert_string_equal(hft_leave(&s, &b), "give-back");
@@ -263,7 +264,7 @@ static void a_fence_that_comes_when_the_lease_is_nearly_over_brings_nobody_in(vo
     struct hft_thread a = hft_thread("a");
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
-    (void)hft_answer(&s, BAD);
+    (void)hft_answer(&s, bad);
     hft_pass_ms(&s, 9000);
     assert_string_equal(hft_fences(&s, HFT_FENCE, 2048, true), "give-back native!");
 }
@@ -302,8 +303,36 @@ static void a_loss_the_server_knows_of_is_told_and_those_who_wait_ask_again(void
     hft_hold(&s, &a);
     (void)hft_arrive(&s, &b);
     assert_string_equal(hft_lost(&s, HF_REASON_TAKEN), "lost:TAKEN give-back native!");
-    assert_string_equal(hft_lost(&s, HF_REASON_TAKEN), "");
-    assert_string_equal(hft_answer(&s, GRANTED), "b=lease");
+    assert_string_equal(hft_answer(&s, granted), "b=lease");
+}
+
+static void what_is_revoked_before_we_know_that_it_is_ours_is_given_up_and_asked_for_anew(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close native!");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_BUSY, .native = true}), "wait");
+    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close native!");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
+}
+
+static void who_was_asked_to_give_it_back_before_it_had_it_remembers(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    a.waiter.linger_ms = 5000;
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_wanted(&s), "wait");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
+    assert_string_equal(hft_release(&s, false), "give-back");
+    assert_string_equal(hft_arrive(&s, &a), "wait!");
+    assert_string_equal(hft_answer(&s, granted), "a=lease"); /* but not in its next tenure */
+    assert_string_equal(hft_release(&s, false), "");
 }
 
 static void a_loss_while_nobody_here_holds_is_told_to_nobody(void **state)
@@ -434,7 +463,8 @@ static void a_fill_answers_all_who_wait_and_ends_the_lease(void **state)
     assert_true(hfi_entry_is_idle(&s.entry));
     hft_hold(&s, &a);
     (void)hft_arrive(&s, &b);
-    assert_string_equal(hft_filled(&s, true), "give-back b=value"); /* nobody knows whether it freed the lock */
+    assert_string_equal(hft_filled(&s, true),
+                        "give-back b=value"); /* nobody knows whether it freed the lock */
     assert_true(hfi_entry_is_idle(&s.entry));
 }
 
@@ -459,6 +489,8 @@ int main(void)
         cmocka_unit_test(a_fence_that_comes_when_the_lease_is_nearly_over_brings_nobody_in),
         cmocka_unit_test(a_holder_is_told_of_risk_safety_and_loss_in_turn),
         cmocka_unit_test(a_loss_the_server_knows_of_is_told_and_those_who_wait_ask_again),
+        cmocka_unit_test(what_is_revoked_before_we_know_that_it_is_ours_is_given_up_and_asked_for_anew),
+        cmocka_unit_test(who_was_asked_to_give_it_back_before_it_had_it_remembers),
         cmocka_unit_test(a_loss_while_nobody_here_holds_is_told_to_nobody),
         cmocka_unit_test(a_renewal_asked_for_by_a_shorter_lease_extends_a_longer_one_by_no_more),
         cmocka_unit_test(whatever_leases_took_turns_no_renewal_counts_for_more_than_it_asked),

@@ -8,9 +8,14 @@
 
 #include <cmocka.h>
 
-#define GRANTED        (struct hfi_answer){.kind = HFI_GRANTED}
-#define NATIVE_BUSY    (struct hfi_answer){.kind = HFI_BUSY, .native = true}
-#define QUEUED_AT(n)   (struct hfi_answer){.kind = HFI_IN_QUEUE, .ours = true, .left_ms = 9000, .position = n, .ticket = 4711}
+static const struct hfi_answer granted = {.kind = HFI_GRANTED};
+static const struct hfi_answer native_busy = {.kind = HFI_BUSY, .native = true};
+
+static struct hfi_answer queued_at(int64_t position)
+{
+    return (struct hfi_answer){
+        .kind = HFI_IN_QUEUE, .ours = true, .left_ms = 9000, .position = position, .ticket = 4711};
+}
 
 static void a_free_lock_takes_one_question_and_is_dated_by_its_stamp(void **state)
 {
@@ -22,7 +27,7 @@ static void a_free_lock_takes_one_question_and_is_dated_by_its_stamp(void **stat
     assert_string_equal(hft_arrive(&s, &a), "native!");
     assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
     hft_pass_ms(&s, 30);
-    assert_string_equal(hft_answer(&s, GRANTED), "a=lease");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
     assert_int_equal(a.waiter.end, stamp + 10000 * HFI_MS);
     assert_int_equal(a.waiter.fence, s.counter);
     assert_string_equal(hft_release(&s, false), "give-back");
@@ -38,7 +43,7 @@ static void while_one_asks_all_others_wait_for_its_answer(void **state)
     assert_string_equal(hft_arrive(&s, &a), "native!");
     assert_string_equal(hft_arrive(&s, &b), "");
     assert_string_equal(hft_arrive(&s, &c), "");
-    assert_string_equal(hft_answer(&s, GRANTED), "a=lease");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
     assert_string_equal(hft_release(&s, false), "b=lease");
     assert_string_equal(hft_release(&s, false), "c=lease");
     assert_string_equal(hft_release(&s, false), "give-back");
@@ -51,18 +56,18 @@ static void a_busy_lock_is_waited_for_by_script_under_the_same_token_and_place(v
     struct hft_thread a = hft_thread("a");
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
-    assert_string_equal(hft_answer(&s, NATIVE_BUSY), "wait");
+    assert_string_equal(hft_answer(&s, native_busy), "wait");
     assert_int_equal(hfi_entry_asking(&s.entry).ticket, 0);
-    assert_string_equal(hft_answer(&s, QUEUED_AT(3)), "");
+    assert_string_equal(hft_answer(&s, queued_at(3)), "");
     int64_t asked = s.now;
     assert_string_equal(hft_look_next(&s), "wait");
     assert_in_range((uint64_t)(s.now - asked) / HFI_MS, 360, 440);
     assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
-    assert_string_equal(hft_answer(&s, QUEUED_AT(64)), "");
+    assert_string_equal(hft_answer(&s, queued_at(64)), "");
     asked = s.now;
     assert_string_equal(hft_look_next(&s), "wait");
     assert_in_range((uint64_t)(s.now - asked) / HFI_MS, 900, 1100);
-    assert_string_equal(hft_answer(&s, GRANTED), "a=lease");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
 }
 
 static void a_question_brings_its_lease_claim_and_patience(void **state)
@@ -87,14 +92,14 @@ static void a_try_that_finds_it_busy_asks_the_holders_process_once_a_second(void
     struct hft_thread a = hft_try("a");
     hft_stand_init(&s);
     assert_string_equal(hft_arrive(&s, &a), "native!");
-    assert_string_equal(hft_answer(&s, NATIVE_BUSY), "try close a=BUSY");
+    assert_string_equal(hft_answer(&s, native_busy), "try close a=BUSY");
     assert_true(hfi_entry_is_idle(&s.entry));
     hft_pass_ms(&s, 999);
     assert_string_equal(hft_arrive(&s, &a), "native!");
-    assert_string_equal(hft_answer(&s, NATIVE_BUSY), "a=BUSY");
+    assert_string_equal(hft_answer(&s, native_busy), "a=BUSY");
     hft_pass_ms(&s, 1);
     assert_string_equal(hft_arrive(&s, &a), "native!");
-    assert_string_equal(hft_answer(&s, NATIVE_BUSY), "try close a=BUSY");
+    assert_string_equal(hft_answer(&s, native_busy), "try close a=BUSY");
 }
 
 static void a_try_never_waits_for_what_others_here_have_or_ask_for(void **state)
@@ -105,7 +110,7 @@ static void a_try_never_waits_for_what_others_here_have_or_ask_for(void **state)
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
     assert_string_equal(hft_arrive(&s, &b), "b=BUSY");
-    (void)hft_answer(&s, GRANTED);
+    (void)hft_answer(&s, granted);
     assert_string_equal(hft_arrive(&s, &b), "b=BUSY");
 }
 
@@ -117,8 +122,8 @@ static void who_waits_behind_a_try_goes_on_by_script(void **state)
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
     (void)hft_arrive(&s, &b);
-    assert_string_equal(hft_answer(&s, NATIVE_BUSY), "wait a=BUSY");
-    assert_string_equal(hft_answer(&s, GRANTED), "b=lease");
+    assert_string_equal(hft_answer(&s, native_busy), "wait a=BUSY");
+    assert_string_equal(hft_answer(&s, granted), "b=lease");
 }
 
 static void a_known_queue_is_joined_by_script_at_once_but_tried_natively(void **state)
@@ -160,7 +165,7 @@ static void the_place_belongs_to_the_entry_and_is_left_by_the_last(void **state)
     assert_string_equal(hft_leave(&s, &c), "");
     assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4713);
     assert_string_equal(hft_look_next(&s), "wait");
-    assert_string_equal(hft_answer(&s, QUEUED_AT(0)), "");
+    assert_string_equal(hft_answer(&s, queued_at(0)), "");
     assert_string_equal(hft_leave(&s, &b), "close");
     assert_true(hfi_entry_is_idle(&s.entry));
     assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
@@ -177,7 +182,7 @@ static void who_inherits_a_question_for_a_shorter_lease_gets_no_more_than_was_as
     (void)hft_arrive(&s, &a);
     (void)hft_arrive(&s, &b);
     assert_string_equal(hft_leave(&s, &a), "");
-    assert_string_equal(hft_answer(&s, GRANTED), "b=lease");
+    assert_string_equal(hft_answer(&s, granted), "b=lease");
     assert_int_equal(b.waiter.end, s.asked_at + 500 * HFI_MS); /* the server keeps the key for no longer */
     assert_string_equal(hft_look_next(&s), "renew");
     assert_int_equal(s.now, s.asked_at + 250 * HFI_MS);
@@ -195,7 +200,7 @@ static void who_inherits_a_question_for_a_longer_lease_gets_its_own(void **state
     (void)hft_arrive(&s, &a);
     (void)hft_arrive(&s, &b);
     (void)hft_leave(&s, &a);
-    assert_string_equal(hft_answer(&s, GRANTED), "b=lease");
+    assert_string_equal(hft_answer(&s, granted), "b=lease");
     assert_int_equal(b.waiter.end, s.asked_at + 500 * HFI_MS);
 }
 
@@ -210,7 +215,8 @@ static void a_grant_message_is_dated_by_our_own_echo(void **state)
     hft_pass_ms(&s, 300);
     assert_string_equal(hft_handed(&s, echo), "a=lease");
     assert_int_equal(a.waiter.end, echo + 1000 * HFI_MS);
-    assert_int_equal(hfi_entry_next(&s.entry), echo + 500 * HFI_MS); /* the first renewal confirms the claim */
+    assert_int_equal(hfi_entry_next(&s.entry),
+                     echo + 500 * HFI_MS); /* the first renewal confirms the claim */
     assert_string_equal(hft_look_next(&s), "renew");
 }
 
@@ -223,7 +229,7 @@ static void an_echo_of_one_of_the_last_re_checks_counts_too(void **state)
     hft_queue(&s, &a, 0);
     int64_t echo = s.asked_at;
     assert_string_equal(hft_look_next(&s), "wait");
-    (void)hft_answer(&s, QUEUED_AT(0));
+    (void)hft_answer(&s, queued_at(0));
     hft_pass_ms(&s, 10);
     assert_string_equal(hft_handed(&s, echo), "a=lease");
     assert_int_equal(a.waiter.end, echo + 1000 * HFI_MS);
@@ -238,8 +244,8 @@ static void a_grant_message_with_another_echo_is_only_a_hint(void **state)
     hft_queue(&s, &a, 0);
     assert_string_equal(hft_handed(&s, s.asked_at + 1), "wait");
     assert_string_equal(hft_handed(&s, 0), ""); /* a question is under way; one more when it is answered */
-    assert_string_equal(hft_answer(&s, QUEUED_AT(0)), "wait");
-    assert_string_equal(hft_answer(&s, QUEUED_AT(0)), "");
+    assert_string_equal(hft_answer(&s, queued_at(0)), "wait");
+    assert_string_equal(hft_answer(&s, queued_at(0)), "");
     assert_int_equal(a.waiter.verdict, HFI_WAITING);
 }
 
@@ -253,7 +259,7 @@ static void a_claim_with_less_than_a_quarter_left_is_asked_for_again(void **stat
     int64_t echo = s.asked_at;
     s.now = echo + 750 * HFI_MS + 1;
     assert_string_equal(hft_handed(&s, echo), "wait");
-    assert_string_equal(hft_answer(&s, GRANTED), "a=lease");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
     assert_int_equal(a.waiter.end, s.now + 10000 * HFI_MS);
 
     struct hft_thread b = hft_thread("b");
@@ -281,14 +287,14 @@ static void messages_to_nobody_are_passed_over(void **state)
 static void no_late_answer_moves_a_held_entry_back(void **state)
 {
     (void)state;
-    static const enum hfi_answer_kind kinds[] = {HFI_IN_QUEUE,  HFI_BUSY,      HFI_LATE,  HFI_FOREIGN_TYPE,
+    static const enum hfi_answer_kind kinds[] = {HFI_IN_QUEUE,  HFI_BUSY,      HFI_LATE,   HFI_FOREIGN_TYPE,
                                                  HFI_HAS_VALUE, HFI_NO_ANSWER, HFI_CANNOT, HFI_NOT_SENT};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         struct hft_stand s;
         struct hft_thread a = hft_thread("a"), b = hft_thread("b");
         hft_stand_init(&s);
         (void)hft_arrive(&s, &a);
-        (void)hft_answer(&s, NATIVE_BUSY); /* its script is under way and overtaken by the message */
+        (void)hft_answer(&s, native_busy); /* its script is under way and overtaken by the message */
         (void)hft_arrive(&s, &b);
         assert_string_equal(hft_handed(&s, s.asked_at), "a=lease");
         assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = kinds[i], .status = HF_DENIED}), "");
@@ -308,7 +314,7 @@ static void a_re_check_granted_after_the_message_confirms_the_claim(void **state
     int64_t echo = s.asked_at;
     assert_string_equal(hft_look_next(&s), "wait");
     assert_string_equal(hft_handed(&s, echo), "a=lease");
-    assert_string_equal(hft_answer(&s, GRANTED), "end");
+    assert_string_equal(hft_answer(&s, granted), "end");
     assert_int_equal(s.entry.times.end, s.asked_at + 10000 * HFI_MS);
 }
 
@@ -325,7 +331,7 @@ static void such_a_re_check_for_a_shorter_lease_confirms_no_more(void **state)
     assert_string_equal(hft_look_next(&s), "wait"); /* for a's 1.5 s */
     assert_string_equal(hft_leave(&s, &a), "");
     assert_string_equal(hft_handed(&s, echo), "b=lease");
-    assert_string_equal(hft_answer(&s, GRANTED), "end");
+    assert_string_equal(hft_answer(&s, granted), "end");
     assert_int_equal(s.entry.times.end, s.asked_at + 1500 * HFI_MS);
 }
 
@@ -337,13 +343,13 @@ static void a_grant_processed_too_late_is_given_back_and_asked_for_anew(void **s
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
     hft_pass_ms(&s, 7500);
-    assert_string_equal(hft_answer(&s, GRANTED), "give-back native!");
+    assert_string_equal(hft_answer(&s, granted), "give-back native!");
     hft_pass_ms(&s, 7499);
-    assert_string_equal(hft_answer(&s, GRANTED), "a=lease");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
     assert_string_equal(hft_release(&s, false), "give-back");
     (void)hft_arrive(&s, &b);
     hft_pass_ms(&s, 7500);
-    assert_string_equal(hft_answer(&s, GRANTED), "give-back b=UNAVAILABLE");
+    assert_string_equal(hft_answer(&s, granted), "give-back b=UNAVAILABLE");
 }
 
 static void a_revoke_for_a_waiting_token_or_a_nudge_asks_at_once(void **state)
@@ -355,8 +361,8 @@ static void a_revoke_for_a_waiting_token_or_a_nudge_asks_at_once(void **state)
     hft_queue(&s, &a, 0);
     assert_string_equal(hft_wanted(&s), "wait");
     assert_string_equal(hft_wanted(&s), "");
-    assert_string_equal(hft_answer(&s, QUEUED_AT(0)), "wait");
-    assert_string_equal(hft_answer(&s, QUEUED_AT(0)), "");
+    assert_string_equal(hft_answer(&s, queued_at(0)), "wait");
+    assert_string_equal(hft_answer(&s, queued_at(0)), "");
     assert_string_equal(hft_nudged(&s), "wait");
 }
 
@@ -365,7 +371,7 @@ static void only_the_first_behind_a_foreign_holder_listen_to_its_key(void **stat
     (void)state;
     struct hft_stand s;
     struct hft_thread a = hft_thread("a");
-    struct hfi_answer foreign = QUEUED_AT(3);
+    struct hfi_answer foreign = queued_at(3);
     foreign.ours = false;
     hft_stand_init(&s);
     hft_queue(&s, &a, 3);
@@ -374,7 +380,7 @@ static void only_the_first_behind_a_foreign_holder_listen_to_its_key(void **stat
     assert_string_equal(hft_answer(&s, foreign), "watch");
     assert_string_equal(hft_answer(&s, foreign), "");
     assert_string_equal(hft_nudged(&s), "wait");
-    assert_string_equal(hft_answer(&s, QUEUED_AT(1)), "unwatch");
+    assert_string_equal(hft_answer(&s, queued_at(1)), "unwatch");
     assert_string_equal(hft_answer(&s, foreign), "watch");
     assert_string_equal(hft_handed(&s, s.asked_at), "unwatch a=lease");
     assert_string_equal(hft_release(&s, false), "give-back");
@@ -388,7 +394,7 @@ static void the_first_look_when_the_holders_key_ends(void **state)
     (void)state;
     struct hft_stand s;
     struct hft_thread a = hft_thread("a");
-    struct hfi_answer soon = QUEUED_AT(0);
+    struct hfi_answer soon = queued_at(0);
     soon.left_ms = 50;
     hft_stand_init(&s);
     hft_queue(&s, &a, 0);
@@ -409,7 +415,7 @@ static void a_key_that_never_ends_or_in_a_thousand_years_is_re_checked_as_ever(v
     for (size_t i = 0; i < sizeof lefts / sizeof lefts[0]; i++) {
         struct hft_stand s;
         struct hft_thread a = hft_thread("a");
-        struct hfi_answer foreign = QUEUED_AT(0);
+        struct hfi_answer foreign = queued_at(0);
         foreign.ours = false;
         foreign.left_ms = lefts[i];
         hft_stand_init(&s);

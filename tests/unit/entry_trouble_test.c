@@ -8,12 +8,21 @@
 
 #include <cmocka.h>
 
-#define GRANTED        (struct hfi_answer){.kind = HFI_GRANTED}
-#define NATIVE_BUSY    (struct hfi_answer){.kind = HFI_BUSY, .native = true}
-#define LATE           (struct hfi_answer){.kind = HFI_LATE}
-#define NO_ANSWER      (struct hfi_answer){.kind = HFI_NO_ANSWER}
-#define QUEUED_AT(n)   (struct hfi_answer){.kind = HFI_IN_QUEUE, .ours = true, .left_ms = 9000, .position = n, .ticket = 4711}
-#define CANNOT(why)    (struct hfi_answer){.kind = HFI_CANNOT, .status = why}
+static const struct hfi_answer granted = {.kind = HFI_GRANTED};
+static const struct hfi_answer native_busy = {.kind = HFI_BUSY, .native = true};
+static const struct hfi_answer late = {.kind = HFI_LATE};
+static const struct hfi_answer no_answer = {.kind = HFI_NO_ANSWER};
+
+static struct hfi_answer queued_at(int64_t position)
+{
+    return (struct hfi_answer){
+        .kind = HFI_IN_QUEUE, .ours = true, .left_ms = 9000, .position = position, .ticket = 4711};
+}
+
+static struct hfi_answer cannot(hf_status status)
+{
+    return (struct hfi_answer){.kind = HFI_CANNOT, .status = status};
+}
 
 static void three_late_in_a_row_are_a_server_that_cannot_be_used(void **state)
 {
@@ -24,13 +33,13 @@ static void three_late_in_a_row_are_a_server_that_cannot_be_used(void **state)
     hft_queue(&s, &a, 1);
     (void)hft_arrive(&s, &b);
     (void)hft_look_next(&s);
-    assert_string_equal(hft_answer(&s, LATE), "wait");
-    assert_string_equal(hft_answer(&s, LATE), "wait");
-    assert_string_equal(hft_answer(&s, QUEUED_AT(1)), "");
+    assert_string_equal(hft_answer(&s, late), "wait");
+    assert_string_equal(hft_answer(&s, late), "wait");
+    assert_string_equal(hft_answer(&s, queued_at(1)), "");
     (void)hft_look_next(&s);
-    assert_string_equal(hft_answer(&s, LATE), "wait");
-    assert_string_equal(hft_answer(&s, LATE), "wait");
-    assert_string_equal(hft_answer(&s, LATE), "close a=UNAVAILABLE b=UNAVAILABLE");
+    assert_string_equal(hft_answer(&s, late), "wait");
+    assert_string_equal(hft_answer(&s, late), "wait");
+    assert_string_equal(hft_answer(&s, late), "close a=UNAVAILABLE b=UNAVAILABLE");
     assert_true(hfi_entry_is_idle(&s.entry));
 }
 
@@ -41,13 +50,13 @@ static void without_an_answer_the_same_token_goes_on_by_script(void **state)
     struct hft_thread a = hft_thread("a"), b = hft_try("b");
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
-    struct hfi_answer none = NO_ANSWER;
+    struct hfi_answer none = no_answer;
     none.native = true;
     assert_string_equal(hft_answer(&s, none), "");
     assert_int_equal(s.entry.trouble, HF_UNAVAILABLE);
     assert_string_equal(hft_arrive(&s, &b), "b=UNAVAILABLE");
     assert_string_equal(hft_look_next(&s), "wait");
-    assert_string_equal(hft_answer(&s, GRANTED), "a=lease");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
     assert_int_equal(s.entry.trouble, HF_OK);
 
     hft_stand_init(&s);
@@ -67,8 +76,8 @@ static void what_was_not_sent_is_tried_again_later_with_a_fresh_token(void **sta
     assert_string_equal(hft_answer(&s, unsent), "");
     assert_true(hfi_entry_next(&s.entry) > s.now + 300 * HFI_MS);
     assert_string_equal(hft_look_next(&s), "native!");
-    (void)hft_answer(&s, NATIVE_BUSY);
-    (void)hft_answer(&s, QUEUED_AT(1));
+    (void)hft_answer(&s, native_busy);
+    (void)hft_answer(&s, queued_at(1));
     (void)hft_look_next(&s);
     unsent.native = false; /* a re-check: the place in the queue stays */
     assert_string_equal(hft_answer(&s, unsent), "");
@@ -95,10 +104,12 @@ static void a_server_that_cannot_now_is_ridden_out_one_that_will_not_is_told(voi
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
     (void)hft_arrive(&s, &b);
-    assert_string_equal(hft_answer(&s, CANNOT(HF_UNAVAILABLE)), "");
+    assert_string_equal(hft_answer(&s, cannot(HF_UNAVAILABLE)), "");
     assert_true(hfi_entry_next(&s.entry) > s.now + 300 * HFI_MS);
     assert_string_equal(hft_look_next(&s), "wait");
-    assert_string_equal(hft_answer(&s, CANNOT(HF_DENIED)), "close a=DENIED b=DENIED");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_NOT_SENT, .status = HF_NOMEM}), "");
+    assert_string_equal(hft_look_next(&s), "wait"); /* want of memory passes too */
+    assert_string_equal(hft_answer(&s, cannot(HF_DENIED)), "close a=DENIED b=DENIED");
     assert_true(hfi_entry_is_idle(&s.entry));
 }
 
@@ -126,7 +137,7 @@ static void trouble_of_an_earlier_time_is_nobodys_answer(void **state)
     struct hft_thread a = hft_thread("a"), b = hft_try("b");
     hft_stand_init(&s);
     (void)hft_arrive(&s, &b);
-    assert_string_equal(hft_answer(&s, CANNOT(HF_UNAVAILABLE)), "close b=UNAVAILABLE");
+    assert_string_equal(hft_answer(&s, cannot(HF_UNAVAILABLE)), "close b=UNAVAILABLE");
     hft_pass_ms(&s, 60000);
     (void)hft_arrive(&s, &a);
     assert_string_equal(hft_arrive(&s, &b), "b=BUSY");
@@ -141,7 +152,8 @@ static void a_foreign_type_and_a_value_answer_everybody(void **state)
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
     (void)hft_arrive(&s, &b);
-    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_FOREIGN_TYPE}), "close a=FOREIGN b=FOREIGN");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_FOREIGN_TYPE}),
+                        "close a=FOREIGN b=FOREIGN");
     (void)hft_arrive(&s, &a);
     (void)hft_arrive(&s, &b);
     assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_HAS_VALUE}), "a=value b=value");

@@ -22,8 +22,22 @@
 #define PENDING 8
 
 enum event {
-    ARRIVE, LEAVE, ANSWER, HANDED, FORGED, WANTED, NUDGED, RELEASE, QUIET_RELEASE, FILLED, RENEWED, LOST, FENCES,
-    REFUSE_ALL, LOOK, EVENTS
+    ARRIVE,
+    LEAVE,
+    ANSWER,
+    HANDED,
+    FORGED,
+    WANTED,
+    NUDGED,
+    RELEASE,
+    QUIET_RELEASE,
+    FILLED,
+    RENEWED,
+    LOST,
+    FENCES,
+    REFUSE_ALL,
+    LOOK,
+    EVENTS
 };
 
 struct thread {
@@ -31,7 +45,7 @@ struct thread {
     bool waits;
 };
 
-struct sent { /* by the current token */
+struct sent {              /* by the current token */
     int64_t stamp, length; /* what it makes the key good for */
 };
 
@@ -47,8 +61,8 @@ struct walk {
     struct thread *holder;
     int64_t holder_end; /* the handle's V */
 
-    int64_t promise;    /* the server keeps the key for the current token until then at least */
-    bool under_way;     /* one acquire */
+    int64_t promise; /* the server keeps the key for the current token until then at least */
+    bool under_way;  /* one acquire */
     enum hfi_action_kind kind;
     struct sent acquire;
     bool known, queued, closed; /* may the server know the token; stands it in the queue; was it given up */
@@ -104,7 +118,8 @@ static void send_acquire(struct walk *walk, const struct hfi_action *action)
     walk->acquire = (struct sent){walk->now, asking.lease_ms * HFI_MS};
     walk->under_way = walk->known = true;
     if (action->kind == HFI_SEND_WAIT)
-        add(walk->echoes, &walk->echo_count, (struct sent){walk->now, hfi_claim_ms(asking.lease_ms) * HFI_MS});
+        add(walk->echoes, &walk->echo_count,
+            (struct sent){walk->now, hfi_claim_ms(asking.lease_ms) * HFI_MS});
     hfi_entry_sent(&walk->entry, walk->now);
 }
 
@@ -189,7 +204,8 @@ static void check(struct walk *walk)
     if (entry->remote == HFI_HELD) {
         CHECK(walk, entry->times.end <= walk->promise); /* V before the server's end, whatever happened */
         CHECK(walk, next != HFI_NEVER);
-        CHECK(walk, walk->holder != NULL || entry->fencing || (listed == 0 && entry->linger_end != HFI_NEVER));
+        CHECK(walk,
+              walk->holder != NULL || entry->fencing || (listed == 0 && entry->linger_end != HFI_NEVER));
         CHECK(walk, entry->fence <= entry->fence_end || entry->fencing);
     } else if (listed > 0) {
         CHECK(walk, entry->asking ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
@@ -258,12 +274,13 @@ static bool leave(struct walk *walk)
 /* What the server can say to a native acquire, a try, a wait. */
 static enum hfi_answer_kind any_answer(struct walk *walk)
 {
-    static const enum hfi_answer_kind native[] = {HFI_GRANTED, HFI_GRANTED, HFI_BUSY, HFI_BUSY, HFI_NO_ANSWER,
-                                                  HFI_NOT_SENT, HFI_CANNOT},
-                                      once[] = {HFI_GRANTED, HFI_BUSY, HFI_LATE, HFI_FOREIGN_TYPE, HFI_HAS_VALUE,
-                                                HFI_NO_ANSWER, HFI_NOT_SENT, HFI_CANNOT},
-                                      wait[] = {HFI_GRANTED, HFI_IN_QUEUE, HFI_IN_QUEUE, HFI_IN_QUEUE, HFI_LATE,
-                                                HFI_FOREIGN_TYPE, HFI_HAS_VALUE, HFI_NO_ANSWER, HFI_NOT_SENT, HFI_CANNOT};
+    static const enum hfi_answer_kind native[] = {HFI_GRANTED,   HFI_GRANTED,  HFI_BUSY,  HFI_BUSY,
+                                                  HFI_NO_ANSWER, HFI_NOT_SENT, HFI_CANNOT},
+                                      once[] = {HFI_GRANTED,   HFI_BUSY,      HFI_LATE,     HFI_FOREIGN_TYPE,
+                                                HFI_HAS_VALUE, HFI_NO_ANSWER, HFI_NOT_SENT, HFI_CANNOT},
+                                      wait[] = {HFI_GRANTED,  HFI_IN_QUEUE,     HFI_IN_QUEUE,  HFI_IN_QUEUE,
+                                                HFI_LATE,     HFI_FOREIGN_TYPE, HFI_HAS_VALUE, HFI_NO_ANSWER,
+                                                HFI_NOT_SENT, HFI_CANNOT};
     if (walk->kind == HFI_SEND_NATIVE)
         return native[roll(walk, sizeof native / sizeof native[0])];
     if (walk->kind == HFI_SEND_TRY)
@@ -378,7 +395,8 @@ static bool renewed(struct walk *walk)
         return false;
     int at = (int)roll(walk, walk->renewal_count);
     struct sent renewal = walk->renewals[at];
-    memmove(&walk->renewals[at], &walk->renewals[at + 1], (size_t)(--walk->renewal_count - at) * sizeof renewal);
+    memmove(&walk->renewals[at], &walk->renewals[at + 1],
+            (size_t)(--walk->renewal_count - at) * sizeof renewal);
     executed(walk, renewal);
     hfi_entry_renewed(&walk->entry, renewal.stamp, walk->now, roll(walk, HFI_MS), &walk->actions);
     return true;
@@ -411,7 +429,7 @@ static bool look(struct walk *walk)
         if (hfi_entry_next(&walk->entry) > walk->now)
             return true;
     }
-    CHECK(walk, !"it looks for ever at one point");
+    fail_msg("seed %u, step %d: it looks for ever at one point", walk->seed, walk->step);
     return true;
 }
 
@@ -458,10 +476,10 @@ static bool happen(struct walk *walk, enum event event)
 
 static enum event any_event(struct walk *walk)
 {
-    static const unsigned char weights[EVENTS] = {[ARRIVE] = 30, [LEAVE] = 4,         [ANSWER] = 25,    [HANDED] = 5,
-                                                  [FORGED] = 2,  [WANTED] = 2,        [NUDGED] = 2,     [RELEASE] = 20,
-                                                  [QUIET_RELEASE] = 1, [FILLED] = 1,  [RENEWED] = 12,   [LOST] = 1,
-                                                  [FENCES] = 8,  [REFUSE_ALL] = 1,    [LOOK] = 12};
+    static const unsigned char weights[EVENTS] = {
+        [ARRIVE] = 30,  [LEAVE] = 4,  [ANSWER] = 25,  [HANDED] = 5,        [FORGED] = 2,
+        [WANTED] = 2,   [NUDGED] = 2, [RELEASE] = 20, [QUIET_RELEASE] = 1, [FILLED] = 1,
+        [RENEWED] = 12, [LOST] = 1,   [FENCES] = 8,   [REFUSE_ALL] = 1,    [LOOK] = 12};
     int sum = 0;
     for (int i = 0; i < EVENTS; i++)
         sum += weights[i];
@@ -473,7 +491,8 @@ static enum event any_event(struct walk *walk)
 
 static void go(unsigned seed)
 {
-    struct walk walk = {.seed = seed, .dice = seed, .now = INT64_C(100000) * HFI_MS, .counter = INT64_C(1) << 61};
+    struct walk walk = {
+        .seed = seed, .dice = seed, .now = INT64_C(100000) * HFI_MS, .counter = INT64_C(1) << 61};
     walk.last_fence = walk.counter;
     walk.rules.guard_ms = 250;
     walk.rules.native = seed % 3 != 0;
@@ -502,10 +521,18 @@ static void every_event_met_every_state_it_can_meet(void **state)
 {
     (void)state;
     static const bool never[HFI_HELD + 1][EVENTS] = {
-        [HFI_NOTHING] = {[ANSWER] = true, [HANDED] = true, [FORGED] = true, [RELEASE] = true, [QUIET_RELEASE] = true,
-                         [FILLED] = true, [RENEWED] = true, [FENCES] = true},
-        [HFI_ASKING] = {[RELEASE] = true, [QUIET_RELEASE] = true, [FILLED] = true, [RENEWED] = true, [FENCES] = true},
-        [HFI_QUEUED] = {[RELEASE] = true, [QUIET_RELEASE] = true, [FILLED] = true, [RENEWED] = true, [FENCES] = true},
+        [HFI_NOTHING] = {[ANSWER] = true,
+                         [HANDED] = true,
+                         [FORGED] = true,
+                         [RELEASE] = true,
+                         [QUIET_RELEASE] = true,
+                         [FILLED] = true,
+                         [RENEWED] = true,
+                         [FENCES] = true},
+        [HFI_ASKING] =
+            {[RELEASE] = true, [QUIET_RELEASE] = true, [FILLED] = true, [RENEWED] = true, [FENCES] = true},
+        [HFI_QUEUED] =
+            {[RELEASE] = true, [QUIET_RELEASE] = true, [FILLED] = true, [RENEWED] = true, [FENCES] = true},
     };
     for (int remote = HFI_NOTHING; remote <= HFI_HELD; remote++)
         for (int event = 0; event < EVENTS; event++)

@@ -50,7 +50,8 @@ static void every_state_has_its_words(void **state)
     (void)state;
     for (int i = HFI_EVENTS_UNKNOWN; i <= HFI_EVENTS_FORBIDDEN; i++)
         for (int j = 0; j < i; j++)
-            assert_string_not_equal(hfi_events_text((enum hfi_events_state)i), hfi_events_text((enum hfi_events_state)j));
+            assert_string_not_equal(hfi_events_text((enum hfi_events_state)i),
+                                    hfi_events_text((enum hfi_events_state)j));
 }
 
 int main(void)

@@ -64,11 +64,14 @@ static void two_replies_whose_clocks_disagree_show_a_step(void **state)
 {
     (void)state;
     struct hfi_sample sample = {0};
-    assert_false(hfi_sample_is_stepped(&sample, NOW_US, T0, T0 + 2 * HFI_MS)); /* the first has nothing to differ from */
+    assert_false(hfi_sample_is_stepped(&sample, NOW_US, T0,
+                                       T0 + 2 * HFI_MS)); /* the first has nothing to differ from */
     assert_false(hfi_sample_is_stepped(&sample, NOW_US + 10000000, T0 + 10 * S, T0 + 10 * S + 2 * HFI_MS));
     assert_true(hfi_sample_is_stepped(&sample, NOW_US + 10000000 + 5250000, T0 + 15 * S, T0 + 15 * S));
-    assert_true(hfi_sample_is_stepped(&sample, NOW_US + 10000000 + 5250000 - 1000000, T0 + 16 * S, T0 + 16 * S));
-    assert_false(hfi_sample_is_stepped(&sample, NOW_US + 10000000 + 5250000, T0 + 17 * S, T0 + 17 * S)); /* noticed once */
+    assert_true(
+        hfi_sample_is_stepped(&sample, NOW_US + 10000000 + 5250000 - 1000000, T0 + 16 * S, T0 + 16 * S));
+    assert_false(hfi_sample_is_stepped(&sample, NOW_US + 10000000 + 5250000, T0 + 17 * S,
+                                       T0 + 17 * S)); /* noticed once */
 }
 
 static void rates_within_the_bound_and_slow_answers_are_no_step(void **state)
@@ -81,7 +84,8 @@ static void rates_within_the_bound_and_slow_answers_are_no_step(void **state)
     (void)hfi_sample_is_stepped(&sample, NOW_US, T0, T0);
     assert_false(hfi_sample_is_stepped(&sample, NOW_US + 98100000, T0 + 100 * S, T0 + 100 * S));
     sample = (struct hfi_sample){0};
-    (void)hfi_sample_is_stepped(&sample, NOW_US, T0, T0 + 3 * S); /* 3 s under way: the server wrote it somewhere between */
+    (void)hfi_sample_is_stepped(&sample, NOW_US, T0,
+                                T0 + 3 * S); /* 3 s under way: the server wrote it somewhere between */
     assert_false(hfi_sample_is_stepped(&sample, NOW_US + 4000000, T0 + 4 * S, T0 + 4 * S));
     sample = (struct hfi_sample){0};
     (void)hfi_sample_is_stepped(&sample, NOW_US, T0, T0 + 3 * S);

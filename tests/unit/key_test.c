@@ -53,9 +53,9 @@ static void a_slot_is_the_crc16_of_the_tag_or_of_the_whole_key(void **state)
     assert_int_equal(hfi_key_slot("foo", 3), 12182);
     assert_int_equal(hfi_key_slot("bar", 3), 5061);
     assert_int_equal(hfi_key_slot("{foo}bar", 8), 12182);
-    assert_int_equal(hfi_key_slot("a{foo}{bar}", 11), 12182);        /* the first tag counts */
-    assert_int_equal(hfi_key_slot("x{123456789}}", 13), 0x31c3);     /* up to the first } */
-    assert_int_not_equal(hfi_key_slot("foo{}{bar}", 10), 5061);      /* an empty tag is none */
+    assert_int_equal(hfi_key_slot("a{foo}{bar}", 11), 12182);    /* the first tag counts */
+    assert_int_equal(hfi_key_slot("x{123456789}}", 13), 0x31c3); /* up to the first } */
+    assert_int_not_equal(hfi_key_slot("foo{}{bar}", 10), 5061);  /* an empty tag is none */
     assert_int_not_equal(hfi_key_slot("{bar", 4), 5061);
     assert_int_equal(hfi_key_slot("{user1000}.following", 20), hfi_key_slot("user1000", 8));
 }
@@ -150,7 +150,8 @@ static void a_template_makes_the_lock_key_and_the_side_keys_follow_its_slot(void
 static void different_names_have_different_keys(void **state)
 {
     (void)state;
-    static const char *const names[] = {"a", "{a}", "{a}b", "b{a}", ":{a}", "{a", "a}", "queue:a", "fetch:{a}", "hf:{a}"};
+    static const char *const names[] = {"a",  "{a}", "{a}b",    "b{a}",      ":{a}",
+                                        "{a", "a}",  "queue:a", "fetch:{a}", "hf:{a}"};
     enum { COUNT = sizeof names / sizeof names[0] };
     struct hfi_keys keys[COUNT];
     for (size_t i = 0; i < COUNT; i++)
@@ -168,8 +169,9 @@ static void different_names_have_different_keys(void **state)
 static void nothing_may_lie_where_we_keep_our_own_keys(void **state)
 {
     (void)state;
-    static const char *const ours[] = {"hf:queue:{a}:b", "hf:wait:{a}:b", "hf:absent:x", "hf:fence", "hf:fetch:{a}",
-                                       "hf:c:00112233445566778899aabbccddeeff"};
+    static const char *const ours[] = {"hf:queue:{a}:b", "hf:wait:{a}:b",
+                                       "hf:absent:x",    "hf:fence",
+                                       "hf:fetch:{a}",   "hf:c:00112233445566778899aabbccddeeff"};
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
         assert_true(is_refused("%s", HFI_MUTEX, ours[i]));
         assert_true(is_refused("hf:%s", HFI_MUTEX, ours[i] + 3));

@@ -90,7 +90,8 @@ static void attempts_are_a_round_trip_apart_at_least(void **state)
 {
     (void)state;
     struct hfi_lease_times times;
-    hfi_lease_begin(&times, T0 + 1000 * HFI_MS, 1000 * HFI_MS, 1000, 100, 0, T0, RTT); /* round trips grew since */
+    hfi_lease_begin(&times, T0 + 1000 * HFI_MS, 1000 * HFI_MS, 1000, 100, 0, T0,
+                    RTT); /* round trips grew since */
     int64_t first = hfi_lease_next(&times);
     assert_true(hfi_lease_look(&times, first, 200 * HFI_MS).renew);
     assert_false(hfi_lease_look(&times, first + 199 * HFI_MS, 200 * HFI_MS).renew);

@@ -166,12 +166,15 @@ static void switched_off_it_remembers_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_seen_is_found_with_what_is_known_of_it, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(what_was_seen_is_found_with_what_is_known_of_it, open_cache,
+                                        close_cache),
         cmocka_unit_test_setup_teardown(the_same_bytes_again_are_kept_once, open_cache, close_cache),
-        cmocka_unit_test_setup_teardown(another_value_takes_the_place_and_has_an_end_of_its_own, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(another_value_takes_the_place_and_has_an_end_of_its_own, open_cache,
+                                        close_cache),
         cmocka_unit_test_setup_teardown(an_empty_value_and_none_are_two_things, open_cache, close_cache),
         cmocka_unit_test_setup_teardown(the_longest_unused_goes_first, open_cache, close_cache),
-        cmocka_unit_test_setup_teardown(a_value_larger_than_the_room_is_not_kept_and_drives_nobody_out, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(a_value_larger_than_the_room_is_not_kept_and_drives_nobody_out,
+                                        open_cache, close_cache),
         cmocka_unit_test_setup_teardown(what_is_forgotten_is_gone, open_cache, close_cache),
         cmocka_unit_test(switched_off_it_remembers_nothing),
     };

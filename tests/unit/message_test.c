@@ -68,12 +68,35 @@ static void what_a_later_version_adds_behind_is_passed_over(void **state)
 static void anything_else_is_no_message(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"",        " ",          "G",          "G ",         "G tok",       "G tok 1",
-                                        "G tok 1 ", "G tok  1 2", "G tok x 2",  "G tok 1 x",  "G tok -1 2",  "G tok 1 2x",
-                                        "G tok 1 99999999999999999999", "G tok 1 9223372036854775808", "GG tok 1 2",
-                                        "g tok 1 2", "R",        "R ",         "R  ",        "F",           "B tok",
-                                        "B tok ",   "I tok",      "A tok 1",    "A tok 1 x",  "Z tok",       "tok",
-                                        "\n",       "G\ntok\n1\n2"};
+    static const char *const texts[] = {"",
+                                        " ",
+                                        "G",
+                                        "G ",
+                                        "G tok",
+                                        "G tok 1",
+                                        "G tok 1 ",
+                                        "G tok  1 2",
+                                        "G tok x 2",
+                                        "G tok 1 x",
+                                        "G tok -1 2",
+                                        "G tok 1 2x",
+                                        "G tok 1 99999999999999999999",
+                                        "G tok 1 9223372036854775808",
+                                        "GG tok 1 2",
+                                        "g tok 1 2",
+                                        "R",
+                                        "R ",
+                                        "R  ",
+                                        "F",
+                                        "B tok",
+                                        "B tok ",
+                                        "I tok",
+                                        "A tok 1",
+                                        "A tok 1 x",
+                                        "Z tok",
+                                        "tok",
+                                        "\n",
+                                        "G\ntok\n1\n2"};
     struct hfi_message message;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (hfi_message_parse(texts[i], strlen(texts[i]), &message))

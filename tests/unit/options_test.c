@@ -142,9 +142,14 @@ static void forever_is_for_waits_and_off_for_what_has_a_default(void **state)
     assert_int_equal(check_fetch((hf_fetch_options){.wait_ms = HF_OFF}, NULL), HF_OK);
     assert_names(check_fetch((hf_fetch_options){.ttl_ms = HF_FOREVER}, &error), error, "ttl_ms");
     assert_names(check_fetch((hf_fetch_options){.stale_ms = -5}, &error), error, "stale_ms");
-    assert_names(check_fetch((hf_fetch_options){.negative_ttl_ms = HF_FOREVER}, &error), error, "negative_ttl_ms");
-    assert_int_equal(check_client((hf_client_options){.guard_ms = HF_OFF, .idle_ms = HF_OFF, .lifetime_ms = HF_OFF,
-                                                      .local_bytes = HF_OFF}, NULL), HF_OK);
+    assert_names(check_fetch((hf_fetch_options){.negative_ttl_ms = HF_FOREVER}, &error), error,
+                 "negative_ttl_ms");
+    assert_int_equal(check_client((hf_client_options){.guard_ms = HF_OFF,
+                                                      .idle_ms = HF_OFF,
+                                                      .lifetime_ms = HF_OFF,
+                                                      .local_bytes = HF_OFF},
+                                  NULL),
+                     HF_OK);
     assert_names(check_client((hf_client_options){.command_ms = HF_OFF}, &error), error, "command_ms");
     assert_names(check_client((hf_client_options){.connect_ms = HF_FOREVER}, &error), error, "connect_ms");
     assert_names(check_client((hf_client_options){.guard_ms = HF_FOREVER}, &error), error, "guard_ms");
@@ -178,9 +183,10 @@ static void a_signal_needs_a_handler(void **state)
     assert_names(check_lock((hf_lock_options){.signal = SIGKILL}, &error), error, "signal");
     assert_int_equal(sigaction(SIGUSR2, &handler, &before), 0);
     assert_int_equal(check_lock((hf_lock_options){.signal = SIGUSR2}, NULL), HF_OK);
-    assert_int_equal(check_lock((hf_lock_options){.signal = SIGUSR2, .signal_at = HF_EVENT_AT_RISK}, NULL), HF_OK);
-    assert_names(check_lock((hf_lock_options){.signal = SIGUSR2, .signal_at = HF_EVENT_SAFE_AGAIN}, &error), error,
-                 "signal_at");
+    assert_int_equal(check_lock((hf_lock_options){.signal = SIGUSR2, .signal_at = HF_EVENT_AT_RISK}, NULL),
+                     HF_OK);
+    assert_names(check_lock((hf_lock_options){.signal = SIGUSR2, .signal_at = HF_EVENT_SAFE_AGAIN}, &error),
+                 error, "signal_at");
     assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
 }
 
@@ -231,7 +237,8 @@ static void a_clients_wrong_options_are_named(void **state)
                  "min_connections");
     assert_names(check_client((hf_client_options){.max_value_bytes = (512u << 20) + 1}, &error), error,
                  "max_value_bytes");
-    assert_names(check_client((hf_client_options){.keyspace_events = "on"}, &error), error, "keyspace_events");
+    assert_names(check_client((hf_client_options){.keyspace_events = "on"}, &error), error,
+                 "keyspace_events");
     assert_names(check_client((hf_client_options){.key_template = "lock"}, &error), error, "key_template");
     assert_names(check_client((hf_client_options){.client_name = "two words"}, &error), error, "client_name");
     assert_names(check_client((hf_client_options){.client_name = ""}, &error), error, "client_name");

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#define NOW "$16\r\n1800000000000000\r\n"
+#define NOW    "$16\r\n1800000000000000\r\n"
 #define NOW_US INT64_C(1800000000000000)
 
 /* ---- replies ---- */
@@ -59,7 +59,12 @@ static void a_native_acquire_is_granted_if_set_said_ok(void **state)
 static void another_form_of_answer_is_a_protocol_error(void **state)
 {
     (void)state;
-    static const char *const replies[] = {"*-1\r\n", "*0\r\n", "*1\r\n+OK\r\n", ":1\r\n", "$2\r\nOK\r\n", "+QUEUED\r\n",
+    static const char *const replies[] = {"*-1\r\n",
+                                          "*0\r\n",
+                                          "*1\r\n+OK\r\n",
+                                          ":1\r\n",
+                                          "$2\r\nOK\r\n",
+                                          "+QUEUED\r\n",
                                           "*3\r\n+OK\r\n:1\r\n:2\r\n"};
     int64_t now_us;
     for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
@@ -84,7 +89,8 @@ static void the_words_of_the_acquire_script_are_understood(void **state)
     answer = answer_of("*4\r\n$4\r\nBUSY\r\n" NOW "$3\r\n250\r\n:1\r\n", false, &now_us);
     assert_int_equal(answer.kind, HFI_BUSY);
     assert_int_equal(answer.left_ms, 250);
-    answer = answer_of("*6\r\n$6\r\nQUEUED\r\n" NOW "$2\r\n-1\r\n:2\r\n$16\r\n1799999999999999\r\n:0\r\n", false, &now_us);
+    answer = answer_of("*6\r\n$6\r\nQUEUED\r\n" NOW "$2\r\n-1\r\n:2\r\n$16\r\n1799999999999999\r\n:0\r\n",
+                       false, &now_us);
     assert_int_equal(answer.kind, HFI_IN_QUEUE);
     assert_int_equal(answer.left_ms, -1);
     assert_int_equal(answer.position, 2);
@@ -94,20 +100,25 @@ static void the_words_of_the_acquire_script_are_understood(void **state)
     assert_true(answer.ours);
     assert_int_equal(answer_of("*2\r\n$4\r\nLATE\r\n" NOW, false, &now_us).kind, HFI_LATE);
     assert_int_equal(now_us, NOW_US);
-    assert_int_equal(answer_of("*3\r\n$7\r\nFOREIGN\r\n" NOW "$4\r\nlock\r\n", false, &now_us).kind, HFI_FOREIGN_TYPE);
-    assert_int_equal(answer_of("*4\r\n$5\r\nVALUE\r\n" NOW "$1\r\nx\r\n$1\r\n5\r\n", false, &now_us).kind, HFI_HAS_VALUE);
-    assert_int_equal(answer_of("*3\r\n$6\r\nABSENT\r\n" NOW "$1\r\n5\r\n", false, &now_us).kind, HFI_HAS_VALUE);
+    assert_int_equal(answer_of("*3\r\n$7\r\nFOREIGN\r\n" NOW "$4\r\nlock\r\n", false, &now_us).kind,
+                     HFI_FOREIGN_TYPE);
+    assert_int_equal(answer_of("*4\r\n$5\r\nVALUE\r\n" NOW "$1\r\nx\r\n$1\r\n5\r\n", false, &now_us).kind,
+                     HFI_HAS_VALUE);
+    assert_int_equal(answer_of("*3\r\n$6\r\nABSENT\r\n" NOW "$1\r\n5\r\n", false, &now_us).kind,
+                     HFI_HAS_VALUE);
 }
 
 static void an_error_that_left_the_outcome_open_is_no_answer(void **state)
 {
     (void)state;
     int64_t now_us;
-    struct hfi_answer answer = answer_of("-OOM command not allowed when used memory > 'maxmemory'.\r\n", true, &now_us);
+    struct hfi_answer answer =
+        answer_of("-OOM command not allowed when used memory > 'maxmemory'.\r\n", true, &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT);
     assert_int_equal(answer.status, HF_UNAVAILABLE);
-    answer = answer_of("-OOM command not allowed when used memory > 'maxmemory'. script: f00, on @user_script:7.\r\n",
-                       false, &now_us);
+    answer = answer_of(
+        "-OOM command not allowed when used memory > 'maxmemory'. script: f00, on @user_script:7.\r\n", false,
+        &now_us);
     assert_int_equal(answer.kind, HFI_NO_ANSWER); /* the script may have written before */
     answer = answer_of("-NOPERM this user has no permissions to run the 'set' command\r\n", true, &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT);
@@ -120,27 +131,32 @@ static void an_error_that_left_the_outcome_open_is_no_answer(void **state)
 static void a_renewals_codes_are_read_by_index(void **state)
 {
     (void)state;
-    redisReply *reply = parse("*7\r\n" NOW ":1\r\n:0\r\n:2\r\n:3\r\n:4\r\n:9\r\n");
+    static const enum hfi_renewed expected[] = {
+        HFI_RENEW_OK,      HFI_RENEW_GONE,   HFI_RENEW_TAKEN, HFI_RENEW_TAKEN,
+        HFI_RENEW_REVOKED, HFI_RENEW_FAILED, HFI_RENEW_FAILED /* shorter than was asked for */
+    };
+    const redisReply *revoked = NULL;
+    redisReply *reply = parse("*7\r\n" NOW ":1\r\n:0\r\n:2\r\n:3\r\n$5\r\nother\r\n:9\r\n");
     assert_int_equal(hfi_wire_script_reply(reply).now_us, NOW_US);
     assert_string_equal(hfi_wire_script_reply(reply).word, "");
-    assert_int_equal(hfi_wire_renewed(reply, 0), HFI_RENEW_OK);
-    assert_int_equal(hfi_wire_renewed(reply, 1), HFI_RENEW_GONE);
-    assert_int_equal(hfi_wire_renewed(reply, 2), HFI_RENEW_TAKEN);
-    assert_int_equal(hfi_wire_renewed(reply, 3), HFI_RENEW_TAKEN);
-    assert_int_equal(hfi_wire_renewed(reply, 4), HFI_RENEW_REVOKED);
-    assert_int_equal(hfi_wire_renewed(reply, 5), HFI_RENEW_FAILED);
-    assert_int_equal(hfi_wire_renewed(reply, 6), HFI_RENEW_FAILED); /* shorter than was asked for */
+    for (int i = 0; i < 7; i++) {
+        assert_int_equal(hfi_wire_renewed(reply, i, &revoked), expected[i]);
+        assert_int_equal(revoked != NULL, i >= 4);
+    }
+    assert_string_equal(revoked->str, "other");
     freeReplyObject(reply);
     reply = parse("-NOSCRIPT No matching script.\r\n");
-    assert_int_equal(hfi_wire_renewed(reply, 0), HFI_RENEW_FAILED); /* an error says nothing about the lease */
+    assert_int_equal(hfi_wire_renewed(reply, 0, &revoked),
+                     HFI_RENEW_FAILED); /* an error says nothing about the lease */
     freeReplyObject(reply);
 }
 
 static void only_whole_decimal_numbers_are_numbers(void **state)
 {
     (void)state;
-    redisReply *reply = parse("*9\r\n:12\r\n$2\r\n12\r\n$0\r\n\r\n$3\r\n12x\r\n$20\r\n99999999999999999999\r\n"
-                              "$19\r\n9223372036854775807\r\n$2\r\n-5\r\n$-1\r\n+12\r\n");
+    redisReply *reply =
+        parse("*9\r\n:12\r\n$2\r\n12\r\n$0\r\n\r\n$3\r\n12x\r\n$20\r\n99999999999999999999\r\n"
+              "$19\r\n9223372036854775807\r\n$2\r\n-5\r\n$-1\r\n+12\r\n");
     static const int64_t expected[] = {12, 12, -77, -77, -77, INT64_MAX, -5, -77, -77, -77};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
         assert_int_equal(hfi_wire_number(reply, i, -77), expected[i]);
@@ -156,9 +172,14 @@ static void only_whole_decimal_numbers_are_numbers(void **state)
 static void no_reply_makes_the_decoder_stumble(void **state)
 {
     (void)state;
-    static const char *const atoms[] = {":1\r\n",  ":-1\r\n", "+OK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$0\r\n\r\n", NOW,
-                                        "-ERR x\r\n", "$7\r\nGRANTED\r\n", "$6\r\nQUEUED\r\n", "$4\r\nBUSY\r\n",
-                                        "$5\r\nVALUE\r\n", "$4\r\nLATE\r\n", "*1\r\n:5\r\n"};
+    static const char *const atoms[] = {":1\r\n",           ":-1\r\n",
+                                        "+OK\r\n",          "$-1\r\n",
+                                        "*-1\r\n",          "*0\r\n",
+                                        "$0\r\n\r\n",       NOW,
+                                        "-ERR x\r\n",       "$7\r\nGRANTED\r\n",
+                                        "$6\r\nQUEUED\r\n", "$4\r\nBUSY\r\n",
+                                        "$5\r\nVALUE\r\n",  "$4\r\nLATE\r\n",
+                                        "*1\r\n:5\r\n"};
     uint64_t dice = 17;
     for (int i = 0; i < 20000; i++) {
         char bytes[600];
@@ -172,7 +193,8 @@ static void no_reply_makes_the_decoder_stumble(void **state)
         struct hfi_answer answer = hfi_wire_answer(reply, i % 2 == 0, &now_us);
         assert_true(answer.kind >= HFI_GRANTED && answer.kind <= HFI_CANNOT);
         assert_true(now_us == 0 || now_us == NOW_US || now_us == 1 || now_us == -1);
-        (void)hfi_wire_renewed(reply, 3);
+        const redisReply *revoked = NULL;
+        (void)hfi_wire_renewed(reply, 3, &revoked);
         freeReplyObject(reply);
     }
 }
@@ -217,7 +239,8 @@ static void assert_script(struct hfi_command *command, const struct hfi_script *
 
 #define MUTEX_KEYS "4 hf:{n} hf:queue:{n}:hf:{n} hf:wait:{n}:hf:{n} hf:fence"
 #define FETCH_KEYS                                                                                           \
-    "6 hf:fetch:{n} hf:queue:{n}:hf:fetch:{n} hf:wait:{n}:hf:fetch:{n} hf:fence n hf:absent:{n}:hf:fetch:{n}"
+    "6 hf:fetch:{n} hf:queue:{n}:hf:fetch:{n} hf:wait:{n}:hf:fetch:{n} hf:fence n "                          \
+    "hf:absent:{n}:hf:fetch:{n}"
 
 static struct hfi_keys keys_of(enum hfi_use use)
 {
@@ -246,14 +269,16 @@ static void the_scripts_get_their_keys_and_arguments_in_order(void **state)
 {
     (void)state;
     struct hfi_keys keys = keys_of(HFI_MUTEX);
-    struct hfi_asking asking = {.lease_ms = 10000, .ttl_ms = 10463, .claim_ttl_ms = 1274, .patience_ms = 1200, .ticket = 42};
+    struct hfi_asking asking = {
+        .lease_ms = 10000, .ttl_ms = 10463, .claim_ttl_ms = 1274, .patience_ms = 1200, .ticket = 42};
     assert_script(hfi_wire_acquire(&keys, "tok", false, &asking, 99, 77, 55), &hfi_script_acquire,
                   MUTEX_KEYS " tok 10463 99 wait 77 42 1274 1200000");
     assert_script(hfi_wire_acquire(&keys, "tok", true, &asking, 99, 77, 55), &hfi_script_acquire,
                   MUTEX_KEYS " tok 10463 99 try 77 42 1274 1200000");
     assert_script(hfi_wire_release(&keys, "tok"), &hfi_script_release, MUTEX_KEYS " tok");
     assert_script(hfi_wire_more(&keys, "tok", 500, 32768), &hfi_script_more, MUTEX_KEYS " tok 500 32768");
-    assert_script(hfi_wire_break(&keys, "0123456789abcdef"), &hfi_script_break, MUTEX_KEYS " 0123456789abcdef");
+    assert_script(hfi_wire_break(&keys, "0123456789abcdef"), &hfi_script_break,
+                  MUTEX_KEYS " 0123456789abcdef");
     hfi_keys_done(&keys);
     keys = keys_of(HFI_FETCH);
     assert_script(hfi_wire_acquire(&keys, "tok", false, &asking, 99, 77, 55), &hfi_script_acquire,

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// redlock.js - redlock on one server, asking again every 10 ms.
+'use strict';
+
+require('./workers')((redis) => {
+    const Redlock = require('redlock');
+    const redlock = new Redlock([redis], {retryCount: -1, retryDelay: 10, retryJitter: 5});
+    return async (name) => {
+        const lock = await redlock.lock(name, 10000);
+        return () => lock.unlock();
+    };
+});

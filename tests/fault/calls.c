@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* calls.c - see calls.h. */
+#include "tests/fault/calls.h"
+
+#include <holdfast/redis.h>
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *name_of(struct hft_place *place)
+{
+    static char name[32];
+    (void)snprintf(name, sizeof name, "call:%d", ++place->number);
+    return name;
+}
+
+static hf_status take(struct hft_place *place, const char *name, int64_t wait_ms)
+{
+    return hf_lock_acquire(place->client, name,
+                           HF_LOCK(.lease_ms = 400, .wait_ms = wait_ms, .event_fd = place->number % 2 == 0), &place->lease,
+                           &place->error);
+}
+
+static bool hold(struct hft_place *place)
+{
+    return take(place, name_of(place), 3000) == HF_OK;
+}
+
+static hf_status call_open(struct hft_place *place)
+{
+    return hf_client_open(hft_server_url(place->server),
+                          HF_CLIENT(.connect_ms = 300, .command_ms = 200, .close_ms = 200, .client_name = "opened",
+                                    .key_template = "x:{%s}", .min_connections = 1),
+                          &place->opened, &place->error);
+}
+
+static hf_status call_open_lazy(struct hft_place *place)
+{
+    hf_status status = hf_client_open(hft_server_url(place->server), HF_CLIENT(.lazy = true, .close_ms = 100),
+                                      &place->opened, &place->error);
+    if (status == HF_OK)
+        status = hf_lock_acquire(place->opened, "lazy", HF_LOCK(.lease_ms = 200, .wait_ms = 100), &place->lease,
+                                 &place->error);
+    return status;
+}
+
+static bool open_one(struct hft_place *place)
+{
+    return hf_client_open(hft_server_url(place->server), HF_CLIENT(.close_ms = 200), &place->opened, &place->error) ==
+           HF_OK;
+}
+
+static hf_status call_close(struct hft_place *place)
+{
+    hf_status status = hf_client_close(place->opened, &place->error);
+    place->opened = NULL;
+    return status;
+}
+
+static hf_status call_try(struct hft_place *place)
+{
+    return take(place, name_of(place), 0);
+}
+
+static hf_status call_wait(struct hft_place *place)
+{
+    return take(place, name_of(place), 500);
+}
+
+static hf_status call_busy(struct hft_place *place)
+{
+    return take(place, "taken", 0);
+}
+
+static hf_status call_wait_in_vain(struct hft_place *place)
+{
+    return hf_lock_acquire(place->client, "taken", HF_LOCK(.wait_ms = 30, .cancel = place->cancel), &place->lease,
+                           &place->error);
+}
+
+static hf_status call_release(struct hft_place *place)
+{
+    hf_lease *lease = place->lease;
+    place->lease = NULL;
+    return hf_lease_release(lease, &place->error);
+}
+
+static hf_status call_post_release(struct hft_place *place)
+{
+    hf_lease *lease = place->lease;
+    place->lease = NULL;
+    return hf_lease_post_release(lease, &place->error);
+}
+
+static hf_status call_verify(struct hft_place *place)
+{
+    return hf_lease_verify(place->lease, &place->error);
+}
+
+static hf_status call_event_fd(struct hft_place *place)
+{
+    return hf_lease_event_fd(place->lease) >= 0 ? HF_OK : HF_NOMEM;
+}
+
+static hf_status call_bind(struct hft_place *place)
+{
+    return hf_lease_bind(place->lease, &place->error);
+}
+
+static bool see_holder(const hf_holder *holder, void *arg)
+{
+    (void)holder;
+    (void)arg;
+    return true;
+}
+
+static hf_status call_info(struct hft_place *place)
+{
+    return hf_lock_info(place->client, "taken", see_holder, NULL, &place->error);
+}
+
+static hf_status call_list(struct hft_place *place)
+{
+    return hf_lock_list(place->client, "*", see_holder, NULL, &place->error);
+}
+
+static hf_status call_break(struct hft_place *place)
+{
+    bool had;
+    return hf_lock_break(place->other, hf_lease_name(place->lease), &had, &place->error);
+}
+
+static bool see_finding(const hf_finding *finding, void *arg)
+{
+    (void)finding;
+    (void)arg;
+    return true;
+}
+
+static hf_status call_check(struct hft_place *place)
+{
+    return hf_client_check(place->client, see_finding, NULL, &place->error);
+}
+
+static hf_status call_stats(struct hft_place *place)
+{
+    hf_stats stats;
+    hf_client_stats(place->client, &stats);
+    return HF_OK;
+}
+
+static hf_status call_metrics(struct hft_place *place)
+{
+    return hf_client_metrics(place->client, place->out);
+}
+
+static hf_status call_dump(struct hft_place *place)
+{
+    return hf_client_dump(place->client, place->out);
+}
+
+static hf_status call_cancel(struct hft_place *place)
+{
+    hf_cancel *cancel;
+    hf_status status = hf_cancel_open(place->client, &cancel, &place->error);
+    if (status != HF_OK)
+        return status;
+    hf_cancel_fire(cancel);
+    hf_cancel_reset(cancel);
+    hf_cancel_close(cancel);
+    return HF_OK;
+}
+
+static hf_status call_command(struct hft_place *place)
+{
+    struct redisReply *reply;
+    hf_status status = hf_command(place->client, &reply, &place->error, "ECHO %s", "abc");
+    if (status == HF_OK)
+        freeReplyObject(reply);
+    return status;
+}
+
+static hf_status call_borrow(struct hft_place *place)
+{
+    struct hf_conn *conn;
+    hf_status status = hf_conn_borrow(place->client, 300, &conn, &place->error);
+    if (status != HF_OK)
+        return status;
+    void *reply = redisCommand(hf_conn_context(conn), "PING");
+    if (reply != NULL)
+        freeReplyObject(reply);
+    if (place->number++ % 2 == 0)
+        hf_conn_return(conn);
+    else
+        hf_conn_discard(conn);
+    return HF_OK;
+}
+
+static hf_status load(hf_loading *loading, void *arg)
+{
+    (void)arg;
+    return hf_loading_set(loading, "value", 5);
+}
+
+static hf_status call_fetch(struct hft_place *place)
+{
+    char key[40];
+    hf_value *value;
+    (void)snprintf(key, sizeof key, "page:%s", name_of(place));
+    hf_status status = HF_OK;
+    for (int i = 0; i < 2 && status == HF_OK; i++) { /* a miss, then a hit */
+        status = hf_fetch(place->client, key, HF_FETCH(.load = load, .ttl_ms = 300, .lease_ms = 300, .wait_ms = 300),
+                          &value, &place->error);
+        if (status == HF_OK)
+            hf_value_free(value);
+    }
+    return status;
+}
+
+static hf_status call_forget(struct hft_place *place)
+{
+    return hf_fetch_forget(place->client, "page", &place->error);
+}
+
+const struct hft_public_call hft_public_calls[] = {
+    {"open", NULL, call_open},
+    {"open lazy", NULL, call_open_lazy},
+    {"close", open_one, call_close},
+    {"try", NULL, call_try},
+    {"wait", NULL, call_wait},
+    {"busy", NULL, call_busy},
+    {"wait in vain", NULL, call_wait_in_vain},
+    {"release", hold, call_release},
+    {"post_release", hold, call_post_release},
+    {"verify", hold, call_verify},
+    {"event_fd", hold, call_event_fd},
+    {"bind", hold, call_bind},
+    {"info", NULL, call_info},
+    {"list", NULL, call_list},
+    {"break", hold, call_break},
+    {"check", NULL, call_check},
+    {"stats", NULL, call_stats},
+    {"metrics", NULL, call_metrics},
+    {"dump", NULL, call_dump},
+    {"cancel", NULL, call_cancel},
+    {"command", NULL, call_command},
+    {"borrow", NULL, call_borrow},
+    {"fetch", NULL, call_fetch},
+    {"forget", NULL, call_forget},
+    {.name = NULL}};
+
+static void warm_up(hf_client *client) /* every lane, a borrowed connection */
+{
+    struct hf_conn *conn;
+    for (int i = 0; i < 8; i++) {
+        char name[32];
+        hf_lease *lease;
+        (void)snprintf(name, sizeof name, "warm:%d", i);
+        if (hf_lock_acquire(client, name, HF_LOCK(.wait_ms = 3000), &lease, NULL) == HF_OK)
+            (void)hf_lease_release(lease, NULL);
+    }
+    if (hf_conn_borrow(client, 3000, &conn, NULL) == HF_OK)
+        hf_conn_return(conn);
+}
+
+void hft_place_open(struct hft_place *place)
+{
+    *place = (struct hft_place){.server = hft_server_start(NULL)};
+    place->client = hft_open(hft_server_url(place->server), HF_CLIENT(.command_ms = 200, .connect_ms = 500));
+    place->other = hft_open(hft_server_url(place->server), NULL);
+    place->out = fopen("/dev/null", "we");
+
+    if (place->out == NULL || hf_cancel_open(place->client, &place->cancel, NULL) != HF_OK ||
+        hf_lock_acquire(place->other, "taken", HF_LOCK(.lease_ms = 60000), &place->taken, NULL) != HF_OK)
+        exit(1);
+    warm_up(place->client);
+}
+
+void hft_place_tidy(struct hft_place *place)
+{
+    if (place->lease != NULL)
+        (void)hf_lease_release(place->lease, NULL);
+    place->lease = NULL;
+    if (place->opened != NULL)
+        (void)hf_client_close(place->opened, NULL);
+    place->opened = NULL;
+}
+
+void hft_place_close(struct hft_place *place)
+{
+    hft_place_tidy(place);
+    if (place->taken != NULL)
+        (void)hf_lease_release(place->taken, NULL);
+    hf_cancel_close(place->cancel);
+    (void)hf_client_close(place->client, NULL);
+    (void)hf_client_close(place->other, NULL);
+    (void)fclose(place->out);
+    hft_server_stop(place->server);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* oracle_test.c - is the simulator's oracle awake? Each test tells it a wrong history, and it has to object. */
+#include "tests/sim/oracle.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define FENCE INT64_C(3666000000000000000)
+#define MS    INT64_C(1000000)
+
+static struct sim_oracle oracle;
+static int objections;
+static char objection[300];
+
+static void object(const char *what)
+{
+    objections++;
+    (void)strncpy(objection, what, sizeof objection - 1);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    objections = 0;
+    sim_oracle_begin(&oracle, object);
+    return 0;
+}
+
+static void assert_objects(const char *word)
+{
+    assert_int_equal(objections, 1);
+    assert_non_null(strstr(objection, word));
+}
+
+static void a_right_history_is_left_alone(void **state)
+{
+    (void)state;
+    int first = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    int other = sim_oracle_granted(&oracle, 1, FENCE + 2048, 2);
+    sim_oracle_looked(&oracle, first, true);
+    sim_oracle_told_other(&oracle, first);
+    sim_oracle_releases(&oracle, first);
+    sim_oracle_released(&oracle, first, true, true);
+    int second = sim_oracle_granted(&oracle, 0, FENCE + 4096, 3);
+    sim_oracle_looked(&oracle, second, false);
+    sim_oracle_told_lost(&oracle, second, false);
+    sim_oracle_released(&oracle, second, false, false);
+    sim_oracle_died(&oracle, other);
+    assert_false(sim_oracle_is_held(&oracle, 0));
+    sim_oracle_gap(&oracle, 0, 0, 5 * MS, 10 * MS);
+    sim_oracle_gap(&oracle, 0, 0, 14 * MS, 10 * MS);
+    sim_oracle_gap(&oracle, 0, -1, 20 * MS, 10 * MS);
+    sim_oracle_gap(&oracle, 0, 0, 30 * MS, 10 * MS);
+    sim_oracle_took(&oracle, "acquire", 10, 10);
+    sim_oracle_stored(&oracle, 2, FENCE, 5);
+    sim_oracle_stored(&oracle, 2, FENCE + 1, 5);
+    assert_int_equal(objections, 0);
+}
+
+static void two_holders_of_one_name_are_one_too_many(void **state)
+{
+    (void)state;
+    (void)sim_oracle_granted(&oracle, 0, FENCE, 1);
+    (void)sim_oracle_granted(&oracle, 0, FENCE + 1, 2);
+    assert_objects("two holders");
+}
+
+static void a_loss_of_data_excuses_only_holders_from_its_two_sides(void **state)
+{
+    (void)state;
+    (void)sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_data_lost(&oracle, 10);
+    int after = sim_oracle_granted(&oracle, 0, FENCE + 2048, 11);
+    assert_int_equal(objections, 0);
+    assert_int_equal(oracle.overlaps_excused, 1);
+    sim_oracle_looked(&oracle, 0, false);
+    (void)sim_oracle_granted(&oracle, 0, FENCE + 4096, 12);
+    assert_objects("two holders");
+    (void)after;
+}
+
+static void a_fence_that_does_not_rise_is_seen(void **state)
+{
+    (void)state;
+    int first = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_releases(&oracle, first);
+    (void)sim_oracle_granted(&oracle, 0, FENCE, 2);
+    assert_objects("comes after");
+}
+
+static void a_counter_that_came_back_too_low_is_seen_after_a_loss_of_data_too(void **state)
+{
+    (void)state;
+    int first = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_releases(&oracle, first);
+    sim_oracle_data_lost(&oracle, 10);
+    (void)sim_oracle_granted(&oracle, 0, FENCE - 2048, 11);
+    assert_objects("comes after");
+}
+
+static void an_older_holders_local_pass_after_a_loss_of_data_is_no_inversion(void **state)
+{
+    (void)state;
+    int first = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_data_lost(&oracle, 10);
+    (void)sim_oracle_granted(&oracle, 0, FENCE + 2048, 11);
+    sim_oracle_releases(&oracle, first);
+    (void)sim_oracle_granted(&oracle, 0, FENCE + 1, 1);
+    assert_int_equal(objections, 0);
+}
+
+static void a_short_fence_is_seen(void **state)
+{
+    (void)state;
+    (void)sim_oracle_granted(&oracle, 0, 4096, 1);
+    assert_objects("19 digits");
+}
+
+static void a_lease_that_rises_from_the_dead_is_seen(void **state)
+{
+    (void)state;
+    int grant = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_looked(&oracle, grant, false);
+    sim_oracle_looked(&oracle, grant, true);
+    assert_objects("valid again");
+}
+
+static void a_release_that_calls_a_lost_lease_ok_is_seen(void **state)
+{
+    (void)state;
+    int grant = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_released(&oracle, grant, false, true);
+    assert_objects("its release says OK");
+}
+
+static void lost_comes_once_and_never_after_the_release(void **state)
+{
+    (void)state;
+    int grant = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_told_lost(&oracle, grant, false);
+    sim_oracle_told_lost(&oracle, grant, false);
+    assert_objects("twice");
+    objections = 0;
+    int next = sim_oracle_granted(&oracle, 1, FENCE, 1);
+    sim_oracle_released(&oracle, next, true, true);
+    sim_oracle_told_lost(&oracle, next, false);
+    assert_objects("after its release");
+}
+
+static void lost_means_not_valid(void **state)
+{
+    (void)state;
+    int grant = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_told_lost(&oracle, grant, true);
+    assert_objects("LOST and is valid");
+}
+
+static void nothing_is_told_after_the_end(void **state)
+{
+    (void)state;
+    int grant = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_told_lost(&oracle, grant, false);
+    sim_oracle_told_other(&oracle, grant);
+    assert_objects("after its end");
+}
+
+static void a_lock_that_nobody_has_for_too_long_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_gap(&oracle, 0, 0, 5 * MS, 10 * MS);
+    sim_oracle_gap(&oracle, 0, 0, 16 * MS, 10 * MS);
+    assert_objects("nobody has it");
+}
+
+static void whoever_is_passed_by_in_the_queue_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_queued(&oracle, 0, 1);
+    sim_oracle_queued(&oracle, 0, 2);
+    sim_oracle_queued(&oracle, 0, 3);
+    sim_oracle_left(&oracle, 0, 1);
+    sim_oracle_taken(&oracle, 0, 1, true);
+    assert_int_equal(objections, 0);
+    sim_oracle_left(&oracle, 0, 3);
+    sim_oracle_taken(&oracle, 0, 3, true);
+    assert_objects("passed by");
+}
+
+static void a_newcomer_in_front_of_the_queue_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_queued(&oracle, 0, 1);
+    sim_oracle_taken(&oracle, 0, 2, true);
+    assert_objects("passed by");
+}
+
+static void a_call_that_takes_too_long_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_took(&oracle, "release", 11 * MS, 10 * MS);
+    assert_objects("release takes");
+}
+
+static void a_late_filler_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_stored(&oracle, 3, FENCE + 1, 5);
+    sim_oracle_stored(&oracle, 3, FENCE, 1);
+    assert_objects("overwrites");
+}
+
+static void a_value_that_was_thrown_away_before_it_was_stored_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_forgotten(&oracle, 3, 10);
+    sim_oracle_stored(&oracle, 3, FENCE, 9);
+    assert_objects("thrown away");
+}
+
+static void a_key_that_stays_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_left_behind(&oracle, "hf:{n0}");
+    assert_objects("for ever");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_right_history_is_left_alone, begin),
+        cmocka_unit_test_setup(two_holders_of_one_name_are_one_too_many, begin),
+        cmocka_unit_test_setup(a_loss_of_data_excuses_only_holders_from_its_two_sides, begin),
+        cmocka_unit_test_setup(a_fence_that_does_not_rise_is_seen, begin),
+        cmocka_unit_test_setup(a_counter_that_came_back_too_low_is_seen_after_a_loss_of_data_too, begin),
+        cmocka_unit_test_setup(an_older_holders_local_pass_after_a_loss_of_data_is_no_inversion, begin),
+        cmocka_unit_test_setup(a_short_fence_is_seen, begin),
+        cmocka_unit_test_setup(a_lease_that_rises_from_the_dead_is_seen, begin),
+        cmocka_unit_test_setup(a_release_that_calls_a_lost_lease_ok_is_seen, begin),
+        cmocka_unit_test_setup(lost_comes_once_and_never_after_the_release, begin),
+        cmocka_unit_test_setup(lost_means_not_valid, begin),
+        cmocka_unit_test_setup(nothing_is_told_after_the_end, begin),
+        cmocka_unit_test_setup(a_lock_that_nobody_has_for_too_long_is_seen, begin),
+        cmocka_unit_test_setup(whoever_is_passed_by_in_the_queue_is_seen, begin),
+        cmocka_unit_test_setup(a_newcomer_in_front_of_the_queue_is_seen, begin),
+        cmocka_unit_test_setup(a_call_that_takes_too_long_is_seen, begin),
+        cmocka_unit_test_setup(a_late_filler_is_seen, begin),
+        cmocka_unit_test_setup(a_value_that_was_thrown_away_before_it_was_stored_is_seen, begin),
+        cmocka_unit_test_setup(a_key_that_stays_is_seen, begin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

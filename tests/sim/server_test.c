@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * server_test.c - the virtual server against a real one: the same random calls of the real scripts, and of the plain
+ * commands that lanes send, give the same replies and leave the same keys. Time is an input to both: what TIME says to
+ * the scripts is given as their last argument, lifetimes are long and compared with a tolerance.
+ */
+#include "base/random.h"
+#include "core/scripts.h"
+#include "tests/sim/lua.h"
+#include "tests/support/server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define CALLS       20000
+#define TTL_SLACK   20000 /* ms; every lifetime here is one of a few that differ by more */
+#define PIECES_MOST 8
+
+static const char asks_time[] = "redis.call('TIME')";
+static const char is_told[] = "{string.match(ARGV[#ARGV], '(%d+) (%d+)')}";
+
+struct call {
+    int  count;
+    char text[24][200];
+};
+
+static struct sim_keyspace keys;
+static struct hft_server *server;
+static uint64_t dice = 7;
+static int64_t now_us = INT64_C(1790000000000000);
+static char *sources[8];
+static const struct hfi_script *const scripts[8] = {
+    &hfi_script_acquire,     &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
+    &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break};
+
+static int64_t between(int64_t least, int64_t most)
+{
+    return least + (int64_t)(hfi_dice(&dice) % (uint64_t)(most - least + 1));
+}
+
+/* The source with another clock. */
+static char *with_given_time(const struct hfi_script *script)
+{
+    const char *at = strstr(script->source, asks_time);
+    if (at == NULL)
+        return strdup(script->source);
+    size_t before = (size_t)(at - script->source), size = script->size + sizeof is_told;
+    char *source = malloc(size);
+    assert_non_null(source);
+    (void)snprintf(source, size, "%.*s%s%s", (int)before, script->source, is_told, at + sizeof asks_time - 1);
+    return source;
+}
+
+/* ---- one call on both ---- */
+
+static void add(struct call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct call *call, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    (void)vsnprintf(call->text[call->count++], sizeof call->text[0], format, values);
+    va_end(values);
+}
+
+static redisReply *ask_virtual(const struct call *call, const char *source)
+{
+    struct sim_words words = {.count = 0};
+    struct hfi_buffer bytes = {0};
+    void *reply = NULL;
+    struct timespec clock;
+    (void)clock_gettime(CLOCK_REALTIME, &clock);
+    keys.now_us = (int64_t)clock.tv_sec * 1000000 + clock.tv_nsec / 1000;
+    for (int i = 0; i < call->count; i++) {
+        words.text[i] = call->text[i];
+        words.size[i] = strlen(call->text[i]);
+    }
+    words.count = call->count;
+    if (source != NULL)
+        sim_lua_run(&keys, source, strlen(source), &words, 0, &bytes);
+    else
+        (void)sim_keyspace_run(&keys, &words, &bytes);
+    redisReader *reader = redisReaderCreate();
+    assert_int_equal(redisReaderFeed(reader, hfi_buffer_data(&bytes), hfi_buffer_size(&bytes)), REDIS_OK);
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_non_null(reply);
+    redisReaderFree(reader);
+    hfi_buffer_done(&bytes);
+    return reply;
+}
+
+static redisReply *ask_real(redisContext *real, const struct call *call, const char *source)
+{
+    const char *words[32] = {"EVAL", source};
+    int count = source != NULL ? 2 : 0;
+    for (int i = 0; i < call->count; i++)
+        words[count++] = call->text[i];
+    return redisCommandArgv(real, count, words, NULL);
+}
+
+/* Numbers that are lifetimes pass more quickly on one than on the other. */
+static bool is_near(const char *a, const char *b)
+{
+    char *end_a, *end_b;
+    long long x = strtoll(a, &end_a, 10), y = strtoll(b, &end_b, 10);
+    return *end_a == 0 && *end_b == 0 && x > 1000 && y > 1000 && x < 1000000 && y < 1000000 &&
+           llabs(x - y) < TTL_SLACK;
+}
+
+static bool is_same(const redisReply *a, const redisReply *b)
+{
+    if (a->type != b->type)
+        return false;
+    if (a->type == REDIS_REPLY_INTEGER)
+        return a->integer == b->integer ||
+               (a->integer > 1000 && b->integer > 1000 && llabs(a->integer - b->integer) < TTL_SLACK);
+    if (a->type == REDIS_REPLY_ERROR) /* the first word is what the library looks at */
+        return strcspn(a->str, " ") == strcspn(b->str, " ") && strncmp(a->str, b->str, strcspn(a->str, " ")) == 0;
+    if (a->type != REDIS_REPLY_ARRAY)
+        return a->type == REDIS_REPLY_NIL || (a->len == b->len && memcmp(a->str, b->str, a->len) == 0) ||
+               is_near(a->str, b->str);
+    bool same = a->elements == b->elements;
+    for (size_t i = 0; same && i < a->elements; i++)
+        same = is_same(a->element[i], b->element[i]);
+    return same;
+}
+
+static void show(const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ARRAY)
+        for (size_t i = 0; i < reply->elements; i++)
+            show(reply->element[i]);
+    else if (reply->type == REDIS_REPLY_INTEGER)
+        (void)printf(" %lld", reply->integer);
+    else
+        (void)printf(" %s", reply->str != NULL ? reply->str : "nil");
+}
+
+static const char *const answers[] = {"GRANTED", "QUEUED", "BUSY", "LATE",   "FOREIGN", "VALUE",  "ABSENT", "HANDED",
+                                      "FREE",    "LEFT",   "GONE", "FILLED", "REFUSED", "BROKEN", "DONE"};
+#define ANSWERS (sizeof answers / sizeof answers[0])
+static int answered[ANSWERS];
+
+static void count(const redisReply *reply)
+{
+    for (size_t i = 0; i < ANSWERS; i++)
+        if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 && reply->element[0]->type == REDIS_REPLY_STRING &&
+            strcmp(reply->element[0]->str, answers[i]) == 0)
+            answered[i]++;
+}
+
+static void compare(redisContext *real, const struct call *call, const char *what, const char *source)
+{
+    redisReply *one = ask_virtual(call, source), *other = ask_real(real, call, source);
+    assert_non_null(other);
+    if (!is_same(one, other)) {
+        (void)printf("%s", what);
+        for (int i = 0; i < call->count; i++)
+            (void)printf(" %s", call->text[i]);
+        (void)printf("\nvirtual:");
+        show(one);
+        (void)printf("\nreal:");
+        show(other);
+        (void)printf("\n");
+    }
+    assert_true(is_same(one, other));
+    count(one);
+    freeReplyObject(one);
+    freeReplyObject(other);
+}
+
+/* ---- random calls ---- */
+
+static void add_token(struct call *call)
+{
+    add(call, "hf1:%032x:%x:%016x:host:1", (unsigned)between(1, 3), (unsigned)between(1, 4), 7u);
+}
+
+static int64_t some_ttl(void)
+{
+    return between(1, 4) * 100000;
+}
+
+static void add_keys(struct call *call, int name, bool fetches)
+{
+    add(call, "%d", fetches ? 6 : 4);
+    add(call, "hf:{n%d}", name);
+    add(call, "hf:queue:{n%d}:hf:{n%d}", name, name);
+    add(call, "hf:wait:{n%d}:hf:{n%d}", name, name);
+    add(call, "hf:fence");
+    if (fetches) {
+        add(call, "page%d", name);
+        add(call, "hf:absent:{page%d}", name);
+    }
+}
+
+static void acquire(struct call *call, int name, bool fetches)
+{
+    add_keys(call, name, fetches);
+    add_token(call);
+    add(call, "%lld", (long long)some_ttl());
+    add(call, "%lld", (long long)(now_us + between(-1, 20) * 1000000));
+    add(call, "%s", between(0, 2) == 0 ? "try" : "wait");
+    add(call, "%lld", (long long)between(1, 1000000000));
+    add(call, "%lld", between(0, 3) == 0 ? (long long)(now_us - between(0, 1000000)) : 0LL);
+    add(call, "%lld", (long long)some_ttl());
+    add(call, "%lld", (long long)between(-1, 5) * 500000);
+    if (fetches)
+        add(call, "%lld", (long long)between(0, 1) * 250000);
+}
+
+static void script_call(struct call *call, int which, int name, bool fetches)
+{
+    switch (which) {
+    case 0:
+        acquire(call, name, fetches);
+        break;
+    case 2:
+        add(call, "2");
+        add(call, "hf:{n0}");
+        add(call, "hf:{n1}");
+        for (int i = 0; i < 2; i++) {
+            add_token(call);
+            add(call, "%lld", (long long)some_ttl());
+        }
+        break;
+    case 4:
+        add(call, "1");
+        add(call, "hf:fence");
+        add(call, "%lld", between(0, 1) == 0 ? 0LL : (long long)(now_us + between(-5, 5) * 1000000) * 2048);
+        add(call, "%lld", between(0, 1) == 0 ? 0LL : (long long)(now_us + between(-50000, 50000)));
+        break;
+    case 5:
+        add_keys(call, name, true);
+        add_token(call);
+        add(call, "%s", between(0, 2) == 0 ? "absent" : between(0, 2) == 0 ? "nothing" : "value");
+        add(call, "%lld", (long long)some_ttl());
+        add(call, "value %d", (int)between(1, 100));
+        break;
+    case 6:
+        add_keys(call, name, true);
+        break;
+    case 7:
+        add_keys(call, name, false);
+        add(call, "%016x", (unsigned)between(1, 1000));
+        break;
+    default: /* release, more */
+        add_keys(call, name, fetches);
+        add_token(call);
+        if (which == 3) {
+            add(call, "%lld", (long long)some_ttl());
+            add(call, "%d", 2048 * (int)between(1, 16));
+        }
+    }
+    add(call, "%lld %lld", (long long)(now_us / 1000000), (long long)(now_us % 1000000));
+}
+
+static void plain_call(struct call *call, int name)
+{
+    int64_t die = between(0, 9);
+    if (die == 0) { /* the native acquire's half that may be refused */
+        add(call, "SET");
+        add(call, "hf:{n%d}", name);
+        add_token(call);
+        add(call, "NX");
+        add(call, "PX");
+        add(call, "%lld", (long long)some_ttl());
+    } else if (die == 1) {
+        add(call, "INCRBY");
+        add(call, "hf:fence");
+        add(call, "2048");
+    } else if (die == 2) { /* another program's key, of another type */
+        add(call, "ZADD");
+        add(call, "hf:{n%d}", name);
+        add(call, "1");
+        add(call, "foreign");
+    } else if (die == 3) {
+        add(call, "SET");
+        add(call, "page%d", name);
+        add(call, "theirs");
+    } else if (die == 4) {
+        add(call, "DEL");
+        add(call, "hf:fence");
+    } else if (die == 5) {
+        add(call, "DEL");
+        add(call, "page%d", name);
+        add(call, "hf:{n%d}", name);
+    } else {
+        add(call, "%s", die < 8 ? "GET" : "PTTL");
+        add(call, die % 2 == 0 ? "hf:{n%d}" : "page%d", name);
+    }
+}
+
+/* Whatever the calls have left. */
+static void compare_keys(redisContext *real)
+{
+    static const char *const looks[][PIECES_MOST] = {
+        {"GET", "hf:{n0}"}, {"GET", "hf:{n1}"}, {"GET", "page0"}, {"GET", "page1"}, {"GET", "hf:fence"},
+        {"PTTL", "hf:{n0}"}, {"PTTL", "hf:queue:{n0}:hf:{n0}"}, {"PTTL", "hf:wait:{n1}:hf:{n1}"}, {"PTTL", "page1"},
+        {"PTTL", "hf:absent:{page0}"}, {"PTTL", "hf:fence"},
+        {"ZRANGE", "hf:queue:{n0}:hf:{n0}", "0", "-1", "WITHSCORES"},
+        {"ZRANGE", "hf:queue:{n1}:hf:{n1}", "0", "-1", "WITHSCORES"}};
+    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
+        struct call call = {.count = 0};
+        for (int j = 0; j < PIECES_MOST && looks[i][j] != NULL; j++)
+            add(&call, "%s", looks[i][j]);
+        compare(real, &call, "afterwards", NULL);
+    }
+}
+
+static int64_t one_hears(void *self, const char *channel, size_t channel_size, const char *message, size_t size)
+{
+    (void)self;
+    (void)message;
+    (void)size;
+    return channel_size == 37 && channel[36] == '1'; /* as the real server's one subscriber does */
+}
+
+static void the_same_calls_give_the_same_replies(void **state)
+{
+    (void)state;
+    server = hft_server_start(NULL);
+    redisContext *real = redisConnectUnix(hft_server_socket(server));
+    redisContext *listener = redisConnectUnix(hft_server_socket(server));
+    assert_true(real != NULL && real->err == 0 && listener != NULL && listener->err == 0);
+    redisReply *listens = redisCommand(listener, "SUBSCRIBE hf:c:%s", "00000000000000000000000000000001");
+    assert_non_null(listens);
+    freeReplyObject(listens);
+    keys.publish = one_hears;
+    for (int i = 0; i < 8; i++)
+        sources[i] = with_given_time(scripts[i]);
+    for (int i = 0; i < CALLS; i++) {
+        struct call call = {.count = 0};
+        int name = (int)between(0, 1), die = (int)between(0, 23);
+        now_us += between(0, 200000);
+        if (die >= 20) {
+            plain_call(&call, name);
+            compare(real, &call, "", NULL);
+        } else {
+            int which = die < 9 ? 0 : die < 13 ? 1 : die - 11;
+            which = which > 7 ? 0 : which;
+            script_call(&call, which, name, between(0, 2) == 0);
+            compare(real, &call, scripts[which]->name, sources[which]);
+        }
+        if (i % 50 == 0)
+            compare_keys(real);
+    }
+    compare_keys(real);
+    for (size_t i = 0; i < ANSWERS; i++) {
+        if (answered[i] < 10)
+            (void)printf("%s was answered %d times only\n", answers[i], answered[i]);
+        assert_true(answered[i] >= 10);
+    }
+    for (int i = 0; i < 8; i++)
+        free(sources[i]);
+    redisFree(real);
+    redisFree(listener);
+    hft_server_stop(server);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_same_calls_give_the_same_replies)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
