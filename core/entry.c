@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* entry.c - the decisions of a lock name inside one process; see entry.h. Calls lease.c and the dice, nothing else. */
-#include "core/entry.h"
+#include "core/entry_steps.h"
 #include "base/random.h"
 #include "core/fence.h"
 
@@ -16,7 +16,7 @@ void hfi_actions_init(struct hfi_actions *actions)
 }
 
 /* The worst case of one happening is a loss with a re-ask: five. An overflow would be a bug of this file. */
-static struct hfi_action *act(struct hfi_actions *actions, enum hfi_action_kind kind)
+struct hfi_action *hfi_step_act(struct hfi_actions *actions, enum hfi_action_kind kind)
 {
     struct hfi_action *action = &actions->at[actions->count < HFI_ACTIONS_MOST ? actions->count++ : HFI_ACTIONS_MOST - 1];
     *action = (struct hfi_action){.kind = kind};
@@ -29,7 +29,8 @@ void hfi_entry_init(struct hfi_entry *entry, const struct hfi_entry_rules *rules
     hfi_list_init(&entry->waiters);
     entry->rules = rules;
     entry->ask_at = entry->linger_end = HFI_NEVER;
-    entry->tried_at = -1000 * HFI_MS;
+    entry->tried_until = INT64_MIN;
+    entry->tried_status = HF_BUSY;
     entry->dice = seed;
 }
 
@@ -38,12 +39,12 @@ bool hfi_entry_is_idle(const struct hfi_entry *entry)
     return hfi_list_is_empty(&entry->waiters) && entry->remote == HFI_NOTHING && !entry->asking;
 }
 
-static struct hfi_waiter *head_of(const struct hfi_entry *entry)
+struct hfi_waiter *hfi_step_head_of(const struct hfi_entry *entry)
 {
     return hfi_list_is_empty(&entry->waiters) ? NULL : hfi_of(entry->waiters.next, struct hfi_waiter, link);
 }
 
-static void decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_status status, struct hfi_actions *actions)
+void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_status status, struct hfi_actions *actions)
 {
     waiter->verdict = verdict;
     waiter->status = status;
@@ -58,7 +59,7 @@ static void refuse(struct hfi_entry *entry, hf_status status, bool everybody, st
         struct hfi_waiter *waiter = hfi_of(at, struct hfi_waiter, link);
         next = at->next;
         if (waiter->once || everybody)
-            decide(waiter, HFI_REFUSED, status, actions);
+            hfi_step_decide(waiter, HFI_REFUSED, status, actions);
     }
 }
 
@@ -82,17 +83,17 @@ static void ask_later(struct hfi_entry *entry, int64_t now)
     entry->ask_at = now + hfi_jitter(&entry->dice, recheck_ms(entry) * HFI_MS, 0.1);
 }
 
-static void unwatch(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     if (entry->watching)
-        act(actions, HFI_WATCH_FOREIGN)->fresh = false;
+        hfi_step_act(actions, HFI_WATCH_FOREIGN)->fresh = false;
     entry->watching = false;
 }
 
 /* The token is of no use any more; the next question starts with a fresh one. */
-static void forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    unwatch(entry, actions);
+    hfi_step_unwatch(entry, actions);
     entry->remote = HFI_NOTHING;
     entry->asking = false;
     entry->claim_wanted = false;
@@ -108,9 +109,9 @@ static void forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
     memset(entry->echoes, 0, sizeof entry->echoes);
 }
 
-static void ask(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    const struct hfi_waiter *head = head_of(entry);
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
     bool fresh = entry->remote == HFI_NOTHING;
     if (head == NULL)
         return;
@@ -122,89 +123,22 @@ static void ask(struct hfi_entry *entry, struct hfi_actions *actions)
     enum hfi_action_kind kind = head->once ? HFI_SEND_TRY : HFI_SEND_WAIT;
     if (fresh && entry->rules->native && (head->once || !entry->contended))
         kind = HFI_SEND_NATIVE;
-    act(actions, kind)->fresh = fresh;
+    hfi_step_act(actions, kind)->fresh = fresh;
 }
 
 /* What is held goes back to the server; whoever waits here stands in its queue like anybody else. */
-static void give_back(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     entry->contended = entry->wanted;
-    act(actions, HFI_GIVE_BACK);
-    forget_token(entry, actions);
-    ask(entry, actions);
+    hfi_step_act(actions, HFI_GIVE_BACK);
+    hfi_step_forget_token(entry, actions);
+    hfi_step_ask(entry, actions);
 }
 
-static void close_token(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_close_token(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    act(actions, HFI_CLOSE_TOKEN);
-    forget_token(entry, actions);
-}
-
-/* A lease for the oldest waiter. Half a block before its end another one is asked for (P8). */
-static void give(struct hfi_entry *entry, struct hfi_actions *actions)
-{
-    struct hfi_waiter *waiter = head_of(entry);
-    if (entry->fence == entry->fence_end) {
-        entry->fence = entry->spare - 1;
-        entry->fence_end = entry->spare_end;
-        entry->spare = entry->spare_end = 0;
-    }
-    entry->is_held_here = true;
-    entry->linger_ms = waiter->linger_ms;
-    waiter->end = entry->times.end;
-    waiter->fence = ++entry->fence;
-    decide(waiter, HFI_GOT_LEASE, HF_OK, actions);
-    if (entry->spare == 0 && !entry->more_asked && entry->fence_end - entry->fence < HFI_FENCE_BLOCK / 2) {
-        entry->more_asked = true;
-        act(actions, HFI_SEND_MORE);
-    }
-}
-
-static void begin_times(struct hfi_entry *entry, int64_t end, int64_t now, int64_t rtt_ns)
-{
-    const struct hfi_waiter *head = head_of(entry);
-    hfi_lease_begin(&entry->times, end, entry->good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
-}
-
-/* The same remote lease for another thread: its V stays, and so does the pace of renewals that are under way. Those ask
- * for the length that the holder before wanted (P1). */
-static void pass_times(struct hfi_entry *entry, int64_t now)
-{
-    struct hfi_lease_times before = entry->times;
-    begin_times(entry, before.end, now, 0);
-    if (entry->times.length > before.length)
-        entry->lengthened_at = now;
-    if (entry->times.length < entry->shortest)
-        entry->shortest = entry->times.length;
-    if (before.renew_next != before.renew_first)
-        entry->times.renew_next = before.renew_next;
-}
-
-/* The remote lease is ours until `end`, the stamp of what brought it and what that is good for. */
-static void hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good, int64_t now,
-                 int64_t rtt_ns, struct hfi_actions *actions)
-{
-    unwatch(entry, actions);
-    entry->remote = HFI_HELD;
-    entry->contended = entry->more_asked = entry->claim_wanted = false; /* `wanted` may have been heard before */
-    entry->good_for = good_for;
-    entry->passes = 0;
-    entry->batch_since = now;
-    entry->ask_at = entry->linger_end = HFI_NEVER;
-    entry->trouble = HF_OK;
-    entry->late = entry->bad_fences = 0;
-    entry->spare = entry->spare_end = 0;
-    begin_times(entry, end, now, rtt_ns);
-    entry->shortest = entry->times.length;
-    entry->lengthened_at = now;
-    entry->fencing = !good || fence <= entry->fence; /* not above what was given under this name: behind, whoever says */
-    if (entry->fencing) {
-        act(actions, HFI_SEND_FLOOR);
-        return;
-    }
-    entry->fence = fence - 1;
-    entry->fence_end = fence + HFI_FENCE_BLOCK - 1;
-    give(entry, actions);
+    hfi_step_act(actions, HFI_CLOSE_TOKEN);
+    hfi_step_forget_token(entry, actions);
 }
 
 /* We may own it without knowing: only an answer to a question asked now can tell. */
@@ -213,7 +147,7 @@ static void claim_now(struct hfi_entry *entry, struct hfi_actions *actions)
     if (entry->asking)
         entry->claim_wanted = true;
     else
-        ask(entry, actions);
+        hfi_step_ask(entry, actions);
 }
 
 void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
@@ -228,21 +162,20 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
     if (lingers && now < entry->times.end - entry->times.stop &&
         (entry->fence < entry->fence_end || entry->spare != 0)) {
         entry->linger_end = HFI_NEVER;
-        pass_times(entry, now);
-        give(entry, actions);
+        hfi_step_pass(entry, now, actions);
         return;
     }
     if (lingers) {
-        give_back(entry, actions);
+        hfi_step_give_back(entry, actions);
         return;
     }
     if (waiter->once && taken) {
-        decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, actions);
+        hfi_step_decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, actions);
         return;
     }
     if (!taken) {
         entry->trouble = HF_OK; /* of an earlier time */
-        ask(entry, actions);
+        hfi_step_ask(entry, actions);
     }
 }
 
@@ -253,9 +186,9 @@ void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t
     if (!hfi_list_is_empty(&entry->waiters))
         return;
     if (entry->remote == HFI_HELD && entry->fencing)
-        give_back(entry, actions);
+        hfi_step_give_back(entry, actions);
     else if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
-        close_token(entry, actions);
+        hfi_step_close_token(entry, actions);
     entry->ask_at = HFI_NEVER;
 }
 
@@ -263,9 +196,9 @@ void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now
 {
     (void)now;
     while (!hfi_list_is_empty(&entry->waiters))
-        decide(head_of(entry), HFI_REFUSED, status, actions);
+        hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, status, actions);
     if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
-        close_token(entry, actions);
+        hfi_step_close_token(entry, actions);
     entry->ask_at = HFI_NEVER;
 }
 
@@ -277,33 +210,15 @@ static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at,
     if (!hfi_list_is_empty(&entry->waiters))
         entry->ask_at = again_at;
     else if (entry->remote != HFI_NOTHING)
-        close_token(entry, actions);
-}
-
-/* Anything that was sent at sent_at with the held token extended the key, for at least good_for. */
-static void confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
-                      struct hfi_actions *actions)
-{
-    int64_t before = entry->times.end;
-    if (good_for > entry->times.length)
-        good_for = entry->times.length;
-    bool safe_again = hfi_lease_renewed(&entry->times, sent_at, good_for, now, rtt_ns);
-    if (entry->times.end == before)
-        return;
-    entry->good_for = good_for;
-    if (!entry->is_held_here)
-        return;
-    act(actions, HFI_MOVE_END)->end = entry->times.end;
-    if (safe_again)
-        act(actions, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
+        hfi_step_close_token(entry, actions);
 }
 
 static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
                              struct hfi_actions *actions)
 {
-    const struct hfi_waiter *head = head_of(entry);
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
     if (entry->remote == HFI_HELD) { /* the grant message was faster; this confirms it */
-        confirmed(entry, answer->sent_at, entry->asked_for, now, rtt_ns, actions);
+        hfi_step_confirmed(entry, answer->sent_at, entry->asked_for, now, rtt_ns, actions);
         if (answer->fence_is_good)
             hfi_entry_fences(entry, answer->fence, HFI_FENCE_BLOCK, true, now, actions);
         return;
@@ -313,29 +228,30 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
         good_for = entry->asked_for;
     if (now >= answer->sent_at + good_for - good_for / 4) { /* too little is left to hand it to anybody */
         refuse_once(entry, HF_UNAVAILABLE, actions);
-        give_back(entry, actions);
+        hfi_step_give_back(entry, actions);
         return;
     }
-    hold(entry, answer->sent_at + good_for, good_for, answer->fence, answer->fence_is_good, now, rtt_ns, actions);
+    hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer->fence, answer->fence_is_good, now, rtt_ns, actions);
 }
 
 static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now,
                           struct hfi_actions *actions)
 {
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
     entry->trouble = HF_OK;
-    refuse_once(entry, HF_BUSY, actions);
-    if (!hfi_list_is_empty(&entry->waiters)) {
-        ask(entry, actions);
+    /* SET NX sees neither another type of key nor an orphan of ours (P5): once a second a try asks the script too. */
+    if (answer->native && head != NULL && head->once && now >= entry->tried_until) {
+        entry->tried_until = now + 1000 * HFI_MS;
+        hfi_step_ask(entry, actions);
         return;
     }
-    /* Try-once users would never see through an orphan: once a second the holder's process is asked (P5). */
-    if (answer->native && now - entry->tried_at >= 1000 * HFI_MS) {
-        entry->tried_at = now;
-        act(actions, HFI_SEND_TRY);
-        close_token(entry, actions); /* should the try be granted after all */
-        return;
-    }
-    forget_token(entry, actions);
+    if (!answer->native)
+        entry->tried_status = HF_BUSY;
+    refuse_once(entry, entry->tried_status, actions);
+    if (hfi_list_is_empty(&entry->waiters))
+        hfi_step_forget_token(entry, actions);
+    else
+        hfi_step_ask(entry, actions);
 }
 
 static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now,
@@ -348,7 +264,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     entry->ticket = answer->ticket;
     entry->position = answer->position;
     if (entry->claim_wanted) {
-        ask(entry, actions);
+        hfi_step_ask(entry, actions);
         return;
     }
     ask_later(entry, now);
@@ -359,7 +275,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     }
     bool watch = !answer->ours && answer->position <= 2;
     if (watch != entry->watching)
-        act(actions, HFI_WATCH_FOREIGN)->fresh = watch;
+        hfi_step_act(actions, HFI_WATCH_FOREIGN)->fresh = watch;
     entry->watching = watch;
 }
 
@@ -383,22 +299,23 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
         if (++entry->late >= 3)
             hfi_entry_refuse_all(entry, HF_UNAVAILABLE, now, actions);
         else
-            ask(entry, actions);
+            hfi_step_ask(entry, actions);
         break;
     case HFI_FOREIGN_TYPE:
+        entry->tried_status = HF_FOREIGN;
         hfi_entry_refuse_all(entry, HF_FOREIGN, now, actions);
         break;
     case HFI_HAS_VALUE:
         while (!hfi_list_is_empty(&entry->waiters))
-            decide(head_of(entry), HFI_GOT_VALUE, HF_OK, actions);
-        forget_token(entry, actions);
+            hfi_step_decide(hfi_step_head_of(entry), HFI_GOT_VALUE, HF_OK, actions);
+        hfi_step_forget_token(entry, actions);
         break;
     case HFI_NO_ANSWER:
         trouble(entry, HF_UNAVAILABLE, now, actions);
         break;
     case HFI_NOT_SENT:
         if (answer->native)
-            forget_token(entry, actions);
+            hfi_step_forget_token(entry, actions);
         /* fall through */
     case HFI_CANNOT:
         if (answer->status != HF_UNAVAILABLE && answer->status != HF_NOMEM) {
@@ -412,37 +329,6 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
     }
 }
 
-void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
-                      struct hfi_actions *actions)
-{
-    entry->more_asked = false;
-    if (entry->remote != HFI_HELD)
-        return;
-    if (!entry->fencing) {
-        if (good && first > entry->fence_end && entry->spare == 0) {
-            entry->spare = first;
-            entry->spare_end = first + count - 1;
-        }
-        return;
-    }
-    if (good && first > entry->fence) {
-        entry->fencing = false;
-        entry->fence = first - 1;
-        entry->fence_end = first + count - 1;
-        if (hfi_list_is_empty(&entry->waiters) || now >= entry->times.end - entry->times.stop)
-            give_back(entry, actions);
-        else
-            give(entry, actions);
-    } else if (++entry->bad_fences >= 3) {
-        entry->trouble = HF_UNAVAILABLE;
-        while (!hfi_list_is_empty(&entry->waiters))
-            decide(head_of(entry), HFI_REFUSED, HF_UNAVAILABLE, actions);
-        give_back(entry, actions);
-    } else {
-        act(actions, HFI_SEND_FLOOR);
-    }
-}
-
 void hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
                        struct hfi_actions *actions)
 {
@@ -452,7 +338,7 @@ void hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, boo
         int64_t claim = entry->claims[i];
         if (entry->echoes[i] != echo || echo == 0 || echo + claim - now < claim / 4)
             continue;
-        hold(entry, echo + claim, claim, fence, good, now, rtt_ns, actions);
+        hfi_step_hold(entry, echo + claim, claim, fence, good, now, rtt_ns, actions);
         return;
     }
     claim_now(entry, actions);
@@ -466,7 +352,7 @@ void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *
     entry->wanted = true;
     if (entry->remote == HFI_HELD) {
         if (!entry->is_held_here && !entry->fencing)
-            give_back(entry, actions);
+            hfi_step_give_back(entry, actions);
     } else {
         claim_now(entry, actions);
     }
@@ -479,78 +365,17 @@ void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *
         claim_now(entry, actions);
 }
 
-static bool may_pass(const struct hfi_entry *entry, int64_t now)
-{
-    bool batch_is_over = entry->passes >= HFI_PASS_MOST || now - entry->batch_since >= HFI_PASS_MOST_NS;
-    return !hfi_list_is_empty(&entry->waiters) && now < entry->times.end - entry->times.stop &&
-           (entry->fence < entry->fence_end || entry->spare != 0) && !(entry->wanted && batch_is_over);
-}
-
-bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions)
-{
-    if (now >= entry->times.end)
-        return false;
-    entry->is_held_here = false;
-    if (!quietly && may_pass(entry, now)) {
-        entry->passes++;
-        pass_times(entry, now);
-        give(entry, actions);
-    } else if (!quietly && entry->linger_ms > 0 && !entry->wanted && hfi_list_is_empty(&entry->waiters)) {
-        entry->linger_end = hfi_after_ms(now, entry->linger_ms);
-        entry->times.hold_end = HFI_NEVER;
-        entry->times.holding_told = false;
-    } else {
-        give_back(entry, actions);
-    }
-    return true;
-}
-
-void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_actions *actions)
-{
-    if (entry->remote != HFI_HELD)
-        return;
-    while (!hfi_list_is_empty(&entry->waiters))
-        decide(head_of(entry), HFI_GOT_VALUE, HF_OK, actions);
-    if (give_it_back)
-        give_back(entry, actions);
-    else
-        forget_token(entry, actions);
-}
-
-void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
-{
-    if (entry->remote != HFI_HELD)
-        return;
-    confirmed(entry, sent_at, sent_at <= entry->lengthened_at ? entry->shortest : entry->times.length, now, rtt_ns,
-              actions);
-}
-
-void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions)
-{
-    (void)now;
-    if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED) { /* revoked before we knew that it was granted */
-        close_token(entry, actions);
-        ask(entry, actions);
-    }
-    if (entry->remote != HFI_HELD)
-        return;
-    if (entry->is_held_here) {
-        struct hfi_action *action = act(actions, HFI_TELL);
-        action->event = HF_EVENT_LOST;
-        action->reason = reason;
-    }
-    give_back(entry, actions);
-}
-
 void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
 {
+    if (now >= entry->tried_until)
+        entry->tried_until = INT64_MIN;
     if (entry->remote != HFI_HELD) {
         if (!entry->asking && now >= entry->ask_at)
-            ask(entry, actions);
+            hfi_step_ask(entry, actions);
         return;
     }
     if (now >= entry->linger_end) {
-        give_back(entry, actions);
+        hfi_step_give_back(entry, actions);
         return;
     }
     struct hfi_lease_due due = hfi_lease_look(&entry->times, now, rtt_ns);
@@ -559,9 +384,9 @@ void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct
         return;
     }
     if (due.renew)
-        act(actions, HFI_SEND_RENEW);
+        hfi_step_act(actions, HFI_SEND_RENEW);
     if (due.at_risk && entry->is_held_here) {
-        struct hfi_action *action = act(actions, HFI_TELL);
+        struct hfi_action *action = hfi_step_act(actions, HFI_TELL);
         action->event = HF_EVENT_AT_RISK;
         action->reason = due.reason;
     }
@@ -569,6 +394,8 @@ void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct
 
 int64_t hfi_entry_next(const struct hfi_entry *entry)
 {
+    if (entry->remote == HFI_NOTHING && entry->tried_until != INT64_MIN && hfi_list_is_empty(&entry->waiters))
+        return entry->tried_until; /* until then what a try found out is remembered */
     if (entry->remote != HFI_HELD)
         return entry->asking ? HFI_NEVER : entry->ask_at;
     int64_t next = hfi_lease_next(&entry->times);
@@ -577,7 +404,7 @@ int64_t hfi_entry_next(const struct hfi_entry *entry)
 
 struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry)
 {
-    const struct hfi_waiter *head = head_of(entry);
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
     int64_t lease = head != NULL ? head->lease_ms : 1000, claim = hfi_claim_ms(lease);
     return (struct hfi_asking){.lease_ms = lease,
                                .ttl_ms = lease + hfi_guard_ms(lease, entry->rules->guard_ms),
@@ -588,7 +415,7 @@ struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry)
 
 void hfi_entry_sent(struct hfi_entry *entry, int64_t stamp)
 {
-    const struct hfi_waiter *head = head_of(entry);
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
     for (int i = HFI_ECHOES - 1; i > 0; i--) {
         entry->echoes[i] = entry->echoes[i - 1];
         entry->claims[i] = entry->claims[i - 1];

@@ -96,7 +96,8 @@ struct hfi_entry {
     int64_t  echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)      */
     int64_t  claims[HFI_ECHOES];  /* what a hand-off with that echo is good for, ns      */
     int64_t  asked_for;           /* the lease that the acquire under way asked for, ns: its oldest waiter may be another */
-    int64_t  tried_at;            /* the last try script, at most one a second           */
+    int64_t  tried_until;         /* a try has asked the script within the last second: what it said still stands */
+    hf_status tried_status;       /* BUSY or FOREIGN */
     hf_status trouble;            /* why the server cannot serve us now; HF_OK: it can   */
 
     /* HELD */

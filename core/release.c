@@ -244,6 +244,7 @@ static hf_status verify(hf_lease *lease, hf_error *error)
         hfi_lane_flush(lock->lane);
         (void)hfi_lane_wait(lock->lane, &inquiry->park, ticket, end);
         (void)pthread_mutex_lock(&lock->mutex);
+        end = atomic_load(lease->end); /* renewed meanwhile, or withdrawn */
         inquiry->abandoned = !inquiry->done && hfi_now(client->clock) >= end;
     }
     bool abandoned = inquiry->abandoned;

@@ -46,6 +46,8 @@
       "the server is in protected mode: set a password there, or connect from its own machine")              \
     X("ERR The user executing the script can't", DENIED, MAYBE_DONE, KEEP, 0,                                \
       "give this user the right that is missing; ACL LOG names the command and the key")                     \
+    X("ERR ACL failure in script", DENIED, MAYBE_DONE, KEEP, 0,                                              \
+      "give this user the right that is missing; ACL LOG names the command and the key")                     \
     X("ERR AUTH", DENIED, NOT_DONE, RECONNECT, 0,                                                            \
       "the server has no such password set; leave it out of the URI")                                        \
     X("EXECABORT", UNAVAILABLE, NOT_DONE, KEEP, 1000,                                                        \

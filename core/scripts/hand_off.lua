@@ -30,10 +30,19 @@ local function leave(token)
     return redis.call('ZREM', KEYS[2], token)
 end
 
--- First the removals: memory limits refuse a SET as a script's first write, never these.
-local function commit(head, claim)
+-- A message is a promise: a replica's subscribers hear it too and are not counted here. So a grant is published to
+-- the one who gets the lease and to nobody else; who is there, is found out with a message that says nothing.
+local function is_heard(token)
+    return redis.call('PUBLISH', channel(token), 'P') > 0
+end
+
+-- First the removals: memory limits refuse a SET or INCRBY as a script's first write, never these.
+local function grant(head, echo, claim)
     leave(head)
+    local fence = block(2048)
     redis.call('SET', KEYS[1], head, 'PX', claim)
+    redis.call('PUBLISH', channel(head), 'G ' .. head .. ' ' .. echo .. ' ' .. fence)
+    return 'HANDED'
 end
 
 -- To the first waiter that lives: its record is fresh and somebody hears its channel. A fresh one that nobody hears
@@ -41,7 +50,7 @@ end
 -- is heard there is no pub/sub, and the order of the queue is all there is.
 -- 'ME' if the caller is next, 'HANDED', or nil if nobody waits.
 local function hand_off(me)
-    local fence, reserve, reserve_claim
+    local reserve, reserve_echo, reserve_claim
     local skipped = 0
     for _ = 1, 64 do
         local head = redis.call('ZRANGE', KEYS[2], skipped, skipped)[1]
@@ -49,7 +58,7 @@ local function hand_off(me)
             break
         end
         if head == me then
-            if not reserve or redis.call('PUBLISH', channel(me), 'P') > 0 then
+            if not reserve or is_heard(me) then
                 return 'ME'
             end
             break
@@ -58,14 +67,11 @@ local function hand_off(me)
         local till, echo, claim = string.match(record or '', '^(%d+) (%d+) (%d+)$')
         if not till or tonumber(till) < now then
             leave(head)
+        elseif is_heard(head) then
+            return grant(head, echo, claim)
         else
-            fence = fence or block(2048)
-            if redis.call('PUBLISH', channel(head), 'G ' .. head .. ' ' .. echo .. ' ' .. fence) > 0 then
-                commit(head, claim)
-                return 'HANDED'
-            end
             if not reserve then
-                reserve, reserve_claim = head, claim
+                reserve, reserve_echo, reserve_claim = head, echo, claim
             end
             skipped = skipped + 1
             if skipped == 8 then
@@ -74,8 +80,7 @@ local function hand_off(me)
         end
     end
     if reserve then
-        commit(reserve, reserve_claim)
-        return 'HANDED'
+        return grant(reserve, reserve_echo, reserve_claim)
     end
     return nil
 end

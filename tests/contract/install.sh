@@ -33,7 +33,7 @@ add_executable(by_cmake first_lock.c)
 target_link_libraries(by_cmake PRIVATE holdfast::holdfast)
 END
 {
-    cmake -S "$work/user" -B "$work/user/build" -DCMAKE_PREFIX_PATH="$work/copy" && cmake --build "$work/user/build"
+    cmake -G Ninja -S "$work/user" -B "$work/user/build" -DCMAKE_PREFIX_PATH="$work/copy" && cmake --build "$work/user/build"
 } >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 timeout 20 "$work/user/build/by_cmake"
 if redis-cli -s "$REDIS_SOCKET" --scan | grep -vx 'hf:fence' >&2; then

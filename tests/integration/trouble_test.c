@@ -295,7 +295,7 @@ static void a_server_that_loads_is_waited_for(void **state)
     freeReplyObject(hft_server_ask(f->server, "DEBUG POPULATE 1500"));
     (void)pthread_create(&thread, NULL, ask_and_wait, f);
     hf_lease *lease;
-    while (hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 100), &lease, &f->error) == HF_OK)
+    while (hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 1000), &lease, &f->error) == HF_OK)
         (void)hf_lease_release(lease, NULL); /* UNKNOWN if loading begins just now */
     says(&f->error, HF_UNAVAILABLE, "LOADING");
     hft_take(&taker, f->client, "y", HF_LOCK(.wait_ms = 20000));

@@ -34,7 +34,7 @@ byte left;             /* V - now on its clock; 0: not valid */
 byte steady = WINDOW;  /* ticks since its clock stood still */
 byte ask, ask_age;     /* the acquire; ticks of its clock since the stamp */
 bit  ask_yes;
-bit  release;          /* listed, not executed */
+byte release;          /* NONE, SENT */
 byte release_token;
 byte dead = NOBODY;    /* the last one whose release was executed */
 
@@ -68,22 +68,22 @@ inline give_back() { /* V is withdrawn before the release is listed (P3); the ne
 #ifndef WITHDRAWS_LATE
     left = 0;
 #endif
-    release = 1;
+    release = SENT;
     release_token = token;
     wants = 0
 }
 
 inline release_is_executed() {
-    release = 0;
+    release = NONE;
+#ifdef WITHDRAWS_LATE
+    release = DONE;
+#endif
     if
     :: key == release_token -> key = NOBODY; ttl = 0
     :: else
     fi;
     dead = release_token;
-    release_token = 0;
-#ifdef WITHDRAWS_LATE
-    left = 0;
-#endif
+    release_token = 0
 }
 
 inline acquire_is_executed() {
@@ -155,7 +155,7 @@ init {
 #endif
            fi
 
-        :: !wants && !release && !is_late(r[0]) && !is_late(r[1]) -> /* three tokens are enough for what is under way */
+        :: !wants && release == NONE && !is_late(r[0]) && !is_late(r[1]) -> /* three tokens are enough for what is under way */
            token = (token + 1) % 3;
            dead = (dead == token -> NOBODY : dead);
            wants = 1;
@@ -163,7 +163,10 @@ init {
         :: ask == SENT -> acquire_is_executed()
         :: ask == DONE -> acquire_is_answered()
         :: wants && ask == NONE -> give_back() /* release, or V has passed: LOST */
-        :: release -> release_is_executed()
+        :: release == SENT -> release_is_executed()
+#ifdef WITHDRAWS_LATE
+        :: release == DONE -> release = NONE; left = 0
+#endif
 
         :: wants && ask == NONE && is_valid && r[0].at == NONE -> r[0].at = SENT; r[0].token = token
         :: wants && ask == NONE && is_valid && r[1].at == NONE -> r[1].at = SENT; r[1].token = token

@@ -245,8 +245,10 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
             break;
         show(words, script->name);
         sim_server.scripts++;
+        size_t from = hfi_buffer_size(reply);
         sim_lua_run(&sim_server.keys, script->source, script->size, words, 2, reply);
-        sim_script_ran(script->name, words);
+        if (hfi_buffer_data(reply)[from] != '-')
+            sim_script_ran(script->name, words);
         return true;
     }
     sim_reply_error(reply, "NOSCRIPT No matching script. Please use EVAL.");

@@ -88,7 +88,7 @@ the_doctor_looks_at_the_server() {
     local said
     said=$("$hf" doctor)
     same code 0 $?
-    contains findings 7.0 "$said"
+    contains findings "$(cli info server | sed -n 's/^redis_version:\([0-9.]*\).*/\1/p')" "$said"
     cli config set maxmemory 100mb maxmemory-policy allkeys-lru >/dev/null
     said=$("$hf" doctor)
     contains findings allkeys-lru "$said"

@@ -10,6 +10,7 @@
 
 static const struct hfi_answer granted = {.kind = HFI_GRANTED};
 static const struct hfi_answer native_busy = {.kind = HFI_BUSY, .native = true};
+static const struct hfi_answer busy = {.kind = HFI_BUSY}, other_type = {.kind = HFI_FOREIGN_TYPE};
 
 static struct hfi_answer queued_at(int64_t position)
 {
@@ -85,21 +86,40 @@ static void a_question_brings_its_lease_claim_and_patience(void **state)
     assert_int_equal(hfi_entry_asking(&s.entry).patience_ms, 3000);
 }
 
-static void a_try_that_finds_it_busy_asks_the_holders_process_once_a_second(void **state)
+static void a_try_that_finds_it_busy_asks_the_script_once_a_second(void **state)
 {
     (void)state;
     struct hft_stand s;
     struct hft_thread a = hft_try("a");
     hft_stand_init(&s);
     assert_string_equal(hft_arrive(&s, &a), "native!");
-    assert_string_equal(hft_answer(&s, native_busy), "try close a=BUSY");
+    assert_string_equal(hft_answer(&s, native_busy), "try");
+    assert_string_equal(hft_answer(&s, busy), "a=BUSY");
     assert_true(hfi_entry_is_idle(&s.entry));
     hft_pass_ms(&s, 999);
     assert_string_equal(hft_arrive(&s, &a), "native!");
     assert_string_equal(hft_answer(&s, native_busy), "a=BUSY");
     hft_pass_ms(&s, 1);
     assert_string_equal(hft_arrive(&s, &a), "native!");
-    assert_string_equal(hft_answer(&s, native_busy), "try close a=BUSY");
+    assert_string_equal(hft_answer(&s, native_busy), "try");
+}
+
+static void a_try_learns_of_another_type_and_remembers_it_for_a_second(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_try("a");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    assert_string_equal(hft_answer(&s, native_busy), "try");
+    assert_string_equal(hft_answer(&s, other_type), "close a=FOREIGN");
+    assert_true(hfi_entry_next(&s.entry) != HFI_NEVER); /* it is kept in mind until then */
+    hft_pass_ms(&s, 500);
+    assert_string_equal(hft_arrive(&s, &a), "native!");
+    assert_string_equal(hft_answer(&s, native_busy), "a=FOREIGN");
+    hft_pass_ms(&s, 501);
+    assert_string_equal(hft_look(&s), "");
+    assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
 }
 
 static void a_try_never_waits_for_what_others_here_have_or_ask_for(void **state)
@@ -122,7 +142,8 @@ static void who_waits_behind_a_try_goes_on_by_script(void **state)
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
     (void)hft_arrive(&s, &b);
-    assert_string_equal(hft_answer(&s, native_busy), "wait a=BUSY");
+    assert_string_equal(hft_answer(&s, native_busy), "try");
+    assert_string_equal(hft_answer(&s, busy), "wait a=BUSY");
     assert_string_equal(hft_answer(&s, granted), "b=lease");
 }
 
@@ -433,7 +454,8 @@ int main(void)
         cmocka_unit_test(while_one_asks_all_others_wait_for_its_answer),
         cmocka_unit_test(a_busy_lock_is_waited_for_by_script_under_the_same_token_and_place),
         cmocka_unit_test(a_question_brings_its_lease_claim_and_patience),
-        cmocka_unit_test(a_try_that_finds_it_busy_asks_the_holders_process_once_a_second),
+        cmocka_unit_test(a_try_that_finds_it_busy_asks_the_script_once_a_second),
+        cmocka_unit_test(a_try_learns_of_another_type_and_remembers_it_for_a_second),
         cmocka_unit_test(a_try_never_waits_for_what_others_here_have_or_ask_for),
         cmocka_unit_test(who_waits_behind_a_try_goes_on_by_script),
         cmocka_unit_test(a_known_queue_is_joined_by_script_at_once_but_tried_natively),

@@ -210,7 +210,7 @@ static void check(struct walk *walk)
     } else if (listed > 0) {
         CHECK(walk, entry->asking ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
     } else {
-        CHECK(walk, entry->remote == HFI_NOTHING && next == HFI_NEVER);
+        CHECK(walk, entry->remote == HFI_NOTHING && (next == HFI_NEVER || next == entry->tried_until));
         CHECK(walk, hfi_entry_is_idle(entry));
     }
     if (entry->remote == HFI_NOTHING) {

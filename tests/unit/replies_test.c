@@ -57,6 +57,8 @@ static const struct row {
      HF_UNAVAILABLE, true, false},
     {"ERR Error running script (call to f_9a): @user_script:1: @user_script: 1: -OOM command not allowed",
      "OOM", HF_UNAVAILABLE, true, false},
+    {"ERR ACL failure in script: User part has no permissions to run the 'set' command script: 1f, on @user_script:11.",
+     "ERR ACL failure in script", HF_DENIED, true, false}, /* Redis 7.2, 8, Valkey */
     {"ERR Error running script (call to f_9a): @user_script:1: nil", "", HF_INTERNAL, true, false},
 };
 

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_held.c - the decisions about a lease that this process holds: who gets it, until when it is good, which fence,
+ * and where it goes when it ends. Calls lease.c and entry.c's steps, nothing else. */
+#include "core/entry_steps.h"
+#include "core/fence.h"
+
+/* A lease for the oldest waiter. Half a block before its end another one is asked for (P8). */
+static void give(struct hfi_entry *entry, struct hfi_actions *actions)
+{
+    struct hfi_waiter *waiter = hfi_step_head_of(entry);
+    if (entry->fence == entry->fence_end) {
+        entry->fence = entry->spare - 1;
+        entry->fence_end = entry->spare_end;
+        entry->spare = entry->spare_end = 0;
+    }
+    entry->is_held_here = true;
+    entry->linger_ms = waiter->linger_ms;
+    waiter->end = entry->times.end;
+    waiter->fence = ++entry->fence;
+    hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, actions);
+    if (entry->spare == 0 && !entry->more_asked && entry->fence_end - entry->fence < HFI_FENCE_BLOCK / 2) {
+        entry->more_asked = true;
+        hfi_step_act(actions, HFI_SEND_MORE);
+    }
+}
+
+static void begin_times(struct hfi_entry *entry, int64_t end, int64_t now, int64_t rtt_ns)
+{
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
+    hfi_lease_begin(&entry->times, end, entry->good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
+}
+
+/* The same remote lease for another thread: its V stays, and so does the pace of renewals that are under way. Those ask
+ * for the length that the holder before wanted (P1). */
+void hfi_step_pass(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+{
+    struct hfi_lease_times before = entry->times;
+    begin_times(entry, before.end, now, 0);
+    if (entry->times.length > before.length)
+        entry->lengthened_at = now;
+    if (entry->times.length < entry->shortest)
+        entry->shortest = entry->times.length;
+    if (before.renew_next != before.renew_first)
+        entry->times.renew_next = before.renew_next;
+    give(entry, actions);
+}
+
+/* The remote lease is ours until `end`, the stamp of what brought it and what that is good for. */
+void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good, int64_t now,
+                 int64_t rtt_ns, struct hfi_actions *actions)
+{
+    hfi_step_unwatch(entry, actions);
+    entry->remote = HFI_HELD;
+    entry->contended = entry->more_asked = entry->claim_wanted = false; /* `wanted` may have been heard before */
+    entry->good_for = good_for;
+    entry->passes = 0;
+    entry->batch_since = now;
+    entry->ask_at = entry->linger_end = HFI_NEVER;
+    entry->trouble = HF_OK;
+    entry->late = entry->bad_fences = 0;
+    entry->spare = entry->spare_end = 0;
+    begin_times(entry, end, now, rtt_ns);
+    entry->shortest = entry->times.length;
+    entry->lengthened_at = now;
+    entry->fencing = !good || fence <= entry->fence; /* not above what was given under this name: behind, whoever says */
+    if (entry->fencing) {
+        hfi_step_act(actions, HFI_SEND_FLOOR);
+        return;
+    }
+    entry->fence = fence - 1;
+    entry->fence_end = fence + HFI_FENCE_BLOCK - 1;
+    give(entry, actions);
+}
+
+/* Anything that was sent at sent_at with the held token extended the key, for at least good_for. */
+void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
+                      struct hfi_actions *actions)
+{
+    int64_t before = entry->times.end;
+    if (good_for > entry->times.length)
+        good_for = entry->times.length;
+    bool safe_again = hfi_lease_renewed(&entry->times, sent_at, good_for, now, rtt_ns);
+    if (entry->times.end == before)
+        return;
+    entry->good_for = good_for;
+    if (!entry->is_held_here)
+        return;
+    hfi_step_act(actions, HFI_MOVE_END)->end = entry->times.end;
+    if (safe_again)
+        hfi_step_act(actions, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
+}
+
+void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
+                      struct hfi_actions *actions)
+{
+    entry->more_asked = false;
+    if (entry->remote != HFI_HELD)
+        return;
+    if (!entry->fencing) {
+        if (good && first > entry->fence_end && entry->spare == 0) {
+            entry->spare = first;
+            entry->spare_end = first + count - 1;
+        }
+        return;
+    }
+    if (good && first > entry->fence) {
+        entry->fencing = false;
+        entry->fence = first - 1;
+        entry->fence_end = first + count - 1;
+        if (hfi_list_is_empty(&entry->waiters) || now >= entry->times.end - entry->times.stop)
+            hfi_step_give_back(entry, actions);
+        else
+            give(entry, actions);
+    } else if (++entry->bad_fences >= 3) {
+        entry->trouble = HF_UNAVAILABLE;
+        while (!hfi_list_is_empty(&entry->waiters))
+            hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_UNAVAILABLE, actions);
+        hfi_step_give_back(entry, actions);
+    } else {
+        hfi_step_act(actions, HFI_SEND_FLOOR);
+    }
+}
+
+static bool may_pass(const struct hfi_entry *entry, int64_t now)
+{
+    bool batch_is_over = entry->passes >= HFI_PASS_MOST || now - entry->batch_since >= HFI_PASS_MOST_NS;
+    return !hfi_list_is_empty(&entry->waiters) && now < entry->times.end - entry->times.stop &&
+           (entry->fence < entry->fence_end || entry->spare != 0) && !(entry->wanted && batch_is_over);
+}
+
+bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions)
+{
+    if (now >= entry->times.end)
+        return false;
+    entry->is_held_here = false;
+    if (!quietly && may_pass(entry, now)) {
+        entry->passes++;
+        hfi_step_pass(entry, now, actions);
+    } else if (!quietly && entry->linger_ms > 0 && !entry->wanted && hfi_list_is_empty(&entry->waiters)) {
+        entry->linger_end = hfi_after_ms(now, entry->linger_ms);
+        entry->times.hold_end = HFI_NEVER;
+        entry->times.holding_told = false;
+    } else {
+        hfi_step_give_back(entry, actions);
+    }
+    return true;
+}
+
+void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_actions *actions)
+{
+    if (entry->remote != HFI_HELD)
+        return;
+    while (!hfi_list_is_empty(&entry->waiters))
+        hfi_step_decide(hfi_step_head_of(entry), HFI_GOT_VALUE, HF_OK, actions);
+    if (give_it_back)
+        hfi_step_give_back(entry, actions);
+    else
+        hfi_step_forget_token(entry, actions);
+}
+
+void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
+{
+    if (entry->remote != HFI_HELD)
+        return;
+    int64_t good_for = sent_at <= entry->lengthened_at ? entry->shortest : entry->times.length;
+    hfi_step_confirmed(entry, sent_at, good_for, now, rtt_ns, actions);
+}
+
+void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions)
+{
+    (void)now;
+    if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED) { /* revoked before we knew that it was granted */
+        hfi_step_close_token(entry, actions);
+        hfi_step_ask(entry, actions);
+    }
+    if (entry->remote != HFI_HELD)
+        return;
+    if (entry->is_held_here) {
+        struct hfi_action *action = hfi_step_act(actions, HFI_TELL);
+        action->event = HF_EVENT_LOST;
+        action->reason = reason;
+    }
+    hfi_step_give_back(entry, actions);
+}

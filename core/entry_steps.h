@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_steps.h - the moves that entry.c (asking and waiting) and entry_held.c (holding) make for each other. */
+#ifndef HFI_ENTRY_STEPS_H
+#define HFI_ENTRY_STEPS_H
+
+#include "core/entry.h"
+
+/* entry.c */
+struct hfi_action *hfi_step_act(struct hfi_actions *actions, enum hfi_action_kind kind);
+struct hfi_waiter *hfi_step_head_of(const struct hfi_entry *entry); /* the oldest waiter; NULL: nobody waits */
+void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_status status, struct hfi_actions *actions);
+void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_actions *actions);
+void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions);
+void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions);
+void hfi_step_close_token(struct hfi_entry *entry, struct hfi_actions *actions);
+void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions);
+
+/* entry_held.c */
+void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good, int64_t now,
+                   int64_t rtt_ns, struct hfi_actions *actions);
+void hfi_step_pass(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
+                        struct hfi_actions *actions);
+
+#endif
