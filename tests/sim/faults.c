@@ -109,8 +109,8 @@ static int64_t forward(void)
 
 static void fail_over(void)
 {
-    bool loses = sim_chance(50);
-    int64_t step = !loses && sim_chance(50) ? -sim_between(0, 2000000) : forward();
+    bool loses = !history.clock_goes_back && sim_chance(50);
+    int64_t step = history.clock_goes_back && sim_chance(50) ? -sim_between(0, 2000000) : forward();
     if (loses && sim_server_forget_since())
         sim_oracle_data_lost(&history.oracle, sim.now);
     sim_server_crash(sim.now + sim_between(0, 1000) * HFI_MS, true, step, (enum sim_old_end)sim_between(0, 2));
@@ -257,7 +257,7 @@ void sim_faults_plan(void)
         sim_network.spike_percent = (int)sim_between(0, 5);
         sim_network.spike_most = sim_between(1, 200) * HFI_MS;
     }
-    history.clock_goes_back = is(SIM_STORM) || (is(SIM_CLOCKS) && sim_chance(70));
+    history.clock_goes_back = is(SIM_STORM) || ((is(SIM_CLOCKS) || is(SIM_FAILOVERS)) && sim_chance(50));
     if (is(SIM_FAILOVERS))
         remember(NULL, 0);
     if (!is(SIM_CALM) && !is(SIM_DEAF) && !is(SIM_LOSSY))
