@@ -183,9 +183,28 @@ static hf_client *make(const hf_client_options *o)
     return client;
 }
 
+struct query { /* a URI's, as the parser gives it; what the options point to lives until the client has its copies */
+    hf_client_options *options;
+    char *texts[16];
+    int   count;
+};
+
 static hf_status take_query(void *self, const char *name, const char *value, hf_error *error)
 {
-    return hfi_client_option_parse(self, name, value, error);
+    struct query *query = self;
+    if (query->count == sizeof query->texts / sizeof query->texts[0])
+        return hfi_fail(error, HF_INVALID, "", "the URI has more than %d options", query->count);
+    char *text = strdup(value);
+    if (text == NULL)
+        return hfi_fail(error, HF_NOMEM, "", "no memory for a client");
+    query->texts[query->count++] = text;
+    return hfi_client_option_parse(query->options, name, text, error);
+}
+
+static void forget_query(struct query *query)
+{
+    while (query->count > 0)
+        free(query->texts[--query->count]);
 }
 
 static hf_status start(hf_client *client, const hf_client_options *o, struct hfi_place *place, hf_error *error)
@@ -250,6 +269,7 @@ static hf_status open_client(const char *uri, const hf_client_options *given, hf
 {
     hf_client_options o;
     struct hfi_place place = {0};
+    struct query query = {.options = &o};
     if (client_out == NULL)
         return hfi_fail(error, HF_INVALID, "", "the place for the client is NULL");
     *client_out = NULL;
@@ -259,7 +279,7 @@ static hf_status open_client(const char *uri, const hf_client_options *given, hf
         uri = "redis://127.0.0.1:6379";
     hf_status status = hfi_options_take(&o, sizeof o, given, "HF_CLIENT", error);
     if (status == HF_OK)
-        status = hfi_uri_parse(uri, take_query, &o, &place, error);
+        status = hfi_uri_parse(uri, take_query, &query, &place, error);
     if (status == HF_OK)
         status = hfi_client_options_check(&o, error);
     if (status == HF_OK && o.user != NULL) {
@@ -277,6 +297,7 @@ static hf_status open_client(const char *uri, const hf_client_options *given, hf
                                 : start(client, &o, &place, error);
     }
     hfi_place_done(&place);
+    forget_query(&query);
     if (status != HF_OK && client != NULL) {
         atomic_store(&client->closing, true);
         (void)stop(client);

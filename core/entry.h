@@ -56,7 +56,6 @@ enum hfi_action_kind {
     HFI_SEND_FLOOR,    /* fence_floor, then another block: the counter was behind (P8)          */
     HFI_GIVE_BACK,     /* release the held token: V is already withdrawn                        */
     HFI_CLOSE_TOKEN,   /* release a token given up, again and again until it is surely over (P5) */
-    HFI_WAKE,          /* .waiter has its verdict                                               */
     HFI_MOVE_END,      /* the holder's V is now .end                                            */
     HFI_TELL,          /* .event with .reason to the holder                                     */
     HFI_WATCH_FOREIGN  /* .fresh true: listen to the key's events; false: no longer             */

@@ -131,8 +131,10 @@ void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_b
                    int64_t now_ns, int64_t load_ms)
 {
     struct hfi_local_cache *cache = client->local;
-    if ((int64_t)((*body)->size + size + sizeof(struct item)) > cache->limit)
+    if ((int64_t)((*body)->size + size + sizeof(struct item)) > cache->limit) {
+        hfi_local_forget(client, key, size); /* what it replaces is not the last one seen any more */
         return;
+    }
     (void)pthread_mutex_lock(&cache->mutex);
     struct item *item = find_locked(cache, key, size);
     if (item == NULL) {

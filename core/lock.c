@@ -69,7 +69,7 @@ void hfi_lock_set_timer(struct hfi_lock *lock)
         hfi_table_unref(lock); /* never the last: the caller has one */
 }
 
-static void note_trouble(struct hfi_lock *lock, const struct hfi_command *command)
+static void note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late)
 {
     hf_error error = {.status = HF_OK};
     if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
@@ -77,6 +77,10 @@ static void note_trouble(struct hfi_lock *lock, const struct hfi_command *comman
                              &error);
         if (command->script != NULL)
             hfi_blame(command->reply->str, command->script, &error);
+    } else if (late) {
+        (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server's clock being stepped? let NTP slew it",
+                       "by the server's clock our questions come too late, again and again");
+        hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
     } else if (command->outcome == HFI_UNSENT) {
         (void)hfi_pool_why_down(lock->client->pool, &error);
     } else if (command->outcome == HFI_UNANSWERED) {
@@ -152,7 +156,7 @@ static void asked(struct hfi_command *command)
     if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
         if (answer.kind == HFI_NO_ANSWER)
             lock->unclear = true;
-        note_trouble(lock, command);
+        note_trouble(lock, command, answer.kind == HFI_LATE);
         if (answer.kind == HFI_HAS_VALUE)
             hfi_shared_take(lock, command->reply);
         hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
@@ -183,7 +187,7 @@ static void got_fences(struct hfi_command *command)
     bool good = first > 0 && hfi_fence_take(client, first, MORE_FENCES, command->note[1]);
     (void)pthread_mutex_lock(&lock->mutex);
     if (lock->grant == (uint64_t)command->note[0]) {
-        note_trouble(lock, command);
+        note_trouble(lock, command, false);
         hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
@@ -235,6 +239,7 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action)
         struct hfi_actions actions;
         hfi_actions_init(&actions);
         lock->entry.remote = HFI_NOTHING;
+        lock->entry.asking = false;
         hfi_entry_refuse_all(&lock->entry, HF_INTERNAL, 0, &actions);
         hfi_lock_perform(lock, &actions, 0, NULL);
         return;
@@ -332,7 +337,6 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
             hfi_events_watch(lock, action->fresh);
             break;
         case HFI_SEND_RENEW: /* the alarm's, see ring() */
-        case HFI_WAKE:
             break;
         }
     }

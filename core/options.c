@@ -75,7 +75,7 @@ static const struct named_field client_fields[] = {
     FIELD(close_ms, MS),           FIELD(idle_ms, MS),         FIELD(lifetime_ms, MS), FIELD(local_bytes, MS),
     FIELD(lanes, COUNT),           FIELD(subscribers, COUNT),  FIELD(min_connections, COUNT),
     FIELD(max_connections, COUNT), FIELD(max_value_bytes, SIZE), FIELD(max_waiters, SIZE),
-    FIELD(lazy, FLAG),
+    FIELD(lazy, FLAG),             FIELD(client_name, TEXT),   FIELD(key_template, TEXT), FIELD(keyspace_events, TEXT),
 };
 
 hf_status hfi_client_option_parse(hf_client_options *options, const char *name, const char *text, hf_error *error)
@@ -87,6 +87,11 @@ hf_status hfi_client_option_parse(hf_client_options *options, const char *name, 
         char *end;
         if (strcmp(field->name, name) != 0)
             continue;
+        if (field->kind == TEXT) {
+            if (*(const char **)at == NULL)
+                *(const char **)at = text;
+            return HF_OK;
+        }
         errno = 0;
         long long number = strtoll(text, &end, 10);
         if (strcmp(text, "forever") == 0 || strcmp(text, "off") == 0)

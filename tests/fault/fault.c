@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -129,6 +130,36 @@ void hft_server_say(struct hft_server *server, const char *format, ...)
     freeReplyObject(reply);
 }
 
+static _Atomic(int64_t) latest_wake_ns;
+
+static void *keep_pulse(void *arg)
+{
+    (void)arg;
+    hft_preload_exempt_me();
+    for (;;) {
+        struct timespec length = {0, 2 * HFT_NS_PER_MS};
+        int64_t due = hft_true_ns() + length.tv_nsec;
+        (void)nanosleep(&length, NULL);
+        int64_t late = hft_true_ns() - due;
+        if (late > atomic_load(&latest_wake_ns))
+            atomic_store(&latest_wake_ns, late);
+    }
+    return NULL;
+}
+
+bool hft_in_time(int64_t took_ns, int64_t limit_ns)
+{
+    return took_ns <= limit_ns + 4 * atomic_load(&latest_wake_ns);
+}
+
+/* Not where the fault counts threads or forks before there may be any. */
+static void start_pulse(const struct hft_named *fault)
+{
+    pthread_t thread;
+    if ((fault->needs & HFT_MEASURES) != 0 && pthread_create(&thread, NULL, keep_pulse, NULL) == 0)
+        (void)pthread_detach(thread);
+}
+
 static const struct hft_named *find(const char *name)
 {
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
@@ -145,11 +176,23 @@ static void list(void)
             (void)printf("%-22s %s\n", at->name, at->promise);
 }
 
+static char doing[200] = "nothing that it tells";
+
+void hft_doing(const char *format, ...)
+{
+    va_list more;
+    va_start(more, format);
+    (void)vsnprintf(doing, sizeof doing, format, more);
+    va_end(more);
+}
+
 static void hung(int number)
 {
-    static const char words[] = "fault: hangs\n";
+    static const char words[] = "fault: hangs in: ";
     (void)number;
     (void)!write(2, words, sizeof words - 1);
+    (void)!write(2, doing, strlen(doing));
+    (void)!write(2, "\n", 1);
     _exit(5);
 }
 
@@ -177,7 +220,7 @@ static int run_one(const struct hft_named *fault, struct hft_run *run)
     run->dice = run->seed;
     if (run->times == 0)
         run->times = run->full ? fault->full_times : fault->times;
-    if (fault->preload && hft_preload() == NULL) {
+    if ((fault->needs & HFT_PRELOADED) != 0 && hft_preload() == NULL) {
         (void)printf("fault %-22s skipped: this build cannot be preloaded\n", fault->name);
         return 77;
     }
@@ -186,9 +229,12 @@ static int run_one(const struct hft_named *fault, struct hft_run *run)
         (void)alarm(HUNG_S);
     }
     int64_t began = hft_true_ns();
+    start_pulse(fault);
     fault->run(run);
     (void)alarm(0);
     int broken = atomic_load(&run->broken);
+    if ((fault->needs & HFT_MEASURES) != 0)
+        hft_note(run, "threads were woken up to %.0f ms late", (double)atomic_load(&latest_wake_ns) / 1e6);
     (void)printf("fault %-22s %-6s %.1f s, seed %u: %s\n", fault->name, broken == 0 ? "ok" : "FAILED",
                  (double)(hft_true_ns() - began) / 1e9, run->seed, run->note);
     if (broken != 0)
@@ -249,7 +295,7 @@ int main(int argc, char **argv)
     const struct hft_named *fault = find(argv[1]);
     if (fault == NULL)
         return usage();
-    if (fault->preload && hft_preload() == NULL)
+    if ((fault->needs & HFT_PRELOADED) != 0 && hft_preload() == NULL)
         preload(argv);
     (void)unsetenv("LD_PRELOAD"); /* not for the servers */
     return run_one(fault, &run);

@@ -24,13 +24,15 @@ struct hft_run { /* one run of one fault */
     unsigned dice;
 };
 
+enum { HFT_PRELOADED = 1 /* the preload library */, HFT_MEASURES = 2 /* hft_in_time */ };
+
 struct hft_named {
     const char *name;
     const char *promise;
     void (*run)(struct hft_run *run);
     int times;       /* in a short run */
     int full_times;
-    bool preload;    /* needs the preload library */
+    unsigned needs;
 };
 
 /* Ended by a NULL name; one table per file. */
@@ -45,6 +47,13 @@ void hft_broken(struct hft_run *run, const char *format, ...) __attribute__((for
             hft_broken(run, __VA_ARGS__);                                                                      \
     } while (0)
 void hft_note(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* What is said if the run hangs. */
+void hft_doing(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Whether that was in time on this machine as it is now: a thread of our own measures how late it is woken, and four
+ * such wakes in a row are nobody's fault. */
+bool hft_in_time(int64_t took_ns, int64_t limit_ns);
 
 int  hft_roll(struct hft_run *run, int sides); /* 0 .. sides - 1; the main thread's */
 void hft_sleep_ms(int64_t ms);

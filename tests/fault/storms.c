@@ -214,12 +214,12 @@ static void bad_network(struct hft_run *run)
 }
 
 const struct hft_named hft_storm_faults[] = {
-    {"script-flush", "scripts that are flushed every 10 ms are no caller's business", script_flush, 100, 3000, false},
-    {"client-kill", "connections that are killed all the time lose no lease", client_kill, 40, 1000, false},
-    {"config-changes", "CONFIG SET of what we rely on least loses no lease", config_changes, 100, 3000, false},
-    {"freezes", "a server that freezes or pauses never lets two in", freezes, 10, 300, false},
-    {"aof-kills", "a server that loses nothing can be killed at any moment: never two in", aof_kills, 4, 100, false},
-    {"kills", "a server that forgets all is served by fences, and everybody works again soon", kills, 5, 200, false},
-    {"evictions", "keys and counter lost under a holder: fences rise all the same", evictions, 120, 3000, false},
-    {"bad-network", "delay, drip, silence and cuts in any mixture never let two in", bad_network, 12, 400, false},
+    {"script-flush", "scripts that are flushed every 10 ms are no caller's business", script_flush, 100, 3000, 0},
+    {"client-kill", "connections that are killed all the time lose no lease", client_kill, 40, 1000, 0},
+    {"config-changes", "CONFIG SET of what we rely on least loses no lease", config_changes, 100, 3000, 0},
+    {"freezes", "a server that freezes or pauses never lets two in", freezes, 5, 300, 0},
+    {"aof-kills", "a server that loses nothing can be killed at any moment: never two in", aof_kills, 4, 100, 0},
+    {"kills", "a server that forgets all is served by fences, and everybody works again soon", kills, 5, 200, 0},
+    {"evictions", "keys and counter lost under a holder: fences rise all the same", evictions, 120, 3000, 0},
+    {"bad-network", "delay, drip, silence and cuts in any mixture never let two in", bad_network, 6, 400, 0},
     {.name = NULL}};

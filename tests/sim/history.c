@@ -379,7 +379,7 @@ static void draw(enum sim_profile profile)
     history.process_goal = (int)sim_between(2, 4);
     history.threads = (int)sim_between(1, 4);
     history.lease_ms = leases[sim_between(0, (int64_t)(sizeof leases / sizeof leases[0]) - 1)];
-    history.guard_ms = sim_chance(70) ? 250 : sim_between(20, 500);
+    history.guard_ms = sim_chance(40) ? 250 : sim_chance(80) ? sim_between(1, 60) : sim_between(60, 500);
     history.command_ms = sim_chance(50) ? 1000 : sim_between(100, 1000);
     history.linger_ms = sim_chance(50) ? sim_between(1, 600) : 0;
     history.hold_most = sim_chance(50) ? history.lease_ms : sim_between(1, 2 * history.lease_ms);

@@ -203,9 +203,8 @@ static void resume(void *what, int64_t wait_number)
     (void)swapcontext(&loop, &thread->context);
     sim.running = NULL;
     if (thread->over) {
-        hfi_list_remove(&thread->link);
+        hfi_list_remove(&thread->link); /* an event may still name it, so it is not freed */
         (void)munmap(thread->stack, STACK_BYTES);
-        free(thread);
     }
 }
 

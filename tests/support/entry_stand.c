@@ -13,7 +13,7 @@
 static const char *const kinds[] = {
     [HFI_SEND_NATIVE] = "native",  [HFI_SEND_WAIT] = "wait",    [HFI_SEND_TRY] = "try",
     [HFI_SEND_RENEW] = "renew",    [HFI_SEND_MORE] = "more",    [HFI_SEND_FLOOR] = "floor",
-    [HFI_GIVE_BACK] = "give-back", [HFI_CLOSE_TOKEN] = "close", [HFI_WAKE] = "wake",
+    [HFI_GIVE_BACK] = "give-back", [HFI_CLOSE_TOKEN] = "close",
     [HFI_MOVE_END] = "end"};
 static const char *const reasons[] = {"NONE",    "UNCONFIRMED", "ENDING", "EXPIRED", "GONE",  "TAKEN",
                                       "REVOKED", "MAX_HOLD",    "CLOCK",  "FORKED",  "CLOSED"};
@@ -48,7 +48,6 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
     case HFI_SEND_FLOOR:
     case HFI_GIVE_BACK:
     case HFI_CLOSE_TOKEN:
-    case HFI_WAKE:
     case HFI_MOVE_END:
         say(stand, kinds[action->kind], "");
         break;

@@ -162,7 +162,6 @@ static void perform_one(struct walk *walk, const struct hfi_action *action)
         break;
     case HFI_WATCH_FOREIGN:
         break;
-    case HFI_WAKE:
         fail();
     }
 }
