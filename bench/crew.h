@@ -17,7 +17,7 @@ double bench_crew(int threads, double seconds, bench_step *step, void *arg, long
 
 /* A child process that runs `run` and exits with what it returned. Fork before this process has a client. */
 pid_t bench_fork(int (*run)(void *arg), void *arg);
-void  bench_join(pid_t child); /* dies unless the child exited with 0 */
+void bench_join(pid_t child); /* dies unless the child exited with 0 */
 
 void *bench_shared(size_t size); /* zeroed memory that children share */
 

@@ -20,10 +20,13 @@ static void by_threads(void)
     for (int threads = 1; threads <= 512; threads *= 2) {
         struct bench_pairs pairs;
         bench_pairs_open(&pairs, server.url, server.port, threads);
-        bench_point(&bench, "threads", "holdfast, pairs a second", threads, bench_pairs_ours(&pairs, bench.seconds));
-        bench_point(&bench, "threads", "plain loop, pairs a second", threads, bench_pairs_plain(&pairs, bench.seconds));
+        bench_point(&bench, "threads", "holdfast, pairs a second", threads,
+                    bench_pairs_ours(&pairs, bench.seconds));
+        bench_point(&bench, "threads", "plain loop, pairs a second", threads,
+                    bench_pairs_plain(&pairs, bench.seconds));
         pairs.posted = true;
-        bench_point(&bench, "threads", "holdfast, posted release", threads, bench_pairs_ours(&pairs, bench.seconds));
+        bench_point(&bench, "threads", "holdfast, posted release", threads,
+                    bench_pairs_ours(&pairs, bench.seconds));
         bench_pairs_close(&pairs);
     }
 }
@@ -41,7 +44,8 @@ static long step_any_name(int index, void *arg)
     hf_lease *lease;
     scene->seeds[index] = scene->seeds[index] * 1664525 + 1013904223;
     (void)snprintf(name, sizeof name, "any:%u", (scene->seeds[index] >> 8) % scene->names);
-    bench_must(hf_lock_acquire(scene->client, name, HF_LOCK(.wait_ms = 20000), &lease, NULL), NULL, "acquire");
+    bench_must(hf_lock_acquire(scene->client, name, HF_LOCK(.wait_ms = 20000), &lease, NULL), NULL,
+               "acquire");
     bench_must(hf_lease_release(lease, NULL), NULL, "release");
     return 1;
 }
@@ -87,7 +91,8 @@ static void by_processes(void)
             children[i] = bench_fork(one_lock_child, (void *)all);
         for (int i = 0; i < processes; i++)
             bench_join(children[i]);
-        bench_point(&bench, "processes", "16 threads each on one lock, sections a second", processes, atomic_load(all));
+        bench_point(&bench, "processes", "16 threads each on one lock, sections a second", processes,
+                    atomic_load(all));
     }
 }
 
@@ -104,7 +109,8 @@ static int held_child(void *arg)
     }
     bench_sleep(3);
     bytes = bench_resident_bytes() - bytes;
-    double cpu = bench_cpu_seconds(), server_cpu = bench_server_cpu_seconds(&server), window = bench.quick ? 3 : 6;
+    double cpu = bench_cpu_seconds(), server_cpu = bench_server_cpu_seconds(&server),
+           window = bench.quick ? 3 : 6;
     bench_sleep(window);
     bench_point(&bench, "held-cpu", "client, % of a core", count, (bench_cpu_seconds() - cpu) / window * 100);
     bench_point(&bench, "held-cpu", "server, % of a core", count,

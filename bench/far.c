@@ -49,8 +49,10 @@ static void rows(struct bench *bench, struct scene *scene, int threads)
         bench_merge(&acquires, &scene->acquires[i]);
         bench_merge(&pings, &scene->pings[i]);
     }
-    double ping = (double)bench_percentile(&pings, 50) / 1e6, p50 = (double)bench_percentile(&acquires, 50) / 1e6;
-    (void)snprintf(row, sizeof row, "%d thread%s: PING, a connection each, p50", threads, threads == 1 ? "" : "s");
+    double ping = (double)bench_percentile(&pings, 50) / 1e6,
+           p50 = (double)bench_percentile(&acquires, 50) / 1e6;
+    (void)snprintf(row, sizeof row, "%d thread%s: PING, a connection each, p50", threads,
+                   threads == 1 ? "" : "s");
     bench_number(bench, row, ping, "ms", NO_GOAL, NULL);
     (void)snprintf(row, sizeof row, "%d thread%s: acquire, p50", threads, threads == 1 ? "" : "s");
     bench_number(bench, row, p50, "ms", AT_MOST(1.15), NULL);

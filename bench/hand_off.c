@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-struct field { /* in memory of both */
+struct field {                    /* in memory of both */
     _Atomic(int64_t) released_ns; /* when the holder began to release */
     _Atomic(bool) waiting[2];     /* or gone */
     _Atomic(int) opened;
@@ -38,7 +38,8 @@ static int player(void *arg)
         hf_lease *lease;
         hf_error error;
         atomic_store(&field->waiting[me], true);
-        bench_must(hf_lock_acquire(client, "baton", HF_LOCK(.wait_ms = 20000), &lease, &error), &error, "acquire");
+        bench_must(hf_lock_acquire(client, "baton", HF_LOCK(.wait_ms = 20000), &lease, &error), &error,
+                   "acquire");
         int64_t now = bench_now_ns(), released = atomic_load(&field->released_ns);
         if (released != 0 && i > 4)
             bench_record(&field->hand_offs[me], now - released);

@@ -92,8 +92,8 @@ static void read_ticks(long *all, long *idle)
 {
     long user = 0, nice = 0, system = 0, rest = 0, io = 0, irq = 0, soft = 0, steal = 0;
     FILE *file = fopen("/proc/stat", "re");
-    if (file == NULL || fscanf(file, "cpu %ld %ld %ld %ld %ld %ld %ld %ld", &user, &nice, &system, &rest, &io, &irq,
-                               &soft, &steal) != 8)
+    if (file == NULL || fscanf(file, "cpu %ld %ld %ld %ld %ld %ld %ld %ld", &user, &nice, &system, &rest, &io,
+                               &irq, &soft, &steal) != 8)
         bench_die("cannot read /proc/stat");
     (void)fclose(file);
     *all = user + nice + system + rest + io + irq + soft + steal;
@@ -152,7 +152,8 @@ static void print_goal(struct bench *bench, struct bench_goal goal, double value
     (void)fflush(stdout);
     if (goal.sense != BENCH_NO_GOAL)
         (void)fprintf(bench->rows_out, ", \"goal\": \"%s %g\", \"met\": %s",
-                      goal.sense == BENCH_AT_LEAST ? ">=" : "<=", goal.limit, word[0] == 'm' ? "true" : "false");
+                      goal.sense == BENCH_AT_LEAST ? ">=" : "<=", goal.limit,
+                      word[0] == 'm' ? "true" : "false");
     (void)fprintf(bench->rows_out, "},\n");
 }
 
@@ -171,22 +172,27 @@ double bench_compare(struct bench *bench, const char *row, const char *unit, str
     bench_progress(bench, "%s", "");
     double middle = bench_median(ratio, bench->rounds); /* sorts: lowest first */
     double value = bench_median(a, bench->rounds), other = bench_median(b, bench->rounds);
-    (void)printf("  %-46s %11.0f %-10s %s %.0f; x %.3g (%.3g .. %.3g)", row, value, unit, yardstick->name, other,
-                 middle, ratio[0], ratio[bench->rounds - 1]);
-    (void)fprintf(bench->rows_out,
-                  "    {\"row\": \"%s\", \"ours\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"yardstick\": \"%s\", "
-                  "\"yardstick_value\": %.6g, \"ratio\": %.4g, \"lowest\": %.4g, \"highest\": %.4g",
-                  row, ours->name, value, unit, yardstick->name, other, middle, ratio[0], ratio[bench->rounds - 1]);
+    (void)printf("  %-46s %11.0f %-10s %s %.0f; x %.3g (%.3g .. %.3g)", row, value, unit, yardstick->name,
+                 other, middle, ratio[0], ratio[bench->rounds - 1]);
+    (void)fprintf(
+        bench->rows_out,
+        "    {\"row\": \"%s\", \"ours\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"yardstick\": \"%s\", "
+        "\"yardstick_value\": %.6g, \"ratio\": %.4g, \"lowest\": %.4g, \"highest\": %.4g",
+        row, ours->name, value, unit, yardstick->name, other, middle, ratio[0], ratio[bench->rounds - 1]);
     print_goal(bench, goal, middle);
     return middle;
 }
 
-void bench_number(struct bench *bench, const char *row, double value, const char *unit, struct bench_goal goal,
-                  const char *context)
+void bench_number(struct bench *bench, const char *row, double value, const char *unit,
+                  struct bench_goal goal, const char *context)
 {
-    (void)printf("  %-46s %11.*f %-10s %s", row, value >= 1000 || value == floor(value) ? 0 : value < 1 ? 3 : 2,
+    (void)printf("  %-46s %11.*f %-10s %s", row,
+                 value >= 1000 || value == floor(value) ? 0
+                 : value < 1                            ? 3
+                                                        : 2,
                  value, unit, context != NULL ? context : "");
-    (void)fprintf(bench->rows_out, "    {\"row\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"", row, value, unit);
+    (void)fprintf(bench->rows_out, "    {\"row\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"", row, value,
+                  unit);
     if (context != NULL)
         (void)fprintf(bench->rows_out, ", \"context\": \"%s\"", context);
     print_goal(bench, goal, value);
@@ -196,8 +202,8 @@ void bench_point(struct bench *bench, const char *plot, const char *series, doub
 {
     (void)printf("  %-30s %-34s %10g %14.6g\n", plot, series, x, y);
     (void)fflush(stdout);
-    (void)fprintf(bench->points_out, "    {\"plot\": \"%s\", \"series\": \"%s\", \"x\": %g, \"y\": %.6g},\n", plot,
-                  series, x, y);
+    (void)fprintf(bench->points_out, "    {\"plot\": \"%s\", \"series\": \"%s\", \"x\": %g, \"y\": %.6g},\n",
+                  plot, series, x, y);
 }
 
 static void write_list(FILE *out, const char *name, FILE *stream, char **text, const size_t *size)
@@ -225,13 +231,14 @@ int bench_end(struct bench *bench)
     if (out == NULL)
         bench_die("cannot write %s", path);
     double busy = 1 - (double)(idle - bench->idle_before) / (double)(all - bench->jiffies_before + 1);
-    (void)fprintf(out,
-                  "{\n  \"question\": \"%s\",\n  \"mode\": \"%s\",\n  \"when\": \"%s\",\n  \"took_s\": %.1f,\n"
-                  "  \"kernel\": \"%s\",\n  \"cpus\": %ld,\n  \"load_before\": %.2f,\n  \"load_after\": %.2f,\n"
-                  "  \"cpus_busy\": %.2f,\n",
-                  bench->question, bench->quick ? "quick" : "full", day,
-                  (double)(bench_now_ns() - bench->began_ns) / 1e9, machine.release, sysconf(_SC_NPROCESSORS_ONLN),
-                  bench->load_before, load, busy);
+    (void)fprintf(
+        out,
+        "{\n  \"question\": \"%s\",\n  \"mode\": \"%s\",\n  \"when\": \"%s\",\n  \"took_s\": %.1f,\n"
+        "  \"kernel\": \"%s\",\n  \"cpus\": %ld,\n  \"load_before\": %.2f,\n  \"load_after\": %.2f,\n"
+        "  \"cpus_busy\": %.2f,\n",
+        bench->question, bench->quick ? "quick" : "full", day,
+        (double)(bench_now_ns() - bench->began_ns) / 1e9, machine.release, sysconf(_SC_NPROCESSORS_ONLN),
+        bench->load_before, load, busy);
     write_list(out, "rows", bench->rows_out, &bench->rows, &bench->rows_size);
     (void)fprintf(out, ",\n");
     write_list(out, "points", bench->points_out, &bench->points, &bench->points_size);

@@ -24,7 +24,7 @@ struct bench {
 
 /* Reads --quick, --full and --out FOLDER, says the question. */
 void bench_begin(struct bench *bench, int argc, char **argv, const char *question, const char *words);
-int  bench_end(struct bench *bench); /* writes FOLDER/QUESTION.json; the program's exit code */
+int bench_end(struct bench *bench); /* writes FOLDER/QUESTION.json; the program's exit code */
 
 struct bench_goal {
     enum { BENCH_NO_GOAL, BENCH_AT_LEAST, BENCH_AT_MOST } sense;
@@ -47,8 +47,8 @@ struct bench_side {
 double bench_compare(struct bench *bench, const char *row, const char *unit, struct bench_goal goal,
                      const struct bench_side *ours, const struct bench_side *yardstick);
 /* A number by itself. `context` says what it is to be compared with; NULL: nothing. */
-void bench_number(struct bench *bench, const char *row, double value, const char *unit, struct bench_goal goal,
-                  const char *context);
+void bench_number(struct bench *bench, const char *row, double value, const char *unit,
+                  struct bench_goal goal, const char *context);
 void bench_point(struct bench *bench, const char *plot, const char *series, double x, double y);
 void bench_progress(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -57,9 +57,9 @@ void bench_must(hf_status status, const hf_error *error, const char *what); /* d
 hf_client *bench_client(const char *url, const hf_client_options *options);
 
 int64_t bench_now_ns(void);
-void    bench_sleep(double seconds);
-double  bench_median(double *values, int count); /* sorts them */
-double  bench_cpu_seconds(void);                 /* used by this process, user and system */
-void    bench_pin(int cpu);                      /* this thread and those it starts; -1: anywhere */
+void bench_sleep(double seconds);
+double bench_median(double *values, int count); /* sorts them */
+double bench_cpu_seconds(void);                 /* used by this process, user and system */
+void bench_pin(int cpu);                        /* this thread and those it starts; -1: anywhere */
 
 #endif

@@ -16,7 +16,7 @@ struct scene {
     double window;
     struct report {
         double bytes, cpu, server_cpu, late, commands, acquire_s;
-    } *report;
+    } * report;
 };
 
 /* The part of its lease that the one with the least left had used, looked at for a bit more than a renewal's period. */
@@ -81,7 +81,8 @@ int main(int argc, char **argv)
     bench_progress(&bench, "%d leases of %d s", scene.count, (int)scene.lease_ms / 1000);
     bench_join(bench_fork(hold, &scene));
     struct report *seen = scene.report;
-    double scale = (double)scene.lease_ms / 30000 * 100000 / scene.count; /* of the CPU; renewals a second matter */
+    double scale =
+        (double)scene.lease_ms / 30000 * 100000 / scene.count; /* of the CPU; renewals a second matter */
     bench_number(&bench, "leases", scene.count, "", NO_GOAL, NULL);
     bench_number(&bench, "taken by one thread in", seen->acquire_s, "s", NO_GOAL, NULL);
     bench_number(&bench, "client CPU", seen->cpu * 100, "% of a core", AT_MOST(4 / scale), "");

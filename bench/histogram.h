@@ -14,8 +14,8 @@ struct bench_histogram {
     uint32_t buckets[BENCH_BUCKETS];
 };
 
-void    bench_record(struct bench_histogram *histogram, int64_t ns);
-void    bench_merge(struct bench_histogram *into, const struct bench_histogram *from);
+void bench_record(struct bench_histogram *histogram, int64_t ns);
+void bench_merge(struct bench_histogram *into, const struct bench_histogram *from);
 int64_t bench_percentile(const struct bench_histogram *histogram, double percent); /* ns; 0 if empty */
 
 #endif

@@ -30,8 +30,10 @@ static long step_fetch(int index, void *arg)
     hf_error error;
     char key[32];
     (void)snprintf(key, sizeof key, "page:%d", index);
-    bench_must(hf_fetch(scene->client, key, HF_FETCH(.load = load, .ttl_ms = 600000, .stale_ms = 60000, .early = 1.0),
-                        &value, &error), &error, "fetch");
+    bench_must(hf_fetch(scene->client, key,
+                        HF_FETCH(.load = load, .ttl_ms = 600000, .stale_ms = 60000, .early = 1.0), &value,
+                        &error),
+               &error, "fetch");
     if (value->size != SIZE)
         bench_die("that is not the page");
     hf_value_free(value);
@@ -80,8 +82,10 @@ int main(int argc, char **argv)
         (void)turn_fetch(&scene, bench.seconds);
         hf_client_stats(scene.client, &after);
         (void)snprintf(row, sizeof row, "%d thread%s, commands a hit", crews[i], i == 0 ? "" : "s");
-        bench_number(&bench, row, (double)(after.remote_commands - before.remote_commands) /
-                     (double)(after.hits - before.hits), "", AT_MOST(1.05), NULL);
+        bench_number(&bench, row,
+                     (double)(after.remote_commands - before.remote_commands) /
+                         (double)(after.hits - before.hits),
+                     "", AT_MOST(1.05), NULL);
     }
     (void)hf_client_close(scene.client, NULL);
     bench_server_stop(&server);

@@ -48,14 +48,16 @@ static void *wait_for_it(void *arg)
     struct wait *wait = arg;
     hf_lease *lease;
     struct timespec now;
-    bench_must(hf_lock_acquire(wait->client, wait->name, HF_LOCK(.wait_ms = 20000), &lease, NULL), NULL, "acquire");
+    bench_must(hf_lock_acquire(wait->client, wait->name, HF_LOCK(.wait_ms = 20000), &lease, NULL), NULL,
+               "acquire");
     (void)clock_gettime(CLOCK_REALTIME, &now);
     wait->got_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     bench_must(hf_lease_release(lease, NULL), NULL, "release");
     return NULL;
 }
 
-static void kill_some(struct scene *scene, hf_client *client, redisContext *asking, struct bench_histogram *late)
+static void kill_some(struct scene *scene, hf_client *client, redisContext *asking,
+                      struct bench_histogram *late)
 {
     static struct wait waits[AT_ONCE];
     int64_t ends[AT_ONCE];

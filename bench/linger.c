@@ -31,7 +31,8 @@ static void lingering(struct scene *scene)
 {
     for (int i = 0; i < BATCH; i++) {
         hf_lease *lease;
-        bench_must(hf_lock_acquire(scene->client, "linger", HF_LOCK(.linger_ms = 5000), &lease, NULL), NULL, "acquire");
+        bench_must(hf_lock_acquire(scene->client, "linger", HF_LOCK(.linger_ms = 5000), &lease, NULL), NULL,
+                   "acquire");
         bench_must(hf_lease_release(lease, NULL), NULL, "release");
     }
 }
@@ -69,8 +70,8 @@ int main(int argc, char **argv)
     bench_server_start(&server, -1);
     scene.client = bench_client(server.url, NULL);
     bench_must(hf_lock_acquire(scene.client, "valid", NULL, &scene.lease, NULL), NULL, "acquire");
-    bench_number(&bench, "lingering lease, acquire + release", middle(&bench, lingering, &scene), "ns", AT_MOST(250),
-                 NULL);
+    bench_number(&bench, "lingering lease, acquire + release", middle(&bench, lingering, &scene), "ns",
+                 AT_MOST(250), NULL);
     bench_number(&bench, "hf_lease_is_valid", middle(&bench, valid, &scene), "ns", AT_MOST(40), NULL);
     bench_number(&bench, "pthread_mutex, lock + unlock", middle(&bench, mutex, &scene), "ns", NO_GOAL,
                  "the scale, no goal");

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-double bench_resident_bytes(void);                                 /* smaps_rollup's Rss */
-double bench_touched_bytes(void *from, size_t size);               /* of a mapping, by mincore */
+double bench_resident_bytes(void);                   /* smaps_rollup's Rss */
+double bench_touched_bytes(void *from, size_t size); /* of a mapping, by mincore */
 
 #endif

@@ -44,8 +44,9 @@ static void *wait_for_it(void *arg)
     char name[32];
     hf_lease *lease;
     (void)snprintf(name, sizeof name, "name:%d", wait->number);
-    hf_status status = hf_lock_acquire(wait->scene->client, name,
-                                       HF_LOCK(.wait_ms = HF_FOREVER, .cancel = wait->scene->cancel), &lease, NULL);
+    hf_status status =
+        hf_lock_acquire(wait->scene->client, name,
+                        HF_LOCK(.wait_ms = HF_FOREVER, .cancel = wait->scene->cancel), &lease, NULL);
     if (status != HF_CANCELED)
         bench_die("a waiter got %s", hf_status_name(status));
     return NULL;
@@ -83,9 +84,10 @@ int main(int argc, char **argv)
     server_cpu = (bench_server_cpu_seconds(&server) - server_cpu) / window;
     hf_client_stats(scene.client, &after);
     bench_number(&bench, "client CPU", cpu * 100, "% of a core", AT_MOST(1), NULL);
-    bench_number(&bench, "server CPU, the holder's renewals included", server_cpu * 100, "% of a core", NO_GOAL, NULL);
-    bench_number(&bench, "commands a second", (double)(after.remote_commands - before.remote_commands) / window, "",
+    bench_number(&bench, "server CPU, the holder's renewals included", server_cpu * 100, "% of a core",
                  NO_GOAL, NULL);
+    bench_number(&bench, "commands a second",
+                 (double)(after.remote_commands - before.remote_commands) / window, "", NO_GOAL, NULL);
     hf_cancel_fire(scene.cancel);
     for (int i = 0; i < NAMES; i++)
         (void)pthread_join(waits[i].thread, NULL);

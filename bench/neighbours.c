@@ -11,8 +11,10 @@
 static const struct neighbour {
     const char *name, *command, *probe;
 } neighbours[] = {
-    {"warlock (node)", "node bench/neighbours/warlock.js", "node -e 'require(\"node-redis-warlock\");require(\"redis\")'"},
-    {"redlock (node)", "node bench/neighbours/redlock.js", "node -e 'require(\"redlock\");require(\"redis\")'"},
+    {"warlock (node)", "node bench/neighbours/warlock.js",
+     "node -e 'require(\"node-redis-warlock\");require(\"redis\")'"},
+    {"redlock (node)", "node bench/neighbours/redlock.js",
+     "node -e 'require(\"redlock\");require(\"redis\")'"},
     {"redis-py", "/usr/bin/python3 bench/neighbours/redis_py.py", "/usr/bin/python3 -c 'import redis'"},
 };
 #define COUNT ((int)(sizeof neighbours / sizeof *neighbours))
@@ -34,8 +36,8 @@ static double run_neighbour(void *arg, double seconds)
     double all = 0;
     for (int i = 0; i < scene->processes; i++) {
         char line[256];
-        (void)snprintf(line, sizeof line, "%s %d %d %s %.2f 2>/dev/null", scene->neighbour->command, scene->server->port,
-                       scene->workers, scene->kind, seconds);
+        (void)snprintf(line, sizeof line, "%s %d %d %s %.2f 2>/dev/null", scene->neighbour->command,
+                       scene->server->port, scene->workers, scene->kind, seconds);
         runs[i] = popen(line, "re");
     }
     for (int i = 0; i < scene->processes; i++) {

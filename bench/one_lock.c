@@ -32,7 +32,8 @@ static long step_ours(int index, void *arg)
     hf_lease *lease;
     hf_error error;
     int64_t began = scene->waits != NULL ? bench_now_ns() : 0;
-    bench_must(hf_lock_acquire(scene->client, "one", HF_LOCK(.wait_ms = HF_FOREVER), &lease, &error), &error, "acquire");
+    bench_must(hf_lock_acquire(scene->client, "one", HF_LOCK(.wait_ms = HF_FOREVER), &lease, &error), &error,
+               "acquire");
     if (scene->waits != NULL)
         bench_record(&scene->waits[index], bench_now_ns() - began);
     section(scene);
@@ -91,8 +92,8 @@ static void look_at_waits(struct bench *bench, struct scene *scene)
     bench_number(bench, "wait, p50", (double)bench_percentile(&all, 50) / 1e3, "us", NO_GOAL, NULL);
     bench_number(bench, "wait, p99", (double)bench_percentile(&all, 99) / 1e3, "us", NO_GOAL, NULL);
     bench_number(bench, "longest wait", (double)all.most_ns / 1e6, "ms", AT_MOST(50), NULL);
-    bench_number(bench, "largest share / smallest", (double)most / (double)(least > 0 ? least : 1), "x", AT_MOST(3),
-                 NULL);
+    bench_number(bench, "largest share / smallest", (double)most / (double)(least > 0 ? least : 1), "x",
+                 AT_MOST(3), NULL);
 }
 
 int main(int argc, char **argv)
@@ -111,7 +112,8 @@ int main(int argc, char **argv)
     (void)bench_compare(&bench, "sections with 1 us of work", "sections/s", AT_LEAST(0.5), &ours, &mutex);
     hf_client_stats(scene.client, &after);
     bench_number(&bench, "commands per section",
-                 (double)(after.remote_commands - before.remote_commands) / (double)(after.acquired - before.acquired),
+                 (double)(after.remote_commands - before.remote_commands) /
+                     (double)(after.acquired - before.acquired),
                  "", NO_GOAL, NULL);
     look_at_waits(&bench, &scene);
     scene.work = 0;

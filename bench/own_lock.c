@@ -18,8 +18,8 @@ static double ask(const struct bench_server *server, int count, const char *comm
 {
     char line[512];
     double rate = 0;
-    (void)snprintf(line, sizeof line, "redis-benchmark -p %d -c 1 -P 1 -n %d --csv %s 2>/dev/null", server->port, count,
-                   command);
+    (void)snprintf(line, sizeof line, "redis-benchmark -p %d -c 1 -P 1 -n %d --csv %s 2>/dev/null",
+                   server->port, count, command);
     FILE *run = popen(line, "re");
     while (run != NULL && fgets(line, sizeof line, run) != NULL) {
         char *comma = strstr(line, "\",\"");
@@ -49,7 +49,8 @@ static void one_thread(struct bench *bench, struct bench_server *server, const c
     struct bench_pairs pairs;
     bench_pairs_open(&pairs, server->url, server->port, 1);
     struct proof proof = {server, &pairs};
-    struct bench_side plain = {"plain loop", bench_pairs_plain, &pairs}, judge = {"redis-benchmark", prove, &proof};
+    struct bench_side plain = {"plain loop", bench_pairs_plain, &pairs},
+                      judge = {"redis-benchmark", prove, &proof};
     (void)snprintf(row, sizeof row, "the yardstick itself, %s", where);
     if (bench_compare(bench, row, "pairs/s", AT_LEAST(0.9), &plain, &judge) < 0.9)
         (void)printf("  VOID: the plain loop is below 0.9 x redis-benchmark in this run\n");

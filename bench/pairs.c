@@ -61,8 +61,10 @@ double bench_pairs_plain(void *arg, double seconds)
     return bench_crew(pairs->threads, seconds, step_plain, pairs, NULL);
 }
 
-void bench_pairs_compare(struct bench *bench, struct bench_pairs *pairs, const char *row, struct bench_goal goal)
+void bench_pairs_compare(struct bench *bench, struct bench_pairs *pairs, const char *row,
+                         struct bench_goal goal)
 {
-    struct bench_side ours = {"holdfast", bench_pairs_ours, pairs}, plain = {"plain loop", bench_pairs_plain, pairs};
+    struct bench_side ours = {"holdfast", bench_pairs_ours, pairs},
+                      plain = {"plain loop", bench_pairs_plain, pairs};
     (void)bench_compare(bench, row, "pairs/s", goal, &ours, &plain);
 }

@@ -22,6 +22,7 @@ void bench_pairs_close(struct bench_pairs *pairs);
 double bench_pairs_ours(void *arg, double seconds);
 double bench_pairs_plain(void *arg, double seconds);
 
-void bench_pairs_compare(struct bench *bench, struct bench_pairs *pairs, const char *row, struct bench_goal goal);
+void bench_pairs_compare(struct bench *bench, struct bench_pairs *pairs, const char *row,
+                         struct bench_goal goal);
 
 #endif

@@ -31,7 +31,8 @@ struct bench_plain *bench_plain_open(int port, const char *key)
 {
     static _Atomic(int) number;
     struct bench_plain *plain = calloc(1, sizeof *plain);
-    if (plain == NULL || (plain->context = redisConnect("127.0.0.1", port)) == NULL || plain->context->err != 0)
+    if (plain == NULL || (plain->context = redisConnect("127.0.0.1", port)) == NULL ||
+        plain->context->err != 0)
         bench_die("plain loop: no connection");
     redisReply *reply = redisCommand(plain->context, "SCRIPT LOAD %s", bench_plain_script);
     (void)snprintf(plain->sha, sizeof plain->sha, "%s", reply != NULL ? reply->str : "");
@@ -39,7 +40,8 @@ struct bench_plain *bench_plain_open(int port, const char *key)
     (void)snprintf(plain->key, sizeof plain->key, "%s", key);
     (void)snprintf(plain->token, sizeof plain->token, "%08d-0123456789abcdef", ++number);
     plain->take_size = redisFormatCommand(&plain->take, "SET %s %s NX PX 10000", plain->key, plain->token);
-    plain->give_size = redisFormatCommand(&plain->give, "EVALSHA %s 1 %s %s", plain->sha, plain->key, plain->token);
+    plain->give_size =
+        redisFormatCommand(&plain->give, "EVALSHA %s 1 %s %s", plain->sha, plain->key, plain->token);
     return plain;
 }
 

@@ -38,7 +38,8 @@ static long step_ours(int index, void *arg)
     hf_lease *lease;
     hf_error error;
     int64_t began = bench_now_ns();
-    bench_must(hf_lock_acquire(scene->client, "all", HF_LOCK(.wait_ms = HF_FOREVER), &lease, &error), &error, "acquire");
+    bench_must(hf_lock_acquire(scene->client, "all", HF_LOCK(.wait_ms = HF_FOREVER), &lease, &error), &error,
+               "acquire");
     bench_record(&scene->waits[index], bench_now_ns() - began);
     bench_must(hf_lease_release(lease, &error), &error, "release");
     return 1;
@@ -120,7 +121,8 @@ int main(int argc, char **argv)
     scene.server = &server;
     scene.shares = bench_shared(PROCESSES * sizeof *scene.shares);
     scene.ready = bench_shared(sizeof *scene.ready);
-    struct bench_side ours = {"holdfast", turn_ours, &scene}, plain = {"polling every ms", turn_plain, &scene};
+    struct bench_side ours = {"holdfast", turn_ours, &scene},
+                      plain = {"polling every ms", turn_plain, &scene};
     /* From the table in bench/README.md: the best neighbour does 2.5 x the polling loop; 20 x that is the goal. */
     (void)bench_compare(&bench, "sections", "sections/s", AT_LEAST(50), &ours, &plain);
 
@@ -137,7 +139,8 @@ int main(int argc, char **argv)
         sections += share->sections;
         bench_merge(&waits, &share->waits);
     }
-    bench_number(&bench, "commands per section", (double)commands / (double)sections, "", AT_MOST(0.05), NULL);
+    bench_number(&bench, "commands per section", (double)commands / (double)sections, "", AT_MOST(0.05),
+                 NULL);
     bench_number(&bench, "wait, p50", (double)bench_percentile(&waits, 50) / 1e6, "ms", NO_GOAL, NULL);
     bench_number(&bench, "wait, p99", (double)bench_percentile(&waits, 99) / 1e6, "ms", NO_GOAL, NULL);
     bench_number(&bench, "longest wait", (double)waits.most_ns / 1e6, "ms", AT_MOST(200), NULL);

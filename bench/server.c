@@ -64,7 +64,8 @@ void bench_server_start(struct bench_server *server, int cpu)
     if (server->pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
-                     "--appendonly", "no", "--logfile", "/dev/null", "--dir", "/tmp", "--maxclients", "4000", (char *)0);
+                     "--appendonly", "no", "--logfile", "/dev/null", "--dir", "/tmp", "--maxclients", "4000",
+                     (char *)0);
         _exit(127);
     }
     for (int i = 0; i < 2000 && !answers(server->port); i++)
@@ -81,7 +82,8 @@ double bench_server_cpu_seconds(const struct bench_server *server)
     long user = 0, system = 0;
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)server->pid);
     FILE *file = fopen(path, "re");
-    if (file == NULL || fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user, &system) != 2)
+    if (file == NULL ||
+        fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user, &system) != 2)
         bench_die("cannot read %s", path);
     (void)fclose(file);
     return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);

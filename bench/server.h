@@ -14,10 +14,10 @@ struct bench_server {
 };
 
 /* From the main thread: the kernel ends the server with the thread that started it. cpu -1: wherever it likes. */
-void   bench_server_start(struct bench_server *server, int cpu);
-void   bench_server_pin(const struct bench_server *server, int cpu);
+void bench_server_start(struct bench_server *server, int cpu);
+void bench_server_pin(const struct bench_server *server, int cpu);
 double bench_server_cpu_seconds(const struct bench_server *server);
-void   bench_server_stop(struct bench_server *server);
+void bench_server_stop(struct bench_server *server);
 
 /* proxy_url leads to the server, `round_trip_ms` further away. */
 void bench_proxy_start(struct bench_server *server, double round_trip_ms);

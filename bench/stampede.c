@@ -31,7 +31,8 @@ static hf_status load(hf_loading *loading, void *arg)
     struct scene *scene = arg;
     hf_stats stats = {0};
     (void)atomic_fetch_add(&scene->loads, 1);
-    for (int i = 0; i < 5000 && stats.waiting < (uint64_t)scene->threads - 1; i++) { /* the crowd is to be there */
+    for (int i = 0; i < 5000 && stats.waiting < (uint64_t)scene->threads - 1;
+         i++) { /* the crowd is to be there */
         hf_client_stats(scene->client, &stats);
         bench_sleep(0.001);
     }
@@ -48,8 +49,9 @@ static void *fetch(void *arg)
     char key[32];
     (void)snprintf(key, sizeof key, "hot:%d:%d", scene->threads, scene->round);
     (void)pthread_barrier_wait(&scene->start);
-    bench_must(hf_fetch(scene->client, key, HF_FETCH(.load = load, .arg = scene, .wait_ms = 30000), &value, &error),
-               &error, "fetch");
+    bench_must(
+        hf_fetch(scene->client, key, HF_FETCH(.load = load, .arg = scene, .wait_ms = 30000), &value, &error),
+        &error, "fetch");
     note_the_last(scene);
     hf_value_free(value);
     return NULL;

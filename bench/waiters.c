@@ -42,7 +42,8 @@ static void *wait_for_it(void *arg)
     (void)atomic_fetch_add(&scene->arrived, 1);
     while (atomic_load(&scene->go) == 0)
         bench_sleep(0.05);
-    bench_must(hf_lock_acquire(scene->client, "crowd", HF_LOCK(.wait_ms = 120000), &lease, NULL), NULL, "acquire");
+    bench_must(hf_lock_acquire(scene->client, "crowd", HF_LOCK(.wait_ms = 120000), &lease, NULL), NULL,
+               "acquire");
     atomic_store(&scene->last_ns, bench_now_ns());
     bench_must(hf_lease_release(lease, NULL), NULL, "release");
     return NULL;
@@ -70,8 +71,8 @@ int main(int argc, char **argv)
     while (atomic_load(&scene->held) == 0)
         bench_sleep(0.001);
     scene->client = bench_client(server.url, NULL);
-    char *stacks = mmap(NULL, (size_t)count * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                        -1, 0);
+    char *stacks = mmap(NULL, (size_t)count * STACK, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     pthread_t *threads = calloc((size_t)count, sizeof *threads);
     (void)madvise(stacks, (size_t)count * STACK, MADV_NOHUGEPAGE);
     for (int i = 0; i < count; i++) {
@@ -92,8 +93,8 @@ int main(int argc, char **argv)
     redisContext *asking = redisConnect("127.0.0.1", server.port);
     redisReply *queued = redisCommand(asking, "ZCARD hf:queue:{crowd}:hf:{crowd}");
     bench_number(&bench, "threads that wait", count, "", NO_GOAL, NULL);
-    bench_number(&bench, "places in the server's queue", queued != NULL ? (double)queued->integer : -1, "", AT_MOST(1),
-                 NULL);
+    bench_number(&bench, "places in the server's queue", queued != NULL ? (double)queued->integer : -1, "",
+                 AT_MOST(1), NULL);
     freeReplyObject(queued);
     redisFree(asking);
     bench_number(&bench, "memory each, besides the stack", bytes / count, "bytes", AT_MOST(300), NULL);
@@ -101,7 +102,8 @@ int main(int argc, char **argv)
     hf_client_stats(scene->client, &before);
     bench_sleep(3);
     hf_client_stats(scene->client, &after);
-    bench_number(&bench, "client CPU while they wait", (bench_cpu_seconds() - cpu) / 3 * 100, "% of a core", NO_GOAL, NULL);
+    bench_number(&bench, "client CPU while they wait", (bench_cpu_seconds() - cpu) / 3 * 100, "% of a core",
+                 NO_GOAL, NULL);
     bench_number(&bench, "commands a second while they wait",
                  (double)(after.remote_commands - before.remote_commands) / 3, "", NO_GOAL, NULL);
     atomic_store(&scene->go, 2);

@@ -255,7 +255,7 @@ static void warm_up(hf_client *client) /* every lane, a borrowed connection */
 {
     struct hf_conn *conn;
     for (int i = 0; i < 8; i++) {
-        char name[32];
+        char name[48];
         hf_lease *lease;
         (void)snprintf(name, sizeof name, "warm:%d", i);
         if (hf_lock_acquire(client, name, HF_LOCK(.wait_ms = 3000), &lease, NULL) == HF_OK)

@@ -61,7 +61,7 @@ static void once(struct member *me)
 {
     struct hft_crew *crew = me->crew;
     int lock = rand_r(&me->dice) % crew->plan.locks;
-    char name[32];
+    char name[48];
     hf_lease *lease;
     hf_error error;
     (void)snprintf(name, sizeof name, "crew:%d", lock);

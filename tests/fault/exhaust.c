@@ -221,7 +221,7 @@ static void no_descriptors(struct hft_run *run)
 
 const struct hft_named hft_call_faults[] = {
     {"allocations", "whatever allocation fails in a public call: a definite answer, nothing leaks, all goes on", allocations,
-     6, 48, HFT_PRELOADED},
+     3, 48, HFT_PRELOADED},
     {"system-calls", "whatever system call fails in a public call: a definite answer, all goes on", system_calls,
      8, 456, HFT_PRELOADED},
     {"short-io", "reads and writes of a few bytes change nothing", short_io, 2, 20, HFT_PRELOADED},

@@ -43,7 +43,7 @@ enum { CROWD_MOST = 32, LEASES = 16 };
 static void take_all(struct hft_run *run, hf_client *client, int number, int64_t lease_ms, hf_lease **leases)
 {
     for (int i = 0; i < LEASES; i++) {
-        char name[32];
+        char name[48];
         hf_error error;
         (void)snprintf(name, sizeof name, "swallowed:%d:%d", number, i);
         hft_sleep_ms(hft_roll(run, 3));
@@ -101,7 +101,7 @@ static void lost_before_expiry(struct hft_run *run)
         struct pollfd fds[COUNT];
         int open = COUNT;
         for (int i = 0; i < COUNT; i++) {
-            char name[32];
+            char name[48];
             (void)snprintf(name, sizeof name, "silent:%d:%d", round, i);
             HFT_CHECK(run, hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 300 + hft_roll(run, 400)), &leases[i],
                                            NULL) == HF_OK, "cannot acquire %s", name);
@@ -119,7 +119,7 @@ static void lost_before_expiry(struct hft_run *run)
                 if (fds[i].revents == 0)
                     continue;
                 int64_t now = hft_true_ns();
-                char name[32];
+                char name[48];
                 (void)snprintf(name, sizeof name, "silent:%d:%d", round, i);
                 HFT_CHECK(run, !hf_lease_is_valid(leases[i]), "%s: told LOST, and valid", name);
                 late[i] = now - end_ns[i];
@@ -170,7 +170,7 @@ struct incarnations {
 static void *incarnate(void *arg)
 {
     struct incarnations *me = arg;
-    char name[32];
+    char name[48];
     (void)snprintf(name, sizeof name, "again:%d", me->number);
     for (int i = 0; i < me->count; i++) {
         hf_lease *lease;
@@ -232,7 +232,7 @@ static void late_owner(struct hft_run *run)
     for (int round = 0; round < run->times; round++) {
         hf_client *a = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 200, .guard_ms = HF_OFF));
         hf_lease *old[NAMES], *new[NAMES];
-        char names[NAMES][32];
+        char names[NAMES][48];
         for (int i = 0; i < NAMES; i++) {
             (void)snprintf(names[i], sizeof names[i], "owner:%d", i);
             HFT_CHECK(run, hf_lock_acquire(a, names[i], HF_LOCK(.lease_ms = 200, .wait_ms = 5000), &old[i], NULL) == HF_OK,

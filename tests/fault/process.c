@@ -127,7 +127,7 @@ static void *be_busy(void *arg)
 {
     struct busy *me = arg;
     hf_lease *lease;
-    char name[32];
+    char name[48];
     (void)snprintf(name, sizeof name, "end:%d", me->number % 10);
     for (;;) {
         if (hf_lock_acquire(me->client, name, HF_LOCK(.wait_ms = HF_FOREVER, .lease_ms = 1000), &lease, NULL) != HF_OK)

@@ -187,7 +187,7 @@ static void half_open(struct hft_run *run)
     hf_lease *leases[HELD];
     int64_t longest = 0;
     for (int i = 0; i < HELD; i++) {
-        char name[32];
+        char name[48];
         (void)snprintf(name, sizeof name, "kept:%d", i);
         HFT_CHECK(run, hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 800), &leases[i], NULL) == HF_OK, "no lease");
     }
@@ -321,7 +321,7 @@ static hf_client *meet_refusal(struct hft_run *run, struct hft_proxy *proxy, con
     hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 500));
     hf_lease *lease;
     hf_error error = {.status = HF_OK};
-    char name[32];
+    char name[48];
     (void)snprintf(name, sizeof name, "refused:%d", number);
     hft_proxy_judge(proxy, refuse, &refuser);
     hf_status status = hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 1000, .wait_ms = wait_ms), &lease, &error);

@@ -15,7 +15,7 @@
 static void take(struct hft_run *run, hf_client *client, hf_lease **leases, int64_t lease_ms)
 {
     for (int i = 0; i < HELD; i++) {
-        char name[32];
+        char name[48];
         hf_error error;
         (void)snprintf(name, sizeof name, "held:%d", i);
         hf_status status = hf_lock_acquire(client, name, HF_LOCK(.lease_ms = lease_ms, .wait_ms = 5000), &leases[i], &error);

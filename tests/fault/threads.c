@@ -35,7 +35,7 @@ struct shaken {
 static void *be_shaken(void *arg)
 {
     struct shaken *me = arg;
-    char name[32];
+    char name[48];
     (void)snprintf(name, sizeof name, "own:%d", me->number);
     for (int i = 0; i < 6; i++) {
         hf_lease *lease;
@@ -104,7 +104,7 @@ struct doomed {
 static void *be_doomed(void *arg)
 {
     struct doomed *me = arg;
-    char name[32];
+    char name[48];
     (void)snprintf(name, sizeof name, "doomed:%d", me->number % 4);
     atomic_store(&me->in, true);
     hf_status status = hf_lock_acquire(me->client, name, HF_LOCK(.wait_ms = 60, .lease_ms = 1000), &me->lease, NULL);

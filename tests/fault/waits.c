@@ -30,7 +30,7 @@ static int64_t round_trip_ns(hf_client *client)
 struct waiter {
     struct hft_run *run;
     hf_client *client;
-    char name[32];
+    char name[48];
     pthread_t thread;
     _Atomic(int64_t) got_ns;
     _Atomic(bool) asked;
@@ -75,7 +75,7 @@ static void silent_subscribers(struct hft_run *run)
     for (int round = 0; round < run->times; round++) {
         hf_lease *leases[NAMES];
         for (int i = 0; i < NAMES; i++) {
-            char name[32];
+            char name[48];
             (void)snprintf(name, sizeof name, "deaf:%d", i);
             HFT_CHECK(run, hf_lock_acquire(a, name, HF_LOCK(.wait_ms = 5000), &leases[i], NULL) == HF_OK, "no lease");
             begin_waiting(run, &waiters[i], b, name);
@@ -122,7 +122,7 @@ static void delay_grants(const struct hft_request *request, struct hft_judgement
 struct late {
     struct hft_run *run;
     hf_client *client;
-    char name[32];
+    char name[48];
     int64_t wait_ms;
     pthread_t thread;
     _Atomic(bool) held;
@@ -186,7 +186,7 @@ static void orphans(struct hft_run *run)
         hf_client *a = hft_open(hft_server_url(server), HF_CLIENT(.command_ms = 100));
         struct waiter waiters[NAMES] = {0};
         struct hft_taker givers[NAMES];
-        char names[NAMES][32];
+        char names[NAMES][48];
         hft_server_freeze(server);
         for (int i = 0; i < NAMES; i++) {
             (void)snprintf(names[i], sizeof names[i], "orphan:%d:%d", round, i);

@@ -15,16 +15,17 @@
 #ifndef PAUSES
 #define PAUSES 1
 #endif
+#ifndef COPIES
+#define COPIES 2
+#endif
 #define NOBODY 255
 
 #define OUT       0
-#define NATIVE    1 /* SET NX listed */
-#define ASKING    2 /* acquire script listed */
-#define ANSWERED  3 /* executed; the reply is on its way */
-#define WAITING   4
-#define HOLDING   5
-#define RELEASING 6 /* V withdrawn, release listed */
-#define DEAD      7
+#define ANSWERED  1 /* an acquire was executed; the reply is on its way */
+#define WAITING   2
+#define HOLDING   3
+#define RELEASING 4 /* V withdrawn, release listed */
+#define DEAD      5
 
 #define BUSY    0
 #define QUEUED  1
@@ -50,7 +51,9 @@ bit  kept;           /* of hand_off: somebody has it now */
 byte i, j, k, reserve, head;
 
 #define name(who) (2 * (who) + p[who].token)
-#define waits(who) (p[who].at >= NATIVE && p[who].at <= WAITING)
+#define waits(who) (p[who].at == ANSWERED || p[who].at == WAITING)
+#define in_queue(who) (count > 0 && queue[0] == name(who) || count > 1 && queue[1] == name(who) || \
+                       count > 2 && queue[2] == name(who))
 #define is_heard(who) (p[who].at != DEAD)
 
 inline becomes_valid(who, dated) {
@@ -102,11 +105,13 @@ inline hand_off(me) {
        :: head != me && p[head / 2].fresh && is_heard(head / 2) ->
           if
           :: commit(head);
-             p[head / 2].grants = 2; /* arrives once, twice... */
+             p[head / 2].grants = COPIES; /* arrives once, twice... */
              p[head / 2].grant_token = head % 2;
              p[head / 2].grant_over = 0
           :: commit(head); /* ...or never */
-             p[head / 2].grants = 0
+             p[head / 2].grants = 0;
+             p[head / 2].grant_token = 0;
+             p[head / 2].grant_over = 0
           fi;
           break
        :: head != me && p[head / 2].fresh && !is_heard(head / 2) ->
@@ -161,7 +166,7 @@ inline native_is_executed(me) {
 
 inline is_answered(me) {
     if
-    :: p[me].reply == BUSY -> p[me].at = ASKING
+    :: p[me].reply == BUSY -> p[me].at = WAITING /* and asks by script */
     :: p[me].reply == QUEUED -> p[me].at = WAITING
     :: p[me].reply == GRANTED && !p[me].reply_over -> becomes_valid(me, 1)
     :: p[me].reply == GRANTED && p[me].reply_over -> p[me].at = RELEASING
@@ -174,13 +179,14 @@ inline is_answered(me) {
 inline grant_arrives(me) {
     p[me].grants--;
     if
-    :: (p[me].at == WAITING || p[me].at == ANSWERED && p[me].reply == QUEUED) && p[me].grant_token == p[me].token ->
+    :: (p[me].at == WAITING || p[me].at == ANSWERED && p[me].reply == QUEUED) &&
+       p[me].grant_token == p[me].token ->
        if
 #ifdef DATES_BY_ARRIVAL
        :: p[me].reply = 0; becomes_valid(me, !p[me].grant_over)
 #else
        :: !p[me].grant_over -> p[me].reply = 0; becomes_valid(me, 1)
-       :: p[me].grant_over -> p[me].reply = 0; p[me].at = ASKING
+       :: p[me].grant_over -> p[me].reply = 0; p[me].at = WAITING; acquire_is_executed(me)
 #endif
        fi
     :: else
@@ -207,6 +213,7 @@ inline release_is_executed(me) {
 #endif
     fi;
     p[me].at = OUT;
+    p[me].by_stamp = 1;
     p[me].fresh = 0;
 #ifndef TOKEN_IS_USED_AGAIN
     p[me].token = 1 - p[me].token;
@@ -216,17 +223,18 @@ inline release_is_executed(me) {
 
 proctype one(byte me) {
     do
-    :: atomic { p[me].at == OUT -> p[me].at = NATIVE }
-    :: atomic { p[me].at == NATIVE -> native_is_executed(me) }
-    :: atomic { p[me].at == ASKING -> acquire_is_executed(me) }
+    :: atomic { p[me].at == OUT -> native_is_executed(me) }
     :: atomic { p[me].at == ANSWERED -> is_answered(me) }
-#ifndef NOBODY_ASKS_AGAIN
-    :: atomic { p[me].at == WAITING -> p[me].at = ASKING } /* the timed re-check */
+#ifdef NOBODY_ASKS_AGAIN
+    :: atomic { p[me].at == WAITING && !in_queue(me) && key != name(me) -> acquire_is_executed(me) } /* the first time */
+#else
+    :: atomic { p[me].at == WAITING -> acquire_is_executed(me) } /* the first time, and the timed re-check */
 #endif
     :: atomic { p[me].grants > 0 && p[me].at != DEAD -> grant_arrives(me) }
     :: atomic { p[me].at == HOLDING -> p[me].valid = 0; p[me].at = RELEASING } /* release; or V has passed: LOST, released too */
     :: atomic { p[me].at == RELEASING -> release_is_executed(me) }
-    :: atomic { me == KILLED && p[me].at != DEAD -> p[me].at = DEAD; p[me].valid = 0; p[me].reply = 0; p[me].grants = 0 }
+    :: atomic { me == KILLED && p[me].at != DEAD -> p[me].at = DEAD; p[me].valid = 0; p[me].by_stamp = 1;
+                p[me].reply = 0; p[me].reply_over = 0; p[me].grants = 0; p[me].grant_token = 0; p[me].grant_over = 0 }
     :: p[me].at == DEAD -> break
     od
 }

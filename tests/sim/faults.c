@@ -250,7 +250,7 @@ void sim_faults_plan(void)
         sim_server.lost_percent = (int)sim_between(0, 60);
         sim_server.twice_percent = (int)sim_between(0, 30);
         sim_server.late_percent = (int)sim_between(0, 30);
-        sim_server.late_most = sim_between(1, 2000) * HFI_MS;
+        sim_server.late_most = (sim_chance(50) ? 2000 : history.lease_ms + 2 * history.guard_ms) * HFI_MS;
     }
     if (is(SIM_STALLS) || is(SIM_STORM) || is(SIM_LOSSY)) {
         sim_network.delay_most = sim_between(1, 20) * HFI_MS;

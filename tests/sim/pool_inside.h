@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pool_inside.h - the virtual pool as pool.c (lanes) and subscriber.c see it. */
+/* pool_inside.h - the virtual pool as lane.c, pool.c and subscriber.c see it. */
 #ifndef SIM_POOL_INSIDE_H
 #define SIM_POOL_INSIDE_H
 
@@ -59,6 +59,12 @@ struct hfi_pool {
     hf_error why;
     struct hfi_server server;
 };
+
+/* lane.c */
+struct hfi_lane *sim_lane_warm(struct hfi_lane *lane); /* dialled, if nobody has asked for it yet */
+/* Everything in flight is unanswered. silent: and what comes next is refused until a dial was answered. */
+void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why);
+void sim_lane_finish(struct hfi_lane *lane);
 
 /* subscriber.c */
 void sim_subscriber_begin(struct hfi_pool *pool);

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lane.c - lanes as core sees them (pool/lane.h), over virtual wires and with the real one's promises: a command's
+ * `done` runs exactly once, never inside hfi_lane_list, after its connection's last reply or end.
+ */
+#include "tests/sim/pool_inside.h"
+#include "pool/replies.h"
+#include "tests/sim/server.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIT_NS (1000 * HFI_MS)
+
+static void dial(void *what, int64_t number);
+
+static int64_t now_here(void)
+{
+    return hfi_now(&hfi_boottime);
+}
+
+/* ---- outcomes ---- */
+
+static void settle(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome)
+{
+    hfi_list_remove(&command->link);
+    command->outcome = outcome;
+    if (outcome != HFI_ANSWERED && command->reply != NULL) {
+        freeReplyObject(command->reply);
+        command->reply = NULL;
+    }
+    hfi_list_append(&lane->finished, &command->link);
+    if (outcome != HFI_ANSWERED && lane->pool->closing)
+        lane->pool->closed_short = true;
+}
+
+void sim_lane_finish(struct hfi_lane *lane)
+{
+    struct hfi_pool *pool = lane->pool;
+    if (lane->finishing)
+        return;
+    lane->finishing = true;
+    while (!hfi_list_is_empty(&lane->finished) || lane->down_untold) {
+        while (!hfi_list_is_empty(&lane->finished)) {
+            struct hfi_command *command = hfi_of(lane->finished.next, struct hfi_command, link);
+            hfi_list_remove(&command->link);
+            command->done(command);
+            hfi_command_unref(command);
+        }
+        if (lane->down_untold) {
+            lane->down_untold = false;
+            pool->ops.lane_down(pool->self, lane->index);
+        }
+    }
+    lane->finishing = false;
+    if (pool->closing)
+        hfi_park_wake(&pool->quiet);
+}
+
+static void refuse_queue(struct hfi_lane *lane)
+{
+    while (!hfi_list_is_empty(&lane->queue))
+        settle(lane, hfi_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
+}
+
+static void dial_later(struct hfi_lane *lane)
+{
+    lane->dial_number++;
+    int64_t due = hfi_backoff_next_ns(&lane->backoff, now_here());
+    sim_at(sim_when(sim.self, due), sim.self, dial, lane, lane->dial_number);
+}
+
+/* Everything in flight is unanswered from here on. */
+void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why)
+{
+    struct hfi_pool *pool = lane->pool;
+    if (lane->state != UP)
+        return;
+    if (lane->answered_ns > lane->up_ns || lane->kind == HFI_RESERVED_LANE)
+        hfi_backoff_served(&lane->backoff);
+    lane->failed = silent;
+    sim_say("lane %d is given up: %s", lane->index, why);
+    (void)hfi_fail(&pool->why, HF_UNAVAILABLE, "", "the connection is given up: %s", why);
+    lane->state = DIALING;
+    lane->down_untold = true;
+    lane->drop_after = false;
+    sim_wire_close(lane->wire);
+    while (!hfi_list_is_empty(&lane->flight))
+        settle(lane, hfi_of(lane->flight.next, struct hfi_command, link), HFI_UNANSWERED);
+    if (silent)
+        refuse_queue(lane);
+    if (!pool->closing)
+        dial_later(lane);
+}
+
+/* ---- deadlines ---- */
+
+static void look(void *what, int64_t number);
+
+static void plan(struct hfi_lane *lane)
+{
+    int64_t nearest = HFI_NEVER;
+    const struct hfi_list *lists[] = {&lane->queue, &lane->flight};
+    for (int i = 0; i < 2; i++) {
+        for (const struct hfi_list *at = lists[i]->next; at != lists[i]; at = at->next) {
+            int64_t until = hfi_of(at, struct hfi_command, link)->until_ns;
+            nearest = until < nearest ? until : nearest;
+        }
+    }
+    if (nearest == HFI_NEVER || (lane->look_at != 0 && lane->look_at <= nearest))
+        return;
+    lane->look_at = nearest;
+    sim_at(sim_when(sim.self, nearest) + sim_between(0, HFI_MS), sim.self, look, lane, ++lane->look_number);
+}
+
+static void look(void *what, int64_t number)
+{
+    struct hfi_lane *lane = what;
+    struct hfi_list *next;
+    if (lane->look_number != number)
+        return;
+    lane->look_at = 0;
+    for (struct hfi_list *at = lane->queue.next; at != &lane->queue; at = next) {
+        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        next = at->next;
+        if (command->until_ns <= now_here())
+            settle(lane, command, HFI_UNSENT);
+    }
+    for (struct hfi_list *at = lane->flight.next; at != &lane->flight; at = at->next) {
+        if (hfi_of(at, struct hfi_command, link)->until_ns <= now_here()) {
+            sim_lane_give_up(lane, true, "a command got no answer in time");
+            break;
+        }
+    }
+    sim_lane_finish(lane);
+    plan(lane);
+}
+
+/* ---- replies ---- */
+
+static bool spell_out(struct hfi_lane *lane, struct hfi_command *command)
+{
+    if (command->script == NULL || command->replies != 1 || command->until_ns <= now_here() ||
+        strncmp(command->reply->str, "NOSCRIPT", 8) != 0 || !hfi_command_spell_out(command))
+        return false;
+    freeReplyObject(command->reply);
+    command->reply = NULL;
+    command->replies_seen = 0;
+    hfi_list_remove(&command->link);
+    hfi_list_append(&lane->queue, &command->link);
+    lane->again = true;
+    return true;
+}
+
+static bool keep_reply(struct hfi_command *command, struct redisReply *reply)
+{
+    bool last = ++command->replies_seen == command->replies;
+    bool first_error = !last && command->reply == NULL && reply->type == REDIS_REPLY_ERROR;
+    bool aborted = last && command->reply != NULL && reply->type == REDIS_REPLY_ERROR &&
+                   strncmp(reply->str, "EXECABORT", 9) == 0;
+    if (first_error || (last && !aborted)) {
+        if (command->reply != NULL)
+            freeReplyObject(command->reply);
+        command->reply = reply;
+    } else {
+        freeReplyObject(reply);
+    }
+    return last;
+}
+
+static void role_checked(struct hfi_command *command)
+{
+    (void)command;
+}
+
+static void match(struct hfi_lane *lane, struct redisReply *reply)
+{
+    if (lane->state != UP || hfi_list_is_empty(&lane->flight)) {
+        freeReplyObject(reply);
+        sim_lane_give_up(lane, false, "a reply that nobody asked for");
+        return;
+    }
+    struct hfi_command *command = hfi_of(lane->flight.next, struct hfi_command, link);
+    if (reply->type == REDIS_REPLY_ERROR && hfi_reply_meaning(reply->str, reply->len)->reconnect)
+        lane->drop_after = true;
+    if (!keep_reply(command, reply))
+        return;
+    int64_t now = now_here(), rtt = now - command->sent_ns;
+    lane->answered_ns = now;
+    lane->rtt_ns = lane->rtt_ns == 0 ? rtt : lane->rtt_ns + (rtt - lane->rtt_ns) / 8;
+    if (command->reply->type == REDIS_REPLY_ERROR && spell_out(lane, command))
+        return;
+    command->answered_ns = now;
+    settle(lane, command, HFI_ANSWERED);
+    if (lane->drop_after)
+        sim_lane_give_up(lane, false, "the server refuses commands on it");
+}
+
+static void come_up(struct hfi_lane *lane)
+{
+    struct hfi_pool *pool = lane->pool;
+    lane->state = UP;
+    lane->failed = false;
+    lane->dial_number++; /* its timeout is void */
+    lane->answered_ns = lane->up_ns = now_here();
+    hfi_backoff_up(&lane->backoff, now_here());
+    if (lane->index == 0) {
+        pool->verdicts++;
+        hfi_park_wake(&pool->quiet);
+    }
+    sim_say("lane %d is up", lane->index);
+    pool->ops.lane_up(pool->self, lane->index);
+    lane->again = true;
+    hfi_lane_flush(lane);
+}
+
+static void fail_dial(struct hfi_lane *lane, const char *why)
+{
+    struct hfi_pool *pool = lane->pool;
+    if (pool->why.status != HF_DENIED)
+        (void)hfi_fail(&pool->why, HF_UNAVAILABLE, "", "cannot connect: %s", why);
+    lane->failed = true;
+    if (lane->wire != NULL)
+        sim_wire_close(lane->wire);
+    if (lane->index == 0) {
+        pool->verdicts++;
+        hfi_park_wake(&pool->quiet);
+    }
+    dial_later(lane);
+    refuse_queue(lane);
+    sim_lane_finish(lane);
+}
+
+static void greeted(struct hfi_lane *lane, struct redisReply *reply)
+{
+    struct hfi_pool *pool = lane->pool;
+    struct hfi_server server = {.version = 70015, .uptime_s = (sim.now - sim_server.started) / 1000000000};
+    hf_error error = {.status = HF_OK};
+    (void)snprintf(server.run_id, sizeof server.run_id, "%040d", lane->wire->epoch);
+    pool->server = server;
+    hf_status status = pool->ops.greeted(pool->self, lane->index, &server, lane->greeting_sent, reply, &error);
+    freeReplyObject(reply);
+    if (status == HF_OK)
+        come_up(lane);
+    else
+        fail_dial(lane, error.message);
+}
+
+static void received(void *client, struct sim_packet *packet)
+{
+    struct hfi_lane *lane = client;
+    void *reply;
+    if (redisReaderFeed(lane->parser, packet->bytes, packet->size) != REDIS_OK)
+        abort();
+    while (redisReaderGetReply(lane->parser, &reply) == REDIS_OK && reply != NULL) {
+        if (lane->state == DIALING && lane->loads_left > 0) {
+            lane->loads_left--;
+            freeReplyObject(reply);
+        } else if (lane->state == DIALING) {
+            greeted(lane, reply);
+        } else {
+            match(lane, reply);
+        }
+        if (!lane->wire->client_open) /* given up: what else it said is of no interest */
+            break;
+    }
+    sim_lane_finish(lane);
+    if (lane->again)
+        hfi_lane_flush(lane);
+}
+
+static void broken(void *client)
+{
+    struct hfi_lane *lane = client;
+    if (lane->state == UP) {
+        sim_lane_give_up(lane, false, "the server closed it");
+        sim_lane_finish(lane);
+    } else if (lane->state == DIALING) {
+        fail_dial(lane, "the connection broke");
+    }
+}
+
+/* ---- dialling ---- */
+
+static void time_out_dial(void *what, int64_t number)
+{
+    struct hfi_lane *lane = what;
+    if (lane->dial_number == number && lane->state == DIALING)
+        fail_dial(lane, "no answer");
+}
+
+/* The scripts and the greeting, after what AUTH, SELECT, ROLE and INFO cost. */
+static void greet(void *what, int64_t number)
+{
+    static const char load[] = "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$1\r\nx\r\n";
+    struct hfi_lane *lane = what;
+    struct hfi_pool *pool = lane->pool;
+    if (lane->dial_number != number || lane->state != DIALING || sim_server.frozen_until > sim.now)
+        return; /* the timeout comes */
+    if (!sim_server.up) {
+        fail_dial(lane, "connection refused");
+        return;
+    }
+    if (lane->parser != NULL)
+        redisReaderFree(lane->parser);
+    lane->parser = redisReaderCreate();
+    lane->wire = sim_wire_new(sim.self, sim_server.epoch, lane, received, broken);
+    lane->loads_left = 1;
+    struct hfi_command *greeting = pool->ops.greeting(pool->self, lane->index);
+    lane->greeting_sent = now_here();
+    (void)hfi_command_spell_out(greeting); /* NOSCRIPT has no branch of its own in this greeting */
+    sim_wire_up(lane->wire, sim_packet_new(SIM_BYTES, load, sizeof load - 1));
+    sim_wire_up(lane->wire, sim_packet_new(SIM_BYTES, greeting->bytes, greeting->size));
+    hfi_command_unref(greeting);
+}
+
+static void dial(void *what, int64_t number)
+{
+    struct hfi_lane *lane = what;
+    if (lane->dial_number != number || lane->state != DIALING)
+        return;
+    lane->wire = NULL;
+    number = ++lane->dial_number;
+    sim_at(sim.now + 3 * (sim_delay() + sim_delay()), sim.self, greet, lane, number);
+    sim_at(sim_when(sim.self, hfi_after_ms(now_here(), lane->pool->settings.connect_ms)), sim.self, time_out_dial, lane,
+           number);
+}
+
+/* ---- pool/lane.h ---- */
+
+void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command)
+{
+    hfi_command_ref(command);
+    hfi_list_append(&lane->queue, &command->link);
+}
+
+static void board(struct hfi_lane *lane)
+{
+    struct hfi_buffer out = {0};
+    int64_t now = now_here();
+    if (lane->kind != HFI_RESERVED_LANE && hfi_list_is_empty(&lane->flight) && now - lane->answered_ns > FIT_NS) {
+        const char *const words[] = {"ROLE"};
+        struct hfi_command *check = hfi_command_new(1, words, NULL);
+        check->done = role_checked;
+        check->until_ns = hfi_after_ms(now, lane->pool->settings.command_ms);
+        hfi_list_append(lane->queue.next, &check->link);
+    }
+    while (!hfi_list_is_empty(&lane->queue)) {
+        struct hfi_command *command = hfi_of(lane->queue.next, struct hfi_command, link);
+        hfi_list_remove(&command->link);
+        hfi_list_append(&lane->flight, &command->link);
+        command->sent = true;
+        command->sent_ns = now;
+        lane->commands++;
+        if (!hfi_buffer_append(&out, command->bytes, command->size))
+            abort();
+    }
+    sim_wire_up(lane->wire, sim_packet_new(SIM_BYTES, hfi_buffer_data(&out), hfi_buffer_size(&out)));
+    hfi_buffer_done(&out);
+}
+
+void hfi_lane_flush(struct hfi_lane *lane)
+{
+    lane->again = false;
+    if (lane->state == UP && !hfi_list_is_empty(&lane->queue))
+        board(lane);
+    else if (lane->state == CLOSED || (lane->state == DIALING && lane->failed))
+        refuse_queue(lane);
+    plan(lane);
+    sim_lane_finish(lane);
+}
+
+bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
+{
+    (void)lane;
+    return hfi_park_wait(park, ticket, until_ns);
+}
+
+bool hfi_lane_is_up(const struct hfi_lane *lane)
+{
+    return lane->state == UP;
+}
+
+bool hfi_lane_is_down(const struct hfi_lane *lane)
+{
+    return lane->state == CLOSED || (lane->state == DIALING && lane->failed);
+}
+
+int hfi_lane_index(const struct hfi_lane *lane)
+{
+    return lane->index;
+}
+
+int64_t hfi_lane_rtt_ns(const struct hfi_lane *lane)
+{
+    return lane->rtt_ns;
+}
+
+int64_t hfi_lane_waits_since_ns(const struct hfi_lane *lane)
+{
+    return hfi_list_is_empty(&lane->flight) ? HFI_NEVER : hfi_of(lane->flight.next, struct hfi_command, link)->sent_ns;
+}
+
+struct hfi_lane *sim_lane_warm(struct hfi_lane *lane)
+{
+    if (lane->state == COLD) {
+        lane->state = DIALING;
+        sim_at(sim.now, sim.self, dial, lane, lane->dial_number);
+    }
+    return lane;
+}
