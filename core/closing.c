@@ -69,6 +69,9 @@ static void finish_locked(struct hfi_closing *closing)
     (void)pthread_mutex_unlock(&client->closing_mutex);
     if (listed)
         (void)atomic_fetch_sub(&closing->references, 1); /* never the last: the caller has one */
+    /* Off the list a close would not find it, and the alarm's reference would outlive the watchdog. */
+    if (hfi_watchdog_arm(client->watchdog, &closing->alarm.timer, HFI_NEVER))
+        (void)atomic_fetch_sub(&closing->references, 1);
 }
 
 static bool is_clear(const struct hfi_closing *closing, int64_t server_us, int64_t now)

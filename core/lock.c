@@ -181,8 +181,9 @@ static void got_fences(struct hfi_command *command)
     if (command->outcome == HFI_ANSWERED) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
         hfi_server_time_saw(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
-        if (strcmp(said.word, "GRANTED") == 0) /* the answer is where the last of several blocks begins */
-            first = hfi_wire_number(command->reply, 2, 0) - (MORE_FENCES - HFI_FENCE_BLOCK);
+        int64_t last = strcmp(said.word, "GRANTED") == 0 ? hfi_wire_number(command->reply, 2, 0) : 0;
+        if (last > MORE_FENCES) /* the answer is where the last of several blocks begins */
+            first = last - (MORE_FENCES - HFI_FENCE_BLOCK);
     }
     bool good = first > 0 && hfi_fence_take(client, first, MORE_FENCES, command->note[1]);
     (void)pthread_mutex_lock(&lock->mutex);

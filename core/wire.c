@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define WORDS_MOST 16
+#define TIME_MOST_US INT64_C(9000000000000000) /* the year 2255; no clock shows more, and sums stay in range */
 
 /* A command's words as they are collected; numbers are printed into it. */
 struct words {
@@ -216,6 +217,8 @@ struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply)
         said.word = reply->element[0]->str;
         said.now_us = number_of(reply->element[1], 0);
     }
+    if (said.now_us < 0 || said.now_us > TIME_MOST_US)
+        said.now_us = 0;
     return said;
 }
 
@@ -237,6 +240,12 @@ static struct hfi_answer answer_of_exec(const struct redisReply *reply)
     return (struct hfi_answer){.kind = HFI_GRANTED, .fence = number_of(reply->element[1], 0)};
 }
 
+static int64_t natural(const struct redisReply *reply, size_t index)
+{
+    int64_t number = hfi_wire_number(reply, index, 0);
+    return number > 0 ? number : 0;
+}
+
 struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, int64_t *now_us)
 {
     struct hfi_answer answer = {.kind = HFI_CANNOT, .status = HF_PROTOCOL};
@@ -255,7 +264,7 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
         else if (strcmp(said.word, "QUEUED") == 0)
             answer = (struct hfi_answer){.kind = HFI_IN_QUEUE,
                                          .left_ms = hfi_wire_number(reply, 2, -1),
-                                         .position = hfi_wire_number(reply, 3, 0),
+                                         .position = natural(reply, 3),
                                          .ticket = hfi_wire_number(reply, 4, 0),
                                          .ours = hfi_wire_number(reply, 5, 1) == 1};
         else if (strcmp(said.word, "LATE") == 0)

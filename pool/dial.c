@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "pool/hello.h"
 #include "pool/inside.h"
+#include "pool/parser.h"
 #include "pool/topology.h"
 
 #include <errno.h>
@@ -206,7 +207,7 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
     } else {
         dial->step = TALK;
         dial->events = POLLIN;
-        dial->reader = redisReaderCreate();
+        dial->reader = hfi_parser_create(REPLY_MOST);
         if (dial->reader == NULL || !hfi_hello_begin(&dial->hello)) {
             (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s",
                            dial->pool->server_name);

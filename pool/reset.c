@@ -4,6 +4,7 @@
 #include "pool/reset.h"
 #include "base/buffer.h"
 #include "pool/hello.h"
+#include "pool/parser.h"
 #include "pool/inside.h"
 #include "pool/transport.h"
 
@@ -87,7 +88,7 @@ bool hfi_reset_is_quiet(int fd)
 
 static bool talk_begin(struct talk *talk, int fd, int64_t until_ns)
 {
-    *talk = (struct talk){.wire = HFI_NO_WIRE, .until_ns = until_ns, .reader = redisReaderCreate()};
+    *talk = (struct talk){.wire = HFI_NO_WIRE, .until_ns = until_ns, .reader = hfi_parser_create(REPLY_MOST)};
     talk->wire.fd = fd;
     return talk->reader != NULL;
 }

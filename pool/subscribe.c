@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "pool/backoff.h"
 #include "pool/channels.h"
+#include "pool/parser.h"
 #include "pool/dial.h"
 #include "pool/inside.h"
 #include "pool/replies.h"
@@ -297,7 +298,7 @@ static void judge_dial(struct subscriber *one, enum hfi_dial_state state, int64_
 {
     struct hfi_pool *pool = one->all->pool;
     if (state == HFI_DIAL_UP)
-        one->parser = redisReaderCreate();
+        one->parser = hfi_parser_create(MESSAGE_MOST);
     if (one->parser != NULL) {
         one->wire = hfi_dial_take(one->dial);
         one->unparsed = 0;

@@ -3,6 +3,7 @@
  * farewell. */
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
+#include "pool/parser.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -149,7 +150,7 @@ static void fail_memory(struct hfi_lane *lane, int64_t now_ns)
 static void come_up(struct hfi_lane *lane, int64_t now_ns)
 {
     struct hfi_pool *pool = lane->pool;
-    struct redisReader *parser = redisReaderCreate();
+    struct redisReader *parser = hfi_parser_create(lane->reply_most);
     if (parser == NULL) {
         fail_memory(lane, now_ns);
         return;

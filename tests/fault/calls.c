@@ -19,8 +19,8 @@ static const char *name_of(struct hft_place *place)
 static hf_status take(struct hft_place *place, const char *name, int64_t wait_ms)
 {
     return hf_lock_acquire(place->client, name,
-                           HF_LOCK(.lease_ms = 400, .wait_ms = wait_ms, .event_fd = place->number % 2 == 0), &place->lease,
-                           &place->error);
+                           HF_LOCK(.lease_ms = 400, .wait_ms = wait_ms, .event_fd = place->number % 2 == 0),
+                           &place->lease, &place->error);
 }
 
 static bool hold(struct hft_place *place)
@@ -31,8 +31,8 @@ static bool hold(struct hft_place *place)
 static hf_status call_open(struct hft_place *place)
 {
     return hf_client_open(hft_server_url(place->server),
-                          HF_CLIENT(.connect_ms = 300, .command_ms = 200, .close_ms = 200, .client_name = "opened",
-                                    .key_template = "x:{%s}", .min_connections = 1),
+                          HF_CLIENT(.connect_ms = 300, .command_ms = 200, .close_ms = 200,
+                                    .client_name = "opened", .key_template = "x:{%s}", .min_connections = 1),
                           &place->opened, &place->error);
 }
 
@@ -41,15 +41,15 @@ static hf_status call_open_lazy(struct hft_place *place)
     hf_status status = hf_client_open(hft_server_url(place->server), HF_CLIENT(.lazy = true, .close_ms = 100),
                                       &place->opened, &place->error);
     if (status == HF_OK)
-        status = hf_lock_acquire(place->opened, "lazy", HF_LOCK(.lease_ms = 200, .wait_ms = 100), &place->lease,
-                                 &place->error);
+        status = hf_lock_acquire(place->opened, "lazy", HF_LOCK(.lease_ms = 200, .wait_ms = 100),
+                                 &place->lease, &place->error);
     return status;
 }
 
 static bool open_one(struct hft_place *place)
 {
-    return hf_client_open(hft_server_url(place->server), HF_CLIENT(.close_ms = 200), &place->opened, &place->error) ==
-           HF_OK;
+    return hf_client_open(hft_server_url(place->server), HF_CLIENT(.close_ms = 200), &place->opened,
+                          &place->error) == HF_OK;
 }
 
 static hf_status call_close(struct hft_place *place)
@@ -76,8 +76,8 @@ static hf_status call_busy(struct hft_place *place)
 
 static hf_status call_wait_in_vain(struct hft_place *place)
 {
-    return hf_lock_acquire(place->client, "taken", HF_LOCK(.wait_ms = 30, .cancel = place->cancel), &place->lease,
-                           &place->error);
+    return hf_lock_acquire(place->client, "taken", HF_LOCK(.wait_ms = 30, .cancel = place->cancel),
+                           &place->lease, &place->error);
 }
 
 static hf_status call_release(struct hft_place *place)
@@ -211,8 +211,9 @@ static hf_status call_fetch(struct hft_place *place)
     (void)snprintf(key, sizeof key, "page:%s", name_of(place));
     hf_status status = HF_OK;
     for (int i = 0; i < 2 && status == HF_OK; i++) { /* a miss, then a hit */
-        status = hf_fetch(place->client, key, HF_FETCH(.load = load, .ttl_ms = 300, .lease_ms = 300, .wait_ms = 300),
-                          &value, &place->error);
+        status = hf_fetch(place->client, key,
+                          HF_FETCH(.load = load, .ttl_ms = 300, .lease_ms = 300, .wait_ms = 300), &value,
+                          &place->error);
         if (status == HF_OK)
             hf_value_free(value);
     }
@@ -224,32 +225,31 @@ static hf_status call_forget(struct hft_place *place)
     return hf_fetch_forget(place->client, "page", &place->error);
 }
 
-const struct hft_public_call hft_public_calls[] = {
-    {"open", NULL, call_open},
-    {"open lazy", NULL, call_open_lazy},
-    {"close", open_one, call_close},
-    {"try", NULL, call_try},
-    {"wait", NULL, call_wait},
-    {"busy", NULL, call_busy},
-    {"wait in vain", NULL, call_wait_in_vain},
-    {"release", hold, call_release},
-    {"post_release", hold, call_post_release},
-    {"verify", hold, call_verify},
-    {"event_fd", hold, call_event_fd},
-    {"bind", hold, call_bind},
-    {"info", NULL, call_info},
-    {"list", NULL, call_list},
-    {"break", hold, call_break},
-    {"check", NULL, call_check},
-    {"stats", NULL, call_stats},
-    {"metrics", NULL, call_metrics},
-    {"dump", NULL, call_dump},
-    {"cancel", NULL, call_cancel},
-    {"command", NULL, call_command},
-    {"borrow", NULL, call_borrow},
-    {"fetch", NULL, call_fetch},
-    {"forget", NULL, call_forget},
-    {.name = NULL}};
+const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
+                                                   {"open lazy", NULL, call_open_lazy},
+                                                   {"close", open_one, call_close},
+                                                   {"try", NULL, call_try},
+                                                   {"wait", NULL, call_wait},
+                                                   {"busy", NULL, call_busy},
+                                                   {"wait in vain", NULL, call_wait_in_vain},
+                                                   {"release", hold, call_release},
+                                                   {"post_release", hold, call_post_release},
+                                                   {"verify", hold, call_verify},
+                                                   {"event_fd", hold, call_event_fd},
+                                                   {"bind", hold, call_bind},
+                                                   {"info", NULL, call_info},
+                                                   {"list", NULL, call_list},
+                                                   {"break", hold, call_break},
+                                                   {"check", NULL, call_check},
+                                                   {"stats", NULL, call_stats},
+                                                   {"metrics", NULL, call_metrics},
+                                                   {"dump", NULL, call_dump},
+                                                   {"cancel", NULL, call_cancel},
+                                                   {"command", NULL, call_command},
+                                                   {"borrow", NULL, call_borrow},
+                                                   {"fetch", NULL, call_fetch},
+                                                   {"forget", NULL, call_forget},
+                                                   {.name = NULL}};
 
 static void warm_up(hf_client *client) /* every lane, a borrowed connection */
 {

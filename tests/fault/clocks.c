@@ -17,7 +17,9 @@ static void suspend(struct hft_run *run)
     int64_t worst = 0;
     for (int round = 0; round < run->times; round++) {
         hf_lease *lease;
-        HFT_CHECK(run, hf_lock_acquire(client, "sleeper", HF_LOCK(.lease_ms = 1000, .wait_ms = 5000), &lease, NULL) == HF_OK,
+        HFT_CHECK(run,
+                  hf_lock_acquire(client, "sleeper", HF_LOCK(.lease_ms = 1000, .wait_ms = 5000), &lease,
+                                  NULL) == HF_OK,
                   "no lease");
         struct pollfd lost = {hf_lease_event_fd(lease), POLLIN, 0};
         hft_sleep_ms(hft_roll(run, 50));
@@ -29,7 +31,8 @@ static void suspend(struct hft_run *run)
         worst = took > worst ? took : worst;
         HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_LOST, "released after 2 L of sleep");
     }
-    HFT_CHECK(run, worst < 1200 * HFT_NS_PER_MS, "LOST was told after %lld ms", (long long)worst / HFT_NS_PER_MS);
+    HFT_CHECK(run, worst < 1200 * HFT_NS_PER_MS, "LOST was told after %lld ms",
+              (long long)worst / HFT_NS_PER_MS);
     hft_note(run, "%d sleeps of 2 L, told after at most %.0f ms", run->times, (double)worst / 1e6);
     (void)hf_client_close(client, NULL);
     hft_server_stop(server);
@@ -41,11 +44,13 @@ static void wall_clock(struct hft_run *run)
     struct hft_server *server = hft_server_start(NULL);
     hf_client *client = hft_open(hft_server_url(server), NULL);
     hf_lease *lease;
-    HFT_CHECK(run, hf_lock_acquire(client, "wall", HF_LOCK(.lease_ms = 500), &lease, NULL) == HF_OK, "no lease");
+    HFT_CHECK(run, hf_lock_acquire(client, "wall", HF_LOCK(.lease_ms = 500), &lease, NULL) == HF_OK,
+              "no lease");
     for (int round = 0; round < run->times; round++) {
         atomic_store(&hft_preload()->wall_offset_ns, days[round % 4] * 86400 * 1000 * HFT_NS_PER_MS);
         hft_sleep_ms(400);
-        HFT_CHECK(run, hf_lease_is_valid(lease) && hf_lease_state(lease) == HF_LEASE_HELD, "the wall clock matters");
+        HFT_CHECK(run, hf_lease_is_valid(lease) && hf_lease_state(lease) == HF_LEASE_HELD,
+                  "the wall clock matters");
     }
     HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_OK, "the wall clock matters");
     hft_note(run, "%d steps", run->times);
@@ -63,7 +68,9 @@ static void slow_clock(struct hft_run *run)
         atomic_store(&hft_preload()->rate_ppm, round % 2 == 0 ? -10000 : 10000);
         hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.guard_ms = HF_OFF, .close_ms = 1));
         hf_lease *lease;
-        HFT_CHECK(run, hf_lock_acquire(client, "slow", HF_LOCK(.lease_ms = 2000, .wait_ms = 5000), &lease, NULL) == HF_OK,
+        HFT_CHECK(run,
+                  hf_lock_acquire(client, "slow", HF_LOCK(.lease_ms = 2000, .wait_ms = 5000), &lease, NULL) ==
+                      HF_OK,
                   "no lease");
         hft_proxy_freeze_present(proxy, false);
         struct hft_network nobody = {.accept_nobody = true};
@@ -92,7 +99,9 @@ static void slow_lookup(struct hft_run *run)
     int64_t worst = 0;
     hf_client *client = hft_open(url, HF_CLIENT(.connect_ms = 400, .command_ms = 300));
     hf_lease *held;
-    HFT_CHECK(run, hf_lock_acquire(client, "kept", HF_LOCK(.lease_ms = 800, .wait_ms = 3000), &held, NULL) == HF_OK, "no lease");
+    HFT_CHECK(
+        run, hf_lock_acquire(client, "kept", HF_LOCK(.lease_ms = 800, .wait_ms = 3000), &held, NULL) == HF_OK,
+        "no lease");
     atomic_store(&hft_preload()->lookup_delay_ms, 2500);
     for (int round = 0; round < run->times; round++) {
         hf_client *none = NULL;
@@ -100,7 +109,8 @@ static void slow_lookup(struct hft_run *run)
         hf_status status = hf_client_open(url, HF_CLIENT(.connect_ms = 400), &none, NULL);
         int64_t took = hft_true_ns() - before;
         worst = took > worst ? took : worst;
-        HFT_CHECK(run, status == HF_UNAVAILABLE, "a lookup of 2.5 s within 400 ms: %s", hf_status_name(status));
+        HFT_CHECK(run, status == HF_UNAVAILABLE, "a lookup of 2.5 s within 400 ms: %s",
+                  hf_status_name(status));
         if (none != NULL)
             (void)hf_client_close(none, NULL);
         HFT_CHECK(run, hf_lease_is_valid(held), "somebody's lookup cost a lease");
@@ -114,8 +124,11 @@ static void slow_lookup(struct hft_run *run)
 }
 
 const struct hft_named hft_clock_faults[] = {
-    {"suspend", "after a sleep of the machine a lease is over at the first look, and LOST is told", suspend, 3, 50, HFT_PRELOADED},
+    {"suspend", "after a sleep of the machine a lease is over at the first look, and LOST is told", suspend,
+     3, 50, HFT_PRELOADED},
     {"wall-clock", "steps of the wall clock are nothing to a lease", wall_clock, 2, 40, HFT_PRELOADED},
-    {"slow-clock", "a clock that errs by the bound still ends the belief before the key", slow_clock, 1, 50, HFT_PRELOADED},
-    {"slow-lookup", "a name lookup that hangs stretches no deadline and costs no lease", slow_lookup, 1, 20, HFT_PRELOADED},
+    {"slow-clock", "a clock that errs by the bound still ends the belief before the key", slow_clock, 1, 50,
+     HFT_PRELOADED},
+    {"slow-lookup", "a name lookup that hangs costs no lease; an open that fails waits for its end",
+     slow_lookup, 1, 20, HFT_PRELOADED},
     {.name = NULL}};

@@ -38,12 +38,18 @@ static void stay(struct member *me, hf_lease *lease, int lock, int64_t asked)
     struct hft_seat *seat = me->seat;
     uint32_t count = atomic_load(&seat->count);
     int64_t now = hft_true_ns();
-    int64_t until = now + (me->crew->plan.stay_us > 0 ? rand_r(&me->dice) % me->crew->plan.stay_us : 0) * 1000;
+    int64_t until =
+        now + (me->crew->plan.stay_us > 0 ? rand_r(&me->dice) % me->crew->plan.stay_us : 0) * 1000;
     if (count == me->crew->ledger->room || !hf_lease_is_valid(lease))
         return;
     struct hft_interval *section = &seat->history[count];
-    *section = (struct hft_interval){.asked_ns = asked, .enter_ns = now, .leave_ns = now,
-        .fence = hf_lease_fence(lease), .lock = lock, .process = (int16_t)me->process, .thread = (int16_t)me->number};
+    *section = (struct hft_interval){.asked_ns = asked,
+                                     .enter_ns = now,
+                                     .leave_ns = now,
+                                     .fence = hf_lease_fence(lease),
+                                     .lock = lock,
+                                     .process = (int16_t)me->process,
+                                     .thread = (int16_t)me->number};
     atomic_store(&seat->count, count + 1);
     for (;;) {
         now = hft_true_ns();
@@ -66,8 +72,10 @@ static void once(struct member *me)
     hf_error error;
     (void)snprintf(name, sizeof name, "crew:%d", lock);
     int64_t asked = hft_true_ns();
-    hf_status status = hf_lock_acquire(me->client, name, HF_LOCK(.lease_ms = crew->plan.lease_ms,
-        .wait_ms = crew->plan.wait_ms, .cancel = crew->cancels[me->process]), &lease, &error);
+    hf_status status = hf_lock_acquire(me->client, name,
+                                       HF_LOCK(.lease_ms = crew->plan.lease_ms, .wait_ms = crew->plan.wait_ms,
+                                               .cancel = crew->cancels[me->process]),
+                                       &lease, &error);
     int64_t took = hft_true_ns() - asked;
     me->timeouts += status == HF_TIMEOUT;
     me->unavailable += status == HF_UNAVAILABLE;
@@ -84,10 +92,12 @@ static void once(struct member *me)
     atomic_fetch_add(&crew->acquired, 1);
     me->longest_ns = took > me->longest_ns ? took : me->longest_ns;
     stay(me, lease, lock, asked);
-    status = rand_r(&me->dice) % 4 == 0 ? hf_lease_post_release(lease, &error) : hf_lease_release(lease, &error);
+    status =
+        rand_r(&me->dice) % 4 == 0 ? hf_lease_post_release(lease, &error) : hf_lease_release(lease, &error);
     me->lost += status == HF_LOST;
     me->unknown += status == HF_UNKNOWN || status == HF_UNAVAILABLE;
-    HFT_CHECK(crew->run, status == HF_OK || status == HF_LOST || status == HF_UNKNOWN || status == HF_UNAVAILABLE,
+    HFT_CHECK(crew->run,
+              status == HF_OK || status == HF_LOST || status == HF_UNKNOWN || status == HF_UNAVAILABLE,
               "release %s: %s: %s", name, hf_status_name(status), error.message);
 }
 
@@ -117,8 +127,12 @@ struct hft_crew *hft_crew_start(struct hft_run *run, const struct hft_crew_plan 
     }
     for (int i = 0; i < crew->count; i++) {
         int c = i / plan->threads, t = i % plan->threads;
-        crew->members[i] = (struct member){.crew = crew, .client = crew->clients[c], .process = c, .number = t,
-            .seat = hft_ledger_seat(crew->ledger, c, t), .dice = run->seed * 7919u + (unsigned)i};
+        crew->members[i] = (struct member){.crew = crew,
+                                           .client = crew->clients[c],
+                                           .process = c,
+                                           .number = t,
+                                           .seat = hft_ledger_seat(crew->ledger, c, t),
+                                           .dice = run->seed * 7919u + (unsigned)i};
         if (pthread_create(&crew->members[i].thread, NULL, work, &crew->members[i]) != 0)
             exit(1);
     }
@@ -132,12 +146,13 @@ long hft_crew_acquired(struct hft_crew *crew)
 
 /* The key of a lease was lost; its holder passes it on among its own threads until it is told. Its fences are low
  * enough to be refused, and it is no new grant: of the same block somebody was inside before. */
-static bool is_old_lease(const struct hft_crew *crew, const struct hft_interval *a, const struct hft_interval *b)
+static bool is_old_lease(const struct hft_crew *crew, const struct hft_interval *a,
+                         const struct hft_interval *b)
 {
     for (size_t i = 0; i < crew->history_count; i++) {
         const struct hft_interval *c = &crew->history[i];
-        if (c->lock == b->lock && c->process == b->process && c->enter_ns < a->leave_ns && c->fence < b->fence &&
-            b->fence - c->fence < 32 * 2048)
+        if (c->lock == b->lock && c->process == b->process && c->enter_ns < a->leave_ns &&
+            c->fence < b->fence && b->fence - c->fence < 32 * 2048)
             return true;
     }
     return b->enter_ns < a->leave_ns;
@@ -150,9 +165,10 @@ static void violated(const struct hft_violation *violation, void *arg)
     bool told_apart = crew->plan.fences_only &&
                       (violation->verdict == HFT_OVERLAP ? a->fence != b->fence : is_old_lease(crew, a, b));
     if (!told_apart)
-        hft_broken(crew->run, "crew:%d: %s: client %d, fence %lld, then client %d, fence %lld, by %lld", a->lock,
-                   violation->verdict == HFT_OVERLAP ? "two inside" : "a fence that is not higher", a->process,
-                   (long long)a->fence, b->process, (long long)b->fence, (long long)violation->by);
+        hft_broken(crew->run, "crew:%d: %s: client %d, fence %lld, then client %d, fence %lld, by %lld",
+                   a->lock, violation->verdict == HFT_OVERLAP ? "two inside" : "a fence that is not higher",
+                   a->process, (long long)a->fence, b->process, (long long)b->fence,
+                   (long long)violation->by);
 }
 
 struct hft_crew_result hft_crew_end(struct hft_crew *crew)
@@ -180,8 +196,10 @@ struct hft_crew_result hft_crew_end(struct hft_crew *crew)
     (void)hft_oracle_check(crew->history, crew->history_count, violated, crew);
     free(crew->history);
     HFT_CHECK(run, all.acquired > 0, "nobody ever got a lease");
-    hft_note(run, "%ld leases, %ld lost, %ld timeouts, %ld unavailable, %ld releases unknown, longest wait %.0f ms",
-             all.acquired, all.lost, all.timeouts, all.unavailable, all.unknown, (double)all.longest_ns / 1e6);
+    hft_note(
+        run,
+        "%ld leases, %ld lost, %ld timeouts, %ld unavailable, %ld releases unknown, longest wait %.0f ms",
+        all.acquired, all.lost, all.timeouts, all.unavailable, all.unknown, (double)all.longest_ns / 1e6);
     free(crew->members);
     free(crew->clients);
     free(crew->cancels);

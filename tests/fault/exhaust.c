@@ -62,15 +62,18 @@ static bool try_nth(struct hft_run *run, struct hft_place *place, const struct h
     bool hit = atomic_load(&preload->hits) > 0;
     tried++;
     refused += status != HF_OK;
-    bool dumb = scarcity->kind == HFT_RANDOM && status == HF_INTERNAL; /* a kernel without getrandom is none of ours */
-    HFT_CHECK(run, dumb || is_definite(status), "%s, %s %lld%s: %s: %s", call->name, scarcity->name, (long long)n,
-              persistent ? " and on" : "", hf_status_name(status), place->error.message);
-    HFT_CHECK(run, status == HF_OK || status == HF_BUSY || place->error.status == status || strcmp(call->name, "event_fd") == 0 ||
-              strcmp(call->name, "metrics") == 0 || strcmp(call->name, "dump") == 0,
-              "%s, %s %lld: %s, but the error says %s", call->name, scarcity->name, (long long)n, hf_status_name(status),
-              hf_status_name(place->error.status));
-    HFT_CHECK(run, took < 3000 * HFT_NS_PER_MS, "%s, %s %lld: took %lld ms", call->name, scarcity->name, (long long)n,
-              (long long)(took / HFT_NS_PER_MS));
+    bool dumb = scarcity->kind == HFT_RANDOM &&
+                status == HF_INTERNAL; /* a kernel without getrandom is none of ours */
+    HFT_CHECK(run, dumb || is_definite(status), "%s, %s %lld%s: %s: %s", call->name, scarcity->name,
+              (long long)n, persistent ? " and on" : "", hf_status_name(status), place->error.message);
+    HFT_CHECK(run,
+              status == HF_OK || status == HF_BUSY || place->error.status == status ||
+                  strcmp(call->name, "event_fd") == 0 || strcmp(call->name, "metrics") == 0 ||
+                  strcmp(call->name, "dump") == 0,
+              "%s, %s %lld: %s, but the error says %s", call->name, scarcity->name, (long long)n,
+              hf_status_name(status), hf_status_name(place->error.status));
+    HFT_CHECK(run, took < 3000 * HFT_NS_PER_MS, "%s, %s %lld: took %lld ms", call->name, scarcity->name,
+              (long long)n, (long long)(took / HFT_NS_PER_MS));
     hft_place_tidy(place);
     return hit;
 }
@@ -88,7 +91,8 @@ static void check_recovery(struct hft_run *run, struct hft_place *place, const c
 {
     hf_lease *lease;
     hf_error error;
-    hf_status status = hf_lock_acquire(place->client, "afterwards", HF_LOCK(.wait_ms = 5000, .lease_ms = 500), &lease, &error);
+    hf_status status = hf_lock_acquire(place->client, "afterwards", HF_LOCK(.wait_ms = 5000, .lease_ms = 500),
+                                       &lease, &error);
     HFT_CHECK(run, status == HF_OK, "after %s: %s: %s", after, hf_status_name(status), error.message);
     if (status == HF_OK)
         (void)hf_lease_release(lease, NULL);
@@ -98,7 +102,8 @@ static void try_pair(struct hft_run *run, struct hft_place *place, const struct 
                      const struct hft_public_call *call)
 {
     hft_doing("%s while %s fails", call->name, scarcity->name);
-    bool passes = scarcity->os_errno == EINTR || scarcity->os_errno == EAGAIN; /* no kernel says these for ever */
+    bool passes =
+        scarcity->os_errno == EINTR || scarcity->os_errno == EAGAIN; /* no kernel says these for ever */
     for (int persistent = 0; persistent < (passes ? 1 : 2); persistent++) {
         try_call(run, place, call, scarcity, persistent != 0);
         check_recovery(run, place, call->name);
@@ -116,7 +121,8 @@ static void check_leftovers(struct hft_run *run, struct hft_place *place)
         const char *key = keys->element[i]->str;
         bool soft = strncmp(key, "hf:queue:", 9) == 0 || strncmp(key, "hf:waiters:", 11) == 0;
         int64_t left = hft_server_ask_integer(place->server, "PTTL %s", key);
-        HFT_CHECK(run, strcmp(key, "hf:fence") == 0 || (soft && left != -1), "%s is left, for %lld ms", key, (long long)left);
+        HFT_CHECK(run, strcmp(key, "hf:fence") == 0 || (soft && left != -1), "%s is left, for %lld ms", key,
+                  (long long)left);
     }
     freeReplyObject(keys);
 }
@@ -134,7 +140,8 @@ static void try_all(struct hft_run *run, const struct scarcity *scarcities, int 
     HFT_CHECK(run, hf_lease_is_valid(place.taken), "the bystander's lease was lost");
     hft_sleep_ms(1500);
     hf_status status = hf_lease_release(place.taken, &place.error);
-    HFT_CHECK(run, status == HF_OK, "the bystander's release: %s: %s", hf_status_name(status), place.error.message);
+    HFT_CHECK(run, status == HF_OK, "the bystander's release: %s: %s", hf_status_name(status),
+              place.error.message);
     place.taken = NULL;
     check_leftovers(run, &place);
     hft_place_close(&place);
@@ -149,17 +156,25 @@ static void allocations(struct hft_run *run)
 
 static void system_calls(struct hft_run *run)
 {
-    static const struct scarcity all[] = {
-        {HFT_SOCKET, EMFILE, "socket EMFILE"},     {HFT_CONNECT, ECONNREFUSED, "connect ECONNREFUSED"},
-        {HFT_CONNECT, ETIMEDOUT, "connect ETIMEDOUT"}, {HFT_SEND, EPIPE, "send EPIPE"},
-        {HFT_SEND, ENOBUFS, "send ENOBUFS"},       {HFT_SEND, EAGAIN, "send EAGAIN"},
-        {HFT_SEND, EINTR, "send EINTR"},           {HFT_RECV, ECONNRESET, "recv ECONNRESET"},
-        {HFT_RECV, EINTR, "recv EINTR"},           {HFT_RECV, EAGAIN, "recv EAGAIN"},
-        {HFT_POLL, EINTR, "poll EINTR"},           {HFT_POLL, ENOMEM, "poll ENOMEM"},
-        {HFT_EVENTFD, EMFILE, "eventfd EMFILE"},   {HFT_THREAD, EAGAIN, "pthread_create"},
-        {HFT_RANDOM, ENOSYS, "getrandom ENOSYS"},  {HFT_RANDOM, EINTR, "getrandom EINTR"},
-        {HFT_OPTION, EINVAL, "setsockopt EINVAL"}, {HFT_MAP, ENOMEM, "mmap ENOMEM"},
-        {HFT_FCNTL, EMFILE, "fcntl EMFILE"}};
+    static const struct scarcity all[] = {{HFT_SOCKET, EMFILE, "socket EMFILE"},
+                                          {HFT_CONNECT, ECONNREFUSED, "connect ECONNREFUSED"},
+                                          {HFT_CONNECT, ETIMEDOUT, "connect ETIMEDOUT"},
+                                          {HFT_SEND, EPIPE, "send EPIPE"},
+                                          {HFT_SEND, ENOBUFS, "send ENOBUFS"},
+                                          {HFT_SEND, EAGAIN, "send EAGAIN"},
+                                          {HFT_SEND, EINTR, "send EINTR"},
+                                          {HFT_RECV, ECONNRESET, "recv ECONNRESET"},
+                                          {HFT_RECV, EINTR, "recv EINTR"},
+                                          {HFT_RECV, EAGAIN, "recv EAGAIN"},
+                                          {HFT_POLL, EINTR, "poll EINTR"},
+                                          {HFT_POLL, ENOMEM, "poll ENOMEM"},
+                                          {HFT_EVENTFD, EMFILE, "eventfd EMFILE"},
+                                          {HFT_THREAD, EAGAIN, "pthread_create"},
+                                          {HFT_RANDOM, ENOSYS, "getrandom ENOSYS"},
+                                          {HFT_RANDOM, EINTR, "getrandom EINTR"},
+                                          {HFT_OPTION, EINVAL, "setsockopt EINVAL"},
+                                          {HFT_MAP, ENOMEM, "mmap ENOMEM"},
+                                          {HFT_FCNTL, EMFILE, "fcntl EMFILE"}};
     try_all(run, all, (int)(sizeof all / sizeof all[0]));
 }
 
@@ -167,8 +182,14 @@ static void short_io(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
     for (int round = 0; round < run->times; round++) {
-        struct hft_crew_plan plan = {.url = hft_server_url(server), .clients = 2, .threads = 4, .locks = 3, .lease_ms = 2000,
-                                     .wait_ms = 5000, .command_ms = 2000, .stay_us = 500};
+        struct hft_crew_plan plan = {.url = hft_server_url(server),
+                                     .clients = 2,
+                                     .threads = 4,
+                                     .locks = 3,
+                                     .lease_ms = 2000,
+                                     .wait_ms = 5000,
+                                     .command_ms = 2000,
+                                     .stay_us = 500};
         atomic_store(&hft_preload()->short_io, 1 + hft_roll(run, 7));
         struct hft_crew *crew = hft_crew_start(run, &plan);
         hft_sleep_ms(700);
@@ -191,16 +212,21 @@ static void no_descriptors(struct hft_run *run)
         hf_client *none;
         hf_error error;
         (void)hft_server_ask_integer(server, "DBSIZE"); /* our own connection is open */
-        HFT_CHECK(run, hf_lock_acquire(client, "held", HF_LOCK(.lease_ms = 600, .wait_ms = 3000), &held, NULL) == HF_OK,
+        HFT_CHECK(run,
+                  hf_lock_acquire(client, "held", HF_LOCK(.lease_ms = 600, .wait_ms = 3000), &held, NULL) ==
+                      HF_OK,
                   "no lease");
         int lowest = dup(0);
         (void)close(lowest);
         struct rlimit none_left = {(rlim_t)lowest, before.rlim_max};
         (void)setrlimit(RLIMIT_NOFILE, &none_left);
-        hf_status status = hf_client_open(hft_server_url(server), HF_CLIENT(.connect_ms = 300), &none, &error);
-        HFT_CHECK(run, status == HF_NOMEM, "open without descriptors: %s: %s", hf_status_name(status), error.message);
+        hf_status status =
+            hf_client_open(hft_server_url(server), HF_CLIENT(.connect_ms = 300), &none, &error);
+        HFT_CHECK(run, status == HF_NOMEM, "open without descriptors: %s: %s", hf_status_name(status),
+                  error.message);
         status = hf_lock_acquire(client, "fd", HF_LOCK(.event_fd = true), &lease, &error);
-        HFT_CHECK(run, status == HF_NOMEM, "event_fd without descriptors: %s: %s", hf_status_name(status), error.message);
+        HFT_CHECK(run, status == HF_NOMEM, "event_fd without descriptors: %s: %s", hf_status_name(status),
+                  error.message);
         status = hf_lock_acquire(client, "held2", HF_LOCK(.wait_ms = 1000), &lease, &error);
         HFT_CHECK(run, status == HF_OK || status == HF_NOMEM || status == HF_UNAVAILABLE, "acquire: %s: %s",
                   hf_status_name(status), error.message);
@@ -220,10 +246,11 @@ static void no_descriptors(struct hft_run *run)
 }
 
 const struct hft_named hft_call_faults[] = {
-    {"allocations", "whatever allocation fails in a public call: a definite answer, nothing leaks, all goes on", allocations,
+    {"allocations",
+     "whatever allocation fails in a public call: a definite answer, nothing leaks, all goes on", allocations,
      3, 48, HFT_PRELOADED},
-    {"system-calls", "whatever system call fails in a public call: a definite answer, all goes on", system_calls,
-     8, 456, HFT_PRELOADED},
+    {"system-calls", "whatever system call fails in a public call: a definite answer, all goes on",
+     system_calls, 8, 456, HFT_PRELOADED},
     {"short-io", "reads and writes of a few bytes change nothing", short_io, 2, 20, HFT_PRELOADED},
     {"no-descriptors", "without descriptors: NOMEM for new ones, leases live on, all is well afterwards",
      no_descriptors, 2, 20, 0},

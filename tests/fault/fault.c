@@ -20,9 +20,9 @@
 struct hft_preload *hft_preload_control(void) __attribute__((weak));
 void hft_preload_exempt(void) __attribute__((weak));
 
-static const struct hft_named *const tables[] = {
-    hft_lease_faults, hft_wait_faults,  hft_reply_faults,   hft_server_faults, hft_storm_faults,
-    hft_call_faults,  hft_clock_faults, hft_process_faults, hft_thread_faults};
+static const struct hft_named *const tables[] = {hft_lease_faults,  hft_wait_faults,    hft_reply_faults,
+                                                 hft_server_faults, hft_storm_faults,   hft_call_faults,
+                                                 hft_clock_faults,  hft_process_faults, hft_thread_faults};
 
 static const char *running = "";
 

@@ -17,8 +17,8 @@
 
 struct hft_run { /* one run of one fault */
     unsigned seed;
-    int times;      /* rounds; what a round is, the fault says */
-    bool full;      /* no hurry */
+    int times; /* rounds; what a round is, the fault says */
+    bool full; /* no hurry */
     _Atomic(int) broken;
     char note[512]; /* the numbers, for the last line */
     unsigned dice;
@@ -30,7 +30,7 @@ struct hft_named {
     const char *name;
     const char *promise;
     void (*run)(struct hft_run *run);
-    int times;       /* in a short run */
+    int times; /* in a short run */
     int full_times;
     unsigned needs;
 };
@@ -41,10 +41,10 @@ extern const struct hft_named hft_lease_faults[], hft_wait_faults[], hft_reply_f
 
 /* The promise is broken, in these words; printed at once, the first twenty. Any thread. */
 void hft_broken(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-#define HFT_CHECK(run, condition, ...)                                                                         \
-    do {                                                                                                       \
-        if (!(condition))                                                                                      \
-            hft_broken(run, __VA_ARGS__);                                                                      \
+#define HFT_CHECK(run, condition, ...)                                                                       \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            hft_broken(run, __VA_ARGS__);                                                                    \
     } while (0)
 void hft_note(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -55,10 +55,11 @@ void hft_doing(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * such wakes in a row are nobody's fault. */
 bool hft_in_time(int64_t took_ns, int64_t limit_ns);
 
-int  hft_roll(struct hft_run *run, int sides); /* 0 .. sides - 1; the main thread's */
+int hft_roll(struct hft_run *run, int sides); /* 0 .. sides - 1; the main thread's */
 void hft_sleep_ms(int64_t ms);
 void hft_sleep_until(int64_t at_ns); /* true time */
-hf_client *hft_open(const char *url, const hf_client_options *options); /* or ends the program with the reason */
+hf_client *hft_open(const char *url,
+                    const hf_client_options *options); /* or ends the program with the reason */
 /* The worst, and the q-th (0 .. 1), of count numbers; sorts them. */
 int64_t hft_worst(int64_t *numbers, int count, double q);
 void hft_server_say(struct hft_server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -47,8 +47,9 @@ static void take_all(struct hft_run *run, hf_client *client, int number, int64_t
         hf_error error;
         (void)snprintf(name, sizeof name, "swallowed:%d:%d", number, i);
         hft_sleep_ms(hft_roll(run, 3));
-        hf_status status = hf_lock_acquire(client, name,
-            HF_LOCK(.lease_ms = lease_ms, .wait_ms = 10000, .on_event = count_loss), &leases[i], &error);
+        hf_status status = hf_lock_acquire(
+            client, name, HF_LOCK(.lease_ms = lease_ms, .wait_ms = 10000, .on_event = count_loss), &leases[i],
+            &error);
         HFT_CHECK(run, status == HF_OK, "acquire %s: %s: %s", name, hf_status_name(status), error.message);
     }
 }
@@ -103,8 +104,10 @@ static void lost_before_expiry(struct hft_run *run)
         for (int i = 0; i < COUNT; i++) {
             char name[48];
             (void)snprintf(name, sizeof name, "silent:%d:%d", round, i);
-            HFT_CHECK(run, hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 300 + hft_roll(run, 400)), &leases[i],
-                                           NULL) == HF_OK, "cannot acquire %s", name);
+            HFT_CHECK(run,
+                      hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 300 + hft_roll(run, 400)), &leases[i],
+                                      NULL) == HF_OK,
+                      "cannot acquire %s", name);
             fds[i] = (struct pollfd){hf_lease_event_fd(leases[i]), POLLIN, 0};
         }
         hft_sleep_ms(hft_roll(run, 300));
@@ -132,12 +135,14 @@ static void lost_before_expiry(struct hft_run *run)
         int64_t last = hft_worst(late, COUNT, 1);
         worst = last > worst ? last : worst;
         for (int i = 0; i < COUNT; i++)
-            HFT_CHECK(run, hf_lease_release(leases[i], NULL) == HF_LOST, "the release of a lost lease is not LOST");
+            HFT_CHECK(run, hf_lease_release(leases[i], NULL) == HF_LOST,
+                      "the release of a lost lease is not LOST");
         (void)hf_client_close(client, NULL);
         hft_proxy_network(proxy, NULL);
         hft_proxy_cut(proxy, false);
     }
-    HFT_CHECK(run, hft_in_time(worst, 250 * HFT_NS_PER_MS), "LOST came %lld us late", (long long)worst / 1000);
+    HFT_CHECK(run, hft_in_time(worst, 250 * HFT_NS_PER_MS), "LOST came %lld us late",
+              (long long)worst / 1000);
     hft_note(run, "%d leases, LOST at most %.1f ms after V", run->times * COUNT, (double)worst / 1e6);
     hft_proxy_stop(proxy);
     hft_server_stop(server);
@@ -175,9 +180,10 @@ static void *incarnate(void *arg)
     for (int i = 0; i < me->count; i++) {
         hf_lease *lease;
         hf_error error;
-        hf_status status = hf_lock_acquire(me->client, name, HF_LOCK(.lease_ms = 5000, .wait_ms = 10000), &lease,
-                                           &error);
-        HFT_CHECK(me->run, status == HF_OK, "acquire %s: %s: %s", name, hf_status_name(status), error.message);
+        hf_status status =
+            hf_lock_acquire(me->client, name, HF_LOCK(.lease_ms = 5000, .wait_ms = 10000), &lease, &error);
+        HFT_CHECK(me->run, status == HF_OK, "acquire %s: %s: %s", name, hf_status_name(status),
+                  error.message);
         if (status != HF_OK)
             continue;
         hft_sleep_ms(rand_r(&me->dice) % 3 == 0 ? 450 : rand_r(&me->dice) % 20);
@@ -204,7 +210,10 @@ static void late_release(struct hft_run *run)
     hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 100));
     hft_proxy_judge(proxy, spoil_releases, &unlucky);
     for (int i = 0; i < NAMES; i++) {
-        all[i] = (struct incarnations){.run = run, .client = client, .number = i, .count = run->times,
+        all[i] = (struct incarnations){.run = run,
+                                       .client = client,
+                                       .number = i,
+                                       .count = run->times,
                                        .dice = run->seed * 31 + (unsigned)i};
         (void)pthread_create(&threads[i], NULL, incarnate, &all[i]);
     }
@@ -216,7 +225,8 @@ static void late_release(struct hft_run *run)
     hft_proxy_judge(proxy, NULL, NULL);
     hft_sleep_ms(1500); /* what is still owed to the server */
     HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys are left", (long long)hft_lock_keys(server));
-    hft_note(run, "%d leases, %d releases spoiled, %d told UNKNOWN", done, atomic_load(&unlucky.hits), unknown);
+    hft_note(run, "%d leases, %d releases spoiled, %d told UNKNOWN", done, atomic_load(&unlucky.hits),
+             unknown);
     (void)hf_client_close(client, NULL);
     hft_proxy_stop(proxy);
     hft_server_stop(server);
@@ -235,14 +245,18 @@ static void late_owner(struct hft_run *run)
         char names[NAMES][48];
         for (int i = 0; i < NAMES; i++) {
             (void)snprintf(names[i], sizeof names[i], "owner:%d", i);
-            HFT_CHECK(run, hf_lock_acquire(a, names[i], HF_LOCK(.lease_ms = 200, .wait_ms = 5000), &old[i], NULL) == HF_OK,
+            HFT_CHECK(run,
+                      hf_lock_acquire(a, names[i], HF_LOCK(.lease_ms = 200, .wait_ms = 5000), &old[i],
+                                      NULL) == HF_OK,
                       "A cannot acquire");
         }
         hft_proxy_freeze_present(proxy, false);
         struct hft_network nobody = {.accept_nobody = true};
         hft_proxy_network(proxy, &nobody);
         for (int i = 0; i < NAMES; i++)
-            HFT_CHECK(run, hf_lock_acquire(b, names[i], HF_LOCK(.lease_ms = 2000, .wait_ms = 5000), &new[i], NULL) == HF_OK,
+            HFT_CHECK(run,
+                      hf_lock_acquire(b, names[i], HF_LOCK(.lease_ms = 2000, .wait_ms = 5000), &new[i],
+                                      NULL) == HF_OK,
                       "B cannot acquire");
         for (int i = 0; i < NAMES; i++) {
             HFT_CHECK(run, !hf_lease_is_valid(old[i]), "A and B hold %s", names[i]);
@@ -250,7 +264,8 @@ static void late_owner(struct hft_run *run)
                 hft_proxy_network(proxy, NULL);
                 hft_proxy_cut(proxy, false);
             }
-            hf_status status = i % 3 == 0 ? hf_lease_post_release(old[i], NULL) : hf_lease_release(old[i], NULL);
+            hf_status status =
+                i % 3 == 0 ? hf_lease_post_release(old[i], NULL) : hf_lease_release(old[i], NULL);
             HFT_CHECK(run, status == HF_LOST, "A's late release is %s", hf_status_name(status));
             hft_sleep_ms(hft_roll(run, 10));
         }
@@ -271,6 +286,7 @@ const struct hft_named hft_lease_faults[] = {
      swallowed_renewals, 1, 20, 0},
     {"lost-before-expiry", "the network goes silent: LOST is told before the server lets the key go",
      lost_before_expiry, 2, 20, HFT_MEASURES},
-    {"late-release", "the repeated release of a former lease never deletes the next one", late_release, 3, 100, 0},
+    {"late-release", "the repeated release of a former lease never deletes the next one", late_release, 3,
+     100, 0},
     {"late-owner", "a holder that comes back after its end disturbs nobody", late_owner, 2, 40, 0},
     {.name = NULL}};

@@ -20,19 +20,20 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SEEN __attribute__((visibility("default")))
+#define SEEN       __attribute__((visibility("default")))
 #define REAL(name) ((__typeof__(&name))(uintptr_t)real(#name))
 
 struct hft_preload *hft_preload_control(void);
 void hft_preload_exempt(void);
 
 static struct hft_preload own, *control = &own;
-static _Thread_local __attribute__((tls_model("initial-exec"))) bool exempt;
+static _Thread_local __attribute__((tls_model("initial-exec"))) bool spoiled; /* this thread's calls may be */
 
 /* dlsym allocates: what it asks for before there is a malloc comes from here, and is never given back. */
 static char early[65536] __attribute__((aligned(16)));
 static size_t early_used;
-static _Thread_local __attribute__((tls_model("initial-exec"))) bool looking;
+/* volatile: dlsym is declared to call nothing of ours back. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) volatile bool looking;
 
 static void *early_memory(size_t size)
 {
@@ -67,6 +68,7 @@ __attribute__((constructor)) static void begin(void)
         control = at;
     if (fd >= 0)
         (void)close(fd);
+    spoiled = true;
 }
 
 SEEN struct hft_preload *hft_preload_control(void)
@@ -76,12 +78,12 @@ SEEN struct hft_preload *hft_preload_control(void)
 
 SEEN void hft_preload_exempt(void)
 {
-    exempt = true;
+    spoiled = false;
 }
 
 static bool fails(unsigned kind)
 {
-    if ((atomic_load_explicit(&control->failing, memory_order_relaxed) & kind) == 0 || exempt)
+    if ((atomic_load_explicit(&control->failing, memory_order_relaxed) & kind) == 0 || !spoiled)
         return false;
     int64_t number = atomic_fetch_add(&control->count, 1) + 1, nth = atomic_load(&control->nth);
     if (number != nth && !(atomic_load(&control->persistent) && number > nth))
@@ -130,7 +132,8 @@ SEEN void *realloc(void *at, size_t size)
 SEEN void free(void *at)
 {
     static __typeof__(&free) next;
-    if (is_early(at) || (next == NULL && looking)) /* dlsym frees too; what it frees before there is a free is lost */
+    if (is_early(at) ||
+        (next == NULL && looking)) /* dlsym frees too; what it frees before there is a free is lost */
         return;
     if (next == NULL)
         next = REAL(free);
@@ -142,7 +145,7 @@ SEEN void free(void *at)
 static size_t cut(size_t size)
 {
     int most = atomic_load_explicit(&control->short_io, memory_order_relaxed);
-    return most > 0 && !exempt && size > (size_t)most ? (size_t)most : size;
+    return most > 0 && spoiled && size > (size_t)most ? (size_t)most : size;
 }
 
 SEEN ssize_t send(int fd, const void *bytes, size_t size, int flags)
@@ -180,9 +183,35 @@ SEEN int eventfd(unsigned int count, int flags)
     return fails(HFT_EVENTFD) ? -1 : REAL(eventfd)(count, flags);
 }
 
+struct beginning {
+    void *(*run)(void *);
+    void *arg;
+};
+
+/* What a sanitizer does before a thread's own function is not to fail: it would end the process. */
+static void *begin_thread(void *arg)
+{
+    struct beginning beginning = *(struct beginning *)arg;
+    free(arg);
+    spoiled = true;
+    return beginning.run(beginning.arg);
+}
+
 SEEN int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *arg)
 {
-    return fails(HFT_THREAD) ? EAGAIN : REAL(pthread_create)(thread, attributes, run, arg);
+    if (fails(HFT_THREAD))
+        return EAGAIN;
+    bool before = spoiled;
+    spoiled = false;
+    struct beginning *beginning = malloc(sizeof *beginning);
+    if (beginning == NULL)
+        _exit(4);
+    *beginning = (struct beginning){run, arg};
+    int failed = REAL(pthread_create)(thread, attributes, begin_thread, beginning);
+    if (failed != 0)
+        free(beginning);
+    spoiled = before;
+    return failed;
 }
 
 SEEN ssize_t getrandom(void *bytes, size_t size, unsigned int flags)
@@ -190,7 +219,8 @@ SEEN ssize_t getrandom(void *bytes, size_t size, unsigned int flags)
     return fails(HFT_RANDOM) ? -1 : REAL(getrandom)(bytes, size, flags);
 }
 
-SEEN int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+SEEN int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                     struct addrinfo **found)
 {
     int64_t delay = atomic_load(&control->lookup_delay_ms);
     if (delay > 0) {
@@ -214,7 +244,8 @@ SEEN void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t 
 {
     if (fails(HFT_MAP))
         return MAP_FAILED;
-    return (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset); /* malloc's first call may be this */
+    return (void *)syscall(SYS_mmap, at, size, protection, flags, fd,
+                           offset); /* malloc's first call may be this */
 }
 
 SEEN int madvise(void *at, size_t size, int advice)
@@ -240,7 +271,7 @@ SEEN int clock_gettime(clockid_t clock, struct timespec *time)
     int64_t wall = atomic_load_explicit(&control->wall_offset_ns, memory_order_relaxed);
     int64_t ppm = atomic_load_explicit(&control->rate_ppm, memory_order_relaxed);
     int result = (int)syscall(SYS_clock_gettime, clock, time);
-    if (exempt || (offset == 0 && wall == 0 && ppm == 0))
+    if (!spoiled || (offset == 0 && wall == 0 && ppm == 0))
         return result;
     int64_t now = (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
     if (clock == CLOCK_REALTIME)

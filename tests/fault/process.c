@@ -45,12 +45,12 @@ static int in_child(int (*inside)(const char *url, int way), const char *url, in
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-#define MUST(condition)                                                                                        \
-    do {                                                                                                       \
-        if (!(condition)) {                                                                                    \
-            (void)fprintf(stderr, "line %d: not so: %s\n", __LINE__, #condition);                              \
-            return 1;                                                                                          \
-        }                                                                                                      \
+#define MUST(condition)                                                                                      \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            (void)fprintf(stderr, "line %d: not so: %s\n", __LINE__, #condition);                            \
+            return 1;                                                                                        \
+        }                                                                                                    \
     } while (0)
 
 /* ---- fork ---- */
@@ -130,7 +130,8 @@ static void *be_busy(void *arg)
     char name[48];
     (void)snprintf(name, sizeof name, "end:%d", me->number % 10);
     for (;;) {
-        if (hf_lock_acquire(me->client, name, HF_LOCK(.wait_ms = HF_FOREVER, .lease_ms = 1000), &lease, NULL) != HF_OK)
+        if (hf_lock_acquire(me->client, name, HF_LOCK(.wait_ms = HF_FOREVER, .lease_ms = 1000), &lease,
+                            NULL) != HF_OK)
             return NULL;
         hft_sleep_ms(me->number % 5);
         if (me->number % 3 == 0)
@@ -170,7 +171,11 @@ static void ends(struct hft_run *run)
     struct hft_server *server = hft_server_start(NULL);
     for (int i = 0; i < run->times; i++) {
         int code = in_child(ending, hft_server_url(server), i, 3000);
-        HFT_CHECK(run, code == 0, "%s ended with %d", i % 3 == 0 ? "exit" : i % 3 == 1 ? "quick_exit" : "close", code);
+        HFT_CHECK(run, code == 0, "%s ended with %d",
+                  i % 3 == 0   ? "exit"
+                  : i % 3 == 1 ? "quick_exit"
+                               : "close",
+                  code);
     }
     hft_note(run, "%d ends with 64 threads inside", run->times);
     hft_server_stop(server);
@@ -184,12 +189,22 @@ static int unloading(const char *url, int way)
     for (int i = 0; i < 1 + way % 3; i++) {
         void *library = dlopen(HFT_PRODUCT, RTLD_NOW | RTLD_LOCAL);
         MUST(library != NULL);
-        union { void *found; hf_status (*call)(const char *, const hf_client_options *, hf_client **, hf_error *); } open =
-            {dlsym(library, "hf_client_open")};
-        union { void *found; hf_status (*call)(hf_client *, hf_error *); } close_it = {dlsym(library, "hf_client_close")};
-        union { void *found; hf_status (*call)(hf_client *, const char *, const hf_lock_options *, hf_lease **, hf_error *); }
-            acquire = {dlsym(library, "hf_lock_acquire")};
-        union { void *found; hf_status (*call)(hf_lease *, hf_error *); } release = {dlsym(library, "hf_lease_release")};
+        union {
+            void *found;
+            hf_status (*call)(const char *, const hf_client_options *, hf_client **, hf_error *);
+        } open = {dlsym(library, "hf_client_open")};
+        union {
+            void *found;
+            hf_status (*call)(hf_client *, hf_error *);
+        } close_it = {dlsym(library, "hf_client_close")};
+        union {
+            void *found;
+            hf_status (*call)(hf_client *, const char *, const hf_lock_options *, hf_lease **, hf_error *);
+        } acquire = {dlsym(library, "hf_lock_acquire")};
+        union {
+            void *found;
+            hf_status (*call)(hf_lease *, hf_error *);
+        } release = {dlsym(library, "hf_lease_release")};
         hf_client *client;
         hf_lease *lease;
         MUST(open.found != NULL && open.call(url, NULL, &client, NULL) == HF_OK);
@@ -222,7 +237,8 @@ static int one_round(const char *url)
     hf_client *client = hft_open(url, NULL);
     hf_lease *lease;
     struct hf_conn *conn;
-    MUST(hf_lock_acquire(client, "round", HF_LOCK(.lease_ms = 300, .wait_ms = 5000, .event_fd = true), &lease, NULL) == HF_OK);
+    MUST(hf_lock_acquire(client, "round", HF_LOCK(.lease_ms = 300, .wait_ms = 5000, .event_fd = true), &lease,
+                         NULL) == HF_OK);
     MUST(hf_conn_borrow(client, 3000, &conn, NULL) == HF_OK);
     hf_conn_return(conn);
     hft_sleep_ms(400);
@@ -258,7 +274,8 @@ static void descriptors(struct hft_run *run)
     struct hft_server *server = hft_server_start(NULL);
     for (int i = 0; i < run->times; i++) {
         int code = in_child(i % 2 == 0 ? high_descriptors : closed_stdio, hft_server_url(server), i, 10000);
-        HFT_CHECK(run, code == 0, "%s ended with %d", i % 2 == 0 ? "descriptors above 1023" : "closed stdio", code);
+        HFT_CHECK(run, code == 0, "%s ended with %d", i % 2 == 0 ? "descriptors above 1023" : "closed stdio",
+                  code);
     }
     hft_note(run, "%d times", run->times);
     hft_server_stop(server);
@@ -272,7 +289,8 @@ static int piping(const char *url, int way)
     (void)signal(SIGPIPE, SIG_DFL);
     for (int i = 0; i < 60; i++) {
         hf_lease *lease;
-        hf_status status = hf_lock_acquire(client, "pipe", HF_LOCK(.wait_ms = 2000, .lease_ms = 400), &lease, NULL);
+        hf_status status =
+            hf_lock_acquire(client, "pipe", HF_LOCK(.wait_ms = 2000, .lease_ms = 400), &lease, NULL);
         if (status == HF_OK)
             (void)(way % 2 == 0 ? hf_lease_release(lease, NULL) : hf_lease_post_release(lease, NULL));
         hft_sleep_ms(3);
@@ -304,7 +322,8 @@ static void sigpipe(struct hft_run *run)
     (void)pthread_create(&thread, NULL, cut_always, &cutter);
     for (int i = 0; i < run->times; i++) {
         int code = in_child(piping, hft_proxy_url(cutter.proxy), i, 60000);
-        HFT_CHECK(run, code == 0 || code == 1, "SIGPIPE: ended with %d", code); /* 1: it could not even open */
+        HFT_CHECK(run, code == 0 || code == 1, "SIGPIPE: ended with %d",
+                  code); /* 1: it could not even open */
     }
     atomic_store(&cutter.stop, true);
     (void)pthread_join(thread, NULL);
@@ -316,7 +335,8 @@ static void sigpipe(struct hft_run *run)
 const struct hft_named hft_process_faults[] = {
     {"forks", "a fork child owns nothing, does no harm, and the parent goes on", forks, 4, 100, 0},
     {"ends", "exit, quick_exit and close with 64 threads inside neither crash nor hang", ends, 9, 1000, 0},
-    {"unloads", "after close the library can be unloaded: no thread, no descriptor is left", unloads, 2, 100, 0},
+    {"unloads", "after close the library can be unloaded: no thread, no descriptor is left", unloads, 2, 100,
+     0},
     {"descriptors", "descriptors above 1023 and closed stdio are as good as others", descriptors, 2, 20, 0},
     {"sigpipe", "no write to a closed connection raises SIGPIPE", sigpipe, 1, 20, 0},
     {.name = NULL}};

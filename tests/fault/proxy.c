@@ -38,9 +38,9 @@ struct turn { /* what the client is owed, in the order of its requests */
 
 struct side { /* one socket, and what is to be written to it */
     int fd;
-    bool ended;          /* it has said its last word */
-    bool lost;           /* bytes to it were thrown away: a stream never goes on after that */
-    char *held;          /* bytes read from it that are no whole message yet */
+    bool ended; /* it has said its last word */
+    bool lost;  /* bytes to it were thrown away: a stream never goes on after that */
+    char *held; /* bytes read from it that are no whole message yet */
     size_t held_size;
     struct chunk *first, **last;
     int64_t due_ns, drip_at_ns, delivered;
@@ -148,8 +148,8 @@ static const struct hft_way *way_to(const struct hft_proxy *proxy, const struct 
                                      : &proxy->network.to_server[connection->class];
 }
 
-static void send_later(struct hft_proxy *proxy, struct connection *connection, struct side *to, const char *bytes,
-                       size_t size, int64_t more_ns)
+static void send_later(struct hft_proxy *proxy, struct connection *connection, struct side *to,
+                       const char *bytes, size_t size, int64_t more_ns)
 {
     const struct hft_way *way = way_to(proxy, connection, to);
     to->lost = to->lost || way->hole;
@@ -193,7 +193,8 @@ static int64_t deliver(struct hft_proxy *proxy, struct connection *connection, s
             size = (size_t)way->drip_bytes;
         if (way->cut_after > 0 && (int64_t)size > way->cut_after - to->delivered)
             size = (size_t)(way->cut_after > to->delivered ? way->cut_after - to->delivered : 0);
-        ssize_t sent = size > 0 ? send(to->fd, chunk->bytes + chunk->gone, size, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
+        ssize_t sent =
+            size > 0 ? send(to->fd, chunk->bytes + chunk->gone, size, MSG_NOSIGNAL | MSG_DONTWAIT) : 0;
         if (sent < 0 && errno == EAGAIN)
             return now + MS;
         if (sent < 0) {
@@ -248,7 +249,8 @@ static void answer_own(struct hft_proxy *proxy, struct connection *connection)
     }
 }
 
-static void one_request(struct hft_proxy *proxy, struct connection *connection, const char *bytes, size_t size)
+static void one_request(struct hft_proxy *proxy, struct connection *connection, const char *bytes,
+                        size_t size)
 {
     struct hft_request request = {.connection = connection->number, .class = connection->class};
     struct hft_judgement judgement = {.sentence = HFT_PASS};
@@ -409,7 +411,8 @@ static void bury_the_dead(struct hft_proxy *proxy)
     }
 }
 
-static bool stalls(const struct hft_proxy *proxy, const struct connection *connection, const struct side *from)
+static bool stalls(const struct hft_proxy *proxy, const struct connection *connection,
+                   const struct side *from)
 {
     const struct side *to = from == &connection->client ? &connection->server : &connection->client;
     return way_to(proxy, connection, to)->stall;
@@ -492,7 +495,8 @@ static struct hft_proxy *start(const struct hft_server *server, bool tcp)
         (void)snprintf(proxy->url, sizeof proxy->url, "redis://127.0.0.1:%d", ntohs(at.sin_port));
     } else {
         struct sockaddr_un at = {.sun_family = AF_UNIX};
-        (void)snprintf(proxy->socket, sizeof proxy->socket, "%s/proxy%d", hft_server_folder(server), ++proxies);
+        (void)snprintf(proxy->socket, sizeof proxy->socket, "%s/proxy%d", hft_server_folder(server),
+                       ++proxies);
         (void)strcpy(at.sun_path, proxy->socket);
         if (bind(proxy->listening, (struct sockaddr *)&at, sizeof at) != 0)
             die("bind");
@@ -592,12 +596,4 @@ void hft_proxy_freeze_present(struct hft_proxy *proxy, bool subscribers)
     for (struct connection *at = proxy->connections; at != NULL; at = at->next)
         at->silent = at->silent || !subscribers || at->class == HFT_SUBSCRIBER;
     unlock_and_kick(proxy);
-}
-
-int hft_proxy_connections(struct hft_proxy *proxy)
-{
-    (void)pthread_mutex_lock(&proxy->mutex);
-    int count = proxy->count;
-    (void)pthread_mutex_unlock(&proxy->mutex);
-    return count;
 }

@@ -12,17 +12,20 @@
 
 struct hft_proxy;
 
-enum hft_class { HFT_COMMANDS, HFT_SUBSCRIBER }; /* a connection is a subscriber from its first SUBSCRIBE on */
+enum hft_class {
+    HFT_COMMANDS,
+    HFT_SUBSCRIBER
+}; /* a connection is a subscriber from its first SUBSCRIBE on */
 
 /* What happens to all bytes of one direction. Zeroes: nothing. */
 struct hft_way {
     int64_t delay_ns, jitter_ns; /* later by delay_ns and at random up to jitter_ns; order is kept   */
-    int     drip_bytes;          /* > 0: no more than so many at once,                               */
+    int drip_bytes;              /* > 0: no more than so many at once,                               */
     int64_t drip_ns;             /* ... and so long between                                          */
-    bool    hole;                /* read and thrown away; a connection that has lost a byte is never mended */
-    bool    stall;               /* not read at all: the sender's socket fills                       */
+    bool hole;                   /* read and thrown away; a connection that has lost a byte is never mended */
+    bool stall;                  /* not read at all: the sender's socket fills                       */
     int64_t cut_after;           /* > 0: the connection ends when so many bytes have been delivered  */
-    bool    cut_by_reset;        /* ... by RST instead of FIN (TCP only)                             */
+    bool cut_by_reset;           /* ... by RST instead of FIN (TCP only)                             */
 };
 
 struct hft_network {
@@ -56,9 +59,10 @@ struct hft_judgement {
 /* In the proxy's thread, for each request; the judgement is HFT_PASS before. */
 typedef void hft_judge(const struct hft_request *request, struct hft_judgement *judgement, void *arg);
 
-bool hft_request_is(const struct hft_request *request, const char *command, const char *first_argument); /* NULL: any */
+bool hft_request_is(const struct hft_request *request, const char *command,
+                    const char *first_argument); /* NULL: any */
 
-struct hft_proxy *hft_proxy_start(const struct hft_server *server);     /* a unix socket beside the server's */
+struct hft_proxy *hft_proxy_start(const struct hft_server *server); /* a unix socket beside the server's */
 struct hft_proxy *hft_proxy_start_tcp(const struct hft_server *server); /* a port of 127.0.0.1 */
 const char *hft_proxy_url(const struct hft_proxy *proxy);
 void hft_proxy_stop(struct hft_proxy *proxy); /* NULL is a no-op */
@@ -66,10 +70,9 @@ void hft_proxy_stop(struct hft_proxy *proxy); /* NULL is a no-op */
 /* All of these have taken effect when they return. */
 void hft_proxy_network(struct hft_proxy *proxy, const struct hft_network *network); /* NULL: a good one */
 void hft_proxy_judge(struct hft_proxy *proxy, hft_judge *judge, void *arg);         /* NULL: nobody */
-void hft_proxy_cut(struct hft_proxy *proxy, bool reset);      /* every connection */
-void hft_proxy_half_close(struct hft_proxy *proxy);           /* every client hears the end, and may still talk */
+void hft_proxy_cut(struct hft_proxy *proxy, bool reset);                            /* every connection */
+void hft_proxy_half_close(struct hft_proxy *proxy); /* every client hears the end, and may still talk */
 /* Those that exist now (or only the subscribers among them) stay silent for ever; new ones work. */
 void hft_proxy_freeze_present(struct hft_proxy *proxy, bool subscribers);
-int  hft_proxy_connections(struct hft_proxy *proxy);
 
 #endif

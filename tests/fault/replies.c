@@ -60,8 +60,8 @@ static void start_echoes(struct hft_run *run, struct echoes *all, int count, hf_
                          int64_t limit_ms)
 {
     for (int i = 0; i < count; i++) {
-        all[i] = (struct echoes){.run = run, .client = client, .number = i, .times = times,
-                                 .limit_ns = limit_ms * HFT_NS_PER_MS};
+        all[i] = (struct echoes){
+            .run = run, .client = client, .number = i, .times = times, .limit_ns = limit_ms * HFT_NS_PER_MS};
         if (pthread_create(&all[i].thread, NULL, ask_many, &all[i]) != 0)
             exit(1);
     }
@@ -82,8 +82,8 @@ static void judge_echoes(struct hft_run *run, struct echoes *all, int count)
         longest = all[i].longest_ns > longest ? all[i].longest_ns : longest;
     }
     HFT_CHECK(run, answered > 0, "nothing was answered");
-    hft_note(run, "%d answered, %d unknown, %d unsent, none mixed up, longest %.0f ms", answered, unanswered, unsent,
-             (double)longest / 1e6);
+    hft_note(run, "%d answered, %d unknown, %d unsent, none mixed up, longest %.0f ms", answered, unanswered,
+             unsent, (double)longest / 1e6);
 }
 
 struct dice {
@@ -99,7 +99,8 @@ static void delay_some(const struct hft_request *request, struct hft_judgement *
         return;
     atomic_fetch_add(&dice->hits, 1);
     judgement->sentence = HFT_LATE_REPLY;
-    judgement->delay_ns = (dice->least_ms + rand_r(&dice->dice) % (dice->most_ms - dice->least_ms)) * HFT_NS_PER_MS;
+    judgement->delay_ns =
+        (dice->least_ms + rand_r(&dice->dice) % (dice->most_ms - dice->least_ms)) * HFT_NS_PER_MS;
 }
 
 static void delayed_replies(struct hft_run *run)
@@ -149,7 +150,8 @@ static void drip(struct hft_run *run)
     struct hft_server *server = hft_server_start(NULL);
     struct hft_proxy *proxy = hft_proxy_start(server);
     hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 200, .connect_ms = 300));
-    struct hft_network dripping = {.to_client = {{.drip_bytes = 1, .drip_ns = 20 * HFT_NS_PER_MS}, {.delay_ns = 0}}};
+    struct hft_network dripping = {
+        .to_client = {{.drip_bytes = 1, .drip_ns = 20 * HFT_NS_PER_MS}, {.delay_ns = 0}}};
     int64_t longest = 0;
     hft_proxy_network(proxy, &dripping);
     for (int i = 0; i < run->times; i++) {
@@ -157,14 +159,16 @@ static void drip(struct hft_run *run)
         hf_lease *lease;
         int64_t before = hft_true_ns();
         hf_status status = i % 2 == 0
-            ? hf_command(client, &reply, NULL, "ECHO %s", "a reply that is far too long for a line that only drips")
-            : hf_lock_acquire(client, "drip", HF_LOCK(.lease_ms = 5000), &lease, NULL);
+                               ? hf_command(client, &reply, NULL, "ECHO %s",
+                                            "a reply that is far too long for a line that only drips")
+                               : hf_lock_acquire(client, "drip", HF_LOCK(.lease_ms = 5000), &lease, NULL);
         int64_t took = hft_true_ns() - before;
         longest = took > longest ? took : longest;
         HFT_CHECK(run, status == HF_UNKNOWN || status == HF_UNAVAILABLE, "a dripping server: %s",
                   hf_status_name(status));
     }
-    HFT_CHECK(run, hft_in_time(longest, 220 * HFT_NS_PER_MS), "a call of 200 ms took %lld ms", (long long)longest / HFT_NS_PER_MS);
+    HFT_CHECK(run, hft_in_time(longest, 220 * HFT_NS_PER_MS), "a call of 200 ms took %lld ms",
+              (long long)longest / HFT_NS_PER_MS);
     hft_note(run, "%d calls of 200 ms, longest %.0f ms", run->times, (double)longest / 1e6);
     hft_proxy_network(proxy, NULL);
     hft_proxy_cut(proxy, false);
@@ -189,7 +193,8 @@ static void half_open(struct hft_run *run)
     for (int i = 0; i < HELD; i++) {
         char name[48];
         (void)snprintf(name, sizeof name, "kept:%d", i);
-        HFT_CHECK(run, hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 800), &leases[i], NULL) == HF_OK, "no lease");
+        HFT_CHECK(run, hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 800), &leases[i], NULL) == HF_OK,
+                  "no lease");
     }
     for (int round = 0; round < run->times; round++) {
         hft_proxy_freeze_present(proxy, false);
@@ -205,7 +210,8 @@ static void half_open(struct hft_run *run)
         for (int i = 0; i < HELD; i++)
             HFT_CHECK(run, hf_lease_is_valid(leases[i]), "kept:%d was lost", i);
     }
-    HFT_CHECK(run, hft_in_time(longest, 800 * HFT_NS_PER_MS), "an acquire took %lld ms", (long long)(longest / HFT_NS_PER_MS));
+    HFT_CHECK(run, hft_in_time(longest, 800 * HFT_NS_PER_MS), "an acquire took %lld ms",
+              (long long)(longest / HFT_NS_PER_MS));
     for (int i = 0; i < HELD; i++)
         HFT_CHECK(run, hf_lease_release(leases[i], NULL) == HF_OK, "release failed");
     hft_note(run, "%d times dead, %d leases kept, a new one in at most %.0f ms", run->times, HELD,
@@ -264,10 +270,11 @@ static void cuts(struct hft_run *run)
         hf_lease *lease;
         hf_error error;
         hft_proxy_network(proxy, byte % 2 == 0 ? &cutting : NULL);
-        hf_status status = hf_lock_acquire(client, "cut", HF_LOCK(.wait_ms = 20, .lease_ms = 2000), &lease, &error);
+        hf_status status =
+            hf_lock_acquire(client, "cut", HF_LOCK(.wait_ms = 20, .lease_ms = 2000), &lease, &error);
         hft_proxy_network(proxy, byte % 2 == 1 ? &cutting : NULL);
-        HFT_CHECK(run, status == HF_OK || status == HF_TIMEOUT || status == HF_UNAVAILABLE, "byte %d: acquire: %s: %s", byte,
-                  hf_status_name(status), error.message);
+        HFT_CHECK(run, status == HF_OK || status == HF_TIMEOUT || status == HF_UNAVAILABLE,
+                  "byte %d: acquire: %s: %s", byte, hf_status_name(status), error.message);
         clear += status == HF_OK;
         if (status == HF_OK) {
             status = hf_lease_release(lease, &error);
@@ -308,9 +315,10 @@ static void refuse(const struct hft_request *request, struct hft_judgement *judg
         return;
     if (hft_request_is(request, "MULTI", NULL) || lock)
         judgement->sentence = HFT_ANSWER;
-    judgement->text = hft_request_is(request, "MULTI", NULL)                                       ? "+OK\r\n"
-                      : hft_request_is(request, "EXEC", NULL) && refuser->text[0] == '-' ? "-EXECABORT Discarded.\r\n"
-                                                                                         : refuser->text;
+    judgement->text = hft_request_is(request, "MULTI", NULL) ? "+OK\r\n"
+                      : hft_request_is(request, "EXEC", NULL) && refuser->text[0] == '-'
+                          ? "-EXECABORT Discarded.\r\n"
+                          : refuser->text;
 }
 
 /* The refusal to an acquire, then to a release. The client is the caller's to close. */
@@ -324,17 +332,20 @@ static hf_client *meet_refusal(struct hft_run *run, struct hft_proxy *proxy, con
     char name[48];
     (void)snprintf(name, sizeof name, "refused:%d", number);
     hft_proxy_judge(proxy, refuse, &refuser);
-    hf_status status = hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 1000, .wait_ms = wait_ms), &lease, &error);
+    hf_status status =
+        hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 1000, .wait_ms = wait_ms), &lease, &error);
     HFT_CHECK(run, status != HF_OK, "%.20s: held", refusal->text);
     HFT_CHECK(run, refusal->acquire == HF_OK || wait_ms > 0 || status == refusal->acquire, "%.20s: %s: %s",
               refusal->text, hf_status_name(status), error.message);
-    HFT_CHECK(run, error.message[0] != 0 && error.status == status, "%.20s: no error is filled", refusal->text);
+    HFT_CHECK(run, error.message[0] != 0 && error.status == status, "%.20s: no error is filled",
+              refusal->text);
     hft_proxy_judge(proxy, NULL, NULL);
     int64_t until = hft_true_ns() + 5000 * HFT_NS_PER_MS;
     do /* a dial that was refused is the truth until the next one */
         status = hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 5000, .wait_ms = 5000), &lease, &error);
     while ((status == HF_DENIED || status == HF_PROTOCOL) && hft_true_ns() < until);
-    HFT_CHECK(run, status == HF_OK, "after %.20s: %s: %s", refusal->text, hf_status_name(status), error.message);
+    HFT_CHECK(run, status == HF_OK, "after %.20s: %s: %s", refusal->text, hf_status_name(status),
+              error.message);
     refuser.releases = true;
     hft_proxy_judge(proxy, refuse, &refuser);
     if (status == HF_OK) {
@@ -389,14 +400,17 @@ static void error_replies(struct hft_run *run)
 }
 
 const struct hft_named hft_reply_faults[] = {
-    {"delayed-replies", "replies that come after the timeout never become somebody else's", delayed_replies, 1000,
-     31250, HFT_MEASURES},
-    {"resets", "RST and FIN with many commands in flight: each has one outcome, in time", resets, 300, 20000, HFT_MEASURES},
-    {"drip", "a server that drips bytes does not stretch a deadline", drip, 8, 100, HFT_MEASURES},
-    {"half-open", "connections that are dead without a word lose no lease and are left in time", half_open, 2, 50,
+    {"delayed-replies", "replies that come after the timeout never become somebody else's", delayed_replies,
+     1000, 31250, HFT_MEASURES},
+    {"resets", "RST and FIN with many commands in flight: each has one outcome, in time", resets, 300, 20000,
      HFT_MEASURES},
-    {"idle-subscriber", "a dead subscriber is noticed though nobody speaks on it", idle_subscriber, 1, 10, HFT_MEASURES},
-    {"cuts", "a connection cut after byte n leaves a clear answer and no key, for every n", cuts, 160, 600, 0},
-    {"error-replies", "every refusal has its status, grants nothing, and a refused release is repeated", error_replies,
-     1, 20, 0},
+    {"drip", "a server that drips bytes does not stretch a deadline", drip, 8, 100, HFT_MEASURES},
+    {"half-open", "connections that are dead without a word lose no lease and are left in time", half_open, 2,
+     50, HFT_MEASURES},
+    {"idle-subscriber", "a dead subscriber is noticed though nobody speaks on it", idle_subscriber, 1, 10,
+     HFT_MEASURES},
+    {"cuts", "a connection cut after byte n leaves a clear answer and no key, for every n", cuts, 160, 600,
+     0},
+    {"error-replies", "every refusal has its status, grants nothing, and a refused release is repeated",
+     error_replies, 1, 20, 0},
     {.name = NULL}};

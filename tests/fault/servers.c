@@ -18,7 +18,8 @@ static void take(struct hft_run *run, hf_client *client, hf_lease **leases, int6
         char name[48];
         hf_error error;
         (void)snprintf(name, sizeof name, "held:%d", i);
-        hf_status status = hf_lock_acquire(client, name, HF_LOCK(.lease_ms = lease_ms, .wait_ms = 5000), &leases[i], &error);
+        hf_status status =
+            hf_lock_acquire(client, name, HF_LOCK(.lease_ms = lease_ms, .wait_ms = 5000), &leases[i], &error);
         HFT_CHECK(run, status == HF_OK, "acquire %s: %s: %s", name, hf_status_name(status), error.message);
         if (status != HF_OK)
             exit(1);
@@ -36,7 +37,8 @@ static void release(struct hft_run *run, hf_lease **leases, hf_status expected)
     for (int i = 0; i < HELD; i++) {
         hf_error error = {.status = HF_OK};
         hf_status status = hf_lease_release(leases[i], &error);
-        HFT_CHECK(run, status == expected, "release of held:%d: %s: %s", i, hf_status_name(status), error.message);
+        HFT_CHECK(run, status == expected, "release of held:%d: %s: %s", i, hf_status_name(status),
+                  error.message);
     }
 }
 
@@ -47,8 +49,8 @@ static void check_refused(struct hft_run *run, hf_client *client, const char *wo
     hf_error error = {.status = HF_OK};
     hf_status status = hf_lock_acquire(client, "refused", NULL, &lease, &error);
     HFT_CHECK(run, status == HF_UNAVAILABLE, "a try was %s: %s", hf_status_name(status), error.message);
-    HFT_CHECK(run, strstr(error.message, word) != NULL || strstr(error.hint, word) != NULL, "no word of %s: %s (%s)", word,
-              error.message, error.hint);
+    HFT_CHECK(run, strstr(error.message, word) != NULL || strstr(error.hint, word) != NULL,
+              "no word of %s: %s (%s)", word, error.message, error.hint);
     if (status == HF_OK)
         (void)hf_lease_release(lease, NULL);
 }
@@ -66,7 +68,8 @@ static void check_well(struct hft_run *run, hf_client *client)
 static void out_of_memory(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
-    hf_client *client = hft_open(hft_server_url(server), NULL), *other = hft_open(hft_server_url(server), NULL);
+    hf_client *client = hft_open(hft_server_url(server), NULL),
+              *other = hft_open(hft_server_url(server), NULL);
     for (int round = 0; round < run->times; round++) {
         hf_lease *leases[HELD];
         struct hft_taker heir;
@@ -118,7 +121,8 @@ static void eviction(struct hft_run *run)
         hft_server_say(server, "CONFIG SET maxmemory-policy noeviction");
     }
     HFT_CHECK(run, gone == run->times * HELD, "only %d were told GONE", gone);
-    HFT_CHECK(run, hft_in_time(worst, 320 * HFT_NS_PER_MS), "GONE came after %lld ms of L/3 = 300", (long long)worst / HFT_NS_PER_MS);
+    HFT_CHECK(run, hft_in_time(worst, 320 * HFT_NS_PER_MS), "GONE came after %lld ms of L/3 = 300",
+              (long long)worst / HFT_NS_PER_MS);
     hft_note(run, "%d leases of 900 ms evicted, GONE after at most %.0f ms", gone, (double)worst / 1e6);
     (void)hf_client_close(client, NULL);
     hft_server_stop(server);
@@ -215,7 +219,8 @@ struct later {
 
 static void loading(struct hft_run *run)
 {
-    struct hft_server *server = hft_server_start("appendonly yes\nappendfsync always\nloading-process-events-interval-bytes 1024\n");
+    struct hft_server *server =
+        hft_server_start("appendonly yes\nappendfsync always\nloading-process-events-interval-bytes 1024\n");
     hf_client *client = hft_open(hft_server_url(server), NULL);
     for (int round = 0; round < run->times; round++) {
         hf_lease *leases[HELD];
@@ -234,9 +239,10 @@ static void loading(struct hft_run *run)
         int64_t began = hft_true_ns();
         hft_server_restart(server); /* returns when it has loaded */
         int64_t loaded = hft_true_ns();
-        HFT_CHECK(run, hft_taken(&waiter) == HF_OK, "a server that loads was not waited for: %s", waiter.error.message);
-        HFT_CHECK(run, (waiter.got_ms * HFT_NS_PER_MS - loaded) < 1500 * HFT_NS_PER_MS, "it came %lld ms after loading",
-                  (long long)(waiter.got_ms - loaded / HFT_NS_PER_MS));
+        HFT_CHECK(run, hft_taken(&waiter) == HF_OK, "a server that loads was not waited for: %s",
+                  waiter.error.message);
+        HFT_CHECK(run, (waiter.got_ms * HFT_NS_PER_MS - loaded) < 1500 * HFT_NS_PER_MS,
+                  "it came %lld ms after loading", (long long)(waiter.got_ms - loaded / HFT_NS_PER_MS));
         if (waiter.lease != NULL)
             (void)hf_lease_release(waiter.lease, NULL);
         hft_server_say(server, "CONFIG SET key-load-delay 0");
@@ -271,7 +277,8 @@ static void busy_script(struct hft_run *run)
     for (int round = 0; round < run->times; round++) {
         hf_lease *leases[HELD], *shorter;
         take(run, client, leases, 10000);
-        HFT_CHECK(run, hf_lock_acquire(brief, "short", HF_LOCK(.lease_ms = 400), &shorter, NULL) == HF_OK, "no lease");
+        HFT_CHECK(run, hf_lock_acquire(brief, "short", HF_LOCK(.lease_ms = 400), &shorter, NULL) == HF_OK,
+                  "no lease");
         (void)pthread_create(&later.thread, NULL, run_script, &later);
         hft_sleep_ms(300);
         check_refused(run, client, "");
@@ -329,7 +336,8 @@ static void max_clients(struct hft_run *run)
         int now = at != NULL ? atoi(at + 18) : 10;
         freeReplyObject(info);
         hft_server_say(server, "CONFIG SET maxclients %d", now);
-        hf_status status = hf_client_open(hft_server_url(server), HF_CLIENT(.connect_ms = 300), &none, &error);
+        hf_status status =
+            hf_client_open(hft_server_url(server), HF_CLIENT(.connect_ms = 300), &none, &error);
         HFT_CHECK(run, status == HF_UNAVAILABLE, "one client too many was %s", hf_status_name(status));
         HFT_CHECK(run, strstr(error.message, "max") != NULL, "not a word of it: %s", error.message);
         if (status == HF_OK)
@@ -346,15 +354,17 @@ static void max_clients(struct hft_run *run)
 }
 
 const struct hft_named hft_server_faults[] = {
-    {"out-of-memory", "a full server renews, releases and hands off, and refuses the rest as UNAVAILABLE", out_of_memory,
-     1, 30, 0},
+    {"out-of-memory", "a full server renews, releases and hands off, and refuses the rest as UNAVAILABLE",
+     out_of_memory, 1, 30, 0},
     {"eviction", "an evicted lock is GONE within L/3", eviction, 1, 30, HFT_MEASURES},
-    {"refused-writes", "without its replicas a server takes no renewal: leases end in time, short spells cost none",
+    {"refused-writes",
+     "without its replicas a server takes no renewal: leases end in time, short spells cost none",
      refused_writes, 1, 20, 0},
     {"misconf", "a server that cannot save refuses as UNAVAILABLE, and is used again", misconf, 1, 20, 0},
     {"read-only", "a short demotion loses no lease", read_only, 1, 30, 0},
     {"loading", "a server that loads is waited for", loading, 1, 5, 0},
     {"busy-script", "a busy script keeps long leases and ends short ones in time", busy_script, 1, 10, 0},
     {"aof-restart", "leases survive a restart of 0.6 L", aof_restart, 1, 30, 0},
-    {"max-clients", "with maxclients reached held leases live on, and new clients are told", max_clients, 1, 20, 0},
+    {"max-clients", "with maxclients reached held leases live on, and new clients are told", max_clients, 1,
+     20, 0},
     {.name = NULL}};

@@ -7,10 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct hft_crew_plan usual = {.clients = 3, .threads = 6, .locks = 4, .lease_ms = 1000, .wait_ms = 3000,
-                                           .command_ms = 1000, .stay_us = 2000};
+static const struct hft_crew_plan usual = {.clients = 3,
+                                           .threads = 6,
+                                           .locks = 4,
+                                           .lease_ms = 1000,
+                                           .wait_ms = 3000,
+                                           .command_ms = 1000,
+                                           .stay_us = 2000};
 
-static struct hft_crew *start_usual(struct hft_run *run, const char *url, int64_t command_ms, bool fences_only)
+static struct hft_crew *start_usual(struct hft_run *run, const char *url, int64_t command_ms,
+                                    bool fences_only)
 {
     struct hft_crew_plan plan = usual;
     plan.url = url;
@@ -43,7 +49,8 @@ static void script_flush(struct hft_run *run)
         hft_sleep_ms(10);
     }
     struct hft_crew_result result = hft_crew_end(crew);
-    HFT_CHECK(run, result.unavailable == 0 && result.unknown == 0 && result.lost == 0, "a flush of scripts was noticed");
+    HFT_CHECK(run, result.unavailable == 0 && result.unknown == 0 && result.lost == 0,
+              "a flush of scripts was noticed");
     check_leftovers(run, server);
     hft_note(run, "%d flushes", run->times);
     hft_server_stop(server);
@@ -68,17 +75,26 @@ static void client_kill(struct hft_run *run)
 
 static void config_changes(struct hft_run *run)
 {
-    static const char *const changes[][2] = {
-        {"notify-keyspace-events", ""},       {"notify-keyspace-events", "KEA"},
-        {"client-output-buffer-limit", "pubsub 1 1 1"}, {"client-output-buffer-limit", "pubsub 32mb 8mb 60"},
-        {"timeout", "1"},                     {"timeout", "0"},
-        {"maxmemory-policy", "allkeys-lru"},  {"maxmemory-policy", "noeviction"},
-        {"hz", "1"},                          {"hz", "100"},
-        {"lua-time-limit", "1"},              {"lua-time-limit", "5000"},
-        {"maxclients", "200"},                {"maxclients", "4000"},
-        {"active-expire-effort", "1"},        {"tcp-keepalive", "1"},
-        {"proto-max-bulk-len", "1mb"},        {"slowlog-log-slower-than", "0"},
-        {"appendonly", "yes"},                {"appendonly", "no"}};
+    static const char *const changes[][2] = {{"notify-keyspace-events", ""},
+                                             {"notify-keyspace-events", "KEA"},
+                                             {"client-output-buffer-limit", "pubsub 1 1 1"},
+                                             {"client-output-buffer-limit", "pubsub 32mb 8mb 60"},
+                                             {"timeout", "1"},
+                                             {"timeout", "0"},
+                                             {"maxmemory-policy", "allkeys-lru"},
+                                             {"maxmemory-policy", "noeviction"},
+                                             {"hz", "1"},
+                                             {"hz", "100"},
+                                             {"lua-time-limit", "1"},
+                                             {"lua-time-limit", "5000"},
+                                             {"maxclients", "200"},
+                                             {"maxclients", "4000"},
+                                             {"active-expire-effort", "1"},
+                                             {"tcp-keepalive", "1"},
+                                             {"proto-max-bulk-len", "1mb"},
+                                             {"slowlog-log-slower-than", "0"},
+                                             {"appendonly", "yes"},
+                                             {"appendonly", "no"}};
     struct hft_server *server = hft_server_start(NULL);
     struct hft_crew *crew = start_usual(run, hft_server_url(server), 1000, false);
     for (int i = 0; i < run->times; i++) {
@@ -150,7 +166,8 @@ static void kills(struct hft_run *run)
         int64_t took = hft_true_ns() - back;
         slowest = took > slowest ? took : slowest;
     }
-    HFT_CHECK(run, slowest < 2500 * HFT_NS_PER_MS, "back to work after %lld ms", (long long)slowest / HFT_NS_PER_MS);
+    HFT_CHECK(run, slowest < 2500 * HFT_NS_PER_MS, "back to work after %lld ms",
+              (long long)slowest / HFT_NS_PER_MS);
     (void)hft_crew_end(crew);
     hft_note(run, "%d kills, back to work in at most %.0f ms", run->times, (double)slowest / 1e6);
     hft_server_stop(server);
@@ -184,7 +201,7 @@ static void bad_network(struct hft_run *run)
     struct hft_crew *crew = start_usual(run, hft_proxy_url(proxy), 150, false);
     for (int i = 0; i < run->times; i++) {
         struct hft_network network = {.accept_nobody = hft_roll(run, 10) == 0};
-        for (int class = 0; class < 2; class++) {
+        for (int class = 0; class < 2; class ++) {
             struct hft_way *ways[] = {&network.to_server[class], &network.to_client[class]};
             for (int w = 0; w < 2; w++) {
                 int die = hft_roll(run, 8);
@@ -214,12 +231,15 @@ static void bad_network(struct hft_run *run)
 }
 
 const struct hft_named hft_storm_faults[] = {
-    {"script-flush", "scripts that are flushed every 10 ms are no caller's business", script_flush, 100, 3000, 0},
+    {"script-flush", "scripts that are flushed every 10 ms are no caller's business", script_flush, 100, 3000,
+     0},
     {"client-kill", "connections that are killed all the time lose no lease", client_kill, 40, 1000, 0},
     {"config-changes", "CONFIG SET of what we rely on least loses no lease", config_changes, 100, 3000, 0},
     {"freezes", "a server that freezes or pauses never lets two in", freezes, 5, 300, 0},
-    {"aof-kills", "a server that loses nothing can be killed at any moment: never two in", aof_kills, 4, 100, 0},
-    {"kills", "a server that forgets all is served by fences, and everybody works again soon", kills, 5, 200, 0},
+    {"aof-kills", "a server that loses nothing can be killed at any moment: never two in", aof_kills, 4, 100,
+     0},
+    {"kills", "a server that forgets all is served by fences, and everybody works again soon", kills, 5, 200,
+     0},
     {"evictions", "keys and counter lost under a holder: fences rise all the same", evictions, 120, 3000, 0},
     {"bad-network", "delay, drip, silence and cuts in any mixture never let two in", bad_network, 6, 400, 0},
     {.name = NULL}};

@@ -44,7 +44,8 @@ static void *be_shaken(void *arg)
         int64_t took = hft_true_ns() - before;
         me->worst_ns = took > me->worst_ns ? took : me->worst_ns;
         HFT_CHECK(me->run, status == HF_TIMEOUT, "a wait ended with %s", hf_status_name(status));
-        HFT_CHECK(me->run, took >= 100 * HFT_NS_PER_MS, "a wait of 100 ms took %lld us", (long long)took / 1000);
+        HFT_CHECK(me->run, took >= 100 * HFT_NS_PER_MS, "a wait of 100 ms took %lld us",
+                  (long long)took / 1000);
         for (int k = 0; k < 20; k++) {
             status = hf_lock_acquire(me->client, name, HF_LOCK(.wait_ms = 2000), &lease, NULL);
             HFT_CHECK(me->run, status == HF_OK, "an acquire ended with %s", hf_status_name(status));
@@ -62,7 +63,8 @@ static void signals(struct hft_run *run)
     struct sigaction action = {.sa_handler = ring}; /* without SA_RESTART */
     struct shaken all[THREADS] = {0};
     struct hft_server *server = hft_server_start(NULL);
-    hf_client *client = hft_open(hft_server_url(server), NULL), *other = hft_open(hft_server_url(server), NULL);
+    hf_client *client = hft_open(hft_server_url(server), NULL),
+              *other = hft_open(hft_server_url(server), NULL);
     hf_lease *held;
     int64_t worst = 0;
     (void)sigaction(SIGUSR1, &action, NULL);
@@ -85,9 +87,11 @@ static void signals(struct hft_run *run)
             worst = all[i].worst_ns > worst ? all[i].worst_ns : worst;
         }
     }
-    HFT_CHECK(run, hft_in_time(worst, 150 * HFT_NS_PER_MS), "a wait of 100 ms took %lld ms", (long long)worst / HFT_NS_PER_MS);
+    HFT_CHECK(run, hft_in_time(worst, 150 * HFT_NS_PER_MS), "a wait of 100 ms took %lld ms",
+              (long long)worst / HFT_NS_PER_MS);
     HFT_CHECK(run, hf_lease_release(held, NULL) == HF_OK, "release failed");
-    hft_note(run, "%ld signals, waits of 100 ms took at most %.0f ms", atomic_load(&rings), (double)worst / 1e6);
+    hft_note(run, "%ld signals, waits of 100 ms took at most %.0f ms", atomic_load(&rings),
+             (double)worst / 1e6);
     (void)hf_client_close(client, NULL);
     (void)hf_client_close(other, NULL);
     hft_server_stop(server);
@@ -107,7 +111,8 @@ static void *be_doomed(void *arg)
     char name[48];
     (void)snprintf(name, sizeof name, "doomed:%d", me->number % 4);
     atomic_store(&me->in, true);
-    hf_status status = hf_lock_acquire(me->client, name, HF_LOCK(.wait_ms = 60, .lease_ms = 1000), &me->lease, NULL);
+    hf_status status =
+        hf_lock_acquire(me->client, name, HF_LOCK(.wait_ms = 60, .lease_ms = 1000), &me->lease, NULL);
     if (me->number % 3 == 0)
         pthread_exit(NULL); /* as a holder, or after a wait */
     if (status == HF_OK) {
@@ -140,7 +145,8 @@ static void cancels(struct hft_run *run)
             (void)pthread_join(all[i].thread, NULL);
             if (all[i].lease != NULL) { /* a lease outlives its thread */
                 hf_status status = hf_lease_release(all[i].lease, NULL);
-                HFT_CHECK(run, status == HF_OK, "the lease of a thread that ended: %s", hf_status_name(status));
+                HFT_CHECK(run, status == HF_OK, "the lease of a thread that ended: %s",
+                          hf_status_name(status));
             }
         }
     }
@@ -212,7 +218,9 @@ static void small_stacks(struct hft_run *run)
 }
 
 const struct hft_named hft_thread_faults[] = {
-    {"signals", "signals without SA_RESTART at 100 Hz shorten and stretch no wait", signals, 1, 30, HFT_MEASURES},
-    {"cancels", "pthread_cancel and pthread_exit anywhere leave no lock, no place in a queue, no thread", cancels, 6, 320, 0},
+    {"signals", "signals without SA_RESTART at 100 Hz shorten and stretch no wait", signals, 1, 30,
+     HFT_MEASURES},
+    {"cancels", "pthread_cancel and pthread_exit anywhere leave no lock, no place in a queue, no thread",
+     cancels, 6, 320, 0},
     {"small-stacks", "64 KiB of stack are enough for every call", small_stacks, 3, 100, 0},
     {.name = NULL}};

@@ -42,7 +42,8 @@ static void *wait_for_it(void *arg)
     hf_lease *lease;
     hf_error error;
     atomic_store(&me->asked, true);
-    hf_status status = hf_lock_acquire(me->client, me->name, HF_LOCK(.wait_ms = 15000, .lease_ms = 5000), &lease, &error);
+    hf_status status =
+        hf_lock_acquire(me->client, me->name, HF_LOCK(.wait_ms = 15000, .lease_ms = 5000), &lease, &error);
     atomic_store(&me->got_ns, hft_true_ns());
     HFT_CHECK(me->run, status == HF_OK, "%s: %s: %s", me->name, hf_status_name(status), error.message);
     if (status == HF_OK)
@@ -77,7 +78,8 @@ static void silent_subscribers(struct hft_run *run)
         for (int i = 0; i < NAMES; i++) {
             char name[48];
             (void)snprintf(name, sizeof name, "deaf:%d", i);
-            HFT_CHECK(run, hf_lock_acquire(a, name, HF_LOCK(.wait_ms = 5000), &leases[i], NULL) == HF_OK, "no lease");
+            HFT_CHECK(run, hf_lock_acquire(a, name, HF_LOCK(.wait_ms = 5000), &leases[i], NULL) == HF_OK,
+                      "no lease");
             begin_waiting(run, &waiters[i], b, name);
         }
         for (int i = 0; i < NAMES; i++)
@@ -91,12 +93,13 @@ static void silent_subscribers(struct hft_run *run)
         for (int i = 0; i < NAMES; i++) {
             (void)pthread_join(waiters[i].thread, NULL);
             int64_t length = atomic_load(&waiters[i].got_ns) - released[i];
-            HFT_CHECK(run, hft_in_time(length, limit), "a hand-off took %lld ms", (long long)(length / HFT_NS_PER_MS));
+            HFT_CHECK(run, hft_in_time(length, limit), "a hand-off took %lld ms",
+                      (long long)(length / HFT_NS_PER_MS));
             took[count++] = length;
         }
     }
-    hft_note(run, "%d hand-offs, p50 %.1f ms, worst %.1f ms", count, (double)hft_worst(took, count, 0.5) / 1e6,
-             (double)hft_worst(took, count, 1) / 1e6);
+    hft_note(run, "%d hand-offs, p50 %.1f ms, worst %.1f ms", count,
+             (double)hft_worst(took, count, 0.5) / 1e6, (double)hft_worst(took, count, 1) / 1e6);
     free(took);
     (void)hf_client_close(a, NULL);
     (void)hf_client_close(b, NULL);
@@ -112,11 +115,12 @@ struct delayer {
 static void delay_grants(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
 {
     struct delayer *delayer = arg;
-    if (!hft_request_is(request, "EXEC", NULL) && !hft_request_is(request, "EVALSHA", hfi_script_acquire.sha1))
+    if (!hft_request_is(request, "EXEC", NULL) &&
+        !hft_request_is(request, "EVALSHA", hfi_script_acquire.sha1))
         return;
     judgement->sentence = HFT_LATE_REPLY;
-    judgement->delay_ns = (delayer->least_ms + rand_r(&delayer->dice) % (delayer->most_ms - delayer->least_ms)) *
-                          HFT_NS_PER_MS;
+    judgement->delay_ns =
+        (delayer->least_ms + rand_r(&delayer->dice) % (delayer->most_ms - delayer->least_ms)) * HFT_NS_PER_MS;
 }
 
 struct late {
@@ -133,10 +137,11 @@ static void *come_late(void *arg)
     struct late *me = arg;
     hf_lease *lease;
     hf_error error;
-    hf_status status = hf_lock_acquire(me->client, me->name, HF_LOCK(.lease_ms = 200, .wait_ms = me->wait_ms), &lease,
-                                       &error);
+    hf_status status = hf_lock_acquire(me->client, me->name, HF_LOCK(.lease_ms = 200, .wait_ms = me->wait_ms),
+                                       &lease, &error);
     atomic_store(&me->held, status == HF_OK);
-    HFT_CHECK(me->run, status == HF_OK || status == HF_TIMEOUT || status == HF_UNAVAILABLE || status == HF_BUSY,
+    HFT_CHECK(me->run,
+              status == HF_OK || status == HF_TIMEOUT || status == HF_UNAVAILABLE || status == HF_BUSY,
               "%s: %s: %s", me->name, hf_status_name(status), error.message);
     if (status == HF_OK) {
         HFT_CHECK(me->run, false, "%s was returned as held, %lld ms before its end", me->name,
@@ -166,7 +171,8 @@ static void late_acquire(struct hft_run *run)
         int64_t until = hft_true_ns() + 1000 * HFT_NS_PER_MS;
         while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
             hft_sleep_ms(2);
-        HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys were not given back", (long long)hft_lock_keys(server));
+        HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys were not given back",
+                  (long long)hft_lock_keys(server));
     }
     hft_note(run, "%d acquires answered after their lease", run->times * NAMES);
     (void)hf_client_close(client, NULL);
@@ -210,8 +216,8 @@ static void orphans(struct hft_run *run)
     }
     hft_sleep_ms(100);
     HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys are left", (long long)hft_lock_keys(server));
-    hft_note(run, "%d orphans, waits p50 %.1f ms, worst %.1f ms", count, (double)hft_worst(took, count, 0.5) / 1e6,
-             (double)hft_worst(took, count, 1) / 1e6);
+    hft_note(run, "%d orphans, waits p50 %.1f ms, worst %.1f ms", count,
+             (double)hft_worst(took, count, 0.5) / 1e6, (double)hft_worst(took, count, 1) / 1e6);
     free(took);
     (void)hf_client_close(b, NULL);
     hft_server_stop(server);
@@ -220,8 +226,9 @@ static void orphans(struct hft_run *run)
 const struct hft_named hft_wait_faults[] = {
     {"silent-subscribers", "no message ever comes: a hand-off takes at most 1.1 R + a round trip + 50 ms",
      silent_subscribers, 2, 210, HFT_MEASURES},
-    {"late-acquire", "a grant answered after its lease is never returned as held, and given back", late_acquire, 1,
-     32, 0},
-    {"orphans", "an acquire given up while the server was frozen blocks nobody beyond 1.1 R + 2 round trips + 50 ms",
+    {"late-acquire", "a grant answered after its lease is never returned as held, and given back",
+     late_acquire, 1, 32, 0},
+    {"orphans",
+     "an acquire given up while the server was frozen blocks nobody beyond 1.1 R + 2 round trips + 50 ms",
      orphans, 3, 70, HFT_MEASURES},
     {.name = NULL}};

@@ -81,9 +81,7 @@ inline leave(token_) {
 }
 
 inline commit(token_) {
-#ifndef QUEUE_KEEPS_ITS_HEAD
     leave(token_);
-#endif
 #ifndef GRANT_WITHOUT_KEY
     key = token_;
 #endif
@@ -98,7 +96,11 @@ inline hand_off(me) {
     do
     :: j >= count -> break
     :: j < count ->
+#ifdef LAST_COMES_FIRST
+       head = queue[count - 1 - j];
+#else
        head = queue[j];
+#endif
        if
        :: head == me -> break /* the caller itself, unless one in reserve is before it and nobody hears the caller: it does */
        :: head != me && !p[head / 2].fresh -> leave(head)

@@ -100,6 +100,23 @@ static void stall_one(void)
         wire->down_stalled_until = until;
 }
 
+static void isolate_one(void)
+{
+    struct sim_process *process = somebody();
+    if (process == NULL)
+        return;
+    int64_t until = sim.now + sim_between(1, 2 * history.lease_ms) * HFI_MS;
+    sim_say("process %d is cut off for %.0f ms", process->id, (double)(until - sim.now) / 1e6);
+    process->isolated_until = until;
+    for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
+        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        if (wire->process != process || !wire->client_open)
+            continue;
+        wire->up_stalled_until = wire->up_stalled_until > until ? wire->up_stalled_until : until;
+        wire->down_stalled_until = wire->down_stalled_until > until ? wire->down_stalled_until : until;
+    }
+}
+
 static int64_t forward(void)
 {
     int64_t step = sim_between(0, history.forward_budget_us);
@@ -181,7 +198,10 @@ static void hurt(enum sim_profile how)
         cut_one();
         break;
     case SIM_STALLS:
-        stall_one();
+        if (sim_chance(40))
+            isolate_one();
+        else
+            stall_one();
         break;
     case SIM_FREEZES:
         freeze_or_flush();
@@ -285,6 +305,8 @@ void sim_faults_end(void)
         if (wire->down_stalled_until > sim.now && wire->down_stalled_until < HFI_NEVER / 2)
             wire->down_stalled_until = sim.now;
     }
+    for (int i = 0; i < sim.process_count; i++)
+        sim.processes[i].isolated_until = 0;
     for (int i = 0; i < SIM_LOCKS; i++) {
         char key[32];
         (void)snprintf(key, sizeof key, "hf:{n%d}", i);

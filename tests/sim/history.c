@@ -7,7 +7,9 @@
 #include <string.h>
 
 #define SLACK_NS  (20 * HFI_MS)
-#define OPS_NS    (6000 * HFI_MS)
+#define FAULTS_NS (4500 * HFI_MS) /* then all is well, and everybody goes on: */
+#define SETTLE_NS (2500 * HFI_MS) /* when timeouts and dials are over, the bounds hold, */
+#define WELL_NS   (2000 * HFI_MS) /* and are watched for so long */
 #define WAIT_MOST 3000
 
 struct sim_history history;
@@ -222,13 +224,14 @@ static void act(void *arg)
 {
     struct sim_actor *actor = arg;
     hf_error error;
+    bool breaks = history.profile == SIM_FOREIGN || history.profile == SIM_STORM;
     if (hf_cancel_open(actor->process->client, &actor->cancel, &error) != HF_OK)
         actor->cancel = NULL;
     while (history.ops_end > sim.now) {
         sim_sleep(sim_between(0, history.think_most) * HFI_MS);
         if (history.pages > 0 && sim_chance(25))
             fetch_once(actor);
-        else if ((history.profile == SIM_FOREIGN || history.profile == SIM_STORM) && sim_chance(3))
+        else if (breaks && history.healed == 0 && sim_chance(3)) /* whoever is broken has a moment to stop */
             break_once(actor);
         else
             lock_once(actor);
@@ -345,9 +348,10 @@ static void close_all(void)
 
 static void run_phases(void)
 {
-    sim_run(history.ops_end);
+    sim_run(FAULTS_NS);
     sim_faults_end();
-    history.settled = sim.now + 4000 * HFI_MS;
+    history.settled = sim.now + SETTLE_NS;
+    sim_run(history.ops_end);
     int64_t most = sim.now + (2 * WAIT_MOST + 10 * history.lease_ms + 10000) * HFI_MS;
     while (!all_over() && sim.now < most && sim.failure[0] == 0)
         sim_run(sim.now + 100 * HFI_MS);
@@ -382,9 +386,9 @@ static void draw(enum sim_profile profile)
     history.guard_ms = sim_chance(40) ? 250 : sim_chance(80) ? sim_between(1, 60) : sim_between(60, 500);
     history.command_ms = sim_chance(50) ? 1000 : sim_between(100, 1000);
     history.linger_ms = sim_chance(50) ? sim_between(1, 600) : 0;
-    history.hold_most = sim_chance(50) ? history.lease_ms : sim_between(1, 2 * history.lease_ms);
+    history.hold_most = sim_chance(70) ? history.lease_ms : sim_between(1, 2 * history.lease_ms);
     history.think_most = sim_between(1, 300);
-    history.ops_end = OPS_NS;
+    history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS;
 }
 
 void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, struct sim_result *result)

@@ -297,7 +297,8 @@ static void greet(void *what, int64_t number)
     static const char load[] = "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$1\r\nx\r\n";
     struct hfi_lane *lane = what;
     struct hfi_pool *pool = lane->pool;
-    if (lane->dial_number != number || lane->state != DIALING || sim_server.frozen_until > sim.now)
+    if (lane->dial_number != number || lane->state != DIALING || sim_server.frozen_until > sim.now ||
+        sim.self->isolated_until > sim.now)
         return; /* the timeout comes */
     if (!sim_server.up) {
         fail_dial(lane, "connection refused");

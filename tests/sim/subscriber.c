@@ -91,7 +91,8 @@ static void connected(void *what, int64_t number)
     struct sim_subscriber *subscriber = &pool->subscriber;
     if (subscriber->number != number || pool->closing)
         return;
-    if (!sim_server.up || !sim_server.takes_subscribers || sim_server.frozen_until > sim.now) {
+    if (!sim_server.up || !sim_server.takes_subscribers || sim_server.frozen_until > sim.now ||
+        sim.self->isolated_until > sim.now) {
         int64_t due = hfi_backoff_next_ns(&subscriber->backoff, hfi_now(&hfi_boottime));
         sim_at(sim_when(sim.self, due), sim.self, dial, pool, ++subscriber->number);
         return;

@@ -149,8 +149,10 @@ static int64_t most_of(int owner)
         most += 445 * HFI_MS + 50 * HFI_MS;
     if (history.profile == SIM_KILLS || history.healed != 0)
         most += 100 * HFI_MS; /* 10 ms for each position */
-    if (owner > SIM_PROCESSES) {
-        int64_t ttl = history.lease_ms + 21 * history.lease_ms / 1000 + 4 + history.guard_ms;
+    bool broken = history.profile == SIM_FOREIGN || history.profile == SIM_STORM; /* and its holder was not told */
+    if (owner > SIM_PROCESSES || broken) {
+        int64_t longest = broken ? 2 * history.lease_ms : history.lease_ms;
+        int64_t ttl = longest + 21 * longest / 1000 + 4 + history.guard_ms;
         most += ttl * HFI_MS / 50 * 51;
     }
     return most;

@@ -25,6 +25,7 @@ struct sim_process {
     bool    alive;
     int64_t paused_until;    /* true time; 0: it runs */
     int64_t last_pause_end;  /* true time; 0: never paused */
+    int64_t isolated_until;  /* true time; no connection of its gets through */
     int64_t clock_start, clock_ppm;
     struct hf_client *client; /* NULL: not open (yet, any more) */
     struct hfi_list threads;  /* of struct sim_thread */

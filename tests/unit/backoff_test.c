@@ -69,6 +69,19 @@ static void a_connection_that_is_lost_at_once_again_and_again_is_not_dialled_in_
     assert_in_range(wait_ms(&backoff, NOW + 999 * HFI_MS), 79, 120);
 }
 
+static void a_connection_that_served_is_dialled_again_soon_however_often_it_breaks(void **state)
+{
+    struct hfi_backoff backoff;
+    (void)state;
+    hfi_backoff_init(&backoff, 7);
+    assert_int_equal(wait_ms(&backoff, NOW), 0);
+    for (int i = 0; i < 20; i++) {
+        hfi_backoff_up(&backoff, NOW);
+        hfi_backoff_served(&backoff);
+        assert_in_range(wait_ms(&backoff, NOW + 5 * HFI_MS), 39, 60);
+    }
+}
+
 static void the_wait_never_outgrows_a_second(void **state)
 {
     struct hfi_backoff backoff;
@@ -85,6 +98,7 @@ int main(void)
         cmocka_unit_test(waits_of_different_connections_differ),
         cmocka_unit_test(a_connection_that_lasted_is_dialled_again_at_once),
         cmocka_unit_test(a_connection_that_is_lost_at_once_again_and_again_is_not_dialled_in_a_busy_loop),
+        cmocka_unit_test(a_connection_that_served_is_dialled_again_soon_however_often_it_breaks),
         cmocka_unit_test(the_wait_never_outgrows_a_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

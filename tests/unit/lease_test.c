@@ -86,6 +86,23 @@ static void renewal_is_tried_at_least_twelve_times_before_the_end(void **state)
     }
 }
 
+/* One lost connection swallows the renewals of many leases; each of them alone would cost the next connection too. */
+static void renewals_that_failed_apart_are_tried_again_together(void **state)
+{
+    int64_t again[16];
+    int points = 1;
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        struct hfi_lease_times times;
+        int64_t t0 = T0 + i * 2 * HFI_MS;
+        hfi_lease_begin(&times, t0 + 1000 * HFI_MS, 1000 * HFI_MS, 1000, 50, 0, t0, RTT);
+        for (int tries = 0; tries < 2;)
+            tries += hfi_lease_look(&times, again[i] = hfi_lease_next(&times), RTT).renew;
+        points += i > 0 && again[i] != again[i - 1];
+    }
+    assert_in_range(points, 1, 2);
+}
+
 static void attempts_are_a_round_trip_apart_at_least(void **state)
 {
     (void)state;
@@ -243,6 +260,7 @@ int main(void)
         cmocka_unit_test(a_claim_is_a_second_or_the_whole_of_a_shorter_lease),
         cmocka_unit_test(the_first_renewal_is_due_at_a_third),
         cmocka_unit_test(renewal_is_tried_at_least_twelve_times_before_the_end),
+        cmocka_unit_test(renewals_that_failed_apart_are_tried_again_together),
         cmocka_unit_test(attempts_are_a_round_trip_apart_at_least),
         cmocka_unit_test(an_overdue_renewal_is_told_once_and_so_is_its_coming_through),
         cmocka_unit_test(slow_round_trips_give_a_renewal_more_time_before_it_is_overdue),

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* parser.c - see parser.h. hiredis takes memory for all elements of an array as soon as it has read how many there will
+ * be: ten bytes of a server would cost gigabytes. */
+#include "pool/parser.h"
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#if HIREDIS_MAJOR >= 1
+typedef size_t count_type;
+#else
+typedef int count_type;
+#endif
+
+#define LEAST_ELEMENT 4 /* bytes: ":1\r\n" */
+
+static redisReplyObjectFunctions bounded;
+static void *(*create_array)(const redisReadTask *, count_type);
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static bool is_made; /* may fail for want of memory, and is tried again */
+
+static void *create_bounded_array(const redisReadTask *task, count_type count)
+{
+    if ((size_t)count > (uintptr_t)task->privdata / LEAST_ELEMENT)
+        return NULL; /* to hiredis: no memory. The reader is broken from then on */
+    return create_array(task, count);
+}
+
+static void make_locked(void)
+{
+    redisReader *reader = is_made ? NULL : redisReaderCreate();
+    if (reader == NULL)
+        return;
+    bounded = *reader->fn;
+    create_array = bounded.createArray;
+    bounded.createArray = create_bounded_array;
+    is_made = true;
+    redisReaderFree(reader);
+}
+
+struct redisReader *hfi_parser_create(size_t reply_most)
+{
+    (void)pthread_mutex_lock(&mutex);
+    make_locked();
+    redisReader *reader = is_made ? redisReaderCreateWithFunctions(&bounded) : NULL;
+    (void)pthread_mutex_unlock(&mutex);
+    if (reader != NULL)
+        reader->privdata = (void *)(uintptr_t)reply_most; /* NOLINT: a number, not a place */
+    return reader;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* cli.c - the arguments of `holdfast run`, a word a line: understood within bounds, or refused. */
+#include "tests/fuzz/fuzz.h"
+
+#include "tools/run.c"
+
+#include <fcntl.h>
+
+#define WORDS 32
+
+static void take_numbers(const char *text)
+{
+    char plain[64];
+    int64_t ms = -1;
+    int number = -1;
+    if (cli_seconds(text, &ms))
+        HFT_MUST(ms >= 0 && ms <= INT64_C(1000000001000));
+    if (cli_number(text, 255, &number))
+        HFT_MUST(number >= 0 && number <= 255);
+    for (const char *at = cli_plain(text, plain, sizeof plain); *at != 0; at++)
+        HFT_MUST(*at >= 0x20 && *at < 0x7f);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static bool quiet;
+    char *words[WORDS + 1], *given[WORDS + 1];
+    int count = 1;
+    struct run run;
+    if (!quiet) { /* the messages are not the subject */
+        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        (void)dup2(nowhere, 1);
+        (void)dup2(nowhere, 2);
+        (void)close(nowhere);
+        quiet = true;
+    }
+    words[0] = strdup("run");
+    while (size > 0 && count < WORDS)
+        words[count++] = hft_line(&data, &size);
+    words[count] = NULL;
+    for (int i = 1; i < count; i++)
+        take_numbers(words[i]);
+    memcpy(given, words, sizeof given);
+    optind = 0;
+    if (parse(&run, count, words) == -1) {
+        HFT_MUST(run.name != NULL && run.command != NULL && run.command[0] != NULL);
+        HFT_MUST(run.lease_ms >= 100 && run.grace_ms >= 0 && run.grace_ms <= run.lease_ms / 2);
+        HFT_MUST(run.conflict_code >= 0 && run.conflict_code <= 255);
+    }
+    for (int i = 0; i < count; i++)
+        free(given[i]);
+    return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* key.c - names and templates: refused, or keys that share a slot and never lie among each other. */
+#include "tests/fuzz/fuzz.h"
+
+#include "core/key.h"
+#include "core/options.h"
+
+static void make(const char *key_template, enum hfi_use use, const char *name, size_t size)
+{
+    struct hfi_keys keys;
+    hf_error error;
+    if (hfi_keys_make(key_template, use, name, size, &keys, &error) != HF_OK) {
+        HFT_MUST(error.status == HF_INVALID && error.message[0] != 0);
+        return;
+    }
+    unsigned slot = hfi_key_slot(keys.lock, keys.lock_size);
+    HFT_MUST(slot < 16384 && slot == hfi_key_slot(keys.queue, keys.queue_size));
+    HFT_MUST(slot == hfi_key_slot(keys.waiters, keys.waiters_size));
+    HFT_MUST(keys.name_size == size && memcmp(keys.name, name, size) == 0 && keys.name[size] == 0);
+    HFT_MUST((use == HFI_FETCH) == (keys.absent != NULL));
+    HFT_MUST(keys.lock_size != keys.name_size || use == HFI_MUTEX || memcmp(keys.lock, keys.name, size) != 0);
+    if (keys.absent != NULL)
+        HFT_MUST(slot == hfi_key_slot(keys.absent, keys.absent_size) && slot == hfi_key_slot(name, size));
+    hfi_keys_done(&keys);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    hf_error error;
+    size_t name_size = 0;
+    char *key_template = hft_line(&data, &size), *name = malloc(size + 1);
+    HFT_MUST(name != NULL);
+    if (size > 0)
+        memcpy(name, data, size);
+    name[size] = 0;
+    if (hfi_name_check(name, size, "name", &name_size, &error) == HF_OK) {
+        HFT_MUST(name_size == size || size == 0);
+        make(NULL, HFI_MUTEX, name, name_size);
+        make(NULL, HFI_FETCH, name, name_size);
+        if (hfi_template_check(key_template, &error) == HF_OK)
+            make(key_template, HFI_MUTEX, name, name_size);
+    }
+    free(name);
+    free(key_template);
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* message.c - what anybody may publish on a control channel, and tokens: taken apart within their bytes. */
+#include "tests/fuzz/fuzz.h"
+
+#include "core/message.h"
+#include "core/token.h"
+
+static void is_inside(const char *part, size_t part_size, const char *text, size_t size)
+{
+    HFT_MUST(part_size == 0 || (part >= text && part_size <= size && (size_t)(part - text) <= size - part_size));
+}
+
+static void take_token(const char *token, size_t size)
+{
+    struct hfi_token_parts parts;
+    if (!hfi_token_parse(token, size, &parts))
+        return;
+    HFT_MUST(strlen(parts.id) == 32 && memcmp(token + 4, parts.id, 32) == 0);
+    HFT_MUST(parts.host[0] != 0 && strlen(parts.host) < sizeof parts.host && parts.pid >= 0);
+    struct hfi_identity identity = {.pid = parts.pid};
+    char again[HFI_TOKEN_ROOM];
+    memcpy(identity.id, parts.id, sizeof identity.id);
+    memcpy(identity.host, parts.host, sizeof identity.host);
+    struct hfi_token_parts more;
+    HFT_MUST(hfi_token_parse(again, hfi_token_make(&identity, parts.grant, 7, again), &more));
+    HFT_MUST(more.grant == parts.grant && more.pid == parts.pid && strcmp(more.host, parts.host) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct hfi_message message;
+    char *text = malloc(size + (size == 0)); /* exactly as long: a byte too many is seen */
+    HFT_MUST(text != NULL);
+    if (size > 0)
+        memcpy(text, data, size);
+    if (hfi_message_parse(text, size, &message)) {
+        is_inside(message.token, message.token_size, text, size);
+        is_inside(message.rest, message.rest_size, text, size);
+        HFT_MUST(message.token_size > 0 && message.echo >= 0 && message.fence >= 0 && message.held_ms >= 0);
+        take_token(message.token, message.token_size);
+    }
+    take_token(text, size);
+    free(text);
+    return 0;
+}
