@@ -49,8 +49,7 @@ static void fire(void *what, int64_t number)
 
 static int64_t some_lease_ms(void)
 {
-    bool same = history.profile == SIM_KILLS || sim_chance(80); /* one length, so that the bound after a death is exact */
-    return same ? history.lease_ms : sim_between(100, 2 * history.lease_ms);
+    return history.same_leases || sim_chance(80) ? history.lease_ms : sim_between(100, 2 * history.lease_ms);
 }
 
 static int64_t some_wait_ms(void)
@@ -388,6 +387,7 @@ static void draw(enum sim_profile profile)
     history.linger_ms = sim_chance(50) ? sim_between(1, 600) : 0;
     history.hold_most = sim_chance(70) ? history.lease_ms : sim_between(1, 2 * history.lease_ms);
     history.think_most = sim_between(1, 300);
+    history.same_leases = history.profile == SIM_KILLS || sim_chance(50);
     history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS;
 }
 

@@ -13,6 +13,7 @@ enum sim_packet_kind { SIM_BYTES, SIM_MESSAGE, SIM_END };
 struct sim_packet {
     struct sim_packet *next;
     enum sim_packet_kind kind;
+    int64_t sent_at;
     size_t size;
     char bytes[]; /* one NUL byte more */
 };
@@ -61,6 +62,7 @@ void sim_wire_cut(struct sim_wire *wire);
 /* server.c: what arrives there. */
 void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet);
 int64_t sim_server_frozen_until(void);
+void sim_server_hears_late(int64_t sent_at); /* from a client that has given that connection up (faults.c) */
 void sim_server_hung_up(struct sim_wire *wire);
 
 #endif
