@@ -144,18 +144,12 @@ long hft_crew_acquired(struct hft_crew *crew)
     return atomic_load(&crew->acquired);
 }
 
-/* The key of a lease was lost; its holder passes it on among its own threads until it is told. Its fences are low
- * enough to be refused, and it is no new grant: of the same block somebody was inside before. */
+/* The key of a lease was lost before its holder came in, or passed it on among its threads: its grant is the older one,
+ * as its fence says, and it cannot come in later than its lease after the newer one was granted. */
 static bool is_old_lease(const struct hft_crew *crew, const struct hft_interval *a,
                          const struct hft_interval *b)
 {
-    for (size_t i = 0; i < crew->history_count; i++) {
-        const struct hft_interval *c = &crew->history[i];
-        if (c->lock == b->lock && c->process == b->process && c->enter_ns < a->leave_ns &&
-            c->fence < b->fence && b->fence - c->fence < 32 * 2048)
-            return true;
-    }
-    return b->enter_ns < a->leave_ns;
+    return b->enter_ns - a->enter_ns < crew->plan.lease_ms * HFT_NS_PER_MS;
 }
 
 static void violated(const struct hft_violation *violation, void *arg)

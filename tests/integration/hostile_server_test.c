@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* hostile_server_test.c - a server that means harm: whatever it sends after a proper greeting, the connection is given
  * up within bounds, the caller hears of it, and the process keeps its memory. */
-#include <errno.h>
+#include <hiredis/hiredis.h>
 #include <holdfast/holdfast.h>
 #include <poll.h>
 #include <pthread.h>
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -63,91 +64,92 @@ static void say(int fd, const char *bytes, size_t size)
     (void)send(fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The answers of a greeting, by the last word that counts; NULL: it is none of a greeting's. */
-static const char *greet(const char *text)
+static bool is(const redisReply *request, size_t at, const char *word)
 {
-    static const struct {
-        const char *word, *answer;
-    } known[] = {{"\r\nROLE\r\n", "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"},
-                 {"\r\nINFO\r\n", "$42\r\nredis_version:7.0.15\r\nrun_id:0123456789abc\r\n\r\n"},
-                 {"\r\nLOAD\r\n", "$40\r\n0123456789012345678901234567890123456789\r\n"},
-                 {"\r\nCLIENT\r\n", "+OK\r\n"}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strstr(text, known[i].word) != NULL)
-            return known[i].answer;
+    return at < request->elements && strcasecmp(request->element[at]->str, word) == 0;
+}
+
+/* The right answers to a greeting; NULL: it is none of a greeting's. */
+static const char *greet(const redisReply *request)
+{
+    if (is(request, 0, "ROLE"))
+        return "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
+    if (is(request, 0, "INFO"))
+        return "$31\r\nredis_version:7.0.15\r\nrun_id:\r\n\r\n";
+    if (is(request, 0, "SCRIPT"))
+        return "$40\r\n0123456789012345678901234567890123456789\r\n";
+    if (is(request, 0, "CLIENT") || is(request, 0, "SUBSCRIBE"))
+        return "+OK\r\n";
+    if (is(request, 0, "EVALSHA") && is(request, 3, "hf:fence"))
+        return "*2\r\n$16\r\n1795000000000000\r\n$19\r\n3676160000000000000\r\n";
     return NULL;
 }
 
-/* One request after the other; they come whole or not at all often enough for a villain. */
-static void serve(int fd, bool *streams)
+struct victim {
+    redisReader *reader;
+    bool streams;
+};
+
+static void serve(int fd, struct victim *victim)
 {
     char bytes[65536];
+    void *request;
     const struct malice *malice = atomic_load(&evil.malice);
-    ssize_t got = recv(fd, bytes, sizeof bytes - 1, MSG_DONTWAIT);
-    if (got <= 0)
-        return;
-    for (ssize_t i = 0; i < got; i++)
-        bytes[i] = bytes[i] != 0 ? bytes[i] : '0';
-    bytes[got] = 0;
-    for (char *at = bytes; at != NULL && *at != 0;) {
-        char *next = strstr(at + 1, "\r\n*");
-        if (next != NULL)
-            next[1] = 0, next[0] = '\n';
-        const char *answer = greet(at);
-        if (answer != NULL) {
+    ssize_t got = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got > 0)
+        (void)redisReaderFeed(victim->reader, bytes, (size_t)got);
+    while (redisReaderGetReply(victim->reader, &request) == REDIS_OK && request != NULL) {
+        const char *answer = greet(request);
+        bool greeted = is(request, 0, "EVALSHA") && answer != NULL;
+        freeReplyObject(request);
+        if (answer != NULL)
             say(fd, answer, strlen(answer));
-        } else if (strstr(at, "SUBSCRIBE") == NULL) {
-            if (strstr(at, "EVALSHA") != NULL && strstr(at, "\r\n1\r\n$8\r\nhf:fence") != NULL) {
-                say(fd, BYTES("*2\r\n$16\r\n1795000000000000\r\n$19\r\n3676160000000000000\r\n"));
-                if (!malice->unasked)
-                    goto on;
-            }
+        if (answer == NULL || (greeted && malice->unasked)) {
             say(fd, malice->bytes, malice->size);
             (void)atomic_fetch_add(&evil.harmed, 1);
-            *streams = malice->for_ever;
+            victim->streams = malice->for_ever;
         }
-    on:
-        at = next != NULL ? next + 2 : NULL;
-        if (at != NULL)
-            at[0] = '*';
     }
 }
 
 static void *be_evil(void *arg)
 {
     struct pollfd fds[64] = {{evil.listener, POLLIN, 0}};
-    bool streams[64] = {false};
+    struct victim victims[64] = {{NULL, false}};
     static char flood[65536];
     nfds_t count = 1;
     while (!atomic_load(&evil.over)) {
         bool any = false;
         for (nfds_t i = 1; i < count; i++)
-            any = any || streams[i];
+            any = any || victims[i].streams;
         (void)poll(fds, count, any ? 0 : 5);
         if ((fds[0].revents & POLLIN) != 0 && count < 64) {
-            streams[count] = false;
+            victims[count] = (struct victim){redisReaderCreate(), false};
             fds[count++] = (struct pollfd){accept4(evil.listener, NULL, NULL, SOCK_CLOEXEC), POLLIN, 0};
         }
         for (nfds_t i = 1; i < count; i++) {
             if (fds[i].revents & (POLLHUP | POLLERR)) {
                 (void)close(fds[i].fd);
-                streams[i] = streams[count - 1];
+                redisReaderFree(victims[i].reader);
+                victims[i] = victims[count - 1];
                 fds[i--] = fds[--count];
                 continue;
             }
             if (fds[i].revents & POLLIN)
-                serve(fds[i].fd, &streams[i]);
+                serve(fds[i].fd, &victims[i]);
             const struct malice *malice = atomic_load(&evil.malice);
             size_t size = 0;
-            while (streams[i] && size + malice->size <= sizeof flood) {
+            while (victims[i].streams && size + malice->size <= sizeof flood) {
                 memcpy(flood + size, malice->bytes, malice->size);
                 size += malice->size;
             }
             say(fds[i].fd, flood, size);
         }
     }
-    for (nfds_t i = 1; i < count; i++)
+    for (nfds_t i = 1; i < count; i++) {
         (void)close(fds[i].fd);
+        redisReaderFree(victims[i].reader);
+    }
     return arg;
 }
 

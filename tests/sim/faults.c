@@ -300,6 +300,8 @@ void sim_faults_end(void)
     sim_network.delay_least = HFI_MS / 20;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        if (wire->client_open && !wire->server_open) /* else an idle one would be found out at its next use only */
+            sim_wire_down(wire, sim_packet_new(SIM_END, NULL, 0));
         if (wire->up_stalled_until > sim.now && wire->client_open)
             wire->up_stalled_until = sim.now;
         if (wire->down_stalled_until > sim.now && wire->down_stalled_until < HFI_NEVER / 2)
