@@ -25,13 +25,20 @@ int64_t hfi_claim_ms(int64_t lease_ms)
     return least(1000, lease_ms);
 }
 
+/* Leases that are due at about the same time are due at the same time: one script for many. */
+static int64_t on_grid(int64_t at, int64_t length)
+{
+    int64_t grid = least(length / 100, 20 * HFI_MS);
+    return grid > 0 ? at / grid * grid : at;
+}
+
 /* A new round: renew when two thirds are left (of a claim: half), then again and again until V. */
 static void start_round(struct hfi_lease_times *times, int64_t good_for, int64_t rtt_ns)
 {
     bool claim = good_for < times->length;
     int64_t left_at_first = claim ? good_for / 2 : times->length / 3 * 2;
     times->stop = claim ? least(times->full_stop, good_for / 4) : times->full_stop;
-    times->renew_first = times->renew_next = times->end - left_at_first;
+    times->renew_first = times->renew_next = on_grid(times->end - left_at_first, times->length);
     times->attempt = most(most(left_at_first / ATTEMPTS, rtt_ns), HFI_MS);
     times->overdue = times->renew_first + most(4 * rtt_ns, times->length / 12);
 }

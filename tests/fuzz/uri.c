@@ -6,9 +6,19 @@
 #include "core/options.h"
 #include "pool/uri.h"
 
+struct taken { /* the options, and the values that they point to */
+    hf_client_options options;
+    char *values[32];
+    int count;
+};
+
 static hf_status option(void *self, const char *name, const char *value, hf_error *error)
 {
-    return hfi_client_option_parse(self, name, value, error);
+    struct taken *taken = self;
+    if (taken->count == 32)
+        return hfi_fail(error, HF_INVALID, "", "too many options for this fuzzer");
+    taken->values[taken->count] = strdup(value);
+    return hfi_client_option_parse(&taken->options, name, taken->values[taken->count++], error);
 }
 
 static void is_said(const hf_error *error, hf_status status)
@@ -20,10 +30,10 @@ static void is_said(const hf_error *error, hf_status status)
 
 static void take_uri(const char *uri)
 {
-    hf_client_options options = {0};
+    struct taken taken = {.count = 0};
     struct hfi_place place;
     hf_error error;
-    hf_status status = hfi_uri_parse(uri, option, &options, &place, &error);
+    hf_status status = hfi_uri_parse(uri, option, &taken, &place, &error);
     if (status == HF_OK) {
         struct hfi_place copy;
         HFT_MUST(place.scheme != HFI_TCP || (place.host != NULL && place.port > 0 && place.port < 65536));
@@ -35,12 +45,15 @@ static void take_uri(const char *uri)
         is_said(&error, status);
         const char *password = strstr(uri, ":sEcReT@"); /* and the word stands nowhere else */
         if (strncmp(uri, "redis://", 8) == 0 && password != NULL && strstr(uri, "sEcReT") == password + 1 &&
+            strcspn(uri + 8, "/?#") > (size_t)(password - uri) &&
             strstr(password + 2, "sEcReT") == NULL)
             HFT_MUST(strstr(error.message, "sEcReT") == NULL && strstr(error.hint, "sEcReT") == NULL);
     }
-    status = hfi_client_options_check(&options, &error);
+    status = hfi_client_options_check(&taken.options, &error);
     if (status != HF_OK)
         is_said(&error, status);
+    while (taken.count > 0)
+        free(taken.values[--taken.count]);
 }
 
 static void take_options(const uint8_t *data, size_t size)
@@ -61,10 +74,12 @@ static void take_options(const uint8_t *data, size_t size)
     memcpy(given.bytes, &said, sizeof said);
     if (hfi_options_take(&taken, room, &given, "HF_LOCK", &error) != HF_OK)
         return;
-    if (which == 1)
+    if (which == 1) {
+        taken.lock.owner_label = data[0] & 2 ? "nightly" : NULL;
         (void)hfi_lock_options_check(&taken.lock, 10000, &error);
-    else
+    } else {
         (void)hfi_fetch_options_check(&taken.fetch, 10000, &error);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -6,9 +6,9 @@
 
 const char *sim_profile_name(enum sim_profile profile)
 {
-    static const char *const names[] = {"calm",    "deaf",     "lossy",   "kills",     "pauses", "cuts",    "stalls",
-                                        "freezes", "restarts", "amnesia", "failovers", "clocks", "refusals",
-                                        "foreign", "storm"};
+    static const char *const names[] = {"calm",      "deaf",   "lossy",    "kills",    "pauses",
+                                        "cuts",      "stalls", "freezes",  "restarts", "amnesia",
+                                        "failovers", "clocks", "refusals", "foreign",  "storm"};
     return profile < SIM_PROFILES ? names[profile] : "any";
 }
 
@@ -92,8 +92,11 @@ static void stall_one(void)
     int which = (int)sim_between(1, 3);
     if (wire == NULL)
         return;
-    sim_say("a connection of process %d is silent for %.0f ms (%s)", wire->process->id, (double)(until - sim.now) / 1e6,
-            which == 1 ? "to the server" : which == 2 ? "from the server" : "both ways");
+    sim_say("a connection of process %d is silent for %.0f ms (%s)", wire->process->id,
+            (double)(until - sim.now) / 1e6,
+            which == 1   ? "to the server"
+            : which == 2 ? "from the server"
+                         : "both ways");
     if (which & 1)
         wire->up_stalled_until = until;
     if (which & 2)
@@ -130,7 +133,8 @@ static void fail_over(void)
     int64_t step = history.clock_goes_back && sim_chance(50) ? -sim_between(0, 2000000) : forward();
     if (loses && sim_server_forget_since())
         sim_oracle_data_lost(&history.oracle, sim.now);
-    sim_server_crash(sim.now + sim_between(0, 1000) * HFI_MS, true, step, (enum sim_old_end)sim_between(0, 2));
+    sim_server_crash(sim.now + sim_between(0, 1000) * HFI_MS, true, step,
+                     (enum sim_old_end)sim_between(0, 2));
 }
 
 static void remember(void *what, int64_t number)
@@ -230,9 +234,9 @@ static void hurt(enum sim_profile how)
 
 static void fault(void *what, int64_t number)
 {
-    static const enum sim_profile all[] = {SIM_KILLS,  SIM_PAUSES,   SIM_CUTS,    SIM_CUTS,     SIM_STALLS,
-                                           SIM_STALLS, SIM_FREEZES, SIM_RESTARTS, SIM_CLOCKS, SIM_FOREIGN,
-                                           SIM_REFUSALS};
+    static const enum sim_profile all[] = {SIM_KILLS,  SIM_PAUSES,  SIM_CUTS,    SIM_CUTS,
+                                           SIM_STALLS, SIM_STALLS,  SIM_FREEZES, SIM_RESTARTS,
+                                           SIM_CLOCKS, SIM_FOREIGN, SIM_REFUSALS};
     (void)what;
     (void)number;
     if (history.healed != 0)
@@ -300,7 +304,8 @@ void sim_faults_end(void)
     sim_network.delay_least = HFI_MS / 20;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
-        if (wire->client_open && !wire->server_open) /* else an idle one would be found out at its next use only */
+        if (wire->client_open &&
+            !wire->server_open) /* else an idle one would be found out at its next use only */
             sim_wire_down(wire, sim_packet_new(SIM_END, NULL, 0));
         if (wire->up_stalled_until > sim.now && wire->client_open)
             wire->up_stalled_until = sim.now;
@@ -334,5 +339,6 @@ void sim_server_hears_late(int64_t sent_at)
 bool sim_world_is_well(void)
 {
     bool always = is(SIM_CALM) || is(SIM_DEAF) || is(SIM_KILLS);
-    return sim.now > 300 * HFI_MS && sim.now > history.orphaned_until && (always || (history.settled != 0 && sim.now > history.settled));
+    return sim.now > 300 * HFI_MS && sim.now > history.orphaned_until &&
+           (always || (history.settled != 0 && sim.now > history.settled));
 }

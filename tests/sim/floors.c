@@ -115,7 +115,7 @@ struct hfi_dispatcher {
     struct hfi_list posted;
     struct hfi_park work, done;
     const struct hfi_call *running;
-    int  runner; /* the thread's id */
+    int runner; /* the thread's id */
     bool ends, over;
 };
 

@@ -78,7 +78,8 @@ static void work(const struct sim_holding *holding)
     int die = (int)sim_between(0, 9);
     int64_t until = here() + (die < 6   ? sim_between(0, 10)
                               : die < 9 ? sim_between(0, history.hold_most)
-                                        : sim_between(0, 3 * history.hold_most)) * HFI_MS;
+                                        : sim_between(0, 3 * history.hold_most)) *
+                                 HFI_MS;
     while (here() < until && hf_lease_is_valid(holding->lease)) {
         int64_t left = until - here();
         sim_sleep(left < 50 * HFI_MS ? left : 50 * HFI_MS);
@@ -93,7 +94,8 @@ static void give_back(struct sim_holding *holding)
     hf_lease *lease = holding->lease;
     bool posts = sim_chance(40), valid = hf_lease_is_valid(lease);
     int64_t began = sim.now;
-    sim_say("%s lock %d%s", posts ? "posts the release of" : "releases", holding->lock, valid ? "" : " (it is over)");
+    sim_say("%s lock %d%s", posts ? "posts the release of" : "releases", holding->lock,
+            valid ? "" : " (it is over)");
     sim_watch_releases(holding);
     hf_status status = posts ? hf_lease_post_release(lease, &error) : hf_lease_release(lease, &error);
     sim_oracle_released(&history.oracle, holding->grant, valid, status == HF_OK);
@@ -128,8 +130,8 @@ static void lock_once(struct sim_actor *actor)
     bool calm = options.max_hold_ms == 0;
     int64_t began = sim.now;
     history.acquires++;
-    sim_say("thread %d wants lock %d, waits %lld ms, lease %lld ms", actor->number, lock, (long long)options.wait_ms,
-            (long long)options.lease_ms);
+    sim_say("thread %d wants lock %d, waits %lld ms, lease %lld ms", actor->number, lock,
+            (long long)options.wait_ms, (long long)options.lease_ms);
     actor->waits_since = sim.now;
     actor->waits_for = options.wait_ms > 0 ? lock : -1;
     hf_status status = hf_lock_acquire(actor->process->client, name, &options, &lease, &error);
@@ -164,8 +166,8 @@ static hf_status load(hf_loading *loading, void *arg)
         sim_watch_granted(holding, lease);
     }
     sim_sleep(sim_between(0, sim_chance(20) ? 2 * history.lease_ms : 100) * HFI_MS);
-    int size = snprintf(value, sizeof value, "%lld %lld", lease != NULL ? (long long)hf_lease_fence(lease) : 0LL,
-                        (long long)began);
+    int size = snprintf(value, sizeof value, "%lld %lld",
+                        lease != NULL ? (long long)hf_lease_fence(lease) : 0LL, (long long)began);
     if (holding != NULL)
         sim_watch_releases(holding);
     if (sim_chance(10))
@@ -292,7 +294,8 @@ static bool probed;
 static void probe(void *arg)
 {
     struct sim_process *process = arg;
-    hf_client_options options = {.size = sizeof options, .lease_ms = history.lease_ms, .guard_ms = history.guard_ms};
+    hf_client_options options = {
+        .size = sizeof options, .lease_ms = history.lease_ms, .guard_ms = history.guard_ms};
     hf_error error = {.status = HF_OK};
     if (hf_client_open("redis://virtual", &options, &process->client, &error) != HF_OK)
         sim_violation("nobody can open a client though all is well: %s", error.message);
@@ -398,8 +401,9 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
     sim_server_begin();
     draw(profile);
     sim_say("seed %llu: %s, %d processes of %d threads, %d locks, %d pages, lease %lld ms, guard %lld ms",
-            (unsigned long long)seed, sim_profile_name(history.profile), history.process_goal, history.threads,
-            history.locks, history.pages, (long long)history.lease_ms, (long long)history.guard_ms);
+            (unsigned long long)seed, sim_profile_name(history.profile), history.process_goal,
+            history.threads, history.locks, history.pages, (long long)history.lease_ms,
+            (long long)history.guard_ms);
     sim_watch_begin();
     sim_faults_plan();
     for (int i = 0; i < history.process_goal; i++)

@@ -36,24 +36,24 @@ const char *sim_profile_name(enum sim_profile profile);
 
 struct sim_actor { /* a thread of a process's program */
     struct sim_process *process;
-    int  number;
+    int number;
     bool over;
-    int  waits_for;      /* the lock it waits for; -1: none */
+    int waits_for;       /* the lock it waits for; -1: none */
     int64_t waits_since; /* true time */
     hf_cancel *cancel;
 };
 
 struct sim_history {
     enum sim_profile profile;
-    int     locks, pages, process_goal, threads;
+    int locks, pages, process_goal, threads;
     int64_t lease_ms, guard_ms, command_ms, linger_ms, hold_most, think_most;
     int64_t ops_end, healed, settled; /* true times; healed 0: not yet */
-    bool    same_leases;              /* one length, so that bounds are exact */
-    int64_t orphaned_until;           /* a command executed later than anybody counts with it (P5) may block so long */
-    bool    clock_goes_back;          /* so its counter is not lost too: then nothing is promised (P8) */
-    int64_t forward_budget_us;        /* what the server's clock may still be stepped forward */
+    bool same_leases;                 /* one length, so that bounds are exact */
+    int64_t orphaned_until; /* a command executed later than anybody counts with it (P5) may block so long */
+    bool clock_goes_back;   /* so its counter is not lost too: then nothing is promised (P8) */
+    int64_t forward_budget_us; /* what the server's clock may still be stepped forward */
     struct sim_actor actors[SIM_ACTORS];
-    int     actor_count;
+    int actor_count;
     struct sim_oracle oracle;
     uint64_t grants, acquires, fetches, loads, faults;
 };
@@ -61,9 +61,9 @@ extern struct sim_history history;
 
 struct sim_result {
     uint64_t grants, acquires, fetches, loads, faults, events, commands, losses, messages;
-    int64_t  longest_gap, length;
+    int64_t longest_gap, length;
     enum sim_profile profile;
-    char     failure[400];
+    char failure[400];
 };
 /* profile: SIM_PROFILES lets the seed choose. */
 void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, struct sim_result *result);
@@ -72,17 +72,18 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
 void sim_process_begin(void);
 
 /* faults.c */
-void sim_faults_plan(void);  /* before anything runs: the profile's numbers, and when the first fault comes */
-void sim_faults_end(void);   /* from now on all is well */
-bool sim_faults_may_hurt(const struct sim_process *process, int64_t since); /* it, or its connections, since then */
-bool sim_world_is_well(void); /* the bounds for healthy processes hold now */
+void sim_faults_plan(void); /* before anything runs: the profile's numbers, and when the first fault comes */
+void sim_faults_end(void);  /* from now on all is well */
+bool sim_faults_may_hurt(const struct sim_process *process,
+                         int64_t since); /* it, or its connections, since then */
+bool sim_world_is_well(void);            /* the bounds for healthy processes hold now */
 
 /* watch.c */
 struct sim_holding { /* one lease that a thread has got */
     struct sim_process *process;
     hf_lease *lease; /* NULL: released, or its process is dead */
-    int  lock;       /* pages come after the locks */
-    int  grant;      /* -1: not yet */
+    int lock;        /* pages come after the locks */
+    int grant;       /* -1: not yet */
     bool released;
 };
 void sim_watch_begin(void);

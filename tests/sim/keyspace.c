@@ -13,16 +13,16 @@ enum type { STRING, ZSET, HASH };
 struct member { /* of a sorted set, in its order; or a field of a hash */
     struct member *next;
     double score;
-    char  *name, *value;
+    char *name, *value;
 };
 
 struct sim_key {
     struct sim_key *next;
-    char   *name;
+    char *name;
     enum type type;
     int64_t expire_ms; /* 0: never */
-    char   *value;
-    size_t  size;
+    char *value;
+    size_t size;
     struct member *members;
 };
 
@@ -45,22 +45,9 @@ static void say_nil(struct hfi_buffer *reply)
     say(reply, "$-1\r\n");
 }
 
-void sim_reply_bulk(struct hfi_buffer *reply, const void *bytes, size_t size)
-{
-    if (!hfi_buffer_print(reply, "$%zu\r\n", size) || !hfi_buffer_append(reply, bytes, size))
-        abort();
-    say(reply, "\r\n");
-}
-
 static void say_text(struct hfi_buffer *reply, const char *text)
 {
     sim_reply_bulk(reply, text, strlen(text));
-}
-
-void sim_reply_error(struct hfi_buffer *reply, const char *text)
-{
-    if (!hfi_buffer_print(reply, "-%s\r\n", text))
-        abort();
 }
 
 static bool refuse(struct hfi_buffer *reply, const char *text)
@@ -162,7 +149,8 @@ static bool typed(struct sim_keyspace *keys, const char *name, enum type type, s
     return *key == NULL || (*key)->type == type || refuse_type(reply);
 }
 
-static void put_string(struct sim_keyspace *keys, const char *name, const char *bytes, size_t size, int64_t expire_ms)
+static void put_string(struct sim_keyspace *keys, const char *name, const char *bytes, size_t size,
+                       int64_t expire_ms)
 {
     struct sim_key *key = find(keys, name);
     if (key != NULL)
@@ -331,7 +319,8 @@ static bool zadd(struct sim_keyspace *keys, const struct sim_words *words, struc
     }
     member->score = score;
     at = &key->members;
-    while (*at != NULL && ((*at)->score < score || ((*at)->score == score && strcmp((*at)->name, member->name) < 0)))
+    while (*at != NULL &&
+           ((*at)->score < score || ((*at)->score == score && strcmp((*at)->name, member->name) < 0)))
         at = &(*at)->next;
     member->next = *at;
     *at = member;
@@ -356,7 +345,8 @@ static bool zrange(struct sim_keyspace *keys, const struct sim_words *words, str
 {
     struct sim_key *key;
     bool scores = words->count > 4 && strcasecmp(words->text[4], "WITHSCORES") == 0;
-    int64_t from = strtoll(words->text[2], NULL, 10), to = strtoll(words->text[3], NULL, 10), count = 0, at = 0, found;
+    int64_t from = strtoll(words->text[2], NULL, 10), to = strtoll(words->text[3], NULL, 10), count = 0,
+            at = 0, found;
     if (!typed(keys, words->text[1], ZSET, reply, &key))
         return false;
     const struct member *first = key != NULL ? key->members : NULL;
@@ -379,7 +369,8 @@ static bool zrange(struct sim_keyspace *keys, const struct sim_words *words, str
     return true;
 }
 
-static bool zrank_or_score(struct sim_keyspace *keys, const struct sim_words *words, bool rank, struct hfi_buffer *reply)
+static bool zrank_or_score(struct sim_keyspace *keys, const struct sim_words *words, bool rank,
+                           struct hfi_buffer *reply)
 {
     struct sim_key *key;
     int64_t at = 0;
@@ -446,8 +437,8 @@ static bool hdel(struct sim_keyspace *keys, const struct sim_words *words, struc
 static bool publish(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     int64_t heard = keys->publish == NULL ? 0
-                                          : keys->publish(keys->self, words->text[1], words->size[1], words->text[2],
-                                                          words->size[2]);
+                                          : keys->publish(keys->self, words->text[1], words->size[1],
+                                                          words->text[2], words->size[2]);
     say_number(reply, heard);
     return true;
 }
@@ -478,13 +469,15 @@ const char *sim_keyspace_refusal(const struct sim_keyspace *keys, const char *co
     if (keys->refuses == SIM_NO_MEMORY && grows && !keys->wrote)
         return "OOM command not allowed when used memory > 'maxmemory'.";
     if (keys->refuses == SIM_NO_DISK && (grows || is_one_of(command, shrinking)))
-        return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.";
+        return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to "
+               "disk.";
     return NULL;
 }
 
 static bool changes(const char *command)
 {
-    static const char *const writes[] = {"SET", "INCRBY", "ZADD", "HSET", "DEL", "PEXPIRE", "PERSIST", "ZREM", "HDEL", NULL};
+    static const char *const writes[] = {"SET",     "INCRBY",  "ZADD", "HSET", "DEL",
+                                         "PEXPIRE", "PERSIST", "ZREM", "HDEL", NULL};
     return is_one_of(command, writes);
 }
 
@@ -494,10 +487,11 @@ bool sim_keyspace_run(struct sim_keyspace *keys, const struct sim_words *words, 
         const char *name;
         int least; /* words */
         bool (*run)(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply);
-    } commands[] = {{"GET", 2, get},     {"SET", 3, set},         {"DEL", 2, del},         {"PEXPIRE", 3, pexpire},
-                    {"PTTL", 2, pttl},   {"PERSIST", 2, persist}, {"INCRBY", 3, incrby},   {"ZADD", 4, zadd},
-                    {"ZREM", 3, zrem},   {"ZRANGE", 4, zrange},   {"HSET", 4, hset},       {"HGET", 3, hget},
-                    {"HDEL", 3, hdel},   {"PUBLISH", 3, publish}};
+    } commands[] = {{"GET", 2, get},         {"SET", 3, set},        {"DEL", 2, del},
+                    {"PEXPIRE", 3, pexpire}, {"PTTL", 2, pttl},      {"PERSIST", 2, persist},
+                    {"INCRBY", 3, incrby},   {"ZADD", 4, zadd},      {"ZREM", 3, zrem},
+                    {"ZRANGE", 4, zrange},   {"HSET", 4, hset},      {"HGET", 3, hget},
+                    {"HDEL", 3, hdel},       {"PUBLISH", 3, publish}};
     const char *name = words->text[0], *refusal = sim_keyspace_refusal(keys, name);
     if (refusal != NULL)
         return refuse(reply, refusal);
@@ -557,7 +551,8 @@ void sim_keyspace_expire(struct sim_keyspace *keys)
     }
 }
 
-void sim_keyspace_each(struct sim_keyspace *keys, void (*visit)(void *arg, const char *key, int64_t expire_ms), void *arg)
+void sim_keyspace_each(struct sim_keyspace *keys,
+                       void (*visit)(void *arg, const char *key, int64_t expire_ms), void *arg)
 {
     for (const struct sim_key *key = keys->first; key != NULL; key = key->next)
         visit(arg, key->name, key->expire_ms);
@@ -567,30 +562,4 @@ const char *sim_keyspace_string(struct sim_keyspace *keys, const char *name)
 {
     const struct sim_key *key = find(keys, name);
     return key != NULL && key->type == STRING ? key->value : NULL;
-}
-
-size_t sim_words_parse(struct sim_words *words, char *bytes, size_t size)
-{
-    char *at = bytes, *end = bytes + size;
-    words->count = 0;
-    if (size < 4 || *at != '*')
-        return 0;
-    long count = strtol(at + 1, &at, 10);
-    at += 2;
-    if (count < 1 || count > SIM_WORDS_MOST)
-        return 0;
-    for (int i = 0; i < count; i++) {
-        if (at >= end || *at != '$')
-            return 0;
-        size_t length = (size_t)strtol(at + 1, &at, 10);
-        at += 2;
-        if (at + length + 2 > end)
-            return 0;
-        words->text[i] = at;
-        words->size[i] = length;
-        at[length] = 0; /* over the CR */
-        at += length + 2;
-    }
-    words->count = (int)count;
-    return (size_t)(at - bytes);
 }

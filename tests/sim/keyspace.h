@@ -24,10 +24,11 @@ struct sim_keyspace {
     struct sim_key *first;
     int64_t now_us; /* the server's clock; frozen while a script runs */
     enum sim_refusal refuses;
-    bool wrote;     /* the script that runs has: then memory limits refuse it nothing more */
+    bool wrote; /* the script that runs has: then memory limits refuse it nothing more */
     /* What the keyspace tells its server; `self` is for them. */
     void *self;
-    int64_t (*publish)(void *self, const char *channel, size_t channel_size, const char *message, size_t size);
+    int64_t (*publish)(void *self, const char *channel, size_t channel_size, const char *message,
+                       size_t size);
     /* set, del, expired, evicted, zadd, zrem: as key events; `value` is the new value or the member. */
     void (*changed)(void *self, const char *event, const char *key, const char *value);
 };
@@ -44,7 +45,8 @@ bool sim_keyspace_evict(struct sim_keyspace *keys, const char *key);
 /* Removes what has expired, as the active expiry does. */
 void sim_keyspace_expire(struct sim_keyspace *keys);
 /* Visits every key: its name, and when it ends (ms of the server's clock; 0: never). */
-void sim_keyspace_each(struct sim_keyspace *keys, void (*visit)(void *arg, const char *key, int64_t expire_ms), void *arg);
+void sim_keyspace_each(struct sim_keyspace *keys,
+                       void (*visit)(void *arg, const char *key, int64_t expire_ms), void *arg);
 const char *sim_keyspace_string(struct sim_keyspace *keys, const char *key); /* NULL: none */
 
 /* The framing. One command from the front of the bytes; how many bytes it had, 0: not complete. */

@@ -240,7 +240,8 @@ static void greeted(struct hfi_lane *lane, struct redisReply *reply)
     hf_error error = {.status = HF_OK};
     (void)snprintf(server.run_id, sizeof server.run_id, "%040d", lane->wire->epoch);
     pool->server = server;
-    hf_status status = pool->ops.greeted(pool->self, lane->index, &server, lane->greeting_sent, reply, &error);
+    hf_status status =
+        pool->ops.greeted(pool->self, lane->index, &server, lane->greeting_sent, reply, &error);
     freeReplyObject(reply);
     if (status == HF_OK)
         come_up(lane);
@@ -325,8 +326,8 @@ static void dial(void *what, int64_t number)
     lane->wire = NULL;
     number = ++lane->dial_number;
     sim_at(sim.now + 3 * (sim_delay() + sim_delay()), sim.self, greet, lane, number);
-    sim_at(sim_when(sim.self, hfi_after_ms(now_here(), lane->pool->settings.connect_ms)), sim.self, time_out_dial, lane,
-           number);
+    sim_at(sim_when(sim.self, hfi_after_ms(now_here(), lane->pool->settings.connect_ms)), sim.self,
+           time_out_dial, lane, number);
 }
 
 /* ---- pool/lane.h ---- */
@@ -341,7 +342,8 @@ static void board(struct hfi_lane *lane)
 {
     struct hfi_buffer out = {0};
     int64_t now = now_here();
-    if (lane->kind != HFI_RESERVED_LANE && hfi_list_is_empty(&lane->flight) && now - lane->answered_ns > FIT_NS) {
+    if (lane->kind != HFI_RESERVED_LANE && hfi_list_is_empty(&lane->flight) &&
+        now - lane->answered_ns > FIT_NS) {
         const char *const words[] = {"ROLE"};
         struct hfi_command *check = hfi_command_new(1, words, NULL);
         check->done = role_checked;
@@ -401,7 +403,8 @@ int64_t hfi_lane_rtt_ns(const struct hfi_lane *lane)
 
 int64_t hfi_lane_waits_since_ns(const struct hfi_lane *lane)
 {
-    return hfi_list_is_empty(&lane->flight) ? HFI_NEVER : hfi_of(lane->flight.next, struct hfi_command, link)->sent_ns;
+    return hfi_list_is_empty(&lane->flight) ? HFI_NEVER
+                                            : hfi_of(lane->flight.next, struct hfi_command, link)->sent_ns;
 }
 
 struct hfi_lane *sim_lane_warm(struct hfi_lane *lane)

@@ -15,7 +15,10 @@
 
 static lua_State *lua;
 static struct sim_keyspace *keyspace; /* of the script that runs */
-static struct { const char *source; int function; } compiled[SCRIPTS_MOST];
+static struct {
+    const char *source;
+    int function;
+} compiled[SCRIPTS_MOST];
 static int compiled_count;
 
 /* ---- into Lua ---- */
@@ -195,8 +198,8 @@ static void set_words(const char *name, const struct sim_words *words, int from,
     lua_setglobal(lua, name);
 }
 
-void sim_lua_run(struct sim_keyspace *keys, const char *source, size_t size, const struct sim_words *words, int first,
-                 struct hfi_buffer *reply)
+void sim_lua_run(struct sim_keyspace *keys, const char *source, size_t size, const struct sim_words *words,
+                 int first, struct hfi_buffer *reply)
 {
     if (lua == NULL)
         open_lua();

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static void violated(struct sim_oracle *oracle, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void violated(struct sim_oracle *oracle, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 static void violated(struct sim_oracle *oracle, const char *format, ...)
 {
@@ -45,8 +46,8 @@ static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int6
         if (is_excused(oracle, other->at_server, at_server))
             oracle->overlaps_excused++;
         else
-            violated(oracle, "two holders of name %d: fence %" PRId64 " is valid, and %" PRId64 " is granted", name,
-                     other->fence, fence);
+            violated(oracle, "two holders of name %d: fence %" PRId64 " is valid, and %" PRId64 " is granted",
+                     name, other->fence, fence);
     }
 }
 
@@ -56,8 +57,8 @@ static void check_fence(struct sim_oracle *oracle, int name, int64_t fence, int6
 {
     for (int i = oracle->grant_count; i-- > 0;) {
         const struct sim_grant *other = &oracle->grants[i];
-        bool older = at_server < other->at_server &&
-                     (is_excused(oracle, other->at_server, at_server) || at_server <= oracle->forgotten[name]);
+        bool older = at_server < other->at_server && (is_excused(oracle, other->at_server, at_server) ||
+                                                      at_server <= oracle->forgotten[name]);
         if (other->name == name && fence <= other->fence && !older)
             violated(oracle, "name %d: fence %" PRId64 " comes after %" PRId64, name, fence, other->fence);
     }
@@ -75,7 +76,10 @@ int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64
         return 0;
     }
     oracle->grants[oracle->grant_count] =
-        (struct sim_grant){.name = name, .fence = fence, .at_server = at_server, .valid = true,
+        (struct sim_grant){.name = name,
+                           .fence = fence,
+                           .at_server = at_server,
+                           .valid = true,
                            .void_now = at_server <= oracle->forgotten[name]};
     return oracle->grant_count++;
 }
@@ -152,8 +156,8 @@ void sim_oracle_gap(struct sim_oracle *oracle, int name, int64_t since, int64_t 
     if (now - begin > oracle->longest_gap)
         oracle->longest_gap = now - begin;
     if (now - begin > most)
-        violated(oracle, "name %d: nobody has it for %.1f ms though somebody waits; %.1f ms are promised", name,
-                 (double)(now - begin) / 1e6, (double)most / 1e6);
+        violated(oracle, "name %d: nobody has it for %.1f ms though somebody waits; %.1f ms are promised",
+                 name, (double)(now - begin) / 1e6, (double)most / 1e6);
 }
 
 void sim_oracle_queued(struct sim_oracle *oracle, int name, uint64_t waiter)
@@ -179,14 +183,15 @@ void sim_oracle_taken(struct sim_oracle *oracle, int name, uint64_t waiter, bool
     /* Its own place is given up before it is granted, so whoever stands in the queue now was passed by, unless it came
      * later: that is what the recorded order tells. */
     if (fair && oracle->queue_count[name] > 0 && oracle->queue[name][0].waiter < waiter)
-        violated(oracle, "name %d: waiter %" PRIu64 " is passed by by %" PRIu64, name, oracle->queue[name][0].waiter,
-                 waiter);
+        violated(oracle, "name %d: waiter %" PRIu64 " is passed by by %" PRIu64, name,
+                 oracle->queue[name][0].waiter, waiter);
 }
 
 void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most)
 {
     if (length > most)
-        violated(oracle, "%s takes %.1f ms; %.1f ms are promised", call, (double)length / 1e6, (double)most / 1e6);
+        violated(oracle, "%s takes %.1f ms; %.1f ms are promised", call, (double)length / 1e6,
+                 (double)most / 1e6);
 }
 
 void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began)

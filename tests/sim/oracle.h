@@ -15,13 +15,14 @@
 #define SIM_LOSSES_MOST 64
 
 struct sim_grant {
-    int     name;
+    int name;
     int64_t fence;
-    int64_t at_server; /* when the server gave it to the process that holds it; local passes leave that as it is */
-    bool    valid;     /* when last looked */
-    bool    released;  /* its owner has called release */
-    bool    void_now;  /* a load that was thrown away: another may run beside it, only it must not be stored */
-    int     losses;
+    int64_t
+        at_server; /* when the server gave it to the process that holds it; local passes leave that as it is */
+    bool valid;    /* when last looked */
+    bool released; /* its owner has called release */
+    bool void_now; /* a load that was thrown away: another may run beside it, only it must not be stored */
+    int losses;
 };
 
 struct sim_queued { /* in the order of their arrival at the server */
@@ -31,13 +32,14 @@ struct sim_queued { /* in the order of their arrival at the server */
 struct sim_oracle {
     void (*violated)(const char *what);
     struct sim_grant grants[SIM_GRANTS_MOST];
-    int     grant_count;
-    int64_t data_lost[SIM_LOSSES_MOST];   /* then: who held before may overlap with who came after */
-    int     data_lost_count;
-    int64_t gap_since[SIM_NAMES_MOST];    /* nobody holds though somebody could; -1: no gap */
-    int64_t stored[SIM_NAMES_MOST], forgotten[SIM_NAMES_MOST]; /* fetch: fence of the last value; when it was thrown away */
+    int grant_count;
+    int64_t data_lost[SIM_LOSSES_MOST]; /* then: who held before may overlap with who came after */
+    int data_lost_count;
+    int64_t gap_since[SIM_NAMES_MOST]; /* nobody holds though somebody could; -1: no gap */
+    int64_t stored[SIM_NAMES_MOST],
+        forgotten[SIM_NAMES_MOST]; /* fetch: fence of the last value; when it was thrown away */
     struct sim_queued queue[SIM_NAMES_MOST][SIM_QUEUE_MOST];
-    int     queue_count[SIM_NAMES_MOST];
+    int queue_count[SIM_NAMES_MOST];
     uint64_t losses, overlaps_excused;
     int64_t longest_gap;
 };
@@ -45,7 +47,7 @@ struct sim_oracle {
 void sim_oracle_begin(struct sim_oracle *oracle, void (*violated)(const char *what));
 
 /* A thread got a lease, and it is valid now. Returns the grant's number. */
-int  sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
+int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
 /* What hf_lease_is_valid says of it now. */
 void sim_oracle_looked(struct sim_oracle *oracle, int grant, bool valid);
 /* Its owner calls release now; valid: what is_valid said just before, ok: what release said. */

@@ -36,8 +36,8 @@ struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64
 }
 
 hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct hfi_pool_ops *ops, void *self,
-                        const struct hfi_clock *clock, const struct hfi_log *log, bool lazy, struct hfi_pool **out,
-                        hf_error *error)
+                        const struct hfi_clock *clock, const struct hfi_log *log, bool lazy,
+                        struct hfi_pool **out, hf_error *error)
 {
     struct hfi_pool *pool = calloc(1, sizeof *pool);
     (void)clock;
@@ -55,9 +55,9 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
         struct hfi_lane *lane = &pool->lanes[i];
         lane->pool = pool;
         lane->index = i;
-        lane->kind = i == pool->lane_count - 1   ? HFI_RESERVED_LANE
-                     : i < settings->lanes ? HFI_LOCK_LANE
-                                           : HFI_VALUE_LANE;
+        lane->kind = i == pool->lane_count - 1 ? HFI_RESERVED_LANE
+                     : i < settings->lanes     ? HFI_LOCK_LANE
+                                               : HFI_VALUE_LANE;
         hfi_list_init(&lane->queue);
         hfi_list_init(&lane->flight);
         hfi_list_init(&lane->finished);
@@ -195,8 +195,8 @@ void hfi_borrow_end(struct hfi_pool *pool)
     (void)pool;
 }
 
-hf_status hfi_embedded_join(const char *name, int64_t until_ns, struct hfi_embedded **share, const char **path,
-                            hf_error *error)
+hf_status hfi_embedded_join(const char *name, int64_t until_ns, struct hfi_embedded **share,
+                            const char **path, hf_error *error)
 {
     (void)name;
     (void)until_ns;

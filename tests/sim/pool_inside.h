@@ -14,16 +14,16 @@ enum sim_lane_state { COLD, DIALING, UP, CLOSED };
 struct hfi_lane {
     struct hfi_pool *pool;
     enum hfi_lane_kind kind;
-    int  index;
+    int index;
     enum sim_lane_state state;
-    bool failed;          /* the last dial did, and the next is not over */
+    bool failed; /* the last dial did, and the next is not over */
     bool finishing, down_untold, drop_after, again;
     struct hfi_list queue, flight, finished;
     struct sim_wire *wire;
     struct redisReader *parser;
     struct hfi_backoff backoff;
-    int64_t dial_number;  /* of the step of a dial that counts */
-    int     loads_left;
+    int64_t dial_number; /* of the step of a dial that counts */
+    int loads_left;
     int64_t greeting_sent;
     int64_t rtt_ns, answered_ns, up_ns;
     int64_t look_at, look_number;
@@ -32,7 +32,7 @@ struct hfi_lane {
 
 struct sim_channel {
     struct sim_channel *next;
-    int  uses;
+    int uses;
     bool asked, live;
     size_t size;
     char name[];
@@ -42,7 +42,7 @@ struct sim_subscriber {
     struct sim_wire *wire; /* NULL: none */
     struct sim_channel *channels;
     struct hfi_backoff backoff;
-    int64_t number;        /* of the dial that counts */
+    int64_t number; /* of the dial that counts */
 };
 
 struct hfi_pool {
@@ -51,11 +51,11 @@ struct hfi_pool {
     void *self;
     struct sim_process *process;
     struct hfi_lane *lanes;
-    int   lane_count;
+    int lane_count;
     struct sim_subscriber subscriber;
     struct hfi_park quiet; /* a dial's verdict; while closing, commands that ended */
-    int   verdicts;
-    bool  closing, closed_short;
+    int verdicts;
+    bool closing, closed_short;
     hf_error why;
     struct hfi_server server;
 };

@@ -19,8 +19,8 @@ static struct sim_keyspace before; /* what a failover goes back to */
 static bool has_before;
 
 static const struct hfi_script *const scripts[] = {
-    &hfi_script_acquire, &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
-    &hfi_script_fence_floor, &hfi_script_fill, &hfi_script_forget, &hfi_script_break};
+    &hfi_script_acquire,     &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
+    &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break};
 #define SCRIPTS (sizeof scripts / sizeof scripts[0])
 
 /* ---- messages ---- */
@@ -59,7 +59,8 @@ static int64_t publish(void *self, const char *channel, size_t channel_size, con
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
         for (const struct sim_wire_channel *one = wire->channels; one != NULL; one = one->next) {
-            if (!wire->server_open || strlen(one->name) != channel_size || memcmp(one->name, channel, channel_size) != 0)
+            if (!wire->server_open || strlen(one->name) != channel_size ||
+                memcmp(one->name, channel, channel_size) != 0)
                 continue;
             heard += !wire->demoted;
             sim_server.messages++;
@@ -85,7 +86,8 @@ static void changed(void *self, const char *event, const char *key, const char *
 
 void sim_server_begin(void)
 {
-    sim_server = (struct sim_server){.up = true, .epoch = 1, .scripts_known = false, .takes_subscribers = true};
+    sim_server =
+        (struct sim_server){.up = true, .epoch = 1, .scripts_known = false, .takes_subscribers = true};
     sim_server.keys.publish = publish;
     sim_server.keys.changed = changed;
     sim_server.clock_us = INT64_C(1790000000000000) + sim_between(0, INT64_C(1000000000000));
@@ -136,7 +138,8 @@ void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_
 {
     static const char *const ends[] = {"closed", "silent", "to a replica"};
     sim_say("the server crashes for %.0f ms, %s its data, clock %+lld ms, connections %s",
-            (double)(until - sim.now) / 1e6, keeps_data ? "keeps" : "loses", (long long)step_us / 1000, ends[old_end]);
+            (double)(until - sim.now) / 1e6, keeps_data ? "keeps" : "loses", (long long)step_us / 1000,
+            ends[old_end]);
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
         if (wire->server_open && old_end != SIM_DEMOTED)
@@ -237,7 +240,8 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
         return false;
     for (size_t i = 0; i < SCRIPTS; i++) {
         const struct hfi_script *script = scripts[i];
-        bool same = spelt_out ? words->size[1] == script->size && memcmp(words->text[1], script->source, script->size) == 0
+        bool same = spelt_out ? words->size[1] == script->size &&
+                                    memcmp(words->text[1], script->source, script->size) == 0
                               : strcmp(words->text[1], script->sha1) == 0;
         if (!same)
             continue;
@@ -373,7 +377,8 @@ void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet)
     sim_server.keys.now_us = sim_server_us();
     while (at < packet->size) {
         /* The words are cut in place, so a transaction keeps a copy made before. */
-        struct sim_packet *raw = wire->in_multi ? sim_packet_new(SIM_BYTES, packet->bytes + at, packet->size - at) : NULL;
+        struct sim_packet *raw =
+            wire->in_multi ? sim_packet_new(SIM_BYTES, packet->bytes + at, packet->size - at) : NULL;
         size = sim_words_parse(&words, packet->bytes + at, packet->size - at);
         if (size == 0) {
             sim_violation("the client sends what is no command");

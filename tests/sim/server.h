@@ -8,16 +8,16 @@
 
 struct sim_server {
     struct sim_keyspace keys;
-    bool    up;
-    int     epoch;        /* of whom connections reach; a restart or failover begins another */
+    bool up;
+    int epoch;                   /* of whom connections reach; a restart or failover begins another */
     int64_t clock_us, clock_ppm; /* at true time 0, and its rate */
     int64_t started;
     int64_t frozen_until;
-    bool    scripts_known;
-    bool    takes_subscribers;  /* false: no pub/sub at all */
-    int     lost_percent, twice_percent, late_percent; /* of messages */
+    bool scripts_known;
+    bool takes_subscribers;                        /* false: no pub/sub at all */
+    int lost_percent, twice_percent, late_percent; /* of messages */
     int64_t late_most;
-    char    notify[16];   /* notify-keyspace-events */
+    char notify[16]; /* notify-keyspace-events */
     uint64_t commands, scripts, messages;
 };
 extern struct sim_server sim_server;
@@ -32,7 +32,7 @@ void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_
 void sim_server_refuse(enum sim_refusal refuses);
 /* The keys of before are the keys again: a failover loses the last writes. */
 void sim_server_remember(void);
-bool sim_server_forget_since(void); /* false: nothing was remembered */
+bool sim_server_forget_since(void);                                      /* false: nothing was remembered */
 void sim_server_set(const char *key, const char *value, int64_t ttl_ms); /* another program's doing */
 void sim_server_del(const char *key);
 

@@ -28,7 +28,7 @@ static const char asks_time[] = "redis.call('TIME')";
 static const char is_told[] = "{string.match(ARGV[#ARGV], '(%d+) (%d+)')}";
 
 struct call {
-    int  count;
+    int count;
     char text[24][200];
 };
 
@@ -123,7 +123,8 @@ static bool is_same(const redisReply *a, const redisReply *b)
         return a->integer == b->integer ||
                (a->integer > 1000 && b->integer > 1000 && llabs(a->integer - b->integer) < TTL_SLACK);
     if (a->type == REDIS_REPLY_ERROR) /* the first word is what the library looks at */
-        return strcspn(a->str, " ") == strcspn(b->str, " ") && strncmp(a->str, b->str, strcspn(a->str, " ")) == 0;
+        return strcspn(a->str, " ") == strcspn(b->str, " ") &&
+               strncmp(a->str, b->str, strcspn(a->str, " ")) == 0;
     if (a->type != REDIS_REPLY_ARRAY)
         return a->type == REDIS_REPLY_NIL || (a->len == b->len && memcmp(a->str, b->str, a->len) == 0) ||
                is_near(a->str, b->str);
@@ -144,16 +145,17 @@ static void show(const redisReply *reply)
         (void)printf(" %s", reply->str != NULL ? reply->str : "nil");
 }
 
-static const char *const answers[] = {"GRANTED", "QUEUED", "BUSY", "LATE",   "FOREIGN", "VALUE",  "ABSENT", "HANDED",
-                                      "FREE",    "LEFT",   "GONE", "FILLED", "REFUSED", "BROKEN", "DONE"};
+static const char *const answers[] = {"GRANTED", "QUEUED", "BUSY",    "LATE",   "FOREIGN",
+                                      "VALUE",   "ABSENT", "HANDED",  "FREE",   "LEFT",
+                                      "GONE",    "FILLED", "REFUSED", "BROKEN", "DONE"};
 #define ANSWERS (sizeof answers / sizeof answers[0])
 static int answered[ANSWERS];
 
 static void count(const redisReply *reply)
 {
     for (size_t i = 0; i < ANSWERS; i++)
-        if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 && reply->element[0]->type == REDIS_REPLY_STRING &&
-            strcmp(reply->element[0]->str, answers[i]) == 0)
+        if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
+            reply->element[0]->type == REDIS_REPLY_STRING && strcmp(reply->element[0]->str, answers[i]) == 0)
             answered[i]++;
 }
 
@@ -303,9 +305,17 @@ static void plain_call(struct call *call, int name)
 static void compare_keys(redisContext *real)
 {
     static const char *const looks[][PIECES_MOST] = {
-        {"GET", "hf:{n0}"}, {"GET", "hf:{n1}"}, {"GET", "page0"}, {"GET", "page1"}, {"GET", "hf:fence"},
-        {"PTTL", "hf:{n0}"}, {"PTTL", "hf:queue:{n0}:hf:{n0}"}, {"PTTL", "hf:wait:{n1}:hf:{n1}"}, {"PTTL", "page1"},
-        {"PTTL", "hf:absent:{page0}"}, {"PTTL", "hf:fence"},
+        {"GET", "hf:{n0}"},
+        {"GET", "hf:{n1}"},
+        {"GET", "page0"},
+        {"GET", "page1"},
+        {"GET", "hf:fence"},
+        {"PTTL", "hf:{n0}"},
+        {"PTTL", "hf:queue:{n0}:hf:{n0}"},
+        {"PTTL", "hf:wait:{n1}:hf:{n1}"},
+        {"PTTL", "page1"},
+        {"PTTL", "hf:absent:{page0}"},
+        {"PTTL", "hf:fence"},
         {"ZRANGE", "hf:queue:{n0}:hf:{n0}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:queue:{n1}:hf:{n1}", "0", "-1", "WITHSCORES"}};
     for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
@@ -316,7 +326,8 @@ static void compare_keys(redisContext *real)
     }
 }
 
-static int64_t one_hears(void *self, const char *channel, size_t channel_size, const char *message, size_t size)
+static int64_t one_hears(void *self, const char *channel, size_t channel_size, const char *message,
+                         size_t size)
 {
     (void)self;
     (void)message;

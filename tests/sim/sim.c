@@ -18,17 +18,17 @@
 struct plan {
     uint64_t from, count, seconds;
     enum sim_profile profile;
-    int  workers;
+    int workers;
     bool verbose, one;
 };
 
 struct board { /* shared by all processes */
     _Atomic(uint64_t) next, done, failed;
     uint64_t runs[SIM_PROFILES], grants[SIM_PROFILES], losses[SIM_PROFILES], violations[SIM_PROFILES];
-    int64_t  gaps[SIM_PROFILES];
+    int64_t gaps[SIM_PROFILES];
     uint64_t acquires, fetches, loads, faults, events, commands, messages;
     uint64_t failed_seeds[16];
-    char     failures[16][440];
+    char failures[16][440];
 };
 
 static struct board *board;
@@ -106,16 +106,17 @@ static void work(const struct plan *plan, int worker, double until)
 
 static void show_table(double took)
 {
-    (void)printf("\n%-10s %9s %10s %8s %12s %10s\n", "profile", "histories", "grants", "LOST", "longest gap", "violations");
+    (void)printf("\n%-10s %9s %10s %8s %12s %10s\n", "profile", "histories", "grants", "LOST", "longest gap",
+                 "violations");
     for (int p = 0; p < SIM_PROFILES; p++)
         if (board->runs[p] > 0)
             (void)printf("%-10s %9" PRIu64 " %10" PRIu64 " %8" PRIu64 " %9.0f ms %10" PRIu64 "\n",
-                         sim_profile_name((enum sim_profile)p), board->runs[p], board->grants[p], board->losses[p],
-                         (double)board->gaps[p] / 1e6, board->violations[p]);
+                         sim_profile_name((enum sim_profile)p), board->runs[p], board->grants[p],
+                         board->losses[p], (double)board->gaps[p] / 1e6, board->violations[p]);
     (void)printf("%" PRIu64 " acquires, %" PRIu64 " fetches, %" PRIu64 " loads, %" PRIu64 " faults, %" PRIu64
                  " commands, %" PRIu64 " messages, %" PRIu64 " events; %.0f histories a second\n",
-                 board->acquires, board->fetches, board->loads, board->faults, board->commands, board->messages,
-                 board->events, (double)atomic_load(&board->done) / took);
+                 board->acquires, board->fetches, board->loads, board->faults, board->commands,
+                 board->messages, board->events, (double)atomic_load(&board->done) / took);
 }
 
 static int run_all(const struct plan *plan)
@@ -123,7 +124,8 @@ static int run_all(const struct plan *plan)
     pid_t workers[WORKERS_MOST];
     double began = seconds_now(), until = plan->seconds > 0 ? began + (double)plan->seconds : 1e18;
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    results = mmap(NULL, WORKERS_MOST * sizeof *results, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    results =
+        mmap(NULL, WORKERS_MOST * sizeof *results, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (board == MAP_FAILED || results == MAP_FAILED)
         return 1;
     for (int i = 0; i < plan->workers; i++) {
@@ -143,15 +145,15 @@ static int run_all(const struct plan *plan)
         if (seconds_now() - shown < 2)
             continue;
         shown = seconds_now();
-        (void)fprintf(stderr, "sim: %" PRIu64 " histories, %" PRIu64 " violations, %.0f s\n", atomic_load(&board->done),
-                      atomic_load(&board->failed), shown - began);
+        (void)fprintf(stderr, "sim: %" PRIu64 " histories, %" PRIu64 " violations, %.0f s\n",
+                      atomic_load(&board->done), atomic_load(&board->failed), shown - began);
     }
     uint64_t failed = atomic_load(&board->failed);
     show_table(seconds_now() - began);
     for (uint64_t i = 0; i < failed && i < 16; i++)
         (void)printf("VIOLATION seed %" PRIu64 " (%s)\n", board->failed_seeds[i], board->failures[i]);
-    (void)printf("sim: %" PRIu64 " histories from seed %" PRIu64 ", %" PRIu64 " violations\n", atomic_load(&board->done),
-                 plan->from, failed);
+    (void)printf("sim: %" PRIu64 " histories from seed %" PRIu64 ", %" PRIu64 " violations\n",
+                 atomic_load(&board->done), plan->from, failed);
     if (failed > 0)
         (void)printf("replay one with: ./dev sim --seed %" PRIu64 "%s%s --verbose\n", board->failed_seeds[0],
                      plan->profile < SIM_PROFILES ? " --profile " : "",
@@ -163,9 +165,9 @@ static int run_one(const struct plan *plan)
 {
     struct sim_result result;
     sim_history_run(plan->from, plan->profile, plan->verbose, &result);
-    (void)printf("seed %" PRIu64 ": %s, %" PRIu64 " grants, %" PRIu64 " events, %.1f s of virtual time: %s\n", plan->from,
-                 sim_profile_name(result.profile), result.grants, result.events, (double)result.length / 1e9,
-                 result.failure[0] != 0 ? result.failure : "all promises kept");
+    (void)printf("seed %" PRIu64 ": %s, %" PRIu64 " grants, %" PRIu64 " events, %.1f s of virtual time: %s\n",
+                 plan->from, sim_profile_name(result.profile), result.grants, result.events,
+                 (double)result.length / 1e9, result.failure[0] != 0 ? result.failure : "all promises kept");
     (void)fflush(NULL);
     _exit(result.failure[0] != 0);
 }

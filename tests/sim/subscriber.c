@@ -15,8 +15,8 @@ static void dial(void *what, int64_t number);
 static void ask(struct hfi_pool *pool, struct sim_channel *channel, const char *word)
 {
     char bytes[700];
-    int size = snprintf(bytes, sizeof bytes, "*2\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(word), word, channel->size,
-                        channel->name);
+    int size = snprintf(bytes, sizeof bytes, "*2\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n", strlen(word), word,
+                        channel->size, channel->name);
     channel->asked = true;
     sim_wire_up(pool->subscriber.wire, sim_packet_new(SIM_BYTES, bytes, (size_t)size));
 }
@@ -77,8 +77,9 @@ static void ping(void *what, int64_t number)
     if (pool->subscriber.number != number || wire == NULL || pool->closing)
         return;
     int64_t patience = pool->settings.command_ms * HFI_MS;
-    bool silent = wire->down_stalled_until > sim.now + patience || wire->up_stalled_until > sim.now + patience ||
-                  !wire->server_open || sim_server.frozen_until > sim.now + patience;
+    bool silent = wire->down_stalled_until > sim.now + patience ||
+                  wire->up_stalled_until > sim.now + patience || !wire->server_open ||
+                  sim_server.frozen_until > sim.now + patience;
     if (silent)
         lose(pool);
     else

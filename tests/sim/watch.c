@@ -7,15 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPEN_MOST  128
-#define LOOK_NS    (10 * HFI_MS)
-#define TOKENS     4096
+#define OPEN_MOST 128
+#define LOOK_NS   (10 * HFI_MS)
+#define TOKENS    4096
 
 static struct sim_holding *open_holdings[OPEN_MOST];
 static int open_count;
-static struct { char token[160]; int lock; int64_t owned_at; } arrivals[TOKENS]; /* the n-th that the server saw */
+static struct {
+    char token[160];
+    int lock;
+    int64_t owned_at;
+} arrivals[TOKENS]; /* the n-th that the server saw */
 static int arrival_count;
-static struct { int owner; int64_t since; } owners[SIM_LOCKS];
+static struct {
+    int owner;
+    int64_t since;
+} owners[SIM_LOCKS];
 
 static uint64_t arrival_of(const char *token, int lock);
 
@@ -145,11 +152,13 @@ static int64_t most_of(int owner)
     int64_t trip = sim_network.delay_most + sim_network.spike_most;
     int64_t most = 12 * trip + 25 * HFI_MS;
     bool heard = history.profile == SIM_CALM || history.profile == SIM_KILLS;
-    if (!heard || history.linger_ms > 0) /* who gets a lingering lease passed on learns of others at their re-check */
+    if (!heard ||
+        history.linger_ms > 0) /* who gets a lingering lease passed on learns of others at their re-check */
         most += 445 * HFI_MS + 50 * HFI_MS;
     if (history.profile == SIM_KILLS || history.healed != 0)
         most += 100 * HFI_MS; /* 10 ms for each position */
-    bool broken = history.profile == SIM_FOREIGN || history.profile == SIM_STORM; /* and its holder was not told */
+    bool broken =
+        history.profile == SIM_FOREIGN || history.profile == SIM_STORM; /* and its holder was not told */
     if (owner > SIM_PROCESSES || broken) {
         int64_t longest = broken ? 2 * history.lease_ms : history.lease_ms;
         int64_t ttl = longest + 21 * longest / 1000 + 4 + history.guard_ms;
@@ -166,7 +175,8 @@ static void look_for_gap(int lock)
         owners[lock].since = sim.now;
     }
     int64_t since = waited_since(lock);
-    bool counts = since >= 0 && owner >= 0 && sim_world_is_well() && !sim_oracle_is_held(&history.oracle, lock);
+    bool counts =
+        since >= 0 && owner >= 0 && sim_world_is_well() && !sim_oracle_is_held(&history.oracle, lock);
     if (since < owners[lock].since)
         since = owners[lock].since;
     sim_oracle_gap(&history.oracle, lock, counts ? since : -1, sim.now, most_of(owner));

@@ -23,13 +23,19 @@ int64_t sim_delay(void)
 }
 
 struct sim_wire *sim_wire_new(struct sim_process *process, int epoch, void *client,
-                              void (*received)(void *client, struct sim_packet *packet), void (*broken)(void *client))
+                              void (*received)(void *client, struct sim_packet *packet),
+                              void (*broken)(void *client))
 {
     struct sim_wire *wire = calloc(1, sizeof *wire);
     if (wire == NULL)
         abort();
-    *wire = (struct sim_wire){.process = process, .epoch = epoch, .client = client, .received = received,
-                              .broken = broken, .client_open = true, .server_open = true};
+    *wire = (struct sim_wire){.process = process,
+                              .epoch = epoch,
+                              .client = client,
+                              .received = received,
+                              .broken = broken,
+                              .client_open = true,
+                              .server_open = true};
     wire->up_end = &wire->up;
     wire->down_end = &wire->down;
     hfi_list_append(&sim_network.wires, &wire->link);

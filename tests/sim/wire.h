@@ -21,10 +21,11 @@ struct sim_packet {
 struct sim_wire {
     struct hfi_list link; /* all wires of the history, from the first to the last */
     struct sim_process *process;
-    int  epoch;           /* of the server at its other end */
+    int epoch; /* of the server at its other end */
     bool client_open, server_open;
-    bool demoted;         /* the server there is a replica now: it refuses, and passes on what its primary publishes */
-    int64_t last_up, last_down;                 /* when the last packet arrives, so that the next one comes behind it */
+    bool
+        demoted; /* the server there is a replica now: it refuses, and passes on what its primary publishes */
+    int64_t last_up, last_down; /* when the last packet arrives, so that the next one comes behind it */
     int64_t up_stalled_until, down_stalled_until;
     struct sim_packet *up, **up_end, *down, **down_end;
     /* The client's end: set by whoever dialled. In its process's name. */
@@ -37,9 +38,9 @@ struct sim_wire {
     struct sim_packet *transaction, **transaction_end;
 };
 
-struct sim_network { /* what the profile wants */
+struct sim_network {                 /* what the profile wants */
     int64_t delay_least, delay_most; /* ns, one way */
-    int     spike_percent;
+    int spike_percent;
     int64_t spike_most;
     struct hfi_list wires;
 };
@@ -48,7 +49,8 @@ extern struct sim_network sim_network;
 void sim_network_begin(void);
 int64_t sim_delay(void);
 struct sim_wire *sim_wire_new(struct sim_process *process, int epoch, void *client,
-                              void (*received)(void *client, struct sim_packet *packet), void (*broken)(void *client));
+                              void (*received)(void *client, struct sim_packet *packet),
+                              void (*broken)(void *client));
 struct sim_packet *sim_packet_new(enum sim_packet_kind kind, const void *bytes, size_t size);
 void sim_wire_up(struct sim_wire *wire, struct sim_packet *packet);   /* to the server */
 void sim_wire_down(struct sim_wire *wire, struct sim_packet *packet); /* to the client */

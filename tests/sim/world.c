@@ -13,11 +13,11 @@
 #define STACK_BYTES (128 * 1024)
 
 struct event {
-    int64_t  when;
+    int64_t when;
     uint64_t number; /* among those of one time the first made comes first */
     struct sim_process *owner;
     sim_event_fn *run;
-    void   *what;
+    void *what;
     int64_t argument;
 };
 
@@ -25,7 +25,7 @@ struct sim_thread {
     struct hfi_list link;
     ucontext_t context;
     struct sim_process *process;
-    int   id;
+    int id;
     void *own, *stack;
     sim_thread_fn *run;
     void *arg;
@@ -211,7 +211,8 @@ static void resume(void *what, int64_t wait_number)
 void sim_thread_start(struct sim_process *process, sim_thread_fn *run, void *arg)
 {
     struct sim_thread *thread = calloc(1, sizeof *thread);
-    void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *stack =
+        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (thread == NULL || stack == MAP_FAILED)
         abort();
     thread->process = process;

@@ -21,28 +21,28 @@ struct sim_thread;
 #define SIM_PROCESSES 8
 
 struct sim_process {
-    int     id; /* 1, 2, ... */
-    bool    alive;
-    int64_t paused_until;    /* true time; 0: it runs */
-    int64_t last_pause_end;  /* true time; 0: never paused */
-    int64_t isolated_until;  /* true time; no connection of its gets through */
+    int id; /* 1, 2, ... */
+    bool alive;
+    int64_t paused_until;   /* true time; 0: it runs */
+    int64_t last_pause_end; /* true time; 0: never paused */
+    int64_t isolated_until; /* true time; no connection of its gets through */
     int64_t clock_start, clock_ppm;
     struct hf_client *client; /* NULL: not open (yet, any more) */
     struct hfi_list threads;  /* of struct sim_thread */
-    int     next_thread;
-    void   *pool;             /* net.c */
+    int next_thread;
+    void *pool; /* net.c */
 };
 
 struct sim_world {
-    int64_t  now;  /* true time, ns from the history's start */
+    int64_t now; /* true time, ns from the history's start */
     uint64_t seed, dice;
-    bool     verbose;
-    struct sim_process *self;    /* whose code runs now; NULL: nobody's */
-    struct sim_thread  *running; /* NULL: an event, not a thread */
-    struct sim_process  processes[SIM_PROCESSES];
-    int      process_count;
+    bool verbose;
+    struct sim_process *self;   /* whose code runs now; NULL: nobody's */
+    struct sim_thread *running; /* NULL: an event, not a thread */
+    struct sim_process processes[SIM_PROCESSES];
+    int process_count;
     uint64_t events, switches;
-    char     failure[400];       /* "": none so far */
+    char failure[400]; /* "": none so far */
 };
 extern struct sim_world sim;
 
@@ -52,8 +52,8 @@ void sim_run(int64_t until);
 
 /* dice */
 uint64_t sim_roll(void);
-int64_t  sim_between(int64_t least, int64_t most); /* both included */
-bool     sim_chance(int percent);
+int64_t sim_between(int64_t least, int64_t most); /* both included */
+bool sim_chance(int percent);
 
 /* Events: at `when` (true time, not before now), in `owner`'s name; NULL: the world's. One of a paused process waits
  * for the pause's end (and may come after a later one then), one of a dead process is dropped. */
@@ -63,16 +63,17 @@ void sim_at(int64_t when, struct sim_process *owner, sim_event_fn *run, void *wh
 /* processes */
 struct sim_process *sim_process_new(void);
 int64_t sim_clock(const struct sim_process *process, int64_t when); /* what its clock says then */
-int64_t sim_when(const struct sim_process *process, int64_t clock); /* the first true time at which it says so */
-void    sim_kill(struct sim_process *process);
-void    sim_pause(struct sim_process *process, int64_t until);
-bool    sim_is_paused(const struct sim_process *process);
+int64_t sim_when(const struct sim_process *process,
+                 int64_t clock); /* the first true time at which it says so */
+void sim_kill(struct sim_process *process);
+void sim_pause(struct sim_process *process, int64_t until);
+bool sim_is_paused(const struct sim_process *process);
 
 /* threads */
 typedef void sim_thread_fn(void *arg);
 void sim_thread_start(struct sim_process *process, sim_thread_fn *run, void *arg); /* runs a moment later */
 void sim_sleep(int64_t ns); /* the running thread, by its process's clock */
-int  sim_thread_id(void);
+int sim_thread_id(void);
 void **sim_thread_own(void);
 
 /* What happened, in words; printed where asked for. */
