@@ -38,12 +38,41 @@ static void wait32(const struct ck_ec_wait_state *state, const uint32_t *word, u
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, deadline != NULL ? &length : NULL, NULL, 0);
 }
 
-static void wake32(const struct ck_ec_ops *ops, const uint32_t *word)
+#define HELD_MOST 64
+
+static _Thread_local struct {
+    int depth, count;
+    const uint32_t *words[HELD_MOST];
+} held;
+
+static void call_futex(const uint32_t *word)
 {
-    (void)ops;
     int before = errno;
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     errno = before;
+}
+
+void hfi_park_hold(void)
+{
+    held.depth++;
+}
+
+void hfi_park_let_go(void)
+{
+    if (--held.depth > 0)
+        return;
+    for (int i = 0; i < held.count; i++)
+        call_futex(held.words[i]);
+    held.count = 0;
+}
+
+static void wake32(const struct ck_ec_ops *ops, const uint32_t *word)
+{
+    (void)ops;
+    if (held.depth > 0 && held.count < HELD_MOST)
+        held.words[held.count++] = word;
+    else
+        call_futex(word);
 }
 
 /* No busy loop and no back-off ladder before the futex: whoever waits here waits for another thread or machine. */

@@ -23,6 +23,11 @@ bool     hfi_park_is_woken(struct hfi_park *park, uint32_t ticket);
  * mutex that guards the condition, and let the sleeper take that mutex before its park goes out of scope. */
 void     hfi_park_wake(struct hfi_park *park);
 
+/* From hold to let_go this thread's wakes count at once, but their system calls come last: nobody is woken into a
+ * mutex that the waker still has. They nest. A woken thread may be gone by then; its futex word is only an address. */
+void     hfi_park_hold(void);
+void     hfi_park_let_go(void);
+
 /* A waiter that is about to poll() instead of hfi_park_wait names the eventfd that is among what it polls, then
  * looks at hfi_park_is_woken, then polls; -1 when it is back. */
 void     hfi_park_kick(struct hfi_park *park, int eventfd_or_minus_1);

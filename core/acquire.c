@@ -6,7 +6,10 @@
 #include "core/table.h"
 #include "base/thread.h"
 
+#include <ck_pr.h>
 #include <string.h>
+
+#define LOOKS 500
 
 void hfi_seeker_init(struct hfi_seeker *seeker, hf_lease *lease, const hf_lock_options *options)
 {
@@ -18,6 +21,22 @@ void hfi_seeker_init(struct hfi_seeker *seeker, hf_lease *lease, const hf_lock_o
     seeker->waiter.stop_ms = options->stop_ms;
     seeker->waiter.max_hold_ms = options->max_hold_ms;
     seeker->waiter.linger_ms = options->linger_ms;
+}
+
+/* This thread was called, and runs. */
+static void come(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t now)
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    hfi_entry_come(&lock->entry, &seeker->waiter, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+}
+
+/* The next pass is this thread's, and sections are short: a look before the sleep. */
+static void wait_shortly(struct hfi_seeker *seeker, uint32_t ticket)
+{
+    for (int i = 0; i < LOOKS && !hfi_park_is_woken(&seeker->park, ticket); i++)
+        ck_pr_stall();
 }
 
 static void give_up(struct hfi_lock *lock, struct hfi_seeker *seeker, hf_status status, int64_t now)
@@ -39,6 +58,10 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
         uint32_t ticket = hfi_park_ticket(&seeker->park);
         bool asking = lock->entry.asking;
         int64_t now = hfi_now(client->clock);
+        if (lock->entry.called == &seeker->waiter && !seeker->waiter.here) {
+            come(lock, seeker, now);
+            continue;
+        }
         if (hfi_cancel_is_fired(cancel)) {
             give_up(lock, seeker, HF_CANCELED, now);
         } else if (atomic_load(&client->closing)) {
@@ -48,6 +71,8 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
         } else {
             (void)pthread_mutex_unlock(&lock->mutex);
             hfi_lane_flush(lock->lane);
+            if (seeker->waiter.here)
+                wait_shortly(seeker, ticket);
             if (asking)
                 (void)hfi_lane_wait(lock->lane, &seeker->park, ticket, until_ns);
             else

@@ -156,7 +156,7 @@ static hf_client *make(const hf_client_options *o)
     client->max_waiters = o->max_waiters;
     client->max_value_bytes = o->max_value_bytes;
     client->mutex_rules.guard_ms = client->fetch_rules.guard_ms = o->guard_ms == HF_OFF ? 0 : o->guard_ms;
-    client->mutex_rules.native = client->mutex_rules.rides_out = true;
+    client->mutex_rules.native = client->mutex_rules.rides_out = client->mutex_rules.barges = true;
     atomic_init(&client->floored_at, INT64_MIN / 2);
     if (o->client_name == NULL) /* a blank in the program's name would be refused by CLIENT SETNAME */
         (void)snprintf(name, sizeof name, "%.100s-%ld", program_invocation_short_name, (long)getpid());

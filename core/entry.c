@@ -12,6 +12,7 @@
 void hfi_actions_init(struct hfi_actions *actions)
 {
     actions->count = 0;
+    actions->called = NULL;
     hfi_list_init(&actions->woken);
 }
 
@@ -95,6 +96,7 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     hfi_step_unwatch(entry, actions);
     entry->remote = HFI_NOTHING;
+    entry->called = NULL;
     entry->asking = false;
     entry->claim_wanted = false;
     entry->is_held_here = false;
@@ -150,23 +152,27 @@ static void claim_now(struct hfi_entry *entry, struct hfi_actions *actions)
         hfi_step_ask(entry, actions);
 }
 
+/* What is free, if it is good for long enough. */
+static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
+{
+    entry->linger_end = HFI_NEVER;
+    if (now < entry->times.end - entry->times.stop && (entry->fence < entry->fence_end || entry->spare != 0))
+        hfi_step_pass(entry, waiter, now, actions);
+    else
+        hfi_step_give_back(entry, actions);
+}
+
 void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
-    bool lingers = entry->remote == HFI_HELD && !entry->is_held_here && !entry->fencing &&
-                   hfi_list_is_empty(&entry->waiters);
+    bool free = hfi_step_is_free(entry) && (hfi_list_is_empty(&entry->waiters) || entry->called != NULL);
     bool taken = entry->remote != HFI_NOTHING || !hfi_list_is_empty(&entry->waiters);
     waiter->verdict = HFI_WAITING;
+    waiter->here = false;
     waiter->status = HF_OK;
     hfi_list_init(&waiter->link);
     hfi_list_append(&entry->waiters, &waiter->link);
-    if (lingers && now < entry->times.end - entry->times.stop &&
-        (entry->fence < entry->fence_end || entry->spare != 0)) {
-        entry->linger_end = HFI_NEVER;
-        hfi_step_pass(entry, now, actions);
-        return;
-    }
-    if (lingers) {
-        hfi_step_give_back(entry, actions);
+    if (free) {
+        take(entry, waiter, now, actions);
         return;
     }
     if (waiter->once && taken) {
@@ -179,13 +185,28 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
     }
 }
 
+void hfi_entry_come(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
+{
+    if (entry->called != waiter)
+        return;
+    if (hfi_step_is_free(entry))
+        take(entry, waiter, now, actions);
+    else
+        waiter->here = true;
+}
+
 void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
-    (void)now;
+    bool was_called = entry->called == waiter;
     hfi_list_remove(&waiter->link);
-    if (!hfi_list_is_empty(&entry->waiters))
+    if (was_called)
+        entry->called = NULL;
+    if (!hfi_list_is_empty(&entry->waiters)) {
+        if (was_called && hfi_step_is_free(entry))
+            hfi_step_call(entry, now, actions);
         return;
-    if (entry->remote == HFI_HELD && entry->fencing)
+    }
+    if (entry->remote == HFI_HELD && (entry->fencing || (was_called && !entry->is_held_here)))
         hfi_step_give_back(entry, actions);
     else if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
         hfi_step_close_token(entry, actions);
@@ -195,9 +216,13 @@ void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t
 void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now, struct hfi_actions *actions)
 {
     (void)now;
+    bool left_free = entry->called != NULL && hfi_step_is_free(entry);
+    entry->called = NULL;
     while (!hfi_list_is_empty(&entry->waiters))
         hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, status, actions);
-    if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
+    if (left_free)
+        hfi_step_give_back(entry, actions);
+    else if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
         hfi_step_close_token(entry, actions);
     entry->ask_at = HFI_NEVER;
 }
@@ -351,7 +376,7 @@ void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *
         return;
     entry->wanted = true;
     if (entry->remote == HFI_HELD) {
-        if (!entry->is_held_here && !entry->fencing)
+        if (hfi_step_is_free(entry) && entry->called == NULL) /* else it ends with the batch of local passes */
             hfi_step_give_back(entry, actions);
     } else {
         claim_now(entry, actions);

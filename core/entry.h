@@ -20,6 +20,7 @@
 #define HFI_PASS_MOST     64              /* local passes in a row while somebody waits elsewhere */
 #define HFI_PASS_MOST_NS  (20 * HFI_MS)
 #define HFI_ECHOES        4
+#define HFI_CALL_NS       (HFI_MS / 5)     /* so long others may take what a called waiter has not come for */
 
 enum hfi_remote { HFI_NOTHING, HFI_ASKING, HFI_QUEUED, HFI_HELD };
 
@@ -36,6 +37,7 @@ struct hfi_waiter { /* on the stack of a thread that waits */
     int64_t          lease_ms, stop_ms, max_hold_ms, linger_ms;
     enum hfi_verdict verdict;
     hf_status        status;
+    bool             here;     /* called, and it came while another thread had it: the next pass is its */
     int64_t          end;      /* V of what was granted */
     int64_t          fence;
 };
@@ -43,6 +45,7 @@ struct hfi_waiter { /* on the stack of a thread that waits */
 struct hfi_entry_rules { /* the same for all entries of one use of a client */
     int64_t guard_ms;
     bool    native;     /* ask by MULTI SET INCRBY EXEC first; a fetch always asks by script */
+    bool    barges;     /* a release leaves the lease free while it calls the oldest waiter */
     bool    rides_out;  /* waiting calls outlast a server that is away; a fetch has other answers */
     _Atomic(bool) many_names; /* this process waits for more than 1,000: re-check less often */
 };
@@ -76,6 +79,7 @@ struct hfi_action {
 struct hfi_actions {
     int count;
     struct hfi_action at[HFI_ACTIONS_MOST];
+    struct hfi_waiter *called; /* to be woken without a verdict: hfi_entry_come; NULL: nobody */
     struct hfi_list woken; /* waiters with a verdict, to be woken */
 };
 
@@ -101,6 +105,8 @@ struct hfi_entry {
 
     /* HELD */
     bool     is_held_here;        /* a thread has it; false: lingering, or waiting for a good fence */
+    struct hfi_waiter *called;    /* woken to take it, not here yet; NULL: nobody           */
+    int64_t  called_at;
     bool     fencing;             /* granted, but its fences were behind                  */
     bool     more_asked;
     int64_t  good_for;            /* what set V asked for, ns: a claim, a lease, perhaps another holder's lease */
@@ -122,6 +128,8 @@ bool hfi_entry_is_idle(const struct hfi_entry *entry);
 
 /* A thread comes. Its verdict may be there when this returns (it is in actions->woken too). */
 void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
+/* The called waiter runs, without a verdict so far. */
+void hfi_entry_come(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
 /* A waiting thread gives up (deadline, cancel). Only while its verdict is HFI_WAITING. */
 void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
 

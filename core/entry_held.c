@@ -4,10 +4,11 @@
 #include "core/entry_steps.h"
 #include "core/fence.h"
 
-/* A lease for the oldest waiter. Half a block before its end another one is asked for (P8). */
-static void give(struct hfi_entry *entry, struct hfi_actions *actions)
+/* A lease for a waiter. Half a block before its end another one is asked for (P8). */
+static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_actions *actions)
 {
-    struct hfi_waiter *waiter = hfi_step_head_of(entry);
+    if (entry->called == waiter)
+        entry->called = NULL;
     if (entry->fence == entry->fence_end) {
         entry->fence = entry->spare - 1;
         entry->fence_end = entry->spare_end;
@@ -24,25 +25,39 @@ static void give(struct hfi_entry *entry, struct hfi_actions *actions)
     }
 }
 
-static void begin_times(struct hfi_entry *entry, int64_t end, int64_t now, int64_t rtt_ns)
+static void begin_times(struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t end, int64_t now,
+                        int64_t rtt_ns)
 {
-    const struct hfi_waiter *head = hfi_step_head_of(entry);
-    hfi_lease_begin(&entry->times, end, entry->good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
+    hfi_lease_begin(&entry->times, end, entry->good_for, waiter->lease_ms, waiter->stop_ms, waiter->max_hold_ms, now,
+                    rtt_ns);
 }
 
 /* The same remote lease for another thread: its V stays, and so does the pace of renewals that are under way. Those ask
  * for the length that the holder before wanted (P1). */
-void hfi_step_pass(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     struct hfi_lease_times before = entry->times;
-    begin_times(entry, before.end, now, 0);
+    begin_times(entry, waiter, before.end, now, 0);
     if (entry->times.length > before.length)
         entry->lengthened_at = now;
     if (entry->times.length < entry->shortest)
         entry->shortest = entry->times.length;
     if (before.renew_next != before.renew_first)
         entry->times.renew_next = before.renew_next;
-    give(entry, actions);
+    give(entry, waiter, actions);
+}
+
+bool hfi_step_is_free(const struct hfi_entry *entry)
+{
+    return entry->remote == HFI_HELD && !entry->is_held_here && !entry->fencing;
+}
+
+/* Waking it takes longer than a section; until it runs, whoever comes along may have the lease (P6 is for the remote
+ * queue). It is the next but one at the latest: see hfi_entry_release. */
+void hfi_step_call(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+{
+    entry->called = actions->called = hfi_step_head_of(entry);
+    entry->called_at = now;
 }
 
 /* The remote lease is ours until `end`, the stamp of what brought it and what that is good for. */
@@ -59,7 +74,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     entry->trouble = HF_OK;
     entry->late = entry->bad_fences = 0;
     entry->spare = entry->spare_end = 0;
-    begin_times(entry, end, now, rtt_ns);
+    begin_times(entry, hfi_step_head_of(entry), end, now, rtt_ns);
     entry->shortest = entry->times.length;
     entry->lengthened_at = now;
     entry->fencing = !good || fence <= entry->fence; /* not above what was given under this name: behind, whoever says */
@@ -69,7 +84,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     }
     entry->fence = fence - 1;
     entry->fence_end = fence + HFI_FENCE_BLOCK - 1;
-    give(entry, actions);
+    give(entry, hfi_step_head_of(entry), actions);
 }
 
 /* Anything that was sent at sent_at with the held token extended the key, for at least good_for. */
@@ -110,7 +125,7 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
         if (hfi_list_is_empty(&entry->waiters) || now >= entry->times.end - entry->times.stop)
             hfi_step_give_back(entry, actions);
         else
-            give(entry, actions);
+            give(entry, hfi_step_head_of(entry), actions);
     } else if (++entry->bad_fences >= 3) {
         entry->trouble = HF_UNAVAILABLE;
         while (!hfi_list_is_empty(&entry->waiters))
@@ -134,8 +149,12 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
         return false;
     entry->is_held_here = false;
     if (!quietly && may_pass(entry, now)) {
+        bool overdue = entry->called != NULL && (entry->called->here || now - entry->called_at >= HFI_CALL_NS);
         entry->passes++;
-        hfi_step_pass(entry, now, actions);
+        if (!entry->rules->barges || overdue)
+            hfi_step_pass(entry, hfi_step_head_of(entry), now, actions);
+        else if (entry->called == NULL)
+            hfi_step_call(entry, now, actions);
     } else if (!quietly && entry->linger_ms > 0 && !entry->wanted && hfi_list_is_empty(&entry->waiters)) {
         entry->linger_end = hfi_after_ms(now, entry->linger_ms);
         entry->times.hold_end = HFI_NEVER;

@@ -157,8 +157,11 @@ static void asked(struct hfi_command *command)
         if (answer.kind == HFI_NO_ANSWER)
             lock->unclear = true;
         note_trouble(lock, command, answer.kind == HFI_LATE);
-        if (answer.kind == HFI_HAS_VALUE)
+        if (answer.kind == HFI_HAS_VALUE) {
             hfi_shared_take(lock, command->reply);
+            if (lock->unclear) /* an earlier question of this token may still be executed */
+                hfi_closing_begin(lock, now, NULL);
+        }
         hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     } else if (answer.kind == HFI_NO_ANSWER) {
@@ -341,6 +344,8 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
             break;
         }
     }
+    if (actions->called != NULL)
+        hfi_park_wake(&hfi_of(actions->called, struct hfi_seeker, waiter)->park);
     wake_decided(lock, actions);
     hfi_lock_set_timer(lock);
 }

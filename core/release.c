@@ -84,15 +84,19 @@ static hf_status give_back(hf_lease *lease, bool wait, hf_error *error)
         (void)pthread_mutex_unlock(&lock->mutex);
         return valid ? HF_OK : lost(lease, error);
     }
+    hfi_park_hold();
     bool was_valid = leave(lock, lease, wait ? &giving : NULL);
     while (was_valid && wait && !giving.done) {
         uint32_t ticket = hfi_park_ticket(&giving.park);
         (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_park_let_go();
         hfi_lane_flush(lock->lane);
         (void)hfi_lane_wait(lock->lane, &giving.park, ticket, HFI_NEVER);
         (void)pthread_mutex_lock(&lock->mutex);
+        hfi_park_hold();
     }
     (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_park_let_go();
     hfi_lane_flush(lock->lane);
     if (!was_valid)
         status = lost(lease, error);

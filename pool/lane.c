@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -15,10 +14,8 @@
 
 #define LOCK_REPLY_MOST 65536
 #define FIT_NS          (1000 * HFI_MS) /* P10: a lane that idled longer asks for the server's role first */
-#define CROWD           4               /* so many in flight: others are about to list too */
-#define YIELD_MOST_NS   (HFI_MS / 5)
-#define YIELD_WORTH_NS  (HFI_MS / 50) /* so long a yield per command that it brings */
-#define YIELD_PAUSE     256
+#define CROWD           3
+#define NEAR_NS         (HFI_MS / 4)
 
 void hfi_lane_lock(struct hfi_lane *lane)
 {
@@ -114,12 +111,14 @@ void hfi_lane_finish(struct hfi_lane *lane)
         if (down)
             lane->down_untold = false;
         hfi_lane_unlock(lane);
+        hfi_park_hold();
         while (!hfi_list_is_empty(&batch)) {
             struct hfi_command *command = hfi_of(batch.next, struct hfi_command, link);
             hfi_list_remove(&command->link);
             command->done(command);
             hfi_command_unref(command);
         }
+        hfi_park_let_go();
         if (down && lane->pool->ops.lane_down != NULL)
             lane->pool->ops.lane_down(lane->pool->self, lane->index);
         hfi_lane_lock(lane);
@@ -316,38 +315,42 @@ static bool write_listed(struct hfi_lane *lane)
     return finished || atomic_load(&lane->state) == HFI_LANE_BROKEN;
 }
 
-/* Those who were just answered are about to list again: one send for all of them. A yield that brought little
- * for its time means that others need the core for their own work; then it is left out for a while. With the
- * write role. */
-static bool write_for_the_crowd(struct hfi_lane *lane)
+/* While so many are in flight to a server that is near, whoever reads the next reply sends what was listed until then:
+ * one send for a crowd. The reader counts down before it looks at the inbox, we list before we look at the count. */
+static bool reader_sends(const struct hfi_lane *lane)
 {
-    if (atomic_load(&lane->flying) < CROWD || lane->yield_pause > 0) {
-        lane->yield_pause -= lane->yield_pause > 0;
-        return write_listed(lane);
-    }
-    uint64_t boarded = lane->boarded;
-    int64_t before_ns = hfi_now(lane->pool->clock);
-    (void)sched_yield();
-    int64_t spent_ns = hfi_now(lane->pool->clock) - before_ns;
-    bool finish = write_listed(lane);
-    if (spent_ns > YIELD_MOST_NS && (int64_t)(lane->boarded - boarded) * YIELD_WORTH_NS < spent_ns)
-        lane->yield_pause = YIELD_PAUSE;
-    return finish;
+    int64_t near_ns = atomic_load(&lane->nearest_rtt_ns);
+    atomic_thread_fence(memory_order_seq_cst);
+    return atomic_load(&lane->flying) > CROWD && near_ns != 0 && near_ns < NEAR_NS && !atomic_load(&lane->again) &&
+           atomic_load(&lane->state) == HFI_LANE_UP;
 }
 
-void hfi_lane_flush(struct hfi_lane *lane)
+static void flush(struct hfi_lane *lane, bool now)
 {
     bool finish = false;
     while (!hfi_inbox_is_empty(&lane->inbox) || atomic_load(&lane->again)) {
+        if (!now && reader_sends(lane))
+            break;
         if (atomic_exchange(&lane->writing, true))
             break; /* the thread that has the role looks again after it gave it back */
-        finish |= write_for_the_crowd(lane);
+        finish |= write_listed(lane);
         atomic_store(&lane->writing, false);
         if (atomic_load(&lane->state) == HFI_LANE_BROKEN)
             hfi_listener_kick(lane->pool->listener); /* it may have been waiting for the role */
     }
     if (finish)
         hfi_lane_finish(lane);
+}
+
+void hfi_lane_flush(struct hfi_lane *lane)
+{
+    flush(lane, false);
+}
+
+void hfi_lane_flush_now(struct hfi_lane *lane)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    flush(lane, true);
 }
 
 /* ---- questions ---- */

@@ -43,9 +43,9 @@ struct hfi_lane {
     _Atomic(bool) blocked;      /* the socket took not all of `out`: wait for POLLOUT */
     _Atomic(int64_t) silent_ns; /* not 0: give it up if a command sent by then is still unanswered */
     _Atomic(int64_t) rtt_ns;
+    _Atomic(int64_t) nearest_rtt_ns; /* the shortest lately: how far the server is, whatever the load */
 
     struct hfi_buffer out; /* the writer's */
-    int yield_pause;
 
     struct redisReader *parser; /* the reader's, down to spin_score */
     size_t unparsed;            /* bytes since the last complete reply */
@@ -87,6 +87,7 @@ void hfi_lane_free(struct hfi_lane *lane); /* closed, or never used; NULL is a n
 /* Runs the `done` of all that is finished, and ops->lane_down if it is owed; or leaves it to the thread that
  * is at it. */
 void hfi_lane_finish(struct hfi_lane *lane);
+void hfi_lane_flush_now(struct hfi_lane *lane); /* by the reader, for those who left it to it */
 /* Everything in flight is UNANSWERED now, but for what has certainly not left. Then call hfi_lane_finish. */
 void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why);
 void hfi_lane_take_locked(struct hfi_lane *lane); /* inbox -> queue */

@@ -19,6 +19,7 @@
 #define SPIN_SCORE     8  /* so many misses in a row switch it off, */
 #define SPIN_PAUSE     64 /* for so many sleeps */
 #define LISTENER_TURNS 16
+#define LEFT_NS        (5 * HFI_MS) /* a silent server: what was left to the reader is sent after so long all the same */
 
 struct waiter { /* on its thread's stack; in the lane's list under the lane's mutex */
     struct hfi_list link;
@@ -98,7 +99,11 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
 /* Smoothed like TCP's. A reply that lay in the socket before anybody looked says only "at most". */
 static void note_rtt(struct hfi_lane *lane, int64_t sample_ns, bool fresh)
 {
-    int64_t rtt_ns = atomic_load(&lane->rtt_ns);
+    int64_t rtt_ns = atomic_load(&lane->rtt_ns), nearest_ns = atomic_load(&lane->nearest_rtt_ns);
+    if (nearest_ns == 0 || sample_ns < nearest_ns)
+        atomic_store(&lane->nearest_rtt_ns, sample_ns > 0 ? sample_ns : 1);
+    else
+        atomic_store(&lane->nearest_rtt_ns, nearest_ns + (sample_ns - nearest_ns) / 1024);
     if (rtt_ns == 0)
         atomic_store(&lane->rtt_ns, sample_ns > 0 ? sample_ns : 1);
     else if (fresh || sample_ns < rtt_ns)
@@ -279,12 +284,14 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         if (taken == EMPTY)
             taken = spin(lane, park, ticket);
         if (taken == EMPTY) {
-            sleep_on(lane, park, ticket, until_ns);
+            int64_t look_ns = atomic_load(&lane->flying) > 1 ? hfi_now(lane->pool->clock) + LEFT_NS : until_ns;
+            sleep_on(lane, park, ticket, look_ns < until_ns ? look_ns : until_ns);
+            if (look_ns < until_ns && hfi_now(lane->pool->clock) >= look_ns)
+                hfi_lane_flush_now(lane);
             continue;
         }
         hfi_lane_finish(lane);
-        if (atomic_load(&lane->again))
-            hfi_lane_flush(lane);
+        hfi_lane_flush_now(lane);
     }
     pass_role(lane);
 }
@@ -337,7 +344,6 @@ void hfi_lane_read_some(struct hfi_lane *lane)
     for (int turn = 0; turn < LISTENER_TURNS && take_in(lane, false) == GOT; turn++)
         hfi_lane_finish(lane);
     hfi_lane_finish(lane);
-    if (atomic_load(&lane->again))
-        hfi_lane_flush(lane);
+    hfi_lane_flush_now(lane);
     pass_role(lane);
 }

@@ -23,7 +23,7 @@ static void feed(const char *folder, const char *name)
 
 int main(int argc, char **argv)
 {
-    int count = 0, said = dup(1); /* a fuzzer may close stdout, to be quiet */
+    int count = 0;
     DIR *folder = argc == 2 ? opendir(argv[1]) : NULL;
     if (folder == NULL) {
         (void)fprintf(stderr, "usage: replay FOLDER\n");
@@ -32,7 +32,7 @@ int main(int argc, char **argv)
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
         if (entry->d_name[0] == '.')
             continue;
-        (void)dprintf(said, "%s\n", entry->d_name); /* the last one said is the culprit */
+        (void)dprintf(1, "%s\n", entry->d_name); /* the last one said is the culprit */
         feed(argv[1], entry->d_name);
         count++;
     }

@@ -353,6 +353,9 @@ static void run_phases(void)
     sim_run(FAULTS_NS);
     sim_faults_end();
     history.settled = sim.now + SETTLE_NS;
+    for (int i = 0; i < sim.process_count; i++) /* a pause goes on to its end */
+        if (sim.processes[i].last_pause_end + SETTLE_NS > history.settled)
+            history.settled = sim.processes[i].last_pause_end + SETTLE_NS;
     sim_run(history.ops_end);
     int64_t most = sim.now + (2 * WAIT_MOST + 10 * history.lease_ms + 10000) * HFI_MS;
     while (!all_over() && sim.now < most && sim.failure[0] == 0)

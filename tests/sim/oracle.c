@@ -39,6 +39,8 @@ static bool is_excused(const struct sim_oracle *oracle, int64_t one, int64_t oth
 
 static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
 {
+    if (at_server <= oracle->forgotten[name])
+        return; /* heard late of a load that is thrown away already */
     for (int i = 0; i < oracle->grant_count; i++) {
         const struct sim_grant *other = &oracle->grants[i];
         if (other->name != name || !other->valid || other->void_now)

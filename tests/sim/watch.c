@@ -152,8 +152,8 @@ static int64_t most_of(int owner)
     int64_t trip = sim_network.delay_most + sim_network.spike_most;
     int64_t most = 12 * trip + 25 * HFI_MS;
     bool heard = history.profile == SIM_CALM || history.profile == SIM_KILLS;
-    if (!heard ||
-        history.linger_ms > 0) /* who gets a lingering lease passed on learns of others at their re-check */
+    /* Behind a killed waiter at the head nobody asks for a lingering lease before the re-check. */
+    if (!heard || (history.profile == SIM_KILLS && history.linger_ms > 0))
         most += 445 * HFI_MS + 50 * HFI_MS;
     if (history.profile == SIM_KILLS || history.healed != 0)
         most += 100 * HFI_MS; /* 10 ms for each position */

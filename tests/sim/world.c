@@ -343,3 +343,11 @@ void sim_begin(uint64_t seed, bool verbose)
     sim = (struct sim_world){.seed = seed, .dice = seed, .verbose = verbose};
     (void)sim_roll();
 }
+
+void hfi_park_hold(void)
+{
+}
+
+void hfi_park_let_go(void)
+{
+}

@@ -61,6 +61,8 @@ static const char *perform(struct hft_stand *stand, struct hfi_actions *actions)
     assert_true(actions->count < HFI_ACTIONS_MOST);
     for (int i = 0; i < actions->count; i++)
         say_action(stand, &actions->at[i]);
+    if (actions->called != NULL)
+        say(stand, "call:", hfi_of(actions->called, struct hft_thread, waiter)->name);
     while (!hfi_list_is_empty(&actions->woken)) {
         struct hft_thread *thread = hfi_of(actions->woken.next, struct hft_thread, waiter.link);
         hfi_list_remove(&thread->waiter.link);
@@ -113,6 +115,11 @@ const char *hft_arrive(struct hft_stand *stand, struct hft_thread *thread)
 const char *hft_leave(struct hft_stand *stand, struct hft_thread *thread)
 {
     DO(hfi_entry_leave(&stand->entry, &thread->waiter, stand->now, &actions));
+}
+
+const char *hft_come(struct hft_stand *stand, struct hft_thread *thread)
+{
+    DO(hfi_entry_come(&stand->entry, &thread->waiter, stand->now, &actions));
 }
 
 const char *hft_answer(struct hft_stand *stand, struct hfi_answer answer)

@@ -3,7 +3,7 @@
  * entry_stand.h - one entry on a test stand: it is given events, what it decides comes back as words.
  *
  * native wait try (a ! behind them: with a fresh token) renew more floor give-back close end watch unwatch
- * at-risk:REASON safe-again lost:REASON, then NAME=lease, NAME=value or NAME=STATUS of each thread that is woken.
+ * at-risk:REASON safe-again lost:REASON call:NAME, then NAME=lease, NAME=value or NAME=STATUS of each thread that is woken.
  */
 #ifndef HFT_ENTRY_STAND_H
 #define HFT_ENTRY_STAND_H
@@ -33,6 +33,7 @@ struct hft_thread hft_try(const char *name);
 
 const char *hft_arrive(struct hft_stand *stand, struct hft_thread *thread);
 const char *hft_leave(struct hft_stand *stand, struct hft_thread *thread);
+const char *hft_come(struct hft_stand *stand, struct hft_thread *thread); /* a thread that was called */
 /* sent_at 0: the stamp of the last acquire; fence 0 of a grant: a good block from the counter. */
 const char *hft_answer(struct hft_stand *stand, struct hfi_answer answer);
 const char *hft_handed(struct hft_stand *stand, int64_t echo); /* the grant message, with a good block */

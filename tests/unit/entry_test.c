@@ -206,7 +206,7 @@ static void who_inherits_a_question_for_a_shorter_lease_gets_no_more_than_was_as
     assert_string_equal(hft_answer(&s, granted), "b=lease");
     assert_int_equal(b.waiter.end, s.asked_at + 500 * HFI_MS); /* the server keeps the key for no longer */
     assert_string_equal(hft_look_next(&s), "renew");
-    assert_int_equal(s.now, s.asked_at + 250 * HFI_MS);
+    assert_in_range(s.now - s.asked_at, 230 * HFI_MS, 250 * HFI_MS); /* at half, or up to 20 ms before: see on_grid */
     assert_string_equal(hft_renewed(&s, s.now), "end"); /* that one asked for all of b's */
     assert_int_equal(s.entry.times.end, s.now + 10000 * HFI_MS);
 }

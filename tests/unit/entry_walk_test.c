@@ -24,6 +24,7 @@
 enum event {
     ARRIVE,
     LEAVE,
+    COME,
     ANSWER,
     HANDED,
     FORGED,
@@ -204,7 +205,9 @@ static void check(struct walk *walk)
         CHECK(walk, entry->times.end <= walk->promise); /* V before the server's end, whatever happened */
         CHECK(walk, next != HFI_NEVER);
         CHECK(walk,
-              walk->holder != NULL || entry->fencing || (listed == 0 && entry->linger_end != HFI_NEVER));
+              walk->holder != NULL || entry->fencing || entry->called != NULL ||
+                  (listed == 0 && entry->linger_end != HFI_NEVER));
+        CHECK(walk, entry->called == NULL || entry->called->verdict == HFI_WAITING);
         CHECK(walk, entry->fence <= entry->fence_end || entry->fencing);
     } else if (listed > 0) {
         CHECK(walk, entry->asking ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
@@ -291,7 +294,7 @@ static int64_t next_block(struct walk *walk, bool *good)
 {
     walk->counter += HFI_FENCE_BLOCK * (1 + roll(walk, 3));
     *good = true;
-    if (!chance(walk, 10))
+    if (!chance(walk, 10) || walk->last_fence == 0) /* an entry can only know what was given under its name */
         return walk->counter;
     *good = chance(walk, 50); /* a counter that was lost, and one who did not notice */
     return walk->last_fence - roll(walk, 5000) + 1;
@@ -439,6 +442,11 @@ static bool happen(struct walk *walk, enum event event)
         return arrive(walk);
     case LEAVE:
         return leave(walk);
+    case COME: /* the called thread runs, now or never */
+        if (walk->entry.called == NULL)
+            return false;
+        hfi_entry_come(&walk->entry, walk->entry.called, walk->now, &walk->actions);
+        return true;
     case ANSWER:
         return answer(walk);
     case HANDED:
@@ -476,7 +484,7 @@ static bool happen(struct walk *walk, enum event event)
 static enum event any_event(struct walk *walk)
 {
     static const unsigned char weights[EVENTS] = {
-        [ARRIVE] = 30,  [LEAVE] = 4,  [ANSWER] = 25,  [HANDED] = 5,        [FORGED] = 2,
+        [ARRIVE] = 30,  [LEAVE] = 4,  [COME] = 15,  [ANSWER] = 25,  [HANDED] = 5,        [FORGED] = 2,
         [WANTED] = 2,   [NUDGED] = 2, [RELEASE] = 20, [QUIET_RELEASE] = 1, [FILLED] = 1,
         [RENEWED] = 12, [LOST] = 1,   [FENCES] = 8,   [REFUSE_ALL] = 1,    [LOOK] = 12};
     int sum = 0;
@@ -492,10 +500,10 @@ static void go(unsigned seed)
 {
     struct walk walk = {
         .seed = seed, .dice = seed, .now = INT64_C(100000) * HFI_MS, .counter = INT64_C(1) << 61};
-    walk.last_fence = walk.counter;
     walk.rules.guard_ms = 250;
     walk.rules.native = seed % 3 != 0;
     walk.rules.rides_out = seed % 4 != 0;
+    walk.rules.barges = seed % 2 != 0;
     hfi_entry_init(&walk.entry, &walk.rules, seed);
     hfi_actions_init(&walk.actions);
     for (walk.step = 0; walk.step < STEPS; walk.step++) {
@@ -520,7 +528,8 @@ static void every_event_met_every_state_it_can_meet(void **state)
 {
     (void)state;
     static const bool never[HFI_HELD + 1][EVENTS] = {
-        [HFI_NOTHING] = {[ANSWER] = true,
+        [HFI_NOTHING] = {[COME] = true,
+                         [ANSWER] = true,
                          [HANDED] = true,
                          [FORGED] = true,
                          [RELEASE] = true,
@@ -529,9 +538,9 @@ static void every_event_met_every_state_it_can_meet(void **state)
                          [RENEWED] = true,
                          [FENCES] = true},
         [HFI_ASKING] =
-            {[RELEASE] = true, [QUIET_RELEASE] = true, [FILLED] = true, [RENEWED] = true, [FENCES] = true},
+            {[COME] = true, [RELEASE] = true, [QUIET_RELEASE] = true, [FILLED] = true, [RENEWED] = true, [FENCES] = true},
         [HFI_QUEUED] =
-            {[RELEASE] = true, [QUIET_RELEASE] = true, [FILLED] = true, [RENEWED] = true, [FENCES] = true},
+            {[COME] = true, [RELEASE] = true, [QUIET_RELEASE] = true, [FILLED] = true, [RENEWED] = true, [FENCES] = true},
     };
     for (int remote = HFI_NOTHING; remote <= HFI_HELD; remote++)
         for (int event = 0; event < EVENTS; event++)
