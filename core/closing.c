@@ -22,6 +22,7 @@ struct hfi_closing {
     uint64_t grant;
     bool    unclear;         /* an acquire got no answer */
     int64_t last_chance_us, last_chance_ns; /* after these, server's and our time, none of its acquires is executed */
+    int64_t not_before_ns;   /* a revoked holder has until then to stop */
     struct hfi_giving *giving;
     bool    asking;
     bool    over;            /* the last reference frees it */
@@ -116,7 +117,7 @@ static void released(struct hfi_command *command)
 static void send_locked(struct hfi_closing *closing, int64_t now)
 {
     struct hfi_lock *lock = closing->lock;
-    if (closing->asking)
+    if (closing->asking || now < closing->not_before_ns)
         return;
     struct hfi_command *command = hfi_wire_release(&lock->keys, closing->token);
     if (command == NULL) {
@@ -187,8 +188,10 @@ void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *gi
 void hfi_closing_release_later(struct hfi_lock *lock, const char *token, size_t size, int64_t now)
 {
     struct hfi_closing *closing = begin(lock, token, size, NULL);
-    if (closing != NULL)
-        arm_locked(closing, hfi_after_ms(now, lock->entry.rules->guard_ms));
+    if (closing == NULL)
+        return;
+    closing->not_before_ns = hfi_after_ms(now, lock->entry.rules->guard_ms);
+    arm_locked(closing, closing->not_before_ns);
 }
 
 static struct hfi_closing *find_locked(struct hfi_lock *lock, uint64_t grant)

@@ -19,9 +19,9 @@ climbs "base" "pool|watchdog|core|tests|tools|examples"
 climbs "pool" "watchdog|core|tests|tools|examples"
 climbs "watchdog" "pool|core|tests|tools|examples"
 climbs "core" "tests|tools|examples"
-climbs "include tools examples" "base|pool|watchdog|core|tests"
+climbs "include tools examples bench" "base|pool|watchdog|core|tests"
 
-up=$(grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"\.\.?/' base pool watchdog core include tools examples tests || true)
+up=$(grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"\.\.?/' base pool watchdog core include tools examples bench tests || true)
 if [ -n "$up" ]; then
     echo "paths begin at the top of the tree: $up" >&2
     failed=1
