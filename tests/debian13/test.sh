@@ -22,7 +22,7 @@ root=$folder/root
 if [ ! -e "$root/made" ]; then
     rm -rf "$root"
     echo "debian13: making $root, a minute"
-    debootstrap --variant=minbase trixie "$root" http://deb.debian.org/debian >"$folder/debootstrap.log" 2>&1 || {
+    debootstrap --variant=minbase trixie "$root" >"$folder/debootstrap.log" 2>&1 || {
         tail -n 5 "$folder/debootstrap.log" >&2
         cannot "debootstrap failed (no network?), see $folder/debootstrap.log"
     }
