@@ -95,7 +95,7 @@ static void slow_lookup(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start_tcp(NULL);
     char url[64];
-    (void)snprintf(url, sizeof url, "redis://localhost:%d", hft_server_port(server));
+    (void)snprintf(url, sizeof url, "redis://server.test:%d", hft_server_port(server));
     int64_t worst = 0;
     hf_client *client = hft_open(url, HF_CLIENT(.connect_ms = 400, .command_ms = 300));
     hf_lease *held;
