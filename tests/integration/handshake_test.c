@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +121,13 @@ static void tcp_and_names_work_too(void **state)
     kit.settings.place = (struct hfi_place){
         .scheme = HFI_TCP, .host = (char *)(uintptr_t) "127.0.0.1", .port = hft_server_port(server)};
     assert_opens(&kit, HF_OK, "");
-    kit.settings.place.host = (char *)(uintptr_t) "localhost"; /* ::1 may be first, and refuse */
+    struct addrinfo *found = NULL;
+    bool named = getaddrinfo("localhost", NULL, NULL, &found) == 0;
+    if (!named)
+        print_message("this machine has no localhost: an address it is\n");
+    kit.settings.place.host = (char *)(uintptr_t)(named ? "localhost" : "127.0.0.1"); /* ::1 may be first, and refuse */
+    if (named)
+        freeaddrinfo(found);
     assert_int_equal(hft_pool_open(&kit, NULL, NULL), HF_OK);
     assert_int_equal(hfi_dial_now(kit.pool, hft_in_ms(5000), &fd, NULL), HF_OK);
     assert_int_equal(send(fd, "PING\r\n", 6, 0), 6);
