@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* cancel_close_test.c - how waiting ends from outside: hf_cancel, hf_client_close, fork. */
+#include "tests/support/pair.h"
 #include "tests/support/fds.h"
 #include "tests/support/takers.h"
 
@@ -13,40 +14,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-struct fixture {
-    struct hft_server *server;
-    hf_client *a, *b;
-    hf_error error;
-};
-
-static int set_up(void **state)
-{
-    struct fixture *f = calloc(1, sizeof *f);
-    f->server = hft_server_start(NULL);
-    f->a = hft_client(f->server, NULL);
-    f->b = hft_client(f->server, NULL);
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    int wrong = hf_client_close(f->a, &f->error) != HF_OK;
-    wrong += hf_client_close(f->b, &f->error) != HF_OK;
-    hft_server_stop(f->server);
-    free(f);
-    return -wrong;
-}
-
-static hf_lease *must_take(struct fixture *f, hf_client *client, const char *name, const hf_lock_options *options)
-{
-    hf_lease *lease;
-    if (hf_lock_acquire(client, name, options, &lease, &f->error) != HF_OK)
-        fail_msg("%s", f->error.message);
-    return lease;
-}
 
 static hf_cancel *must_make_cancel(hf_client *client)
 {
@@ -413,7 +380,7 @@ static void a_fork_childs_copies_of_descriptors_go_with_its_close(void **state)
 
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_fired_cancel_ends_all_waits_that_share_it_and_later_ones),
         TEST(a_signal_handler_may_fire_it),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lock_test.c - hf_lock_acquire and release: who gets it, when, with which fence, and what stands in Redis. */
+#include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
 #include <errno.h>
@@ -10,40 +11,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-struct fixture {
-    struct hft_server *server;
-    hf_client *a, *b;
-    hf_error error;
-};
-
-static int set_up(void **state)
-{
-    struct fixture *f = calloc(1, sizeof *f);
-    f->server = hft_server_start(NULL);
-    f->a = hft_client(f->server, NULL);
-    f->b = hft_client(f->server, NULL);
-    *state = f;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    struct fixture *f = *state;
-    int wrong = hf_client_close(f->a, &f->error) != HF_OK;
-    wrong += hf_client_close(f->b, &f->error) != HF_OK;
-    hft_server_stop(f->server);
-    free(f);
-    return -wrong;
-}
-
-static hf_lease *must_take(struct fixture *f, hf_client *client, const char *name, const hf_lock_options *options)
-{
-    hf_lease *lease;
-    if (hf_lock_acquire(client, name, options, &lease, &f->error) != HF_OK)
-        fail_msg("%s", f->error.message);
-    return lease;
-}
 
 static void a_free_lock_is_got_and_given_back(void **state)
 {
@@ -488,7 +455,7 @@ static void a_killed_holder_costs_no_more_than_its_lease_and_guard(void **state)
 
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_free_lock_is_got_and_given_back),
         TEST(a_held_lock_is_busy_for_a_try_and_times_out_for_a_wait),

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* pair.h - what most tests of locks begin with: a server of their own, and two clients that know nothing of each other. */
+#ifndef HFT_PAIR_H
+#define HFT_PAIR_H
+
+#include "tests/support/server.h"
+
+#include <holdfast/holdfast.h>
+
+struct fixture {
+    struct hft_server *server;
+    hf_client *a, *b;
+    hf_error error;
+};
+
+int hft_pair_set_up(void **state);
+int hft_pair_tear_down(void **state);
+/* The lease, or the test fails with the error's message. */
+hf_lease *must_take(struct fixture *f, hf_client *client, const char *name, const hf_lock_options *options);
+
+#endif
