@@ -421,6 +421,7 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
                                   .commands = sim_server.commands,
                                   .losses = history.oracle.losses,
                                   .messages = sim_server.messages,
+                                  .digest = sim.digest,
                                   .longest_gap = history.oracle.longest_gap,
                                   .length = sim.now,
                                   .profile = history.profile};

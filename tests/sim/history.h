@@ -60,7 +60,7 @@ struct sim_history {
 extern struct sim_history history;
 
 struct sim_result {
-    uint64_t grants, acquires, fetches, loads, faults, events, commands, losses, messages;
+    uint64_t grants, acquires, fetches, loads, faults, events, commands, losses, messages, digest;
     int64_t longest_gap, length;
     enum sim_profile profile;
     char failure[400];

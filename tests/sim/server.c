@@ -86,6 +86,7 @@ static void changed(void *self, const char *event, const char *key, const char *
 
 void sim_server_begin(void)
 {
+    sim_keyspace_clear(&sim_server.keys);
     sim_server =
         (struct sim_server){.up = true, .epoch = 1, .scripts_known = false, .takes_subscribers = true};
     sim_server.keys.publish = publish;
@@ -392,6 +393,7 @@ void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet)
         from = hfi_buffer_size(&reply);
         at += size;
     }
+    sim_note_bytes(hfi_buffer_data(&reply), hfi_buffer_size(&reply));
     sim_wire_down(wire, sim_packet_new(SIM_BYTES, hfi_buffer_data(&reply), hfi_buffer_size(&reply)));
     hfi_buffer_done(&reply);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* world.c - see world.h. Events are a binary heap by time and number; threads are ucontext coroutines. */
+/* world.c - see world.h. Events are a binary heap by time and number; threads are coroutines: ucontext begins them, setjmp
+ * switches, for it makes no system call. Stacks are used again. */
 #include "tests/sim/world.h"
 #include "base/random.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +13,7 @@
 #include <ucontext.h>
 
 #define STACK_BYTES (128 * 1024)
+#define STACKS_MOST 1024
 
 struct event {
     int64_t when;
@@ -23,23 +26,27 @@ struct event {
 
 struct sim_thread {
     struct hfi_list link;
-    ucontext_t context;
+    jmp_buf place; /* where it waits, once it has begun */
     struct sim_process *process;
     int id;
-    void *own, *stack;
+    int stack;
+    void *own;
     sim_thread_fn *run;
     void *arg;
     const struct hfi_park *waits_on; /* NULL: it does not wait on a park */
     int64_t wait_number;
-    bool over;
+    bool begun, over;
 };
 
 struct sim_world sim;
 static struct event *heap;
 static size_t heap_count, heap_room;
 static uint64_t event_number;
-static ucontext_t loop;
+static jmp_buf loop;
 static struct sim_thread *starting;
+static void *own_of_events;
+static void *stacks[STACKS_MOST];
+static int free_stacks[STACKS_MOST], free_count, stack_count;
 
 /* ---- dice ---- */
 
@@ -56,6 +63,27 @@ int64_t sim_between(int64_t least, int64_t most)
 bool sim_chance(int percent)
 {
     return (int)(sim_roll() % 100) < percent;
+}
+
+/* ---- the digest ---- */
+
+void sim_note(uint64_t word)
+{
+    sim.digest = (sim.digest ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    sim.digest ^= sim.digest >> 29;
+}
+
+void sim_note_bytes(const void *bytes, size_t size)
+{
+    const char *at = bytes;
+    uint64_t word;
+    for (; size >= sizeof word; at += sizeof word, size -= sizeof word) {
+        memcpy(&word, at, sizeof word);
+        sim_note(word);
+    }
+    word = size;
+    memcpy(&word, at, size);
+    sim_note(word);
 }
 
 /* ---- events ---- */
@@ -126,6 +154,7 @@ void sim_run(int64_t until)
             continue;
         }
         sim.events++;
+        sim_note((uint64_t)event.when + event.number);
         sim.self = owner;
         event.run(event.what, event.argument);
         sim.self = NULL;
@@ -182,13 +211,40 @@ void sim_pause(struct sim_process *process, int64_t until)
 
 /* ---- threads ---- */
 
+static void first_step(void);
+
+static void begin(struct sim_thread *thread)
+{
+    ucontext_t here, there;
+    (void)getcontext(&there);
+    there.uc_stack.ss_sp = stacks[thread->stack];
+    there.uc_stack.ss_size = STACK_BYTES;
+    makecontext(&there, first_step, 0);
+    thread->begun = true;
+    (void)swapcontext(&here, &there);
+}
+
+static void enter(struct sim_thread *thread)
+{
+    if (_setjmp(loop) != 0)
+        return;
+    if (thread->begun)
+        _longjmp(thread->place, 1);
+    begin(thread);
+}
+
+static void yield(struct sim_thread *thread)
+{
+    if (_setjmp(thread->place) == 0)
+        _longjmp(loop, 1);
+}
+
 static void first_step(void)
 {
     struct sim_thread *thread = starting;
     thread->run(thread->arg);
     thread->over = true;
-    sim.running = NULL;
-    (void)swapcontext(&thread->context, &loop);
+    yield(thread);
 }
 
 static void resume(void *what, int64_t wait_number)
@@ -199,38 +255,38 @@ static void resume(void *what, int64_t wait_number)
     thread->wait_number++;
     thread->waits_on = NULL;
     sim.running = starting = thread;
-    sim.switches++;
-    (void)swapcontext(&loop, &thread->context);
+    enter(thread);
     sim.running = NULL;
     if (thread->over) {
         hfi_list_remove(&thread->link); /* an event may still name it, so it is not freed */
-        (void)munmap(thread->stack, STACK_BYTES);
+        free_stacks[free_count++] = thread->stack;
     }
+}
+
+static int some_stack(void)
+{
+    if (free_count > 0)
+        return free_stacks[--free_count];
+    void *stack =
+        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED || stack_count == STACKS_MOST)
+        abort();
+    stacks[stack_count] = stack;
+    return stack_count++;
 }
 
 void sim_thread_start(struct sim_process *process, sim_thread_fn *run, void *arg)
 {
     struct sim_thread *thread = calloc(1, sizeof *thread);
-    void *stack =
-        mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (thread == NULL || stack == MAP_FAILED)
+    if (thread == NULL)
         abort();
     thread->process = process;
     thread->id = process->id * 1000 + ++process->next_thread;
-    thread->stack = stack;
+    thread->stack = some_stack();
     thread->run = run;
     thread->arg = arg;
-    (void)getcontext(&thread->context);
-    thread->context.uc_stack.ss_sp = stack;
-    thread->context.uc_stack.ss_size = STACK_BYTES;
-    makecontext(&thread->context, first_step, 0);
     hfi_list_append(&process->threads, &thread->link);
     sim_at(sim.now + sim_between(0, HFI_MS / 10), process, resume, thread, thread->wait_number);
-}
-
-static void yield(struct sim_thread *thread)
-{
-    (void)swapcontext(&thread->context, &loop);
 }
 
 int sim_thread_id(void)
@@ -240,8 +296,7 @@ int sim_thread_id(void)
 
 void **sim_thread_own(void)
 {
-    static void *of_events;
-    return sim.running != NULL ? &sim.running->own : &of_events;
+    return sim.running != NULL ? &sim.running->own : &own_of_events;
 }
 
 void sim_sleep(int64_t ns)
@@ -340,6 +395,9 @@ void sim_begin(uint64_t seed, bool verbose)
 {
     heap_count = 0;
     event_number = 0;
+    own_of_events = NULL;
+    for (free_count = 0; free_count < stack_count; free_count++) /* nobody of the history before runs on */
+        free_stacks[free_count] = stack_count - 1 - free_count;
     sim = (struct sim_world){.seed = seed, .dice = seed, .verbose = verbose};
     (void)sim_roll();
 }

@@ -13,6 +13,7 @@
 #include "base/park.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct hf_client;
@@ -41,7 +42,8 @@ struct sim_world {
     struct sim_thread *running; /* NULL: an event, not a thread */
     struct sim_process processes[SIM_PROCESSES];
     int process_count;
-    uint64_t events, switches;
+    uint64_t events;
+    uint64_t digest; /* of all that happened: the same in every run of the seed */
     char failure[400]; /* "": none so far */
 };
 extern struct sim_world sim;
@@ -54,6 +56,10 @@ void sim_run(int64_t until);
 uint64_t sim_roll(void);
 int64_t sim_between(int64_t least, int64_t most); /* both included */
 bool sim_chance(int percent);
+
+/* What goes into the digest besides every event's time. */
+void sim_note(uint64_t word);
+void sim_note_bytes(const void *bytes, size_t size);
 
 /* Events: at `when` (true time, not before now), in `owner`'s name; NULL: the world's. One of a paused process waits
  * for the pause's end (and may come after a later one then), one of a dead process is dropped. */
