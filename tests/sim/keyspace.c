@@ -3,10 +3,12 @@
 #include "tests/sim/keyspace.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+
+#define WHOLE_MOST 9e15 /* below it a double that is whole is written with all its digits, and no others */
 
 enum type { STRING, ZSET, HASH };
 
@@ -28,21 +30,9 @@ struct sim_key {
 
 /* ---- replies ---- */
 
-static void say(struct hfi_buffer *reply, const char *text)
-{
-    if (!hfi_buffer_append(reply, text, strlen(text)))
-        abort();
-}
-
 static void say_number(struct hfi_buffer *reply, int64_t number)
 {
-    if (!hfi_buffer_print(reply, ":%" PRId64 "\r\n", number))
-        abort();
-}
-
-static void say_nil(struct hfi_buffer *reply)
-{
-    say(reply, "$-1\r\n");
+    sim_reply_number(reply, ':', number);
 }
 
 static void say_text(struct hfi_buffer *reply, const char *text)
@@ -61,11 +51,17 @@ static bool refuse_type(struct hfi_buffer *reply)
     return refuse(reply, "WRONGTYPE Operation against a key holding the wrong kind of value");
 }
 
+size_t sim_number_text(char *text, size_t room, double number)
+{
+    bool whole =
+        fabs(number) < WHOLE_MOST && number == (double)(int64_t)number && (number != 0 || !signbit(number));
+    return whole ? sim_digits(text, (int64_t)number) : (size_t)snprintf(text, room, "%.17g", number);
+}
+
 static void say_score(struct hfi_buffer *reply, double score)
 {
     char text[40];
-    (void)snprintf(text, sizeof text, "%.17g", score);
-    say_text(reply, text);
+    sim_reply_bulk(reply, text, sim_number_text(text, sizeof text, score));
 }
 
 /* ---- keys ---- */
@@ -170,11 +166,11 @@ static bool set(struct sim_keyspace *keys, const struct sim_words *words, struct
     int64_t expire_ms = 0;
     bool only_new = false;
     for (int i = 3; i < words->count; i++) {
-        if (strcasecmp(words->text[i], "NX") == 0) {
+        if (strcmp(words->text[i], "NX") == 0) {
             only_new = true;
-        } else if (strcasecmp(words->text[i], "KEEPTTL") == 0) {
+        } else if (strcmp(words->text[i], "KEEPTTL") == 0) {
             expire_ms = key != NULL ? key->expire_ms : 0;
-        } else if (strcasecmp(words->text[i], "PX") == 0 && i + 1 < words->count) {
+        } else if (strcmp(words->text[i], "PX") == 0 && i + 1 < words->count) {
             int64_t ms = strtoll(words->text[++i], NULL, 10);
             if (ms <= 0)
                 return refuse(reply, "ERR invalid expire time in 'set' command");
@@ -184,11 +180,11 @@ static bool set(struct sim_keyspace *keys, const struct sim_words *words, struct
         }
     }
     if (only_new && key != NULL) {
-        say_nil(reply);
+        sim_reply_nil(reply);
         return true;
     }
     put_string(keys, words->text[1], words->text[2], words->size[2], expire_ms);
-    say(reply, "+OK\r\n");
+    sim_reply_line(reply, '+', "OK");
     return true;
 }
 
@@ -198,7 +194,7 @@ static bool get(struct sim_keyspace *keys, const struct sim_words *words, struct
     if (!typed(keys, words->text[1], STRING, reply, &key))
         return false;
     if (key == NULL)
-        say_nil(reply);
+        sim_reply_nil(reply);
     else
         sim_reply_bulk(reply, key->value, key->size);
     return true;
@@ -265,7 +261,7 @@ static bool incrby(struct sim_keyspace *keys, const struct sim_words *words, str
         return refuse(reply, "ERR value is not an integer or out of range");
     if (__builtin_add_overflow(number, step, &number))
         return refuse(reply, "ERR increment or decrement would overflow");
-    (void)snprintf(text, sizeof text, "%" PRId64, number);
+    (void)sim_digits(text, number);
     put_string(keys, words->text[1], text, strlen(text), key != NULL ? key->expire_ms : 0);
     say_number(reply, number);
     return true;
@@ -344,7 +340,7 @@ static bool zrem(struct sim_keyspace *keys, const struct sim_words *words, struc
 static bool zrange(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     struct sim_key *key;
-    bool scores = words->count > 4 && strcasecmp(words->text[4], "WITHSCORES") == 0;
+    bool scores = words->count > 4 && strcmp(words->text[4], "WITHSCORES") == 0;
     int64_t from = strtoll(words->text[2], NULL, 10), to = strtoll(words->text[3], NULL, 10), count = 0,
             at = 0, found;
     if (!typed(keys, words->text[1], ZSET, reply, &key))
@@ -357,8 +353,7 @@ static bool zrange(struct sim_keyspace *keys, const struct sim_words *words, str
     to = to < 0 ? to + count : to;
     to = to >= count ? count - 1 : to;
     found = to >= from ? to - from + 1 : 0;
-    if (!hfi_buffer_print(reply, "*%" PRId64 "\r\n", scores ? 2 * found : found))
-        abort();
+    sim_reply_number(reply, '*', scores ? 2 * found : found);
     for (const struct member *member = first; member != NULL; member = member->next, at++) {
         if (at < from || at > to)
             continue;
@@ -369,8 +364,8 @@ static bool zrange(struct sim_keyspace *keys, const struct sim_words *words, str
     return true;
 }
 
-static bool zrank_or_score(struct sim_keyspace *keys, const struct sim_words *words, bool rank,
-                           struct hfi_buffer *reply)
+static bool rank_or_score(struct sim_keyspace *keys, const struct sim_words *words, bool rank,
+                          struct hfi_buffer *reply)
 {
     struct sim_key *key;
     int64_t at = 0;
@@ -380,12 +375,22 @@ static bool zrank_or_score(struct sim_keyspace *keys, const struct sim_words *wo
     for (; member != NULL && strcmp(member->name, words->text[2]) != 0; member = member->next)
         at++;
     if (member == NULL)
-        say_nil(reply);
+        sim_reply_nil(reply);
     else if (rank)
         say_number(reply, at);
     else
         say_score(reply, member->score);
     return true;
+}
+
+static bool zrank(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    return rank_or_score(keys, words, true, reply);
+}
+
+static bool zscore(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    return rank_or_score(keys, words, false, reply);
 }
 
 /* ---- hashes ---- */
@@ -417,7 +422,7 @@ static bool hget(struct sim_keyspace *keys, const struct sim_words *words, struc
         return false;
     const struct member *field = key != NULL ? *place_of(key, words->text[2]) : NULL;
     if (field == NULL)
-        say_nil(reply);
+        sim_reply_nil(reply);
     else
         say_text(reply, field->value);
     return true;
@@ -443,67 +448,68 @@ static bool publish(struct sim_keyspace *keys, const struct sim_words *words, st
     return true;
 }
 
-static bool tell_time(struct sim_keyspace *keys, struct hfi_buffer *reply)
+static bool tell_time(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     char text[32];
-    say(reply, "*2\r\n");
-    (void)snprintf(text, sizeof text, "%" PRId64, keys->now_us / 1000000);
-    say_text(reply, text);
-    (void)snprintf(text, sizeof text, "%" PRId64, keys->now_us % 1000000);
-    say_text(reply, text);
+    (void)words;
+    sim_reply_number(reply, '*', 2);
+    sim_reply_bulk(reply, text, sim_digits(text, keys->now_us / 1000000));
+    sim_reply_bulk(reply, text, sim_digits(text, keys->now_us % 1000000));
     return true;
 }
 
-static bool is_one_of(const char *command, const char *const *names)
+/* ---- which one it is ---- */
+
+enum effect { READS, SHRINKS, GROWS };
+
+struct command {
+    const char *name;
+    int least; /* words */
+    enum effect effect;
+    bool (*run)(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply);
+};
+
+static const struct command *command_of(const struct sim_words *words)
 {
-    while (*names != NULL && strcasecmp(command, *names) != 0)
-        names++;
-    return *names != NULL;
+    static const struct command commands[] = {
+        {"GET", 2, READS, get},         {"PEXPIRE", 3, SHRINKS, pexpire}, {"PTTL", 2, READS, pttl},
+        {"TIME", 1, READS, tell_time},  {"HDEL", 3, SHRINKS, hdel},       {"ZREM", 3, SHRINKS, zrem},
+        {"SET", 3, GROWS, set},         {"INCRBY", 3, GROWS, incrby},     {"DEL", 2, SHRINKS, del},
+        {"PUBLISH", 3, READS, publish}, {"ZRANGE", 4, READS, zrange},     {"ZADD", 4, GROWS, zadd},
+        {"HSET", 4, GROWS, hset},       {"HGET", 3, READS, hget},         {"ZRANK", 3, READS, zrank},
+        {"ZSCORE", 3, READS, zscore},   {"PERSIST", 2, SHRINKS, persist}};
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (sim_is(words, commands[i].name))
+            return &commands[i];
+    return NULL;
 }
 
-const char *sim_keyspace_refusal(const struct sim_keyspace *keys, const char *command)
+static const char *refusal_of(const struct sim_keyspace *keys, enum effect effect)
 {
-    static const char *const growing[] = {"SET", "INCRBY", "ZADD", "HSET", NULL};
-    static const char *const shrinking[] = {"DEL", "PEXPIRE", "PERSIST", "ZREM", "HDEL", NULL};
-    bool grows = is_one_of(command, growing);
-    if (keys->refuses == SIM_NO_MEMORY && grows && !keys->wrote)
+    if (keys->refuses == SIM_NO_MEMORY && effect == GROWS && !keys->wrote)
         return "OOM command not allowed when used memory > 'maxmemory'.";
-    if (keys->refuses == SIM_NO_DISK && (grows || is_one_of(command, shrinking)))
+    if (keys->refuses == SIM_NO_DISK && effect != READS)
         return "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to "
                "disk.";
     return NULL;
 }
 
-static bool changes(const char *command)
+const char *sim_keyspace_refusal(const struct sim_keyspace *keys, const struct sim_words *words)
 {
-    static const char *const writes[] = {"SET",     "INCRBY",  "ZADD", "HSET", "DEL",
-                                         "PEXPIRE", "PERSIST", "ZREM", "HDEL", NULL};
-    return is_one_of(command, writes);
+    const struct command *command = command_of(words);
+    return command != NULL ? refusal_of(keys, command->effect) : NULL;
 }
 
 bool sim_keyspace_run(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
-    static const struct {
-        const char *name;
-        int least; /* words */
-        bool (*run)(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply);
-    } commands[] = {{"GET", 2, get},         {"SET", 3, set},        {"DEL", 2, del},
-                    {"PEXPIRE", 3, pexpire}, {"PTTL", 2, pttl},      {"PERSIST", 2, persist},
-                    {"INCRBY", 3, incrby},   {"ZADD", 4, zadd},      {"ZREM", 3, zrem},
-                    {"ZRANGE", 4, zrange},   {"HSET", 4, hset},      {"HGET", 3, hget},
-                    {"HDEL", 3, hdel},       {"PUBLISH", 3, publish}};
-    const char *name = words->text[0], *refusal = sim_keyspace_refusal(keys, name);
+    const struct command *command = command_of(words);
+    if (command == NULL || words->count < command->least)
+        return refuse(reply, "ERR unknown command or arguments: the virtual server does not have it");
+    const char *refusal = refusal_of(keys, command->effect);
     if (refusal != NULL)
         return refuse(reply, refusal);
-    keys->wrote = keys->wrote || changes(name);
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        if (strcasecmp(commands[i].name, name) == 0 && words->count >= commands[i].least)
-            return commands[i].run(keys, words, reply);
-    if (strcasecmp(name, "TIME") == 0)
-        return tell_time(keys, reply);
-    if (words->count == 3 && (strcasecmp(name, "ZRANK") == 0 || strcasecmp(name, "ZSCORE") == 0))
-        return zrank_or_score(keys, words, strcasecmp(name, "ZRANK") == 0, reply);
-    return refuse(reply, "ERR unknown command or arguments: the virtual server does not have it");
+    keys->wrote = keys->wrote || command->effect != READS;
+    return command->run(keys, words, reply);
 }
 
 void sim_keyspace_clear(struct sim_keyspace *keys)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define SIM_WORDS_MOST 160
 
@@ -34,7 +35,7 @@ struct sim_keyspace {
 };
 
 /* What a server that is out of memory or cannot save says to this command; NULL: it runs it. */
-const char *sim_keyspace_refusal(const struct sim_keyspace *keys, const char *command);
+const char *sim_keyspace_refusal(const struct sim_keyspace *keys, const struct sim_words *words);
 /* Runs one command; appends its reply. False: it is not one of ours, or its arguments are wrong (an error reply). */
 bool sim_keyspace_run(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply);
 void sim_keyspace_clear(struct sim_keyspace *keys); /* everything is gone, nobody is told */
@@ -52,6 +53,19 @@ const char *sim_keyspace_string(struct sim_keyspace *keys, const char *key); /* 
 /* The framing. One command from the front of the bytes; how many bytes it had, 0: not complete. */
 size_t sim_words_parse(struct sim_words *words, char *bytes, size_t size);
 void sim_reply_bulk(struct hfi_buffer *reply, const void *bytes, size_t size);
+void sim_reply_nil(struct hfi_buffer *reply);
+void sim_reply_number(struct hfi_buffer *reply, char kind,
+                      int64_t number); /* ':', or '*' and how many follow */
+void sim_reply_line(struct hfi_buffer *reply, char kind, const char *text); /* '+' */
 void sim_reply_error(struct hfi_buffer *reply, const char *text);
+size_t sim_number_text(char *text, size_t room, double number); /* as %.17g */
+size_t sim_digits(char *text, int64_t number); /* with a NUL byte at the end; how many bytes before it */
+
+/* Commands are written in capitals, by scripts and lanes alike. */
+static inline bool sim_is(const struct sim_words *words, const char *command)
+{
+    size_t size = strlen(command);
+    return words->size[0] == size && memcmp(words->text[0], command, size) == 0;
+}
 
 #endif

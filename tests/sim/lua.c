@@ -2,7 +2,6 @@
 /* lua.c - see lua.h. Compiled scripts are kept by the address of their source. */
 #include "tests/sim/lua.h"
 
-#include <inttypes.h>
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -25,7 +24,7 @@ static int compiled_count;
 
 static const char *push(lua_State *state, const char *at);
 
-static const char *push_array(lua_State *state, const char *at, long count)
+static const char *push_array(lua_State *state, const char *at, int64_t count)
 {
     lua_createtable(state, (int)count, 0);
     for (int i = 1; i <= count; i++) {
@@ -35,59 +34,71 @@ static const char *push_array(lua_State *state, const char *at, long count)
     return at;
 }
 
+static int64_t number_at(const char **at)
+{
+    bool negative = **at == '-';
+    int64_t number = 0;
+    for (*at += negative; **at != '\r'; ++*at)
+        number = number * 10 + **at - '0';
+    *at += 2;
+    return negative ? -number : number;
+}
+
 /* One reply becomes a Lua value; returns what is behind it. */
 static const char *push(lua_State *state, const char *at)
 {
-    char *end = strchr(at, '\r');
+    int64_t size;
     char kind = *at++;
-    long number = strtol(at, NULL, 10);
     switch (kind) {
     case ':':
-        lua_pushnumber(state, (lua_Number)strtoll(at, NULL, 10));
-        return end + 2;
+        lua_pushnumber(state, (lua_Number)number_at(&at));
+        return at;
     case '$':
-        if (number < 0) {
+        size = number_at(&at);
+        if (size < 0) {
             lua_pushboolean(state, 0);
-            return end + 2;
+            return at;
         }
-        lua_pushlstring(state, end + 2, (size_t)number);
-        return end + 2 + number + 2;
+        lua_pushlstring(state, at, (size_t)size);
+        return at + size + 2;
     case '*':
-        return push_array(state, end + 2, number);
+        size = number_at(&at);
+        return push_array(state, at, size);
     default: /* + and - */
+        size = (int64_t)strcspn(at, "\r");
         lua_createtable(state, 0, 1);
-        lua_pushlstring(state, at, (size_t)(end - at));
+        lua_pushlstring(state, at, (size_t)size);
         lua_setfield(state, -2, kind == '+' ? "ok" : "err");
-        return end + 2;
+        return at + size + 2;
     }
 }
 
 static int call(lua_State *state, bool raise)
 {
-    struct sim_words words = {.count = lua_gettop(state)};
+    static struct hfi_buffer reply;
+    struct sim_words words;
     char numbers[16][32];
     int number_count = 0;
-    struct hfi_buffer reply = {0};
+    words.count = lua_gettop(state);
     if (words.count < 1 || words.count > SIM_WORDS_MOST)
         return luaL_error(state, "Please specify at least one argument for this redis.call() call");
     for (int i = 0; i < words.count; i++) {
-        if (lua_type(state, i + 1) == LUA_TNUMBER && number_count < 16) {
-            char *text = numbers[number_count++];
-            words.size[i] = (size_t)snprintf(text, sizeof numbers[0], "%.17g", lua_tonumber(state, i + 1));
-            words.text[i] = text;
-        } else if (lua_type(state, i + 1) == LUA_TSTRING) {
+        int type = lua_type(state, i + 1);
+        if (type == LUA_TSTRING) {
             words.text[i] = lua_tolstring(state, i + 1, &words.size[i]);
+        } else if (type == LUA_TNUMBER && number_count < 16) {
+            char *text = numbers[number_count++];
+            words.size[i] = sim_number_text(text, sizeof numbers[0], lua_tonumber(state, i + 1));
+            words.text[i] = text;
         } else {
             return luaL_error(state, "Lua redis lib command arguments must be strings or integers");
         }
     }
     (void)sim_keyspace_run(keyspace, &words, &reply);
-    if (!hfi_buffer_append(&reply, "", 1))
-        abort();
     bool failed = hfi_buffer_data(&reply)[0] == '-';
     lua_settop(state, 0);
     (void)push(state, hfi_buffer_data(&reply));
-    hfi_buffer_done(&reply);
+    hfi_buffer_eat(&reply, hfi_buffer_size(&reply));
     return failed && raise ? lua_error(state) : 1;
 }
 
@@ -101,14 +112,34 @@ static int redis_pcall(lua_State *state)
     return call(state, false);
 }
 
+/* string.format, whose first upvalue is Lua's own: '%.0f' of a whole number that has a long's size is the number's
+ * digits, and all that scripts ever want. */
+static int format(lua_State *state)
+{
+    char text[32];
+    if (lua_gettop(state) == 2 && lua_type(state, 2) == LUA_TNUMBER && lua_type(state, 1) == LUA_TSTRING &&
+        strcmp(lua_tostring(state, 1), "%.0f") == 0) {
+        lua_Number number = lua_tonumber(state, 2);
+        if (fabs(number) < 9e18 && number == (lua_Number)(int64_t)number &&
+            !(number == 0 && signbit(number))) {
+            lua_pushlstring(state, text, sim_digits(text, (int64_t)number));
+            return 1;
+        }
+    }
+    lua_pushvalue(state, lua_upvalueindex(1));
+    lua_insert(state, 1);
+    lua_call(state, lua_gettop(state) - 1, 1);
+    return 1;
+}
+
 /* ---- out of Lua ---- */
 
-static bool take_field(const char *field, const char *mark, struct hfi_buffer *reply)
+static bool take_field(const char *field, char mark, struct hfi_buffer *reply)
 {
     lua_getfield(lua, -1, field);
     bool has = lua_type(lua, -1) == LUA_TSTRING;
-    if (has && !hfi_buffer_print(reply, "%s%s\r\n", mark, lua_tostring(lua, -1)))
-        abort();
+    if (has)
+        sim_reply_line(reply, mark, lua_tostring(lua, -1));
     lua_pop(lua, 1);
     return has;
 }
@@ -126,8 +157,7 @@ static void take_array(struct hfi_buffer *reply)
         if (over)
             break;
     }
-    if (!hfi_buffer_print(reply, "*%d\r\n", count))
-        abort();
+    sim_reply_number(reply, '*', count);
     for (int i = 1; i <= count; i++) {
         lua_rawgeti(lua, -1, i);
         take(reply);
@@ -139,28 +169,25 @@ static void take_array(struct hfi_buffer *reply)
 static void take(struct hfi_buffer *reply)
 {
     size_t size;
-    bool ok = true;
+    const char *text;
     switch (lua_type(lua, -1)) {
-    case LUA_TSTRING: {
-        const char *text = lua_tolstring(lua, -1, &size);
+    case LUA_TSTRING:
+        text = lua_tolstring(lua, -1, &size);
         sim_reply_bulk(reply, text, size);
         break;
-    }
     case LUA_TNUMBER:
-        ok = hfi_buffer_print(reply, ":%lld\r\n", (long long)lua_tonumber(lua, -1));
-        break;
-    case LUA_TBOOLEAN:
-        ok = hfi_buffer_print(reply, lua_toboolean(lua, -1) ? ":1\r\n" : "$-1\r\n");
+        sim_reply_number(reply, ':', (int64_t)lua_tonumber(lua, -1));
         break;
     case LUA_TTABLE:
-        if (!take_field("err", "-", reply) && !take_field("ok", "+", reply))
+        if (!take_field("err", '-', reply) && !take_field("ok", '+', reply))
             take_array(reply);
         break;
     default:
-        ok = hfi_buffer_print(reply, "$-1\r\n");
+        if (lua_toboolean(lua, -1))
+            sim_reply_number(reply, ':', 1);
+        else
+            sim_reply_nil(reply);
     }
-    if (!ok)
-        abort();
 }
 
 /* ---- running ---- */
@@ -173,6 +200,10 @@ static void open_lua(void)
         abort();
     luaL_openlibs(lua);
     luaL_register(lua, "redis", functions);
+    lua_getglobal(lua, "string");
+    lua_getfield(lua, -1, "format");
+    lua_pushcclosure(lua, format, 1);
+    lua_setfield(lua, -2, "format");
     lua_settop(lua, 0);
 }
 

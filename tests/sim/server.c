@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 struct sim_wire_channel {
     struct sim_wire_channel *next;
@@ -205,8 +204,7 @@ void sim_server_hung_up(struct sim_wire *wire)
 
 static void ok(struct hfi_buffer *reply)
 {
-    if (!hfi_buffer_print(reply, "+OK\r\n"))
-        abort();
+    sim_reply_line(reply, '+', "OK");
 }
 
 static void show(const struct sim_words *words, const char *name)
@@ -236,8 +234,8 @@ static void show_reply(const struct hfi_buffer *reply, size_t from)
 
 static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
 {
-    bool spelt_out = strcasecmp(words->text[0], "EVAL") == 0;
-    if (!spelt_out && strcasecmp(words->text[0], "EVALSHA") != 0)
+    bool spelt_out = sim_is(words, "EVAL");
+    if (!spelt_out && !sim_is(words, "EVALSHA"))
         return false;
     for (size_t i = 0; i < SCRIPTS; i++) {
         const struct hfi_script *script = scripts[i];
@@ -281,31 +279,31 @@ static void subscribe(struct sim_wire *wire, const char *name, bool on)
 
 static void config(const struct sim_words *words, struct hfi_buffer *reply)
 {
-    if (words->count == 4 && strcasecmp(words->text[1], "SET") == 0) {
+    if (words->count == 4 && strcmp(words->text[1], "SET") == 0) {
         (void)snprintf(sim_server.notify, sizeof sim_server.notify, "%s", words->text[3]);
         ok(reply);
         return;
     }
-    if (!hfi_buffer_print(reply, "*2\r\n"))
-        abort();
+    sim_reply_number(reply, '*', 2);
     sim_reply_bulk(reply, words->text[2], words->size[2]);
     sim_reply_bulk(reply, sim_server.notify, strlen(sim_server.notify));
 }
 
 static void run(const struct sim_words *words, struct hfi_buffer *reply)
 {
-    const char *name = words->text[0];
     sim_server.commands++;
-    if (strcasecmp(name, "ROLE") == 0) {
-        if (!hfi_buffer_print(reply, "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"))
-            abort();
-    } else if (strcasecmp(name, "SCRIPT") == 0) {
-        sim_server.scripts_known = strcasecmp(words->text[1], "LOAD") == 0;
+    if (sim_is(words, "ROLE")) {
+        sim_reply_number(reply, '*', 3);
+        sim_reply_bulk(reply, "master", 6);
+        sim_reply_number(reply, ':', 0);
+        sim_reply_number(reply, '*', 0);
+    } else if (sim_is(words, "SCRIPT")) {
+        sim_server.scripts_known = strcmp(words->text[1], "LOAD") == 0;
         ok(reply);
-    } else if (strcasecmp(name, "CONFIG") == 0) {
+    } else if (sim_is(words, "CONFIG")) {
         config(words, reply);
     } else if (!run_script(words, reply)) {
-        show(words, name);
+        show(words, words->text[0]);
         sim_server.keys.wrote = false;
         (void)sim_keyspace_run(&sim_server.keys, words, reply);
     }
@@ -327,8 +325,7 @@ static void execute_transaction(struct sim_wire *wire, struct hfi_buffer *reply)
     }
     for (const struct sim_packet *one = wire->transaction; one != NULL; one = one->next)
         count++;
-    if (!hfi_buffer_print(reply, "*%d\r\n", count))
-        abort();
+    sim_reply_number(reply, '*', count);
     while (wire->transaction != NULL) {
         struct sim_packet *one = wire->transaction;
         struct sim_words words;
@@ -343,26 +340,24 @@ static void execute_transaction(struct sim_wire *wire, struct hfi_buffer *reply)
 static void take(struct sim_wire *wire, const struct sim_words *words, const struct sim_packet *raw,
                  struct hfi_buffer *reply)
 {
-    const char *name = words->text[0];
     sim_server.keys.wrote = false;
-    if (wire->demoted && strcasecmp(name, "UNSUBSCRIBE") != 0 && strcasecmp(name, "SUBSCRIBE") != 0) {
+    if (wire->demoted && !sim_is(words, "UNSUBSCRIBE") && !sim_is(words, "SUBSCRIBE")) {
         sim_reply_error(reply, "READONLY You can't write against a read only replica.");
-    } else if (strcasecmp(name, "MULTI") == 0) {
+    } else if (sim_is(words, "MULTI")) {
         wire->in_multi = true;
         wire->transaction_end = &wire->transaction;
         ok(reply);
-    } else if (strcasecmp(name, "EXEC") == 0) {
+    } else if (sim_is(words, "EXEC")) {
         execute_transaction(wire, reply);
-    } else if (wire->in_multi && sim_keyspace_refusal(&sim_server.keys, name) != NULL) {
-        sim_reply_error(reply, sim_keyspace_refusal(&sim_server.keys, name));
+    } else if (wire->in_multi && sim_keyspace_refusal(&sim_server.keys, words) != NULL) {
+        sim_reply_error(reply, sim_keyspace_refusal(&sim_server.keys, words));
         wire->aborted = true;
     } else if (wire->in_multi) {
         *wire->transaction_end = sim_packet_new(SIM_BYTES, raw->bytes, raw->size);
         wire->transaction_end = &(*wire->transaction_end)->next;
-        if (!hfi_buffer_print(reply, "+QUEUED\r\n"))
-            abort();
-    } else if (strcasecmp(name, "SUBSCRIBE") == 0 || strcasecmp(name, "UNSUBSCRIBE") == 0) {
-        subscribe(wire, words->text[1], name[0] == 'S' || name[0] == 's');
+        sim_reply_line(reply, '+', "QUEUED");
+    } else if (sim_is(words, "SUBSCRIBE") || sim_is(words, "UNSUBSCRIBE")) {
+        subscribe(wire, words->text[1], words->text[0][0] == 'S');
         if (!hfi_buffer_append(reply, words->text[1], words->size[1]))
             abort();
     } else {
@@ -372,7 +367,7 @@ static void take(struct sim_wire *wire, const struct sim_words *words, const str
 
 void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet)
 {
-    struct hfi_buffer reply = {0};
+    static struct hfi_buffer reply;
     size_t at = 0, size, from = 0;
     struct sim_words words;
     sim_server.keys.now_us = sim_server_us();
@@ -395,5 +390,5 @@ void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet)
     }
     sim_note_bytes(hfi_buffer_data(&reply), hfi_buffer_size(&reply));
     sim_wire_down(wire, sim_packet_new(SIM_BYTES, hfi_buffer_data(&reply), hfi_buffer_size(&reply)));
-    hfi_buffer_done(&reply);
+    hfi_buffer_eat(&reply, hfi_buffer_size(&reply));
 }

@@ -22,6 +22,7 @@ static int arrival_count;
 static struct {
     int owner;
     int64_t since;
+    char key[16], token[160]; /* whose owner it is */
 } owners[SIM_LOCKS];
 
 static uint64_t arrival_of(const char *token, int lock);
@@ -101,6 +102,8 @@ void sim_watch_event(hf_lease *lease, const hf_event *event, void *arg)
 
 void sim_watch_killed(const struct sim_process *process)
 {
+    for (int i = 0; i < SIM_LOCKS; i++)
+        owners[i].token[0] = 0; /* what it has is a dead one's now */
     for (int i = open_count; i-- > 0;) {
         struct sim_holding *holding = open_holdings[i];
         if (holding->process != process)
@@ -113,20 +116,25 @@ void sim_watch_killed(const struct sim_process *process)
 /* ---- gaps ---- */
 
 /* Whose token it is: 0 nobody's, -1 another program's, else the number of the process. */
-static int owner_of(int lock)
+static int owner_of_token(const char *token)
 {
-    char key[32];
-    (void)snprintf(key, sizeof key, "hf:{n%d}", lock);
-    sim_server.keys.now_us = sim_server_us();
-    const char *token = sim_keyspace_string(&sim_server.keys, key);
-    if (token == NULL)
-        return 0;
     for (int i = 0; i < sim.process_count; i++) {
         const struct sim_process *process = &sim.processes[i];
         if (process->client != NULL && strncmp(token + 4, process->client->identity.id, 32) == 0)
             return process->id;
     }
     return strncmp(token, "hf1:", 4) == 0 ? SIM_PROCESSES + 1 : -1;
+}
+
+static int owner_of(int lock)
+{
+    const char *token = sim_keyspace_string(&sim_server.keys, owners[lock].key);
+    if (token == NULL)
+        return 0;
+    if (owners[lock].owner != 0 && strcmp(token, owners[lock].token) == 0)
+        return owners[lock].owner;
+    (void)snprintf(owners[lock].token, sizeof owners[lock].token, "%s", token);
+    return owner_of_token(token);
 }
 
 /* Since when somebody healthy waits for it; -1: nobody does. */
@@ -187,6 +195,7 @@ static void watch(void *what, int64_t number)
     (void)what;
     (void)number;
     look_at_all();
+    sim_server.keys.now_us = sim_server_us();
     for (int lock = 0; lock < history.locks; lock++)
         look_for_gap(lock);
     sim_at(sim.now + LOOK_NS, NULL, watch, NULL, 0);
@@ -196,6 +205,8 @@ void sim_watch_begin(void)
 {
     open_count = arrival_count = 0;
     memset(owners, 0, sizeof owners);
+    for (int i = 0; i < SIM_LOCKS; i++)
+        (void)snprintf(owners[i].key, sizeof owners[i].key, "hf:{n%d}", i);
     sim_oracle_begin(&history.oracle, report);
     sim_at(LOOK_NS, NULL, watch, NULL, 0);
 }
@@ -218,31 +229,48 @@ static uint64_t arrival_of(const char *token, int lock)
     return (uint64_t)arrival_count++;
 }
 
+/* "hf:{n1}" with the prefix "hf:{n" is 1; -1: it begins in another way. */
+static int number_behind(const char *prefix, const char *key)
+{
+    size_t size = strlen(prefix);
+    return strncmp(key, prefix, size) == 0 && key[size] >= '0' && key[size] <= '9' ? key[size] - '0' : -1;
+}
+
+static void page_stored(int page, const char *value)
+{
+    char *end;
+    long long fence = strtoll(value, &end, 10);
+    if (end != value && *end == ' ')
+        sim_oracle_stored(&history.oracle, SIM_LOCKS + page, fence, strtoll(end, NULL, 10));
+}
+
 void sim_key_changed(const char *event, const char *key, const char *value)
 {
-    int number;
-    long long fence, began;
-    if (sscanf(key, "hf:queue:{n%d}", &number) == 1 && strcmp(event, "zadd") == 0) {
-        sim_oracle_queued(&history.oracle, number, arrival_of(value, number));
-    } else if (sscanf(key, "hf:queue:{n%d}", &number) == 1 && strcmp(event, "zrem") == 0) {
-        sim_oracle_left(&history.oracle, number, arrival_of(value, number));
-    } else if (sscanf(key, "hf:{n%d}", &number) == 1 && strcmp(event, "set") == 0) {
-        uint64_t arrival = arrival_of(value, number);
+    int lock = number_behind("hf:{n", key), queue = number_behind("hf:queue:{n", key), page;
+    if (queue >= 0 && strcmp(event, "zadd") == 0) {
+        sim_oracle_queued(&history.oracle, queue, arrival_of(value, queue));
+    } else if (queue >= 0 && strcmp(event, "zrem") == 0) {
+        sim_oracle_left(&history.oracle, queue, arrival_of(value, queue));
+    } else if (strcmp(event, "set") != 0) {
+        return;
+    } else if (lock >= 0) {
+        uint64_t arrival = arrival_of(value, lock);
         arrivals[arrival].owned_at = sim.now;
-        sim_oracle_taken(&history.oracle, number, arrival, history.profile == SIM_CALM);
-    } else if (sscanf(key, "hf:fetch:{page%d", &number) == 1 && strcmp(event, "set") == 0) {
-        arrivals[arrival_of(value, SIM_LOCKS + number)].owned_at = sim.now;
-    } else if (sscanf(key, "page%d", &number) == 1 && strcmp(event, "set") == 0 &&
-               sscanf(value, "%lld %lld", &fence, &began) == 2) {
-        sim_oracle_stored(&history.oracle, SIM_LOCKS + number, fence, began);
+        sim_oracle_taken(&history.oracle, lock, arrival, history.profile == SIM_CALM);
+    } else if ((page = number_behind("hf:fetch:{page", key)) >= 0) {
+        arrivals[arrival_of(value, SIM_LOCKS + page)].owned_at = sim.now;
+    } else if ((page = number_behind("page", key)) >= 0) {
+        page_stored(page, value);
     }
 }
 
 void sim_script_ran(const char *script, const struct sim_words *words)
 {
-    int number;
-    if (strcmp(script, "forget") == 0 && words->count > 7 && sscanf(words->text[7], "page%d", &number) == 1)
-        sim_oracle_forgotten(&history.oracle, SIM_LOCKS + number, sim.now);
+    if (strcmp(script, "forget") != 0 || words->count <= 7)
+        return;
+    int page = number_behind("page", words->text[7]);
+    if (page >= 0)
+        sim_oracle_forgotten(&history.oracle, SIM_LOCKS + page, sim.now);
 }
 
 static void look_at_key(void *arg, const char *key, int64_t expire_ms)
