@@ -226,7 +226,8 @@ void hfi_closing_again(struct hfi_lock *lock, const struct hfi_command *command,
         send_locked(closing, now);
 }
 
-void hfi_closing_heal(hf_client *client, const char *token, size_t size)
+/* With a reference; NULL: this token is not being given back. */
+static struct hfi_closing *find_token(hf_client *client, const char *token, size_t size)
 {
     struct hfi_closing *found = NULL;
     (void)pthread_mutex_lock(&client->closing_mutex);
@@ -238,6 +239,36 @@ void hfi_closing_heal(hf_client *client, const char *token, size_t size)
         }
     }
     (void)pthread_mutex_unlock(&client->closing_mutex);
+    return found;
+}
+
+/* Long after we stopped to count with it, an acquire of ours was executed (a native one has no not_after). Whoever sent
+ * the message may have made up token and key: the release deletes nothing but this very token, which nobody uses. */
+static void release_forgotten(hf_client *client, const struct hfi_message *message)
+{
+    enum hfi_use use;
+    const char *name;
+    size_t name_size;
+    struct hfi_lock *lock;
+    if (!hfi_key_name(client->key_template, message->rest, message->rest_size, &use, &name, &name_size) ||
+        hfi_table_get(client, use, name, name_size, &lock, NULL) != HF_OK)
+        return;
+    if (lock->keys.lock_size == message->rest_size && memcmp(lock->keys.lock, message->rest, message->rest_size) == 0) {
+        (void)pthread_mutex_lock(&lock->mutex);
+        struct hfi_closing *closing = begin(lock, message->token, message->token_size, NULL);
+        if (closing != NULL)
+            send_locked(closing, hfi_now(client->clock));
+        (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_lane_flush(lock->lane);
+    }
+    hfi_table_unref(lock);
+}
+
+void hfi_closing_heal(hf_client *client, const struct hfi_message *message)
+{
+    struct hfi_closing *found = find_token(client, message->token, message->token_size);
+    if (found == NULL && (message->letter == 'G' || message->letter == 'R'))
+        release_forgotten(client, message);
     if (found == NULL)
         return;
     struct hfi_lock *lock = found->lock;

@@ -4,11 +4,13 @@
 #define HFI_CLOSING_H
 
 #include "core/lock.h"
+#include "core/message.h"
 
 /* Lists a release of the lock's current token; mutex held. `giving` (or NULL) is told under the same mutex. */
 void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *giving);
-/* A message named this token, which is neither waited for nor held: if it is being given back, release it at once. */
-void hfi_closing_heal(hf_client *client, const char *token, size_t size);
+/* A message named a token of ours that is neither waited for nor held: it is released at once, also if nobody here
+ * remembers it and the message brings the key. Not the lock's mutex held. */
+void hfi_closing_heal(hf_client *client, const struct hfi_message *message);
 /* An acquire of this grant got no answer after its token was given up: it may still be executed. */
 void hfi_closing_doubt(struct hfi_lock *lock, uint64_t grant); /* mutex held */
 /* One was executed after its release (its script had to be sent again): once more. Mutex held. */

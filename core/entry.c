@@ -123,7 +123,7 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->claim_wanted = false;
     entry->ask_at = HFI_NEVER;
     enum hfi_action_kind kind = head->once ? HFI_SEND_TRY : HFI_SEND_WAIT;
-    if (fresh && entry->rules->native && (head->once || !entry->contended))
+    if (fresh && entry->rules->native && (head->once || (!entry->contended && entry->ticket == 0)))
         kind = HFI_SEND_NATIVE;
     hfi_step_act(actions, kind)->fresh = fresh;
 }
@@ -134,6 +134,18 @@ void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->contended = entry->wanted;
     hfi_step_act(actions, HFI_GIVE_BACK);
     hfi_step_forget_token(entry, actions);
+    hfi_step_ask(entry, actions);
+}
+
+void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, struct hfi_actions *actions)
+{
+    int64_t ticket = entry->ticket, position = entry->position;
+    hfi_step_act(actions, giving_up);
+    hfi_step_forget_token(entry, actions);
+    if (hfi_list_is_empty(&entry->waiters))
+        return;
+    entry->ticket = ticket;
+    entry->position = position;
     hfi_step_ask(entry, actions);
 }
 

@@ -163,6 +163,9 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
 void hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
                        struct hfi_actions *actions);
 void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+/* The server seems to have another token of the same grant: a break that was not heard of, or a made-up message. True:
+ * what is there may stand for what is held. False: it is nobody's now. */
+bool hfi_entry_doubted(struct hfi_entry *entry, struct hfi_actions *actions);
 /* Something about a foreign holder's key, a lane that came up, a subscription that is live (again): ask now. */
 void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
 
@@ -173,6 +176,8 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
 void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_actions *actions);
 /* A renewal's verdict for the current token. */
 void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions);
+/* The next renewal is due now. */
+void hfi_entry_renew_now(struct hfi_entry *entry);
 /* An authoritative end: gone, taken, revoked, closed. */
 void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions);
 /* All waiters get this verdict; a token that waits is given up. */

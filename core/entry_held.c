@@ -185,13 +185,27 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, in
     hfi_step_confirmed(entry, sent_at, good_for, now, rtt_ns, actions);
 }
 
+void hfi_entry_renew_now(struct hfi_entry *entry)
+{
+    if (entry->remote == HFI_HELD)
+        entry->times.renew_next = 0;
+}
+
+/* For a held one only the server can tell: a renewal asks it. One that waits is changed for another, in the same place. */
+bool hfi_entry_doubted(struct hfi_entry *entry, struct hfi_actions *actions)
+{
+    if (entry->remote == HFI_HELD)
+        hfi_entry_renew_now(entry);
+    else if (entry->remote != HFI_NOTHING)
+        hfi_step_ask_anew(entry, HFI_CLOSE_TOKEN, actions);
+    return entry->remote == HFI_HELD;
+}
+
 void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions)
 {
     (void)now;
-    if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED) { /* revoked before we knew that it was granted */
-        hfi_step_close_token(entry, actions);
-        hfi_step_ask(entry, actions);
-    }
+    if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED) /* revoked before we knew that it was granted */
+        hfi_step_ask_anew(entry, HFI_CLOSE_TOKEN, actions);
     if (entry->remote != HFI_HELD)
         return;
     if (entry->is_held_here) {

@@ -31,7 +31,8 @@ static void granted(struct hfi_lock *lock, const struct hfi_message *message, bo
         (void)hfi_fence_take(lock->client, message->fence, HFI_FENCE_BLOCK, 0);
 }
 
-static void concerns(struct hfi_lock *lock, const struct hfi_message *message)
+/* True: it named a token that is in use, or may stand for one. */
+static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant)
 {
     hf_client *client = lock->client;
     struct hfi_actions actions;
@@ -41,7 +42,11 @@ static void concerns(struct hfi_lock *lock, const struct hfi_message *message)
     (void)pthread_mutex_lock(&lock->mutex);
     bool is_current = lock->entry.remote != HFI_NOTHING && strlen(lock->token) == message->token_size &&
                       memcmp(lock->token, message->token, message->token_size) == 0;
-    if (is_current) {
+    bool known = is_current;
+    if (!is_current && lock->grant == grant) {
+        known = hfi_entry_doubted(&lock->entry, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    } else if (is_current) {
         switch (message->letter) {
         case 'G':
             granted(lock, message, good, now, rtt, &actions);
@@ -63,8 +68,7 @@ static void concerns(struct hfi_lock *lock, const struct hfi_message *message)
     }
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
-    if (!is_current)
-        hfi_closing_heal(client, message->token, message->token_size);
+    return known;
 }
 
 void hfi_hear(void *self, const char *channel, size_t channel_size, const char *text, size_t size)
@@ -85,12 +89,11 @@ void hfi_hear(void *self, const char *channel, size_t channel_size, const char *
     if (!hfi_token_parse(message.token, message.token_size, &parts) || strcmp(parts.id, client->identity.id) != 0)
         return;
     struct hfi_lock *lock = hfi_table_by_grant(client, parts.grant);
-    if (lock == NULL) {
-        hfi_closing_heal(client, message.token, message.token_size);
-        return;
-    }
-    concerns(lock, &message);
-    hfi_table_unref(lock);
+    bool known = lock != NULL && concerns(lock, &message, parts.grant);
+    if (lock != NULL)
+        hfi_table_unref(lock);
+    if (!known) /* and never wanted again: a token is known before it is sent, and used once */
+        hfi_closing_heal(client, &message);
 }
 
 static void ask_again(struct hfi_lock *lock, void *arg)

@@ -3,6 +3,8 @@
 #include "core/key.h"
 #include "base/buffer.h"
 
+#include <holdfast/lock.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +127,36 @@ static bool is_side_key(const char *key, size_t size)
 static bool is_lock_key(const char *key, size_t size)
 {
     return starts(key, size, "hf:{") || starts(key, size, "hf::");
+}
+
+bool hfi_key_name(const char *key_template, const char *key, size_t size, enum hfi_use *use, const char **name,
+                  size_t *name_size)
+{
+    const char *end = key + size, *close;
+    *use = starts(key, size, "hf:fetch:") ? HFI_FETCH : HFI_MUTEX;
+    if (*use == HFI_MUTEX && key_template != NULL) {
+        size_t before = (size_t)(strstr(key_template, "%s") - key_template), behind = strlen(key_template) - before - 2;
+        if (size <= before + behind)
+            return false;
+        *name = key + before;
+        end -= behind;
+    } else {
+        const char *prefix = *use == HFI_FETCH ? "hf:fetch:" : "hf:";
+        if (size <= strlen(prefix) || !starts(key, size, prefix))
+            return false;
+        *name = key + strlen(prefix);
+        if (**name == ':') { /* it has a tag of its own */
+            (*name)++;
+        } else if (end[-1] == '}' && (close = memchr(*name, '}', (size_t)(end - *name))) == end - 1) {
+            (*name)++;
+            end--;
+        } else { /* a number for a tag */
+            close = memchr(*name, '}', (size_t)(end - *name));
+            *name = close == NULL || end - close < 2 ? end : close + 2;
+        }
+    }
+    *name_size = (size_t)(end - *name);
+    return end > *name && *name_size <= HF_NAME_MAX && memchr(*name, 0, *name_size) == NULL;
 }
 
 /* Five strings, one after the other in one buffer; remembers where each starts. */

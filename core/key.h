@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
+
 enum hfi_use { HFI_MUTEX, HFI_FETCH }; /* what a name locks: itself, or the filling of the data key of that name */
 
 #define HFI_FENCE_KEY "hf:fence"
@@ -20,6 +22,10 @@ struct hfi_keys {
  * give a key of our own side keys), NOMEM. */
 hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
                         struct hfi_keys *keys, hf_error *error);
+/* The name whose lock key this may be, a part of `key`; made into keys again it must give the same. False: nobody's who
+ * has this template. */
+bool hfi_key_name(const char *key_template, const char *key, size_t size, enum hfi_use *use, const char **name,
+                  size_t *name_size);
 void hfi_keys_done(struct hfi_keys *keys);
 /* INVALID with the reason, or HF_OK. NULL is fine. */
 hf_status hfi_template_check(const char *key_template, hf_error *error);

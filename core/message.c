@@ -36,6 +36,13 @@ static bool number(struct scan *scan, int64_t *value)
     return sum <= INT64_MAX;
 }
 
+/* All that is left, blanks included; empty if nothing is. */
+static void tail(const struct scan *scan, const char **start, size_t *size)
+{
+    *start = scan->at < scan->end ? scan->at + 1 : scan->end;
+    *size = (size_t)(scan->end - *start);
+}
+
 bool hfi_message_parse(const char *text, size_t size, struct hfi_message *message)
 {
     struct scan scan = {text, text + size};
@@ -48,8 +55,13 @@ bool hfi_message_parse(const char *text, size_t size, struct hfi_message *messag
     message->letter = letter[0];
     switch (message->letter) {
     case 'G':
-        return number(&scan, &message->echo) && number(&scan, &message->fence);
+        if (!number(&scan, &message->echo) || !number(&scan, &message->fence))
+            return false;
+        tail(&scan, &message->rest, &message->rest_size);
+        return true;
     case 'R':
+        tail(&scan, &message->rest, &message->rest_size);
+        return true;
     case 'F':
         return true;
     case 'B':
@@ -58,8 +70,7 @@ bool hfi_message_parse(const char *text, size_t size, struct hfi_message *messag
     case 'A':
         if (!number(&scan, &message->fence) || !number(&scan, &message->held_ms))
             return false;
-        message->rest = scan.at < scan.end ? scan.at + 1 : scan.end;
-        message->rest_size = (size_t)(scan.end - message->rest);
+        tail(&scan, &message->rest, &message->rest_size);
         return true;
     default:
         return false;

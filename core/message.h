@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 /*
- * G token echo fence     you were handed the lease
- * R token                somebody waits for what this token holds
+ * G token echo fence key      you were handed the lease
+ * R token key            somebody waits for what this token holds
  * F token                the value you wait for was filled
  * B token revoked        an operator took it; give `revoked` back when you have stopped ("-": nothing to give back)
  * I token channel        tell this channel what you know of your lease
@@ -20,7 +20,8 @@ struct hfi_message {
     const char *token;
     size_t      token_size;
     int64_t     echo, fence, held_ms; /* G: echo, fence. A: fence, held_ms */
-    const char *rest;                 /* B: revoked; I: channel; A: label (to the end, may be empty) */
+    const char *rest;                 /* B: revoked; I: channel; to the end, and empty where older programs spoke:
+                                         G, R: the lock's key, not to be trusted; A: label */
     size_t      rest_size;
 };
 

@@ -222,8 +222,7 @@ static void renew_one(struct hfi_lock *lock, void *arg)
 {
     (void)arg;
     (void)pthread_mutex_lock(&lock->mutex);
-    if (lock->entry.remote == HFI_HELD)
-        lock->entry.times.renew_next = 0;
+    hfi_entry_renew_now(&lock->entry);
     hfi_lock_set_timer(lock);
     (void)pthread_mutex_unlock(&lock->mutex);
 }

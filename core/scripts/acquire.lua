@@ -48,7 +48,7 @@ end
 local left, ours = redis.call('PTTL', KEYS[1]), is_ours(held)
 if ARGV[4] == 'try' then
     if ours then
-        redis.call('PUBLISH', channel(held), 'R ' .. held)
+        redis.call('PUBLISH', channel(held), 'R ' .. held .. ' ' .. KEYS[1])
     end
     return {'BUSY', digits(now), digits(left), ours and 1 or 0}
 end
@@ -66,6 +66,6 @@ redis.call('PEXPIRE', KEYS[2], 60000)
 redis.call('PEXPIRE', KEYS[3], 60000)
 local position = redis.call('ZRANK', KEYS[2], token)
 if position == 0 and ours then
-    redis.call('PUBLISH', channel(held), 'R ' .. held)
+    redis.call('PUBLISH', channel(held), 'R ' .. held .. ' ' .. KEYS[1])
 end
 return {'QUEUED', digits(now), digits(left), position, ticket, ours and 1 or 0}

@@ -41,10 +41,10 @@ local function grant(head, echo, claim)
     leave(head)
     local fence = block(2048)
     redis.call('SET', KEYS[1], head, 'PX', claim)
-    redis.call('PUBLISH', channel(head), 'G ' .. head .. ' ' .. echo .. ' ' .. fence)
+    redis.call('PUBLISH', channel(head), 'G ' .. head .. ' ' .. echo .. ' ' .. fence .. ' ' .. KEYS[1])
     -- Whoever comes next said R to the holder before; this one has not heard it.
     if redis.call('ZRANGE', KEYS[2], 0, 0)[1] then
-        redis.call('PUBLISH', channel(head), 'R ' .. head)
+        redis.call('PUBLISH', channel(head), 'R ' .. head .. ' ' .. KEYS[1])
     end
     return 'HANDED'
 end

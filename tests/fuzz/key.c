@@ -21,7 +21,22 @@ static void make(const char *key_template, enum hfi_use use, const char *name, s
     HFT_MUST(keys.lock_size != keys.name_size || use == HFI_MUTEX || memcmp(keys.lock, keys.name, size) != 0);
     if (keys.absent != NULL)
         HFT_MUST(slot == hfi_key_slot(keys.absent, keys.absent_size) && slot == hfi_key_slot(name, size));
+    enum hfi_use again;
+    const char *found;
+    size_t found_size;
+    HFT_MUST(hfi_key_name(key_template, keys.lock, keys.lock_size, &again, &found, &found_size));
+    HFT_MUST(again == use && found_size == size && memcmp(found, name, size) == 0);
     hfi_keys_done(&keys);
+}
+
+/* Whatever somebody calls a lock's key: the name is a part of it, or there is none. */
+static void unmake(const char *key_template, const char *key, size_t size)
+{
+    enum hfi_use use;
+    const char *name;
+    size_t name_size;
+    if (hfi_key_name(key_template, key, size, &use, &name, &name_size))
+        HFT_MUST(name_size > 0 && name >= key && name_size <= size && (size_t)(name - key) <= size - name_size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -33,6 +48,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0)
         memcpy(name, data, size);
     name[size] = 0;
+    unmake(NULL, name, size);
+    if (hfi_template_check(key_template, &error) == HF_OK)
+        unmake(key_template, name, size);
     if (hfi_name_check(name, size, "name", &name_size, &error) == HF_OK) {
         HFT_MUST(name_size == size || size == 0);
         make(NULL, HFI_MUTEX, name, name_size);

@@ -223,6 +223,62 @@ static void a_name_may_be_any_bytes_and_is_hashed_with_its_use(void **state)
     assert_true(hfi_name_hash(HFI_MUTEX, "ab", 2) != hfi_name_hash(HFI_MUTEX, "ba", 2));
 }
 
+static bool gives_back(const char *key_template, enum hfi_use use, const char *name)
+{
+    struct hfi_keys keys;
+    enum hfi_use found_use;
+    const char *found;
+    size_t size;
+    assert_int_equal(hfi_keys_make(key_template, use, name, strlen(name), &keys, NULL), HF_OK);
+    bool same = hfi_key_name(key_template, keys.lock, keys.lock_size, &found_use, &found, &size) && found_use == use &&
+                size == strlen(name) && memcmp(found, name, size) == 0;
+    hfi_keys_done(&keys);
+    return same;
+}
+
+static void a_lock_key_tells_the_name(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a",   "two words", "{tag}x", "x{tag}", "{}", "}",   "{",
+                                        "a}b", "a{b",       "}{",     ":",      "::", "fetch", "{}{t}"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!gives_back(NULL, HFI_MUTEX, names[i]) || !gives_back(NULL, HFI_FETCH, names[i]) ||
+            !gives_back("app:%s", HFI_MUTEX, names[i]) || !gives_back("%s:lock", HFI_MUTEX, names[i]) ||
+            !gives_back("{app}:%s:lock", HFI_MUTEX, names[i]) || !gives_back("app:%s", HFI_FETCH, names[i]))
+            fail_msg("%s does not come back", names[i]);
+}
+
+static void what_is_no_lock_key_tells_no_name_that_would_give_it(void **state)
+{
+    (void)state;
+    static const char *const keys[] = {"",        "h",         "hf:",             "hf::",      "hf:{}",     "hf:{",    "hf:}",
+                                       "hf:{5}:", "hf:{5}:ab", "hf:queue:{x}:x", "somebody's", "hf:fetch:", "hf:abc}"};
+    char longest[600];
+    enum hfi_use use;
+    const char *name;
+    size_t size;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        struct hfi_keys made;
+        if (!hfi_key_name(NULL, keys[i], strlen(keys[i]), &use, &name, &size))
+            continue;
+        assert_true(name > keys[i] && name + size <= keys[i] + strlen(keys[i]));
+        assert_int_equal(hfi_keys_make(NULL, use, name, size, &made, NULL), HF_OK);
+        if (made.lock_size == strlen(keys[i]) && memcmp(made.lock, keys[i], made.lock_size) == 0)
+            fail_msg("%s is taken for a key of %.*s", keys[i], (int)size, name);
+        hfi_keys_done(&made);
+    }
+    memset(longest, 'x', sizeof longest);
+    memcpy(longest, "hf:{", 4);
+    longest[4 + 512] = '}';
+    assert_true(hfi_key_name(NULL, longest, 4 + 512 + 1, &use, &name, &size));
+    longest[4 + 512] = 'x';
+    longest[4 + 513] = '}';
+    assert_false(hfi_key_name(NULL, longest, 4 + 513 + 1, &use, &name, &size));
+    assert_false(hfi_key_name(NULL, "hf:{a\0b}", 8, &use, &name, &size));
+    assert_false(hfi_key_name("a:%s:b", "a::b", 4, &use, &name, &size));
+    assert_false(hfi_key_name("a:%s:b", "a:b", 3, &use, &name, &size));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +290,8 @@ int main(void)
         cmocka_unit_test(a_template_makes_the_lock_key_and_the_side_keys_follow_its_slot),
         cmocka_unit_test(different_names_have_different_keys),
         cmocka_unit_test(nothing_may_lie_where_we_keep_our_own_keys),
+        cmocka_unit_test(a_lock_key_tells_the_name),
+        cmocka_unit_test(what_is_no_lock_key_tells_no_name_that_would_give_it),
         cmocka_unit_test(a_template_has_one_place_for_the_name),
         cmocka_unit_test(a_name_may_be_any_bytes_and_is_hashed_with_its_use),
     };

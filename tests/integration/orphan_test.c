@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* orphan_test.c - keys that hold a token of a living process which counts with it no more: an acquire that was executed
+ * long after it was given up. Who waits has them cleared away at once. */
+#include "tests/support/pages.h"
+#include "tests/support/pair.h"
+#include "tests/support/takers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* protocol.md: 1.1 R, two round trips, 50 ms. */
+enum { WORST_MS = 440 + 50, LONG_MS = 30000 };
+
+static char *value_of(struct fixture *f, const char *key)
+{
+    redisReply *reply = hft_server_ask(f->server, "GET %b", key, strlen(key));
+    assert_int_equal(reply->type, REDIS_REPLY_STRING);
+    char *value = strdup(reply->str);
+    freeReplyObject(reply);
+    return value;
+}
+
+/* A token of this client that was held and is forgotten; free it. */
+static char *spent_token(struct fixture *f, hf_client *client, const char *name)
+{
+    char key[64];
+    hf_lease *lease = must_take(f, client, name, NULL);
+    (void)snprintf(key, sizeof key, "hf:{%s}", name);
+    char *token = value_of(f, key);
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+    return token;
+}
+
+/* What a SET NX leaves that was sent with this token and executed now. */
+static void execute_late(struct fixture *f, const char *key, const char *token)
+{
+    freeReplyObject(hft_server_ask(f->server, "SET %b %s PX %d", key, strlen(key), token, LONG_MS));
+}
+
+static int64_t wait_ms(struct fixture *f, hf_client *client, const char *name)
+{
+    int64_t began = hft_boottime_ms();
+    hf_lease *lease = must_take(f, client, name, HF_LOCK(.wait_ms = 20000));
+    int64_t took = hft_boottime_ms() - began;
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+    return took;
+}
+
+static void an_orphan_of_a_live_process_blocks_a_newcomer_for_a_moment_only(void **state)
+{
+    struct fixture *f = *state;
+    char *token = spent_token(f, f->a, "x");
+    execute_late(f, "hf:{x}", token);
+    assert_in_range((uintmax_t)wait_ms(f, f->b, "x"), 0, WORST_MS);
+    assert_int_equal(hft_lock_keys(f->server), 0);
+    free(token);
+}
+
+static void an_orphan_that_comes_while_they_wait_is_seen_at_the_re_check(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    char *token = spent_token(f, f->a, "x");
+    freeReplyObject(hft_server_ask(f->server, "SET hf:{x} hf1:of-a-dead-one PX %d", LONG_MS));
+    hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 1);
+    int64_t began = hft_boottime_ms();
+    execute_late(f, "hf:{x}", token);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_in_range((uintmax_t)(taker.got_ms - began), 0, WORST_MS);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    free(token);
+}
+
+static void its_own_process_is_not_blocked_by_it_either(void **state)
+{
+    struct fixture *f = *state;
+    char *token = spent_token(f, f->a, "x");
+    execute_late(f, "hf:{x}", token);
+    assert_in_range((uintmax_t)wait_ms(f, f->a, "x"), 0, WORST_MS);
+    free(token);
+}
+
+static void a_try_uncovers_it_for_the_next(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease;
+    char *token = spent_token(f, f->a, "x");
+    execute_late(f, "hf:{x}", token);
+    assert_int_equal(hf_lock_acquire(f->b, "x", NULL, &lease, &f->error), HF_BUSY);
+    HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 0);
+    assert_int_equal(hf_lock_acquire(f->b, "x", NULL, &lease, &f->error), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    free(token);
+}
+
+static void names_of_any_form_and_fetches_are_healed(void **state)
+{
+    struct fixture *f = *state;
+    static const struct {
+        const char *name, *key;
+    } forms[] = {{"two words", "hf:{two words}"}, {"in {tag}", "hf::in {tag}"}, {" ", "hf:{ }"}};
+    char *token = spent_token(f, f->a, "x");
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        execute_late(f, forms[i].key, token);
+        assert_in_range((uintmax_t)wait_ms(f, f->b, forms[i].name), 0, WORST_MS);
+    }
+    struct hft_page page = {.data = "a page", .size = 6};
+    hf_value *value;
+    execute_late(f, "hf:fetch:{page}", token);
+    int64_t began = hft_boottime_ms();
+    assert_int_equal(hf_fetch(f->b, "page", HF_FETCH(.load = hft_load, .arg = &page, .ttl_ms = 1000, .wait_ms = 20000),
+                              &value, &f->error),
+                     HF_OK);
+    assert_in_range((uintmax_t)(hft_boottime_ms() - began), 0, WORST_MS);
+    hf_value_free(value);
+    hf_client *c = hft_client(f->server, HF_CLIENT(.key_template = "{app}:%s:lock"));
+    free(token);
+    hf_lease *lease = must_take(f, c, "a b", NULL);
+    token = value_of(f, "{app}:a b:lock");
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    execute_late(f, "{app}:a b:lock", token);
+    assert_in_range((uintmax_t)wait_ms(f, c, "a b"), 0, WORST_MS);
+    assert_int_equal(hf_client_close(c, NULL), HF_OK);
+    free(token);
+}
+
+static void say(struct fixture *f, const char *channel, const char *letter, const char *token, const char *rest)
+{
+    char words[2300];
+    (void)snprintf(words, sizeof words, "%s %s %s", letter, token, rest);
+    assert_int_equal(hft_server_ask_integer(f->server, "PUBLISH %s %b", channel, words, strlen(words)), 1);
+}
+
+static void made_up_messages_take_nothing_from_anybody(void **state)
+{
+    struct fixture *f = *state;
+    char *spent = spent_token(f, f->a, "x");
+    hf_lease *lease = must_take(f, f->a, "held", HF_LOCK(.lease_ms = 20000));
+    hf_lease *theirs = must_take(f, f->b, "theirs", HF_LOCK(.lease_ms = 20000));
+    char *token = value_of(f, "hf:{held}"), channel[64], *other = strdup(token), longest[2000];
+    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + 4);
+    char *random = strchr(strchr(token + 4, ':') + 1, ':') + 1;
+    other[random - token] = token[random - token] == '0' ? '1' : '0'; /* the same grant, as a break would leave it */
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    freeReplyObject(hft_server_ask(f->server, "SET elsewhere kept"));
+    const char *const said[][2] = {{token, "hf:{theirs}"}, {spent, "hf:{held}"},   {spent, "hf:{theirs}"}, {other, "hf:{held}"},
+                                   {spent, "elsewhere"},   {spent, "hf:fence"},    {spent, longest},       {spent, "hf:{"},
+                                   {other, "hf:{theirs}"}, {spent, "hf:queue:{held}:hf:{held}"}};
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        say(f, channel, "R", said[i][0], said[i][1]);
+        say(f, channel, "G", said[i][0], "1 2");
+        say(f, channel, "G", said[i][0], "1 2 hf:{theirs}");
+    }
+    /* What was heard has been answered when a later one is. */
+    execute_late(f, "hf:{last}", spent);
+    assert_in_range((uintmax_t)wait_ms(f, f->b, "last"), 0, WORST_MS);
+    assert_true(hf_lease_is_valid(lease) && hf_lease_is_valid(theirs));
+    assert_int_equal(hf_lease_verify(lease, &f->error), HF_OK);
+    assert_int_equal(hf_lease_verify(theirs, &f->error), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(theirs, NULL), HF_OK);
+    assert_int_equal(hft_lock_keys(f->server), 1);
+    free(spent);
+    free(token);
+    free(other);
+}
+
+/* The B is lost: only the wish of who waits names the token that the break has left. */
+static void a_break_that_was_not_heard_ends_the_holder_before_the_next_begins(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    hf_lease *lease = must_take(f, f->a, "x", HF_LOCK(.lease_ms = 30000));
+    char *token = value_of(f, "hf:{x}");
+    char *random = strchr(strchr(token + 4, ':') + 1, ':') + 1;
+    *random = *random == '0' ? '1' : '0';
+    execute_late(f, "hf:{x}", token);
+    hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(atomic_load(&taker.done) || !hf_lease_is_valid(lease));
+    assert_false(hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_reason(lease), HF_REASON_REVOKED);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_in_range((uintmax_t)(taker.got_ms - taker.began_ms), 250, 250 + 2 * WORST_MS); /* guard_ms to stop */
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+    free(token);
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(an_orphan_of_a_live_process_blocks_a_newcomer_for_a_moment_only),
+        TEST(an_orphan_that_comes_while_they_wait_is_seen_at_the_re_check),
+        TEST(its_own_process_is_not_blocked_by_it_either),
+        TEST(a_try_uncovers_it_for_the_next),
+        TEST(names_of_any_form_and_fetches_are_healed),
+        TEST(made_up_messages_take_nothing_from_anybody),
+        TEST(a_break_that_was_not_heard_ends_the_holder_before_the_next_begins),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
