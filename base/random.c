@@ -21,6 +21,15 @@ bool hfi_random(void *bytes, size_t size)
     return true;
 }
 
+hf_status hfi_random_fail(hf_error *error, const char *what)
+{
+    int os_errno = errno;
+    (void)hfi_fail(error, HF_INTERNAL, "does a seccomp filter or sandbox forbid getrandom? allow it",
+                   "the kernel gives no random bytes (getrandom) for %s", what);
+    hfi_fail_errno(error, os_errno);
+    return HF_INTERNAL;
+}
+
 /* splitmix64: a Weyl sequence, then two xor-multiply rounds. */
 uint64_t hfi_dice(uint64_t *state)
 {

@@ -3,12 +3,17 @@
 #ifndef HFI_RANDOM_H
 #define HFI_RANDOM_H
 
+#include "base/error.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* From getrandom; false (and errno) if the kernel has none: then nothing may be granted. */
 bool hfi_random(void *bytes, size_t size);
+
+/* Says so, right after it was false (errno); `what` is what they were needed for, "a client". HF_INTERNAL. */
+hf_status hfi_random_fail(hf_error *error, const char *what);
 
 /* A cheap generator for jitter, not for secrets: next number of the sequence that *state is in (any value). */
 uint64_t hfi_dice(uint64_t *state);

@@ -129,9 +129,8 @@ static bool aside(void *self, void (*run)(void *arg), void *arg)
     return false;
 }
 
-static hf_client *make(const hf_client_options *o)
+static hf_client *make(const hf_client_options *o, const unsigned char random[16])
 {
-    unsigned char random[16];
     char host[256] = "", name[160];
     hf_client *client = calloc(1, sizeof *client);
     if (client == NULL)
@@ -173,8 +172,7 @@ static hf_client *make(const hf_client_options *o)
     client->samples = calloc((size_t)client->sample_count, sizeof *client->samples);
     (void)gethostname(host, sizeof host - 1);
     if (client->alive == NULL || client->name == NULL || client->keyspace_events == NULL || client->samples == NULL ||
-        (o->key_template != NULL && client->key_template == NULL) || !hfi_random(random, sizeof random) ||
-        !hfi_table_open(client) || !hfi_local_open(client)) {
+        (o->key_template != NULL && client->key_template == NULL) || !hfi_table_open(client) || !hfi_local_open(client)) {
         hfi_client_unref(client);
         return NULL;
     }
@@ -291,9 +289,12 @@ static hf_status open_client(const char *uri, const hf_client_options *given, hf
         place.password = strdup(o.password);
     }
     hf_client *client = NULL;
+    unsigned char random[16];
+    if (status == HF_OK && !hfi_random(random, sizeof random))
+        status = hfi_random_fail(error, "a client");
     if (status == HF_OK) {
-        client = make(&o);
-        status = client == NULL ? hfi_fail(error, HF_NOMEM, "", "no memory or random bytes for a client")
+        client = make(&o, random);
+        status = client == NULL ? hfi_fail(error, HF_NOMEM, "", "no memory for a client")
                                 : start(client, &o, &place, error);
     }
     hfi_place_done(&place);

@@ -264,8 +264,9 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
     if (good_for > entry->asked_for) /* asked for somebody who has left (P1, P6) */
         good_for = entry->asked_for;
     if (now >= answer->sent_at + good_for - good_for / 4) { /* too little is left to hand it to anybody */
+        hfi_step_act(actions, HFI_EXPLAIN_LATE);
         refuse_once(entry, HF_UNAVAILABLE, actions);
-        hfi_step_give_back(entry, actions);
+        hfi_step_ask_anew(entry, HFI_GIVE_BACK, actions);
         return;
     }
     hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer->fence, answer->fence_is_good, now, rtt_ns, actions);

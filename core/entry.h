@@ -61,6 +61,7 @@ enum hfi_action_kind {
     HFI_CLOSE_TOKEN,   /* release a token given up, again and again until it is surely over (P5) */
     HFI_MOVE_END,      /* the holder's V is now .end                                            */
     HFI_TELL,          /* .event with .reason to the holder                                     */
+    HFI_EXPLAIN_LATE,  /* what is refused now, is because a grant came after its lease          */
     HFI_WATCH_FOREIGN  /* .fresh true: listen to the key's events; false: no longer             */
 };
 

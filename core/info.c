@@ -292,7 +292,7 @@ static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool *
     uint64_t random;
     char hex[17];
     if (!hfi_random(&random, sizeof random))
-        return hfi_fail(error, HF_INTERNAL, "", "the kernel gave no random bytes");
+        return hfi_random_fail(error, "the breaking of a lock");
     (void)snprintf(hex, sizeof hex, "%016" PRIx64, random);
     uint64_t hash = hfi_name_hash(HFI_MUTEX, keys->name, keys->name_size);
     hf_status status = hfi_call_done(client, hfi_pool_lane(client->pool, HFI_LOCK_LANE, hash),

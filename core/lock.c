@@ -69,6 +69,31 @@ void hfi_lock_set_timer(struct hfi_lock *lock)
         hfi_table_unref(lock); /* never the last: the caller has one */
 }
 
+static void keep_trouble(struct hfi_lock *lock, const hf_error *error)
+{
+    if (lock->trouble == NULL)
+        lock->trouble = malloc(sizeof *lock->trouble);
+    if (lock->trouble != NULL)
+        *lock->trouble = *error;
+}
+
+static void note_late_grant(struct hfi_lock *lock)
+{
+    hf_error error;
+    (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server or this process starved, or lease_ms too short for the way there?",
+                   "the server's answer came when the lease was over, or nearly: it was given back");
+    hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
+    hfi_fail_retry(&error, -1);
+    keep_trouble(lock, &error);
+}
+
+static void note_no_random(struct hfi_lock *lock)
+{
+    hf_error error;
+    (void)hfi_random_fail(&error, "its token");
+    keep_trouble(lock, &error);
+}
+
 static void note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late)
 {
     hf_error error = {.status = HF_OK};
@@ -89,12 +114,8 @@ static void note_trouble(struct hfi_lock *lock, const struct hfi_command *comman
         hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
         hfi_fail_retry(&error, 1000);
     }
-    if (error.status == HF_OK)
-        return;
-    if (lock->trouble == NULL)
-        lock->trouble = malloc(sizeof *lock->trouble);
-    if (lock->trouble != NULL)
-        *lock->trouble = error;
+    if (error.status != HF_OK)
+        keep_trouble(lock, &error);
 }
 
 hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_error *error)
@@ -234,22 +255,27 @@ static bool fresh_token(struct hfi_lock *lock)
     return true;
 }
 
+static void not_sent(struct hfi_lock *lock, const struct hfi_action *action, hf_status status, int64_t now)
+{
+    struct hfi_answer none = {.kind = HFI_NOT_SENT, .status = status, .native = action->fresh, .sent_at = now};
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    hfi_entry_answered(&lock->entry, &none, now, 0, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+}
+
 static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action)
 {
     hf_client *client = lock->client;
     bool once = action->kind == HFI_SEND_TRY;
     struct hfi_command *command;
-    if (action->fresh && !fresh_token(lock)) {
-        struct hfi_actions actions;
-        hfi_actions_init(&actions);
-        lock->entry.remote = HFI_NOTHING;
-        lock->entry.asking = false;
-        hfi_entry_refuse_all(&lock->entry, HF_INTERNAL, 0, &actions);
-        hfi_lock_perform(lock, &actions, 0, NULL);
-        return;
-    }
     struct hfi_asking asking = hfi_entry_asking(&lock->entry);
     int64_t now = hfi_now(client->clock); /* L1: read before the command can leave */
+    if (action->fresh && !fresh_token(lock)) { /* without one nothing may be granted */
+        note_no_random(lock);
+        not_sent(lock, action, HF_INTERNAL, now);
+        return;
+    }
     (void)hfi_server_time_freshen(client, lock->lane, now);
     if (action->kind == HFI_SEND_NATIVE) {
         lock->last_chance_ns = now + asking.ttl_ms * HFI_MS;
@@ -261,13 +287,8 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action)
         command = hfi_wire_acquire(&lock->keys, lock->token, once, &asking, not_after, now, lock->enough_ms);
     }
     hfi_entry_sent(&lock->entry, now);
-    if (!list(lock, command, asked, now)) {
-        struct hfi_answer none = {.kind = HFI_NOT_SENT, .status = HF_NOMEM, .native = action->fresh, .sent_at = now};
-        struct hfi_actions actions;
-        hfi_actions_init(&actions);
-        hfi_entry_answered(&lock->entry, &none, now, 0, &actions);
-        hfi_lock_perform(lock, &actions, now, NULL);
-    }
+    if (!list(lock, command, asked, now))
+        not_sent(lock, action, HF_NOMEM, now);
 }
 
 static void send_more(struct hfi_lock *lock, bool floor_first)
@@ -336,6 +357,9 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
             break;
         case HFI_TELL:
             tell_holder(lock, action);
+            break;
+        case HFI_EXPLAIN_LATE:
+            note_late_grant(lock);
             break;
         case HFI_WATCH_FOREIGN:
             hfi_events_watch(lock, action->fresh);

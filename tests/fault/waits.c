@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define RECHECK_NS (440 * HFT_NS_PER_MS) /* 1.1 R */
 #define SLACK_NS   (50 * HFT_NS_PER_MS)
@@ -143,6 +144,8 @@ static void *come_late(void *arg)
     HFT_CHECK(me->run,
               status == HF_OK || status == HF_TIMEOUT || status == HF_UNAVAILABLE || status == HF_BUSY,
               "%s: %s: %s", me->name, hf_status_name(status), error.message);
+    HFT_CHECK(me->run, status != HF_UNAVAILABLE || strstr(error.message, "when the lease was over") != NULL,
+              "%s: %s says nothing of a late answer", me->name, error.message);
     if (status == HF_OK) {
         HFT_CHECK(me->run, false, "%s was returned as held, %lld ms before its end", me->name,
                   (long long)hf_lease_remaining_ms(lease));

@@ -40,6 +40,9 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
         else
             say(stand, action->event == HF_EVENT_LOST ? "lost:" : "at-risk:", reasons[action->reason]);
         break;
+    case HFI_EXPLAIN_LATE:
+        say(stand, "explain-late", "");
+        break;
     case HFI_WATCH_FOREIGN:
         say(stand, action->fresh ? "watch" : "unwatch", "");
         break;
@@ -152,6 +155,17 @@ const char *hft_fences(struct hft_stand *stand, int64_t first, int64_t count, bo
 const char *hft_wanted(struct hft_stand *stand)
 {
     DO(hfi_entry_wanted(&stand->entry, stand->now, &actions));
+}
+
+const char *hft_doubted(struct hft_stand *stand)
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    bool may_be_held = hfi_entry_doubted(&stand->entry, &actions);
+    (void)perform(stand, &actions);
+    if (may_be_held)
+        say(stand, "held", "");
+    return stand->did;
 }
 
 const char *hft_nudged(struct hft_stand *stand)

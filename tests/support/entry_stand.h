@@ -3,7 +3,7 @@
  * entry_stand.h - one entry on a test stand: it is given events, what it decides comes back as words.
  *
  * native wait try (a ! behind them: with a fresh token) renew more floor give-back close end watch unwatch
- * at-risk:REASON safe-again lost:REASON call:NAME, then NAME=lease, NAME=value or NAME=STATUS of each thread that is woken.
+ * explain-late at-risk:REASON safe-again lost:REASON call:NAME, then NAME=lease, NAME=value or NAME=STATUS of each thread that is woken.
  */
 #ifndef HFT_ENTRY_STAND_H
 #define HFT_ENTRY_STAND_H
@@ -40,6 +40,7 @@ const char *hft_handed(struct hft_stand *stand, int64_t echo); /* the grant mess
 const char *hft_handed_fence(struct hft_stand *stand, int64_t echo, int64_t fence, bool good);
 const char *hft_fences(struct hft_stand *stand, int64_t first, int64_t count, bool good);
 const char *hft_wanted(struct hft_stand *stand);
+const char *hft_doubted(struct hft_stand *stand); /* "held" at the end: the token may stand for what is held */
 const char *hft_nudged(struct hft_stand *stand);
 /* "refused: " before the words if the end had passed. */
 const char *hft_release(struct hft_stand *stand, bool quietly);

@@ -364,13 +364,47 @@ static void a_grant_processed_too_late_is_given_back_and_asked_for_anew(void **s
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
     hft_pass_ms(&s, 7500);
-    assert_string_equal(hft_answer(&s, granted), "give-back native!");
+    assert_string_equal(hft_answer(&s, granted), "explain-late give-back native!");
     hft_pass_ms(&s, 7499);
     assert_string_equal(hft_answer(&s, granted), "a=lease");
     assert_string_equal(hft_release(&s, false), "give-back");
     (void)hft_arrive(&s, &b);
     hft_pass_ms(&s, 7500);
-    assert_string_equal(hft_answer(&s, granted), "give-back b=UNAVAILABLE");
+    assert_string_equal(hft_answer(&s, granted), "explain-late give-back b=UNAVAILABLE");
+}
+
+static void a_token_given_up_while_others_wait_leaves_its_place_to_the_next(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_look_next(&s), "wait");
+    hft_pass_ms(&s, 7500);
+    assert_string_equal(hft_answer(&s, granted), "explain-late give-back wait!");
+    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+    assert_string_equal(hft_answer(&s, queued_at(0)), "");
+    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close wait!");
+    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+    assert_string_equal(hft_doubted(&s), "close wait!");
+    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+    assert_string_equal(hft_leave(&s, &a), "close");
+    assert_true(hfi_entry_is_idle(&s.entry));
+    assert_string_equal(hft_arrive(&s, &a), "wait!"); /* nobody's place is kept for who comes later */
+    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 0);
+}
+
+static void a_doubt_about_a_held_lease_is_a_question_to_the_server(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    assert_string_equal(hft_doubted(&s), "");
+    hft_hold(&s, &a);
+    assert_string_equal(hft_doubted(&s), "held");
+    assert_string_equal(hft_look(&s), "renew");
 }
 
 static void a_revoke_for_a_waiting_token_or_a_nudge_asks_at_once(void **state)
@@ -472,6 +506,8 @@ int main(void)
         cmocka_unit_test(a_re_check_granted_after_the_message_confirms_the_claim),
         cmocka_unit_test(such_a_re_check_for_a_shorter_lease_confirms_no_more),
         cmocka_unit_test(a_grant_processed_too_late_is_given_back_and_asked_for_anew),
+        cmocka_unit_test(a_token_given_up_while_others_wait_leaves_its_place_to_the_next),
+        cmocka_unit_test(a_doubt_about_a_held_lease_is_a_question_to_the_server),
         cmocka_unit_test(a_revoke_for_a_waiting_token_or_a_nudge_asks_at_once),
         cmocka_unit_test(only_the_first_behind_a_foreign_holder_listen_to_its_key),
         cmocka_unit_test(the_first_look_when_the_holders_key_ends),
