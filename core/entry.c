@@ -79,9 +79,14 @@ static int64_t recheck_ms(const struct hfi_entry *entry)
     return atomic_load_explicit(&entry->rules->many_names, memory_order_relaxed) ? 1000 : hfi_recheck_ms(entry->position);
 }
 
+static void ask_in(struct hfi_entry *entry, int64_t now, int64_t ms)
+{
+    entry->ask_at = now + hfi_jitter(&entry->dice, ms * HFI_MS, 0.1);
+}
+
 static void ask_later(struct hfi_entry *entry, int64_t now)
 {
-    entry->ask_at = now + hfi_jitter(&entry->dice, recheck_ms(entry) * HFI_MS, 0.1);
+    ask_in(entry, now, recheck_ms(entry));
 }
 
 void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_actions *actions)
@@ -299,13 +304,14 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     entry->contended = true;
     entry->trouble = HF_OK;
     entry->late = 0;
+    int64_t promised_ms = recheck_ms(entry); /* the record's patience is three of these: see hfi_entry_asking */
     entry->ticket = answer->ticket;
     entry->position = answer->position;
     if (entry->claim_wanted) {
         hfi_step_ask(entry, actions);
         return;
     }
-    ask_later(entry, now);
+    ask_in(entry, now, promised_ms < recheck_ms(entry) ? promised_ms : recheck_ms(entry));
     /* The queue may begin with waiters that were killed a moment ago, so not only its head looks when the key ends. */
     if (answer->position < TIMED_POSITIONS && answer->left_ms >= 0 && answer->left_ms < recheck_ms(entry)) {
         int64_t gone = now + (answer->left_ms + 2 + 10 * answer->position) * HFI_MS;

@@ -65,6 +65,8 @@ static void a_busy_lock_is_waited_for_by_script_under_the_same_token_and_place(v
     assert_in_range((uint64_t)(s.now - asked) / HFI_MS, 360, 440);
     assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
     assert_string_equal(hft_answer(&s, queued_at(64)), "");
+    assert_string_equal(hft_look_next(&s), "wait"); /* as its patience wants it */
+    assert_string_equal(hft_answer(&s, queued_at(64)), "");
     asked = s.now;
     assert_string_equal(hft_look_next(&s), "wait");
     assert_in_range((uint64_t)(s.now - asked) / HFI_MS, 900, 1100);
@@ -407,6 +409,27 @@ static void a_doubt_about_a_held_lease_is_a_question_to_the_server(void **state)
     assert_string_equal(hft_look(&s), "renew");
 }
 
+static void a_waiter_asks_again_within_the_patience_it_was_given(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 100); /* far behind: nobody knew that when it asked */
+    for (int i = 0; i < 200; i++) {
+        int64_t asked = s.asked_at, patience = i == 0 ? 1200 : 3000;
+        assert_string_equal(hft_look_next(&s), "wait");
+        assert_in_range((uint64_t)(s.now - asked) / HFI_MS, 3 * patience / 10, 11 * patience / 30);
+        assert_int_equal(hfi_entry_asking(&s.entry).patience_ms, 3000);
+        assert_string_equal(hft_answer(&s, queued_at(100)), "");
+    }
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_string_equal(hft_answer(&s, queued_at(5)), "");
+    int64_t nearer = s.now;
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_in_range((uint64_t)(s.now - nearer) / HFI_MS, 360, 440);
+}
+
 static void a_revoke_for_a_waiting_token_or_a_nudge_asks_at_once(void **state)
 {
     (void)state;
@@ -508,6 +531,7 @@ int main(void)
         cmocka_unit_test(a_grant_processed_too_late_is_given_back_and_asked_for_anew),
         cmocka_unit_test(a_token_given_up_while_others_wait_leaves_its_place_to_the_next),
         cmocka_unit_test(a_doubt_about_a_held_lease_is_a_question_to_the_server),
+        cmocka_unit_test(a_waiter_asks_again_within_the_patience_it_was_given),
         cmocka_unit_test(a_revoke_for_a_waiting_token_or_a_nudge_asks_at_once),
         cmocka_unit_test(only_the_first_behind_a_foreign_holder_listen_to_its_key),
         cmocka_unit_test(the_first_look_when_the_holders_key_ends),
