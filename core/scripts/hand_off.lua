@@ -51,7 +51,7 @@ end
 
 -- To the first waiter that lives: its record is fresh and somebody hears its channel. A fresh one that nobody hears
 -- is kept in reserve. A caller that is heard goes before it, for then the other was most likely killed; where nobody
--- is heard there is no pub/sub, and the order of the queue is all there is.
+-- is heard there is no pub/sub, and the order of the queue is all there is. 64 heads: each of them costs the server 3 us.
 -- 'ME' if the caller is next, 'HANDED', or nil if nobody waits.
 local function hand_off(me)
     local reserve, reserve_echo, reserve_claim
@@ -78,9 +78,6 @@ local function hand_off(me)
                 reserve, reserve_echo, reserve_claim = head, echo, claim
             end
             skipped = skipped + 1
-            if skipped == 8 then
-                break
-            end
         end
     end
     if reserve then

@@ -188,6 +188,28 @@ static void clients_hand_off_in_the_order_they_came(void **state)
     assert_int_equal(hft_lock_keys(f->server), 0);
 }
 
+/* They asked a moment ago, and nobody hears their channels any more. */
+static void killed_waiters_at_the_head_cost_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    hf_lease *lease = must_take(f, f->a, "x", HF_LOCK(.lease_ms = 30000));
+    hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 1);
+    for (int i = 0; i < 63; i++) {
+        char token[100];
+        (void)snprintf(token, sizeof token, "hf1:%032x:1:0123456789abcdef:gone:1", i);
+        assert_int_equal(hft_server_ask_integer(f->server, "ZADD hf:queue:{x}:hf:{x} %d %s", i + 1, token), 1);
+        freeReplyObject(hft_server_ask(f->server, "HSET hf:wait:{x}:hf:{x} %s %s", token,
+                                       "9000000000000000 1 1271"));
+    }
+    int64_t released = hft_boottime_ms();
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_in_range((uintmax_t)(taker.got_ms - released), 0, 440); /* a claim for each or for one of them is 1271 */
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+}
+
 static void a_hand_off_is_renewed_to_its_full_length(void **state)
 {
     struct fixture *f = *state;
@@ -464,6 +486,7 @@ int main(void)
         TEST(a_foreign_value_set_in_between_is_not_deleted),
         TEST(a_release_after_the_lease_ended_is_lost),
         TEST(clients_hand_off_in_the_order_they_came),
+        TEST(killed_waiters_at_the_head_cost_nothing),
         TEST(a_hand_off_is_renewed_to_its_full_length),
         TEST(a_waiter_is_served_while_pubsub_connections_are_killed_all_the_time),
         TEST(without_any_message_a_waiter_is_served_by_its_timed_recheck),
