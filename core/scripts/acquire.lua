@@ -65,6 +65,15 @@ redis.call('HSET', KEYS[3], token, digits(now + tonumber(ARGV[8])) .. ' ' .. ARG
 redis.call('PEXPIRE', KEYS[2], 60000)
 redis.call('PEXPIRE', KEYS[3], 60000)
 local position = redis.call('ZRANK', KEYS[2], token)
+-- The first says R. Those that were killed say nothing, so a re-check makes room.
+if ARGV[6] ~= '0' then
+    for _ = 1, math.min(position, 64) do
+        if record(redis.call('ZRANGE', KEYS[2], 0, 0)[1]) then
+            break
+        end
+        position = position - 1
+    end
+end
 if position == 0 and ours then
     redis.call('PUBLISH', channel(held), 'R ' .. held .. ' ' .. KEYS[1])
 end

@@ -49,6 +49,15 @@ local function grant(head, echo, claim)
     return 'HANDED'
 end
 
+-- What a waiter left with its last question: echo and claim ttl. One that has not asked for too long loses its place.
+local function record(token)
+    local till, echo, claim = string.match(redis.call('HGET', KEYS[3], token) or '', '^(%d+) (%d+) (%d+)$')
+    if till and tonumber(till) >= now then
+        return echo, claim
+    end
+    leave(token)
+end
+
 -- To the first waiter that lives: its record is fresh and somebody hears its channel. A fresh one that nobody hears
 -- is kept in reserve. A caller that is heard goes before it, for then the other was most likely killed; where nobody
 -- is heard there is no pub/sub, and the order of the queue is all there is. 64 heads: each of them costs the server 3 us.
@@ -67,13 +76,10 @@ local function hand_off(me)
             end
             break
         end
-        local record = redis.call('HGET', KEYS[3], head)
-        local till, echo, claim = string.match(record or '', '^(%d+) (%d+) (%d+)$')
-        if not till or tonumber(till) < now then
-            leave(head)
-        elseif is_heard(head) then
+        local echo, claim = record(head)
+        if echo and is_heard(head) then
             return grant(head, echo, claim)
-        else
+        elseif echo then
             if not reserve then
                 reserve, reserve_echo, reserve_claim = head, echo, claim
             end

@@ -77,6 +77,20 @@ static void an_orphan_that_comes_while_they_wait_is_seen_at_the_re_check(void **
     free(token);
 }
 
+/* It would say R, and nobody else does. */
+static void a_killed_waiter_at_the_head_does_not_keep_it(void **state)
+{
+    struct fixture *f = *state;
+    char *token = spent_token(f, f->a, "x");
+    execute_late(f, "hf:{x}", token);
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(hft_server_ask_integer(f->server, "ZADD hf:queue:{x}:hf:{x} %d gone%d", i, i), 1);
+        freeReplyObject(hft_server_ask(f->server, "HSET hf:wait:{x}:hf:{x} gone%d %s", i, "1000 1 1271"));
+    }
+    assert_in_range((uintmax_t)wait_ms(f, f->b, "x"), 0, WORST_MS);
+    free(token);
+}
+
 static void its_own_process_is_not_blocked_by_it_either(void **state)
 {
     struct fixture *f = *state;
@@ -200,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_orphan_of_a_live_process_blocks_a_newcomer_for_a_moment_only),
         TEST(an_orphan_that_comes_while_they_wait_is_seen_at_the_re_check),
+        TEST(a_killed_waiter_at_the_head_does_not_keep_it),
         TEST(its_own_process_is_not_blocked_by_it_either),
         TEST(a_try_uncovers_it_for_the_next),
         TEST(names_of_any_form_and_fetches_are_healed),
