@@ -2,6 +2,7 @@
 /* park.c - park and wake on ck_ec, with futexes below it. */
 #include "base/park.h"
 #include "base/clock.h"
+#include "base/perturb.h"
 #include "base/tsan.h"
 
 #include <ck_ec.h>
@@ -35,6 +36,7 @@ static void wait32(const struct ck_ec_wait_state *state, const uint32_t *word, u
         length.tv_sec = (time_t)(left / 1000000000);
         length.tv_nsec = (long)(left % 1000000000);
     }
+    HFI_PERTURB("park-to-futex");
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, deadline != NULL ? &length : NULL, NULL, 0);
 }
 
@@ -130,6 +132,7 @@ void hfi_park_wake(struct hfi_park *park)
 {
     hfi_tsan_release(park);
     ck_ec32_inc(counter(park), &mode);
+    HFI_PERTURB("count-to-kick");
     /* After the count has moved: a waiter that names its kick later sees the new count and does not poll. */
     int fd = atomic_load(&park->kick_fd);
     if (fd >= 0)

@@ -4,6 +4,7 @@
 #include "core/cancel.h"
 #include "core/options.h"
 #include "core/table.h"
+#include "base/perturb.h"
 #include "base/thread.h"
 
 #include <ck_pr.h>
@@ -70,6 +71,7 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
             give_up(lock, seeker, lock->entry.trouble != HF_OK ? lock->entry.trouble : HF_TIMEOUT, now);
         } else {
             (void)pthread_mutex_unlock(&lock->mutex);
+            HFI_PERTURB("seek-to-wait");
             hfi_lane_flush(lock->lane);
             if (seeker->waiter.here)
                 wait_shortly(seeker, ticket);
@@ -77,11 +79,13 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
                 (void)hfi_lane_wait(lock->lane, &seeker->park, ticket, until_ns);
             else
                 (void)hfi_park_wait(&seeker->park, ticket, until_ns);
+            HFI_PERTURB("seek-woken");
             (void)pthread_mutex_lock(&lock->mutex);
         }
     }
     /* The cancel's list is left before the park goes; its mutex may not be taken under the lock's. */
     (void)pthread_mutex_unlock(&lock->mutex);
+    HFI_PERTURB("seek-over");
     hfi_cancel_leave(&place);
     (void)pthread_mutex_lock(&lock->mutex);
 }

@@ -4,6 +4,7 @@
  * and the listener wakes whom it concerns.
  */
 #include "core/cancel.h"
+#include "base/perturb.h"
 
 #include <stdlib.h>
 
@@ -44,6 +45,7 @@ void hf_cancel_fire(hf_cancel *cancel)
     if (cancel == NULL || hfi_client_is_forked(cancel->client))
         return;
     atomic_store(&cancel->fired, true);
+    HFI_PERTURB("fired-to-kick");
     hfi_pool_kick(cancel->client->pool);
 }
 

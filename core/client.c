@@ -11,6 +11,7 @@
 #include "core/scripts.h"
 #include "core/server_time.h"
 #include "core/table.h"
+#include "base/perturb.h"
 #include "base/random.h"
 #include "base/thread.h"
 #include "pool/borrow.h"
@@ -366,6 +367,7 @@ static hf_status close_client(hf_client *client, hf_error *error)
                         "hf_client_close was called inside a callback or loader of this client");
     if (atomic_exchange(&client->closing, true))
         return hfi_fail(error, HF_CLOSED, "", "the client is closed already");
+    HFI_PERTURB("closing-to-wait");
     wait_for_calls(client);
     hfi_table_each(client, end_lock, NULL);
     bool all = stop(client);

@@ -9,6 +9,7 @@
 #include "core/closing.h"
 #include "core/server_time.h"
 #include "core/table.h"
+#include "base/perturb.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,7 @@ static void released(struct hfi_command *command)
         said = hfi_wire_script_reply(command->reply);
         hfi_server_time_saw(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
     }
+    HFI_PERTURB("release-answered");
     (void)pthread_mutex_lock(&lock->mutex);
     closing->asking = false;
     bool known = said.now_us != 0;
@@ -272,6 +274,7 @@ void hfi_closing_heal(hf_client *client, const struct hfi_message *message)
     if (found == NULL)
         return;
     struct hfi_lock *lock = found->lock;
+    HFI_PERTURB("closing-found");
     (void)pthread_mutex_lock(&lock->mutex);
     send_locked(found, hfi_now(client->clock));
     (void)pthread_mutex_unlock(&lock->mutex);
@@ -292,6 +295,7 @@ void hfi_closing_stop(hf_client *client)
         if (closing == NULL)
             return;
         struct hfi_lock *lock = closing->lock;
+        HFI_PERTURB("closing-stopped");
         (void)pthread_mutex_lock(&lock->mutex);
         closing->over = true;
         tell_locked(closing, HF_UNKNOWN);

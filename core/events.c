@@ -2,6 +2,7 @@
 /* events.c - see events.h. */
 #include "core/events.h"
 #include "base/buffer.h"
+#include "base/perturb.h"
 #include "core/lock.h"
 #include "core/table.h"
 
@@ -165,6 +166,7 @@ static void ask_again(hf_client *client, const char *channel, size_t channel_siz
     (void)pthread_mutex_unlock(&client->watch_mutex);
     if (lock == NULL)
         return;
+    HFI_PERTURB("watch-found");
     hfi_actions_init(&actions);
     int64_t now = hfi_now(client->clock);
     (void)pthread_mutex_lock(&lock->mutex);

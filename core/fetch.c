@@ -16,6 +16,7 @@
 #include "core/shared.h"
 #include "core/table.h"
 #include "core/cancel.h"
+#include "base/perturb.h"
 #include "base/random.h"
 
 #include <hiredis/hiredis.h>
@@ -184,6 +185,7 @@ static bool fill(struct fetch *f, hf_lease *lease, struct hf_loading *loading, b
         return false;
     }
     hfi_handle_withdraw(lease); /* P3 */
+    HFI_PERTURB("withdrawn-to-filled");
     hfi_table_ref(lock);
     command->done = filled;
     command->self = &filler;

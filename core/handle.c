@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* handle.c - see handle.h; and the parts of lease.h that ask nothing of the server. */
 #include "core/handle.h"
+#include "base/perturb.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -122,6 +123,7 @@ static void queue_event(hf_lease *lease, hf_event_kind kind, hf_reason reason)
         lease->posted = true;
     }
     (void)pthread_mutex_unlock(&lease->mutex);
+    HFI_PERTURB("event-to-post");
     if (post) {
         hfi_handle_ref(lease);
         hfi_dispatcher_post(lease->client->dispatcher, &lease->call);
@@ -140,6 +142,7 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
     if (kind == HF_EVENT_LOST) {
         atomic_store(&lease->reason, (int)reason);
         atomic_store(&lease->condition, condition);
+        HFI_PERTURB("lost-to-withdrawn");
         hfi_handle_withdraw(lease);
         hfi_count(lease->client, lost);
         int fd = atomic_load(&lease->event_fd);
@@ -175,6 +178,7 @@ static void run_events(struct hfi_call *call)
             lease->pending_count--;
         }
         (void)pthread_mutex_unlock(&lease->mutex);
+        HFI_PERTURB("event-taken");
         if (over)
             break;
         event.remaining_ms = event.kind == HF_EVENT_LOST ? 0 : hf_lease_remaining_ms(lease);
@@ -192,6 +196,7 @@ void hfi_handle_hush(hf_lease *lease, bool entered)
     while (lease->posted && lease->runner != hfi_thread_id()) {
         uint32_t ticket = hfi_park_ticket(&lease->quiet);
         (void)pthread_mutex_unlock(&lease->mutex);
+        HFI_PERTURB("hush-to-withdraw");
         if (entered && hfi_dispatcher_withdraw(lease->client->dispatcher, &lease->call)) {
             hfi_handle_unref(lease);
             return;

@@ -8,6 +8,7 @@
 #include "core/server_time.h"
 #include "core/shared.h"
 #include "core/table.h"
+#include "base/perturb.h"
 #include "base/random.h"
 #include "pool/replies.h"
 
@@ -173,6 +174,7 @@ static void asked(struct hfi_command *command)
     answer.sent_at = command->stamp_ns;
     if (answer.kind == HFI_GRANTED)
         answer.fence_is_good = hfi_fence_take(client, answer.fence, HFI_FENCE_BLOCK, command->note[1]);
+    HFI_PERTURB("answer-to-entry");
     (void)pthread_mutex_lock(&lock->mutex);
     if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
         if (answer.kind == HFI_NO_ANSWER)
@@ -238,6 +240,7 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
     command->note[0] = (int64_t)lock->grant;
     command->note[1] = hfi_fence_seen(lock->client);
     hfi_table_ref(lock);
+    HFI_PERTURB("command-to-list");
     hfi_lane_list(lock->lane, command);
     hfi_command_unref(command);
     return true;
@@ -276,6 +279,7 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action)
         not_sent(lock, action, HF_INTERNAL, now);
         return;
     }
+    HFI_PERTURB("stamp-to-command");
     (void)hfi_server_time_freshen(client, lock->lane, now);
     if (action->kind == HFI_SEND_NATIVE) {
         lock->last_chance_ns = now + asking.ttl_ms * HFI_MS;
@@ -317,6 +321,7 @@ static void wake_decided(struct hfi_lock *lock, struct hfi_actions *actions)
             lock->holder = seeker->lease;
             hfi_handle_begin(seeker->lease, lock, waiter->end, waiter->fence);
         }
+        HFI_PERTURB("lease-given-to-wake");
         hfi_park_wake(&seeker->park);
     }
 }
@@ -380,6 +385,7 @@ static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *rene
     struct hfi_actions actions;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
     hfi_actions_init(&actions);
+    HFI_PERTURB("alarm-to-entry");
     (void)pthread_mutex_lock(&lock->mutex);
     lock->alarm_at = HFI_NEVER;
     hfi_entry_look(&lock->entry, now, rtt, &actions);

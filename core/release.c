@@ -5,6 +5,7 @@
 #include "core/table.h"
 #include "core/wire.h"
 #include "pool/replies.h"
+#include "base/perturb.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -33,6 +34,7 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giv
     bool was_valid = now < atomic_load(lease->end);
     /* P3: V is withdrawn before anything is listed, and before another thread may have the lease. */
     hfi_handle_withdraw(lease);
+    HFI_PERTURB("withdrawn-to-released");
     lock->holder = NULL;
     if (atomic_load(&lease->condition) == HF_LEASE_AT_RISK)
         hfi_uncount(client, at_risk);
@@ -89,6 +91,7 @@ static hf_status give_back(hf_lease *lease, bool wait, hf_error *error)
     while (was_valid && wait && !giving.done) {
         uint32_t ticket = hfi_park_ticket(&giving.park);
         (void)pthread_mutex_unlock(&lock->mutex);
+        HFI_PERTURB("release-to-wait");
         hfi_park_let_go();
         hfi_lane_flush(lock->lane);
         (void)hfi_lane_wait(lock->lane, &giving.park, ticket, HFI_NEVER);
@@ -111,6 +114,7 @@ static void drop(hf_lease *lease, bool entered)
     hf_client *client = lease->client;
     struct hfi_lock *lock = lease->lock;
     hfi_handle_hush(lease, entered);
+    HFI_PERTURB("release-to-drop");
     hfi_uncount(client, held);
     hfi_count(client, released);
     hfi_table_unref(lock);
@@ -247,6 +251,7 @@ static hf_status verify(hf_lease *lease, hf_error *error)
         (void)pthread_mutex_unlock(&lock->mutex);
         hfi_lane_flush(lock->lane);
         (void)hfi_lane_wait(lock->lane, &inquiry->park, ticket, end);
+        HFI_PERTURB("verify-woken");
         (void)pthread_mutex_lock(&lock->mutex);
         end = atomic_load(lease->end); /* renewed meanwhile, or withdrawn */
         inquiry->abandoned = !inquiry->done && hfi_now(client->clock) >= end;

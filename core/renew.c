@@ -4,6 +4,7 @@
 #include "core/closing.h"
 #include "core/server_time.h"
 #include "core/table.h"
+#include "base/perturb.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ static void renewed_one(struct batch *batch, int index, const struct hfi_command
     if (command->outcome == HFI_ANSWERED)
         how = hfi_wire_renewed(command->reply, index, &revoked);
     hfi_actions_init(&actions);
+    HFI_PERTURB("renewed-to-entry");
     (void)pthread_mutex_lock(&lock->mutex);
     if (lock->grant == batch->at[index].grant) {
         if (how == HFI_RENEW_OK)
@@ -98,6 +100,7 @@ static void send(struct hfi_renewals *renewals)
     command->self = batch;
     command->stamp_ns = renewals->now;
     command->until_ns = renewals->now + client->command_ms * HFI_MS;
+    HFI_PERTURB("renewal-to-list");
     hfi_lane_list(lane, command);
     hfi_command_unref(command);
     hfi_lane_flush(lane);

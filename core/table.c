@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* table.c - see table.h. Shards, each a set under a mutex; and an array of slots under one of its own. */
 #include "core/table.h"
+#include "base/perturb.h"
 #include "base/set.h"
 #include "core/lock.h"
 
@@ -141,6 +142,7 @@ hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, s
         atomic_fetch_add(&lock->references, 1);
     }
     (void)pthread_mutex_unlock(&shard->mutex);
+    HFI_PERTURB("table-found");
     *found = status == HF_OK ? lock : NULL;
     return status;
 }
@@ -158,6 +160,7 @@ void hfi_table_unref(struct hfi_lock *lock)
     while (references > 1)
         if (atomic_compare_exchange_weak(&lock->references, &references, references - 1))
             return;
+    HFI_PERTURB("table-last-reference");
     struct shard *shard = shard_of(client, lock->hash);
     (void)pthread_mutex_lock(&shard->mutex);
     bool last = atomic_fetch_sub(&lock->references, 1) == 1;
@@ -185,6 +188,7 @@ struct hfi_lock *hfi_table_by_grant(hf_client *client, uint64_t grant)
             lock = NULL;
     }
     (void)pthread_mutex_unlock(&table->slot_mutex);
+    HFI_PERTURB("table-found-by-grant");
     return lock;
 }
 

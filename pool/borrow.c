@@ -8,6 +8,7 @@
 #include "pool/borrow.h"
 #include "base/list.h"
 #include "base/park.h"
+#include "base/perturb.h"
 #include "base/random.h"
 #include "pool/backoff.h"
 #include "pool/borrowers.h"
@@ -265,6 +266,7 @@ static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct
         uint32_t ticket = hfi_park_ticket(&me.park);
         (void)pthread_mutex_unlock(&all->mutex);
         in_time = hfi_park_wait(&me.park, ticket, until_ns);
+        HFI_PERTURB("borrow-woken");
         (void)pthread_mutex_lock(&all->mutex);
     }
     all->waiting--;
@@ -363,6 +365,7 @@ static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
     (void)pthread_mutex_unlock(&all->mutex);
 
     int64_t now_ns = 0;
+    HFI_PERTURB("borrow-returned");
     bool good = false;
     if (try_reset) {
         struct hfi_pool *pool = all->pool;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lane.c - group commit: commands are listed without a lock, whoever finds the write side free sends them
  * all; and the one place where outcomes are handed out. */
+#include "base/perturb.h"
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
 
@@ -115,6 +116,7 @@ void hfi_lane_finish(struct hfi_lane *lane)
         while (!hfi_list_is_empty(&batch)) {
             struct hfi_command *command = hfi_of(batch.next, struct hfi_command, link);
             hfi_list_remove(&command->link);
+            HFI_PERTURB("outcome-to-done");
             command->done(command);
             hfi_command_unref(command);
         }
@@ -219,6 +221,7 @@ void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command)
 {
     hfi_command_ref(command);
     hfi_inbox_put(&lane->inbox, &command->listed);
+    HFI_PERTURB("listed-to-flush");
 }
 
 void hfi_lane_take_locked(struct hfi_lane *lane)
@@ -306,6 +309,7 @@ static bool write_listed(struct hfi_lane *lane)
         lane->sends++;
     bool finished = !hfi_list_is_empty(&lane->finished) || lane->down_untold;
     hfi_lane_unlock(lane);
+    HFI_PERTURB("boarded-to-sent");
     if (send)
         send_out(lane);
     if (kick)
@@ -334,6 +338,7 @@ static void flush(struct hfi_lane *lane, bool now)
         if (atomic_exchange(&lane->writing, true))
             break; /* the thread that has the role looks again after it gave it back */
         finish |= write_listed(lane);
+        HFI_PERTURB("written-to-role-back");
         atomic_store(&lane->writing, false);
         if (atomic_load(&lane->state) == HFI_LANE_BROKEN)
             hfi_listener_kick(lane->pool->listener); /* it may have been waiting for the role */

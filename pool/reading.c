@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* reading.c - the reader's role: one of the waiting threads receives for all of them, matches replies to
  * commands, and passes the role on when its own wait ends; the listener reads what nobody waits for. */
+#include "base/perturb.h"
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
 #include "pool/replies.h"
@@ -176,6 +177,7 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
                 got < 0 ? "receiving failed" : "the server closed it");
         return OVER;
     }
+    HFI_PERTURB("received-to-matched");
     lane->unparsed += (size_t)got;
     if (redisReaderFeed(lane->parser, lane->in, (size_t)got) != REDIS_OK) {
         give_up(lane, HF_NOMEM, ENOMEM, "no memory for its replies"); /* all that feeding can fail for */
@@ -226,6 +228,7 @@ static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t tick
             length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
     }
     hfi_park_kick(park, lane->wake_fd);
+    HFI_PERTURB("reader-to-poll");
     if (!hfi_park_is_woken(park, ticket))
         (void)ppoll(on, 2, until_ns != HFI_NEVER ? &length : NULL, NULL);
     hfi_park_kick(park, -1);
@@ -245,6 +248,7 @@ static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t tick
 static void pass_role(struct hfi_lane *lane)
 {
     bool kick = false;
+    HFI_PERTURB("read-to-role-passed");
     hfi_lane_lock(lane);
     lane->reading = false;
     if (atomic_load(&lane->state) != HFI_LANE_UP) {
@@ -315,6 +319,7 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket
         hfi_lane_unlock(lane);
         if (!mine) {
             bool woken = hfi_park_wait(park, ticket, until_ns);
+            HFI_PERTURB("role-or-reply");
             hfi_lane_lock(lane);
             mine = me.chosen;
             if (!mine) {

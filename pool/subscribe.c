@@ -2,6 +2,7 @@
 /* subscribe.c - subscriber connections: asks for channels, hands messages up, notices silence, dials anew. */
 #include "pool/subscribe.h"
 #include "base/buffer.h"
+#include "base/perturb.h"
 #include "pool/backoff.h"
 #include "pool/channels.h"
 #include "pool/parser.h"
@@ -217,6 +218,7 @@ static bool hear(struct subscriber *one, const struct redisReply *reply)
     const struct redisReply *channel = reply->element[1], *message = reply->element[2];
     if (channel->str == NULL || message->str == NULL)
         return false;
+    HFI_PERTURB("message-to-heard");
     if (pool->ops.heard != NULL)
         pool->ops.heard(pool->self, channel->str, channel->len, message->str, message->len);
     return true;
@@ -299,6 +301,7 @@ static void judge_dial(struct subscriber *one, enum hfi_dial_state state, int64_
     struct hfi_pool *pool = one->all->pool;
     if (state == HFI_DIAL_UP)
         one->parser = hfi_parser_create(MESSAGE_MOST);
+    HFI_PERTURB("subscriber-dialled");
     if (one->parser != NULL) {
         one->wire = hfi_dial_take(one->dial);
         one->unparsed = 0;
@@ -362,6 +365,7 @@ void hfi_subscribers_tend(struct hfi_subscribers *subscribers, int64_t now_ns, s
 bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size)
 {
     bool changed, ok = hfi_channels_want(pool->subscribers->channels, channel, size, &changed);
+    HFI_PERTURB("wanted-to-kick");
     if (changed)
         hfi_listener_kick(pool->listener);
     return ok;

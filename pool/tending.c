@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tending.c - the listener's part in a lane: dial, read what nobody waits for, deadlines, tear down,
  * farewell. */
+#include "base/perturb.h"
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
 #include "pool/parser.h"
@@ -167,6 +168,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->announcing = true;
     atomic_store(&lane->state, HFI_LANE_UP);
     hfi_lane_unlock(lane);
+    HFI_PERTURB("lane-up-to-told");
     bool news = atomic_exchange(&lane->failed, false) || lane->times_up > 1;
     if (lane->index == 0)
         hfi_pool_note_verdict(pool);
@@ -226,6 +228,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
     if (atomic_exchange(&lane->writing, true))
         return;
     hf_error why;
+    HFI_PERTURB("lane-to-tear-down");
     hfi_lane_lock(lane);
     bool idle =
         !lane->reading && !lane->finishing && !lane->down_untold && hfi_list_is_empty(&lane->finished);
@@ -291,6 +294,7 @@ void hfi_lane_say_farewell(struct hfi_lane *lane)
         (void)shutdown(lane->wire.fd, SHUT_WR);
     atomic_store(&lane->state, HFI_LANE_CLOSED);
     hfi_lane_unlock(lane);
+    HFI_PERTURB("lane-closed-to-told");
     (void)eventfd_write(lane->wake_fd, 1); /* a reader that sleeps lets go */
     hfi_lane_finish(lane);
 }

@@ -3,6 +3,7 @@
 #include "watchdog/dispatcher.h"
 #include "base/clock.h"
 #include "base/park.h"
+#include "base/perturb.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -57,6 +58,7 @@ static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
         dispatcher->runner = pthread_self();
         dispatcher->run_number++;
         (void)pthread_mutex_unlock(&dispatcher->mutex);
+        HFI_PERTURB("call-to-run");
         call->run(call);
         (void)pthread_mutex_lock(&dispatcher->mutex);
         dispatcher->running = NULL;
@@ -71,6 +73,7 @@ static bool sleep_locked(struct hfi_dispatcher *dispatcher, struct hfi_park *par
 {
     uint32_t ticket = hfi_park_ticket(park);
     (void)pthread_mutex_unlock(&dispatcher->mutex);
+    HFI_PERTURB("dispatcher-to-sleep");
     bool woken = hfi_park_wait(park, ticket, until_ns);
     (void)pthread_mutex_lock(&dispatcher->mutex);
     return woken;

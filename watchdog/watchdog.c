@@ -2,6 +2,7 @@
 /* watchdog.c - the thread that sleeps until the next timer is due and hands out what is. */
 #include "watchdog/watchdog.h"
 #include "base/park.h"
+#include "base/perturb.h"
 #include "base/thread.h"
 #include "watchdog/timers.h"
 
@@ -35,6 +36,7 @@ static void run_due_locked(struct hfi_watchdog *dog)
         if (count == 0)
             return;
         (void)pthread_mutex_unlock(&dog->mutex);
+        HFI_PERTURB("timer-to-due");
         dog->due(dog->self, due, count, now_ns);
         (void)pthread_mutex_lock(&dog->mutex);
         if (dog->ends)
@@ -55,6 +57,7 @@ static void *watch(void *arg)
         int64_t until_ns = next_ns == HFI_NEVER ? HFI_NEVER : hfi_now(dog->clock) + LONGEST_SLEEP_NS;
         dog->sleeps_until_ns = until_ns = next_ns < until_ns ? next_ns : until_ns;
         (void)pthread_mutex_unlock(&dog->mutex);
+        HFI_PERTURB("watchdog-to-sleep");
         (void)hfi_park_wait(&dog->park, ticket, until_ns);
         (void)pthread_mutex_lock(&dog->mutex);
         dog->sleeps_until_ns = 0;
