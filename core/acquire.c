@@ -175,8 +175,12 @@ static hf_status acquire(hf_client *client, const char *name, size_t size, const
     for (;;) {
         status = seek_once(lock, options, until, lease, error);
         /* Woken so late that the lease is over: it goes back, and the search goes on. */
-        if (status != HF_OK || hf_lease_is_valid(*lease))
+        if (status != HF_OK)
             break;
+        if (hf_lease_is_valid(*lease)) {
+            hfi_handle_hand_out(*lease);
+            break;
+        }
         (void)hf_lease_post_release(*lease, NULL);
         *lease = NULL;
         if (hfi_now(client->clock) >= until || options->wait_ms == 0) {

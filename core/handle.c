@@ -110,24 +110,54 @@ static void signal_holder(hf_lease *lease)
     (void)syscall(SYS_tgkill, getpid(), atomic_load(&lease->tid), lease->signal);
 }
 
-static void queue_event(hf_lease *lease, hf_event_kind kind, hf_reason reason)
+/* True: the caller posts it, with a reference. */
+static bool may_post_locked(hf_lease *lease)
 {
-    bool post = false;
+    bool post = lease->handed_out && !lease->posted && lease->pending_count > 0;
+    lease->posted = lease->posted || post;
+    return post;
+}
+
+static void post_events(hf_lease *lease)
+{
+    hfi_handle_ref(lease);
+    HFI_PERTURB("event-to-post");
+    hfi_dispatcher_post(lease->client->dispatcher, &lease->call);
+}
+
+static void announce(hf_lease *lease, hf_event_kind kind, hf_reason reason, bool by_signal)
+{
     (void)pthread_mutex_lock(&lease->mutex);
-    if (!lease->released) {
+    if (lease->on_event != NULL && !lease->released) {
         /* A callback that is slower than events come in misses the older of the passing ones, never LOST. */
         int at = lease->pending_count < HFI_EVENTS_MOST ? lease->pending_count++ : HFI_EVENTS_MOST - 1;
         lease->pending[at].kind = kind;
         lease->pending[at].reason = reason;
-        post = !lease->posted;
-        lease->posted = true;
     }
+    bool post = may_post_locked(lease), ring = by_signal && lease->handed_out;
+    lease->signal_waits = lease->signal_waits || (by_signal && !ring);
     (void)pthread_mutex_unlock(&lease->mutex);
-    HFI_PERTURB("event-to-post");
-    if (post) {
-        hfi_handle_ref(lease);
-        hfi_dispatcher_post(lease->client->dispatcher, &lease->call);
-    }
+    if (ring)
+        signal_holder(lease);
+    if (post)
+        post_events(lease);
+}
+
+void hfi_handle_hand_out(hf_lease *lease)
+{
+    if (lease->on_event == NULL && lease->signal == 0)
+        return;
+    hfi_handle_ref(lease); /* from here on a callback may release it */
+    (void)pthread_mutex_lock(&lease->mutex);
+    lease->handed_out = true;
+    bool post = may_post_locked(lease), ring = lease->signal_waits;
+    lease->signal_waits = false;
+    (void)pthread_mutex_unlock(&lease->mutex);
+    if (ring)
+        signal_holder(lease);
+    if (post)
+        post_events(lease);
+    hfi_handle_unref(lease);
 }
 
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
@@ -153,10 +183,10 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
         atomic_store(&lease->condition, condition);
     }
     bool stop_now = kind == HF_EVENT_AT_RISK && reason == HF_REASON_ENDING;
-    if (lease->signal != 0 && (lease->signal_at == HF_EVENT_AT_RISK ? stop_now : kind == HF_EVENT_LOST))
-        signal_holder(lease);
-    if (lease->on_event != NULL)
-        queue_event(lease, kind, reason);
+    bool by_signal =
+        lease->signal != 0 && (lease->signal_at == HF_EVENT_AT_RISK ? stop_now : kind == HF_EVENT_LOST);
+    if (lease->on_event != NULL || by_signal)
+        announce(lease, kind, reason, by_signal);
 }
 
 static void run_events(struct hfi_call *call)

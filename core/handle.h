@@ -33,6 +33,8 @@ struct hf_lease {
 
     pthread_mutex_t mutex;        /* for what follows */
     struct hfi_call call;
+    bool     handed_out;          /* by acquire: before, its caller knows nothing of it, and events wait */
+    bool     signal_waits;
     bool     posted, released;
     int      runner;              /* tid of the thread that runs on_event now; 0: none */
     struct hfi_park quiet;        /* woken when nothing is posted any more */
@@ -54,6 +56,10 @@ void hfi_handle_begin(hf_lease *lease, struct hfi_lock *lock, int64_t end, int64
 void hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now); /* forward, and only while it lives */
 void hfi_handle_withdraw(hf_lease *lease);                           /* V = 0 */
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws and latches */
+
+/* By acquire when it is sure to return this lease; it does not look at it afterwards. Until then nobody is told anything:
+ * a callback may release the lease, and acquire may give it back unseen. */
+void hfi_handle_hand_out(hf_lease *lease);
 
 /* By the owner's release, no mutex held: no event starts after it; a running one has returned, unless this is it.
  * entered: inside hfi_client_enter, so the dispatcher is there to take a posted event back from. */

@@ -501,6 +501,45 @@ static void the_descriptor_stays_readable_and_is_quiet_at_risk(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
 }
 
+static _Atomic(bool) in_handler, go_on;
+
+static void stall(int number)
+{
+    (void)number;
+    atomic_store(&in_handler, true);
+    while (!atomic_load(&go_on))
+        (void)poll(NULL, 0, 1);
+}
+
+static void a_lease_that_was_over_before_its_acquire_returned_is_no_events_matter(void **state)
+{
+    struct fixture *f = *state;
+    struct sigaction action = {.sa_handler = stall};
+    struct hft_taker taker;
+    (void)sigaction(SIGUSR2, &action, NULL);
+    atomic_store(&go_on, false);
+    hf_client *other = hft_client(f->server, NULL);
+    hf_lease *lease;
+    assert_int_equal(hf_lock_acquire(other, "late", NULL, &lease, NULL), HF_OK);
+    hft_take(&taker, f->client, "late",
+             HF_LOCK(.wait_ms = 20000, .max_hold_ms = 200, .on_event = note, .arg = &f->record));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "late") == 1);
+    (void)pthread_kill(taker.thread, SIGUSR2);
+    HFT_UNTIL_TRUE(atomic_load(&in_handler));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    hf_stats stats;
+    do /* it is granted, held for too long, and lost, while its thread stands still */
+        hf_client_stats(f->client, &stats);
+    while (stats.lost == 0);
+    atomic_store(&go_on, true);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    int64_t fence = hf_lease_fence(taker.lease);
+    (void)hf_lease_release(taker.lease, NULL);
+    for (int i = 0; i < f->record.count; i++)
+        assert_int_equal(f->record.events[i].fence, fence);
+    assert_int_equal(hf_client_close(other, NULL), HF_OK);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -520,6 +559,7 @@ int main(void)
         TEST(a_signal_can_come_when_the_end_is_near_and_must_have_a_handler),
         TEST(verify_asks_the_server_and_latches_what_it_says),
         TEST(the_descriptor_stays_readable_and_is_quiet_at_risk),
+        TEST(a_lease_that_was_over_before_its_acquire_returned_is_no_events_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
