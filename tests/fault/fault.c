@@ -22,7 +22,8 @@ void hft_preload_exempt(void) __attribute__((weak));
 
 static const struct hft_named *const tables[] = {hft_lease_faults,  hft_wait_faults,    hft_reply_faults,
                                                  hft_server_faults, hft_storm_faults,   hft_call_faults,
-                                                 hft_clock_faults,  hft_process_faults, hft_thread_faults};
+                                                 hft_clock_faults,  hft_process_faults, hft_thread_faults,
+                                                 hft_race_faults,   hft_ending_faults,  hft_fetch_faults};
 
 static const char *running = "";
 

@@ -37,7 +37,8 @@ struct hft_named {
 
 /* Ended by a NULL name; one table per file. */
 extern const struct hft_named hft_lease_faults[], hft_wait_faults[], hft_reply_faults[], hft_server_faults[],
-    hft_storm_faults[], hft_call_faults[], hft_clock_faults[], hft_process_faults[], hft_thread_faults[];
+    hft_storm_faults[], hft_call_faults[], hft_clock_faults[], hft_process_faults[], hft_thread_faults[],
+    hft_race_faults[], hft_ending_faults[], hft_fetch_faults[];
 
 /* The promise is broken, in these words; printed at once, the first twenty. Any thread. */
 void hft_broken(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
