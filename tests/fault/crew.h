@@ -12,7 +12,9 @@ struct hft_crew_plan {
     const char *url;
     int clients, threads, locks; /* threads: of each client */
     int64_t lease_ms, wait_ms, command_ms;
-    int64_t stay_us;  /* each holder stays up to that long */
+    int64_t stay_us; /* each holder stays up to that long */
+    bool
+        overlaps_only; /* replies were spoiled on purpose: a fence may have a wrong digit, and any status may come */
     bool fences_only; /* data was lost on purpose: two may have been in, but fences have to tell them apart */
 };
 

@@ -20,10 +20,11 @@
 struct hft_preload *hft_preload_control(void) __attribute__((weak));
 void hft_preload_exempt(void) __attribute__((weak));
 
-static const struct hft_named *const tables[] = {hft_lease_faults,  hft_wait_faults,    hft_reply_faults,
-                                                 hft_server_faults, hft_storm_faults,   hft_call_faults,
-                                                 hft_clock_faults,  hft_process_faults, hft_thread_faults,
-                                                 hft_race_faults,   hft_ending_faults,  hft_fetch_faults};
+static const struct hft_named *const tables[] = {
+    hft_lease_faults,   hft_wait_faults,    hft_reply_faults,   hft_server_faults,  hft_storm_faults,
+    hft_call_faults,    hft_clock_faults,   hft_process_faults, hft_thread_faults,  hft_race_faults,
+    hft_ending_faults,  hft_fetch_faults,   hft_network_faults, hft_hostile_faults, hft_replica_faults,
+    hft_restart_faults, hft_confined_faults};
 
 static const char *running = "";
 
@@ -69,6 +70,21 @@ void hft_note(struct hft_run *run, const char *format, ...)
         (void)vsnprintf(run->note + used, sizeof run->note - used, format, more);
     }
     va_end(more);
+}
+
+void hft_tally(struct hft_run *run, long count, int64_t worst_ns)
+{
+    run->count += count;
+    run->worst_ns = worst_ns > run->worst_ns ? worst_ns : run->worst_ns;
+}
+
+void hft_cannot(struct hft_run *run, const char *format, ...)
+{
+    va_list more;
+    va_start(more, format);
+    (void)vsnprintf(run->note, sizeof run->note, format, more);
+    va_end(more);
+    run->cannot = true;
 }
 
 int hft_roll(struct hft_run *run, int sides)
@@ -215,6 +231,22 @@ static void preload(char **argv)
     (void)execv("/proc/self/exe", argv);
 }
 
+/* The last line, the same for all faults (README): scripts read it. */
+static void sum_up(const struct hft_named *fault, struct hft_run *run, int64_t took_ns)
+{
+    char worst[32] = "-";
+    int broken = atomic_load(&run->broken);
+    if (run->worst_ns >= 0)
+        (void)snprintf(worst, sizeof worst, "%.1f", (double)run->worst_ns / 1e6);
+    if ((fault->needs & HFT_MEASURES) != 0)
+        hft_note(run, "threads were woken up to %.0f ms late", (double)atomic_load(&latest_wake_ns) / 1e6);
+    (void)printf("fault %-22s %-6s seconds=%.1f seed=%u count=%ld violations=%d worst_ms=%s: %s\n",
+                 fault->name, broken == 0 ? "ok" : "FAILED", (double)took_ns / 1e9, run->seed,
+                 run->count > 0 ? run->count : run->times, broken, worst, run->note);
+    if (broken != 0)
+        (void)printf("      %d times not: %s\n", broken, fault->promise);
+}
+
 static int run_one(const struct hft_named *fault, struct hft_run *run)
 {
     running = fault->name;
@@ -233,14 +265,12 @@ static int run_one(const struct hft_named *fault, struct hft_run *run)
     start_pulse(fault);
     fault->run(run);
     (void)alarm(0);
-    int broken = atomic_load(&run->broken);
-    if ((fault->needs & HFT_MEASURES) != 0)
-        hft_note(run, "threads were woken up to %.0f ms late", (double)atomic_load(&latest_wake_ns) / 1e6);
-    (void)printf("fault %-22s %-6s %.1f s, seed %u: %s\n", fault->name, broken == 0 ? "ok" : "FAILED",
-                 (double)(hft_true_ns() - began) / 1e9, run->seed, run->note);
-    if (broken != 0)
-        (void)printf("      %d times not: %s\n", broken, fault->promise);
-    return broken == 0 ? 0 : 1;
+    if (run->cannot) {
+        (void)printf("fault %-22s skipped: %s\n", fault->name, run->note);
+        return 77;
+    }
+    sum_up(fault, run, hft_true_ns() - began);
+    return atomic_load(&run->broken) == 0 ? 0 : 1;
 }
 
 static int run_all(char **argv, int more)
@@ -276,7 +306,7 @@ static int usage(void)
 
 int main(int argc, char **argv)
 {
-    struct hft_run run = {.seed = 1};
+    struct hft_run run = {.seed = 1, .worst_ns = -1};
     if (argc == 1) {
         list();
         return 0;

@@ -20,7 +20,10 @@ struct hft_run { /* one run of one fault */
     int times; /* rounds; what a round is, the fault says */
     bool full; /* no hurry */
     _Atomic(int) broken;
-    char note[512]; /* the numbers, for the last line */
+    bool cannot;      /* hft_cannot was called */
+    long count;       /* hft_tally: what was tried, */
+    int64_t worst_ns; /* ... and the worst of what was measured; -1: nothing was */
+    char note[512];   /* the numbers, for the last line */
     unsigned dice;
 };
 
@@ -38,7 +41,8 @@ struct hft_named {
 /* Ended by a NULL name; one table per file. */
 extern const struct hft_named hft_lease_faults[], hft_wait_faults[], hft_reply_faults[], hft_server_faults[],
     hft_storm_faults[], hft_call_faults[], hft_clock_faults[], hft_process_faults[], hft_thread_faults[],
-    hft_race_faults[], hft_ending_faults[], hft_fetch_faults[];
+    hft_race_faults[], hft_ending_faults[], hft_fetch_faults[], hft_network_faults[], hft_hostile_faults[],
+    hft_replica_faults[], hft_restart_faults[], hft_confined_faults[];
 
 /* The promise is broken, in these words; printed at once, the first twenty. Any thread. */
 void hft_broken(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -48,6 +52,10 @@ void hft_broken(struct hft_run *run, const char *format, ...) __attribute__((for
             hft_broken(run, __VA_ARGS__);                                                                    \
     } while (0)
 void hft_note(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* For `count` and `worst_ms` of the last line: so many more were tried, and one of them took so long (-1: not measured). */
+void hft_tally(struct hft_run *run, long count, int64_t worst_ns);
+/* This machine cannot show the fault (no right, no controller), in one sentence: exit 77. The run returns after it. */
+void hft_cannot(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* What is said if the run hangs. */
 void hft_doing(const char *format, ...) __attribute__((format(printf, 1, 2)));

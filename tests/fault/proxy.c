@@ -19,8 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MS   INT64_C(1000000)
-#define READ 16384
+#define MS    INT64_C(1000000)
+#define READ  16384
+#define DIALS 8192
 
 struct chunk {
     struct chunk *next;
@@ -67,6 +68,9 @@ struct hft_proxy {
     struct connection *connections;
     int count;
     uint64_t numbers;
+    long spoiled;
+    int64_t dials[DIALS];
+    int dial_count;
     unsigned dice;
     bool stop;
 };
@@ -148,6 +152,19 @@ static const struct hft_way *way_to(const struct hft_proxy *proxy, const struct 
                                      : &proxy->network.to_server[connection->class];
 }
 
+/* Most often where it hurts: in the first bytes, which say how much belongs to the message. */
+static void spoil(struct hft_proxy *proxy, char *bytes, size_t size)
+{
+    size_t near = size < 4 ? size : 4;
+    size_t at = (size_t)rand_r(&proxy->dice) % (rand_r(&proxy->dice) % 2 == 0 ? near : size);
+    char before = bytes[at];
+    while (bytes[at] == before)
+        bytes[at] = (char)(before >= '0' && before <= '9' && rand_r(&proxy->dice) % 4 != 0
+                               ? '0' + rand_r(&proxy->dice) % 10
+                               : rand_r(&proxy->dice) % 256);
+    proxy->spoiled++;
+}
+
 static void send_later(struct hft_proxy *proxy, struct connection *connection, struct side *to,
                        const char *bytes, size_t size, int64_t more_ns)
 {
@@ -165,6 +182,8 @@ static void send_later(struct hft_proxy *proxy, struct connection *connection, s
     to->due_ns = due;
     *chunk = (struct chunk){.due_ns = due, .size = size};
     memcpy(chunk->bytes, bytes, size);
+    if (way->spoil_one_in > 0 && rand_r(&proxy->dice) % way->spoil_one_in == 0)
+        spoil(proxy, chunk->bytes, size);
     *to->last = chunk;
     to->last = &chunk->next;
 }
@@ -352,6 +371,8 @@ static void accept_one(struct hft_proxy *proxy)
     if (fd < 0)
         return;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (proxy->dial_count < DIALS)
+        proxy->dials[proxy->dial_count++] = now_ns();
     struct connection *connection = calloc(1, sizeof *connection);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int up = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -570,6 +591,24 @@ void hft_proxy_judge(struct hft_proxy *proxy, hft_judge *judge, void *arg)
     proxy->judge = judge;
     proxy->judge_arg = arg;
     unlock_and_kick(proxy);
+}
+
+long hft_proxy_spoiled(struct hft_proxy *proxy)
+{
+    (void)pthread_mutex_lock(&proxy->mutex);
+    long spoiled = proxy->spoiled;
+    (void)pthread_mutex_unlock(&proxy->mutex);
+    return spoiled;
+}
+
+int hft_proxy_dials(struct hft_proxy *proxy, int64_t *at_ns, int most)
+{
+    (void)pthread_mutex_lock(&proxy->mutex);
+    int count = proxy->dial_count < most ? proxy->dial_count : most;
+    memcpy(at_ns, proxy->dials, (size_t)count * sizeof *at_ns);
+    proxy->dial_count = 0;
+    (void)pthread_mutex_unlock(&proxy->mutex);
+    return count;
 }
 
 void hft_proxy_cut(struct hft_proxy *proxy, bool reset)

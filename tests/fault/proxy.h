@@ -26,6 +26,7 @@ struct hft_way {
     bool stall;                  /* not read at all: the sender's socket fills                       */
     int64_t cut_after;           /* > 0: the connection ends when so many bytes have been delivered  */
     bool cut_by_reset;           /* ... by RST instead of FIN (TCP only)                             */
+    int spoil_one_in;            /* > 0: of so many messages one has a wrong byte, at its head or anywhere */
 };
 
 struct hft_network {
@@ -66,6 +67,10 @@ struct hft_proxy *hft_proxy_start(const struct hft_server *server); /* a unix so
 struct hft_proxy *hft_proxy_start_tcp(const struct hft_server *server); /* a port of 127.0.0.1 */
 const char *hft_proxy_url(const struct hft_proxy *proxy);
 void hft_proxy_stop(struct hft_proxy *proxy); /* NULL is a no-op */
+
+long hft_proxy_spoiled(struct hft_proxy *proxy); /* messages so far */
+/* When the connections were accepted, the first `most` of them since the last call, in order. Returns how many. */
+int hft_proxy_dials(struct hft_proxy *proxy, int64_t *at_ns, int most);
 
 /* All of these have taken effect when they return. */
 void hft_proxy_network(struct hft_proxy *proxy, const struct hft_network *network); /* NULL: a good one */

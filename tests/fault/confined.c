@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* confined.c - a whole process frozen by the kernel, or given next to no CPU, while another one waits for its locks. */
+#include "tests/fault/fault.h"
+
+#include "tests/fault/cgroup.h"
+#include "tests/support/takers.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { HOLDERS = 64, BUSY = 4 };
+
+/* What the confined process writes down, in memory that both see. */
+struct confined {
+    char url[128];
+    int64_t lease_ms, hold_ms; /* hold_ms 0: until it is lost */
+    int rounds, holders, busy;
+    _Atomic(int) holding, ended, lost, told, refused;
+    _Atomic(bool) failed, go;
+    struct hold {
+        _Atomic(int64_t) valid_ns[2]; /* by round: is_valid, called after this time, said yes */
+    } hold[HOLDERS];
+};
+
+struct holder {
+    struct confined *confined;
+    hf_client *client;
+    int number;
+};
+
+static void count_told(hf_lease *lease, const hf_event *event, void *arg)
+{
+    struct confined *confined = arg;
+    (void)lease;
+    if (event->kind == HF_EVENT_LOST)
+        atomic_fetch_add(&confined->told, 1);
+}
+
+static void *hold_one(void *arg)
+{
+    struct holder *me = arg;
+    struct confined *confined = me->confined;
+    struct hold *hold = &confined->hold[me->number];
+    for (int round = 0; round < confined->rounds; round++) {
+        char name[48];
+        hf_lease *lease;
+        (void)snprintf(name, sizeof name, "confined:%d:%d", round, me->number);
+        if (hf_lock_acquire(me->client, name,
+                            HF_LOCK(.lease_ms = confined->lease_ms, .wait_ms = 20000, .on_event = count_told,
+                                    .arg = confined),
+                            &lease, NULL) != HF_OK) {
+            atomic_store(&confined->failed, true);
+            return NULL;
+        }
+        int64_t began = hft_true_ns(), now = began;
+        atomic_fetch_add(&confined->holding, 1);
+        for (;;) {
+            now = hft_true_ns();
+            if (!hf_lease_is_valid(lease))
+                break;
+            atomic_store(&hold->valid_ns[round % 2], now);
+            if (confined->hold_ms != 0 && now - began > confined->hold_ms * HFT_NS_PER_MS)
+                break;
+            hft_sleep_ms(2);
+        }
+        hf_status status = hf_lease_release(lease, NULL);
+        atomic_fetch_add(&confined->lost, status == HF_LOST);
+        atomic_fetch_add(&confined->refused, status != HF_LOST && status != HF_OK);
+        atomic_fetch_add(&confined->ended, 1);
+    }
+    return NULL;
+}
+
+static void *burn(void *arg)
+{
+    volatile unsigned long steps = 0;
+    (void)arg;
+    for (;;)
+        steps = steps + 1;
+    return NULL;
+}
+
+static int be_confined(struct confined *confined)
+{
+    pthread_t threads[HOLDERS], busy;
+    struct holder holders[HOLDERS];
+    while (!atomic_load(&confined->go))
+        hft_sleep_ms(1);
+    hf_client *client = hft_open(confined->url, NULL);
+    for (int i = 0; i < confined->busy; i++)
+        if (pthread_create(&busy, NULL, burn, NULL) != 0)
+            return 1;
+    for (int i = 0; i < confined->holders; i++) {
+        holders[i] = (struct holder){confined, client, i};
+        if (pthread_create(&threads[i], NULL, hold_one, &holders[i]) != 0)
+            return 1;
+    }
+    for (int i = 0; i < confined->holders; i++)
+        (void)pthread_join(threads[i], NULL);
+    (void)hf_client_close(client, NULL);
+    return 0;
+}
+
+/* In a child, made before there are threads; it starts when it is told to go. */
+static pid_t start_confined(struct confined *confined)
+{
+    (void)fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        _exit(be_confined(confined));
+    }
+    return pid;
+}
+
+static struct confined *new_confined(void)
+{
+    struct confined *confined =
+        mmap(NULL, sizeof *confined, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (confined == MAP_FAILED)
+        exit(1);
+    return confined;
+}
+
+struct heir {
+    struct hft_run *run;
+    struct confined *confined;
+    hf_client *client;
+    int number, round;
+    pthread_t thread;
+    int64_t got_ns;
+};
+
+static void *inherit(void *arg)
+{
+    struct heir *me = arg;
+    char name[48];
+    hf_lease *lease;
+    hf_error error;
+    (void)snprintf(name, sizeof name, "confined:%d:%d", me->round, me->number);
+    hf_status status =
+        hf_lock_acquire(me->client, name, HF_LOCK(.lease_ms = 20000, .wait_ms = 60000), &lease, &error);
+    me->got_ns = hft_true_ns();
+    HFT_CHECK(me->run, status == HF_OK, "an heir: %s: %s", hf_status_name(status), error.message);
+    if (status == HF_OK)
+        (void)hf_lease_release(lease, NULL);
+    return NULL;
+}
+
+/* The holder may have said "valid" for the last time before somebody else came in, not later. Exact: the same clock. */
+static void judge_heir(struct hft_run *run, struct confined *confined, const struct heir *heir)
+{
+    int64_t valid = atomic_load(&confined->hold[heir->number].valid_ns[heir->round % 2]);
+    HFT_CHECK(run, valid < heir->got_ns, "%d: is_valid said yes %lld us after the next holder came in",
+              heir->number, (long long)((valid - heir->got_ns) / 1000));
+}
+
+static void freezer(struct hft_run *run)
+{
+    enum { LEASE_MS = 300 };
+    struct hft_cgroup group;
+    char why[200];
+    if (!hft_cgroup_make(&group, HFT_FREEZER, why, sizeof why)) {
+        hft_cannot(run, "%s", why);
+        return;
+    }
+    struct confined *confined = new_confined();
+    pid_t pid = start_confined(confined);
+    struct hft_server *server = hft_server_start(NULL);
+    hf_client *client = hft_open(hft_server_url(server), NULL);
+    static struct heir heirs[HOLDERS];
+    int64_t worst = 0;
+    *confined = (struct confined){.lease_ms = LEASE_MS, .rounds = run->times, .holders = HOLDERS};
+    (void)snprintf(confined->url, sizeof confined->url, "%s", hft_server_url(server));
+    HFT_CHECK(run, hft_cgroup_add(&group, pid), "the process cannot be moved");
+    atomic_store(&confined->go, true);
+    for (int round = 0; round < run->times; round++) {
+        HFT_UNTIL_TRUE(atomic_load(&confined->holding) == (round + 1) * HOLDERS ||
+                       atomic_load(&confined->failed));
+        hft_sleep_ms(hft_roll(run, 200));
+        HFT_CHECK(run, hft_cgroup_freeze(&group, true), "it does not freeze");
+        int64_t frozen = hft_true_ns();
+        for (int i = 0; i < HOLDERS; i++) {
+            heirs[i] = (struct heir){
+                .run = run, .confined = confined, .client = client, .number = i, .round = round};
+            (void)pthread_create(&heirs[i].thread, NULL, inherit, &heirs[i]);
+        }
+        hft_sleep_ms(2 * LEASE_MS);
+        for (int i = 0; i < HOLDERS; i++)
+            (void)pthread_join(heirs[i].thread, NULL);
+        HFT_CHECK(run, hft_cgroup_freeze(&group, false), "it does not thaw");
+        HFT_UNTIL_TRUE(atomic_load(&confined->ended) == (round + 1) * HOLDERS ||
+                       atomic_load(&confined->failed));
+        for (int i = 0; i < HOLDERS; i++) {
+            int64_t took = heirs[i].got_ns - frozen;
+            worst = took > worst ? took : worst;
+            judge_heir(run, confined, &heirs[i]);
+        }
+        HFT_CHECK(run, !atomic_load(&confined->failed), "the frozen process cannot acquire");
+    }
+    int status, all = run->times * HOLDERS;
+    (void)waitpid(pid, &status, 0);
+    hft_cgroup_remove(&group);
+    HFT_CHECK(run, WIFEXITED(status) && WEXITSTATUS(status) == 0, "the frozen process ended with %d", status);
+    /* Whoever releases first hears of it by that, and never a second time. */
+    HFT_CHECK(run, atomic_load(&confined->lost) == all && atomic_load(&confined->told) <= all,
+              "of %d leases %d were lost and %d told", all, atomic_load(&confined->lost),
+              atomic_load(&confined->told));
+    /* L + guard + 300 ms after its last executed renewal */
+    HFT_CHECK(run, hft_in_time(worst, (LEASE_MS + 262 + 300) * HFT_NS_PER_MS), "an heir waited for %lld ms",
+              (long long)(worst / HFT_NS_PER_MS));
+    hft_tally(run, all, worst);
+    hft_note(run, "%d pauses of holders, worst_ms is from the freeze to the heir", all);
+    (void)hf_client_close(client, NULL);
+    hft_server_stop(server);
+}
+
+static void cpu_quota(struct hft_run *run)
+{
+    enum { LEASE_MS = 2000, HOLD_MS = 3 * LEASE_MS };
+    struct hft_cgroup group;
+    char why[200];
+    if (!hft_cgroup_make(&group, HFT_CPU, why, sizeof why)) {
+        hft_cannot(run, "%s", why);
+        return;
+    }
+    struct confined *confined = new_confined();
+    pid_t pid = start_confined(confined);
+    struct hft_server *server = hft_server_start(NULL);
+    hf_client *client = hft_open(hft_server_url(server), NULL);
+    static struct heir heirs[HOLDERS];
+    *confined = (struct confined){
+        .lease_ms = LEASE_MS, .hold_ms = HOLD_MS, .rounds = run->times, .holders = HOLDERS, .busy = BUSY};
+    (void)snprintf(confined->url, sizeof confined->url, "%s", hft_server_url(server));
+    HFT_CHECK(run, hft_cgroup_add(&group, pid), "the process cannot be moved");
+    atomic_store(&confined->go, true);
+    for (int round = 0; round < run->times; round++) {
+        for (int64_t until = hft_true_ns() + 60000 * HFT_NS_PER_MS;
+             atomic_load(&confined->holding) < (round + 1) * HOLDERS && hft_true_ns() < until;)
+            hft_sleep_ms(2);
+        if (round == 0)
+            HFT_CHECK(run, hft_cgroup_limit(&group, 10), "no limit can be set");
+        for (int i = 0; i < HOLDERS; i++) {
+            heirs[i] = (struct heir){
+                .run = run, .confined = confined, .client = client, .number = i, .round = round};
+            (void)pthread_create(&heirs[i].thread, NULL, inherit, &heirs[i]);
+        }
+        for (int i = 0; i < HOLDERS; i++)
+            (void)pthread_join(heirs[i].thread, NULL);
+        for (int i = 0; i < HOLDERS; i++)
+            judge_heir(run, confined, &heirs[i]);
+    }
+    HFT_CHECK(run, !atomic_load(&confined->failed), "the starved process cannot acquire");
+    int status, all = run->times * HOLDERS, lost = atomic_load(&confined->lost);
+    (void)hft_cgroup_limit(&group, 0);
+    (void)waitpid(pid, &status, 0);
+    hft_cgroup_remove(&group);
+    lost = atomic_load(&confined->lost);
+    HFT_CHECK(run, WIFEXITED(status) && WEXITSTATUS(status) == 0, "the starved process ended with %d",
+              status);
+    HFT_CHECK(run, lost * 100 <= all, "%d of %d leases were lost", lost, all);
+    hft_tally(run, all, -1);
+    hft_note(run, "%d leases of %d ms at 10 %% of a CPU with %d busy threads, %d falsely lost", all, LEASE_MS,
+             BUSY, lost);
+    (void)hf_client_close(client, NULL);
+    hft_server_stop(server);
+}
+
+const struct hft_named hft_confined_faults[] = {
+    {"freezer", "a process that the kernel freezes for 2 L holds nothing when it goes on, and hears of it",
+     freezer, 2, 16, HFT_MEASURES},
+    {"cpu-quota", "a process with a tenth of a CPU keeps its leases, and is_valid is exact", cpu_quota, 1, 10,
+     0},
+    {.name = NULL}};

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* hostile.c - messages that no script sent: whoever may PUBLISH can make them up, and knows all keys and tokens. */
+#include "tests/fault/crew.h"
+
+#include "tests/support/fds.h"
+#include "tests/support/takers.h"
+
+#include <holdfast/redis.h>
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LOCKS = 4, BURST = 50, CHANNEL = 37, ID = 32 };
+
+struct liar {
+    struct hft_run *run;
+    struct hft_server *server;
+    pthread_t thread;
+    _Atomic(bool) stop;
+    unsigned dice;
+    long told, heard;
+};
+
+static redisReply *keep(redisReply **slot, redisReply *reply)
+{
+    if (*slot != NULL)
+        freeReplyObject(*slot);
+    *slot = reply;
+    return reply;
+}
+
+/* A token of somebody who waits (W's fields) or holds, or one that only looks like it. */
+static bool find_token(struct liar *me, redisContext *to, char *token, size_t room)
+{
+    int lock = rand_r(&me->dice) % LOCKS;
+    redisReply *reply = NULL;
+    const char *found = NULL;
+    if (rand_r(&me->dice) % 2 == 0) {
+        (void)keep(&reply, redisCommand(to, "GET hf:{crew:%d}", lock));
+        if (reply != NULL && reply->type == REDIS_REPLY_STRING)
+            found = reply->str;
+    } else {
+        (void)keep(&reply, redisCommand(to, "HKEYS hf:waiters:{crew:%d}", lock));
+        if (reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements > 0)
+            found = reply->element[(size_t)rand_r(&me->dice) % reply->elements]->str;
+    }
+    if (found != NULL)
+        (void)snprintf(token, room, "%s", found);
+    if (reply != NULL)
+        freeReplyObject(reply);
+    return found != NULL && strncmp(token, "hf1:", 4) == 0 && strlen(token) > 4 + ID;
+}
+
+static void lie(struct liar *me, redisContext *to, const char *token)
+{
+    static const char letters[] = "GGGRRFBIAZ";
+    char channel[CHANNEL + 1], text[512], forged[256];
+    char letter = letters[(size_t)rand_r(&me->dice) % (sizeof letters - 1)];
+    struct timespec now;
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    int64_t echo =
+        (int64_t)now.tv_sec * 1000000000 + now.tv_nsec; /* near, so that it would make a good date */
+    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + 4);
+    (void)snprintf(forged, sizeof forged, "%s", token);
+    if (letter == 'B') /* a break is an operator's right, and believed; so only for tokens that are none */
+        forged[strlen(forged) - 1] ^= 1;
+    if (rand_r(&me->dice) % 3 == 0) /* another number, or a random part that is not the right one */
+        forged[4 + ID + 1 + (size_t)rand_r(&me->dice) % 12] = "0123456789abcdef:"[rand_r(&me->dice) % 17];
+    switch (rand_r(&me->dice) % 4) {
+    case 0:
+        echo = (int64_t)rand_r(&me->dice) * rand_r(&me->dice);
+        break;
+    case 1:
+        echo -= rand_r(&me->dice) % 1000000000;
+        break;
+    default:
+        break;
+    }
+    if (letter == 'G')
+        (void)snprintf(text, sizeof text, "G %s %" PRId64 " %" PRId64, forged, echo,
+                       INT64_C(9000000000000000000) + rand_r(&me->dice));
+    else
+        (void)snprintf(text, sizeof text, "%c %s%s", letter, forged,
+                       rand_r(&me->dice) % 4 == 0 ? " 99999999999999999999999999" : " 1 2 3");
+    redisReply *reply = redisCommand(to, "PUBLISH %s %s", channel, text);
+    me->told++;
+    me->heard += reply != NULL && reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
+    if (reply != NULL)
+        freeReplyObject(reply);
+}
+
+static void *lie_all_the_time(void *arg)
+{
+    struct liar *me = arg;
+    struct timeval limit = {20, 0};
+    redisContext *to = redisConnectUnixWithTimeout(hft_server_socket(me->server), limit);
+    char token[200];
+    while (!atomic_load(&me->stop)) {
+        if (!find_token(me, to, token, sizeof token)) {
+            hft_sleep_ms(1);
+            continue;
+        }
+        for (int i = 0; i < BURST; i++)
+            lie(me, to, token);
+    }
+    redisFree(to);
+    return NULL;
+}
+
+static void forged_messages(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    for (int round = 0; round < run->times; round++) {
+        struct hft_crew_plan plan = {.url = hft_server_url(server),
+                                     .clients = 3,
+                                     .threads = 6,
+                                     .locks = LOCKS,
+                                     .lease_ms = 1000,
+                                     .wait_ms = 5000,
+                                     .command_ms = 2000,
+                                     .stay_us = 3000};
+        struct liar liar = {.run = run, .server = server, .dice = run->seed + (unsigned)round};
+        struct hft_crew *crew = hft_crew_start(run, &plan);
+        hft_sleep_ms(200);
+        long kib = hft_resident_kib();
+        int64_t commands = hft_server_calls(server, "evalsha");
+        long before = hft_crew_acquired(crew);
+        (void)pthread_create(&liar.thread, NULL, lie_all_the_time, &liar);
+        hft_sleep_ms(2500);
+        atomic_store(&liar.stop, true);
+        (void)pthread_join(liar.thread, NULL);
+        commands = hft_server_calls(server, "evalsha") - commands;
+        long acquired = hft_crew_acquired(crew) - before;
+        kib = hft_resident_kib() - kib;
+        run->note[0] = 0;
+        struct hft_crew_result result = hft_crew_end(crew);
+        HFT_CHECK(run, liar.heard > 100, "only %ld lies were heard", liar.heard);
+        HFT_CHECK(run, result.lost == 0 && result.timeouts == 0 && result.unavailable == 0,
+                  "lies cost %ld leases, %ld timeouts, %ld refusals", result.lost, result.timeouts,
+                  result.unavailable);
+        HFT_CHECK(run, acquired > 0, "nobody was served while there were lies");
+        /* A lease costs at most a question, a release and some re-checks; a lie at most one answer. */
+        HFT_CHECK(run, commands <= liar.heard + 8 * acquired + 500,
+                  "%lld scripts for %ld lies and %ld leases", (long long)commands, liar.heard, acquired);
+        HFT_CHECK(run, kib < 32 * 1024, "%ld kB more for %ld lies", kib, liar.heard);
+        hft_note(run, "%ld lies heard, %lld scripts run, %ld kB more", liar.heard, (long long)commands, kib);
+    }
+    int64_t until = hft_true_ns() + 3000 * HFT_NS_PER_MS;
+    while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
+        hft_sleep_ms(5);
+    HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys are left", (long long)hft_lock_keys(server));
+    hft_server_stop(server);
+}
+
+const struct hft_named hft_hostile_faults[] = {
+    {"forged-messages", "made-up grants, revokes and fills cost a delay: nobody holds by them, nobody hangs",
+     forged_messages, 1, 60, 0},
+    {.name = NULL}};

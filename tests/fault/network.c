@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* network.c - faults of the road: wrong bytes, ends in one direction, roads that nobody walks, and their ends. */
+#include "tests/fault/crew.h"
+
+#include "tests/support/takers.h"
+
+#include <holdfast/redis.h>
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOCKS = 4 };
+
+/* A lease of 20 s that nobody gave back would be seen here. */
+static void check_released(struct hft_run *run, struct hft_server *server, int64_t within_ms)
+{
+    int64_t until = hft_true_ns() + within_ms * HFT_NS_PER_MS;
+    int left;
+    do {
+        left = 0;
+        for (int i = 0; i < LOCKS; i++) {
+            char name[48];
+            (void)snprintf(name, sizeof name, "crew:%d", i);
+            left += hft_lock_exists(server, name) != 0;
+        }
+    } while (left > 0 && hft_true_ns() < until && (hft_sleep_ms(5), true));
+    HFT_CHECK(run, left == 0, "%d locks were not given back", left);
+}
+
+static void spoiled_replies(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    for (int round = 0; round < run->times; round++) {
+        struct hft_crew_plan plan = {.url = hft_proxy_url(proxy),
+                                     .clients = 3,
+                                     .threads = 8,
+                                     .locks = LOCKS,
+                                     .lease_ms = 20000,
+                                     .wait_ms = 1000,
+                                     .command_ms = 500,
+                                     .stay_us = 500,
+                                     .overlaps_only = true};
+        struct hft_network wrong = {.to_client = {{.spoil_one_in = 20 + hft_roll(run, 200)},
+                                                  {.spoil_one_in = 5 + hft_roll(run, 100)}}};
+        struct hft_crew *crew = hft_crew_start(run, &plan);
+        hft_proxy_network(proxy, &wrong);
+        hft_sleep_ms(2000);
+        hft_proxy_network(proxy, NULL);
+        long before = hft_crew_acquired(crew);
+        int64_t healed = hft_true_ns(), work = healed;
+        while (hft_crew_acquired(crew) < before + 20 && work - healed < 10000 * HFT_NS_PER_MS) {
+            hft_sleep_ms(5);
+            work = hft_true_ns();
+        }
+        HFT_CHECK(run, work - healed < 10000 * HFT_NS_PER_MS, "nobody works again");
+        run->note[0] = 0;
+        (void)hft_crew_end(crew);
+        check_released(run, server, 1000);
+    }
+    HFT_CHECK(run, hft_proxy_spoiled(proxy) > 0, "no reply was spoiled");
+    hft_note(run, "%ld replies and messages spoiled", hft_proxy_spoiled(proxy));
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+static void half_close(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start_tcp(server);
+    struct hft_crew_plan plan = {.url = hft_proxy_url(proxy),
+                                 .clients = 3,
+                                 .threads = 6,
+                                 .locks = LOCKS,
+                                 .lease_ms = 20000,
+                                 .wait_ms = 3000,
+                                 .command_ms = 500,
+                                 .stay_us = 2000};
+    struct hft_crew *crew = hft_crew_start(run, &plan);
+    for (int i = 0; i < run->times; i++) {
+        hft_sleep_ms(20 + hft_roll(run, 80));
+        hft_proxy_half_close(proxy);
+    }
+    struct hft_crew_result result = hft_crew_end(crew);
+    HFT_CHECK(run, result.lost == 0, "%ld leases were lost", result.lost);
+    check_released(run, server, 1000);
+    hft_note(run, "%d half-closes", run->times);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+/* ---- nobody reads ---- */
+
+enum { TALKERS = 8, TALK = 200000, KEPT = 8 };
+
+struct talker {
+    struct hft_run *run;
+    hf_client *client;
+    pthread_t thread;
+    _Atomic(bool) *stop;
+    int64_t longest_ns;
+    long calls;
+};
+
+static void *talk(void *arg)
+{
+    struct talker *me = arg;
+    char *much = malloc(TALK + 1);
+    memset(much, 'x', TALK);
+    much[TALK] = 0;
+    while (!atomic_load(me->stop)) {
+        struct redisReply *reply;
+        hf_error error;
+        int64_t before = hft_true_ns();
+        hf_status status = hf_command(me->client, &reply, &error, "ECHO %s", much);
+        int64_t took = hft_true_ns() - before;
+        me->longest_ns = took > me->longest_ns ? took : me->longest_ns;
+        me->calls++;
+        HFT_CHECK(me->run, status == HF_OK || status == HF_UNKNOWN || status == HF_UNAVAILABLE,
+                  "ECHO: %s: %s", hf_status_name(status), error.message);
+        if (status == HF_OK) {
+            HFT_CHECK(me->run, reply->len == TALK && strcmp(reply->str, much) == 0, "not what was said");
+            freeReplyObject(reply);
+        } else {
+            hft_sleep_ms(1);
+        }
+    }
+    free(much);
+    return NULL;
+}
+
+static void check_all_end(struct hft_run *run, hf_client *client, struct hft_proxy *proxy, int round)
+{
+    struct hft_network stalled = {.accept_nobody = false};
+    hf_lease *leases[KEPT];
+    for (int i = 0; i < KEPT; i++) {
+        char name[48];
+        (void)snprintf(name, sizeof name, "stalled:%d", i);
+        hf_status status =
+            hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 700, .wait_ms = 8000), &leases[i], NULL);
+        HFT_CHECK(run, status == HF_OK, "no lease: %s", hf_status_name(status));
+        if (status != HF_OK)
+            exit(1);
+    }
+    for (int class = 0; class < 2; class ++) {
+        stalled.to_server[class].stall = round % 2 == 0;
+        stalled.to_client[class].stall = round % 2 == 1;
+    }
+    hft_proxy_network(proxy, &stalled);
+    hft_sleep_ms(1500);
+    for (int i = 0; i < KEPT; i++) {
+        HFT_CHECK(run, !hf_lease_is_valid(leases[i]), "a lease of 700 ms is valid after 1,500 ms of silence");
+        HFT_CHECK(run, hf_lease_release(leases[i], NULL) == HF_LOST, "its release is not LOST");
+    }
+    hft_proxy_network(proxy, NULL);
+    hf_lease *again;
+    int64_t healed = hft_true_ns();
+    hf_status status = hf_lock_acquire(client, "stalled", HF_LOCK(.wait_ms = 8000), &again, NULL);
+    hft_tally(run, 1, hft_true_ns() - healed);
+    HFT_CHECK(run, status == HF_OK, "afterwards: %s", hf_status_name(status));
+    if (status == HF_OK)
+        (void)hf_lease_release(again, NULL);
+}
+
+static void stalls(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start_tcp(server);
+    hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 300));
+    struct talker talkers[TALKERS];
+    _Atomic(bool) stop = false;
+    int64_t longest = 0;
+    long calls = 0;
+    for (int i = 0; i < TALKERS; i++) {
+        talkers[i] = (struct talker){.run = run, .client = client, .stop = &stop};
+        (void)pthread_create(&talkers[i].thread, NULL, talk, &talkers[i]);
+    }
+    for (int round = 0; round < run->times; round++)
+        check_all_end(run, client, proxy, round);
+    atomic_store(&stop, true);
+    for (int i = 0; i < TALKERS; i++) {
+        (void)pthread_join(talkers[i].thread, NULL);
+        longest = talkers[i].longest_ns > longest ? talkers[i].longest_ns : longest;
+        calls += talkers[i].calls;
+    }
+    HFT_CHECK(run, hft_in_time(longest, 350 * HFT_NS_PER_MS), "a call of 300 ms took %lld ms",
+              (long long)(longest / HFT_NS_PER_MS));
+    hft_note(run, "%ld calls of 200 kB in at most %.0f ms, worst_ms is the first acquire afterwards", calls,
+             (double)longest / 1e6);
+    (void)hf_client_close(client, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+/* ---- all pools at once ---- */
+
+enum {
+    POOLS = 20,
+    EACH = 16,
+    CONNECTIONS = 4 /* of a pool: two lanes, the renewals', a subscriber */,
+    DIALS = 8000
+};
+
+struct patient {
+    hf_client *client;
+    int number;
+    pthread_t thread;
+    _Atomic(bool) *stop;
+    _Atomic(int64_t) served_ns;
+};
+
+static void *be_patient(void *arg)
+{
+    struct patient *me = arg;
+    char name[48];
+    (void)snprintf(name, sizeof name, "patient:%d", me->number);
+    while (!atomic_load(me->stop)) {
+        hf_lease *lease;
+        if (hf_lock_acquire(me->client, name, HF_LOCK(.wait_ms = 500), &lease, NULL) == HF_OK) {
+            (void)hf_lease_release(lease, NULL);
+            atomic_store(&me->served_ns, hft_true_ns());
+        }
+        hft_sleep_ms(2);
+    }
+    return NULL;
+}
+
+/* The most in any window of so long. */
+static int densest(const int64_t *at, int count, int64_t from_ns, int64_t window_ns)
+{
+    int most = 0;
+    for (int first = 0, last = 0; last < count; last++) {
+        while (at[first] < at[last] - window_ns || at[first] < from_ns)
+            if (first++ == last)
+                break;
+        most = last - first + 1 > most ? last - first + 1 : most;
+    }
+    return most;
+}
+
+static void judge_dials(struct hft_run *run, const int64_t *at, int count, int64_t down_ns)
+{
+    const int64_t second = 1000 * HFT_NS_PER_MS;
+    int first = densest(at, count, down_ns, second), later = densest(at, count, down_ns + 2 * second, second);
+    int bunch = densest(at, count, down_ns + 2 * second, 50 * HFT_NS_PER_MS);
+    int all = POOLS * CONNECTIONS;
+    /* At once, then after 50, 100, 200, 400 ms; then one a second and a quarter of one for the jitter. */
+    HFT_CHECK(run, first <= all * 6, "%d dials in one second", first);
+    HFT_CHECK(run, later <= all * 5 / 4 + all / 10, "%d dials a second after two seconds", later);
+    HFT_CHECK(run, bunch <= all / 2, "%d of %d pools' connections dial within the same 50 ms", bunch, all);
+    hft_note(run, "at most %d dials in a second, later %d, %d of these in 50 ms", first, later, bunch);
+}
+
+static void dial_storm(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    static struct patient patients[POOLS * EACH];
+    static int64_t dials[DIALS];
+    hf_client *clients[POOLS];
+    _Atomic(bool) stop = false;
+    for (int p = 0; p < POOLS; p++)
+        clients[p] = hft_open(hft_proxy_url(proxy), HF_CLIENT(.connect_ms = 8000));
+    for (int i = 0; i < POOLS * EACH; i++) {
+        patients[i] = (struct patient){.client = clients[i / EACH], .number = i, .stop = &stop};
+        (void)pthread_create(&patients[i].thread, NULL, be_patient, &patients[i]);
+    }
+    for (int round = 0; round < run->times; round++) {
+        for (int i = 0; i < POOLS * EACH; i++)
+            HFT_UNTIL_TRUE(atomic_load(&patients[i].served_ns) != 0);
+        (void)hft_proxy_dials(proxy, dials, DIALS);
+        int64_t down = hft_true_ns(), worst = 0;
+        hft_server_kill(server);
+        hft_sleep_ms(5000);
+        hft_server_restart(server);
+        int64_t up = hft_true_ns();
+        judge_dials(run, dials, hft_proxy_dials(proxy, dials, DIALS), down);
+        for (int i = 0; i < POOLS * EACH; i++) {
+            HFT_UNTIL_TRUE(atomic_load(&patients[i].served_ns) > up);
+            int64_t took = atomic_load(&patients[i].served_ns) - up;
+            worst = took > worst ? took : worst;
+        }
+        int again = hft_proxy_dials(proxy, dials, DIALS);
+        HFT_CHECK(run, again <= POOLS * CONNECTIONS * 2, "%d dials to a server that is back", again);
+        HFT_CHECK(run, hft_in_time(worst, 2500 * HFT_NS_PER_MS), "the last one was served after %lld ms",
+                  (long long)(worst / HFT_NS_PER_MS));
+        hft_tally(run, POOLS * EACH, worst);
+    }
+    atomic_store(&stop, true);
+    for (int i = 0; i < POOLS * EACH; i++)
+        (void)pthread_join(patients[i].thread, NULL);
+    for (int p = 0; p < POOLS; p++)
+        (void)hf_client_close(clients[p], NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+/* ---- close ---- */
+
+/* The road to the server is long, the answers come at once: what was posted last is on the way when close has to end. */
+static void close_reads_on(struct hft_run *run)
+{
+    enum { COUNT = 200 };
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start_tcp(server);
+    for (int round = 0; round < run->times; round++) {
+        hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.close_ms = 3000, .command_ms = 5000));
+        hf_lease *leases[COUNT];
+        for (int i = 0; i < COUNT; i++) {
+            char name[48];
+            (void)snprintf(name, sizeof name, "posted:%d", i);
+            hf_status status =
+                hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 60000, .wait_ms = 5000), &leases[i], NULL);
+            HFT_CHECK(run, status == HF_OK, "no lease: %s", hf_status_name(status));
+            if (status != HF_OK)
+                exit(1);
+        }
+        struct hft_network slow = {.to_server = {{.delay_ns = (100 + hft_roll(run, 400)) * HFT_NS_PER_MS,
+                                                  .drip_bytes = 1000,
+                                                  .drip_ns = HFT_NS_PER_MS}}};
+        hft_proxy_network(proxy, &slow);
+        for (int i = 0; i < COUNT; i++)
+            if (i % 2 == 0) /* the others are given back by close itself */
+                HFT_CHECK(run, hf_lease_post_release(leases[i], NULL) == HF_OK, "a posted release failed");
+        int64_t before = hft_true_ns();
+        hf_status status = hf_client_close(client, NULL);
+        int64_t took = hft_true_ns() - before;
+        HFT_CHECK(run, status == HF_OK, "close: %s", hf_status_name(status));
+        for (int i = 1; i < COUNT; i += 2)
+            (void)hf_lease_release(leases[i], NULL);
+        int64_t left = hft_lock_keys(server);
+        HFT_CHECK(run, left == 0, "%lld of %d releases were dropped", (long long)left, COUNT);
+        hft_tally(run, COUNT, took);
+        hft_proxy_network(proxy, NULL);
+        freeReplyObject(hft_server_ask(server, "FLUSHALL"));
+    }
+    hft_note(run, "worst_ms is the close");
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+const struct hft_named hft_network_faults[] = {
+    {"spoiled-replies",
+     "wrong bytes in replies: never a grant that is none, and all is given back in the end", spoiled_replies,
+     1, 60, 0},
+    {"half-close", "servers that say their last word but still listen: no lease is lost, none is left over",
+     half_close, 20, 600, 0},
+    {"stalls", "a road on which nobody reads: every call ends in time, every lease too", stalls, 2, 40,
+     HFT_MEASURES},
+    {"dial-storm", "twenty pools lose their server: they dial in moderation, and are all served soon after",
+     dial_storm, 1, 20, HFT_MEASURES},
+    {"close-reads-on", "a close over a slow road: every posted release is executed", close_reads_on, 2, 50,
+     0},
+    {.name = NULL}};
