@@ -2,6 +2,7 @@
 /* wire.c - see wire.h. */
 #include "core/wire.h"
 #include "core/fence.h"
+#include "core/fits.h"
 #include "core/scripts.h"
 #include "pool/replies.h"
 
@@ -56,9 +57,13 @@ static int add_keys(struct words *words, const struct hfi_keys *keys)
     return 6;
 }
 
-static struct hfi_command *script(const struct hfi_script *which, int keys, const struct words *words)
+static struct hfi_command *script(const struct hfi_script *which, int keys, const struct words *words,
+                                  hfi_command_fits *fits)
 {
-    return hfi_command_script(which, keys, words->count, words->text, words->size);
+    struct hfi_command *command = hfi_command_script(which, keys, words->count, words->text, words->size);
+    if (command != NULL)
+        command->fits = fits;
+    return command;
 }
 
 struct hfi_command *hfi_wire_words(const char *first, ...)
@@ -88,8 +93,10 @@ struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *tok
     struct hfi_command *command = hfi_wire_words("MULTI", NULL);
     if (command != NULL && hfi_command_append(command, set.count, set.text, set.size) &&
         hfi_command_append(command, fence.count, fence.text, fence.size) &&
-        hfi_command_append(command, exec.count, exec.text, exec.size))
+        hfi_command_append(command, exec.count, exec.text, exec.size)) {
+        command->fits = hfi_fits_native;
         return command;
+    }
     if (command != NULL)
         hfi_command_unref(command);
     return NULL;
@@ -111,7 +118,7 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *to
     add_number(&words, asking->patience_ms * 1000);
     if (keys->absent != NULL)
         add_number(&words, enough_ms);
-    return script(&hfi_script_acquire, key_count, &words);
+    return script(&hfi_script_acquire, key_count, &words, hfi_fits_acquire);
 }
 
 struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *token)
@@ -119,7 +126,7 @@ struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *to
     struct words words = {.count = 0};
     int key_count = add_keys(&words, keys);
     add_text(&words, token);
-    return script(&hfi_script_release, key_count, &words);
+    return script(&hfi_script_release, key_count, &words, hfi_fits_release);
 }
 
 struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size)
@@ -129,7 +136,7 @@ struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token
     add_text(&words, token);
     add_number(&words, ttl_ms);
     add_number(&words, size);
-    return script(&hfi_script_more, key_count, &words);
+    return script(&hfi_script_more, key_count, &words, hfi_fits_more);
 }
 
 struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
@@ -139,7 +146,7 @@ struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
     add_text(&words, HFI_FENCE_KEY);
     add_number(&words, blocks * HFI_FENCE_BLOCK);
     add_number(&words, estimate_us);
-    return script(&hfi_script_fence_floor, 1, &words);
+    return script(&hfi_script_fence_floor, 1, &words, hfi_fits_floor);
 }
 
 struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex)
@@ -147,14 +154,14 @@ struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *rand
     struct words words = {.count = 0};
     int key_count = add_keys(&words, keys);
     add_text(&words, random_hex);
-    return script(&hfi_script_break, key_count, &words);
+    return script(&hfi_script_break, key_count, &words, hfi_fits_break);
 }
 
 struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)
 {
     struct words words = {.count = 0};
     int key_count = add_keys(&words, keys);
-    return script(&hfi_script_forget, key_count, &words);
+    return script(&hfi_script_forget, key_count, &words, hfi_fits_forget);
 }
 
 struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token, enum hfi_filling filling,
@@ -166,7 +173,7 @@ struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token
     add_text(&words, filling == HFI_FILL_VALUE ? "value" : filling == HFI_FILL_ABSENT ? "absent" : "nothing");
     add_number(&words, ttl_ms);
     add(&words, size > 0 ? data : "", size);
-    return script(&hfi_script_fill, key_count, &words);
+    return script(&hfi_script_fill, key_count, &words, hfi_fits_fill);
 }
 
 struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count)
@@ -182,7 +189,12 @@ struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count
         text[count + 2 * i + 1] = ttl[i];
         size[count + 2 * i + 1] = (size_t)snprintf(ttl[i], sizeof ttl[i], "%" PRId64, renewals[i].ttl_ms);
     }
-    return hfi_command_script(&hfi_script_renew, count, 3 * count, text, size);
+    struct hfi_command *command = hfi_command_script(&hfi_script_renew, count, 3 * count, text, size);
+    if (command != NULL) {
+        command->fits = hfi_fits_renew;
+        command->expects = count + 1;
+    }
+    return command;
 }
 
 static int64_t number_of(const struct redisReply *reply, int64_t otherwise)
@@ -232,7 +244,7 @@ static struct hfi_answer answer_of_error(const struct redisReply *reply)
 
 static struct hfi_answer answer_of_exec(const struct redisReply *reply)
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2)
+    if (!hfi_fits_native(NULL, reply))
         return (struct hfi_answer){.kind = HFI_CANNOT, .status = HF_PROTOCOL};
     if (reply->element[0]->type != REDIS_REPLY_STATUS)
         return (struct hfi_answer){.kind = HFI_BUSY};

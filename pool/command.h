@@ -34,13 +34,19 @@ struct hfi_command;
  * Must not block; may take the caller's own mutexes, list further commands and flush. */
 typedef void hfi_command_done(struct hfi_command *command);
 
+/* Whether this, which is no error, can be the command's reply at all. If not, a byte of the stream is wrong, and every
+ * reply behind it may be somebody else's. Under the lane's mutex. */
+typedef bool hfi_command_fits(const struct hfi_command *command, const struct redisReply *reply);
+
 struct hfi_command {
     /* Set by the caller before it lists the command. */
     hfi_command_done *done;
+    hfi_command_fits *fits; /* NULL: whatever comes. Else what does not fit is the last reply of its connection */
     void   *self;
     int64_t until_ns;  /* no answer by then: the connection is given up, and all that rides on it */
     int64_t stamp_ns;  /* for the caller: the clock before the command was listed (rule L1)       */
     int64_t note[2];   /* for the caller */
+    int     expects;   /* for `fits` */
 
     /* Read by `done`. */
     enum hfi_outcome   outcome;

@@ -80,6 +80,13 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
     struct hfi_command *command = hfi_of(lane->flight.next, struct hfi_command, link);
     if (reply->type == REDIS_REPLY_ERROR && hfi_reply_meaning(reply->str, reply->len)->reconnect)
         lane->drop_after = true;
+    bool stray = command->replies_seen + 1 < command->replies && reply->type != REDIS_REPLY_STATUS &&
+                 reply->type != REDIS_REPLY_ERROR; /* MULTI says OK, what follows is QUEUED */
+    if (stray) {
+        hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that is no answer to what was asked");
+        freeReplyObject(reply);
+        return false;
+    }
     if (!keep_reply(command, reply))
         return true;
     lane->flying--;
@@ -87,10 +94,14 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
     *sent_ns = command->sent_ns;
     if (command->reply->type == REDIS_REPLY_ERROR && spell_out_locked(lane, command, now_ns))
         return true;
+    bool astray = command->fits != NULL && command->reply->type != REDIS_REPLY_ERROR &&
+                  !command->fits(command, command->reply);
     bool unfit = hfi_lane_is_role_check(command) && !hfi_lane_is_master_reply(command->reply);
     command->answered_ns = now_ns;
     hfi_lane_settle_locked(lane, command, HFI_ANSWERED);
-    if (unfit)
+    if (astray)
+        hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that is no answer to what was asked");
+    else if (unfit)
         hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, 0, "it is not a primary any more");
     else if (lane->drop_after)
         hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, 0, "the server refuses commands on it");

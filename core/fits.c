@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/* fits.c - see fits.h. */
+#include "core/fits.h"
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+/* n: digits, i: an integer, s: any string. Before them the word itself. */
+struct form {
+    const char *word, *rest;
+};
+
+static bool is_digits(const struct redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_STRING || reply->len == 0 || reply->len > 20)
+        return false;
+    for (size_t i = 0; i < (size_t)reply->len; i++)
+        if ((reply->str[i] < '0' || reply->str[i] > '9') && !(i == 0 && reply->len > 1 && reply->str[0] == '-'))
+            return false;
+    return true;
+}
+
+static bool is_of_kind(const struct redisReply *reply, char kind)
+{
+    switch (kind) {
+    case 'n':
+        return is_digits(reply);
+    case 'i':
+        return reply->type == REDIS_REPLY_INTEGER;
+    default:
+        return reply->type == REDIS_REPLY_STRING;
+    }
+}
+
+static bool has_form(const struct redisReply *reply, const struct form *form)
+{
+    if (reply->elements != 1 + strlen(form->rest) || reply->element[0]->type != REDIS_REPLY_STRING ||
+        strcmp(reply->element[0]->str, form->word) != 0)
+        return false;
+    for (size_t i = 1; i < reply->elements; i++)
+        if (!is_of_kind(reply->element[i], form->rest[i - 1]))
+            return false;
+    return true;
+}
+
+static bool is_one_of(const struct redisReply *reply, const struct form *forms, size_t count)
+{
+    if (reply->type != REDIS_REPLY_ARRAY)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (has_form(reply, &forms[i]))
+            return true;
+    return false;
+}
+
+#define IS_ONE_OF(reply, forms) is_one_of((reply), (forms), sizeof(forms) / sizeof(forms)[0])
+
+/* SET said OK or nothing, INCRBY a number; either may have met something foreign. */
+bool hfi_fits_native(const struct hfi_command *command, const struct redisReply *reply)
+{
+    (void)command;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2)
+        return false;
+    const struct redisReply *set = reply->element[0], *fence = reply->element[1];
+    bool said_ok = set->type == REDIS_REPLY_STATUS && strcmp(set->str, "OK") == 0;
+    return (said_ok || set->type == REDIS_REPLY_NIL || set->type == REDIS_REPLY_ERROR) &&
+           (fence->type == REDIS_REPLY_INTEGER || fence->type == REDIS_REPLY_ERROR);
+}
+
+bool hfi_fits_acquire(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"GRANTED", "nn"}, {"QUEUED", "nnini"}, {"BUSY", "nni"}, {"LATE", "n"},
+                                        {"FOREIGN", "ns"}, {"VALUE", "nsn"},    {"ABSENT", "nn"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_fits_release(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"FREE", "n"}, {"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_fits_more(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"GRANTED", "nn"}, {"GONE", "n"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_fits_fill(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"FILLED", "n"}, {"FREE", "n"}, {"REFUSED", "n"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_fits_break(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"BROKEN", "n"}, {"FREE", "n"}, {"FOREIGN", "ns"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_fits_forget(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"DONE", "n"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_fits_floor(const struct hfi_command *command, const struct redisReply *reply)
+{
+    (void)command;
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_digits(reply->element[0]) &&
+           is_digits(reply->element[1]);
+}
+
+/* The time, then a code for each key, or what took its place. */
+bool hfi_fits_renew(const struct hfi_command *command, const struct redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != (size_t)command->expects ||
+        !is_digits(reply->element[0]))
+        return false;
+    for (size_t i = 1; i < reply->elements; i++) {
+        const struct redisReply *one = reply->element[i];
+        bool code = one->type == REDIS_REPLY_INTEGER && one->integer >= 0 && one->integer <= 3;
+        if (!code && one->type != REDIS_REPLY_STRING)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* fits_test.c - an answer of another form is no answer: one wrong byte, and the reply behind it is somebody else's. */
+#include "core/fits.h"
+#include "pool/parser.h"
+
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool fits(hfi_command_fits *form, int expects, const char *bytes)
+{
+    struct hfi_command command = {.expects = expects};
+    redisReader *reader = hfi_parser_create(1 << 20);
+    void *reply = NULL;
+    assert_non_null(reader);
+    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_non_null(reply);
+    bool answer = form(&command, reply);
+    freeReplyObject(reply);
+    redisReaderFree(reader);
+    return answer;
+}
+
+static void what_our_scripts_answer_fits(void **state)
+{
+    (void)state;
+    assert_true(fits(hfi_fits_native, 0, "*2\r\n+OK\r\n:3676627372906831873\r\n"));
+    assert_true(fits(hfi_fits_native, 0, "*2\r\n$-1\r\n:3676627372906831873\r\n"));
+    assert_true(fits(hfi_fits_native, 0, "*2\r\n+OK\r\n-ERR value is not an integer\r\n"));
+    assert_true(fits(hfi_fits_acquire, 0, "*3\r\n$7\r\nGRANTED\r\n$2\r\n17\r\n$2\r\n99\r\n"));
+    assert_true(fits(hfi_fits_acquire, 0,
+                     "*6\r\n$6\r\nQUEUED\r\n$2\r\n17\r\n$2\r\n-1\r\n:0\r\n$2\r\n17\r\n:1\r\n"));
+    assert_true(fits(hfi_fits_acquire, 0, "*4\r\n$4\r\nBUSY\r\n$2\r\n17\r\n$1\r\n5\r\n:0\r\n"));
+    assert_true(fits(hfi_fits_acquire, 0, "*4\r\n$5\r\nVALUE\r\n$2\r\n17\r\n$0\r\n\r\n$1\r\n5\r\n"));
+    assert_true(fits(hfi_fits_release, 0, "*2\r\n$4\r\nFREE\r\n$2\r\n17\r\n"));
+    assert_true(fits(hfi_fits_renew, 3, "*3\r\n$2\r\n17\r\n:1\r\n$6\r\nhf1:ab\r\n"));
+    assert_true(fits(hfi_fits_floor, 0, "*2\r\n$2\r\n17\r\n$2\r\n99\r\n"));
+}
+
+static void a_refusal_with_one_wrong_byte_is_no_grant(void **state)
+{
+    (void)state;
+    assert_false(fits(hfi_fits_native, 0, "*2\r\n+-1\r\n:3676627372906831873\r\n"));
+    assert_false(fits(hfi_fits_native, 0, "*2\r\n:-1\r\n:3676627372906831873\r\n"));
+}
+
+static void an_answer_that_is_too_short_leaves_its_rest_to_the_next_one(void **state)
+{
+    (void)state;
+    assert_false(fits(hfi_fits_native, 0, "*1\r\n+OK\r\n:3676627372906831873\r\n"));
+    assert_false(fits(hfi_fits_acquire, 0, "*2\r\n$7\r\nGRANTED\r\n$2\r\n17\r\n$2\r\n99\r\n"));
+    assert_false(fits(hfi_fits_release, 0, "*1\r\n$4\r\nFREE\r\n$2\r\n17\r\n"));
+    assert_false(fits(hfi_fits_renew, 3, "*2\r\n$2\r\n17\r\n:1\r\n:1\r\n"));
+    assert_false(fits(hfi_fits_floor, 0, "*1\r\n$2\r\n17\r\n"));
+}
+
+static void an_answer_that_is_too_long_has_eaten_the_next_one(void **state)
+{
+    (void)state;
+    assert_false(fits(hfi_fits_acquire, 0,
+                      "*4\r\n$7\r\nGRANTED\r\n$2\r\n17\r\n$2\r\n99\r\n*2\r\n$4\r\nFREE\r\n$2\r\n17\r\n"));
+    assert_false(fits(hfi_fits_renew, 2, "*3\r\n$2\r\n17\r\n:1\r\n:1\r\n"));
+}
+
+static void the_answer_to_another_question_does_not_fit(void **state)
+{
+    (void)state;
+    assert_false(fits(hfi_fits_acquire, 0, "*2\r\n$4\r\nFREE\r\n$2\r\n17\r\n"));
+    assert_false(fits(hfi_fits_release, 0, "*3\r\n$7\r\nGRANTED\r\n$2\r\n17\r\n$2\r\n99\r\n"));
+    assert_false(fits(hfi_fits_release, 0, "$4\r\nFREE\r\n"));
+    assert_false(fits(hfi_fits_renew, 2, "*2\r\n$2\r\n17\r\n:7\r\n"));
+    assert_false(fits(hfi_fits_acquire, 0, "*3\r\n$7\r\nGRANTED\r\n$2\r\n1x\r\n$2\r\n99\r\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_our_scripts_answer_fits),
+        cmocka_unit_test(a_refusal_with_one_wrong_byte_is_no_grant),
+        cmocka_unit_test(an_answer_that_is_too_short_leaves_its_rest_to_the_next_one),
+        cmocka_unit_test(an_answer_that_is_too_long_has_eaten_the_next_one),
+        cmocka_unit_test(the_answer_to_another_question_does_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
