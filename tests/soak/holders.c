@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* holders.c - runs one campaign against those who hold leases: holders kills|pauses|stale [--count N] [--seed N].
+ * 1: a promise was broken. */
+#include "tests/soak/campaigns.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const struct {
+    const char *name;
+    bool (*run)(struct hft_stage *stage);
+} campaigns[] = {{"kills", hft_campaign_kills}, {"pauses", hft_campaign_pauses}, {"stale", hft_campaign_stale}};
+
+static int usage(void)
+{
+    (void)fputs("usage: holders kills|pauses|stale [--count N] [--seed N]\n", stderr);
+    return 64;
+}
+
+int main(int argc, char **argv)
+{
+    struct hft_stage stage = {.count = 100, .seed = (unsigned)time(NULL) % 100000};
+    for (int i = 2; i < argc; i += 2) {
+        long value = i + 1 < argc ? strtol(argv[i + 1], NULL, 10) : 0;
+        if (value < 1 || value > 1000000)
+            return usage();
+        if (strcmp(argv[i], "--count") == 0)
+            stage.count = (int)value;
+        else if (strcmp(argv[i], "--seed") == 0)
+            stage.seed = (unsigned)value;
+        else
+            return usage();
+    }
+    for (size_t i = 0; argc > 1 && i < sizeof campaigns / sizeof campaigns[0]; i++)
+        if (strcmp(campaigns[i].name, argv[1]) == 0) {
+            stage.name = campaigns[i].name;
+            return campaigns[i].run(&stage) ? 0 : 1;
+        }
+    return usage();
+}
