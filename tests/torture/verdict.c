@@ -131,6 +131,21 @@ static bool judge_economy(const struct verdict *verdict, const struct hft_wire *
     return (double)calls / sections < 0.01 && wire->again == 0 && wire->acquires > 0 && most / 3 < least;
 }
 
+/* The line that a soak adds up. A frozen process may lose the lease it had, a frozen server all of them. */
+static void tell_summary(const struct verdict *verdict, bool kept, int64_t lost)
+{
+    const struct hft_plan *plan = &verdict->ledger->plan;
+    int64_t excused = plan->fault == HFT_FREEZE_SERVER ? lost : plan->fault == HFT_FREEZE ? verdict->fleet->holders : 0;
+    size_t broken = verdict->overlaps + verdict->fences + verdict->late;
+    (void)printf("summary torture-%s seed=%u operations=%zu faults=%d violations=%zu false_losses=%" PRId64, plan->mode,
+                 plan->seed, verdict->sections, verdict->fleet->kills, broken > 0 || kept ? broken : 1,
+                 lost > excused ? lost - excused : 0);
+    if (plan->fault == HFT_KILL)
+        (void)printf(" wait_ms=%" PRId64 " wait_bound_ms=%" PRId64, verdict->worst_ns / HFT_MS,
+                     verdict->limit_ns / HFT_MS);
+    (void)printf("\n");
+}
+
 bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
 {
     struct hft_ledger *ledger = fleet->ledger;
@@ -167,6 +182,7 @@ bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
                  plan->seed, verdict.sections, verdict.overlaps, verdict.fences, fleet->kills, fleet->holders,
                  verdict.worst_ns / HFT_MS, verdict.limit_ns / HFT_MS, verdict.keys, verdict.for_ever,
                  lost, atomic_load(&ledger->timeouts), atomic_load(&ledger->unknown));
+    tell_summary(&verdict, kept, lost);
     free(verdict.history);
     return kept;
 }

@@ -128,6 +128,8 @@ static int hold(void)
                  "commands, %llu not confirmed\n", plan.leases, plan.lease_ms, plan.seconds, plan.load ? " on busy cores" : "",
                  lost, (long long)least_ms, (unsigned long long)stats.renewals, (unsigned long long)stats.remote_commands,
                  (unsigned long long)stats.renewals_failed);
+    (void)printf("summary vigil-hold operations=%llu faults=0 violations=0 false_losses=%d\n",
+                 (unsigned long long)stats.renewals, lost);
     return lost != 0;
 }
 
@@ -174,6 +176,15 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+static struct {
+    double p50, p99, p999, most;
+} latest; /* of event, descriptor and signal whichever was later */
+
+static void keep_later(double *most, int64_t ns)
+{
+    *most = (double)ns / 1e6 > *most ? (double)ns / 1e6 : *most;
+}
+
 /* Milliseconds after V: median, the 99th and 99.9th of a hundred, the worst. Returns whether p99.9 is within the bound. */
 static bool tell(const char *what, _Atomic(int64_t) *first, double bound_ms)
 {
@@ -189,6 +200,10 @@ static bool tell(const char *what, _Atomic(int64_t) *first, double bound_ms)
     double p999 = (double)late[n - 1 - n / 1000] / 1e6;
     (void)printf("  %-10s p50 %7.1f  p99 %7.1f  p99.9 %7.1f  worst %7.1f ms after V%s\n", what, (double)late[n / 2] / 1e6,
                  (double)late[n - 1 - n / 100] / 1e6, p999, (double)late[n - 1] / 1e6, missing ? "  (some never came)" : "");
+    keep_later(&latest.p50, late[n / 2]);
+    keep_later(&latest.p99, late[n - 1 - n / 100]);
+    keep_later(&latest.p999, late[n - 1 - n / 1000]);
+    keep_later(&latest.most, late[n - 1]);
     free(late);
     return missing == 0 && p999 <= bound_ms;
 }
@@ -237,7 +252,11 @@ static int judge(void)
     bool event = tell("event", &watches[0].event_ns, bound), fd = tell("descriptor", &watches[0].fd_ns, bound),
          signal_ = tell("signal", &watches[0].signal_ns, bound);
     (void)printf("  bound for p99.9: %.0f ms: %s\n", bound, event && fd && signal_ ? "held" : "BROKEN");
-    return still_valid != 0 || overtaken != 0 || heirs < HEIRS || !event || !fd || !signal_;
+    int broken = still_valid + overtaken + (heirs < HEIRS) + !event + !fd + !signal_;
+    (void)printf("summary vigil-loss%s operations=%d faults=1 violations=%d false_losses=0 lost_p50_ms=%.1f lost_p99_ms=%.1f "
+                 "lost_p999_ms=%.1f lost_ms=%.1f lost_bound_ms=%.0f\n", plan.load ? "-busy" : "", plan.leases, broken,
+                 latest.p50, latest.p99, latest.p999, latest.most, bound);
+    return broken != 0;
 }
 
 static int loss(struct hft_server *server)

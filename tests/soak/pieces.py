@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""What there is to run, and in which order a soak of a seed runs it."""
+
+import itertools
+import random
+import subprocess
+
+from programs import Piece
+
+MODES = ("one", "hundred", "calm", "freeze", "redis-freeze", "local")
+CHUNK = {"kills": 1000, "pauses": 250, "stale": 250, "seeds": 20000}
+SLICE_S = 4  # of the simulator beside a test with real servers
+
+
+class Pieces:
+    def __init__(self, build):
+        self.tests = build / "tests"
+
+    def holders(self, campaign, count, seed):
+        command = (self.tests / "soak/holders", campaign, "--count", count, "--seed", seed)
+        return Piece(campaign, command, f"./dev soak {campaign} --count {count} --seed {seed}", campaign == "pauses")
+
+    def fault(self, name, seed, full=False):
+        words = (name, "--seed", seed) + (("--full",) if full else ())
+        return Piece("fault", (self.tests / "fault/fault", *words), "./dev fault " + " ".join(map(str, words)))
+
+    def torture(self, mode, seed, seconds=8):
+        words = (mode, "--seconds", seconds, "--seed", seed)
+        return Piece("torture", (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)))
+
+    def vigil(self, kind, *words):
+        return Piece(kind, (self.tests / "vigil/vigil", *words), "./dev torture " + " ".join(map(str, words)), True)
+
+    def loss(self, busy):
+        return self.vigil("loss, busy", "loss", "--load") if busy else self.vigil("loss", "loss")
+
+    def seeds(self, start, count, workers=2):
+        words = ("--seeds", count, "--from", start)
+        return Piece("simulator", (self.tests / "sim/sim", *words, "--workers", workers),
+                     "./dev sim " + " ".join(map(str, words)))
+
+    def slice_of_seeds(self, start):
+        return Piece("simulator", (self.tests / "sim/sim", "--from", start, "--seeds", 10**9, "--seconds", SLICE_S,
+                                   "--workers", 1), f"./dev sim --from {start} --seconds {SLICE_S}")
+
+    def witness(self):
+        return Piece("witness", (self.tests / "soak/witness",), "./dev soak --minutes 1", patience_s=float("inf"))
+
+    def fault_names(self):
+        listed = subprocess.run([self.tests / "fault/fault"], capture_output=True, text=True, check=True).stdout
+        return [line.split()[0] for line in listed.splitlines() if line.strip()]
+
+    def mixture(self, seed):
+        """For ever: every fault and every campaign once before any of them again, in an order of the seed's."""
+        dice = random.Random(seed)
+
+        def shuffled(makers):
+            while True:
+                dice.shuffle(makers)
+                yield from makers
+
+        faults = shuffled([lambda s, name=name: self.fault(name, s) for name in self.fault_names()])
+        others = shuffled(
+            [lambda s, mode=mode: self.torture(mode, s) for mode in MODES]
+            + [lambda s: self.holders("kills", 300, s), lambda s: self.holders("kills", 300, s),
+               lambda s: self.holders("pauses", 100, s), lambda s: self.holders("stale", 100, s),
+               lambda s: self.loss(False), lambda s: self.loss(True),
+               lambda s: self.vigil("hold, busy", "hold", "--seconds", 8, "--load")])
+        for turn in itertools.count():
+            yield next(others if turn % 4 == 3 else faults)(dice.randrange(1, 100000))
+
+    def campaign(self, name, count, seed):
+        """One kind of piece until there were `count` of what it counts. `seed`: the first one."""
+        if name in CHUNK:
+            for done in range(0, count, CHUNK[name]):
+                some = min(CHUNK[name], count - done)
+                if name == "seeds":
+                    yield self.seeds(seed + done, some)
+                else:
+                    yield self.holders(name, some, seed + done // CHUNK[name])
+            return
+        for i in range(count):
+            if name == "losses":
+                yield from (self.loss(False), self.loss(True))
+            elif name == "faults":
+                yield from (self.fault(fault, seed + i) for fault in self.fault_names())
+            else:
+                yield from (self.torture(mode, seed + i) for mode in MODES)
+
+
+CAMPAIGNS = {  # word: what is counted, and how many the issue wants
+    "kills": ("holders killed -9", 10000),
+    "pauses": ("holders stopped for two leases", 1000),
+    "stale": ("stale holders that write", 1000),
+    "seeds": ("histories in the simulator", 1000000),
+    "losses": ("times a thousand leases are lost, idle and busy", 1),
+    "faults": ("times every fault", 1),
+    "torture": ("times every torture, 8 s each", 1),
+}
