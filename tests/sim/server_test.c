@@ -46,16 +46,19 @@ static int64_t between(int64_t least, int64_t most)
     return least + (int64_t)(hfi_dice(&dice) % (uint64_t)(most - least + 1));
 }
 
-/* The source with another clock. */
+/* The source with another clock, wherever it looks at one. */
 static char *with_given_time(const struct hfi_script *script)
 {
-    const char *at = strstr(script->source, asks_time);
-    if (at == NULL)
-        return strdup(script->source);
-    size_t before = (size_t)(at - script->source), size = script->size + sizeof is_told;
-    char *source = malloc(size);
+    char *source = strdup(script->source);
+    for (const char *at = source; source != NULL && (at = strstr(source, asks_time)) != NULL;) {
+        size_t before = (size_t)(at - source), size = strlen(source) + sizeof is_told;
+        char *told = malloc(size);
+        assert_non_null(told);
+        (void)snprintf(told, size, "%.*s%s%s", (int)before, source, is_told, at + sizeof asks_time - 1);
+        free(source);
+        source = told;
+    }
     assert_non_null(source);
-    (void)snprintf(source, size, "%.*s%s%s", (int)before, script->source, is_told, at + sizeof asks_time - 1);
     return source;
 }
 
