@@ -75,7 +75,7 @@ static bool ask_hello(struct hfi_hello *hello)
     if (settings->client_name != NULL && settings->client_name[0] != 0)
         ok = ok && ask(hello, ASK_NAME, "CLIENT", "SETNAME", settings->client_name);
     ok = ok && ask(hello, ASK_ROLE, "ROLE", NULL, NULL);
-    if (hello->purpose == HFI_DIAL_LANE)
+    if (hello->purpose != HFI_DIAL_BORROWER)
         ok = ok && ask(hello, ASK_INFO, "INFO", "server", NULL);
     return ok;
 }

@@ -35,10 +35,14 @@ struct hfi_pool {
     int verdicts;          /* dials of the first lock lane that came up or failed */
     hf_error why;          /* of the last dial that failed; HF_OK before the first */
     struct hfi_server server;
+    unsigned primaries;    /* how often a lane met another server than the one before, by its run id; 0: never */
 };
 
 void hfi_pool_note_failure(struct hfi_pool *pool, const hf_error *error);
 void hfi_pool_note_server(struct hfi_pool *pool, const struct hfi_server *server);
+unsigned hfi_pool_primaries(struct hfi_pool *pool);
+/* A lane met another server since `primaries` was that count, and it is not the one of this run id. */
+bool hfi_pool_has_moved(struct hfi_pool *pool, unsigned primaries, const char *run_id);
 void hfi_pool_note_verdict(struct hfi_pool *pool);
 
 #endif

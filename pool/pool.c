@@ -242,8 +242,26 @@ void hfi_pool_note_failure(struct hfi_pool *pool, const hf_error *error)
 void hfi_pool_note_server(struct hfi_pool *pool, const struct hfi_server *server)
 {
     (void)pthread_mutex_lock(&pool->mutex);
+    if (server->run_id[0] != 0 && pool->server.run_id[0] != 0 && strcmp(server->run_id, pool->server.run_id) != 0)
+        pool->primaries++;
     pool->server = *server;
     (void)pthread_mutex_unlock(&pool->mutex);
+}
+
+unsigned hfi_pool_primaries(struct hfi_pool *pool)
+{
+    (void)pthread_mutex_lock(&pool->mutex);
+    unsigned primaries = pool->primaries;
+    (void)pthread_mutex_unlock(&pool->mutex);
+    return primaries;
+}
+
+bool hfi_pool_has_moved(struct hfi_pool *pool, unsigned primaries, const char *run_id)
+{
+    (void)pthread_mutex_lock(&pool->mutex);
+    bool moved = pool->primaries != primaries && strcmp(pool->server.run_id, run_id) != 0;
+    (void)pthread_mutex_unlock(&pool->mutex);
+    return moved;
 }
 
 void hfi_pool_note_verdict(struct hfi_pool *pool)

@@ -37,6 +37,8 @@ struct subscriber {
     int64_t heard_ns;  /* the last byte */
     int64_t expect_ns; /* something must be heard by then; NEVER: nothing is owed */
     bool failed;
+    unsigned primaries; /* the pool's count when it was dialled */
+    char run_id[48];
 };
 
 struct hfi_subscribers {
@@ -277,7 +279,10 @@ static void ready(void *self, short events, int64_t now_ns)
 static void tend_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
 {
     const char *wrong = NULL;
-    if (one->expect_ns == HFI_NEVER && now_ns - one->heard_ns >= PING_NS &&
+    /* One that was demoted still answers, and hears nothing of who is handed a lease. */
+    if (hfi_pool_has_moved(one->all->pool, one->primaries, one->run_id))
+        wrong = "the primary is another one now";
+    if (wrong == NULL && one->expect_ns == HFI_NEVER && now_ns - one->heard_ns >= PING_NS &&
         !put_ask(one, "PING", NULL, now_ns))
         wrong = "no memory";
     if (wrong == NULL && !ask_all(one, now_ns))
@@ -303,6 +308,7 @@ static void judge_dial(struct subscriber *one, enum hfi_dial_state state, int64_
         one->parser = hfi_parser_create(MESSAGE_MOST);
     HFI_PERTURB("subscriber-dialled");
     if (one->parser != NULL) {
+        (void)memcpy(one->run_id, hfi_dial_server(one->dial)->run_id, sizeof one->run_id);
         one->wire = hfi_dial_take(one->dial);
         one->unparsed = 0;
         one->heard_ns = now_ns;
@@ -328,9 +334,11 @@ static void tend_down(struct subscriber *one, int64_t now_ns, struct hfi_poll_se
     struct hfi_pool *pool = one->all->pool;
     if (!hfi_channels_any(one->all->channels, one->index))
         return;
-    if (one->dial == NULL && now_ns >= one->dial_due_ns)
+    if (one->dial == NULL && now_ns >= one->dial_due_ns) {
+        one->primaries = hfi_pool_primaries(pool);
         one->dial =
             hfi_dial_begin(pool, HFI_DIAL_SUBSCRIBER, -1, hfi_after_ms(now_ns, pool->settings.connect_ms));
+    }
     if (one->dial == NULL) {
         /* No memory for a dial counts as a dial that failed. */
         if (now_ns >= one->dial_due_ns)

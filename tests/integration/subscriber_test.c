@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -187,6 +188,36 @@ static void a_restarted_server_is_told_all_channels_again(void **state)
     assert_hears("three", "anew");
 }
 
+/* An address that moves, while the old primary lives on as a replica: the subscription's connection to it never breaks. */
+static void a_subscription_follows_the_lanes_to_another_primary(void **state)
+{
+    struct hft_server *next = hft_server_start_tcp("save \"\"");
+    struct hft_pool moving;
+    struct hft_call call;
+    hf_error error;
+    char address[120];
+    (void)state;
+    (void)snprintf(address, sizeof address, "%s/moves.sock", hft_server_folder(next));
+    assert_int_equal(symlink(hft_server_socket(server), address), 0);
+    hft_pool_init(&moving, server);
+    moving.settings.place.path = address;
+    assert_int_equal(hft_pool_open(&moving, NULL, &error), HF_OK);
+    assert_true(hfi_pool_subscribe(moving.pool, "news", 4));
+    HFT_UNTIL(listeners("news") == 1);
+    assert_int_equal(unlink(address), 0);
+    assert_int_equal(symlink(hft_server_socket(next), address), 0);
+    freeReplyObject(hft_server_ask(server, "REPLICAOF 127.0.0.1 %d", hft_server_port(next)));
+    struct hfi_lane *lane = hfi_pool_lane(moving.pool, HFI_LOCK_LANE, 0);
+    hft_ask(lane, &call, "SET a 1"); /* READONLY: the lane dials anew */
+    hft_call_done(&call);
+    HFT_UNTIL(hft_server_ask_integer(next, "PUBLISH news here") == 1);
+    assert_int_equal(listeners("news"), 0);
+    HFT_UNTIL(hfi_pool_is_subscribed(moving.pool, "news", 4));
+    hft_pool_close(&moving);
+    freeReplyObject(hft_server_ask(server, "REPLICAOF NO ONE"));
+    hft_server_stop(next);
+}
+
 static void a_silent_subscription_is_noticed_and_dialled_anew(void **state)
 {
     (void)state;
@@ -239,6 +270,7 @@ int main(void)
         cmocka_unit_test(thousands_of_channels_live_on_a_few_connections),
         cmocka_unit_test(after_a_cut_all_channels_are_subscribed_and_acknowledged_again),
         cmocka_unit_test(a_restarted_server_is_told_all_channels_again),
+        cmocka_unit_test(a_subscription_follows_the_lanes_to_another_primary),
         cmocka_unit_test(a_silent_subscription_is_noticed_and_dialled_anew),
         cmocka_unit_test(an_idle_subscription_is_asked_for_a_sign_of_life),
         cmocka_unit_test(a_channel_without_right_is_refused_and_the_others_work),
