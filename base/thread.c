@@ -2,6 +2,7 @@
 /* thread.c - see thread.h. */
 #include "base/thread.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,6 +18,15 @@ int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg
     if (failed == 0)
         (void)pthread_setname_np(*thread, name);
     return failed;
+}
+
+void hfi_thread_leave_behind(pthread_t thread)
+{
+    static const char here = 0;
+    Dl_info us;
+    if (dladdr(&here, &us) != 0)
+        (void)dlopen(us.dli_fname, RTLD_NOW | RTLD_NOLOAD); /* a reference that nobody gives back */
+    (void)pthread_detach(thread);
 }
 
 int hfi_thread_id(void)

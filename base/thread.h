@@ -9,6 +9,10 @@
 /* 0, or why there is no thread (an errno). The name has at most 15 bytes. */
 int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg);
 
+/* For one that hangs in a call which nobody can end: detached instead of joined. It will come back to our code, so that
+ * code stays loaded until the process ends, whatever the program does with dlclose. */
+void hfi_thread_leave_behind(pthread_t thread);
+
 /* The calling thread's kernel id, for tgkill and "is it this thread that holds it?". */
 int hfi_thread_id(void);
 /* One pointer of the calling thread's own, NULL at first: the loader it is running (core/loading.c). */

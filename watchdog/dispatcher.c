@@ -172,7 +172,7 @@ static void end_chores(struct hfi_dispatcher *dispatcher)
     bool left_behind = dispatcher->left_behind = has_thread && !dispatcher->chores_over;
     (void)pthread_mutex_unlock(&dispatcher->mutex);
     if (left_behind) {
-        (void)pthread_detach(thread);
+        hfi_thread_leave_behind(thread);
         return;
     }
     if (has_thread)
