@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* holders.c - runs one campaign against those who hold leases: holders kills|pauses|stale [--count N] [--seed N].
- * 1: a promise was broken. */
+/* holders.c - runs one campaign against those who hold leases: holders kills|pauses|stale [--count N] [--seed N]
+ * [--slack-ms N]. 1: a promise was broken. */
 #include "tests/soak/campaigns.h"
 
 #include <stdio.h>
@@ -15,13 +15,13 @@ static const struct {
 
 static int usage(void)
 {
-    (void)fputs("usage: holders kills|pauses|stale [--count N] [--seed N]\n", stderr);
+    (void)fputs("usage: holders kills|pauses|stale [--count N] [--seed N] [--slack-ms N]\n", stderr);
     return 64;
 }
 
 int main(int argc, char **argv)
 {
-    struct hft_stage stage = {.count = 100, .seed = (unsigned)time(NULL) % 100000};
+    struct hft_stage stage = {.count = 100, .slack_ms = HFT_SLACK_MS, .seed = (unsigned)time(NULL) % 100000};
     for (int i = 2; i < argc; i += 2) {
         long value = i + 1 < argc ? strtol(argv[i + 1], NULL, 10) : 0;
         if (value < 1 || value > 1000000)
@@ -30,6 +30,8 @@ int main(int argc, char **argv)
             stage.count = (int)value;
         else if (strcmp(argv[i], "--seed") == 0)
             stage.seed = (unsigned)value;
+        else if (strcmp(argv[i], "--slack-ms") == 0)
+            stage.slack_ms = (int)value;
         else
             return usage();
     }

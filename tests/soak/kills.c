@@ -127,6 +127,17 @@ static size_t heir_of(const struct death *death, const struct hft_interval *hist
     return low < count && history[low].lock == death->lock ? low : count;
 }
 
+static void tell_late(const struct death *death, const struct hft_interval *heir, bool any, int64_t wait_ns)
+{
+    if (any)
+        (void)printf("  LATE soak:%d: process %d, asking since %.0f ms after its holder's death, is the next one "
+                     "after %.0f ms\n", death->lock, heir->process, (double)(heir->asked_ns - death->at_ns) / 1e6,
+                     (double)wait_ns / 1e6);
+    else
+        (void)printf("  LATE soak:%d: nobody for %.0f ms after its holder's death\n", death->lock,
+                     (double)wait_ns / 1e6);
+}
+
 static bool judge(struct kills *kills)
 {
     struct hft_stage *stage = kills->stage;
@@ -142,8 +153,7 @@ static bool judge(struct kills *kills)
         int64_t from = asked > death->at_ns && asked != INT64_MAX ? asked : death->at_ns;
         waits[i] = (heir < sections ? history[heir].enter_ns : hft_now_ns()) - from;
         if (waits[i] > bound && ++late <= SHOWN)
-            (void)printf("  LATE soak:%d: %s for %.0f ms after its holder's death\n", death->lock,
-                         heir < sections ? "no new holder" : "nobody", (double)waits[i] / 1e6);
+            tell_late(death, &history[heir < sections ? heir : 0], heir < sections, waits[i]);
     }
     struct hft_summary summary = {
         .operations = (long)sections, .faults = kills->count + kills->others, .false_losses = hft_stage_lost(stage),

@@ -94,7 +94,7 @@ static bool judge(struct hft_stage *stage)
     size_t sections;
     int64_t *late = calloc((size_t)stage->count + 1, sizeof *late);
     long broken = hft_stage_judge(stage, &history, &sections), believed = 0, untold = 0, kept = 0, slow = 0, over = 0;
-    int64_t bound = TOLD_MS * HFT_MS;
+    int64_t bound = (TOLD_MS + stage->slack_ms - HFT_SLACK_MS) * HFT_MS;
     for (int i = 0; late != NULL && i < stage->count; i++) {
         struct hft_pause *pause = &stage->pauses[i];
         int64_t told = atomic_load(&pause->told_ns), seen = atomic_load(&pause->readable_ns);

@@ -167,7 +167,8 @@ def conclude(soak, options, stopped):
 def main():
     options = read_arguments()
     soak, stopped = Soak(Pieces(options.build)), False
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell had us ignore it
+        signal.signal(number, signal.default_int_handler)
     print(f"{command_of(options)}: load average {' '.join(f'{load:.1f}' for load in os.getloadavg())} on "
           f"{os.cpu_count()} cores", flush=True)
     try:

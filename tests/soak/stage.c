@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLACK_MS 300 /* what a new holder may be late beyond lease and guard */
-#define SHOWN    5
-#define SUMS     16
+#define SHOWN         5
+#define SUMS          16
+#define PING_EVERY_MS 20
 
 static void *shared(size_t size)
 {
@@ -34,7 +34,7 @@ void hft_stage_open(struct hft_stage *stage, int processes, int names, int64_t l
 {
     stage->server = hft_server_start(NULL);
     struct hft_plan plan = {.mode = stage->name, .fault = HFT_KILL, .processes = processes, .threads = 1,
-                            .locks = names, .lease_ms = lease_ms, .slack_ms = SLACK_MS, .seed = stage->seed,
+                            .locks = names, .lease_ms = lease_ms, .slack_ms = stage->slack_ms, .seed = stage->seed,
                             .url = hft_server_url(stage->server)};
     stage->ledger = hft_ledger_new(&plan);
     stage->marks = shared((size_t)processes * sizeof *stage->marks);
@@ -65,7 +65,7 @@ void hft_stage_key(int lock, char key[32])
 int64_t hft_stage_bound_ns(const struct hft_stage *stage)
 {
     int64_t lease_ms = stage->ledger->plan.lease_ms;
-    return lease_ms * HFT_MS + lease_ms * HFT_MS * 21 / 1000 + (3 + 250 + SLACK_MS) * HFT_MS;
+    return lease_ms * HFT_MS + lease_ms * HFT_MS * 21 / 1000 + (3 + 250 + stage->slack_ms) * HFT_MS;
 }
 
 void hft_stage_spawn(struct hft_stage *stage, int process)
@@ -118,6 +118,13 @@ void hft_stage_tick(struct hft_stage *stage)
     (void)nanosleep(&length, NULL);
     int64_t late = hft_now_ns() - due;
     stage->latest_wake_ns = late > stage->latest_wake_ns ? late : stage->latest_wake_ns;
+    int64_t now = hft_now_ns();
+    if (now >= stage->ping_ns) {
+        freeReplyObject(hft_server_ask(stage->server, "PING"));
+        stage->ping_ns = hft_now_ns() + PING_EVERY_MS * HFT_MS;
+        int64_t took = hft_now_ns() - now;
+        stage->slowest_answer_ns = took > stage->slowest_answer_ns ? took : stage->slowest_answer_ns;
+    }
     siginfo_t ended = {0};
     if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0)
         return;
@@ -226,6 +233,7 @@ bool hft_summary_tell(const struct hft_stage *stage, const struct hft_summary *s
     tell_ms("lost_ms", summary->lost_ms);
     tell_ms("lost_bound_ms", summary->lost_bound_ms);
     tell_ms("woken_late_ms", (double)stage->latest_wake_ns / 1e6);
+    tell_ms("slowest_ping_ms", (double)stage->slowest_answer_ns / 1e6);
     (void)printf("\n");
     return violations == 0;
 }

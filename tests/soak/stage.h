@@ -33,10 +33,13 @@ struct hft_pause {
 struct hft_stage;
 typedef void hft_act_fn(struct hft_stage *stage, int process, unsigned seed);
 
+#define HFT_SLACK_MS 300 /* what is promised; a test on a busy machine may grant more */
+
 struct hft_stage {
     const char *name;
     int count; /* strokes wanted */
     unsigned seed;
+    int slack_ms; /* what a new holder may be late beyond lease and guard */
     struct hft_ledger *ledger;
     struct hft_server *server, *store; /* store: of `stale` only */
     struct hft_mark *marks;
@@ -45,7 +48,9 @@ struct hft_stage {
     hft_act_fn *act;
     pid_t *pids;
     unsigned incarnations, dice;
-    int64_t latest_wake_ns; /* of the director: how late this machine is */
+    int64_t latest_wake_ns;    /* of the director: how late this machine is */
+    int64_t slowest_answer_ns; /* of the server to the director's PING */
+    int64_t ping_ns;
 };
 
 /* The line that a soak adds up. Negative numbers are not told. */
@@ -67,7 +72,7 @@ void hft_stage_close(struct hft_stage *stage);
 struct hft_mark *hft_stage_mark(struct hft_stage *stage, int process);
 int hft_stage_roll(struct hft_stage *stage, int sides);
 void hft_stage_key(int lock, char key[32]);
-/* guard(x) = 2.1 % + 3 ms + guard_ms, and what the issue grants a new holder beyond it. */
+/* Lease, guard(x) = 2.1 % + 3 ms + guard_ms, and the slack. */
 int64_t hft_stage_bound_ns(const struct hft_stage *stage);
 /* The sections of all processes, judged: how many violations. Prints the first. Only after hft_stage_end. */
 long hft_stage_judge(struct hft_stage *stage, struct hft_interval **history, size_t *count);
