@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* A later holder that was refused makes the others stale all the same. */
 static const char write_script[] =
     "local seen, latest = redis.call('HGET', KEYS[1], 'fence'), redis.call('HGET', KEYS[1], 'turn') "
     "local stale = latest and tonumber(ARGV[2]) < tonumber(latest) "
+    "if not stale then redis.call('HSET', KEYS[1], 'turn', ARGV[2]) end "
     "if seen and ARGV[1] < seen then return stale and 1 or 3 end "
     "redis.call('HSET', KEYS[1], 'fence', ARGV[1]) "
-    "if stale then return 2 end "
-    "redis.call('HSET', KEYS[1], 'turn', ARGV[2]) "
-    "return 0";
+    "return stale and 2 or 0";
 
 static _Noreturn void give_up(const char *what)
 {
