@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* store.c - see store.h. Fences are compared as text: they always have 19 digits, which Lua's numbers cannot keep. */
+/* store.c - see store.h. Fences are compared as text: Lua's numbers cannot keep 19 digits. */
 #include "tests/soak/store.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ static const char write_script[] =
     "local seen, latest = redis.call('HGET', KEYS[1], 'fence'), redis.call('HGET', KEYS[1], 'turn') "
     "local stale = latest and tonumber(ARGV[2]) < tonumber(latest) "
     "if not stale then redis.call('HSET', KEYS[1], 'turn', ARGV[2]) end "
-    "if seen and ARGV[1] < seen then return stale and 1 or 3 end "
+    "if seen and (#ARGV[1] < #seen or #ARGV[1] == #seen and ARGV[1] < seen) then return stale and 1 or 3 end "
     "redis.call('HSET', KEYS[1], 'fence', ARGV[1]) "
     "return stale and 2 or 0";
 
