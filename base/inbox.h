@@ -27,11 +27,16 @@ static inline bool hfi_inbox_is_empty(const struct hfi_inbox *inbox)
     return ck_pr_load_ptr(&inbox->stack.head) == NULL;
 }
 
-/* Any thread. The node belongs to the inbox until it is taken. */
+/* Any thread. The node belongs to the inbox until it is taken. A push of our own: ck_stack's stores the link after the
+ * last place where ThreadSanitizer could be told of it. */
 static inline void hfi_inbox_put(struct hfi_inbox *inbox, struct hfi_inbox_node *node)
 {
-    hfi_tsan_release(inbox);
-    ck_stack_push_upmc(&inbox->stack, &node->link);
+    struct ck_stack_entry *newest = ck_pr_load_ptr(&inbox->stack.head);
+    do {
+        node->link.next = newest;
+        hfi_tsan_release(inbox);
+        ck_pr_fence_release();
+    } while (!ck_pr_cas_ptr_value(&inbox->stack.head, newest, &node->link, &newest));
 }
 
 /* Everything put in so far, oldest first, linked by hfi_inbox_next; NULL if empty. */
