@@ -4,6 +4,7 @@
 
 #include <holdfast/redis.h>
 
+#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,25 +199,92 @@ static hf_status call_borrow(struct hft_place *place)
     return HF_OK;
 }
 
-static hf_status load(hf_loading *loading, void *arg)
+static hf_status load_copy(hf_loading *loading, void *arg)
 {
     (void)arg;
-    return hf_loading_set(loading, "value", 5);
+    hf_loading_set_ttl(loading, 300);
+    return hf_loading_set(loading, hf_loading_key(loading), 5);
 }
 
-static hf_status call_fetch(struct hft_place *place)
+static hf_status load_given(hf_loading *loading, void *arg)
+{
+    (void)arg;
+    if (hf_loading_lease(loading) != NULL && !hf_loading_is_wanted(loading))
+        return hf_loading_fail(loading, ECANCELED, "nobody wants it");
+    char *data = strdup("given");
+    if (data == NULL)
+        return hf_loading_fail(loading, ENOMEM, "no memory for a page");
+    return hf_loading_give(loading, data, 5, free);
+}
+
+static hf_status load_nothing(hf_loading *loading, void *arg)
+{
+    (void)arg;
+    return hf_loading_absent(loading);
+}
+
+static hf_status fetch_by(struct hft_place *place, hf_load_fn *load)
 {
     char key[40];
     hf_value *value;
     (void)snprintf(key, sizeof key, "page:%s", name_of(place));
     hf_status status = HF_OK;
     for (int i = 0; i < 2 && status == HF_OK; i++) { /* a miss, then a hit */
-        status = hf_fetch(place->client, key,
-                          HF_FETCH(.load = load, .ttl_ms = 300, .lease_ms = 300, .wait_ms = 300), &value,
-                          &place->error);
+        status = hf_fetch(
+            place->client, key,
+            HF_FETCH(.load = load, .ttl_ms = 500, .negative_ttl_ms = 300, .lease_ms = 300, .wait_ms = 300),
+            &value, &place->error);
         if (status == HF_OK)
             hf_value_free(value);
     }
+    return status;
+}
+
+static hf_status call_fetch(struct hft_place *place)
+{
+    return fetch_by(place, load_copy);
+}
+
+static hf_status call_fetch_given(struct hft_place *place)
+{
+    return fetch_by(place, load_given);
+}
+
+static hf_status call_fetch_absent(struct hft_place *place)
+{
+    return fetch_by(place, load_nothing);
+}
+
+/* What only looks: it cannot fail, so it must not be harmed either. */
+static hf_status call_look(struct hft_place *place)
+{
+    const hf_lease *lease = place->lease;
+    bool well = !hf_lease_is_valid(lease) || (hf_lease_remaining_ms(lease) >= 0 && hf_lease_fence(lease) > 0);
+    well = well && hf_lease_state(lease) <= HF_LEASE_LOST && hf_lease_name(lease)[0] != 0 &&
+           hf_reason_text(hf_lease_reason(lease)) != NULL && hf_status_text(HF_OK) != NULL &&
+           hf_status_name(HF_OK) != NULL && hf_version()[0] != 0;
+    return well ? HF_OK : HF_INTERNAL;
+}
+
+static hf_status call_dispatch(struct hft_place *place)
+{
+    hf_status status =
+        hf_client_open(hft_server_url(place->server),
+                       HF_CLIENT(.dispatch = HF_DISPATCH_CALLER, .connect_ms = 300, .close_ms = 200),
+                       &place->opened, &place->error);
+    if (status == HF_OK && (hf_client_fd(place->opened) < 0 || hf_client_dispatch(place->opened) != 0))
+        status = HF_INTERNAL;
+    return status;
+}
+
+static hf_status call_command_argv(struct hft_place *place)
+{
+    static const char *const words[] = {"ECHO", "a\0b"};
+    static const size_t sizes[] = {4, 3};
+    struct redisReply *reply;
+    hf_status status = hf_command_argv(place->client, &reply, &place->error, 2, words, sizes);
+    if (status == HF_OK)
+        freeReplyObject(reply);
     return status;
 }
 
@@ -247,6 +315,11 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"cancel", NULL, call_cancel},
                                                    {"command", NULL, call_command},
                                                    {"borrow", NULL, call_borrow},
+                                                   {"command_argv", NULL, call_command_argv},
+                                                   {"look", hold, call_look},
+                                                   {"dispatch", NULL, call_dispatch},
+                                                   {"fetch given", NULL, call_fetch_given},
+                                                   {"fetch absent", NULL, call_fetch_absent},
                                                    {"fetch", NULL, call_fetch},
                                                    {"forget", NULL, call_forget},
                                                    {.name = NULL}};
