@@ -80,9 +80,13 @@ static void lie(struct liar *me, redisContext *to, const char *token)
     default:
         break;
     }
+    (void)clock_gettime(CLOCK_REALTIME,
+                        &now); /* a fence that could be the next one, or one that is beyond all */
+    int64_t fence = ((int64_t)now.tv_sec * 1000000 + 5000000 + rand_r(&me->dice) % 1000000) * 2048;
+    if (rand_r(&me->dice) % 3 == 0)
+        fence = INT64_C(9000000000000000000) + rand_r(&me->dice);
     if (letter == 'G')
-        (void)snprintf(text, sizeof text, "G %s %" PRId64 " %" PRId64, forged, echo,
-                       INT64_C(9000000000000000000) + rand_r(&me->dice));
+        (void)snprintf(text, sizeof text, "G %s %" PRId64 " %" PRId64, forged, echo, fence);
     else
         (void)snprintf(text, sizeof text, "%c %s%s", letter, forged,
                        rand_r(&me->dice) % 4 == 0 ? " 99999999999999999999999999" : " 1 2 3");
