@@ -132,7 +132,7 @@ static void fail_over(void)
     bool loses = !history.clock_goes_back && sim_chance(50);
     int64_t step = history.clock_goes_back && sim_chance(50) ? -sim_between(0, 2000000) : forward();
     if (loses && sim_server_forget_since())
-        sim_oracle_data_lost(&history.oracle, sim.now);
+        sim_tokens_after_loss();
     sim_server_crash(sim.now + sim_between(0, 1000) * HFI_MS, true, step,
                      (enum sim_old_end)sim_between(0, 2));
 }
@@ -161,7 +161,7 @@ static void meddle(void)
     const char *value = sim_keyspace_string(&sim_server.keys, key);
     if (value == NULL) {
         sim_say("another program takes %s", key);
-        sim_server_set(key, "somebody else", sim_between(10, 1500));
+        sim_server_set(key, "somebody else", sim_between(10, SIM_FOREIGN_MS));
     } else if (value[0] == 's') {
         sim_say("another program gives %s back", key);
         sim_server_del(key);
@@ -182,10 +182,10 @@ static void crash(bool keeps_data)
 {
     if (!sim_server.up)
         return;
-    if (!keeps_data)
-        sim_oracle_data_lost(&history.oracle, sim.now);
     sim_server_crash(sim.now + sim_between(1, 1000) * HFI_MS, keeps_data, 0,
                      sim_chance(70) ? SIM_CLOSED : SIM_SILENT);
+    if (!keeps_data)
+        sim_tokens_after_loss();
 }
 
 static void hurt(enum sim_profile how)

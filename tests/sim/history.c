@@ -35,7 +35,7 @@ static void check_status(const char *call, hf_status status, const hf_error *err
     sim_say("%s: %s%s%s", call, hf_status_name(status), status != HF_OK ? ", " : "",
             status != HF_OK ? error->message : "");
     if (!expected && !(server_away && !well) && !(status == HF_LOST && history.profile == SIM_KILLS))
-        sim_violation("%s says %s: %s", call, hf_status_name(status), error->message);
+        sim_violation("[status] %s says %s: %s", call, hf_status_name(status), error->message);
 }
 
 /* ---- a thread's deeds ---- */
@@ -66,9 +66,9 @@ static void ask_the_server(const struct sim_holding *holding)
     bool unclear = status == HF_UNKNOWN || status == HF_UNAVAILABLE;
     sim_say("verify: %s", hf_status_name(status));
     if (status != HF_OK && status != HF_LOST && !unclear)
-        sim_violation("verify says %s: %s", hf_status_name(status), error.message);
+        sim_violation("[release-is-honest] verify says %s: %s", hf_status_name(status), error.message);
     if (status == HF_LOST && hf_lease_is_valid(holding->lease))
-        sim_violation("verify says LOST, and the lease is valid");
+        sim_violation("[release-is-honest] verify says LOST, and the lease is valid");
     check_length("verify", began, history.command_ms);
 }
 
@@ -104,7 +104,7 @@ static void give_back(struct sim_holding *holding)
     check_status("release", status, &error);
     check_length("release", began, history.command_ms);
     if (!valid && history.profile == SIM_CALM)
-        sim_violation("a lease is lost though nothing is wrong");
+        sim_violation("[no-false-loss] a lease is lost though nothing is wrong");
 }
 
 static void lock_once(struct sim_actor *actor)
@@ -283,7 +283,7 @@ static void check_nobody_hangs(void)
 {
     for (int i = 0; i < history.actor_count; i++)
         if (history.actors[i].process->alive && !history.actors[i].over)
-            sim_violation("thread %d of process %d hangs", i, history.actors[i].process->id);
+            sim_oracle_hangs(&history.oracle, "thread", i);
 }
 
 /* ---- the end: a stranger gets every lock, everybody closes ---- */
@@ -298,7 +298,7 @@ static void probe(void *arg)
         .size = sizeof options, .lease_ms = history.lease_ms, .guard_ms = history.guard_ms};
     hf_error error = {.status = HF_OK};
     if (hf_client_open("redis://virtual", &options, &process->client, &error) != HF_OK)
-        sim_violation("nobody can open a client though all is well: %s", error.message);
+        sim_violation("[status] nobody can open a client though all is well: %s", error.message);
     for (int lock = 0; process->client != NULL && lock < history.locks; lock++) {
         char name[16];
         hf_lease *lease;
@@ -307,7 +307,7 @@ static void probe(void *arg)
         hf_lock_options wait = {.size = sizeof wait, .wait_ms = 600 + history.linger_ms};
         hf_status status = hf_lock_acquire(process->client, name, &wait, &lease, &error);
         if (status != HF_OK) {
-            sim_violation("lock %d is nobody's and not to be had: %s", lock, error.message);
+            sim_violation("[keys-end] lock %d is nobody's and not to be had: %s", lock, error.message);
             return;
         }
         sim_watch_granted(holding, lease);
@@ -328,7 +328,7 @@ static void close_client(void *arg)
     hf_status status = hf_client_close(client, &error);
     process->client = NULL;
     if (status != HF_OK)
-        sim_violation("close says %s: %s", hf_status_name(status), error.message);
+        sim_violation("[status] close says %s: %s", hf_status_name(status), error.message);
     check_length("close", began, 1000);
     still_open--;
 }
@@ -345,7 +345,7 @@ static void close_all(void)
     }
     sim_run(sim.now + 3000 * HFI_MS);
     if (still_open != 0)
-        sim_violation("a close hangs");
+        sim_oracle_hangs(&history.oracle, "close of so many clients:", still_open);
 }
 
 static void run_phases(void)
@@ -370,10 +370,11 @@ static void run_phases(void)
     for (int i = 0; i < 50 && !probed && sim.failure[0] == 0; i++)
         sim_run(sim.now + 200 * HFI_MS);
     if (!probed)
-        sim_violation("the stranger hangs");
+        sim_oracle_hangs(&history.oracle, "the stranger, process", stranger->id);
     if (sim.failure[0] == 0)
         close_all();
-    sim_watch_keys_left();
+    if (sim.failure[0] == 0)
+        sim_tokens_look_at_the_end();
 }
 
 /* ---- from the seed ---- */
@@ -425,5 +426,7 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
                                   .longest_gap = history.oracle.longest_gap,
                                   .length = sim.now,
                                   .profile = history.profile};
-    (void)snprintf(result->failure, sizeof result->failure, "%s", sim.failure);
+    if (sim.failure[0] != 0)
+        (void)snprintf(result->failure, sizeof result->failure, "%s: %s", sim_profile_name(history.profile),
+                       sim.failure);
 }

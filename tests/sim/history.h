@@ -14,6 +14,9 @@
 #define SIM_PAGES  2
 #define SIM_ACTORS 64
 
+#define SIM_FOREIGN_MS 1500 /* what another program's key lives at most, */
+#define SIM_PAGE_MS    2000 /* and a page, stale time included */
+
 enum sim_profile {
     SIM_CALM,      /* nothing goes wrong */
     SIM_DEAF,      /* no pub/sub at all, or every message lost */
@@ -63,7 +66,7 @@ struct sim_result {
     uint64_t grants, acquires, fetches, loads, faults, events, commands, losses, messages, digest;
     int64_t longest_gap, length;
     enum sim_profile profile;
-    char failure[400];
+    char failure[420];
 };
 /* profile: SIM_PROFILES lets the seed choose. */
 void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, struct sim_result *result);
@@ -92,6 +95,12 @@ void sim_watch_granted(struct sim_holding *holding, hf_lease *lease);
 void sim_watch_releases(struct sim_holding *holding);
 void sim_watch_event(hf_lease *lease, const hf_event *event, void *holding);
 void sim_watch_killed(const struct sim_process *process);
-void sim_watch_keys_left(void);
+
+/* tokens.c */
+void sim_tokens_begin(void);
+int64_t sim_tokens_owned_at(const char *token, int name); /* when the server gave it the key */
+void sim_tokens_after_loss(void);                         /* the server's keys are others now */
+void sim_tokens_look_at_keys(void);
+void sim_tokens_look_at_the_end(void); /* everybody has closed */
 
 #endif

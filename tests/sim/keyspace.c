@@ -564,6 +564,22 @@ void sim_keyspace_each(struct sim_keyspace *keys,
         visit(arg, key->name, key->expire_ms);
 }
 
+void sim_keyspace_members(struct sim_keyspace *keys, const char *name,
+                          void (*visit)(void *arg, const char *member), void *arg)
+{
+    const struct sim_key *key = find(keys, name);
+    for (const struct member *member = key != NULL ? key->members : NULL; member != NULL;
+         member = member->next)
+        visit(arg, member->name);
+}
+
+double sim_keyspace_score(struct sim_keyspace *keys, const char *name, const char *member)
+{
+    struct sim_key *key = find(keys, name);
+    const struct member *one = key != NULL ? *place_of(key, member) : NULL;
+    return one != NULL ? one->score : (double)NAN;
+}
+
 const char *sim_keyspace_string(struct sim_keyspace *keys, const char *name)
 {
     const struct sim_key *key = find(keys, name);

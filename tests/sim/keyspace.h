@@ -48,6 +48,10 @@ void sim_keyspace_expire(struct sim_keyspace *keys);
 /* Visits every key: its name, and when it ends (ms of the server's clock; 0: never). */
 void sim_keyspace_each(struct sim_keyspace *keys,
                        void (*visit)(void *arg, const char *key, int64_t expire_ms), void *arg);
+/* Visits the members of a sorted set, in its order. */
+void sim_keyspace_members(struct sim_keyspace *keys, const char *key,
+                          void (*visit)(void *arg, const char *member), void *arg);
+double sim_keyspace_score(struct sim_keyspace *keys, const char *key, const char *member); /* NAN: none */
 const char *sim_keyspace_string(struct sim_keyspace *keys, const char *key); /* NULL: none */
 
 /* The framing. One command from the front of the bytes; how many bytes it had, 0: not complete. */

@@ -334,6 +334,7 @@ static void dial(void *what, int64_t number)
 
 void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command)
 {
+    sim_lane_lists(command);
     hfi_command_ref(command);
     hfi_list_append(&lane->queue, &command->link);
 }

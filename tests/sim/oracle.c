@@ -7,15 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static void violated(struct sim_oracle *oracle, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static void violated(struct sim_oracle *oracle, const char *promise, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-static void violated(struct sim_oracle *oracle, const char *format, ...)
+static void violated(struct sim_oracle *oracle, const char *promise, const char *format, ...)
 {
     char text[300];
+    int size = snprintf(text, sizeof text, "[%s] ", promise);
     va_list values;
     va_start(values, format);
-    (void)vsnprintf(text, sizeof text, format, values);
+    (void)vsnprintf(text + size, sizeof text - (size_t)size, format, values);
     va_end(values);
     oracle->violated(text);
 }
@@ -25,7 +26,7 @@ void sim_oracle_begin(struct sim_oracle *oracle, void (*report)(const char *what
     memset(oracle, 0, sizeof *oracle);
     oracle->violated = report;
     for (int i = 0; i < SIM_NAMES_MOST; i++)
-        oracle->gap_since[i] = oracle->forgotten[i] = -1;
+        oracle->gap_since[i] = oracle->forgotten[i] = oracle->broken[i] = -1;
 }
 
 /* One of them was given before the server lost its data, the other after it. */
@@ -48,8 +49,9 @@ static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int6
         if (is_excused(oracle, other->at_server, at_server))
             oracle->overlaps_excused++;
         else
-            violated(oracle, "two holders of name %d: fence %" PRId64 " is valid, and %" PRId64 " is granted",
-                     name, other->fence, fence);
+            violated(oracle, "one-holder",
+                     "two holders of name %d: fence %" PRId64 " is valid, and %" PRId64 " is granted", name,
+                     other->fence, fence);
     }
 }
 
@@ -62,10 +64,11 @@ static void check_fence(struct sim_oracle *oracle, int name, int64_t fence, int6
         bool older = at_server < other->at_server && (is_excused(oracle, other->at_server, at_server) ||
                                                       at_server <= oracle->forgotten[name]);
         if (other->name == name && fence <= other->fence && !older)
-            violated(oracle, "name %d: fence %" PRId64 " comes after %" PRId64, name, fence, other->fence);
+            violated(oracle, "fences-rise", "name %d: fence %" PRId64 " comes after %" PRId64, name, fence,
+                     other->fence);
     }
     if (fence < INT64_C(1000000000000000000))
-        violated(oracle, "name %d: fence %" PRId64 " has not 19 digits", name, fence);
+        violated(oracle, "fences-rise", "name %d: fence %" PRId64 " has not 19 digits", name, fence);
 }
 
 int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
@@ -74,7 +77,7 @@ int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64
     check_fence(oracle, name, fence, at_server);
     oracle->gap_since[name] = -1;
     if (oracle->grant_count == SIM_GRANTS_MOST) {
-        violated(oracle, "the history is longer than its oracle's books");
+        violated(oracle, "books", "the history is longer than its oracle's books");
         return 0;
     }
     oracle->grants[oracle->grant_count] =
@@ -90,8 +93,25 @@ void sim_oracle_looked(struct sim_oracle *oracle, int grant, bool valid)
 {
     struct sim_grant *one = &oracle->grants[grant];
     if (valid && !one->valid)
-        violated(oracle, "fence %" PRId64 " was over and is valid again", one->fence);
+        violated(oracle, "over-is-over", "fence %" PRId64 " was over and is valid again", one->fence);
     one->valid = valid;
+}
+
+void sim_oracle_backed(struct sim_oracle *oracle, int grant, bool has_key, int64_t now)
+{
+    const struct sim_grant *one = &oracle->grants[grant];
+    if (has_key || !one->valid || one->void_now)
+        return;
+    if (is_excused(oracle, one->at_server, now + 1) || oracle->broken[one->name] >= one->at_server)
+        oracle->overlaps_excused++;
+    else
+        violated(oracle, "valid-means-key", "fence %" PRId64 " is valid, and its key is not its own",
+                 one->fence);
+}
+
+void sim_oracle_broken(struct sim_oracle *oracle, int name, int64_t now)
+{
+    oracle->broken[name] = now;
 }
 
 void sim_oracle_releases(struct sim_oracle *oracle, int grant)
@@ -103,7 +123,8 @@ void sim_oracle_released(struct sim_oracle *oracle, int grant, bool was_valid, b
 {
     struct sim_grant *one = &oracle->grants[grant];
     if (ok && !was_valid)
-        violated(oracle, "fence %" PRId64 " was over, and its release says OK", one->fence);
+        violated(oracle, "release-is-honest", "fence %" PRId64 " was over, and its release says OK",
+                 one->fence);
     one->released = true;
 }
 
@@ -112,18 +133,18 @@ void sim_oracle_told_lost(struct sim_oracle *oracle, int grant, bool valid_now)
     struct sim_grant *one = &oracle->grants[grant];
     oracle->losses++;
     if (one->released)
-        violated(oracle, "fence %" PRId64 " is told LOST after its release", one->fence);
+        violated(oracle, "lost-once", "fence %" PRId64 " is told LOST after its release", one->fence);
     if (++one->losses > 1)
-        violated(oracle, "fence %" PRId64 " is told LOST twice", one->fence);
+        violated(oracle, "lost-once", "fence %" PRId64 " is told LOST twice", one->fence);
     if (valid_now)
-        violated(oracle, "fence %" PRId64 " is told LOST and is valid", one->fence);
+        violated(oracle, "lost-once", "fence %" PRId64 " is told LOST and is valid", one->fence);
 }
 
 void sim_oracle_told_other(struct sim_oracle *oracle, int grant)
 {
     const struct sim_grant *one = &oracle->grants[grant];
     if (one->released || one->losses > 0)
-        violated(oracle, "fence %" PRId64 " hears more after its end", one->fence);
+        violated(oracle, "lost-once", "fence %" PRId64 " hears more after its end", one->fence);
 }
 
 void sim_oracle_died(struct sim_oracle *oracle, int grant)
@@ -146,7 +167,8 @@ bool sim_oracle_is_held(const struct sim_oracle *oracle, int name)
     return false;
 }
 
-void sim_oracle_gap(struct sim_oracle *oracle, int name, int64_t since, int64_t now, int64_t most)
+void sim_oracle_gap(struct sim_oracle *oracle, int name, const char *row, int64_t since, int64_t now,
+                    int64_t most)
 {
     if (since < 0) {
         oracle->gap_since[name] = -1;
@@ -158,51 +180,95 @@ void sim_oracle_gap(struct sim_oracle *oracle, int name, int64_t since, int64_t 
     if (now - begin > oracle->longest_gap)
         oracle->longest_gap = now - begin;
     if (now - begin > most)
-        violated(oracle, "name %d: nobody has it for %.1f ms though somebody waits; %.1f ms are promised",
-                 name, (double)(now - begin) / 1e6, (double)most / 1e6);
+        violated(oracle, row,
+                 "name %d: nobody has it for %.1f ms though somebody waits; %.1f ms are promised", name,
+                 (double)(now - begin) / 1e6, (double)most / 1e6);
 }
 
-void sim_oracle_queued(struct sim_oracle *oracle, int name, uint64_t waiter)
+/* ---- the queue ---- */
+
+static struct sim_queued *queued(struct sim_oracle *oracle, int name, uint64_t waiter)
 {
-    if (oracle->queue_count[name] < SIM_QUEUE_MOST)
-        oracle->queue[name][oracle->queue_count[name]++].waiter = waiter;
+    for (int i = 0; i < oracle->queue_count[name]; i++)
+        if (oracle->queue[name][i].waiter == waiter)
+            return &oracle->queue[name][i];
+    return NULL;
+}
+
+void sim_oracle_queued(struct sim_oracle *oracle, int name, uint64_t waiter, int64_t ticket, bool is_new)
+{
+    for (int i = 0; i < oracle->queue_count[name] && is_new; i++)
+        if (oracle->queue[name][i].ticket >= ticket)
+            violated(oracle, "fifo", "name %d: waiter %" PRIu64 " comes and stands before %" PRIu64, name,
+                     waiter, oracle->queue[name][i].waiter);
+    if (oracle->queue_count[name] == SIM_QUEUE_MOST)
+        violated(oracle, "books", "more waiters than the oracle's books have room for");
+    else if (queued(oracle, name, waiter) == NULL)
+        oracle->queue[name][oracle->queue_count[name]++] = (struct sim_queued){waiter, ticket, true};
 }
 
 void sim_oracle_left(struct sim_oracle *oracle, int name, uint64_t waiter)
 {
-    struct sim_queued *queue = oracle->queue[name];
+    struct sim_queued *one = queued(oracle, name, waiter);
+    if (one != NULL)
+        *one = oracle->queue[name][--oracle->queue_count[name]];
+}
+
+void sim_oracle_flushed(struct sim_oracle *oracle, int name)
+{
+    oracle->queue_count[name] = 0;
+}
+
+void sim_oracle_taken(struct sim_oracle *oracle, int name, uint64_t waiter, int64_t ticket,
+                      bool after_a_death)
+{
     for (int i = 0; i < oracle->queue_count[name]; i++) {
-        if (queue[i].waiter != waiter)
+        const struct sim_queued *other = &oracle->queue[name][i];
+        if (other->waiter == waiter || other->ticket >= ticket)
             continue;
-        memmove(&queue[i], &queue[i + 1], (size_t)(oracle->queue_count[name] - i - 1) * sizeof queue[0]);
-        oracle->queue_count[name]--;
-        return;
+        if (other->heard && !after_a_death)
+            violated(oracle, "fifo", "name %d: waiter %" PRIu64 " is passed by by %" PRIu64, name,
+                     other->waiter, waiter);
+        else
+            oracle->passed_excused++;
     }
 }
 
-void sim_oracle_taken(struct sim_oracle *oracle, int name, uint64_t waiter, bool fair)
+/* ---- calls, commands, keys ---- */
+
+void sim_oracle_hangs(struct sim_oracle *oracle, const char *who, int number)
 {
-    /* Its own place is given up before it is granted, so whoever stands in the queue now was passed by, unless it came
-     * later: that is what the recorded order tells. */
-    if (fair && oracle->queue_count[name] > 0 && oracle->queue[name][0].waiter < waiter)
-        violated(oracle, "name %d: waiter %" PRIu64 " is passed by by %" PRIu64, name,
-                 oracle->queue[name][0].waiter, waiter);
+    violated(oracle, "no-hang", "%s %d hangs", who, number);
+}
+
+void sim_oracle_renewed(struct sim_oracle *oracle, uint64_t token, bool release_was_listed)
+{
+    if (release_was_listed)
+        violated(oracle, "no-renewal-after-release",
+                 "token %" PRIu64 " is renewed after its release was listed", token);
+}
+
+void sim_oracle_lifetime(struct sim_oracle *oracle, const char *key, int64_t left_ms, int64_t most_ms)
+{
+    if (left_ms > most_ms)
+        violated(oracle, "keys-end", "%s has %" PRId64 " ms left, more than %" PRId64, key, left_ms, most_ms);
 }
 
 void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most)
 {
     if (length > most)
-        violated(oracle, "%s takes %.1f ms; %.1f ms are promised", call, (double)length / 1e6,
-                 (double)most / 1e6);
+        violated(oracle, "calls-in-time", "%s takes %.1f ms; %.1f ms are promised", call,
+                 (double)length / 1e6, (double)most / 1e6);
 }
 
 void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began)
 {
     if (fence <= oracle->stored[name])
-        violated(oracle, "key %d: the value of fence %" PRId64 " overwrites that of %" PRId64, name, fence,
+        violated(oracle, "no-stale-store",
+                 "key %d: the value of fence %" PRId64 " overwrites that of %" PRId64, name, fence,
                  oracle->stored[name]);
     if (load_began < oracle->forgotten[name])
-        violated(oracle, "key %d: a value from before it was thrown away is stored", name);
+        violated(oracle, "no-stale-store", "key %d: a value from before it was thrown away is stored", name);
     oracle->stored[name] = fence;
 }
 
@@ -215,5 +281,5 @@ void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now)
 
 void sim_oracle_left_behind(struct sim_oracle *oracle, const char *key)
 {
-    violated(oracle, "%s stays for ever", key);
+    violated(oracle, "keys-end", "%s stays for ever", key);
 }

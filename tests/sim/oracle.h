@@ -25,8 +25,10 @@ struct sim_grant {
     int losses;
 };
 
-struct sim_queued { /* in the order of their arrival at the server */
+struct sim_queued {
     uint64_t waiter;
+    int64_t ticket; /* the smaller comes first */
+    bool heard;     /* somebody listens to its channel, when last told */
 };
 
 struct sim_oracle {
@@ -40,7 +42,8 @@ struct sim_oracle {
         forgotten[SIM_NAMES_MOST]; /* fetch: fence of the last value; when it was thrown away */
     struct sim_queued queue[SIM_NAMES_MOST][SIM_QUEUE_MOST];
     int queue_count[SIM_NAMES_MOST];
-    uint64_t losses, overlaps_excused;
+    int64_t broken[SIM_NAMES_MOST]; /* by an operator; -1: never */
+    uint64_t losses, overlaps_excused, passed_excused;
     int64_t longest_gap;
 };
 
@@ -61,12 +64,28 @@ void sim_oracle_died(struct sim_oracle *oracle, int grant);
 void sim_oracle_data_lost(struct sim_oracle *oracle, int64_t now);
 bool sim_oracle_is_held(const struct sim_oracle *oracle, int name);
 
-/* Somebody could have the lease by now, and nobody has: since when; and how long that may be. since < 0: it is not so. */
-void sim_oracle_gap(struct sim_oracle *oracle, int name, int64_t since, int64_t now, int64_t most);
-/* The queue at the server, told in the server's order of execution. fair: a waiter that is passed by is a violation. */
-void sim_oracle_queued(struct sim_oracle *oracle, int name, uint64_t waiter);
+/* A valid lease's key holds its token, unless the server lost it, or an operator took it away and it is told now. */
+void sim_oracle_backed(struct sim_oracle *oracle, int grant, bool has_key, int64_t now);
+void sim_oracle_broken(struct sim_oracle *oracle, int name, int64_t now);
+
+/* Somebody could have the lease by now, and nobody has: since when; and how long that may be, by which row of the table
+ * of worst waits. since < 0: it is not so. */
+void sim_oracle_gap(struct sim_oracle *oracle, int name, const char *row, int64_t since, int64_t now,
+                    int64_t most);
+/* The queue at the server, told in the server's order of execution. Who is new stands behind all; who was there before
+ * comes again with its ticket. Whoever is taken (SIM_NO_TICKET: it never stood there) may pass by only those whom nobody
+ * hears, or, where the holder died, all: a newcomer's SET may come before their timers. */
+#define SIM_NO_TICKET INT64_MAX
+void sim_oracle_queued(struct sim_oracle *oracle, int name, uint64_t waiter, int64_t ticket, bool is_new);
 void sim_oracle_left(struct sim_oracle *oracle, int name, uint64_t waiter);
-void sim_oracle_taken(struct sim_oracle *oracle, int name, uint64_t waiter, bool fair);
+void sim_oracle_flushed(struct sim_oracle *oracle, int name); /* the queue is gone; its waiters come again */
+void sim_oracle_taken(struct sim_oracle *oracle, int name, uint64_t waiter, int64_t ticket,
+                      bool after_a_death);
+
+void sim_oracle_hangs(struct sim_oracle *oracle, const char *who, int number);
+void sim_oracle_renewed(struct sim_oracle *oracle, uint64_t token, bool release_was_listed);
+/* A key that ends so much later, and could have been given that long. */
+void sim_oracle_lifetime(struct sim_oracle *oracle, const char *key, int64_t left_ms, int64_t most_ms);
 
 /* A call that may take so long has taken so long. */
 void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most);

@@ -31,9 +31,11 @@ static int begin(void **state)
     return 0;
 }
 
-static void assert_objects(const char *word)
+static void assert_objects(const char *promise, const char *word)
 {
     assert_int_equal(objections, 1);
+    assert_int_equal(objection[0], '[');
+    assert_int_equal(strncmp(objection + 1, promise, strlen(promise)), 0);
     assert_non_null(strstr(objection, word));
 }
 
@@ -52,10 +54,10 @@ static void a_right_history_is_left_alone(void **state)
     sim_oracle_released(&oracle, second, false, false);
     sim_oracle_died(&oracle, other);
     assert_false(sim_oracle_is_held(&oracle, 0));
-    sim_oracle_gap(&oracle, 0, 0, 5 * MS, 10 * MS);
-    sim_oracle_gap(&oracle, 0, 0, 14 * MS, 10 * MS);
-    sim_oracle_gap(&oracle, 0, -1, 20 * MS, 10 * MS);
-    sim_oracle_gap(&oracle, 0, 0, 30 * MS, 10 * MS);
+    sim_oracle_gap(&oracle, 0, "wait-of-a-message", 0, 5 * MS, 10 * MS);
+    sim_oracle_gap(&oracle, 0, "wait-of-a-message", 0, 14 * MS, 10 * MS);
+    sim_oracle_gap(&oracle, 0, "wait-of-a-message", -1, 20 * MS, 10 * MS);
+    sim_oracle_gap(&oracle, 0, "wait-of-a-message", 0, 30 * MS, 10 * MS);
     sim_oracle_took(&oracle, "acquire", 10, 10);
     sim_oracle_stored(&oracle, 2, FENCE, 5);
     sim_oracle_stored(&oracle, 2, FENCE + 1, 5);
@@ -67,7 +69,7 @@ static void two_holders_of_one_name_are_one_too_many(void **state)
     (void)state;
     (void)sim_oracle_granted(&oracle, 0, FENCE, 1);
     (void)sim_oracle_granted(&oracle, 0, FENCE + 1, 2);
-    assert_objects("two holders");
+    assert_objects("one-holder", "two holders");
 }
 
 static void a_loss_of_data_excuses_only_holders_from_its_two_sides(void **state)
@@ -80,7 +82,7 @@ static void a_loss_of_data_excuses_only_holders_from_its_two_sides(void **state)
     assert_int_equal(oracle.overlaps_excused, 1);
     sim_oracle_looked(&oracle, 0, false);
     (void)sim_oracle_granted(&oracle, 0, FENCE + 4096, 12);
-    assert_objects("two holders");
+    assert_objects("one-holder", "two holders");
     (void)after;
 }
 
@@ -90,7 +92,7 @@ static void a_fence_that_does_not_rise_is_seen(void **state)
     int first = sim_oracle_granted(&oracle, 0, FENCE, 1);
     sim_oracle_releases(&oracle, first);
     (void)sim_oracle_granted(&oracle, 0, FENCE, 2);
-    assert_objects("comes after");
+    assert_objects("fences-rise", "comes after");
 }
 
 static void a_counter_that_came_back_too_low_is_seen_after_a_loss_of_data_too(void **state)
@@ -100,7 +102,7 @@ static void a_counter_that_came_back_too_low_is_seen_after_a_loss_of_data_too(vo
     sim_oracle_releases(&oracle, first);
     sim_oracle_data_lost(&oracle, 10);
     (void)sim_oracle_granted(&oracle, 0, FENCE - 2048, 11);
-    assert_objects("comes after");
+    assert_objects("fences-rise", "comes after");
 }
 
 static void an_older_holders_local_pass_after_a_loss_of_data_is_no_inversion(void **state)
@@ -118,7 +120,7 @@ static void a_short_fence_is_seen(void **state)
 {
     (void)state;
     (void)sim_oracle_granted(&oracle, 0, 4096, 1);
-    assert_objects("19 digits");
+    assert_objects("fences-rise", "19 digits");
 }
 
 static void a_lease_that_rises_from_the_dead_is_seen(void **state)
@@ -127,7 +129,7 @@ static void a_lease_that_rises_from_the_dead_is_seen(void **state)
     int grant = sim_oracle_granted(&oracle, 0, FENCE, 1);
     sim_oracle_looked(&oracle, grant, false);
     sim_oracle_looked(&oracle, grant, true);
-    assert_objects("valid again");
+    assert_objects("over-is-over", "valid again");
 }
 
 static void a_release_that_calls_a_lost_lease_ok_is_seen(void **state)
@@ -135,7 +137,7 @@ static void a_release_that_calls_a_lost_lease_ok_is_seen(void **state)
     (void)state;
     int grant = sim_oracle_granted(&oracle, 0, FENCE, 1);
     sim_oracle_released(&oracle, grant, false, true);
-    assert_objects("its release says OK");
+    assert_objects("release-is-honest", "its release says OK");
 }
 
 static void lost_comes_once_and_never_after_the_release(void **state)
@@ -144,12 +146,12 @@ static void lost_comes_once_and_never_after_the_release(void **state)
     int grant = sim_oracle_granted(&oracle, 0, FENCE, 1);
     sim_oracle_told_lost(&oracle, grant, false);
     sim_oracle_told_lost(&oracle, grant, false);
-    assert_objects("twice");
+    assert_objects("lost-once", "twice");
     objections = 0;
     int next = sim_oracle_granted(&oracle, 1, FENCE, 1);
     sim_oracle_released(&oracle, next, true, true);
     sim_oracle_told_lost(&oracle, next, false);
-    assert_objects("after its release");
+    assert_objects("lost-once", "after its release");
 }
 
 static void lost_means_not_valid(void **state)
@@ -157,7 +159,7 @@ static void lost_means_not_valid(void **state)
     (void)state;
     int grant = sim_oracle_granted(&oracle, 0, FENCE, 1);
     sim_oracle_told_lost(&oracle, grant, true);
-    assert_objects("LOST and is valid");
+    assert_objects("lost-once", "LOST and is valid");
 }
 
 static void nothing_is_told_after_the_end(void **state)
@@ -166,44 +168,133 @@ static void nothing_is_told_after_the_end(void **state)
     int grant = sim_oracle_granted(&oracle, 0, FENCE, 1);
     sim_oracle_told_lost(&oracle, grant, false);
     sim_oracle_told_other(&oracle, grant);
-    assert_objects("after its end");
+    assert_objects("lost-once", "after its end");
 }
 
 static void a_lock_that_nobody_has_for_too_long_is_seen(void **state)
 {
     (void)state;
-    sim_oracle_gap(&oracle, 0, 0, 5 * MS, 10 * MS);
-    sim_oracle_gap(&oracle, 0, 0, 16 * MS, 10 * MS);
-    assert_objects("nobody has it");
+    sim_oracle_gap(&oracle, 0, "wait-of-a-message", 0, 5 * MS, 10 * MS);
+    sim_oracle_gap(&oracle, 0, "wait-of-a-message", 0, 16 * MS, 10 * MS);
+    assert_objects("wait-of-a-message", "nobody has it");
 }
 
 static void whoever_is_passed_by_in_the_queue_is_seen(void **state)
 {
     (void)state;
-    sim_oracle_queued(&oracle, 0, 1);
-    sim_oracle_queued(&oracle, 0, 2);
-    sim_oracle_queued(&oracle, 0, 3);
+    sim_oracle_queued(&oracle, 0, 1, 10, true);
+    sim_oracle_queued(&oracle, 0, 2, 20, true);
+    sim_oracle_queued(&oracle, 0, 3, 30, true);
     sim_oracle_left(&oracle, 0, 1);
-    sim_oracle_taken(&oracle, 0, 1, true);
+    sim_oracle_taken(&oracle, 0, 1, 10, false);
     assert_int_equal(objections, 0);
     sim_oracle_left(&oracle, 0, 3);
-    sim_oracle_taken(&oracle, 0, 3, true);
-    assert_objects("passed by");
+    sim_oracle_taken(&oracle, 0, 3, 30, false);
+    assert_objects("fifo", "passed by");
 }
 
 static void a_newcomer_in_front_of_the_queue_is_seen(void **state)
 {
     (void)state;
-    sim_oracle_queued(&oracle, 0, 1);
-    sim_oracle_taken(&oracle, 0, 2, true);
-    assert_objects("passed by");
+    sim_oracle_queued(&oracle, 0, 1, 10, true);
+    sim_oracle_taken(&oracle, 0, 2, SIM_NO_TICKET, false);
+    assert_objects("fifo", "passed by");
+}
+
+static void a_newcomer_after_a_death_may_come_first(void **state)
+{
+    (void)state;
+    sim_oracle_queued(&oracle, 0, 1, 10, true);
+    sim_oracle_taken(&oracle, 0, 2, SIM_NO_TICKET, true);
+    assert_int_equal(objections, 0);
+    assert_int_equal(oracle.passed_excused, 1);
+}
+
+static void a_waiter_whom_nobody_hears_may_be_passed_by_and_only_that_one(void **state)
+{
+    (void)state;
+    sim_oracle_queued(&oracle, 0, 1, 10, true);
+    sim_oracle_queued(&oracle, 0, 2, 20, true);
+    oracle.queue[0][0].heard = false;
+    sim_oracle_left(&oracle, 0, 2);
+    sim_oracle_taken(&oracle, 0, 2, 20, false);
+    assert_int_equal(objections, 0);
+    sim_oracle_queued(&oracle, 0, 2, 20, false);
+    sim_oracle_taken(&oracle, 0, 3, 30, false);
+    assert_objects("fifo", "passed by");
+}
+
+static void who_is_new_stands_behind_all_and_who_was_there_gets_its_place_back(void **state)
+{
+    (void)state;
+    sim_oracle_queued(&oracle, 0, 1, 10, true);
+    sim_oracle_queued(&oracle, 0, 2, 20, true);
+    sim_oracle_flushed(&oracle, 0);
+    sim_oracle_queued(&oracle, 0, 2, 20, false);
+    sim_oracle_queued(&oracle, 0, 1, 10, false);
+    assert_int_equal(objections, 0);
+    sim_oracle_queued(&oracle, 0, 3, 15, true);
+    assert_objects("fifo", "stands before 2");
+}
+
+static void a_valid_lease_whose_key_is_anothers_is_seen(void **state)
+{
+    (void)state;
+    int grant = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_backed(&oracle, grant, true, 2);
+    sim_oracle_looked(&oracle, grant, false);
+    sim_oracle_backed(&oracle, grant, false, 3);
+    assert_int_equal(objections, 0);
+    grant = sim_oracle_granted(&oracle, 1, FENCE, 4);
+    sim_oracle_backed(&oracle, grant, false, 5);
+    assert_objects("valid-means-key", "not its own");
+}
+
+static void a_key_may_be_gone_after_a_loss_of_data_or_a_break_since_the_grant(void **state)
+{
+    (void)state;
+    int lost = sim_oracle_granted(&oracle, 0, FENCE, 1), broken = sim_oracle_granted(&oracle, 1, FENCE, 1);
+    sim_oracle_data_lost(&oracle, 2);
+    sim_oracle_backed(&oracle, lost, false, 2);
+    sim_oracle_broken(&oracle, 1, 3);
+    sim_oracle_backed(&oracle, broken, false, 3);
+    assert_int_equal(objections, 0);
+    int later = sim_oracle_granted(&oracle, 2, FENCE, 4);
+    sim_oracle_broken(&oracle, 1, 5);
+    sim_oracle_backed(&oracle, later, false, 6);
+    assert_objects("valid-means-key", "not its own");
+}
+
+static void a_renewal_after_the_release_was_listed_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_renewed(&oracle, 7, false);
+    assert_int_equal(objections, 0);
+    sim_oracle_renewed(&oracle, 7, true);
+    assert_objects("no-renewal-after-release", "token 7");
+}
+
+static void who_never_comes_back_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_hangs(&oracle, "thread", 3);
+    assert_objects("no-hang", "thread 3");
+}
+
+static void a_key_that_lives_longer_than_any_lease_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_lifetime(&oracle, "hf:{n0}", 100, 100);
+    assert_int_equal(objections, 0);
+    sim_oracle_lifetime(&oracle, "hf:{n0}", 101, 100);
+    assert_objects("keys-end", "more than 100");
 }
 
 static void a_call_that_takes_too_long_is_seen(void **state)
 {
     (void)state;
     sim_oracle_took(&oracle, "release", 11 * MS, 10 * MS);
-    assert_objects("release takes");
+    assert_objects("calls-in-time", "release takes");
 }
 
 static void a_late_filler_is_seen(void **state)
@@ -211,7 +302,7 @@ static void a_late_filler_is_seen(void **state)
     (void)state;
     sim_oracle_stored(&oracle, 3, FENCE + 1, 5);
     sim_oracle_stored(&oracle, 3, FENCE, 1);
-    assert_objects("overwrites");
+    assert_objects("no-stale-store", "overwrites");
 }
 
 static void a_value_that_was_thrown_away_before_it_was_stored_is_seen(void **state)
@@ -219,14 +310,14 @@ static void a_value_that_was_thrown_away_before_it_was_stored_is_seen(void **sta
     (void)state;
     sim_oracle_forgotten(&oracle, 3, 10);
     sim_oracle_stored(&oracle, 3, FENCE, 9);
-    assert_objects("thrown away");
+    assert_objects("no-stale-store", "thrown away");
 }
 
 static void a_key_that_stays_is_seen(void **state)
 {
     (void)state;
     sim_oracle_left_behind(&oracle, "hf:{n0}");
-    assert_objects("for ever");
+    assert_objects("keys-end", "for ever");
 }
 
 int main(void)
@@ -247,6 +338,14 @@ int main(void)
         cmocka_unit_test_setup(a_lock_that_nobody_has_for_too_long_is_seen, begin),
         cmocka_unit_test_setup(whoever_is_passed_by_in_the_queue_is_seen, begin),
         cmocka_unit_test_setup(a_newcomer_in_front_of_the_queue_is_seen, begin),
+        cmocka_unit_test_setup(a_newcomer_after_a_death_may_come_first, begin),
+        cmocka_unit_test_setup(a_waiter_whom_nobody_hears_may_be_passed_by_and_only_that_one, begin),
+        cmocka_unit_test_setup(who_is_new_stands_behind_all_and_who_was_there_gets_its_place_back, begin),
+        cmocka_unit_test_setup(a_valid_lease_whose_key_is_anothers_is_seen, begin),
+        cmocka_unit_test_setup(a_key_may_be_gone_after_a_loss_of_data_or_a_break_since_the_grant, begin),
+        cmocka_unit_test_setup(a_renewal_after_the_release_was_listed_is_seen, begin),
+        cmocka_unit_test_setup(who_never_comes_back_is_seen, begin),
+        cmocka_unit_test_setup(a_key_that_lives_longer_than_any_lease_is_seen, begin),
         cmocka_unit_test_setup(a_call_that_takes_too_long_is_seen, begin),
         cmocka_unit_test_setup(a_late_filler_is_seen, begin),
         cmocka_unit_test_setup(a_value_that_was_thrown_away_before_it_was_stored_is_seen, begin),

@@ -66,6 +66,8 @@ struct hfi_lane *sim_lane_warm(struct hfi_lane *lane); /* dialled, if nobody has
 void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why);
 void sim_lane_finish(struct hfi_lane *lane);
 
+void sim_lane_lists(const struct hfi_command *command); /* tokens.c: a client's command takes its place */
+
 /* subscriber.c */
 void sim_subscriber_begin(struct hfi_pool *pool);
 void sim_subscriber_end(struct hfi_pool *pool);

@@ -51,20 +51,35 @@ static void send_message(struct sim_wire *wire, const char *channel, size_t chan
     }
 }
 
+static bool listens(const struct sim_wire *wire, const char *channel, size_t size)
+{
+    for (const struct sim_wire_channel *one = wire->channels; one != NULL; one = one->next)
+        if (wire->server_open && strlen(one->name) == size && memcmp(one->name, channel, size) == 0)
+            return true;
+    return false;
+}
+
+bool sim_server_is_heard(const char *channel)
+{
+    bool heard = false;
+    for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
+        const struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        heard = heard || (!wire->demoted && listens(wire, channel, strlen(channel)));
+    }
+    return heard;
+}
+
 static int64_t publish(void *self, const char *channel, size_t channel_size, const char *message, size_t size)
 {
     int64_t heard = 0;
     (void)self;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
-        for (const struct sim_wire_channel *one = wire->channels; one != NULL; one = one->next) {
-            if (!wire->server_open || strlen(one->name) != channel_size ||
-                memcmp(one->name, channel, channel_size) != 0)
-                continue;
-            heard += !wire->demoted;
-            sim_server.messages++;
-            send_message(wire, channel, channel_size, message, size);
-        }
+        if (!listens(wire, channel, channel_size))
+            continue;
+        heard += !wire->demoted;
+        sim_server.messages++;
+        send_message(wire, channel, channel_size, message, size);
     }
     sim_say("   PUBLISH %.*s (%lld hear it)", (int)size, message, (long long)heard);
     return heard;

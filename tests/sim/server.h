@@ -36,7 +36,9 @@ bool sim_server_forget_since(void);                                      /* fals
 void sim_server_set(const char *key, const char *value, int64_t ttl_ms); /* another program's doing */
 void sim_server_del(const char *key);
 
-/* watch.c: what the oracle wants to know. */
+bool sim_server_is_heard(const char *channel); /* a message there would be counted as received */
+
+/* tokens.c: what the oracle wants to know. */
 void sim_key_changed(const char *event, const char *key, const char *value);
 void sim_script_ran(const char *script, const struct sim_words *words);
 

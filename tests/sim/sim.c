@@ -50,13 +50,13 @@ static double seconds_now(void)
 
 /* ---- a worker ---- */
 
-static void note_failure(struct tally *tally, uint64_t seed, const char *profile, const char *failure)
+static void note_failure(struct tally *tally, uint64_t seed, const char *failure)
 {
     uint64_t at = atomic_fetch_add(&tally->failed, 1);
     if (at >= FAILURES_MOST)
         return;
     tally->failed_seeds[at] = seed;
-    (void)snprintf(tally->failures[at], sizeof tally->failures[at], "%s: %s", profile, failure);
+    (void)snprintf(tally->failures[at], sizeof tally->failures[at], "%s", failure);
 }
 
 static void count(struct tally *tally, uint64_t seed, const struct sim_result *result)
@@ -77,7 +77,7 @@ static void count(struct tally *tally, uint64_t seed, const struct sim_result *r
         tally->gaps[p] = result->longest_gap;
     if (result->failure[0] != 0) {
         tally->violations[p]++;
-        note_failure(tally, seed, sim_profile_name(p), result->failure);
+        note_failure(tally, seed, result->failure);
     }
     (void)atomic_fetch_add(&tally->done, 1);
 }
@@ -114,7 +114,7 @@ static void work(const struct plan *plan, struct tally *tally, double until)
             abort();
         if (tally->runs_now) {
             tally->runs_now = false;
-            note_failure(tally, tally->seed, "?", "the history crashed or never ends");
+            note_failure(tally, tally->seed, "the history crashed or never ends");
             (void)atomic_fetch_add(&tally->done, 1);
         }
     }
@@ -130,7 +130,7 @@ static struct tally *sum(const struct plan *plan)
         const struct tally *one = &shared->tallies[i];
         uint64_t failed = atomic_load(&one->failed);
         for (uint64_t j = 0; j < failed && j < FAILURES_MOST; j++)
-            note_failure(&all, one->failed_seeds[j], "", one->failures[j]);
+            note_failure(&all, one->failed_seeds[j], one->failures[j]);
         (void)atomic_fetch_add(&all.failed, failed > FAILURES_MOST ? failed - FAILURES_MOST : 0);
         (void)atomic_fetch_add(&all.done, atomic_load(&one->done));
         for (int p = 0; p < SIM_PROFILES; p++) {

@@ -9,23 +9,14 @@
 
 #define OPEN_MOST 128
 #define LOOK_NS   (10 * HFI_MS)
-#define TOKENS    4096
 
 static struct sim_holding *open_holdings[OPEN_MOST];
 static int open_count;
-static struct {
-    char token[160];
-    int lock;
-    int64_t owned_at;
-} arrivals[TOKENS]; /* the n-th that the server saw */
-static int arrival_count;
 static struct {
     int owner;
     int64_t since;
     char key[16], token[160]; /* whose owner it is */
 } owners[SIM_LOCKS];
-
-static uint64_t arrival_of(const char *token, int lock);
 
 static void report(const char *what)
 {
@@ -38,14 +29,31 @@ static void look(const struct sim_holding *holding)
 {
     struct sim_process *self = sim.self;
     sim.self = holding->process;
-    sim_oracle_looked(&history.oracle, holding->grant, hf_lease_is_valid(holding->lease));
+    bool valid = hf_lease_is_valid(holding->lease);
     sim.self = self;
+    sim_oracle_looked(&history.oracle, holding->grant, valid);
+    if (valid) {
+        const struct hfi_lock *lock = holding->lease->lock;
+        const char *token = sim_keyspace_string(&sim_server.keys, lock->keys.lock);
+        sim_oracle_backed(&history.oracle, holding->grant, token != NULL && strcmp(token, lock->token) == 0,
+                          sim.now);
+    }
 }
 
 static void look_at_all(void)
 {
+    sim_server.keys.now_us = sim_server_us();
     for (int i = 0; i < open_count; i++)
         look(open_holdings[i]);
+}
+
+/* Only what a process hears can move the end of its leases: so this is looked at before and after. */
+void sim_hears(const struct sim_process *process)
+{
+    sim_server.keys.now_us = sim_server_us();
+    for (int i = 0; i < open_count; i++)
+        if (open_holdings[i]->process == process)
+            look(open_holdings[i]);
 }
 
 struct sim_holding *sim_watch_expect(int lock)
@@ -62,9 +70,9 @@ void sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     look_at_all();
     holding->lease = lease;
     if (!hf_lease_is_valid(lease))
-        sim_violation("a lease is over when it is given");
+        sim_violation("[over-is-over] a lease is over when it is given");
     holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease),
-                                        arrivals[arrival_of(lease->lock->token, holding->lock)].owned_at);
+                                        sim_tokens_owned_at(lease->lock->token, holding->lock));
     history.grants++;
     sim_say("GRANTED lock %d, fence %lld, %lld ms", holding->lock, (long long)hf_lease_fence(lease),
             (long long)hf_lease_remaining_ms(lease));
@@ -155,14 +163,17 @@ static int64_t waited_since(int lock)
 
 /* protocol.md's table: a live process's lease that nobody has comes free by a message or by the next re-check; a dead
  * one's at its end. */
-static int64_t most_of(int owner)
+static int64_t most_of(int owner, const char **row)
 {
     int64_t trip = sim_network.delay_most + sim_network.spike_most;
     int64_t most = 12 * trip + 25 * HFI_MS;
     bool heard = history.profile == SIM_CALM || history.profile == SIM_KILLS;
+    *row = "wait-of-a-message";
     /* Behind a killed waiter at the head nobody asks for a lingering lease before the re-check. */
-    if (!heard || (history.profile == SIM_KILLS && history.linger_ms > 0))
+    if (!heard || (history.profile == SIM_KILLS && history.linger_ms > 0)) {
         most += 445 * HFI_MS + 50 * HFI_MS;
+        *row = "wait-of-a-recheck";
+    }
     if (history.profile == SIM_KILLS || history.healed != 0)
         most += 100 * HFI_MS; /* 10 ms for each position */
     bool broken =
@@ -171,6 +182,7 @@ static int64_t most_of(int owner)
         int64_t longest = broken ? 2 * history.lease_ms : history.lease_ms;
         int64_t ttl = longest + 21 * longest / 1000 + 4 + history.guard_ms;
         most += ttl * HFI_MS / 50 * 51;
+        *row = "wait-after-a-death";
     }
     return most;
 }
@@ -187,100 +199,29 @@ static void look_for_gap(int lock)
         since >= 0 && owner >= 0 && sim_world_is_well() && !sim_oracle_is_held(&history.oracle, lock);
     if (since < owners[lock].since)
         since = owners[lock].since;
-    sim_oracle_gap(&history.oracle, lock, counts ? since : -1, sim.now, most_of(owner));
+    const char *row;
+    int64_t most = most_of(owner, &row);
+    sim_oracle_gap(&history.oracle, lock, row, counts ? since : -1, sim.now, most);
 }
 
 static void watch(void *what, int64_t number)
 {
     (void)what;
-    (void)number;
     look_at_all();
-    sim_server.keys.now_us = sim_server_us();
+    if (number % 10 == 0)
+        sim_tokens_look_at_keys();
     for (int lock = 0; lock < history.locks; lock++)
         look_for_gap(lock);
-    sim_at(sim.now + LOOK_NS, NULL, watch, NULL, 0);
+    sim_at(sim.now + LOOK_NS, NULL, watch, NULL, number + 1);
 }
 
 void sim_watch_begin(void)
 {
-    open_count = arrival_count = 0;
+    open_count = 0;
+    sim_tokens_begin();
     memset(owners, 0, sizeof owners);
     for (int i = 0; i < SIM_LOCKS; i++)
         (void)snprintf(owners[i].key, sizeof owners[i].key, "hf:{n%d}", i);
     sim_oracle_begin(&history.oracle, report);
     sim_at(LOOK_NS, NULL, watch, NULL, 0);
-}
-
-/* ---- the server's keys ---- */
-
-static uint64_t arrival_of(const char *token, int lock)
-{
-    for (int i = arrival_count; i-- > 0;)
-        if (arrivals[i].lock == lock && strcmp(arrivals[i].token, token) == 0)
-            return (uint64_t)i;
-    if (arrival_count == TOKENS) {
-        arrival_count = 0; /* fairness is watched in short histories */
-        for (int i = 0; i < SIM_NAMES_MOST; i++)
-            history.oracle.queue_count[i] = 0;
-    }
-    (void)snprintf(arrivals[arrival_count].token, sizeof arrivals[0].token, "%s", token);
-    arrivals[arrival_count].lock = lock;
-    arrivals[arrival_count].owned_at = sim.now;
-    return (uint64_t)arrival_count++;
-}
-
-/* "hf:{n1}" with the prefix "hf:{n" is 1; -1: it begins in another way. */
-static int number_behind(const char *prefix, const char *key)
-{
-    size_t size = strlen(prefix);
-    return strncmp(key, prefix, size) == 0 && key[size] >= '0' && key[size] <= '9' ? key[size] - '0' : -1;
-}
-
-static void page_stored(int page, const char *value)
-{
-    char *end;
-    long long fence = strtoll(value, &end, 10);
-    if (end != value && *end == ' ')
-        sim_oracle_stored(&history.oracle, SIM_LOCKS + page, fence, strtoll(end, NULL, 10));
-}
-
-void sim_key_changed(const char *event, const char *key, const char *value)
-{
-    int lock = number_behind("hf:{n", key), queue = number_behind("hf:queue:{n", key), page;
-    if (queue >= 0 && strcmp(event, "zadd") == 0) {
-        sim_oracle_queued(&history.oracle, queue, arrival_of(value, queue));
-    } else if (queue >= 0 && strcmp(event, "zrem") == 0) {
-        sim_oracle_left(&history.oracle, queue, arrival_of(value, queue));
-    } else if (strcmp(event, "set") != 0) {
-        return;
-    } else if (lock >= 0) {
-        uint64_t arrival = arrival_of(value, lock);
-        arrivals[arrival].owned_at = sim.now;
-        sim_oracle_taken(&history.oracle, lock, arrival, history.profile == SIM_CALM);
-    } else if ((page = number_behind("hf:fetch:{page", key)) >= 0) {
-        arrivals[arrival_of(value, SIM_LOCKS + page)].owned_at = sim.now;
-    } else if ((page = number_behind("page", key)) >= 0) {
-        page_stored(page, value);
-    }
-}
-
-void sim_script_ran(const char *script, const struct sim_words *words)
-{
-    if (strcmp(script, "forget") != 0 || words->count <= 7)
-        return;
-    int page = number_behind("page", words->text[7]);
-    if (page >= 0)
-        sim_oracle_forgotten(&history.oracle, SIM_LOCKS + page, sim.now);
-}
-
-static void look_at_key(void *arg, const char *key, int64_t expire_ms)
-{
-    (void)arg;
-    if (expire_ms == 0 && strcmp(key, "hf:fence") != 0)
-        sim_oracle_left_behind(&history.oracle, key);
-}
-
-void sim_watch_keys_left(void)
-{
-    sim_keyspace_each(&sim_server.keys, look_at_key, NULL);
 }

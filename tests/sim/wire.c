@@ -107,7 +107,9 @@ static void arrive_down(void *what, int64_t number)
         wire->client_open = false;
         wire->broken(wire->client);
     } else if (wire->client_open) {
+        sim_hears(wire->process);
         wire->received(wire->client, packet);
+        sim_hears(wire->process);
     }
     free(packet);
 }

@@ -61,6 +61,8 @@ void sim_wire_drop(struct sim_wire *wire, bool told);
 /* The network loses it. What is under way to the server is lost, or arrives late. */
 void sim_wire_cut(struct sim_wire *wire);
 
+void sim_hears(const struct sim_process *process); /* watch.c: before something arrives, and after */
+
 /* server.c: what arrives there. */
 void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet);
 int64_t sim_server_frozen_until(void);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* tokens.c - what the server and the lanes do with tokens and keys, told to the oracle: who came when, who stands in
+ * the queue, who was taken, whose release was listed, how long keys may live. */
+#include "core/scripts.h"
+#include "tests/sim/history.h"
+#include "tests/sim/pool_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TOKENS     4096
+#define WORDS_MOST 2048 /* bytes of a release or a renewal */
+
+static struct {
+    char token[160];
+    int name;
+    int64_t owned_at;
+    int64_t ticket; /* SIM_NO_TICKET: it was never in the queue */
+    bool was_released;
+} arrivals[TOKENS]; /* the n-th that the server saw */
+static int arrival_count;
+static struct {
+    int64_t holder;       /* the arrival whose token the key has; -1: nobody's, or another program's */
+    bool ended_by_itself; /* the key did, or the data were lost, or another program's key went */
+    bool is_foreign;
+} keys[SIM_LOCKS];
+
+void sim_tokens_begin(void)
+{
+    arrival_count = 0;
+    for (int i = 0; i < SIM_LOCKS; i++) {
+        keys[i].holder = -1;
+        keys[i].ended_by_itself = keys[i].is_foreign = false;
+    }
+}
+
+static uint64_t arrival_of(const char *token, int name)
+{
+    for (int i = arrival_count; i-- > 0;)
+        if (arrivals[i].name == name && strcmp(arrivals[i].token, token) == 0)
+            return (uint64_t)i;
+    if (arrival_count == TOKENS) {
+        arrival_count = 0; /* fairness is watched in short histories */
+        for (int i = 0; i < SIM_NAMES_MOST; i++)
+            sim_oracle_flushed(&history.oracle, i);
+    }
+    (void)snprintf(arrivals[arrival_count].token, sizeof arrivals[0].token, "%s", token);
+    arrivals[arrival_count].name = name;
+    arrivals[arrival_count].owned_at = sim.now;
+    arrivals[arrival_count].ticket = SIM_NO_TICKET;
+    arrivals[arrival_count].was_released = false;
+    return (uint64_t)arrival_count++;
+}
+
+int64_t sim_tokens_owned_at(const char *token, int name)
+{
+    return arrivals[arrival_of(token, name)].owned_at;
+}
+
+/* "hf:{n1}" with the prefix "hf:{n" is 1; -1: it begins in another way. */
+static int number_behind(const char *prefix, const char *key)
+{
+    size_t size = strlen(prefix);
+    return strncmp(key, prefix, size) == 0 && key[size] >= '0' && key[size] <= '9' ? key[size] - '0' : -1;
+}
+
+static int name_of(const char *key)
+{
+    int lock = number_behind("hf:{n", key), page = number_behind("hf:fetch:{page", key);
+    return lock >= 0 ? lock : page >= 0 ? SIM_LOCKS + page : -1;
+}
+
+/* ---- the queue and the key of a lock ---- */
+
+static void look_who_hears(int name)
+{
+    struct sim_oracle *oracle = &history.oracle;
+    for (int i = 0; i < oracle->queue_count[name]; i++) {
+        struct sim_queued *one = &oracle->queue[name][i];
+        char channel[64];
+        (void)snprintf(channel, sizeof channel, "hf:c:%.32s", arrivals[one->waiter].token + 4);
+        one->heard = sim_server_is_heard(channel);
+    }
+}
+
+/* An operator's break leaves the key to the same client and grant under another random number. */
+static bool is_break(int lock, uint64_t arrival)
+{
+    if (keys[lock].holder < 0 || keys[lock].ended_by_itself || (int64_t)arrival == keys[lock].holder)
+        return false;
+    const char *old = arrivals[keys[lock].holder].token, *new = arrivals[arrival].token;
+    size_t size = 37 + strcspn(old + 37, ":");
+    return strncmp(old, new, size + 1) == 0;
+}
+
+static void lock_taken(int lock, const char *token)
+{
+    keys[lock].is_foreign = strncmp(token, "hf1:", 4) != 0;
+    if (keys[lock].is_foreign) {
+        keys[lock].holder = -1;
+        return;
+    }
+    uint64_t arrival = arrival_of(token, lock);
+    arrivals[arrival].owned_at = sim.now;
+    if (is_break(lock, arrival)) {
+        sim_oracle_broken(&history.oracle, lock, sim.now);
+    } else {
+        look_who_hears(lock);
+        sim_oracle_taken(&history.oracle, lock, arrival, arrivals[arrival].ticket,
+                         keys[lock].ended_by_itself && arrivals[arrival].ticket == SIM_NO_TICKET);
+    }
+    keys[lock].holder = (int64_t)arrival;
+    keys[lock].ended_by_itself = false;
+}
+
+static void lock_changed(int lock, const char *event, const char *value)
+{
+    if (strcmp(event, "set") == 0) {
+        lock_taken(lock, value);
+    } else {
+        keys[lock].ended_by_itself = keys[lock].is_foreign || strcmp(event, "del") != 0;
+        keys[lock].is_foreign = false;
+    }
+}
+
+/* The place belongs to its process: another token of it may come again with the ticket. */
+static bool had_ticket(const char *token, int name, int64_t ticket)
+{
+    for (int i = 0; i < arrival_count; i++)
+        if (arrivals[i].name == name && arrivals[i].ticket == ticket &&
+            strncmp(arrivals[i].token, token, 37) == 0)
+            return true;
+    return false;
+}
+
+static void queue_changed(int name, const char *key, const char *event, const char *token)
+{
+    if (strcmp(event, "zadd") == 0) {
+        uint64_t arrival = arrival_of(token, name);
+        int64_t ticket = (int64_t)sim_keyspace_score(&sim_server.keys, key, token);
+        bool is_new = !had_ticket(token, name, ticket);
+        arrivals[arrival].ticket = ticket;
+        sim_oracle_queued(&history.oracle, name, arrival, ticket, is_new);
+    } else if (strcmp(event, "zrem") == 0) {
+        sim_oracle_left(&history.oracle, name, arrival_of(token, name));
+    } else if (strcmp(event, "expired") == 0) {
+        sim_oracle_flushed(&history.oracle, name);
+    }
+}
+
+struct queue {
+    int name;
+    char key[64];
+};
+
+static void queued_still(void *arg, const char *token)
+{
+    const struct queue *queue = arg;
+    queue_changed(queue->name, queue->key, "zadd", token);
+}
+
+void sim_tokens_after_loss(void)
+{
+    sim_oracle_data_lost(&history.oracle, sim.now);
+    for (int lock = 0; lock < SIM_LOCKS; lock++) {
+        struct queue queue = {.name = lock};
+        (void)snprintf(queue.key, sizeof queue.key, "hf:queue:{n%d}:hf:{n%d}", lock, lock);
+        keys[lock].holder = -1;
+        keys[lock].ended_by_itself = true;
+        sim_oracle_flushed(&history.oracle, lock);
+        sim_keyspace_members(&sim_server.keys, queue.key, queued_still, &queue);
+    }
+}
+
+static void page_stored(int page, const char *value)
+{
+    char *end;
+    long long fence = strtoll(value, &end, 10);
+    if (end != value && *end == ' ')
+        sim_oracle_stored(&history.oracle, SIM_LOCKS + page, fence, strtoll(end, NULL, 10));
+}
+
+void sim_key_changed(const char *event, const char *key, const char *value)
+{
+    int number;
+    if ((number = number_behind("hf:queue:{n", key)) >= 0)
+        queue_changed(number, key, event, value);
+    else if ((number = number_behind("hf:{n", key)) >= 0)
+        lock_changed(number, event, value);
+    else if (strcmp(event, "set") != 0)
+        return;
+    else if ((number = number_behind("hf:fetch:{page", key)) >= 0)
+        arrivals[arrival_of(value, SIM_LOCKS + number)].owned_at = sim.now;
+    else if ((number = number_behind("page", key)) >= 0)
+        page_stored(number, value);
+}
+
+void sim_script_ran(const char *script, const struct sim_words *words)
+{
+    if (strcmp(script, "forget") != 0 || words->count <= 7)
+        return;
+    int page = number_behind("page", words->text[7]);
+    if (page >= 0)
+        sim_oracle_forgotten(&history.oracle, SIM_LOCKS + page, sim.now);
+}
+
+/* ---- what clients list ---- */
+
+void sim_lane_lists(const struct hfi_command *command)
+{
+    char bytes[WORDS_MOST];
+    struct sim_words words;
+    bool renews = command->script == &hfi_script_renew;
+    if ((!renews && command->script != &hfi_script_release) || command->size >= sizeof bytes)
+        return;
+    memcpy(bytes, command->bytes, command->size);
+    if (sim_words_parse(&words, bytes, command->size) == 0)
+        abort();
+    int key_count = atoi(words.text[2]);
+    for (int i = 0; i < (renews ? key_count : 1); i++) {
+        int name = name_of(words.text[3 + i]);
+        const char *token = words.text[3 + key_count + 2 * i];
+        if (name < 0)
+            continue;
+        uint64_t arrival = arrival_of(token, name);
+        if (renews)
+            sim_oracle_renewed(&history.oracle, arrival, arrivals[arrival].was_released);
+        else
+            arrivals[arrival].was_released = true;
+    }
+}
+
+/* ---- lifetimes ---- */
+
+static int64_t longest_life_ms(const char *key)
+{
+    int64_t lease = 2 * history.lease_ms > 1000 ? 2 * history.lease_ms : 1000;
+    int64_t ttl = lease + 21 * lease / 1000 + 4 + history.guard_ms;
+    if (name_of(key) >= 0)
+        return ttl > SIM_FOREIGN_MS ? ttl : SIM_FOREIGN_MS;
+    return strncmp(key, "hf:queue:", 9) == 0 || strncmp(key, "hf:wait:", 8) == 0 ? 60000 : SIM_PAGE_MS;
+}
+
+static void look_at_key(void *arg, const char *key, int64_t expire_ms)
+{
+    (void)arg;
+    int64_t left = expire_ms - sim_server.keys.now_us / 1000;
+    if (expire_ms == 0 && strcmp(key, "hf:fence") != 0)
+        sim_oracle_left_behind(&history.oracle, key);
+    else if (expire_ms != 0 && !history.clock_goes_back)
+        sim_oracle_lifetime(&history.oracle, key, left, longest_life_ms(key));
+}
+
+void sim_tokens_look_at_keys(void)
+{
+    sim_keyspace_each(&sim_server.keys, look_at_key, NULL);
+}
+
+static void look_at_key_left(void *arg, const char *key, int64_t expire_ms)
+{
+    (void)arg;
+    if (name_of(key) >= 0 && expire_ms >= sim_server.keys.now_us / 1000)
+        sim_oracle_left_behind(&history.oracle, key);
+}
+
+void sim_tokens_look_at_the_end(void)
+{
+    sim_server.keys.now_us = sim_server_us();
+    sim_tokens_look_at_keys();
+    if (sim.failure[0] == 0)
+        sim_keyspace_each(&sim_server.keys, look_at_key_left, NULL);
+}
