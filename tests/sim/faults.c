@@ -6,9 +6,9 @@
 
 const char *sim_profile_name(enum sim_profile profile)
 {
-    static const char *const names[] = {"calm",      "deaf",   "lossy",    "kills",    "pauses",
-                                        "cuts",      "stalls", "freezes",  "restarts", "amnesia",
-                                        "failovers", "clocks", "refusals", "foreign",  "storm"};
+    static const char *const names[] = {"calm",   "deaf",     "lossy",   "singles",  "kills",   "pauses",
+                                        "cuts",   "stalls",   "freezes", "restarts", "amnesia", "failovers",
+                                        "clocks", "refusals", "foreign", "storm"};
     return profile < SIM_PROFILES ? names[profile] : "any";
 }
 
@@ -270,6 +270,11 @@ void sim_faults_plan(void)
         sim_server.lost_percent = 100;
     if (is(SIM_DEAF))
         history.linger_ms = 0;
+    if (is(SIM_SINGLES)) {
+        sim_server.lost_percent = (int)sim_between(5, 60);
+        sim_server.twice_percent = (int)sim_between(0, 30);
+        sim_server.spared_ns = 1000 * HFI_MS;
+    }
     if (is(SIM_LOSSY) || is(SIM_STORM)) {
         sim_server.lost_percent = (int)sim_between(0, 60);
         sim_server.twice_percent = (int)sim_between(0, 30);
@@ -284,9 +289,9 @@ void sim_faults_plan(void)
     history.clock_goes_back = is(SIM_STORM) || ((is(SIM_CLOCKS) || is(SIM_FAILOVERS)) && sim_chance(50));
     if (is(SIM_FAILOVERS))
         remember(NULL, 0);
-    if (!is(SIM_CALM) && !is(SIM_DEAF) && !is(SIM_LOSSY))
+    if (!is(SIM_CALM) && !is(SIM_DEAF) && !is(SIM_LOSSY) && !is(SIM_SINGLES))
         sim_at(sim_between(200, 1500) * HFI_MS, NULL, fault, NULL, 0);
-    if (is(SIM_LOSSY) || is(SIM_KILLS) || (is(SIM_CLOCKS) && !history.clock_goes_back))
+    if (is(SIM_LOSSY) || is(SIM_SINGLES) || is(SIM_KILLS) || (is(SIM_CLOCKS) && !history.clock_goes_back))
         sim_at(sim_between(100, 1500) * HFI_MS, NULL, evict, NULL, 0);
 }
 
@@ -296,7 +301,7 @@ void sim_faults_end(void)
     sim_say("from here on all is well");
     sim_server.frozen_until = 0;
     sim_server.keys.refuses = SIM_TAKES_ALL;
-    if (!is(SIM_DEAF))
+    if (!is(SIM_DEAF) && !is(SIM_SINGLES))
         sim_server.lost_percent = sim_server.late_percent = 0;
     sim_network.spike_percent = 0;
     sim_network.spike_most = 0;
@@ -338,7 +343,7 @@ void sim_server_hears_late(int64_t sent_at)
 
 bool sim_world_is_well(void)
 {
-    bool always = is(SIM_CALM) || is(SIM_DEAF) || is(SIM_KILLS);
+    bool always = is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS);
     return sim.now > 300 * HFI_MS && sim.now > history.orphaned_until &&
            (always || (history.settled != 0 && sim.now > history.settled));
 }

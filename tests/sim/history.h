@@ -21,6 +21,7 @@ enum sim_profile {
     SIM_CALM,      /* nothing goes wrong */
     SIM_DEAF,      /* no pub/sub at all, or every message lost */
     SIM_LOSSY,     /* messages are lost, late, doubled */
+    SIM_SINGLES,   /* single messages are lost: what follows within a second is not, and every bound holds */
     SIM_KILLS,     /* processes are killed, others come */
     SIM_PAUSES,    /* processes are paused */
     SIM_CUTS,      /* connections break, commands run late */

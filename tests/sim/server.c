@@ -37,7 +37,8 @@ static void send_message(struct sim_wire *wire, const char *channel, size_t chan
     int copies = sim_chance(sim_server.twice_percent) ? 2 : 1;
     for (int i = 0; i < copies; i++) {
         struct sim_packet *packet = sim_packet_new(SIM_MESSAGE, both, total);
-        if (sim_chance(sim_server.lost_percent)) {
+        if (sim.now >= wire->spared_until && sim_chance(sim_server.lost_percent)) {
+            wire->spared_until = sim.now + sim_server.spared_ns;
             sim_say("   lost: %.*s", (int)size, message);
             free(packet);
         } else {

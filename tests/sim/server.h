@@ -17,6 +17,7 @@ struct sim_server {
     bool takes_subscribers;                        /* false: no pub/sub at all */
     int lost_percent, twice_percent, late_percent; /* of messages */
     int64_t late_most;
+    int64_t spared_ns; /* so long after a loss nothing more is lost on that connection */
     char notify[16]; /* notify-keyspace-events */
     uint64_t commands, scripts, messages;
 };

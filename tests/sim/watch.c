@@ -15,7 +15,7 @@ static int open_count;
 static struct {
     int owner;
     int64_t since;
-    char key[16], token[160]; /* whose owner it is */
+    char key[32], token[160]; /* whose owner it is */
 } owners[SIM_LOCKS];
 
 static void report(const char *what)

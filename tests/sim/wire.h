@@ -35,6 +35,7 @@ struct sim_wire {
     /* The server's. */
     bool in_multi, aborted;
     struct sim_wire_channel *channels;
+    int64_t spared_until; /* no message is lost before */
     struct sim_packet *transaction, **transaction_end;
 };
 
