@@ -21,6 +21,7 @@ struct member { /* of a sorted set, in its order; or a field of a hash */
 struct sim_key {
     struct sim_key *next;
     char *name;
+    size_t name_size;
     enum type type;
     int64_t expire_ms; /* 0: never */
     char *value;
@@ -114,8 +115,9 @@ static bool is_over(const struct sim_keyspace *keys, const struct sim_key *key)
 
 static struct sim_key *find(struct sim_keyspace *keys, const char *name)
 {
+    size_t size = strlen(name);
     for (struct sim_key *key = keys->first; key != NULL; key = key->next) {
-        if (strcmp(key->name, name) != 0)
+        if (key->name_size != size || memcmp(key->name, name, size) != 0)
             continue;
         if (!is_over(keys, key))
             return key;
@@ -130,7 +132,8 @@ static struct sim_key *make(struct sim_keyspace *keys, const char *name, enum ty
     struct sim_key *key = calloc(1, sizeof *key);
     if (key == NULL)
         abort();
-    key->name = copy(name, strlen(name));
+    key->name_size = strlen(name);
+    key->name = copy(name, key->name_size);
     key->type = type;
     key->next = keys->first;
     keys->first = key;

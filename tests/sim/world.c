@@ -15,6 +15,12 @@
 #define STACK_BYTES (128 * 1024)
 #define STACKS_MOST 1024
 
+#ifdef SIM_SWAPS_CONTEXTS /* AddressSanitizer follows these, and no jumps between stacks */
+typedef ucontext_t place;
+#else
+typedef jmp_buf place;
+#endif
+
 struct event {
     int64_t when;
     uint64_t number; /* among those of one time the first made comes first */
@@ -26,7 +32,7 @@ struct event {
 
 struct sim_thread {
     struct hfi_list link;
-    jmp_buf place; /* where it waits, once it has begun */
+    place place; /* where it waits, once it has begun */
     struct sim_process *process;
     int id;
     int stack;
@@ -42,7 +48,7 @@ struct sim_world sim;
 static struct event *heap;
 static size_t heap_count, heap_room;
 static uint64_t event_number;
-static jmp_buf loop;
+static place loop;
 static struct sim_thread *starting;
 static void *own_of_events;
 static void *stacks[STACKS_MOST];
@@ -213,15 +219,34 @@ void sim_pause(struct sim_process *process, int64_t until)
 
 static void first_step(void);
 
+static void make_ready(const struct sim_thread *thread, ucontext_t *there)
+{
+    (void)getcontext(there);
+    there->uc_stack.ss_sp = stacks[thread->stack];
+    there->uc_stack.ss_size = STACK_BYTES;
+    makecontext(there, first_step, 0);
+}
+
+#ifdef SIM_SWAPS_CONTEXTS
+static void enter(struct sim_thread *thread)
+{
+    if (!thread->begun)
+        make_ready(thread, &thread->place);
+    thread->begun = true;
+    (void)swapcontext(&loop, &thread->place);
+}
+
+static void yield(struct sim_thread *thread)
+{
+    (void)swapcontext(&thread->place, &loop);
+}
+#else
 static void begin(struct sim_thread *thread)
 {
-    ucontext_t here, there;
-    (void)getcontext(&there);
-    there.uc_stack.ss_sp = stacks[thread->stack];
-    there.uc_stack.ss_size = STACK_BYTES;
-    makecontext(&there, first_step, 0);
+    ucontext_t there;
     thread->begun = true;
-    (void)swapcontext(&here, &there);
+    make_ready(thread, &there);
+    (void)setcontext(&there);
 }
 
 static void enter(struct sim_thread *thread)
@@ -238,6 +263,7 @@ static void yield(struct sim_thread *thread)
     if (_setjmp(thread->place) == 0)
         _longjmp(loop, 1);
 }
+#endif
 
 static void first_step(void)
 {
