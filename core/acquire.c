@@ -68,7 +68,7 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
         } else if (atomic_load(&client->closing)) {
             give_up(lock, seeker, HF_CLOSED, now);
         } else if (now >= until_ns) {
-            give_up(lock, seeker, lock->entry.trouble != HF_OK ? lock->entry.trouble : HF_TIMEOUT, now);
+            give_up(lock, seeker, hfi_entry_why_in_vain(&lock->entry), now);
         } else {
             (void)pthread_mutex_unlock(&lock->mutex);
             HFI_PERTURB("seek-to-wait");

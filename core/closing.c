@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * closing.c - see closing.h.
- *
- * One answer is enough if every acquire of the token was answered: the release came after them on the same connection.
- * If one was not, it may still be executed, even after a release sent on another connection (measured: 50 of 100). So
- * the release is repeated until an answer's server time is past the last moment at which the server would obey it.
- */
+/* closing.c - see closing.h. When it is over, and when to ask again, is decided in doubt.c. */
 #include "core/closing.h"
+#include "core/doubt.h"
 #include "core/server_time.h"
 #include "core/table.h"
 #include "base/perturb.h"
@@ -14,15 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRY_MS 400
-
 struct hfi_closing {
     struct hfi_list link;    /* in client->closings; its mutex */
     struct hfi_lock *lock;   /* a reference; its mutex guards what follows */
     struct hfi_alarm alarm;
     uint64_t grant;
-    bool    unclear;         /* an acquire got no answer */
-    int64_t last_chance_us, last_chance_ns; /* after these, server's and our time, none of its acquires is executed */
+    struct hfi_doubt doubt;
     int64_t not_before_ns;   /* a revoked holder has until then to stop */
     struct hfi_giving *giving;
     bool    asking;
@@ -76,11 +68,6 @@ static void finish_locked(struct hfi_closing *closing)
         (void)atomic_fetch_sub(&closing->references, 1);
 }
 
-static bool is_clear(const struct hfi_closing *closing, int64_t server_us, int64_t now)
-{
-    return !closing->unclear || (server_us > closing->last_chance_us && now > closing->last_chance_ns);
-}
-
 static void released(struct hfi_command *command)
 {
     struct hfi_closing *closing = command->self;
@@ -100,15 +87,9 @@ static void released(struct hfi_command *command)
     if (strcmp(said.word, "HANDED") == 0)
         hfi_count(client, hand_offs_given);
     tell_locked(closing, !known ? HF_UNKNOWN : was_ours ? HF_OK : HF_LOST);
-    closing->over = known && is_clear(closing, said.now_us, now);
-    if (!closing->over) {
-        int64_t later = now + RETRY_MS * HFI_MS;
-        if (known && closing->last_chance_us >= said.now_us)
-            later = now + (closing->last_chance_us - said.now_us) * 1000 + HFI_MS;
-        else if (known)
-            later = closing->last_chance_ns + HFI_MS;
-        arm_locked(closing, later);
-    }
+    closing->over = known && hfi_doubt_is_over(&closing->doubt, said.now_us, now);
+    if (!closing->over)
+        arm_locked(closing, hfi_doubt_again_ns(&closing->doubt, said.now_us, now));
     if (closing->over || atomic_load(&client->closing))
         finish_locked(closing);
     (void)pthread_mutex_unlock(&lock->mutex);
@@ -124,7 +105,7 @@ static void send_locked(struct hfi_closing *closing, int64_t now)
     struct hfi_command *command = hfi_wire_release(&lock->keys, closing->token);
     if (command == NULL) {
         tell_locked(closing, HF_UNKNOWN);
-        arm_locked(closing, now + RETRY_MS * HFI_MS);
+        arm_locked(closing, now + HFI_DOUBT_RETRY_NS);
         return;
     }
     closing->asking = true;
@@ -181,9 +162,7 @@ void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *gi
     if (closing == NULL)
         return;
     closing->grant = lock->grant;
-    closing->unclear = lock->unclear;
-    closing->last_chance_us = lock->last_chance_us;
-    closing->last_chance_ns = lock->last_chance_ns;
+    closing->doubt = (struct hfi_doubt){lock->unclear, lock->last_chance_us, lock->last_chance_ns};
     send_locked(closing, now);
 }
 
@@ -214,7 +193,7 @@ void hfi_closing_doubt(struct hfi_lock *lock, uint64_t grant)
 {
     struct hfi_closing *closing = find_locked(lock, grant);
     if (closing != NULL)
-        closing->unclear = true;
+        closing->doubt.unclear = true;
 }
 
 void hfi_closing_again(struct hfi_lock *lock, const struct hfi_command *command, int64_t now)

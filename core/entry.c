@@ -373,19 +373,20 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
     }
 }
 
-void hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
+bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
                        struct hfi_actions *actions)
 {
     if ((entry->remote != HFI_ASKING && entry->remote != HFI_QUEUED) || hfi_list_is_empty(&entry->waiters))
-        return;
+        return false;
     for (int i = 0; i < HFI_ECHOES; i++) {
         int64_t claim = entry->claims[i];
         if (entry->echoes[i] != echo || echo == 0 || echo + claim - now < claim / 4)
             continue;
         hfi_step_hold(entry, echo + claim, claim, fence, good, now, rtt_ns, actions);
-        return;
+        return true;
     }
     claim_now(entry, actions);
+    return false;
 }
 
 void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
@@ -455,6 +456,11 @@ struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry)
                                .claim_ttl_ms = claim + hfi_guard_ms(claim, entry->rules->guard_ms),
                                .patience_ms = 3 * recheck_ms(entry),
                                .ticket = entry->ticket};
+}
+
+hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry)
+{
+    return entry->trouble != HF_OK ? entry->trouble : HF_TIMEOUT;
 }
 
 void hfi_entry_sent(struct hfi_entry *entry, int64_t stamp)

@@ -160,8 +160,8 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
 /* A block of fences came (SEND_MORE, SEND_FLOOR); first 0: none (refused, no answer). */
 void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
                       struct hfi_actions *actions);
-/* Messages that name the current token. */
-void hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
+/* Messages that name the current token. True: this is what it is held by. */
+bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
                        struct hfi_actions *actions);
 void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
 /* The server seems to have another token of the same grant: a break that was not heard of, or a made-up message. True:
@@ -195,6 +195,16 @@ struct hfi_asking {
 struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry);
 /* The shell listed an acquire with this stamp; it is the echo that a hand-off may bring. */
 void hfi_entry_sent(struct hfi_entry *entry, int64_t stamp);
+
+/* What a renewal asks for, and how long it may wait for a connection that answers. */
+struct hfi_renewing {
+    int64_t ttl_ms, patience_ns;
+};
+struct hfi_renewing hfi_entry_renewing(const struct hfi_entry *entry);
+/* What a question for more fences may extend the key to: no more than is believed. */
+int64_t hfi_entry_more_ttl_ms(const struct hfi_entry *entry, int64_t now);
+/* A waiter's time is over: what it is told. */
+hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry);
 
 /* The re-check period for a queue position, ms, before jitter. */
 int64_t hfi_recheck_ms(int64_t position);

@@ -215,3 +215,15 @@ void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, stru
     }
     hfi_step_give_back(entry, actions);
 }
+
+struct hfi_renewing hfi_entry_renewing(const struct hfi_entry *entry)
+{
+    int64_t lease_ms = entry->times.length / HFI_MS;
+    return (struct hfi_renewing){lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms), entry->times.attempt / 4 * 3};
+}
+
+int64_t hfi_entry_more_ttl_ms(const struct hfi_entry *entry, int64_t now)
+{
+    int64_t left_ms = (entry->times.end - now) / HFI_MS;
+    return left_ms > 1 ? left_ms : 1;
+}

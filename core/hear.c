@@ -22,9 +22,7 @@ static void broken(struct hfi_lock *lock, const struct hfi_message *message, int
 static void granted(struct hfi_lock *lock, const struct hfi_message *message, bool good, int64_t now, int64_t rtt_ns,
                     struct hfi_actions *actions)
 {
-    bool was_held = lock->entry.remote == HFI_HELD;
-    hfi_entry_granted(&lock->entry, message->echo, message->fence, good, now, rtt_ns, actions);
-    if (was_held || lock->entry.remote != HFI_HELD)
+    if (!hfi_entry_granted(&lock->entry, message->echo, message->fence, good, now, rtt_ns, actions))
         return;
     hfi_count(lock->client, hand_offs_taken);
     if (good)

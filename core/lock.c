@@ -299,10 +299,10 @@ static void send_more(struct hfi_lock *lock, bool floor_first)
 {
     hf_client *client = lock->client;
     int64_t now = hfi_now(client->clock);
-    int64_t left_ms = (lock->entry.times.end - now) / HFI_MS;
+    int64_t ttl_ms = hfi_entry_more_ttl_ms(&lock->entry, now);
     if (floor_first)
         (void)list(lock, hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now)), ignore, now);
-    if (!list(lock, hfi_wire_more(&lock->keys, lock->token, left_ms > 1 ? left_ms : 1, MORE_FENCES), got_fences, now)) {
+    if (!list(lock, hfi_wire_more(&lock->keys, lock->token, ttl_ms, MORE_FENCES), got_fences, now)) {
         struct hfi_actions actions;
         hfi_actions_init(&actions);
         hfi_entry_fences(&lock->entry, 0, 0, false, now, &actions);
@@ -392,9 +392,8 @@ static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *rene
     for (int i = 0; i < actions.count; i++) {
         if (actions.at[i].kind != HFI_SEND_RENEW)
             continue;
-        int64_t lease_ms = lock->entry.times.length / HFI_MS;
-        hfi_renewals_add(renewals, lock, lease_ms + hfi_guard_ms(lease_ms, lock->entry.rules->guard_ms),
-                         lock->entry.times.attempt / 4 * 3);
+        struct hfi_renewing renewing = hfi_entry_renewing(&lock->entry);
+        hfi_renewals_add(renewals, lock, renewing.ttl_ms, renewing.patience_ns);
     }
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* doubt.h - whether a token that was given up may still come to own its lock (P5), and when to release it again. Pure. */
+#ifndef HFI_DOUBT_H
+#define HFI_DOUBT_H
+
+#include "base/clock.h"
+
+#include <stdbool.h>
+
+#define HFI_DOUBT_RETRY_NS (400 * HFI_MS)
+
+/*
+ * One answer to its release is enough if every acquire of the token was answered: the release came after them on the
+ * same connection. If one was not, it may still be executed, even after a release sent on another connection
+ * (measured: 50 of 100), until the last moment at which the server obeys it.
+ */
+struct hfi_doubt {
+    bool    unclear;        /* an acquire got no answer */
+    int64_t last_chance_us; /* of its scripts: the largest not_after, server time */
+    int64_t last_chance_ns; /* of its native form: the TTL after it was sent, our time */
+};
+
+/* A release was answered, at server_us by the server's clock: nothing of this token can come any more. */
+bool hfi_doubt_is_over(const struct hfi_doubt *doubt, int64_t server_us, int64_t now_ns);
+/* It is not over. server_us 0: the release got no answer. */
+int64_t hfi_doubt_again_ns(const struct hfi_doubt *doubt, int64_t server_us, int64_t now_ns);
+
+#endif
