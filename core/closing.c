@@ -68,6 +68,25 @@ static void finish_locked(struct hfi_closing *closing)
         (void)atomic_fetch_sub(&closing->references, 1);
 }
 
+/* A message about a token that has just been given back is late and no more, and there are many: the next one's wish and
+ * the holder's release often cross. Those that may come alive again are not among these. */
+static _Atomic(uint64_t) *settled(hf_client *client, uint64_t hash)
+{
+    return &client->settled[hash % (sizeof client->settled / sizeof client->settled[0])];
+}
+
+static void settle(hf_client *client, const char *token, size_t size)
+{
+    uint64_t hash = hfi_name_hash(HFI_MUTEX, token, size);
+    atomic_store(settled(client, hash), hash);
+}
+
+static bool is_settled(hf_client *client, const char *token, size_t size)
+{
+    uint64_t hash = hfi_name_hash(HFI_MUTEX, token, size);
+    return atomic_load(settled(client, hash)) == hash;
+}
+
 static void released(struct hfi_command *command)
 {
     struct hfi_closing *closing = command->self;
@@ -88,6 +107,8 @@ static void released(struct hfi_command *command)
         hfi_count(client, hand_offs_given);
     tell_locked(closing, !known ? HF_UNKNOWN : was_ours ? HF_OK : HF_LOST);
     closing->over = known && hfi_doubt_is_over(&closing->doubt, said.now_us, now);
+    if (closing->over && !closing->doubt.unclear)
+        settle(client, closing->token, closing->size);
     if (!closing->over)
         arm_locked(closing, hfi_doubt_again_ns(&closing->doubt, said.now_us, now));
     if (closing->over || atomic_load(&client->closing))
@@ -231,14 +252,17 @@ static void release_forgotten(hf_client *client, const struct hfi_message *messa
     const char *name;
     size_t name_size;
     struct hfi_lock *lock;
-    if (!hfi_key_name(client->key_template, message->rest, message->rest_size, &use, &name, &name_size) ||
+    if (is_settled(client, message->token, message->token_size) ||
+        !hfi_key_name(client->key_template, message->rest, message->rest_size, &use, &name, &name_size) ||
         hfi_table_get(client, use, name, name_size, &lock, NULL) != HF_OK)
         return;
     if (lock->keys.lock_size == message->rest_size && memcmp(lock->keys.lock, message->rest, message->rest_size) == 0) {
         (void)pthread_mutex_lock(&lock->mutex);
         struct hfi_closing *closing = begin(lock, message->token, message->token_size, NULL);
-        if (closing != NULL)
+        if (closing != NULL) {
+            closing->doubt.unclear = true; /* and stays so: it is not settled by an answer about this key */
             send_locked(closing, hfi_now(client->clock));
+        }
         (void)pthread_mutex_unlock(&lock->mutex);
         hfi_lane_flush(lock->lane);
     }

@@ -25,7 +25,14 @@ static char *value_of(struct fixture *f, const char *key)
     return value;
 }
 
-/* A token of this client that was held and is forgotten; free it. */
+static void change_random(char *token)
+{
+    char *random = strchr(strchr(token + 4, ':') + 1, ':') + 1;
+    *random = *random == '0' ? '1' : '0';
+}
+
+/* A token of this client's that nobody there remembers: of one that was held and given back it would know that it is
+ * over. Free it. */
 static char *spent_token(struct fixture *f, hf_client *client, const char *name)
 {
     char key[64];
@@ -33,6 +40,7 @@ static char *spent_token(struct fixture *f, hf_client *client, const char *name)
     (void)snprintf(key, sizeof key, "hf:{%s}", name);
     char *token = value_of(f, key);
     assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+    change_random(token);
     return token;
 }
 
@@ -138,6 +146,7 @@ static void names_of_any_form_and_fetches_are_healed(void **state)
     hf_lease *lease = must_take(f, c, "a b", NULL);
     token = value_of(f, "{app}:a b:lock");
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    change_random(token);
     execute_late(f, "{app}:a b:lock", token);
     assert_in_range((uintmax_t)wait_ms(f, c, "a b"), 0, WORST_MS);
     assert_int_equal(hf_client_close(c, NULL), HF_OK);
@@ -159,8 +168,7 @@ static void made_up_messages_take_nothing_from_anybody(void **state)
     hf_lease *theirs = must_take(f, f->b, "theirs", HF_LOCK(.lease_ms = 20000));
     char *token = value_of(f, "hf:{held}"), channel[64], *other = strdup(token), longest[2000];
     (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + 4);
-    char *random = strchr(strchr(token + 4, ':') + 1, ':') + 1;
-    other[random - token] = token[random - token] == '0' ? '1' : '0'; /* the same grant, as a break would leave it */
+    change_random(other); /* the same grant, as a break would leave it */
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;
     freeReplyObject(hft_server_ask(f->server, "SET elsewhere kept"));
@@ -193,8 +201,7 @@ static void a_break_that_was_not_heard_ends_the_holder_before_the_next_begins(vo
     struct hft_taker taker;
     hf_lease *lease = must_take(f, f->a, "x", HF_LOCK(.lease_ms = 30000));
     char *token = value_of(f, "hf:{x}");
-    char *random = strchr(strchr(token + 4, ':') + 1, ':') + 1;
-    *random = *random == '0' ? '1' : '0';
+    change_random(token);
     execute_late(f, "hf:{x}", token);
     hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));
     HFT_UNTIL_TRUE(atomic_load(&taker.done) || !hf_lease_is_valid(lease));
