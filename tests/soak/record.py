@@ -36,6 +36,6 @@ def put_into_page(path, text):
     path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
 
 
-def append(path, tree, command, result):
+def append(path, tree, command, load, result):
     with open(path, "a", encoding="utf-8") as record:
-        record.write(f"| {today()} | {commit(tree)} | {core(tree)} | `{command}` | {result} |\n")
+        record.write(f"| {today()} | {commit(tree)} | {core(tree)} | `{command}` | {load} | {result} |\n")

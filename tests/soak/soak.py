@@ -47,7 +47,7 @@ class Simulator:
 class Soak:
     def __init__(self, pieces):
         self.pieces, self.tally, self.running = pieces, Tally(), []
-        self.began, self.growth = time.monotonic(), None
+        self.began, self.growth, self.load = time.monotonic(), None, os.getloadavg()[0]
 
     def say(self, words):
         at = int(time.monotonic() - self.began)
@@ -160,7 +160,7 @@ def conclude(soak, options, stopped):
         lates = [f"{name} told p50 / p99 / max {' / '.join(f'{ms:.1f}' for ms in row.late)} ms"
                  for name, row in tally.rows.items() if row.late and options.campaign]
         histories = [f"{tally.histories:,} histories, {tally.seeds_text()}"] if tally.seeds else []
-        record.append(RECORD, TREE, command_of(options),
+        record.append(RECORD, TREE, command_of(options), f"{soak.load:.1f}, {os.getloadavg()[0]:.1f}",
                       "; ".join(([] if not stopped else ["stopped early"]) + histories + [result] + waits + lates))
 
 
