@@ -271,7 +271,7 @@ static void waiting_for_others_has_an_end(void **state)
         hf_cancel *cancel;
         assert_int_equal(hf_cancel_open(clients[i], &cancel, NULL), HF_OK);
         hft_fetch(&second, clients[i], "page", PAGE(.wait_ms = HF_FOREVER, .cancel = cancel));
-        (void)usleep(10000); /* whether it waits already or not: it is told */
+        HFT_UNTIL_TRUE(hft_waiting_here(clients[i], "page") == 1);
         hf_cancel_fire(cancel);
         assert_int_equal(hft_fetched(&second), HF_CANCELED);
         hf_cancel_close(cancel);

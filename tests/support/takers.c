@@ -34,6 +34,13 @@ void hft_pause(int64_t until_ms, const char *what)
     (void)poll(NULL, 0, 1);
 }
 
+uint64_t hft_renewals(const hf_client *client)
+{
+    hf_stats stats;
+    hf_client_stats(client, &stats);
+    return stats.renewals;
+}
+
 hf_client *hft_client(const struct hft_server *server, const hf_client_options *options)
 {
     hf_client *client;

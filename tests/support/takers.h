@@ -20,6 +20,19 @@ int64_t hft_boottime_ms(void);
     } while (0)
 void hft_pause(int64_t until_ms, const char *what);
 
+/* The condition holds all the time until so many more renewals of this client have come through: a lease lives by its
+ * renewals, not by the time that passes. */
+#define HFT_WHILE_RENEWED(client, times, condition)                                                            \
+    do {                                                                                                       \
+        uint64_t enough_ = hft_renewals(client) + (times);                                                     \
+        int64_t until_ms_ = hft_boottime_ms() + 20000;                                                         \
+        while (hft_renewals(client) < enough_) {                                                               \
+            assert_true(condition);                                                                            \
+            hft_pause(until_ms_, "renewals");                                                                  \
+        }                                                                                                      \
+    } while (0)
+uint64_t hft_renewals(const hf_client *client);
+
 /* Opens, or ends the test program with the error's words. */
 hf_client *hft_client(const struct hft_server *server, const hf_client_options *options);
 
