@@ -8,6 +8,7 @@ import subprocess
 from programs import Piece
 
 MODES = ("one", "hundred", "calm", "freeze", "redis-freeze", "local")
+LARGE = ("delayed-replies", "swallowed-renewals", "silent-subscribers", "orphans")  # with counts of the issue's own
 CHUNK = {"kills": 1000, "pauses": 250, "stale": 250, "seeds": 20000}
 SLICE_S = 4  # of the simulator beside a test with real servers
 
@@ -84,6 +85,8 @@ class Pieces:
                 yield from (self.loss(False), self.loss(True))
             elif name == "faults":
                 yield from (self.fault(fault, seed + i) for fault in self.fault_names())
+            elif name == "large":
+                yield from (self.fault(fault, seed + i, full=True) for fault in LARGE)
             else:
                 yield from (self.torture(mode, seed + i) for mode in MODES)
 
@@ -95,5 +98,6 @@ CAMPAIGNS = {  # word: what is counted, and how many the issue wants
     "seeds": ("histories in the simulator", 1000000),
     "losses": ("times a thousand leases are lost, idle and busy", 1),
     "faults": ("times every fault", 1),
+    "large": ("times " + ", ".join(LARGE) + " with --full", 1),
     "torture": ("times every torture, 8 s each", 1),
 }

@@ -40,6 +40,12 @@ class Result:
         said = int(self.summary.get("violations", 0))
         return said if said or self.status in (0, SKIPPED) else 1
 
+    @property
+    def note(self):
+        """What it says for people."""
+        lines = [line for line in self.output.splitlines() if line.strip() and not line.startswith("summary ")]
+        return lines[-1].strip() if lines else ""
+
 
 class Program:
     """A piece that runs. It dies with us (the kernel sees to it) and takes everything it has started along."""

@@ -46,7 +46,7 @@ class Simulator:
 
 class Soak:
     def __init__(self, pieces):
-        self.pieces, self.tally, self.running = pieces, Tally(), []
+        self.pieces, self.tally, self.running, self.notes = pieces, Tally(), [], []
         self.began, self.growth, self.load = time.monotonic(), None, os.getloadavg()[0]
 
     def say(self, words):
@@ -58,7 +58,7 @@ class Soak:
         self.running.append(program)
         return program
 
-    def finish(self, program, quiet=False):
+    def finish(self, program, quiet=False, note=False):
         """What it said is added up. A failure tells how to see it again."""
         self.running.remove(program)
         result = program.result()
@@ -68,7 +68,7 @@ class Soak:
             self.say(f"BROKEN: {result.piece.replay}")
         elif not quiet:
             how = "skipped" if result.status == SKIPPED else f"{result.seconds:.0f} s"
-            self.say(f"{result.piece.kind:12} {result.piece.replay}: {how}")
+            self.say(f"{result.piece.kind:12} {result.piece.replay}: {how}" + (f"\n        {result.note}" if note else ""))
         return result
 
     def wait(self, program, beside=lambda: None):
@@ -82,7 +82,7 @@ class Soak:
         for piece in pieces:
             program = self.start(piece, progress=True)
             self.wait(program)
-            self.finish(program)
+            self.notes.append(self.finish(program, note=True).note)
 
     def mix(self, seed, minutes):
         """The simulator on one core beside what has servers of its own, but for what measures time."""
@@ -159,9 +159,10 @@ def conclude(soak, options, stopped):
                  if row.wait is not None and options.campaign]
         lates = [f"{name} told p50 / p99 / max {' / '.join(f'{ms:.1f}' for ms in row.late)} ms"
                  for name, row in tally.rows.items() if row.late and options.campaign]
+        notes = soak.notes if options.campaign == "large" else []
         histories = [f"{tally.histories:,} histories, {tally.seeds_text()}"] if tally.seeds else []
         record.append(RECORD, TREE, command_of(options), f"{soak.load:.1f}, {os.getloadavg()[0]:.1f}",
-                      "; ".join(([] if not stopped else ["stopped early"]) + histories + [result] + waits + lates))
+                      "; ".join(([] if not stopped else ["stopped early"]) + histories + [result] + waits + lates + notes))
 
 
 def main():
