@@ -77,6 +77,18 @@ static void another_form_of_answer_is_a_protocol_error(void **state)
     }
 }
 
+/* One wrong digit in a server's time, believed, would push the counter beyond what INCRBY can add to. */
+static void a_time_for_which_there_are_no_fences_is_no_time(void **state)
+{
+    (void)state;
+    int64_t now_us;
+    (void)answer_of("*2\r\n$4\r\nLATE\r\n$16\r\n4400000000000000\r\n", false, &now_us);
+    assert_int_equal(now_us, INT64_C(4400000000000000));
+    assert_true(now_us < INT64_MAX / 2048 - 2000000);
+    (void)answer_of("*2\r\n$4\r\nLATE\r\n$16\r\n8795229925469247\r\n", false, &now_us);
+    assert_int_equal(now_us, 0);
+}
+
 static void the_words_of_the_acquire_script_are_understood(void **state)
 {
     (void)state;
@@ -341,6 +353,7 @@ int main(void)
         cmocka_unit_test(the_scripts_get_their_keys_and_arguments_in_order),
         cmocka_unit_test(a_floor_is_a_multiple_of_a_block_above_what_was_seen),
         cmocka_unit_test(renewals_of_many_leases_ride_one_script),
+        cmocka_unit_test(a_time_for_which_there_are_no_fences_is_no_time),
         cmocka_unit_test(plain_words_make_a_plain_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
