@@ -14,10 +14,8 @@ static bool is_digits(const struct redisReply *reply)
 {
     if (reply->type != REDIS_REPLY_STRING || reply->len == 0 || reply->len > 20)
         return false;
-    for (size_t i = 0; i < (size_t)reply->len; i++)
-        if ((reply->str[i] < '0' || reply->str[i] > '9') && !(i == 0 && reply->len > 1 && reply->str[0] == '-'))
-            return false;
-    return true;
+    size_t sign = reply->len > 1 && reply->str[0] == '-';
+    return strspn(reply->str + sign, "0123456789") + sign == (size_t)reply->len;
 }
 
 static bool is_of_kind(const struct redisReply *reply, char kind)

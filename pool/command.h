@@ -41,7 +41,7 @@ typedef bool hfi_command_fits(const struct hfi_command *command, const struct re
 struct hfi_command {
     /* Set by the caller before it lists the command. */
     hfi_command_done *done;
-    hfi_command_fits *fits; /* NULL: whatever comes. Else what does not fit is the last reply of its connection */
+    hfi_command_fits *fits; /* NULL: whatever comes. Else what does not fit ends its connection, unanswered */
     void   *self;
     int64_t until_ns;  /* no answer by then: the connection is given up, and all that rides on it */
     int64_t stamp_ns;  /* for the caller: the clock before the command was listed (rule L1)       */

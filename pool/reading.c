@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* reading.c - the reader's role: one of the waiting threads receives for all of them, matches replies to
  * commands, and passes the role on when its own wait ends; the listener reads what nobody waits for. */
-#include "base/perturb.h"
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
 #include "pool/replies.h"
@@ -69,6 +68,16 @@ static bool keep_reply(struct hfi_command *command, struct redisReply *reply)
     return last;
 }
 
+/* Of a pipeline MULTI says OK, what follows is QUEUED; after an error (no right to MULTI) all may come. */
+static bool may_be_its(const struct hfi_command *command, const struct redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR || command->reply != NULL)
+        return true;
+    if (command->replies_seen + 1 < command->replies)
+        return reply->type == REDIS_REPLY_STATUS;
+    return command->fits == NULL || command->fits(command, reply);
+}
+
 /* Takes the reply. False: the connection was given up. *sent_ns: of the command that is complete with it. */
 static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_t now_ns, int64_t *sent_ns)
 {
@@ -80,9 +89,7 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
     struct hfi_command *command = hfi_of(lane->flight.next, struct hfi_command, link);
     if (reply->type == REDIS_REPLY_ERROR && hfi_reply_meaning(reply->str, reply->len)->reconnect)
         lane->drop_after = true;
-    bool stray = command->replies_seen + 1 < command->replies && reply->type != REDIS_REPLY_STATUS &&
-                 reply->type != REDIS_REPLY_ERROR; /* MULTI says OK, what follows is QUEUED */
-    if (stray) {
+    if (!may_be_its(command, reply)) { /* nor can we say what became of it: this may be the answer to another */
         hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that is no answer to what was asked");
         freeReplyObject(reply);
         return false;
@@ -94,14 +101,10 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
     *sent_ns = command->sent_ns;
     if (command->reply->type == REDIS_REPLY_ERROR && spell_out_locked(lane, command, now_ns))
         return true;
-    bool astray = command->fits != NULL && command->reply->type != REDIS_REPLY_ERROR &&
-                  !command->fits(command, command->reply);
     bool unfit = hfi_lane_is_role_check(command) && !hfi_lane_is_master_reply(command->reply);
     command->answered_ns = now_ns;
     hfi_lane_settle_locked(lane, command, HFI_ANSWERED);
-    if (astray)
-        hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that is no answer to what was asked");
-    else if (unfit)
+    if (unfit)
         hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, 0, "it is not a primary any more");
     else if (lane->drop_after)
         hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, 0, "the server refuses commands on it");
@@ -188,7 +191,6 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
                 got < 0 ? "receiving failed" : "the server closed it");
         return OVER;
     }
-    HFI_PERTURB("received-to-matched");
     lane->unparsed += (size_t)got;
     if (redisReaderFeed(lane->parser, lane->in, (size_t)got) != REDIS_OK) {
         give_up(lane, HF_NOMEM, ENOMEM, "no memory for its replies"); /* all that feeding can fail for */
@@ -239,7 +241,6 @@ static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t tick
             length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
     }
     hfi_park_kick(park, lane->wake_fd);
-    HFI_PERTURB("reader-to-poll");
     if (!hfi_park_is_woken(park, ticket))
         (void)ppoll(on, 2, until_ns != HFI_NEVER ? &length : NULL, NULL);
     hfi_park_kick(park, -1);
@@ -259,7 +260,6 @@ static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t tick
 static void pass_role(struct hfi_lane *lane)
 {
     bool kick = false;
-    HFI_PERTURB("read-to-role-passed");
     hfi_lane_lock(lane);
     lane->reading = false;
     if (atomic_load(&lane->state) != HFI_LANE_UP) {
@@ -330,7 +330,6 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket
         hfi_lane_unlock(lane);
         if (!mine) {
             bool woken = hfi_park_wait(park, ticket, until_ns);
-            HFI_PERTURB("role-or-reply");
             hfi_lane_lock(lane);
             mine = me.chosen;
             if (!mine) {

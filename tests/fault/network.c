@@ -56,6 +56,8 @@ static void spoiled_replies(struct hft_run *run)
             work = hft_true_ns();
         }
         HFT_CHECK(run, work - healed < 10000 * HFT_NS_PER_MS, "nobody works again");
+        hft_sleep_until(healed +
+                        2000 * HFT_NS_PER_MS); /* who still backs off, and what is still owed to the server */
         run->note[0] = 0;
         (void)hft_crew_end(crew);
         check_released(run, server, 1000);
