@@ -99,6 +99,18 @@ static pid_t private_server(const char *name)
     return (pid_t)pid;
 }
 
+/* Its locks' files stay for the next client of that name; there will be none. */
+static void tidy_private(const char *name)
+{
+    static const char *const files[] = {"start.lock", "server.lock", "server.log",
+                                        "server.pid", "redis.sock",  ""};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char path[160];
+        (void)snprintf(path, sizeof path, "/tmp/holdfast-%d-%s/%s", (int)geteuid(), name, files[i]);
+        (void)(files[i][0] != 0 ? unlink(path) : rmdir(path));
+    }
+}
+
 static void check_silence(struct hft_run *run, hf_client *client, hf_lease *lease, const char *when)
 {
     hf_lease *none;
@@ -155,6 +167,7 @@ static void embedded(struct hft_run *run)
         HFT_CHECK(run, hf_client_close(second, NULL) == HF_OK, "the last close");
         HFT_CHECK(run, private_server(name) == 0, "the server outlives its last client");
     }
+    tidy_private(name);
     hft_note(run, "%d times frozen and killed", run->times);
 }
 
