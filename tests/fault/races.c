@@ -44,45 +44,55 @@ void hft_check_quiet(struct hft_run *run, struct hft_server *server, hf_client *
 
 /* ---- cancels at the hand-off ---- */
 
-enum { IDLE, WAITS, FIRED };
+enum { IDLE, WAITS, FIRING, FIRED };
 
 struct stormer {
     struct hft_run *run;
     hf_client *client;
-    hf_cancel *cancel; /* NULL: it is patient, and there until the storm is over */
+    hf_cancel *cancel; /* NULL: it is patient */
+    struct stormer *all;
     pthread_t thread;
     unsigned dice;
     _Atomic(int) phase;
-    long got, canceled;
+    long got, canceled, slow;
     int64_t worst_ns;
 };
 
-struct storm {
-    struct stormer *stormers;
-    int count;
-    unsigned dice;
-    _Atomic(bool) over;
-};
+enum { STORM_CLIENTS = 2, STORM_THREADS = 8, SLOW_MS = 300 };
 
-static _Atomic(long) handed_off; /* a release is about to begin */
 static _Atomic(long) storm_left;
+
+/* Whoever is about to give the lease on, or just has, ends somebody's wait: often that of the one who is to have it. */
+static void fire_one(struct stormer *me)
+{
+    struct stormer *one = &me->all[hft_die(&me->dice, STORM_THREADS)];
+    int waits = WAITS;
+    if (one->cancel == NULL || !atomic_compare_exchange_strong(&one->phase, &waits, FIRING))
+        return;
+    hf_cancel_fire(one->cancel);
+    atomic_store(&one->phase, FIRED);
+}
 
 static void try_once(struct stormer *me)
 {
     hf_lease *lease;
     hf_error error;
     int64_t began = hft_true_ns();
-    atomic_store(&me->phase, WAITS);
     hf_status status =
         hf_lock_acquire(me->client, "storm", HF_LOCK(.wait_ms = 20000, .cancel = me->cancel), &lease, &error);
     int64_t took = hft_true_ns() - began;
     me->worst_ns = took > me->worst_ns ? took : me->worst_ns;
+    me->slow += took > SLOW_MS * HFT_NS_PER_MS;
     if (status == HF_OK) {
+        bool early = hft_die(&me->dice, 2) == 0;
         me->got++;
         hft_dawdle(&me->dice, 60);
-        atomic_fetch_add(&handed_off, 1);
+        if (early)
+            fire_one(me);
         status = hft_die(&me->dice, 2) == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);
         HFT_CHECK(me->run, status == HF_OK, "a release: %s: %s", hf_status_name(status), error.message);
+        if (!early)
+            fire_one(me);
     } else if (status == HF_CANCELED && me->cancel != NULL) {
         me->canceled++;
     } else {
@@ -93,38 +103,18 @@ static void try_once(struct stormer *me)
 static void *be_stormed(void *arg)
 {
     struct stormer *me = arg;
-    while (atomic_load(&storm_left) > 0) {
+    while (atomic_fetch_sub(&storm_left, 1) > 0) {
+        int waits = WAITS;
+        atomic_store(&me->phase, WAITS);
         try_once(me);
-        if (me->cancel == NULL) {
-            hft_dawdle(&me->dice, 200);
-            continue;
-        }
-        (void)atomic_fetch_sub(&storm_left, 1);
-        while (atomic_load(&me->phase) != FIRED)
-            (void)sched_yield();
-        hf_cancel_reset(me->cancel);
-        atomic_store(&me->phase, IDLE);
-    }
-    return NULL;
-}
-
-/* Fires each wait once: best when a release is just beginning. */
-static void *fire(void *arg)
-{
-    struct storm *storm = arg;
-    while (!atomic_load(&storm->over))
-        for (int i = 0; i < storm->count; i++) {
-            struct stormer *one = &storm->stormers[i];
-            if (one->cancel == NULL || atomic_load(&one->phase) != WAITS)
-                continue;
-            long before = atomic_load(&handed_off);
-            int64_t until = hft_true_ns() + 50000;
-            while (atomic_load(&handed_off) == before && hft_true_ns() < until)
+        if (!atomic_compare_exchange_strong(&me->phase, &waits, IDLE)) {
+            while (atomic_load(&me->phase) != FIRED)
                 (void)sched_yield();
-            hft_dawdle(&storm->dice, 10);
-            hf_cancel_fire(one->cancel);
-            atomic_store(&one->phase, FIRED);
+            hf_cancel_reset(me->cancel);
         }
+        if (hft_die(&me->dice, 4) == 0)
+            hft_sleep_until(hft_true_ns() + hft_die(&me->dice, 2000) * INT64_C(1000)); /* let the queue run dry */
+    }
     return NULL;
 }
 
@@ -168,23 +158,23 @@ static void check_idle(struct hft_run *run, hf_client *holder, hf_client *waiter
 
 static void cancel_storm(struct hft_run *run)
 {
-    enum { CLIENTS = 2, EACH = 4, THREADS = CLIENTS * EACH };
+    enum { CLIENTS = STORM_CLIENTS, THREADS = STORM_THREADS };
     static struct stormer all[THREADS];
-    struct storm storm = {.stormers = all, .count = THREADS, .dice = run->dice};
     struct hft_server *server = hft_server_start(NULL);
     hf_client *clients[CLIENTS];
-    pthread_t firing;
-    long got = 0, canceled = 0, counted = 0;
+    long got = 0, canceled = 0, counted = 0, slow = 0;
     int64_t worst = 0, slowest = 0;
     atomic_store(&storm_left, run->times);
     for (int i = 0; i < CLIENTS; i++)
         clients[i] = hft_open(hft_server_url(server), NULL);
     for (int i = 0; i < THREADS; i++) {
-        all[i] = (struct stormer){.run = run, .client = clients[i % CLIENTS], .dice = run->dice + (unsigned)i};
-        HFT_CHECK(run, i < CLIENTS || hf_cancel_open(all[i].client, &all[i].cancel, NULL) == HF_OK, "no cancel");
-        (void)pthread_create(&all[i].thread, NULL, be_stormed, &all[i]);
+        all[i] = (struct stormer){
+            .run = run, .client = clients[i % CLIENTS], .all = all, .dice = run->dice + (unsigned)i};
+        /* One is patient; where nobody is, the last waiter often leaves the queue with the lease on its way to it. */
+        HFT_CHECK(run, i == 0 || hf_cancel_open(all[i].client, &all[i].cancel, NULL) == HF_OK, "no cancel");
     }
-    (void)pthread_create(&firing, NULL, fire, &storm);
+    for (int i = 0; i < THREADS; i++)
+        (void)pthread_create(&all[i].thread, NULL, be_stormed, &all[i]);
     while (atomic_load(&storm_left) > 0) { /* is it the server's own lateness? */
         int64_t asked = hft_true_ns();
         freeReplyObject(hft_server_ask(server, "PING"));
@@ -196,10 +186,9 @@ static void cancel_storm(struct hft_run *run)
         (void)pthread_join(all[i].thread, NULL);
         got += all[i].got;
         canceled += all[i].canceled;
+        slow += all[i].slow;
         worst = all[i].worst_ns > worst ? all[i].worst_ns : worst;
     }
-    atomic_store(&storm.over, true);
-    (void)pthread_join(firing, NULL);
     hft_check_quiet(run, server, clients, CLIENTS);
     for (int i = 0; i < CLIENTS; i++) {
         hf_stats stats;
@@ -208,15 +197,18 @@ static void cancel_storm(struct hft_run *run)
     }
     HFT_CHECK(run, counted == canceled, "%ld canceled, %ld counted", canceled, counted);
     HFT_CHECK(run, canceled > 0 && got > 0, "no storm: %ld canceled, %ld not", canceled, got);
-    /* A wake-up that got lost is made good by the timed look after 400 ms: it shows as a long wait. */
-    HFT_CHECK(run, hft_in_time(worst, 300 * HFT_NS_PER_MS + 4 * slowest), "a wait of %lld ms", (long long)(worst / HFT_NS_PER_MS));
+    /* A wake-up that got lost is made good by the timed look after 400 ms: it shows as a long wait. On a machine that is
+     * late itself, some are its own. */
+    HFT_CHECK(run, slow == 0 || hft_in_time(worst, SLOW_MS * HFT_NS_PER_MS + 4 * slowest), "a wait of %lld ms",
+              (long long)(worst / HFT_NS_PER_MS));
+    HFT_CHECK(run, slow <= STORM_THREADS, "%ld waits of more than %d ms", slow, SLOW_MS);
     check_idle(run, clients[0], clients[1]);
     hft_check_quiet(run, server, clients, CLIENTS);
     for (int i = 0; i < THREADS; i++)
         hf_cancel_close(all[i].cancel);
     for (int i = 0; i < CLIENTS; i++)
         HFT_CHECK(run, hf_client_close(clients[i], NULL) == HF_OK, "close was not clean");
-    hft_note(run, "%ld canceled, %ld not, longest wait %.0f ms, longest PING %.0f ms", canceled, got,
+    hft_note(run, "%ld canceled, %ld not, %ld slow, longest wait %.0f ms, longest PING %.0f ms", canceled, got, slow,
              (double)worst / 1e6, (double)slowest / 1e6);
     hft_server_stop(server);
 }
