@@ -265,7 +265,9 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
         show(words, script->name);
         sim_server.scripts++;
         size_t from = hfi_buffer_size(reply);
+        sim_server.in_script = true;
         sim_lua_run(&sim_server.keys, script->source, script->size, words, 2, reply);
+        sim_server.in_script = false;
         if (hfi_buffer_data(reply)[from] != '-')
             sim_script_ran(script->name, words);
         return true;

@@ -108,7 +108,7 @@ static void lock_taken(int lock, const char *token)
     } else {
         look_who_hears(lock);
         sim_oracle_taken(&history.oracle, lock, arrival, arrivals[arrival].ticket,
-                         keys[lock].ended_by_itself && arrivals[arrival].ticket == SIM_NO_TICKET);
+                         keys[lock].ended_by_itself && !sim_server.in_script);
     }
     keys[lock].holder = (int64_t)arrival;
     keys[lock].ended_by_itself = false;
