@@ -178,6 +178,20 @@ static hf_status load(hf_loading *loading, void *arg)
     return hf_loading_set(loading, value, (size_t)size);
 }
 
+/* What Redis has now is never from before the last forget, unless a failover brought it back; what others or this
+ * process loaded or saw may be, until the message of the forget is there. */
+static void check_value(int page, const hf_value *value, int64_t began)
+{
+    long long fence, load_began;
+    if (value->absent)
+        return;
+    if (sscanf(value->data, "%lld %lld", &fence, &load_began) != 2 || load_began > sim.now)
+        sim_violation("[no-stale-value] a fetch gets what nobody has loaded: %s", (const char *)value->data);
+    else if (history.profile == SIM_CALM || (history.profile != SIM_FAILOVERS && value->source == HF_CACHED))
+        sim_oracle_fetched(&history.oracle, SIM_LOCKS + page, load_began, began,
+                           value->source == HF_CACHED ? 0 : SLACK_NS);
+}
+
 static void fetch_once(struct sim_actor *actor)
 {
     hf_error error = {.status = HF_OK};
@@ -208,8 +222,10 @@ static void fetch_once(struct sim_actor *actor)
         check_status("fetch", status, &error);
     /* A read; others' load; a load of one's own, here or after them; its fill. */
     check_length("fetch", began, 3 * (history.command_ms + 500) + WAIT_MOST + 4 * history.lease_ms + 100);
-    if (status == HF_OK)
+    if (status == HF_OK) {
+        check_value(page, value, began);
         hf_value_free(value);
+    }
 }
 
 static void break_once(struct sim_actor *actor)

@@ -272,6 +272,14 @@ void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64
     oracle->stored[name] = fence;
 }
 
+void sim_oracle_fetched(struct sim_oracle *oracle, int name, int64_t load_began, int64_t began, int64_t heard)
+{
+    if (oracle->forgotten[name] >= 0 && load_began < oracle->forgotten[name] &&
+        began > oracle->forgotten[name] + heard)
+        violated(oracle, "no-stale-value", "key %d: a fetch gets a value from before it was thrown away",
+                 name);
+}
+
 void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now)
 {
     oracle->forgotten[name] = now;

@@ -92,6 +92,9 @@ void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length
 
 /* fetch: the server stored a value that was loaded under this fence, since then; the key was thrown away. */
 void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began);
+/* A fetch that began then got what was loaded since then; `heard` later everybody knows of what was thrown away. */
+void sim_oracle_fetched(struct sim_oracle *oracle, int name, int64_t load_began, int64_t began,
+                        int64_t heard);
 void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now);
 
 /* The end: a key that stays for ever and is not the fence counter. */

@@ -313,6 +313,18 @@ static void a_value_that_was_thrown_away_before_it_was_stored_is_seen(void **sta
     assert_objects("no-stale-store", "thrown away");
 }
 
+static void a_value_that_is_fetched_after_it_was_thrown_away_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_fetched(&oracle, 3, 1, 20, 2);
+    sim_oracle_forgotten(&oracle, 3, 10);
+    sim_oracle_fetched(&oracle, 3, 9, 12, 2);
+    sim_oracle_fetched(&oracle, 3, 10, 13, 2);
+    assert_int_equal(objections, 0);
+    sim_oracle_fetched(&oracle, 3, 9, 13, 2);
+    assert_objects("no-stale-value", "thrown away");
+}
+
 static void a_key_that_stays_is_seen(void **state)
 {
     (void)state;
@@ -349,6 +361,7 @@ int main(void)
         cmocka_unit_test_setup(a_call_that_takes_too_long_is_seen, begin),
         cmocka_unit_test_setup(a_late_filler_is_seen, begin),
         cmocka_unit_test_setup(a_value_that_was_thrown_away_before_it_was_stored_is_seen, begin),
+        cmocka_unit_test_setup(a_value_that_is_fetched_after_it_was_thrown_away_is_seen, begin),
         cmocka_unit_test_setup(a_key_that_stays_is_seen, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
