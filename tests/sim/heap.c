@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* heap.c - malloc for a program of one thread whose batches end before they need anything back: sizes have free lists,
- * nothing is split or joined, and no lock is taken. Sanitized builds have their own. */
+/* heap.c - malloc for a program of one thread whose batches end before they need anything back: sizes have
+ * free lists, nothing is split or joined, and no lock is taken. Sanitized builds have their own. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -112,8 +112,8 @@ static int redis_pcall(lua_State *state)
     return call(state, false);
 }
 
-/* string.format, whose first upvalue is Lua's own: '%.0f' of a whole number that has a long's size is the number's
- * digits, and all that scripts ever want. */
+/* string.format, whose first upvalue is Lua's own: '%.0f' of a whole number that has a long's size is the
+ * number's digits, and all that scripts ever want. */
 static int format(lua_State *state)
 {
     char text[32];

@@ -64,17 +64,19 @@ void sim_oracle_died(struct sim_oracle *oracle, int grant);
 void sim_oracle_data_lost(struct sim_oracle *oracle, int64_t now);
 bool sim_oracle_is_held(const struct sim_oracle *oracle, int name);
 
-/* A valid lease's key holds its token, unless the server lost it, or an operator took it away and it is told now. */
+/* A valid lease's key holds its token, unless the server lost it, or an operator took it away and it is
+ * told now. */
 void sim_oracle_backed(struct sim_oracle *oracle, int grant, bool has_key, int64_t now);
 void sim_oracle_broken(struct sim_oracle *oracle, int name, int64_t now);
 
-/* Somebody could have the lease by now, and nobody has: since when; and how long that may be, by which row of the table
- * of worst waits. since < 0: it is not so. */
+/* Somebody could have the lease by now, and nobody has: since when; and how long that may be, by which row
+ * of the table of worst waits. since < 0: it is not so. */
 void sim_oracle_gap(struct sim_oracle *oracle, int name, const char *row, int64_t since, int64_t now,
                     int64_t most);
-/* The queue at the server, told in the server's order of execution. Who is new stands behind all; who was there before
- * comes again with its ticket. Whoever is taken (SIM_NO_TICKET: it never stood there) may pass by only those whom nobody
- * hears, or, where the holder died, all: a newcomer's SET may come before their timers. */
+/* The queue at the server, told in the server's order of execution. Who is new stands behind all; who was
+ * there before comes again with its ticket. Whoever is taken (SIM_NO_TICKET: it never stood there) may pass
+ * by only those whom nobody hears, or, where the holder died, all: a newcomer's SET may come before their
+ * timers. */
 #define SIM_NO_TICKET INT64_MAX
 void sim_oracle_queued(struct sim_oracle *oracle, int name, uint64_t waiter, int64_t ticket, bool is_new);
 void sim_oracle_left(struct sim_oracle *oracle, int name, uint64_t waiter);
@@ -92,7 +94,8 @@ void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length
 
 /* fetch: the server stored a value that was loaded under this fence, since then; the key was thrown away. */
 void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began);
-/* A fetch that began then got what was loaded since then; `heard` later everybody knows of what was thrown away. */
+/* A fetch that began then got what was loaded since then; `heard` later everybody knows of what was thrown
+ * away. */
 void sim_oracle_fetched(struct sim_oracle *oracle, int name, int64_t load_began, int64_t began,
                         int64_t heard);
 void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now);

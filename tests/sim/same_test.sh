@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# One seed is one history: whoever ran before it in its process, however many workers there are, printed or not.
+# One seed is one history: whoever ran before it in its process, however many workers there are,
+# printed or not.
 set -eu
 sim=$1
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sim.c - runs seeds, in worker processes and there in batches: a batch is a process too, so that what its histories
- * leave behind is gone with it, and one that crashes takes nobody along. */
+/* sim.c - runs seeds, in worker processes and there in batches: a batch is a process too, so that what its
+ * histories leave behind is gone with it, and one that crashes takes nobody along. */
 #include "tests/sim/history.h"
 
 #include <inttypes.h>

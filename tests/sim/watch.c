@@ -161,8 +161,8 @@ static int64_t waited_since(int lock)
     return since;
 }
 
-/* protocol.md's table: a live process's lease that nobody has comes free by a message or by the next re-check; a dead
- * one's at its end. */
+/* protocol.md's table: a live process's lease that nobody has comes free by a message or by the next
+ * re-check; a dead one's at its end. */
 static int64_t most_of(int owner, const char **row)
 {
     int64_t trip = sim_network.delay_most + sim_network.spike_most;

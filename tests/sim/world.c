@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* world.c - see world.h. Events are a binary heap by time and number; threads are coroutines: ucontext begins them, setjmp
- * switches, for it makes no system call. Stacks are used again. */
+/* world.c - see world.h. Events are a binary heap by time and number; threads are coroutines: ucontext
+ * begins them, setjmp switches, for it makes no system call. Stacks are used again. */
 #include "tests/sim/world.h"
 #include "base/random.h"
 
