@@ -333,17 +333,8 @@ bool sim_faults_may_hurt(const struct sim_process *process, int64_t since)
     return process->last_pause_end != 0 && process->last_pause_end >= since;
 }
 
-/* A token is released until L + guard after its native acquire was sent: what comes later still blocks for as long. */
-void sim_server_hears_late(int64_t sent_at)
-{
-    int64_t ttl = (history.lease_ms + 21 * history.lease_ms / 1000 + 4 + history.guard_ms) * HFI_MS;
-    if (sim.now - sent_at > (history.same_leases ? ttl / 100 * 98 : 100 * HFI_MS))
-        history.orphaned_until = sim.now + (history.same_leases ? ttl : 2 * ttl) / 98 * 100;
-}
-
 bool sim_world_is_well(void)
 {
     bool always = is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS);
-    return sim.now > 300 * HFI_MS && sim.now > history.orphaned_until &&
-           (always || (history.settled != 0 && sim.now > history.settled));
+    return sim.now > 300 * HFI_MS && (always || (history.settled != 0 && sim.now > history.settled));
 }

@@ -53,9 +53,8 @@ struct sim_history {
     int64_t lease_ms, guard_ms, command_ms, linger_ms, hold_most, think_most;
     int64_t ops_end, healed, settled; /* true times; healed 0: not yet */
     bool same_leases;                 /* one length, so that bounds are exact */
-    int64_t orphaned_until; /* a command executed later than anybody counts with it (P5) may block so long */
-    bool clock_goes_back;   /* so its counter is not lost too: then nothing is promised (P8) */
-    int64_t forward_budget_us; /* what the server's clock may still be stepped forward */
+    bool clock_goes_back;             /* so its counter is not lost too: then nothing is promised (P8) */
+    int64_t forward_budget_us;        /* what the server's clock may still be stepped forward */
     struct sim_actor actors[SIM_ACTORS];
     int actor_count;
     struct sim_oracle oracle;

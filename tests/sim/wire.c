@@ -49,7 +49,6 @@ struct sim_packet *sim_packet_new(enum sim_packet_kind kind, const void *bytes, 
         abort();
     packet->next = NULL;
     packet->kind = kind;
-    packet->sent_at = sim.now;
     packet->size = size;
     if (size > 0)
         memcpy(packet->bytes, bytes, size);
@@ -75,8 +74,6 @@ static void arrive_up(void *what, int64_t number)
         wire->server_open = false;
         sim_server_hung_up(wire);
     } else if (wire->server_open) {
-        if (!wire->client_open)
-            sim_server_hears_late(packet->sent_at);
         sim_server_receive(wire, packet);
     }
     free(packet);

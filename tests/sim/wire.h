@@ -13,7 +13,6 @@ enum sim_packet_kind { SIM_BYTES, SIM_MESSAGE, SIM_END };
 struct sim_packet {
     struct sim_packet *next;
     enum sim_packet_kind kind;
-    int64_t sent_at;
     size_t size;
     char bytes[]; /* one NUL byte more */
 };
@@ -67,7 +66,6 @@ void sim_hears(const struct sim_process *process); /* watch.c: before something 
 /* server.c: what arrives there. */
 void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet);
 int64_t sim_server_frozen_until(void);
-void sim_server_hears_late(int64_t sent_at); /* from a client that has given that connection up (faults.c) */
 void sim_server_hung_up(struct sim_wire *wire);
 
 #endif
