@@ -2,6 +2,7 @@
 /* park.c - park and wake on ck_ec, with futexes below it. */
 #include "base/park.h"
 #include "base/clock.h"
+#include "base/list.h"
 #include "base/perturb.h"
 #include "base/tsan.h"
 
@@ -23,34 +24,61 @@ static int boottime(const struct ck_ec_ops *ops, struct timespec *out)
     return clock_gettime(CLOCK_BOOTTIME, out);
 }
 
-/* Futexes know no CLOCK_BOOTTIME, so the deadline becomes a length. */
+/* One system call wakes many: sleepers do not sleep on their own word but in a room, each under one bit of its futex.
+ * Parks get their places in the order in which threads lie down, which is about the order in which replies wake them,
+ * so a batch is one or two rooms. Two sleepers under one bit wake together; each looks at its own count. */
+#define ROOMS     512
+#define BEDS      32 /* bits of a futex' set */
+#define HELD_MOST 64
+
+static _Atomic(uint32_t) rooms[ROOMS], next_place;
+
+static _Thread_local struct {
+    int depth, count;
+    struct {
+        uint32_t room, beds;
+    } calls[HELD_MOST];
+} held;
+
+static struct hfi_park *park_of(const uint32_t *word)
+{
+    return hfi_of((uint32_t *)(uintptr_t)word, struct hfi_park, count);
+}
+
+/* The room's word is read first: whoever changes the count later changes the room later still. Futexes know no
+ * CLOCK_BOOTTIME, so the deadline moves to the clock they know. */
 static void wait32(const struct ck_ec_wait_state *state, const uint32_t *word, uint32_t expected,
                    const struct timespec *deadline)
 {
-    struct timespec length;
     (void)state;
+    struct timespec until;
+    uint32_t place = atomic_load(&park_of(word)->place) - 1;
+    _Atomic(uint32_t) *room = &rooms[place / BEDS];
+    uint32_t nights = atomic_load(room);
+    if (ck_pr_load_32(word) != expected)
+        return;
     if (deadline != NULL) {
         int64_t left = (int64_t)deadline->tv_sec * 1000000000 + deadline->tv_nsec - hfi_now(&hfi_boottime);
         if (left <= 0)
             return;
-        length.tv_sec = (time_t)(left / 1000000000);
-        length.tv_nsec = (long)(left % 1000000000);
+        (void)clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += (time_t)(left / 1000000000);
+        until.tv_nsec += (long)(left % 1000000000);
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_sec++;
+            until.tv_nsec -= 1000000000;
+        }
     }
     HFI_PERTURB("park-to-futex");
-    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, deadline != NULL ? &length : NULL, NULL, 0);
+    (void)syscall(SYS_futex, room, FUTEX_WAIT_BITSET_PRIVATE, nights, deadline != NULL ? &until : NULL, NULL,
+                  UINT32_C(1) << place % BEDS);
 }
 
-#define HELD_MOST 64
-
-static _Thread_local struct {
-    int depth, count;
-    const uint32_t *words[HELD_MOST];
-} held;
-
-static void call_futex(const uint32_t *word)
+static void call(uint32_t room, uint32_t beds)
 {
     int before = errno;
-    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    (void)atomic_fetch_add(&rooms[room], 1);
+    (void)syscall(SYS_futex, &rooms[room], FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, beds);
     errno = before;
 }
 
@@ -64,17 +92,27 @@ void hfi_park_let_go(void)
     if (--held.depth > 0)
         return;
     for (int i = 0; i < held.count; i++)
-        call_futex(held.words[i]);
+        call(held.calls[i].room, held.calls[i].beds);
     held.count = 0;
 }
 
 static void wake32(const struct ck_ec_ops *ops, const uint32_t *word)
 {
     (void)ops;
-    if (held.depth > 0 && held.count < HELD_MOST)
-        held.words[held.count++] = word;
-    else
-        call_futex(word);
+    uint32_t place = atomic_load(&park_of(word)->place) - 1;
+    uint32_t room = place / BEDS, bed = UINT32_C(1) << place % BEDS;
+    int i = 0;
+    while (i < held.count && held.calls[i].room != room)
+        i++;
+    if (held.depth == 0 || i == HELD_MOST) {
+        call(room, bed);
+    } else if (i < held.count) {
+        held.calls[i].beds |= bed;
+    } else {
+        held.calls[i].room = room;
+        held.calls[i].beds = bed;
+        held.count++;
+    }
 }
 
 /* No busy loop and no back-off ladder before the futex: whoever waits here waits for another thread or machine. */
@@ -90,6 +128,7 @@ static struct ck_ec32 *counter(struct hfi_park *park)
 void hfi_park_init(struct hfi_park *park)
 {
     ck_ec32_init(counter(park), 0);
+    atomic_init(&park->place, 0);
     atomic_init(&park->kick_fd, -1);
 }
 
@@ -119,8 +158,18 @@ static int not_beyond(const struct ck_ec_wait_state *state, struct timespec *ste
     return 0;
 }
 
+/* Before the count shows that somebody sleeps. */
+static void take_place(struct hfi_park *park)
+{
+    uint32_t none = 0;
+    if (atomic_load(&park->place) == 0)
+        (void)atomic_compare_exchange_strong(&park->place, &none,
+                                             atomic_fetch_add(&next_place, 1) % (ROOMS * BEDS) + 1);
+}
+
 bool hfi_park_wait(struct hfi_park *park, uint32_t ticket, int64_t until_ns)
 {
+    take_place(park);
     struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
     bool woken = ck_ec32_wait_pred(counter(park), &mode, ticket, not_beyond, &until,
                                    until_ns == HFI_NEVER ? NULL : &until) == 0;

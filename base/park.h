@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 struct hfi_park {
-    uint32_t     count;   /* storage of a ck_ec32 */
-    _Atomic(int) kick_fd; /* -1, or an eventfd that a waiter sleeps on instead (see hfi_park_kick) */
+    uint32_t     count;       /* storage of a ck_ec32 */
+    _Atomic(uint32_t) place;  /* where its sleepers sleep; 0: nobody has yet */
+    _Atomic(int) kick_fd;     /* -1, or an eventfd that a waiter sleeps on instead (see hfi_park_kick) */
 };
 
 void     hfi_park_init(struct hfi_park *park);
@@ -24,7 +25,7 @@ bool     hfi_park_is_woken(struct hfi_park *park, uint32_t ticket);
 void     hfi_park_wake(struct hfi_park *park);
 
 /* From hold to let_go this thread's wakes count at once, but their system calls come last: nobody is woken into a
- * mutex that the waker still has. They nest. A woken thread may be gone by then; its futex word is only an address. */
+ * mutex that the waker still has, and who sleeps side by side is woken by one call. They nest. */
 void     hfi_park_hold(void);
 void     hfi_park_let_go(void);
 

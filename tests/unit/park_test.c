@@ -166,6 +166,74 @@ static void one_wake_wakes_all_who_sleep(void **state)
     assert_true(hfi_now(&hfi_boottime) - woken < 900 * HFI_MS);
 }
 
+struct sleeper {
+    struct hfi_park park;
+    _Atomic(int) tid;
+    _Atomic(bool) up;
+};
+
+static void *sleep_alone(void *arg)
+{
+    struct sleeper *sleeper = arg;
+    uint32_t ticket = hfi_park_ticket(&sleeper->park);
+    atomic_store(&sleeper->tid, (int)gettid());
+    (void)hfi_park_wait(&sleeper->park, ticket, HFI_NEVER);
+    atomic_store(&sleeper->up, true);
+    return NULL;
+}
+
+static void lie_down(struct sleeper *sleeper, pthread_t *thread)
+{
+    assert_int_equal(pthread_create(thread, NULL, sleep_alone, sleeper), 0);
+    while (atomic_load(&sleeper->tid) == 0 || !is_asleep(atomic_load(&sleeper->tid)))
+        (void)sched_yield();
+}
+
+/* So many park between the two that the places have come round. */
+static void who_shares_a_place_sleeps_on(void **state)
+{
+    (void)state;
+    static struct sleeper first, second;
+    pthread_t threads[2];
+    hfi_park_init(&first.park);
+    lie_down(&first, &threads[0]);
+    do {
+        hfi_park_init(&second.park);
+        assert_false(hfi_park_wait(&second.park, hfi_park_ticket(&second.park), 0));
+    } while (second.park.place != first.park.place);
+    lie_down(&second, &threads[1]);
+    hfi_park_wake(&second.park);
+    assert_int_equal(pthread_join(threads[1], NULL), 0);
+    while (!is_asleep(first.tid)) /* it may have looked */
+        (void)sched_yield();
+    assert_false(first.up);
+    hfi_park_wake(&first.park);
+    assert_int_equal(pthread_join(threads[0], NULL), 0);
+}
+
+static void held_wakes_wake_when_let_go(void **state)
+{
+    (void)state;
+    static struct sleeper sleepers[CROWD];
+    pthread_t threads[CROWD];
+    for (int i = 0; i < CROWD; i++) {
+        hfi_park_init(&sleepers[i].park);
+        lie_down(&sleepers[i], &threads[i]);
+    }
+    hfi_park_hold();
+    hfi_park_hold();
+    for (int i = 0; i < CROWD; i++)
+        hfi_park_wake(&sleepers[i].park);
+    hfi_park_let_go();
+    for (int i = 0; i < CROWD; i++)
+        assert_true(is_asleep(sleepers[i].tid));
+    hfi_park_let_go();
+    int64_t woken = hfi_now(&hfi_boottime);
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_true(hfi_now(&hfi_boottime) - woken < 900 * HFI_MS);
+}
+
 static void ignore(int signal)
 {
     (void)signal;
@@ -259,6 +327,8 @@ int main(void)
         cmocka_unit_test(the_wait_ends_at_its_time_and_not_before),
         cmocka_unit_test(two_threads_wake_each_other_for_ever_so_long),
         cmocka_unit_test(one_wake_wakes_all_who_sleep),
+        cmocka_unit_test(who_shares_a_place_sleeps_on),
+        cmocka_unit_test(held_wakes_wake_when_let_go),
         cmocka_unit_test(signals_are_ridden_out),
         cmocka_unit_test(who_polls_is_kicked_by_the_wake),
     };
