@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* command.c - the bytes of commands, and who still needs them. hiredis frames, we keep. */
+/* command.c - the bytes of commands, and who still needs them. Framed here: hiredis prints every length with printf
+ * and keeps none of the memory. */
 #include "pool/command.h"
 
 #include <hiredis/hiredis.h>
@@ -11,67 +12,119 @@
 #define SHA_DIGITS 40
 static const char evalsha_head[] = "$7\r\nEVALSHA\r\n$40\r\n";
 
-static bool add_bytes(struct hfi_command *command, int argc, const char *const *argv, const size_t *sizes)
+#define HEAD_MOST  23  /* "$", 20 digits, "\r\n" */
+#define FIRST_ROOM 448 /* a native acquire, so that its four parts share one allocation */
+
+static bool make_room(struct hfi_command *command, size_t more)
 {
-    char *framed = NULL;
-    /* hiredis' type lacks the inner const; it only reads. */
-    long long size = redisFormatCommandArgv(&framed, argc, (const char **)(void *)(uintptr_t)argv, sizes);
-    if (size < 0)
+    if (more <= command->room - command->size)
+        return true;
+    size_t room = command->size + more;
+    room = room < FIRST_ROOM ? FIRST_ROOM : room;
+    char *bytes = room >= more ? realloc(command->bytes, room) : NULL;
+    if (bytes == NULL)
         return false;
-    char *bytes = realloc(command->bytes, command->size + (size_t)size);
-    if (bytes != NULL) {
-        memcpy(bytes + command->size, framed, (size_t)size);
-        command->bytes = bytes;
-        command->size += (size_t)size;
-        command->replies++;
-    }
-    redisFreeCommand(framed);
-    return bytes != NULL;
+    command->bytes = bytes;
+    command->room = room;
+    return true;
 }
 
-struct hfi_command *hfi_command_new(int argc, const char *const *argv, const size_t *sizes)
+static void put(struct hfi_command *command, const void *bytes, size_t size)
+{
+    memcpy(command->bytes + command->size, bytes, size);
+    command->size += size;
+}
+
+static void put_head(struct hfi_command *command, char kind, size_t number)
+{
+    char head[HEAD_MOST], *at = head + sizeof head;
+    *--at = '\n';
+    *--at = '\r';
+    do
+        *--at = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    *--at = kind;
+    put(command, at, (size_t)(head + sizeof head - at));
+}
+
+static void put_word(struct hfi_command *command, const char *word, size_t size)
+{
+    put_head(command, '$', size);
+    put(command, word, size);
+    put(command, "\r\n", 2);
+}
+
+static size_t size_of(int index, const char *const *argv, const size_t *sizes)
+{
+    return sizes != NULL ? sizes[index] : strlen(argv[index]);
+}
+
+/* `before` words come first, which the caller puts: room is made for theirs, `front` bytes in all. */
+static bool begin(struct hfi_command *command, int before, size_t front, int argc, const char *const *argv,
+                  const size_t *sizes)
+{
+    size_t words = (size_t)before + (size_t)argc, most = HEAD_MOST + words * (HEAD_MOST + 2) + front;
+    for (int i = 0; i < argc; i++)
+        most += size_of(i, argv, sizes);
+    if (!make_room(command, most))
+        return false;
+    put_head(command, '*', words);
+    command->replies++;
+    return true;
+}
+
+static void put_words(struct hfi_command *command, int argc, const char *const *argv, const size_t *sizes)
+{
+    for (int i = 0; i < argc; i++)
+        put_word(command, argv[i], size_of(i, argv, sizes));
+}
+
+static struct hfi_command *blank(void)
 {
     struct hfi_command *command = calloc(1, sizeof *command);
     if (command == NULL)
         return NULL;
     hfi_list_init(&command->link);
     atomic_init(&command->references, 1);
-    if (!add_bytes(command, argc, argv, sizes)) {
+    return command;
+}
+
+struct hfi_command *hfi_command_new(int argc, const char *const *argv, const size_t *sizes)
+{
+    struct hfi_command *command = blank();
+    if (command != NULL && !hfi_command_append(command, argc, argv, sizes)) {
         hfi_command_unref(command);
         return NULL;
     }
     return command;
 }
 
-struct hfi_command *hfi_command_script(const struct hfi_script *script, int keys, int argc,
-                                       const char *const *argv, const size_t *sizes)
+struct hfi_command *hfi_command_script(const struct hfi_script *script, int keys, int argc, const char *const *argv,
+                                       const size_t *sizes)
 {
     char count[16];
-    size_t words = (size_t)argc + 3;
-    const char **all = malloc(words * sizeof *all);
-    size_t *lengths = malloc(words * sizeof *lengths);
-    struct hfi_command *command = NULL;
-    if (all != NULL && lengths != NULL) {
-        (void)snprintf(count, sizeof count, "%d", keys);
-        all[0] = "EVALSHA";
-        all[1] = script->sha1;
-        all[2] = count;
-        for (int i = 0; i < argc; i++)
-            all[i + 3] = argv[i];
-        for (size_t i = 0; i < words; i++)
-            lengths[i] = i >= 3 && sizes != NULL ? sizes[i - 3] : strlen(all[i]);
-        command = hfi_command_new((int)words, all, lengths);
+    size_t digits = (size_t)snprintf(count, sizeof count, "%d", keys);
+    struct hfi_command *command = blank();
+    if (command == NULL)
+        return NULL;
+    if (!begin(command, 3, 7 + SHA_DIGITS + digits, argc, argv, sizes)) {
+        hfi_command_unref(command);
+        return NULL;
     }
-    if (command != NULL)
-        command->script = script;
-    free(all);
-    free(lengths);
+    put_word(command, "EVALSHA", 7);
+    put_word(command, script->sha1, SHA_DIGITS);
+    put_word(command, count, digits);
+    put_words(command, argc, argv, sizes);
+    command->script = script;
     return command;
 }
 
 bool hfi_command_append(struct hfi_command *command, int argc, const char *const *argv, const size_t *sizes)
 {
-    return add_bytes(command, argc, argv, sizes);
+    if (!begin(command, 0, 0, argc, argv, sizes))
+        return false;
+    put_words(command, argc, argv, sizes);
+    return true;
 }
 
 bool hfi_command_spell_out(struct hfi_command *command)
@@ -99,7 +152,7 @@ bool hfi_command_spell_out(struct hfi_command *command)
     memcpy(at, command->bytes + skipped, command->size - skipped);
     free(command->bytes);
     command->bytes = bytes;
-    command->size = size;
+    command->size = command->room = size;
     command->script = NULL;
     return true;
 }

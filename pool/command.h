@@ -59,7 +59,7 @@ struct hfi_command {
     struct hfi_list       link;
     const struct hfi_script *script; /* not NULL: EVALSHA, sent again as EVAL after NOSCRIPT */
     char  *bytes;
-    size_t size;
+    size_t size, room;
     int    replies;                  /* how many replies belong to it */
     int    replies_seen;
     bool   sent;
