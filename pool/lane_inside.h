@@ -47,11 +47,13 @@ struct hfi_lane {
 
     struct hfi_buffer out; /* the writer's */
 
-    struct redisReader *parser; /* the reader's, down to spin_score */
+    struct redisReader *parser; /* the reader's, down to spin_misses */
     size_t unparsed;            /* bytes since the last complete reply */
     char *in;
     size_t in_room;
-    int spin_score; /* > 0: polling the socket has paid lately */
+    int spin_score;  /* > 0: polling the socket has paid lately */
+    int spin_pause;  /* sleeps until it is tried again */
+    int spin_misses; /* tries in a row that missed */
     int wake_fd;    /* the reader sleeps on it beside the socket */
 
     struct hfi_wire wire; /* changed with both roles free and the mutex held */

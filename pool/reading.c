@@ -16,8 +16,9 @@
 #define SPINS          200           /* looks at the socket before the reader sleeps in poll() */
 #define SPIN_RTT_NS    (HFI_MS / 10) /* only while round trips are shorter than this */
 #define SPIN_MOST_NS   (HFI_MS / 10)
-#define SPIN_SCORE     8  /* so many misses in a row switch it off, */
-#define SPIN_PAUSE     64 /* for so many sleeps */
+#define SPIN_SCORE     8    /* so many misses in a row switch it off, */
+#define SPIN_PAUSE     64   /* for so many sleeps, */
+#define SPIN_PAUSE_MAX 1024 /* and for twice as many after each try that missed again */
 #define LISTENER_TURNS 16
 #define LEFT_NS        (5 * HFI_MS) /* a silent server: what was left to the reader is sent after so long all the same */
 
@@ -201,14 +202,15 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
 
 /* Looking at the socket beats sleeping on it while the server answers faster than a thread is woken and
  * nobody else needs this core: no other thread waits on the lane, and the looks find something. The score
- * forgets: misses switch it off for a while, then it is tried again. */
+ * forgets: misses switch it off for a while, then it is tried again. Where the server shares our core it
+ * answers only while we sleep, every try misses, and tries become rare. */
 static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
     if (rtt_ns == 0 || rtt_ns > SPIN_RTT_NS || atomic_load(&lane->waiting) > 0)
         return EMPTY;
-    if (lane->spin_score <= 0) {
-        if (--lane->spin_score > -SPIN_PAUSE)
+    if (lane->spin_score == 0) {
+        if (--lane->spin_pause > 0)
             return EMPTY;
         lane->spin_score = 1;
     }
@@ -218,6 +220,7 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ti
         if (taken != EMPTY) {
             if (lane->spin_score < SPIN_SCORE)
                 lane->spin_score++;
+            lane->spin_misses = 0;
             return taken;
         }
         if (hfi_park_is_woken(park, ticket))
@@ -225,7 +228,11 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ti
         if (i % 16 == 0 && hfi_now(lane->pool->clock) >= until_ns)
             break;
     }
-    lane->spin_score--;
+    if (--lane->spin_score == 0) {
+        lane->spin_pause = SPIN_PAUSE << lane->spin_misses;
+        if (lane->spin_pause < SPIN_PAUSE_MAX)
+            lane->spin_misses++;
+    }
     return EMPTY;
 }
 
