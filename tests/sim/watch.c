@@ -134,13 +134,15 @@ static int owner_of_token(const char *token)
     return strncmp(token, "hf1:", 4) == 0 ? SIM_PROCESSES + 1 : -1;
 }
 
-static int owner_of(int lock)
+static int owner_of(int lock, bool *other)
 {
     const char *token = sim_keyspace_string(&sim_server.keys, owners[lock].key);
+    *other = false;
     if (token == NULL)
         return 0;
     if (owners[lock].owner != 0 && strcmp(token, owners[lock].token) == 0)
         return owners[lock].owner;
+    *other = true;
     (void)snprintf(owners[lock].token, sizeof owners[lock].token, "%s", token);
     return owner_of_token(token);
 }
@@ -189,8 +191,10 @@ static int64_t most_of(int owner, const char **row)
 
 static void look_for_gap(int lock)
 {
-    int owner = owner_of(lock);
-    if (owner != owners[lock].owner) {
+    bool other;
+    int owner = owner_of(lock, &other);
+    if (owner != owners[lock].owner ||
+        (other && owner > SIM_PROCESSES)) { /* the next may have died at once */
         owners[lock].owner = owner;
         owners[lock].since = sim.now;
     }
