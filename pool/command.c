@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* command.c - the bytes of commands, and who still needs them. Framed here: hiredis prints every length with printf
- * and keeps none of the memory. */
+/* command.c - the bytes of commands, and who still needs them. Framed here: hiredis prints every length
+ * with printf and keeps none of the memory. */
 #include "pool/command.h"
 
 #include <hiredis/hiredis.h>
