@@ -19,7 +19,7 @@ class Pieces:
 
     def holders(self, campaign, count, seed):
         command = (self.tests / "soak/holders", campaign, "--count", count, "--seed", seed)
-        return Piece(campaign, command, f"./dev soak {campaign} --count {count} --seed {seed}", campaign == "pauses")
+        return Piece(campaign, command, f"./dev soak {campaign} --count {count} --seed {seed}", campaign != "stale")
 
     def fault(self, name, seed, full=False):
         words = (name, "--seed", seed) + (("--full",) if full else ())

@@ -68,7 +68,9 @@ class Soak:
             self.say(f"BROKEN: {result.piece.replay}")
         elif not quiet:
             how = "skipped" if result.status == SKIPPED else f"{result.seconds:.0f} s"
-            self.say(f"{result.piece.kind:12} {result.piece.replay}: {how}" + (f"\n        {result.note}" if note else ""))
+            self.say(f"{result.piece.kind:12} {result.piece.replay}: {how}")
+            if note:
+                print(f"        {result.note}", flush=True)
         return result
 
     def wait(self, program, beside=lambda: None):
