@@ -62,7 +62,7 @@ static void swallowed_renewals(struct hft_run *run)
     hf_client *clients[CROWD_MOST];
     static hf_lease *leases[CROWD_MOST][LEASES];
     int crowd = run->full ? CROWD_MOST : 4, held = 0, lost = 0;
-    int64_t lease_ms = run->full ? 3000 : 1000;
+    int64_t lease_ms = run->full ? 3000 : 2000;
     hft_proxy_judge(proxy, swallow_a_third, &swallower);
     for (int c = 0; c < crowd; c++)
         clients[c] = hft_open(hft_proxy_url(proxy), NULL);

@@ -260,7 +260,9 @@ static void judge_dials(struct hft_run *run, const int64_t *at, int count, int64
     /* At once, then after 50, 100, 200, 400 ms; then one a second and a quarter of one for the jitter. */
     HFT_CHECK(run, first <= all * 6, "%d dials in one second", first);
     HFT_CHECK(run, later <= all * 5 / 4 + all / 10, "%d dials a second after two seconds", later);
-    HFT_CHECK(run, bunch <= all / 2, "%d of %d pools' connections dial within the same 50 ms", bunch, all);
+    /* Whom the machine wakes a tenth of a second late, it wakes together with others. */
+    bool stalled = hft_in_time(450 * HFT_NS_PER_MS, 50 * HFT_NS_PER_MS);
+    HFT_CHECK(run, bunch <= all / 2 || stalled, "%d of %d pools' connections dial within the same 50 ms", bunch, all);
     hft_note(run, "at most %d dials in a second, later %d, %d of these in 50 ms", first, later, bunch);
 }
 
