@@ -106,10 +106,12 @@ static void ask_holder(hf_client *client, const struct hfi_token_parts *parts, s
 
 static struct hfi_command *look_at(const struct hfi_keys *keys)
 {
-    const char *get[] = {"GET", keys->lock}, *pttl[] = {"PTTL", keys->lock}, *zcard[] = {"ZCARD", keys->queue},
+    struct hfi_side_keys sides;
+    hfi_side_keys_print(keys, &sides);
+    const char *get[] = {"GET", keys->lock}, *pttl[] = {"PTTL", keys->lock}, *zcard[] = {"ZCARD", sides.queue},
                *exec[] = {"EXEC"};
     const size_t get_size[] = {3, keys->lock_size}, pttl_size[] = {4, keys->lock_size},
-                 zcard_size[] = {5, keys->queue_size}, exec_size[] = {4};
+                 zcard_size[] = {5, sides.queue_size}, exec_size[] = {4};
     struct hfi_command *command = hfi_wire_words("MULTI", NULL);
     if (command != NULL && hfi_command_append(command, 2, get, get_size) &&
         hfi_command_append(command, 2, pttl, pttl_size) && hfi_command_append(command, 2, zcard, zcard_size) &&

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* key.c - see key.h. Calls nothing but the allocator. */
 #include "core/key.h"
-#include "base/buffer.h"
 
 #include <holdfast/lock.h>
 
@@ -73,43 +72,67 @@ hf_status hfi_template_check(const char *key_template, hf_error *error)
     return HF_OK;
 }
 
-static bool print_lock_key(struct hfi_buffer *out, const char *key_template, enum hfi_use use, const char *name,
-                           size_t size)
+/* What stands before and after a name in its lock key. */
+struct frame {
+    const char *before, *after;
+    size_t before_size, after_size;
+    char room[32];
+};
+
+static void frame_of(const char *key_template, enum hfi_use use, const char *name, size_t size, struct frame *frame)
 {
     size_t tag_size;
+    const char *prefix = use == HFI_FETCH ? "hf:fetch:" : "hf:";
     char number[12];
+    frame->before = frame->room;
+    frame->after = "";
     if (use == HFI_MUTEX && key_template != NULL) {
         const char *at = strstr(key_template, "%s");
-        return hfi_buffer_append(out, key_template, (size_t)(at - key_template)) &&
-               hfi_buffer_append(out, name, size) && hfi_buffer_append(out, at + 2, strlen(at + 2));
+        frame->before = key_template;
+        frame->before_size = (size_t)(at - key_template);
+        frame->after = at + 2;
+        frame->after_size = strlen(at + 2);
+        return;
     }
-    const char *prefix = use == HFI_FETCH ? "hf:fetch:" : "hf:";
-    if (!hfi_buffer_append(out, prefix, strlen(prefix)))
-        return false;
-    if (tag_of(name, size, &tag_size) != NULL)
-        return hfi_buffer_append(out, ":", 1) && hfi_buffer_append(out, name, size);
-    if (memchr(name, '{', size) == NULL && memchr(name, '}', size) == NULL)
-        return hfi_buffer_append(out, "{", 1) && hfi_buffer_append(out, name, size) && hfi_buffer_append(out, "}", 1);
-    number_tag(name, size, number);
-    return hfi_buffer_print(out, "{%s}:", number) && hfi_buffer_append(out, name, size);
+    if (tag_of(name, size, &tag_size) != NULL) {
+        (void)snprintf(frame->room, sizeof frame->room, "%s:", prefix);
+    } else if (memchr(name, '{', size) == NULL && memchr(name, '}', size) == NULL) {
+        (void)snprintf(frame->room, sizeof frame->room, "%s{", prefix);
+        frame->after = "}";
+    } else {
+        number_tag(name, size, number);
+        (void)snprintf(frame->room, sizeof frame->room, "%s{%s}:", prefix, number);
+    }
+    frame->before_size = strlen(frame->room);
+    frame->after_size = strlen(frame->after);
+}
+
+static char *put(char *at, const char *text, size_t size)
+{
+    memcpy(at, text, size);
+    return at + size;
 }
 
 /* A side key: its kind, the tag that keeps it in the lock key's slot, the whole lock key. */
-static bool print_side_key(struct hfi_buffer *out, const char *kind, const char *lock, size_t lock_size)
+static char *print_side_key(char *at, const char *kind, const struct hfi_keys *keys, char **key, size_t *size)
 {
-    char number[12];
-    size_t tag_size;
-    const char *tag = tag_of(lock, lock_size, &tag_size);
-    if (tag == NULL && (memchr(lock, '{', lock_size) != NULL || memchr(lock, '}', lock_size) != NULL)) {
-        number_tag(lock, lock_size, number);
-        tag = number;
-        tag_size = strlen(number);
-    } else if (tag == NULL) {
-        tag = lock;
-        tag_size = lock_size;
-    }
-    return hfi_buffer_print(out, "hf:%s:{", kind) && hfi_buffer_append(out, tag, tag_size) &&
-           hfi_buffer_append(out, "}:", 2) && hfi_buffer_append(out, lock, lock_size);
+    *key = at;
+    at = put(at, kind, strlen(kind));
+    at = put(at, keys->tag, keys->tag_size);
+    at = put(at, "}:", 2);
+    at = put(at, keys->lock, keys->lock_size);
+    *size = (size_t)(at - *key);
+    *at = 0;
+    return at + 1;
+}
+
+void hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides)
+{
+    char *at = print_side_key(sides->text, "hf:queue:{", keys, &sides->queue, &sides->queue_size);
+    at = print_side_key(at, "hf:wait:{", keys, &sides->waiters, &sides->waiters_size);
+    sides->absent = NULL;
+    if (keys->use == HFI_FETCH)
+        (void)print_side_key(at, "hf:absent:{", keys, &sides->absent, &sides->absent_size);
 }
 
 static bool starts(const char *key, size_t size, const char *with)
@@ -159,76 +182,57 @@ bool hfi_key_name(const char *key_template, const char *key, size_t size, enum h
     return end > *name && *name_size <= HF_NAME_MAX && memchr(*name, 0, *name_size) == NULL;
 }
 
-/* Five strings, one after the other in one buffer; remembers where each starts. */
-struct pieces {
-    struct hfi_buffer text;
-    size_t start[5], size[5];
-    int count;
-    bool failed;
-};
-
-static void end_piece(struct pieces *pieces, bool written)
+static hf_status check_key(enum hfi_use use, const char *name, size_t name_size, const struct hfi_keys *keys,
+                           hf_error *error)
 {
-    size_t start = pieces->count == 0 ? 0 : pieces->start[pieces->count - 1] + pieces->size[pieces->count - 1] + 1;
-    pieces->failed = pieces->failed || !written;
-    pieces->start[pieces->count] = start;
-    pieces->size[pieces->count] = hfi_buffer_size(&pieces->text) - start;
-    pieces->count++;
-    pieces->failed = !hfi_buffer_append(&pieces->text, "", 1) || pieces->failed;
+    char quoted[80];
+    if (use == HFI_FETCH && (is_side_key(name, name_size) || is_lock_key(name, name_size)))
+        return hfi_fail(error, HF_INVALID, "choose another key", "the key %s lies where holdfast keeps its own keys",
+                        hfi_quote(quoted, sizeof quoted, name, name_size));
+    if (use == HFI_MUTEX && is_side_key(keys->lock, keys->lock_size))
+        return hfi_fail(error, HF_INVALID, "choose another name or key_template",
+                        "the lock key %s lies where holdfast keeps its own keys",
+                        hfi_quote(quoted, sizeof quoted, keys->lock, keys->lock_size));
+    return HF_OK;
 }
 
 hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
                         struct hfi_keys *keys, hf_error *error)
 {
-    struct pieces pieces = {.count = 0};
-    struct hfi_buffer lock = {0};
-    char quoted[80];
-    if (!print_lock_key(&lock, key_template, use, name, name_size)) {
-        hfi_buffer_done(&lock);
+    struct frame frame;
+    char number[12] = "";
+    *keys = (struct hfi_keys){.use = (uint8_t)use};
+    frame_of(key_template, use, name, name_size, &frame);
+    size_t size = frame.before_size + name_size + frame.after_size;
+    if (size > HFI_LOCK_KEY_MOST)
+        return hfi_fail(error, HF_INVALID, "choose a shorter name or key_template", "the lock key is too long");
+    char *text = malloc(size + 1 + name_size + 1 + sizeof number);
+    if (text == NULL)
         return hfi_fail(error, HF_NOMEM, "", "no memory for the keys of a lock");
+    keys->lock = text;
+    keys->lock_size = (uint16_t)size;
+    keys->name_size = (uint16_t)name_size;
+    keys->name = put(put(put(text, frame.before, frame.before_size), name, name_size), frame.after, frame.after_size);
+    *keys->name++ = 0;
+    *put(keys->name, name, name_size) = 0;
+    size_t tag_size = size;
+    const char *tag = tag_of(text, size, &tag_size);
+    keys->tag = text + (tag != NULL ? tag - text : 0);
+    if (tag == NULL && (memchr(text, '{', size) != NULL || memchr(text, '}', size) != NULL)) {
+        number_tag(text, size, number);
+        tag_size = strlen(number);
+        keys->tag = keys->name + name_size + 1;
+        memcpy(keys->tag, number, sizeof number);
     }
-    const char *key = hfi_buffer_data(&lock);
-    size_t size = hfi_buffer_size(&lock);
-    bool refused = use == HFI_MUTEX && key_template != NULL && is_side_key(key, size);
-    if (refused) {
-        hfi_fail(error, HF_INVALID, "choose another name or key_template",
-                 "the lock key %s lies where holdfast keeps its own keys", hfi_quote(quoted, sizeof quoted, key, size));
-    } else if (use == HFI_FETCH && (is_side_key(name, name_size) || is_lock_key(name, name_size))) {
-        refused = true;
-        hfi_fail(error, HF_INVALID, "choose another key", "the key %s lies where holdfast keeps its own keys",
-                 hfi_quote(quoted, sizeof quoted, name, name_size));
-    }
-    if (refused) {
-        hfi_buffer_done(&lock);
-        return HF_INVALID;
-    }
-    end_piece(&pieces, hfi_buffer_append(&pieces.text, key, size));
-    end_piece(&pieces, print_side_key(&pieces.text, "queue", key, size));
-    end_piece(&pieces, print_side_key(&pieces.text, "wait", key, size));
-    end_piece(&pieces, use != HFI_FETCH || print_side_key(&pieces.text, "absent", key, size));
-    end_piece(&pieces, hfi_buffer_append(&pieces.text, name, name_size));
-    hfi_buffer_done(&lock);
-    if (pieces.failed) {
-        hfi_buffer_done(&pieces.text);
-        return hfi_fail(error, HF_NOMEM, "", "no memory for the keys of a lock");
-    }
-    char *at = pieces.text.bytes;
-    *keys = (struct hfi_keys){.memory = at,
-                              .lock = at + pieces.start[0],
-                              .queue = at + pieces.start[1],
-                              .waiters = at + pieces.start[2],
-                              .absent = use == HFI_FETCH ? at + pieces.start[3] : NULL,
-                              .name = at + pieces.start[4],
-                              .lock_size = pieces.size[0],
-                              .queue_size = pieces.size[1],
-                              .waiters_size = pieces.size[2],
-                              .absent_size = pieces.size[3],
-                              .name_size = pieces.size[4]};
-    return HF_OK;
+    keys->tag_size = (uint16_t)tag_size;
+    hf_status status = check_key(use, name, name_size, keys, error);
+    if (status != HF_OK)
+        hfi_keys_done(keys);
+    return status;
 }
 
 void hfi_keys_done(struct hfi_keys *keys)
 {
-    free(keys->memory);
+    free(keys->lock);
     *keys = (struct hfi_keys){0};
 }

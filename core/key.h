@@ -11,11 +11,21 @@ enum hfi_use { HFI_MUTEX, HFI_FETCH }; /* what a name locks: itself, or the fill
 
 #define HFI_FENCE_KEY "hf:fence"
 
-/* A name's keys, one slot all (protocol.md): in one piece of memory, each with its NUL and its size. */
+#define HFI_LOCK_KEY_MOST 1100 /* bytes: a template and a name, or a name in our own tags */
+
+/* What a name is called, here and at the server; each with its NUL. The side keys are printed when they are needed. */
 struct hfi_keys {
-    char  *memory;
-    char  *lock, *queue, *waiters, *absent, *name; /* absent: HFI_FETCH only, else NULL */
-    size_t lock_size, queue_size, waiters_size, absent_size, name_size;
+    char *lock; /* the memory of all three */
+    char *name;
+    char *tag;  /* what side keys have between braces, to share the lock key's slot (protocol.md) */
+    uint16_t lock_size, name_size, tag_size;
+    uint8_t use; /* enum hfi_use */
+};
+
+struct hfi_side_keys {
+    char  *queue, *waiters, *absent; /* absent: HFI_FETCH only, else NULL */
+    size_t queue_size, waiters_size, absent_size;
+    char   text[3 * (2 * HFI_LOCK_KEY_MOST + 16)];
 };
 
 /* key_template: NULL, or the user's with one %s; it applies to HFI_MUTEX only. INVALID (a name or template that would
@@ -27,6 +37,7 @@ hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *
 bool hfi_key_name(const char *key_template, const char *key, size_t size, enum hfi_use *use, const char **name,
                   size_t *name_size);
 void hfi_keys_done(struct hfi_keys *keys);
+void hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides);
 /* INVALID with the reason, or HF_OK. NULL is fine. */
 hf_status hfi_template_check(const char *key_template, hf_error *error);
 

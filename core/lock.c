@@ -32,7 +32,6 @@ hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, si
         return status;
     }
     lock->client = client;
-    lock->use = use;
     lock->hash = hash;
     lock->slot = HFI_NO_SLOT;
     lock->lane = hfi_pool_lane(client->pool, use == HFI_FETCH ? HFI_VALUE_LANE : HFI_LOCK_LANE, hash);

@@ -21,7 +21,6 @@ struct hfi_watch; /* events.c */
 struct hfi_lock {
     /* Never changes. */
     hf_client *client;
-    enum hfi_use use;
     struct hfi_keys keys;
     uint64_t hash;
     uint32_t slot;

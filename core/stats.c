@@ -104,7 +104,7 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
     bool here = entry->is_held_here;
     (void)pthread_mutex_unlock(&lock->mutex);
     (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
-    fprintf(out, "%s %-40s %-7s", lock->use == HFI_FETCH ? "fetch" : "lock ", name, doing[remote]);
+    fprintf(out, "%s %-40s %-7s", lock->keys.use == HFI_FETCH ? "fetch" : "lock ", name, doing[remote]);
     if (remote == HFI_HELD)
         fprintf(out, " %s, %" PRId64 " ms left", here ? "by a thread here" : "lingering", left_ms);
     if (remote == HFI_QUEUED)

@@ -33,7 +33,7 @@ static unsigned long hash_of(const void *object, unsigned long seed)
 static bool is_same(const void *a, const void *b)
 {
     const struct hfi_lock *x = a, *y = b;
-    return x->use == y->use && x->keys.name_size == y->keys.name_size &&
+    return x->keys.use == y->keys.use && x->keys.name_size == y->keys.name_size &&
            memcmp(x->keys.name, y->keys.name, x->keys.name_size) == 0;
 }
 
@@ -123,10 +123,10 @@ static struct shard *shard_of(hf_client *client, uint64_t hash)
 hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, size_t size, struct hfi_lock **found,
                         hf_error *error)
 {
-    struct hfi_lock wanted = {.use = use, .hash = hfi_name_hash(use, name, size)};
+    struct hfi_lock wanted = {.hash = hfi_name_hash(use, name, size)};
     struct shard *shard = shard_of(client, wanted.hash);
+    wanted.keys = (struct hfi_keys){.use = (uint8_t)use, .name_size = (uint16_t)size};
     wanted.keys.name = (char *)(uintptr_t)name; /* only compared */
-    wanted.keys.name_size = size;
     (void)pthread_mutex_lock(&shard->mutex);
     struct hfi_lock *lock = hfi_set_find(&shard->locks, wanted.hash, &wanted);
     hf_status status = HF_OK;

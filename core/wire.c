@@ -46,16 +46,17 @@ static void add_number(struct words *words, int64_t number)
 }
 
 /* The keys that every script about one name has, in the order of its KEYS. Returns how many. */
-static int add_keys(struct words *words, const struct hfi_keys *keys)
+static int add_keys(struct words *words, const struct hfi_keys *keys, struct hfi_side_keys *sides)
 {
+    hfi_side_keys_print(keys, sides);
     add(words, keys->lock, keys->lock_size);
-    add(words, keys->queue, keys->queue_size);
-    add(words, keys->waiters, keys->waiters_size);
+    add(words, sides->queue, sides->queue_size);
+    add(words, sides->waiters, sides->waiters_size);
     add_text(words, HFI_FENCE_KEY);
-    if (keys->absent == NULL)
+    if (sides->absent == NULL)
         return 4;
     add(words, keys->name, keys->name_size);
-    add(words, keys->absent, keys->absent_size);
+    add(words, sides->absent, sides->absent_size);
     return 6;
 }
 
@@ -108,8 +109,9 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *to
                                      const struct hfi_asking *asking, int64_t not_after_us, int64_t echo,
                                      int64_t enough_ms)
 {
+    struct hfi_side_keys sides;
     struct words words = {.count = 0};
-    int key_count = add_keys(&words, keys);
+    int key_count = add_keys(&words, keys, &sides);
     add_text(&words, token);
     add_number(&words, asking->ttl_ms);
     add_number(&words, not_after_us);
@@ -118,23 +120,25 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *to
     add_number(&words, asking->ticket);
     add_number(&words, asking->claim_ttl_ms);
     add_number(&words, asking->patience_ms * 1000);
-    if (keys->absent != NULL)
+    if (keys->use == HFI_FETCH)
         add_number(&words, enough_ms);
     return script(&hfi_script_acquire, key_count, &words, hfi_fits_acquire);
 }
 
 struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *token)
 {
+    struct hfi_side_keys sides;
     struct words words = {.count = 0};
-    int key_count = add_keys(&words, keys);
+    int key_count = add_keys(&words, keys, &sides);
     add_text(&words, token);
     return script(&hfi_script_release, key_count, &words, hfi_fits_release);
 }
 
 struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size)
 {
+    struct hfi_side_keys sides;
     struct words words = {.count = 0};
-    int key_count = add_keys(&words, keys);
+    int key_count = add_keys(&words, keys, &sides);
     add_text(&words, token);
     add_number(&words, ttl_ms);
     add_number(&words, size);
@@ -153,24 +157,27 @@ struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
 
 struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex)
 {
+    struct hfi_side_keys sides;
     struct words words = {.count = 0};
-    int key_count = add_keys(&words, keys);
+    int key_count = add_keys(&words, keys, &sides);
     add_text(&words, random_hex);
     return script(&hfi_script_break, key_count, &words, hfi_fits_break);
 }
 
 struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)
 {
+    struct hfi_side_keys sides;
     struct words words = {.count = 0};
-    int key_count = add_keys(&words, keys);
+    int key_count = add_keys(&words, keys, &sides);
     return script(&hfi_script_forget, key_count, &words, hfi_fits_forget);
 }
 
 struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token, enum hfi_filling filling,
                                   int64_t ttl_ms, const void *data, size_t size)
 {
+    struct hfi_side_keys sides;
     struct words words = {.count = 0};
-    int key_count = add_keys(&words, keys);
+    int key_count = add_keys(&words, keys, &sides);
     add_text(&words, token);
     add_text(&words, filling == HFI_FILL_VALUE ? "value" : filling == HFI_FILL_ABSENT ? "absent" : "nothing");
     add_number(&words, ttl_ms);

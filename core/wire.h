@@ -9,8 +9,8 @@
 
 struct redisReply;
 
-/* A fetch's keys have `absent`; then the acquire looks at the data key first, and takes data that lives longer than
- * enough_ms for an answer. All return NULL: no memory. */
+/* With a fetch's keys the acquire looks at the data key first, and takes data that lives longer than enough_ms for an
+ * answer. All return NULL: no memory. */
 struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *token, int64_t ttl_ms);
 struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *token, bool once,
                                      const struct hfi_asking *asking, int64_t not_after_us, int64_t echo,

@@ -13,14 +13,16 @@ static void make(const char *key_template, enum hfi_use use, const char *name, s
         HFT_MUST(error.status == HF_INVALID && error.message[0] != 0);
         return;
     }
+    struct hfi_side_keys sides;
+    hfi_side_keys_print(&keys, &sides);
     unsigned slot = hfi_key_slot(keys.lock, keys.lock_size);
-    HFT_MUST(slot < 16384 && slot == hfi_key_slot(keys.queue, keys.queue_size));
-    HFT_MUST(slot == hfi_key_slot(keys.waiters, keys.waiters_size));
+    HFT_MUST(slot < 16384 && slot == hfi_key_slot(sides.queue, sides.queue_size));
+    HFT_MUST(slot == hfi_key_slot(sides.waiters, sides.waiters_size));
     HFT_MUST(keys.name_size == size && memcmp(keys.name, name, size) == 0 && keys.name[size] == 0);
-    HFT_MUST((use == HFI_FETCH) == (keys.absent != NULL));
+    HFT_MUST((use == HFI_FETCH) == (sides.absent != NULL));
     HFT_MUST(keys.lock_size != keys.name_size || use == HFI_MUTEX || memcmp(keys.lock, keys.name, size) != 0);
-    if (keys.absent != NULL)
-        HFT_MUST(slot == hfi_key_slot(keys.absent, keys.absent_size) && slot == hfi_key_slot(name, size));
+    if (sides.absent != NULL)
+        HFT_MUST(slot == hfi_key_slot(sides.absent, sides.absent_size) && slot == hfi_key_slot(name, size));
     enum hfi_use again;
     const char *found;
     size_t found_size;

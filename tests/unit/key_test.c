@@ -19,6 +19,14 @@ static struct hfi_keys keys_of(const char *key_template, enum hfi_use use, const
     return keys;
 }
 
+/* Of the keys that were asked for last. */
+static const struct hfi_side_keys *sides_of(const struct hfi_keys *keys)
+{
+    static struct hfi_side_keys sides;
+    hfi_side_keys_print(keys, &sides);
+    return &sides;
+}
+
 static bool is_refused(const char *key_template, enum hfi_use use, const char *name)
 {
     struct hfi_keys keys;
@@ -37,10 +45,11 @@ static bool is_refused(const char *key_template, enum hfi_use use, const char *n
 static void assert_one_slot(const struct hfi_keys *keys)
 {
     unsigned slot = hfi_key_slot(keys->lock, keys->lock_size);
-    assert_int_equal(hfi_key_slot(keys->queue, keys->queue_size), slot);
-    assert_int_equal(hfi_key_slot(keys->waiters, keys->waiters_size), slot);
-    if (keys->absent != NULL) {
-        assert_int_equal(hfi_key_slot(keys->absent, keys->absent_size), slot);
+    const struct hfi_side_keys *sides = sides_of(keys);
+    assert_int_equal(hfi_key_slot(sides->queue, sides->queue_size), slot);
+    assert_int_equal(hfi_key_slot(sides->waiters, sides->waiters_size), slot);
+    if (sides->absent != NULL) {
+        assert_int_equal(hfi_key_slot(sides->absent, sides->absent_size), slot);
         assert_int_equal(hfi_key_slot(keys->name, keys->name_size), slot); /* the data key */
     }
 }
@@ -65,13 +74,13 @@ static void a_plain_name_stands_in_the_tag_of_its_keys(void **state)
     (void)state;
     struct hfi_keys keys = keys_of(NULL, HFI_MUTEX, "invoice:42");
     assert_string_equal(keys.lock, "hf:{invoice:42}");
-    assert_string_equal(keys.queue, "hf:queue:{invoice:42}:hf:{invoice:42}");
-    assert_string_equal(keys.waiters, "hf:wait:{invoice:42}:hf:{invoice:42}");
+    assert_string_equal(sides_of(&keys)->queue, "hf:queue:{invoice:42}:hf:{invoice:42}");
+    assert_string_equal(sides_of(&keys)->waiters, "hf:wait:{invoice:42}:hf:{invoice:42}");
     assert_string_equal(keys.name, "invoice:42");
-    assert_null(keys.absent);
+    assert_null(sides_of(&keys)->absent);
     assert_int_equal(keys.lock_size, strlen(keys.lock));
-    assert_int_equal(keys.queue_size, strlen(keys.queue));
-    assert_int_equal(keys.waiters_size, strlen(keys.waiters));
+    assert_int_equal(sides_of(&keys)->queue_size, strlen(sides_of(&keys)->queue));
+    assert_int_equal(sides_of(&keys)->waiters_size, strlen(sides_of(&keys)->waiters));
     assert_int_equal(keys.name_size, strlen(keys.name));
     assert_int_equal(hfi_key_slot(keys.lock, keys.lock_size), hfi_key_slot("invoice:42", 10));
     assert_one_slot(&keys);
@@ -83,7 +92,7 @@ static void a_name_with_a_tag_of_its_own_keeps_it(void **state)
     (void)state;
     struct hfi_keys keys = keys_of(NULL, HFI_MUTEX, "user:{7}:mail");
     assert_string_equal(keys.lock, "hf::user:{7}:mail");
-    assert_string_equal(keys.queue, "hf:queue:{7}:hf::user:{7}:mail");
+    assert_string_equal(sides_of(&keys)->queue, "hf:queue:{7}:hf::user:{7}:mail");
     assert_int_equal(hfi_key_slot(keys.lock, keys.lock_size), hfi_key_slot("7", 1));
     assert_one_slot(&keys);
     hfi_keys_done(&keys);
@@ -118,7 +127,7 @@ static void a_fetch_locks_under_a_name_of_its_own_in_the_slot_of_its_data(void *
     static const char *const names[] = {"page:1", "page:{1}:x", "page:}1"};
     struct hfi_keys keys = keys_of("app:%s", HFI_FETCH, "page:1"); /* templates are for locks */
     assert_string_equal(keys.lock, "hf:fetch:{page:1}");
-    assert_string_equal(keys.absent, "hf:absent:{page:1}:hf:fetch:{page:1}");
+    assert_string_equal(sides_of(&keys)->absent, "hf:absent:{page:1}:hf:fetch:{page:1}");
     assert_string_equal(keys.name, "page:1");
     hfi_keys_done(&keys);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -134,11 +143,11 @@ static void a_template_makes_the_lock_key_and_the_side_keys_follow_its_slot(void
     (void)state;
     struct hfi_keys keys = keys_of("app:%s:lock", HFI_MUTEX, "a%sb"); /* no format string */
     assert_string_equal(keys.lock, "app:a%sb:lock");
-    assert_string_equal(keys.queue, "hf:queue:{app:a%sb:lock}:app:a%sb:lock");
+    assert_string_equal(sides_of(&keys)->queue, "hf:queue:{app:a%sb:lock}:app:a%sb:lock");
     assert_one_slot(&keys);
     hfi_keys_done(&keys);
     keys = keys_of("{app}:%s", HFI_MUTEX, "x");
-    assert_string_equal(keys.queue, "hf:queue:{app}:{app}:x");
+    assert_string_equal(sides_of(&keys)->queue, "hf:queue:{app}:{app}:x");
     assert_one_slot(&keys);
     hfi_keys_done(&keys);
     keys = keys_of("%s", HFI_MUTEX, "un{paired");
@@ -154,13 +163,16 @@ static void different_names_have_different_keys(void **state)
                                         "{a", "a}",  "queue:a", "fetch:{a}", "hf:{a}"};
     enum { COUNT = sizeof names / sizeof names[0] };
     struct hfi_keys keys[COUNT];
-    for (size_t i = 0; i < COUNT; i++)
+    struct hfi_side_keys sides[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
         keys[i] = keys_of(NULL, HFI_MUTEX, names[i]);
+        hfi_side_keys_print(&keys[i], &sides[i]);
+    }
     for (size_t i = 0; i < COUNT; i++)
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(keys[i].lock, keys[j].lock);
-            assert_string_not_equal(keys[i].queue, keys[j].queue);
-            assert_string_not_equal(keys[i].lock, keys[j].queue);
+            assert_string_not_equal(sides[i].queue, sides[j].queue);
+            assert_string_not_equal(keys[i].lock, sides[j].queue);
         }
     for (size_t i = 0; i < COUNT; i++)
         hfi_keys_done(&keys[i]);
@@ -218,7 +230,7 @@ static void a_name_may_be_any_bytes_and_is_hashed_with_its_use(void **state)
     assert_memory_equal(keys.name, name, sizeof name);
     assert_memory_equal(keys.lock + 4, name, sizeof name);
     hfi_keys_done(&keys);
-    assert_null(keys.memory);
+    assert_null(keys.lock);
     assert_true(hfi_name_hash(HFI_MUTEX, name, sizeof name) != hfi_name_hash(HFI_FETCH, name, sizeof name));
     assert_true(hfi_name_hash(HFI_MUTEX, "ab", 2) != hfi_name_hash(HFI_MUTEX, "ba", 2));
 }
