@@ -179,7 +179,8 @@ static struct hfi_closing *begin(struct hfi_lock *lock, const char *token, size_
 
 void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *giving)
 {
-    struct hfi_closing *closing = begin(lock, lock->token, strlen(lock->token), giving);
+    char token[HFI_TOKEN_ROOM];
+    struct hfi_closing *closing = begin(lock, token, hfi_lock_token(lock, token), giving);
     if (closing == NULL)
         return;
     closing->grant = lock->grant;

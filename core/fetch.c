@@ -177,8 +177,11 @@ static bool fill(struct fetch *f, hf_lease *lease, struct hf_loading *loading, b
     hfi_park_init(&filler.park);
     (void)pthread_mutex_lock(&lock->mutex);
     struct hfi_command *command = NULL;
-    if (lock->holder == lease && hf_lease_is_valid(lease))
-        command = hfi_wire_fill(&lock->keys, lock->token, filling, filler.ttl_ms, loading->body->data, size);
+    if (lock->holder == lease && hf_lease_is_valid(lease)) {
+        char token[HFI_TOKEN_ROOM];
+        (void)hfi_lock_token(lock, token);
+        command = hfi_wire_fill(&lock->keys, token, filling, filler.ttl_ms, loading->body->data, size);
+    }
     if (command == NULL) {
         (void)pthread_mutex_unlock(&lock->mutex);
         *refused = true;

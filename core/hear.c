@@ -35,11 +35,12 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
     hf_client *client = lock->client;
     struct hfi_actions actions;
     int64_t now = hfi_now(client->clock), rtt = hfi_lane_rtt_ns(lock->lane);
+    char token[HFI_TOKEN_ROOM];
     bool good = message->letter == 'G' && hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(client, now));
     hfi_actions_init(&actions);
     (void)pthread_mutex_lock(&lock->mutex);
-    bool is_current = lock->entry.remote != HFI_NOTHING && strlen(lock->token) == message->token_size &&
-                      memcmp(lock->token, message->token, message->token_size) == 0;
+    bool is_current = lock->entry.remote != HFI_NOTHING && hfi_lock_token(lock, token) == message->token_size &&
+                      memcmp(token, message->token, message->token_size) == 0;
     bool known = is_current;
     if (!is_current && lock->grant == grant) {
         known = hfi_entry_doubted(&lock->entry, &actions);

@@ -245,13 +245,16 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
     return true;
 }
 
+size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_ROOM])
+{
+    return hfi_token_make(&lock->client->identity, lock->grant, lock->random, out);
+}
+
 static bool fresh_token(struct hfi_lock *lock)
 {
-    uint64_t random;
-    if (!hfi_random(&random, sizeof random))
+    if (!hfi_random(&lock->random, sizeof lock->random))
         return false;
     lock->grant = hfi_table_grant(lock->client, lock);
-    (void)hfi_token_make(&lock->client->identity, lock->grant, random, lock->token);
     lock->last_chance_us = lock->last_chance_ns = 0;
     lock->unclear = false;
     return true;
@@ -272,6 +275,7 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action)
     bool once = action->kind == HFI_SEND_TRY;
     struct hfi_command *command;
     struct hfi_asking asking = hfi_entry_asking(&lock->entry);
+    char token[HFI_TOKEN_ROOM];
     int64_t now = hfi_now(client->clock); /* L1: read before the command can leave */
     if (action->fresh && !fresh_token(lock)) { /* without one nothing may be granted */
         note_no_random(lock);
@@ -279,15 +283,16 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action)
         return;
     }
     HFI_PERTURB("stamp-to-command");
+    (void)hfi_lock_token(lock, token);
     (void)hfi_server_time_freshen(client, lock->lane, now);
     if (action->kind == HFI_SEND_NATIVE) {
         lock->last_chance_ns = now + asking.ttl_ms * HFI_MS;
-        command = hfi_wire_native(&lock->keys, lock->token, asking.ttl_ms);
+        command = hfi_wire_native(&lock->keys, token, asking.ttl_ms);
     } else {
         int64_t not_after = hfi_server_time_not_after(client, hfi_lane_index(lock->lane), now);
         if (not_after > lock->last_chance_us)
             lock->last_chance_us = not_after;
-        command = hfi_wire_acquire(&lock->keys, lock->token, once, &asking, not_after, now, lock->enough_ms);
+        command = hfi_wire_acquire(&lock->keys, token, once, &asking, not_after, now, lock->enough_ms);
     }
     hfi_entry_sent(&lock->entry, now);
     if (!list(lock, command, asked, now))
@@ -299,9 +304,11 @@ static void send_more(struct hfi_lock *lock, bool floor_first)
     hf_client *client = lock->client;
     int64_t now = hfi_now(client->clock);
     int64_t ttl_ms = hfi_entry_more_ttl_ms(&lock->entry, now);
+    char token[HFI_TOKEN_ROOM];
+    (void)hfi_lock_token(lock, token);
     if (floor_first)
         (void)list(lock, hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now)), ignore, now);
-    if (!list(lock, hfi_wire_more(&lock->keys, lock->token, ttl_ms, MORE_FENCES), got_fences, now)) {
+    if (!list(lock, hfi_wire_more(&lock->keys, token, ttl_ms, MORE_FENCES), got_fences, now)) {
         struct hfi_actions actions;
         hfi_actions_init(&actions);
         hfi_entry_fences(&lock->entry, 0, 0, false, now, &actions);

@@ -29,8 +29,7 @@ struct hfi_lock {
 
     pthread_mutex_t mutex; /* for all that follows */
     struct hfi_entry entry;
-    uint64_t grant;          /* the number of the current token */
-    char     token[HFI_TOKEN_ROOM];
+    uint64_t grant, random;  /* of the current token: hfi_lock_token */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* of its native form: until then, our time, it may still be executed */
     bool     unclear;        /* one of its acquires got no answer: release until it is surely over */
@@ -60,6 +59,8 @@ hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, si
                        struct hfi_lock **lock, hf_error *error);
 void hfi_lock_free(struct hfi_lock *lock);
 
+/* The current token as it goes over the wire; its length. Mutex held. */
+size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_ROOM]);
 /* Carries out what was decided; mutex held. `giving` (or NULL) learns the answer of a HFI_GIVE_BACK among it. After
  * unlocking: hfi_lane_flush(lock->lane). */
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_giving *giving);

@@ -159,6 +159,7 @@ struct inquiry { /* whose is the key? Freed by the asking thread, or by the answ
     enum hfi_outcome outcome;
     enum { SAME, MISSING, OTHERS, ERROR } found;
     hf_error why;
+    uint64_t grant;
     char token[HFI_TOKEN_ROOM];
 };
 
@@ -205,7 +206,7 @@ static hf_status verdict(struct hfi_lock *lock, hf_lease *lease, const struct in
         return inquiry->why.status;
     }
     (void)pthread_mutex_lock(&lock->mutex);
-    if (inquiry->found != SAME && lock->holder == lease && strcmp(lock->token, inquiry->token) == 0) {
+    if (inquiry->found != SAME && lock->holder == lease && lock->grant == inquiry->grant) {
         struct hfi_actions actions;
         int64_t now = hfi_now(client->clock);
         hfi_actions_init(&actions);
@@ -239,7 +240,8 @@ static hf_status verify(hf_lease *lease, hf_error *error)
         free(inquiry);
         return lost(lease, error);
     }
-    memcpy(inquiry->token, lock->token, sizeof inquiry->token);
+    inquiry->grant = lock->grant;
+    (void)hfi_lock_token(lock, inquiry->token);
     command->done = verified;
     command->self = inquiry;
     command->until_ns = now + client->command_ms * HFI_MS;

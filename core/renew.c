@@ -121,7 +121,7 @@ void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, int6
     int at = batch->count++;
     hfi_table_ref(lock);
     batch->at[at] = (struct renewed_lock){lock, lock->grant};
-    memcpy(renewals->tokens[at], lock->token, sizeof lock->token);
+    (void)hfi_lock_token(lock, renewals->tokens[at]);
     renewals->what[at] = (struct hfi_renewal){lock->keys.lock, lock->keys.lock_size, renewals->tokens[at], ttl_ms};
     if (patience_ns < renewals->patience_ns)
         renewals->patience_ns = patience_ns;

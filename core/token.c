@@ -23,13 +23,32 @@ void hfi_identity_make(struct hfi_identity *identity, const unsigned char random
     if (identity->host[0] == 0)
         identity->host[0] = '_';
     identity->pid = pid;
+    (void)snprintf(identity->where, sizeof identity->where, ":%s:%" PRId64, identity->host, pid);
     (void)snprintf(identity->channel, sizeof identity->channel, "hf:c:%s", identity->id);
+}
+
+/* Without snprintf: a token is printed for every command that names it. */
+static char *put_hex(char *at, uint64_t number, int digits)
+{
+    while (digits < 16 && (number >> (4 * digits)) != 0)
+        digits++;
+    for (int i = digits; i-- > 0; number >>= 4)
+        at[i] = "0123456789abcdef"[number & 15];
+    return at + digits;
 }
 
 size_t hfi_token_make(const struct hfi_identity *identity, uint64_t grant, uint64_t random, char out[HFI_TOKEN_ROOM])
 {
-    return (size_t)snprintf(out, HFI_TOKEN_ROOM, "hf1:%s:%" PRIx64 ":%016" PRIx64 ":%s:%" PRId64, identity->id, grant,
-                            random, identity->host, identity->pid);
+    size_t where_size = strlen(identity->where);
+    char *at = out;
+    memcpy(at, "hf1:", 4);
+    memcpy(at + 4, identity->id, 32);
+    at[36] = ':';
+    at = put_hex(at + 37, grant, 1);
+    *at = ':';
+    at = put_hex(at + 1, random, 16);
+    memcpy(at, identity->where, where_size + 1);
+    return (size_t)(at - out) + where_size;
 }
 
 static size_t hex_digits(const char *text, size_t most)

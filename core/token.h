@@ -15,6 +15,7 @@ struct hfi_identity { /* of a client */
     char id[33];      /* 32 hex digits */
     char host[65];    /* letters, digits, dot, dash, underscore */
     int64_t pid;
+    char where[88];   /* ":" host ":" pid, the end of every token */
     char channel[HFI_CHANNEL_SIZE + 1];
 };
 

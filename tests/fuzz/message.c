@@ -17,10 +17,10 @@ static void take_token(const char *token, size_t size)
         return;
     HFT_MUST(strlen(parts.id) == 32 && memcmp(token + 4, parts.id, 32) == 0);
     HFT_MUST(parts.host[0] != 0 && strlen(parts.host) < sizeof parts.host && parts.pid >= 0);
-    struct hfi_identity identity = {.pid = parts.pid};
+    struct hfi_identity identity;
+    const unsigned char random[16] = {0};
     char again[HFI_TOKEN_ROOM];
-    memcpy(identity.id, parts.id, sizeof identity.id);
-    memcpy(identity.host, parts.host, sizeof identity.host);
+    hfi_identity_make(&identity, random, parts.host, parts.pid);
     struct hfi_token_parts more;
     HFT_MUST(hfi_token_parse(again, hfi_token_make(&identity, parts.grant, 7, again), &more));
     HFT_MUST(more.grant == parts.grant && more.pid == parts.pid && strcmp(more.host, parts.host) == 0);

@@ -34,9 +34,10 @@ static void look(const struct sim_holding *holding)
     sim_oracle_looked(&history.oracle, holding->grant, valid);
     if (valid) {
         const struct hfi_lock *lock = holding->lease->lock;
-        const char *token = sim_keyspace_string(&sim_server.keys, lock->keys.lock);
-        sim_oracle_backed(&history.oracle, holding->grant, token != NULL && strcmp(token, lock->token) == 0,
-                          sim.now);
+        const char *there = sim_keyspace_string(&sim_server.keys, lock->keys.lock);
+        char token[HFI_TOKEN_ROOM];
+        (void)hfi_lock_token(lock, token);
+        sim_oracle_backed(&history.oracle, holding->grant, there != NULL && strcmp(there, token) == 0, sim.now);
     }
 }
 
@@ -71,8 +72,10 @@ void sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     holding->lease = lease;
     if (!hf_lease_is_valid(lease))
         sim_violation("[over-is-over] a lease is over when it is given");
+    char token[HFI_TOKEN_ROOM];
+    (void)hfi_lock_token(lease->lock, token);
     holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease),
-                                        sim_tokens_owned_at(lease->lock->token, holding->lock));
+                                        sim_tokens_owned_at(token, holding->lock));
     history.grants++;
     sim_say("GRANTED lock %d, fence %lld, %lld ms", holding->lock, (long long)hf_lease_fence(lease),
             (long long)hf_lease_remaining_ms(lease));
