@@ -115,7 +115,7 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
     struct hfi_seeker seeker;
     struct hfi_actions actions;
     hf_lease *lease;
-    hf_status status = hfi_handle_new(client, lock->keys.name, lock->keys.name_size, options, &lease, error);
+    hf_status status = hfi_handle_new(lock, options, &lease, error);
     if (status != HF_OK)
         return status;
     hfi_seeker_init(&seeker, lease, options);

@@ -272,7 +272,7 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
     struct hfi_body *body = NULL;
     int64_t fresh_ms = 0;
     bool stored = false, loaded_here = false;
-    hf_status status = hfi_handle_new(f->client, lock->keys.name, lock->keys.name_size, &options, lease, error);
+    hf_status status = hfi_handle_new(lock, &options, lease, error);
     if (status != HF_OK)
         return status;
     hfi_seeker_init(&seeker, *lease, &options);

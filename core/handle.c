@@ -3,6 +3,7 @@
 #include "core/handle.h"
 #include "base/perturb.h"
 #include "base/thread.h"
+#include "core/lock.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,37 +15,56 @@
 
 static void run_events(struct hfi_call *call);
 
-hf_status hfi_handle_new(hf_client *client, const char *name, size_t name_size, const hf_lock_options *options,
-                         hf_lease **lease_out, hf_error *error)
+static void free_ear(struct hfi_ear *ear)
 {
-    hf_lease *lease = calloc(1, sizeof *lease + name_size + 1);
+    if (ear == NULL)
+        return;
+    (void)pthread_mutex_destroy(&ear->mutex);
+    free(ear->label);
+    free(ear);
+}
+
+/* False: no memory. */
+static bool give_ear(hf_lease *lease, const hf_lock_options *options)
+{
+    if (options->on_event == NULL && options->signal == 0 && options->owner_label == NULL)
+        return true;
+    struct hfi_ear *ear = calloc(1, sizeof *ear);
+    if (ear == NULL)
+        return false;
+    (void)pthread_mutex_init(&ear->mutex, NULL);
+    hfi_park_init(&ear->quiet);
+    hfi_list_init(&ear->call.link);
+    ear->call.run = run_events;
+    ear->lease = lease;
+    ear->on_event = options->on_event;
+    ear->arg = options->arg;
+    ear->signal = options->signal;
+    ear->signal_at = options->signal_at != 0 ? options->signal_at : HF_EVENT_LOST;
+    ear->label = options->owner_label != NULL ? strndup(options->owner_label, 128) : NULL;
+    lease->ear = ear;
+    return options->owner_label == NULL || ear->label != NULL;
+}
+
+hf_status hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease_out, hf_error *error)
+{
+    hf_client *client = lock->client;
+    hf_lease *lease = calloc(1, sizeof *lease);
     if (lease == NULL)
         return hfi_fail(error, HF_NOMEM, "", "no memory for a lease");
-    lease->end = hfi_wiped_take(client->wiped);
-    lease->label = options->owner_label != NULL ? strndup(options->owner_label, 128) : NULL;
-    if (lease->end == NULL || (options->owner_label != NULL && lease->label == NULL)) {
-        hfi_wiped_give(client->wiped, lease->end);
-        free(lease->label);
-        free(lease);
-        return hfi_fail(error, HF_NOMEM, "", "no memory for a lease");
-    }
     hfi_client_ref(client);
     lease->client = client;
+    lease->lock = lock;
     atomic_init(&lease->references, 1);
     atomic_init(&lease->condition, HF_LEASE_HELD);
     atomic_init(&lease->event_fd, -1);
     atomic_init(&lease->tid, hfi_thread_id());
-    (void)pthread_mutex_init(&lease->mutex, NULL);
-    hfi_park_init(&lease->quiet);
-    hfi_list_init(&lease->call.link);
-    lease->call.run = run_events;
-    lease->on_event = options->on_event;
-    lease->arg = options->arg;
-    lease->signal = options->signal;
-    lease->signal_at = options->signal_at != 0 ? options->signal_at : HF_EVENT_LOST;
     lease->reentrant = options->reentrant;
-    lease->name_size = name_size;
-    memcpy(lease->name, name, name_size);
+    lease->end = hfi_wiped_take(client->wiped);
+    if (lease->end == NULL || !give_ear(lease, options)) {
+        hfi_handle_unref(lease);
+        return hfi_fail(error, HF_NOMEM, "", "no memory for a lease");
+    }
     if (options->event_fd && hf_lease_event_fd(lease) < 0) {
         int os_errno = errno;
         hfi_handle_unref(lease);
@@ -70,8 +90,7 @@ void hfi_handle_unref(hf_lease *lease)
     if (fd >= 0)
         (void)close(fd);
     hfi_wiped_give(client->wiped, lease->end);
-    (void)pthread_mutex_destroy(&lease->mutex);
-    free(lease->label);
+    free_ear(lease->ear);
     free(lease);
     hfi_client_unref(client);
 }
@@ -81,15 +100,16 @@ void hfi_handle_forked(hf_lease *lease)
     int fd = atomic_load(&lease->event_fd);
     if (fd >= 0)
         (void)close(fd);
-    free(lease->label);
+    if (lease->ear != NULL)
+        free(lease->ear->label);
+    free(lease->ear);
     free(lease);
 }
 
-void hfi_handle_begin(hf_lease *lease, struct hfi_lock *lock, int64_t end, int64_t fence)
+void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t now)
 {
-    lease->lock = lock;
     lease->fence = fence;
-    lease->since_ns = hfi_now(lease->client->clock);
+    lease->since_ns = now;
     atomic_store(lease->end, end);
 }
 
@@ -105,72 +125,73 @@ void hfi_handle_withdraw(hf_lease *lease)
     atomic_store(lease->end, 0);
 }
 
-static void signal_holder(hf_lease *lease)
+static void signal_holder(const hf_lease *lease)
 {
-    (void)syscall(SYS_tgkill, getpid(), atomic_load(&lease->tid), lease->signal);
+    (void)syscall(SYS_tgkill, getpid(), atomic_load(&lease->tid), lease->ear->signal);
 }
 
 /* True: the caller posts it, with a reference. */
-static bool may_post_locked(hf_lease *lease)
+static bool may_post_locked(struct hfi_ear *ear)
 {
-    bool post = lease->handed_out && !lease->posted && lease->pending_count > 0;
-    lease->posted = lease->posted || post;
+    bool post = ear->handed_out && !ear->posted && ear->pending_count > 0;
+    ear->posted = ear->posted || post;
     return post;
 }
 
-static void post_events(hf_lease *lease)
+static void post_events(struct hfi_ear *ear)
 {
-    hfi_handle_ref(lease);
+    hfi_handle_ref(ear->lease);
     HFI_PERTURB("event-to-post");
-    hfi_dispatcher_post(lease->client->dispatcher, &lease->call);
+    hfi_dispatcher_post(ear->lease->client->dispatcher, &ear->call);
 }
 
-static void announce(hf_lease *lease, hf_event_kind kind, hf_reason reason, bool by_signal)
+static void announce(struct hfi_ear *ear, hf_event_kind kind, hf_reason reason, bool by_signal)
 {
-    (void)pthread_mutex_lock(&lease->mutex);
-    if (lease->on_event != NULL && !lease->released) {
+    (void)pthread_mutex_lock(&ear->mutex);
+    if (ear->on_event != NULL && !ear->released) {
         /* A callback that is slower than events come in misses the older of the passing ones, never LOST. */
-        int at = lease->pending_count < HFI_EVENTS_MOST ? lease->pending_count++ : HFI_EVENTS_MOST - 1;
-        lease->pending[at].kind = kind;
-        lease->pending[at].reason = reason;
+        int at = ear->pending_count < HFI_EVENTS_MOST ? ear->pending_count++ : HFI_EVENTS_MOST - 1;
+        ear->pending[at].kind = kind;
+        ear->pending[at].reason = reason;
     }
-    bool post = may_post_locked(lease), ring = by_signal && lease->handed_out;
-    lease->signal_waits = lease->signal_waits || (by_signal && !ring);
-    (void)pthread_mutex_unlock(&lease->mutex);
+    bool post = may_post_locked(ear), ring = by_signal && ear->handed_out;
+    ear->signal_waits = ear->signal_waits || (by_signal && !ring);
+    (void)pthread_mutex_unlock(&ear->mutex);
     if (ring)
-        signal_holder(lease);
+        signal_holder(ear->lease);
     if (post)
-        post_events(lease);
+        post_events(ear);
 }
 
 void hfi_handle_hand_out(hf_lease *lease)
 {
-    if (lease->on_event == NULL && lease->signal == 0)
+    struct hfi_ear *ear = lease->ear;
+    if (ear == NULL)
         return;
     hfi_handle_ref(lease); /* from here on a callback may release it */
-    (void)pthread_mutex_lock(&lease->mutex);
-    lease->handed_out = true;
-    bool post = may_post_locked(lease), ring = lease->signal_waits;
-    lease->signal_waits = false;
-    (void)pthread_mutex_unlock(&lease->mutex);
+    (void)pthread_mutex_lock(&ear->mutex);
+    ear->handed_out = true;
+    bool post = may_post_locked(ear), ring = ear->signal_waits;
+    ear->signal_waits = false;
+    (void)pthread_mutex_unlock(&ear->mutex);
     if (ring)
         signal_holder(lease);
     if (post)
-        post_events(lease);
+        post_events(ear);
     hfi_handle_unref(lease);
 }
 
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
 {
-    int condition = kind == HF_EVENT_LOST      ? HF_LEASE_LOST
-                    : kind == HF_EVENT_AT_RISK ? HF_LEASE_AT_RISK
-                                               : HF_LEASE_HELD;
+    uint8_t condition = kind == HF_EVENT_LOST      ? HF_LEASE_LOST
+                        : kind == HF_EVENT_AT_RISK ? HF_LEASE_AT_RISK
+                                                   : HF_LEASE_HELD;
     if (atomic_load(&lease->condition) == HF_LEASE_AT_RISK && condition != HF_LEASE_AT_RISK)
         hfi_uncount(lease->client, at_risk);
     if (atomic_load(&lease->condition) == HF_LEASE_HELD && condition == HF_LEASE_AT_RISK)
         hfi_count(lease->client, at_risk);
     if (kind == HF_EVENT_LOST) {
-        atomic_store(&lease->reason, (int)reason);
+        atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, condition);
         HFI_PERTURB("lost-to-withdrawn");
         hfi_handle_withdraw(lease);
@@ -179,62 +200,66 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
         if (fd >= 0)
             (void)eventfd_write(fd, 1);
     } else {
-        atomic_store(&lease->reason, (int)reason);
+        atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, condition);
     }
+    struct hfi_ear *ear = lease->ear;
+    if (ear == NULL)
+        return;
     bool stop_now = kind == HF_EVENT_AT_RISK && reason == HF_REASON_ENDING;
-    bool by_signal =
-        lease->signal != 0 && (lease->signal_at == HF_EVENT_AT_RISK ? stop_now : kind == HF_EVENT_LOST);
-    if (lease->on_event != NULL || by_signal)
-        announce(lease, kind, reason, by_signal);
+    bool by_signal = ear->signal != 0 && (ear->signal_at == HF_EVENT_AT_RISK ? stop_now : kind == HF_EVENT_LOST);
+    if (ear->on_event != NULL || by_signal)
+        announce(ear, kind, reason, by_signal);
 }
 
 static void run_events(struct hfi_call *call)
 {
-    hf_lease *lease = hfi_of(call, hf_lease, call);
+    struct hfi_ear *ear = hfi_of(call, struct hfi_ear, call);
+    hf_lease *lease = ear->lease;
     for (;;) {
         hf_event event = {.size = sizeof event, .fence = lease->fence};
-        (void)pthread_mutex_lock(&lease->mutex);
-        bool over = lease->released || lease->pending_count == 0;
-        lease->runner = over ? 0 : hfi_thread_id();
+        (void)pthread_mutex_lock(&ear->mutex);
+        bool over = ear->released || ear->pending_count == 0;
+        ear->runner = over ? 0 : hfi_thread_id();
         if (over) {
-            lease->posted = false;
-            hfi_park_wake(&lease->quiet);
+            ear->posted = false;
+            hfi_park_wake(&ear->quiet);
         } else {
-            event.kind = lease->pending[0].kind;
-            event.reason = lease->pending[0].reason;
-            event.sequence = ++lease->sequence;
-            memmove(&lease->pending[0], &lease->pending[1], sizeof lease->pending - sizeof lease->pending[0]);
-            lease->pending_count--;
+            event.kind = ear->pending[0].kind;
+            event.reason = ear->pending[0].reason;
+            event.sequence = ++ear->sequence;
+            memmove(&ear->pending[0], &ear->pending[1], sizeof ear->pending - sizeof ear->pending[0]);
+            ear->pending_count--;
         }
-        (void)pthread_mutex_unlock(&lease->mutex);
+        (void)pthread_mutex_unlock(&ear->mutex);
         HFI_PERTURB("event-taken");
         if (over)
             break;
         event.remaining_ms = event.kind == HF_EVENT_LOST ? 0 : hf_lease_remaining_ms(lease);
-        lease->on_event(lease, &event, lease->arg);
+        ear->on_event(lease, &event, ear->arg);
     }
     hfi_handle_unref(lease);
 }
 
 void hfi_handle_hush(hf_lease *lease, bool entered)
 {
-    if (lease->on_event == NULL)
+    struct hfi_ear *ear = lease->ear;
+    if (ear == NULL || ear->on_event == NULL)
         return;
-    (void)pthread_mutex_lock(&lease->mutex);
-    lease->released = true;
-    while (lease->posted && lease->runner != hfi_thread_id()) {
-        uint32_t ticket = hfi_park_ticket(&lease->quiet);
-        (void)pthread_mutex_unlock(&lease->mutex);
+    (void)pthread_mutex_lock(&ear->mutex);
+    ear->released = true;
+    while (ear->posted && ear->runner != hfi_thread_id()) {
+        uint32_t ticket = hfi_park_ticket(&ear->quiet);
+        (void)pthread_mutex_unlock(&ear->mutex);
         HFI_PERTURB("hush-to-withdraw");
-        if (entered && hfi_dispatcher_withdraw(lease->client->dispatcher, &lease->call)) {
+        if (entered && hfi_dispatcher_withdraw(lease->client->dispatcher, &ear->call)) {
             hfi_handle_unref(lease);
             return;
         }
-        (void)hfi_park_wait(&lease->quiet, ticket, HFI_NEVER);
-        (void)pthread_mutex_lock(&lease->mutex);
+        (void)hfi_park_wait(&ear->quiet, ticket, HFI_NEVER);
+        (void)pthread_mutex_lock(&ear->mutex);
     }
-    (void)pthread_mutex_unlock(&lease->mutex);
+    (void)pthread_mutex_unlock(&ear->mutex);
 }
 
 bool hf_lease_is_valid(const hf_lease *lease)
@@ -294,7 +319,7 @@ const char *hf_reason_text(hf_reason reason)
 
 const char *hf_lease_name(const hf_lease *lease)
 {
-    return lease != NULL ? lease->name : "";
+    return lease != NULL ? lease->lock->keys.name : "";
 }
 
 int hf_lease_event_fd(hf_lease *lease)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* handle.h - hf_lease: what the user holds of a lease, and how it is told. Its V is withdrawn and its end told by the
- * lock it came from, under that lock's mutex; the handle's own mutex is for events and comes after it. */
+ * lock it came from, under that lock's mutex; its ear's mutex comes after it. */
 #ifndef HFI_HANDLE_H
 #define HFI_HANDLE_H
 
@@ -13,23 +13,31 @@
 
 struct hfi_lock;
 
+struct hfi_ear;
+
 struct hf_lease {
     hf_client *client;            /* a reference */
-    struct hfi_lock *lock;        /* a reference, until the owner's release */
+    struct hfi_lock *lock;        /* a reference from the grant to the owner's release */
     _Atomic(int64_t) *end;        /* V; 0: withdrawn. In memory that a fork child reads as 0 */
-    _Atomic(int)  references;     /* the owner, the lock that calls it its holder, a posted event */
-    _Atomic(int)  condition, reason;
-    _Atomic(int)  event_fd;       /* -1: none made */
-    _Atomic(int)  tid;            /* the acquiring or bound thread */
+    struct hfi_ear *ear;          /* NULL: nobody asked to be told */
     int64_t fence;
     int64_t since_ns;             /* granted */
+    _Atomic(int) references;      /* the owner, the lock that calls it its holder, a posted event */
+    _Atomic(int) event_fd;        /* -1: none made */
+    _Atomic(int) tid;             /* the acquiring or bound thread */
     int     depth;                /* re-entries besides the first; lock's mutex */
-    int     signal;
-    hf_event_kind signal_at;
+    _Atomic(uint8_t) condition, reason;
     bool    reentrant;
+};
+
+/* What the owner asked for besides the lease: most leases have none. */
+struct hfi_ear {
+    hf_lease *lease;
+    int    signal;
+    hf_event_kind signal_at;
     hf_event_fn *on_event;
-    void   *arg;
-    char   *label;
+    void  *arg;
+    char  *label;
 
     pthread_mutex_t mutex;        /* for what follows */
     struct hfi_call call;
@@ -41,18 +49,15 @@ struct hf_lease {
     int      pending_count;
     struct { hf_event_kind kind; hf_reason reason; } pending[HFI_EVENTS_MOST];
     uint64_t sequence;
-    size_t   name_size;
-    char     name[];
 };
 
-/* Unowned so far: end 0, not in any lock. NOMEM (also for the event fd, if asked for). */
-hf_status hfi_handle_new(hf_client *client, const char *name, size_t name_size, const hf_lock_options *options,
-                         hf_lease **lease, hf_error *error);
+/* Unowned so far: end 0, not the lock's holder. NOMEM (also for the event fd, if asked for). */
+hf_status hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease, hf_error *error);
 void hfi_handle_ref(hf_lease *lease);
 void hfi_handle_unref(hf_lease *lease);
 
 /* By the lock, its mutex held. */
-void hfi_handle_begin(hf_lease *lease, struct hfi_lock *lock, int64_t end, int64_t fence);
+void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t now);
 void hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now); /* forward, and only while it lives */
 void hfi_handle_withdraw(hf_lease *lease);                           /* V = 0 */
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws and latches */

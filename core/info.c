@@ -41,7 +41,7 @@ void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message)
     int64_t now = hfi_now(client->clock);
     (void)snprintf(text, sizeof text, "A %.*s %" PRId64 " %" PRId64 " %s", (int)message->token_size, message->token,
                    holder->fence, (now - holder->since_ns) / HFI_MS,
-                   holder->label != NULL ? holder->label : client->name);
+                   holder->ear != NULL && holder->ear->label != NULL ? holder->ear->label : client->name);
     struct hfi_command *command = hfi_wire_words("PUBLISH", channel, text, NULL);
     if (command == NULL)
         return;

@@ -316,7 +316,7 @@ static void send_more(struct hfi_lock *lock, bool floor_first)
     }
 }
 
-static void wake_decided(struct hfi_lock *lock, struct hfi_actions *actions)
+static void wake_decided(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now)
 {
     while (!hfi_list_is_empty(&actions->woken)) {
         struct hfi_waiter *waiter = hfi_of(actions->woken.next, struct hfi_waiter, link);
@@ -325,7 +325,7 @@ static void wake_decided(struct hfi_lock *lock, struct hfi_actions *actions)
         if (waiter->verdict == HFI_GOT_LEASE) {
             hfi_handle_ref(seeker->lease);
             lock->holder = seeker->lease;
-            hfi_handle_begin(seeker->lease, lock, waiter->end, waiter->fence);
+            hfi_handle_begin(seeker->lease, waiter->end, waiter->fence, now);
         }
         HFI_PERTURB("lease-given-to-wake");
         hfi_park_wake(&seeker->park);
@@ -381,7 +381,7 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
     }
     if (actions->called != NULL)
         hfi_park_wake(&hfi_of(actions->called, struct hfi_seeker, waiter)->park);
-    wake_decided(lock, actions);
+    wake_decided(lock, actions, now);
     hfi_lock_set_timer(lock);
 }
 

@@ -14,7 +14,7 @@
 static hf_status lost(const hf_lease *lease, hf_error *error)
 {
     char name[160];
-    (void)hfi_quote(name, sizeof name, lease->name, lease->name_size);
+    (void)hfi_quote(name, sizeof name, lease->lock->keys.name, lease->lock->keys.name_size);
     if (hf_lease_reason(lease) == HF_REASON_CLOSED)
         return hfi_fail(error, HF_CLOSED, "", "lock %s was given back when the client was closed", name);
     return hfi_fail(error, HF_LOST, "somebody else may have been in: roll back, or let the fence decide",
@@ -63,7 +63,7 @@ static hf_status answer(const hf_lease *lease, const struct hfi_giving *giving, 
     char name[160];
     if (giving->status == HF_OK)
         return HF_OK;
-    (void)hfi_quote(name, sizeof name, lease->name, lease->name_size);
+    (void)hfi_quote(name, sizeof name, lease->lock->keys.name, lease->lock->keys.name_size);
     if (giving->status == HF_LOST)
         return hfi_fail(error, HF_LOST, "roll back, or let the fence decide; look at eviction and failover of the server",
                         "lock %s was no longer ours at the server: %s", name, hf_reason_text(HF_REASON_GONE));
