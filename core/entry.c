@@ -29,7 +29,7 @@ void hfi_entry_init(struct hfi_entry *entry, const struct hfi_entry_rules *rules
     memset(entry, 0, sizeof *entry);
     hfi_list_init(&entry->waiters);
     entry->rules = rules;
-    entry->ask_at = entry->linger_end = HFI_NEVER;
+    entry->ask_at = HFI_NEVER;
     entry->tried_until = INT64_MIN;
     entry->tried_status = HF_BUSY;
     entry->dice = seed;
@@ -111,9 +111,9 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->late = 0;
     entry->bad_fences = 0;
     entry->ticket = entry->position = 0;
-    entry->ask_at = entry->linger_end = HFI_NEVER;
-    entry->spare = entry->spare_end = 0;
+    entry->ask_at = HFI_NEVER;
     memset(entry->echoes, 0, sizeof entry->echoes);
+    memset(entry->claims, 0, sizeof entry->claims);
 }
 
 void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)

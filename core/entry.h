@@ -94,33 +94,38 @@ struct hfi_entry {
     bool     claim_wanted;        /* we may own it already: ask again at once            */
     bool     contended;           /* ask by script: somebody else was seen waiting       */
     bool     watching;            /* key events of a foreign holder                      */
-    int      late;                /* LATE answers in a row                               */
-    int64_t  ticket, position;    /* in the remote queue; ticket 0: none                 */
-    int64_t  ask_at;              /* next re-check or retry; HFI_NEVER                   */
-    int64_t  echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)      */
-    int64_t  claims[HFI_ECHOES];  /* what a hand-off with that echo is good for, ns      */
-    int64_t  asked_for;           /* the lease that the acquire under way asked for, ns: its oldest waiter may be another */
-    int64_t  tried_until;         /* a try has asked the script within the last second: what it said still stands */
+    bool     wanted;              /* held, or about to be: somebody waits elsewhere      */
+    bool     is_held_here;        /* a thread has it; false: lingering, or waiting for a good fence */
+    bool     fencing;             /* granted, but its fences were behind                 */
+    bool     more_asked;
     hf_status tried_status;       /* BUSY or FOREIGN */
     hf_status trouble;            /* why the server cannot serve us now; HF_OK: it can   */
-
-    /* HELD */
-    bool     is_held_here;        /* a thread has it; false: lingering, or waiting for a good fence */
-    struct hfi_waiter *called;    /* woken to take it, not here yet; NULL: nobody           */
-    int64_t  called_at;
-    bool     fencing;             /* granted, but its fences were behind                  */
-    bool     more_asked;
-    int64_t  good_for;            /* what set V asked for, ns: a claim, a lease, perhaps another holder's lease */
-    int64_t  shortest, lengthened_at; /* what was sent up to then asked for no more than the shortest lease so far */
-    bool     wanted;              /* somebody waits elsewhere                             */
-    int      bad_fences;
-    int      passes;
-    int64_t  batch_since, linger_end;
-    int64_t  linger_ms;           /* of the last local holder */
-    int64_t  fence, fence_end;    /* last one given; last one of the block */
-    int64_t  spare, spare_end;    /* the next block; 0: none */
-    struct hfi_lease_times times;
+    int      late;                /* LATE answers in a row                               */
+    int      bad_fences;          /* in a row, for what is held                          */
+    struct hfi_waiter *called;    /* woken to take what is held, not here yet; NULL: nobody */
+    int64_t  ticket, position;    /* in the remote queue; ticket 0: none                 */
+    int64_t  ask_at;              /* next re-check or retry; HFI_NEVER                   */
+    int64_t  asked_for;           /* the lease that the acquire under way asked for, ns: its oldest waiter may be another */
+    int64_t  tried_until;         /* a try has asked the script within the last second: what it said still stands */
+    int64_t  fence;               /* the last one given, ever */
     uint64_t dice;                /* jitter's state */
+    union {
+        struct { /* until it is HELD; zero while NOTHING */
+            int64_t echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)      */
+            int64_t claims[HFI_ECHOES];  /* what a hand-off with that echo is good for, ns      */
+        };
+        struct { /* while HELD */
+            struct hfi_lease_times times;
+            int64_t  good_for;            /* what set V asked for, ns: a claim, a lease, perhaps another holder's lease */
+            int64_t  shortest, lengthened_at; /* what was sent up to then asked for no more than the shortest lease so far */
+            int64_t  called_at;
+            int64_t  batch_since, linger_end;
+            int64_t  linger_ms;           /* of the last local holder */
+            int64_t  fence_end;           /* of the block that `fence` is in */
+            int64_t  spare, spare_end;    /* the next block; 0: none */
+            int      passes;
+        };
+    };
 };
 
 void hfi_entry_init(struct hfi_entry *entry, const struct hfi_entry_rules *rules, uint64_t seed);

@@ -73,6 +73,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     entry->ask_at = entry->linger_end = HFI_NEVER;
     entry->trouble = HF_OK;
     entry->late = entry->bad_fences = 0;
+    entry->fence_end = entry->fence;
     entry->spare = entry->spare_end = 0;
     begin_times(entry, hfi_step_head_of(entry), end, now, rtt_ns);
     entry->shortest = entry->times.length;
