@@ -281,7 +281,7 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
     /* What lives longer than what we found is somebody's newer load; after a miss, whatever is fresh will do. */
     int64_t enough = f->found != NULL && f->left_ms > o->stale_ms ? f->left_ms : o->stale_ms;
     if (lock->entry.remote == HFI_NOTHING)
-        lock->enough_ms = enough;
+        lock->shared->enough_ms = enough;
     int64_t now = hfi_now(f->client->clock);
     hfi_entry_arrive(&lock->entry, &seeker.waiter, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);

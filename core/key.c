@@ -196,19 +196,21 @@ static hf_status check_key(enum hfi_use use, const char *name, size_t name_size,
     return HF_OK;
 }
 
-hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
-                        struct hfi_keys *keys, hf_error *error)
+hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_template, enum hfi_use use, const char *name,
+                               size_t name_size, struct hfi_keys *keys, hf_error *error)
 {
     struct frame frame;
-    char number[12] = "";
+    char number[12];
     *keys = (struct hfi_keys){.use = (uint8_t)use};
     frame_of(key_template, use, name, name_size, &frame);
     size_t size = frame.before_size + name_size + frame.after_size;
     if (size > HFI_LOCK_KEY_MOST)
         return hfi_fail(error, HF_INVALID, "choose a shorter name or key_template", "the lock key is too long");
-    char *text = malloc(size + 1 + name_size + 1 + sizeof number);
-    if (text == NULL)
+    /* Only a template can make a key that needs a number for its tag. */
+    *memory = malloc(front + size + 1 + name_size + 1 + (key_template != NULL ? sizeof number : 0));
+    if (*memory == NULL)
         return hfi_fail(error, HF_NOMEM, "", "no memory for the keys of a lock");
+    char *text = (char *)*memory + front;
     keys->lock = text;
     keys->lock_size = (uint16_t)size;
     keys->name_size = (uint16_t)name_size;
@@ -222,13 +224,22 @@ hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *
         number_tag(text, size, number);
         tag_size = strlen(number);
         keys->tag = keys->name + name_size + 1;
-        memcpy(keys->tag, number, sizeof number);
+        memcpy(keys->tag, number, tag_size + 1);
     }
     keys->tag_size = (uint16_t)tag_size;
     hf_status status = check_key(use, name, name_size, keys, error);
-    if (status != HF_OK)
-        hfi_keys_done(keys);
+    if (status == HF_OK)
+        return HF_OK;
+    free(*memory);
+    *keys = (struct hfi_keys){0};
     return status;
+}
+
+hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
+                        struct hfi_keys *keys, hf_error *error)
+{
+    void *memory;
+    return hfi_keys_make_behind(0, &memory, key_template, use, name, name_size, keys, error);
 }
 
 void hfi_keys_done(struct hfi_keys *keys)

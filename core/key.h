@@ -15,7 +15,7 @@ enum hfi_use { HFI_MUTEX, HFI_FETCH }; /* what a name locks: itself, or the fill
 
 /* What a name is called, here and at the server; each with its NUL. The side keys are printed when they are needed. */
 struct hfi_keys {
-    char *lock; /* the memory of all three */
+    char *lock;
     char *name;
     char *tag;  /* what side keys have between braces, to share the lock key's slot (protocol.md) */
     uint16_t lock_size, name_size, tag_size;
@@ -37,6 +37,9 @@ hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *
 bool hfi_key_name(const char *key_template, const char *key, size_t size, enum hfi_use *use, const char **name,
                   size_t *name_size);
 void hfi_keys_done(struct hfi_keys *keys);
+/* The same behind the first `front` bytes of *memory, which are the caller's; so is freeing it. */
+hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_template, enum hfi_use use, const char *name,
+                               size_t name_size, struct hfi_keys *keys, hf_error *error);
 void hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides);
 /* INVALID with the reason, or HF_OK. NULL is fine. */
 hf_status hfi_template_check(const char *key_template, hf_error *error);

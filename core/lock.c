@@ -23,14 +23,15 @@ static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *rene
 hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, size_t size, uint64_t hash,
                        struct hfi_lock **made, hf_error *error)
 {
-    struct hfi_lock *lock = calloc(1, sizeof *lock);
-    if (lock == NULL)
-        return hfi_fail(error, HF_NOMEM, "", "no memory for a lock name");
-    hf_status status = hfi_keys_make(client->key_template, use, name, size, &lock->keys, error);
-    if (status != HF_OK) {
-        free(lock);
+    struct hfi_keys keys;
+    void *memory;
+    hf_status status = hfi_keys_make_behind(sizeof(struct hfi_lock), &memory, client->key_template, use, name, size, &keys,
+                                            error);
+    if (status != HF_OK)
         return status;
-    }
+    struct hfi_lock *lock = memory;
+    memset(lock, 0, sizeof *lock);
+    lock->keys = keys;
     lock->client = client;
     lock->hash = hash;
     lock->slot = HFI_NO_SLOT;
@@ -46,7 +47,6 @@ hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, si
 
 void hfi_lock_free(struct hfi_lock *lock)
 {
-    hfi_keys_done(&lock->keys);
     (void)pthread_mutex_destroy(&lock->mutex);
     hfi_shared_free(lock->shared);
     free(lock->trouble);
@@ -292,7 +292,8 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action)
         int64_t not_after = hfi_server_time_not_after(client, hfi_lane_index(lock->lane), now);
         if (not_after > lock->last_chance_us)
             lock->last_chance_us = not_after;
-        command = hfi_wire_acquire(&lock->keys, token, once, &asking, not_after, now, lock->enough_ms);
+        command = hfi_wire_acquire(&lock->keys, token, once, &asking, not_after, now,
+                                   lock->shared != NULL ? lock->shared->enough_ms : 0);
     }
     hfi_entry_sent(&lock->entry, now);
     if (!list(lock, command, asked, now))

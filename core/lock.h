@@ -21,10 +21,10 @@ struct hfi_watch; /* events.c */
 struct hfi_lock {
     /* Never changes. */
     hf_client *client;
-    struct hfi_keys keys;
+    struct hfi_keys keys; /* behind this struct, in the same memory */
     uint64_t hash;
-    uint32_t slot;
     struct hfi_lane *lane;
+    uint32_t slot;
     _Atomic(int) references; /* table.h */
 
     pthread_mutex_t mutex; /* for all that follows */
@@ -39,7 +39,6 @@ struct hfi_lock {
     struct hfi_watch *watch; /* events.c; NULL: none */
     hf_error *trouble;       /* more about entry.trouble; NULL: nothing more */
     struct hfi_shared *shared; /* HFI_FETCH: fetch.c; NULL before the first waiter */
-    int64_t  enough_ms;      /* HFI_FETCH: data that lives longer is an answer */
 };
 
 struct hfi_seeker { /* a thread that wants the lease, on its stack */

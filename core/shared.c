@@ -44,7 +44,7 @@ void hfi_shared_take(struct hfi_lock *lock, const struct redisReply *reply)
         body = hfi_body_copy(reply->element[2]->str, reply->element[2]->len);
     int64_t left_ms = hfi_wire_number(reply, absent ? 2 : 3, -1);
     if (body != NULL)
-        hfi_shared_put(lock->shared, body, left_ms, left_ms < 0 || absent ? left_ms : left_ms - lock->enough_ms, true);
+        hfi_shared_put(lock->shared, body, left_ms, left_ms < 0 || absent ? left_ms : left_ms - lock->shared->enough_ms, true);
     lock->shared->loaded_here = false;
     hfi_body_unref(body);
 }

@@ -11,6 +11,7 @@ struct hfi_shared {
     struct hfi_body *body;  /* the last value that came to this lock; NULL: none yet */
     int64_t  fresh_ms;      /* when it came */
     int64_t  left_ms;       /* until its key ends; -1: never, 0: not stored */
+    int64_t  enough_ms;     /* data that lives longer is an answer to the question under way */
     bool     stored;
     bool     loaded_here;   /* by a thread of this process; else it came with the server's answer */
     hf_error failure;       /* of the last loader that failed */
