@@ -8,15 +8,17 @@
 #include "base/thread.h"
 
 #include <ck_pr.h>
+#include <errno.h>
 #include <string.h>
 
 #define LOOKS 500
 
-void hfi_seeker_init(struct hfi_seeker *seeker, hf_lease *lease, const hf_lock_options *options)
+void hfi_seeker_init(struct hfi_seeker *seeker, const hf_lock_options *options)
 {
     memset(seeker, 0, sizeof *seeker);
     hfi_park_init(&seeker->park);
-    seeker->lease = lease;
+    seeker->options = options;
+    seeker->tid = hfi_thread_id();
     seeker->waiter.once = options->wait_ms == 0;
     seeker->waiter.lease_ms = options->lease_ms;
     seeker->waiter.stop_ms = options->stop_ms;
@@ -107,24 +109,29 @@ static hf_status reenter(struct hfi_lock *lock, const hf_lock_options *options, 
     return HF_OK;
 }
 
+/* A descriptor that can be had at any time cannot be had now: without it the lease is not what was asked for. */
+static hf_status without_event_fd(hf_lease *lease, hf_error *error)
+{
+    int os_errno = errno;
+    (void)hf_lease_post_release(lease, NULL);
+    hfi_fail(error, HF_NOMEM, "raise the limit of open files (ulimit -n)", "no descriptor for the lease's event");
+    hfi_fail_errno(error, os_errno);
+    return HF_NOMEM;
+}
+
 /* Once through: a lease, or why not. */
-static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options, int64_t until_ns, hf_lease **lease_out,
+static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options, int64_t until_ns, hf_lease **lease,
                            hf_error *error)
 {
     hf_client *client = lock->client;
     struct hfi_seeker seeker;
     struct hfi_actions actions;
-    hf_lease *lease;
-    hf_status status = hfi_handle_new(lock, options, &lease, error);
-    if (status != HF_OK)
-        return status;
-    hfi_seeker_init(&seeker, lease, options);
+    hfi_seeker_init(&seeker, options);
     hfi_actions_init(&actions);
     (void)pthread_mutex_lock(&lock->mutex);
-    status = reenter(lock, options, lease_out, error);
+    hf_status status = reenter(lock, options, lease, error);
     if (status != HF_BUSY) {
         (void)pthread_mutex_unlock(&lock->mutex);
-        hfi_handle_unref(lease);
         return status;
     }
     int64_t now = hfi_now(client->clock);
@@ -140,15 +147,15 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
     }
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
-    if (status != HF_OK) {
-        hfi_handle_unref(lease);
+    if (status != HF_OK)
         return status;
-    }
     hfi_count(client, acquired);
     hfi_count(client, held);
     if (local)
         hfi_count(client, acquired_locally);
-    *lease_out = lease;
+    if (options->event_fd && hf_lease_event_fd(seeker.lease) < 0)
+        return without_event_fd(seeker.lease, error);
+    *lease = seeker.lease;
     return HF_OK;
 }
 

@@ -272,10 +272,8 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
     struct hfi_body *body = NULL;
     int64_t fresh_ms = 0;
     bool stored = false, loaded_here = false;
-    hf_status status = hfi_handle_new(lock, &options, lease, error);
-    if (status != HF_OK)
-        return status;
-    hfi_seeker_init(&seeker, *lease, &options);
+    hf_status status = HF_OK;
+    hfi_seeker_init(&seeker, &options);
     hfi_actions_init(&actions);
     (void)pthread_mutex_lock(&lock->mutex);
     /* What lives longer than what we found is somebody's newer load; after a miss, whatever is fresh will do. */
@@ -308,10 +306,9 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
     if (seeker.waiter.verdict == HFI_GOT_LEASE) {
         hfi_count(f->client, acquired);
         hfi_count(f->client, held);
+        *lease = seeker.lease;
         return HF_OK;
     }
-    hfi_handle_unref(*lease);
-    *lease = NULL;
     if (body == NULL)
         return status;
     remember(f, &body, stored && fresh_ms > 0 && !body->absent ? fresh_ms + o->stale_ms : -2, 0);

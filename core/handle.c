@@ -46,34 +46,25 @@ static bool give_ear(hf_lease *lease, const hf_lock_options *options)
     return options->owner_label == NULL || ear->label != NULL;
 }
 
-hf_status hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease_out, hf_error *error)
+hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, int tid)
 {
     hf_client *client = lock->client;
     hf_lease *lease = calloc(1, sizeof *lease);
     if (lease == NULL)
-        return hfi_fail(error, HF_NOMEM, "", "no memory for a lease");
+        return NULL;
     hfi_client_ref(client);
     lease->client = client;
     lease->lock = lock;
     atomic_init(&lease->references, 1);
     atomic_init(&lease->condition, HF_LEASE_HELD);
     atomic_init(&lease->event_fd, -1);
-    atomic_init(&lease->tid, hfi_thread_id());
+    atomic_init(&lease->tid, tid);
     lease->reentrant = options->reentrant;
     lease->end = hfi_wiped_take(client->wiped);
-    if (lease->end == NULL || !give_ear(lease, options)) {
-        hfi_handle_unref(lease);
-        return hfi_fail(error, HF_NOMEM, "", "no memory for a lease");
-    }
-    if (options->event_fd && hf_lease_event_fd(lease) < 0) {
-        int os_errno = errno;
-        hfi_handle_unref(lease);
-        hfi_fail(error, HF_NOMEM, "raise the limit of open files (ulimit -n)", "no descriptor for the lease's event");
-        hfi_fail_errno(error, os_errno);
-        return HF_NOMEM;
-    }
-    *lease_out = lease;
-    return HF_OK;
+    if (lease->end != NULL && give_ear(lease, options))
+        return lease;
+    hfi_handle_unref(lease);
+    return NULL;
 }
 
 void hfi_handle_ref(hf_lease *lease)

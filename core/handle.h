@@ -51,8 +51,9 @@ struct hfi_ear {
     uint64_t sequence;
 };
 
-/* Unowned so far: end 0, not the lock's holder. NOMEM (also for the event fd, if asked for). */
-hf_status hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease, hf_error *error);
+/* Unowned so far: end 0, not the lock's holder; its thread is `tid`. NULL: no memory. The event fd that options may ask
+ * for is the owner's to make. */
+hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, int tid);
 void hfi_handle_ref(hf_lease *lease);
 void hfi_handle_unref(hf_lease *lease);
 

@@ -139,6 +139,8 @@ hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_err
                         "the key of lock %s is not a string", name);
     case HF_CLOSED:
         return hfi_fail(error, status, "", "the client was closed while waiting for lock %s", name);
+    case HF_NOMEM:
+        return hfi_fail(error, status, "", "no memory for a lease on lock %s", name);
     }
     if (lock->trouble == NULL || lock->trouble->status != status) {
         hfi_fail(error, status, "look at the server with `holdfast doctor`", "lock %s: %s", name, hf_status_text(status));
@@ -317,20 +319,46 @@ static void send_more(struct hfi_lock *lock, bool floor_first)
     }
 }
 
+/* False: no memory, the waiter is refused. */
+static bool hand_over(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t now)
+{
+    struct hfi_waiter *waiter = &seeker->waiter;
+    hf_lease *lease = hfi_handle_new(lock, seeker->options, seeker->tid);
+    if (lease == NULL) {
+        waiter->verdict = HFI_REFUSED;
+        waiter->status = HF_NOMEM;
+        return false;
+    }
+    hfi_handle_ref(lease);
+    seeker->lease = lock->holder = lease;
+    hfi_handle_begin(lease, waiter->end, waiter->fence, now);
+    return true;
+}
+
+/* What nobody could be given. */
+static void take_back(struct hfi_lock *lock, int64_t now)
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    if (!hfi_entry_release(&lock->entry, now, true, &actions))
+        hfi_entry_lost(&lock->entry, HF_REASON_EXPIRED, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+}
+
 static void wake_decided(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now)
 {
+    bool handed = true;
     while (!hfi_list_is_empty(&actions->woken)) {
         struct hfi_waiter *waiter = hfi_of(actions->woken.next, struct hfi_waiter, link);
         struct hfi_seeker *seeker = hfi_of(waiter, struct hfi_seeker, waiter);
         hfi_list_remove(&waiter->link);
-        if (waiter->verdict == HFI_GOT_LEASE) {
-            hfi_handle_ref(seeker->lease);
-            lock->holder = seeker->lease;
-            hfi_handle_begin(seeker->lease, waiter->end, waiter->fence, now);
-        }
+        if (waiter->verdict == HFI_GOT_LEASE)
+            handed = hand_over(lock, seeker, now);
         HFI_PERTURB("lease-given-to-wake");
         hfi_park_wake(&seeker->park);
     }
+    if (!handed)
+        take_back(lock, now);
 }
 
 static void tell_holder(struct hfi_lock *lock, const struct hfi_action *action)

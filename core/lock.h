@@ -44,7 +44,10 @@ struct hfi_lock {
 struct hfi_seeker { /* a thread that wants the lease, on its stack */
     struct hfi_waiter waiter;
     struct hfi_park   park;
-    hf_lease         *lease; /* becomes the holder when the waiter gets it */
+    const hf_lock_options *options;
+    int       tid;
+    hf_lease *lease; /* when the waiter has got it: the holder, with a reference for the seeker. So long as a thread only
+                      * waits it takes no memory, and no allocator makes a cache for it */
 };
 
 struct hfi_giving { /* a thread that waits for its release's answer, on its stack */
