@@ -119,9 +119,20 @@ static hf_status without_event_fd(hf_lease *lease, hf_error *error)
     return HF_NOMEM;
 }
 
-/* Once through: a lease, or why not. */
-static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options, int64_t until_ns, hf_lease **lease,
-                           hf_error *error)
+/* Those who do not get it at once. */
+static void wait_for_it(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns)
+{
+    hf_client *client = lock->client;
+    hfi_count(client, waiting);
+    /* Names that wait are not more than calls that wait. */
+    atomic_store_explicit(&client->mutex_rules.many_names, hfi_counted(client, waiting) > 1000, memory_order_relaxed);
+    hfi_seek(lock, seeker, until_ns, seeker->options->cancel);
+    hfi_uncount(client, waiting);
+}
+
+/* Once through: a lease, or why not. The first time *until_ns is 0, and set. *late: it was over before it was here. */
+static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options, int64_t *until_ns, hf_lease **lease,
+                           bool *late, hf_error *error)
 {
     hf_client *client = lock->client;
     struct hfi_seeker seeker;
@@ -135,10 +146,14 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
         return status;
     }
     int64_t now = hfi_now(client->clock);
+    if (*until_ns == 0) /* a try has no time of its own: its one command has; should even that fail to end, this is the end */
+        *until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms + 500 : options->wait_ms);
     bool local = lock->entry.remote == HFI_HELD;
     hfi_entry_arrive(&lock->entry, &seeker.waiter, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
-    hfi_seek(lock, &seeker, until_ns, options->cancel);
+    bool waits = seeker.waiter.verdict == HFI_WAITING;
+    if (waits)
+        wait_for_it(lock, &seeker, *until_ns);
     if (seeker.waiter.verdict == HFI_GOT_LEASE) {
         status = HF_OK;
         hfi_table_ref(lock); /* the handle's */
@@ -156,6 +171,7 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
     if (options->event_fd && hf_lease_event_fd(seeker.lease) < 0)
         return without_event_fd(seeker.lease, error);
     *lease = seeker.lease;
+    *late = waits && !hf_lease_is_valid(*lease);
     return HF_OK;
 }
 
@@ -173,18 +189,17 @@ static hf_status acquire(hf_client *client, const char *name, size_t size, const
                          hf_lease **lease, hf_error *error)
 {
     struct hfi_lock *lock;
-    int64_t now = hfi_now(client->clock);
-    /* A try has no time of its own: its one command has. Should even that fail to end, this is the end. */
-    int64_t until = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms + 500 : options->wait_ms);
+    int64_t until = 0;
+    bool late = false;
     hf_status status = hfi_table_get(client, HFI_MUTEX, name, size, &lock, error);
     if (status != HF_OK)
         return status;
     for (;;) {
-        status = seek_once(lock, options, until, lease, error);
+        status = seek_once(lock, options, &until, lease, &late, error);
         /* Woken so late that the lease is over: it goes back, and the search goes on. */
         if (status != HF_OK)
             break;
-        if (hf_lease_is_valid(*lease)) {
+        if (!late) {
             hfi_handle_hand_out(*lease);
             break;
         }
@@ -219,11 +234,7 @@ hf_status hf_lock_acquire(hf_client *client, const char *name, const hf_lock_opt
         status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or wait with fewer threads",
                           "max_waiters (%zu) calls wait already", client->max_waiters);
     if (status == HF_OK) {
-        hfi_count(client, waiting);
-        /* Names that wait are not more than calls that wait. */
-        atomic_store_explicit(&client->mutex_rules.many_names, hfi_counted(client, waiting) > 1000, memory_order_relaxed);
         status = acquire(client, name, size, &options, lease, error);
-        hfi_uncount(client, waiting);
         count_refusal(client, status);
     }
     hfi_client_leave(client);

@@ -55,7 +55,7 @@ hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, 
     hfi_client_ref(client);
     lease->client = client;
     lease->lock = lock;
-    atomic_init(&lease->references, 1);
+    atomic_init(&lease->references, 2);
     atomic_init(&lease->condition, HF_LEASE_HELD);
     atomic_init(&lease->event_fd, -1);
     atomic_init(&lease->tid, tid);
@@ -63,6 +63,7 @@ hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, 
     lease->end = hfi_wiped_take(client->wiped);
     if (lease->end != NULL && give_ear(lease, options))
         return lease;
+    atomic_store(&lease->references, 1);
     hfi_handle_unref(lease);
     return NULL;
 }

@@ -51,8 +51,8 @@ struct hfi_ear {
     uint64_t sequence;
 };
 
-/* Unowned so far: end 0, not the lock's holder; its thread is `tid`. NULL: no memory. The event fd that options may ask
- * for is the owner's to make. */
+/* With two references, the owner's and the lock's; its end is 0, its thread is `tid`. NULL: no memory. The event fd that
+ * options may ask for is the owner's to make. */
 hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, int tid);
 void hfi_handle_ref(hf_lease *lease);
 void hfi_handle_unref(hf_lease *lease);

@@ -329,7 +329,6 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t 
         waiter->status = HF_NOMEM;
         return false;
     }
-    hfi_handle_ref(lease);
     seeker->lease = lock->holder = lease;
     hfi_handle_begin(lease, waiter->end, waiter->fence, now);
     return true;

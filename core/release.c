@@ -130,15 +130,17 @@ static hf_status release(hf_lease *lease, bool wait, hf_error *error)
         hfi_handle_forked(lease);
         return hfi_fail(error, HF_FORKED, "the parent still holds it", "the lease belongs to the parent process");
     }
-    hfi_client_ref(client); /* the handle may hold the last one */
     bool entered = hfi_client_enter(client, NULL) == HF_OK;
+    if (!entered)
+        hfi_client_ref(client); /* the handle may hold the last one; a call that was let in is waited for */
     bool nested = lease->depth > 0; /* only its one holding thread moves it */
     hf_status status = give_back(lease, wait && entered, error);
     if (!nested)
         drop(lease, entered);
     if (entered)
         hfi_client_leave(client);
-    hfi_client_unref(client);
+    else
+        hfi_client_unref(client);
     return status;
 }
 
