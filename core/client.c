@@ -4,6 +4,7 @@
 #include "core/acquire.h"
 #include "core/cancel.h"
 #include "core/closing.h"
+#include "core/handle.h"
 #include "core/hear.h"
 #include "core/loading.h"
 #include "core/local.h"
@@ -87,6 +88,7 @@ void hfi_client_unref(hf_client *client)
     hfi_pool_free(client->pool);
     hfi_table_free(client);
     hfi_local_free(client);
+    hfi_handle_free_spares(client);
     hfi_wiped_give(client->wiped, client->alive);
     hfi_wiped_free(client->wiped);
     (void)pthread_mutex_destroy(&client->time_mutex);

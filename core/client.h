@@ -23,6 +23,13 @@ struct hfi_table;
 struct hfi_closing;
 struct hfi_local_cache;
 
+/* A released handle that the threads of this number use next; a cache line each. */
+#define HFI_SPARES 16
+struct hfi_spare {
+    _Atomic(struct hf_lease *) lease;
+    char apart[56];
+};
+
 struct hf_client {
     _Atomic(int64_t) *alive;      /* client.c: 1; reads 0 in a fork child */
     _Atomic(int)  references;     /* client.c: its user, leases, cancels, pendings; memory only */
@@ -47,6 +54,7 @@ struct hf_client {
     struct hfi_table *table;      /* table.c */
     struct hfi_entry_rules mutex_rules, fetch_rules;
     _Atomic(uint64_t) grants;     /* lock.c: grant numbers given */
+    struct hfi_spare spares[HFI_SPARES]; /* handle.c */
 
     pthread_mutex_t time_mutex;   /* server_time.c, for these three */
     struct hfi_server_clock server_clock;

@@ -46,26 +46,67 @@ static bool give_ear(hf_lease *lease, const hf_lock_options *options)
     return options->owner_label == NULL || ear->label != NULL;
 }
 
+static _Atomic(struct hf_lease *) *spare_of(hf_client *client)
+{
+    return &client->spares[hfi_thread_id() % HFI_SPARES].lease;
+}
+
+static void free_handle(hf_client *client, hf_lease *lease)
+{
+    hfi_wiped_give(client->wiped, lease->end);
+    free(lease);
+}
+
+/* A plain handle with its word: this thread's last one, or new. */
+static hf_lease *take_handle(hf_client *client)
+{
+    hf_lease *lease = atomic_exchange(spare_of(client), NULL);
+    if (lease != NULL)
+        return lease;
+    lease = malloc(sizeof *lease);
+    _Atomic(int64_t) *end = lease != NULL ? hfi_wiped_take(client->wiped) : NULL;
+    if (end != NULL) {
+        lease->end = end;
+        return lease;
+    }
+    free(lease);
+    return NULL;
+}
+
+static void give_handle(hf_client *client, hf_lease *lease)
+{
+    hf_lease *none = NULL;
+    if (!atomic_compare_exchange_strong(spare_of(client), &none, lease))
+        free_handle(client, lease);
+}
+
+void hfi_handle_free_spares(hf_client *client)
+{
+    for (int i = 0; i < HFI_SPARES; i++) {
+        hf_lease *lease = atomic_load(&client->spares[i].lease);
+        if (lease != NULL)
+            free_handle(client, lease);
+    }
+}
+
 hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, int tid)
 {
     hf_client *client = lock->client;
-    hf_lease *lease = calloc(1, sizeof *lease);
+    hf_lease *lease = take_handle(client);
     if (lease == NULL)
         return NULL;
-    hfi_client_ref(client);
-    lease->client = client;
-    lease->lock = lock;
+    *lease = (hf_lease){.client = client, .lock = lock, .end = lease->end, .reentrant = options->reentrant};
     atomic_init(&lease->references, 2);
     atomic_init(&lease->condition, HF_LEASE_HELD);
     atomic_init(&lease->event_fd, -1);
     atomic_init(&lease->tid, tid);
-    lease->reentrant = options->reentrant;
-    lease->end = hfi_wiped_take(client->wiped);
-    if (lease->end != NULL && give_ear(lease, options))
-        return lease;
-    atomic_store(&lease->references, 1);
-    hfi_handle_unref(lease);
-    return NULL;
+    if (!give_ear(lease, options)) {
+        free_ear(lease->ear);
+        free_handle(client, lease);
+        return NULL;
+    }
+    hfi_client_ref(client);
+    return lease;
 }
 
 void hfi_handle_ref(hf_lease *lease)
@@ -81,9 +122,8 @@ void hfi_handle_unref(hf_lease *lease)
     int fd = atomic_load(&lease->event_fd);
     if (fd >= 0)
         (void)close(fd);
-    hfi_wiped_give(client->wiped, lease->end);
     free_ear(lease->ear);
-    free(lease);
+    give_handle(client, lease);
     hfi_client_unref(client);
 }
 

@@ -71,6 +71,9 @@ void hfi_handle_hand_out(hf_lease *lease);
  * entered: inside hfi_client_enter, so the dispatcher is there to take a posted event back from. */
 void hfi_handle_hush(hf_lease *lease, bool entered);
 
+/* The spare ones, when the client goes. */
+void hfi_handle_free_spares(hf_client *client);
+
 /* In a fork child, where any mutex may be locked for ever: the child's copy is freed, nothing else is touched. */
 void hfi_handle_forked(hf_lease *lease);
 
