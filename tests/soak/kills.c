@@ -15,9 +15,9 @@
 #define SHOWN    5
 
 struct death {
-    int64_t at_ns, seen_ns; /* it was killed, and reaped */
-    int64_t asked_ns;       /* since when somebody else waited; INT64_MAX: nobody did yet */
-    int32_t lock;
+    int64_t at_ns;    /* whoever enters later is its heir: it was inside itself, and the kernel may take long to bury it */
+    int64_t asked_ns; /* since when somebody else waited; INT64_MAX: nobody did yet */
+    int32_t lock, process;
 };
 
 struct kills {
@@ -59,11 +59,10 @@ static void strike(struct kills *kills, int process)
     struct hft_stage *stage = kills->stage;
     struct hft_mark *mark = hft_stage_mark(stage, process);
     struct hft_seat *seat = hft_ledger_seat(stage->ledger, process, 0);
-    struct death death = {.lock = process % NAMES, .asked_ns = waiting_since(stage, process)};
+    struct death death = {.lock = process % NAMES, .process = process, .asked_ns = waiting_since(stage, process)};
     pid_t pid = stage->pids[process];
     death.at_ns = hft_now_ns();
     hft_stage_kill(stage, process);
-    death.seen_ns = hft_now_ns();
     int64_t valid_until_ns = seat->history[atomic_load(&seat->count) - 1].leave_ns;
     if (atomic_load(&mark->act) == HFT_HOLDING && valid_until_ns > death.at_ns) {
         ask_the_server(kills, death.lock, pid, valid_until_ns);
@@ -97,7 +96,7 @@ static bool has_heir(struct kills *kills, const struct death *death)
     for (int process = death->lock; process < NAMES * EACH; process += NAMES) {
         struct hft_seat *seat = hft_ledger_seat(kills->stage->ledger, process, 0);
         uint32_t count = atomic_load(&seat->count);
-        if (count > 0 && seat->history[count - 1].enter_ns >= death->seen_ns)
+        if (count > 0 && seat->history[count - 1].enter_ns >= death->at_ns)
             return true;
     }
     return false;
@@ -119,7 +118,7 @@ static size_t heir_of(const struct death *death, const struct hft_interval *hist
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct hft_interval *at = &history[middle];
-        if (at->lock < death->lock || (at->lock == death->lock && at->enter_ns < death->seen_ns))
+        if (at->lock < death->lock || (at->lock == death->lock && at->enter_ns < death->at_ns))
             low = middle + 1;
         else
             high = middle;
@@ -127,12 +126,15 @@ static size_t heir_of(const struct death *death, const struct hft_interval *hist
     return low < count && history[low].lock == death->lock ? low : count;
 }
 
-static void tell_late(const struct death *death, const struct hft_interval *heir, bool any, int64_t wait_ns)
+static void tell_late(const struct death *death, const struct hft_interval *heir, bool any, int64_t wait_ns,
+                      int64_t bound_ns)
 {
     if (any)
-        (void)printf("  LATE soak:%d: process %d, asking since %.0f ms after its holder's death, is the next one "
-                     "after %.0f ms\n", death->lock, heir->process, (double)(heir->asked_ns - death->at_ns) / 1e6,
-                     (double)wait_ns / 1e6);
+        (void)printf("  LATE soak:%d: process %d died at %lld; process %d asked %.0f ms after that and had it %.0f ms "
+                     "after that, %.0f ms too late; %s asked already\n", death->lock, death->process,
+                     (long long)death->at_ns, heir->process, (double)(heir->asked_ns - death->at_ns) / 1e6,
+                     (double)(heir->enter_ns - death->at_ns) / 1e6, (double)(wait_ns - bound_ns) / 1e6,
+                     death->asked_ns != INT64_MAX ? "somebody" : "nobody");
     else
         (void)printf("  LATE soak:%d: nobody for %.0f ms after its holder's death\n", death->lock,
                      (double)wait_ns / 1e6);
@@ -153,7 +155,7 @@ static bool judge(struct kills *kills)
         int64_t from = asked > death->at_ns && asked != INT64_MAX ? asked : death->at_ns;
         waits[i] = (heir < sections ? history[heir].enter_ns : hft_now_ns()) - from;
         if (waits[i] > bound && ++late <= SHOWN)
-            tell_late(death, &history[heir < sections ? heir : 0], heir < sections, waits[i]);
+            tell_late(death, &history[heir < sections ? heir : 0], heir < sections, waits[i], bound);
     }
     struct hft_summary summary = {
         .operations = (long)sections, .faults = kills->count + kills->others, .false_losses = hft_stage_lost(stage),
