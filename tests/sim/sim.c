@@ -22,7 +22,7 @@ struct plan {
     uint64_t from, count, seconds;
     enum sim_profile profile;
     int workers;
-    bool verbose, one, json;
+    bool verbose, one, json, first; /* first: none is begun after a violation */
 };
 
 struct tally { /* one for each worker, written by its batches and read by all */
@@ -82,6 +82,12 @@ static void count(struct tally *tally, uint64_t seed, const struct sim_result *r
     (void)atomic_fetch_add(&tally->done, 1);
 }
 
+static void stop_if_first(const struct plan *plan)
+{
+    if (plan->first)
+        atomic_store(&shared->next, plan->count);
+}
+
 static void run_batch(const struct plan *plan, struct tally *tally, double until)
 {
     for (int i = 0; i < BATCH && seconds_now() < until; i++) {
@@ -95,8 +101,10 @@ static void run_batch(const struct plan *plan, struct tally *tally, double until
         sim_history_run(tally->seed, plan->profile, false, &result);
         tally->runs_now = false;
         count(tally, tally->seed, &result);
-        if (result.failure[0] != 0)
+        if (result.failure[0] != 0) {
+            stop_if_first(plan);
             return; /* what is broken there breaks nothing here */
+        }
     }
 }
 
@@ -115,6 +123,7 @@ static void work(const struct plan *plan, struct tally *tally, double until)
         if (tally->runs_now) {
             tally->runs_now = false;
             note_failure(tally, tally->seed, "the history crashed or never ends");
+            stop_if_first(plan);
             (void)atomic_fetch_add(&tally->done, 1);
         }
     }
@@ -279,7 +288,7 @@ static int run_all(const struct plan *plan)
 
 static int usage(void)
 {
-    (void)fputs("sim [--seeds N] [--from S] [--seconds T] [--workers W] [--profile NAME] [--json]\n"
+    (void)fputs("sim [--seeds N] [--from S] [--seconds T] [--workers W] [--profile NAME] [--json] [--first]\n"
                 "sim --seed S [--profile NAME] [--verbose]\nprofiles:",
                 stderr);
     for (int p = 0; p < SIM_PROFILES; p++)
@@ -303,9 +312,11 @@ int main(int argc, char **argv)
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         uint64_t number = strtoull(value, NULL, 10);
         bool verbose = strcmp(argv[i], "--verbose") == 0, json = strcmp(argv[i], "--json") == 0;
+        bool first = strcmp(argv[i], "--first") == 0;
         plan.verbose = plan.verbose || verbose;
         plan.json = plan.json || json;
-        if (verbose || json)
+        plan.first = plan.first || first;
+        if (verbose || json || first)
             continue;
         if (strcmp(argv[i], "--seeds") == 0)
             plan.count = number;

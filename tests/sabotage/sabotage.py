@@ -1,0 +1,435 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""sabotage.py - breaks one rule at a time in a copy of the tree, and shows which tests notice. See README.md."""
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+WORK = os.path.join(ROOT, 'build', 'sabotage')
+TREE = os.path.join(WORK, 'tree')
+BUILD = os.path.join(WORK, 'build')
+RESULTS = os.path.join(WORK, 'results.json')
+
+RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(1, 12)]
+STEPS = ['subscribe', 'ask', 're-check', 'grant', 'claim', 'confirm', 'give back', 'leave']
+STEPS_LEAST = 10
+
+# What the simulator's oracle looks at, and the words in which it says so.
+ORACLE = [
+    ('two holders', r'two holders'),
+    ('fence order', r'fence \S+ comes after'),
+    ('fence size', r'has not 19 digits'),
+    ('valid again', r'was over and is valid again'),
+    ('over when given', r'is over when it is given'),
+    ('OK after its end', r'was over, and its release says OK'),
+    ('LOST after release', r'told LOST after its release'),
+    ('LOST twice', r'told LOST twice'),
+    ('LOST and valid', r'told LOST and is valid'),
+    ('told after the end', r'hears more after its end'),
+    ('gap', r'nobody has it for'),
+    ('queue order', r'is passed by by'),
+    ('call too long', r'takes \S+ ms; \S+ ms are promised'),
+    ('stale overwrite', r'overwrites that of'),
+    ('forgotten value stored', r'from before it was thrown away'),
+    ('key for ever', r'stays for ever'),
+    ('history ends', r'crashed or never ends|never ends'),
+]
+
+# The faults whose sentence is a promise of safety or a bound.
+FAULTS = '''swallowed-renewals lost-before-expiry late-release late-owner silent-subscribers late-acquire orphans
+delayed-replies resets half-open idle-subscriber cuts error-replies out-of-memory eviction read-only aof-restart freezes
+aof-kills kills evictions bad-network forks ends cancels suspend wall-clock slow-clock'''.split()
+
+
+class Test:
+    def __init__(self, name, target, words, limit):
+        self.name, self.target, self.words, self.limit = name, target, words, limit
+
+
+def catalogue(seeds):
+    tests = [Test('sim', 'sim', ['tests/sim/sim', '--seeds', str(seeds)], 300)]
+    for kind, limit in (('unit', 30), ('integration', 120)):
+        files = sorted(os.listdir(os.path.join(ROOT, 'tests', kind)))
+        tests += [Test('%s.%s' % (kind, f[:-7]), '%s_%s' % (kind, f[:-7]), ['tests/%s_%s' % (kind, f[:-7])], limit)
+                  for f in files if f.endswith('_test.c')]
+    tests += [Test('fault.' + f, 'fault', ['tests/fault/fault', f], 120) for f in FAULTS]
+    tests += [Test('torture.' + m, 'torture', ['tests/torture', m, '--seconds', '5'], 60)
+              for m in ('one', 'hundred', 'freeze')]
+    tests += [Test('vigil.hold', 'vigil', ['tests/vigil/vigil', 'hold', '--seconds', '5'], 60),
+              Test('vigil.loss', 'vigil', ['tests/vigil/vigil', 'loss', '--leases', '200', '--bound-ms', '2000'], 60)]
+    return {t.name: t for t in tests}
+
+
+# ---- sabotages ----
+
+class Mistake(Exception):
+    pass
+
+
+class Sabotage:
+    """NAME.sab: what it breaks, and which lines of which files become which others."""
+
+    def __init__(self, path):
+        self.name = os.path.basename(path)[:-len('.sab')]
+        self.fields, self.blocks, self.text = {}, [], open(path).read()
+        for number, line in enumerate(self.text.split('\n')[:-1], 1):
+            if line.startswith('@ '):
+                self.blocks.append((line[2:].strip(), [], []))
+            elif self.blocks and line[:1] in ('-', '+'):
+                self.blocks[-1][1 if line[0] == '-' else 2].append(line[1:])
+            elif not self.blocks and ': ' in line:
+                key, value = line.split(': ', 1)
+                self.fields[key] = value.strip()
+            elif line:
+                raise Mistake('%s.sab:%d: neither a field nor a line of a block: %s' % (self.name, number, line))
+        self.rules = self.fields.get('rules', '').split()
+        self.step = self.fields.get('step', '')
+        self.breaks = self.fields.get('breaks', '')
+        self.witnesses = self.fields.get('caught by', '').split()
+
+    def check(self, known_tests):
+        unknown = [k for k in self.fields if k not in ('rules', 'step', 'breaks', 'caught by')]
+        unknown += [r for r in self.rules if r not in RULES] + [w for w in self.witnesses if w not in known_tests]
+        unknown += [self.step] if self.step and self.step not in STEPS else []
+        if unknown:
+            raise Mistake('%s.sab: unknown: %s' % (self.name, ', '.join(unknown)))
+        if not self.breaks or not self.blocks or not (self.rules or self.step):
+            raise Mistake('%s.sab: a sabotage has a rule or a step, a sentence, and lines' % self.name)
+
+    def apply(self, tree):
+        """The new text of each file; every block's old lines must be there exactly once."""
+        texts = {}
+        for path, old, new in self.blocks:
+            text = texts.get(path)
+            if text is None:
+                full = os.path.join(tree, path)
+                if not os.path.exists(full):
+                    raise Mistake('%s.sab: there is no %s' % (self.name, path))
+                text = open(full).read()
+            before, after = '\n'.join(old), '\n'.join(new)
+            if text.count(before) != 1:
+                raise Mistake('%s.sab: found %d times, not once, in %s:\n%s' % (self.name, text.count(before), path, before))
+            texts[path] = text.replace(before, after)
+        return texts
+
+
+def all_sabotages():
+    return [Sabotage(os.path.join(HERE, f)) for f in sorted(os.listdir(HERE)) if f.endswith('.sab')]
+
+
+def check(sabotages, tests):
+    """The contract: each applies to today's sources, each rule has two, the hand-off has its ten."""
+    wrong = []
+    for sabotage in sabotages:
+        try:
+            sabotage.check(tests)
+            sabotage.apply(ROOT)
+        except Mistake as mistake:
+            wrong.append(str(mistake))
+    for rule in RULES:
+        if sum(rule in s.rules for s in sabotages) < 2:
+            wrong.append('%s has fewer than two sabotages' % rule)
+    if sum(bool(s.step) for s in sabotages) < STEPS_LEAST:
+        wrong.append('fewer than %d sabotages of a step of the hand-off' % STEPS_LEAST)
+    return wrong
+
+
+# ---- the copy and its build ----
+
+def put(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'wb') as out:
+        out.write(text)
+
+
+def tracked():
+    listed = subprocess.run(['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], cwd=ROOT,
+                            stdout=subprocess.PIPE)
+    if listed.returncode == 0:
+        names = [n for n in listed.stdout.decode().split('\0') if n]
+    else:  # not a checkout: all but the builds
+        names = [os.path.relpath(os.path.join(folder, f), ROOT) for folder, folders, files in os.walk(ROOT)
+                 if not os.path.relpath(folder, ROOT).startswith(('build', '.git')) for f in files]
+    return sorted(n for n in names if os.path.isfile(os.path.join(ROOT, n)) and not n.startswith('docs/'))
+
+
+def copy_tree():
+    """Only what differs is written, so ninja builds only what differs. Returns the state of the sources."""
+    names, state = tracked(), hashlib.sha1()
+    for name in names:
+        source, target = os.path.join(ROOT, name), os.path.join(TREE, name)
+        text = open(source, 'rb').read()
+        if not name.endswith(('.sab', '.md')) and not name.startswith('tests/sabotage/'):
+            state.update(name.encode() + b'\0' + text)
+        if not os.path.exists(target) or open(target, 'rb').read() != text:
+            put(target, text)
+            if os.access(source, os.X_OK):
+                os.chmod(target, 0o755)
+    there = [os.path.relpath(os.path.join(folder, f), TREE) for folder, _, files in os.walk(TREE) for f in files]
+    for name in set(there) - set(names):
+        os.remove(os.path.join(TREE, name))
+    return state.hexdigest()
+
+
+def build(targets, log):
+    if not os.path.exists(os.path.join(BUILD, 'build.ninja')):
+        words = ['cmake', '-S', TREE, '-B', BUILD, '-G', 'Ninja', '-DCMAKE_C_FLAGS=-O1 -Wno-error',
+                 '-DCMAKE_CXX_FLAGS=-O1']
+        subprocess.run(words, stdout=log, stderr=log, check=True)
+    return subprocess.run(['ninja', '-C', BUILD] + sorted(targets), stdout=log, stderr=log).returncode == 0
+
+
+def digest(test):
+    """Of all that the test runs: a sabotage that leaves it as it was cannot be caught by it."""
+    path = os.path.join(BUILD, test.words[0])
+    beside = [path]
+    if test.target in ('fault', 'torture', 'vigil'):
+        beside += [os.path.join(BUILD, f) for f in sorted(os.listdir(BUILD)) if f.startswith('libholdfast.so.')
+                   and not os.path.islink(os.path.join(BUILD, f))]
+    total = hashlib.sha1()
+    for one in beside:
+        total.update(open(one, 'rb').read())
+    return total.hexdigest()
+
+
+# ---- running ----
+
+def caught(cells):
+    return {name: what for name, what in cells.items() if what not in ('', '-')}
+
+
+def spoken(name, what):
+    return '%s (%s)' % (name, what) if what != 'caught' else name
+
+
+def run(test, first_only):
+    """'' if nothing is noticed, '-' if it cannot run here, else what was noticed."""
+    words = [os.path.join(BUILD, test.words[0])] + test.words[1:]
+    if test.name == 'sim' and first_only:
+        words.append('--first')
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                             cwd=WORK, start_new_session=True)
+    hangs = False
+    try:
+        out, _ = child.communicate(timeout=test.limit)
+    except subprocess.TimeoutExpired:
+        hangs = True
+    finally:
+        try:
+            os.killpg(child.pid, signal.SIGKILL)  # and whatever it has left behind
+        except ProcessLookupError:
+            pass
+    if hangs:
+        child.communicate()
+        return 'hang'
+    text = out.decode(errors='replace')
+    if child.returncode == 0:
+        return ''
+    if child.returncode == 77:
+        return '-'
+    if test.name == 'sim':
+        said = re.findall(r'^VIOLATION seed \d+ \((.*)\)$', text, re.M)
+        found = [name for name, words in ORACLE if any(re.search(words, line) for line in said)]
+        return ', '.join(found) or 'another violation'
+    if child.returncode < 0:
+        return 'crash'
+    if 'hangs in:' in text:
+        return 'hang'
+    return 'caught'
+
+
+class Runner:
+    def __init__(self, tests, full, log):
+        self.tests, self.full, self.log = tests, full, log
+        self.before, self.useless = {}, set()
+
+    def prepare(self, trust):
+        """Without any sabotage all must pass: what fails anyway proves nothing."""
+        if not build({t.target for t in self.tests.values()} | {'hffault'}, self.log):
+            raise Mistake('the tree does not build; see %s' % self.log.name)
+        self.before = {name: digest(test) for name, test in self.tests.items()}
+        if trust:
+            return {}
+        failed = caught(self.run_group(list(self.tests)))
+        for name in list(failed):
+            if run(self.tests[name], False) == '':  # alone, it passes
+                del failed[name]
+        self.useless = set(failed)
+        return failed
+
+    def run_group(self, names):
+        """The simulator takes all cores, and what measures wants them; the others sleep most of the time."""
+        alone = [n for n in names if n.startswith(('sim', 'integration.', 'torture.', 'vigil.'))]
+        cells = {n: run(self.tests[n], not self.full) for n in alone}
+        rest = [n for n in names if n not in alone]
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            cells.update(zip(rest, pool.map(lambda n: run(self.tests[n], False), rest)))
+        return cells
+
+    def run_all(self, sabotage, names, until_caught):
+        """Group by group, each built when it is its turn; what the sabotage left as it was is not run."""
+        cells = {}
+        for group in ('sim', 'unit', 'fault', 'integration', 'torture', 'vigil'):
+            tests = [self.tests[n] for n in names if n.split('.')[0] == group and n not in self.useless]
+            targets = {t.target for t in tests}
+            if targets and not build(targets | ({'hffault'} if group == 'fault' else set()), self.log):
+                raise Mistake('%s.sab does not compile; see %s' % (sabotage.name, self.log.name))
+            cells.update(self.run_group([t.name for t in tests if digest(t) != self.before[t.name]]))
+            if until_caught and caught(cells):
+                break
+        return cells
+
+    def judge(self, sabotage):
+        """Its cells: the named witnesses; where they notice nothing, or in the full matrix, everything."""
+        changed = sabotage.apply(TREE)
+        kept = {path: open(os.path.join(TREE, path), 'rb').read() for path in changed}
+        try:
+            for path, text in changed.items():
+                put(os.path.join(TREE, path), text.encode())
+            if self.full:
+                return self.run_all(sabotage, list(self.tests), False)
+            cells = self.run_all(sabotage, sabotage.witnesses, False)
+            if not caught(cells):
+                cells.update(self.run_all(sabotage, [n for n in self.tests if n not in cells], True))
+            return cells
+        finally:
+            for path, text in kept.items():
+                put(os.path.join(TREE, path), text)
+
+
+# ---- the matrix ----
+
+def columns_of(tests, results):
+    """Each test, and each check of the simulator's oracle, with the sabotages that it catches."""
+    columns = {}
+    for name in tests:
+        if name == 'sim':
+            for check_name, _ in ORACLE:
+                columns['sim: ' + check_name] = [s for s, cells in results.items()
+                                                 if check_name in cells.get('sim', '').split(', ')]
+        elif name.startswith(('unit.', 'integration.')):
+            continue  # they promise more than safety: shown where they catch
+        else:
+            columns[name] = [s for s, cells in results.items() if cells.get(name, '') not in ('', '-')]
+    return columns
+
+
+def report(sabotages, tests, results, markdown, what_ran):
+    """The matrix in both directions, and what is open."""
+    lines = []
+    table = (lambda *cells: lines.append('| ' + ' | '.join(cells) + ' |'))
+    done = [s for s in sabotages if s.name in results]
+    missed = [s for s in done if not caught(results[s.name])]
+    lines += ['%s: %d sabotages, %d caught, %d open.' % (what_ran, len(done), len(done) - len(missed), len(missed)), '']
+    table('sabotage', 'rules', 'step', 'what is broken', 'caught by')
+    table('---', '---', '---', '---', '---')
+    for s in done:
+        found = caught(results[s.name])
+        table(s.name, ' '.join(s.rules), s.step, s.breaks,
+              ', '.join(spoken(*item) for item in found.items()) or '**nothing: open**')
+    lines += ['', 'The other way round:', '']
+    table('test or oracle check', 'catches')
+    table('---', '---')
+    columns = columns_of(tests, {s.name: results[s.name] for s in done})
+    for name, found in columns.items():
+        table(name, ', '.join(found) or '**nothing: open**')
+    if markdown:
+        put_markdown(markdown, lines)
+    print('\n'.join(lines))
+    idle = [n for n, found in columns.items() if not found]
+    print('\nopen sabotages: %s\ntests and checks that caught nothing: %s' %
+          (', '.join(s.name for s in missed) or 'none', ', '.join(idle) or 'none'))
+    return not missed
+
+
+def put_markdown(path, lines):
+    """Between the two marks of a page that has them; else the whole file."""
+    begin, end = '<!-- matrix -->', '<!-- end of the matrix -->'
+    body = '%s\n%s\n%s' % (begin, '\n'.join(lines), end)
+    text = open(path).read() if os.path.exists(path) else begin + end + '\n'
+    head, _, rest = text.partition(begin)
+    _, _, tail = rest.partition(end)
+    with open(path, 'w') as out:
+        out.write(head + body + tail)
+
+
+def load_results(state):
+    try:
+        kept = json.load(open(RESULTS))
+    except (OSError, ValueError):
+        kept = {}
+    return kept if kept.get('state') == state else {'state': state, 'cells': {}, 'text': {}}
+
+
+def list_all(sabotages):
+    for s in sabotages:
+        print('%-30s %-8s %-10s %s' % (s.name, ' '.join(s.rules), s.step, s.breaks))
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog='dev sabotage', description='Breaks one rule at a time; which tests notice?')
+    parser.add_argument('names', nargs='*', metavar='NAME', help='only these (default: all)')
+    parser.add_argument('--list', action='store_true', help='what there is, with the rules it breaks')
+    parser.add_argument('--check', action='store_true', help='does each still apply, has each rule two? builds nothing')
+    parser.add_argument('--full', action='store_true', help='every test against every sabotage (hours)')
+    parser.add_argument('--seeds', type=int, default=1500, help='histories of the simulator (default 1500)')
+    parser.add_argument('--trust', action='store_true', help='do not run the tests without a sabotage first')
+    parser.add_argument('--markdown', metavar='FILE', help='write the matrix there too')
+    return parser.parse_args()
+
+
+def main():
+    plan = arguments()
+    tests, sabotages = catalogue(plan.seeds), all_sabotages()
+    if plan.list:
+        list_all(sabotages)
+        return 0
+    wrong = check(sabotages, tests)
+    if wrong or plan.check:
+        print('\n'.join(wrong) or 'sabotage: %d, each applies once' % len(sabotages))
+        return 1 if wrong else 0
+    chosen = [s for s in sabotages if not plan.names or s.name in plan.names]
+    if len(chosen) < len(set(plan.names)):
+        print('sabotage: no such sabotage; --list lists them', file=sys.stderr)
+        return 2
+    os.makedirs(WORK, exist_ok=True)
+    began, state = time.time(), copy_tree()
+    kept = load_results(state)
+    with open(os.path.join(WORK, 'log'), 'w') as log:
+        runner = Runner(tests, plan.full, log)
+        print('sabotage: building%s ...' % ('' if plan.trust else ', and all tests without a sabotage'), flush=True)
+        for name, what in runner.prepare(plan.trust).items():
+            print('  left out, for it fails without one: ' + spoken(name, what), flush=True)
+        for number, sabotage in enumerate(chosen, 1):
+            at = time.time()
+            cells = runner.judge(sabotage)
+            kept['cells'][sabotage.name], kept['text'][sabotage.name] = cells, sabotage.text
+            found = caught(cells)
+            print('[%d/%d %4.0f s] %-30s %3.0f s  %s' % (
+                number, len(chosen), time.time() - began, sabotage.name, time.time() - at,
+                ', '.join(spoken(*item) for item in found.items()) or 'NOTHING of %d tests' % len(cells)), flush=True)
+            put(RESULTS, json.dumps(kept, indent=1).encode())
+    results = {s.name: kept['cells'][s.name] for s in sabotages
+               if kept['text'].get(s.name) == s.text and (s in chosen or not plan.names)}
+    print()
+    well = report(sabotages, tests, results, plan.markdown,
+                  '`./dev sabotage%s`, %s, %.0f minutes' % (' --full' if plan.full else '', time.strftime('%F'),
+                                                            (time.time() - began) / 60))
+    return 0 if well else 1
+
+
+if __name__ == '__main__':
+    try:
+        sys.exit(main())
+    except Mistake as mistake:
+        print('sabotage: %s' % mistake, file=sys.stderr)
+        sys.exit(1)
