@@ -281,7 +281,9 @@ SEEN int clock_gettime(clockid_t clock, struct timespec *time)
     if (clock == CLOCK_REALTIME)
         now += wall;
     else
-        now += offset + (now - atomic_load(&control->since_ns)) / 1000 * ppm / 1000;
+        now += (now - atomic_load(&control->since_ns)) / 1000 * ppm / 1000;
+    if (clock == CLOCK_BOOTTIME) /* no other clock counts the sleep of a machine */
+        now += offset;
     *time = (struct timespec){now / 1000000000, now % 1000000000};
     return result;
 }

@@ -97,9 +97,12 @@ static int forking(const char *url, int way)
         _exit(use_in_grandchild(client, lease, way));
     MUST(waitpid(pid, &status, 0) == pid);
     MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    hf_stats stats;
     hft_sleep_ms(700); /* renewed by the parent as if nothing had been */
     MUST(hf_lease_is_valid(lease));
     MUST(hf_lease_verify(lease, NULL) == HF_OK);
+    hf_client_stats(client, &stats);
+    MUST(stats.reconnects == 0); /* its connections, too */
     MUST(hf_lease_release(lease, NULL) == HF_OK);
     MUST(hf_client_close(client, NULL) == HF_OK);
     return 0;

@@ -47,7 +47,8 @@ ORACLE = [
 # The faults whose sentence is a promise of safety or a bound.
 FAULTS = '''swallowed-renewals lost-before-expiry late-release late-owner silent-subscribers late-acquire orphans
 delayed-replies resets half-open idle-subscriber cuts error-replies out-of-memory eviction read-only aof-restart freezes
-aof-kills kills evictions bad-network forks ends cancels suspend wall-clock slow-clock'''.split()
+aof-kills kills evictions bad-network forks ends cancels suspend wall-clock slow-clock tokens made-up-messages demotions
+one-way quiet-waiters'''.split()
 
 
 class Test:

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/* rules.c - promises about what we send and whom we believe, looked at from the server's side. */
+#include "tests/fault/fault.h"
+
+#include "tests/support/takers.h"
+
+#include <holdfast/redis.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tokens ---- */
+
+struct token {
+    char text[200], client[33], random[17];
+    unsigned long long grant;
+};
+
+static bool read_token(struct hft_server *server, const char *name, struct token *token)
+{
+    int end = 0;
+    hft_held_by(server, name, token->text, sizeof token->text);
+    return sscanf(token->text, "hf1:%32[0-9a-f]:%llx:%16[0-9a-f]:%n", token->client, &token->grant, token->random, &end) ==
+               3 &&
+           end > 0 && strlen(token->client) == 32 && strlen(token->random) == 16;
+}
+
+static void tokens(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    hf_client *clients[] = {hft_open(hft_server_url(server), NULL), hft_open(hft_server_url(server), NULL)};
+    struct token *seen = calloc((size_t)run->times, sizeof *seen);
+    for (int i = 0; i < run->times; i++) {
+        char name[16];
+        hf_lease *lease;
+        (void)snprintf(name, sizeof name, "token:%d", i % 3);
+        if (hf_lock_acquire(clients[i % 2], name, HF_LOCK(.wait_ms = 5000), &lease, NULL) != HF_OK) {
+            hft_broken(run, "no lease");
+            break;
+        }
+        HFT_CHECK(run, read_token(server, name, &seen[i]), "the key's value is no token: %s", seen[i].text);
+        for (int j = 0; j < i; j++) {
+            HFT_CHECK(run, strcmp(seen[i].random, seen[j].random) != 0, "two grants share their random part: %s",
+                      seen[i].text);
+            HFT_CHECK(run, (strcmp(seen[i].client, seen[j].client) == 0) == (i % 2 == j % 2),
+                      "whose is it? %s and %s", seen[i].text, seen[j].text);
+            HFT_CHECK(run, i % 2 != j % 2 || seen[i].grant != seen[j].grant, "two grants have one number: %s",
+                      seen[i].text);
+        }
+        HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_OK, "a release failed");
+    }
+    hft_note(run, "%d tokens", run->times);
+    (void)hf_client_close(clients[0], NULL);
+    (void)hf_client_close(clients[1], NULL);
+    hft_server_stop(server);
+    free(seen);
+}
+
+/* ---- messages that nobody sent ---- */
+
+static char *ask_text(struct hft_server *server, const char *command, const char *key, const char *field)
+{
+    redisReply *reply = field != NULL ? hft_server_ask(server, "%s %s %s", command, key, field)
+                                      : hft_server_ask(server, "%s %s 0 0", command, key);
+    const redisReply *one = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 ? reply->element[0] : reply;
+    char *text = strdup(one->str != NULL ? one->str : "");
+    freeReplyObject(reply);
+    return text;
+}
+
+static int64_t echo_of(struct hft_server *server, const char *token)
+{
+    long long echo = 0;
+    char *record = ask_text(server, "HGET", "hf:wait:{lies}:hf:{lies}", token);
+    (void)sscanf(record, "%*s %lld", &echo);
+    free(record);
+    return echo;
+}
+
+static void publish(struct hft_server *server, const char *token, const char *message)
+{
+    char channel[40];
+    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + 4);
+    freeReplyObject(hft_server_ask(server, "PUBLISH %s %s", channel, message));
+}
+
+/* Each lie in front of an honest `R`; when that has made the waiter ask again, the lie has been heard. */
+static void lie(struct hft_run *run, struct hft_server *server, struct hft_taker *waiter, const char *token,
+                const char *message)
+{
+    char honest[256];
+    int64_t before = echo_of(server, token);
+    publish(server, token, message);
+    (void)snprintf(honest, sizeof honest, "R %s", token);
+    publish(server, token, honest);
+    HFT_UNTIL_TRUE(atomic_load(&waiter->done) || echo_of(server, token) != before);
+    HFT_CHECK(run, !atomic_load(&waiter->done), "believed: %s", message);
+}
+
+static void made_up_messages(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    hf_client *a = hft_open(hft_server_url(server), NULL), *b = hft_open(hft_server_url(server), NULL);
+    const long long fence = 7000000000000000000 / 2048 * 2048;
+    for (int round = 0; round < run->times && atomic_load(&run->broken) == 0; round++) {
+        struct hft_taker waiter;
+        hf_lease *lease;
+        char message[400], other[200];
+        HFT_CHECK(run, hf_lock_acquire(a, "lies", HF_LOCK(.wait_ms = 5000), &lease, NULL) == HF_OK, "no lease");
+        hft_take(&waiter, b, "lies", HF_LOCK(.wait_ms = 15000));
+        HFT_UNTIL_TRUE(hft_queued(server, "lies") == 1);
+        char *token = ask_text(server, "ZRANGE", "hf:queue:{lies}:hf:{lies}", NULL);
+        /* Its own token with a stamp that it never sent; its stamp with a token that is not its own. */
+        (void)snprintf(message, sizeof message, "G %s %lld %lld", token, (long long)hft_true_ns(), fence);
+        lie(run, server, &waiter, token, message);
+        (void)snprintf(other, sizeof other, "%s", token);
+        char *digit = strchr(strchr(other + 4, ':') + 1, ':') + 1; /* the random part's first */
+        *digit = *digit == '0' ? '1' : '0';
+        (void)snprintf(message, sizeof message, "G %s %lld %lld", other, (long long)echo_of(server, token), fence);
+        lie(run, server, &waiter, token, message);
+        (void)snprintf(message, sizeof message, "G %s", token);
+        lie(run, server, &waiter, token, message);
+        (void)snprintf(message, sizeof message, "F %s", token);
+        lie(run, server, &waiter, token, message);
+        lie(run, server, &waiter, token, "G");
+        HFT_CHECK(run, hf_lease_verify(lease, NULL) == HF_OK, "the holder lost it");
+        int64_t before = hf_lease_fence(lease);
+        HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_OK, "the holder's release failed");
+        HFT_CHECK(run, hft_taken(&waiter) == HF_OK, "the waiter got nothing: %s", waiter.error.message);
+        if (waiter.lease != NULL) {
+            int64_t after = hf_lease_fence(waiter.lease);
+            HFT_CHECK(run, after > before && after < fence, "fence %lld comes after %lld", (long long)after,
+                      (long long)before);
+            (void)hf_lease_release(waiter.lease, NULL);
+        }
+        free(token);
+    }
+    hft_note(run, "%d times 5 messages", run->times);
+    (void)hf_client_close(a, NULL);
+    (void)hf_client_close(b, NULL);
+    hft_server_stop(server);
+}
+
+/* ---- who may grant ---- */
+
+static hf_status try(hf_client *client, hf_error *error)
+{
+    hf_lease *lease;
+    *error = (hf_error){.status = HF_OK};
+    hf_status status = hf_lock_acquire(client, "fit", NULL, &lease, error);
+    if (status == HF_OK)
+        (void)hf_lease_release(lease, NULL);
+    return status;
+}
+
+/* Replicas that take writes are what a demoted primary may be; only its role tells. */
+static void demotions(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    hf_client *idle = hft_open(hft_server_url(server), NULL), *busy = hft_open(hft_server_url(server), NULL);
+    hf_client *fresh = NULL;
+    hf_error error;
+    for (int round = 0; round < run->times; round++) {
+        HFT_UNTIL_TRUE(try(idle, &error) == HF_OK);
+        hft_sleep_ms(1100); /* it idles for more than a second */
+        HFT_UNTIL_TRUE(try(busy, &error) == HF_OK);
+        hft_server_say(server, "REPLICAOF 127.0.0.1 1");
+        HFT_CHECK(run, try(busy, &error) == HF_UNAVAILABLE, "a try at a replica: %s", error.message);
+        hft_server_say(server, "CONFIG SET replica-read-only no");
+        HFT_CHECK(run, try(busy, &error) == HF_UNAVAILABLE, "after READONLY a try at the same replica: %s",
+                  error.message);
+        HFT_CHECK(run, try(idle, &error) == HF_UNAVAILABLE, "a try after idling through a demotion: %s", error.message);
+        HFT_CHECK(run, hf_client_open(hft_server_url(server), NULL, &fresh, &error) != HF_OK && fresh == NULL,
+                  "a client opens at a replica");
+        (void)hf_client_close(fresh, NULL);
+        hft_server_say(server, "REPLICAOF NO ONE");
+        hft_server_say(server, "CONFIG SET replica-read-only yes");
+    }
+    HFT_UNTIL_TRUE(try(idle, &error) == HF_OK && try(busy, &error) == HF_OK);
+    hft_note(run, "%d demotions", run->times);
+    (void)hf_client_close(idle, NULL);
+    (void)hf_client_close(busy, NULL);
+    hft_server_stop(server);
+}
+
+/* ---- which way ---- */
+
+struct ways {
+    pthread_mutex_t mutex;
+    uint64_t lock, user; /* connections; 0: none yet */
+    int asked, mixed;    /* commands of the lock; those that came another way */
+    bool shared;
+};
+
+/* Of one name: the native question and the scripts with their four keys; renewals name the lock key alone. */
+static void note_way(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
+{
+    struct ways *ways = arg;
+    (void)judgement;
+    bool user = hft_request_is(request, "PING", NULL);
+    bool ours = hft_request_is(request, "SET", "hf:{way}") ||
+                ((hft_request_is(request, "EVALSHA", NULL) || hft_request_is(request, "EVAL", NULL)) &&
+                 request->words > 3 && request->size[2] == 1 && request->word[2][0] == '4' && request->size[3] == 8 &&
+                 memcmp(request->word[3], "hf:{way}", 8) == 0);
+    if (request->class != HFT_COMMANDS || (!user && !ours))
+        return;
+    (void)pthread_mutex_lock(&ways->mutex);
+    uint64_t *way = user ? &ways->user : &ways->lock;
+    ways->asked += ours;
+    ways->mixed += ours && *way != 0 && *way != request->connection;
+    if (*way == 0)
+        *way = request->connection;
+    ways->shared = ways->shared || (ways->lock != 0 && ways->lock == ways->user);
+    (void)pthread_mutex_unlock(&ways->mutex);
+}
+
+static void one_way(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    struct ways ways = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    hf_client *holder = hft_open(hft_server_url(server), NULL);
+    hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.lanes = 1));
+    hft_proxy_judge(proxy, note_way, &ways);
+    for (int round = 0; round < run->times; round++) {
+        struct hft_taker waiter;
+        struct redisReply *reply;
+        hf_lease *lease;
+        HFT_CHECK(run, hf_lock_acquire(holder, "way", HF_LOCK(.wait_ms = 5000), &lease, NULL) == HF_OK, "no lease");
+        hft_take(&waiter, client, "way", HF_LOCK(.wait_ms = 15000));
+        HFT_UNTIL_TRUE(hft_queued(server, "way") == 1);
+        if (hf_command(client, &reply, NULL, "PING") == HF_OK)
+            freeReplyObject(reply);
+        (void)hf_lease_release(lease, NULL);
+        HFT_CHECK(run, hft_taken(&waiter) == HF_OK, "no hand-off: %s", waiter.error.message);
+        if (waiter.lease != NULL)
+            (void)hf_lease_release(waiter.lease, NULL);
+    }
+    hft_proxy_judge(proxy, NULL, NULL);
+    HFT_CHECK(run, ways.asked >= 3 * run->times && ways.user != 0, "only %d commands were seen", ways.asked);
+    HFT_CHECK(run, ways.mixed == 0, "%d of %d commands of a name came another way", ways.mixed, ways.asked);
+    HFT_CHECK(run, !ways.shared, "a user's command rode with a lock's");
+    hft_note(run, "%d commands of one name", ways.asked);
+    (void)hf_client_close(client, NULL);
+    (void)hf_client_close(holder, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+/* ---- who listens to keys ---- */
+
+static size_t watched_keys(struct hft_server *server)
+{
+    redisReply *reply = hft_server_ask(server, "PUBSUB CHANNELS __key*");
+    size_t count = reply->elements;
+    freeReplyObject(reply);
+    return count;
+}
+
+static void quiet_waiters(struct hft_run *run)
+{
+    enum { CLIENTS = 5, WATCHERS = 3 };
+    struct hft_server *server = hft_server_start(NULL);
+    hf_client *holder = hft_open(hft_server_url(server), NULL), *clients[CLIENTS];
+    for (int i = 0; i < CLIENTS; i++)
+        clients[i] = hft_open(hft_server_url(server), NULL);
+    for (int round = 0; round < run->times; round++) {
+        struct hft_taker waiters[CLIENTS];
+        bool foreign = round % 2 == 1;
+        hf_lease *lease = NULL;
+        if (foreign)
+            hft_server_say(server, "SET hf:{quiet} another-program PX 60000");
+        else
+            HFT_CHECK(run, hf_lock_acquire(holder, "quiet", HF_LOCK(.wait_ms = 5000), &lease, NULL) == HF_OK, "no lease");
+        for (int i = 0; i < CLIENTS; i++) {
+            hft_take(&waiters[i], clients[i], "quiet", HF_LOCK(.wait_ms = 15000));
+            HFT_UNTIL_TRUE(hft_queued(server, "quiet") == i + 1);
+        }
+        hft_sleep_ms(500); /* each has asked again: whoever would subscribe has */
+        int64_t heard = hft_server_ask_integer(server, "PUBLISH __keyspace@0__:hf:{quiet} nothing");
+        HFT_CHECK(run, foreign ? heard == WATCHERS : watched_keys(server) == 0,
+                  "%lld of %d waiters listen to the key of %s holder", (long long)heard, CLIENTS,
+                  foreign ? "a foreign" : "our own");
+        if (foreign)
+            hft_server_say(server, "DEL hf:{quiet}");
+        else
+            (void)hf_lease_release(lease, NULL);
+        for (int i = 0; i < CLIENTS; i++) /* one after the other: each hands on to the next */
+            if (hft_taken(&waiters[i]) == HF_OK)
+                (void)hf_lease_release(waiters[i].lease, NULL);
+            else
+                hft_broken(run, "waiter %d: %s", i, waiters[i].error.message);
+    }
+    hft_note(run, "%d waiters behind one holder", CLIENTS);
+    for (int i = 0; i < CLIENTS; i++)
+        (void)hf_client_close(clients[i], NULL);
+    (void)hf_client_close(holder, NULL);
+    hft_server_stop(server);
+}
+
+const struct hft_named hft_rule_faults[] = {
+    {"tokens", "every grant has a token of its own that says whose it is and that nobody can guess", tokens, 64, 1000, 0},
+    {"made-up-messages", "messages that nobody sent cost a question, never the lock", made_up_messages, 3, 200, 0},
+    {"writable-replica", "a replica grants nothing, whether it says so or has to be asked", demotions, 1, 20, 0},
+    {"one-way", "all about a name goes one way, and users' commands go another", one_way, 20, 500, 0},
+    {"quiet-waiters", "only behind a foreign holder do waiters listen to a key, and only the first three", quiet_waiters,
+     2, 20, 0},
+    {.name = NULL}};
