@@ -2,6 +2,7 @@
 /* rules.c - promises about what we send and whom we believe, looked at from the server's side. */
 #include "tests/fault/fault.h"
 
+#include "core/scripts.h"
 #include "tests/support/takers.h"
 
 #include <holdfast/redis.h>
@@ -299,9 +300,102 @@ static void quiet_waiters(struct hft_run *run)
     hft_server_stop(server);
 }
 
+/* ---- scripts with a token that does not hold ---- */
+
+#define SIDE_KEYS "hf:queue:{mine}:hf:{mine} hf:wait:{mine}:hf:{mine} hf:fence"
+
+static int64_t fence_counter(struct hft_server *server)
+{
+    return hft_server_ask_integer(server, "INCRBY hf:fence 0");
+}
+
+static void strangers(struct hft_run *run)
+{
+    static const char token[] = "hf1:00000000000000000000000000000000:1:0000000000000000:nowhere:1";
+    const struct {
+        const char *name, *words;
+        const struct hfi_script *script;
+    } tries[] = {
+        {"release", "4 hf:{mine} " SIDE_KEYS, &hfi_script_release},
+        {"more", "4 hf:{mine} " SIDE_KEYS, &hfi_script_more},
+        {"renew", "1 hf:{mine}", &hfi_script_renew},
+        {"fill", "6 hf:{mine} " SIDE_KEYS " page absent", &hfi_script_fill},
+    };
+    struct hft_server *server = hft_server_start(NULL);
+    hf_client *client = hft_open(hft_server_url(server), NULL);
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        char format[300], before[200], after[200];
+        hf_lease *lease;
+        HFT_CHECK(run, hf_lock_acquire(client, "mine", HF_LOCK(.lease_ms = 60000, .wait_ms = 5000), &lease, NULL) == HF_OK,
+                  "no lease");
+        hft_held_by(server, "mine", before, sizeof before);
+        int64_t counter = fence_counter(server), ttl = hft_server_ask_integer(server, "PTTL hf:{mine}");
+        /* release: the token. more: ttl, size. renew: ttl. fill: what, ttl, value. */
+        (void)snprintf(format, sizeof format, "EVAL %%s %s %s %s", tries[i].words, token,
+                       i == 3 ? "value 90000 stolen" : "90000 2048");
+        freeReplyObject(hft_server_ask(server, format, tries[i].script->source));
+        hft_held_by(server, "mine", after, sizeof after);
+        HFT_CHECK(run, strcmp(before, after) == 0, "%s by a stranger: the key held %s, and now %s", tries[i].name, before,
+                  after);
+        HFT_CHECK(run, hft_server_ask_integer(server, "PTTL hf:{mine}") <= ttl, "%s by a stranger lengthens the lease",
+                  tries[i].name);
+        HFT_CHECK(run, fence_counter(server) == counter, "%s by a stranger takes fences", tries[i].name);
+        HFT_CHECK(run, hft_server_ask_integer(server, "EXISTS page") == 0, "%s by a stranger stores", tries[i].name);
+        HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_OK, "the holder's release failed");
+        freeReplyObject(hft_server_ask(server, format, tries[i].script->source));
+        HFT_CHECK(run, hft_lock_exists(server, "mine") == 0, "%s by a stranger makes a key", tries[i].name);
+    }
+    hft_note(run, "4 scripts");
+    (void)hf_client_close(client, NULL);
+    hft_server_stop(server);
+}
+
+/* ---- closing ---- */
+
+static void closes(struct hft_run *run)
+{
+    enum { LEASES = 400 };
+    struct hft_server *server = hft_server_start_tcp(NULL);
+    hf_client *heirs = hft_open(hft_server_url(server), NULL);
+    for (int round = 0; round < run->times; round++) {
+        hf_client *client = hft_open(hft_server_url(server), NULL);
+        hf_lease *leases[LEASES];
+        struct hft_taker heir;
+        hf_error error = {.status = HF_OK};
+        int held = 0;
+        for (; held < LEASES; held++) {
+            char name[24];
+            (void)snprintf(name, sizeof name, "closes:%d", held);
+            if (hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 60000, .wait_ms = 5000), &leases[held], NULL) != HF_OK)
+                break;
+        }
+        HFT_CHECK(run, held == LEASES, "only %d leases", held);
+        hft_take(&heir, heirs, "closes:0", HF_LOCK(.wait_ms = 15000));
+        HFT_UNTIL_TRUE(hft_queued(server, "closes:0") == 1);
+        for (int i = held / 2; i < held; i++)
+            (void)hf_lease_post_release(leases[i], NULL);
+        hf_status status = hf_client_close(client, &error);
+        HFT_CHECK(run, status == HF_OK, "close says %s: %s", hf_status_name(status), error.message);
+        HFT_CHECK(run, hft_taken(&heir) == HF_OK, "nothing was handed on: %s", heir.error.message);
+        if (heir.lease != NULL)
+            (void)hf_lease_release(heir.lease, NULL);
+        int64_t left = hft_lock_keys(server);
+        HFT_CHECK(run, left == 0, "%lld keys are left behind", (long long)left);
+        for (int i = 0; i < held / 2; i++) {
+            HFT_CHECK(run, !hf_lease_is_valid(leases[i]), "a lease outlives its client");
+            (void)hf_lease_release(leases[i], NULL);
+        }
+    }
+    hft_note(run, "%d times %d leases", run->times, LEASES);
+    (void)hf_client_close(heirs, NULL);
+    hft_server_stop(server);
+}
+
 const struct hft_named hft_rule_faults[] = {
     {"tokens", "every grant has a token of its own that says whose it is and that nobody can guess", tokens, 64, 1000, 0},
     {"made-up-messages", "messages that nobody sent cost a question, never the lock", made_up_messages, 3, 200, 0},
+    {"strangers", "scripts with the token of somebody who does not hold change nothing", strangers, 1, 1, 0},
+    {"close-with-leases", "a close gives everything back, and says so", closes, 3, 100, 0},
     {"writable-replica", "a replica grants nothing, whether it says so or has to be asked", demotions, 1, 20, 0},
     {"one-way", "all about a name goes one way, and users' commands go another", one_way, 20, 500, 0},
     {"quiet-waiters", "only behind a foreign holder do waiters listen to a key, and only the first three", quiet_waiters,
