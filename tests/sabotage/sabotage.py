@@ -275,8 +275,8 @@ def run(test, first_only):
 
 
 class Runner:
-    def __init__(self, tests, full, log):
-        self.tests, self.full, self.log = tests, full, log
+    def __init__(self, tests, plan, log):
+        self.tests, self.full, self.witnesses_only, self.log = tests, plan.full, plan.witnesses, log
         self.before, self.useless = {}, set()
 
     def prepare(self, trust):
@@ -336,7 +336,7 @@ class Runner:
             if self.full:
                 return self.run_all(sabotage, self.everything() + sabotage.witnesses, False)
             cells = self.run_all(sabotage, sabotage.witnesses, False)
-            if not caught(cells):
+            if not caught(cells) and not self.witnesses_only:
                 cells.update(self.run_all(sabotage, [n for n in self.everything() if n not in cells], True))
             return cells
         finally:
@@ -420,6 +420,7 @@ def arguments():
     parser.add_argument('--list', action='store_true', help='what there is, with the rules it breaks')
     parser.add_argument('--check', action='store_true', help='does each still apply, has each rule two? builds nothing')
     parser.add_argument('--full', action='store_true', help='every test against every sabotage (hours)')
+    parser.add_argument('--witnesses', action='store_true', help='nobody but the witnesses that each names')
     parser.add_argument('--seeds', type=int, default=4000, help='histories of the simulator (default 4000)')
     parser.add_argument('--trust', action='store_true', help='do not run the tests without a sabotage first')
     parser.add_argument('--markdown', metavar='FILE', help='write the matrix there too')
@@ -446,7 +447,7 @@ def main():
     began, state = time.time(), copy_tree()
     kept = load_results(state)
     with open(os.path.join(WORK, 'log'), 'w') as log:
-        runner = Runner(tests, plan.full, log)
+        runner = Runner(tests, plan, log)
         print('sabotage: building%s ...' % ('' if plan.trust else ', and all tests without a sabotage'), flush=True)
         for name, what in runner.prepare(plan.trust).items():
             print('  left out, for it fails without one: ' + spoken(name, what), flush=True)
