@@ -87,7 +87,7 @@ static void publish(struct hft_server *server, const char *token, const char *me
 }
 
 /* Each lie in front of an honest `R`; when that has made the waiter ask again, the lie has been heard. */
-static void lie(struct hft_run *run, struct hft_server *server, struct hft_taker *waiter, const char *token,
+static void lie(struct hft_run *run, struct hft_server *server, const struct hft_taker *waiter, const char *token,
                 const char *message)
 {
     char honest[256];
@@ -97,6 +97,18 @@ static void lie(struct hft_run *run, struct hft_server *server, struct hft_taker
     publish(server, token, honest);
     HFT_UNTIL_TRUE(atomic_load(&waiter->done) || echo_of(server, token) != before);
     HFT_CHECK(run, !atomic_load(&waiter->done), "believed: %s", message);
+}
+
+/* Of the same waiter; frees the old one. */
+static char *other_token(struct hft_server *server, const struct hft_taker *waiter, char *token)
+{
+    char *now = NULL;
+    do {
+        free(now);
+        now = ask_text(server, "ZRANGE", "hf:queue:{lies}:hf:{lies}", NULL);
+    } while (!atomic_load(&waiter->done) && (*now == 0 || strcmp(now, token) == 0));
+    free(token);
+    return now;
 }
 
 static void made_up_messages(struct hft_run *run)
@@ -113,13 +125,16 @@ static void made_up_messages(struct hft_run *run)
         HFT_UNTIL_TRUE(hft_queued(server, "lies") == 1);
         char *token = ask_text(server, "ZRANGE", "hf:queue:{lies}:hf:{lies}", NULL);
         /* Its own token with a stamp that it never sent; its stamp with a token that is not its own. */
-        (void)snprintf(message, sizeof message, "G %s %lld %lld", token, (long long)hft_true_ns(), fence);
+        (void)snprintf(message, sizeof message, "G %s %lld %lld hf:{lies}", token, (long long)hft_true_ns(), fence);
         lie(run, server, &waiter, token, message);
         (void)snprintf(other, sizeof other, "%s", token);
         char *digit = strchr(strchr(other + 4, ':') + 1, ':') + 1; /* the random part's first */
         *digit = *digit == '0' ? '1' : '0';
-        (void)snprintf(message, sizeof message, "G %s %lld %lld", other, (long long)echo_of(server, token), fence);
-        lie(run, server, &waiter, token, message);
+        (void)snprintf(message, sizeof message, "G %s %lld %lld hf:{lies}", other, (long long)echo_of(server, token),
+                       fence);
+        publish(server, token, message);
+        token = other_token(server, &waiter, token); /* somebody guesses: it waits on with a fresh one */
+        HFT_CHECK(run, !atomic_load(&waiter.done), "believed: %s", message);
         (void)snprintf(message, sizeof message, "G %s", token);
         lie(run, server, &waiter, token, message);
         (void)snprintf(message, sizeof message, "F %s", token);
