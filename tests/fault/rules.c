@@ -22,8 +22,8 @@ static bool read_token(struct hft_server *server, const char *name, struct token
 {
     int end = 0;
     hft_held_by(server, name, token->text, sizeof token->text);
-    return sscanf(token->text, "hf1:%32[0-9a-f]:%llx:%16[0-9a-f]:%n", token->client, &token->grant, token->random, &end) ==
-               3 &&
+    return sscanf(token->text, "hf1:%32[0-9a-f]:%llx:%16[0-9a-f]:%n", token->client, &token->grant,
+                  token->random, &end) == 3 &&
            end > 0 && strlen(token->client) == 32 && strlen(token->random) == 16;
 }
 
@@ -42,8 +42,8 @@ static void tokens(struct hft_run *run)
         }
         HFT_CHECK(run, read_token(server, name, &seen[i]), "the key's value is no token: %s", seen[i].text);
         for (int j = 0; j < i; j++) {
-            HFT_CHECK(run, strcmp(seen[i].random, seen[j].random) != 0, "two grants share their random part: %s",
-                      seen[i].text);
+            HFT_CHECK(run, strcmp(seen[i].random, seen[j].random) != 0,
+                      "two grants share their random part: %s", seen[i].text);
             HFT_CHECK(run, (strcmp(seen[i].client, seen[j].client) == 0) == (i % 2 == j % 2),
                       "whose is it? %s and %s", seen[i].text, seen[j].text);
             HFT_CHECK(run, i % 2 != j % 2 || seen[i].grant != seen[j].grant, "two grants have one number: %s",
@@ -64,7 +64,8 @@ static char *ask_text(struct hft_server *server, const char *command, const char
 {
     redisReply *reply = field != NULL ? hft_server_ask(server, "%s %s %s", command, key, field)
                                       : hft_server_ask(server, "%s %s 0 0", command, key);
-    const redisReply *one = reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 ? reply->element[0] : reply;
+    const redisReply *one =
+        reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 ? reply->element[0] : reply;
     char *text = strdup(one->str != NULL ? one->str : "");
     freeReplyObject(reply);
     return text;
@@ -87,8 +88,8 @@ static void publish(struct hft_server *server, const char *token, const char *me
 }
 
 /* Each lie in front of an honest `R`; when that has made the waiter ask again, the lie has been heard. */
-static void lie(struct hft_run *run, struct hft_server *server, const struct hft_taker *waiter, const char *token,
-                const char *message)
+static void lie(struct hft_run *run, struct hft_server *server, const struct hft_taker *waiter,
+                const char *token, const char *message)
 {
     char honest[256];
     int64_t before = echo_of(server, token);
@@ -120,18 +121,20 @@ static void made_up_messages(struct hft_run *run)
         struct hft_taker waiter;
         hf_lease *lease;
         char message[400], other[200];
-        HFT_CHECK(run, hf_lock_acquire(a, "lies", HF_LOCK(.wait_ms = 5000), &lease, NULL) == HF_OK, "no lease");
+        HFT_CHECK(run, hf_lock_acquire(a, "lies", HF_LOCK(.wait_ms = 5000), &lease, NULL) == HF_OK,
+                  "no lease");
         hft_take(&waiter, b, "lies", HF_LOCK(.wait_ms = 15000));
         HFT_UNTIL_TRUE(hft_queued(server, "lies") == 1);
         char *token = ask_text(server, "ZRANGE", "hf:queue:{lies}:hf:{lies}", NULL);
         /* Its own token with a stamp that it never sent; its stamp with a token that is not its own. */
-        (void)snprintf(message, sizeof message, "G %s %lld %lld hf:{lies}", token, (long long)hft_true_ns(), fence);
+        (void)snprintf(message, sizeof message, "G %s %lld %lld hf:{lies}", token, (long long)hft_true_ns(),
+                       fence);
         lie(run, server, &waiter, token, message);
         (void)snprintf(other, sizeof other, "%s", token);
         char *digit = strchr(strchr(other + 4, ':') + 1, ':') + 1; /* the random part's first */
         *digit = *digit == '0' ? '1' : '0';
-        (void)snprintf(message, sizeof message, "G %s %lld %lld hf:{lies}", other, (long long)echo_of(server, token),
-                       fence);
+        (void)snprintf(message, sizeof message, "G %s %lld %lld hf:{lies}", other,
+                       (long long)echo_of(server, token), fence);
         publish(server, token, message);
         token = other_token(server, &waiter, token); /* somebody guesses: it waits on with a fresh one */
         HFT_CHECK(run, !atomic_load(&waiter.done), "believed: %s", message);
@@ -186,7 +189,8 @@ static void demotions(struct hft_run *run)
         hft_server_say(server, "CONFIG SET replica-read-only no");
         HFT_CHECK(run, try(busy, &error) == HF_UNAVAILABLE, "after READONLY a try at the same replica: %s",
                   error.message);
-        HFT_CHECK(run, try(idle, &error) == HF_UNAVAILABLE, "a try after idling through a demotion: %s", error.message);
+        HFT_CHECK(run, try(idle, &error) == HF_UNAVAILABLE, "a try after idling through a demotion: %s",
+                  error.message);
         HFT_CHECK(run, hf_client_open(hft_server_url(server), NULL, &fresh, &error) != HF_OK && fresh == NULL,
                   "a client opens at a replica");
         (void)hf_client_close(fresh, NULL);
@@ -217,8 +221,8 @@ static void note_way(const struct hft_request *request, struct hft_judgement *ju
     bool user = hft_request_is(request, "PING", NULL);
     bool ours = hft_request_is(request, "SET", "hf:{way}") ||
                 ((hft_request_is(request, "EVALSHA", NULL) || hft_request_is(request, "EVAL", NULL)) &&
-                 request->words > 3 && request->size[2] == 1 && request->word[2][0] == '4' && request->size[3] == 8 &&
-                 memcmp(request->word[3], "hf:{way}", 8) == 0);
+                 request->words > 3 && request->size[2] == 1 && request->word[2][0] == '4' &&
+                 request->size[3] == 8 && memcmp(request->word[3], "hf:{way}", 8) == 0);
     if (request->class != HFT_COMMANDS || (!user && !ours))
         return;
     (void)pthread_mutex_lock(&ways->mutex);
@@ -243,7 +247,8 @@ static void one_way(struct hft_run *run)
         struct hft_taker waiter;
         struct redisReply *reply;
         hf_lease *lease;
-        HFT_CHECK(run, hf_lock_acquire(holder, "way", HF_LOCK(.wait_ms = 5000), &lease, NULL) == HF_OK, "no lease");
+        HFT_CHECK(run, hf_lock_acquire(holder, "way", HF_LOCK(.wait_ms = 5000), &lease, NULL) == HF_OK,
+                  "no lease");
         hft_take(&waiter, client, "way", HF_LOCK(.wait_ms = 15000));
         HFT_UNTIL_TRUE(hft_queued(server, "way") == 1);
         if (hf_command(client, &reply, NULL, "PING") == HF_OK)
@@ -288,7 +293,8 @@ static void quiet_waiters(struct hft_run *run)
         if (foreign)
             hft_server_say(server, "SET hf:{quiet} another-program PX 60000");
         else
-            HFT_CHECK(run, hf_lock_acquire(holder, "quiet", HF_LOCK(.wait_ms = 5000), &lease, NULL) == HF_OK, "no lease");
+            HFT_CHECK(run, hf_lock_acquire(holder, "quiet", HF_LOCK(.wait_ms = 5000), &lease, NULL) == HF_OK,
+                      "no lease");
         for (int i = 0; i < CLIENTS; i++) {
             hft_take(&waiters[i], clients[i], "quiet", HF_LOCK(.wait_ms = 15000));
             HFT_UNTIL_TRUE(hft_queued(server, "quiet") == i + 1);
@@ -341,7 +347,9 @@ static void strangers(struct hft_run *run)
     for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
         char format[300], before[200], after[200];
         hf_lease *lease;
-        HFT_CHECK(run, hf_lock_acquire(client, "mine", HF_LOCK(.lease_ms = 60000, .wait_ms = 5000), &lease, NULL) == HF_OK,
+        HFT_CHECK(run,
+                  hf_lock_acquire(client, "mine", HF_LOCK(.lease_ms = 60000, .wait_ms = 5000), &lease,
+                                  NULL) == HF_OK,
                   "no lease");
         hft_held_by(server, "mine", before, sizeof before);
         int64_t counter = fence_counter(server), ttl = hft_server_ask_integer(server, "PTTL hf:{mine}");
@@ -350,12 +358,13 @@ static void strangers(struct hft_run *run)
                        i == 3 ? "value 90000 stolen" : "90000 2048");
         freeReplyObject(hft_server_ask(server, format, tries[i].script->source));
         hft_held_by(server, "mine", after, sizeof after);
-        HFT_CHECK(run, strcmp(before, after) == 0, "%s by a stranger: the key held %s, and now %s", tries[i].name, before,
-                  after);
-        HFT_CHECK(run, hft_server_ask_integer(server, "PTTL hf:{mine}") <= ttl, "%s by a stranger lengthens the lease",
-                  tries[i].name);
+        HFT_CHECK(run, strcmp(before, after) == 0, "%s by a stranger: the key held %s, and now %s",
+                  tries[i].name, before, after);
+        HFT_CHECK(run, hft_server_ask_integer(server, "PTTL hf:{mine}") <= ttl,
+                  "%s by a stranger lengthens the lease", tries[i].name);
         HFT_CHECK(run, fence_counter(server) == counter, "%s by a stranger takes fences", tries[i].name);
-        HFT_CHECK(run, hft_server_ask_integer(server, "EXISTS page") == 0, "%s by a stranger stores", tries[i].name);
+        HFT_CHECK(run, hft_server_ask_integer(server, "EXISTS page") == 0, "%s by a stranger stores",
+                  tries[i].name);
         HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_OK, "the holder's release failed");
         freeReplyObject(hft_server_ask(server, format, tries[i].script->source));
         HFT_CHECK(run, hft_lock_exists(server, "mine") == 0, "%s by a stranger makes a key", tries[i].name);
@@ -381,7 +390,8 @@ static void closes(struct hft_run *run)
         for (; held < LEASES; held++) {
             char name[24];
             (void)snprintf(name, sizeof name, "closes:%d", held);
-            if (hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 60000, .wait_ms = 5000), &leases[held], NULL) != HF_OK)
+            if (hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 60000, .wait_ms = 5000), &leases[held],
+                                NULL) != HF_OK)
                 break;
         }
         HFT_CHECK(run, held == LEASES, "only %d leases", held);
@@ -407,12 +417,15 @@ static void closes(struct hft_run *run)
 }
 
 const struct hft_named hft_rule_faults[] = {
-    {"tokens", "every grant has a token of its own that says whose it is and that nobody can guess", tokens, 64, 1000, 0},
-    {"made-up-messages", "messages that nobody sent cost a question, never the lock", made_up_messages, 3, 200, 0},
+    {"tokens", "every grant has a token of its own that says whose it is and that nobody can guess", tokens,
+     64, 1000, 0},
+    {"made-up-messages", "messages that nobody sent cost a question, never the lock", made_up_messages, 3,
+     200, 0},
     {"strangers", "scripts with the token of somebody who does not hold change nothing", strangers, 1, 1, 0},
     {"close-with-leases", "a close gives everything back, and says so", closes, 3, 100, 0},
-    {"writable-replica", "a replica grants nothing, whether it says so or has to be asked", demotions, 1, 20, 0},
+    {"writable-replica", "a replica grants nothing, whether it says so or has to be asked", demotions, 1, 20,
+     0},
     {"one-way", "all about a name goes one way, and users' commands go another", one_way, 20, 500, 0},
-    {"quiet-waiters", "only behind a foreign holder do waiters listen to a key, and only the first three", quiet_waiters,
-     2, 20, 0},
+    {"quiet-waiters", "only behind a foreign holder do waiters listen to a key, and only the first three",
+     quiet_waiters, 2, 20, 0},
     {.name = NULL}};
