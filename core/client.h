@@ -65,7 +65,7 @@ struct hf_client {
 
     pthread_mutex_t closing_mutex; /* closing.c */
     struct hfi_list closings;
-    _Atomic(uint64_t) settled[64]; /* closing.c: hashes of tokens that are surely over, each in its place */
+    _Atomic(uint64_t) settled[64]; /* closing.c: marks of tokens that were over just now, each in its place */
 
     pthread_mutex_t cancel_mutex; /* cancel.c */
     struct hfi_list cancels;

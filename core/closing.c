@@ -69,22 +69,22 @@ static void finish_locked(struct hfi_closing *closing)
 }
 
 /* A message about a token that has just been given back is late and no more, and there are many: the next one's wish and
- * the holder's release often cross. Those that may come alive again are not among these. */
+ * the holder's release often cross. Those that may come alive again are not among these, and a mark ages (doubt.h). */
 static _Atomic(uint64_t) *settled(hf_client *client, uint64_t hash)
 {
     return &client->settled[hash % (sizeof client->settled / sizeof client->settled[0])];
 }
 
-static void settle(hf_client *client, const char *token, size_t size)
+static void settle(hf_client *client, const char *token, size_t size, int64_t now)
 {
     uint64_t hash = hfi_name_hash(HFI_MUTEX, token, size);
-    atomic_store(settled(client, hash), hash);
+    atomic_store(settled(client, hash), hfi_doubt_over_mark(hash, now));
 }
 
 static bool is_settled(hf_client *client, const char *token, size_t size)
 {
     uint64_t hash = hfi_name_hash(HFI_MUTEX, token, size);
-    return atomic_load(settled(client, hash)) == hash;
+    return hfi_doubt_has_crossed(atomic_load(settled(client, hash)), hash, hfi_now(client->clock));
 }
 
 static void released(struct hfi_command *command)
@@ -108,7 +108,7 @@ static void released(struct hfi_command *command)
     tell_locked(closing, !known ? HF_UNKNOWN : was_ours ? HF_OK : HF_LOST);
     closing->over = known && hfi_doubt_is_over(&closing->doubt, said.now_us, now);
     if (closing->over && !closing->doubt.unclear)
-        settle(client, closing->token, closing->size);
+        settle(client, closing->token, closing->size, now);
     if (!closing->over)
         arm_locked(closing, hfi_doubt_again_ns(&closing->doubt, said.now_us, now));
     if (closing->over || atomic_load(&client->closing))
@@ -245,8 +245,9 @@ static struct hfi_closing *find_token(hf_client *client, const char *token, size
     return found;
 }
 
-/* Long after we stopped to count with it, an acquire of ours was executed (a native one has no not_after). Whoever sent
- * the message may have made up token and key: the release deletes nothing but this very token, which nobody uses. */
+/* Long after we stopped to count with it, an acquire of ours was executed (a native one has no not_after), or its release
+ * was lost with a server that failed over. Whoever sent the message may have made up token and key: the release deletes
+ * nothing but this very token, which nobody uses. */
 static void release_forgotten(hf_client *client, const struct hfi_message *message)
 {
     enum hfi_use use;

@@ -15,3 +15,14 @@ int64_t hfi_doubt_again_ns(const struct hfi_doubt *doubt, int64_t server_us, int
         return now_ns + (doubt->last_chance_us - server_us) * 1000 + HFI_MS;
     return doubt->last_chance_ns + HFI_MS;
 }
+
+/* Half of the hash, and milliseconds that begin again after 49 days. Where both deceive, one message counts for nothing. */
+uint64_t hfi_doubt_over_mark(uint64_t hash, int64_t now_ns)
+{
+    return (hash >> 32 << 32) | (uint32_t)(now_ns / HFI_MS);
+}
+
+bool hfi_doubt_has_crossed(uint64_t mark, uint64_t hash, int64_t now_ns)
+{
+    return mark >> 32 == hash >> 32 && (uint32_t)(now_ns / HFI_MS) - (uint32_t)mark <= HFI_DOUBT_CROSSING_MS;
+}

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #define HFI_DOUBT_RETRY_NS (400 * HFI_MS)
+#define HFI_DOUBT_CROSSING_MS 100 /* many round trips, and less than a re-check: who waits says R again after it */
 
 /*
  * One answer to its release is enough if every acquire of the token was answered: the release came after them on the
@@ -24,5 +25,13 @@ struct hfi_doubt {
 bool hfi_doubt_is_over(const struct hfi_doubt *doubt, int64_t server_us, int64_t now_ns);
 /* It is not over. server_us 0: the release got no answer. */
 int64_t hfi_doubt_again_ns(const struct hfi_doubt *doubt, int64_t server_us, int64_t now_ns);
+
+/*
+ * A token is over, and every acquire of it was answered. A message that names it then has crossed its release, unless it
+ * comes later than messages travel: then the server has it again, from before the release, which a failover can lose.
+ * The mark of a token (by its hash) is one word, so that an atomic holds it.
+ */
+uint64_t hfi_doubt_over_mark(uint64_t hash, int64_t now_ns);
+bool hfi_doubt_has_crossed(uint64_t mark, uint64_t hash, int64_t now_ns);
 
 #endif

@@ -31,7 +31,7 @@ static void change_random(char *token)
     *random = *random == '0' ? '1' : '0';
 }
 
-/* A token of this client's that nobody there remembers: of one that was held and given back it would know that it is
+/* A token of this client's that nobody there remembers: of one that was given back just now it would know that it is
  * over. Free it. */
 static char *spent_token(struct fixture *f, hf_client *client, const char *name)
 {
@@ -82,6 +82,19 @@ static void an_orphan_that_comes_while_they_wait_is_seen_at_the_re_check(void **
     assert_int_equal(hft_taken(&taker), HF_OK);
     assert_in_range((uintmax_t)(taker.got_ms - began), 0, WORST_MS);
     assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    free(token);
+}
+
+/* A failover has lost the release that was answered. The first wish may come so soon that it seems to have crossed it. */
+static void a_release_that_the_server_has_lost_is_repeated(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease = must_take(f, f->a, "x", NULL);
+    char *token = value_of(f, "hf:{x}");
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+    execute_late(f, "hf:{x}", token);
+    assert_in_range((uintmax_t)wait_ms(f, f->b, "x"), 0, 2 * WORST_MS);
+    assert_int_equal(hft_lock_keys(f->server), 0);
     free(token);
 }
 
@@ -221,6 +234,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_orphan_of_a_live_process_blocks_a_newcomer_for_a_moment_only),
         TEST(an_orphan_that_comes_while_they_wait_is_seen_at_the_re_check),
+        TEST(a_release_that_the_server_has_lost_is_repeated),
         TEST(a_killed_waiter_at_the_head_does_not_keep_it),
         TEST(its_own_process_is_not_blocked_by_it_either),
         TEST(a_try_uncovers_it_for_the_next),

@@ -46,6 +46,38 @@ static void a_release_without_an_answer_is_repeated_at_the_pace_of_re_checks(voi
     assert_int_equal(hfi_doubt_again_ns(&doubt, 0, NOW), NOW + 400 * HFI_MS);
 }
 
+/* Two tokens in one place of the table, and so alike in the bits that choose it. */
+static const uint64_t hash = UINT64_C(0x123456789abcdef0), other = UINT64_C(0x123456799abcdef0);
+
+static void a_message_that_crossed_the_release_is_late_and_no_more(void **state)
+{
+    (void)state;
+    uint64_t mark = hfi_doubt_over_mark(hash, NOW);
+    assert_true(hfi_doubt_has_crossed(mark, hash, NOW));
+    assert_true(hfi_doubt_has_crossed(mark, hash, NOW + HFI_DOUBT_CROSSING_MS * HFI_MS));
+    assert_false(hfi_doubt_has_crossed(mark, other, NOW));
+    assert_false(hfi_doubt_has_crossed(0, hash, NOW)); /* no mark */
+}
+
+static void an_orphan_that_a_failover_brought_back_is_released_at_the_next_re_check(void **state)
+{
+    (void)state;
+    uint64_t mark = hfi_doubt_over_mark(hash, NOW);
+    assert_true(HFI_DOUBT_CROSSING_MS < 400 * 9 / 10);
+    assert_false(hfi_doubt_has_crossed(mark, hash, NOW + 360 * HFI_MS));
+    assert_false(hfi_doubt_has_crossed(mark, hash, NOW + (HFI_DOUBT_CROSSING_MS + 1) * HFI_MS));
+    assert_false(hfi_doubt_has_crossed(mark, hash, NOW + INT64_C(86400000) * HFI_MS));
+}
+
+static void the_mark_outlives_the_wrap_of_its_milliseconds(void **state)
+{
+    (void)state;
+    int64_t wrap = (INT64_C(1) << 32) * HFI_MS;
+    uint64_t mark = hfi_doubt_over_mark(hash, wrap - HFI_MS);
+    assert_true(hfi_doubt_has_crossed(mark, hash, wrap + HFI_MS));
+    assert_false(hfi_doubt_has_crossed(mark, hash, wrap + 360 * HFI_MS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -53,6 +85,9 @@ int main(void)
         cmocka_unit_test(an_unanswered_script_is_outlived_on_the_servers_clock),
         cmocka_unit_test(an_unanswered_native_one_is_outlived_on_our_clock),
         cmocka_unit_test(a_release_without_an_answer_is_repeated_at_the_pace_of_re_checks),
+        cmocka_unit_test(a_message_that_crossed_the_release_is_late_and_no_more),
+        cmocka_unit_test(an_orphan_that_a_failover_brought_back_is_released_at_the_next_re_check),
+        cmocka_unit_test(the_mark_outlives_the_wrap_of_its_milliseconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
