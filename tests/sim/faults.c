@@ -97,9 +97,9 @@ static void stall_one(void)
             which == 1   ? "to the server"
             : which == 2 ? "from the server"
                          : "both ways");
-    if (which & 1)
+    if ((which & 1) && until > wire->up_stalled_until)
         wire->up_stalled_until = until;
-    if (which & 2)
+    if ((which & 2) && until > wire->down_stalled_until)
         wire->down_stalled_until = until;
 }
 
@@ -299,7 +299,8 @@ void sim_faults_end(void)
 {
     history.healed = sim.now;
     sim_say("from here on all is well");
-    sim_server.frozen_until = 0;
+    if (sim_server.frozen_until > sim.now)
+        sim_server.frozen_until = sim.now;
     sim_server.keys.refuses = SIM_TAKES_ALL;
     if (!is(SIM_DEAF) && !is(SIM_SINGLES))
         sim_server.lost_percent = sim_server.late_percent = 0;
@@ -312,10 +313,7 @@ void sim_faults_end(void)
         if (wire->client_open &&
             !wire->server_open) /* else an idle one would be found out at its next use only */
             sim_wire_down(wire, sim_packet_new(SIM_END, NULL, 0));
-        if (wire->up_stalled_until > sim.now && wire->client_open)
-            wire->up_stalled_until = sim.now;
-        if (wire->down_stalled_until > sim.now && wire->down_stalled_until < HFI_NEVER / 2)
-            wire->down_stalled_until = sim.now;
+        sim_wire_flows(wire);
     }
     for (int i = 0; i < sim.process_count; i++)
         sim.processes[i].isolated_until = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* wire.c - see wire.h. Packets wait in queues, and an event only says that one more may arrive: so they never overtake
- * each other, whatever is stalled, paused or frozen. */
+ * each other, whatever is stalled, paused or frozen. Each has an event at least, at its due time or when the stall ends
+ * that this met; where a stall ends early there are more of these, and the last find nothing due. */
 #include "tests/sim/wire.h"
 
 #include <stdlib.h>
@@ -63,6 +64,8 @@ static void arrive_up(void *what, int64_t number)
     int64_t not_before = wire->up_stalled_until > sim_server_frozen_until() ? wire->up_stalled_until
                                                                             : sim_server_frozen_until();
     (void)number;
+    if (packet == NULL || packet->due > sim.now)
+        return;
     if (sim.now < not_before) { /* connections are read in any order when the server wakes up */
         sim_at(not_before + sim_between(0, HFI_MS / 10), NULL, arrive_up, wire, 0);
         return;
@@ -70,6 +73,8 @@ static void arrive_up(void *what, int64_t number)
     wire->up = packet->next;
     if (wire->up == NULL)
         wire->up_end = &wire->up;
+    if (wire->server_open && sim.now > (packet->due > not_before ? packet->due : not_before) + HFI_MS / 10)
+        sim_violation("the network held back what nothing stalled");
     if (wire->server_open && packet->kind == SIM_END) {
         wire->server_open = false;
         sim_server_hung_up(wire);
@@ -82,7 +87,7 @@ static void arrive_up(void *what, int64_t number)
 void sim_wire_up(struct sim_wire *wire, struct sim_packet *packet)
 {
     int64_t when = sim.now + sim_delay();
-    wire->last_up = when > wire->last_up ? when : wire->last_up + 1;
+    packet->due = wire->last_up = when > wire->last_up ? when : wire->last_up + 1;
     *wire->up_end = packet;
     wire->up_end = &packet->next;
     sim_at(wire->last_up, NULL, arrive_up, wire, 0);
@@ -93,6 +98,8 @@ static void arrive_down(void *what, int64_t number)
     struct sim_wire *wire = what;
     struct sim_packet *packet = wire->down;
     (void)number;
+    if (packet == NULL || packet->due > sim.now)
+        return;
     if (sim.now < wire->down_stalled_until) {
         sim_at(wire->down_stalled_until, wire->process, arrive_down, wire, 0);
         return;
@@ -114,10 +121,22 @@ static void arrive_down(void *what, int64_t number)
 void sim_wire_down(struct sim_wire *wire, struct sim_packet *packet)
 {
     int64_t when = sim.now + sim_delay();
-    wire->last_down = when > wire->last_down ? when : wire->last_down + 1;
+    packet->due = wire->last_down = when > wire->last_down ? when : wire->last_down + 1;
     *wire->down_end = packet;
     wire->down_end = &packet->next;
     sim_at(wire->last_down, wire->process, arrive_down, wire, 0);
+}
+
+void sim_wire_flows(struct sim_wire *wire)
+{
+    if (wire->up_stalled_until > sim.now && wire->client_open)
+        wire->up_stalled_until = sim.now;
+    if (wire->down_stalled_until > sim.now && wire->down_stalled_until < HFI_NEVER / 2)
+        wire->down_stalled_until = sim.now;
+    for (const struct sim_packet *at = wire->up; at != NULL && at->due <= sim.now; at = at->next)
+        sim_at(sim.now + sim_between(0, HFI_MS / 10), NULL, arrive_up, wire, 0);
+    for (const struct sim_packet *at = wire->down; at != NULL && at->due <= sim.now; at = at->next)
+        sim_at(sim.now, wire->process, arrive_down, wire, 0);
 }
 
 void sim_wire_close(struct sim_wire *wire)

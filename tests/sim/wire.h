@@ -12,6 +12,7 @@ enum sim_packet_kind { SIM_BYTES, SIM_MESSAGE, SIM_END };
 
 struct sim_packet {
     struct sim_packet *next;
+    int64_t due;
     enum sim_packet_kind kind;
     size_t size;
     char bytes[]; /* one NUL byte more */
@@ -58,6 +59,8 @@ void sim_wire_down(struct sim_wire *wire, struct sim_packet *packet); /* to the 
 void sim_wire_close(struct sim_wire *wire);
 /* The server closes its end: whatever is under way to it is lost; the client is told, or not (a host that died). */
 void sim_wire_drop(struct sim_wire *wire, bool told);
+/* It is silent no more, earlier than was planned: what waits arrives now. One that is cut stays so. */
+void sim_wire_flows(struct sim_wire *wire);
 /* The network loses it. What is under way to the server is lost, or arrives late. */
 void sim_wire_cut(struct sim_wire *wire);
 
