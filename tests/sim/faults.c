@@ -131,8 +131,10 @@ static void fail_over(void)
 {
     bool loses = !history.clock_goes_back && sim_chance(50);
     int64_t step = history.clock_goes_back && sim_chance(50) ? -sim_between(0, 2000000) : forward();
-    if (loses && sim_server_forget_since())
+    if (loses && sim_server_forget_since()) {
+        sim_oracle_goes_back(&history.oracle);
         sim_tokens_after_loss();
+    }
     sim_server_crash(sim.now + sim_between(0, 1000) * HFI_MS, true, step,
                      (enum sim_old_end)sim_between(0, 2));
 }
@@ -144,6 +146,7 @@ static void remember(void *what, int64_t number)
     if (history.healed != 0)
         return;
     sim_server_remember();
+    sim_oracle_remembers(&history.oracle);
     sim_at(sim.now + sim_between(10, 500) * HFI_MS, NULL, remember, NULL, 0);
 }
 

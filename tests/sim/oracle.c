@@ -263,13 +263,14 @@ void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length
 
 void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began)
 {
-    if (fence <= oracle->stored[name])
+    struct sim_page *page = &oracle->pages[name];
+    if (fence <= page->stored)
         violated(oracle, "no-stale-store",
                  "key %d: the value of fence %" PRId64 " overwrites that of %" PRId64, name, fence,
-                 oracle->stored[name]);
-    if (load_began < oracle->forgotten[name])
+                 page->stored);
+    if (load_began < page->thrown_away)
         violated(oracle, "no-stale-store", "key %d: a value from before it was thrown away is stored", name);
-    oracle->stored[name] = fence;
+    page->stored = fence;
 }
 
 void sim_oracle_fetched(struct sim_oracle *oracle, int name, int64_t load_began, int64_t began, int64_t heard)
@@ -282,9 +283,19 @@ void sim_oracle_fetched(struct sim_oracle *oracle, int name, int64_t load_began,
 
 void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now)
 {
-    oracle->forgotten[name] = now;
+    oracle->forgotten[name] = oracle->pages[name].thrown_away = now;
     for (int i = 0; i < oracle->grant_count; i++)
         oracle->grants[i].void_now = oracle->grants[i].void_now || oracle->grants[i].name == name;
+}
+
+void sim_oracle_remembers(struct sim_oracle *oracle)
+{
+    memcpy(oracle->pages_remembered, oracle->pages, sizeof oracle->pages);
+}
+
+void sim_oracle_goes_back(struct sim_oracle *oracle)
+{
+    memcpy(oracle->pages, oracle->pages_remembered, sizeof oracle->pages);
 }
 
 void sim_oracle_left_behind(struct sim_oracle *oracle, const char *key)

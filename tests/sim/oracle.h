@@ -38,8 +38,10 @@ struct sim_oracle {
     int64_t data_lost[SIM_LOSSES_MOST]; /* then: who held before may overlap with who came after */
     int data_lost_count;
     int64_t gap_since[SIM_NAMES_MOST]; /* nobody holds though somebody could; -1: no gap */
-    int64_t stored[SIM_NAMES_MOST],
-        forgotten[SIM_NAMES_MOST]; /* fetch: fence of the last value; when it was thrown away */
+    int64_t forgotten[SIM_NAMES_MOST]; /* fetch: when the value was thrown away */
+    struct sim_page {
+        int64_t stored, thrown_away; /* as the server knows it: fence of the last value; when */
+    } pages[SIM_NAMES_MOST], pages_remembered[SIM_NAMES_MOST];
     struct sim_queued queue[SIM_NAMES_MOST][SIM_QUEUE_MOST];
     int queue_count[SIM_NAMES_MOST];
     int64_t broken[SIM_NAMES_MOST]; /* by an operator; -1: never */
@@ -99,6 +101,9 @@ void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64
 void sim_oracle_fetched(struct sim_oracle *oracle, int name, int64_t load_began, int64_t began,
                         int64_t heard);
 void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now);
+/* What it knows of values now is what it will know after a failover that loses what was written since. */
+void sim_oracle_remembers(struct sim_oracle *oracle);
+void sim_oracle_goes_back(struct sim_oracle *oracle);
 
 /* The end: a key that stays for ever and is not the fence counter. */
 void sim_oracle_left_behind(struct sim_oracle *oracle, const char *key);

@@ -305,6 +305,21 @@ static void a_late_filler_is_seen(void **state)
     assert_objects("no-stale-store", "overwrites");
 }
 
+/* The later value, and that one was thrown away, are lost with the server that failed over. */
+static void a_filler_whose_lease_came_back_with_the_data_is_not_late(void **state)
+{
+    (void)state;
+    sim_oracle_stored(&oracle, 3, FENCE, 5);
+    sim_oracle_remembers(&oracle);
+    sim_oracle_forgotten(&oracle, 3, 10);
+    sim_oracle_stored(&oracle, 3, FENCE + 2, 11);
+    sim_oracle_goes_back(&oracle);
+    sim_oracle_stored(&oracle, 3, FENCE + 1, 9);
+    assert_int_equal(objections, 0);
+    sim_oracle_stored(&oracle, 3, FENCE, 12);
+    assert_objects("no-stale-store", "overwrites");
+}
+
 static void a_value_that_was_thrown_away_before_it_was_stored_is_seen(void **state)
 {
     (void)state;
@@ -360,6 +375,7 @@ int main(void)
         cmocka_unit_test_setup(a_key_that_lives_longer_than_any_lease_is_seen, begin),
         cmocka_unit_test_setup(a_call_that_takes_too_long_is_seen, begin),
         cmocka_unit_test_setup(a_late_filler_is_seen, begin),
+        cmocka_unit_test_setup(a_filler_whose_lease_came_back_with_the_data_is_not_late, begin),
         cmocka_unit_test_setup(a_value_that_was_thrown_away_before_it_was_stored_is_seen, begin),
         cmocka_unit_test_setup(a_value_that_is_fetched_after_it_was_thrown_away_is_seen, begin),
         cmocka_unit_test_setup(a_key_that_stays_is_seen, begin),
