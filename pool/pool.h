@@ -30,7 +30,7 @@ struct hfi_server {
     int64_t uptime_s; /* -1 if not told */
 };
 
-/* What the owner of the pool is asked and told. Called by the listener, or by a reading thread where marked (*).
+/* What the owner of the pool is asked and told. Called by the listener, or by a waiting thread where marked (*).
  * None may block; each may list and flush commands. */
 struct hfi_pool_ops {
     /* A lane says hello, after AUTH, SELECT, CLIENT SETNAME, ROLE = master and INFO, in one further round trip: the
@@ -43,7 +43,7 @@ struct hfi_pool_ops {
     void (*lane_up)(void *self, int lane);
     /* (*) Every command of which a byte may have left has its outcome; the others wait for the next connection. */
     void (*lane_down)(void *self, int lane);
-    /* A message on a channel we subscribe to. */
+    /* (*, as `subscribed`) A message on a channel we subscribe to. One at a time. */
     void (*heard)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
     /* The server has acknowledged the subscription: the first time, and again after every reconnect. */
     void (*subscribed)(void *self, const char *channel, size_t channel_size);

@@ -4,6 +4,7 @@
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
 #include "pool/replies.h"
+#include "pool/subscribe.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -327,6 +328,7 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket
             return true;
         hfi_lane_lock(lane);
         bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && lane->flying > 0;
+        bool by_message = lane->kind == HFI_LOCK_LANE && lane->flying == 0;
         if (mine) {
             lane->reading = true;
         } else {
@@ -336,7 +338,8 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket
         }
         hfi_lane_unlock(lane);
         if (!mine) {
-            bool woken = hfi_park_wait(park, ticket, until_ns);
+            bool woken = by_message ? hfi_subscribers_wait(lane->pool->subscribers, park, ticket, until_ns)
+                                    : hfi_park_wait(park, ticket, until_ns);
             hfi_lane_lock(lane);
             mine = me.chosen;
             if (!mine) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* subscribe.c - subscriber connections: asks for channels, hands messages up, notices silence, dials anew. */
+/* subscribe.c - subscriber connections: asks for channels, hands messages up, notices silence, dials anew. All that is
+ * the listener's; a thread that waits for a message may hear in its stead. */
 #include "pool/subscribe.h"
 #include "base/buffer.h"
 #include "base/perturb.h"
@@ -13,12 +14,18 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PING_NS      (2000 * HFI_MS) /* so long nothing heard: ask whether it is still there */
 #define MESSAGE_MOST (1024 * 1024)
+#define EARS         8 /* so many subscribers a waiting thread looks at */
+#define IN_VAIN_MOST 4 /* messages for others; then it sleeps like the others */
 
 struct ask { /* what the server still has to confirm, in order; channel NULL: a PING */
     struct hfi_channel *channel;
@@ -37,6 +44,7 @@ struct subscriber {
     int64_t heard_ns;  /* the last byte */
     int64_t expect_ns; /* something must be heard by then; NEVER: nothing is owed */
     bool failed;
+    const char *wrong; /* a waiting thread found it of no use: the listener is to hang up */
     unsigned primaries; /* the pool's count when it was dialled */
     char run_id[48];
 };
@@ -45,6 +53,10 @@ struct hfi_subscribers {
     struct hfi_pool *pool;
     struct hfi_channels *channels;
     int count;
+    _Atomic(bool) hearing;   /* the role: whoever has it may touch what is below, and the list */
+    _Atomic(bool) missed;    /* the listener wanted it */
+    _Atomic(bool) overheard; /* a waiting thread sleeps on the sockets beside the listener */
+    int wake_fd;             /* that thread's */
     char in[16384];
     struct subscriber list[];
 };
@@ -53,11 +65,15 @@ struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count)
 {
     struct hfi_subscribers *all = calloc(1, sizeof *all + (size_t)count * sizeof all->list[0]);
     struct hfi_channels *channels = hfi_channels_new(count);
-    if (all == NULL || channels == NULL) {
+    int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (all == NULL || channels == NULL || wake_fd < 0) {
+        if (wake_fd >= 0)
+            (void)close(wake_fd);
         free(all);
         hfi_channels_free(channels);
         return NULL;
     }
+    all->wake_fd = wake_fd;
     all->pool = pool;
     all->channels = channels;
     all->count = count;
@@ -74,23 +90,51 @@ int hfi_subscribers_count(const struct hfi_subscribers *subscribers)
     return subscribers->count;
 }
 
+/* ---- the role ---- */
+
+static bool take_role(struct hfi_subscribers *all)
+{
+    return !atomic_exchange(&all->hearing, true);
+}
+
+static void give_role(struct hfi_subscribers *all)
+{
+    atomic_store(&all->hearing, false);
+    HFI_PERTURB("ear-back-to-missed");
+    if (atomic_exchange(&all->missed, false))
+        hfi_listener_kick(all->pool->listener);
+}
+
+/* The listener's way. Who has the role has either given it back by the second look, or sees that it was missed. */
+static bool take_role_or_be_called(struct hfi_subscribers *all)
+{
+    if (take_role(all))
+        return true;
+    atomic_store(&all->missed, true);
+    return take_role(all);
+}
+
 static void hang_up(struct subscriber *one)
 {
     one->wire.transport->close(&one->wire);
     if (one->parser != NULL)
         redisReaderFree(one->parser);
     one->parser = NULL;
+    one->wrong = NULL;
     hfi_buffer_done(&one->out);
     hfi_buffer_done(&one->asks);
 }
 
 void hfi_subscribers_end(struct hfi_subscribers *subscribers)
 {
+    while (!take_role(subscribers))
+        (void)sched_yield();
     for (int i = 0; i < subscribers->count; i++) {
         hang_up(&subscribers->list[i]);
         hfi_dial_end(subscribers->list[i].dial);
         subscribers->list[i].dial = NULL;
     }
+    atomic_store(&subscribers->hearing, false);
 }
 
 void hfi_subscribers_free(struct hfi_subscribers *subscribers)
@@ -98,6 +142,7 @@ void hfi_subscribers_free(struct hfi_subscribers *subscribers)
     if (subscribers == NULL)
         return;
     hfi_subscribers_end(subscribers);
+    (void)close(subscribers->wake_fd);
     hfi_channels_free(subscribers->channels);
     free(subscribers);
 }
@@ -111,6 +156,7 @@ void hfi_subscribers_forked(struct hfi_subscribers *subscribers)
         if (one->dial != NULL && hfi_dial_fd(one->dial) >= 0)
             (void)close(hfi_dial_fd(one->dial));
     }
+    (void)close(subscribers->wake_fd);
 }
 
 /* ---- losing it ---- */
@@ -265,22 +311,98 @@ static const char *receive(struct subscriber *one, int64_t now_ns)
 static void ready(void *self, short events, int64_t now_ns)
 {
     struct subscriber *one = self;
-    const char *wrong = NULL;
-    if (events & (POLLIN | POLLHUP | POLLERR | POLLRDHUP))
+    if (!take_role_or_be_called(one->all))
+        return;
+    const char *wrong = one->wrong;
+    if (wrong == NULL && (events & (POLLIN | POLLHUP | POLLERR | POLLRDHUP)) != 0)
         wrong = receive(one, now_ns);
     if (wrong == NULL && (events & POLLOUT) && !send_out(one))
         wrong = "sending failed";
     if (wrong != NULL)
         lose(one, now_ns, wrong);
+    give_role(one->all);
+}
+
+/* ---- a waiting thread looks too ---- */
+
+static nfds_t list_ears(struct hfi_subscribers *all, struct pollfd *on)
+{
+    nfds_t count = 0;
+    if (!take_role(all))
+        return 0;
+    for (int i = 0; i < all->count && count < EARS; i++)
+        if (all->list[i].wire.fd >= 0 && all->list[i].wrong == NULL)
+            on[count++] = (struct pollfd){all->list[i].wire.fd, POLLIN, 0};
+    give_role(all);
+    return count;
+}
+
+/* False: the listener is at it. */
+static bool overhear(struct hfi_subscribers *all)
+{
+    if (!take_role(all))
+        return false;
+    int64_t now_ns = hfi_now(all->pool->clock);
+    for (int i = 0; i < all->count; i++) {
+        struct subscriber *one = &all->list[i];
+        if (one->wire.fd < 0 || one->wrong != NULL)
+            continue;
+        one->wrong = receive(one, now_ns);
+        if (one->wrong != NULL)
+            atomic_store(&all->missed, true);
+    }
+    give_role(all);
+    return true;
+}
+
+static void sleep_on(const struct hfi_subscribers *all, struct pollfd *on, nfds_t count, struct hfi_park *park,
+                     uint32_t ticket, int64_t until_ns)
+{
+    struct timespec length = {0, 0};
+    int64_t left = until_ns == HFI_NEVER ? HFI_NEVER : until_ns - hfi_now(all->pool->clock);
+    if (left > 0)
+        length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    hfi_park_kick(park, all->wake_fd);
+    HFI_PERTURB("ear-named-to-poll");
+    if (!hfi_park_is_woken(park, ticket))
+        (void)ppoll(on, count, until_ns != HFI_NEVER ? &length : NULL, NULL);
+    hfi_park_kick(park, -1);
+}
+
+bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
+{
+    struct pollfd on[1 + EARS] = {{all->wake_fd, POLLIN, 0}};
+    if (atomic_exchange(&all->overheard, true))
+        return hfi_park_wait(park, ticket, until_ns);
+    nfds_t ears = list_ears(all, on + 1);
+    for (int in_vain = 0; ears > 0 && in_vain < IN_VAIN_MOST && !hfi_park_is_woken(park, ticket);) {
+        bool heard = false;
+        if (until_ns != HFI_NEVER && hfi_now(all->pool->clock) >= until_ns)
+            break;
+        sleep_on(all, on, 1 + ears, park, ticket, until_ns);
+        for (nfds_t i = 1; i <= ears; i++)
+            heard = heard || on[i].revents != 0;
+        if (on[0].revents != 0) {
+            eventfd_t kicks;
+            (void)eventfd_read(all->wake_fd, &kicks);
+        } else if (heard && !overhear(all)) {
+            break;
+        }
+        in_vain += heard;
+        for (nfds_t i = 0; i <= ears; i++)
+            on[i].revents = 0;
+    }
+    atomic_store(&all->overheard, false);
+    return hfi_park_is_woken(park, ticket) || hfi_park_wait(park, ticket, until_ns);
 }
 
 /* ---- tending ---- */
 
 static void tend_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
 {
-    const char *wrong = NULL;
+    const char *wrong = one->wrong;
     /* One that was demoted still answers, and hears nothing of who is handed a lease. */
-    if (hfi_pool_has_moved(one->all->pool, one->primaries, one->run_id))
+    if (wrong == NULL && hfi_pool_has_moved(one->all->pool, one->primaries, one->run_id))
         wrong = "the primary is another one now";
     if (wrong == NULL && one->expect_ns == HFI_NEVER && now_ns - one->heard_ns >= PING_NS &&
         !put_ask(one, "PING", NULL, now_ns))
@@ -359,6 +481,8 @@ static void tend_down(struct subscriber *one, int64_t now_ns, struct hfi_poll_se
 
 void hfi_subscribers_tend(struct hfi_subscribers *subscribers, int64_t now_ns, struct hfi_poll_set *set)
 {
+    if (!take_role_or_be_called(subscribers))
+        return;
     for (int i = 0; i < subscribers->count; i++) {
         struct subscriber *one = &subscribers->list[i];
         if (one->wire.fd < 0)
@@ -366,6 +490,7 @@ void hfi_subscribers_tend(struct hfi_subscribers *subscribers, int64_t now_ns, s
         if (one->wire.fd >= 0)
             tend_up(one, now_ns, set);
     }
+    give_role(subscribers);
 }
 
 /* ---- for every thread ---- */

@@ -261,6 +261,106 @@ static void a_channel_without_right_is_refused_and_the_others_work(void **state)
     hft_pool_close(&poor);
 }
 
+/* ---- who waits for a message ---- */
+
+struct listening {
+    struct hft_pool *pool;
+    int goal;
+    bool in_time;
+};
+
+static int heard_by(struct hft_pool *pool)
+{
+    (void)pthread_mutex_lock(&pool->owner.mutex);
+    int count = pool->owner.heard;
+    (void)pthread_mutex_unlock(&pool->owner.mutex);
+    return count;
+}
+
+static void *wait_for_messages(void *arg)
+{
+    struct listening *me = arg;
+    int64_t until_ns = hft_in_ms(20000);
+    me->in_time = true;
+    while (me->in_time) {
+        uint32_t ticket = hfi_park_ticket(&me->pool->owner.changed);
+        if (heard_by(me->pool) >= me->goal)
+            break;
+        me->in_time = hfi_lane_wait(hfi_pool_lane(me->pool->pool, HFI_LOCK_LANE, 0), &me->pool->owner.changed,
+                                    ticket, until_ns);
+    }
+    return NULL;
+}
+
+static void open_and_subscribe(struct hft_pool *pool)
+{
+    hft_pool_init(pool, server);
+    assert_int_equal(hft_pool_open(pool, NULL, NULL), HF_OK);
+    assert_true(hfi_pool_subscribe(pool->pool, "ear", 3));
+    HFT_UNTIL(hfi_pool_is_subscribed(pool->pool, "ear", 3));
+}
+
+static void a_waiting_thread_hears_by_itself(void **state)
+{
+    struct hft_pool pool;
+    pthread_t thread;
+    (void)state;
+    open_and_subscribe(&pool);
+    struct listening me = {&pool, 1, false};
+    atomic_store(&pool.owner.keeps_listener, true);
+    hfi_pool_kick(pool.pool);
+    HFT_UNTIL(atomic_load(&pool.owner.kicks) == 1);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_messages, &me), 0);
+    assert_int_equal(hft_server_ask_integer(server, "PUBLISH ear %s", "you"), 1);
+    (void)pthread_join(thread, NULL);
+    atomic_store(&pool.owner.keeps_listener, false);
+    assert_true(me.in_time);
+    assert_int_equal(hft_server_ask_integer(server, "PUBLISH ear %s", "nobody waits"), 1);
+    HFT_UNTIL(heard_by(&pool) == 2);
+    hft_pool_close(&pool);
+}
+
+static void what_waiting_threads_hear_is_heard_once(void **state)
+{
+    enum { THREADS = 3, MESSAGES = 2000 };
+    struct hft_pool pool;
+    struct listening all[THREADS];
+    pthread_t threads[THREADS];
+    (void)state;
+    open_and_subscribe(&pool);
+    for (int i = 0; i < THREADS; i++) {
+        all[i] = (struct listening){&pool, MESSAGES, false};
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_messages, &all[i]), 0);
+    }
+    for (int i = 0; i < MESSAGES; i++)
+        assert_int_equal(hft_server_ask_integer(server, "PUBLISH ear %d", i), 1);
+    for (int i = 0; i < THREADS; i++) {
+        (void)pthread_join(threads[i], NULL);
+        assert_true(all[i].in_time);
+    }
+    assert_int_equal(heard_by(&pool), MESSAGES);
+    assert_string_equal(pool.owner.message, "1999");
+    hft_pool_close(&pool);
+}
+
+static void a_waiting_thread_outlives_its_subscription(void **state)
+{
+    struct hft_pool pool;
+    pthread_t thread;
+    (void)state;
+    open_and_subscribe(&pool);
+    struct listening me = {&pool, 4, false};
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_messages, &me), 0);
+    while (heard_by(&pool) < 4) { /* who is cut off in between hears no message of that moment */
+        redisReply *reply = hft_server_ask(server, "CLIENT KILL TYPE pubsub");
+        freeReplyObject(reply);
+        HFT_UNTIL(hft_server_ask_integer(server, "PUBLISH ear %s", "again") == 1);
+    }
+    (void)pthread_join(thread, NULL);
+    assert_true(me.in_time);
+    hft_pool_close(&pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +374,9 @@ int main(void)
         cmocka_unit_test(a_silent_subscription_is_noticed_and_dialled_anew),
         cmocka_unit_test(an_idle_subscription_is_asked_for_a_sign_of_life),
         cmocka_unit_test(a_channel_without_right_is_refused_and_the_others_work),
+        cmocka_unit_test(a_waiting_thread_hears_by_itself),
+        cmocka_unit_test(what_waiting_threads_hear_is_heard_once),
+        cmocka_unit_test(a_waiting_thread_outlives_its_subscription),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

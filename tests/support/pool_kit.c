@@ -100,6 +100,8 @@ static void kicked(void *self)
 {
     struct hft_owner *owner = self;
     (void)atomic_fetch_add(&owner->kicks, 1);
+    while (atomic_load(&owner->keeps_listener))
+        (void)poll(NULL, 0, 1);
 }
 
 struct errand {
