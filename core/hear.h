@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hear.h - what the pool's subscribers and lanes report, brought to the locks it concerns. In the listener's thread. */
+/* hear.h - what the pool's subscribers and lanes report, brought to the locks it concerns. In the listener's
+ * thread, or that of a caller who waits for a message: one at a time. */
 #ifndef HFI_HEAR_H
 #define HFI_HEAR_H
 

@@ -139,7 +139,8 @@ static bool is_asleep(int tid)
     (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
     FILE *file = fopen(path, "re");
     if (file != NULL) {
-        (void)fscanf(file, "%*d (%*[^)]) %c", &state);
+        if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+            state = '?';
         (void)fclose(file);
     }
     return state == 'S';
