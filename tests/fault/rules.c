@@ -321,6 +321,38 @@ static void quiet_waiters(struct hft_run *run)
     hft_server_stop(server);
 }
 
+/* What happened before the subscription stands nobody hears of: whoever has subscribed asks once more (P9). A wait that
+ * is shorter than a re-check asks twice only because of that. */
+static void count_questions(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
+{
+    _Atomic(int) *questions = arg;
+    (void)judgement;
+    if (hft_request_is(request, "EVALSHA", hfi_script_acquire.sha1))
+        atomic_fetch_add(questions, 1);
+}
+
+static void watchers(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    hf_client *client = hft_open(hft_proxy_url(proxy), NULL);
+    _Atomic(int) questions = 0;
+    hf_lease *lease;
+    hft_proxy_judge(proxy, count_questions, &questions);
+    hft_server_say(server, "SET hf:{watched} another-program PX 60000");
+    for (int round = 0; round < run->times; round++) {
+        hf_status status = hf_lock_acquire(client, "watched", HF_LOCK(.wait_ms = 300), &lease, NULL);
+        HFT_CHECK(run, status == HF_TIMEOUT, "a wait behind another program: %s", hf_status_name(status));
+    }
+    int asked = atomic_load(&questions);
+    HFT_CHECK(run, asked > run->times, "%d waits asked %d times: nobody asks after subscribing", run->times, asked);
+    hft_note(run, "%d questions in %d waits", asked, run->times);
+    hft_proxy_judge(proxy, NULL, NULL);
+    (void)hf_client_close(client, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
 /* ---- scripts with a token that does not hold ---- */
 
 #define SIDE_KEYS "hf:queue:{mine}:hf:{mine} hf:wait:{mine}:hf:{mine} hf:fence"
@@ -374,6 +406,120 @@ static void strangers(struct hft_run *run)
     hft_server_stop(server);
 }
 
+/* ---- dates ---- */
+
+/* V may never be further away than the lease less the time that its answer took (P1). */
+static void slow_replies(struct hft_run *run)
+{
+    enum { LEASE_MS = 900, SLOW_MS = 200 };
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.lease_ms = LEASE_MS));
+    struct hft_way slow = {.delay_ns = SLOW_MS * HFT_NS_PER_MS};
+    struct hft_network network = {.to_client = {slow, slow}};
+    int64_t least = LEASE_MS, most = 0;
+    hft_proxy_network(proxy, &network);
+    for (int round = 0; round < run->times; round++) {
+        hf_lease *lease;
+        hf_error error;
+        if (hf_lock_acquire(client, "dated", HF_LOCK(.wait_ms = 15000), &lease, &error) != HF_OK) {
+            hft_broken(run, "no lease: %s", error.message);
+            break;
+        }
+        for (int64_t until = hft_true_ns() + 3 * LEASE_MS * HFT_NS_PER_MS; hft_true_ns() < until; hft_sleep_ms(1)) {
+            int64_t left = hf_lease_remaining_ms(lease);
+            most = left > most ? left : most;
+            least = left < least ? left : least;
+        }
+        (void)hf_lease_release(lease, NULL);
+    }
+    HFT_CHECK(run, most <= LEASE_MS - SLOW_MS, "%lld ms of %d are left after an answer that took %d", (long long)most,
+              LEASE_MS, SLOW_MS);
+    hft_note(run, "%lld to %lld ms left of %d, answers take %d", (long long)least, (long long)most, LEASE_MS, SLOW_MS);
+    (void)hf_client_close(client, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+static void short_renewals(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    hf_client *client = hft_open(hft_server_url(server), NULL);
+    hf_lease *lease;
+    char token[200], format[300];
+    HFT_CHECK(run, hf_lock_acquire(client, "long", HF_LOCK(.lease_ms = 60000), &lease, NULL) == HF_OK, "no lease");
+    hft_held_by(server, "long", token, sizeof token);
+    for (int ttl = 1; ttl <= 32000; ttl *= 2) {
+        int64_t before = hft_server_ask_integer(server, "PTTL hf:{long}");
+        (void)snprintf(format, sizeof format, "EVAL %%s 1 hf:{long} %s %d", token, ttl);
+        freeReplyObject(hft_server_ask(server, format, hfi_script_renew.source));
+        HFT_CHECK(run, hft_server_ask_integer(server, "PTTL hf:{long}") > before - 10000,
+                  "a renewal for %d ms shortens a lease of 60 s", ttl);
+    }
+    HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_OK, "the release failed");
+    (void)hf_client_close(client, NULL);
+    hft_server_stop(server);
+}
+
+/* ---- V and its release ---- */
+
+static void answer_releases_late(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
+{
+    (void)arg;
+    if (!hft_request_is(request, "EVALSHA", hfi_script_release.sha1))
+        return;
+    judgement->sentence = HFT_LATE_REPLY;
+    judgement->delay_ns = 500 * HFT_NS_PER_MS;
+}
+
+struct giver {
+    pthread_t thread;
+    hf_lease *lease;
+    _Atomic(bool) over;
+};
+
+static void *give(void *arg)
+{
+    struct giver *giver = arg;
+    (void)hf_lease_release(giver->lease, NULL);
+    atomic_store(&giver->over, true);
+    return NULL;
+}
+
+/* While one thread waits for the answer to its release, another process has the lock: V must be over by then (P3). */
+static void withdrawals(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    hf_client *client = hft_open(hft_proxy_url(proxy), NULL), *other = hft_open(hft_server_url(server), NULL);
+    int looked = 0;
+    hft_proxy_judge(proxy, answer_releases_late, NULL);
+    for (int round = 0; round < run->times; round++) {
+        struct giver giver = {.lease = NULL};
+        hf_lease *next = NULL;
+        hf_status status = hf_lock_acquire(client, "given", HF_LOCK(.wait_ms = 5000), &giver.lease, NULL);
+        if (status != HF_OK) {
+            hft_broken(run, "no lease: %s", hf_status_name(status));
+            break;
+        }
+        (void)pthread_create(&giver.thread, NULL, give, &giver);
+        status = hf_lock_acquire(other, "given", HF_LOCK(.wait_ms = 5000), &next, NULL);
+        HFT_CHECK(run, status == HF_OK, "no hand-off: %s", hf_status_name(status));
+        bool both = hf_lease_is_valid(giver.lease) && hf_lease_is_valid(next);
+        bool alive = !atomic_load(&giver.over); /* else its handle may be gone, and what it said is nothing */
+        looked += alive;
+        HFT_CHECK(run, !alive || !both, "two valid leases while one is being released");
+        (void)hf_lease_release(next, NULL);
+        (void)pthread_join(giver.thread, NULL);
+    }
+    HFT_CHECK(run, looked > 0, "no release took long enough to look at its lease");
+    hft_note(run, "%d releases under way", looked);
+    (void)hf_client_close(client, NULL);
+    (void)hf_client_close(other, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
 /* ---- closing ---- */
 
 static void closes(struct hft_run *run)
@@ -421,6 +567,10 @@ const struct hft_named hft_rule_faults[] = {
      64, 1000, 0},
     {"made-up-messages", "messages that nobody sent cost a question, never the lock", made_up_messages, 3,
      200, 0},
+    {"slow-replies", "what is answered late is good from when it was asked for, not from its answer", slow_replies, 1,
+     20, 0},
+    {"withdrawals", "a lease is over before its release can let anybody in", withdrawals, 3, 100, 0},
+    {"short-renewals", "a renewal only moves the end of a key forward", short_renewals, 1, 1, 0},
     {"strangers", "scripts with the token of somebody who does not hold change nothing", strangers, 1, 1, 0},
     {"close-with-leases", "a close gives everything back, and says so", closes, 3, 100, 0},
     {"writable-replica", "a replica grants nothing, whether it says so or has to be asked", demotions, 1, 20,
@@ -428,4 +578,5 @@ const struct hft_named hft_rule_faults[] = {
     {"one-way", "all about a name goes one way, and users' commands go another", one_way, 20, 500, 0},
     {"quiet-waiters", "only behind a foreign holder do waiters listen to a key, and only the first three",
      quiet_waiters, 2, 20, 0},
+    {"watchers", "whoever has subscribed to a key asks once more before it sleeps", watchers, 5, 50, 0},
     {.name = NULL}};

@@ -20,13 +20,13 @@ BUILD = os.path.join(WORK, 'build')
 RESULTS = os.path.join(WORK, 'results.json')
 
 RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(1, 12)]
-STEPS = ['subscribe', 'ask', 're-check', 'grant', 'claim', 'confirm', 'give back', 'leave']
+STEPS = ['subscribe', 'ask', 're-check', 'grant', 'claim', 'confirm', 'give back', 'leave', 'fill']
 STEPS_LEAST = 10
 
 # What the simulator's oracle and its histories promise, by the names in which a violation speaks.
 ORACLE = '''one-holder fences-rise over-is-over valid-means-key release-is-honest lost-once no-false-loss wait-of-a-message
 wait-of-a-recheck wait-after-a-death fifo calls-in-time no-hang no-renewal-after-release keys-end no-stale-store
-status'''.split()
+no-stale-value status'''.split()
 
 # One kind of trouble, five times as many histories: only for a sabotage that names it as its witness.
 PROFILES = 'calm deaf lossy kills pauses cuts stalls freezes restarts amnesia failovers clocks refusals foreign storm'
@@ -36,7 +36,9 @@ FAULTS = '''swallowed-renewals lost-before-expiry late-release late-owner silent
 delayed-replies resets half-open idle-subscriber cuts error-replies out-of-memory eviction read-only aof-restart freezes
 aof-kills kills evictions bad-network forks ends cancels suspend wall-clock slow-clock renewed-releases passes-and-loss
 terminal-events closes spoiled-replies close-reads-on forged-messages demotions replica idle-promotion tokens
-made-up-messages strangers close-with-leases writable-replica one-way quiet-waiters'''.split()
+made-up-messages strangers close-with-leases writable-replica one-way quiet-waiters drip refused-writes busy-script
+max-clients client-kill config-changes signals cancel-storm half-close stalls rdb-restart embedded freezer
+slow-replies short-renewals withdrawals watchers'''.split()
 
 
 class Test:
@@ -55,6 +57,8 @@ def catalogue(seeds):
     tests += [Test('fault.' + f, 'fault', ['tests/fault/fault', f], 120) for f in FAULTS]
     tests += [Test('torture.' + m, 'torture', ['tests/torture', m, '--seconds', '5'], 60)
               for m in ('one', 'hundred', 'freeze')]
+    tests += [Test('soak.' + c, 'holders', ['tests/soak/holders', c, '--count', '20', '--slack-ms', '3000'], 60)
+              for c in ('kills', 'pauses', 'stale')]
     tests += [Test('vigil.hold', 'vigil', ['tests/vigil/vigil', 'hold', '--seconds', '5'], 60),
               Test('vigil.loss', 'vigil', ['tests/vigil/vigil', 'loss', '--leases', '200', '--bound-ms', '2000'], 60)]
     return {t.name: t for t in tests}
@@ -187,7 +191,7 @@ def digest(test):
     """Of all that the test runs: a sabotage that leaves it as it was cannot be caught by it."""
     path = os.path.join(BUILD, test.words[0])
     beside = [path]
-    if test.target in ('fault', 'torture', 'vigil'):
+    if test.target in ('fault', 'torture', 'holders', 'vigil'):
         beside += [os.path.join(BUILD, f) for f in sorted(os.listdir(BUILD)) if f.startswith('libholdfast.so.')
                    and not os.path.islink(os.path.join(BUILD, f))]
     total = hashlib.sha1()
@@ -291,7 +295,7 @@ class Runner:
 
     def run_group(self, names):
         """The simulator takes all cores, and what measures wants them; the others sleep most of the time."""
-        alone = [n for n in names if n.startswith(('sim', 'integration.', 'torture.', 'vigil.'))]
+        alone = [n for n in names if n.startswith(('sim', 'integration.', 'torture.', 'soak.', 'vigil.'))]
         cells = {n: self.run(n) for n in alone}
         rest = [n for n in names if n not in alone]
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
@@ -307,7 +311,7 @@ class Runner:
     def run_all(self, sabotage, names, until_caught):
         """Group by group, each built when it is its turn; what the sabotage left as it was is not run."""
         cells = {}
-        for group in ('sim', 'unit', 'fault', 'integration', 'torture', 'vigil'):
+        for group in ('sim', 'unit', 'fault', 'integration', 'torture', 'soak', 'vigil'):
             tests = [self.tests[n] for n in dict.fromkeys(names) if n.split('.')[0] == group and n not in self.useless]
             targets = {t.target for t in tests}
             if targets and not build(targets | ({'hffault'} if group == 'fault' else set()), self.log):
