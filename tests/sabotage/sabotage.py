@@ -54,10 +54,10 @@ def catalogue(seeds):
         files = sorted(os.listdir(os.path.join(ROOT, 'tests', kind)))
         tests += [Test('%s.%s' % (kind, f[:-7]), '%s_%s' % (kind, f[:-7]), ['tests/%s_%s' % (kind, f[:-7])], limit)
                   for f in files if f.endswith('_test.c')]
-    tests += [Test('fault.' + f, 'fault', ['tests/fault/fault', f], 120) for f in FAULTS]
+    tests += [Test('fault.' + f, 'fault', ['tests/fault/fault', f], 45) for f in FAULTS]
     tests += [Test('torture.' + m, 'torture', ['tests/torture', m, '--seconds', '5'], 60)
               for m in ('one', 'hundred', 'freeze')]
-    tests += [Test('soak.' + c, 'holders', ['tests/soak/holders', c, '--count', '20', '--slack-ms', '3000'], 60)
+    tests += [Test('soak.' + c, 'holders', ['tests/soak/holders', c, '--count', '100', '--slack-ms', '3000'], 60)
               for c in ('kills', 'pauses', 'stale')]
     tests += [Test('vigil.hold', 'vigil', ['tests/vigil/vigil', 'hold', '--seconds', '5'], 60),
               Test('vigil.loss', 'vigil', ['tests/vigil/vigil', 'loss', '--leases', '200', '--bound-ms', '2000'], 60)]

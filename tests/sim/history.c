@@ -102,10 +102,10 @@ static void give_back(struct sim_holding *holding)
     sim_oracle_released(&history.oracle, holding->grant, valid, status == HF_OK);
     holding->lease = NULL;
     holding->released = true;
-    check_status("release", status, &error);
-    check_length("release", began, history.command_ms);
     if (!valid && history.profile == SIM_CALM)
         sim_violation("[no-false-loss] a lease is lost though nothing is wrong");
+    check_status("release", status, &error);
+    check_length("release", began, history.command_ms);
 }
 
 static void lock_once(struct sim_actor *actor)
