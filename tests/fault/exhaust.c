@@ -119,7 +119,7 @@ static void check_leftovers(struct hft_run *run, struct hft_place *place)
     redisReply *keys = hft_server_ask(place->server, "KEYS *");
     for (size_t i = 0; i < keys->elements; i++) {
         const char *key = keys->element[i]->str;
-        bool soft = strncmp(key, "hf:queue:", 9) == 0 || strncmp(key, "hf:waiters:", 11) == 0;
+        bool soft = strncmp(key, "hf:queue:", 9) == 0 || strncmp(key, "hf:wait:", 8) == 0;
         int64_t left = hft_server_ask_integer(place->server, "PTTL %s", key);
         HFT_CHECK(run, strcmp(key, "hf:fence") == 0 || (soft && left != -1), "%s is left, for %lld ms", key,
                   (long long)left);

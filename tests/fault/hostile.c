@@ -50,7 +50,7 @@ static bool find_token(struct liar *me, redisContext *to, char *token, size_t ro
         if (reply != NULL && reply->type == REDIS_REPLY_STRING)
             found = reply->str;
     } else {
-        (void)keep(&reply, redisCommand(to, "HKEYS hf:waiters:{crew:%d}", lock));
+        (void)keep(&reply, redisCommand(to, "HKEYS hf:wait:{crew:%d}:hf:{crew:%d}", lock, lock));
         if (reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements > 0)
             found = reply->element[(size_t)rand_r(&me->dice) % reply->elements]->str;
     }

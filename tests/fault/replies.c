@@ -326,7 +326,7 @@ static void cuts(struct hft_run *run)
         hf_error error;
         hft_proxy_network(proxy, byte % 2 == 0 ? &cutting : NULL);
         hf_status status =
-            hf_lock_acquire(client, "cut", HF_LOCK(.wait_ms = 20, .lease_ms = 2000), &lease, &error);
+            hf_lock_acquire(client, "cut", HF_LOCK(.wait_ms = 20, .lease_ms = 20000), &lease, &error);
         hft_proxy_network(proxy, byte % 2 == 1 ? &cutting : NULL);
         HFT_CHECK(run, status == HF_OK || status == HF_TIMEOUT || status == HF_UNAVAILABLE,
                   "byte %d: acquire: %s: %s", byte, hf_status_name(status), error.message);

@@ -398,6 +398,13 @@ def put_markdown(path, lines):
         out.write(head + body + tail)
 
 
+def where(state):
+    """Of which tree the matrix speaks: its commit, if it is one, and the sum of all that ships."""
+    commit = subprocess.run(['git', 'describe', '--always', '--dirty', '--exclude=*'], cwd=ROOT, stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL).stdout.decode().strip()
+    return (', commit ' + commit if commit else '') + ', sources ' + state[:12]
+
+
 def load_results(state):
     try:
         kept = json.load(open(RESULTS))
@@ -465,8 +472,10 @@ def main():
                if kept['blocks'].get(s.name) == s.written() and (s in chosen or not plan.names)}
     print()
     well = report(sabotages, tests, results, plan.markdown,
-                  '`./dev sabotage%s`, %s, %.0f minutes' % (' --full' if plan.full else '', time.strftime('%F'),
-                                                            (time.time() - began) / 60))
+                  '`./dev sabotage%s%s`, %s%s, %.0f minutes' % (
+                      ' --full' if plan.full else ' --witnesses' if plan.witnesses else '',
+                      ' --trust' if plan.trust else '', time.strftime('%F'), where(state),
+                      (time.time() - began) / 60))
     return 0 if well else 1
 
 
