@@ -549,6 +549,10 @@ static void healing(struct hft_run *run)
         (void)hf_lease_release(next, NULL);
     }
     HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_OK, "what is remembered was lost");
+    hft_server_say(server, "SET hf:{known} %s PX 60000", token); /* as a failover brings it back */
+    HFT_CHECK(run, hf_lock_acquire(other, "known", HF_LOCK(.wait_ms = 5000), &lease, NULL) == HF_OK,
+              "what was released and came back is not given back again");
+    (void)hf_lease_release(lease, NULL);
     (void)hf_client_close(client, NULL);
     (void)hf_client_close(other, NULL);
     hft_server_stop(server);
