@@ -324,6 +324,12 @@ static void cuts(struct hft_run *run)
         struct hft_network cutting = {.to_client = {{.cut_after = byte}, {.delay_ns = 0}}};
         hf_lease *lease;
         hf_error error;
+        /* There is a connection to cut, and the cut before has left nothing that stays. */
+        if (hf_lock_acquire(client, "cut", HF_LOCK(.wait_ms = 5000), &lease, &error) != HF_OK) {
+            hft_broken(run, "byte %d: %s", byte, error.message);
+            break;
+        }
+        (void)hf_lease_release(lease, NULL);
         hft_proxy_network(proxy, byte % 2 == 0 ? &cutting : NULL);
         hf_status status =
             hf_lock_acquire(client, "cut", HF_LOCK(.wait_ms = 20, .lease_ms = 20000), &lease, &error);

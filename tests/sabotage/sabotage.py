@@ -427,6 +427,7 @@ def arguments():
     parser.add_argument('--witnesses', action='store_true', help='nobody but the witnesses that each names')
     parser.add_argument('--seeds', type=int, default=4000, help='histories of the simulator (default 4000)')
     parser.add_argument('--trust', action='store_true', help='do not run the tests without a sabotage first')
+    parser.add_argument('--kept', action='store_true', help='show too what ran before, of the same sources')
     parser.add_argument('--markdown', metavar='FILE', help='write the matrix there too')
     return parser.parse_args()
 
@@ -469,13 +470,14 @@ def main():
                 ', '.join(spoken(*item) for item in found.items()) or 'NOTHING of %d tests' % len(cells)), flush=True)
             put(RESULTS, json.dumps(kept, indent=1).encode())
     results = {s.name: kept['cells'][s.name] for s in sabotages
-               if kept['blocks'].get(s.name) == s.written() and (s in chosen or not plan.names)}
+               if kept['blocks'].get(s.name) == s.written() and (s in chosen or not plan.names or plan.kept)}
+    ran = '`./dev sabotage%s`, %s%s, %.0f minutes' % (''.join(' ' + w for w in sys.argv[1:] if w != plan.markdown and
+                                                            w != '--markdown'),
+                                                      time.strftime('%F'), where(state), (time.time() - began) / 60)
+    kept['ran'] = (kept.get('ran', []) if plan.kept else []) + [ran]
+    put(RESULTS, json.dumps(kept, indent=1).encode())
     print()
-    well = report(sabotages, tests, results, plan.markdown,
-                  '`./dev sabotage%s%s`, %s%s, %.0f minutes' % (
-                      ' --full' if plan.full else ' --witnesses' if plan.witnesses else '',
-                      ' --trust' if plan.trust else '', time.strftime('%F'), where(state),
-                      (time.time() - began) / 60))
+    well = report(sabotages, tests, results, plan.markdown, '; then '.join(kept['ran']))
     return 0 if well else 1
 
 
