@@ -321,8 +321,8 @@ static void quiet_waiters(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* What happened before the subscription stands nobody hears of: whoever has subscribed asks once more (P9). A wait that
- * is shorter than a re-check asks twice only because of that. */
+/* What happened before the subscription stands nobody hears of: whoever has subscribed asks once more (P9).
+ * A wait that is shorter than a re-check asks twice only because of that. */
 static void count_questions(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
 {
     _Atomic(int) *questions = arg;
@@ -491,7 +491,7 @@ static void *give(void *arg)
     return NULL;
 }
 
-/* While one thread waits for the answer to its release, another process has the lock: V must be over by then (P3). */
+/* While one thread waits for the answer to its release, another process has the lock: V must be over (P3). */
 static void withdrawals(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
