@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SIM_GRANTS_MOST 4096
+#define SIM_GRANTS_MOST 16384
 #define SIM_NAMES_MOST  8
 #define SIM_QUEUE_MOST  64
 #define SIM_LOSSES_MOST 64
