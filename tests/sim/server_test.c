@@ -50,7 +50,7 @@ static int64_t between(int64_t least, int64_t most)
 static char *with_given_time(const struct hfi_script *script)
 {
     char *source = strdup(script->source);
-    for (const char *at = source; source != NULL && (at = strstr(source, asks_time)) != NULL;) {
+    for (const char *at; source != NULL && (at = strstr(source, asks_time)) != NULL;) {
         size_t before = (size_t)(at - source), size = strlen(source) + sizeof is_told;
         char *told = malloc(size);
         assert_non_null(told);
