@@ -155,7 +155,7 @@ static bool is_lock_key(const char *key, size_t size)
 bool hfi_key_name(const char *key_template, const char *key, size_t size, enum hfi_use *use, const char **name,
                   size_t *name_size)
 {
-    const char *end = key + size, *close;
+    const char *end = key + size;
     *use = starts(key, size, "hf:fetch:") ? HFI_FETCH : HFI_MUTEX;
     if (*use == HFI_MUTEX && key_template != NULL) {
         size_t before = (size_t)(strstr(key_template, "%s") - key_template), behind = strlen(key_template) - before - 2;
@@ -170,11 +170,11 @@ bool hfi_key_name(const char *key_template, const char *key, size_t size, enum h
         *name = key + strlen(prefix);
         if (**name == ':') { /* it has a tag of its own */
             (*name)++;
-        } else if (end[-1] == '}' && (close = memchr(*name, '}', (size_t)(end - *name))) == end - 1) {
+        } else if (end[-1] == '}' && memchr(*name, '}', (size_t)(end - *name)) == end - 1) {
             (*name)++;
             end--;
         } else { /* a number for a tag */
-            close = memchr(*name, '}', (size_t)(end - *name));
+            const char *close = memchr(*name, '}', (size_t)(end - *name));
             *name = close == NULL || end - close < 2 ? end : close + 2;
         }
     }

@@ -59,10 +59,10 @@ static void *hold_one(void *arg)
             atomic_store(&confined->failed, true);
             return NULL;
         }
-        int64_t began = hft_true_ns(), now = began;
+        int64_t began = hft_true_ns();
         atomic_fetch_add(&confined->holding, 1);
         for (;;) {
-            now = hft_true_ns();
+            int64_t now = hft_true_ns();
             if (!hf_lease_is_valid(lease))
                 break;
             atomic_store(&hold->valid_ns[round % 2], now);
@@ -258,11 +258,11 @@ static void cpu_quota(struct hft_run *run)
             judge_heir(run, confined, &heirs[i]);
     }
     HFT_CHECK(run, !atomic_load(&confined->failed), "the starved process cannot acquire");
-    int status, all = run->times * HOLDERS, lost = atomic_load(&confined->lost);
+    int status, all = run->times * HOLDERS;
     (void)hft_cgroup_limit(&group, 0);
     (void)waitpid(pid, &status, 0);
     hft_cgroup_remove(&group);
-    lost = atomic_load(&confined->lost);
+    int lost = atomic_load(&confined->lost);
     HFT_CHECK(run, WIFEXITED(status) && WEXITSTATUS(status) == 0, "the starved process ended with %d",
               status);
     HFT_CHECK(run, lost * 100 <= all, "%d of %d leases were lost", lost, all);

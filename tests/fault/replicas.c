@@ -223,7 +223,6 @@ static void idle_through_promotion(struct hft_run *run)
         asked += hft_server_calls(server, "role") > roles;
         redialled += connections(server) > before;
         (void)hf_lease_release(lease, NULL);
-        roles = hft_server_calls(server, "role");
     }
     hft_note(run, "%d times asked, %d times on a new connection", asked, redialled);
     (void)hf_client_close(client, NULL);

@@ -152,7 +152,7 @@ static void embedded(struct hft_run *run)
         (void)kill(pid, SIGSTOP);
         check_silence(run, client, lease, "frozen");
         (void)kill(pid, SIGCONT);
-        fence = take_again(run, client, fence);
+        (void)take_again(run, client, fence);
         lease = take(run, client, "own", 0, 800);
         fence = hf_lease_fence(lease);
         (void)kill(pid, SIGKILL);

@@ -2,7 +2,7 @@
 /* cli.c - the arguments of `holdfast run`, a word a line: understood within bounds, or refused. */
 #include "tests/fuzz/fuzz.h"
 
-#include "tools/run.c"
+#include "tools/run.c" /* NOLINT(bugprone-suspicious-include): its parser is static */
 
 #define WORDS 32
 
