@@ -135,7 +135,7 @@ static void forged_messages(struct hft_run *run)
                                      .stay_us = 3000};
         struct liar liar = {.run = run, .server = server, .dice = run->seed + (unsigned)round};
         struct hft_crew *crew = hft_crew_start(run, &plan);
-        hft_sleep_ms(200);
+        HFT_UNTIL_TRUE(hft_crew_acquired(crew) > 50);
         long kib = hft_resident_kib();
         int64_t commands = hft_server_calls(server, "evalsha");
         long before = hft_crew_acquired(crew);

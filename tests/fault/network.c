@@ -142,19 +142,25 @@ static void *talk(void *arg)
     return NULL;
 }
 
-static void check_all_end(struct hft_run *run, hf_client *client, struct hft_proxy *proxy, int round)
+static void take_all(struct hft_run *run, hf_client *client, const char *what, int64_t lease_ms,
+                     hf_lease **leases, int count)
 {
-    struct hft_network stalled = {.accept_nobody = false};
-    hf_lease *leases[KEPT];
-    for (int i = 0; i < KEPT; i++) {
+    for (int i = 0; i < count; i++) {
         char name[48];
-        (void)snprintf(name, sizeof name, "stalled:%d", i);
+        (void)snprintf(name, sizeof name, "%s:%d", what, i);
         hf_status status =
-            hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 700, .wait_ms = 8000), &leases[i], NULL);
+            hf_lock_acquire(client, name, HF_LOCK(.lease_ms = lease_ms, .wait_ms = 8000), &leases[i], NULL);
         HFT_CHECK(run, status == HF_OK, "no lease: %s", hf_status_name(status));
         if (status != HF_OK)
             exit(1);
     }
+}
+
+static void check_all_end(struct hft_run *run, hf_client *client, struct hft_proxy *proxy, int round)
+{
+    struct hft_network stalled = {.accept_nobody = false};
+    hf_lease *leases[KEPT];
+    take_all(run, client, "stalled", 700, leases, KEPT);
     for (int class = 0; class < 2; class ++) {
         stalled.to_server[class].stall = round % 2 == 0;
         stalled.to_client[class].stall = round % 2 == 1;
@@ -321,15 +327,7 @@ static void close_reads_on(struct hft_run *run)
     for (int round = 0; round < run->times; round++) {
         hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.close_ms = 3000, .command_ms = 5000));
         hf_lease *leases[COUNT];
-        for (int i = 0; i < COUNT; i++) {
-            char name[48];
-            (void)snprintf(name, sizeof name, "posted:%d", i);
-            hf_status status =
-                hf_lock_acquire(client, name, HF_LOCK(.lease_ms = 60000, .wait_ms = 5000), &leases[i], NULL);
-            HFT_CHECK(run, status == HF_OK, "no lease: %s", hf_status_name(status));
-            if (status != HF_OK)
-                exit(1);
-        }
+        take_all(run, client, "posted", 60000, leases, COUNT);
         struct hft_network slow = {.to_server = {{.delay_ns = (100 + hft_roll(run, 400)) * HFT_NS_PER_MS,
                                                   .drip_bytes = 1000,
                                                   .drip_ns = HFT_NS_PER_MS}}};

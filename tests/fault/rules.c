@@ -299,7 +299,8 @@ static void quiet_waiters(struct hft_run *run)
             hft_take(&waiters[i], clients[i], "quiet", HF_LOCK(.wait_ms = 15000));
             HFT_UNTIL_TRUE(hft_queued(server, "quiet") == i + 1);
         }
-        hft_sleep_ms(500); /* each has asked again: whoever would subscribe has */
+        int64_t asked = hft_server_calls(server, "evalsha"); /* twice each: whoever would subscribe has */
+        HFT_UNTIL_TRUE(hft_server_calls(server, "evalsha") >= asked + 2 * CLIENTS);
         int64_t heard = hft_server_ask_integer(server, "PUBLISH __keyspace@0__:hf:{quiet} nothing");
         HFT_CHECK(run, foreign ? heard == WATCHERS : watched_keys(server) == 0,
                   "%lld of %d waiters listen to the key of %s holder", (long long)heard, CLIENTS,
