@@ -49,7 +49,7 @@ double bench_crew(int threads, double seconds, bench_step *step, void *arg, long
     for (int i = 0; i < threads; i++)
         if (pthread_create(&hands[i].thread, NULL, work, &hands[i]) != 0)
             bench_die("cannot start thread %d", i);
-    bench_sleep(seconds / 10);
+    bench_sleep(seconds / 10 + 0.01);
     int64_t began = bench_now_ns();
     for (int i = 0; i < threads; i++)
         before[i] = atomic_load_explicit(&hands[i].done, memory_order_relaxed);

@@ -109,10 +109,12 @@ void bench_begin(struct bench *bench, int argc, char **argv, const char *questio
         else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc)
             bench->folder = argv[++i];
         else if (strcmp(argv[i], "--full") != 0)
-            bench_die("%s knows --quick, --full and --out FOLDER", question);
+            bench_die("%s knows --quick, --full and --out FOLDER, not %s", question, argv[i]);
     }
-    bench->rounds = bench->quick ? 3 : 7;
-    bench->seconds = bench->quick ? 0.4 : 1.0;
+    if (access(bench->folder, W_OK) != 0)
+        bench_die("%s is no folder to write to", bench->folder);
+    bench->rounds = bench->quick ? 9 : 25;
+    bench->seconds = bench->quick ? 0.13 : 0.28;
     bench->rows_out = open_memstream(&bench->rows, &bench->rows_size);
     bench->points_out = open_memstream(&bench->points, &bench->points_size);
     bench->began_ns = bench_now_ns();
@@ -139,6 +141,7 @@ static const char *verdict(struct bench *bench, struct bench_goal goal, double v
     if (goal.sense == BENCH_NO_GOAL)
         return "";
     bool met = goal.sense == BENCH_AT_LEAST ? value >= goal.limit : value <= goal.limit;
+    bench->met += met ? 1 : 0;
     bench->missed += met ? 0 : 1;
     return met ? "met" : "MISSED";
 }
@@ -171,14 +174,16 @@ double bench_compare(struct bench *bench, const char *row, const char *unit, str
     }
     bench_progress(bench, "%s", "");
     double middle = bench_median(ratio, bench->rounds); /* sorts: lowest first */
+    double low = ratio[bench->rounds / 4], high = ratio[bench->rounds - 1 - bench->rounds / 4];
     double value = bench_median(a, bench->rounds), other = bench_median(b, bench->rounds);
     (void)printf("  %-46s %11.0f %-10s %s %.0f; x %.3g (%.3g .. %.3g)", row, value, unit, yardstick->name,
-                 other, middle, ratio[0], ratio[bench->rounds - 1]);
-    (void)fprintf(
-        bench->rows_out,
-        "    {\"row\": \"%s\", \"ours\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"yardstick\": \"%s\", "
-        "\"yardstick_value\": %.6g, \"ratio\": %.4g, \"lowest\": %.4g, \"highest\": %.4g",
-        row, ours->name, value, unit, yardstick->name, other, middle, ratio[0], ratio[bench->rounds - 1]);
+                 other, middle, low, high);
+    (void)fprintf(bench->rows_out,
+                  "    {\"row\": \"%s\", \"ours\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", "
+                  "\"yardstick\": \"%s\", \"yardstick_value\": %.6g, \"ratio\": %.4g, \"quarter\": %.4g, "
+                  "\"three_quarters\": %.4g, \"lowest\": %.4g, \"highest\": %.4g, \"rounds\": %d",
+                  row, ours->name, value, unit, yardstick->name, other, middle, low, high, ratio[0],
+                  ratio[bench->rounds - 1], bench->rounds);
     print_goal(bench, goal, middle);
     return middle;
 }
@@ -196,6 +201,20 @@ void bench_number(struct bench *bench, const char *row, double value, const char
     if (context != NULL)
         (void)fprintf(bench->rows_out, ", \"context\": \"%s\"", context);
     print_goal(bench, goal, value);
+}
+
+void bench_skip(struct bench *bench, const char *row, const char *why)
+{
+    (void)printf("  %-46s %11s %s\n", row, "-", why);
+    (void)fflush(stdout);
+    (void)fprintf(bench->rows_out, "    {\"row\": \"%s\", \"skipped\": \"%s\"},\n", row, why);
+}
+
+void bench_void(struct bench *bench, const char *why)
+{
+    (void)snprintf(bench->void_why, sizeof bench->void_why, "%s", why);
+    (void)printf("  VOID: %s\n", why);
+    (void)fflush(stdout);
 }
 
 void bench_point(struct bench *bench, const char *plot, const char *series, double x, double y)
@@ -235,16 +254,19 @@ int bench_end(struct bench *bench)
         out,
         "{\n  \"question\": \"%s\",\n  \"mode\": \"%s\",\n  \"when\": \"%s\",\n  \"took_s\": %.1f,\n"
         "  \"kernel\": \"%s\",\n  \"cpus\": %ld,\n  \"load_before\": %.2f,\n  \"load_after\": %.2f,\n"
-        "  \"cpus_busy\": %.2f,\n",
+        "  \"cpus_busy\": %.2f,\n  \"void\": \"%s\",\n",
         bench->question, bench->quick ? "quick" : "full", day,
         (double)(bench_now_ns() - bench->began_ns) / 1e9, machine.release, sysconf(_SC_NPROCESSORS_ONLN),
-        bench->load_before, load, busy);
+        bench->load_before, load, busy, bench->void_why);
     write_list(out, "rows", bench->rows_out, &bench->rows, &bench->rows_size);
     (void)fprintf(out, ",\n");
     write_list(out, "points", bench->points_out, &bench->points, &bench->points_size);
     (void)fprintf(out, "\n}\n");
     if (fclose(out) != 0)
         bench_die("cannot write %s", path);
-    (void)printf("  (load average before %.1f, after %.1f)\n", bench->load_before, load);
+    (void)printf("  (%d goals met, %d missed; load average before %.1f, after %.1f)\n", bench->met,
+                 bench->missed, bench->load_before, load);
+    if (bench->void_why[0] != '\0')
+        (void)printf("  VOID, nothing of it counts: %s\n", bench->void_why);
     return 0;
 }

@@ -19,7 +19,8 @@ struct bench {
     int64_t began_ns;
     double load_before;
     long jiffies_before, idle_before;
-    int missed;
+    int met, missed;
+    char void_why[160]; /* "": the run counts */
 };
 
 /* Reads --quick, --full and --out FOLDER, says the question. */
@@ -43,12 +44,17 @@ struct bench_side {
     void *arg;
 };
 
-/* ours, yardstick, ours, yardstick, ...; the goal is for the median of the ratios of neighbouring turns. */
+/* ours, yardstick, ours, yardstick, ...; the goal is for the median of the ratios of neighbouring turns. At most 32
+ * rounds. */
 double bench_compare(struct bench *bench, const char *row, const char *unit, struct bench_goal goal,
                      const struct bench_side *ours, const struct bench_side *yardstick);
 /* A number by itself. `context` says what it is to be compared with; NULL: nothing. */
 void bench_number(struct bench *bench, const char *row, double value, const char *unit,
                   struct bench_goal goal, const char *context);
+/* A row that has no number here, and why. */
+void bench_skip(struct bench *bench, const char *row, const char *why);
+/* The yardstick is no yardstick: whatever this run measured does not count. */
+void bench_void(struct bench *bench, const char *why);
 void bench_point(struct bench *bench, const char *plot, const char *series, double x, double y);
 void bench_progress(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char bench_plain_script[] =
+static const char script[] =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
 
 struct bench_plain {
@@ -34,7 +34,7 @@ struct bench_plain *bench_plain_open(int port, const char *key)
     if (plain == NULL || (plain->context = redisConnect("127.0.0.1", port)) == NULL ||
         plain->context->err != 0)
         bench_die("plain loop: no connection");
-    redisReply *reply = redisCommand(plain->context, "SCRIPT LOAD %s", bench_plain_script);
+    redisReply *reply = redisCommand(plain->context, "SCRIPT LOAD %s", script);
     (void)snprintf(plain->sha, sizeof plain->sha, "%s", reply != NULL ? reply->str : "");
     freeReplyObject(reply);
     (void)snprintf(plain->key, sizeof plain->key, "%s", key);

@@ -5,8 +5,6 @@
 
 #include <stdbool.h>
 
-extern const char bench_plain_script[]; /* what `release` runs */
-
 struct bench_plain;
 
 struct bench_plain *bench_plain_open(int port, const char *key);
