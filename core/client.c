@@ -257,6 +257,7 @@ static bool stop(hf_client *client)
     if (client->pool != NULL)
         all = hfi_pool_close(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
     hfi_closing_stop(client);
+    hfi_table_forget(client);
     hfi_watchdog_stop(client->watchdog);
     hfi_dispatcher_stop(client->dispatcher);
     hfi_embedded_leave(client->embedded);

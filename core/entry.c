@@ -285,6 +285,7 @@ static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answ
     /* SET NX sees neither another type of key nor an orphan of ours (P5): once a second a try asks the script too. */
     if (answer->native && head != NULL && head->once && now >= entry->tried_until) {
         entry->tried_until = now + 1000 * HFI_MS;
+        entry->tried_status = HF_BUSY; /* until it is known better */
         hfi_step_ask(entry, actions);
         return;
     }

@@ -34,11 +34,9 @@ hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, si
     lock->keys = keys;
     lock->client = client;
     lock->hash = hash;
-    lock->slot = HFI_NO_SLOT;
     lock->lane = hfi_pool_lane(client->pool, use == HFI_FETCH ? HFI_VALUE_LANE : HFI_LOCK_LANE, hash);
     lock->alarm.ring = ring;
     lock->alarm_at = HFI_NEVER;
-    atomic_init(&lock->references, 1);
     (void)pthread_mutex_init(&lock->mutex, NULL);
     hfi_entry_init(&lock->entry, use == HFI_FETCH ? &client->fetch_rules : &client->mutex_rules, hash);
     *made = lock;
@@ -329,6 +327,8 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t 
         waiter->status = HF_NOMEM;
         return false;
     }
+    free(lock->trouble); /* of an earlier time */
+    lock->trouble = NULL;
     seeker->lease = lock->holder = lease;
     hfi_handle_begin(lease, waiter->end, waiter->fence, now);
     return true;

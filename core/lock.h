@@ -13,8 +13,7 @@
 #include "core/key.h"
 #include "core/wire.h"
 
-#define HFI_NO_SLOT UINT32_MAX
-
+struct hfi_spot;   /* table.c */
 struct hfi_shared; /* fetch.c */
 struct hfi_watch; /* events.c */
 
@@ -24,15 +23,15 @@ struct hfi_lock {
     struct hfi_keys keys; /* behind this struct, in the same memory */
     uint64_t hash;
     struct hfi_lane *lane;
+    struct hfi_spot *spot; /* table.c: counts the references */
     uint32_t slot;
-    _Atomic(int) references; /* table.h */
 
-    pthread_mutex_t mutex; /* for all that follows */
+    bool     unclear; /* the mutex's too: one of the token's acquires got no answer, release until it is surely over */
+    pthread_mutex_t mutex;   /* for all that follows */
     struct hfi_entry entry;
     uint64_t grant, random;  /* of the current token: hfi_lock_token */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* of its native form: until then, our time, it may still be executed */
-    bool     unclear;        /* one of its acquires got no answer: release until it is surely over */
     hf_lease *holder;        /* a reference; NULL: nobody here */
     struct hfi_alarm alarm;
     int64_t  alarm_at;       /* HFI_NEVER: not armed */

@@ -101,8 +101,10 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
         waiting++;
     int remote = (int)entry->remote;
     int64_t left_ms = remote == HFI_HELD ? (entry->times.end - now) / HFI_MS : 0, position = entry->position;
-    bool here = entry->is_held_here;
+    bool here = entry->is_held_here, is_idle = hfi_entry_is_idle(entry);
     (void)pthread_mutex_unlock(&lock->mutex);
+    if (is_idle)
+        return;
     (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
     fprintf(out, "%s %-40s %-7s", lock->keys.use == HFI_FETCH ? "fetch" : "lock ", name, doing[remote]);
     if (remote == HFI_HELD)

@@ -1,118 +1,68 @@
 /* SPDX-License-Identifier: MIT */
-/* table.c - see table.h. Shards, each a set under a mutex; and an array of slots under one of its own. */
+/*
+ * table.c - see table.h. Shards with a mutex each, for whoever makes a lock or ends one; finding one takes none.
+ *
+ * Every lock has a spot, which counts its references and is a link of the chain that its name is looked up in. Spots
+ * stay where they are until the client's memory goes, so anybody may look at any of them at any time: a reader adds a
+ * reference where there is one already (from none nobody comes back), and only then looks whose spot it is. Chains are
+ * changed under a reader's feet: then it finds nothing, and looks again under the mutex, where they hold still.
+ *
+ * So a lock's memory goes with its last reference, at once; nothing is kept for a thread, which may end, or for a fork
+ * child, which may find it half-way; and a look costs one compare-and-swap. ck_ht with ck_epoch would defer the memory,
+ * want a record for each thread, and a fence and a reference for each look.
+ *
+ * The locks made last keep a reference here, RECENT in each shard: a name that is asked for again and again is not made
+ * again each time. Such a lock is as good as new, see hfi_entry_arrive.
+ */
 #include "core/table.h"
 #include "base/perturb.h"
-#include "base/set.h"
 #include "core/lock.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARDS    64
-#define SLOT_BITS 24
+#define SHARD_BITS 6
+#define SHARDS     (1 << SHARD_BITS)
+#define SLOT_BITS  24 /* of a grant number: the shard, and above it the spot's index there */
+#define RECENT     8
+#define FIRST      8 /* spots of a shard's first segment; each other one doubles what there is */
+#define SEGMENTS   16
+#define STEPS_MOST 64 /* of a reader along a chain that changes */
+
+_Static_assert(FIRST << (SEGMENTS - 1) == 1 << (SLOT_BITS - SHARD_BITS), "as many spots as a grant number can name");
+
+struct hfi_spot {
+    _Atomic(int)      references; /* 0: nobody's */
+    _Atomic(uint32_t) tag;        /* of the lock's hash; its low bits are the chain's number */
+    _Atomic(uint32_t) next;       /* in the chain, or of the spare ones: an index + 1; 0: none */
+    _Atomic(uint32_t) head;       /* of the chain that has this spot's index for a number */
+    struct hfi_lock *lock;        /* while there are references */
+};
 
 struct shard {
-    pthread_mutex_t mutex;
-    struct hfi_set locks;
+    pthread_mutex_t mutex; /* to change any of it */
+    _Atomic(struct hfi_spot *) segments[SEGMENTS];
+    _Atomic(uint32_t) room; /* spots, and chains: a power of two, or 0 */
+    uint32_t used, spare;   /* spots that ever had a lock; the first of those that have none now, + 1 */
+    unsigned turn;
+    struct hfi_lock *recent[RECENT]; /* a reference each */
 };
 
 struct hfi_table {
     struct shard shards[SHARDS];
-    pthread_mutex_t slot_mutex;
-    struct hfi_lock **slots; /* NULL: free */
-    uint32_t *spare;         /* free slots, a stack */
-    size_t slot_room, spare_count, count;
 };
 
-static unsigned long hash_of(const void *object, unsigned long seed)
-{
-    (void)seed;
-    return (unsigned long)((const struct hfi_lock *)object)->hash;
-}
+struct wanted {
+    enum hfi_use use;
+    const char *name;
+    size_t   size;
+    uint64_t hash;
+};
 
-static bool is_same(const void *a, const void *b)
+static bool is_same(const struct hfi_lock *lock, const struct wanted *wanted)
 {
-    const struct hfi_lock *x = a, *y = b;
-    return x->keys.use == y->keys.use && x->keys.name_size == y->keys.name_size &&
-           memcmp(x->keys.name, y->keys.name, x->keys.name_size) == 0;
-}
-
-bool hfi_table_open(hf_client *client)
-{
-    struct hfi_table *table = calloc(1, sizeof *table);
-    if (table == NULL)
-        return false;
-    (void)pthread_mutex_init(&table->slot_mutex, NULL);
-    for (int i = 0; i < SHARDS; i++) {
-        (void)pthread_mutex_init(&table->shards[i].mutex, NULL);
-        if (!hfi_set_open(&table->shards[i].locks, 16, hash_of, is_same)) {
-            while (i-- > 0)
-                hfi_set_close(&table->shards[i].locks);
-            free(table);
-            return false;
-        }
-    }
-    client->table = table;
-    return true;
-}
-
-void hfi_table_free(hf_client *client)
-{
-    struct hfi_table *table = client->table;
-    if (table == NULL)
-        return;
-    for (int i = 0; i < SHARDS; i++) {
-        hfi_set_close(&table->shards[i].locks);
-        (void)pthread_mutex_destroy(&table->shards[i].mutex);
-    }
-    (void)pthread_mutex_destroy(&table->slot_mutex);
-    free(table->slots);
-    free(table->spare);
-    free(table);
-    client->table = NULL;
-}
-
-static bool grow_slots(struct hfi_table *table)
-{
-    size_t room = table->slot_room == 0 ? 64 : 2 * table->slot_room;
-    if (room > ((size_t)1 << SLOT_BITS))
-        return false;
-    struct hfi_lock **slots = realloc(table->slots, room * sizeof *slots);
-    if (slots == NULL)
-        return false;
-    table->slots = slots;
-    uint32_t *spare = realloc(table->spare, room * sizeof *spare);
-    if (spare == NULL)
-        return false;
-    table->spare = spare;
-    for (size_t i = room; i-- > table->slot_room;) {
-        slots[i] = NULL;
-        spare[table->spare_count++] = (uint32_t)i;
-    }
-    table->slot_room = room;
-    return true;
-}
-
-static bool take_slot(struct hfi_table *table, struct hfi_lock *lock)
-{
-    (void)pthread_mutex_lock(&table->slot_mutex);
-    bool found = table->spare_count > 0 || grow_slots(table);
-    if (found) {
-        lock->slot = table->spare[--table->spare_count];
-        table->slots[lock->slot] = lock;
-        table->count++;
-    }
-    (void)pthread_mutex_unlock(&table->slot_mutex);
-    return found;
-}
-
-static void give_slot(struct hfi_table *table, uint32_t slot)
-{
-    (void)pthread_mutex_lock(&table->slot_mutex);
-    table->slots[slot] = NULL;
-    table->spare[table->spare_count++] = slot;
-    table->count--;
-    (void)pthread_mutex_unlock(&table->slot_mutex);
+    return lock->hash == wanted->hash && lock->keys.use == wanted->use && lock->keys.name_size == wanted->size &&
+           memcmp(lock->keys.name, wanted->name, wanted->size) == 0;
 }
 
 static struct shard *shard_of(hf_client *client, uint64_t hash)
@@ -120,54 +70,223 @@ static struct shard *shard_of(hf_client *client, uint64_t hash)
     return &client->table->shards[(hash >> 40) % SHARDS];
 }
 
-hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, size_t size, struct hfi_lock **found,
-                        hf_error *error)
+/* Of an index below `room`. */
+static struct hfi_spot *spot_at(struct shard *shard, uint32_t index)
 {
-    struct hfi_lock wanted = {.hash = hfi_name_hash(use, name, size)};
-    struct shard *shard = shard_of(client, wanted.hash);
-    wanted.keys = (struct hfi_keys){.use = (uint8_t)use, .name_size = (uint16_t)size};
-    wanted.keys.name = (char *)(uintptr_t)name; /* only compared */
-    (void)pthread_mutex_lock(&shard->mutex);
-    struct hfi_lock *lock = hfi_set_find(&shard->locks, wanted.hash, &wanted);
+    int segment = index < FIRST ? 0 : 32 - __builtin_clz(index / FIRST);
+    uint32_t before = segment == 0 ? 0 : (uint32_t)FIRST << (segment - 1);
+    return atomic_load_explicit(&shard->segments[segment], memory_order_acquire) + (index - before);
+}
+
+static _Atomic(uint32_t) *chain_of(struct shard *shard, uint32_t room, uint32_t tag)
+{
+    return &spot_at(shard, tag & (room - 1))->head;
+}
+
+bool hfi_table_open(hf_client *client)
+{
+    struct hfi_table *table = calloc(1, sizeof *table);
+    if (table == NULL)
+        return false;
+    for (int i = 0; i < SHARDS; i++)
+        (void)pthread_mutex_init(&table->shards[i].mutex, NULL);
+    client->table = table;
+    return true;
+}
+
+void hfi_table_forget(hf_client *client)
+{
+    for (int i = 0; i < SHARDS; i++) {
+        struct shard *shard = &client->table->shards[i];
+        struct hfi_lock *recent[RECENT];
+        (void)pthread_mutex_lock(&shard->mutex);
+        memcpy(recent, shard->recent, sizeof recent);
+        memset(shard->recent, 0, sizeof shard->recent);
+        (void)pthread_mutex_unlock(&shard->mutex);
+        for (int j = 0; j < RECENT; j++)
+            if (recent[j] != NULL)
+                hfi_table_unref(recent[j]);
+    }
+}
+
+void hfi_table_free(hf_client *client)
+{
+    struct hfi_table *table = client->table;
+    if (table == NULL)
+        return;
+    hfi_table_forget(client);
+    for (int i = 0; i < SHARDS; i++) {
+        for (int j = 0; j < SEGMENTS; j++)
+            free(atomic_load(&table->shards[i].segments[j]));
+        (void)pthread_mutex_destroy(&table->shards[i].mutex);
+    }
+    free(table);
+    client->table = NULL;
+}
+
+/* A reference to the lock whose spot this is; NULL: it is nobody's. */
+static struct hfi_lock *pin(struct hfi_spot *spot)
+{
+    int references = atomic_load(&spot->references);
+    while (references > 0)
+        if (atomic_compare_exchange_weak(&spot->references, &references, references + 1))
+            return spot->lock;
+    return NULL;
+}
+
+/* With a reference. NULL: it was not found, which says little. */
+static struct hfi_lock *find(struct shard *shard, const struct wanted *wanted)
+{
+    uint32_t tag = (uint32_t)wanted->hash, room = atomic_load_explicit(&shard->room, memory_order_acquire);
+    uint32_t at = room == 0 ? 0 : atomic_load_explicit(chain_of(shard, room, tag), memory_order_acquire);
+    for (int steps = 0; at != 0 && steps < STEPS_MOST; steps++) {
+        struct hfi_spot *spot = spot_at(shard, at - 1);
+        if (atomic_load_explicit(&spot->tag, memory_order_relaxed) == tag) {
+            HFI_PERTURB("table-seen");
+            struct hfi_lock *lock = pin(spot);
+            if (lock != NULL && is_same(lock, wanted))
+                return lock;
+            if (lock != NULL)
+                hfi_table_unref(lock);
+        }
+        at = atomic_load_explicit(&spot->next, memory_order_acquire);
+    }
+    return NULL;
+}
+
+static struct hfi_lock *find_locked(struct shard *shard, const struct wanted *wanted)
+{
+    uint32_t tag = (uint32_t)wanted->hash, room = atomic_load(&shard->room);
+    uint32_t at = room == 0 ? 0 : atomic_load(chain_of(shard, room, tag));
+    while (at != 0) {
+        struct hfi_spot *spot = spot_at(shard, at - 1);
+        if (is_same(spot->lock, wanted)) {
+            atomic_fetch_add(&spot->references, 1);
+            return spot->lock;
+        }
+        at = atomic_load(&spot->next);
+    }
+    return NULL;
+}
+
+static void join_chain_locked(struct shard *shard, uint32_t room, uint32_t index)
+{
+    struct hfi_spot *spot = spot_at(shard, index);
+    _Atomic(uint32_t) *head = chain_of(shard, room, atomic_load(&spot->tag));
+    atomic_store(&spot->next, atomic_load(head));
+    atomic_store(head, index + 1);
+}
+
+/* Twice the spots, twice the chains. */
+static bool grow_locked(struct shard *shard)
+{
+    uint32_t room = atomic_load(&shard->room), more = room == 0 ? FIRST : room;
+    int segment = room == 0 ? 0 : 32 - __builtin_clz(room / FIRST);
+    struct hfi_spot *spots = segment < SEGMENTS ? calloc(more, sizeof *spots) : NULL;
+    if (spots == NULL)
+        return false;
+    atomic_store(&shard->segments[segment], spots);
+    for (uint32_t i = 0; i < room; i++)
+        atomic_store(&spot_at(shard, i)->head, 0);
+    for (uint32_t i = 0; i < shard->used; i++)
+        if (atomic_load(&spot_at(shard, i)->references) > 0)
+            join_chain_locked(shard, room + more, i);
+    atomic_store(&shard->room, room + more);
+    return true;
+}
+
+/* The lock can be found from here on; two references, the caller's and that of `recent`. *gone: whose turn it was to
+ * lose that one, or NULL. False: no memory. */
+static bool put_locked(hf_client *client, struct shard *shard, struct hfi_lock *lock, struct hfi_lock **gone)
+{
+    uint32_t index = shard->spare - 1;
+    if (shard->spare == 0) {
+        if (shard->used == atomic_load(&shard->room) && !grow_locked(shard))
+            return false;
+        index = shard->used++;
+    } else {
+        shard->spare = atomic_load(&spot_at(shard, index)->next);
+    }
+    struct hfi_spot *spot = spot_at(shard, index);
+    bool stays = lock->keys.use == HFI_MUTEX; /* a fetch has its values elsewhere, which are not few */
+    lock->spot = spot;
+    lock->slot = index << SHARD_BITS | (uint32_t)(shard - client->table->shards);
+    spot->lock = lock;
+    atomic_store(&spot->tag, (uint32_t)lock->hash);
+    atomic_store(&spot->references, stays ? 2 : 1);
+    join_chain_locked(shard, atomic_load(&shard->room), index);
+    if (stays) {
+        struct hfi_lock **turn = &shard->recent[shard->turn++ % RECENT];
+        *gone = *turn;
+        *turn = lock;
+    }
+    return true;
+}
+
+static void take_out_locked(struct shard *shard, const struct hfi_lock *lock)
+{
+    uint32_t index = lock->slot >> SHARD_BITS;
+    struct hfi_spot *spot = lock->spot;
+    _Atomic(uint32_t) *link = chain_of(shard, atomic_load(&shard->room), (uint32_t)lock->hash);
+    while (atomic_load(link) != index + 1)
+        link = &spot_at(shard, atomic_load(link) - 1)->next;
+    atomic_store(link, atomic_load(&spot->next));
+    atomic_store(&spot->next, shard->spare);
+    shard->spare = index + 1;
+}
+
+static hf_status make(hf_client *client, const struct wanted *wanted, struct hfi_lock **made, hf_error *error)
+{
+    struct shard *shard = shard_of(client, wanted->hash);
+    struct hfi_lock *gone = NULL;
     hf_status status = HF_OK;
+    (void)pthread_mutex_lock(&shard->mutex);
+    struct hfi_lock *lock = find_locked(shard, wanted);
     if (lock == NULL) {
-        status = hfi_lock_new(client, use, name, size, wanted.hash, &lock, error);
-        if (status == HF_OK && (!take_slot(client->table, lock) || !hfi_set_add(&shard->locks, wanted.hash, lock))) {
-            if (lock->slot != HFI_NO_SLOT)
-                give_slot(client->table, lock->slot);
+        status = hfi_lock_new(client, wanted->use, wanted->name, wanted->size, wanted->hash, &lock, error);
+        if (status == HF_OK && !put_locked(client, shard, lock, &gone)) {
             hfi_lock_free(lock);
             status = hfi_fail(error, HF_NOMEM, "", "no memory for another lock name");
         }
-    } else {
-        atomic_fetch_add(&lock->references, 1);
     }
     (void)pthread_mutex_unlock(&shard->mutex);
+    if (gone != NULL)
+        hfi_table_unref(gone);
+    *made = status == HF_OK ? lock : NULL;
+    return status;
+}
+
+hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, size_t size, struct hfi_lock **found,
+                        hf_error *error)
+{
+    struct wanted wanted = {use, name, size, hfi_name_hash(use, name, size)};
+    hf_status status = HF_OK;
+    *found = find(shard_of(client, wanted.hash), &wanted);
+    if (*found == NULL)
+        status = make(client, &wanted, found, error);
     HFI_PERTURB("table-found");
-    *found = status == HF_OK ? lock : NULL;
     return status;
 }
 
 void hfi_table_ref(struct hfi_lock *lock)
 {
-    atomic_fetch_add(&lock->references, 1);
+    atomic_fetch_add(&lock->spot->references, 1);
 }
 
-/* Only under the shard's mutex does a lock lose its last reference, so nobody can find it on its way out. */
+/* Only under the shard's mutex does a lock lose its last reference, so what is in a chain there has one. */
 void hfi_table_unref(struct hfi_lock *lock)
 {
-    hf_client *client = lock->client;
-    int references = atomic_load(&lock->references);
+    struct hfi_spot *spot = lock->spot;
+    int references = atomic_load(&spot->references);
     while (references > 1)
-        if (atomic_compare_exchange_weak(&lock->references, &references, references - 1))
+        if (atomic_compare_exchange_weak(&spot->references, &references, references - 1))
             return;
     HFI_PERTURB("table-last-reference");
-    struct shard *shard = shard_of(client, lock->hash);
+    struct shard *shard = shard_of(lock->client, lock->hash);
     (void)pthread_mutex_lock(&shard->mutex);
-    bool last = atomic_fetch_sub(&lock->references, 1) == 1;
-    if (last) {
-        hfi_set_remove(&shard->locks, lock->hash, lock);
-        give_slot(client->table, lock->slot); /* before it can be found no more: by_grant takes no shard mutex */
-    }
+    bool last = atomic_fetch_sub(&spot->references, 1) == 1;
+    if (last)
+        take_out_locked(shard, lock);
     (void)pthread_mutex_unlock(&shard->mutex);
     if (last)
         hfi_lock_free(lock);
@@ -175,19 +294,11 @@ void hfi_table_unref(struct hfi_lock *lock)
 
 struct hfi_lock *hfi_table_by_grant(hf_client *client, uint64_t grant)
 {
-    struct hfi_table *table = client->table;
-    size_t slot = grant & (((uint64_t)1 << SLOT_BITS) - 1);
-    (void)pthread_mutex_lock(&table->slot_mutex);
-    struct hfi_lock *lock = slot < table->slot_room ? table->slots[slot] : NULL;
-    /* A lock whose last reference is just going must not come back to life. */
-    if (lock != NULL) {
-        int references = atomic_load(&lock->references);
-        while (references > 0 && !atomic_compare_exchange_weak(&lock->references, &references, references + 1))
-            ;
-        if (references == 0)
-            lock = NULL;
-    }
-    (void)pthread_mutex_unlock(&table->slot_mutex);
+    uint32_t slot = (uint32_t)(grant & (((uint64_t)1 << SLOT_BITS) - 1)), index = slot >> SHARD_BITS;
+    struct shard *shard = &client->table->shards[slot % SHARDS];
+    if (index >= atomic_load(&shard->room))
+        return NULL;
+    struct hfi_lock *lock = pin(spot_at(shard, index));
     HFI_PERTURB("table-found-by-grant");
     return lock;
 }
@@ -197,28 +308,16 @@ uint64_t hfi_table_grant(hf_client *client, const struct hfi_lock *lock)
     return (atomic_fetch_add(&client->grants, 1) + 1) << SLOT_BITS | lock->slot;
 }
 
-size_t hfi_table_count(hf_client *client)
-{
-    (void)pthread_mutex_lock(&client->table->slot_mutex);
-    size_t count = client->table->count;
-    (void)pthread_mutex_unlock(&client->table->slot_mutex);
-    return count;
-}
-
 void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *lock, void *arg), void *arg)
 {
-    struct hfi_table *table = client->table;
-    for (size_t slot = 0;; slot++) {
-        (void)pthread_mutex_lock(&table->slot_mutex);
-        bool over = slot >= table->slot_room;
-        (void)pthread_mutex_unlock(&table->slot_mutex);
-        if (over)
-            return;
-        struct hfi_lock *lock = hfi_table_by_grant(client, slot);
-        if (lock == NULL)
-            continue;
-        visit(lock, arg);
-        hfi_table_unref(lock);
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        for (uint32_t index = 0; index < atomic_load(&client->table->shards[i].room); index++) {
+            struct hfi_lock *lock = hfi_table_by_grant(client, index << SHARD_BITS | i);
+            if (lock == NULL)
+                continue;
+            visit(lock, arg);
+            hfi_table_unref(lock);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* table.h - the locks of a client by name and by slot. A lock is here while anybody refers to it, and gone after. */
+/* table.h - the locks of a client by name and by slot. A lock is here while anybody refers to it, and gone after, but the
+ * 512 that were made last may stay for the next who ask. */
 #ifndef HFI_TABLE_H
 #define HFI_TABLE_H
 
@@ -9,9 +10,10 @@
 struct hfi_lock;
 
 bool hfi_table_open(hf_client *client); /* false: no memory */
-void hfi_table_free(hf_client *client); /* must be empty */
+void hfi_table_forget(hf_client *client); /* those that only stay */
+void hfi_table_free(hf_client *client);   /* nobody refers to any */
 
-/* The lock of that name, made if there is none; a reference. INVALID (the name), NOMEM. */
+/* The lock of that name, made if there is none; a reference. No mutex if it is there. INVALID (the name), NOMEM. */
 hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, size_t size, struct hfi_lock **lock,
                         hf_error *error);
 void hfi_table_ref(struct hfi_lock *lock);
@@ -25,6 +27,5 @@ uint64_t hfi_table_grant(hf_client *client, const struct hfi_lock *lock); /* a f
 /* Calls visit with every lock, a reference held meanwhile, no mutex. */
 void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *lock, void *arg), void *arg);
 void hfi_table_renew_all(hf_client *client);
-size_t hfi_table_count(hf_client *client);
 
 #endif

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: MIT */
+/* table_test.c - the table of locks alone: the locks in it are made and freed here, and counted. */
+#include "core/table.h"
+#include "core/lock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STAY    512  /* locks that nobody uses: table.h */
+#define NAMES   3000
+#define THREADS 4
+#define STEPS   60000
+
+static hf_client client;
+static _Atomic(int) made, alive, wrong;
+static bool looks_meanwhile;
+
+static void name_of(int number, char out[16])
+{
+    (void)snprintf(out, 16, "name:%d", number);
+}
+
+static struct hfi_lock *get(enum hfi_use use, int number)
+{
+    struct hfi_lock *lock;
+    char name[16];
+    name_of(number, name);
+    return hfi_table_get(&client, use, name, strlen(name), &lock, NULL) == HF_OK ? lock : NULL;
+}
+
+static bool is(const struct hfi_lock *lock, int number)
+{
+    char name[16];
+    name_of(number, name);
+    return lock != NULL && strcmp(lock->keys.name, name) == 0;
+}
+
+/* What the table calls of the floor above it, instead of lock.c. */
+
+hf_status hfi_lock_new(hf_client *of, enum hfi_use use, const char *name, size_t size, uint64_t hash,
+                       struct hfi_lock **lock, hf_error *error)
+{
+    (void)error;
+    struct hfi_lock *fresh = calloc(1, sizeof *fresh + size + 1);
+    if (fresh == NULL)
+        return HF_NOMEM;
+    fresh->client = of;
+    fresh->hash = hash;
+    fresh->keys.use = (uint8_t)use;
+    fresh->keys.name = (char *)(fresh + 1);
+    fresh->keys.name_size = (uint16_t)size;
+    memcpy(fresh->keys.name, name, size);
+    atomic_fetch_add(&made, 1);
+    atomic_fetch_add(&alive, 1);
+    for (int i = 0; looks_meanwhile && i < STAY / 4; i++) { /* the table is being changed: a mutex is held */
+        struct hfi_lock *other = get(HFI_MUTEX, i);
+        hfi_table_unref(other);
+    }
+    *lock = fresh;
+    return HF_OK;
+}
+
+void hfi_lock_free(struct hfi_lock *lock)
+{
+    atomic_fetch_sub(&alive, 1);
+    memset(lock, 0xee, sizeof *lock);
+    free(lock);
+}
+
+void hfi_lock_set_timer(struct hfi_lock *lock)
+{
+    (void)lock;
+}
+
+static int open_table(void **state)
+{
+    (void)state;
+    memset(&client, 0, sizeof client);
+    atomic_store(&made, 0);
+    atomic_store(&wrong, 0);
+    looks_meanwhile = false;
+    return hfi_table_open(&client) ? 0 : -1;
+}
+
+static int close_table(void **state)
+{
+    (void)state;
+    hfi_table_free(&client);
+    return atomic_load(&alive) == 0 ? 0 : -1;
+}
+
+static void use_names(int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        struct hfi_lock *lock = get(HFI_MUTEX, i);
+        assert_true(is(lock, i));
+        hfi_table_unref(lock);
+    }
+}
+
+static void a_name_in_use_is_one_lock(void **state)
+{
+    (void)state;
+    struct hfi_lock *lock = get(HFI_MUTEX, 1), *fetch = get(HFI_FETCH, 1);
+    use_names(2, NAMES);
+    assert_ptr_equal(get(HFI_MUTEX, 1), lock);
+    assert_ptr_equal(get(HFI_FETCH, 1), fetch);
+    assert_ptr_not_equal(lock, fetch);
+    for (int i = 0; i < 2; i++) {
+        hfi_table_unref(lock);
+        hfi_table_unref(fetch);
+    }
+}
+
+static void a_name_that_comes_again_is_not_made_again(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        use_names(0, 64);
+    assert_int_equal(atomic_load(&made), 64);
+}
+
+static void so_many_stay_and_no_more(void **state)
+{
+    (void)state;
+    use_names(0, NAMES);
+    assert_int_equal(atomic_load(&alive), STAY);
+    hfi_table_forget(&client);
+    assert_int_equal(atomic_load(&alive), 0);
+    use_names(0, 10); /* and it goes on */
+    assert_int_equal(atomic_load(&alive), 10);
+}
+
+static void a_fetch_goes_with_its_last_user(void **state)
+{
+    (void)state;
+    struct hfi_lock *lock = get(HFI_FETCH, 7);
+    hfi_table_ref(lock);
+    hfi_table_unref(lock);
+    assert_int_equal(atomic_load(&alive), 1);
+    hfi_table_unref(lock);
+    assert_int_equal(atomic_load(&alive), 0);
+}
+
+static void a_grant_number_finds_its_lock_while_it_is_there(void **state)
+{
+    (void)state;
+    static struct hfi_lock *locks[NAMES];
+    static uint64_t grants[NAMES];
+    for (int i = 0; i < NAMES; i++) {
+        locks[i] = get(HFI_FETCH, i);
+        grants[i] = hfi_table_grant(&client, locks[i]);
+    }
+    for (int i = 0; i < NAMES; i++) {
+        assert_ptr_equal(hfi_table_by_grant(&client, grants[i]), locks[i]);
+        hfi_table_unref(locks[i]);
+    }
+    for (int i = 0; i < NAMES; i++)
+        hfi_table_unref(locks[i]);
+    for (int i = 0; i < NAMES; i++)
+        assert_null(hfi_table_by_grant(&client, grants[i]));
+    assert_null(hfi_table_by_grant(&client, UINT64_MAX)); /* anybody's number */
+}
+
+static void count_it(struct hfi_lock *lock, void *arg)
+{
+    (void)lock;
+    ++*(int *)arg;
+}
+
+static void each_is_each(void **state)
+{
+    (void)state;
+    static struct hfi_lock *locks[NAMES];
+    int count = 0;
+    for (int i = 0; i < NAMES; i++)
+        locks[i] = get(HFI_FETCH, i);
+    for (int i = 0; i < NAMES; i += 2)
+        hfi_table_unref(locks[i]);
+    hfi_table_each(&client, count_it, &count);
+    assert_int_equal(count, NAMES / 2);
+    for (int i = 1; i < NAMES; i += 2)
+        hfi_table_unref(locks[i]);
+}
+
+/* With a mutex for the look-up this one would wait for itself. */
+static void what_is_there_is_found_while_the_table_changes(void **state)
+{
+    (void)state;
+    use_names(0, STAY / 4);
+    looks_meanwhile = true;
+    (void)alarm(60);
+    for (int i = NAMES - 64; i < NAMES; i++)
+        hfi_table_unref(get(HFI_FETCH, i));
+    (void)alarm(0);
+    assert_int_equal(atomic_load(&made), STAY / 4 + 64);
+}
+
+static void *come_and_go(void *arg)
+{
+    unsigned dice = (unsigned)(uintptr_t)arg;
+    for (int i = 0; i < STEPS; i++) {
+        dice = dice * 1664525u + 1013904223u;
+        int number = (int)((dice >> 8) % (i % 3 == 0 ? NAMES : 40u));
+        struct hfi_lock *lock = get(HFI_MUTEX, number);
+        uint64_t grant = hfi_table_grant(&client, lock);
+        struct hfi_lock *same = hfi_table_by_grant(&client, grant);
+        struct hfi_lock *any = hfi_table_by_grant(&client, dice >> 4 & 0xffff), *again = get(HFI_MUTEX, number);
+        if (!is(lock, number) || same != lock || again != lock ||
+            (any != NULL && (any->client != &client || strncmp(any->keys.name, "name:", 5) != 0)))
+            atomic_fetch_add(&wrong, 1);
+        if (any != NULL)
+            hfi_table_unref(any);
+        hfi_table_unref(again);
+        hfi_table_unref(same);
+        hfi_table_unref(lock);
+    }
+    return NULL;
+}
+
+static void threads_come_and_go(void **state)
+{
+    (void)state;
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, (void *)(i + 1)), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_true(atomic_load(&alive) <= STAY);
+    assert_true(atomic_load(&made) > NAMES);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_table, close_table)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_name_in_use_is_one_lock),
+        TEST(a_name_that_comes_again_is_not_made_again),
+        TEST(so_many_stay_and_no_more),
+        TEST(a_fetch_goes_with_its_last_user),
+        TEST(a_grant_number_finds_its_lock_while_it_is_there),
+        TEST(each_is_each),
+        TEST(what_is_there_is_found_while_the_table_changes),
+        TEST(threads_come_and_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
