@@ -2,7 +2,7 @@
 /*
  * fetch.c - hf_fetch: a cached value, loaded once by the whole fleet.
  *
- *   read ----fresh----------------------------------------------> CACHED
+ *   read ----fresh: without the lock's entry, one GET------------> CACHED
  *     |------old: try for the lease, never wait: got it -> load, else STALE
  *     |------missing: seek the lease: got it -> load; somebody else's load came first -> SHARED, CACHED
  *     `------no server: the value last seen here -> STALE; else one load per process -> LOCAL
@@ -27,9 +27,12 @@
 
 struct fetch { /* one call, on its stack */
     hf_client *client;
-    struct hfi_lock *lock;
+    const char *key;
+    size_t size;
+    struct hfi_lane *lane;
+    struct hfi_lock *lock;   /* a reference; NULL: not needed so far */
     const hf_fetch_options *options;
-    int64_t until_ns;        /* for waiting on others */
+    int64_t began_ns, until_ns; /* for waiting on others */
     struct hfi_seen seen;
     struct hfi_body *found;  /* what Redis has: a reference; NULL: nothing */
     int64_t left_ms;         /* until its key ends; -1: never, -2: not known */
@@ -59,7 +62,7 @@ static void remember(struct fetch *f, struct hfi_body **body, int64_t left_ms, i
 {
     int64_t now = hfi_now(f->client->clock);
     int64_t end = left_ms == -2 ? 0 : left_ms < 0 ? HFI_NEVER : now + left_ms * HFI_MS;
-    hfi_local_saw(f->client, f->lock->keys.name, f->lock->keys.name_size, body, end, now, load_ms);
+    hfi_local_saw(f->client, f->key, f->size, body, end, now, load_ms);
 }
 
 /* ---- read ---- */
@@ -67,9 +70,8 @@ static void remember(struct fetch *f, struct hfi_body **body, int64_t left_ms, i
 /* The key's end is asked for at most once a second; in between the process knows it. */
 static struct hfi_command *read_command(const struct fetch *f, bool with_end)
 {
-    const struct hfi_keys *keys = &f->lock->keys;
-    const char *get[] = {"GET", keys->name}, *pttl[] = {"PTTL", keys->name}, *exec[] = {"EXEC"}, *multi[] = {"MULTI"};
-    const size_t get_size[] = {3, keys->name_size}, pttl_size[] = {4, keys->name_size}, word_size[] = {4}, five[] = {5};
+    const char *get[] = {"GET", f->key}, *pttl[] = {"PTTL", f->key}, *exec[] = {"EXEC"}, *multi[] = {"MULTI"};
+    const size_t get_size[] = {3, f->size}, pttl_size[] = {4, f->size}, word_size[] = {4}, five[] = {5};
     if (!with_end)
         return hfi_command_new(2, get, get_size);
     struct hfi_command *command = hfi_command_new(1, multi, five);
@@ -81,34 +83,45 @@ static struct hfi_command *read_command(const struct fetch *f, bool with_end)
     return NULL;
 }
 
+/* A value as long as the one seen last is most often that one: then nothing is taken, copied or remembered anew. */
+static struct hfi_body *body_of(const struct fetch *f, struct redisReply **reply)
+{
+    struct hfi_body *seen = f->seen.body;
+    if (seen == NULL || seen->absent || seen->size != (size_t)(*reply)->len ||
+        memcmp(seen->data, (*reply)->str, seen->size) != 0)
+        return hfi_body_take(reply);
+    hfi_body_ref(seen);
+    return seen;
+}
+
 static hf_status read(struct fetch *f, hf_error *error)
 {
     redisReply *reply;
-    int64_t now = hfi_now(f->client->clock);
+    int64_t now = f->began_ns;
     bool with_end = f->seen.end_ns <= now || now - f->seen.asked_ns > END_IS_KNOWN_FOR;
-    hf_status status = hfi_call_done(f->client, f->lock->lane, read_command(f, with_end), "cannot read the cached value",
-                                     &reply, error);
+    hf_status status =
+        hfi_call_done(f->client, f->lane, read_command(f, with_end), "cannot read the cached value", &reply, error);
     if (status != HF_OK)
         return status;
     bool both = with_end && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
-    const redisReply *got = both ? reply->element[0] : reply;
-    if (got->type == REDIS_REPLY_STRING) {
+    redisReply **got = both ? &reply->element[0] : &reply;
+    if ((*got)->type == REDIS_REPLY_STRING) {
         f->left_ms = both ? hfi_wire_number(reply, 1, -1) : -2;
-        f->found = hfi_body_copy(got->str, got->len);
+        f->found = body_of(f, got);
         status = f->found != NULL ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory for a value");
-    } else if (got->type == REDIS_REPLY_ERROR) {
+    } else if ((*got)->type == REDIS_REPLY_ERROR) {
         status = hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key; choose another one",
                           "the cached value is not a string");
-    } else if (got->type != REDIS_REPLY_NIL) {
+    } else if ((*got)->type != REDIS_REPLY_NIL) {
         status = hfi_fail(error, HF_PROTOCOL, "", "the server's answer to GET has another form");
     }
     freeReplyObject(reply);
     if (f->found == NULL)
         return status;
-    remember(f, &f->found, f->left_ms, 0);
-    bool same = f->found == f->seen.body;
-    if (f->left_ms == -2 && same) /* the same bytes as last time: the end is the one remembered */
+    if (f->left_ms == -2 && f->found == f->seen.body) /* the end is the one remembered with these bytes */
         f->left_ms = f->seen.end_ns == HFI_NEVER ? -1 : (f->seen.end_ns - now) / HFI_MS;
+    else
+        remember(f, &f->found, f->left_ms, 0);
     return status;
 }
 
@@ -257,9 +270,26 @@ static hf_status load(struct fetch *f, hf_lease *lease, hf_value **value, hf_err
 
 /* ---- seek ---- */
 
+/* What only a fetch needs that finds nothing fresh: the lock's entry, and where its waiters share. */
+static hf_status need_lock(struct fetch *f, hf_error *error)
+{
+    if (f->lock != NULL)
+        return HF_OK;
+    hf_status status = hfi_table_get(f->client, HFI_FETCH, f->key, f->size, &f->lock, error);
+    if (status != HF_OK)
+        return status;
+    (void)pthread_mutex_lock(&f->lock->mutex);
+    bool has_room = hfi_shared_of(f->lock) != NULL;
+    (void)pthread_mutex_unlock(&f->lock->mutex);
+    return has_room ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
+}
+
 /* Waits for the lease or a value; `once`: does not wait. *lease, or *value, or a status that is neither. */
 static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error)
 {
+    hf_status status = need_lock(f, error);
+    if (status != HF_OK)
+        return status;
     struct hfi_lock *lock = f->lock;
     const hf_fetch_options *o = f->options;
     hf_lock_options options = {.size = sizeof options,
@@ -272,7 +302,6 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
     struct hfi_body *body = NULL;
     int64_t fresh_ms = 0;
     bool stored = false, loaded_here = false;
-    hf_status status = HF_OK;
     hfi_seeker_init(&seeker, &options);
     hfi_actions_init(&actions);
     (void)pthread_mutex_lock(&lock->mutex);
@@ -354,12 +383,15 @@ static hf_status wait_for_local_load(struct fetch *f, struct hfi_shared *shared)
 
 static hf_status load_locally(struct fetch *f, hf_value **value, hf_error *error)
 {
+    hf_status status = need_lock(f, error);
+    if (status != HF_OK)
+        return status;
     struct hfi_lock *lock = f->lock;
     struct hf_loading loading;
     struct hfi_shared *shared = lock->shared;
     (void)pthread_mutex_lock(&lock->mutex);
     if (shared->loading) {
-        hf_status status = wait_for_local_load(f, shared);
+        status = wait_for_local_load(f, shared);
         if (status != HF_OK) {
             status = hfi_lock_explain(lock, status, error);
         } else if (shared->outcome == HF_OK) {
@@ -375,7 +407,7 @@ static hf_status load_locally(struct fetch *f, hf_value **value, hf_error *error
     shared->loading = true;
     (void)pthread_mutex_unlock(&lock->mutex);
     begin_loading(f, NULL, &loading);
-    hf_status status = hfi_loading_run(&loading, f->options->load, f->options->arg);
+    status = hfi_loading_run(&loading, f->options->load, f->options->arg);
     hfi_count(f->client, loads);
     if (status == HF_OK)
         remember(f, &loading.body, -2, loading.took_ms);
@@ -403,7 +435,7 @@ static hf_status load_locally(struct fetch *f, hf_value **value, hf_error *error
 static hf_status without_server(struct fetch *f, hf_value **value, hf_error *error)
 {
     if (f->seen.body == NULL) /* a local load may have ended while we found out */
-        hfi_local_look(f->client, f->lock->keys.name, f->lock->keys.name_size, &f->seen);
+        hfi_local_look(f->client, f->key, f->size, &f->seen);
     if (f->seen.body != NULL)
         return answer(f, f->seen.body, HF_STALE, true, 0, value, error);
     if (f->options->when_down == HF_FAIL)
@@ -434,7 +466,7 @@ static hf_status refresh(struct fetch *f, bool is_old, hf_value **value, hf_erro
 static hf_status found(struct fetch *f, hf_value **value, hf_error *error)
 {
     const hf_fetch_options *o = f->options;
-    uint64_t dice = (uint64_t)hfi_now(f->client->clock);
+    uint64_t dice = (uint64_t)f->began_ns;
     double u = (double)((hfi_dice(&dice) >> 11) + 1) / 9007199254740992.0; /* (0, 1] */
     int64_t fresh_ms = f->left_ms < 0 ? 0 : f->left_ms - o->stale_ms;
     switch (hfi_freshness(f->left_ms, o->stale_ms, o->early, f->seen.load_ms, u)) {
@@ -451,7 +483,7 @@ static hf_status found(struct fetch *f, hf_value **value, hf_error *error)
 static hf_status fetch(struct fetch *f, hf_value **value, hf_error *error)
 {
     hf_lease *lease = NULL;
-    hfi_local_look(f->client, f->lock->keys.name, f->lock->keys.name_size, &f->seen);
+    hfi_local_look(f->client, f->key, f->size, &f->seen);
     hf_status status = read(f, error);
     if (is_away(status))
         return without_server(f, value, error);
@@ -470,24 +502,24 @@ static hf_status fetch(struct fetch *f, hf_value **value, hf_error *error)
 static hf_status fetch_key(hf_client *client, const char *key, size_t size, const hf_fetch_options *o, hf_value **value,
                            hf_error *error)
 {
-    struct fetch f = {.client = client, .options = o, .left_ms = -2};
+    struct fetch f = {.client = client, .key = key, .size = size, .options = o, .left_ms = -2};
     char quoted[160];
     if (hfi_loader_is_at(client, key, size))
         return hfi_fail(error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
                         hfi_quote(quoted, sizeof quoted, key, size));
-    hf_status status = hfi_table_get(client, HFI_FETCH, key, size, &f.lock, error);
+    hf_status status = hfi_fetch_key_check(key, size, error);
     if (status != HF_OK)
         return status;
-    f.until_ns = o->wait_ms == HF_OFF ? 0 : hfi_after_ms(hfi_now(client->clock), o->wait_ms);
-    (void)pthread_mutex_lock(&f.lock->mutex);
-    bool has_room = hfi_shared_of(f.lock) != NULL;
-    (void)pthread_mutex_unlock(&f.lock->mutex);
+    f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, hfi_name_hash(HFI_FETCH, key, size));
+    f.began_ns = hfi_now(client->clock);
+    f.until_ns = o->wait_ms == HF_OFF ? 0 : hfi_after_ms(f.began_ns, o->wait_ms);
     hfi_count(client, waiting);
-    status = has_room ? fetch(&f, value, error) : hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
+    status = fetch(&f, value, error);
     hfi_uncount(client, waiting);
     hfi_body_unref(f.found);
     hfi_body_unref(f.seen.body);
-    hfi_table_unref(f.lock);
+    if (f.lock != NULL)
+        hfi_table_unref(f.lock);
     return status;
 }
 

@@ -182,14 +182,22 @@ bool hfi_key_name(const char *key_template, const char *key, size_t size, enum h
     return end > *name && *name_size <= HF_NAME_MAX && memchr(*name, 0, *name_size) == NULL;
 }
 
+hf_status hfi_fetch_key_check(const char *key, size_t size, hf_error *error)
+{
+    char quoted[80];
+    if (!is_side_key(key, size) && !is_lock_key(key, size))
+        return HF_OK;
+    return hfi_fail(error, HF_INVALID, "choose another key", "the key %s lies where holdfast keeps its own keys",
+                    hfi_quote(quoted, sizeof quoted, key, size));
+}
+
 static hf_status check_key(enum hfi_use use, const char *name, size_t name_size, const struct hfi_keys *keys,
                            hf_error *error)
 {
     char quoted[80];
-    if (use == HFI_FETCH && (is_side_key(name, name_size) || is_lock_key(name, name_size)))
-        return hfi_fail(error, HF_INVALID, "choose another key", "the key %s lies where holdfast keeps its own keys",
-                        hfi_quote(quoted, sizeof quoted, name, name_size));
-    if (use == HFI_MUTEX && is_side_key(keys->lock, keys->lock_size))
+    if (use == HFI_FETCH)
+        return hfi_fetch_key_check(name, name_size, error);
+    if (is_side_key(keys->lock, keys->lock_size))
         return hfi_fail(error, HF_INVALID, "choose another name or key_template",
                         "the lock key %s lies where holdfast keeps its own keys",
                         hfi_quote(quoted, sizeof quoted, keys->lock, keys->lock_size));

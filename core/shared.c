@@ -34,14 +34,14 @@ void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t le
     shared->stored = stored;
 }
 
-void hfi_shared_take(struct hfi_lock *lock, const struct redisReply *reply)
+void hfi_shared_take(struct hfi_lock *lock, struct redisReply *reply)
 {
     bool absent = strcmp(hfi_wire_script_reply(reply).word, "ABSENT") == 0;
     struct hfi_body *body = NULL;
     if (absent)
         body = hfi_body_absent();
     else if (reply->elements >= 4 && reply->element[2]->type == REDIS_REPLY_STRING)
-        body = hfi_body_copy(reply->element[2]->str, reply->element[2]->len);
+        body = hfi_body_take(&reply->element[2]);
     int64_t left_ms = hfi_wire_number(reply, absent ? 2 : 3, -1);
     if (body != NULL)
         hfi_shared_put(lock->shared, body, left_ms, left_ms < 0 || absent ? left_ms : left_ms - lock->shared->enough_ms, true);

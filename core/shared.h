@@ -31,8 +31,8 @@ struct hfi_guest { /* a thread that waits for a local load, on its stack */
 struct hfi_shared *hfi_shared_of(struct hfi_lock *lock);
 void hfi_shared_free(struct hfi_shared *shared);
 void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t left_ms, int64_t fresh_ms, bool stored);
-/* From the acquire script's VALUE or ABSENT. */
-void hfi_shared_take(struct hfi_lock *lock, const struct redisReply *reply);
+/* From the acquire script's VALUE, which is taken out of the reply, or ABSENT. */
+void hfi_shared_take(struct hfi_lock *lock, struct redisReply *reply);
 void hfi_shared_wake(struct hfi_shared *shared);
 
 #endif

@@ -3,6 +3,7 @@
 #include "core/value.h"
 #include "base/error.h"
 
+#include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,9 +20,25 @@ struct hfi_body *hfi_body_copy(const void *data, size_t size)
     atomic_init(&body->references, 1);
     body->absent = false;
     body->size = size;
+    body->data = body->own;
+    body->reply = NULL;
     if (size > 0)
-        memcpy(body->data, data, size);
-    body->data[size] = 0;
+        memcpy(body->own, data, size);
+    body->own[size] = 0;
+    return body;
+}
+
+struct hfi_body *hfi_body_take(struct redisReply **reply)
+{
+    struct hfi_body *body = malloc(sizeof *body);
+    if (body == NULL)
+        return NULL;
+    atomic_init(&body->references, 1);
+    body->absent = false;
+    body->size = (size_t)(*reply)->len;
+    body->data = (*reply)->str;
+    body->reply = *reply;
+    *reply = NULL;
     return body;
 }
 
@@ -40,8 +57,11 @@ void hfi_body_ref(struct hfi_body *body)
 
 void hfi_body_unref(struct hfi_body *body)
 {
-    if (body != NULL && atomic_fetch_sub(&body->references, 1) == 1)
-        free(body);
+    if (body == NULL || atomic_fetch_sub(&body->references, 1) != 1)
+        return;
+    if (body->reply != NULL)
+        freeReplyObject(body->reply);
+    free(body);
 }
 
 hf_status hfi_value_new(struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms, hf_value **value,

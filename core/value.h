@@ -7,14 +7,20 @@
 
 #include <stdatomic.h>
 
+struct redisReply;
+
 struct hfi_body {
     _Atomic(int) references;
     bool   absent;
     size_t size;
-    char   data[]; /* data[size] is NUL */
+    const char *data;         /* data[size] is NUL */
+    struct redisReply *reply; /* has the bytes; NULL: they are behind this */
+    char   own[];
 };
 
 struct hfi_body *hfi_body_copy(const void *data, size_t size); /* NULL: no memory. One reference */
+/* Takes a string reply, for its bytes are not copied, and leaves NULL there. NULL: no memory, nothing taken. */
+struct hfi_body *hfi_body_take(struct redisReply **reply);
 struct hfi_body *hfi_body_absent(void);
 void hfi_body_ref(struct hfi_body *body);
 void hfi_body_unref(struct hfi_body *body); /* NULL is a no-op */

@@ -91,6 +91,25 @@ static void the_first_loads_the_rest_are_served_and_the_key_holds_the_plain_valu
     assert_int_equal(hft_lock_keys(f->server), 1);
 }
 
+static void another_value_of_the_same_size_is_another(void **state)
+{
+    struct fixture *f = *state;
+    hf_stats stats;
+    expect(f, f->a, PAGE(.ttl_ms = 60000), HF_LOADED, "content");
+    hf_value *kept = must_fetch(f, f->b, "page", PAGE(.ttl_ms = 60000));
+    expect(f, f->b, PAGE(.ttl_ms = 60000), HF_CACHED, "content"); /* the same bytes, the end not asked for */
+    freeReplyObject(hft_server_ask(f->server, "SET page CONTENT KEEPTTL"));
+    expect(f, f->b, PAGE(.ttl_ms = 60000), HF_CACHED, "CONTENT");
+    expect(f, f->b, PAGE(.ttl_ms = 60000), HF_CACHED, "CONTENT");
+    freeReplyObject(hft_server_ask(f->server, "SET page 5"));
+    expect(f, f->b, PAGE(.ttl_ms = 60000), HF_CACHED, "5");
+    assert_string_equal(kept->data, "content");
+    hf_value_free(kept);
+    hf_client_stats(f->b, &stats);
+    assert_int_equal(stats.hits, 5);
+    assert_int_equal(stats.acquired, 0);
+}
+
 static void of_64_threads_in_each_of_three_clients_one_loads(void **state)
 {
     enum { THREADS = 64 };
@@ -342,6 +361,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(the_first_loads_the_rest_are_served_and_the_key_holds_the_plain_value),
+        TEST(another_value_of_the_same_size_is_another),
         TEST(of_64_threads_in_each_of_three_clients_one_loads),
         TEST(an_old_value_is_served_while_one_caller_reloads),
         TEST(early_refresh_loads_before_the_end),
