@@ -247,7 +247,7 @@ void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now
 /* The server cannot serve us now: those who asked once are told, the others ride it out. */
 static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at, struct hfi_actions *actions)
 {
-    entry->trouble = status;
+    entry->trouble = (uint8_t)status;
     refuse(entry, status, !entry->rules->rides_out, actions);
     if (!hfi_list_is_empty(&entry->waiters))
         entry->ask_at = again_at;

@@ -89,7 +89,7 @@ void hfi_actions_init(struct hfi_actions *actions);
 struct hfi_entry {
     const struct hfi_entry_rules *rules;
     struct hfi_list waiters;      /* oldest first */
-    enum hfi_remote remote;
+    enum hfi_remote remote : 8;
     bool     asking;              /* an acquire of the current token is under way        */
     bool     claim_wanted;        /* we may own it already: ask again at once            */
     bool     contended;           /* ask by script: somebody else was seen waiting       */
@@ -98,12 +98,12 @@ struct hfi_entry {
     bool     is_held_here;        /* a thread has it; false: lingering, or waiting for a good fence */
     bool     fencing;             /* granted, but its fences were behind                 */
     bool     more_asked;
-    hf_status tried_status;       /* BUSY or FOREIGN */
-    hf_status trouble;            /* why the server cannot serve us now; HF_OK: it can   */
-    int      late;                /* LATE answers in a row                               */
-    int      bad_fences;          /* in a row, for what is held                          */
+    uint8_t  tried_status;        /* HF_BUSY or HF_FOREIGN                               */
+    uint8_t  trouble;             /* hf_status: why the server cannot serve us now; HF_OK: it can */
+    uint8_t  late;                /* LATE answers in a row                               */
+    uint8_t  bad_fences;          /* in a row, for what is held                          */
+    uint8_t  passes;              /* local ones in a row; no more are counted than are allowed */
     struct hfi_waiter *called;    /* woken to take what is held, not here yet; NULL: nobody */
-    int64_t  ticket, position;    /* in the remote queue; ticket 0: none                 */
     int64_t  ask_at;              /* next re-check or retry; HFI_NEVER                   */
     int64_t  asked_for;           /* the lease that the acquire under way asked for, ns: its oldest waiter may be another */
     int64_t  tried_until;         /* a try has asked the script within the last second: what it said still stands */
@@ -113,6 +113,7 @@ struct hfi_entry {
         struct { /* until it is HELD; zero while NOTHING */
             int64_t echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)      */
             int64_t claims[HFI_ECHOES];  /* what a hand-off with that echo is good for, ns      */
+            int64_t ticket, position;    /* in the remote queue; ticket 0: none                 */
         };
         struct { /* while HELD */
             struct hfi_lease_times times;
@@ -123,7 +124,6 @@ struct hfi_entry {
             int64_t  linger_ms;           /* of the last local holder */
             int64_t  fence_end;           /* of the block that `fence` is in */
             int64_t  spare, spare_end;    /* the next block; 0: none */
-            int      passes;
         };
     };
 };

@@ -151,7 +151,7 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
     entry->is_held_here = false;
     if (!quietly && may_pass(entry, now)) {
         bool overdue = entry->called != NULL && (entry->called->here || now - entry->called_at >= HFI_CALL_NS);
-        entry->passes++;
+        entry->passes = entry->passes < HFI_PASS_MOST ? (uint8_t)(entry->passes + 1) : HFI_PASS_MOST;
         if (!entry->rules->barges || overdue)
             hfi_step_pass(entry, hfi_step_head_of(entry), now, actions);
         else if (entry->called == NULL)

@@ -27,8 +27,8 @@ struct hfi_lease_times {
     int64_t renew_next;   /* when the next attempt is due */
     int64_t attempt;      /* distance of attempts */
     int64_t overdue;      /* UNCONFIRMED when nothing was confirmed by then */
-    hf_lease_condition condition;
-    hf_reason reason;
+    hf_lease_condition condition : 8;
+    hf_reason reason : 8;
     bool ending_told, holding_told;
 };
 
