@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fetch_trouble_test.c - hf_fetch when the server is away, the loading process dies, and values are large. */
+#include "tests/support/fds.h"
 #include "tests/support/pages.h"
 #include "tests/support/takers.h"
 
@@ -78,11 +79,8 @@ static void without_a_server_last_seen_values_are_stale_and_others_are_loaded_on
     for (int i = 0; i < THREADS; i++)
         hft_fetch(&all[i], f->a, "unseen", HF_FETCH(.load = hft_load, .arg = &f->page, .wait_ms = 20000));
     HFT_UNTIL_TRUE(f->page.inside == 1);
-    hf_stats stats;
-    do
-        hf_client_stats(f->a, &stats);
-    while (stats.waiting < THREADS);
-    (void)usleep(50000); /* they find out that the server is away; whoever is late is served STALE */
+    for (int i = 0; i < THREADS; i++) /* for the load: the server is away. Who were late would be served STALE */
+        HFT_UNTIL_TRUE(hft_is_asleep(atomic_load(&all[i].tid)));
     atomic_store(&f->page.stay, false);
     int local = 0, stale = 0;
     for (int i = 0; i < THREADS; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lease_events_test.c - how a holder is told: AT_RISK, SAFE_AGAIN, LOST, by callback, descriptor, signal and V. */
+#include "tests/support/fds.h"
 #include "tests/support/takers.h"
 
 #include <errno.h>
@@ -359,9 +360,16 @@ static void a_slow_callback_delays_no_renewal_and_no_descriptor(void **state)
     assert_int_equal(hf_lease_release(good, NULL), HF_OK);
 }
 
+struct releasing {
+    hf_lease *lease;
+    _Atomic(int) tid;
+};
+
 static void *release_it(void *arg)
 {
-    return hf_lease_release(arg, NULL) == HF_LOST ? arg : NULL;
+    struct releasing *me = arg;
+    atomic_store(&me->tid, (int)gettid());
+    return hf_lease_release(me->lease, NULL) == HF_LOST ? arg : NULL;
 }
 
 static void release_waits_for_the_running_callback_and_none_comes_after_it(void **state)
@@ -375,8 +383,9 @@ static void release_waits_for_the_running_callback_and_none_comes_after_it(void 
     HFT_UNTIL_TRUE(atomic_load(&slow.inside)); /* AT_RISK; LOST will wait behind it */
     HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
     hft_server_thaw(f->server);
-    (void)pthread_create(&thread, NULL, release_it, lease);
-    (void)usleep(20000); /* it is still inside, or has not begun: it cannot be back */
+    struct releasing releasing = {.lease = lease};
+    (void)pthread_create(&thread, NULL, release_it, &releasing);
+    HFT_UNTIL_TRUE(hft_is_asleep(atomic_load(&releasing.tid)));
     assert_int_equal(pthread_tryjoin_np(thread, &was_lost), EBUSY);
     atomic_store(&slow.go, true);
     (void)pthread_join(thread, &was_lost);

@@ -42,3 +42,16 @@ long hft_resident_kib(void)
     (void)fclose(file);
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
+
+bool hft_is_asleep(int tid)
+{
+    char path[64], state = '?';
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    FILE *file = fopen(path, "re");
+    if (file != NULL) {
+        if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+            state = '?';
+        (void)fclose(file);
+    }
+    return state == 'S';
+}

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* fds.h - what this process has open just now, for tests that say "and nothing is left". */
+/* fds.h - what this process has open and its threads do just now, for tests that say "and nothing is left". */
 #ifndef HFT_FDS_H
 #define HFT_FDS_H
+
+#include <stdbool.h>
 
 int  hft_open_descriptors(void);
 int  hft_running_threads(void);
 long hft_resident_kib(void);
+bool hft_is_asleep(int tid); /* in a system call that waits */
 
 #endif

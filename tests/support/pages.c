@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 hf_status hft_load(hf_loading *loading, void *arg)
 {
@@ -45,6 +46,7 @@ hf_status hft_load(hf_loading *loading, void *arg)
 static void *run(void *arg)
 {
     struct hft_fetcher *me = arg;
+    atomic_store(&me->tid, (int)gettid());
     me->status = hf_fetch(me->client, me->key, &me->options, &me->value, &me->error);
     atomic_store(&me->done, true);
     return NULL;

@@ -25,6 +25,7 @@ hf_status hft_load(hf_loading *loading, void *arg); /* arg: struct hft_page */
 
 struct hft_fetcher {
     pthread_t thread;
+    _Atomic(int) tid; /* 0: it does not run yet */
     hf_client *client;
     const char *key;
     hf_fetch_options options;

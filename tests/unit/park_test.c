@@ -2,6 +2,7 @@
 /* park_test.c - sleeping and being woken. A lost wake shows as a test that does not end. */
 #include "base/park.h"
 #include "base/clock.h"
+#include "tests/support/fds.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -133,19 +134,6 @@ static void *sleep_in_crowd(void *arg)
     return NULL;
 }
 
-static bool is_asleep(int tid)
-{
-    char path[64], state = '?';
-    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
-    FILE *file = fopen(path, "re");
-    if (file != NULL) {
-        if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-            state = '?';
-        (void)fclose(file);
-    }
-    return state == 'S';
-}
-
 /* A sleeper that is not woken looks again by itself after a second: that would not be a wake. */
 static void one_wake_wakes_all_who_sleep(void **state)
 {
@@ -157,7 +145,7 @@ static void one_wake_wakes_all_who_sleep(void **state)
     for (int i = 0; i < CROWD; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, sleep_in_crowd, &crowd), 0);
     for (int i = 0; i < CROWD; i++)
-        while (atomic_load(&crowd.tids[i]) == 0 || !is_asleep(atomic_load(&crowd.tids[i])))
+        while (atomic_load(&crowd.tids[i]) == 0 || !hft_is_asleep(atomic_load(&crowd.tids[i])))
             (void)sched_yield();
     int64_t woken = hfi_now(&hfi_boottime);
     hfi_park_wake(&crowd.park);
@@ -186,7 +174,7 @@ static void *sleep_alone(void *arg)
 static void lie_down(struct sleeper *sleeper, pthread_t *thread)
 {
     assert_int_equal(pthread_create(thread, NULL, sleep_alone, sleeper), 0);
-    while (atomic_load(&sleeper->tid) == 0 || !is_asleep(atomic_load(&sleeper->tid)))
+    while (atomic_load(&sleeper->tid) == 0 || !hft_is_asleep(atomic_load(&sleeper->tid)))
         (void)sched_yield();
 }
 
@@ -205,7 +193,7 @@ static void who_shares_a_place_sleeps_on(void **state)
     lie_down(&second, &threads[1]);
     hfi_park_wake(&second.park);
     assert_int_equal(pthread_join(threads[1], NULL), 0);
-    while (!is_asleep(first.tid)) /* it may have looked */
+    while (!hft_is_asleep(first.tid)) /* it may have looked */
         (void)sched_yield();
     assert_false(first.up);
     hfi_park_wake(&first.park);
@@ -227,7 +215,7 @@ static void held_wakes_wake_when_let_go(void **state)
         hfi_park_wake(&sleepers[i].park);
     hfi_park_let_go();
     for (int i = 0; i < CROWD; i++)
-        assert_true(is_asleep(sleepers[i].tid));
+        assert_true(hft_is_asleep(sleepers[i].tid));
     hfi_park_let_go();
     int64_t woken = hfi_now(&hfi_boottime);
     for (int i = 0; i < CROWD; i++)
