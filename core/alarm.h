@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* alarm.h - what core arms in the watchdog: a timer that knows what it rings for, and the renewals that one tick
- * collects into few scripts. */
+/* alarm.h - what core arms in the watchdog: a timer that knows what it rings for, and what one tick collects into few
+ * scripts. */
 #ifndef HFI_ALARM_H
 #define HFI_ALARM_H
 
@@ -8,11 +8,18 @@
 
 struct hf_client;
 struct hfi_renewals;
+struct hfi_rechecks;
+
+struct hfi_tick {
+    int64_t now; /* read before any of its commands was listed: their stamp */
+    struct hfi_renewals *renewals;
+    struct hfi_rechecks *rechecks;
+};
 
 struct hfi_alarm {
     struct hfi_timer timer;
-    /* In the watchdog's thread, no mutex held. Adds to `renewals` what is to be renewed in this tick. */
-    void (*ring)(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *renewals);
+    /* In the watchdog's thread, no mutex held. */
+    void (*ring)(struct hfi_alarm *alarm, struct hfi_tick *tick);
 };
 
 /* hfi_due_fn of the client's watchdog; self is the client. */

@@ -26,8 +26,8 @@
 static bool aside(void *self, void (*run)(void *arg), void *arg);
 
 static const struct hfi_script *const scripts[] = {
-    &hfi_script_acquire, &hfi_script_release, &hfi_script_renew,  &hfi_script_more, &hfi_script_fence_floor,
-    &hfi_script_fill,    &hfi_script_forget,  &hfi_script_break, NULL};
+    &hfi_script_acquire,     &hfi_script_recheck, &hfi_script_release, &hfi_script_renew, &hfi_script_more,
+    &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget,  &hfi_script_break, NULL};
 
 static const struct hfi_pool_ops ops = {
     .scripts = scripts,
@@ -159,6 +159,8 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->max_value_bytes = o->max_value_bytes;
     client->mutex_rules.guard_ms = client->fetch_rules.guard_ms = o->guard_ms == HF_OFF ? 0 : o->guard_ms;
     client->mutex_rules.native = client->mutex_rules.rides_out = client->mutex_rules.barges = true;
+    client->mutex_rules.together = true;
+    client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* more than the grid is wide */
     atomic_init(&client->floored_at, INT64_MIN / 2);
     if (o->client_name == NULL) /* a blank in the program's name would be refused by CLIENT SETNAME */
         (void)snprintf(name, sizeof name, "%.100s-%ld", program_invocation_short_name, (long)getpid());

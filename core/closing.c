@@ -139,14 +139,13 @@ static void send_locked(struct hfi_closing *closing, int64_t now)
     hfi_command_unref(command);
 }
 
-static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *renewals)
+static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 {
     struct hfi_closing *closing = hfi_of(alarm, struct hfi_closing, alarm);
     struct hfi_lock *lock = closing->lock;
-    (void)renewals;
     (void)pthread_mutex_lock(&lock->mutex);
     if (!closing->over)
-        send_locked(closing, now);
+        send_locked(closing, tick->now);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     unref(closing);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#define GRID_NS (20 * HFI_MS) /* so many names share one script and one wake-up */
 #define TIMED_POSITIONS 16 /* re-check when the holder's key ends, 10 ms apart */
 
 void hfi_actions_init(struct hfi_actions *actions)
@@ -84,6 +85,16 @@ static void ask_in(struct hfi_entry *entry, int64_t now, int64_t ms)
     entry->ask_at = now + hfi_jitter(&entry->dice, ms * HFI_MS, 0.1);
 }
 
+/* With the others that are due by then. A round trip sooner, because there may be a question to follow. */
+static void ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, int64_t rtt_ns)
+{
+    int64_t period = ms * HFI_MS - (rtt_ns < ms * HFI_MS / 4 ? rtt_ns : ms * HFI_MS / 4);
+    int64_t at = now + hfi_jitter(&entry->dice, period, 0.1);
+    at -= (at - entry->rules->phase) % GRID_NS;
+    entry->ask_at = at < now + period - period / 10 ? at + GRID_NS : at;
+    entry->plain = true;
+}
+
 static void ask_later(struct hfi_entry *entry, int64_t now)
 {
     ask_in(entry, now, recheck_ms(entry));
@@ -103,6 +114,7 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->remote = HFI_NOTHING;
     entry->called = NULL;
     entry->asking = false;
+    entry->plain = false;
     entry->claim_wanted = false;
     entry->is_held_here = false;
     entry->fencing = false;
@@ -125,12 +137,22 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
     if (fresh)
         entry->remote = HFI_ASKING;
     entry->asking = true;
+    entry->plain = false;
     entry->claim_wanted = false;
     entry->ask_at = HFI_NEVER;
     enum hfi_action_kind kind = head->once ? HFI_SEND_TRY : HFI_SEND_WAIT;
     if (fresh && entry->rules->native && (head->once || (!entry->contended && entry->ticket == 0)))
         kind = HFI_SEND_NATIVE;
     hfi_step_act(actions, kind)->fresh = fresh;
+}
+
+/* The same token, place and record, for which nothing has changed so far as we know. */
+static void recheck(struct hfi_entry *entry, struct hfi_actions *actions)
+{
+    entry->asking = true;
+    entry->plain = false;
+    entry->ask_at = HFI_NEVER;
+    hfi_step_act(actions, HFI_SEND_RECHECK);
 }
 
 /* What is held goes back to the server; whoever waits here stands in its queue like anybody else. */
@@ -298,7 +320,7 @@ static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answ
         hfi_step_ask(entry, actions);
 }
 
-static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now,
+static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
                               struct hfi_actions *actions)
 {
     entry->remote = HFI_QUEUED;
@@ -312,11 +334,18 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
         hfi_step_ask(entry, actions);
         return;
     }
-    ask_in(entry, now, promised_ms < recheck_ms(entry) ? promised_ms : recheck_ms(entry));
+    int64_t period_ms = promised_ms < recheck_ms(entry) ? promised_ms : recheck_ms(entry);
+    if (entry->rules->together)
+        ask_together_in(entry, now, period_ms, rtt_ns);
+    else
+        ask_in(entry, now, period_ms);
     /* The queue may begin with waiters that were killed a moment ago, so not only its head looks when the key ends. */
     if (answer->position < TIMED_POSITIONS && answer->left_ms >= 0 && answer->left_ms < recheck_ms(entry)) {
         int64_t gone = now + (answer->left_ms + 2 + 10 * answer->position) * HFI_MS;
-        entry->ask_at = gone < entry->ask_at ? gone : entry->ask_at;
+        if (gone < entry->ask_at) { /* and takes the lock, it hopes */
+            entry->ask_at = gone;
+            entry->plain = false;
+        }
     }
     bool watch = !answer->ours && answer->position <= 2;
     if (watch != entry->watching)
@@ -338,7 +367,7 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
         answered_busy(entry, answer, now, actions);
         break;
     case HFI_IN_QUEUE:
-        answered_in_queue(entry, answer, now, actions);
+        answered_in_queue(entry, answer, now, rtt_ns, actions);
         break;
     case HFI_LATE:
         if (++entry->late >= 3)
@@ -354,6 +383,9 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
         while (!hfi_list_is_empty(&entry->waiters))
             hfi_step_decide(hfi_step_head_of(entry), HFI_GOT_VALUE, HF_OK, actions);
         hfi_step_forget_token(entry, actions);
+        break;
+    case HFI_ASK_ALONE:
+        hfi_step_ask(entry, actions);
         break;
     case HFI_NO_ANSWER:
         trouble(entry, HF_UNAVAILABLE, now, actions);
@@ -416,8 +448,12 @@ void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct
     if (now >= entry->tried_until)
         entry->tried_until = INT64_MIN;
     if (entry->remote != HFI_HELD) {
-        if (!entry->asking && now >= entry->ask_at)
-            hfi_step_ask(entry, actions);
+        if (!entry->asking && now >= entry->ask_at) {
+            if (entry->plain)
+                recheck(entry, actions);
+            else
+                hfi_step_ask(entry, actions);
+        }
         return;
     }
     if (now >= entry->linger_end) {

@@ -46,6 +46,8 @@ struct hfi_entry_rules { /* the same for all entries of one use of a client */
     int64_t guard_ms;
     bool    native;     /* ask by MULTI SET INCRBY EXEC first; a fetch always asks by script */
     bool    barges;     /* a release leaves the lease free while it calls the oldest waiter */
+    bool    together;   /* a re-check that expects no news goes with those of other names */
+    int64_t phase;      /* of the grid on which those are due: not every process's at the same moment */
     bool    rides_out;  /* waiting calls outlast a server that is away; a fetch has other answers */
     _Atomic(bool) many_names; /* this process waits for more than 1,000: re-check less often */
 };
@@ -54,6 +56,7 @@ enum hfi_action_kind {
     HFI_SEND_NATIVE,   /* with a fresh token if .fresh                                          */
     HFI_SEND_WAIT,     /* the acquire script, waiting; the token as above                       */
     HFI_SEND_TRY,      /* the acquire script, trying                                            */
+    HFI_SEND_RECHECK,  /* we wait still: recheck.lua, with other names of this tick              */
     HFI_SEND_RENEW,    /* renew the held token for .lease_ms                                    */
     HFI_SEND_MORE,     /* another block of fences                                               */
     HFI_SEND_FLOOR,    /* fence_floor, then another block: the counter was behind (P8)          */
@@ -93,6 +96,7 @@ struct hfi_entry {
     bool     asking;              /* an acquire of the current token is under way        */
     bool     claim_wanted;        /* we may own it already: ask again at once            */
     bool     contended;           /* ask by script: somebody else was seen waiting       */
+    bool     plain;               /* the next question expects no news: a re-check with others' will do */
     bool     watching;            /* key events of a foreign holder                      */
     bool     wanted;              /* held, or about to be: somebody waits elsewhere      */
     bool     is_held_here;        /* a thread has it; false: lingering, or waiting for a good fence */
@@ -139,7 +143,7 @@ void hfi_entry_come(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t 
 /* A waiting thread gives up (deadline, cancel). Only while its verdict is HFI_WAITING. */
 void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
 
-/* The answer to an acquire, whichever form. For the current token only: the shell compares. */
+/* The answer to an acquire, whichever form, or to a re-check. For the current token only: the shell compares. */
 enum hfi_answer_kind {
     HFI_GRANTED,     /* .fence, .sent_at                        */
     HFI_BUSY,        /* native: the key exists; try: held       */
@@ -149,6 +153,7 @@ enum hfi_answer_kind {
     HFI_HAS_VALUE,   /* fetch: .the shell keeps the value        */
     HFI_NOT_SENT,    /* .status                                  */
     HFI_NO_ANSWER,
+    HFI_ASK_ALONE,   /* a re-check among others': something is new, an acquire of its own finds out what */
     HFI_CANNOT       /* an error reply: .status, not executed    */
 };
 struct hfi_answer {

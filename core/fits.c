@@ -129,3 +129,29 @@ bool hfi_fits_renew(const struct hfi_command *command, const struct redisReply *
     }
     return true;
 }
+
+/* `pttl position ours`. */
+static bool is_place(const struct redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_STRING || reply->len < 5 || reply->len > 40)
+        return false;
+    const char *at = reply->str + (reply->str[0] == '-');
+    size_t left = strspn(at, "0123456789"), position = at[left] == ' ' ? strspn(at + left + 1, "0123456789") : 0;
+    const char *ours = at + left + 1 + position;
+    return left > 0 && position > 0 && ours[0] == ' ' && (ours[1] == '0' || ours[1] == '1') &&
+           ours + 2 == reply->str + reply->len;
+}
+
+/* The time, then the place of each, or 0. */
+bool hfi_fits_recheck(const struct hfi_command *command, const struct redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != (size_t)command->expects ||
+        !is_digits(reply->element[0]))
+        return false;
+    for (size_t i = 1; i < reply->elements; i++) {
+        const struct redisReply *one = reply->element[i];
+        if (!(one->type == REDIS_REPLY_INTEGER && one->integer == 0) && !is_place(one))
+            return false;
+    }
+    return true;
+}

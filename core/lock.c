@@ -4,6 +4,7 @@
 #include "core/blame.h"
 #include "core/closing.h"
 #include "core/events.h"
+#include "core/recheck.h"
 #include "core/renew.h"
 #include "core/server_time.h"
 #include "core/shared.h"
@@ -18,7 +19,7 @@
 
 #define MORE_FENCES (16 * HFI_FENCE_BLOCK)
 
-static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *renewals);
+static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick);
 
 hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, size_t size, uint64_t hash,
                        struct hfi_lock **made, hf_error *error)
@@ -92,7 +93,7 @@ static void note_no_random(struct hfi_lock *lock)
     keep_trouble(lock, &error);
 }
 
-static void note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late)
+void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late)
 {
     hf_error error = {.status = HF_OK};
     if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
@@ -178,7 +179,7 @@ static void asked(struct hfi_command *command)
     if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
         if (answer.kind == HFI_NO_ANSWER)
             lock->unclear = true;
-        note_trouble(lock, command, answer.kind == HFI_LATE);
+        hfi_lock_note_trouble(lock, command, answer.kind == HFI_LATE);
         if (answer.kind == HFI_HAS_VALUE) {
             hfi_shared_take(lock, command->reply);
             if (lock->unclear) /* an earlier question of this token may still be executed */
@@ -213,7 +214,7 @@ static void got_fences(struct hfi_command *command)
     bool good = first > 0 && hfi_fence_take(client, first, MORE_FENCES, command->note[1]);
     (void)pthread_mutex_lock(&lock->mutex);
     if (lock->grant == (uint64_t)command->note[0]) {
-        note_trouble(lock, command, false);
+        hfi_lock_note_trouble(lock, command, false);
         hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
@@ -404,6 +405,7 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
             hfi_events_watch(lock, action->fresh);
             break;
         case HFI_SEND_RENEW: /* the alarm's, see ring() */
+        case HFI_SEND_RECHECK:
             break;
         }
     }
@@ -413,7 +415,21 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
     hfi_lock_set_timer(lock);
 }
 
-static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *renewals)
+/* What the alarm collects with others of its tick. */
+static void collect(struct hfi_lock *lock, struct hfi_actions *actions, struct hfi_tick *tick)
+{
+    for (int i = 0; i < actions->count; i++) {
+        if (actions->at[i].kind == HFI_SEND_RENEW) {
+            struct hfi_renewing renewing = hfi_entry_renewing(&lock->entry);
+            hfi_renewals_add(tick->renewals, lock, renewing.ttl_ms, renewing.patience_ns);
+        } else if (actions->at[i].kind == HFI_SEND_RECHECK) {
+            if (!hfi_rechecks_add(tick->rechecks, lock))
+                hfi_entry_answered(&lock->entry, &(struct hfi_answer){.kind = HFI_ASK_ALONE}, tick->now, 0, actions);
+        }
+    }
+}
+
+static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 {
     struct hfi_lock *lock = hfi_of(alarm, struct hfi_lock, alarm);
     struct hfi_actions actions;
@@ -422,14 +438,9 @@ static void ring(struct hfi_alarm *alarm, int64_t now, struct hfi_renewals *rene
     HFI_PERTURB("alarm-to-entry");
     (void)pthread_mutex_lock(&lock->mutex);
     lock->alarm_at = HFI_NEVER;
-    hfi_entry_look(&lock->entry, now, rtt, &actions);
-    for (int i = 0; i < actions.count; i++) {
-        if (actions.at[i].kind != HFI_SEND_RENEW)
-            continue;
-        struct hfi_renewing renewing = hfi_entry_renewing(&lock->entry);
-        hfi_renewals_add(renewals, lock, renewing.ttl_ms, renewing.patience_ns);
-    }
-    hfi_lock_perform(lock, &actions, now, NULL);
+    hfi_entry_look(&lock->entry, tick->now, rtt, &actions);
+    collect(lock, &actions, tick);
+    hfi_lock_perform(lock, &actions, tick->now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);

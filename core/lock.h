@@ -67,6 +67,8 @@ size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_ROOM]);
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_giving *giving);
 /* The alarm rings when the entry has something to look at; mutex held. */
 void hfi_lock_set_timer(struct hfi_lock *lock);
+/* What an acquire or re-check without a good answer says about it, for hfi_lock_explain; mutex held. */
+void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late);
 /* Why the last question got no lease: fills *error, returns `status`. Mutex held. */
 hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_error *error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* renew.c - see renew.h; and what the watchdog hands to core. */
+/* renew.c - see renew.h. */
 #include "core/renew.h"
 #include "core/closing.h"
 #include "core/server_time.h"
@@ -15,23 +15,14 @@ struct renewed_lock {
     uint64_t grant;
 };
 
-struct batch { /* one script; lives until its answer */
+struct hfi_renewed_batch { /* one script; lives until its answer */
     hf_client *client;
     int lane;
     int count;
     struct renewed_lock at[HFI_RENEW_MOST];
 };
 
-struct hfi_renewals {
-    hf_client *client;
-    int64_t now;      /* every renewal's stamp: read before any of them was listed */
-    int64_t patience_ns; /* the shortest distance of attempts among them */
-    struct batch *batch;
-    struct hfi_renewal what[HFI_RENEW_MOST];
-    char tokens[HFI_RENEW_MOST][HFI_TOKEN_ROOM];
-};
-
-static void renewed_one(struct batch *batch, int index, const struct hfi_command *command)
+static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct hfi_command *command)
 {
     struct hfi_lock *lock = batch->at[index].lock;
     hf_client *client = batch->client;
@@ -68,7 +59,7 @@ static void renewed_one(struct batch *batch, int index, const struct hfi_command
 
 static void renewed(struct hfi_command *command)
 {
-    struct batch *batch = command->self;
+    struct hfi_renewed_batch *batch = command->self;
     if (command->outcome == HFI_ANSWERED)
         hfi_server_time_saw(batch->client, batch->lane, hfi_wire_script_reply(command->reply).now_us, command->stamp_ns,
                             command->answered_ns);
@@ -78,11 +69,18 @@ static void renewed(struct hfi_command *command)
     free(batch);
 }
 
-static void send(struct hfi_renewals *renewals)
+void hfi_renewals_init(struct hfi_renewals *renewals, hf_client *client, int64_t now)
+{
+    renewals->client = client;
+    renewals->now = now;
+    renewals->batch = NULL;
+}
+
+void hfi_renewals_send(struct hfi_renewals *renewals, int at_least)
 {
     hf_client *client = renewals->client;
-    struct batch *batch = renewals->batch;
-    if (batch == NULL)
+    struct hfi_renewed_batch *batch = renewals->batch;
+    if (batch == NULL || batch->count < at_least)
         return;
     renewals->batch = NULL;
     int64_t patience = renewals->patience_ns > 10 * HFI_MS ? renewals->patience_ns : 10 * HFI_MS;
@@ -117,7 +115,7 @@ void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, int6
         renewals->batch->count = 0;
         renewals->patience_ns = patience_ns;
     }
-    struct batch *batch = renewals->batch;
+    struct hfi_renewed_batch *batch = renewals->batch;
     int at = batch->count++;
     hfi_table_ref(lock);
     batch->at[at] = (struct renewed_lock){lock, lock->grant};
@@ -125,16 +123,4 @@ void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, int6
     renewals->what[at] = (struct hfi_renewal){lock->keys.lock, lock->keys.lock_size, renewals->tokens[at], ttl_ms};
     if (patience_ns < renewals->patience_ns)
         renewals->patience_ns = patience_ns;
-}
-
-void hfi_alarm_due(void *self, struct hfi_timer *const *timers, size_t count, int64_t now_ns)
-{
-    struct hfi_renewals renewals = {.client = self, .now = now_ns};
-    for (size_t i = 0; i < count; i++) {
-        struct hfi_alarm *alarm = hfi_of(timers[i], struct hfi_alarm, timer);
-        alarm->ring(alarm, now_ns, &renewals);
-        if (renewals.batch != NULL && renewals.batch->count == HFI_RENEW_MOST)
-            send(&renewals);
-    }
-    send(&renewals);
 }

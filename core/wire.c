@@ -206,6 +206,50 @@ struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count
     return command;
 }
 
+static bool add_rechecks(struct hfi_command *command, const struct hfi_identity *identity,
+                         const struct hfi_rechecking *common, const struct hfi_recheck *rechecks, int count)
+{
+    struct hfi_side_keys sides;
+    struct words words = {.count = 0};
+    char token[HFI_TOKEN_ROOM];
+    bool all = true;
+    for (int i = 0; i < count; i++) {
+        hfi_side_keys_print(rechecks[i].keys, &sides);
+        all = all && hfi_command_word(command, rechecks[i].keys->lock, rechecks[i].keys->lock_size) &&
+              hfi_command_word(command, sides.queue, sides.queue_size) &&
+              hfi_command_word(command, sides.waiters, sides.waiters_size);
+    }
+    add_number(&words, common->not_after_us);
+    add_number(&words, common->patience_ms * 1000);
+    add_number(&words, common->echo);
+    add_number(&words, common->claim_ttl_ms);
+    for (int i = 0; i < words.count; i++)
+        all = all && hfi_command_word(command, words.text[i], words.size[i]);
+    for (int i = 0; i < count; i++) {
+        size_t size = hfi_token_make(identity, rechecks[i].grant, rechecks[i].random, token);
+        all = all && hfi_command_word(command, token, size);
+    }
+    return all;
+}
+
+struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const struct hfi_rechecking *common,
+                                     const struct hfi_recheck *rechecks, int count)
+{
+    size_t room = 4 * 20 + (size_t)count * HFI_TOKEN_ROOM;
+    for (int i = 0; i < count; i++)
+        room += 3 * (size_t)rechecks[i].keys->lock_size + 2 * ((size_t)rechecks[i].keys->tag_size + 12);
+    struct hfi_command *command = hfi_command_script_begin(&hfi_script_recheck, 3 * count, 4 * count + 4, room);
+    if (command == NULL)
+        return NULL;
+    if (!add_rechecks(command, identity, common, rechecks, count)) {
+        hfi_command_unref(command);
+        return NULL;
+    }
+    command->fits = hfi_fits_recheck;
+    command->expects = count + 1;
+    return command;
+}
+
 static int64_t number_of(const struct redisReply *reply, int64_t otherwise)
 {
     if (reply->type == REDIS_REPLY_INTEGER)
@@ -296,6 +340,20 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
             answer = (struct hfi_answer){.kind = HFI_HAS_VALUE};
     }
     answer.native = native;
+    return answer;
+}
+
+struct hfi_answer hfi_wire_rechecked(const struct redisReply *reply, int index)
+{
+    struct hfi_answer answer = {.kind = HFI_ASK_ALONE};
+    size_t at = (size_t)index + 1;
+    if (reply->type != REDIS_REPLY_ARRAY || at >= reply->elements || reply->element[at]->type != REDIS_REPLY_STRING)
+        return answer;
+    char *position, *ours;
+    answer.left_ms = strtoll(reply->element[at]->str, &position, 10);
+    answer.position = strtoll(position, &ours, 10);
+    answer.ours = strcmp(ours, " 1") == 0;
+    answer.kind = HFI_IN_QUEUE;
     return answer;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/entry.h"
 #include "core/key.h"
+#include "core/token.h"
 #include "pool/command.h"
 
 struct redisReply;
@@ -33,6 +34,18 @@ struct hfi_renewal {
 };
 struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count);
 
+/* Re-checks of several names with one stamp: what they have in common, and whose they are. */
+#define HFI_RECHECK_MOST 32
+struct hfi_rechecking {
+    int64_t not_after_us, patience_ms, echo, claim_ttl_ms;
+};
+struct hfi_recheck {
+    const struct hfi_keys *keys;
+    uint64_t grant, random; /* of the token */
+};
+struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const struct hfi_rechecking *common,
+                                     const struct hfi_recheck *rechecks, int count);
+
 /* Any plain command of NUL-terminated words; ends with NULL. */
 struct hfi_command *hfi_wire_words(const char *first, ...) __attribute__((sentinel));
 
@@ -49,6 +62,9 @@ int64_t hfi_wire_number(const struct redisReply *reply, size_t index, int64_t ot
 /* What an answered acquire says. *now_us is 0 where the reply carries no time. Error replies become HFI_CANNOT or, where
  * the server may have done it, HFI_NO_ANSWER. */
 struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, int64_t *now_us);
+
+/* HFI_IN_QUEUE without a ticket, which is the one it had, or HFI_ASK_ALONE. */
+struct hfi_answer hfi_wire_rechecked(const struct redisReply *reply, int index);
 
 enum hfi_renewed { HFI_RENEW_OK, HFI_RENEW_GONE, HFI_RENEW_TAKEN, HFI_RENEW_REVOKED, HFI_RENEW_FAILED };
 /* REVOKED: *revoked is the token that is to be given back, the reply's. */

@@ -99,23 +99,41 @@ struct hfi_command *hfi_command_new(int argc, const char *const *argv, const siz
     return command;
 }
 
-struct hfi_command *hfi_command_script(const struct hfi_script *script, int keys, int argc, const char *const *argv,
-                                       const size_t *sizes)
+struct hfi_command *hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t room)
 {
     char count[16];
     size_t digits = (size_t)snprintf(count, sizeof count, "%d", keys);
     struct hfi_command *command = blank();
     if (command == NULL)
         return NULL;
-    if (!begin(command, 3, 7 + SHA_DIGITS + digits, argc, argv, sizes)) {
+    if (!begin(command, 3 + argc, 7 + SHA_DIGITS + digits + room, 0, NULL, NULL)) {
         hfi_command_unref(command);
         return NULL;
     }
     put_word(command, "EVALSHA", 7);
     put_word(command, script->sha1, SHA_DIGITS);
     put_word(command, count, digits);
-    put_words(command, argc, argv, sizes);
     command->script = script;
+    return command;
+}
+
+bool hfi_command_word(struct hfi_command *command, const char *word, size_t size)
+{
+    if (!make_room(command, HEAD_MOST + size + 2))
+        return false;
+    put_word(command, word, size);
+    return true;
+}
+
+struct hfi_command *hfi_command_script(const struct hfi_script *script, int keys, int argc, const char *const *argv,
+                                       const size_t *sizes)
+{
+    size_t room = 0;
+    for (int i = 0; i < argc; i++)
+        room += size_of(i, argv, sizes);
+    struct hfi_command *command = hfi_command_script_begin(script, keys, argc, room);
+    if (command != NULL)
+        put_words(command, argc, argv, sizes);
     return command;
 }
 

@@ -72,6 +72,10 @@ struct hfi_command *hfi_command_new(int argc, const char *const *argv, const siz
 /* EVALSHA script keys argv...; argv has the keys first. */
 struct hfi_command *hfi_command_script(const struct hfi_script *script, int keys, int argc, const char *const *argv,
                                        const size_t *sizes);
+/* The same word by word: `argc` times hfi_command_word follows. room: the words' bytes, at most, so that memory is asked
+ * for once. */
+struct hfi_command *hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t room);
+bool hfi_command_word(struct hfi_command *command, const char *word, size_t size); /* false: no memory */
 /* One more command behind it in the same bytes (a pipeline that belongs together, MULTI ... EXEC). Only the last
  * reply is kept; if that is EXECABORT, the error that led to it. False: no memory, unchanged. */
 bool hfi_command_append(struct hfi_command *command, int argc, const char *const *argv, const size_t *sizes);

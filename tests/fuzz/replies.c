@@ -94,6 +94,8 @@ static void map(const redisReply *reply)
         (void)hfi_wire_renewed(reply, i, &revoked);
         HFT_MUST(revoked == NULL || (revoked->type == REDIS_REPLY_STRING && revoked->str[revoked->len] == 0));
     }
+    for (int i = 0; i < HFI_RECHECK_MOST; i++)
+        (void)hfi_wire_rechecked(reply, i);
     (void)hfi_wire_answer(reply, true, &us);
     (void)hfi_wire_answer(reply, false, &us);
     hf_status status = hfi_reply_fail(reply, "cannot fuzz", "there", &error);

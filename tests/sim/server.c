@@ -18,7 +18,7 @@ static struct sim_keyspace before; /* what a failover goes back to */
 static bool has_before;
 
 static const struct hfi_script *const scripts[] = {
-    &hfi_script_acquire,     &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
+    &hfi_script_acquire,     &hfi_script_recheck, &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
     &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break};
 #define SCRIPTS (sizeof scripts / sizeof scripts[0])
 

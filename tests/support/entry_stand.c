@@ -12,6 +12,7 @@
 
 static const char *const kinds[] = {
     [HFI_SEND_NATIVE] = "native",  [HFI_SEND_WAIT] = "wait",    [HFI_SEND_TRY] = "try",
+    [HFI_SEND_RECHECK] = "re-check",
     [HFI_SEND_RENEW] = "renew",    [HFI_SEND_MORE] = "more",    [HFI_SEND_FLOOR] = "floor",
     [HFI_GIVE_BACK] = "give-back", [HFI_CLOSE_TOKEN] = "close",
     [HFI_MOVE_END] = "end"};
@@ -30,6 +31,7 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
     case HFI_SEND_NATIVE:
     case HFI_SEND_WAIT:
     case HFI_SEND_TRY:
+    case HFI_SEND_RECHECK:
         stand->asked_at = stand->now;
         hfi_entry_sent(&stand->entry, stand->now);
         say(stand, kinds[action->kind], action->fresh ? "!" : "");

@@ -2,7 +2,7 @@
 /*
  * entry_stand.h - one entry on a test stand: it is given events, what it decides comes back as words.
  *
- * native wait try (a ! behind them: with a fresh token) renew more floor give-back close end watch unwatch
+ * native wait try (a ! behind them: with a fresh token) re-check renew more floor give-back close end watch unwatch
  * explain-late at-risk:REASON safe-again lost:REASON call:NAME, then NAME=lease, NAME=value or NAME=STATUS of each thread that is woken.
  */
 #ifndef HFT_ENTRY_STAND_H

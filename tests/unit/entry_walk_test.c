@@ -118,7 +118,7 @@ static void send_acquire(struct walk *walk, const struct hfi_action *action)
     walk->kind = action->kind;
     walk->acquire = (struct sent){walk->now, asking.lease_ms * HFI_MS};
     walk->under_way = walk->known = true;
-    if (action->kind == HFI_SEND_WAIT)
+    if (action->kind == HFI_SEND_WAIT || action->kind == HFI_SEND_RECHECK)
         add(walk->echoes, &walk->echo_count,
             (struct sent){walk->now, hfi_claim_ms(asking.lease_ms) * HFI_MS});
     hfi_entry_sent(&walk->entry, walk->now);
@@ -137,6 +137,10 @@ static void perform_one(struct walk *walk, const struct hfi_action *action)
     case HFI_SEND_NATIVE:
     case HFI_SEND_WAIT:
     case HFI_SEND_TRY:
+        send_acquire(walk, action);
+        break;
+    case HFI_SEND_RECHECK:
+        CHECK(walk, walk->rules.together && walk->queued); /* it takes no place */
         send_acquire(walk, action);
         break;
     case HFI_SEND_RENEW:
@@ -283,7 +287,11 @@ static enum hfi_answer_kind any_answer(struct walk *walk)
                                                 HFI_HAS_VALUE, HFI_NO_ANSWER, HFI_NOT_SENT, HFI_CANNOT},
                                       wait[] = {HFI_GRANTED,  HFI_IN_QUEUE,     HFI_IN_QUEUE,  HFI_IN_QUEUE,
                                                 HFI_LATE,     HFI_FOREIGN_TYPE, HFI_HAS_VALUE, HFI_NO_ANSWER,
-                                                HFI_NOT_SENT, HFI_CANNOT};
+                                                HFI_NOT_SENT, HFI_CANNOT},
+                                      recheck[] = {HFI_IN_QUEUE, HFI_IN_QUEUE, HFI_ASK_ALONE, HFI_NO_ANSWER,
+                                                   HFI_NOT_SENT};
+    if (walk->kind == HFI_SEND_RECHECK)
+        return recheck[roll(walk, sizeof recheck / sizeof recheck[0])];
     if (walk->kind == HFI_SEND_NATIVE)
         return native[roll(walk, sizeof native / sizeof native[0])];
     if (walk->kind == HFI_SEND_TRY)
@@ -323,6 +331,7 @@ static void note_answer(struct walk *walk, enum hfi_answer_kind kind)
         break;
     case HFI_FOREIGN_TYPE:
     case HFI_NO_ANSWER:
+    case HFI_ASK_ALONE:
         break;
     }
 }
@@ -505,6 +514,8 @@ static void go(unsigned seed)
     walk.rules.native = seed % 3 != 0;
     walk.rules.rides_out = seed % 4 != 0;
     walk.rules.barges = seed % 2 != 0;
+    walk.rules.together = seed % 5 != 0;
+    walk.rules.phase = seed * HFI_MS / 3;
     hfi_entry_init(&walk.entry, &walk.rules, seed);
     hfi_actions_init(&walk.actions);
     for (walk.step = 0; walk.step < STEPS; walk.step++) {
