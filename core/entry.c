@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define GRID_NS (20 * HFI_MS) /* so many names share one script and one wake-up */
+#define GRID_NS (40 * HFI_MS) /* so many names share one script and one wake-up */
 #define TIMED_POSITIONS 16 /* re-check when the holder's key ends, 10 ms apart */
 
 void hfi_actions_init(struct hfi_actions *actions)
@@ -90,8 +90,8 @@ static void ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, in
 {
     int64_t period = ms * HFI_MS - (rtt_ns < ms * HFI_MS / 4 ? rtt_ns : ms * HFI_MS / 4);
     int64_t at = now + hfi_jitter(&entry->dice, period, 0.1);
-    at -= (at - entry->rules->phase) % GRID_NS;
-    entry->ask_at = at < now + period - period / 10 ? at + GRID_NS : at;
+    at += GRID_NS - 1 - (at - entry->rules->phase - 1) % GRID_NS;
+    entry->ask_at = at > now + period + period / 10 ? at - GRID_NS : at;
     entry->plain = true;
 }
 
@@ -115,6 +115,7 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->called = NULL;
     entry->asking = false;
     entry->plain = false;
+    entry->other_head = false;
     entry->claim_wanted = false;
     entry->is_held_here = false;
     entry->fencing = false;
@@ -138,6 +139,7 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
         entry->remote = HFI_ASKING;
     entry->asking = true;
     entry->plain = false;
+    entry->other_head = false;
     entry->claim_wanted = false;
     entry->ask_at = HFI_NEVER;
     enum hfi_action_kind kind = head->once ? HFI_SEND_TRY : HFI_SEND_WAIT;
@@ -237,6 +239,8 @@ void hfi_entry_come(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t 
 void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     bool was_called = entry->called == waiter;
+    if (waiter == hfi_step_head_of(entry))
+        entry->other_head = true;
     hfi_list_remove(&waiter->link);
     if (was_called)
         entry->called = NULL;
@@ -449,7 +453,7 @@ void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct
         entry->tried_until = INT64_MIN;
     if (entry->remote != HFI_HELD) {
         if (!entry->asking && now >= entry->ask_at) {
-            if (entry->plain)
+            if (entry->plain && !entry->other_head)
                 recheck(entry, actions);
             else
                 hfi_step_ask(entry, actions);
@@ -500,15 +504,28 @@ hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry)
     return entry->trouble != HF_OK ? entry->trouble : HF_TIMEOUT;
 }
 
-void hfi_entry_sent(struct hfi_entry *entry, int64_t stamp)
+static void remember_echo(struct hfi_entry *entry, int64_t stamp, int64_t claim)
 {
-    const struct hfi_waiter *head = hfi_step_head_of(entry);
     for (int i = HFI_ECHOES - 1; i > 0; i--) {
         entry->echoes[i] = entry->echoes[i - 1];
         entry->claims[i] = entry->claims[i - 1];
     }
-    int64_t lease_ms = head != NULL ? head->lease_ms : 1000;
     entry->echoes[0] = stamp;
-    entry->claims[0] = hfi_claim_ms(lease_ms) * HFI_MS;
+    entry->claims[0] = claim;
+}
+
+void hfi_entry_sent(struct hfi_entry *entry, int64_t stamp)
+{
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
+    int64_t lease_ms = head != NULL ? head->lease_ms : 1000;
+    remember_echo(entry, stamp, hfi_claim_ms(lease_ms) * HFI_MS);
     entry->asked_for = lease_ms * HFI_MS;
+}
+
+struct hfi_asking hfi_entry_rechecking(struct hfi_entry *entry, int64_t stamp)
+{
+    int64_t claim = entry->claims[0] / HFI_MS;
+    remember_echo(entry, stamp, entry->claims[0]);
+    return (struct hfi_asking){.claim_ttl_ms = claim + hfi_guard_ms(claim, entry->rules->guard_ms),
+                               .patience_ms = 3 * recheck_ms(entry)};
 }

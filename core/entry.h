@@ -97,6 +97,7 @@ struct hfi_entry {
     bool     claim_wanted;        /* we may own it already: ask again at once            */
     bool     contended;           /* ask by script: somebody else was seen waiting       */
     bool     plain;               /* the next question expects no news: a re-check with others' will do */
+    bool     other_head;          /* than the waiter that the last acquire asked for: it may want another lease */
     bool     watching;            /* key events of a foreign holder                      */
     bool     wanted;              /* held, or about to be: somebody waits elsewhere      */
     bool     is_held_here;        /* a thread has it; false: lingering, or waiting for a good fence */
@@ -203,6 +204,9 @@ struct hfi_asking {
     int64_t lease_ms, ttl_ms, claim_ttl_ms, patience_ms, ticket;
 };
 struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry);
+/* What goes out with a re-check among others' and this stamp: the claim of the question before, a patience. It looks at no
+ * waiter: each is on a stack that nobody has touched for long. */
+struct hfi_asking hfi_entry_rechecking(struct hfi_entry *entry, int64_t stamp);
 /* The shell listed an acquire with this stamp; it is the echo that a hand-off may bring. */
 void hfi_entry_sent(struct hfi_entry *entry, int64_t stamp);
 

@@ -87,6 +87,7 @@ static void list(struct hfi_rechecked_batch *batch, int64_t now)
     (void)hfi_server_time_freshen(client, lane, now);
     command->done = rechecked;
     command->self = batch;
+    command->posted = true;
     command->stamp_ns = now;
     command->until_ns = now + client->command_ms * HFI_MS;
     HFI_PERTURB("re-check-to-list");
@@ -125,14 +126,13 @@ static struct hfi_rechecked_batch *batch_for(struct hfi_rechecks *rechecks, stru
 
 bool hfi_rechecks_add(struct hfi_rechecks *rechecks, struct hfi_lock *lock)
 {
-    struct hfi_asking asking = hfi_entry_asking(&lock->entry);
+    struct hfi_asking asking = hfi_entry_rechecking(&lock->entry, rechecks->now);
     struct hfi_rechecked_batch *batch = batch_for(rechecks, lock->lane, &asking);
     if (batch == NULL)
         return false;
     hfi_table_ref(lock);
     batch->locks[batch->count] = lock;
     batch->what[batch->count++] = (struct hfi_recheck){&lock->keys, lock->grant, lock->random};
-    hfi_entry_sent(&lock->entry, rechecks->now);
     return true;
 }
 

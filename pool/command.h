@@ -47,6 +47,7 @@ struct hfi_command {
     int64_t stamp_ns;  /* for the caller: the clock before the command was listed (rule L1)       */
     int64_t note[2];   /* for the caller */
     int     expects;   /* for `fits` */
+    bool    posted;    /* no thread waits for its reply: none is woken to read it */
 
     /* Read by `done`. */
     enum hfi_outcome   outcome;

@@ -170,7 +170,7 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
     hfi_fail_retry(&lane->why, -1);
     lane->down_untold = true;
     lane->drop_after = false;
-    lane->flying = 0;
+    lane->flying = lane->posted = 0;
     while (!hfi_list_is_empty(&lane->flight)) {
         struct hfi_command *last = hfi_of(lane->flight.prev, struct hfi_command, link);
         if (last->sent)
@@ -251,6 +251,7 @@ static void board_locked(struct hfi_lane *lane, int64_t now_ns)
         }
         hfi_list_append(&lane->flight, &command->link);
         lane->flying++;
+        lane->posted += command->posted;
         lane->boarded++;
     }
     mark_sent_locked(lane, now_ns);

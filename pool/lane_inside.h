@@ -78,6 +78,7 @@ struct hfi_lane {
     int64_t nearest_ns;           /* no deadline in queue or flight is before this */
     int64_t answered_ns;          /* the last reply; for P10 */
     _Atomic(int) flying, waiting; /* in flight; in waiters */
+    int posted;                   /* of those in flight, nobody waits for so many */
     uint64_t boarded, sends, times_up;
     hf_error why; /* the connection was given up */
 };

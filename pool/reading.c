@@ -99,6 +99,7 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
     if (!keep_reply(command, reply))
         return true;
     lane->flying--;
+    lane->posted -= command->posted;
     lane->answered_ns = now_ns;
     *sent_ns = command->sent_ns;
     if (command->reply->type == REDIS_REPLY_ERROR && spell_out_locked(lane, command, now_ns))
@@ -273,7 +274,7 @@ static void pass_role(struct hfi_lane *lane)
     if (atomic_load(&lane->state) != HFI_LANE_UP) {
         (void)pthread_cond_signal(&lane->quiet);
         kick = true; /* the listener waits for the role, to close the connection */
-    } else if (lane->flying > 0 && !hfi_list_is_empty(&lane->waiters)) {
+    } else if (lane->flying > lane->posted && !hfi_list_is_empty(&lane->waiters)) {
         struct waiter *next = hfi_of(lane->waiters.prev, struct waiter, link);
         hfi_list_remove(&next->link);
         (void)atomic_fetch_sub(&lane->waiting, 1);

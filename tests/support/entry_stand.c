@@ -31,10 +31,14 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
     case HFI_SEND_NATIVE:
     case HFI_SEND_WAIT:
     case HFI_SEND_TRY:
-    case HFI_SEND_RECHECK:
         stand->asked_at = stand->now;
         hfi_entry_sent(&stand->entry, stand->now);
         say(stand, kinds[action->kind], action->fresh ? "!" : "");
+        break;
+    case HFI_SEND_RECHECK:
+        stand->asked_at = stand->now;
+        stand->asking = hfi_entry_rechecking(&stand->entry, stand->now);
+        say(stand, kinds[action->kind], "");
         break;
     case HFI_TELL:
         if (action->event == HF_EVENT_SAFE_AGAIN)

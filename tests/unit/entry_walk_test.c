@@ -118,10 +118,22 @@ static void send_acquire(struct walk *walk, const struct hfi_action *action)
     walk->kind = action->kind;
     walk->acquire = (struct sent){walk->now, asking.lease_ms * HFI_MS};
     walk->under_way = walk->known = true;
-    if (action->kind == HFI_SEND_WAIT || action->kind == HFI_SEND_RECHECK)
+    if (action->kind == HFI_SEND_WAIT)
         add(walk->echoes, &walk->echo_count,
             (struct sent){walk->now, hfi_claim_ms(asking.lease_ms) * HFI_MS});
     hfi_entry_sent(&walk->entry, walk->now);
+}
+
+static void send_recheck(struct walk *walk)
+{
+    struct hfi_asking asking = hfi_entry_rechecking(&walk->entry, walk->now);
+    int64_t claim = hfi_claim_ms(hfi_entry_asking(&walk->entry).lease_ms);
+    CHECK(walk, walk->rules.together && walk->queued); /* it takes no place */
+    CHECK(walk, !walk->under_way);
+    CHECK(walk, asking.claim_ttl_ms == claim + hfi_guard_ms(claim, walk->rules.guard_ms));
+    walk->kind = HFI_SEND_RECHECK;
+    walk->under_way = true;
+    add(walk->echoes, &walk->echo_count, (struct sent){walk->now, claim * HFI_MS});
 }
 
 static void told(struct walk *walk, const struct hfi_action *action)
@@ -140,8 +152,7 @@ static void perform_one(struct walk *walk, const struct hfi_action *action)
         send_acquire(walk, action);
         break;
     case HFI_SEND_RECHECK:
-        CHECK(walk, walk->rules.together && walk->queued); /* it takes no place */
-        send_acquire(walk, action);
+        send_recheck(walk);
         break;
     case HFI_SEND_RENEW:
         add(walk->renewals, &walk->renewal_count, (struct sent){walk->now, walk->entry.times.length});
