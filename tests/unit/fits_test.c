@@ -7,6 +7,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -40,6 +41,7 @@ static void what_our_scripts_answer_fits(void **state)
     assert_true(fits(hfi_fits_release, 0, "*2\r\n$4\r\nFREE\r\n$2\r\n17\r\n"));
     assert_true(fits(hfi_fits_renew, 3, "*3\r\n$2\r\n17\r\n:1\r\n$6\r\nhf1:ab\r\n"));
     assert_true(fits(hfi_fits_floor, 0, "*2\r\n$2\r\n17\r\n$2\r\n99\r\n"));
+    assert_true(fits(hfi_fits_recheck, 4, "*4\r\n$2\r\n17\r\n:0\r\n$9\r\n9999 12 1\r\n$6\r\n-1 0 0\r\n"));
 }
 
 static void a_refusal_with_one_wrong_byte_is_no_grant(void **state)
@@ -74,6 +76,14 @@ static void the_answer_to_another_question_does_not_fit(void **state)
     assert_false(fits(hfi_fits_release, 0, "*3\r\n$7\r\nGRANTED\r\n$2\r\n17\r\n$2\r\n99\r\n"));
     assert_false(fits(hfi_fits_release, 0, "$4\r\nFREE\r\n"));
     assert_false(fits(hfi_fits_renew, 2, "*2\r\n$2\r\n17\r\n:7\r\n"));
+    static const char *const places[] = {":1",          "$5\r\n9 0 2",  "$5\r\nx 0 1", "$5\r\n9 - 1",
+                                         "$6\r\n9 0 10", "$6\r\n9 0 1 ", "$4\r\n9 01", "$7\r\nGRANTED"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        char bytes[64];
+        (void)snprintf(bytes, sizeof bytes, "*2\r\n$2\r\n17\r\n%s\r\n", places[i]);
+        assert_false(fits(hfi_fits_recheck, 2, bytes));
+    }
+    assert_false(fits(hfi_fits_recheck, 3, "*2\r\n$2\r\n17\r\n:0\r\n"));
     assert_false(fits(hfi_fits_acquire, 0, "*3\r\n$7\r\nGRANTED\r\n$2\r\n1x\r\n$2\r\n99\r\n"));
 }
 

@@ -330,6 +330,54 @@ static void renewals_of_many_leases_ride_one_script(void **state)
     hfi_command_unref(command);
 }
 
+static void re_checks_of_many_names_ride_one_script(void **state)
+{
+    (void)state;
+    struct hfi_identity identity;
+    const unsigned char random[16] = {0xab};
+    struct hfi_keys k, braced;
+    struct hfi_recheck rechecks[HFI_RECHECK_MOST];
+    const struct hfi_rechecking common = {17, 1200, 77, 1274};
+    hfi_identity_make(&identity, random, "host", 9);
+    assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, "k", 1, &k, NULL), HF_OK);
+    assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, "a{b}", 4, &braced, NULL), HF_OK);
+    for (int i = 0; i < HFI_RECHECK_MOST; i++)
+        rechecks[i] = (struct hfi_recheck){i % 2 == 0 ? &k : &braced, (uint64_t)i + 1, 5};
+#define TOKEN(grant) "hf1:ab000000000000000000000000000000:" grant ":0000000000000005:host:9"
+    assert_script(hfi_wire_recheck(&identity, &common, rechecks, 1), &hfi_script_recheck,
+                  "3 hf:{k} hf:queue:{k}:hf:{k} hf:wait:{k}:hf:{k} 17 1200000 77 1274 " TOKEN("1"));
+    assert_script(hfi_wire_recheck(&identity, &common, rechecks, 2), &hfi_script_recheck,
+                  "6 hf:{k} hf:queue:{k}:hf:{k} hf:wait:{k}:hf:{k} hf::a{b} hf:queue:{b}:hf::a{b} "
+                  "hf:wait:{b}:hf::a{b} 17 1200000 77 1274 " TOKEN("1") " " TOKEN("2"));
+    struct hfi_command *command = hfi_wire_recheck(&identity, &common, rechecks, HFI_RECHECK_MOST);
+    assert_non_null(command);
+    assert_int_equal(command->expects, HFI_RECHECK_MOST + 1);
+    assert_memory_equal(command->bytes, "*135\r\n", 6); /* EVALSHA, sha1, count; 3 keys and a token each; 4 for all */
+    assert_non_null(memmem(command->bytes, command->size, TOKEN("20"), strlen(TOKEN("20"))));
+    hfi_command_unref(command);
+    hfi_keys_done(&k);
+    hfi_keys_done(&braced);
+}
+
+static void a_re_checked_name_waits_or_asks_alone(void **state)
+{
+    (void)state;
+    redisReply *reply = parse("*4\r\n$2\r\n17\r\n:0\r\n$11\r\n123456 62 1\r\n$6\r\n-1 0 0\r\n");
+    struct hfi_answer answer = hfi_wire_rechecked(reply, 0);
+    assert_int_equal(answer.kind, HFI_ASK_ALONE);
+    answer = hfi_wire_rechecked(reply, 1);
+    assert_int_equal(answer.kind, HFI_IN_QUEUE);
+    assert_int_equal(answer.left_ms, 123456);
+    assert_int_equal(answer.position, 62);
+    assert_true(answer.ours);
+    answer = hfi_wire_rechecked(reply, 2);
+    assert_int_equal(answer.kind, HFI_IN_QUEUE);
+    assert_int_equal(answer.left_ms, -1);
+    assert_false(answer.ours);
+    assert_int_equal(hfi_wire_rechecked(reply, 3).kind, HFI_ASK_ALONE);
+    freeReplyObject(reply);
+}
+
 static void plain_words_make_a_plain_command(void **state)
 {
     (void)state;
@@ -354,6 +402,8 @@ int main(void)
         cmocka_unit_test(a_floor_is_a_multiple_of_a_block_above_what_was_seen),
         cmocka_unit_test(renewals_of_many_leases_ride_one_script),
         cmocka_unit_test(a_time_for_which_there_are_no_fences_is_no_time),
+        cmocka_unit_test(re_checks_of_many_names_ride_one_script),
+        cmocka_unit_test(a_re_checked_name_waits_or_asks_alone),
         cmocka_unit_test(plain_words_make_a_plain_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

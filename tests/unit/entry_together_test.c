@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_together_test.c - re-checks that expect no news: when they may go with those of other names, and what follows. */
+#include "tests/support/entry_stand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const struct hfi_answer waits = {.kind = HFI_IN_QUEUE, .ours = true, .left_ms = 9000, .ticket = 4711};
+static const struct hfi_answer alone = {.kind = HFI_ASK_ALONE};
+
+static void queue_together(struct hft_stand *s, struct hft_thread *thread, int64_t position)
+{
+    hft_stand_init(s);
+    s->rules.together = true;
+    s->rules.phase = 7 * HFI_MS;
+    hft_queue(s, thread, position);
+}
+
+static void who_waits_goes_with_others_for_as_long_as_nothing_changes(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    queue_together(&s, &a, 0);
+    for (int i = 0; i < 5; i++) {
+        assert_string_equal(hft_look_next(&s), "re-check");
+        assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
+        assert_string_equal(hft_look(&s), "");
+        assert_string_equal(hft_answer(&s, waits), "");
+        assert_int_equal(s.entry.ticket, 4711);
+    }
+}
+
+static void it_is_due_on_the_grid_and_never_outside_its_period(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    int64_t grid = 40 * HFI_MS, seen = 0;
+    queue_together(&s, &a, 0);
+    s.rtt = 3 * HFI_MS;
+    for (int i = 0; i < 500; i++) {
+        s.now += i * 12345;
+        (void)hft_look_next(&s);
+        (void)hft_answer(&s, waits);
+        int64_t next = hfi_entry_next(&s.entry);
+        assert_int_equal((next - s.rules.phase) % grid, 0);
+        assert_true(next >= s.now + 355 * HFI_MS);
+        assert_true(next <= s.now + 440 * HFI_MS - s.rtt); /* a question may follow, within 1.1 R and a round trip */
+        seen |= 1 << (next / grid % 3);
+    }
+    assert_int_equal(seen, 7); /* and it is not the same rhythm for ever */
+}
+
+static void far_behind_it_is_due_after_a_second(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    struct hfi_answer far = waits;
+    far.position = 64;
+    queue_together(&s, &a, 64);
+    assert_true(hfi_entry_next(&s.entry) <= s.now + 440 * HFI_MS); /* the record that is there promises no more */
+    assert_string_equal(hft_look_next(&s), "re-check");
+    assert_int_equal(s.asking.patience_ms, 3000);
+    (void)hft_answer(&s, far);
+    assert_true(hfi_entry_next(&s.entry) >= s.now + 890 * HFI_MS);
+    assert_true(hfi_entry_next(&s.entry) <= s.now + 1100 * HFI_MS);
+}
+
+static void what_is_not_plainly_waiting_asks_alone_at_once_with_the_same_token(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    queue_together(&s, &a, 0);
+    assert_string_equal(hft_look_next(&s), "re-check");
+    assert_string_equal(hft_answer(&s, alone), "wait");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_GRANTED}), "a=lease");
+}
+
+static void a_grant_with_the_echo_of_a_re_check_counts_for_a_claim_from_then(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    queue_together(&s, &a, 0);
+    (void)hft_look_next(&s);
+    int64_t echo = s.asked_at;
+    assert_int_equal(s.asking.claim_ttl_ms, 1000 + 21 + 3 + 250);
+    assert_int_equal(s.asking.patience_ms, 1200);
+    hft_pass_ms(&s, 30);
+    assert_string_equal(hft_handed(&s, echo), "a=lease");
+    assert_int_equal(a.waiter.end, echo + 1000 * HFI_MS);
+    assert_string_equal(hft_answer(&s, waits), ""); /* it was overtaken */
+    assert_int_equal(s.entry.remote, HFI_HELD);
+    assert_string_equal(hft_answer(&s, alone), "");
+}
+
+static void a_claim_is_never_longer_than_the_record_says(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    a.waiter.lease_ms = 300;
+    a.waiter.stop_ms = 30;
+    queue_together(&s, &a, 0);
+    (void)hft_look_next(&s);
+    assert_int_equal(s.asking.claim_ttl_ms, 300 + 7 + 3 + 250);
+    assert_string_equal(hft_handed(&s, s.asked_at), "a=lease");
+    assert_int_equal(a.waiter.end, s.asked_at + 300 * HFI_MS);
+}
+
+static void when_the_holders_key_ends_it_asks_alone(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    struct hfi_answer soon = waits;
+    soon.left_ms = 50;
+    queue_together(&s, &a, 0);
+    assert_string_equal(hft_look_next(&s), "re-check");
+    (void)hft_answer(&s, soon);
+    assert_int_equal(hfi_entry_next(&s.entry), s.now + 52 * HFI_MS);
+    assert_string_equal(hft_look_next(&s), "wait");
+}
+
+static void another_oldest_waiter_asks_alone_for_its_own_lease(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    queue_together(&s, &a, 0);
+    b.waiter.lease_ms = 500;
+    assert_string_equal(hft_arrive(&s, &b), "");
+    assert_string_equal(hft_leave(&s, &a), "");
+    assert_string_equal(hft_look_next(&s), "wait");
+    (void)hft_answer(&s, waits);
+    assert_string_equal(hft_look_next(&s), "re-check");
+}
+
+static void whose_oldest_waiter_left_while_it_asked_does_so_too(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    queue_together(&s, &a, 0);
+    assert_string_equal(hft_arrive(&s, &b), "");
+    assert_string_equal(hft_look_next(&s), "re-check");
+    assert_string_equal(hft_leave(&s, &a), "");
+    assert_string_equal(hft_answer(&s, waits), "");
+    assert_string_equal(hft_look_next(&s), "wait");
+}
+
+static void a_wish_heard_meanwhile_is_asked_about(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    queue_together(&s, &a, 0);
+    (void)hft_look_next(&s);
+    assert_string_equal(hft_wanted(&s), ""); /* R for one that waits: it may own the name without knowing */
+    assert_string_equal(hft_answer(&s, waits), "wait");
+}
+
+static void without_an_answer_the_same_token_asks_alone(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    queue_together(&s, &a, 0);
+    (void)hft_look_next(&s);
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_NO_ANSWER}), "");
+    assert_string_equal(hft_look_next(&s), "wait");
+    (void)hft_answer(&s, waits);
+    (void)hft_look_next(&s);
+    assert_string_equal(
+        hft_answer(&s, (struct hfi_answer){.kind = HFI_NOT_SENT, .status = HF_UNAVAILABLE}), "");
+    assert_string_equal(hft_look_next(&s), "wait");
+}
+
+static void whose_last_waiter_leaves_gives_up_its_token_though_it_asks(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    queue_together(&s, &a, 0);
+    (void)hft_look_next(&s);
+    assert_string_equal(hft_leave(&s, &a), "close");
+    assert_int_equal(s.entry.remote, HFI_NOTHING);
+}
+
+static void where_names_do_not_go_together_each_asks_alone(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_look_next(&s), "wait");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_waits_goes_with_others_for_as_long_as_nothing_changes),
+        cmocka_unit_test(it_is_due_on_the_grid_and_never_outside_its_period),
+        cmocka_unit_test(far_behind_it_is_due_after_a_second),
+        cmocka_unit_test(what_is_not_plainly_waiting_asks_alone_at_once_with_the_same_token),
+        cmocka_unit_test(a_grant_with_the_echo_of_a_re_check_counts_for_a_claim_from_then),
+        cmocka_unit_test(a_claim_is_never_longer_than_the_record_says),
+        cmocka_unit_test(when_the_holders_key_ends_it_asks_alone),
+        cmocka_unit_test(another_oldest_waiter_asks_alone_for_its_own_lease),
+        cmocka_unit_test(whose_oldest_waiter_left_while_it_asked_does_so_too),
+        cmocka_unit_test(a_wish_heard_meanwhile_is_asked_about),
+        cmocka_unit_test(without_an_answer_the_same_token_asks_alone),
+        cmocka_unit_test(whose_last_waiter_leaves_gives_up_its_token_though_it_asks),
+        cmocka_unit_test(where_names_do_not_go_together_each_asks_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
