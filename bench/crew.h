@@ -11,8 +11,8 @@
 /* One step of thread `index`: how many sections, pairs, hits that was. */
 typedef long bench_step(int index, void *arg);
 
-/* All of them step for a tenth of the time (and 10 ms) unseen, then are counted. Steps a second; `shares`, if not NULL, gets each
- * thread's count. */
+/* All of them step for a tenth of the time and 10 ms unseen, then are counted. Steps a second; `shares`, if not NULL,
+ * gets each thread's count. */
 double bench_crew(int threads, double seconds, bench_step *step, void *arg, long *shares);
 
 /* A child process that runs `run` and exits with what it returned. Fork before this process has a client. */

@@ -113,8 +113,8 @@ void bench_begin(struct bench *bench, int argc, char **argv, const char *questio
     }
     if (access(bench->folder, W_OK) != 0)
         bench_die("%s is no folder to write to", bench->folder);
-    bench->rounds = bench->quick ? 9 : 25;
-    bench->seconds = bench->quick ? 0.13 : 0.28;
+    bench->rounds = bench->quick ? 5 : 25;
+    bench->seconds = bench->quick ? 0.15 : 0.28;
     bench->rows_out = open_memstream(&bench->rows, &bench->rows_size);
     bench->points_out = open_memstream(&bench->points, &bench->points_size);
     bench->began_ns = bench_now_ns();
@@ -160,8 +160,26 @@ static void print_goal(struct bench *bench, struct bench_goal goal, double value
     (void)fprintf(bench->rows_out, "},\n");
 }
 
-double bench_compare(struct bench *bench, const char *row, const char *unit, struct bench_goal goal,
-                     const struct bench_side *ours, const struct bench_side *yardstick)
+/* `middle_half`: two numbers, or NULL. */
+static void print_ratio(struct bench *bench, const char *row, const char *unit, const char *yardstick,
+                        struct bench_ratio ratio, const double *middle_half)
+{
+    (void)printf("  %-46s %11.0f %-10s %s %.0f; x %.3g", row, ratio.value, unit, yardstick, ratio.other,
+                 ratio.ratio);
+    (void)fprintf(bench->rows_out,
+                  "    {\"row\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"yardstick\": \"%s\", "
+                  "\"yardstick_value\": %.6g, \"ratio\": %.4g",
+                  row, ratio.value, unit, yardstick, ratio.other, ratio.ratio);
+    if (middle_half != NULL) {
+        (void)printf(" (%.3g .. %.3g)", middle_half[0], middle_half[1]);
+        (void)fprintf(bench->rows_out, ", \"quarter\": %.4g, \"three_quarters\": %.4g, \"rounds\": %d",
+                      middle_half[0], middle_half[1], bench->rounds);
+    }
+}
+
+struct bench_ratio bench_compare(struct bench *bench, const char *row, const char *unit,
+                                 struct bench_goal goal, const struct bench_side *ours,
+                                 const struct bench_side *yardstick)
 {
     double a[MAX_ROUNDS], b[MAX_ROUNDS], ratio[MAX_ROUNDS];
     (void)ours->turn(ours->arg, bench->seconds / 4);
@@ -173,19 +191,19 @@ double bench_compare(struct bench *bench, const char *row, const char *unit, str
         ratio[i] = a[i] / b[i];
     }
     bench_progress(bench, "%s", "");
-    double middle = bench_median(ratio, bench->rounds); /* sorts: lowest first */
-    double low = ratio[bench->rounds / 4], high = ratio[bench->rounds - 1 - bench->rounds / 4];
-    double value = bench_median(a, bench->rounds), other = bench_median(b, bench->rounds);
-    (void)printf("  %-46s %11.0f %-10s %s %.0f; x %.3g (%.3g .. %.3g)", row, value, unit, yardstick->name,
-                 other, middle, low, high);
-    (void)fprintf(bench->rows_out,
-                  "    {\"row\": \"%s\", \"ours\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", "
-                  "\"yardstick\": \"%s\", \"yardstick_value\": %.6g, \"ratio\": %.4g, \"quarter\": %.4g, "
-                  "\"three_quarters\": %.4g, \"lowest\": %.4g, \"highest\": %.4g, \"rounds\": %d",
-                  row, ours->name, value, unit, yardstick->name, other, middle, low, high, ratio[0],
-                  ratio[bench->rounds - 1], bench->rounds);
-    print_goal(bench, goal, middle);
+    struct bench_ratio middle = {bench_median(a, bench->rounds), bench_median(b, bench->rounds),
+                                 bench_median(ratio, bench->rounds)}; /* sorted now: lowest first */
+    const double middle_half[] = {ratio[bench->rounds / 4], ratio[bench->rounds - 1 - bench->rounds / 4]};
+    print_ratio(bench, row, unit, yardstick->name, middle, middle_half);
+    print_goal(bench, goal, middle.ratio);
     return middle;
+}
+
+void bench_row(struct bench *bench, const char *row, const char *unit, struct bench_goal goal,
+               const char *yardstick, struct bench_ratio ratio)
+{
+    print_ratio(bench, row, unit, yardstick, ratio, NULL);
+    print_goal(bench, goal, ratio.ratio);
 }
 
 void bench_number(struct bench *bench, const char *row, double value, const char *unit,

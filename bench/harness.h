@@ -44,10 +44,17 @@ struct bench_side {
     void *arg;
 };
 
+struct bench_ratio {
+    double value, other, ratio; /* medians; `ratio` is not value / other, but that of the turns' ratios */
+};
+
 /* ours, yardstick, ours, yardstick, ...; the goal is for the median of the ratios of neighbouring turns. At most 32
  * rounds. */
-double bench_compare(struct bench *bench, const char *row, const char *unit, struct bench_goal goal,
-                     const struct bench_side *ours, const struct bench_side *yardstick);
+struct bench_ratio bench_compare(struct bench *bench, const char *row, const char *unit, struct bench_goal goal,
+                                 const struct bench_side *ours, const struct bench_side *yardstick);
+/* A row like those of bench_compare whose ratio was found otherwise. */
+void bench_row(struct bench *bench, const char *row, const char *unit, struct bench_goal goal,
+               const char *yardstick, struct bench_ratio ratio);
 /* A number by itself. `context` says what it is to be compared with; NULL: nothing. */
 void bench_number(struct bench *bench, const char *row, double value, const char *unit,
                   struct bench_goal goal, const char *context);

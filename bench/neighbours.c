@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* neighbours.c - other lock libraries, in the same minute: those of bench/neighbours/ that `./dev bench` could install.
- * $BENCH_NODE_PATH is where npm put them. */
+/* neighbours.c - other lock libraries, in the same minute: those of bench/neighbours/ that `./dev bench` could install
+ * ($BENCH_NODE_PATH is where npm put them). For the others their ratio to the plain loop stands in, from the table. */
+#include "bench/baton.h"
 #include "bench/crew.h"
+#include "bench/from_table.h"
 #include "bench/pairs.h"
-#include "bench/server.h"
+#include "bench/plain_loop.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define MOST_SECTIONS 2048
 
 static const struct neighbour {
     const char *name, *command, *probe;
@@ -15,35 +19,52 @@ static const struct neighbour {
      "node -e 'require(\"node-redis-warlock\");require(\"redis\")'"},
     {"redlock (node)", "node bench/neighbours/redlock.js",
      "node -e 'require(\"redlock\");require(\"redis\")'"},
+    {"redis-semaphore (node)", "node bench/neighbours/semaphore.js",
+     "node -e 'require(\"redis-semaphore\");require(\"ioredis\")'"},
     {"redis-py", "/usr/bin/python3 bench/neighbours/redis_py.py", "/usr/bin/python3 -c 'import redis'"},
 };
-#define COUNT ((int)(sizeof neighbours / sizeof *neighbours))
+#define COUNT (sizeof neighbours / sizeof *neighbours)
+
+/* What all are asked to do, in the order of the table's columns; hand-offs, the last one, are not counted a second. */
+static const struct work {
+    const char *words, *unit, *kind;
+    int workers, processes;
+    double goal;
+} works[BENCH_HAND_OFF] = {
+    {"1 worker, own lock", "pairs/s", "own", 1, 1, 1},
+    {"64 workers, own lock", "pairs/s", "own", 64, 1, 1},
+    {"64 workers, one lock", "sections/s", "one", 64, 1, 50},
+    {"4 x 16 workers, one lock", "sections/s", "one", 16, 4, 20},
+};
 
 struct scene {
     struct bench_server *server;
-    struct bench_pairs pairs;
+    const struct work *work;
+    struct bench_pairs pairs; /* of an own lock each */
     const struct neighbour *neighbour;
-    hf_client *client;
-    int workers, processes;
-    const char *kind;
-    double worst_ms;
+    double worst_ms; /* the neighbour's longest wait */
 };
 
-static double run_neighbour(void *arg, double seconds)
+/* Starts a neighbour in so many processes; what each says first is added up, its sections are gathered. */
+static double start(struct scene *scene, int processes, int workers, const char *kind, double seconds,
+                    struct bench_section *sections, int *count)
 {
-    struct scene *scene = arg;
     FILE *runs[4];
     double all = 0;
-    for (int i = 0; i < scene->processes; i++) {
+    for (int i = 0; i < processes; i++) {
         char line[256];
         (void)snprintf(line, sizeof line, "%s %d %d %s %.2f 2>/dev/null", scene->neighbour->command,
-                       scene->server->port, scene->workers, scene->kind, seconds);
+                       scene->server->port, workers, kind, seconds);
         runs[i] = popen(line, "re");
     }
-    for (int i = 0; i < scene->processes; i++) {
+    for (int i = 0; i < processes; i++) {
         double rate = 0, worst = 0;
+        long long asked, taken, given;
         if (runs[i] == NULL || fscanf(runs[i], "%lf %lf", &rate, &worst) != 2)
             bench_die("%s says nothing", scene->neighbour->name);
+        while (sections != NULL && *count < MOST_SECTIONS &&
+               fscanf(runs[i], "%lld %lld %lld", &asked, &taken, &given) == 3)
+            sections[(*count)++] = (struct bench_section){asked, taken, given, i};
         (void)pclose(runs[i]);
         all += rate;
         scene->worst_ms = worst > scene->worst_ms ? worst : scene->worst_ms;
@@ -51,43 +72,152 @@ static double run_neighbour(void *arg, double seconds)
     return all > 0 ? all : 0.001;
 }
 
-static long step_one(int index, void *arg)
+static double turn_neighbour(void *arg, double seconds)
 {
+    struct scene *scene = arg;
+    return start(scene, scene->work->processes, scene->work->workers, scene->work->kind, seconds, NULL, NULL);
+}
+
+struct child { /* workers of one process on one lock */
+    const struct bench_server *server;
+    int workers;
+    double seconds, *rate;
+    hf_client *client; /* NULL: plain loops that ask again every millisecond */
+    struct bench_plain *plain[64];
+    int64_t until_ns;
+};
+
+static long step_ours(int index, void *arg)
+{
+    struct child *child = arg;
     hf_lease *lease;
     (void)index;
-    bench_must(hf_lock_acquire(arg, "one", HF_LOCK(.wait_ms = HF_FOREVER), &lease, NULL), NULL, "acquire");
+    bench_must(hf_lock_acquire(child->client, "one", HF_LOCK(.wait_ms = HF_FOREVER), &lease, NULL), NULL,
+               "acquire");
     bench_must(hf_lease_release(lease, NULL), NULL, "release");
     return 1;
 }
 
-struct child {
-    const char *url;
-    int workers;
-    double seconds, *rate;
-};
-
-static int one_lock_child(void *arg)
+static long step_plain(int index, void *arg)
 {
     struct child *child = arg;
-    hf_client *client = bench_client(child->url, NULL);
-    *child->rate = bench_crew(child->workers, child->seconds, step_one, client, NULL);
-    return hf_client_close(client, NULL) != HF_OK;
+    while (!bench_plain_take(child->plain[index])) {
+        if (bench_now_ns() > child->until_ns)
+            return 0;
+        bench_sleep(0.001);
+    }
+    bench_plain_give(child->plain[index]);
+    return 1;
 }
 
-static double run_ours(void *arg, double seconds)
+static int ours_on_one(void *arg)
 {
-    struct scene *scene = arg;
-    double *rates = bench_shared(4096), all = 0;
+    struct child *child = arg;
+    child->client = bench_client(child->server->url, NULL);
+    *child->rate = bench_crew(child->workers, child->seconds, step_ours, child, NULL);
+    return hf_client_close(child->client, NULL) != HF_OK;
+}
+
+static int plain_on_one(void *arg)
+{
+    struct child *child = arg;
+    for (int i = 0; i < child->workers; i++)
+        child->plain[i] = bench_plain_open(child->server->port, "plain:one");
+    child->until_ns = bench_now_ns() + (int64_t)(child->seconds * 1.2e9);
+    *child->rate = bench_crew(child->workers, child->seconds, step_plain, child, NULL);
+    return 0;
+}
+
+static double fork_all(const struct scene *scene, double seconds, int (*run)(void *arg))
+{
+    static double *rates;
+    double all = 0;
     pid_t children[4];
-    for (int i = 0; i < scene->processes; i++) {
-        struct child child = {scene->server->url, scene->workers, seconds, &rates[i]};
-        children[i] = bench_fork(one_lock_child, &child);
+    if (rates == NULL)
+        rates = bench_shared(4 * sizeof *rates);
+    for (int i = 0; i < scene->work->processes; i++) {
+        struct child child = {
+            .server = scene->server, .workers = scene->work->workers, .seconds = seconds, .rate = &rates[i]};
+        children[i] = bench_fork(run, &child);
     }
-    for (int i = 0; i < scene->processes; i++) {
+    for (int i = 0; i < scene->work->processes; i++) {
         bench_join(children[i]);
         all += rates[i];
     }
     return all;
+}
+
+static double turn_ours(void *arg, double seconds)
+{
+    struct scene *scene = arg;
+    return scene->work->kind[1] == 'w' ? bench_pairs_ours(&scene->pairs, seconds)
+                                       : fork_all(scene, seconds, ours_on_one);
+}
+
+static double turn_plain(void *arg, double seconds)
+{
+    struct scene *scene = arg;
+    return scene->work->kind[1] == 'w' ? bench_pairs_plain(&scene->pairs, seconds)
+                                       : fork_all(scene, seconds, plain_on_one);
+}
+
+static struct bench_ratio compare(struct bench *bench, struct scene *scene, struct bench_goal goal,
+                                  const struct bench_side *other)
+{
+    char row[96];
+    struct bench_side ours = {"holdfast", turn_ours, scene};
+    bool own = scene->work->kind[1] == 'w';
+    if (own)
+        bench_pairs_open(&scene->pairs, scene->server->url, scene->server->port, scene->work->workers);
+    (void)snprintf(row, sizeof row, "%s / %s", scene->work->words, other->name);
+    struct bench_ratio ratio = bench_compare(bench, row, scene->work->unit, goal, &ours, other);
+    if (own)
+        bench_pairs_close(&scene->pairs);
+    return ratio;
+}
+
+static void hand_off(struct bench *bench, double ours_ms, const char *name, double theirs_ms)
+{
+    char row[96], theirs[96];
+    (void)snprintf(row, sizeof row, "hand-off to another process, p50 / %s", name);
+    (void)snprintf(theirs, sizeof theirs, "%s: %.3g ms", name, theirs_ms);
+    bench_number(bench, row, ours_ms / theirs_ms, "x", AT_MOST(1), theirs);
+}
+
+static void measured(struct bench *bench, struct scene *scene, double ours_ms)
+{
+    static struct bench_section sections[MOST_SECTIONS];
+    char row[96];
+    int count = 0;
+    struct bench_side side = {scene->neighbour->name, turn_neighbour, scene};
+    for (int i = 0; i < BENCH_HAND_OFF; i++) {
+        scene->work = &works[i];
+        scene->worst_ms = 0;
+        bench->rounds = bench->quick && i >= BENCH_ONE_64 ? 1 : 3; /* they take a while to start and to get warm */
+        (void)compare(bench, scene, AT_LEAST(works[i].goal), &side);
+        if (i == BENCH_ONE_64) {
+            (void)snprintf(row, sizeof row, "its longest wait, %s", scene->neighbour->name);
+            bench_number(bench, row, scene->worst_ms, "ms", NO_GOAL, NULL);
+        }
+    }
+    (void)start(scene, 2, 1, "baton", bench->quick ? 1 : 4, sections, &count);
+    hand_off(bench, ours_ms, scene->neighbour->name, bench_baton_ms(sections, count));
+}
+
+/* Ours is `ratios[i].ratio` plain loops now; the library was so many plain loops then. */
+static void from_table(struct bench *bench, const struct bench_table *table, const char *library,
+                       const struct bench_ratio *ratios, double ours_ms, double plain_ms)
+{
+    const struct bench_table_row *plain = &table->rows[0], *row = bench_table_find(table, library);
+    char words[96], name[64];
+    (void)snprintf(name, sizeof name, "%s, from the table", library);
+    for (int i = 0; i < BENCH_HAND_OFF; i++) {
+        double loops = row->cells[i] / plain->cells[i];
+        (void)snprintf(words, sizeof words, "%s / %s", works[i].words, library);
+        bench_row(bench, words, works[i].unit, AT_LEAST(works[i].goal), name,
+                  (struct bench_ratio){ratios[i].value, ratios[i].other * loops, ratios[i].ratio / loops});
+    }
+    hand_off(bench, ours_ms, name, plain_ms * row->cells[BENCH_HAND_OFF] / plain->cells[BENCH_HAND_OFF]);
 }
 
 static bool is_here(const struct neighbour *neighbour)
@@ -95,58 +225,55 @@ static bool is_here(const struct neighbour *neighbour)
     char line[256];
     (void)snprintf(line, sizeof line, "%s >/dev/null 2>&1", neighbour->probe);
     FILE *run = popen(line, "re");
-    bool here = run != NULL && pclose(run) == 0;
-    if (!here)
-        (void)printf("  %s: not installed, skipped\n", neighbour->name);
-    return here;
+    return run != NULL && pclose(run) == 0;
 }
 
-static void rows(struct bench *bench, struct scene *scene)
+static bool is_measured(const char *library)
 {
-    char row[96];
-    struct bench_side side = {scene->neighbour->name, run_neighbour, scene};
-    static const int crews[] = {1, 64};
-    scene->processes = 1;
-    for (int i = 0; i < 2; i++) {
-        bench_pairs_open(&scene->pairs, scene->server->url, scene->server->port, crews[i]);
-        struct bench_side ours = {"holdfast", bench_pairs_ours, &scene->pairs};
-        scene->workers = crews[i];
-        scene->kind = "own";
-        (void)snprintf(row, sizeof row, "%d worker%s, own lock / %s", crews[i], i == 0 ? "" : "s",
-                       scene->neighbour->name);
-        (void)bench_compare(bench, row, "pairs/s", AT_LEAST(1), &ours, &side);
-        bench_pairs_close(&scene->pairs);
-    }
-    struct bench_side ours = {"holdfast", run_ours, scene};
-    scene->kind = "one";
-    scene->workers = 64;
-    scene->worst_ms = 0;
-    (void)snprintf(row, sizeof row, "64 workers, one lock / %s", scene->neighbour->name);
-    (void)bench_compare(bench, row, "sections/s", AT_LEAST(50), &ours, &side);
-    (void)snprintf(row, sizeof row, "its longest wait, %s", scene->neighbour->name);
-    bench_number(bench, row, scene->worst_ms, "ms", NO_GOAL, NULL);
-    scene->workers = 16;
-    scene->processes = 4;
-    (void)snprintf(row, sizeof row, "4 x 16 workers, one lock / %s", scene->neighbour->name);
-    (void)bench_compare(bench, row, "sections/s", AT_LEAST(20), &ours, &side);
+    for (size_t i = 0; i < COUNT; i++)
+        if (strcmp(neighbours[i].name, library) == 0)
+            return true;
+    return false;
 }
 
 int main(int argc, char **argv)
 {
     struct bench bench;
     struct bench_server server;
+    struct bench_table table;
+    struct bench_ratio ratios[BENCH_HAND_OFF];
     const char *path = getenv("BENCH_NODE_PATH");
     bench_begin(&bench, argc, argv, "neighbours", "other lock libraries, in the same minute");
-    bench.rounds = 3;
+    bench_table_read(&table);
     if (path != NULL)
         (void)setenv("NODE_PATH", path, 1);
     bench_server_start(&server, -1);
     struct scene scene = {.server = &server};
-    for (int i = 0; i < COUNT; i++) {
-        scene.neighbour = &neighbours[i];
-        if (is_here(scene.neighbour))
-            rows(&bench, &scene);
+    struct bench_side plain = {"plain loop", turn_plain, &scene};
+    for (int i = 0; i < BENCH_HAND_OFF; i++) {
+        scene.work = &works[i];
+        ratios[i] = compare(&bench, &scene, NO_GOAL, &plain);
     }
+    bench_progress(&bench, "hand-offs");
+    double length = bench.quick ? 1 : 4, ours_ms = bench_baton_play(&server, false, length),
+           plain_ms = bench_baton_play(&server, true, length);
+    hand_off(&bench, ours_ms, "plain loop", plain_ms);
+    bench.seconds = bench.quick ? 0.25 : 1;
+    for (size_t i = 0; i < COUNT; i++) {
+        scene.neighbour = &neighbours[i];
+        if (is_here(scene.neighbour)) {
+            measured(&bench, &scene, ours_ms);
+            continue;
+        }
+        bool known = bench_table_find(&table, scene.neighbour->name) != NULL;
+        bench_skip(&bench, scene.neighbour->name,
+                   known ? "not installed here: from the table" : "not installed here, and not in the table");
+        if (known)
+            from_table(&bench, &table, scene.neighbour->name, ratios, ours_ms, plain_ms);
+    }
+    for (int i = 1; i < table.count; i++)
+        if (!is_measured(table.rows[i].library))
+            from_table(&bench, &table, table.rows[i].library, ratios, ours_ms, plain_ms);
     bench_server_stop(&server);
     return bench_end(&bench);
 }

@@ -2,8 +2,8 @@
 // warlock.js - node-redis-warlock, asking again every 10 ms.
 'use strict';
 
-require('./workers')((redis) => {
-    const warlock = require('node-redis-warlock')(redis);
+require('./workers')((where) => {
+    const warlock = require('node-redis-warlock')(require('redis').createClient(where));
     return (name) => new Promise((resolve, reject) => {
         warlock.optimistic(name, 10000, 1e9, 10, (error, unlock) => {
             if (error)
