@@ -39,16 +39,21 @@ static void *work(void *arg)
 double bench_crew(int threads, double seconds, bench_step *step, void *arg, long *shares)
 {
     static struct hand hands[BENCH_CREW_MAX];
-    long before[BENCH_CREW_MAX];
+    static long before[BENCH_CREW_MAX];
+    pthread_attr_t attributes;
     struct crew crew = {.step = step, .arg = arg};
     for (int i = 0; i < threads; i++) {
         hands[i].crew = &crew;
         hands[i].index = i;
         atomic_store(&hands[i].done, 0);
     }
+    (void)pthread_attr_init(&attributes);
+    if (threads > 1024)
+        (void)pthread_attr_setstacksize(&attributes, 32 * 1024);
     for (int i = 0; i < threads; i++)
-        if (pthread_create(&hands[i].thread, NULL, work, &hands[i]) != 0)
+        if (pthread_create(&hands[i].thread, &attributes, work, &hands[i]) != 0)
             bench_die("cannot start thread %d", i);
+    (void)pthread_attr_destroy(&attributes);
     bench_sleep(seconds / 10 + 0.01);
     int64_t began = bench_now_ns();
     for (int i = 0; i < threads; i++)

@@ -6,13 +6,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define BENCH_CREW_MAX 1024
+#define BENCH_CREW_MAX 10000
 
 /* One step of thread `index`: how many sections, pairs, hits that was. */
 typedef long bench_step(int index, void *arg);
 
 /* All of them step for a tenth of the time and 10 ms unseen, then are counted. Steps a second; `shares`, if not NULL,
- * gets each thread's count. */
+ * gets each thread's count. Beyond a thousand they have stacks of 32 KiB. */
 double bench_crew(int threads, double seconds, bench_step *step, void *arg, long *shares);
 
 /* A child process that runs `run` and exits with what it returned. Fork before this process has a client. */

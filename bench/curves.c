@@ -1,32 +1,47 @@
 /* SPDX-License-Identifier: MIT */
 /* curves.c - how it grows: threads, names, processes, held leases, local waiters, distance, size of values. No goals;
- * bench/plot.py draws them. */
+ * bench/plot.py draws them. `curves held` draws one. */
 #include "bench/crew.h"
 #include "bench/memory.h"
+#include "bench/on_one.h"
 #include "bench/pairs.h"
+#include "bench/resources.h"
 #include "bench/server.h"
 
-#include <stdatomic.h>
+#include <hiredis/hiredis.h>
+#include <holdfast/redis.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static struct bench bench;
 static struct bench_server server;
+
+/* Both sides of a point take turns; each one's point is its median. */
+static void points(const char *plot, double x, const struct bench_side *sides, int count)
+{
+    enum { ROUNDS = 3 };
+    double values[4][ROUNDS];
+    bench_progress(&bench, "%s, %g", plot, x);
+    for (int i = 0; i < ROUNDS; i++)
+        for (int side = 0; side < count; side++)
+            values[side][i] = sides[side].turn(sides[side].arg, bench.seconds);
+    bench_progress(&bench, "%s", "");
+    for (int side = 0; side < count; side++)
+        bench_point(&bench, plot, sides[side].name, x, bench_median(values[side], ROUNDS));
+}
 
 static void by_threads(void)
 {
     for (int threads = 1; threads <= 512; threads *= 2) {
         struct bench_pairs pairs;
         bench_pairs_open(&pairs, server.url, server.port, threads);
-        bench_point(&bench, "threads", "holdfast, pairs a second", threads,
-                    bench_pairs_ours(&pairs, bench.seconds));
-        bench_point(&bench, "threads", "plain loop, pairs a second", threads,
-                    bench_pairs_plain(&pairs, bench.seconds));
-        pairs.posted = true;
-        bench_point(&bench, "threads", "holdfast, posted release", threads,
-                    bench_pairs_ours(&pairs, bench.seconds));
+        struct bench_pairs posted = pairs;
+        posted.posted = true;
+        const struct bench_side sides[] = {{"Holdfast, posted release", bench_pairs_ours, &posted},
+                                           {"Holdfast", bench_pairs_ours, &pairs},
+                                           {"plain loop, a connection a thread", bench_pairs_plain, &pairs}};
+        points("threads", threads, sides, 3);
         bench_pairs_close(&pairs);
     }
 }
@@ -34,7 +49,7 @@ static void by_threads(void)
 struct any_name {
     hf_client *client;
     unsigned names;
-    unsigned seeds[BENCH_CREW_MAX];
+    unsigned seeds[64];
 };
 
 static long step_any_name(int index, void *arg)
@@ -50,125 +65,139 @@ static long step_any_name(int index, void *arg)
     return 1;
 }
 
+static double turn_any_name(void *arg, double seconds)
+{
+    return bench_crew(64, seconds, step_any_name, arg, NULL);
+}
+
 static void by_names(void)
 {
-    static struct any_name scene;
-    scene.client = bench_client(server.url, NULL);
-    for (int i = 0; i < BENCH_CREW_MAX; i++)
-        scene.seeds[i] = (unsigned)i * 7919 + 1;
+    struct any_name scene = {.client = bench_client(server.url, NULL)};
+    const struct bench_side side = {"64 threads, any of so many names", turn_any_name, &scene};
+    for (unsigned i = 0; i < 64; i++)
+        scene.seeds[i] = i * 7919 + 1;
     for (scene.names = 1; scene.names <= 1000000; scene.names *= 10)
-        bench_point(&bench, "names", "64 threads, any of so many names", scene.names,
-                    bench_crew(64, bench.seconds, step_any_name, &scene, NULL));
+        points("names", scene.names, &side, 1);
     (void)hf_client_close(scene.client, NULL);
 }
+
+static double turn_one_lock(void *arg, double seconds)
+{
+    return bench_on_one(&server, *(int *)arg, 16, false, seconds);
+}
+
+static double turn_one_lock_plainly(void *arg, double seconds)
+{
+    return bench_on_one(&server, *(int *)arg, 16, true, seconds);
+}
+
+static void by_processes(void)
+{
+    for (int processes = 1; processes <= 16; processes *= 2) {
+        const struct bench_side sides[] = {
+            {"Holdfast", turn_one_lock, &processes},
+            {"plain loops, asking every ms", turn_one_lock_plainly, &processes}};
+        points("processes", processes, sides, 2);
+    }
+}
+
+struct holder {
+    int count;
+    struct cost {
+        double cpu, server_cpu, bytes; /* shares of a core; bytes a lease */
+    } * cost;
+};
+
+/* A process each: what the last size left in the heap would be counted. */
+static int hold(void *arg)
+{
+    const struct holder *me = arg;
+    const int64_t lease_ms = 9000;
+    hf_client *client = bench_client(server.url, HF_CLIENT(.lease_ms = lease_ms));
+    hf_lease *lease;
+    double bytes = bench_resident_bytes(), window = bench.quick ? 3 : 9;
+    for (int i = 0; i < me->count; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "held:%d:%d", me->count, i);
+        bench_must(hf_lock_acquire(client, name, NULL, &lease, NULL), NULL, "acquire");
+    }
+    bench_sleep((double)lease_ms / 3000); /* till renewals are what they will be */
+    me->cost->bytes = (bench_resident_bytes() - bytes) / me->count;
+    double cpu = bench_cpu_seconds(), server_cpu = bench_server_cpu_seconds(&server);
+    bench_sleep(window);
+    me->cost->cpu = (bench_cpu_seconds() - cpu) / window;
+    me->cost->server_cpu = (bench_server_cpu_seconds(&server) - server_cpu) / window;
+    return 0; /* the keys go with their end */
+}
+
+static void by_held(void)
+{
+    struct holder holder = {.cost = bench_shared(sizeof *holder.cost)};
+    for (holder.count = 10; holder.count <= 100000; holder.count *= 10) {
+        bench_progress(&bench, "held, %d", holder.count);
+        bench_join(bench_fork(hold, &holder));
+        bench_progress(&bench, "%s", "");
+        bench_point(&bench, "held-cpu", "client", holder.count, holder.cost->cpu * 100);
+        bench_point(&bench, "held-cpu", "server", holder.count, holder.cost->server_cpu * 100);
+        if (holder.count >= 10000) /* a page is too coarse for fewer */
+            bench_point(&bench, "held-memory", "a lease, entry included", holder.count, holder.cost->bytes);
+    }
+}
+
+struct crowd {
+    hf_client *client;
+    pthread_mutex_t mutex;
+    int threads;
+};
 
 static long step_one_name(int index, void *arg)
 {
     hf_lease *lease;
     (void)index;
-    bench_must(hf_lock_acquire(arg, "one", HF_LOCK(.wait_ms = 60000), &lease, NULL), NULL, "acquire");
+    bench_must(hf_lock_acquire(((struct crowd *)arg)->client, "one", HF_LOCK(.wait_ms = 60000), &lease, NULL),
+               NULL, "acquire");
     bench_must(hf_lease_release(lease, NULL), NULL, "release");
     return 1;
 }
 
-static int one_lock_child(void *arg)
+static long step_mutex(int index, void *arg)
 {
-    _Atomic(double) *all = arg;
-    hf_client *client = bench_client(server.url, NULL);
-    double rate = bench_crew(16, bench.seconds, step_one_name, client, NULL), old = atomic_load(all);
-    while (!atomic_compare_exchange_weak(all, &old, old + rate))
-        ;
-    return hf_client_close(client, NULL) != HF_OK;
+    (void)index;
+    (void)pthread_mutex_lock(&((struct crowd *)arg)->mutex);
+    (void)pthread_mutex_unlock(&((struct crowd *)arg)->mutex);
+    return 1;
 }
 
-static void by_processes(void)
+static double turn_one_name(void *arg, double seconds)
 {
-    _Atomic(double) *all = bench_shared(sizeof *all);
-    for (int processes = 1; processes <= 16; processes *= 2) {
-        pid_t children[16];
-        atomic_store(all, 0);
-        for (int i = 0; i < processes; i++)
-            children[i] = bench_fork(one_lock_child, (void *)all);
-        for (int i = 0; i < processes; i++)
-            bench_join(children[i]);
-        bench_point(&bench, "processes", "16 threads each on one lock, sections a second", processes,
-                    atomic_load(all));
-    }
+    return bench_crew(((struct crowd *)arg)->threads, seconds, step_one_name, arg, NULL);
 }
 
-static int held_child(void *arg)
+static double turn_mutex(void *arg, double seconds)
 {
-    int count = *(int *)arg;
-    hf_client *client = bench_client(server.url, HF_CLIENT(.lease_ms = 9000));
-    hf_lease *lease;
-    double bytes = bench_resident_bytes();
-    for (int i = 0; i < count; i++) {
-        char name[32];
-        (void)snprintf(name, sizeof name, "held:%d:%d", count, i);
-        bench_must(hf_lock_acquire(client, name, NULL, &lease, NULL), NULL, "acquire");
-    }
-    bench_sleep(3);
-    bytes = bench_resident_bytes() - bytes;
-    double cpu = bench_cpu_seconds(), server_cpu = bench_server_cpu_seconds(&server),
-           window = bench.quick ? 3 : 6;
-    bench_sleep(window);
-    bench_point(&bench, "held-cpu", "client, % of a core", count, (bench_cpu_seconds() - cpu) / window * 100);
-    bench_point(&bench, "held-cpu", "server, % of a core", count,
-                (bench_server_cpu_seconds(&server) - server_cpu) / window * 100);
-    bench_point(&bench, "held-memory", "bytes a lease", count, bytes / count);
-    (void)fflush(stdout);
-    return hf_client_close(client, NULL) != HF_OK;
-}
-
-static void by_held(void)
-{
-    for (int count = 10; count <= (bench.quick ? 10000 : 100000); count *= 10) {
-        /* A thread would keep what the last size left in the heap; a child begins anew, and its points come by pipe. */
-        int ends[2];
-        char line[128];
-        if (pipe(ends) != 0)
-            bench_die("no pipe");
-        pid_t child = fork();
-        if (child == 0) {
-            (void)dup2(ends[1], 1);
-            _exit(held_child(&count));
-        }
-        (void)close(ends[1]);
-        FILE *points = fdopen(ends[0], "r");
-        while (points != NULL && fgets(line, sizeof line, points) != NULL) {
-            char plot[32], series[64];
-            double x, y;
-            if (sscanf(line, " %31s %63[^0-9] %lf %lf", plot, series, &x, &y) == 4) {
-                for (size_t end = strlen(series); end > 0 && series[end - 1] == ' '; end--)
-                    series[end - 1] = '\0';
-                bench_point(&bench, plot, series, x, y);
-            }
-        }
-        (void)fclose(points);
-        bench_join(child);
-    }
+    return bench_crew(((struct crowd *)arg)->threads, seconds, step_mutex, arg, NULL);
 }
 
 static void by_waiters(void)
 {
-    hf_client *client = bench_client(server.url, NULL);
-    for (int threads = 1; threads <= 1000; threads *= 10)
-        bench_point(&bench, "waiters", "threads of one process on one lock, sections a second", threads,
-                    bench_crew(threads, bench.seconds, step_one_name, client, NULL));
-    (void)hf_client_close(client, NULL);
+    struct crowd crowd = {.client = bench_client(server.url, NULL), .mutex = PTHREAD_MUTEX_INITIALIZER};
+    const struct bench_side sides[] = {{"Holdfast", turn_one_name, &crowd},
+                                       {"pthread_mutex", turn_mutex, &crowd}};
+    for (crowd.threads = 1; crowd.threads <= 10000; crowd.threads *= 10)
+        points("waiters", crowd.threads, sides, 2);
+    (void)hf_client_close(crowd.client, NULL);
 }
 
 static void by_distance(void)
 {
-    static const double far_ms[] = {0, 0.25, 0.5, 1, 2, 5};
+    static const double far_ms[] = {0, 0.25, 0.5, 1, 2, 3, 4, 5};
     for (size_t i = 0; i < sizeof far_ms / sizeof *far_ms; i++) {
         struct bench_pairs pairs;
         bench_proxy_start(&server, far_ms[i]);
         bench_pairs_open(&pairs, server.proxy_url, server.proxy_port, 64);
-        bench_point(&bench, "distance", "holdfast, 64 threads, pairs a second", far_ms[i],
-                    bench_pairs_ours(&pairs, bench.seconds));
-        bench_point(&bench, "distance", "plain loop, 64 threads, pairs a second", far_ms[i],
-                    bench_pairs_plain(&pairs, bench.seconds));
+        const struct bench_side sides[] = {{"Holdfast, 64 threads", bench_pairs_ours, &pairs},
+                                           {"plain loop, 64 connections", bench_pairs_plain, &pairs}};
+        points("distance", far_ms[i], sides, 2);
         bench_pairs_close(&pairs);
         bench_proxy_stop(&server);
     }
@@ -186,42 +215,110 @@ static hf_status load(hf_loading *loading, void *arg)
     return hf_loading_set(loading, page->bytes, page->size);
 }
 
-static long step_page(int index, void *arg)
+static long step_fetch(int index, void *arg)
 {
     struct page *page = arg;
     hf_value *value;
     char key[32];
     (void)index;
     (void)snprintf(key, sizeof key, "page:%zu", page->size);
-    bench_must(hf_fetch(page->client, key, HF_FETCH(.load = load, .arg = page), &value, NULL), NULL, "fetch");
+    bench_must(
+        hf_fetch(page->client, key, HF_FETCH(.load = load, .arg = page, .ttl_ms = 600000), &value, NULL),
+        NULL, "fetch");
     hf_value_free(value);
     return 1;
+}
+
+static long step_get(int index, void *arg)
+{
+    struct page *page = arg;
+    redisReply *reply;
+    (void)index;
+    bench_must(hf_command(page->client, &reply, NULL, "GET page:%d", (int)page->size), NULL, "get");
+    freeReplyObject(reply);
+    return 1;
+}
+
+static double turn_fetch_1(void *arg, double seconds)
+{
+    return bench_crew(1, seconds, step_fetch, arg, NULL);
+}
+
+static double turn_fetch_64(void *arg, double seconds)
+{
+    return bench_crew(64, seconds, step_fetch, arg, NULL);
+}
+
+static double turn_get_1(void *arg, double seconds)
+{
+    return bench_crew(1, seconds, step_get, arg, NULL);
+}
+
+static double turn_get_64(void *arg, double seconds)
+{
+    return bench_crew(64, seconds, step_get, arg, NULL);
 }
 
 static void by_size(void)
 {
     struct page page = {.client = bench_client(server.url, NULL), .bytes = calloc(1, 1 << 20)};
-    for (page.size = 1; page.size <= 1 << 20; page.size *= 16) {
-        bench_point(&bench, "values", "1 thread, hits a second", (double)page.size,
-                    bench_crew(1, bench.seconds, step_page, &page, NULL));
-        bench_point(&bench, "values", "64 threads, hits a second", (double)page.size,
-                    bench_crew(64, bench.seconds, step_page, &page, NULL));
-    }
+    const struct bench_side sides[] = {{"hf_fetch, 64 threads", turn_fetch_64, &page},
+                                       {"GET over a lane, 64 threads", turn_get_64, &page},
+                                       {"hf_fetch, 1 thread", turn_fetch_1, &page},
+                                       {"GET over a lane, 1 thread", turn_get_1, &page}};
+    for (page.size = 1; page.size <= 1 << 20; page.size *= 16)
+        points("values", (double)page.size, sides, 4);
     free(page.bytes);
     (void)hf_client_close(page.client, NULL);
 }
 
+static const struct curve {
+    const char *name, *words;
+    void (*run)(void);
+    long threads, files, megabytes;
+} curves[] = {
+    {"threads", "1 to 512 threads with a lock each", by_threads, 600, 600, 200},
+    {"names", "64 threads take any of 1 to 1,000,000 names", by_names, 100, 100, 500},
+    {"processes", "1 to 16 processes with 16 threads each on one lock", by_processes, 400, 100, 500},
+    {"held", "what 10 to 100,000 held leases cost", by_held, 100, 100, 500},
+    {"waiters", "1 to 10,000 threads of one process on one lock", by_waiters, 10100, 100, 1000},
+    {"distance", "a server that is 0 to 5 ms away", by_distance, 200, 400, 200},
+    {"values", "hits of values of 1 B to 1 MB", by_size, 100, 100, 1000},
+};
+#define CURVES (sizeof curves / sizeof *curves)
+
+/* A file of its own each, so that one can be drawn anew alone. */
+static void draw(const struct curve *curve, int argc, char **argv)
+{
+    char question[64], why[160];
+    (void)snprintf(question, sizeof question, "curve-%s", curve->name);
+    bench_begin(&bench, argc, argv, question, curve->words);
+    if (bench_can_have(curve->threads, curve->files, curve->megabytes, why, sizeof why)) {
+        bench_server_start(&server, -1);
+        curve->run();
+        bench_server_stop(&server);
+        (void)bench_end(&bench);
+    } else {
+        (void)printf("  not drawn: it %s\n", why);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    bench_begin(&bench, argc, argv, "curves", "how it grows");
-    bench_server_start(&server, -1);
-    by_threads();
-    by_names();
-    by_processes();
-    by_held();
-    by_waiters();
-    by_distance();
-    by_size();
-    bench_server_stop(&server);
-    return bench_end(&bench);
+    char *options[8] = {argv[0]};
+    bool wanted[CURVES] = {false}, some = false;
+    int count = 1;
+    for (int i = 1; i < argc; i++) {
+        size_t curve = 0;
+        while (curve < CURVES && strcmp(argv[i], curves[curve].name) != 0)
+            curve++;
+        if (curve < CURVES)
+            wanted[curve] = some = true;
+        else if (count < 8)
+            options[count++] = argv[i];
+    }
+    for (size_t i = 0; i < CURVES; i++)
+        if (wanted[i] || !some)
+            draw(&curves[i], count, options);
+    return 0;
 }

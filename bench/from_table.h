@@ -14,6 +14,7 @@ struct bench_table {
 };
 
 void bench_table_read(struct bench_table *table);
-const struct bench_table_row *bench_table_find(const struct bench_table *table, const char *library); /* or NULL */
+const struct bench_table_row *bench_table_find(const struct bench_table *table,
+                                               const char *library); /* or NULL */
 
 #endif

@@ -50,8 +50,9 @@ struct bench_ratio {
 
 /* ours, yardstick, ours, yardstick, ...; the goal is for the median of the ratios of neighbouring turns. At most 32
  * rounds. */
-struct bench_ratio bench_compare(struct bench *bench, const char *row, const char *unit, struct bench_goal goal,
-                                 const struct bench_side *ours, const struct bench_side *yardstick);
+struct bench_ratio bench_compare(struct bench *bench, const char *row, const char *unit,
+                                 struct bench_goal goal, const struct bench_side *ours,
+                                 const struct bench_side *yardstick);
 /* A row like those of bench_compare whose ratio was found otherwise. */
 void bench_row(struct bench *bench, const char *row, const char *unit, struct bench_goal goal,
                const char *yardstick, struct bench_ratio ratio);

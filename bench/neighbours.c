@@ -2,10 +2,9 @@
 /* neighbours.c - other lock libraries, in the same minute: those of bench/neighbours/ that `./dev bench` could install
  * ($BENCH_NODE_PATH is where npm put them). For the others their ratio to the plain loop stands in, from the table. */
 #include "bench/baton.h"
-#include "bench/crew.h"
 #include "bench/from_table.h"
+#include "bench/on_one.h"
 #include "bench/pairs.h"
-#include "bench/plain_loop.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,87 +77,23 @@ static double turn_neighbour(void *arg, double seconds)
     return start(scene, scene->work->processes, scene->work->workers, scene->work->kind, seconds, NULL, NULL);
 }
 
-struct child { /* workers of one process on one lock */
-    const struct bench_server *server;
-    int workers;
-    double seconds, *rate;
-    hf_client *client; /* NULL: plain loops that ask again every millisecond */
-    struct bench_plain *plain[64];
-    int64_t until_ns;
-};
-
-static long step_ours(int index, void *arg)
+static double on_one(const struct scene *scene, bool plainly, double seconds)
 {
-    struct child *child = arg;
-    hf_lease *lease;
-    (void)index;
-    bench_must(hf_lock_acquire(child->client, "one", HF_LOCK(.wait_ms = HF_FOREVER), &lease, NULL), NULL,
-               "acquire");
-    bench_must(hf_lease_release(lease, NULL), NULL, "release");
-    return 1;
-}
-
-static long step_plain(int index, void *arg)
-{
-    struct child *child = arg;
-    while (!bench_plain_take(child->plain[index])) {
-        if (bench_now_ns() > child->until_ns)
-            return 0;
-        bench_sleep(0.001);
-    }
-    bench_plain_give(child->plain[index]);
-    return 1;
-}
-
-static int ours_on_one(void *arg)
-{
-    struct child *child = arg;
-    child->client = bench_client(child->server->url, NULL);
-    *child->rate = bench_crew(child->workers, child->seconds, step_ours, child, NULL);
-    return hf_client_close(child->client, NULL) != HF_OK;
-}
-
-static int plain_on_one(void *arg)
-{
-    struct child *child = arg;
-    for (int i = 0; i < child->workers; i++)
-        child->plain[i] = bench_plain_open(child->server->port, "plain:one");
-    child->until_ns = bench_now_ns() + (int64_t)(child->seconds * 1.2e9);
-    *child->rate = bench_crew(child->workers, child->seconds, step_plain, child, NULL);
-    return 0;
-}
-
-static double fork_all(const struct scene *scene, double seconds, int (*run)(void *arg))
-{
-    static double *rates;
-    double all = 0;
-    pid_t children[4];
-    if (rates == NULL)
-        rates = bench_shared(4 * sizeof *rates);
-    for (int i = 0; i < scene->work->processes; i++) {
-        struct child child = {
-            .server = scene->server, .workers = scene->work->workers, .seconds = seconds, .rate = &rates[i]};
-        children[i] = bench_fork(run, &child);
-    }
-    for (int i = 0; i < scene->work->processes; i++) {
-        bench_join(children[i]);
-        all += rates[i];
-    }
-    return all;
+    return bench_on_one(scene->server, scene->work->processes, scene->work->workers, plainly, seconds);
 }
 
 static double turn_ours(void *arg, double seconds)
 {
     struct scene *scene = arg;
     return scene->work->kind[1] == 'w' ? bench_pairs_ours(&scene->pairs, seconds)
-                                       : fork_all(scene, seconds, ours_on_one);
+                                       : on_one(scene, false, seconds);
 }
 
 static double turn_plain(void *arg, double seconds)
 {
     struct scene *scene = arg;
     return scene->work->kind[1] == 'w' ? bench_pairs_plain(&scene->pairs, seconds)
-                                       : fork_all(scene, seconds, plain_on_one);
+                                       : on_one(scene, true, seconds);
 }
 
 static struct bench_ratio compare(struct bench *bench, struct scene *scene, struct bench_goal goal,
@@ -193,7 +128,8 @@ static void measured(struct bench *bench, struct scene *scene, double ours_ms)
     for (int i = 0; i < BENCH_HAND_OFF; i++) {
         scene->work = &works[i];
         scene->worst_ms = 0;
-        bench->rounds = bench->quick && i >= BENCH_ONE_64 ? 1 : 3; /* they take a while to start and to get warm */
+        bench->rounds =
+            bench->quick && i >= BENCH_ONE_64 ? 1 : 3; /* they take a while to start and to get warm */
         (void)compare(bench, scene, AT_LEAST(works[i].goal), &side);
         if (i == BENCH_ONE_64) {
             (void)snprintf(row, sizeof row, "its longest wait, %s", scene->neighbour->name);

@@ -53,8 +53,9 @@ static void command(const struct proof *proof, const char *format, ...)
  * to a tenth faster. */
 static double prove(void *arg, double seconds)
 {
-    static const char fill[] = "for i = 0, ARGV[1] - 1 do "
-                               "redis.call('SET', string.format('proof:%012d', i), ARGV[2], 'PX', 100000) end";
+    static const char fill[] =
+        "for i = 0, ARGV[1] - 1 do "
+        "redis.call('SET', string.format('proof:%012d', i), ARGV[2], 'PX', 100000) end";
     struct proof *proof = arg;
     char give[160];
     int count = (int)(8000 * seconds) + 500, keys = 20 * count;

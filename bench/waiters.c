@@ -4,6 +4,7 @@
 #include "bench/crew.h"
 #include "bench/harness.h"
 #include "bench/memory.h"
+#include "bench/resources.h"
 #include "bench/server.h"
 
 #include <hiredis/hiredis.h>
@@ -63,8 +64,11 @@ int main(int argc, char **argv)
     struct bench bench;
     struct bench_server server;
     bench_begin(&bench, argc, argv, "waiters", "a crowd of threads waits for one lock of another process");
-    bench_server_start(&server, -1);
     int count = bench.quick ? 1000 : 10000;
+    char why[160];
+    if (!bench_can_have(count + 100, 200, count / 10, why, sizeof why))
+        bench_die("waiters %s", why);
+    bench_server_start(&server, -1);
     struct scene *scene = bench_shared(sizeof *scene);
     scene->server = &server;
     pid_t holder = bench_fork(hold, scene);
