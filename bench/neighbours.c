@@ -111,11 +111,12 @@ static struct bench_ratio compare(struct bench *bench, struct scene *scene, stru
     return ratio;
 }
 
-static void hand_off(struct bench *bench, double ours_ms, const char *name, double theirs_ms)
+static void hand_off(struct bench *bench, double ours_ms, const char *name, const char *origin,
+                     double theirs_ms)
 {
     char row[96], theirs[96];
-    (void)snprintf(row, sizeof row, "hand-off to another process, p50 / %s", name);
-    (void)snprintf(theirs, sizeof theirs, "%s: %.3g ms", name, theirs_ms);
+    (void)snprintf(row, sizeof row, "hand-off to a process, p50 / %s", name);
+    (void)snprintf(theirs, sizeof theirs, "%.3g ms / %.3g ms%s", ours_ms, theirs_ms, origin);
     bench_number(bench, row, ours_ms / theirs_ms, "x", AT_MOST(1), theirs);
 }
 
@@ -137,7 +138,7 @@ static void measured(struct bench *bench, struct scene *scene, double ours_ms)
         }
     }
     (void)start(scene, 2, 1, "baton", bench->quick ? 1 : 4, sections, &count);
-    hand_off(bench, ours_ms, scene->neighbour->name, bench_baton_ms(sections, count));
+    hand_off(bench, ours_ms, scene->neighbour->name, "", bench_baton_ms(sections, count));
 }
 
 /* Ours is `ratios[i].ratio` plain loops now; the library was so many plain loops then. */
@@ -153,7 +154,8 @@ static void from_table(struct bench *bench, const struct bench_table *table, con
         bench_row(bench, words, works[i].unit, AT_LEAST(works[i].goal), name,
                   (struct bench_ratio){ratios[i].value, ratios[i].other * loops, ratios[i].ratio / loops});
     }
-    hand_off(bench, ours_ms, name, plain_ms * row->cells[BENCH_HAND_OFF] / plain->cells[BENCH_HAND_OFF]);
+    hand_off(bench, ours_ms, library, ", from the table",
+             plain_ms * row->cells[BENCH_HAND_OFF] / plain->cells[BENCH_HAND_OFF]);
 }
 
 static bool is_here(const struct neighbour *neighbour)
@@ -193,7 +195,7 @@ int main(int argc, char **argv)
     bench_progress(&bench, "hand-offs");
     double length = bench.quick ? 1 : 4, ours_ms = bench_baton_play(&server, false, length),
            plain_ms = bench_baton_play(&server, true, length);
-    hand_off(&bench, ours_ms, "plain loop", plain_ms);
+    hand_off(&bench, ours_ms, "plain loop", "", plain_ms);
     bench.seconds = bench.quick ? 0.25 : 1;
     for (size_t i = 0; i < COUNT; i++) {
         scene.neighbour = &neighbours[i];

@@ -24,13 +24,20 @@ def rows(folder):
             run = json.load(file)
         yield f"\n**`./dev bench {question} --{run['mode']}`**, {run['when'][:10]}, " \
               f"load average {run['load_before']:.1f} before, {run['load_after']:.1f} after\n"
-        yield "| row | measured | against | ratio (lowest .. highest) | goal | |"
+        if run.get("void"):
+            yield f"**VOID**, nothing of it counts: {run['void']}\n"
+        yield "| row | measured | against | ratio (middle half) | goal | |"
         yield "| --- | --- | --- | --- | --- | --- |"
         for row in run["rows"]:
-            against = ratio = ""
+            if "skipped" in row:
+                yield f"| {row['row']} | {row['skipped']} | | | | |"
+                continue
+            against, ratio = row.get("context", ""), ""
             if "ratio" in row:
                 against = f"{row['yardstick']} {number(row['yardstick_value'])}"
-                ratio = f"**{row['ratio']:.3g}** ({row['lowest']:.3g} .. {row['highest']:.3g})"
+                ratio = f"**{number(row['ratio'])}**"
+                if "quarter" in row:
+                    ratio += f" ({number(row['quarter'])} .. {number(row['three_quarters'])})"
             verdict = "" if "met" not in row else "met" if row["met"] else "**missed**"
             yield f"| {row['row']} | {number(row['value'])} {row['unit']} | {against} | {ratio} " \
                   f"| {row.get('goal', '')} | {verdict} |"

@@ -162,53 +162,92 @@ static void judge_heir(struct hft_run *run, struct confined *confined, const str
               heir->number, (long long)((valid - heir->got_ns) / 1000));
 }
 
+struct cage { /* the confined process, and outside of it who waits for what it holds */
+    struct hft_cgroup group;
+    struct confined *confined;
+    pid_t pid;
+    struct hft_server *server;
+    hf_client *client;
+    struct heir heirs[HOLDERS];
+};
+
+/* False: this machine cannot, and the run says why. `start` is what the confined process is to do. */
+static bool open_cage(struct hft_run *run, struct cage *cage, enum hft_controller controller,
+                      const struct confined *start)
+{
+    char why[200];
+    if (!hft_cgroup_make(&cage->group, controller, why, sizeof why)) {
+        hft_cannot(run, "%s", why);
+        return false;
+    }
+    cage->confined = new_confined();
+    cage->pid = start_confined(cage->confined);
+    cage->server = hft_server_start(NULL);
+    cage->client = hft_open(hft_server_url(cage->server), NULL);
+    *cage->confined = *start;
+    (void)snprintf(cage->confined->url, sizeof cage->confined->url, "%s", hft_server_url(cage->server));
+    HFT_CHECK(run, hft_cgroup_add(&cage->group, cage->pid), "the process cannot be moved");
+    atomic_store(&cage->confined->go, true);
+    return true;
+}
+
+static void start_heirs(struct hft_run *run, struct cage *cage, int round)
+{
+    for (int i = 0; i < HOLDERS; i++) {
+        cage->heirs[i] = (struct heir){
+            .run = run, .confined = cage->confined, .client = cage->client, .number = i, .round = round};
+        (void)pthread_create(&cage->heirs[i].thread, NULL, inherit, &cage->heirs[i]);
+    }
+}
+
+static void join_heirs(struct cage *cage)
+{
+    for (int i = 0; i < HOLDERS; i++)
+        (void)pthread_join(cage->heirs[i].thread, NULL);
+}
+
+/* Once the confined process is through. */
+static void close_cage(struct hft_run *run, struct cage *cage)
+{
+    int status;
+    (void)waitpid(cage->pid, &status, 0);
+    hft_cgroup_remove(&cage->group);
+    HFT_CHECK(run, WIFEXITED(status) && WEXITSTATUS(status) == 0, "the confined process ended with %d",
+              status);
+    HFT_CHECK(run, !atomic_load(&cage->confined->failed), "the confined process cannot acquire");
+    (void)hf_client_close(cage->client, NULL);
+    hft_server_stop(cage->server);
+}
+
 static void freezer(struct hft_run *run)
 {
     enum { LEASE_MS = 300 };
-    struct hft_cgroup group;
-    char why[200];
-    if (!hft_cgroup_make(&group, HFT_FREEZER, why, sizeof why)) {
-        hft_cannot(run, "%s", why);
-        return;
-    }
-    struct confined *confined = new_confined();
-    pid_t pid = start_confined(confined);
-    struct hft_server *server = hft_server_start(NULL);
-    hf_client *client = hft_open(hft_server_url(server), NULL);
-    static struct heir heirs[HOLDERS];
+    static struct cage cage;
+    const struct confined start = {.lease_ms = LEASE_MS, .rounds = run->times, .holders = HOLDERS};
     int64_t worst = 0;
-    *confined = (struct confined){.lease_ms = LEASE_MS, .rounds = run->times, .holders = HOLDERS};
-    (void)snprintf(confined->url, sizeof confined->url, "%s", hft_server_url(server));
-    HFT_CHECK(run, hft_cgroup_add(&group, pid), "the process cannot be moved");
-    atomic_store(&confined->go, true);
+    if (!open_cage(run, &cage, HFT_FREEZER, &start))
+        return;
+    struct confined *confined = cage.confined;
     for (int round = 0; round < run->times; round++) {
         HFT_UNTIL_TRUE(atomic_load(&confined->holding) == (round + 1) * HOLDERS ||
                        atomic_load(&confined->failed));
         hft_sleep_ms(hft_roll(run, 200));
-        HFT_CHECK(run, hft_cgroup_freeze(&group, true), "it does not freeze");
+        HFT_CHECK(run, hft_cgroup_freeze(&cage.group, true), "it does not freeze");
         int64_t frozen = hft_true_ns();
-        for (int i = 0; i < HOLDERS; i++) {
-            heirs[i] = (struct heir){
-                .run = run, .confined = confined, .client = client, .number = i, .round = round};
-            (void)pthread_create(&heirs[i].thread, NULL, inherit, &heirs[i]);
-        }
+        start_heirs(run, &cage, round);
         hft_sleep_ms(2 * LEASE_MS);
-        for (int i = 0; i < HOLDERS; i++)
-            (void)pthread_join(heirs[i].thread, NULL);
-        HFT_CHECK(run, hft_cgroup_freeze(&group, false), "it does not thaw");
+        join_heirs(&cage);
+        HFT_CHECK(run, hft_cgroup_freeze(&cage.group, false), "it does not thaw");
         HFT_UNTIL_TRUE(atomic_load(&confined->ended) == (round + 1) * HOLDERS ||
                        atomic_load(&confined->failed));
         for (int i = 0; i < HOLDERS; i++) {
-            int64_t took = heirs[i].got_ns - frozen;
+            int64_t took = cage.heirs[i].got_ns - frozen;
             worst = took > worst ? took : worst;
-            judge_heir(run, confined, &heirs[i]);
+            judge_heir(run, confined, &cage.heirs[i]);
         }
-        HFT_CHECK(run, !atomic_load(&confined->failed), "the frozen process cannot acquire");
     }
-    int status, all = run->times * HOLDERS;
-    (void)waitpid(pid, &status, 0);
-    hft_cgroup_remove(&group);
-    HFT_CHECK(run, WIFEXITED(status) && WEXITSTATUS(status) == 0, "the frozen process ended with %d", status);
+    close_cage(run, &cage);
+    int all = run->times * HOLDERS;
     /* Whoever releases first hears of it by that, and never a second time. */
     HFT_CHECK(run, atomic_load(&confined->lost) == all && atomic_load(&confined->told) <= all,
               "of %d leases %d were lost and %d told", all, atomic_load(&confined->lost),
@@ -218,59 +257,35 @@ static void freezer(struct hft_run *run)
               (long long)(worst / HFT_NS_PER_MS));
     hft_tally(run, all, worst);
     hft_note(run, "%d pauses of holders, worst_ms is from the freeze to the heir", all);
-    (void)hf_client_close(client, NULL);
-    hft_server_stop(server);
 }
 
 static void cpu_quota(struct hft_run *run)
 {
     enum { LEASE_MS = 2000, HOLD_MS = 3 * LEASE_MS };
-    struct hft_cgroup group;
-    char why[200];
-    if (!hft_cgroup_make(&group, HFT_CPU, why, sizeof why)) {
-        hft_cannot(run, "%s", why);
-        return;
-    }
-    struct confined *confined = new_confined();
-    pid_t pid = start_confined(confined);
-    struct hft_server *server = hft_server_start(NULL);
-    hf_client *client = hft_open(hft_server_url(server), NULL);
-    static struct heir heirs[HOLDERS];
-    *confined = (struct confined){
+    static struct cage cage;
+    const struct confined start = {
         .lease_ms = LEASE_MS, .hold_ms = HOLD_MS, .rounds = run->times, .holders = HOLDERS, .busy = BUSY};
-    (void)snprintf(confined->url, sizeof confined->url, "%s", hft_server_url(server));
-    HFT_CHECK(run, hft_cgroup_add(&group, pid), "the process cannot be moved");
-    atomic_store(&confined->go, true);
+    if (!open_cage(run, &cage, HFT_CPU, &start))
+        return;
+    struct confined *confined = cage.confined;
     for (int round = 0; round < run->times; round++) {
         for (int64_t until = hft_true_ns() + 60000 * HFT_NS_PER_MS;
              atomic_load(&confined->holding) < (round + 1) * HOLDERS && hft_true_ns() < until;)
             hft_sleep_ms(2);
         if (round == 0)
-            HFT_CHECK(run, hft_cgroup_limit(&group, 10), "no limit can be set");
-        for (int i = 0; i < HOLDERS; i++) {
-            heirs[i] = (struct heir){
-                .run = run, .confined = confined, .client = client, .number = i, .round = round};
-            (void)pthread_create(&heirs[i].thread, NULL, inherit, &heirs[i]);
-        }
+            HFT_CHECK(run, hft_cgroup_limit(&cage.group, 10), "no limit can be set");
+        start_heirs(run, &cage, round);
+        join_heirs(&cage);
         for (int i = 0; i < HOLDERS; i++)
-            (void)pthread_join(heirs[i].thread, NULL);
-        for (int i = 0; i < HOLDERS; i++)
-            judge_heir(run, confined, &heirs[i]);
+            judge_heir(run, confined, &cage.heirs[i]);
     }
-    HFT_CHECK(run, !atomic_load(&confined->failed), "the starved process cannot acquire");
-    int status, all = run->times * HOLDERS;
-    (void)hft_cgroup_limit(&group, 0);
-    (void)waitpid(pid, &status, 0);
-    hft_cgroup_remove(&group);
-    int lost = atomic_load(&confined->lost);
-    HFT_CHECK(run, WIFEXITED(status) && WEXITSTATUS(status) == 0, "the starved process ended with %d",
-              status);
+    (void)hft_cgroup_limit(&cage.group, 0);
+    close_cage(run, &cage);
+    int all = run->times * HOLDERS, lost = atomic_load(&confined->lost);
     HFT_CHECK(run, lost * 100 <= all, "%d of %d leases were lost", lost, all);
     hft_tally(run, all, -1);
     hft_note(run, "%d leases of %d ms at 10 %% of a CPU with %d busy threads, %d falsely lost", all, LEASE_MS,
              BUSY, lost);
-    (void)hf_client_close(client, NULL);
-    hft_server_stop(server);
 }
 
 const struct hft_named hft_confined_faults[] = {
