@@ -56,6 +56,7 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
 {
     hf_client *client = lock->client;
     struct hfi_canceled place;
+    seeker->sleeps = true;
     hfi_cancel_enter(cancel, &place, &seeker->park);
     while (seeker->waiter.verdict == HFI_WAITING) {
         uint32_t ticket = hfi_park_ticket(&seeker->park);
@@ -130,7 +131,8 @@ static void wait_for_it(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_
     hfi_uncount(client, waiting);
 }
 
-/* Once through: a lease, or why not. The first time *until_ns is 0, and set. *late: it was over before it was here. */
+/* Once through: a lease, or why not; with the lease the caller's reference to the lock is given away. The first time
+ * *until_ns is 0, and set. *late: it was over before it was here, and there is a reference more. */
 static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options, int64_t *until_ns, hf_lease **lease,
                            bool *late, hf_error *error)
 {
@@ -143,6 +145,8 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
     hf_status status = reenter(lock, options, lease, error);
     if (status != HF_BUSY) {
         (void)pthread_mutex_unlock(&lock->mutex);
+        if (status == HF_OK)
+            hfi_table_unref(lock); /* the lease has one from the first time */
         return status;
     }
     int64_t now = hfi_now(client->clock);
@@ -154,24 +158,22 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
     bool waits = seeker.waiter.verdict == HFI_WAITING;
     if (waits)
         wait_for_it(lock, &seeker, *until_ns);
-    if (seeker.waiter.verdict == HFI_GOT_LEASE) {
-        status = HF_OK;
-        hfi_table_ref(lock); /* the handle's */
-    } else {
-        status = hfi_lock_explain(lock, seeker.waiter.status, error);
-    }
+    status = seeker.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_lock_explain(lock, seeker.waiter.status, error);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     if (status != HF_OK)
         return status;
-    hfi_count(client, acquired);
-    hfi_count(client, held);
     if (local)
         hfi_count(client, acquired_locally);
-    if (options->event_fd && hf_lease_event_fd(seeker.lease) < 0)
+    else
+        hfi_count(client, acquired_remotely);
+    bool has_no_fd = options->event_fd && hf_lease_event_fd(seeker.lease) < 0;
+    *late = waits && !hf_lease_is_valid(seeker.lease);
+    if (has_no_fd || *late)
+        hfi_table_ref(lock);
+    if (has_no_fd)
         return without_event_fd(seeker.lease, error);
     *lease = seeker.lease;
-    *late = waits && !hf_lease_is_valid(*lease);
     return HF_OK;
 }
 
@@ -201,7 +203,7 @@ static hf_status acquire(hf_client *client, const char *name, size_t size, const
             break;
         if (!late) {
             hfi_handle_hand_out(*lease);
-            break;
+            return HF_OK;
         }
         (void)hf_lease_post_release(*lease, NULL);
         *lease = NULL;

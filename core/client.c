@@ -88,7 +88,6 @@ void hfi_client_unref(hf_client *client)
     hfi_pool_free(client->pool);
     hfi_table_free(client);
     hfi_local_free(client);
-    hfi_handle_free_spares(client);
     hfi_wiped_give(client->wiped, client->alive);
     hfi_wiped_free(client->wiped);
     (void)pthread_mutex_destroy(&client->time_mutex);
@@ -262,6 +261,7 @@ static bool stop(hf_client *client)
     hfi_table_forget(client);
     hfi_watchdog_stop(client->watchdog);
     hfi_dispatcher_stop(client->dispatcher);
+    hfi_handle_free_spares(client);
     hfi_embedded_leave(client->embedded);
     client->watchdog = NULL;
     client->dispatcher = NULL;

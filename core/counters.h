@@ -6,15 +6,17 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+/* One step each for a lease that comes and one that goes; how many are held follows from them. */
 #define HFI_COUNTERS(X)                                                                                        \
-    X(acquired) X(acquired_locally) X(busy) X(timeouts) X(canceled) X(lost) X(released) X(renewals)            \
-    X(renewals_failed) X(hand_offs_given) X(hand_offs_taken) X(loads) X(load_failures) X(hits) X(hits_stale)   \
-    X(hits_shared) X(held) X(waiting) X(at_risk)
+    X(acquired_locally) X(busy) X(timeouts) X(canceled) X(lost) X(released) X(renewals) X(renewals_failed)     \
+    X(hand_offs_given) X(hand_offs_taken) X(loads) X(load_failures) X(hits) X(hits_stale) X(hits_shared)       \
+    X(waiting) X(at_risk)
 
 struct hfi_counters {
 #define X(name) _Atomic(uint64_t) name;
     HFI_COUNTERS(X)
 #undef X
+    _Atomic(uint64_t) acquired_remotely;
 };
 
 #define hfi_count(client, name) \

@@ -333,8 +333,7 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     if (seeker.waiter.verdict == HFI_GOT_LEASE) {
-        hfi_count(f->client, acquired);
-        hfi_count(f->client, held);
+        hfi_count(f->client, acquired_remotely);
         *lease = seeker.lease;
         return HF_OK;
     }

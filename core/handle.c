@@ -46,26 +46,28 @@ static bool give_ear(hf_lease *lease, const hf_lock_options *options)
     return options->owner_label == NULL || ear->label != NULL;
 }
 
-static _Atomic(struct hf_lease *) *spare_of(hf_client *client)
+static _Atomic(struct hf_lease *) *spare_of(hf_client *client, int tid)
 {
-    return &client->spares[hfi_thread_id() % HFI_SPARES].lease;
+    return &client->spares[(unsigned)tid % HFI_SPARES].lease;
 }
 
 static void free_handle(hf_client *client, hf_lease *lease)
 {
     hfi_wiped_give(client->wiped, lease->end);
     free(lease);
+    hfi_client_unref(client);
 }
 
-/* A plain handle with its word: this thread's last one, or new. */
-static hf_lease *take_handle(hf_client *client)
+/* A plain handle with its word and its reference to the client: this thread's last one, or new. */
+static hf_lease *take_handle(hf_client *client, int tid)
 {
-    hf_lease *lease = atomic_exchange(spare_of(client), NULL);
+    hf_lease *lease = atomic_exchange(spare_of(client, tid), NULL);
     if (lease != NULL)
         return lease;
     lease = malloc(sizeof *lease);
     _Atomic(int64_t) *end = lease != NULL ? hfi_wiped_take(client->wiped) : NULL;
     if (end != NULL) {
+        hfi_client_ref(client);
         lease->end = end;
         return lease;
     }
@@ -73,17 +75,23 @@ static hf_lease *take_handle(hf_client *client)
     return NULL;
 }
 
+/* A closing client's spares go with hfi_handle_free_spares: what comes to them later, does not stay. */
 static void give_handle(hf_client *client, hf_lease *lease)
 {
+    _Atomic(struct hf_lease *) *spare = spare_of(client, atomic_load(&lease->tid));
     hf_lease *none = NULL;
-    if (!atomic_compare_exchange_strong(spare_of(client), &none, lease))
+    if (!atomic_load(&client->closing) && atomic_compare_exchange_strong(spare, &none, lease)) {
+        HFI_PERTURB("handle-spared");
+        lease = atomic_load(&client->closing) ? atomic_exchange(spare, NULL) : NULL;
+    }
+    if (lease != NULL)
         free_handle(client, lease);
 }
 
 void hfi_handle_free_spares(hf_client *client)
 {
     for (int i = 0; i < HFI_SPARES; i++) {
-        hf_lease *lease = atomic_load(&client->spares[i].lease);
+        hf_lease *lease = atomic_exchange(&client->spares[i].lease, NULL);
         if (lease != NULL)
             free_handle(client, lease);
     }
@@ -92,7 +100,7 @@ void hfi_handle_free_spares(hf_client *client)
 hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, int tid)
 {
     hf_client *client = lock->client;
-    hf_lease *lease = take_handle(client);
+    hf_lease *lease = take_handle(client, tid);
     if (lease == NULL)
         return NULL;
     *lease = (hf_lease){.client = client, .lock = lock, .end = lease->end, .reentrant = options->reentrant};
@@ -105,7 +113,6 @@ hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, 
         free_handle(client, lease);
         return NULL;
     }
-    hfi_client_ref(client);
     return lease;
 }
 
@@ -116,15 +123,20 @@ void hfi_handle_ref(hf_lease *lease)
 
 void hfi_handle_unref(hf_lease *lease)
 {
+    hfi_handle_drop(lease, 1);
+}
+
+/* Where all that are left are the caller's nobody else can come by one, and no subtraction is needed. */
+void hfi_handle_drop(hf_lease *lease, int count)
+{
     hf_client *client = lease->client;
-    if (atomic_fetch_sub(&lease->references, 1) != 1)
+    if (atomic_load(&lease->references) != count && atomic_fetch_sub(&lease->references, count) != count)
         return;
     int fd = atomic_load(&lease->event_fd);
     if (fd >= 0)
         (void)close(fd);
     free_ear(lease->ear);
     give_handle(client, lease);
-    hfi_client_unref(client);
 }
 
 void hfi_handle_forked(hf_lease *lease)
@@ -142,7 +154,7 @@ void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t now)
 {
     lease->fence = fence;
     lease->since_ns = now;
-    atomic_store(lease->end, end);
+    atomic_store_explicit(lease->end, end, memory_order_release);
 }
 
 void hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now)
@@ -154,7 +166,7 @@ void hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now)
 
 void hfi_handle_withdraw(hf_lease *lease)
 {
-    atomic_store(lease->end, 0);
+    atomic_store_explicit(lease->end, 0, memory_order_release); /* before all that its thread gives away later */
 }
 
 static void signal_holder(const hf_lease *lease)

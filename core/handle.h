@@ -16,7 +16,7 @@ struct hfi_lock;
 struct hfi_ear;
 
 struct hf_lease {
-    hf_client *client;            /* a reference */
+    hf_client *client;            /* a reference, as long as there is this memory */
     struct hfi_lock *lock;        /* a reference from the grant to the owner's release */
     _Atomic(int64_t) *end;        /* V; 0: withdrawn. In memory that a fork child reads as 0 */
     struct hfi_ear *ear;          /* NULL: nobody asked to be told */
@@ -56,6 +56,7 @@ struct hfi_ear {
 hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, int tid);
 void hfi_handle_ref(hf_lease *lease);
 void hfi_handle_unref(hf_lease *lease);
+void hfi_handle_drop(hf_lease *lease, int count); /* so many references */
 
 /* By the lock, its mutex held. */
 void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t now);
@@ -71,7 +72,7 @@ void hfi_handle_hand_out(hf_lease *lease);
  * entered: inside hfi_client_enter, so the dispatcher is there to take a posted event back from. */
 void hfi_handle_hush(hf_lease *lease, bool entered);
 
-/* The spare ones, when the client goes. */
+/* The spare ones, of a closing client whose threads have ended. */
 void hfi_handle_free_spares(hf_client *client);
 
 /* In a fork child, where any mutex may be locked for ever: the child's copy is freed, nothing else is touched. */

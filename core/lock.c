@@ -355,7 +355,8 @@ static void wake_decided(struct hfi_lock *lock, struct hfi_actions *actions, int
         if (waiter->verdict == HFI_GOT_LEASE)
             handed = hand_over(lock, seeker, now);
         HFI_PERTURB("lease-given-to-wake");
-        hfi_park_wake(&seeker->park);
+        if (seeker->sleeps)
+            hfi_park_wake(&seeker->park);
     }
     if (!handed)
         take_back(lock, now);

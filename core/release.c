@@ -21,9 +21,10 @@ static hf_status lost(const hf_lease *lease, hf_error *error)
                     "the lease on lock %s was lost: %s", name, hf_reason_text(hf_lease_reason(lease)));
 }
 
-/* Out of the lock, if it is in it. True: it was valid, and the server will be told by what `giving` learns, or another
- * thread has the lease now (giving->done, HF_OK). Mutex held. */
-static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giving)
+/* Out of the lock, if it is in it; then its reference to the handle is the caller's, besides the owner's: *references
+ * counts. True: it was valid, and the server will be told by what `giving` learns, or another thread has the lease now
+ * (giving->done, HF_OK). Mutex held. */
+static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giving, int *references)
 {
     hf_client *client = lock->client;
     struct hfi_actions actions;
@@ -36,6 +37,7 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giv
     hfi_handle_withdraw(lease);
     HFI_PERTURB("withdrawn-to-released");
     lock->holder = NULL;
+    ++*references;
     if (atomic_load(&lease->condition) == HF_LEASE_AT_RISK)
         hfi_uncount(client, at_risk);
     if (was_valid && hfi_entry_release(&lock->entry, now, atomic_load(&client->closing), &actions)) {
@@ -54,7 +56,6 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giv
         hfi_entry_lost(&lock->entry, HF_REASON_EXPIRED, now, &actions);
     }
     hfi_lock_perform(lock, &actions, now, was_valid ? giving : NULL); /* after a loss nobody waits for an answer */
-    hfi_handle_unref(lease); /* the lock's; the owner's is left */
     return was_valid;
 }
 
@@ -73,7 +74,7 @@ static hf_status answer(const hf_lease *lease, const struct hfi_giving *giving, 
     return HF_UNKNOWN;
 }
 
-static hf_status give_back(hf_lease *lease, bool wait, hf_error *error)
+static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error *error)
 {
     struct hfi_lock *lock = lease->lock;
     struct hfi_giving giving = {.done = false, .status = HF_OK};
@@ -87,7 +88,7 @@ static hf_status give_back(hf_lease *lease, bool wait, hf_error *error)
         return valid ? HF_OK : lost(lease, error);
     }
     hfi_park_hold();
-    bool was_valid = leave(lock, lease, wait ? &giving : NULL);
+    bool was_valid = leave(lock, lease, wait ? &giving : NULL, references);
     while (was_valid && wait && !giving.done) {
         uint32_t ticket = hfi_park_ticket(&giving.park);
         (void)pthread_mutex_unlock(&lock->mutex);
@@ -109,16 +110,15 @@ static hf_status give_back(hf_lease *lease, bool wait, hf_error *error)
 }
 
 /* The last of it, whatever became of the lease. */
-static void drop(hf_lease *lease, bool entered)
+static void drop(hf_lease *lease, int references, bool entered)
 {
     hf_client *client = lease->client;
     struct hfi_lock *lock = lease->lock;
     hfi_handle_hush(lease, entered);
     HFI_PERTURB("release-to-drop");
-    hfi_uncount(client, held);
     hfi_count(client, released);
     hfi_table_unref(lock);
-    hfi_handle_unref(lease);
+    hfi_handle_drop(lease, references);
 }
 
 static hf_status release(hf_lease *lease, bool wait, hf_error *error)
@@ -134,9 +134,10 @@ static hf_status release(hf_lease *lease, bool wait, hf_error *error)
     if (!entered)
         hfi_client_ref(client); /* the handle may hold the last one; a call that was let in is waited for */
     bool nested = lease->depth > 0; /* only its one holding thread moves it */
-    hf_status status = give_back(lease, wait && entered, error);
+    int references = 1;
+    hf_status status = give_back(lease, wait && entered, &references, error);
     if (!nested)
-        drop(lease, entered);
+        drop(lease, references, entered);
     if (entered)
         hfi_client_leave(client);
     else

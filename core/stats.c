@@ -15,6 +15,9 @@ static void collect(const hf_client *client, hf_stats *stats)
 #define X(name) stats->name = hfi_counted(client, name);
     HFI_COUNTERS(X)
 #undef X
+    /* After `released`, which must not be ahead of it. */
+    stats->acquired = hfi_counted(client, acquired_remotely) + hfi_counted(client, acquired_locally);
+    stats->held = stats->acquired > stats->released ? stats->acquired - stats->released : 0;
     hfi_pool_count(client->pool, &pool);
     stats->remote_commands = pool.commands;
     stats->remote_round_trips = pool.round_trips;
