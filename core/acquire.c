@@ -15,11 +15,12 @@
 
 void hfi_seeker_init(struct hfi_seeker *seeker, const hf_lock_options *options)
 {
-    memset(seeker, 0, sizeof *seeker);
     hfi_park_init(&seeker->park);
     seeker->options = options;
     seeker->tid = hfi_thread_id();
-    seeker->waiter.once = options->wait_ms == 0;
+    seeker->sleeps = false;
+    seeker->lease = NULL;
+    seeker->waiter.once = options->wait_ms == 0; /* the rest of it is set by hfi_entry_arrive, and by a verdict */
     seeker->waiter.lease_ms = options->lease_ms;
     seeker->waiter.stop_ms = options->stop_ms;
     seeker->waiter.max_hold_ms = options->max_hold_ms;
@@ -60,7 +61,7 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
     hfi_cancel_enter(cancel, &place, &seeker->park);
     while (seeker->waiter.verdict == HFI_WAITING) {
         uint32_t ticket = hfi_park_ticket(&seeker->park);
-        bool asking = lock->entry.asking;
+        bool asking = lock->entry.asking || lock->entry.fencing; /* an answer is to be read */
         int64_t now = hfi_now(client->clock);
         if (lock->entry.called == &seeker->waiter && !seeker->waiter.here) {
             come(lock, seeker, now);

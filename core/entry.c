@@ -193,14 +193,16 @@ static void claim_now(struct hfi_entry *entry, struct hfi_actions *actions)
         hfi_step_ask(entry, actions);
 }
 
-/* What is free, if it is good for long enough. */
+/* What is free, if it is good for long enough; as soon as there is a fence, if one is under way. */
 static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     entry->linger_end = HFI_NEVER;
-    if (now < entry->times.end - entry->times.stop && (entry->fence < entry->fence_end || entry->spare != 0))
+    if (now >= entry->times.end - entry->times.stop || (!hfi_step_has_fences(entry) && !entry->more_asked))
+        hfi_step_give_back(entry, actions);
+    else if (hfi_step_has_fences(entry))
         hfi_step_pass(entry, waiter, now, actions);
     else
-        hfi_step_give_back(entry, actions);
+        entry->fencing = true;
 }
 
 void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)

@@ -101,7 +101,7 @@ struct hfi_entry {
     bool     watching;            /* key events of a foreign holder                      */
     bool     wanted;              /* held, or about to be: somebody waits elsewhere      */
     bool     is_held_here;        /* a thread has it; false: lingering, or waiting for a good fence */
-    bool     fencing;             /* granted, but its fences were behind                 */
+    bool     fencing;             /* no fence for the next one: behind when it was granted, or used up with more under way */
     bool     more_asked;
     uint8_t  tried_status;        /* HF_BUSY or HF_FOREIGN                               */
     uint8_t  trouble;             /* hf_status: why the server cannot serve us now; HF_OK: it can */

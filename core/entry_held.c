@@ -36,18 +36,28 @@ static void begin_times(struct hfi_entry *entry, const struct hfi_waiter *waiter
                     rtt_ns);
 }
 
+/* This thread wants of it what the one before did, and nothing has happened yet that it would have to be told. */
+static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter *waiter)
+{
+    return waiter->lease_ms * HFI_MS == times->length && waiter->stop_ms * HFI_MS == times->full_stop &&
+           waiter->max_hold_ms == 0 && times->hold_end == HFI_NEVER && !times->holding_told && !times->ending_told &&
+           times->condition == HF_LEASE_HELD;
+}
+
 /* The same remote lease for another thread: its V stays, and so does the pace of renewals that are under way. Those ask
  * for the length that the holder before wanted (P1). */
 void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
-    struct hfi_lease_times before = entry->times;
-    begin_times(entry, waiter, before.end, now, 0);
-    if (entry->times.length > before.length)
-        entry->lengthened_at = now;
-    if (entry->times.length < entry->shortest)
-        entry->shortest = entry->times.length;
-    if (before.renew_next != before.renew_first)
-        entry->times.renew_next = before.renew_next;
+    if (!goes_on(&entry->times, waiter)) {
+        struct hfi_lease_times before = entry->times;
+        begin_times(entry, waiter, before.end, now, 0);
+        if (entry->times.length > before.length)
+            entry->lengthened_at = now;
+        if (entry->times.length < entry->shortest)
+            entry->shortest = entry->times.length;
+        if (before.renew_next != before.renew_first)
+            entry->times.renew_next = before.renew_next;
+    }
     give(entry, waiter, actions);
 }
 
@@ -110,9 +120,15 @@ void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_f
         hfi_step_act(actions, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
 }
 
+bool hfi_step_has_fences(const struct hfi_entry *entry)
+{
+    return entry->fence < entry->fence_end || entry->spare != 0;
+}
+
 void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
                       struct hfi_actions *actions)
 {
+    bool ran_out = entry->more_asked; /* if it waits for fences; else the counter was behind */
     entry->more_asked = false;
     if (entry->remote != HFI_HELD)
         return;
@@ -129,8 +145,12 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
         entry->fence_end = first + count - 1;
         if (hfi_list_is_empty(&entry->waiters) || now >= entry->times.end - entry->times.stop)
             hfi_step_give_back(entry, actions);
+        else if (ran_out)
+            hfi_step_pass(entry, hfi_step_head_of(entry), now, actions);
         else
             give(entry, hfi_step_head_of(entry), actions);
+    } else if (ran_out) {
+        hfi_step_give_back(entry, actions);
     } else if (++entry->bad_fences >= 3) {
         entry->trouble = HF_UNAVAILABLE;
         while (!hfi_list_is_empty(&entry->waiters))
@@ -145,7 +165,7 @@ static bool may_pass(const struct hfi_entry *entry, int64_t now)
 {
     bool batch_is_over = entry->passes >= HFI_PASS_MOST || now - entry->batch_since >= HFI_PASS_MOST_NS;
     return !hfi_list_is_empty(&entry->waiters) && now < entry->times.end - entry->times.stop &&
-           (entry->fence < entry->fence_end || entry->spare != 0) && !(entry->wanted && batch_is_over);
+           (hfi_step_has_fences(entry) || entry->more_asked) && !(entry->wanted && batch_is_over);
 }
 
 bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions)
@@ -156,7 +176,9 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
     if (!quietly && may_pass(entry, now)) {
         bool overdue = entry->called != NULL && (entry->called->here || now - entry->called_at >= HFI_CALL_NS);
         entry->passes = entry->passes < HFI_PASS_MOST ? (uint8_t)(entry->passes + 1) : HFI_PASS_MOST;
-        if (!entry->rules->barges || overdue)
+        if (!hfi_step_has_fences(entry))
+            entry->fencing = true;
+        else if (!entry->rules->barges || overdue)
             hfi_step_pass(entry, hfi_step_head_of(entry), now, actions);
         else if (entry->called == NULL)
             hfi_step_call(entry, now, actions);

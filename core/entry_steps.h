@@ -22,6 +22,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
                    int64_t rtt_ns, struct hfi_actions *actions);
 void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
 void hfi_step_call(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions); /* the oldest waiter */
+bool hfi_step_has_fences(const struct hfi_entry *entry);
 bool hfi_step_is_free(const struct hfi_entry *entry); /* held for this process, by none of its threads */
 void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
                         struct hfi_actions *actions);

@@ -48,7 +48,7 @@ static hf_status check_ms(int64_t *ms, int64_t otherwise, int64_t low, int64_t h
 {
     if (*ms == 0)
         *ms = otherwise;
-    if ((off && *ms == HF_OFF) || (ever && *ms == HF_FOREVER) || *ms == otherwise || (*ms >= low && *ms <= high))
+    if (*ms == otherwise || (*ms >= low && *ms <= high) || (off && *ms == HF_OFF) || (ever && *ms == HF_FOREVER))
         return HF_OK;
     return hfi_fail(error, HF_INVALID, "times are in milliseconds", "%s is %" PRId64 "; it must be %" PRId64 " .. %" PRId64 "%s%s",
                     name, *ms, low, high, off ? ", or HF_OFF" : "", ever ? ", or HF_FOREVER" : "");

@@ -197,6 +197,64 @@ static void without_fences_nothing_passes(void **state)
     assert_string_equal(hft_release(&s, false), "give-back native!");
 }
 
+/* All of a first block used, the next one asked for and not here: nobody has it, t[0] waits. */
+static void use_all_fences(struct hft_stand *s, struct hft_thread t[2])
+{
+    t[0] = hft_thread("a");
+    t[1] = hft_thread("b");
+    hft_stand_init(s);
+    hft_hold(s, &t[0]);
+    for (int i = 0; i < 2047; i++)
+        pass(s, &t[i % 2], &t[(i + 1) % 2]);
+    assert_string_equal(hft_arrive(s, &t[0]), "");
+    assert_string_equal(hft_release(s, false), "");
+}
+
+static void who_comes_when_the_fences_have_run_out_waits_for_those_under_way(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2], c = hft_thread("c"), d = hft_thread("d");
+    use_all_fences(&s, t);
+    int64_t last = t[1].waiter.fence, end = s.entry.times.end;
+    assert_string_equal(hft_arrive(&s, &c), "");
+    d.waiter.once = true;
+    assert_string_equal(hft_arrive(&s, &d), "d=BUSY");
+    assert_string_equal(hft_fences(&s, last + 1, 16 * HFI_FENCE_BLOCK, true), "a=lease");
+    assert_int_equal(t[0].waiter.fence, last + 1);
+    assert_int_equal(t[0].waiter.end, end);
+    assert_string_equal(hft_release(&s, false), "c=lease");
+    assert_int_equal(c.waiter.fence, last + 2);
+    use_all_fences(&s, t);
+    assert_string_equal(hft_fences(&s, 0, 0, false), "give-back native!"); /* none: asked for anew, with the lease */
+}
+
+static void a_lingering_lease_without_fences_waits_for_them_too(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2];
+    use_all_fences(&s, t);
+    (void)hft_fences(&s, t[1].waiter.fence + 1, 1, true);
+    t[1].waiter.linger_ms = s.entry.linger_ms = 5000;
+    (void)hft_release(&s, false);
+    assert_string_equal(hft_arrive(&s, &t[1]), "");
+    assert_string_equal(hft_fences(&s, t[0].waiter.fence + 1, HFI_FENCE_BLOCK, true), "b=lease");
+    assert_int_equal(t[1].waiter.fence, t[0].waiter.fence + 1);
+}
+
+static void fences_that_come_when_nobody_waits_any_more_or_too_late_are_for_nobody(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2];
+    use_all_fences(&s, t);
+    assert_string_equal(hft_leave(&s, &t[0]), "give-back");
+    use_all_fences(&s, t);
+    hft_pass_ms(&s, 9000);
+    assert_string_equal(hft_fences(&s, t[1].waiter.fence + 1, HFI_FENCE_BLOCK, true), "give-back native!");
+}
+
 static void a_bad_fence_is_not_used_before_the_floor_brought_a_good_one(void **state)
 {
     (void)state;
@@ -483,6 +541,9 @@ int main(void)
         cmocka_unit_test(a_lingering_lease_in_its_last_second_is_not_given_to_anybody),
         cmocka_unit_test(another_block_is_asked_for_early_and_used_when_the_first_ends),
         cmocka_unit_test(without_fences_nothing_passes),
+        cmocka_unit_test(who_comes_when_the_fences_have_run_out_waits_for_those_under_way),
+        cmocka_unit_test(a_lingering_lease_without_fences_waits_for_them_too),
+        cmocka_unit_test(fences_that_come_when_nobody_waits_any_more_or_too_late_are_for_nobody),
         cmocka_unit_test(a_bad_fence_is_not_used_before_the_floor_brought_a_good_one),
         cmocka_unit_test(three_bad_fences_are_a_server_that_cannot_be_used),
         cmocka_unit_test(a_fence_not_above_the_last_of_the_name_is_bad_whoever_calls_it_good),
