@@ -101,7 +101,7 @@ static void released(struct hfi_command *command)
     HFI_PERTURB("release-answered");
     (void)pthread_mutex_lock(&lock->mutex);
     closing->asking = false;
-    bool known = said.now_us != 0;
+    bool known = said.word[0] != 0;
     bool was_ours = strcmp(said.word, "FREE") == 0 || strcmp(said.word, "HANDED") == 0;
     if (strcmp(said.word, "HANDED") == 0)
         hfi_count(client, hand_offs_given);

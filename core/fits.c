@@ -5,13 +5,15 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-/* n: digits, i: an integer, s: any string. Before them the word itself. */
+/* n: an integer, or digits; s: any string. Before them the word itself. */
 struct form {
     const char *word, *rest;
 };
 
-static bool is_digits(const struct redisReply *reply)
+static bool is_number(const struct redisReply *reply)
 {
+    if (reply->type == REDIS_REPLY_INTEGER)
+        return true;
     if (reply->type != REDIS_REPLY_STRING || reply->len == 0 || reply->len > 20)
         return false;
     size_t sign = reply->len > 1 && reply->str[0] == '-';
@@ -20,20 +22,17 @@ static bool is_digits(const struct redisReply *reply)
 
 static bool is_of_kind(const struct redisReply *reply, char kind)
 {
-    switch (kind) {
-    case 'n':
-        return is_digits(reply);
-    case 'i':
-        return reply->type == REDIS_REPLY_INTEGER;
-    default:
-        return reply->type == REDIS_REPLY_STRING;
-    }
+    return kind == 'n' ? is_number(reply) : reply->type == REDIS_REPLY_STRING;
+}
+
+static bool is_word(const struct redisReply *reply, const char *word)
+{
+    return reply->type == REDIS_REPLY_STRING && strcmp(reply->str, word) == 0;
 }
 
 static bool has_form(const struct redisReply *reply, const struct form *form)
 {
-    if (reply->elements != 1 + strlen(form->rest) || reply->element[0]->type != REDIS_REPLY_STRING ||
-        strcmp(reply->element[0]->str, form->word) != 0)
+    if (reply->elements != 1 + strlen(form->rest) || !is_word(reply->element[0], form->word))
         return false;
     for (size_t i = 1; i < reply->elements; i++)
         if (!is_of_kind(reply->element[i], form->rest[i - 1]))
@@ -67,7 +66,7 @@ bool hfi_fits_native(const struct hfi_command *command, const struct redisReply 
 
 bool hfi_fits_acquire(const struct hfi_command *command, const struct redisReply *reply)
 {
-    static const struct form forms[] = {{"GRANTED", "nn"}, {"QUEUED", "nnini"}, {"BUSY", "nni"}, {"LATE", "n"},
+    static const struct form forms[] = {{"GRANTED", "nn"}, {"QUEUED", "nnnnn"}, {"BUSY", "nnn"}, {"LATE", "n"},
                                         {"FOREIGN", "ns"}, {"VALUE", "nsn"},    {"ABSENT", "nn"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
@@ -75,9 +74,9 @@ bool hfi_fits_acquire(const struct hfi_command *command, const struct redisReply
 
 bool hfi_fits_release(const struct hfi_command *command, const struct redisReply *reply)
 {
-    static const struct form forms[] = {{"FREE", "n"}, {"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}};
+    static const struct form forms[] = {{"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}};
     (void)command;
-    return IS_ONE_OF(reply, forms);
+    return is_word(reply, "FREE") || IS_ONE_OF(reply, forms);
 }
 
 bool hfi_fits_more(const struct hfi_command *command, const struct redisReply *reply)
@@ -111,15 +110,15 @@ bool hfi_fits_forget(const struct hfi_command *command, const struct redisReply 
 bool hfi_fits_floor(const struct hfi_command *command, const struct redisReply *reply)
 {
     (void)command;
-    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_digits(reply->element[0]) &&
-           is_digits(reply->element[1]);
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_number(reply->element[0]) &&
+           is_number(reply->element[1]);
 }
 
 /* The time, then a code for each key, or what took its place. */
 bool hfi_fits_renew(const struct hfi_command *command, const struct redisReply *reply)
 {
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != (size_t)command->expects ||
-        !is_digits(reply->element[0]))
+        !is_number(reply->element[0]))
         return false;
     for (size_t i = 1; i < reply->elements; i++) {
         const struct redisReply *one = reply->element[i];

@@ -272,6 +272,8 @@ int64_t hfi_wire_number(const struct redisReply *reply, size_t index, int64_t ot
 struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply)
 {
     struct hfi_script_reply said = {"", 0, 0};
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING)
+        said.word = reply->str;
     if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || reply->elements < 1)
         return said;
     said.count = reply->elements;

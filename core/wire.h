@@ -49,7 +49,7 @@ struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const 
 /* Any plain command of NUL-terminated words; ends with NULL. */
 struct hfi_command *hfi_wire_words(const char *first, ...) __attribute__((sentinel));
 
-/* A script's answer: an array that starts with a word, or with the time (renew). */
+/* A script's answer: an array that starts with a word, or with the time (renew); or the word alone. */
 struct hfi_script_reply {
     const char *word;   /* "GRANTED", ...; "" if the reply has another form */
     int64_t     now_us; /* server time; 0: none */

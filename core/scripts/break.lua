@@ -4,17 +4,17 @@
 -- include hand_off
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then
-    return {'FOREIGN', digits(now), 'lock'}
+    return {'FOREIGN', now, 'lock'}
 end
 if not held then
-    return {'FREE', digits(now)}
+    return {'FREE', now}
 end
 local head, tail = string.match(held, '^(hf1:%x+:%x+:)%x+(:.*)$')
-if head and redis.call('PTTL', KEYS[1]) > 0 then
+if head and call('PTTL', KEYS[1]) > 0 then
     local revoked = head .. ARGV[1] .. tail
-    redis.call('SET', KEYS[1], revoked, 'KEEPTTL')
-    redis.call('PUBLISH', channel(held), 'B ' .. held .. ' ' .. revoked)
+    call('SET', KEYS[1], revoked, 'KEEPTTL')
+    call('PUBLISH', channel(held), 'B ' .. held .. ' ' .. revoked)
 elseif not hand_off('') then
-    redis.call('DEL', KEYS[1])
+    call('DEL', KEYS[1])
 end
-return {'BROKEN', digits(now)}
+return {'BROKEN', now}

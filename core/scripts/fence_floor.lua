@@ -9,4 +9,4 @@ end
 redis.call('PERSIST', KEYS[1])
 local floor = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), tonumber(ARGV[1]), (t + 2000000) * 2048)
 redis.call('SET', KEYS[1], string.format('%.0f', floor))
-return {string.format('%.0f', now), string.format('%.0f', floor)}
+return {now, floor}

@@ -3,26 +3,26 @@
 -- ARGV: 1 token, 2 value|absent|nothing, 3 ttl ms, 4 the value.
 -- include hand_off
 if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
-    return {'REFUSED', digits(now)}
+    return {'REFUSED', now}
 end
 local stored = false
 if ARGV[2] == 'value' then
     stored = redis.pcall('SET', KEYS[5], ARGV[4], 'PX', ARGV[3])
-    redis.call('DEL', KEYS[6])
+    call('DEL', KEYS[6])
 elseif ARGV[2] == 'absent' then
-    redis.call('DEL', KEYS[5])
+    call('DEL', KEYS[5])
     stored = redis.pcall('SET', KEYS[6], '', 'PX', ARGV[3])
 end
 leave(ARGV[1])
 if not stored or stored.err then
     if not hand_off('') then
-        redis.call('DEL', KEYS[1])
+        call('DEL', KEYS[1])
     end
-    return {'FREE', digits(now)}
+    return {'FREE', now}
 end
-redis.call('DEL', KEYS[1])
-for _, token in ipairs(redis.call('ZRANGE', KEYS[2], 0, 255)) do
-    redis.call('PUBLISH', channel(token), 'F ' .. token)
+call('DEL', KEYS[1])
+for _, token in ipairs(call('ZRANGE', KEYS[2], 0, 255)) do
+    call('PUBLISH', channel(token), 'F ' .. token)
     leave(token)
 end
-return {'FILLED', digits(now)}
+return {'FILLED', now}

@@ -1,14 +1,14 @@
 -- forget: throw a fetched value away; a load under way will not be stored, the next waiter loads again.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 data, 6 absent mark.
 -- include hand_off
-redis.call('DEL', KEYS[5], KEYS[6])
+call('DEL', KEYS[5], KEYS[6])
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'string' then
     if is_ours(held) then
-        redis.call('PUBLISH', channel(held), 'B ' .. held .. ' -')
+        call('PUBLISH', channel(held), 'B ' .. held .. ' -')
     end
     if not hand_off('') then
-        redis.call('DEL', KEYS[1])
+        call('DEL', KEYS[1])
     end
 end
-return {'DONE', digits(now)}
+return {'DONE', now}

@@ -2,7 +2,7 @@
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 token, 2 ttl ms, 3 size of the block.
 -- include hand_off
 if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
-    return {'GONE', digits(now)}
+    return {'GONE', now}
 end
-redis.call('PEXPIRE', KEYS[1], math.max(redis.call('PTTL', KEYS[1]), tonumber(ARGV[2])))
-return {'GRANTED', digits(now), block(ARGV[3])}
+call('PEXPIRE', KEYS[1], math.max(call('PTTL', KEYS[1]), tonumber(ARGV[2])))
+return {'GRANTED', now, block(ARGV[3])}

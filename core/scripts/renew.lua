@@ -2,7 +2,7 @@
 -- KEYS: the locks. ARGV: token and ttl ms of each. Answers the time, then a code each:
 -- 1 extended, 0 gone, 2 taken, 3 another type of key; revoked by an operator: the token that is there instead.
 local clock = redis.call('TIME')
-local answer = {string.format('%.0f', clock[1] * 1000000 + clock[2])}
+local answer = {clock[1] * 1000000 + clock[2]}
 for i = 1, #KEYS do
     local token, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
     local held = redis.pcall('GET', KEYS[i])

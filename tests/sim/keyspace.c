@@ -294,6 +294,23 @@ static bool take_out(struct sim_keyspace *keys, struct sim_key *key, const char 
     return true;
 }
 
+/* Of a key that may be gone with the last of them. */
+static int take_all_out(struct sim_keyspace *keys, struct sim_key *key, const struct sim_words *words, const char *event)
+{
+    int count = 0;
+    for (int i = 2; i < words->count && key != NULL; i++) {
+        bool last = key->members != NULL && key->members->next == NULL;
+        if (!take_out(keys, key, words->text[i]))
+            continue;
+        count++;
+        if (event != NULL)
+            tell(keys, event, words->text[1], words->text[i]);
+        if (last)
+            key = NULL;
+    }
+    return count;
+}
+
 static bool zadd(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     struct sim_key *key;
@@ -333,10 +350,7 @@ static bool zrem(struct sim_keyspace *keys, const struct sim_words *words, struc
     struct sim_key *key;
     if (!typed(keys, words->text[1], ZSET, reply, &key))
         return false;
-    bool removed = key != NULL && take_out(keys, key, words->text[2]);
-    say_number(reply, removed);
-    if (removed)
-        tell(keys, "zrem", words->text[1], words->text[2]);
+    say_number(reply, take_all_out(keys, key, words, "zrem"));
     return true;
 }
 
@@ -436,7 +450,7 @@ static bool hdel(struct sim_keyspace *keys, const struct sim_words *words, struc
     struct sim_key *key;
     if (!typed(keys, words->text[1], HASH, reply, &key))
         return false;
-    say_number(reply, key != NULL && take_out(keys, key, words->text[2]));
+    say_number(reply, take_all_out(keys, key, words, NULL));
     return true;
 }
 

@@ -112,13 +112,17 @@ static redisReply *ask_real(redisContext *real, const struct call *call, const c
     return redisCommandArgv(real, count, words, NULL);
 }
 
-/* Numbers that are lifetimes, first of what is said, pass more quickly on one than on the other. */
-static bool is_near(const char *a, const char *b)
+/* Numbers that are lifetimes pass more quickly on one than on the other; in a text they are what is said first. */
+static bool is_near(long long a, long long b)
+{
+    return a > 1000 && b > 1000 && a < 1000000 && b < 1000000 && llabs(a - b) < TTL_SLACK;
+}
+
+static bool is_near_text(const char *a, const char *b)
 {
     char *end_a, *end_b;
     long long x = strtoll(a, &end_a, 10), y = strtoll(b, &end_b, 10);
-    return strcmp(end_a, end_b) == 0 && x > 1000 && y > 1000 && x < 1000000 && y < 1000000 &&
-           llabs(x - y) < TTL_SLACK;
+    return strcmp(end_a, end_b) == 0 && is_near(x, y);
 }
 
 static bool is_same(const redisReply *a, const redisReply *b)
@@ -126,14 +130,13 @@ static bool is_same(const redisReply *a, const redisReply *b)
     if (a->type != b->type)
         return false;
     if (a->type == REDIS_REPLY_INTEGER)
-        return a->integer == b->integer ||
-               (a->integer > 1000 && b->integer > 1000 && llabs(a->integer - b->integer) < TTL_SLACK);
+        return a->integer == b->integer || is_near(a->integer, b->integer);
     if (a->type == REDIS_REPLY_ERROR) /* the first word is what the library looks at */
         return strcspn(a->str, " ") == strcspn(b->str, " ") &&
                strncmp(a->str, b->str, strcspn(a->str, " ")) == 0;
     if (a->type != REDIS_REPLY_ARRAY)
         return a->type == REDIS_REPLY_NIL || (a->len == b->len && memcmp(a->str, b->str, a->len) == 0) ||
-               is_near(a->str, b->str);
+               is_near_text(a->str, b->str);
     bool same = a->elements == b->elements;
     for (size_t i = 0; same && i < a->elements; i++)
         same = is_same(a->element[i], b->element[i]);
@@ -188,6 +191,8 @@ static void count(const redisReply *reply, const char *script)
     } else if (strcmp(script, "recheck") == 0) {
         for (size_t i = 1; i < reply->elements; i++)
             count_one(reply->element[i]->type == REDIS_REPLY_STRING ? "waits" : "asks alone");
+    } else if (reply->type == REDIS_REPLY_STRING) {
+        count_one(reply->str);
     } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
                reply->element[0]->type == REDIS_REPLY_STRING) {
         count_one(reply->element[0]->str);

@@ -38,7 +38,9 @@ static void what_our_scripts_answer_fits(void **state)
                      "*6\r\n$6\r\nQUEUED\r\n$2\r\n17\r\n$2\r\n-1\r\n:0\r\n$2\r\n17\r\n:1\r\n"));
     assert_true(fits(hfi_fits_acquire, 0, "*4\r\n$4\r\nBUSY\r\n$2\r\n17\r\n$1\r\n5\r\n:0\r\n"));
     assert_true(fits(hfi_fits_acquire, 0, "*4\r\n$5\r\nVALUE\r\n$2\r\n17\r\n$0\r\n\r\n$1\r\n5\r\n"));
-    assert_true(fits(hfi_fits_release, 0, "*2\r\n$4\r\nFREE\r\n$2\r\n17\r\n"));
+    assert_true(fits(hfi_fits_acquire, 0, "*6\r\n$6\r\nQUEUED\r\n:17\r\n:-1\r\n:0\r\n$2\r\n17\r\n:1\r\n"));
+    assert_true(fits(hfi_fits_release, 0, "$4\r\nFREE\r\n"));
+    assert_true(fits(hfi_fits_release, 0, "*2\r\n$6\r\nHANDED\r\n:17\r\n"));
     assert_true(fits(hfi_fits_renew, 3, "*3\r\n$2\r\n17\r\n:1\r\n$6\r\nhf1:ab\r\n"));
     assert_true(fits(hfi_fits_floor, 0, "*2\r\n$2\r\n17\r\n$2\r\n99\r\n"));
     assert_true(fits(hfi_fits_recheck, 4, "*4\r\n$2\r\n17\r\n:0\r\n$9\r\n9999 12 1\r\n$6\r\n-1 0 0\r\n"));
@@ -57,6 +59,7 @@ static void an_answer_that_is_too_short_leaves_its_rest_to_the_next_one(void **s
     assert_false(fits(hfi_fits_native, 0, "*1\r\n+OK\r\n:3676627372906831873\r\n"));
     assert_false(fits(hfi_fits_acquire, 0, "*2\r\n$7\r\nGRANTED\r\n$2\r\n17\r\n$2\r\n99\r\n"));
     assert_false(fits(hfi_fits_release, 0, "*1\r\n$4\r\nFREE\r\n$2\r\n17\r\n"));
+    assert_false(fits(hfi_fits_release, 0, "*1\r\n$6\r\nHANDED\r\n:17\r\n"));
     assert_false(fits(hfi_fits_renew, 3, "*2\r\n$2\r\n17\r\n:1\r\n:1\r\n"));
     assert_false(fits(hfi_fits_floor, 0, "*1\r\n$2\r\n17\r\n"));
 }
@@ -74,7 +77,9 @@ static void the_answer_to_another_question_does_not_fit(void **state)
     (void)state;
     assert_false(fits(hfi_fits_acquire, 0, "*2\r\n$4\r\nFREE\r\n$2\r\n17\r\n"));
     assert_false(fits(hfi_fits_release, 0, "*3\r\n$7\r\nGRANTED\r\n$2\r\n17\r\n$2\r\n99\r\n"));
-    assert_false(fits(hfi_fits_release, 0, "$4\r\nFREE\r\n"));
+    assert_false(fits(hfi_fits_release, 0, "$4\r\nGONE\r\n"));
+    assert_false(fits(hfi_fits_release, 0, "$6\r\nHANDED\r\n"));
+    assert_false(fits(hfi_fits_acquire, 0, "$4\r\nFREE\r\n"));
     assert_false(fits(hfi_fits_renew, 2, "*2\r\n$2\r\n17\r\n:7\r\n"));
     static const char *const places[] = {":1",          "$5\r\n9 0 2",  "$5\r\nx 0 1", "$5\r\n9 - 1",
                                          "$6\r\n9 0 10", "$6\r\n9 0 1 ", "$4\r\n9 01", "$7\r\nGRANTED"};
