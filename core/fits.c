@@ -10,14 +10,17 @@ struct form {
     const char *word, *rest;
 };
 
-static bool is_number(const struct redisReply *reply)
+static bool is_digits(const struct redisReply *reply)
 {
-    if (reply->type == REDIS_REPLY_INTEGER)
-        return true;
     if (reply->type != REDIS_REPLY_STRING || reply->len == 0 || reply->len > 20)
         return false;
     size_t sign = reply->len > 1 && reply->str[0] == '-';
     return strspn(reply->str + sign, "0123456789") + sign == (size_t)reply->len;
+}
+
+static bool is_number(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_INTEGER || is_digits(reply);
 }
 
 static bool is_of_kind(const struct redisReply *reply, char kind)
