@@ -59,6 +59,7 @@ struct hfi_subscribers {
     _Atomic(bool) overheard; /* a waiting thread sleeps on the sockets beside the listener */
     int wake_fd;             /* that thread's */
     int sockets_fd;          /* an epoll: what the listener hears; without the sockets that a waiting thread sleeps on */
+    bool deaf;               /* some of the sockets are taken out of it */
     char in[16384];
     struct subscriber list[];
 };
@@ -360,6 +361,7 @@ static nfds_t take_ears(struct hfi_subscribers *all, struct pollfd *on)
     nfds_t count = 0;
     if (!take_role(all))
         return 0;
+    all->deaf = true;
     for (int i = 0; i < all->count && count < EARS; i++)
         if (all->list[i].wire.fd >= 0 && all->list[i].wrong == NULL &&
             let_listener(all, EPOLL_CTL_MOD, all->list[i].wire.fd, 0))
@@ -368,11 +370,26 @@ static nfds_t take_ears(struct hfi_subscribers *all, struct pollfd *on)
     return count;
 }
 
-/* What has been closed meanwhile is not there, or there anew, and may be heard. */
-static void give_ears(const struct hfi_subscribers *all, const struct pollfd *on, nfds_t count)
+/* With the role. While another thread has come to wait it is for that one to do. */
+static void hear_again(struct hfi_subscribers *all)
 {
-    for (nfds_t i = 0; i < count; i++)
-        (void)let_listener(all, EPOLL_CTL_MOD, on[i].fd, EPOLLIN);
+    if (!all->deaf || atomic_load(&all->overheard))
+        return;
+    all->deaf = false;
+    for (int i = 0; i < all->count; i++)
+        if (all->list[i].wire.fd >= 0)
+            (void)let_listener(all, EPOLL_CTL_MOD, all->list[i].wire.fd, EPOLLIN);
+}
+
+/* Who has the role now calls the listener when it gives it back, and the listener looks. */
+static void give_ears(struct hfi_subscribers *all)
+{
+    atomic_store(&all->overheard, false);
+    HFI_PERTURB("ears-given-to-heard-again");
+    if (!take_role_or_be_called(all))
+        return;
+    hear_again(all);
+    give_role(all);
 }
 
 /* False: the listener is at it. */
@@ -430,8 +447,7 @@ bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, ui
         for (nfds_t i = 0; i <= ears; i++)
             on[i].revents = 0;
     }
-    give_ears(all, on + 1, ears);
-    atomic_store(&all->overheard, false);
+    give_ears(all);
     return hfi_park_is_woken(park, ticket) || hfi_park_wait(park, ticket, until_ns);
 }
 
@@ -524,6 +540,7 @@ void hfi_subscribers_tend(struct hfi_subscribers *subscribers, int64_t now_ns, s
 {
     if (!take_role_or_be_called(subscribers))
         return;
+    hear_again(subscribers);
     for (int i = 0; i < subscribers->count; i++) {
         struct subscriber *one = &subscribers->list[i];
         if (one->wire.fd < 0)
