@@ -34,7 +34,6 @@ hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, si
     memset(lock, 0, sizeof *lock);
     lock->keys = keys;
     lock->client = client;
-    lock->hash = hash;
     lock->lane = hfi_pool_lane(client->pool, use == HFI_FETCH ? HFI_VALUE_LANE : HFI_LOCK_LANE, hash);
     lock->alarm.ring = ring;
     lock->alarm_at = HFI_NEVER;

@@ -21,7 +21,6 @@ struct hfi_lock {
     /* Never changes. */
     hf_client *client;
     struct hfi_keys keys; /* behind this struct, in the same memory */
-    uint64_t hash;
     struct hfi_lane *lane;
     struct hfi_spot *spot; /* table.c: counts the references */
     uint32_t slot;

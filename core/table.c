@@ -61,7 +61,7 @@ struct wanted {
 
 static bool is_same(const struct hfi_lock *lock, const struct wanted *wanted)
 {
-    return lock->hash == wanted->hash && lock->keys.use == wanted->use && lock->keys.name_size == wanted->size &&
+    return lock->keys.use == wanted->use && lock->keys.name_size == wanted->size &&
            memcmp(lock->keys.name, wanted->name, wanted->size) == 0;
 }
 
@@ -160,7 +160,7 @@ static struct hfi_lock *find_locked(struct shard *shard, const struct wanted *wa
     uint32_t at = room == 0 ? 0 : atomic_load(chain_of(shard, room, tag));
     while (at != 0) {
         struct hfi_spot *spot = spot_at(shard, at - 1);
-        if (is_same(spot->lock, wanted)) {
+        if (atomic_load(&spot->tag) == tag && is_same(spot->lock, wanted)) {
             atomic_fetch_add(&spot->references, 1);
             return spot->lock;
         }
@@ -197,8 +197,9 @@ static bool grow_locked(struct shard *shard)
 
 /* The lock can be found from here on; two references, the caller's and that of `recent`. *gone: whose turn it was to
  * lose that one, or NULL. False: no memory. */
-static bool put_locked(hf_client *client, struct shard *shard, struct hfi_lock *lock, struct hfi_lock **gone)
+static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, struct hfi_lock **gone)
 {
+    struct shard *shard = shard_of(client, hash);
     uint32_t index = shard->spare - 1;
     if (shard->spare == 0) {
         if (shard->used == atomic_load(&shard->room) && !grow_locked(shard))
@@ -212,7 +213,7 @@ static bool put_locked(hf_client *client, struct shard *shard, struct hfi_lock *
     lock->spot = spot;
     lock->slot = index << SHARD_BITS | (uint32_t)(shard - client->table->shards);
     spot->lock = lock;
-    atomic_store(&spot->tag, (uint32_t)lock->hash);
+    atomic_store(&spot->tag, (uint32_t)hash);
     atomic_store(&spot->references, stays ? 2 : 1);
     join_chain_locked(shard, atomic_load(&shard->room), index);
     if (stays) {
@@ -227,7 +228,7 @@ static void take_out_locked(struct shard *shard, const struct hfi_lock *lock)
 {
     uint32_t index = lock->slot >> SHARD_BITS;
     struct hfi_spot *spot = lock->spot;
-    _Atomic(uint32_t) *link = chain_of(shard, atomic_load(&shard->room), (uint32_t)lock->hash);
+    _Atomic(uint32_t) *link = chain_of(shard, atomic_load(&shard->room), atomic_load(&spot->tag));
     while (atomic_load(link) != index + 1)
         link = &spot_at(shard, atomic_load(link) - 1)->next;
     atomic_store(link, atomic_load(&spot->next));
@@ -244,7 +245,7 @@ static hf_status make(hf_client *client, const struct wanted *wanted, struct hfi
     struct hfi_lock *lock = find_locked(shard, wanted);
     if (lock == NULL) {
         status = hfi_lock_new(client, wanted->use, wanted->name, wanted->size, wanted->hash, &lock, error);
-        if (status == HF_OK && !put_locked(client, shard, lock, &gone)) {
+        if (status == HF_OK && !put_locked(client, lock, wanted->hash, &gone)) {
             hfi_lock_free(lock);
             status = hfi_fail(error, HF_NOMEM, "", "no memory for another lock name");
         }
@@ -282,7 +283,7 @@ void hfi_table_unref(struct hfi_lock *lock)
         if (atomic_compare_exchange_weak(&spot->references, &references, references - 1))
             return;
     HFI_PERTURB("table-last-reference");
-    struct shard *shard = shard_of(lock->client, lock->hash);
+    struct shard *shard = &lock->client->table->shards[lock->slot % SHARDS];
     (void)pthread_mutex_lock(&shard->mutex);
     bool last = atomic_fetch_sub(&spot->references, 1) == 1;
     if (last)

@@ -54,7 +54,7 @@ hf_status hfi_lock_new(hf_client *of, enum hfi_use use, const char *name, size_t
     if (fresh == NULL)
         return HF_NOMEM;
     fresh->client = of;
-    fresh->hash = hash;
+    (void)hash;
     fresh->keys.use = (uint8_t)use;
     fresh->keys.name = (char *)(fresh + 1);
     fresh->keys.name_size = (uint16_t)size;
