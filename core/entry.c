@@ -7,7 +7,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define GRID_NS (40 * HFI_MS) /* so many names share one script and one wake-up */
+/* So many names share one script and one wake-up. Two points of it are within every R: were it one, names that began
+ * together would stay together for ever. */
+#define GRID_NS (40 * HFI_MS)
 #define TIMED_POSITIONS 16 /* re-check when the holder's key ends, 10 ms apart */
 
 void hfi_actions_init(struct hfi_actions *actions)
