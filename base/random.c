@@ -2,8 +2,25 @@
 /* random.c - see random.h. */
 #include "base/random.h"
 
+#include "base/thread.h"
+
 #include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
+
+#define SHELVES 64
+#define WORDS   14
+
+/* A shelf fills two cache lines; a thread goes to its own, and past it if another thread is there. */
+struct hfi_random_supply {
+    struct {
+        _Atomic(bool) taken;
+        uint32_t left;
+        uint64_t words[WORDS];
+    } shelves[SHELVES];
+};
 
 bool hfi_random(void *bytes, size_t size)
 {
@@ -19,6 +36,44 @@ bool hfi_random(void *bytes, size_t size)
         size -= (size_t)got;
     }
     return true;
+}
+
+struct hfi_random_supply *hfi_random_supply_new(void)
+{
+    struct hfi_random_supply *supply =
+        mmap(NULL, sizeof *supply, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (supply == MAP_FAILED)
+        return NULL;
+    if (madvise(supply, sizeof *supply, MADV_WIPEONFORK) == 0)
+        return supply;
+    (void)munmap(supply, sizeof *supply);
+    return NULL;
+}
+
+void hfi_random_supply_free(struct hfi_random_supply *supply)
+{
+    if (supply == NULL)
+        return;
+    explicit_bzero(supply, sizeof *supply);
+    (void)munmap(supply, sizeof *supply);
+}
+
+bool hfi_random_word(struct hfi_random_supply *supply, uint64_t *word)
+{
+    int shelf = hfi_thread_id() % SHELVES;
+    if (atomic_exchange(&supply->shelves[shelf].taken, true))
+        return hfi_random(word, sizeof *word);
+    uint64_t *words = supply->shelves[shelf].words;
+    uint32_t left = supply->shelves[shelf].left;
+    bool ok = left > 0 || hfi_random(words, sizeof supply->shelves[shelf].words);
+    if (ok) {
+        left = left > 0 ? left - 1 : WORDS - 1;
+        *word = words[left];
+        words[left] = 0; /* a token is as secret as it is used */
+        supply->shelves[shelf].left = left;
+    }
+    atomic_store(&supply->shelves[shelf].taken, false);
+    return ok;
 }
 
 hf_status hfi_random_fail(hf_error *error, const char *what)

@@ -90,6 +90,7 @@ void hfi_client_unref(hf_client *client)
     hfi_local_free(client);
     hfi_wiped_give(client->wiped, client->alive);
     hfi_wiped_free(client->wiped);
+    hfi_random_supply_free(client->random);
     (void)pthread_mutex_destroy(&client->time_mutex);
     (void)pthread_mutex_destroy(&client->closing_mutex);
     (void)pthread_mutex_destroy(&client->cancel_mutex);
@@ -169,14 +170,16 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->name = strdup(o->client_name != NULL ? o->client_name : name);
     client->keyspace_events = strdup(o->keyspace_events);
     client->key_template = o->key_template != NULL ? strdup(o->key_template) : NULL;
+    client->random = hfi_random_supply_new();
     client->wiped = hfi_wiped_new();
     client->alive = client->wiped != NULL ? hfi_wiped_take(client->wiped) : NULL;
     /* Lock, value and reserved lanes; their indexes are below. */
     client->sample_count = 2 * o->lanes + 1;
     client->samples = calloc((size_t)client->sample_count, sizeof *client->samples);
     (void)gethostname(host, sizeof host - 1);
-    if (client->alive == NULL || client->name == NULL || client->keyspace_events == NULL || client->samples == NULL ||
-        (o->key_template != NULL && client->key_template == NULL) || !hfi_table_open(client) || !hfi_local_open(client)) {
+    if (client->alive == NULL || client->random == NULL || client->name == NULL || client->keyspace_events == NULL ||
+        client->samples == NULL || (o->key_template != NULL && client->key_template == NULL) ||
+        !hfi_table_open(client) || !hfi_local_open(client)) {
         hfi_client_unref(client);
         return NULL;
     }

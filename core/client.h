@@ -43,6 +43,7 @@ struct hf_client {
     struct hfi_dispatcher *dispatcher;
     struct hfi_embedded *embedded;
     struct hfi_wiped *wiped;
+    struct hfi_random_supply *random; /* for tokens */
     struct hfi_identity identity;
     char   *name;                 /* client_name */
     char   *key_template;

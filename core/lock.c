@@ -252,7 +252,7 @@ size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_ROOM])
 
 static bool fresh_token(struct hfi_lock *lock)
 {
-    if (!hfi_random(&lock->random, sizeof lock->random))
+    if (!hfi_random_word(lock->client->random, &lock->random))
         return false;
     lock->grant = hfi_table_grant(lock->client, lock);
     lock->last_chance_us = lock->last_chance_ns = 0;

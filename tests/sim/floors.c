@@ -31,6 +31,12 @@ bool hfi_random(void *bytes, size_t size)
     return true;
 }
 
+bool hfi_random_word(struct hfi_random_supply *supply, uint64_t *word)
+{
+    (void)supply;
+    return hfi_random(word, sizeof *word);
+}
+
 /* A token names host and pid. The test that links this beside a real server has nobody's. */
 pid_t getpid(void)
 {
