@@ -28,6 +28,11 @@ struct words {
     char number[WORDS_MOST][24];
 };
 
+static void begin(struct words *words)
+{
+    words->count = words->numbers = 0;
+}
+
 static void add(struct words *words, const void *text, size_t size)
 {
     words->text[words->count] = text;
@@ -41,8 +46,14 @@ static void add_text(struct words *words, const char *text)
 
 static void add_number(struct words *words, int64_t number)
 {
-    char *at = words->number[words->numbers++];
-    add(words, at, (size_t)snprintf(at, sizeof words->number[0], "%" PRId64, number));
+    char *room = words->number[words->numbers++], *end = room + sizeof words->number[0], *at = end;
+    uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do
+        *--at = (char)('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    if (number < 0)
+        *--at = '-';
+    add(words, at, (size_t)(end - at));
 }
 
 /* The keys that every script about one name has, in the order of its KEYS. Returns how many. */
@@ -71,7 +82,8 @@ static struct hfi_command *script(const struct hfi_script *which, int keys, cons
 
 struct hfi_command *hfi_wire_words(const char *first, ...)
 {
-    struct words words = {.count = 0};
+    struct words words;
+    begin(&words);
     va_list more;
     va_start(more, first);
     for (const char *word = first; word != NULL && words.count < WORDS_MOST; word = va_arg(more, const char *))
@@ -82,7 +94,10 @@ struct hfi_command *hfi_wire_words(const char *first, ...)
 
 struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *token, int64_t ttl_ms)
 {
-    struct words set = {.count = 0}, fence = {.count = 0}, exec = {.count = 0};
+    struct words set, fence, exec;
+    begin(&set);
+    begin(&fence);
+    begin(&exec);
     add_text(&set, "SET");
     add(&set, keys->lock, keys->lock_size);
     add_text(&set, token);
@@ -110,7 +125,8 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *to
                                      int64_t enough_ms)
 {
     struct hfi_side_keys sides;
-    struct words words = {.count = 0};
+    struct words words;
+    begin(&words);
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, token);
     add_number(&words, asking->ttl_ms);
@@ -128,7 +144,8 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *to
 struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *token)
 {
     struct hfi_side_keys sides;
-    struct words words = {.count = 0};
+    struct words words;
+    begin(&words);
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, token);
     return script(&hfi_script_release, key_count, &words, hfi_fits_release);
@@ -137,7 +154,8 @@ struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *to
 struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size)
 {
     struct hfi_side_keys sides;
-    struct words words = {.count = 0};
+    struct words words;
+    begin(&words);
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, token);
     add_number(&words, ttl_ms);
@@ -147,7 +165,8 @@ struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token
 
 struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
 {
-    struct words words = {.count = 0};
+    struct words words;
+    begin(&words);
     int64_t blocks = seen / HFI_FENCE_BLOCK + (seen > 0 ? 1 : 0); /* the next multiple: Lua holds it exactly */
     add_text(&words, HFI_FENCE_KEY);
     add_number(&words, blocks * HFI_FENCE_BLOCK);
@@ -158,7 +177,8 @@ struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
 struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex)
 {
     struct hfi_side_keys sides;
-    struct words words = {.count = 0};
+    struct words words;
+    begin(&words);
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, random_hex);
     return script(&hfi_script_break, key_count, &words, hfi_fits_break);
@@ -167,7 +187,8 @@ struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *rand
 struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)
 {
     struct hfi_side_keys sides;
-    struct words words = {.count = 0};
+    struct words words;
+    begin(&words);
     int key_count = add_keys(&words, keys, &sides);
     return script(&hfi_script_forget, key_count, &words, hfi_fits_forget);
 }
@@ -176,7 +197,8 @@ struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token
                                   int64_t ttl_ms, const void *data, size_t size)
 {
     struct hfi_side_keys sides;
-    struct words words = {.count = 0};
+    struct words words;
+    begin(&words);
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, token);
     add_text(&words, filling == HFI_FILL_VALUE ? "value" : filling == HFI_FILL_ABSENT ? "absent" : "nothing");

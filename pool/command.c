@@ -2,8 +2,10 @@
 /* command.c - the bytes of commands, and who still needs them. Framed here: hiredis prints every length
  * with printf and keeps none of the memory. */
 #include "pool/command.h"
+#include "base/thread.h"
 
 #include <hiredis/hiredis.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,18 +14,31 @@
 #define SHA_DIGITS 40
 static const char evalsha_head[] = "$7\r\nEVALSHA\r\n$40\r\n";
 
-#define HEAD_MOST  23  /* "$", 20 digits, "\r\n" */
-#define FIRST_ROOM 448 /* a native acquire, so that its four parts share one allocation */
+#define HEAD_MOST 23 /* "$", 20 digits, "\r\n" */
+#define SPARES    64
+
+/* A command is made by one thread and mostly ends in another, the reader: an allocator would carry each from one
+ * thread's stock to the other's. So the last one of a thread's comes back to it. */
+static struct {
+    _Alignas(64) _Atomic(struct hfi_command *) command;
+} spares[SPARES];
+
+static void drop_bytes(struct hfi_command *command)
+{
+    if (command->bytes != command->first)
+        free(command->bytes);
+}
 
 static bool make_room(struct hfi_command *command, size_t more)
 {
     if (more <= command->room - command->size)
         return true;
     size_t room = command->size + more;
-    room = room < FIRST_ROOM ? FIRST_ROOM : room;
-    char *bytes = room >= more ? realloc(command->bytes, room) : NULL;
+    char *bytes = room >= more ? malloc(room) : NULL;
     if (bytes == NULL)
         return false;
+    memcpy(bytes, command->bytes, command->size);
+    drop_bytes(command);
     command->bytes = bytes;
     command->room = room;
     return true;
@@ -35,14 +50,20 @@ static void put(struct hfi_command *command, const void *bytes, size_t size)
     command->size += size;
 }
 
+static char *print_before(char *at, size_t number)
+{
+    do
+        *--at = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    return at;
+}
+
 static void put_head(struct hfi_command *command, char kind, size_t number)
 {
     char head[HEAD_MOST], *at = head + sizeof head;
     *--at = '\n';
     *--at = '\r';
-    do
-        *--at = (char)('0' + number % 10);
-    while ((number /= 10) > 0);
+    at = print_before(at, number);
     *--at = kind;
     put(command, at, (size_t)(head + sizeof head - at));
 }
@@ -81,9 +102,16 @@ static void put_words(struct hfi_command *command, int argc, const char *const *
 
 static struct hfi_command *blank(void)
 {
-    struct hfi_command *command = calloc(1, sizeof *command);
+    int home = hfi_thread_id() % SPARES;
+    struct hfi_command *command = atomic_exchange(&spares[home].command, NULL);
+    if (command == NULL)
+        command = malloc(sizeof *command);
     if (command == NULL)
         return NULL;
+    memset(command, 0, offsetof(struct hfi_command, first));
+    command->home = home;
+    command->bytes = command->first;
+    command->room = sizeof command->first;
     hfi_list_init(&command->link);
     atomic_init(&command->references, 1);
     return command;
@@ -101,8 +129,8 @@ struct hfi_command *hfi_command_new(int argc, const char *const *argv, const siz
 
 struct hfi_command *hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t room)
 {
-    char count[16];
-    size_t digits = (size_t)snprintf(count, sizeof count, "%d", keys);
+    char number[HEAD_MOST], *count = print_before(number + sizeof number, (size_t)keys);
+    size_t digits = (size_t)(number + sizeof number - count);
     struct hfi_command *command = blank();
     if (command == NULL)
         return NULL;
@@ -168,7 +196,7 @@ bool hfi_command_spell_out(struct hfi_command *command)
     memcpy(at, script->source, script->size);
     at += script->size;
     memcpy(at, command->bytes + skipped, command->size - skipped);
-    free(command->bytes);
+    drop_bytes(command);
     command->bytes = bytes;
     command->size = command->room = size;
     command->script = NULL;
@@ -186,6 +214,8 @@ void hfi_command_unref(struct hfi_command *command)
         return;
     if (command->reply != NULL)
         freeReplyObject(command->reply);
-    free(command->bytes);
-    free(command);
+    drop_bytes(command);
+    struct hfi_command *none = NULL;
+    if (!atomic_compare_exchange_strong(&spares[command->home].command, &none, command))
+        free(command);
 }

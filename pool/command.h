@@ -38,6 +38,8 @@ typedef void hfi_command_done(struct hfi_command *command);
  * reply behind it may be somebody else's. Under the lane's mutex. */
 typedef bool hfi_command_fits(const struct hfi_command *command, const struct redisReply *reply);
 
+#define HFI_COMMAND_FIRST 448 /* a native acquire with all its four parts */
+
 struct hfi_command {
     /* Set by the caller before it lists the command. */
     hfi_command_done *done;
@@ -66,6 +68,8 @@ struct hfi_command {
     bool   sent;
     int64_t sent_ns;
     _Atomic(int) references;
+    int    home;                     /* whose spare it will be */
+    char   first[HFI_COMMAND_FIRST]; /* `bytes`, while they fit */
 };
 
 /* A plain command. NULL: no memory. One reference, the caller's. */
