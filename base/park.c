@@ -30,6 +30,7 @@ static int boottime(const struct ck_ec_ops *ops, struct timespec *out)
 #define ROOMS     512
 #define BEDS      32 /* bits of a futex' set */
 #define HELD_MOST 64
+#define FOREVER   (HFI_NEVER / 1000000000)
 
 static _Atomic(uint32_t) rooms[ROOMS], next_place;
 
@@ -46,17 +47,19 @@ static struct hfi_park *park_of(const uint32_t *word)
 }
 
 /* The room's word is read first: whoever changes the count later changes the room later still. Futexes know no
- * CLOCK_BOOTTIME, so the deadline moves to the clock they know. */
+ * CLOCK_BOOTTIME, so the deadline moves to the clock they know; who waits for ever needs neither clock nor timer. */
 static void wait32(const struct ck_ec_wait_state *state, const uint32_t *word, uint32_t expected,
                    const struct timespec *deadline)
 {
-    (void)state;
+    const struct timespec *end = state->data;
     struct timespec until;
     uint32_t place = atomic_load(&park_of(word)->place) - 1;
     _Atomic(uint32_t) *room = &rooms[place / BEDS];
     uint32_t nights = atomic_load(room);
     if (ck_pr_load_32(word) != expected)
         return;
+    if (end->tv_sec == FOREVER)
+        deadline = NULL;
     if (deadline != NULL) {
         int64_t left = (int64_t)deadline->tv_sec * 1000000000 + deadline->tv_nsec - hfi_now(&hfi_boottime);
         if (left <= 0)
