@@ -320,13 +320,18 @@ static bool write_listed(struct hfi_lane *lane)
     return finished || atomic_load(&lane->state) == HFI_LANE_BROKEN;
 }
 
+bool hfi_lane_is_near(const struct hfi_lane *lane)
+{
+    int64_t near_ns = atomic_load(&lane->nearest_rtt_ns);
+    return near_ns != 0 && near_ns < NEAR_NS;
+}
+
 /* While so many are in flight to a server that is near, whoever reads the next reply sends what was listed until then:
  * one send for a crowd. The reader counts down before it looks at the inbox, we list before we look at the count. */
 static bool reader_sends(const struct hfi_lane *lane)
 {
-    int64_t near_ns = atomic_load(&lane->nearest_rtt_ns);
     atomic_thread_fence(memory_order_seq_cst);
-    return atomic_load(&lane->flying) > CROWD && near_ns != 0 && near_ns < NEAR_NS && !atomic_load(&lane->again) &&
+    return atomic_load(&lane->flying) > CROWD && hfi_lane_is_near(lane) && !atomic_load(&lane->again) &&
            atomic_load(&lane->state) == HFI_LANE_UP;
 }
 

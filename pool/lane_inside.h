@@ -47,13 +47,15 @@ struct hfi_lane {
 
     struct hfi_buffer out; /* the writer's */
 
-    struct redisReader *parser; /* the reader's, down to spin_misses */
+    struct redisReader *parser; /* the reader's, down to turn_misses */
     size_t unparsed;            /* bytes since the last complete reply */
     char *in;
     size_t in_room;
     int spin_score;  /* > 0: polling the socket has paid lately */
     int spin_pause;  /* sleeps until it is tried again */
     int spin_misses; /* tries in a row that missed */
+    int turn_pause;  /* sleeps until others are let pass before one again */
+    int turn_misses; /* times in a row that it took too long */
     int wake_fd;    /* the reader sleeps on it beside the socket */
 
     struct hfi_wire wire; /* changed with both roles free and the mutex held */
@@ -95,6 +97,7 @@ void hfi_lane_flush_now(struct hfi_lane *lane); /* by the reader, for those who 
 void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why);
 void hfi_lane_take_locked(struct hfi_lane *lane); /* inbox -> queue */
 void hfi_lane_settle_locked(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome);
+bool hfi_lane_is_near(const struct hfi_lane *lane); /* on this machine, or as good as */
 bool hfi_lane_is_master_reply(const struct redisReply *reply);
 bool hfi_lane_is_role_check(const struct hfi_command *command);
 void hfi_lane_lock(struct hfi_lane *lane);

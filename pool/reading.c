@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -20,6 +21,8 @@
 #define SPIN_SCORE     8    /* so many misses in a row switch it off, */
 #define SPIN_PAUSE     64   /* for so many sleeps, */
 #define SPIN_PAUSE_MAX 1024 /* and for twice as many after each try that missed again */
+#define TURN_MOST_NS   (HFI_MS / 2) /* a turn for those in line that took longer was another program's; */
+#define TURN_PAUSE     64           /* then none for so many sleeps, twice as many each time, up to SPIN_PAUSE_MAX */
 #define LISTENER_TURNS 16
 #define LEFT_NS        (5 * HFI_MS) /* a silent server: what was left to the reader is sent after so long all the same */
 
@@ -238,6 +241,30 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ti
     return EMPTY;
 }
 
+/* Those whom the last replies woke stand in line for this CPU, and each is about to list its next command. Their turn
+ * before our sleep makes one send of many, and by then the server may have answered, and nobody need sleep. Where other
+ * programs stand in that line too it is theirs for milliseconds, and a sleeper would be back sooner. */
+static enum taken let_others_list(struct hfi_lane *lane)
+{
+    if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane))
+        return EMPTY;
+    if (lane->turn_pause > 0) {
+        lane->turn_pause--;
+        return EMPTY;
+    }
+    int64_t before_ns = hfi_now(lane->pool->clock);
+    (void)sched_yield();
+    if (hfi_now(lane->pool->clock) - before_ns <= TURN_MOST_NS) {
+        lane->turn_misses = 0;
+    } else {
+        lane->turn_pause = TURN_PAUSE << lane->turn_misses;
+        if (lane->turn_pause < SPIN_PAUSE_MAX)
+            lane->turn_misses++;
+    }
+    hfi_lane_flush_now(lane);
+    return take_in(lane, true);
+}
+
 static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
 {
     struct pollfd on[2] = {{lane->wire.fd, POLLIN, 0}, {lane->wake_fd, POLLIN, 0}};
@@ -307,6 +334,8 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         fresh = true;
         if (taken == EMPTY)
             taken = spin(lane, park, ticket);
+        if (taken == EMPTY)
+            taken = let_others_list(lane);
         if (taken == EMPTY) {
             int64_t look_ns = atomic_load(&lane->flying) > 1 ? hfi_now(lane->pool->clock) + LEFT_NS : until_ns;
             sleep_on(lane, park, ticket, look_ns < until_ns ? look_ns : until_ns);
@@ -314,8 +343,8 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
                 hfi_lane_flush_now(lane);
             continue;
         }
+        hfi_lane_flush_now(lane); /* first: the server has something to do while we wake those it answered */
         hfi_lane_finish(lane);
-        hfi_lane_flush_now(lane);
     }
     pass_role(lane);
 }
