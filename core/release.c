@@ -88,6 +88,7 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
         return valid ? HF_OK : lost(lease, error);
     }
     hfi_park_hold();
+    bool wanted = lock->entry.wanted; /* somebody waits elsewhere: it goes now */
     bool was_valid = leave(lock, lease, wait ? &giving : NULL, references);
     while (was_valid && wait && !giving.done) {
         uint32_t ticket = hfi_park_ticket(&giving.park);
@@ -101,7 +102,10 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     }
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_park_let_go();
-    hfi_lane_flush(lock->lane);
+    if (wait || wanted)
+        hfi_lane_flush(lock->lane);
+    else
+        hfi_lane_flush_soon(lock->lane);
     if (!was_valid)
         status = lost(lease, error);
     else if (wait)

@@ -297,9 +297,9 @@ static bool write_listed(struct hfi_lane *lane)
     int state = atomic_load(&lane->state);
     if (state == HFI_LANE_UP) {
         board_locked(lane, now_ns);
-        kick = lane->flying > 0 && !lane->reading && !lane->armed;
+        kick = lane->flying > 0 && !lane->reading && !atomic_load(&lane->armed);
         if (kick)
-            lane->armed = true;
+            atomic_store(&lane->armed, true);
     } else if (state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->failed))) {
         while (!hfi_list_is_empty(&lane->queue))
             hfi_lane_settle_locked(lane, hfi_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
@@ -362,6 +362,14 @@ void hfi_lane_flush_now(struct hfi_lane *lane)
 {
     atomic_thread_fence(memory_order_seq_cst);
     flush(lane, true);
+}
+
+/* We list before we look whether the listener is about to; it says that it is not before it looks at the list. */
+void hfi_lane_flush_soon(struct hfi_lane *lane)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!atomic_load(&lane->armed) || !hfi_lane_is_near(lane) || !hfi_lane_is_up(lane))
+        hfi_lane_flush(lane);
 }
 
 /* ---- questions ---- */

@@ -18,6 +18,9 @@ struct hfi_lane;
 void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command);
 /* Sends what is listed, or leaves it to the thread that is sending. With no mutex held that a `done` may take. */
 void hfi_lane_flush(struct hfi_lane *lane);
+/* For a command that nobody waits for: on a lane that is in use it may lie for half a millisecond (the listener's next
+ * look), so that this thread's next command takes it along. On an idle one it is sent now. */
+void hfi_lane_flush_soon(struct hfi_lane *lane);
 /* As hfi_park_wait; meanwhile, unless another thread does, reads the lane's replies (and runs their `done`). */
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns);
 

@@ -75,7 +75,7 @@ struct hfi_lane {
     bool finishing;               /* somebody calls `done` just now */
     bool down_untold;             /* ops->lane_down is owed, after the last `done` */
     bool announcing;              /* ops->lane_up runs: lane_down waits */
-    bool armed;                   /* the listener looks at this lane soon by itself */
+    _Atomic(bool) armed;          /* the listener looks at this lane soon by itself */
     bool drop_after;              /* the command at the head has been told that the connection is useless */
     int64_t nearest_ns;           /* no deadline in queue or flight is before this */
     int64_t answered_ns;          /* the last reply; for P10 */

@@ -308,8 +308,8 @@ static void pass_role(struct hfi_lane *lane)
         next->chosen = true;
         lane->reading = true;
         hfi_park_wake(next->park);
-    } else if ((lane->flying > 0 || atomic_load(&lane->blocked)) && !lane->armed) {
-        lane->armed = true;
+    } else if ((lane->flying > 0 || atomic_load(&lane->blocked)) && !atomic_load(&lane->armed)) {
+        atomic_store(&lane->armed, true);
         kick = true;
     }
     hfi_lane_unlock(lane);

@@ -85,16 +85,19 @@ static short attend_locked(struct hfi_lane *lane, int64_t now_ns, struct hfi_pol
     const struct hfi_command *head = head_locked(lane);
     bool at_once = lane->kind == HFI_RESERVED_LANE || atomic_load(&lane->pool->closing_until_ns) != 0;
     if (head != NULL && !lane->reading) {
-        lane->armed = true;
+        atomic_store(&lane->armed, true);
         if (at_once || head->sent_ns + GRACE_NS <= now_ns)
             events |= POLLIN;
         else
             hfi_poll_set_again(set, head->sent_ns + GRACE_NS);
     } else if (lane->boarded != lane->boarded_seen) {
-        lane->armed = true; /* busy: a look now and then instead of a kick for every command */
+        atomic_store(&lane->armed, true); /* busy: a look now and then instead of a kick for every command */
         hfi_poll_set_again(set, now_ns + GRACE_NS);
     } else {
-        lane->armed = false;
+        atomic_store(&lane->armed, false);
+        atomic_thread_fence(memory_order_seq_cst);
+        if (!hfi_inbox_is_empty(&lane->inbox)) /* listed when it still was: hfi_lane_flush_soon */
+            hfi_poll_set_again(set, now_ns);
     }
     lane->boarded_seen = lane->boarded;
     if (atomic_load(&lane->blocked) && !lane->reading)
@@ -106,6 +109,7 @@ static short attend_locked(struct hfi_lane *lane, int64_t now_ns, struct hfi_pol
 static void tend_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
     short events = 0;
+    hfi_lane_flush_now(lane); /* what was to be sent soon */
     hfi_lane_lock(lane);
     sweep_locked(lane, now_ns);
     int64_t silent_ns = atomic_exchange(&lane->silent_ns, 0);
@@ -238,7 +242,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         lane->parser = NULL;
         hfi_buffer_eat(&lane->out, hfi_buffer_size(&lane->out));
         atomic_store(&lane->blocked, false);
-        lane->armed = false;
+        atomic_store(&lane->armed, false);
         /* It has answered since it came up: what broke is the connection, not the server. Renewals cannot wait for
          * such a proof: their lane may have been given up for its very first command. */
         if (lane->answered_ns > lane->up_ns || lane->kind == HFI_RESERVED_LANE)

@@ -303,6 +303,30 @@ static void a_posted_command_wakes_a_listener_that_sleeps_for_ever(void **state)
     }
 }
 
+/* Each round may find the listener about to look, or about to sleep for ever. */
+static void what_may_be_sent_soon_is_sent_without_another_call(void **state)
+{
+    struct hfi_pool_counts before, after;
+    struct hft_call calls[3];
+    (void)state;
+    hft_ask(lane, &calls[0], "PING");
+    hft_call_done(&calls[0]);
+    hfi_pool_count(kit.pool, &before);
+    for (int i = 0; i < 300; i++) {
+        for (int j = 0; j < 3; j++) {
+            hft_list(lane, &calls[j], hft_command("PING", HFI_NEVER));
+            hfi_lane_flush_soon(lane);
+        }
+        for (int j = 0; j < 3; j++) {
+            hft_sleep(&calls[j]);
+            assert_int_equal(calls[j].outcome, HFI_ANSWERED);
+            hft_call_done(&calls[j]);
+        }
+    }
+    hfi_pool_count(kit.pool, &after);
+    assert_true(after.round_trips - before.round_trips < 3 * 300);
+}
+
 static _Atomic(int) links;
 
 static void next_link(struct hfi_command *command)
@@ -458,6 +482,7 @@ int main(void)
         cmocka_unit_test(commands_reach_the_server_in_the_order_in_which_they_were_listed),
         cmocka_unit_test(posted_commands_are_answered_although_no_thread_waits),
         cmocka_unit_test(a_posted_command_wakes_a_listener_that_sleeps_for_ever),
+        cmocka_unit_test(what_may_be_sent_soon_is_sent_without_another_call),
         cmocka_unit_test(a_done_may_list_and_flush_further_commands),
         cmocka_unit_test(a_wait_ends_at_its_time_also_in_the_reader),
         cmocka_unit_test(a_reader_can_be_woken_by_other_things_than_replies),

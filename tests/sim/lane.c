@@ -376,6 +376,11 @@ void hfi_lane_flush(struct hfi_lane *lane)
     sim_lane_finish(lane);
 }
 
+void hfi_lane_flush_soon(struct hfi_lane *lane)
+{
+    hfi_lane_flush(lane);
+}
+
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
 {
     (void)lane;
