@@ -175,8 +175,8 @@ hf_status hfi_listener_start(struct hfi_pool *pool, struct hfi_listener **listen
         return hfi_fail(error, HF_NOMEM, NULL, "no memory for a listener");
     new->pool = pool;
     atomic_init(&new->wakes_ns, HFI_NEVER);
-    /* The kick, the ears, one of the borrowers', and what else there is. */
-    new->set.room = 3 + (size_t)pool->lane_count + (size_t)hfi_subscribers_count(pool->subscribers);
+    /* The kick, one of the borrowers', and what else there is. */
+    new->set.room = 2 + (size_t)pool->lane_count + (size_t)hfi_subscribers_count(pool->subscribers);
     new->set.fds = calloc(new->set.room, sizeof *new->set.fds);
     new->set.owners = calloc(new->set.room, sizeof *new->set.owners);
     new->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

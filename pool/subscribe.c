@@ -18,7 +18,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,8 +57,6 @@ struct hfi_subscribers {
     _Atomic(bool) missed;    /* the listener wanted it */
     _Atomic(bool) overheard; /* a waiting thread sleeps on the sockets beside the listener */
     int wake_fd;             /* that thread's */
-    int sockets_fd;          /* an epoll: what the listener hears; without the sockets that a waiting thread sleeps on */
-    bool deaf;               /* some of the sockets are taken out of it */
     char in[16384];
     struct subscriber list[];
 };
@@ -68,18 +65,15 @@ struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count)
 {
     struct hfi_subscribers *all = calloc(1, sizeof *all + (size_t)count * sizeof all->list[0]);
     struct hfi_channels *channels = hfi_channels_new(count);
-    int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), sockets_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (all == NULL || channels == NULL || wake_fd < 0 || sockets_fd < 0) {
+    int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (all == NULL || channels == NULL || wake_fd < 0) {
         if (wake_fd >= 0)
             (void)close(wake_fd);
-        if (sockets_fd >= 0)
-            (void)close(sockets_fd);
         free(all);
         hfi_channels_free(channels);
         return NULL;
     }
     all->wake_fd = wake_fd;
-    all->sockets_fd = sockets_fd;
     all->pool = pool;
     all->channels = channels;
     all->count = count;
@@ -120,17 +114,8 @@ static bool take_role_or_be_called(struct hfi_subscribers *all)
     return take_role(all);
 }
 
-static bool let_listener(const struct hfi_subscribers *all, int how, int fd, uint32_t events)
-{
-    struct epoll_event event = {.events = events};
-    return epoll_ctl(all->sockets_fd, how, fd, &event) == 0;
-}
-
 static void hang_up(struct subscriber *one)
 {
-    /* Closing takes it out only if no forked child has it too. */
-    if (one->wire.fd >= 0)
-        (void)let_listener(one->all, EPOLL_CTL_DEL, one->wire.fd, 0);
     one->wire.transport->close(&one->wire);
     if (one->parser != NULL)
         redisReaderFree(one->parser);
@@ -158,7 +143,6 @@ void hfi_subscribers_free(struct hfi_subscribers *subscribers)
         return;
     hfi_subscribers_end(subscribers);
     (void)close(subscribers->wake_fd);
-    (void)close(subscribers->sockets_fd);
     hfi_channels_free(subscribers->channels);
     free(subscribers);
 }
@@ -173,7 +157,6 @@ void hfi_subscribers_forked(struct hfi_subscribers *subscribers)
             (void)close(hfi_dial_fd(one->dial));
     }
     (void)close(subscribers->wake_fd);
-    (void)close(subscribers->sockets_fd);
 }
 
 /* ---- losing it ---- */
@@ -325,71 +308,33 @@ static const char *receive(struct subscriber *one, int64_t now_ns)
     return wrong;
 }
 
-static void ready_to_hear(void *self, short events, int64_t now_ns)
-{
-    struct hfi_subscribers *all = self;
-    (void)events;
-    if (!take_role_or_be_called(all))
-        return;
-    for (int i = 0; i < all->count; i++) {
-        struct subscriber *one = &all->list[i];
-        const char *wrong = one->wrong;
-        if (one->wire.fd >= 0 && wrong == NULL)
-            wrong = receive(one, now_ns);
-        if (wrong != NULL)
-            lose(one, now_ns, wrong);
-    }
-    give_role(all);
-}
-
-static void ready_to_ask(void *self, short events, int64_t now_ns)
+static void ready(void *self, short events, int64_t now_ns)
 {
     struct subscriber *one = self;
-    (void)events;
     if (!take_role_or_be_called(one->all))
         return;
-    if (one->wire.fd >= 0 && !send_out(one))
-        lose(one, now_ns, "sending failed");
+    const char *wrong = one->wrong;
+    if (wrong == NULL && (events & (POLLIN | POLLHUP | POLLERR | POLLRDHUP)) != 0)
+        wrong = receive(one, now_ns);
+    if (wrong == NULL && (events & POLLOUT) && !send_out(one))
+        wrong = "sending failed";
+    if (wrong != NULL)
+        lose(one, now_ns, wrong);
     give_role(one->all);
 }
 
-/* ---- a waiting thread looks in the listener's stead ---- */
+/* ---- a waiting thread looks too ---- */
 
-/* Were the listener woken too, a hand-off would take as long as it takes both, or be heard by the wrong one first. */
-static nfds_t take_ears(struct hfi_subscribers *all, struct pollfd *on)
+static nfds_t list_ears(struct hfi_subscribers *all, struct pollfd *on)
 {
     nfds_t count = 0;
     if (!take_role(all))
         return 0;
-    all->deaf = true;
     for (int i = 0; i < all->count && count < EARS; i++)
-        if (all->list[i].wire.fd >= 0 && all->list[i].wrong == NULL &&
-            let_listener(all, EPOLL_CTL_MOD, all->list[i].wire.fd, 0))
+        if (all->list[i].wire.fd >= 0 && all->list[i].wrong == NULL)
             on[count++] = (struct pollfd){all->list[i].wire.fd, POLLIN, 0};
     give_role(all);
     return count;
-}
-
-/* With the role. While another thread has come to wait it is for that one to do. */
-static void hear_again(struct hfi_subscribers *all)
-{
-    if (!all->deaf || atomic_load(&all->overheard))
-        return;
-    all->deaf = false;
-    for (int i = 0; i < all->count; i++)
-        if (all->list[i].wire.fd >= 0)
-            (void)let_listener(all, EPOLL_CTL_MOD, all->list[i].wire.fd, EPOLLIN);
-}
-
-/* Who has the role now calls the listener when it gives it back, and the listener looks. */
-static void give_ears(struct hfi_subscribers *all)
-{
-    atomic_store(&all->overheard, false);
-    HFI_PERTURB("ears-given-to-heard-again");
-    if (!take_role_or_be_called(all))
-        return;
-    hear_again(all);
-    give_role(all);
 }
 
 /* False: the listener is at it. */
@@ -429,7 +374,7 @@ bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, ui
     struct pollfd on[1 + EARS] = {{all->wake_fd, POLLIN, 0}};
     if (atomic_exchange(&all->overheard, true))
         return hfi_park_wait(park, ticket, until_ns);
-    nfds_t ears = take_ears(all, on + 1);
+    nfds_t ears = list_ears(all, on + 1);
     for (int in_vain = 0; ears > 0 && in_vain < IN_VAIN_MOST && !hfi_park_is_woken(park, ticket);) {
         bool heard = false;
         if (until_ns != HFI_NEVER && hfi_now(all->pool->clock) >= until_ns)
@@ -447,7 +392,7 @@ bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, ui
         for (nfds_t i = 0; i <= ears; i++)
             on[i].revents = 0;
     }
-    give_ears(all);
+    atomic_store(&all->overheard, false);
     return hfi_park_is_woken(park, ticket) || hfi_park_wait(park, ticket, until_ns);
 }
 
@@ -473,8 +418,8 @@ static void tend_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_set 
         hfi_poll_set_again(set, one->dial_due_ns);
         return;
     }
-    if (hfi_buffer_size(&one->out) > 0)
-        hfi_poll_set_add(set, one->wire.fd, POLLOUT, ready_to_ask, one);
+    hfi_poll_set_add(set, one->wire.fd, hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN, ready,
+                     one);
     hfi_poll_set_again(set, one->expect_ns != HFI_NEVER ? one->expect_ns : one->heard_ns + PING_NS);
 }
 
@@ -491,8 +436,6 @@ static void judge_dial(struct subscriber *one, enum hfi_dial_state state, int64_
         one->heard_ns = now_ns;
         one->expect_ns = HFI_NEVER;
         one->failed = false;
-        if (!let_listener(one->all, EPOLL_CTL_ADD, one->wire.fd, EPOLLIN))
-            one->wrong = "it cannot be listened to";
         hfi_backoff_up(&one->backoff, now_ns);
     } else {
         one->dial_due_ns = hfi_backoff_next_ns(&one->backoff, now_ns);
@@ -540,7 +483,6 @@ void hfi_subscribers_tend(struct hfi_subscribers *subscribers, int64_t now_ns, s
 {
     if (!take_role_or_be_called(subscribers))
         return;
-    hear_again(subscribers);
     for (int i = 0; i < subscribers->count; i++) {
         struct subscriber *one = &subscribers->list[i];
         if (one->wire.fd < 0)
@@ -548,7 +490,6 @@ void hfi_subscribers_tend(struct hfi_subscribers *subscribers, int64_t now_ns, s
         if (one->wire.fd >= 0)
             tend_up(one, now_ns, set);
     }
-    hfi_poll_set_add(set, subscribers->sockets_fd, POLLIN, ready_to_hear, subscribers);
     give_role(subscribers);
 }
 

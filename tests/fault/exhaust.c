@@ -170,7 +170,6 @@ static void system_calls(struct hft_run *run)
                                           {HFT_POLL, EINTR, "poll EINTR"},
                                           {HFT_POLL, ENOMEM, "poll ENOMEM"},
                                           {HFT_EVENTFD, EMFILE, "eventfd EMFILE"},
-                                          {HFT_EPOLL, ENOMEM, "epoll ENOMEM"},
                                           {HFT_THREAD, EAGAIN, "pthread_create"},
                                           {HFT_RANDOM, ENOSYS, "getrandom ENOSYS"},
                                           {HFT_RANDOM, EINTR, "getrandom EINTR"},

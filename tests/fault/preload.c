@@ -12,7 +12,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -182,17 +181,6 @@ SEEN int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
 SEEN int eventfd(unsigned int count, int flags)
 {
     return fails(HFT_EVENTFD) ? -1 : REAL(eventfd)(count, flags);
-}
-
-SEEN int epoll_create1(int flags)
-{
-    return fails(HFT_EPOLL) ? -1 : REAL(epoll_create1)(flags);
-}
-
-/* What is in it can be changed and taken out without memory. */
-SEEN int epoll_ctl(int epoll, int how, int fd, struct epoll_event *event)
-{
-    return how == EPOLL_CTL_ADD && fails(HFT_EPOLL) ? -1 : REAL(epoll_ctl)(epoll, how, fd, event);
 }
 
 struct beginning {

@@ -21,8 +21,7 @@ enum hft_call {                      /* a set of them */
                 HFT_OPTION = 1 << 10, /* setsockopt, getsockopt */
                 HFT_MAP = 1 << 11,    /* mmap, madvise */
                 HFT_FCNTL = 1 << 12,
-                HFT_EPOLL = 1 << 13, /* epoll_create1, and what epoll_ctl adds */
-                HFT_CALLS = 14
+                HFT_CALLS = 13
 };
 
 struct hft_preload {
