@@ -47,7 +47,7 @@ struct hfi_lane {
 
     struct hfi_buffer out; /* the writer's */
 
-    struct redisReader *parser; /* the reader's, down to turn_misses */
+    struct redisReader *parser; /* the reader's, down to turns_kept */
     size_t unparsed;            /* bytes since the last complete reply */
     char *in;
     size_t in_room;
@@ -55,7 +55,8 @@ struct hfi_lane {
     int spin_pause;  /* sleeps until it is tried again */
     int spin_misses; /* tries in a row that missed */
     int turn_pause;  /* sleeps until others are let pass before one again */
-    int turn_misses; /* times in a row that it took too long */
+    int turn_misses; /* times that it took too long, */
+    int turns_kept;  /* and since then did not */
     int wake_fd;    /* the reader sleeps on it beside the socket */
 
     struct hfi_wire wire; /* changed with both roles free and the mutex held */

@@ -22,7 +22,8 @@
 #define SPIN_PAUSE     64   /* for so many sleeps, */
 #define SPIN_PAUSE_MAX 1024 /* and for twice as many after each try that missed again */
 #define TURN_MOST_NS   (HFI_MS / 2) /* a turn for those in line that took longer was another program's; */
-#define TURN_PAUSE     64           /* then none for so many sleeps, twice as many each time, up to SPIN_PAUSE_MAX */
+#define TURN_PAUSE     64 /* then none for so many sleeps; till so many in a row were short, twice as many each time */
+#define TURN_PAUSE_MAX 1024
 #define LISTENER_TURNS 16
 #define LEFT_NS        (5 * HFI_MS) /* a silent server: what was left to the reader is sent after so long all the same */
 
@@ -205,10 +206,35 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
     return match_all(lane, fresh) ? GOT : OVER;
 }
 
-/* Looking at the socket beats sleeping on it while the server answers faster than a thread is woken and
- * nobody else needs this core: no other thread waits on the lane, and the looks find something. The score
- * forgets: misses switch it off for a while, then it is tried again. Where the server shares our core it
- * answers only while we sleep, every try misses, and tries become rare. */
+/* May those in line for this CPU go first, before this sleep? */
+static bool may_let_others(struct hfi_lane *lane)
+{
+    if (lane->turn_pause > 0)
+        lane->turn_pause--;
+    return lane->turn_pause == 0;
+}
+
+/* Those in line may be our own, each about to list its next command or to send it, or the server itself. Where other
+ * programs stand there too it is theirs for milliseconds, and a sleeper would be back sooner. */
+static void let_others(struct hfi_lane *lane)
+{
+    int64_t before_ns = hfi_now(lane->pool->clock);
+    (void)sched_yield();
+    if (hfi_now(lane->pool->clock) - before_ns <= TURN_MOST_NS) {
+        if (++lane->turns_kept == TURN_PAUSE)
+            lane->turn_misses = 0;
+        return;
+    }
+    lane->turns_kept = 0;
+    lane->turn_pause = TURN_PAUSE << lane->turn_misses;
+    if (lane->turn_pause < TURN_PAUSE_MAX)
+        lane->turn_misses++;
+}
+
+/* Looking at the socket beats sleeping on it while the server answers faster than a thread is woken and no other thread
+ * waits on the lane, and the looks find something. Between two looks whoever is in line for this core has it: threads
+ * with other locks read other lanes. The score forgets: misses switch it off for a while, then it is tried again. Where
+ * the server shares our core with others it answers only while we sleep, every try misses, and tries become rare. */
 static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
@@ -219,6 +245,7 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ti
             return EMPTY;
         lane->spin_score = 1;
     }
+    bool let = may_let_others(lane);
     int64_t until_ns = hfi_now(lane->pool->clock) + SPIN_MOST_NS;
     for (int i = 1; i <= SPINS; i++) {
         enum taken taken = take_in(lane, true);
@@ -230,6 +257,8 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ti
         }
         if (hfi_park_is_woken(park, ticket))
             return EMPTY;
+        if (let && lane->turn_pause == 0)
+            let_others(lane);
         if (i % 16 == 0 && hfi_now(lane->pool->clock) >= until_ns)
             break;
     }
@@ -242,25 +271,12 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ti
 }
 
 /* Those whom the last replies woke stand in line for this CPU, and each is about to list its next command. Their turn
- * before our sleep makes one send of many, and by then the server may have answered, and nobody need sleep. Where other
- * programs stand in that line too it is theirs for milliseconds, and a sleeper would be back sooner. */
+ * before our sleep makes one send of many, and by then the server may have answered, and nobody need sleep. */
 static enum taken let_others_list(struct hfi_lane *lane)
 {
-    if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane))
+    if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !may_let_others(lane))
         return EMPTY;
-    if (lane->turn_pause > 0) {
-        lane->turn_pause--;
-        return EMPTY;
-    }
-    int64_t before_ns = hfi_now(lane->pool->clock);
-    (void)sched_yield();
-    if (hfi_now(lane->pool->clock) - before_ns <= TURN_MOST_NS) {
-        lane->turn_misses = 0;
-    } else {
-        lane->turn_pause = TURN_PAUSE << lane->turn_misses;
-        if (lane->turn_pause < SPIN_PAUSE_MAX)
-            lane->turn_misses++;
-    }
+    let_others(lane);
     hfi_lane_flush_now(lane);
     return take_in(lane, true);
 }
