@@ -17,6 +17,7 @@ static struct {
     int name;
     int64_t owned_at;
     int64_t ticket; /* SIM_NO_TICKET: it was never in the queue */
+    int64_t first_ticket; /* a question that came twice, without one, may have got another */
     bool was_released;
 } arrivals[TOKENS]; /* the n-th that the server saw */
 static int arrival_count;
@@ -48,7 +49,7 @@ static uint64_t arrival_of(const char *token, int name)
     (void)snprintf(arrivals[arrival_count].token, sizeof arrivals[0].token, "%s", token);
     arrivals[arrival_count].name = name;
     arrivals[arrival_count].owned_at = sim.now;
-    arrivals[arrival_count].ticket = SIM_NO_TICKET;
+    arrivals[arrival_count].ticket = arrivals[arrival_count].first_ticket = SIM_NO_TICKET;
     arrivals[arrival_count].was_released = false;
     return (uint64_t)arrival_count++;
 }
@@ -128,7 +129,7 @@ static void lock_changed(int lock, const char *event, const char *value)
 static bool had_ticket(const char *token, int name, int64_t ticket)
 {
     for (int i = 0; i < arrival_count; i++)
-        if (arrivals[i].name == name && arrivals[i].ticket == ticket &&
+        if (arrivals[i].name == name && (arrivals[i].ticket == ticket || arrivals[i].first_ticket == ticket) &&
             strncmp(arrivals[i].token, token, 37) == 0)
             return true;
     return false;
@@ -140,6 +141,8 @@ static void queue_changed(int name, const char *key, const char *event, const ch
         uint64_t arrival = arrival_of(token, name);
         int64_t ticket = (int64_t)sim_keyspace_score(&sim_server.keys, key, token);
         bool is_new = !had_ticket(token, name, ticket);
+        if (arrivals[arrival].first_ticket == SIM_NO_TICKET)
+            arrivals[arrival].first_ticket = ticket;
         arrivals[arrival].ticket = ticket;
         sim_oracle_queued(&history.oracle, name, arrival, ticket, is_new);
     } else if (strcmp(event, "zrem") == 0) {
