@@ -117,24 +117,34 @@ bool hfi_fits_floor(const struct hfi_command *command, const struct redisReply *
            is_number(reply->element[1]);
 }
 
-/* The time, then a code for each key, or what took its place. */
-bool hfi_fits_renew(const struct hfi_command *command, const struct redisReply *reply)
+/* The server's time, then one for each of what was asked for. */
+static bool is_time_and(const struct hfi_command *command, const struct redisReply *reply,
+                        bool (*is_one)(const struct redisReply *reply))
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != (size_t)command->expects ||
-        !is_number(reply->element[0]))
-        return false;
-    for (size_t i = 1; i < reply->elements; i++) {
-        const struct redisReply *one = reply->element[i];
-        bool code = one->type == REDIS_REPLY_INTEGER && one->integer >= 0 && one->integer <= 3;
-        if (!code && one->type != REDIS_REPLY_STRING)
-            return false;
-    }
-    return true;
+    bool fits = reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t)command->expects &&
+                is_number(reply->element[0]);
+    for (size_t i = 1; fits && i < reply->elements; i++)
+        fits = is_one(reply->element[i]);
+    return fits;
 }
 
-/* `pttl position ours`. */
+/* A code, or what took the key's place. */
+static bool is_renewed(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_STRING ||
+           (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= 3);
+}
+
+bool hfi_fits_renew(const struct hfi_command *command, const struct redisReply *reply)
+{
+    return is_time_and(command, reply, is_renewed);
+}
+
+/* `pttl position ours`; 0: ask alone. */
 static bool is_place(const struct redisReply *reply)
 {
+    if (reply->type == REDIS_REPLY_INTEGER)
+        return reply->integer == 0;
     if (reply->type != REDIS_REPLY_STRING || reply->len < 5 || reply->len > 40)
         return false;
     const char *at = reply->str + (reply->str[0] == '-');
@@ -144,16 +154,7 @@ static bool is_place(const struct redisReply *reply)
            ours + 2 == reply->str + reply->len;
 }
 
-/* The time, then the place of each, or 0. */
 bool hfi_fits_recheck(const struct hfi_command *command, const struct redisReply *reply)
 {
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != (size_t)command->expects ||
-        !is_digits(reply->element[0]))
-        return false;
-    for (size_t i = 1; i < reply->elements; i++) {
-        const struct redisReply *one = reply->element[i];
-        if (!(one->type == REDIS_REPLY_INTEGER && one->integer == 0) && !is_place(one))
-            return false;
-    }
-    return true;
+    return is_time_and(command, reply, is_place);
 }

@@ -6,7 +6,7 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local in_time = now <= tonumber(ARGV[1])
 local record = string.format('%.0f', now + tonumber(ARGV[2])) .. ' ' .. ARGV[3] .. ' ' .. ARGV[4]
-local answer = {string.format('%.0f', now)}
+local answer = {now}
 
 -- Nobody is to be dropped in front of this one: that is acquire's.
 local function is_in_place(position, queue, waiters)

@@ -295,7 +295,6 @@ static void idle_subscriber(struct hft_run *run)
     int64_t worst = 0;
     for (int round = 0; round < run->times; round++) {
         HFT_UNTIL_TRUE(subscriber_id(server) != 0);
-        hft_sleep_ms(100);
         long long before = subscriber_id(server), now;
         hft_proxy_freeze_present(proxy, true);
         int64_t since = hft_true_ns(), took = 0;

@@ -105,6 +105,7 @@ static void a_counter_that_came_back_too_low_is_seen_after_a_loss_of_data_too(vo
     assert_objects("fences-rise", "comes after");
 }
 
+/* Whenever its server may have given it the lock last: a place that came back with older data may have got it once more. */
 static void an_older_holders_local_pass_after_a_loss_of_data_is_no_inversion(void **state)
 {
     (void)state;
@@ -112,18 +113,9 @@ static void an_older_holders_local_pass_after_a_loss_of_data_is_no_inversion(voi
     sim_oracle_data_lost(&oracle, 10);
     (void)sim_oracle_granted(&oracle, 0, FENCE + 2048, 11);
     sim_oracle_releases(&oracle, first);
-    (void)sim_oracle_granted(&oracle, 0, FENCE + 1, 1);
-    assert_int_equal(objections, 0);
-}
-
-static void so_is_a_pass_of_one_whose_token_the_server_has_given_the_key_again(void **state)
-{
-    (void)state;
-    int first = sim_oracle_granted(&oracle, 0, FENCE, 1);
-    sim_oracle_data_lost(&oracle, 10);
-    (void)sim_oracle_granted(&oracle, 0, FENCE + 2048, 11);
-    sim_oracle_releases(&oracle, first);
-    (void)sim_oracle_granted(&oracle, 0, FENCE + 1, 12);
+    int pass = sim_oracle_granted(&oracle, 0, FENCE + 1, 1);
+    sim_oracle_releases(&oracle, pass);
+    (void)sim_oracle_granted(&oracle, 0, FENCE + 2, 12);
     assert_int_equal(objections, 0);
     (void)sim_oracle_granted(&oracle, 0, FENCE - 2048, 13);
     assert_true(objections > 0);
@@ -369,7 +361,6 @@ int main(void)
         cmocka_unit_test_setup(a_fence_that_does_not_rise_is_seen, begin),
         cmocka_unit_test_setup(a_counter_that_came_back_too_low_is_seen_after_a_loss_of_data_too, begin),
         cmocka_unit_test_setup(an_older_holders_local_pass_after_a_loss_of_data_is_no_inversion, begin),
-        cmocka_unit_test_setup(so_is_a_pass_of_one_whose_token_the_server_has_given_the_key_again, begin),
         cmocka_unit_test_setup(a_short_fence_is_seen, begin),
         cmocka_unit_test_setup(a_lease_that_rises_from_the_dead_is_seen, begin),
         cmocka_unit_test_setup(a_release_that_calls_a_lost_lease_ok_is_seen, begin),

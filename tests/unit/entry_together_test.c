@@ -11,20 +11,50 @@
 static const struct hfi_answer waits = {.kind = HFI_IN_QUEUE, .ours = true, .left_ms = 9000, .ticket = 4711};
 static const struct hfi_answer alone = {.kind = HFI_ASK_ALONE};
 
-static void queue_together(struct hft_stand *s, struct hft_thread *thread, int64_t position)
+static struct hft_stand s;
+static struct hft_thread a, b;
+
+static int queue_at(int64_t position, int64_t lease_ms)
 {
-    hft_stand_init(s);
-    s->rules.together = true;
-    s->rules.phase = 7 * HFI_MS;
-    hft_queue(s, thread, position);
+    hft_stand_init(&s);
+    a = hft_thread("a");
+    b = hft_thread("b");
+    a.waiter.lease_ms = lease_ms;
+    a.waiter.stop_ms = lease_ms / 10;
+    s.rules.together = true;
+    s.rules.phase = 7 * HFI_MS;
+    hft_queue(&s, &a, position);
+    return 0;
+}
+
+static int in_front(void **state)
+{
+    (void)state;
+    return queue_at(0, 10000);
+}
+
+static int in_front_for_a_short_lease(void **state)
+{
+    (void)state;
+    return queue_at(0, 300);
+}
+
+static int far_behind(void **state)
+{
+    (void)state;
+    return queue_at(64, 10000);
+}
+
+static int with_its_re_check_under_way(void **state)
+{
+    (void)in_front(state);
+    assert_string_equal(hft_look_next(&s), "re-check");
+    return 0;
 }
 
 static void who_waits_goes_with_others_for_as_long_as_nothing_changes(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
-    queue_together(&s, &a, 0);
     for (int i = 0; i < 5; i++) {
         assert_string_equal(hft_look_next(&s), "re-check");
         assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
@@ -37,10 +67,7 @@ static void who_waits_goes_with_others_for_as_long_as_nothing_changes(void **sta
 static void it_is_due_on_the_grid_and_never_outside_its_period(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
     int64_t grid = 40 * HFI_MS, seen = 0;
-    queue_together(&s, &a, 0);
     s.rtt = 3 * HFI_MS;
     for (int i = 0; i < 500; i++) {
         s.now += i * 12345;
@@ -58,11 +85,8 @@ static void it_is_due_on_the_grid_and_never_outside_its_period(void **state)
 static void far_behind_it_is_due_after_a_second(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
     struct hfi_answer far = waits;
     far.position = 64;
-    queue_together(&s, &a, 64);
     assert_true(hfi_entry_next(&s.entry) <= s.now + 440 * HFI_MS); /* the record that is there promises no more */
     assert_string_equal(hft_look_next(&s), "re-check");
     assert_int_equal(s.asking.patience_ms, 3000);
@@ -74,10 +98,6 @@ static void far_behind_it_is_due_after_a_second(void **state)
 static void what_is_not_plainly_waiting_asks_alone_at_once_with_the_same_token(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
-    queue_together(&s, &a, 0);
-    assert_string_equal(hft_look_next(&s), "re-check");
     assert_string_equal(hft_answer(&s, alone), "wait");
     assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_GRANTED}), "a=lease");
 }
@@ -85,10 +105,6 @@ static void what_is_not_plainly_waiting_asks_alone_at_once_with_the_same_token(v
 static void a_grant_with_the_echo_of_a_re_check_counts_for_a_claim_from_then(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
-    queue_together(&s, &a, 0);
-    (void)hft_look_next(&s);
     int64_t echo = s.asked_at;
     assert_int_equal(s.asking.claim_ttl_ms, 1000 + 21 + 3 + 250);
     assert_int_equal(s.asking.patience_ms, 1200);
@@ -103,11 +119,6 @@ static void a_grant_with_the_echo_of_a_re_check_counts_for_a_claim_from_then(voi
 static void a_claim_is_never_longer_than_the_record_says(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
-    a.waiter.lease_ms = 300;
-    a.waiter.stop_ms = 30;
-    queue_together(&s, &a, 0);
     (void)hft_look_next(&s);
     assert_int_equal(s.asking.claim_ttl_ms, 300 + 7 + 3 + 250);
     assert_string_equal(hft_handed(&s, s.asked_at), "a=lease");
@@ -117,12 +128,8 @@ static void a_claim_is_never_longer_than_the_record_says(void **state)
 static void when_the_holders_key_ends_it_asks_alone(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
     struct hfi_answer soon = waits;
     soon.left_ms = 50;
-    queue_together(&s, &a, 0);
-    assert_string_equal(hft_look_next(&s), "re-check");
     (void)hft_answer(&s, soon);
     assert_int_equal(hfi_entry_next(&s.entry), s.now + 52 * HFI_MS);
     assert_string_equal(hft_look_next(&s), "wait");
@@ -131,9 +138,6 @@ static void when_the_holders_key_ends_it_asks_alone(void **state)
 static void another_oldest_waiter_asks_alone_for_its_own_lease(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
-    queue_together(&s, &a, 0);
     b.waiter.lease_ms = 500;
     assert_string_equal(hft_arrive(&s, &b), "");
     assert_string_equal(hft_leave(&s, &a), "");
@@ -145,9 +149,6 @@ static void another_oldest_waiter_asks_alone_for_its_own_lease(void **state)
 static void whose_oldest_waiter_left_while_it_asked_does_so_too(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
-    queue_together(&s, &a, 0);
     assert_string_equal(hft_arrive(&s, &b), "");
     assert_string_equal(hft_look_next(&s), "re-check");
     assert_string_equal(hft_leave(&s, &a), "");
@@ -158,10 +159,6 @@ static void whose_oldest_waiter_left_while_it_asked_does_so_too(void **state)
 static void a_wish_heard_meanwhile_is_asked_about(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
-    queue_together(&s, &a, 0);
-    (void)hft_look_next(&s);
     assert_string_equal(hft_wanted(&s), ""); /* R for one that waits: it may own the name without knowing */
     assert_string_equal(hft_answer(&s, waits), "wait");
 }
@@ -169,10 +166,6 @@ static void a_wish_heard_meanwhile_is_asked_about(void **state)
 static void without_an_answer_the_same_token_asks_alone(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
-    queue_together(&s, &a, 0);
-    (void)hft_look_next(&s);
     assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_NO_ANSWER}), "");
     assert_string_equal(hft_look_next(&s), "wait");
     (void)hft_answer(&s, waits);
@@ -185,10 +178,6 @@ static void without_an_answer_the_same_token_asks_alone(void **state)
 static void whose_last_waiter_leaves_gives_up_its_token_though_it_asks(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
-    queue_together(&s, &a, 0);
-    (void)hft_look_next(&s);
     assert_string_equal(hft_leave(&s, &a), "close");
     assert_int_equal(s.entry.remote, HFI_NOTHING);
 }
@@ -196,9 +185,8 @@ static void whose_last_waiter_leaves_gives_up_its_token_though_it_asks(void **st
 static void where_names_do_not_go_together_each_asks_alone(void **state)
 {
     (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
     hft_stand_init(&s);
+    a = hft_thread("a");
     hft_queue(&s, &a, 0);
     assert_string_equal(hft_look_next(&s), "wait");
 }
@@ -206,18 +194,18 @@ static void where_names_do_not_go_together_each_asks_alone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_waits_goes_with_others_for_as_long_as_nothing_changes),
-        cmocka_unit_test(it_is_due_on_the_grid_and_never_outside_its_period),
-        cmocka_unit_test(far_behind_it_is_due_after_a_second),
-        cmocka_unit_test(what_is_not_plainly_waiting_asks_alone_at_once_with_the_same_token),
-        cmocka_unit_test(a_grant_with_the_echo_of_a_re_check_counts_for_a_claim_from_then),
-        cmocka_unit_test(a_claim_is_never_longer_than_the_record_says),
-        cmocka_unit_test(when_the_holders_key_ends_it_asks_alone),
-        cmocka_unit_test(another_oldest_waiter_asks_alone_for_its_own_lease),
-        cmocka_unit_test(whose_oldest_waiter_left_while_it_asked_does_so_too),
-        cmocka_unit_test(a_wish_heard_meanwhile_is_asked_about),
-        cmocka_unit_test(without_an_answer_the_same_token_asks_alone),
-        cmocka_unit_test(whose_last_waiter_leaves_gives_up_its_token_though_it_asks),
+        cmocka_unit_test_setup(who_waits_goes_with_others_for_as_long_as_nothing_changes, in_front),
+        cmocka_unit_test_setup(it_is_due_on_the_grid_and_never_outside_its_period, in_front),
+        cmocka_unit_test_setup(far_behind_it_is_due_after_a_second, far_behind),
+        cmocka_unit_test_setup(what_is_not_plainly_waiting_asks_alone_at_once_with_the_same_token, with_its_re_check_under_way),
+        cmocka_unit_test_setup(a_grant_with_the_echo_of_a_re_check_counts_for_a_claim_from_then, with_its_re_check_under_way),
+        cmocka_unit_test_setup(a_claim_is_never_longer_than_the_record_says, in_front_for_a_short_lease),
+        cmocka_unit_test_setup(when_the_holders_key_ends_it_asks_alone, with_its_re_check_under_way),
+        cmocka_unit_test_setup(another_oldest_waiter_asks_alone_for_its_own_lease, in_front),
+        cmocka_unit_test_setup(whose_oldest_waiter_left_while_it_asked_does_so_too, in_front),
+        cmocka_unit_test_setup(a_wish_heard_meanwhile_is_asked_about, with_its_re_check_under_way),
+        cmocka_unit_test_setup(without_an_answer_the_same_token_asks_alone, with_its_re_check_under_way),
+        cmocka_unit_test_setup(whose_last_waiter_leaves_gives_up_its_token_though_it_asks, with_its_re_check_under_way),
         cmocka_unit_test(where_names_do_not_go_together_each_asks_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
