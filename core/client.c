@@ -329,10 +329,9 @@ hf_status hf_client_open(const char *uri, const hf_client_options *options, hf_c
 static void end_lock(struct hfi_lock *lock, void *arg)
 {
     struct hfi_actions actions;
-    int64_t now = hfi_now(lock->client->clock);
     (void)arg;
     hfi_actions_init(&actions);
-    (void)pthread_mutex_lock(&lock->mutex);
+    int64_t now = hfi_lock_enter(lock);
     hfi_entry_refuse_all(&lock->entry, HF_CLOSED, now, &actions);
     hfi_entry_lost(&lock->entry, HF_REASON_CLOSED, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);

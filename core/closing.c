@@ -93,13 +93,12 @@ static void released(struct hfi_command *command)
     struct hfi_lock *lock = closing->lock;
     hf_client *client = lock->client;
     struct hfi_script_reply said = {"", 0, 0};
-    int64_t now = hfi_now(client->clock);
     if (command->outcome == HFI_ANSWERED) {
         said = hfi_wire_script_reply(command->reply);
         hfi_server_time_saw(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
     }
     HFI_PERTURB("release-answered");
-    (void)pthread_mutex_lock(&lock->mutex);
+    int64_t now = hfi_lock_enter(lock);
     closing->asking = false;
     bool known = said.word[0] != 0;
     bool was_ours = strcmp(said.word, "FREE") == 0 || strcmp(said.word, "HANDED") == 0;

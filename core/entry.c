@@ -32,6 +32,9 @@ void hfi_entry_init(struct hfi_entry *entry, const struct hfi_entry_rules *rules
     memset(entry, 0, sizeof *entry);
     hfi_list_init(&entry->waiters);
     entry->rules = rules;
+#ifdef HFI_CHECKED
+    entry->latest = INT64_MIN;
+#endif
     entry->ask_at = HFI_NEVER;
     entry->tried_until = INT64_MIN;
     entry->tried_status = HF_BUSY;
@@ -209,6 +212,7 @@ static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now
 
 void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
+    hfi_step_at(entry, now);
     bool free = hfi_step_is_free(entry) && (hfi_list_is_empty(&entry->waiters) || entry->called != NULL);
     bool taken = entry->remote != HFI_NOTHING || !hfi_list_is_empty(&entry->waiters);
     waiter->verdict = HFI_WAITING;
@@ -232,6 +236,7 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
 
 void hfi_entry_come(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
+    hfi_step_at(entry, now);
     if (entry->called != waiter)
         return;
     if (hfi_step_is_free(entry))
@@ -242,6 +247,7 @@ void hfi_entry_come(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t 
 
 void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
+    hfi_step_at(entry, now);
     bool was_called = entry->called == waiter;
     if (waiter == hfi_step_head_of(entry))
         entry->other_head = true;
@@ -262,7 +268,7 @@ void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t
 
 void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now, struct hfi_actions *actions)
 {
-    (void)now;
+    hfi_step_at(entry, now);
     bool left_free = entry->called != NULL && hfi_step_is_free(entry);
     entry->called = NULL;
     while (!hfi_list_is_empty(&entry->waiters))
@@ -364,6 +370,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
 void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
                         struct hfi_actions *actions)
 {
+    hfi_step_at(entry, now);
     entry->asking = false;
     if (entry->remote == HFI_HELD && answer->kind != HFI_GRANTED)
         return; /* it was executed before the hand-off that we already know of */
@@ -417,6 +424,7 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
 bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
                        struct hfi_actions *actions)
 {
+    hfi_step_at(entry, now);
     if ((entry->remote != HFI_ASKING && entry->remote != HFI_QUEUED) || hfi_list_is_empty(&entry->waiters))
         return false;
     for (int i = 0; i < HFI_ECHOES; i++) {
@@ -432,7 +440,7 @@ bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, boo
 
 void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
-    (void)now;
+    hfi_step_at(entry, now);
     if (entry->remote == HFI_NOTHING)
         return;
     entry->wanted = true;
@@ -446,13 +454,14 @@ void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *
 
 void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
-    (void)now;
+    hfi_step_at(entry, now);
     if (entry->remote != HFI_HELD && !hfi_list_is_empty(&entry->waiters))
         claim_now(entry, actions);
 }
 
 void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
 {
+    hfi_step_at(entry, now);
     if (now >= entry->tried_until)
         entry->tried_until = INT64_MIN;
     if (entry->remote != HFI_HELD) {

@@ -90,6 +90,9 @@ struct hfi_actions {
 void hfi_actions_init(struct hfi_actions *actions);
 
 struct hfi_entry {
+#ifdef HFI_CHECKED
+    int64_t latest; /* the time of what happened last */
+#endif
     const struct hfi_entry_rules *rules;
     struct hfi_list waiters;      /* oldest first */
     enum hfi_remote remote : 8;

@@ -128,6 +128,7 @@ bool hfi_step_has_fences(const struct hfi_entry *entry)
 void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
                       struct hfi_actions *actions)
 {
+    hfi_step_at(entry, now);
     bool ran_out = entry->more_asked; /* if it waits for fences; else the counter was behind */
     entry->more_asked = false;
     if (entry->remote != HFI_HELD)
@@ -170,6 +171,7 @@ static bool may_pass(const struct hfi_entry *entry, int64_t now)
 
 bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions)
 {
+    hfi_step_at(entry, now);
     if (now >= entry->times.end)
         return false;
     entry->is_held_here = false;
@@ -206,6 +208,7 @@ void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_act
 
 void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
 {
+    hfi_step_at(entry, now);
     if (entry->remote != HFI_HELD)
         return;
     int64_t good_for = sent_at <= entry->lengthened_at ? entry->shortest : entry->times.length;
@@ -230,7 +233,7 @@ bool hfi_entry_doubted(struct hfi_entry *entry, struct hfi_actions *actions)
 
 void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions)
 {
-    (void)now;
+    hfi_step_at(entry, now);
     if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED) /* revoked before we knew that it was granted */
         hfi_step_ask_anew(entry, HFI_CLOSE_TOKEN, actions);
     if (entry->remote != HFI_HELD)

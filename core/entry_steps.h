@@ -3,7 +3,20 @@
 #ifndef HFI_ENTRY_STEPS_H
 #define HFI_ENTRY_STEPS_H
 
+#include "base/check.h"
 #include "core/entry.h"
+
+/* Something happens at `now`. What is decided here compares times of several happenings, so they come in their order. */
+static inline void hfi_step_at(struct hfi_entry *entry, int64_t now)
+{
+#ifdef HFI_CHECKED
+    HFI_CHECK(now >= entry->latest);
+    entry->latest = now;
+#else
+    (void)entry;
+    (void)now;
+#endif
+}
 
 /* entry.c */
 struct hfi_action *hfi_step_act(struct hfi_actions *actions, enum hfi_action_kind kind);

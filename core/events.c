@@ -168,8 +168,7 @@ static void ask_again(hf_client *client, const char *channel, size_t channel_siz
         return;
     HFI_PERTURB("watch-found");
     hfi_actions_init(&actions);
-    int64_t now = hfi_now(client->clock);
-    (void)pthread_mutex_lock(&lock->mutex);
+    int64_t now = hfi_lock_enter(lock);
     hfi_entry_nudged(&lock->entry, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);

@@ -150,13 +150,13 @@ static void filled(struct hfi_command *command)
     struct filler *filler = command->self;
     struct hfi_lock *lock = filler->f->lock;
     struct hfi_actions actions;
-    int64_t now = hfi_now(lock->client->clock);
     struct hfi_script_reply said = {"", 0, 0};
     if (command->outcome == HFI_ANSWERED)
         said = hfi_wire_script_reply(command->reply);
     bool known = said.now_us != 0;
     hfi_actions_init(&actions);
-    (void)pthread_mutex_lock(&lock->mutex);
+    HFI_PERTURB("fill-answered");
+    int64_t now = hfi_lock_enter(lock);
     filler->stored = strcmp(said.word, "FILLED") == 0;
     filler->refused = strcmp(said.word, "REFUSED") == 0;
     if (lock->holder == filler->lease && filler->refused) {
@@ -227,8 +227,7 @@ static void fail_waiters(struct fetch *f, const struct hf_loading *loading)
     struct hfi_lock *lock = f->lock;
     struct hfi_actions actions;
     hfi_actions_init(&actions);
-    int64_t now = hfi_now(f->client->clock);
-    (void)pthread_mutex_lock(&lock->mutex);
+    int64_t now = hfi_lock_enter(lock);
     lock->shared->failure = loading->failure;
     hfi_entry_refuse_all(&lock->entry, HF_LOAD_FAILED, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);

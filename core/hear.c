@@ -8,6 +8,7 @@
 #include "core/message.h"
 #include "core/server_time.h"
 #include "core/table.h"
+#include "base/perturb.h"
 
 #include <string.h>
 
@@ -32,13 +33,14 @@ static void granted(struct hfi_lock *lock, const struct hfi_message *message, bo
 /* True: it named a token that is in use, or may stand for one. */
 static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant)
 {
-    hf_client *client = lock->client;
     struct hfi_actions actions;
-    int64_t now = hfi_now(client->clock), rtt = hfi_lane_rtt_ns(lock->lane);
+    int64_t rtt = hfi_lane_rtt_ns(lock->lane);
     char token[HFI_TOKEN_ROOM];
-    bool good = message->letter == 'G' && hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(client, now));
     hfi_actions_init(&actions);
-    (void)pthread_mutex_lock(&lock->mutex);
+    HFI_PERTURB("message-to-entry");
+    int64_t now = hfi_lock_enter(lock);
+    bool good = message->letter == 'G' &&
+                hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now));
     bool is_current = lock->entry.remote != HFI_NOTHING && hfi_lock_token(lock, token) == message->token_size &&
                       memcmp(token, message->token, message->token_size) == 0;
     bool known = is_current;
@@ -100,8 +102,7 @@ static void ask_again(struct hfi_lock *lock, void *arg)
     struct hfi_actions actions;
     (void)arg;
     hfi_actions_init(&actions);
-    int64_t now = hfi_now(lock->client->clock);
-    (void)pthread_mutex_lock(&lock->mutex);
+    int64_t now = hfi_lock_enter(lock);
     hfi_entry_nudged(&lock->entry, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);

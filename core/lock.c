@@ -51,6 +51,12 @@ void hfi_lock_free(struct hfi_lock *lock)
     free(lock);
 }
 
+int64_t hfi_lock_enter(struct hfi_lock *lock)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+    return hfi_now(lock->client->clock);
+}
+
 /* One reference for as long as the alarm is armed. */
 void hfi_lock_set_timer(struct hfi_lock *lock)
 {
@@ -160,7 +166,7 @@ static void asked(struct hfi_command *command)
     /* The native form is a pipeline. (A script that was spelt out has no `script` any more.) */
     struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .native = command->replies > 1};
     struct hfi_actions actions;
-    int64_t now = hfi_now(client->clock), rtt = hfi_lane_rtt_ns(lock->lane);
+    int64_t rtt = hfi_lane_rtt_ns(lock->lane);
     hfi_actions_init(&actions);
     if (command->outcome == HFI_ANSWERED) {
         int64_t server_us;
@@ -174,7 +180,7 @@ static void asked(struct hfi_command *command)
     if (answer.kind == HFI_GRANTED)
         answer.fence_is_good = hfi_fence_take(client, answer.fence, HFI_FENCE_BLOCK, command->note[1]);
     HFI_PERTURB("answer-to-entry");
-    (void)pthread_mutex_lock(&lock->mutex);
+    int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
         if (answer.kind == HFI_NO_ANSWER)
             lock->unclear = true;
@@ -201,7 +207,7 @@ static void got_fences(struct hfi_command *command)
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
     struct hfi_actions actions;
-    int64_t now = hfi_now(client->clock), first = 0;
+    int64_t first = 0;
     hfi_actions_init(&actions);
     if (command->outcome == HFI_ANSWERED) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
@@ -211,7 +217,8 @@ static void got_fences(struct hfi_command *command)
             first = last - (MORE_FENCES - HFI_FENCE_BLOCK);
     }
     bool good = first > 0 && hfi_fence_take(client, first, MORE_FENCES, command->note[1]);
-    (void)pthread_mutex_lock(&lock->mutex);
+    HFI_PERTURB("fences-to-entry");
+    int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0]) {
         hfi_lock_note_trouble(lock, command, false);
         hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, now, &actions);
@@ -269,14 +276,14 @@ static void not_sent(struct hfi_lock *lock, const struct hfi_action *action, hf_
     hfi_lock_perform(lock, &actions, now, NULL);
 }
 
-static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action)
+/* `now` is the stamp: read before the command can leave (P1). */
+static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action, int64_t now)
 {
     hf_client *client = lock->client;
     bool once = action->kind == HFI_SEND_TRY;
     struct hfi_command *command;
     struct hfi_asking asking = hfi_entry_asking(&lock->entry);
     char token[HFI_TOKEN_ROOM];
-    int64_t now = hfi_now(client->clock); /* L1: read before the command can leave */
     if (action->fresh && !fresh_token(lock)) { /* without one nothing may be granted */
         note_no_random(lock);
         not_sent(lock, action, HF_INTERNAL, now);
@@ -300,10 +307,9 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action)
         not_sent(lock, action, HF_NOMEM, now);
 }
 
-static void send_more(struct hfi_lock *lock, bool floor_first)
+static void send_more(struct hfi_lock *lock, bool floor_first, int64_t now)
 {
     hf_client *client = lock->client;
-    int64_t now = hfi_now(client->clock);
     int64_t ttl_ms = hfi_entry_more_ttl_ms(&lock->entry, now);
     char token[HFI_TOKEN_ROOM];
     (void)hfi_lock_token(lock, token);
@@ -381,11 +387,11 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
         case HFI_SEND_NATIVE:
         case HFI_SEND_WAIT:
         case HFI_SEND_TRY:
-            send_acquire(lock, action);
+            send_acquire(lock, action, now);
             break;
         case HFI_SEND_MORE:
         case HFI_SEND_FLOOR:
-            send_more(lock, action->kind == HFI_SEND_FLOOR);
+            send_more(lock, action->kind == HFI_SEND_FLOOR, now);
             break;
         case HFI_GIVE_BACK:
         case HFI_CLOSE_TOKEN:
@@ -415,8 +421,8 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
     hfi_lock_set_timer(lock);
 }
 
-/* What the alarm collects with others of its tick. */
-static void collect(struct hfi_lock *lock, struct hfi_actions *actions, struct hfi_tick *tick)
+/* What the alarm collects with others of its tick, whose time is their stamp: it is the oldest of them all. */
+static void collect(struct hfi_lock *lock, struct hfi_actions *actions, struct hfi_tick *tick, int64_t now)
 {
     for (int i = 0; i < actions->count; i++) {
         if (actions->at[i].kind == HFI_SEND_RENEW) {
@@ -424,7 +430,7 @@ static void collect(struct hfi_lock *lock, struct hfi_actions *actions, struct h
             hfi_renewals_add(tick->renewals, lock, renewing.ttl_ms, renewing.patience_ns);
         } else if (actions->at[i].kind == HFI_SEND_RECHECK) {
             if (!hfi_rechecks_add(tick->rechecks, lock))
-                hfi_entry_answered(&lock->entry, &(struct hfi_answer){.kind = HFI_ASK_ALONE}, tick->now, 0, actions);
+                hfi_entry_answered(&lock->entry, &(struct hfi_answer){.kind = HFI_ASK_ALONE}, now, 0, actions);
         }
     }
 }
@@ -436,11 +442,11 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
     hfi_actions_init(&actions);
     HFI_PERTURB("alarm-to-entry");
-    (void)pthread_mutex_lock(&lock->mutex);
+    int64_t now = hfi_lock_enter(lock);
     lock->alarm_at = HFI_NEVER;
-    hfi_entry_look(&lock->entry, tick->now, rtt, &actions);
-    collect(lock, &actions, tick);
-    hfi_lock_perform(lock, &actions, tick->now, NULL);
+    hfi_entry_look(&lock->entry, now, rtt, &actions);
+    collect(lock, &actions, tick, now);
+    hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);

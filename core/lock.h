@@ -60,6 +60,9 @@ hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, si
                        struct hfi_lock **lock, hf_error *error);
 void hfi_lock_free(struct hfi_lock *lock);
 
+/* Takes the mutex, and the time under it: a clock that was read before could date what others have decided since (P1).
+ * Whatever an entry is told, it is told in the order of the clock. */
+int64_t hfi_lock_enter(struct hfi_lock *lock);
 /* The current token as it goes over the wire; its length. Mutex held. */
 size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_ROOM]);
 /* Carries out what was decided; mutex held. `giving` (or NULL) learns the answer of a HFI_GIVE_BACK among it. After

@@ -25,7 +25,7 @@ struct hfi_rechecked_batch { /* one script; lives until its answer */
 };
 
 /* command NULL: there was no memory for it. */
-static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const struct hfi_command *command, int64_t now)
+static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const struct hfi_command *command)
 {
     struct hfi_lock *lock = batch->locks[index];
     struct hfi_answer answer = {.kind = HFI_ASK_ALONE};
@@ -40,7 +40,7 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
         answer.kind = HFI_NO_ANSWER;
     }
     HFI_PERTURB("rechecked-to-entry");
-    (void)pthread_mutex_lock(&lock->mutex);
+    int64_t now = hfi_lock_enter(lock);
     if (lock->grant == batch->what[index].grant && lock->entry.remote != HFI_NOTHING) {
         if (command != NULL && command->outcome != HFI_ANSWERED)
             hfi_lock_note_trouble(lock, command, false);
@@ -56,9 +56,8 @@ static void rechecked_all(struct hfi_rechecked_batch *batch, const struct hfi_co
 {
     struct hfi_lane *lane = batch->lane;
     hf_client *client = batch->client;
-    int64_t now = hfi_now(client->clock);
     for (int i = 0; i < batch->count; i++)
-        rechecked_one(batch, i, command, now);
+        rechecked_one(batch, i, command);
     free(batch);
     hfi_lane_flush(lane);
     hfi_client_unref(client);

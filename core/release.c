@@ -231,7 +231,6 @@ static hf_status verify(hf_lease *lease, hf_error *error)
     hf_client *client = lock->client;
     struct inquiry *inquiry = calloc(1, sizeof *inquiry);
     struct hfi_command *command = hfi_wire_words("GET", lock->keys.lock, NULL);
-    int64_t now = hfi_now(client->clock), end = atomic_load(lease->end);
     if (inquiry == NULL || command == NULL) {
         free(inquiry);
         if (command != NULL)
@@ -240,7 +239,7 @@ static hf_status verify(hf_lease *lease, hf_error *error)
     }
     inquiry->lock = lock;
     hfi_park_init(&inquiry->park);
-    (void)pthread_mutex_lock(&lock->mutex);
+    int64_t now = hfi_lock_enter(lock), end = atomic_load(lease->end);
     if (lock->holder != lease || now >= end) {
         (void)pthread_mutex_unlock(&lock->mutex);
         hfi_command_unref(command);

@@ -27,14 +27,13 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
     struct hfi_lock *lock = batch->at[index].lock;
     hf_client *client = batch->client;
     struct hfi_actions actions;
-    int64_t now = hfi_now(client->clock);
     const struct redisReply *revoked = NULL;
     enum hfi_renewed how = HFI_RENEW_FAILED;
     if (command->outcome == HFI_ANSWERED)
         how = hfi_wire_renewed(command->reply, index, &revoked);
     hfi_actions_init(&actions);
     HFI_PERTURB("renewed-to-entry");
-    (void)pthread_mutex_lock(&lock->mutex);
+    int64_t now = hfi_lock_enter(lock);
     if (lock->grant == batch->at[index].grant) {
         if (how == HFI_RENEW_OK)
             hfi_entry_renewed(&lock->entry, command->stamp_ns, now, hfi_lane_rtt_ns(lock->lane), &actions);

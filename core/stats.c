@@ -96,8 +96,7 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
     static const char *const doing[] = {"nothing", "asking", "queued", "held"};
     FILE *out = arg;
     char name[160];
-    int64_t now = hfi_now(lock->client->clock);
-    (void)pthread_mutex_lock(&lock->mutex);
+    int64_t now = hfi_lock_enter(lock);
     const struct hfi_entry *entry = &lock->entry;
     int waiting = 0;
     for (const struct hfi_list *at = entry->waiters.next; at != &entry->waiters; at = at->next)

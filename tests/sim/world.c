@@ -185,7 +185,7 @@ struct sim_process *sim_process_new(void)
 
 int64_t sim_clock(const struct sim_process *process, int64_t when)
 {
-    return process->clock_start + when + when / 1000 * process->clock_ppm / 1000;
+    return process->clock_start + when + when * process->clock_ppm / 1000000; /* never back, to the nanosecond */
 }
 
 int64_t sim_when(const struct sim_process *process, int64_t clock)
