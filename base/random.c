@@ -60,7 +60,7 @@ void hfi_random_supply_free(struct hfi_random_supply *supply)
 
 bool hfi_random_word(struct hfi_random_supply *supply, uint64_t *word)
 {
-    int shelf = hfi_thread_id() % SHELVES;
+    int shelf = (int)(hfi_thread_number() % SHELVES);
     if (atomic_exchange(&supply->shelves[shelf].taken, true))
         return hfi_random(word, sizeof *word);
     uint64_t *words = supply->shelves[shelf].words;

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,10 +32,16 @@ void hfi_thread_leave_behind(pthread_t thread)
 
 int hfi_thread_id(void)
 {
-    static _Thread_local int id;
-    if (id == 0)
-        id = (int)syscall(SYS_gettid);
-    return id;
+    return (int)syscall(SYS_gettid);
+}
+
+uint64_t hfi_thread_number(void)
+{
+    static _Atomic(uint64_t) numbers = UINT64_C(1) << 63;
+    static _Thread_local uint64_t own;
+    if (own == 0)
+        own = atomic_fetch_add(&numbers, 1) + 1;
+    return own;
 }
 
 void **hfi_thread_own(void)

@@ -5,6 +5,7 @@
 #define HFI_THREAD_H
 
 #include <pthread.h>
+#include <stdint.h>
 
 /* 0, or why there is no thread (an errno). The name has at most 15 bytes. */
 int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg);
@@ -13,8 +14,11 @@ int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg
  * code stays loaded until the process ends, whatever the program does with dlclose. */
 void hfi_thread_leave_behind(pthread_t thread);
 
-/* The calling thread's kernel id, for tgkill and "is it this thread that holds it?". */
+/* The calling thread's kernel id, for tgkill. Asked for every time: kept, it would be the parent's in a fork child. */
 int hfi_thread_id(void);
+/* The calling thread's number: above 2^63, and never another thread's of this process, as a kernel id is when it comes
+ * again. Whose something is, is asked by this. */
+uint64_t hfi_thread_number(void);
 /* One pointer of the calling thread's own, NULL at first: the loader it is running (core/loading.c). */
 void **hfi_thread_own(void);
 /* Between the two, which may nest, pthread_cancel has to wait: our calls are no cancellation points. */

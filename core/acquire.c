@@ -17,7 +17,8 @@ void hfi_seeker_init(struct hfi_seeker *seeker, const hf_lock_options *options)
 {
     hfi_park_init(&seeker->park);
     seeker->options = options;
-    seeker->tid = hfi_thread_id();
+    seeker->owner = hfi_thread_number();
+    seeker->tid = options->signal != 0 ? hfi_thread_id() : 0;
     seeker->sleeps = false;
     seeker->lease = NULL;
     seeker->waiter.once = options->wait_ms == 0; /* the rest of it is set by hfi_entry_arrive, and by a verdict */
@@ -98,7 +99,7 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
 static hf_status reenter(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease, hf_error *error)
 {
     hf_lease *holder = lock->holder;
-    if (holder == NULL || atomic_load(&holder->tid) != hfi_thread_id() || !hf_lease_is_valid(holder))
+    if (holder == NULL || atomic_load(&holder->owner) != hfi_thread_number() || !hf_lease_is_valid(holder))
         return HF_BUSY;
     if (!options->reentrant || !holder->reentrant) {
         char name[160];

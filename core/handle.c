@@ -25,7 +25,7 @@ static void free_ear(struct hfi_ear *ear)
 }
 
 /* False: no memory. */
-static bool give_ear(hf_lease *lease, const hf_lock_options *options)
+static bool give_ear(hf_lease *lease, const hf_lock_options *options, int tid)
 {
     if (options->on_event == NULL && options->signal == 0 && options->owner_label == NULL)
         return true;
@@ -40,15 +40,16 @@ static bool give_ear(hf_lease *lease, const hf_lock_options *options)
     ear->on_event = options->on_event;
     ear->arg = options->arg;
     ear->signal = options->signal;
+    atomic_init(&ear->tid, tid);
     ear->signal_at = options->signal_at != 0 ? options->signal_at : HF_EVENT_LOST;
     ear->label = options->owner_label != NULL ? strndup(options->owner_label, 128) : NULL;
     lease->ear = ear;
     return options->owner_label == NULL || ear->label != NULL;
 }
 
-static _Atomic(struct hf_lease *) *spare_of(hf_client *client, int tid)
+static _Atomic(struct hf_lease *) *spare_of(hf_client *client, uint64_t owner)
 {
-    return &client->spares[(unsigned)tid % HFI_SPARES].lease;
+    return &client->spares[owner % HFI_SPARES].lease;
 }
 
 static void free_handle(hf_client *client, hf_lease *lease)
@@ -59,9 +60,9 @@ static void free_handle(hf_client *client, hf_lease *lease)
 }
 
 /* A plain handle with its word and its reference to the client: this thread's last one, or new. */
-static hf_lease *take_handle(hf_client *client, int tid)
+static hf_lease *take_handle(hf_client *client, uint64_t owner)
 {
-    hf_lease *lease = atomic_exchange(spare_of(client, tid), NULL);
+    hf_lease *lease = atomic_exchange(spare_of(client, owner), NULL);
     if (lease != NULL)
         return lease;
     lease = malloc(sizeof *lease);
@@ -78,7 +79,7 @@ static hf_lease *take_handle(hf_client *client, int tid)
 /* A closing client's spares go with hfi_handle_free_spares: what comes to them later, does not stay. */
 static void give_handle(hf_client *client, hf_lease *lease)
 {
-    _Atomic(struct hf_lease *) *spare = spare_of(client, atomic_load(&lease->tid));
+    _Atomic(struct hf_lease *) *spare = spare_of(client, atomic_load(&lease->owner));
     hf_lease *none = NULL;
     if (!atomic_load(&client->closing) && atomic_compare_exchange_strong(spare, &none, lease)) {
         HFI_PERTURB("handle-spared");
@@ -97,18 +98,18 @@ void hfi_handle_free_spares(hf_client *client)
     }
 }
 
-hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, int tid)
+hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner, int tid)
 {
     hf_client *client = lock->client;
-    hf_lease *lease = take_handle(client, tid);
+    hf_lease *lease = take_handle(client, owner);
     if (lease == NULL)
         return NULL;
     *lease = (hf_lease){.client = client, .lock = lock, .end = lease->end, .reentrant = options->reentrant};
     atomic_init(&lease->references, 2);
     atomic_init(&lease->condition, HF_LEASE_HELD);
     atomic_init(&lease->event_fd, -1);
-    atomic_init(&lease->tid, tid);
-    if (!give_ear(lease, options)) {
+    atomic_init(&lease->owner, owner);
+    if (!give_ear(lease, options, tid)) {
         free_ear(lease->ear);
         free_handle(client, lease);
         return NULL;
@@ -169,9 +170,9 @@ void hfi_handle_withdraw(hf_lease *lease)
     atomic_store_explicit(lease->end, 0, memory_order_release); /* before all that its thread gives away later */
 }
 
-static void signal_holder(const hf_lease *lease)
+static void signal_holder(const struct hfi_ear *ear)
 {
-    (void)syscall(SYS_tgkill, getpid(), atomic_load(&lease->tid), lease->ear->signal);
+    (void)syscall(SYS_tgkill, getpid(), atomic_load(&ear->tid), ear->signal);
 }
 
 /* True: the caller posts it, with a reference. */
@@ -202,7 +203,7 @@ static void announce(struct hfi_ear *ear, hf_event_kind kind, hf_reason reason, 
     ear->signal_waits = ear->signal_waits || (by_signal && !ring);
     (void)pthread_mutex_unlock(&ear->mutex);
     if (ring)
-        signal_holder(ear->lease);
+        signal_holder(ear);
     if (post)
         post_events(ear);
 }
@@ -219,7 +220,7 @@ void hfi_handle_hand_out(hf_lease *lease)
     ear->signal_waits = false;
     (void)pthread_mutex_unlock(&ear->mutex);
     if (ring)
-        signal_holder(lease);
+        signal_holder(ear);
     if (post)
         post_events(ear);
     hfi_handle_unref(lease);
@@ -264,7 +265,7 @@ static void run_events(struct hfi_call *call)
         hf_event event = {.size = sizeof event, .fence = lease->fence};
         (void)pthread_mutex_lock(&ear->mutex);
         bool over = ear->released || ear->pending_count == 0;
-        ear->runner = over ? 0 : hfi_thread_id();
+        ear->runner = over ? 0 : hfi_thread_number();
         if (over) {
             ear->posted = false;
             hfi_park_wake(&ear->quiet);
@@ -292,7 +293,7 @@ void hfi_handle_hush(hf_lease *lease, bool entered)
         return;
     (void)pthread_mutex_lock(&ear->mutex);
     ear->released = true;
-    while (ear->posted && ear->runner != hfi_thread_id()) {
+    while (ear->posted && ear->runner != hfi_thread_number()) {
         uint32_t ticket = hfi_park_ticket(&ear->quiet);
         (void)pthread_mutex_unlock(&ear->mutex);
         HFI_PERTURB("hush-to-withdraw");
@@ -399,6 +400,8 @@ hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
     if (!hf_lease_is_valid(lease))
         return hfi_fail(error, HF_LOST, "release it, and do not do its work", "the lease was lost: %s",
                         hf_reason_text(hf_lease_reason(lease)));
-    atomic_store(&lease->tid, hfi_thread_id());
+    atomic_store(&lease->owner, hfi_thread_number());
+    if (lease->ear != NULL && lease->ear->signal != 0)
+        atomic_store(&lease->ear->tid, hfi_thread_id());
     return HF_OK;
 }

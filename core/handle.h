@@ -24,7 +24,7 @@ struct hf_lease {
     int64_t since_ns;             /* granted */
     _Atomic(int) references;      /* the owner, the lock that calls it its holder, a posted event */
     _Atomic(int) event_fd;        /* -1: none made */
-    _Atomic(int) tid;             /* the acquiring or bound thread */
+    _Atomic(uint64_t) owner;      /* the acquiring or bound thread's number */
     int     depth;                /* re-entries besides the first; lock's mutex */
     _Atomic(uint8_t) condition, reason;
     bool    reentrant;
@@ -34,6 +34,7 @@ struct hf_lease {
 struct hfi_ear {
     hf_lease *lease;
     int    signal;
+    _Atomic(int) tid;             /* the thread that gets it */
     hf_event_kind signal_at;
     hf_event_fn *on_event;
     void  *arg;
@@ -44,16 +45,16 @@ struct hfi_ear {
     bool     handed_out;          /* by acquire: before, its caller knows nothing of it, and events wait */
     bool     signal_waits;
     bool     posted, released;
-    int      runner;              /* tid of the thread that runs on_event now; 0: none */
+    uint64_t runner;              /* the thread that runs on_event now; 0: none */
     struct hfi_park quiet;        /* woken when nothing is posted any more */
     int      pending_count;
     struct { hf_event_kind kind; hf_reason reason; } pending[HFI_EVENTS_MOST];
     uint64_t sequence;
 };
 
-/* With two references, the owner's and the lock's; its end is 0, its thread is `tid`. NULL: no memory. The event fd that
- * options may ask for is the owner's to make. */
-hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, int tid);
+/* With two references, the owner's and the lock's; its end is 0, its thread's number is `owner`, and `tid` to the kernel.
+ * NULL: no memory. The event fd that options may ask for is the owner's to make. */
+hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner, int tid);
 void hfi_handle_ref(hf_lease *lease);
 void hfi_handle_unref(hf_lease *lease);
 void hfi_handle_drop(hf_lease *lease, int count); /* so many references */

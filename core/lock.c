@@ -327,7 +327,7 @@ static void send_more(struct hfi_lock *lock, bool floor_first, int64_t now)
 static bool hand_over(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t now)
 {
     struct hfi_waiter *waiter = &seeker->waiter;
-    hf_lease *lease = hfi_handle_new(lock, seeker->options, seeker->tid);
+    hf_lease *lease = hfi_handle_new(lock, seeker->options, seeker->owner, seeker->tid);
     if (lease == NULL) {
         waiter->verdict = HFI_REFUSED;
         waiter->status = HF_NOMEM;

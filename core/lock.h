@@ -43,7 +43,8 @@ struct hfi_seeker { /* a thread that wants the lease, on its stack */
     struct hfi_waiter waiter;
     struct hfi_park   park;
     const hf_lock_options *options;
-    int       tid;
+    uint64_t  owner;   /* the thread's number */
+    int       tid;     /* where .signal goes */
     bool      sleeps;  /* it has to be woken */
     hf_lease *lease; /* when the waiter has got it: the holder, with a reference for the seeker. So long as a thread only
                       * waits it takes no memory, and no allocator makes a cache for it */

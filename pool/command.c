@@ -102,7 +102,7 @@ static void put_words(struct hfi_command *command, int argc, const char *const *
 
 static struct hfi_command *blank(void)
 {
-    int home = hfi_thread_id() % SPARES;
+    int home = (int)(hfi_thread_number() % SPARES);
     struct hfi_command *command = atomic_exchange(&spares[home].command, NULL);
     if (command == NULL)
         command = malloc(sizeof *command);

@@ -54,6 +54,11 @@ int hfi_thread_id(void)
     return sim_thread_id();
 }
 
+uint64_t hfi_thread_number(void)
+{
+    return UINT64_C(1) << 63 | (uint64_t)sim_thread_id();
+}
+
 void **hfi_thread_own(void)
 {
     return sim_thread_own();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_test.c - threads of ours have a name and hear no signal. */
+/* thread_test.c - threads of ours have a name and hear no signal; and by what a thread is known. */
 #include "base/thread.h"
 
 #include <setjmp.h>
@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -46,9 +48,52 @@ static void our_threads_block_every_signal_and_their_makers_mask_stays(void **st
     }
 }
 
+static void *look_at_number(void *arg)
+{
+    uint64_t *number = arg;
+    *number = hfi_thread_number();
+    if (hfi_thread_number() != *number)
+        *number = 0;
+    return NULL;
+}
+
+static void a_threads_number_is_nobody_elses_also_after_its_end(void **state)
+{
+    enum { THREADS = 200, AT_ONCE = 4 };
+    uint64_t numbers[THREADS];
+    pthread_t threads[AT_ONCE];
+    (void)state;
+    for (int i = 0; i < THREADS; i += AT_ONCE) { /* the kernel's ids may come again meanwhile */
+        for (int j = 0; j < AT_ONCE; j++)
+            assert_int_equal(pthread_create(&threads[j], NULL, look_at_number, &numbers[i + j]), 0);
+        for (int j = 0; j < AT_ONCE; j++)
+            (void)pthread_join(threads[j], NULL);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_true(numbers[i] >> 63 == 1); /* a number that a program chose lies below */
+        assert_true(numbers[i] != hfi_thread_number());
+        for (int j = 0; j < i; j++)
+            assert_true(numbers[i] != numbers[j]);
+    }
+}
+
+static void a_fork_child_knows_its_own_kernel_id(void **state)
+{
+    (void)state;
+    int status = -1;
+    assert_int_equal(hfi_thread_id(), gettid());
+    pid_t child = fork();
+    if (child == 0)
+        _exit(hfi_thread_id() == gettid() ? 0 : 1);
+    (void)waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_threads_number_is_nobody_elses_also_after_its_end),
+        cmocka_unit_test(a_fork_child_knows_its_own_kernel_id),
         cmocka_unit_test(our_threads_block_every_signal_and_their_makers_mask_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

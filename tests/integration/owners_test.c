@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* owners_test.c - whose a lease is when threads end, their kernel ids come again, and processes fork. */
+#include "tests/support/pair.h"
+#include "tests/support/takers.h"
+
+#include <holdfast/redis.h>
+
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- a kernel id that comes again ---- */
+
+struct taking { /* a thread that takes the lock, unless it is not the one that is looked for */
+    hf_client *client;
+    hf_lock_options options;
+    int wanted_tid; /* 0: any */
+    int tid;
+    hf_lease *lease;
+    hf_status status;
+};
+
+static void *take_and_end(void *arg)
+{
+    struct taking *me = arg;
+    me->tid = (int)gettid();
+    if (me->wanted_tid == 0 || me->wanted_tid == me->tid)
+        me->status = hf_lock_acquire(me->client, "owned", &me->options, &me->lease, NULL);
+    return NULL;
+}
+
+/* Where the kernel lets us, its next id is the wanted one; else every id has to come round. */
+static void ask_for_tid(int tid)
+{
+    FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
+    if (last == NULL)
+        return;
+    (void)fprintf(last, "%d", tid - 1);
+    (void)fclose(last);
+}
+
+/* False: the id did not come again in so many threads. */
+static bool take_under_the_same_id(struct taking *me)
+{
+    enum { TRIES = 70000 };
+    for (int i = 0; i < TRIES; i++) {
+        pthread_t thread;
+        ask_for_tid(me->wanted_tid);
+        if (pthread_create(&thread, NULL, take_and_end, me) != 0)
+            return false;
+        (void)pthread_join(thread, NULL);
+        if (me->tid == me->wanted_tid)
+            return true;
+    }
+    return false;
+}
+
+static void must_be_somebody_else(struct fixture *f, bool reentrant)
+{
+    struct taking first = {.client = f->a, .options = *HF_LOCK(.reentrant = reentrant)};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, take_and_end, &first), 0);
+    (void)pthread_join(thread, NULL);
+    assert_int_equal(first.status, HF_OK);
+    struct taking second = {.client = f->a, .options = first.options, .wanted_tid = first.tid};
+    bool again = take_under_the_same_id(&second);
+    hf_status released = hf_lease_release(first.lease, NULL);
+    if (!again)
+        skip(); /* this kernel has millions of ids, and does not let us choose */
+    assert_int_equal(second.status, HF_BUSY);
+    assert_int_equal(released, HF_OK);
+}
+
+static void a_thread_with_an_ended_ones_kernel_id_does_not_reenter_its_lease(void **state)
+{
+    must_be_somebody_else(*state, true);
+}
+
+static void a_thread_with_an_ended_ones_kernel_id_is_not_told_of_a_deadlock(void **state)
+{
+    must_be_somebody_else(*state, false);
+}
+
+/* ---- fork ---- */
+
+static volatile sig_atomic_t signals_seen;
+
+static void count_signal(int number)
+{
+    (void)number;
+    signals_seen++;
+}
+
+static int lose_a_lease(int from, int to, void *arg)
+{
+    struct hft_server *server = arg;
+    struct sigaction action = {.sa_handler = count_signal};
+    struct redisReply *reply;
+    hf_lease *lease;
+    char word;
+    (void)sigaction(SIGUSR1, &action, NULL);
+    if (read(from, &word, 1) != 1)
+        return 1;
+    hf_client *client = hft_client(server, NULL);
+    if (hf_lock_acquire(client, "owned", HF_LOCK(.lease_ms = 300, .signal = SIGUSR1), &lease, NULL) != HF_OK ||
+        hf_command(client, &reply, NULL, "DEL %s", "hf:{owned}") != HF_OK)
+        return 2;
+    freeReplyObject(reply);
+    HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
+    HFT_UNTIL_TRUE(hf_lease_state(lease) == HF_LEASE_LOST && signals_seen == 1);
+    if (hf_lease_release(lease, NULL) != HF_LOST || hf_client_close(client, NULL) != HF_OK || write(to, "s", 1) != 1)
+        return 3;
+    return 0;
+}
+
+static void a_fork_child_of_a_thread_that_used_the_library_gets_its_own_signals(void **state)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_process child;
+    hf_lease *lease;
+    (void)state;
+    hf_client *client = hft_client(server, NULL); /* gone again before the fork, with its threads */
+    assert_int_equal(hf_lock_acquire(client, "owned", NULL, &lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+    hft_process_start(&child, lose_a_lease, server);
+    hft_process_tell(&child, 'g');
+    char heard = hft_process_hear(&child);
+    int code = hft_process_end(&child);
+    hft_server_stop(server);
+    assert_int_equal(code, 0);
+    assert_int_equal(heard, 's');
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fork_child_of_a_thread_that_used_the_library_gets_its_own_signals),
+        TEST(a_thread_with_an_ended_ones_kernel_id_does_not_reenter_its_lease),
+        TEST(a_thread_with_an_ended_ones_kernel_id_is_not_told_of_a_deadlock),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
