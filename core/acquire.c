@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* acquire.c - hf_lock_acquire. */
 #include "core/acquire.h"
-#include "core/cancel.h"
 #include "core/options.h"
 #include "core/table.h"
+#include "core/wait.h"
 #include "base/perturb.h"
 #include "base/thread.h"
 
@@ -57,9 +57,9 @@ static void give_up(struct hfi_lock *lock, struct hfi_seeker *seeker, hf_status 
 void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns, hf_cancel *cancel)
 {
     hf_client *client = lock->client;
-    struct hfi_canceled place;
+    struct hfi_wait wait;
     seeker->sleeps = true;
-    hfi_cancel_enter(cancel, &place, &seeker->park);
+    hfi_wait_begin(&wait, client, cancel, &seeker->park, until_ns);
     while (seeker->waiter.verdict == HFI_WAITING) {
         uint32_t ticket = hfi_park_ticket(&seeker->park);
         bool asking = lock->entry.asking || lock->entry.fencing; /* an answer is to be read */
@@ -68,30 +68,24 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
             come(lock, seeker, now);
             continue;
         }
-        if (hfi_cancel_is_fired(cancel)) {
-            give_up(lock, seeker, HF_CANCELED, now);
-        } else if (atomic_load(&client->closing)) {
-            give_up(lock, seeker, HF_CLOSED, now);
-        } else if (now >= until_ns) {
-            give_up(lock, seeker, hfi_entry_why_in_vain(&lock->entry), now);
-        } else {
-            (void)pthread_mutex_unlock(&lock->mutex);
-            HFI_PERTURB("seek-to-wait");
-            hfi_lane_flush(lock->lane);
-            if (seeker->waiter.here)
-                wait_shortly(seeker, ticket);
-            if (asking)
-                (void)hfi_lane_wait(lock->lane, &seeker->park, ticket, until_ns);
-            else
-                (void)hfi_park_wait(&seeker->park, ticket, until_ns);
-            HFI_PERTURB("seek-woken");
-            (void)pthread_mutex_lock(&lock->mutex);
+        hf_status over = hfi_wait_is_over(&wait, now);
+        if (over != HF_OK) {
+            give_up(lock, seeker, over == HF_TIMEOUT ? hfi_entry_why_in_vain(&lock->entry) : over, now);
+            break;
         }
+        (void)pthread_mutex_unlock(&lock->mutex);
+        HFI_PERTURB("seek-to-wait");
+        hfi_lane_flush(lock->lane);
+        if (seeker->waiter.here)
+            wait_shortly(seeker, ticket);
+        hfi_wait_sleep(&wait, ticket, asking ? lock->lane : NULL);
+        HFI_PERTURB("seek-woken");
+        (void)pthread_mutex_lock(&lock->mutex);
     }
     /* The cancel's list is left before the park goes; its mutex may not be taken under the lock's. */
     (void)pthread_mutex_unlock(&lock->mutex);
     HFI_PERTURB("seek-over");
-    hfi_cancel_leave(&place);
+    hfi_wait_end(&wait);
     (void)pthread_mutex_lock(&lock->mutex);
 }
 

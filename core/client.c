@@ -11,6 +11,7 @@
 #include "core/options.h"
 #include "core/scripts.h"
 #include "core/server_time.h"
+#include "core/shared.h"
 #include "core/table.h"
 #include "base/perturb.h"
 #include "base/random.h"
@@ -335,6 +336,8 @@ static void end_lock(struct hfi_lock *lock, void *arg)
     hfi_entry_refuse_all(&lock->entry, HF_CLOSED, now, &actions);
     hfi_entry_lost(&lock->entry, HF_REASON_CLOSED, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
+    if (lock->shared != NULL)
+        hfi_shared_wake(lock->shared);
     lock->alarm_at = HFI_NEVER;
     if (hfi_watchdog_arm(lock->client->watchdog, &lock->alarm.timer, HFI_NEVER))
         hfi_table_unref(lock); /* never the last: the table's walk has one */

@@ -15,7 +15,7 @@
 #include "core/options.h"
 #include "core/shared.h"
 #include "core/table.h"
-#include "core/cancel.h"
+#include "core/wait.h"
 #include "base/perturb.h"
 #include "base/random.h"
 
@@ -346,37 +346,31 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
 
 /* ---- the server is away ---- */
 
-static hf_status wait_for_local_load(struct fetch *f, struct hfi_shared *shared)
+/* Another thread of this process loads. The lock's mutex is held on entry, not on return. */
+static hf_status share_local_load(struct fetch *f, hf_value **value, hf_error *error)
 {
     struct hfi_lock *lock = f->lock;
-    struct hfi_guest guest;
-    struct hfi_canceled place;
-    uint64_t round = shared->round;
-    hf_status status = HF_OK;
-    hfi_list_init(&guest.link);
+    struct hfi_guest guest = {.done = false};
+    struct hfi_wait wait;
     hfi_park_init(&guest.park);
+    hfi_list_append(&lock->shared->parked, &guest.link);
     (void)pthread_mutex_unlock(&lock->mutex);
-    hfi_cancel_enter(f->options->cancel, &place, &guest.park);
+    hfi_wait_begin(&wait, f->client, f->options->cancel, &guest.park, f->until_ns);
     (void)pthread_mutex_lock(&lock->mutex);
-    while (shared->loading && shared->round == round && status == HF_OK) {
-        uint32_t ticket = hfi_park_ticket(&guest.park);
-        hfi_list_remove(&guest.link);
-        hfi_list_append(&shared->parked, &guest.link);
-        (void)pthread_mutex_unlock(&lock->mutex);
-        bool woken = hfi_park_wait(&guest.park, ticket, f->until_ns);
-        (void)pthread_mutex_lock(&lock->mutex);
-        if (hfi_cancel_is_fired(f->options->cancel))
-            status = HF_CANCELED;
-        else if (atomic_load(&f->client->closing))
-            status = HF_CLOSED;
-        else if (!woken)
-            status = HF_TIMEOUT;
-    }
+    hf_status status = hfi_wait_for(&wait, &guest.done, &lock->mutex, NULL);
     hfi_list_remove(&guest.link);
+    if (status != HF_OK)
+        status = hfi_lock_explain(lock, status, error);
     (void)pthread_mutex_unlock(&lock->mutex);
-    hfi_cancel_leave(&place);
-    (void)pthread_mutex_lock(&lock->mutex);
-    return shared->round != round ? HF_OK : status;
+    hfi_wait_end(&wait);
+    if (status != HF_OK)
+        return status;
+    if (guest.status == HF_OK)
+        status = answer(f, guest.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
+    else if (error != NULL)
+        *error = guest.failure;
+    hfi_body_unref(guest.body);
+    return guest.status == HF_OK ? status : guest.status;
 }
 
 static hf_status load_locally(struct fetch *f, hf_value **value, hf_error *error)
@@ -386,46 +380,25 @@ static hf_status load_locally(struct fetch *f, hf_value **value, hf_error *error
         return status;
     struct hfi_lock *lock = f->lock;
     struct hf_loading loading;
-    struct hfi_shared *shared = lock->shared;
     (void)pthread_mutex_lock(&lock->mutex);
-    if (shared->loading) {
-        status = wait_for_local_load(f, shared);
-        if (status != HF_OK) {
-            status = hfi_lock_explain(lock, status, error);
-        } else if (shared->outcome == HF_OK) {
-            status = answer(f, shared->body, HF_LOCAL, false, f->options->ttl_ms, value, error);
-        } else {
-            status = shared->outcome;
-            if (error != NULL)
-                *error = shared->failure;
-        }
-        (void)pthread_mutex_unlock(&lock->mutex);
-        return status;
-    }
-    shared->loading = true;
+    if (lock->shared->loading)
+        return share_local_load(f, value, error);
+    lock->shared->loading = true;
     (void)pthread_mutex_unlock(&lock->mutex);
     begin_loading(f, NULL, &loading);
     status = hfi_loading_run(&loading, f->options->load, f->options->arg);
     hfi_count(f->client, loads);
     if (status == HF_OK)
         remember(f, &loading.body, -2, loading.took_ms);
-    (void)pthread_mutex_lock(&lock->mutex);
-    shared->loading = false;
-    shared->round++;
-    shared->outcome = status;
-    if (status == HF_OK)
-        hfi_shared_put(shared, loading.body, 0, 0, false);
     else
-        shared->failure = loading.failure;
-    hfi_shared_wake(shared);
-    (void)pthread_mutex_unlock(&lock->mutex);
-    if (status != HF_OK) {
         hfi_count(f->client, load_failures);
-        if (error != NULL)
-            *error = loading.failure;
-        return status;
-    }
-    status = answer(f, loading.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
+    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_shared_end_load(lock->shared, status, loading.body, &loading.failure);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    if (status == HF_OK)
+        status = answer(f, loading.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
+    else if (error != NULL)
+        *error = loading.failure;
     hfi_body_unref(loading.body);
     return status;
 }

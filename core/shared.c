@@ -26,7 +26,8 @@ void hfi_shared_free(struct hfi_shared *shared)
 
 void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t left_ms, int64_t fresh_ms, bool stored)
 {
-    hfi_body_ref(body);
+    if (body != NULL)
+        hfi_body_ref(body);
     hfi_body_unref(shared->body);
     shared->body = body;
     shared->left_ms = left_ms;
@@ -43,17 +44,29 @@ void hfi_shared_take(struct hfi_lock *lock, struct redisReply *reply)
     else if (reply->elements >= 4 && reply->element[2]->type == REDIS_REPLY_STRING)
         body = hfi_body_take(&reply->element[2]);
     int64_t left_ms = hfi_wire_number(reply, absent ? 2 : 3, -1);
-    if (body != NULL)
-        hfi_shared_put(lock->shared, body, left_ms, left_ms < 0 || absent ? left_ms : left_ms - lock->shared->enough_ms, true);
+    hfi_shared_put(lock->shared, body, left_ms, left_ms < 0 || absent ? left_ms : left_ms - lock->shared->enough_ms, true);
     lock->shared->loaded_here = false;
     hfi_body_unref(body);
 }
 
-void hfi_shared_wake(struct hfi_shared *shared)
+void hfi_shared_end_load(struct hfi_shared *shared, hf_status status, struct hfi_body *body, const hf_error *failure)
 {
+    shared->loading = false;
     while (!hfi_list_is_empty(&shared->parked)) {
         struct hfi_guest *guest = hfi_of(shared->parked.next, struct hfi_guest, link);
         hfi_list_remove(&guest->link);
+        guest->status = status;
+        if (status == HF_OK)
+            hfi_body_ref(guest->body = body);
+        else
+            guest->failure = *failure;
+        guest->done = true;
         hfi_park_wake(&guest->park);
     }
+}
+
+void hfi_shared_wake(struct hfi_shared *shared)
+{
+    for (struct hfi_list *at = shared->parked.next; at != &shared->parked; at = at->next)
+        hfi_park_wake(&hfi_of(at, struct hfi_guest, link)->park);
 }

@@ -8,7 +8,7 @@
 #include "core/value.h"
 
 struct hfi_shared {
-    struct hfi_body *body;  /* the last value that came to this lock; NULL: none yet */
+    struct hfi_body *body;  /* the last value that came to this lock; NULL: none yet, or no memory for it */
     int64_t  fresh_ms;      /* when it came */
     int64_t  left_ms;       /* until its key ends; -1: never, 0: not stored */
     int64_t  enough_ms;     /* data that lives longer is an answer to the question under way */
@@ -17,14 +17,16 @@ struct hfi_shared {
     hf_error failure;       /* of the last loader that failed */
     /* Loading without a lease. */
     bool     loading;
-    uint64_t round;         /* counts the local loads that ended */
-    hf_status outcome;      /* of the last one */
     struct hfi_list parked; /* struct hfi_guest */
 };
 
 struct hfi_guest { /* a thread that waits for a local load, on its stack */
     struct hfi_list link;
     struct hfi_park park;
+    bool done;
+    hf_status status;       /* of the load, */
+    struct hfi_body *body;  /* the guest's to unref; NULL unless HF_OK, */
+    hf_error failure;       /* and the loader's words if it failed */
 };
 
 /* lock->shared, made if need be; NULL: no memory. */
@@ -33,6 +35,9 @@ void hfi_shared_free(struct hfi_shared *shared);
 void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t left_ms, int64_t fresh_ms, bool stored);
 /* From the acquire script's VALUE, which is taken out of the reply, or ABSENT. */
 void hfi_shared_take(struct hfi_lock *lock, struct redisReply *reply);
+/* The local load has ended so: for all who wait for it. */
+void hfi_shared_end_load(struct hfi_shared *shared, hf_status status, struct hfi_body *body, const hf_error *failure);
+/* Wakes them to look at what else may end their wait. */
 void hfi_shared_wake(struct hfi_shared *shared);
 
 #endif

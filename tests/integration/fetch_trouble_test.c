@@ -136,6 +136,68 @@ static void a_frozen_server_costs_a_command_and_then_nothing_fails(void **state)
     expect(f, "seen", HF_CACHED, "content");
 }
 
+/* One loads without the server, and stays at it. */
+static void begin_a_local_load(struct fixture *f, hf_client *client, struct hft_fetcher *loader)
+{
+    hft_server_kill(f->server);
+    f->page.stay = true;
+    hft_fetch(loader, client, "alone", HF_FETCH(.load = hft_load, .arg = &f->page));
+    HFT_UNTIL_TRUE(f->page.inside == 1);
+}
+
+static void end_a_local_load(struct fixture *f, struct hft_fetcher *loader)
+{
+    atomic_store(&f->page.stay, false);
+    assert_int_equal(hft_fetched(loader), HF_OK);
+    assert_int_equal(loader->value->source, HF_LOCAL);
+    hf_value_free(loader->value);
+}
+
+static void a_cancel_fired_before_the_wait_for_a_local_load_ends_it(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_fetcher loader, guest;
+    hf_cancel *cancel;
+    assert_int_equal(hf_cancel_open(f->a, &cancel, NULL), HF_OK);
+    begin_a_local_load(f, f->a, &loader);
+    hf_cancel_fire(cancel);
+    hft_fetch(&guest, f->a, "alone", HF_FETCH(.load = hft_load, .arg = &f->page, .wait_ms = HF_FOREVER, .cancel = cancel));
+    HFT_UNTIL_TRUE(atomic_load(&guest.done));
+    assert_int_equal(hft_fetched(&guest), HF_CANCELED);
+    hf_cancel_reset(cancel);
+    hft_fetch(&guest, f->a, "alone", HF_FETCH(.load = hft_load, .arg = &f->page, .wait_ms = HF_FOREVER, .cancel = cancel));
+    HFT_UNTIL_TRUE(hft_is_asleep(atomic_load(&guest.tid)));
+    hf_cancel_fire(cancel);
+    HFT_UNTIL_TRUE(atomic_load(&guest.done));
+    assert_int_equal(hft_fetched(&guest), HF_CANCELED);
+    end_a_local_load(f, &loader);
+    assert_int_equal(f->page.loads, 1);
+    hf_cancel_close(cancel);
+}
+
+static void *close_it(void *arg)
+{
+    (void)hf_client_close(arg, NULL);
+    return NULL;
+}
+
+static void close_ends_the_wait_for_a_local_load_and_not_the_load(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_fetcher loader, guest;
+    pthread_t closing;
+    hf_client *client = hft_client(f->server, NULL);
+    begin_a_local_load(f, client, &loader);
+    hft_fetch(&guest, client, "alone", HF_FETCH(.load = hft_load, .arg = &f->page, .wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_is_asleep(atomic_load(&guest.tid)));
+    (void)pthread_create(&closing, NULL, close_it, client);
+    HFT_UNTIL_TRUE(atomic_load(&guest.done));
+    assert_int_equal(hft_fetched(&guest), HF_CLOSED);
+    assert_false(atomic_load(&loader.done));
+    end_a_local_load(f, &loader);
+    (void)pthread_join(closing, NULL);
+}
+
 static void a_client_without_local_bytes_remembers_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -336,6 +398,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(without_a_server_last_seen_values_are_stale_and_others_are_loaded_once_here),
         TEST(a_frozen_server_costs_a_command_and_then_nothing_fails),
+        TEST(a_cancel_fired_before_the_wait_for_a_local_load_ends_it),
+        TEST(close_ends_the_wait_for_a_local_load_and_not_the_load),
         TEST(a_client_without_local_bytes_remembers_nothing),
         cmocka_unit_test(after_a_killed_loader_the_next_one_starts_by_itself),
         TEST(a_megabyte_is_a_value_and_too_much_is_given_but_not_stored),
