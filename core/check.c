@@ -3,7 +3,9 @@
 #include "core/call.h"
 #include "core/events.h"
 #include "core/key.h"
+#include "core/lock.h"
 #include "core/wire.h"
+#include "base/random.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -11,6 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define ASK_AGAIN_NS (20 * HFI_MS)
 
 struct check {
     hf_client *client;
@@ -89,8 +93,8 @@ static void check_round_trip(struct check *check)
 static void check_events(struct check *check)
 {
     enum hfi_events_state state = (enum hfi_events_state)atomic_load(&check->client->events_state);
-    bool fine = state == HFI_EVENTS_ON || state == HFI_EVENTS_OFF;
-    find(check, fine ? HF_LOG_INFO : HF_LOG_WARNING,
+    bool fine = state == HFI_EVENTS_ON || state == HFI_EVENTS_OFF, may = state == HFI_EVENTS_MISSING;
+    find(check, fine || may ? HF_LOG_INFO : HF_LOG_WARNING,
          fine ? "" : "CONFIG SET notify-keyspace-events Kgxe (only waits behind other libraries' locks gain by it)",
          "keyspace events are %s", hfi_events_text(state));
 }
@@ -170,11 +174,55 @@ static void check_rights(struct check *check)
     check_right(check, "PUBLISH", "ACL SETUSER <user> &hf:c:* +@pubsub",
                 hfi_wire_words("PUBLISH", client->identity.channel, "-", NULL));
     check_right(check, "SCAN", "ACL SETUSER <user> +scan", hfi_wire_words("SCAN", "0", "COUNT", "1", NULL));
-    if (hfi_pool_is_subscribed(client->pool, client->identity.channel, HFI_CHANNEL_SIZE))
+}
+
+static bool note_answer(const hf_holder *holder, void *arg)
+{
+    *(bool *)arg = holder->held_ms >= 0;
+    return true;
+}
+
+/* A question to the holder, which is this client, goes the way of a hand-off and comes back. A client that was opened a
+ * moment ago may not be subscribed yet, so it is asked for as long as a command may take. */
+static bool hears_itself(hf_client *client, const char *name)
+{
+    bool answered = false;
+    struct hfi_park pause;
+    hfi_park_init(&pause);
+    int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, client->command_ms);
+    for (; !answered && now < until; now = hfi_now(client->clock)) {
+        if (hf_lock_info(client, name, note_answer, &answered, NULL) != HF_OK)
+            return false;
+        if (!answered)
+            (void)hfi_park_wait(&pause, hfi_park_ticket(&pause), now + ASK_AGAIN_NS);
+    }
+    return answered;
+}
+
+/* The proof: a lock of a name that nobody else has. */
+static void check_lock(struct check *check)
+{
+    hf_client *client = check->client;
+    uint64_t random;
+    char name[40];
+    hf_lease *lease;
+    hf_error error;
+    if (!hfi_random(&random, sizeof random))
+        return;
+    (void)snprintf(name, sizeof name, "holdfast.doctor.%016" PRIx64, random);
+    if (hf_lock_acquire(client, name, NULL, &lease, &error) != HF_OK) {
+        find(check, HF_LOG_ERROR, error.hint, "no lock can be had: %s", error.message);
+        return;
+    }
+    if (hears_itself(client, name))
         find(check, HF_LOG_INFO, "", "hand-off messages arrive");
     else
-        find(check, HF_LOG_WARNING, "ACL SETUSER <user> &hf:c:* +subscribe",
-             "the control channel is not subscribed to: hand-offs wait for the timed re-check");
+        find(check, HF_LOG_WARNING, "ACL SETUSER <user> &hf:c:* +subscribe +publish",
+             "messages do not come back: hand-offs wait for the timed re-check");
+    if (hf_lease_release(lease, &error) != HF_OK)
+        find(check, HF_LOG_ERROR, error.hint, "a lock cannot be given back: %s", error.message);
+    else
+        find(check, HF_LOG_INFO, "", "a lock was taken and given back");
 }
 
 static void check_fences(struct check *check)
@@ -207,6 +255,7 @@ hf_status hf_client_check(hf_client *client, hf_finding_fn *visit, void *arg, hf
             check_events(&check);
             check_rights(&check);
             check_fences(&check);
+            check_lock(&check);
         }
     }
     hfi_client_leave(client);

@@ -160,8 +160,18 @@ const char *cli_plain(const char *text, char *out, size_t room)
     return out;
 }
 
-int cli_open(const char *url, hf_client **client)
+static int open_client(const char *url, const hf_client_options *options, hf_client **client)
 {
     hf_error error;
-    return hf_client_open(url, NULL, client, &error) == HF_OK ? CLI_DONE : cli_failed(&error);
+    return hf_client_open(url, options, client, &error) == HF_OK ? CLI_DONE : cli_failed(&error);
+}
+
+int cli_open(const char *url, hf_client **client)
+{
+    return open_client(url, NULL, client);
+}
+
+int cli_open_to_look(const char *url, hf_client **client)
+{
+    return open_client(url, HF_CLIENT(.keyspace_events = "as-is"), client);
 }

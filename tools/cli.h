@@ -48,6 +48,8 @@ const char *cli_plain(const char *text, char *out, size_t room);
 
 /* NULL url: $HOLDFAST_URL, or the default. CLI_DONE, or it has been said. */
 int cli_open(const char *url, hf_client **client);
+/* The same for an operator's commands: they never change how the server is configured. */
+int cli_open_to_look(const char *url, hf_client **client);
 
 /* The help of one command (NULL: of all), to stdout. False: there is none of this name. */
 bool cli_help(const char *command);

@@ -4,23 +4,23 @@
 
 #include <stdio.h>
 
-static const char *word(hf_log_level level)
+static const char *word(const hf_finding *finding)
 {
-    switch (level) {
+    switch (finding->level) {
     case HF_LOG_ERROR:
         return "error";
     case HF_LOG_WARNING:
         return "warning";
-    default:
-        return "ok";
+    default: /* nothing is wrong, but it could be better */
+        return finding->remedy[0] != 0 ? "note" : "ok";
     }
 }
 
 static bool print(const hf_finding *finding, void *arg)
 {
     bool *is_ill = arg;
-    (void)printf("%-8s %s\n", word(finding->level), finding->what);
-    if (finding->remedy != NULL && finding->remedy[0] != 0)
+    (void)printf("%-8s %s\n", word(finding), finding->what);
+    if (finding->remedy[0] != 0)
         (void)printf("%-8s -> %s\n", "", finding->remedy);
     if (finding->level == HF_LOG_ERROR)
         *is_ill = true;
@@ -34,7 +34,7 @@ int command_doctor(int argc, char **argv)
     if (!cli_url_only(argc, argv, 0, 0, &url, &code))
         return code;
     hf_client *client;
-    if ((code = cli_open(url, &client)) != CLI_DONE)
+    if ((code = cli_open_to_look(url, &client)) != CLI_DONE)
         return code;
     bool is_ill = false;
     hf_error error;

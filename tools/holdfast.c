@@ -53,7 +53,8 @@ static const struct command {
     {"doctor", command_doctor, "look the server over",
      "usage: holdfast doctor [--url URL]\n"
      "\n"
-     "Says what is wrong with the server for locks, and the command that mends it.\n"
+     "Says what is wrong with the server for locks, and the command that mends it. Takes a lock of a\n"
+     "name that nobody else has and gives it back; nothing else is changed.\n"
      "\n" URL_HELP "\n"
      "exit: 0 nothing that must be mended, 1 something\n"},
 };

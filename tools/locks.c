@@ -89,7 +89,7 @@ int command_ls(int argc, char **argv)
     if (!cli_url_only(argc, argv, 0, 1, &url, &code))
         return code;
     hf_client *client;
-    if ((code = cli_open(url, &client)) != CLI_DONE)
+    if ((code = cli_open_to_look(url, &client)) != CLI_DONE)
         return code;
     struct table table = {NULL, 0, false};
     hf_error error;
@@ -151,7 +151,7 @@ int command_show(int argc, char **argv)
     if (!cli_url_only(argc, argv, 1, 1, &url, &code))
         return code;
     hf_client *client;
-    if ((code = cli_open(url, &client)) != CLI_DONE)
+    if ((code = cli_open_to_look(url, &client)) != CLI_DONE)
         return code;
     char text[CELL];
     bool held = false;
@@ -173,7 +173,7 @@ int command_break(int argc, char **argv)
     if (!cli_url_only(argc, argv, 1, 1, &url, &code))
         return code;
     hf_client *client;
-    if ((code = cli_open(url, &client)) != CLI_DONE)
+    if ((code = cli_open_to_look(url, &client)) != CLI_DONE)
         return code;
     char text[CELL];
     bool had_holder = false;

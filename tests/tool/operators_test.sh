@@ -94,6 +94,34 @@ the_doctor_looks_at_the_server() {
     contains findings allkeys-lru "$said"
     contains remedy 'maxmemory-policy' "$said"
     cli config set maxmemory 0 maxmemory-policy noeviction >/dev/null
+    contains lock "a lock was taken and given back" "$said"
+    contains messages "hand-off messages arrive" "$said"
+    same "lock keys afterwards" "" "$(cli keys 'hf:*doctor*')"
+}
+
+# What a server says that grants no lock: full memory, too few replicas.
+the_doctor_sees_that_no_lock_can_be_had() {
+    local said trouble
+    for trouble in "maxmemory 1 0" "min-replicas-to-write 1 0"; do
+        set -- $trouble
+        cli config set "$1" "$2" >/dev/null
+        said=$("$hf" doctor)
+        same "code with $1" 1 $?
+        contains "$1" "error    no lock can be had" "$said"
+        cli config set "$1" "$3" >/dev/null
+    done
+    "$hf" doctor >/dev/null
+    same "code afterwards" 0 $?
+}
+
+# Looking is not configuring.
+who_looks_changes_no_configuration() {
+    local word
+    cli config set notify-keyspace-events "" >/dev/null
+    for word in "ls" "show x" "break x" "doctor"; do
+        "$hf" $word >/dev/null 2>&1
+        same "events after $word" "" "$(cli config get notify-keyspace-events | sed -n 2p)"
+    done
 }
 
 without_a_server_all_say_69() {
