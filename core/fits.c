@@ -103,6 +103,13 @@ bool hfi_fits_break(const struct hfi_command *command, const struct redisReply *
     return IS_ONE_OF(reply, forms);
 }
 
+bool hfi_fits_look(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"HELD", "snn"}, {"FREE", ""}, {"FOREIGN", "s"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
 bool hfi_fits_forget(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"DONE", "n"}};

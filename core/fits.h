@@ -8,7 +8,7 @@
 
 /* None is asked about errors. */
 hfi_command_fits hfi_fits_native, hfi_fits_acquire, hfi_fits_release, hfi_fits_more, hfi_fits_fill, hfi_fits_floor,
-    hfi_fits_break, hfi_fits_forget;
+    hfi_fits_break, hfi_fits_forget, hfi_fits_look;
 hfi_command_fits hfi_fits_renew, hfi_fits_recheck; /* command->expects elements */
 
 #endif

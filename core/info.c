@@ -105,24 +105,6 @@ static void ask_holder(hf_client *client, const struct hfi_token_parts *parts, s
     (void)pthread_mutex_unlock(&client->inquiry_mutex);
 }
 
-static struct hfi_command *look_at(const struct hfi_keys *keys)
-{
-    struct hfi_side_keys sides;
-    hfi_side_keys_print(keys, &sides);
-    const char *get[] = {"GET", keys->lock}, *pttl[] = {"PTTL", keys->lock}, *zcard[] = {"ZCARD", sides.queue},
-               *exec[] = {"EXEC"};
-    const size_t get_size[] = {3, keys->lock_size}, pttl_size[] = {4, keys->lock_size},
-                 zcard_size[] = {5, sides.queue_size}, exec_size[] = {4};
-    struct hfi_command *command = hfi_wire_words("MULTI", NULL);
-    if (command != NULL && hfi_command_append(command, 2, get, get_size) &&
-        hfi_command_append(command, 2, pttl, pttl_size) && hfi_command_append(command, 2, zcard, zcard_size) &&
-        hfi_command_append(command, 1, exec, exec_size))
-        return command;
-    if (command != NULL)
-        hfi_command_unref(command);
-    return NULL;
-}
-
 /* *go_on is what visit said. A free lock is not visited. */
 static hf_status inform(hf_client *client, const struct hfi_keys *keys, hf_holder_fn *visit, void *arg, bool *go_on,
                         hf_error *error)
@@ -131,25 +113,21 @@ static hf_status inform(hf_client *client, const struct hfi_keys *keys, hf_holde
     char foreign[256];
     struct hfi_token_parts parts;
     hf_status status =
-        hfi_call_done(client, lane_of(client), look_at(keys), "cannot look at the lock", &reply, error);
+        hfi_call_done(client, lane_of(client), hfi_wire_look(keys), "cannot look at the lock", &reply, error);
     if (status != HF_OK)
         return status;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3) {
-        freeReplyObject(reply);
-        return hfi_fail(error, HF_PROTOCOL, "", "the server's answer to EXEC has another form");
-    }
-    const redisReply *held = reply->element[0];
-    if (held->type != REDIS_REPLY_STRING) {
-        status = held->type == REDIS_REPLY_NIL
-                     ? HF_OK
-                     : hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key",
-                                "the key of the lock is not a string");
+    const char *word = reply->element[0]->str; /* the form is core/fits.c's */
+    if (strcmp(word, "HELD") != 0) {
+        if (strcmp(word, "FOREIGN") == 0)
+            status = hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key",
+                              "the key of the lock is not a string");
         freeReplyObject(reply);
         return status;
     }
+    const redisReply *held = reply->element[1];
     hf_holder holder = {.size = sizeof holder, .name = keys->name, .host = "", .label = ""};
-    holder.remaining_ms = hfi_wire_number(reply, 1, -1);
-    holder.waiting = hfi_wire_number(reply, 2, 0);
+    holder.remaining_ms = hfi_wire_number(reply, 2, -1);
+    holder.waiting = hfi_wire_number(reply, 3, 0);
     struct inquiry inquiry = {.held_ms = -1};
     if (hfi_token_parse(held->str, held->len, &parts)) {
         inquiry.token = held->str;

@@ -174,6 +174,17 @@ struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
     return script(&hfi_script_fence_floor, 1, &words, hfi_fits_floor);
 }
 
+struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    hfi_side_keys_print(keys, &sides);
+    add(&words, keys->lock, keys->lock_size);
+    add(&words, sides.queue, sides.queue_size);
+    return script(&hfi_script_look, 2, &words, hfi_fits_look);
+}
+
 struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex)
 {
     struct hfi_side_keys sides;

@@ -114,6 +114,17 @@ the_doctor_sees_that_no_lock_can_be_had() {
     same "code afterwards" 0 $?
 }
 
+# It is then that an operator looks.
+a_full_server_is_looked_at() {
+    hold full "holds on"
+    cli config set maxmemory 1 >/dev/null
+    contains ls full "$("$hf" ls 2>&1)"
+    contains show "fence" "$("$hf" show full 2>&1)"
+    contains "show of a free one" "free" "$("$hf" show nobody 2>&1)"
+    cli config set maxmemory 0 >/dev/null
+    let_go
+}
+
 # Looking is not configuring.
 who_looks_changes_no_configuration() {
     local word
