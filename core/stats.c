@@ -6,6 +6,8 @@
 #include "core/table.h"
 
 #include <inttypes.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void collect(const hf_client *client, hf_stats *stats)
@@ -44,51 +46,129 @@ void hf_client_stats_sized(const hf_client *client, hf_stats *stats, size_t size
     memcpy(stats, &all, size < sizeof all ? size : sizeof all);
 }
 
-/* Name, kind, help and field of every metric: one list for the Prometheus text and the dump. */
-#define METRICS(X)                                                                                             \
-    X(acquired, "counter", "leases granted to callers")                                                        \
-    X(acquired_locally, "counter", "leases granted without a round trip")                                      \
-    X(busy, "counter", "tries that found the lock held")                                                       \
-    X(timeouts, "counter", "waits that ran out of time")                                                       \
-    X(canceled, "counter", "waits that were canceled")                                                         \
-    X(lost, "counter", "leases lost before they were released")                                                \
-    X(released, "counter", "leases ended by their owners")                                                     \
-    X(renewals, "counter", "renewals confirmed")                                                               \
-    X(renewals_failed, "counter", "renewals without a confirmation")                                           \
-    X(remote_commands, "counter", "commands sent")                                                             \
-    X(remote_round_trips, "counter", "sends that carried them")                                                \
-    X(reconnects, "counter", "connections made anew")                                                          \
-    X(hand_offs_given, "counter", "releases that passed the lease to another process")                         \
-    X(hand_offs_taken, "counter", "leases passed to this process by another")                                  \
-    X(loads, "counter", "loaders run by hf_fetch")                                                             \
-    X(load_failures, "counter", "loaders that failed")                                                         \
-    X(hits, "counter", "values served from the cache")                                                         \
-    X(hits_stale, "counter", "values served past their time")                                                  \
-    X(hits_shared, "counter", "values shared from another thread's load")                                      \
-    X(held, "gauge", "leases out")                                                                             \
-    X(waiting, "gauge", "calls waiting for a lease or a value")                                                \
-    X(at_risk, "gauge", "leases at risk")                                                                      \
-    X(cl_active, "gauge", "connections lent to callers")                                                       \
-    X(cl_waiting, "gauge", "callers waiting for a connection")                                                 \
-    X(sv_active, "gauge", "server connections in use")                                                         \
-    X(sv_idle, "gauge", "server connections idle")                                                             \
-    X(sv_used, "gauge", "server connections idle for so long that they are checked first")                     \
-    X(sv_tested, "gauge", "server connections being checked or reset")                                         \
-    X(sv_login, "gauge", "server connections being made")                                                      \
-    X(maxwait_us, "gauge", "how long the oldest waiting caller has waited, in microseconds")
+/* Every number of hf_stats: its field, its name for Prometheus, and what it says. maxwait_us is told in seconds. */
+static const struct metric {
+    const char *field, *name, *kind, *help;
+    size_t at;
+} metrics[] = {
+#define COUNTER(field, help) {#field, #field "_total", "counter", help, offsetof(hf_stats, field)},
+#define GAUGE(field, help)   {#field, #field, "gauge", help, offsetof(hf_stats, field)},
+    COUNTER(acquired, "leases granted to callers")
+    COUNTER(acquired_locally, "leases granted without a round trip")
+    COUNTER(busy, "tries that found the lock held")
+    COUNTER(timeouts, "waits that ran out of time")
+    COUNTER(canceled, "waits that were canceled")
+    COUNTER(lost, "leases lost before they were released")
+    COUNTER(released, "leases ended by their owners")
+    COUNTER(renewals, "renewals confirmed")
+    COUNTER(renewals_failed, "renewals without a confirmation")
+    COUNTER(remote_commands, "commands sent")
+    COUNTER(remote_round_trips, "sends that carried them")
+    COUNTER(reconnects, "connections made anew")
+    COUNTER(hand_offs_given, "releases that passed the lease to another process")
+    COUNTER(hand_offs_taken, "leases passed to this process by another")
+    COUNTER(loads, "loaders run by hf_fetch")
+    COUNTER(load_failures, "loaders that failed")
+    COUNTER(hits, "values served from the cache")
+    COUNTER(hits_stale, "values served past their time")
+    COUNTER(hits_shared, "values shared from another thread's load")
+    GAUGE(held, "leases out")
+    GAUGE(waiting, "calls waiting for a lease or a value")
+    GAUGE(at_risk, "leases at risk")
+    GAUGE(cl_active, "connections lent to callers")
+    GAUGE(cl_waiting, "callers waiting for a connection")
+    GAUGE(sv_active, "server connections in use")
+    GAUGE(sv_idle, "server connections idle")
+    GAUGE(sv_used, "server connections idle for so long that they are checked first")
+    GAUGE(sv_tested, "server connections being checked or reset")
+    GAUGE(sv_login, "server connections being made")
+#undef COUNTER
+#undef GAUGE
+    {"maxwait_us", "maxwait_seconds", "gauge", "how long the oldest caller who waits for a connection has waited",
+     offsetof(hf_stats, maxwait_us)},
+};
+#define METRICS (sizeof metrics / sizeof metrics[0])
+
+static uint64_t number_of(const hf_stats *stats, const struct metric *metric)
+{
+    uint64_t number;
+    memcpy(&number, (const char *)stats + metric->at, sizeof number);
+    return number;
+}
+
+/* A label's value: a backslash, a quote and a newline are escaped. */
+static void put_label(FILE *out, const char *value)
+{
+    for (; *value != 0; value++)
+        if (*value == '\n')
+            (void)fputs("\\n", out);
+        else
+            (void)fprintf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+}
+
+/* All but its end: `} VALUE`. */
+static void put_sample(FILE *out, const char *name, const hf_client *client)
+{
+    (void)fprintf(out, "holdfast_%s{client=\"", name);
+    put_label(out, client->name);
+    (void)fputc('"', out);
+}
+
+static void put_head(FILE *out, const char *name, const char *kind, const char *help)
+{
+    (void)fprintf(out, "# HELP holdfast_%s %s\n# TYPE holdfast_%s %s\n", name, help, name, kind);
+}
+
+static void put_metrics(FILE *out, const hf_client *const *clients, const hf_stats *stats, size_t count)
+{
+    put_head(out, "build_info", "gauge", "1, and which version this is");
+    for (size_t i = 0; i < count; i++) {
+        put_sample(out, "build_info", clients[i]);
+        (void)fprintf(out, ",version=\"%s\"} 1\n", hf_version());
+    }
+    for (size_t m = 0; m < METRICS; m++) {
+        put_head(out, metrics[m].name, metrics[m].kind, metrics[m].help);
+        for (size_t i = 0; i < count; i++) {
+            uint64_t number = number_of(&stats[i], &metrics[m]);
+            put_sample(out, metrics[m].name, clients[i]);
+            if (metrics[m].at == offsetof(hf_stats, maxwait_us))
+                (void)fprintf(out, "} %" PRIu64 ".%06" PRIu64 "\n", number / 1000000, number % 1000000);
+            else
+                (void)fprintf(out, "} %" PRIu64 "\n", number);
+        }
+    }
+}
+
+/* Two samples of one name and label are no page. */
+static bool are_apart(const hf_client *const *clients, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (clients[i] == NULL || hfi_client_is_forked(clients[i]))
+            return false;
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(clients[i]->name, clients[j]->name) == 0)
+                return false;
+    }
+    return true;
+}
+
+hf_status hf_clients_metrics(const hf_client *const *clients, size_t count, FILE *out)
+{
+    if (out == NULL || clients == NULL || count == 0 || !are_apart(clients, count))
+        return HF_INVALID;
+    hf_stats *stats = calloc(count, sizeof *stats);
+    if (stats == NULL)
+        return HF_NOMEM;
+    for (size_t i = 0; i < count; i++)
+        collect(clients[i], &stats[i]);
+    put_metrics(out, clients, stats, count);
+    free(stats);
+    return ferror(out) ? HF_UNAVAILABLE : HF_OK;
+}
 
 hf_status hf_client_metrics(const hf_client *client, FILE *out)
 {
-    hf_stats stats;
-    if (client == NULL || out == NULL || hfi_client_is_forked(client))
-        return HF_INVALID;
-    collect(client, &stats);
-#define X(name, kind, help)                                                                                    \
-    fprintf(out, "# HELP holdfast_%s %s\n# TYPE holdfast_%s %s\nholdfast_%s %" PRIu64 "\n", #name, help, #name, kind, \
-            #name, stats.name);
-    METRICS(X)
-#undef X
-    return ferror(out) ? HF_UNAVAILABLE : HF_OK;
+    return hf_clients_metrics(&client, 1, out);
 }
 
 static void dump_lock(struct hfi_lock *lock, void *arg)
@@ -129,9 +209,8 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
             client->identity.id, hfi_pool_server_name(client->pool), server.version / 10000, server.version / 100 % 100,
             server.version % 100, server.run_id[0] != 0 ? server.run_id : "not told",
             hfi_events_text((enum hfi_events_state)atomic_load(&client->events_state)));
-#define X(name, kind, help) fprintf(out, "%-20s %12" PRIu64 "  %s\n", #name, stats.name, help);
-    METRICS(X)
-#undef X
+    for (size_t m = 0; m < METRICS; m++)
+        fprintf(out, "%-20s %12" PRIu64 "  %s\n", metrics[m].field, number_of(&stats, &metrics[m]), metrics[m].help);
     hfi_table_each((hf_client *)(uintptr_t)client, dump_lock, out); /* references are counted, nothing else changes */
     return ferror(out) ? HF_UNAVAILABLE : HF_OK;
 }

@@ -154,7 +154,9 @@ static hf_status call_stats(struct hft_place *place)
 
 static hf_status call_metrics(struct hft_place *place)
 {
-    return hf_client_metrics(place->client, place->out);
+    const hf_client *all[] = {place->client};
+    hf_status status = hf_clients_metrics(all, 1, place->out);
+    return status == HF_OK ? hf_client_metrics(place->client, place->out) : status;
 }
 
 static hf_status call_dump(struct hft_place *place)
