@@ -297,9 +297,9 @@ static bool write_listed(struct hfi_lane *lane)
     int state = atomic_load(&lane->state);
     if (state == HFI_LANE_UP) {
         board_locked(lane, now_ns);
-        kick = lane->flying > 0 && !lane->reading && !atomic_load(&lane->armed);
+        kick = lane->flying > 0 && !lane->reading && atomic_load(&lane->watch) == HFI_UNWATCHED;
         if (kick)
-            atomic_store(&lane->armed, true);
+            atomic_store(&lane->watch, HFI_LOOKS_SOON);
     } else if (state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->failed))) {
         while (!hfi_list_is_empty(&lane->queue))
             hfi_lane_settle_locked(lane, hfi_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
@@ -368,7 +368,7 @@ void hfi_lane_flush_now(struct hfi_lane *lane)
 void hfi_lane_flush_soon(struct hfi_lane *lane)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    if (!atomic_load(&lane->armed) || !hfi_lane_is_near(lane) || !hfi_lane_is_up(lane))
+    if (atomic_load(&lane->watch) != HFI_LOOKS_SOON || !hfi_lane_is_near(lane) || !hfi_lane_is_up(lane))
         hfi_lane_flush(lane);
 }
 

@@ -29,6 +29,14 @@ enum hfi_lane_state {
     HFI_LANE_CLOSED  /* for good                                                         */
 };
 
+/* What the listener does for a lane until it looks again. Its poll() may sleep through a reply that a reader takes from
+ * under it: only what has a point in time is sure to end. */
+enum hfi_lane_watch {
+    HFI_UNWATCHED,       /* it hears of a hang-up: who leaves anything to it kicks it */
+    HFI_POLLS_REPLIES,   /* and of the next reply that nobody takes before it: leave nothing else to it */
+    HFI_LOOKS_SOON       /* within half a millisecond, whatever happens: leave it anything */
+};
+
 struct hfi_lane {
     struct hfi_pool *pool;
     enum hfi_lane_kind kind;
@@ -76,7 +84,7 @@ struct hfi_lane {
     bool finishing;               /* somebody calls `done` just now */
     bool down_untold;             /* ops->lane_down is owed, after the last `done` */
     bool announcing;              /* ops->lane_up runs: lane_down waits */
-    _Atomic(bool) armed;          /* the listener looks at this lane soon by itself */
+    _Atomic(int) watch;           /* enum hfi_lane_watch; changed under the mutex */
     bool drop_after;              /* the command at the head has been told that the connection is useless */
     int64_t nearest_ns;           /* no deadline in queue or flight is before this */
     int64_t answered_ns;          /* the last reply; for P10 */

@@ -308,6 +308,16 @@ static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t tick
 
 /* ---- the role ---- */
 
+/* Something is left to do, and the listener would not come for it by itself. It knew nothing of a full socket while we
+ * were to wait for room there. */
+static bool is_left_alone_locked(const struct hfi_lane *lane)
+{
+    int watch = atomic_load(&lane->watch);
+    if (atomic_load(&lane->blocked))
+        return watch != HFI_LOOKS_SOON;
+    return lane->flying > 0 && watch == HFI_UNWATCHED;
+}
+
 /* To the thread that came last: it has the longest wait before it, so the role moves least. */
 static void pass_role(struct hfi_lane *lane)
 {
@@ -324,8 +334,8 @@ static void pass_role(struct hfi_lane *lane)
         next->chosen = true;
         lane->reading = true;
         hfi_park_wake(next->park);
-    } else if ((lane->flying > 0 || atomic_load(&lane->blocked)) && !atomic_load(&lane->armed)) {
-        atomic_store(&lane->armed, true);
+    } else if (is_left_alone_locked(lane)) {
+        atomic_store(&lane->watch, HFI_LOOKS_SOON);
         kick = true;
     }
     hfi_lane_unlock(lane);

@@ -84,22 +84,24 @@ static short attend_locked(struct hfi_lane *lane, int64_t now_ns, struct hfi_pol
     short events = POLLRDHUP;
     const struct hfi_command *head = head_locked(lane);
     bool at_once = lane->kind == HFI_RESERVED_LANE || atomic_load(&lane->pool->closing_until_ns) != 0;
+    enum hfi_lane_watch watch = HFI_LOOKS_SOON;
     if (head != NULL && !lane->reading) {
-        atomic_store(&lane->armed, true);
-        if (at_once || head->sent_ns + GRACE_NS <= now_ns)
+        if (at_once || head->sent_ns + GRACE_NS <= now_ns) {
+            watch = HFI_POLLS_REPLIES;
             events |= POLLIN;
-        else
+        } else {
             hfi_poll_set_again(set, head->sent_ns + GRACE_NS);
-    } else if (lane->boarded != lane->boarded_seen) {
-        atomic_store(&lane->armed, true); /* busy: a look now and then instead of a kick for every command */
+        }
+    } else if (lane->boarded != lane->boarded_seen) { /* busy: a look now and then instead of a kick for every command */
         hfi_poll_set_again(set, now_ns + GRACE_NS);
     } else {
-        atomic_store(&lane->armed, false);
-        atomic_thread_fence(memory_order_seq_cst);
-        if (!hfi_inbox_is_empty(&lane->inbox)) /* listed when it still was: hfi_lane_flush_soon */
-            hfi_poll_set_again(set, now_ns);
+        watch = HFI_UNWATCHED;
     }
     lane->boarded_seen = lane->boarded;
+    atomic_store(&lane->watch, watch);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (watch != HFI_LOOKS_SOON && !hfi_inbox_is_empty(&lane->inbox)) /* hfi_lane_flush_soon saw the word of before */
+        hfi_poll_set_again(set, now_ns);
     if (atomic_load(&lane->blocked) && !lane->reading)
         events |= POLLOUT;
     hfi_poll_set_again(set, lane->nearest_ns);
@@ -242,7 +244,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         lane->parser = NULL;
         hfi_buffer_eat(&lane->out, hfi_buffer_size(&lane->out));
         atomic_store(&lane->blocked, false);
-        atomic_store(&lane->armed, false);
+        atomic_store(&lane->watch, HFI_UNWATCHED);
         /* It has answered since it came up: what broke is the connection, not the server. Renewals cannot wait for
          * such a proof: their lane may have been given up for its very first command. */
         if (lane->answered_ns > lane->up_ns || lane->kind == HFI_RESERVED_LANE)

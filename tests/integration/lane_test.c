@@ -132,7 +132,7 @@ static void what_is_listed_together_is_sent_together(void **state)
     (void)state;
     hft_ask(lane, &calls[99], "PING"); /* so that no ROLE is asked for in between */
     hft_call_done(&calls[99]);
-    while (atomic_load(&lane->armed)) /* the listener still looks, and sends what it finds */
+    while (atomic_load(&lane->watch) == HFI_LOOKS_SOON) /* the listener still looks, and sends what it finds */
         (void)sched_yield();
     hfi_pool_count(kit.pool, &before);
     for (int i = 0; i < 99; i++)

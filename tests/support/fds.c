@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int entries(const char *path)
@@ -41,6 +42,25 @@ long hft_resident_kib(void)
     }
     (void)fclose(file);
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+int hft_thread_named(const char *name)
+{
+    int newest = 0;
+    DIR *folder = opendir("/proc/self/task");
+    for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL; entry = readdir(folder)) {
+        char path[64], says[32] = "";
+        int tid = (int)strtol(entry->d_name, NULL, 10);
+        (void)snprintf(path, sizeof path, "/proc/self/task/%d/comm", tid);
+        FILE *file = tid != 0 ? fopen(path, "re") : NULL;
+        if (file != NULL && fscanf(file, "%31[^\n]", says) == 1 && strcmp(says, name) == 0 && tid > newest)
+            newest = tid;
+        if (file != NULL)
+            (void)fclose(file);
+    }
+    if (folder != NULL)
+        (void)closedir(folder);
+    return newest;
 }
 
 bool hft_is_asleep(int tid)

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* lane_left_test.c - what is left to the listener is done by it, also when another thread has taken the event that it
+ * slept on. Nothing here has a deadline: what nobody does is waited for in vain. */
+#include "pool/lane_inside.h"
+#include "tests/support/fds.h"
+#include "tests/support/pool_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ROUNDS    60
+#define BIG       (8 * 1024 * 1024)
+#define GRACES_NS (5 * HFI_MS) /* the listener looks for a reply that nobody waits for long before */
+
+static struct hft_server *server;
+static struct hft_pool kit;
+static struct hfi_lane *lane;
+static int listener;
+
+static int start(void **state)
+{
+    hf_error error;
+    (void)state;
+    server = hft_server_start("save \"\"");
+    hft_pool_init(&kit, server);
+    if (hft_pool_open(&kit, NULL, &error) != HF_OK) {
+        (void)fprintf(stderr, "%s\n", error.message);
+        return -1;
+    }
+    lane = hfi_pool_lane(kit.pool, HFI_LOCK_LANE, 0);
+    listener = hft_thread_named("hf-listener");
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    hft_pool_close(&kit);
+    hft_server_stop(server);
+    return 0;
+}
+
+static bool somebody_reads(void)
+{
+    hfi_lane_lock(lane);
+    bool reading = lane->reading;
+    hfi_lane_unlock(lane);
+    return reading;
+}
+
+/* The server is frozen and owes a reply for which the listener sleeps without any end. */
+static void have_the_listener_sleep_on_a_reply(struct hft_call *owed)
+{
+    hft_post(lane, owed, hft_command("PING", HFI_NEVER)); /* no ROLE in between; and the server is known to be near */
+    hft_wait(lane, owed);
+    hft_call_done(owed);
+    hft_server_freeze(server);
+    int64_t sent_ns = hft_now();
+    hft_post(lane, owed, hft_command("PING", HFI_NEVER));
+    HFT_UNTIL(hft_now() - sent_ns > GRACES_NS && hft_is_asleep(listener));
+}
+
+static void is_answered(struct hft_call *call)
+{
+    assert_int_equal(call->outcome, HFI_ANSWERED);
+    hft_call_done(call);
+}
+
+static void *thaw_when_somebody_reads(void *arg)
+{
+    (void)arg;
+    HFT_UNTIL(somebody_reads());
+    hft_server_thaw(server);
+    return NULL;
+}
+
+/* Reader and listener hear of the reply at once; who is first takes it. */
+static void what_may_be_sent_soon_is_sent_although_a_reader_took_the_reply_the_listener_slept_on(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct hft_call owed, soon;
+        pthread_t thread;
+        have_the_listener_sleep_on_a_reply(&owed);
+        assert_int_equal(pthread_create(&thread, NULL, thaw_when_somebody_reads, NULL), 0);
+        hft_wait(lane, &owed);
+        hft_list(lane, &soon, hft_command("PING", HFI_NEVER));
+        hfi_lane_flush_soon(lane);
+        (void)pthread_join(thread, NULL);
+        HFT_UNTIL(hft_is_over(&soon));
+        is_answered(&owed);
+        is_answered(&soon);
+    }
+}
+
+struct big {
+    struct hft_call call;
+    char *value;
+};
+
+static void *post_more_than_the_socket_takes_and_thaw(void *arg)
+{
+    struct big *big = arg;
+    const char *const words[] = {"SET", "big", big->value};
+    struct hfi_command *command = hfi_command_new(3, words, NULL);
+    command->until_ns = HFI_NEVER;
+    HFT_UNTIL(somebody_reads());
+    hft_post(lane, &big->call, command);
+    hft_server_thaw(server);
+    return NULL;
+}
+
+/* The reader was told that the socket is full; its own wait may end before there is room. */
+static void what_the_socket_did_not_take_is_sent_although_the_reader_that_waited_for_room_left(void **state)
+{
+    struct big big = {.value = malloc(BIG + 1)};
+    (void)state;
+    memset(big.value, 'x', BIG);
+    big.value[BIG] = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct hft_call owed;
+        pthread_t thread;
+        have_the_listener_sleep_on_a_reply(&owed);
+        assert_int_equal(pthread_create(&thread, NULL, post_more_than_the_socket_takes_and_thaw, &big), 0);
+        hft_wait(lane, &owed);
+        (void)pthread_join(thread, NULL);
+        HFT_UNTIL(hft_is_over(&big.call));
+        is_answered(&owed);
+        is_answered(&big.call);
+    }
+    free(big.value);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_may_be_sent_soon_is_sent_although_a_reader_took_the_reply_the_listener_slept_on),
+        cmocka_unit_test(what_the_socket_did_not_take_is_sent_although_the_reader_that_waited_for_room_left),
+    };
+    return cmocka_run_group_tests(tests, start, stop);
+}
