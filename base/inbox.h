@@ -22,13 +22,14 @@ static inline void hfi_inbox_init(struct hfi_inbox *inbox)
     ck_stack_init(&inbox->stack);
 }
 
+/* After all that this thread has stored atomically before. */
 static inline bool hfi_inbox_is_empty(const struct hfi_inbox *inbox)
 {
-    return ck_pr_load_ptr(&inbox->stack.head) == NULL;
+    return __atomic_load_n(&inbox->stack.head, __ATOMIC_SEQ_CST) == NULL;
 }
 
-/* Any thread. The node belongs to the inbox until it is taken. A push of our own: ck_stack's stores the link after the
- * last place where ThreadSanitizer could be told of it. */
+/* Any thread. The node belongs to the inbox until it is taken, and is in it before this thread looks at anything else. A
+ * push of our own: ck_stack's stores the link after the last place where ThreadSanitizer could be told of it. */
 static inline void hfi_inbox_put(struct hfi_inbox *inbox, struct hfi_inbox_node *node)
 {
     struct ck_stack_entry *newest = ck_pr_load_ptr(&inbox->stack.head);
@@ -37,6 +38,7 @@ static inline void hfi_inbox_put(struct hfi_inbox *inbox, struct hfi_inbox_node 
         hfi_tsan_release(inbox);
         ck_pr_fence_release();
     } while (!ck_pr_cas_ptr_value(&inbox->stack.head, newest, &node->link, &newest));
+    ck_pr_fence_atomic_load();
 }
 
 /* Everything put in so far, oldest first, linked by hfi_inbox_next; NULL if empty. */

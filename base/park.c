@@ -186,6 +186,7 @@ void hfi_park_wake(struct hfi_park *park)
     ck_ec32_inc(counter(park), &mode);
     HFI_PERTURB("count-to-kick");
     /* After the count has moved: a waiter that names its kick later sees the new count and does not poll. */
+    ck_pr_fence_atomic_load();
     int fd = atomic_load(&park->kick_fd);
     if (fd >= 0)
         (void)eventfd_write(fd, 1);
@@ -193,5 +194,6 @@ void hfi_park_wake(struct hfi_park *park)
 
 void hfi_park_kick(struct hfi_park *park, int fd)
 {
-    atomic_store(&park->kick_fd, fd);
+    (void)atomic_exchange(&park->kick_fd, fd);
+    ck_pr_fence_atomic_load(); /* before the look at the count */
 }

@@ -330,7 +330,6 @@ bool hfi_lane_is_near(const struct hfi_lane *lane)
  * one send for a crowd. The reader counts down before it looks at the inbox, we list before we look at the count. */
 static bool reader_sends(const struct hfi_lane *lane)
 {
-    atomic_thread_fence(memory_order_seq_cst);
     return atomic_load(&lane->flying) > CROWD && hfi_lane_is_near(lane) && !atomic_load(&lane->again) &&
            atomic_load(&lane->state) == HFI_LANE_UP;
 }
@@ -360,14 +359,12 @@ void hfi_lane_flush(struct hfi_lane *lane)
 
 void hfi_lane_flush_now(struct hfi_lane *lane)
 {
-    atomic_thread_fence(memory_order_seq_cst);
     flush(lane, true);
 }
 
 /* We list before we look whether the listener is about to; it says that it is not before it looks at the list. */
 void hfi_lane_flush_soon(struct hfi_lane *lane)
 {
-    atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load(&lane->watch) != HFI_LOOKS_SOON || !hfi_lane_is_near(lane) || !hfi_lane_is_up(lane))
         hfi_lane_flush(lane);
 }

@@ -99,7 +99,6 @@ static short attend_locked(struct hfi_lane *lane, int64_t now_ns, struct hfi_pol
     }
     lane->boarded_seen = lane->boarded;
     atomic_store(&lane->watch, watch);
-    atomic_thread_fence(memory_order_seq_cst);
     if (watch != HFI_LOOKS_SOON && !hfi_inbox_is_empty(&lane->inbox)) /* hfi_lane_flush_soon saw the word of before */
         hfi_poll_set_again(set, now_ns);
     if (atomic_load(&lane->blocked) && !lane->reading)
