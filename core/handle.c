@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* handle.c - see handle.h; and the parts of lease.h that ask nothing of the server. */
 #include "core/handle.h"
+#include "base/descriptor.h"
 #include "base/perturb.h"
 #include "base/thread.h"
 #include "core/lock.h"
@@ -376,7 +377,7 @@ int hf_lease_event_fd(hf_lease *lease)
     int fd = atomic_load(&lease->event_fd);
     if (fd >= 0)
         return fd;
-    int made = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int made = hfi_descriptor_event();
     if (made < 0)
         return -1;
     if (!atomic_compare_exchange_strong(&lease->event_fd, &fd, made)) {

@@ -2,6 +2,7 @@
 /* dial.c - finds the server, connects, and holds the conversation that pool/hello.c thinks up. */
 #include "pool/dial.h"
 #include "base/buffer.h"
+#include "base/descriptor.h"
 #include "pool/hello.h"
 #include "pool/inside.h"
 #include "pool/parser.h"
@@ -147,7 +148,7 @@ static enum hfi_dial_state connect_next(struct hfi_dial *dial, int64_t now_ns)
         return fail(dial);
     const struct hfi_address *address = &dial->addresses.list[dial->next];
     int family = address->at.ss_family;
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = hfi_descriptor(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd < 0) {
         (void)fail_os(dial, errno, "make a socket for");
         dial->next++;

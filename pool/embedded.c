@@ -10,6 +10,7 @@
  */
 #include "pool/embedded.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,7 +66,7 @@ static bool lock(int fd, int operation, int64_t until_ns)
 
 static int open_lock(const struct hfi_embedded *share, const char *name)
 {
-    return openat(share->members_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return hfi_descriptor(openat(share->members_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
 }
 
 /* -1 and errno; or the start.lock, held. */
@@ -94,7 +95,7 @@ static int reach(const struct hfi_embedded *share)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, share->path, sizeof address.sun_path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = hfi_descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
         (void)close(fd);
         return -1;
@@ -247,7 +248,7 @@ static hf_status open_folder(struct hfi_embedded *share, hf_error *error)
     const char *wrong = NULL;
     int made = mkdir(share->folder, 0700), failed = made != 0 && errno != EEXIST ? errno : 0;
     if (failed == 0) {
-        share->members_fd = open(share->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        share->members_fd = hfi_descriptor(open(share->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         failed = share->members_fd < 0 ? errno : 0;
     }
     if (is_shortage(failed))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lane.c - group commit: commands are listed without a lock, whoever finds the write side free sends them
  * all; and the one place where outcomes are handed out. */
+#include "base/descriptor.h"
 #include "base/perturb.h"
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
@@ -50,7 +51,7 @@ struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, in
     (void)pthread_mutex_init(&lane->mutex, NULL);
     (void)pthread_cond_init(&lane->quiet, NULL);
     hfi_backoff_init(&lane->backoff, (uint64_t)hfi_now(pool->clock) ^ ((uint64_t)index << 56));
-    lane->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    lane->wake_fd = hfi_descriptor_event();
     if (lane->in == NULL || lane->wake_fd < 0) {
         hfi_lane_free(lane);
         return NULL;

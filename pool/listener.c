@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* listener.c - look at everything, sleep in poll() until something is ready or due, and again. */
 #include "pool/listener.h"
+#include "base/descriptor.h"
 #include "base/thread.h"
 #include "pool/borrowers.h"
 #include "pool/lane_inside.h"
@@ -179,7 +180,7 @@ hf_status hfi_listener_start(struct hfi_pool *pool, struct hfi_listener **listen
     new->set.room = 2 + (size_t)pool->lane_count + (size_t)hfi_subscribers_count(pool->subscribers);
     new->set.fds = calloc(new->set.room, sizeof *new->set.fds);
     new->set.owners = calloc(new->set.room, sizeof *new->set.owners);
-    new->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    new->kick_fd = hfi_descriptor_event();
     hf_status status = HF_OK;
     if (new->set.fds == NULL || new->set.owners == NULL || new->kick_fd < 0)
         status = hfi_fail(error, HF_NOMEM, "raise the limit of open files",

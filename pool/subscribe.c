@@ -3,6 +3,7 @@
  * the listener's; a thread that waits for a message may hear in its stead. */
 #include "pool/subscribe.h"
 #include "base/buffer.h"
+#include "base/descriptor.h"
 #include "base/perturb.h"
 #include "pool/backoff.h"
 #include "pool/channels.h"
@@ -65,7 +66,7 @@ struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count)
 {
     struct hfi_subscribers *all = calloc(1, sizeof *all + (size_t)count * sizeof all->list[0]);
     struct hfi_channels *channels = hfi_channels_new(count);
-    int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int wake_fd = hfi_descriptor_event();
     if (all == NULL || channels == NULL || wake_fd < 0) {
         if (wake_fd >= 0)
             (void)close(wake_fd);

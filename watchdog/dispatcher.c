@@ -2,6 +2,7 @@
 /* dispatcher.c - posted calls and chores: two queues under one mutex, each with a thread that runs it. */
 #include "watchdog/dispatcher.h"
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/park.h"
 #include "base/perturb.h"
 #include "base/thread.h"
@@ -142,7 +143,7 @@ hf_status hfi_dispatcher_start(bool caller_runs, struct hfi_dispatcher **out, hf
     dispatcher->fd = -1;
     int failed = 0;
     if (caller_runs) {
-        dispatcher->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        dispatcher->fd = hfi_descriptor_event();
         failed = dispatcher->fd < 0 ? errno : 0;
     } else {
         failed = hfi_thread_start(&dispatcher->call_thread, "hf-dispatcher", run_calls, dispatcher);

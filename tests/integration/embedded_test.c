@@ -344,6 +344,28 @@ static void without_a_redis_server_the_error_says_what_to_install(void **state)
     assert_int_equal(error.os_errno, ENOENT);
 }
 
+static void none_of_its_descriptors_is_a_standard_one(void **state)
+{
+    const struct fixture *f = *state;
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        struct hfi_embedded *share;
+        const char *path;
+        int found = 0;
+        for (int fd = 0; fd <= 2; fd++)
+            (void)close(fd);
+        if (hfi_embedded_join(f->name, in_ms(20000), &share, &path, NULL) != HF_OK)
+            _exit(64);
+        for (int fd = 0; fd <= 2; fd++)
+            found |= fcntl(fd, F_GETFD) >= 0 ? 1 << fd : 0;
+        hfi_embedded_leave(share);
+        _exit(found);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +377,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_server_that_does_not_obey_is_killed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_folder_that_is_not_ours_alone_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(none_of_its_descriptors_is_a_standard_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_a_redis_server_the_error_says_what_to_install, set_up,
                                         tear_down),
     };
