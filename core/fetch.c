@@ -478,7 +478,7 @@ static hf_status fetch_key(hf_client *client, const char *key, size_t size, cons
     if (hfi_loader_is_at(client, key, size))
         return hfi_fail(error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
                         hfi_quote(quoted, sizeof quoted, key, size));
-    hf_status status = hfi_fetch_key_check(key, size, error);
+    hf_status status = hfi_fetch_key_check(client->key_template, key, size, error);
     if (status != HF_OK)
         return status;
     f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, hfi_name_hash(HFI_FETCH, key, size));

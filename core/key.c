@@ -146,10 +146,18 @@ static bool is_side_key(const char *key, size_t size)
            starts(key, size, HFI_FENCE_KEY) || starts(key, size, "hf:fetch:") || starts(key, size, "hf:c:");
 }
 
-/* Where the locks of this page have their keys; a fetched value there would be taken for a token, and a token served. */
-static bool is_lock_key(const char *key, size_t size)
+/* Where the locks of clients with this template, or without one, have their keys: a value there would be taken for a
+ * token, and a token served. */
+static bool is_lock_key(const char *key_template, const char *key, size_t size)
 {
-    return starts(key, size, "hf:{") || starts(key, size, "hf::");
+    if (starts(key, size, "hf:{") || starts(key, size, "hf::"))
+        return true;
+    if (key_template == NULL)
+        return false;
+    const char *behind = strstr(key_template, "%s") + 2;
+    size_t before_size = (size_t)(behind - 2 - key_template), behind_size = strlen(behind);
+    return size > before_size + behind_size && size - before_size - behind_size <= HF_NAME_MAX &&
+           memcmp(key, key_template, before_size) == 0 && memcmp(key + size - behind_size, behind, behind_size) == 0;
 }
 
 bool hfi_key_name(const char *key_template, const char *key, size_t size, enum hfi_use *use, const char **name,
@@ -182,21 +190,21 @@ bool hfi_key_name(const char *key_template, const char *key, size_t size, enum h
     return end > *name && *name_size <= HF_NAME_MAX && memchr(*name, 0, *name_size) == NULL;
 }
 
-hf_status hfi_fetch_key_check(const char *key, size_t size, hf_error *error)
+hf_status hfi_fetch_key_check(const char *key_template, const char *key, size_t size, hf_error *error)
 {
     char quoted[80];
-    if (!is_side_key(key, size) && !is_lock_key(key, size))
+    if (!is_side_key(key, size) && !is_lock_key(key_template, key, size))
         return HF_OK;
-    return hfi_fail(error, HF_INVALID, "choose another key", "the key %s lies where holdfast keeps its own keys",
-                    hfi_quote(quoted, sizeof quoted, key, size));
+    return hfi_fail(error, HF_INVALID, "choose another key, or a narrower key_template",
+                    "the key %s lies where holdfast keeps its own keys", hfi_quote(quoted, sizeof quoted, key, size));
 }
 
-static hf_status check_key(enum hfi_use use, const char *name, size_t name_size, const struct hfi_keys *keys,
-                           hf_error *error)
+static hf_status check_key(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
+                           const struct hfi_keys *keys, hf_error *error)
 {
     char quoted[80];
     if (use == HFI_FETCH)
-        return hfi_fetch_key_check(name, name_size, error);
+        return hfi_fetch_key_check(key_template, name, name_size, error);
     if (is_side_key(keys->lock, keys->lock_size))
         return hfi_fail(error, HF_INVALID, "choose another name or key_template",
                         "the lock key %s lies where holdfast keeps its own keys",
@@ -235,7 +243,7 @@ hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_temp
         memcpy(keys->tag, number, tag_size + 1);
     }
     keys->tag_size = (uint16_t)tag_size;
-    hf_status status = check_key(use, name, name_size, keys, error);
+    hf_status status = check_key(key_template, use, name, name_size, keys, error);
     if (status == HF_OK)
         return HF_OK;
     free(*memory);

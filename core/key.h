@@ -32,8 +32,8 @@ struct hfi_side_keys {
  * give a key of our own side keys), NOMEM. */
 hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
                         struct hfi_keys *keys, hf_error *error);
-/* Whether a value may lie there, beside our own keys: INVALID. */
-hf_status hfi_fetch_key_check(const char *key, size_t size, hf_error *error);
+/* Whether a value may lie there, beside our own keys and those of locks: INVALID. */
+hf_status hfi_fetch_key_check(const char *key_template, const char *key, size_t size, hf_error *error);
 /* The name whose lock key this may be, a part of `key`; made into keys again it must give the same. False: nobody's who
  * has this template. */
 bool hfi_key_name(const char *key_template, const char *key, size_t size, enum hfi_use *use, const char **name,

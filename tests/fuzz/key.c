@@ -28,6 +28,8 @@ static void make(const char *key_template, enum hfi_use use, const char *name, s
     size_t found_size;
     HFT_MUST(hfi_key_name(key_template, keys.lock, keys.lock_size, &again, &found, &found_size));
     HFT_MUST(again == use && found_size == size && memcmp(found, name, size) == 0);
+    /* Where a lock of this client lies, no page of it does. */
+    HFT_MUST(use == HFI_FETCH || hfi_fetch_key_check(key_template, keys.lock, keys.lock_size, &error) == HF_INVALID);
     hfi_keys_done(&keys);
 }
 
@@ -57,8 +59,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         HFT_MUST(name_size == size || size == 0);
         make(NULL, HFI_MUTEX, name, name_size);
         make(NULL, HFI_FETCH, name, name_size);
-        if (hfi_template_check(key_template, &error) == HF_OK)
+        if (hfi_template_check(key_template, &error) == HF_OK) {
             make(key_template, HFI_MUTEX, name, name_size);
+            make(key_template, HFI_FETCH, name, name_size);
+        }
     }
     free(name);
     free(key_template);

@@ -321,6 +321,25 @@ static void forgetting_during_a_load_keeps_it_from_being_stored(void **state)
     expect(f, f->c, PAGE(.ttl_ms = 60000), HF_LOADED, "new");
 }
 
+static void under_a_template_the_keys_of_locks_are_no_pages(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client = hft_client(f->server, HF_CLIENT(.key_template = "%s:lock"));
+    hf_lease *lease, *other;
+    hf_value *value;
+    assert_int_equal(hf_lock_acquire(client, "a", NULL, &lease, &f->error), HF_OK);
+    assert_int_equal(hf_fetch(client, "a:lock", PAGE(.stale_ms = 60000), &value, &f->error), HF_INVALID);
+    assert_non_null(strstr(f->error.message, "a:lock"));
+    assert_int_equal(hf_fetch_forget(client, "a:lock", &f->error), HF_INVALID);
+    assert_int_equal(hf_lock_acquire(client, "a", HF_LOCK(.wait_ms = 1), &other, NULL), HF_DEADLOCK);
+    assert_int_equal(hf_lease_verify(lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(f->page.loads, 0);
+    value = must_fetch(f, client, ":lock", PAGE(.ttl_ms = 60000)); /* a lock has a name */
+    hf_value_free(value);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 static void a_hung_loader_loses_its_lease_and_is_not_stored(void **state)
 {
     struct fixture *f = *state;
@@ -370,6 +389,7 @@ int main(void)
         TEST(answers_of_a_loader_are_checked),
         TEST(waiting_for_others_has_an_end),
         TEST(forgetting_during_a_load_keeps_it_from_being_stored),
+        TEST(under_a_template_the_keys_of_locks_are_no_pages),
         TEST(a_hung_loader_loses_its_lease_and_is_not_stored),
         TEST(a_lease_lost_during_a_load_means_not_stored),
     };

@@ -191,6 +191,13 @@ static void nothing_may_lie_where_we_keep_our_own_keys(void **state)
         assert_false(is_refused(NULL, HFI_MUTEX, ours[i]));
     }
     assert_true(is_refused(NULL, HFI_FETCH, "hf:{invoice:42}")); /* a token would be served as a page */
+    assert_true(is_refused("%s:lock", HFI_FETCH, "a:lock"));
+    assert_true(is_refused("lock:%s", HFI_FETCH, "lock:lock:a"));
+    assert_true(is_refused("%s", HFI_FETCH, "anything"));
+    assert_true(is_refused("lock:%s", HFI_FETCH, "hf:{invoice:42}")); /* of clients without a template */
+    assert_false(is_refused("%s:lock", HFI_FETCH, ":lock")); /* a name has a byte at least */
+    assert_false(is_refused("lock:%s:", HFI_FETCH, "lock:a"));
+    assert_false(is_refused("lock:%s", HFI_FETCH, "block:a"));
     assert_true(is_refused(NULL, HFI_FETCH, "hf::user:{7}"));
     assert_false(is_refused("%s", HFI_MUTEX, "hf:mine"));
     assert_false(is_refused(NULL, HFI_FETCH, "hf:mine"));
