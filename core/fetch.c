@@ -221,15 +221,18 @@ static bool fill(struct fetch *f, hf_lease *lease, struct hf_loading *loading, b
     return filler.stored;
 }
 
-/* The loader's failure is everybody's here who waits for it; elsewhere the next in the queue tries. */
-static void fail_waiters(struct fetch *f, const struct hf_loading *loading)
+/* The loader's failure is everybody's here who waits for it; elsewhere the next in the queue tries. Who waits when the
+ * lease is lost waits for another load. */
+static void fail_waiters(struct fetch *f, const hf_lease *lease, const struct hf_loading *loading)
 {
     struct hfi_lock *lock = f->lock;
     struct hfi_actions actions;
     hfi_actions_init(&actions);
     int64_t now = hfi_lock_enter(lock);
-    lock->shared->failure = loading->failure;
-    hfi_entry_refuse_all(&lock->entry, HF_LOAD_FAILED, now, &actions);
+    if (lock->holder == lease && hf_lease_is_valid(lease)) {
+        lock->shared->failure = loading->failure;
+        hfi_entry_refuse_all(&lock->entry, HF_LOAD_FAILED, now, &actions);
+    }
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);
 }
@@ -251,7 +254,7 @@ static hf_status load(struct fetch *f, hf_lease *lease, hf_value **value, hf_err
     hfi_count(f->client, loads);
     if (status != HF_OK) {
         hfi_count(f->client, load_failures);
-        fail_waiters(f, &loading);
+        fail_waiters(f, lease, &loading);
         (void)hf_lease_post_release(lease, NULL);
         if (error != NULL)
             *error = loading.failure;
