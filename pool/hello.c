@@ -54,14 +54,15 @@ static bool ask(struct hfi_hello *hello, enum question question, const char *fir
 static bool ask_auth(struct hfi_hello *hello)
 {
     const struct hfi_place *place = &hello->pool->settings.place;
-    if (place->password == NULL)
+    /* A user without a password asks with an empty one: not asking would make it the server's default user. */
+    const char *password = place->password != NULL ? place->password : "";
+    if (place->user == NULL && place->password == NULL)
         return true;
-    if (hfi_buffer_reserve(&hello->out, 1024 + strlen(place->password)) ==
-        NULL) /* never moved, so wiped whole */
+    if (hfi_buffer_reserve(&hello->out, 1024 + strlen(password)) == NULL) /* never moved, so wiped whole */
         return false;
     if (place->user != NULL)
-        return ask(hello, ASK_AUTH, "AUTH", place->user, place->password);
-    return ask(hello, ASK_AUTH, "AUTH", place->password, NULL);
+        return ask(hello, ASK_AUTH, "AUTH", place->user, password);
+    return ask(hello, ASK_AUTH, "AUTH", password, NULL);
 }
 
 static bool ask_hello(struct hfi_hello *hello)

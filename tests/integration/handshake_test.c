@@ -71,6 +71,25 @@ static void passwords_and_users_are_checked_and_never_shown(void **state)
     hft_server_stop(server);
 }
 
+static void a_user_without_a_password_is_that_user_or_nobody(void **state)
+{
+    struct hft_pool kit;
+    struct hft_call call;
+    (void)state;
+    struct hft_server *server = hft_server_start("user open on nopass ~* &* +@all\nuser closed on >x ~* &* +@all");
+    hft_pool_init(&kit, server);
+    log_in(&kit, "open", NULL);
+    assert_int_equal(hft_pool_open(&kit, NULL, NULL), HF_OK);
+    hft_ask(hfi_pool_lane(kit.pool, HFI_LOCK_LANE, 0), &call, "ACL WHOAMI");
+    assert_string_equal(call.reply->str, "open");
+    hft_call_done(&call);
+    hft_pool_close(&kit);
+    hft_pool_init(&kit, server);
+    log_in(&kit, "closed", NULL);
+    assert_opens(&kit, HF_DENIED, "WRONGPASS");
+    hft_server_stop(server);
+}
+
 static void a_connection_is_in_its_database_and_has_its_name(void **state)
 {
     struct hft_pool kit;
@@ -277,6 +296,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passwords_and_users_are_checked_and_never_shown),
+        cmocka_unit_test(a_user_without_a_password_is_that_user_or_nobody),
         cmocka_unit_test(a_connection_is_in_its_database_and_has_its_name),
         cmocka_unit_test(a_server_that_is_not_there_is_named),
         cmocka_unit_test(tcp_and_names_work_too),
