@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,10 +64,12 @@ static hf_status check_count(int *count, int otherwise, int low, int high, const
     return hfi_fail(error, HF_INVALID, "0 is the default", "%s is %d; it must be %d .. %d", name, *count, low, high);
 }
 
+enum field_kind { TEXT, MS, COUNT, SIZE, FLAG };
+
 struct named_field {
     const char *name;
     size_t offset;
-    enum { TEXT, MS, COUNT, SIZE, FLAG } kind;
+    enum field_kind kind;
 };
 
 #define FIELD(name, kind) {#name, offsetof(hf_client_options, name), kind}
@@ -78,13 +81,33 @@ static const struct named_field client_fields[] = {
     FIELD(lazy, FLAG),             FIELD(client_name, TEXT),   FIELD(key_template, TEXT), FIELD(keyspace_events, TEXT),
 };
 
+/* Digits, with a minus perhaps; or a word where the option has it. False: not that, or more than the field holds. */
+static bool parse_number(const char *text, enum field_kind kind, int64_t *number)
+{
+    static const struct {
+        int64_t least, most;
+    } bounds[] = {[MS] = {INT64_MIN, INT64_MAX}, [COUNT] = {INT_MIN, INT_MAX}, [SIZE] = {0, INT64_MAX}, [FLAG] = {0, 1}};
+    const char *digits = text + (*text == '-');
+    if (strcmp(text, "off") == 0 && (kind == MS || kind == FLAG)) {
+        *number = kind == MS ? HF_OFF : 0;
+        return true;
+    }
+    if (strcmp(text, "forever") == 0 && kind == MS) {
+        *number = HF_FOREVER;
+        return true;
+    }
+    errno = 0;
+    *number = strtoll(text, NULL, 10);
+    return *digits != 0 && digits[strspn(digits, "0123456789")] == 0 && errno == 0 && *number >= bounds[kind].least &&
+           *number <= bounds[kind].most;
+}
+
 hf_status hfi_client_option_parse(hf_client_options *options, const char *name, const char *text, hf_error *error)
 {
     char quoted[64];
     for (size_t i = 0; i < sizeof client_fields / sizeof client_fields[0]; i++) {
         const struct named_field *field = &client_fields[i];
         void *at = (char *)options + field->offset;
-        char *end;
         if (strcmp(field->name, name) != 0)
             continue;
         if (field->kind == TEXT) {
@@ -92,26 +115,31 @@ hf_status hfi_client_option_parse(hf_client_options *options, const char *name, 
                 *(const char **)at = text;
             return HF_OK;
         }
-        errno = 0;
-        long long number = strtoll(text, &end, 10);
-        if (strcmp(text, "forever") == 0 || strcmp(text, "off") == 0)
-            number = text[0] == 'f' ? HF_FOREVER : HF_OFF;
-        else if (*text == 0 || *end != 0 || errno != 0)
+        int64_t number;
+        if (!parse_number(text, field->kind, &number))
             return hfi_fail(error, HF_INVALID, "write a whole number; off or forever where the option has them",
-                            "option %s in the URI is %s, not a number", name,
+                            "option %s in the URI is %s, not a number that it takes", name,
                             hfi_quote(quoted, sizeof quoted, text, strlen(text)));
         if (field->kind == MS && *(int64_t *)at == 0)
             *(int64_t *)at = number;
         else if (field->kind == COUNT && *(int *)at == 0)
-            *(int *)at = number > INT32_MAX || number < 0 ? INT32_MAX : (int)number;
+            *(int *)at = (int)number;
         else if (field->kind == SIZE && *(size_t *)at == 0)
-            *(size_t *)at = number < 0 ? SIZE_MAX : (size_t)number;
-        else if (field->kind == FLAG && number > 0)
+            *(size_t *)at = (size_t)number;
+        else if (field->kind == FLAG && number == 1)
             *(bool *)at = true;
         return HF_OK;
     }
     return hfi_fail(error, HF_INVALID, "the names are those of hf_client_options", "the URI has an unknown option %s",
                     hfi_quote(quoted, sizeof quoted, name, strlen(name)));
+}
+
+static bool is_client_name(const char *name)
+{
+    const char *at = name;
+    while (*at > ' ' && *at <= '~')
+        at++;
+    return *at == 0 && at > name && at - name <= 128;
 }
 
 hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
@@ -161,10 +189,9 @@ hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
     if (o->tls_ca_file != NULL || o->tls_cert_file != NULL || o->tls_key_file != NULL || o->tls_server_name != NULL)
         return hfi_fail(error, HF_INVALID, "leave the tls_ options out, or use a TLS tunnel",
                         "TLS is not in this version");
-    if (o->client_name != NULL && (*o->client_name == 0 || strpbrk(o->client_name, " \r\n\t") != NULL ||
-                                   strlen(o->client_name) > 128))
+    if (o->client_name != NULL && !is_client_name(o->client_name))
         return hfi_fail(error, HF_INVALID, "Redis takes printable names without blanks",
-                        "client_name is empty, longer than 128 bytes or has a blank in it");
+                        "client_name is empty, longer than 128 bytes or has a blank or control character in it");
     return HF_OK;
 }
 

@@ -54,15 +54,23 @@ static void wipe_free(char *text)
     free(text);
 }
 
-/* Percent-decoded into *out, which is the caller's. `what` is for the message; no content is shown. */
+/* The C1 ones too, which UTF-8 writes as 0xc2 and another byte. */
+static bool is_control(unsigned char before, unsigned char byte)
+{
+    return byte < ' ' || byte == 0x7f || (before == 0xc2 && byte >= 0x80 && byte < 0xa0);
+}
+
+/* Percent-decoded into *out, which is the caller's. `what` is for the message; no content is shown. A password may be
+ * anything; the rest stands in messages later, which may go to a terminal. */
 static hf_status decode(struct part part, const char *what, char **out, hf_error *error)
 {
+    static const char blank[] = "has a space or control character";
     const char *wrong = NULL;
     char *text = *out = calloc(1, part.size + 1);
     if (text == NULL)
         return hfi_fail(error, HF_NOMEM, NULL, "no memory for a URI");
     for (size_t i = 0, at = 0; i < part.size && wrong == NULL; i++) {
-        unsigned char byte = (unsigned char)part.from[i];
+        unsigned char byte = (unsigned char)part.from[i], before = at > 0 ? (unsigned char)text[at - 1] : 0;
         if (byte == '%') {
             int high = i + 2 < part.size ? hex_digit(part.from[i + 1]) : -1;
             int low = i + 2 < part.size ? hex_digit(part.from[i + 2]) : -1;
@@ -72,8 +80,10 @@ static hf_status decode(struct part part, const char *what, char **out, hf_error
                 wrong = "has a NUL byte (%00)";
             byte = (unsigned char)(high * 16 + low);
             i += 2;
-        } else if (byte <= ' ' || byte == 0x7f) {
-            wrong = "has a space or control character";
+            if (wrong == NULL && is_control(before, byte) && strcmp(what, "password") != 0)
+                wrong = blank;
+        } else if (byte == ' ' || is_control(before, byte)) {
+            wrong = blank;
         }
         text[at++] = (char)byte;
     }
@@ -118,30 +128,60 @@ static hf_status parse_database(struct part part, struct hfi_place *place, bool 
     return HF_OK;
 }
 
-static hf_status parse_query(struct part rest, bool database_given, hfi_uri_query *query, void *self,
+/* Cuts the next name=value off: *value begins with its =, *rest with the next &. */
+static struct part next_option(struct part *rest, struct part *value)
+{
+    struct part option = cut(part_of(rest->from + 1, rest->from + rest->size), "&", rest);
+    return cut(option, "=", value);
+}
+
+static bool is_second(struct part query, struct part name)
+{
+    struct part value, other = next_option(&query, &value);
+    while (other.from != name.from && (other.size != name.size || memcmp(other.from, name.from, name.size) != 0))
+        other = next_option(&query, &value);
+    return other.from != name.from;
+}
+
+static bool is_number_like(const char *text)
+{
+    return *text != 0 && text[strspn(text, "+-.0123456789")] == 0;
+}
+
+/* What the encoding of an option hides from a reader: another name, or a number. */
+static hf_status check_encoding(struct part name, struct part value, const char *value_text, hf_error *error)
+{
+    if (memchr(name.from, '%', name.size) != NULL)
+        return wrong_part(error, "option", name, "is not one", "the names are those of hf_client_options");
+    if (memchr(value.from, '%', value.size) != NULL && is_number_like(value_text))
+        return wrong_part(error, "option", name, "has a number that is percent-encoded", "write its digits plainly");
+    return HF_OK;
+}
+
+static hf_status parse_query(struct part query, bool database_given, hfi_uri_query *take, void *self,
                              struct hfi_place *place, hf_error *error)
 {
+    struct part rest = query;
     while (rest.size > 0) {
-        struct part after, value, pair = cut(part_of(rest.from + 1, rest.from + rest.size), "&", &after);
-        struct part name = cut(pair, "=", &value);
-        rest = after;
-        if (pair.size == 0)
+        struct part value, name = next_option(&rest, &value);
+        if (name.size == 0 && value.size == 0)
             continue;
         if (name.size == 0 || value.size == 0)
             return wrong_part(error, "query", name, "is not name=value", NULL);
+        if (is_second(query, name))
+            return wrong_part(error, "option", name, "is given twice", "say it once");
         value = part_of(value.from + 1, value.from + value.size);
-        char *name_text = NULL, *value_text = NULL;
-        hf_status status = decode(name, "query", &name_text, error);
+        char *name_text = strndup(name.from, name.size), *value_text = NULL;
+        hf_status status = name_text != NULL ? decode(value, "query", &value_text, error)
+                                             : hfi_fail(error, HF_NOMEM, NULL, "no memory for a URI");
+        if (status == HF_INVALID)
+            status = wrong_part(error, "option", name, "has a value that is not percent-encoded well", encode_hint);
         if (status == HF_OK)
-            status = decode(value, "query", &value_text, error);
-        if (status == HF_INVALID && name_text != NULL)
-            status = wrong_part(error, "option", name, "has a value that is not percent-encoded well",
-                                encode_hint);
+            status = check_encoding(name, value, value_text, error);
         if (status == HF_OK && strcmp(name_text, "db") == 0)
-            status =
-                parse_database((struct part){value_text, strlen(value_text)}, place, &database_given, error);
+            status = parse_database(value, place, &database_given, error);
         else if (status == HF_OK)
-            status = query(self, name_text, value_text, error);
+            status = take(self, name_text, value_text, error);
         wipe_free(name_text);
         wipe_free(value_text);
         if (status != HF_OK)

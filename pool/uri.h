@@ -21,7 +21,8 @@ typedef hf_status hfi_uri_query(void *self, const char *name, const char *value,
 
 /* redis://[user[:password]@]host[:port][/database], redis://[::1]:6379, unix:///path[?db=n], embedded:[name].
  * rediss, sentinel, cluster, quorum: HF_INVALID that says they come later. Every error names the bad part and never
- * shows the password. `database` may stand in the query as db; what the parser does not know goes to `query`. */
+ * shows the password; nothing but a password may have control characters in it, encoded or not. `database` may stand in
+ * the query as db; what the parser does not know goes to `query`, each name once. */
 hf_status hfi_uri_parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_place *place, hf_error *error);
 void      hfi_place_done(struct hfi_place *place);
 bool      hfi_place_copy(struct hfi_place *to, const struct hfi_place *from); /* false: no memory, `to` is empty */

@@ -25,7 +25,8 @@ static void is_said(const hf_error *error, hf_status status)
 {
     HFT_MUST(error->status == status && error->message[0] != 0);
     HFT_MUST(strnlen(error->message, sizeof error->message) < sizeof error->message);
-    HFT_MUST(strchr(error->message, '\n') == NULL);
+    for (const unsigned char *at = (const unsigned char *)error->message; *at != 0; at++)
+        HFT_MUST(*at >= ' ' && *at != 0x7f);
 }
 
 static void take_uri(const char *uri)

@@ -242,6 +242,7 @@ static void a_clients_wrong_options_are_named(void **state)
     assert_names(check_client((hf_client_options){.key_template = "lock"}, &error), error, "key_template");
     assert_names(check_client((hf_client_options){.client_name = "two words"}, &error), error, "client_name");
     assert_names(check_client((hf_client_options){.client_name = ""}, &error), error, "client_name");
+    assert_names(check_client((hf_client_options){.client_name = "a\033b"}, &error), error, "client_name");
     assert_names(check_client((hf_client_options){.dispatch = (hf_dispatch)7}, &error), error, "dispatch");
 }
 
@@ -279,8 +280,29 @@ static void a_uri_sets_what_the_options_leave_open(void **state)
     assert_int_equal(options.lanes, 3);
     assert_int_equal(parse(&options, "max_waiters", "12", NULL), HF_OK);
     assert_int_equal(options.max_waiters, 12);
-    assert_int_equal(parse(&options, "subscribers", "99999999999", NULL), HF_OK);
-    assert_names(hfi_client_options_check(&options, &error), error, "subscribers");
+    assert_int_equal(parse(&options, "subscribers", "-1", NULL), HF_OK);
+    assert_names(hfi_client_options_check(&options, &error), error, "subscribers is -1");
+}
+
+static void a_number_in_a_uri_is_said_as_it_was_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text;
+    } wrong[] = {{"lanes", "99999999999"},     {"lanes", "-99999999999"},  {"lanes", "off"},
+                 {"lanes", "forever"},         {"max_waiters", "-1"},      {"max_value_bytes", "-1"},
+                 {"max_waiters", "off"},       {"lanes", "+5"},            {"lanes", "\n5"},
+                 {"lanes", " 5"},              {"lease_ms", "+5"},         {"lease_ms", "5-"},
+                 {"lazy", "2"},                {"lazy", "-1"},             {"lazy", "forever"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        hf_client_options options = {0};
+        hf_error error = {0};
+        char quoted[40];
+        assert_int_equal(parse(&options, wrong[i].name, wrong[i].text, &error), HF_INVALID);
+        if (strstr(error.message, wrong[i].name) == NULL ||
+            strstr(error.message, hfi_quote(quoted, sizeof quoted, wrong[i].text, strlen(wrong[i].text))) == NULL)
+            fail_msg("%s=%s: %s", wrong[i].name, wrong[i].text, error.message);
+    }
 }
 
 static void a_flag_in_a_uri_is_on_only_when_it_says_so(void **state)
@@ -352,6 +374,7 @@ int main(void)
         cmocka_unit_test(a_clients_wrong_options_are_named),
         cmocka_unit_test(a_fetchs_wrong_options_are_named),
         cmocka_unit_test(a_uri_sets_what_the_options_leave_open),
+        cmocka_unit_test(a_number_in_a_uri_is_said_as_it_was_written),
         cmocka_unit_test(a_flag_in_a_uri_is_on_only_when_it_says_so),
         cmocka_unit_test(a_uris_wrong_option_is_named),
         cmocka_unit_test(a_name_has_one_to_512_bytes_and_no_nul),

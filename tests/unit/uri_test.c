@@ -51,6 +51,8 @@ static const struct good {
     {"redis://me:x@host?client_name=a@b&&lanes=2&", HFI_TCP, "host", 6379, NULL, "me", "x", 0,
      "client_name=a@b lanes=2 "},
     {"unix:///run/redis.sock", HFI_UNIX, NULL, 0, "/run/redis.sock", NULL, NULL, 0, ""},
+    {"redis://me:a%0ab@host?client_name=a%5fb", HFI_TCP, "host", 6379, NULL, "me", "a\nb", 0, "client_name=a_b "},
+    {"unix:///run/r%c3%a9dis", HFI_UNIX, NULL, 0, "/run/r\xc3\xa9" "dis", NULL, NULL, 0, ""},
     {"unix:///run/my%20redis.sock?db=2&password=x", HFI_UNIX, NULL, 0, "/run/my redis.sock", NULL, NULL, 2,
      "password=x "},
     {"unix://me:secret@/run/redis.sock", HFI_UNIX, NULL, 0, "/run/redis.sock", "me", "secret", 0, ""},
@@ -121,6 +123,16 @@ static const struct bad {
     {"redis://a[b", "neither a name nor an address"},
     {"redis://ho st", "host has a space"},
     {"redis://ho\nst", "host has a space or control"},
+    {"redis://h%0ast", "host has a space or control"},
+    {"redis://h%1b[2Jst", "host has a space or control"},
+    {"redis://h%7fst", "host has a space or control"},
+    {"redis://h%c2%9bst", "host has a space or control"},
+    {"redis://[fe80::1%25%0a]", "host has a space or control"},
+    {"redis://m%0ae:secret@host", "user has a space or control"},
+    {"unix:///run/a%0ab", "socket path has a space or control"},
+    {"unix:///run/a%1bb", "socket path has a space or control"},
+    {"embedded:a%0ab", "instance name has a space or control"},
+    {"redis://host?client_name=a%1bb", "\"client_name\" has a value"},
     {"redis://h%00st", "host has a NUL"},
     {"redis://h%2", "host has a %"},
     {"redis://h%zz", "host has a %"},
@@ -142,7 +154,19 @@ static const struct bad {
     {"redis://host?lease_ms", "\"lease_ms\" is not name=value"},
     {"redis://host?=5", "is not name=value"},
     {"redis://host?password=secret%", "\"password\" has a value"},
-    {"redis://host?a%00=1", "query has a NUL"},
+    {"redis://host?a%00=1", "option \"a%00\" is not one"},
+    {"redis://host?lane%73=1", "option \"lane%73\" is not one"},
+    {"redis://host?lanes=1&lanes=2", "option \"lanes\" is given twice"},
+    {"redis://host?lanes=1&a=b&&lanes=1", "option \"lanes\" is given twice"},
+    {"redis://host?db=1&db=1", "option \"db\" is given twice"},
+    {"redis://host?lanes=%0a5", "\"lanes\" has a value"},
+    {"redis://host?lanes=%2b5", "option \"lanes\" has a number"},
+    {"redis://host?lanes=%35", "option \"lanes\" has a number"},
+    {"redis://host?lanes=%2d1", "option \"lanes\" has a number"},
+    {"redis://host?lanes=1%2e5", "option \"lanes\" has a number"},
+    {"redis://host?db=%31", "option \"db\" has a number"},
+    {"redis://host/%31", "database \"%31\""},
+    {"redis://host:%36379", "port \"%36379\""},
     {"redis://host?bad=1", "no option \"bad\""},
     {"unix://", "no socket"},
     {"unix:///", "no socket"},
@@ -168,6 +192,8 @@ static void every_mistake_is_named_and_no_password_shown(void **state)
         hf_status status = hfi_uri_parse(bad[i].uri, note_query, seen, &place, &error);
         if (status != HF_INVALID || error.status != HF_INVALID || strstr(error.message, bad[i].names) == NULL)
             fail_msg("%s: %s \"%s\"", bad[i].uri, hf_status_name(status), error.message);
+        for (const unsigned char *at = (const unsigned char *)error.message; *at != 0; at++)
+            assert_true(*at >= ' ' && *at != 0x7f);
         assert_null(strstr(error.message, "secret"));
         assert_null(strstr(error.hint, "secret"));
         assert_null(place.host);
