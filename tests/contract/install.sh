@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# install.sh SOURCE BUILD: an example builds and runs from an installed copy alone, found by pkg-config and by
-# CMake's find_package.
+# install.sh SOURCE BUILD: README's program builds and runs from an installed copy alone, by README's own lines, wherever
+# that copy was put when it was installed.
 set -eu
-source=$(cd "$1" && pwd)
+source=$(CDPATH='' cd -- "$1" && pwd)
 if [ -z "${REDIS_SOCKET:-}" ]; then
     exec "$source/tests/support/with_redis.sh" sh "$0" "$@"
 fi
@@ -16,27 +16,37 @@ if find "$work/copy/include" -type f | grep -v '/include/holdfast/[a-z]*\.h\(pp\
     exit 1
 fi
 
-folder=$(dirname "$(find "$work/copy" -name holdfast.pc)")
+awk '/^```c$/ { inside = 1; next } /^```$/ { exit } inside' "$source/README.md" >"$work/program.c"
+line=$(sed -n 's/^ *cc -std=c11 program.c/gcc -Wall -Wextra -Werror -std=c11 program.c/p' "$source/README.md")
+[ -n "$line" ] || { echo "README has no line that compiles program.c" >&2; exit 1; }
+PKG_CONFIG_PATH=$(dirname "$(find "$work/copy" -name holdfast.pc)")
+export PKG_CONFIG_PATH
+(cd "$work" && eval "$line -o by_pkg_config")
 library=$(dirname "$(find "$work/copy" -name libholdfast.so)")
-flags=$(PKG_CONFIG_PATH=$folder pkg-config --define-variable=prefix="$work/copy" --cflags --libs holdfast)
-# shellcheck disable=SC2086 # flags are words on purpose
-gcc -std=c11 -Wall -Wextra -Werror -o "$work/by_pkg_config" "$source/examples/first_lock.c" $flags
-LD_LIBRARY_PATH=$library timeout 20 "$work/by_pkg_config"
+LD_LIBRARY_PATH=$library timeout 20 "$work/by_pkg_config" >"$work/said"
+grep -q '^step 3, fence [0-9]\{19\}$' "$work/said"
 
 mkdir "$work/user"
-cp "$source/examples/first_lock.c" "$work/user/"
-cat >"$work/user/CMakeLists.txt" <<'END'
-cmake_minimum_required(VERSION 3.25)
-project(user C)
-find_package(holdfast 0.1 REQUIRED)
-add_executable(by_cmake first_lock.c)
-target_link_libraries(by_cmake PRIVATE holdfast::holdfast)
-END
+{
+    printf 'cmake_minimum_required(VERSION 3.25)\nproject(user C)\nadd_executable(program ../program.c)\n'
+    sed -n 's/^ *\(find_package(holdfast .*\|target_link_libraries(program .*\)/\1/p' "$source/README.md"
+} >"$work/user/CMakeLists.txt"
 {
     cmake -G Ninja -S "$work/user" -B "$work/user/build" -DCMAKE_PREFIX_PATH="$work/copy" && cmake --build "$work/user/build"
 } >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-timeout 20 "$work/user/build/by_cmake"
+timeout 20 "$work/user/build/program" >"$work/said"
+grep -q '^step 3, fence [0-9]\{19\}$' "$work/said"
+
+# While the first number is 0, each second one is another library.
+for asked in 0.0 0.2 1.0; do
+    sed "s/find_package(holdfast [0-9.]*/find_package(holdfast $asked/" "$work/user/CMakeLists.txt" >"$work/CMakeLists.txt"
+    sed -i 's/add_executable.*/add_executable(program program.c)/' "$work/CMakeLists.txt"
+    if cmake -G Ninja -S "$work" -B "$work/other" -DCMAKE_PREFIX_PATH="$work/copy" >"$work/log" 2>&1; then
+        echo "a program that asks for $asked gets what is installed" >&2
+        exit 1
+    fi
+done
 if redis-cli -s "$REDIS_SOCKET" --scan | grep -vx 'hf:fence' >&2; then
-    echo "the example left something behind" >&2
+    echo "the program left something behind" >&2
     exit 1
 fi

@@ -58,7 +58,7 @@ static void begin_waiting(struct hft_run *run, struct waiter *waiter, hf_client 
     waiter->client = client;
     atomic_store(&waiter->got_ns, 0);
     atomic_store(&waiter->asked, false);
-    (void)snprintf(waiter->name, sizeof waiter->name, "%s", name);
+    (void)snprintf(waiter->name, sizeof waiter->name, "%.47s", name);
     if (pthread_create(&waiter->thread, NULL, wait_for_it, waiter) != 0)
         exit(1);
 }

@@ -24,22 +24,22 @@ static hf_client client;
 static _Atomic(int) made, alive, wrong;
 static bool looks_meanwhile;
 
-static void name_of(int number, char out[16])
+static void name_of(int number, char out[24])
 {
-    (void)snprintf(out, 16, "name:%d", number);
+    (void)snprintf(out, 24, "name:%d", number);
 }
 
 static struct hfi_lock *get(enum hfi_use use, int number)
 {
     struct hfi_lock *lock;
-    char name[16];
+    char name[24];
     name_of(number, name);
     return hfi_table_get(&client, use, name, strlen(name), &lock, NULL) == HF_OK ? lock : NULL;
 }
 
 static bool is(const struct hfi_lock *lock, int number)
 {
-    char name[16];
+    char name[24];
     name_of(number, name);
     return lock != NULL && strcmp(lock->keys.name, name) == 0;
 }

@@ -1,0 +1,80 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# packaging.sh SOURCE BUILD: what packagers do to a project. Folders that are absolute; a static library; holdfast as a
+# part of somebody's project, with nothing of it in his cache, his warnings or his installation.
+set -eu
+source=$(CDPATH='' cd -- "$1" && pwd)
+if [ -z "${REDIS_SOCKET:-}" ]; then
+    exec "$source/tests/support/with_redis.sh" sh "$0" "$@"
+fi
+work=$(mktemp -d /tmp/holdfast-test-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+awk '/^```c$/ { inside = 1; next } /^```$/ { exit } inside' "$source/README.md" >"$work/program.c"
+
+quietly() {
+    "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; echo "failed: $*" >&2; exit 1; }
+}
+runs() { # runs PROGRAM...: README's program
+    timeout 20 "$@" >"$work/said"
+    grep -q '^step 3, fence [0-9]\{19\}$' "$work/said"
+}
+
+# A package: the folder of libraries is absolute and elsewhere, and nobody asked for what developers need.
+quietly cmake -S "$source" -B "$work/package" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_PREFIX="$work/usr" \
+    -DCMAKE_INSTALL_LIBDIR="$work/arch/lib"
+quietly cmake --build "$work/package"
+if ls -d "$work/package/tests" "$work/package/bench" 2>/dev/null || grep -m 1 -e -Werror "$work/package/build.ninja"; then
+    echo "a plain build has what is for developers" >&2
+    exit 1
+fi
+quietly cmake --install "$work/package"
+PKG_CONFIG_PATH=$work/arch/lib/pkgconfig
+export PKG_CONFIG_PATH
+# shellcheck disable=SC2046 # flags are words on purpose
+gcc -std=c11 -Wall -Wextra -Werror -o "$work/packaged" "$work/program.c" $(pkg-config --cflags --libs holdfast)
+LD_LIBRARY_PATH=$work/arch/lib runs "$work/packaged"
+env -u LD_LIBRARY_PATH "$work/usr/bin/holdfast" ls # finds its library by itself
+
+# Installed as a static library: both ways to find it bring what it needs.
+quietly cmake -S "$source" -B "$work/static" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DBUILD_SHARED_LIBS=OFF
+quietly cmake --build "$work/static"
+quietly cmake --install "$work/static" --prefix "$work/archive"
+[ -z "$(find "$work/archive" -name '*.so*')" ] || { echo "BUILD_SHARED_LIBS=OFF installs a shared library" >&2; exit 1; }
+PKG_CONFIG_PATH=$(dirname "$(find "$work/archive" -name holdfast.pc)")
+# shellcheck disable=SC2046 # flags are words on purpose
+gcc -std=c11 -Wall -Wextra -Werror -o "$work/linked" "$work/program.c" $(pkg-config --static --cflags --libs holdfast)
+runs "$work/linked"
+mkdir "$work/user"
+cat >"$work/user/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(user C)
+find_package(holdfast REQUIRED)
+add_executable(program ../program.c)
+target_link_libraries(program PRIVATE holdfast::holdfast)
+END
+quietly cmake -S "$work/user" -B "$work/user/build" -G Ninja -DCMAKE_PREFIX_PATH="$work/archive"
+quietly cmake --build "$work/user/build"
+runs "$work/user/build/program"
+
+# A part of another project.
+cat >"$work/user/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.25)
+project(user C)
+add_subdirectory("$source" holdfast)
+add_executable(program ../program.c)
+target_link_libraries(program PRIVATE holdfast::holdfast)
+install(TARGETS program)
+END
+quietly cmake -S "$work/user" -B "$work/part" -G Ninja -DCMAKE_BUILD_TYPE=Debug
+if grep -oE '^[A-Za-z_]+[^:]*' "$work/part/CMakeCache.txt" |
+    grep -vE '^(CMAKE_|_CMAKE_|HOLDFAST_|holdfast_|user_|pkgcfg_lib_HOLDFAST_|__pkg_config_|_?Threads_|FIND_PACKAGE_MESSAGE_DETAILS_|PKG_CONFIG_|_GNUInstallDirs_|prefix_result)' >&2; then
+    echo "these names in the cache are anybody's" >&2
+    exit 1
+fi
+quietly cmake --build "$work/part"
+runs "$work/part/program"
+quietly cmake --install "$work/part" --prefix "$work/theirs"
+if find "$work/theirs" -type f | grep -v '/bin/program$' >&2; then
+    echo "a part of another project installs itself" >&2
+    exit 1
+fi
