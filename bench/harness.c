@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -102,7 +103,7 @@ static void read_ticks(long *all, long *idle)
 
 void bench_begin(struct bench *bench, int argc, char **argv, const char *question, const char *words)
 {
-    *bench = (struct bench){.question = question, .folder = "bench/results"};
+    *bench = (struct bench){.question = question, .folder = "build/bench"};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0)
             bench->quick = true;
@@ -111,6 +112,7 @@ void bench_begin(struct bench *bench, int argc, char **argv, const char *questio
         else if (strcmp(argv[i], "--full") != 0)
             bench_die("%s knows --quick, --full and --out FOLDER, not %s", question, argv[i]);
     }
+    (void)mkdir(bench->folder, 0777);
     if (access(bench->folder, W_OK) != 0)
         bench_die("%s is no folder to write to", bench->folder);
     bench->rounds = bench->quick ? 5 : 25;

@@ -3,7 +3,7 @@
 # test.sh SOURCE FOLDER [ctest arguments...]: `./dev test` of the tree SOURCE on Debian 13, in a root of its own below
 # FOLDER, against that Debian's Redis and then its Valkey. 77: this machine cannot (no root, no network).
 set -eu
-source=$(cd "$1" && pwd)
+source=$(CDPATH='' cd -- "$1" && pwd)
 folder=$2
 shift 2
 
@@ -16,7 +16,7 @@ cannot() {
 unshare --mount --pid --fork --kill-child true 2>/dev/null || cannot "the kernel gives no mount and pid namespaces"
 command -v debootstrap >/dev/null || cannot "debootstrap is not installed (apt install debootstrap)"
 mkdir -p "$folder"
-folder=$(cd "$folder" && pwd)
+folder=$(CDPATH='' cd -- "$folder" && pwd)
 root=$folder/root
 
 if [ ! -e "$root/made" ]; then

@@ -3,7 +3,7 @@
 # check.sh [MODEL]: explores each model completely: its promise holds; and each variant in which one rule is broken is
 # caught. Models are tests/model/*.pml.
 set -u
-folder=$(cd "$(dirname "$0")" && pwd)
+folder=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 only=${1:-}
 work=$(mktemp -d /tmp/holdfast-model-XXXXXX)
 trap 'rm -rf "$work"' EXIT
