@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# install.sh SOURCE BUILD: README's program builds and runs from an installed copy alone, by README's own lines, wherever
+# install.sh SOURCE BUILD: README's second program, a lock, builds and runs from an installed copy alone, by README's own lines, wherever
 # that copy was put when it was installed.
 set -eu
 source=$(CDPATH='' cd -- "$1" && pwd)
@@ -16,7 +16,7 @@ if find "$work/copy/include" -type f | grep -v '/include/holdfast/[a-z]*\.h\(pp\
     exit 1
 fi
 
-awk '/^```c$/ { inside = 1; next } /^```$/ { exit } inside' "$source/README.md" >"$work/program.c"
+awk '/^```c$/ { inside = ++count == 2; next } /^```$/ { inside = 0 } inside' "$source/README.md" >"$work/program.c"
 line=$(sed -n 's/^ *cc -std=c11 program.c/gcc -Wall -Wextra -Werror -std=c11 program.c/p' "$source/README.md")
 [ -n "$line" ] || { echo "README has no line that compiles program.c" >&2; exit 1; }
 PKG_CONFIG_PATH=$(dirname "$(find "$work/copy" -name holdfast.pc)")
