@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# install.sh SOURCE BUILD: README's second program, a lock, builds and runs from an installed copy alone, by README's own lines, wherever
-# that copy was put when it was installed.
+# install.sh SOURCE BUILD: README's second program, a lock, builds and runs from an installed copy alone, by its own lines,
+# wherever that copy was put when it was installed.
 set -eu
 source=$(CDPATH='' cd -- "$1" && pwd)
 if [ -z "${REDIS_SOCKET:-}" ]; then
