@@ -158,12 +158,13 @@ enum hfi_answer_kind {
     HFI_NOT_SENT,    /* .status                                  */
     HFI_NO_ANSWER,
     HFI_ASK_ALONE,   /* a re-check among others': something is new, an acquire of its own finds out what */
-    HFI_CANNOT       /* an error reply: .status, not executed    */
+    HFI_CANNOT       /* an error reply: .status                  */
 };
 struct hfi_answer {
     enum hfi_answer_kind kind;
     bool      native;
     bool      ours;
+    bool      unclear; /* the server may have done it, or may do it yet (P5) */
     hf_status status;
     int64_t   sent_at; /* stamp of the command */
     int64_t   fence, left_ms, position, ticket;

@@ -164,7 +164,7 @@ static void asked(struct hfi_command *command)
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
     /* The native form is a pipeline. (A script that was spelt out has no `script` any more.) */
-    struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .native = command->replies > 1};
+    struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .unclear = true, .native = command->replies > 1};
     struct hfi_actions actions;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
     hfi_actions_init(&actions);
@@ -174,6 +174,7 @@ static void asked(struct hfi_command *command)
         hfi_server_time_saw(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
     } else if (command->outcome == HFI_UNSENT) {
         answer.kind = HFI_NOT_SENT;
+        answer.unclear = false;
         answer.status = hfi_pool_why_down(client->pool, NULL);
     }
     answer.sent_at = command->stamp_ns;
@@ -182,7 +183,7 @@ static void asked(struct hfi_command *command)
     HFI_PERTURB("answer-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
-        if (answer.kind == HFI_NO_ANSWER)
+        if (answer.unclear)
             lock->unclear = true;
         hfi_lock_note_trouble(lock, command, answer.kind == HFI_LATE);
         if (answer.kind == HFI_HAS_VALUE) {
@@ -192,7 +193,7 @@ static void asked(struct hfi_command *command)
         }
         hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
-    } else if (answer.kind == HFI_NO_ANSWER) {
+    } else if (answer.unclear) {
         hfi_closing_doubt(lock, (uint64_t)command->note[0]);
     } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
         hfi_closing_again(lock, command, now);

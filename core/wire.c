@@ -322,12 +322,11 @@ struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply)
     return said;
 }
 
+/* Out of the middle of a script it is an answer too: who asks again at once gets the same again. */
 static struct hfi_answer answer_of_error(const struct redisReply *reply)
 {
     const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
-    if (meaning->executed && meaning->status == HF_UNAVAILABLE)
-        return (struct hfi_answer){.kind = HFI_NO_ANSWER};
-    return (struct hfi_answer){.kind = HFI_CANNOT, .status = meaning->status};
+    return (struct hfi_answer){.kind = HFI_CANNOT, .status = meaning->status, .unclear = meaning->executed};
 }
 
 static struct hfi_answer answer_of_exec(const struct redisReply *reply)

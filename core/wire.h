@@ -60,8 +60,8 @@ struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply);
 /* Element `index` as a number; `otherwise` if it is none. */
 int64_t hfi_wire_number(const struct redisReply *reply, size_t index, int64_t otherwise);
 
-/* What an answered acquire says. *now_us is 0 where the reply carries no time. Error replies become HFI_CANNOT or, where
- * the server may have done it, HFI_NO_ANSWER. */
+/* What an answered acquire says. *now_us is 0 where the reply carries no time. Error replies become HFI_CANNOT, unclear
+ * where the server may have done it. */
 struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, int64_t *now_us);
 
 /* HFI_IN_QUEUE without a ticket, which is the one it had, or HFI_ASK_ALONE. */

@@ -65,7 +65,8 @@
     X("ERR invalid DB index", INVALID, NOT_DONE, KEEP, 0,                                                    \
       "the server has fewer databases; see its setting `databases`")                                         \
     X("ERR Protocol error", INTERNAL, NOT_DONE, RECONNECT, 0, "please report this")                          \
-    X("", INTERNAL, MAYBE_DONE, KEEP, -1, "holdfast did not expect this answer; please report it")
+    X("", UNAVAILABLE, MAYBE_DONE, KEEP, -1,                                                                 \
+      "holdfast does not know this answer; see the server's log, or what stands between it and us")
 
 #define X(prefix, status, executed, reconnect, retry_ms, hint)                                               \
     {prefix, HF_##status, executed, reconnect, retry_ms, hint},

@@ -16,7 +16,7 @@ struct hfi_meaning {
     const char *hint;
 };
 
-/* For a reply of type error; what is not in the table is HF_INTERNAL... see the last row. Never NULL. */
+/* For a reply of type error; what is not in the table is HF_UNAVAILABLE: see the last row. Never NULL. */
 const struct hfi_meaning *hfi_reply_meaning(const char *text, size_t size);
 /* hfi_fail from an error reply: "did what" is the beginning of the sentence, e.g. "cannot acquire \"x\"". NOPERM names
  * the command the server names. Returns the status. */

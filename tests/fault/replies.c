@@ -432,7 +432,7 @@ static void error_replies(struct hft_run *run)
         {"-NOAUTH Authentication required.\r\n", HF_OK /* the lane may end before */},
         {"-NOPERM this user has no permissions to run the 'set' command\r\n", HF_DENIED},
         {"-ERR unknown command\r\n", HF_PROTOCOL},
-        {"-SURPRISE what is this?\r\n", HF_INTERNAL},
+        {"-SURPRISE what is this?\r\n", HF_UNAVAILABLE},
         /* What no script of ours answers ends the connection: who knows whose answer it was. */
         {"+OK\r\n", HF_UNAVAILABLE},
         {":7\r\n", HF_UNAVAILABLE},

@@ -47,11 +47,11 @@ static const struct row {
     {"ERR unknown command `FOO`", "ERR unknown command", HF_PROTOCOL, false, false},
     {"ERR DB index is out of range", "ERR DB index is out of range", HF_INVALID, false, false},
     {"ERR Protocol error: invalid bulk length", "ERR Protocol error", HF_INTERNAL, false, true},
-    {"ERR value is not an integer or out of range", "", HF_INTERNAL, true, false},
-    {"", "", HF_INTERNAL, true, false},
-    {"BUSYGROUP Consumer Group name already exists", "", HF_INTERNAL, true, false},
-    {"BUSYKEY Target key name already exists.", "", HF_INTERNAL, true, false},
-    {"ERR AUTHENTIC", "", HF_INTERNAL, true, false},
+    {"ERR value is not an integer or out of range", "", HF_UNAVAILABLE, true, false},
+    {"", "", HF_UNAVAILABLE, true, false},
+    {"BUSYGROUP Consumer Group name already exists", "", HF_UNAVAILABLE, true, false},
+    {"BUSYKEY Target key name already exists.", "", HF_UNAVAILABLE, true, false},
+    {"ERR AUTHENTIC", "", HF_UNAVAILABLE, true, false},
     /* Out of the middle of a script: Redis 7, then Redis 6. */
     {"OOM command not allowed when used memory > 'maxmemory'. script: 1f, on @user_script:1.", "OOM",
      HF_UNAVAILABLE, true, false},
@@ -59,7 +59,7 @@ static const struct row {
      "OOM", HF_UNAVAILABLE, true, false},
     {"ERR ACL failure in script: User part has no permissions to run the 'set' command script: 1f, on @user_script:11.",
      "ERR ACL failure in script", HF_DENIED, true, false}, /* Redis 7.2, 8, Valkey */
-    {"ERR Error running script (call to f_9a): @user_script:1: nil", "", HF_INTERNAL, true, false},
+    {"ERR Error running script (call to f_9a): @user_script:1: nil", "", HF_UNAVAILABLE, true, false},
 };
 
 static void every_error_reply_has_one_meaning(void **state)

@@ -120,7 +120,7 @@ static void the_words_of_the_acquire_script_are_understood(void **state)
                      HFI_HAS_VALUE);
 }
 
-static void an_error_that_left_the_outcome_open_is_no_answer(void **state)
+static void an_error_is_an_answer_unclear_where_it_may_have_been_done(void **state)
 {
     (void)state;
     int64_t now_us;
@@ -128,10 +128,17 @@ static void an_error_that_left_the_outcome_open_is_no_answer(void **state)
         answer_of("-OOM command not allowed when used memory > 'maxmemory'.\r\n", true, &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT);
     assert_int_equal(answer.status, HF_UNAVAILABLE);
+    assert_false(answer.unclear);
     answer = answer_of(
         "-OOM command not allowed when used memory > 'maxmemory'. script: f00, on @user_script:7.\r\n", false,
         &now_us);
-    assert_int_equal(answer.kind, HFI_NO_ANSWER); /* the script may have written before */
+    assert_int_equal(answer.kind, HFI_CANNOT); /* and comes again, whoever asks at once */
+    assert_int_equal(answer.status, HF_UNAVAILABLE);
+    assert_true(answer.unclear); /* the script may have written before */
+    answer = answer_of("-ERR of a kind that nobody has heard of\r\n", false, &now_us);
+    assert_int_equal(answer.kind, HFI_CANNOT);
+    assert_int_equal(answer.status, HF_UNAVAILABLE);
+    assert_true(answer.unclear);
     answer = answer_of("-NOPERM this user has no permissions to run the 'set' command\r\n", true, &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT);
     assert_int_equal(answer.status, HF_DENIED);
@@ -393,7 +400,7 @@ int main(void)
         cmocka_unit_test(a_native_acquire_is_granted_if_set_said_ok),
         cmocka_unit_test(another_form_of_answer_is_a_protocol_error),
         cmocka_unit_test(the_words_of_the_acquire_script_are_understood),
-        cmocka_unit_test(an_error_that_left_the_outcome_open_is_no_answer),
+        cmocka_unit_test(an_error_is_an_answer_unclear_where_it_may_have_been_done),
         cmocka_unit_test(a_renewals_codes_are_read_by_index),
         cmocka_unit_test(only_whole_decimal_numbers_are_numbers),
         cmocka_unit_test(no_reply_makes_the_decoder_stumble),
