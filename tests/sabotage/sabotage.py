@@ -26,7 +26,7 @@ STEPS_LEAST = 10
 # What the simulator's oracle and its histories promise, by the names in which a violation speaks.
 ORACLE = '''one-holder fences-rise over-is-over valid-means-key release-is-honest lost-once no-false-loss wait-of-a-message
 wait-of-a-recheck wait-after-a-death fifo calls-in-time no-hang no-renewal-after-release keys-end no-stale-store
-no-stale-value status'''.split()
+no-stale-value status few-questions'''.split()
 
 # One kind of trouble, five times as many histories: only for a sabotage that names it as its witness.
 PROFILES = 'calm deaf lossy kills pauses cuts stalls freezes restarts amnesia failovers clocks refusals foreign storm'

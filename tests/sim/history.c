@@ -133,6 +133,7 @@ static void lock_once(struct sim_actor *actor)
     history.acquires++;
     sim_say("thread %d wants lock %d, waits %lld ms, lease %lld ms", actor->number, lock,
             (long long)options.wait_ms, (long long)options.lease_ms);
+    sim_oracle_calls(&history.oracle, sim.self->id, lock);
     actor->waits_since = sim.now;
     actor->waits_for = options.wait_ms > 0 ? lock : -1;
     hf_status status = hf_lock_acquire(actor->process->client, name, &options, &lease, &error);
@@ -210,6 +211,7 @@ static void fetch_once(struct sim_actor *actor)
                                 .lease_ms = history.lease_ms};
     int64_t began = sim.now;
     history.fetches++;
+    sim_oracle_calls(&history.oracle, sim.self->id, SIM_LOCKS + page);
     if (sim_chance(5)) {
         hf_status status = hf_fetch_forget(actor->process->client, key, &error);
         check_status("forget", status, &error);

@@ -19,6 +19,7 @@ static struct {
     int function;
 } compiled[SCRIPTS_MOST];
 static int compiled_count;
+static int failed_line; /* of the last call that was refused */
 
 /* ---- into Lua ---- */
 
@@ -96,6 +97,8 @@ static int call(lua_State *state, bool raise)
     }
     (void)sim_keyspace_run(keyspace, &words, &reply);
     bool failed = hfi_buffer_data(&reply)[0] == '-';
+    lua_Debug caller;
+    failed_line = failed && lua_getstack(state, 1, &caller) && lua_getinfo(state, "l", &caller) ? caller.currentline : 0;
     lua_settop(state, 0);
     (void)push(state, hfi_buffer_data(&reply));
     hfi_buffer_eat(&reply, hfi_buffer_size(&reply));
@@ -240,11 +243,15 @@ void sim_lua_run(struct sim_keyspace *keys, const char *source, size_t size, con
     keyspace = keys;
     keys->wrote = false;
     lua_rawgeti(lua, LUA_REGISTRYINDEX, function_of(source, size));
-    if (lua_pcall(lua, 0, 1, 0) != 0 && lua_type(lua, -1) != LUA_TTABLE) {
-        if (!hfi_buffer_print(reply, "-ERR %s script: virtual, on @user_script\r\n", lua_tostring(lua, -1)))
-            abort();
-    } else {
+    if (lua_pcall(lua, 0, 1, 0) == 0) {
         take(reply);
+    } else { /* as Redis 7 says it: what a command in it was refused with, or what Lua objects to */
+        bool refused = lua_type(lua, -1) == LUA_TTABLE;
+        if (refused)
+            lua_getfield(lua, -1, "err");
+        if (!hfi_buffer_print(reply, "-%s%s script: virtual, on @user_script:%d.\r\n", refused ? "" : "ERR ",
+                              lua_tostring(lua, -1), failed_line))
+            abort();
     }
     lua_settop(lua, 0);
 }

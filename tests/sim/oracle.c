@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#define ASK_NS   INT64_C(100000000) /* ten questions a second, and four for a call, */
+#define ASK_MOST 20                 /* of which so many may come in a row */
+
 static void violated(struct sim_oracle *oracle, const char *promise, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -271,6 +274,19 @@ void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length
     if (length > most)
         violated(oracle, "calls-in-time", "%s takes %.1f ms; %.1f ms are promised", call,
                  (double)length / 1e6, (double)most / 1e6);
+}
+
+void sim_oracle_asks(struct sim_oracle *oracle, int asker, int name, int64_t now)
+{
+    int64_t *until = &oracle->asked[asker][name];
+    *until = (*until > now ? *until : now) + ASK_NS;
+    if (*until - now > ASK_MOST * ASK_NS)
+        violated(oracle, "few-questions", "process %d asks for name %d again and again", asker, name);
+}
+
+void sim_oracle_calls(struct sim_oracle *oracle, int asker, int name)
+{
+    oracle->asked[asker][name] -= 4 * ASK_NS;
 }
 
 void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began)

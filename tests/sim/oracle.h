@@ -13,6 +13,7 @@
 #define SIM_NAMES_MOST  8
 #define SIM_QUEUE_MOST  64
 #define SIM_LOSSES_MOST 64
+#define SIM_ASKERS_MOST 9
 
 struct sim_grant {
     int name;
@@ -45,6 +46,7 @@ struct sim_oracle {
     struct sim_queued queue[SIM_NAMES_MOST][SIM_QUEUE_MOST];
     int queue_count[SIM_NAMES_MOST];
     int64_t broken[SIM_NAMES_MOST]; /* by an operator; -1: never */
+    int64_t asked[SIM_ASKERS_MOST][SIM_NAMES_MOST]; /* until then its questions would last at the pace that is promised */
     uint64_t losses, overlaps_excused, passed_excused;
     int64_t longest_gap;
 };
@@ -93,6 +95,11 @@ void sim_oracle_lifetime(struct sim_oracle *oracle, const char *key, int64_t lef
 
 /* A call that may take so long has taken so long. */
 void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most);
+
+/* A process asks for a lock: ten times a second at most, however many of its calls wait, besides four for a call that
+ * begins. */
+void sim_oracle_asks(struct sim_oracle *oracle, int asker, int name, int64_t now);
+void sim_oracle_calls(struct sim_oracle *oracle, int asker, int name);
 
 /* fetch: the server stored a value that was loaded under this fence, since then; the key was thrown away. */
 void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began);

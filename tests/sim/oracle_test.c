@@ -302,6 +302,23 @@ static void a_call_that_takes_too_long_is_seen(void **state)
     assert_objects("calls-in-time", "release takes");
 }
 
+static void who_asks_again_and_again_is_seen_and_many_calls_excuse_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 600; i++)
+        sim_oracle_asks(&oracle, 1, 0, i * 100 * MS);
+    for (int i = 0; i < 100; i++) {
+        sim_oracle_calls(&oracle, 2, 0);
+        for (int j = 0; j < 4; j++)
+            sim_oracle_asks(&oracle, 2, 0, i * MS);
+    }
+    for (int i = 0; i < 20; i++)
+        sim_oracle_asks(&oracle, 1, 1, 7);
+    assert_int_equal(objections, 0);
+    sim_oracle_asks(&oracle, 1, 1, 8);
+    assert_objects("few-questions", "process 1 asks for name 1");
+}
+
 static void a_late_filler_is_seen(void **state)
 {
     (void)state;
@@ -379,6 +396,7 @@ int main(void)
         cmocka_unit_test_setup(who_never_comes_back_is_seen, begin),
         cmocka_unit_test_setup(a_key_that_lives_longer_than_any_lease_is_seen, begin),
         cmocka_unit_test_setup(a_call_that_takes_too_long_is_seen, begin),
+        cmocka_unit_test_setup(who_asks_again_and_again_is_seen_and_many_calls_excuse_it, begin),
         cmocka_unit_test_setup(a_late_filler_is_seen, begin),
         cmocka_unit_test_setup(a_filler_whose_lease_came_back_with_the_data_is_not_late, begin),
         cmocka_unit_test_setup(a_value_that_was_thrown_away_before_it_was_stored_is_seen, begin),

@@ -125,15 +125,23 @@ static bool is_near_text(const char *a, const char *b)
     return strcmp(end_a, end_b) == 0 && is_near(x, y);
 }
 
+/* Which line of a script was refused; 0: it is no script's error. */
+static int script_line(const redisReply *error)
+{
+    static const char mark[] = ", on @user_script:";
+    const char *at = strstr(error->str, mark);
+    return at != NULL ? atoi(at + strlen(mark)) : 0;
+}
+
 static bool is_same(const redisReply *a, const redisReply *b)
 {
     if (a->type != b->type)
         return false;
     if (a->type == REDIS_REPLY_INTEGER)
         return a->integer == b->integer || is_near(a->integer, b->integer);
-    if (a->type == REDIS_REPLY_ERROR) /* the first word is what the library looks at */
+    if (a->type == REDIS_REPLY_ERROR) /* the library looks at the first word, and at where it comes from */
         return strcspn(a->str, " ") == strcspn(b->str, " ") &&
-               strncmp(a->str, b->str, strcspn(a->str, " ")) == 0;
+               strncmp(a->str, b->str, strcspn(a->str, " ")) == 0 && script_line(a) == script_line(b);
     if (a->type != REDIS_REPLY_ARRAY)
         return a->type == REDIS_REPLY_NIL || (a->len == b->len && memcmp(a->str, b->str, a->len) == 0) ||
                is_near_text(a->str, b->str);

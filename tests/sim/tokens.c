@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define TOKENS     4096
-#define WORDS_MOST 2048 /* bytes of a release or a renewal */
+#define WORDS_MOST 2048 /* bytes of a command about locks */
 
 static struct {
     char token[160];
@@ -210,20 +210,19 @@ void sim_script_ran(const char *script, const struct sim_words *words)
 
 /* ---- what clients list ---- */
 
-void sim_lane_lists(const struct hfi_command *command)
+static void asks(const char *key)
 {
-    char bytes[WORDS_MOST];
-    struct sim_words words;
-    bool renews = command->script == &hfi_script_renew;
-    if ((!renews && command->script != &hfi_script_release) || command->size >= sizeof bytes)
-        return;
-    memcpy(bytes, command->bytes, command->size);
-    if (sim_words_parse(&words, bytes, command->size) == 0)
-        abort();
-    int key_count = atoi(words.text[2]);
+    int name = name_of(key);
+    if (name >= 0)
+        sim_oracle_asks(&history.oracle, sim.self->id, name, sim.now);
+}
+
+static void renews_or_releases(bool renews, const struct sim_words *words)
+{
+    int key_count = atoi(words->text[2]);
     for (int i = 0; i < (renews ? key_count : 1); i++) {
-        int name = name_of(words.text[3 + i]);
-        const char *token = words.text[3 + key_count + 2 * i];
+        int name = name_of(words->text[3 + i]);
+        const char *token = words->text[3 + key_count + 2 * i];
         if (name < 0)
             continue;
         uint64_t arrival = arrival_of(token, name);
@@ -232,6 +231,28 @@ void sim_lane_lists(const struct hfi_command *command)
         else
             arrivals[arrival].was_released = true;
     }
+}
+
+void sim_lane_lists(const struct hfi_command *command)
+{
+    static const char multi[] = "*1\r\n$5\r\nMULTI\r\n"; /* before a native acquire's SET */
+    char bytes[WORDS_MOST];
+    struct sim_words words;
+    bool renews = command->script == &hfi_script_renew, rechecks = command->script == &hfi_script_recheck;
+    if (command->size >= sizeof bytes)
+        return;
+    memcpy(bytes, command->bytes, command->size);
+    size_t skipped = strncmp(bytes, multi, sizeof multi - 1) == 0 ? sizeof multi - 1 : 0;
+    if (sim_words_parse(&words, bytes + skipped, command->size - skipped) == 0)
+        abort();
+    if (skipped > 0 && strcmp(words.text[0], "SET") == 0)
+        asks(words.text[1]);
+    else if (command->script == &hfi_script_acquire)
+        asks(words.text[3]);
+    for (int i = 0; rechecks && i < atoi(words.text[2]); i += 3)
+        asks(words.text[3 + i]);
+    if (renews || command->script == &hfi_script_release)
+        renews_or_releases(renews, &words);
 }
 
 /* ---- lifetimes ---- */
