@@ -61,8 +61,8 @@ hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command 
     if (call.outcome == HFI_UNSENT)
         return hfi_pool_why_down(client->pool, error);
     if (call.outcome == HFI_UNANSWERED && call.too_long) {
-        hfi_fail(error, HF_LIMIT, "raise max_value_bytes", "the reply is longer than max_value_bytes (%zu)",
-                 client->max_value_bytes);
+        hfi_fail(error, HF_LIMIT, "raise max_value_bytes",
+                 "the reply is longer than max_value_bytes (%zu), or nested too deeply", client->max_value_bytes);
         hfi_fail_server(error, hfi_pool_server_name(client->pool));
         return HF_LIMIT;
     }

@@ -174,8 +174,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->random = hfi_random_supply_new();
     client->wiped = hfi_wiped_new();
     client->alive = client->wiped != NULL ? hfi_wiped_take(client->wiped) : NULL;
-    /* Lock, value and reserved lanes; their indexes are below. */
-    client->sample_count = 2 * o->lanes + 1;
+    client->sample_count = HFI_LANES_OF(o->lanes);
     client->samples = calloc((size_t)client->sample_count, sizeof *client->samples);
     (void)gethostname(host, sizeof host - 1);
     if (client->alive == NULL || client->random == NULL || client->name == NULL || client->keyspace_events == NULL ||

@@ -112,6 +112,9 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
         hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
     } else if (command->outcome == HFI_UNSENT) {
         (void)hfi_pool_why_down(lock->client->pool, &error);
+    } else if (command->too_long) {
+        (void)hfi_fail(&error, HF_LIMIT, "raise max_value_bytes", "the value is longer than max_value_bytes (%zu)",
+                       lock->client->max_value_bytes);
     } else if (command->outcome == HFI_UNANSWERED) {
         (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server overloaded, stopped, or cut off?",
                        "the server did not answer in time");
@@ -176,6 +179,10 @@ static void asked(struct hfi_command *command)
         answer.kind = HFI_NOT_SENT;
         answer.unclear = false;
         answer.status = hfi_pool_why_down(client->pool, NULL);
+    } else if (command->too_long) { /* VALUE, then: it was executed, and leaves nothing behind */
+        answer.kind = HFI_CANNOT;
+        answer.unclear = false;
+        answer.status = HF_LIMIT;
     }
     answer.sent_at = command->stamp_ns;
     if (answer.kind == HFI_GRANTED)

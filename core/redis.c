@@ -35,8 +35,11 @@ static hf_status carry(hf_client *client, struct redisReply **reply, hf_error *e
     if (why != NULL)
         return hfi_fail(error, HF_INVALID, borrow_hint, "hf_command cannot carry %s: it %s",
                         hfi_quote(name, sizeof name, argv[0], sizes[0]), why);
-    struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, way_of(argc, argv, sizes));
-    return hfi_call(client, lane, hfi_command_new(argc, argv, sizes), reply, error);
+    struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_USER_LANE, way_of(argc, argv, sizes));
+    struct hfi_command *command = hfi_command_new(argc, argv, sizes);
+    if (command != NULL)
+        command->users = true;
+    return hfi_call(client, lane, command, reply, error);
 }
 
 static hf_status check_arguments(int argc, const char *const *argv, struct redisReply **reply,

@@ -10,6 +10,7 @@ static const char blocks[] = "would make everybody on the shared connection wait
 static const char transacts[] = "is part of a transaction, and others' commands would come in between";
 static const char streams[] = "turns the shared connection into a stream of messages";
 static const char changes[] = "would change the shared connection for everybody";
+static const char ends[] = "is what browsers say, and the server hangs up on them";
 
 static const struct refused {
     const char *name, *second; /* second: the first argument, NULL for any */
@@ -29,6 +30,7 @@ static const struct refused {
     {"CLIENT", "REPLY", changes},    {"CLIENT", "TRACKING", changes}, {"CLIENT", "CACHING", changes},
     {"CLIENT", "NO-EVICT", changes}, {"CLIENT", "NO-TOUCH", changes}, {"CLIENT", "SETNAME", changes},
     {"CLIENT", "SETINFO", changes},  {"CLIENT", "CAPA", changes},     {"SCRIPT", "DEBUG", changes},
+    {"CLIENT", "IMPORT-SOURCE", changes}, {"POST", NULL, ends},       {"HOST:", NULL, ends},
 };
 
 static bool is(const char *argument, size_t size, const char *word)

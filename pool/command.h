@@ -50,12 +50,13 @@ struct hfi_command {
     int64_t note[2];   /* for the caller */
     int     expects;   /* for `fits` */
     bool    posted;    /* no thread waits for its reply: none is woken to read it */
+    bool    users;     /* somebody else's words: what an error says of the connection may be made up */
 
     /* Read by `done`. */
     enum hfi_outcome   outcome;
     struct redisReply *reply;    /* NULL unless ANSWERED. Freed with the command; taken by setting it NULL */
     int64_t answered_ns;         /* the clock when the reply was parsed */
-    bool    too_long;            /* UNANSWERED because the reply was above the lane's limit */
+    bool    too_long;            /* UNANSWERED: answered, but with more than the lane's limit, and that was thrown away */
 
     /* The lane's. */
     struct hfi_inbox_node listed;

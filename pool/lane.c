@@ -37,9 +37,9 @@ struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, in
     lane->pool = pool;
     lane->kind = kind;
     lane->index = index;
-    lane->reply_most =
-        kind == HFI_VALUE_LANE ? pool->settings.max_value_bytes + LOCK_REPLY_MOST : LOCK_REPLY_MOST;
-    lane->in_room = kind == HFI_VALUE_LANE ? 65536 : 16384;
+    bool sifted = hfi_lane_is_sifted(lane);
+    lane->reply_most = sifted ? pool->settings.max_value_bytes + LOCK_REPLY_MOST : LOCK_REPLY_MOST;
+    lane->in_room = sifted ? 65536 : 16384;
     lane->in = malloc(lane->in_room);
     lane->wire = HFI_NO_WIRE;
     lane->nearest_ns = HFI_NEVER;
@@ -170,7 +170,7 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
     hfi_fail_errno(&lane->why, os_errno);
     hfi_fail_retry(&lane->why, -1);
     lane->down_untold = true;
-    lane->drop_after = false;
+    lane->drop_after = lane->doubted = false;
     lane->flying = lane->posted = 0;
     while (!hfi_list_is_empty(&lane->flight)) {
         struct hfi_command *last = hfi_of(lane->flight.prev, struct hfi_command, link);
@@ -240,9 +240,11 @@ void hfi_lane_take_locked(struct hfi_lane *lane)
 
 static void board_locked(struct hfi_lane *lane, int64_t now_ns)
 {
-    if (lane->kind != HFI_RESERVED_LANE && lane->flying == 0 && now_ns - lane->answered_ns > FIT_NS &&
-        !hfi_list_is_empty(&lane->queue))
+    bool idled = lane->kind != HFI_RESERVED_LANE && lane->flying == 0 && now_ns - lane->answered_ns > FIT_NS;
+    if ((idled || lane->doubted) && !hfi_list_is_empty(&lane->queue)) {
+        lane->doubted = false;
         check_role_locked(lane, now_ns);
+    }
     while (!hfi_list_is_empty(&lane->queue) && atomic_load(&lane->state) == HFI_LANE_UP) {
         struct hfi_command *command = hfi_of(lane->queue.next, struct hfi_command, link);
         hfi_list_remove(&command->link);

@@ -18,6 +18,7 @@
 #include "base/buffer.h"
 #include "pool/backoff.h"
 #include "pool/dial.h"
+#include "pool/framing.h"
 #include "pool/inside.h"
 #include "pool/transport.h"
 
@@ -56,7 +57,9 @@ struct hfi_lane {
     struct hfi_buffer out; /* the writer's */
 
     struct redisReader *parser; /* the reader's, down to turns_kept */
-    size_t unparsed;            /* bytes since the last complete reply */
+    size_t unparsed;            /* bytes since the last complete reply, where replies are not sifted; where they are: */
+    struct hfi_frame frame;     /* of the reply that is coming in; */
+    bool skips;                 /* it is too much, and none of it is kept */
     char *in;
     size_t in_room;
     int spin_score;  /* > 0: polling the socket has paid lately */
@@ -86,6 +89,7 @@ struct hfi_lane {
     bool announcing;              /* ops->lane_up runs: lane_down waits */
     _Atomic(int) watch;           /* enum hfi_lane_watch; changed under the mutex */
     bool drop_after;              /* the command at the head has been told that the connection is useless */
+    bool doubted;                 /* a user's command was told so: ROLE is asked in front of the next command */
     int64_t nearest_ns;           /* no deadline in queue or flight is before this */
     int64_t answered_ns;          /* the last reply; for P10 */
     _Atomic(int) flying, waiting; /* in flight; in waiters */
@@ -112,7 +116,16 @@ bool hfi_lane_is_role_check(const struct hfi_command *command);
 void hfi_lane_lock(struct hfi_lane *lane);
 void hfi_lane_unlock(struct hfi_lane *lane);
 
+/* sifting.c */
+bool hfi_lane_is_sifted(const struct hfi_lane *lane); /* else a reply that is too long ends the connection */
+/* With the read role: so many bytes of `in` have come. False: the connection was given up. */
+bool hfi_lane_sift(struct hfi_lane *lane, size_t size, bool fresh);
+
 /* reading.c */
+/* With the read role: all complete replies that the parser holds. False: the connection was given up. */
+bool hfi_lane_match_all(struct hfi_lane *lane, bool fresh);
+/* A reply was thrown away. False: nobody had asked for it, the connection was given up. */
+bool hfi_lane_pass_over_locked(struct hfi_lane *lane, int64_t now_ns);
 /* The listener's turn at reading, unless somebody else has the role. */
 void hfi_lane_read_some(struct hfi_lane *lane);
 

@@ -20,7 +20,7 @@ static enum hfi_lane_kind kind_of(const struct hfi_pool *pool, int index)
 {
     if (index == reserved(pool))
         return HFI_RESERVED_LANE;
-    return index < pool->settings.lanes ? HFI_LOCK_LANE : HFI_VALUE_LANE;
+    return (enum hfi_lane_kind)(index / pool->settings.lanes); /* lock, value, user */
 }
 
 static void found(void *self)
@@ -67,7 +67,7 @@ static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *se
         hfi_topology_new(&pool->settings.place, pool->clock, &topology_ops, &pool->topology, error);
     if (status != HF_OK)
         return status;
-    int count = 2 * pool->settings.lanes + 1;
+    int count = HFI_LANES_OF(pool->settings.lanes);
     pool->lanes = calloc((size_t)count, sizeof(struct hfi_lane *));
     pool->subscribers = hfi_subscribers_new(pool, pool->settings.subscribers);
     pool->borrowers = hfi_borrowers_new(pool);
@@ -199,7 +199,7 @@ struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, u
     int place = (int)(hash % (uint64_t)pool->settings.lanes);
     if (kind == HFI_RESERVED_LANE)
         return warm(pool, reserved(pool));
-    return warm(pool, kind == HFI_LOCK_LANE ? place : pool->settings.lanes + place);
+    return warm(pool, (int)kind * pool->settings.lanes + place);
 }
 
 static bool answers(const struct hfi_lane *lane, int64_t now_ns, int64_t patience_ns)
@@ -219,7 +219,7 @@ struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64
         atomic_store(&own->silent_ns, now_ns - patience_ns);
         hfi_listener_kick(pool->listener);
     }
-    for (int i = 0; i < reserved(pool); i++)
+    for (int i = 0; i < reserved(pool) && pool->lanes[i]->kind != HFI_USER_LANE; i++)
         if (answers(pool->lanes[i], now_ns, patience_ns))
             return pool->lanes[i];
     return own;

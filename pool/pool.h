@@ -19,7 +19,8 @@ struct redisReply;
 
 enum hfi_lane_kind {
     HFI_LOCK_LANE,    /* locks: a reply is at most 64 KiB                        */
-    HFI_VALUE_LANE,   /* hf_fetch and users' commands: at most max_value_bytes   */
+    HFI_VALUE_LANE,   /* hf_fetch: at most max_value_bytes; what is longer is passed over */
+    HFI_USER_LANE,    /* users' commands: the same                               */
     HFI_RESERVED_LANE /* renewals, nothing else                                  */
 };
 
@@ -78,6 +79,8 @@ void hfi_pool_free(struct hfi_pool *pool);
  * thread of the parent may have been changing. */
 void hfi_pool_forked(struct hfi_pool *pool);
 
+/* Lanes of a pool with so many of each kind. */
+#define HFI_LANES_OF(lanes) (3 * (lanes) + 1)
 /* The lane for a name: the same hash gives the same lane for ever. */
 struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, uint64_t hash);
 /* For renewals: the reserved lane, or another one that is up and whose oldest unanswered command is younger than

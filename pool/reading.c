@@ -84,6 +84,28 @@ static bool may_be_its(const struct hfi_command *command, const struct redisRepl
     return command->fits == NULL || command->fits(command, reply);
 }
 
+static void note_answer_locked(struct hfi_lane *lane, const struct hfi_command *command, int64_t now_ns)
+{
+    lane->flying--;
+    lane->posted -= command->posted;
+    lane->answered_ns = now_ns;
+}
+
+bool hfi_lane_pass_over_locked(struct hfi_lane *lane, int64_t now_ns)
+{
+    if (atomic_load(&lane->state) != HFI_LANE_UP || hfi_list_is_empty(&lane->flight)) {
+        hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that nobody asked for");
+        return false;
+    }
+    struct hfi_command *command = hfi_of(lane->flight.next, struct hfi_command, link);
+    command->too_long = true;
+    if (++command->replies_seen == command->replies) {
+        note_answer_locked(lane, command, now_ns);
+        hfi_lane_settle_locked(lane, command, HFI_UNANSWERED);
+    }
+    return true;
+}
+
 /* Takes the reply. False: the connection was given up. *sent_ns: of the command that is complete with it. */
 static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_t now_ns, int64_t *sent_ns)
 {
@@ -93,8 +115,10 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
         return false;
     }
     struct hfi_command *command = hfi_of(lane->flight.next, struct hfi_command, link);
-    if (reply->type == REDIS_REPLY_ERROR && hfi_reply_meaning(reply->str, reply->len)->reconnect)
-        lane->drop_after = true;
+    if (reply->type == REDIS_REPLY_ERROR && hfi_reply_meaning(reply->str, reply->len)->reconnect) {
+        lane->drop_after = lane->drop_after || !command->users;
+        lane->doubted = true;
+    }
     if (!may_be_its(command, reply)) { /* nor can we say what became of it: this may be the answer to another */
         hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that is no answer to what was asked");
         freeReplyObject(reply);
@@ -102,9 +126,7 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
     }
     if (!keep_reply(command, reply))
         return true;
-    lane->flying--;
-    lane->posted -= command->posted;
-    lane->answered_ns = now_ns;
+    note_answer_locked(lane, command, now_ns);
     *sent_ns = command->sent_ns;
     if (command->reply->type == REDIS_REPLY_ERROR && spell_out_locked(lane, command, now_ns))
         return true;
@@ -139,15 +161,7 @@ static void give_up(struct hfi_lane *lane, hf_status status, int os_errno, const
     hfi_lane_unlock(lane);
 }
 
-static void give_up_too_long_locked(struct hfi_lane *lane)
-{
-    if (!hfi_list_is_empty(&lane->flight))
-        hfi_of(lane->flight.next, struct hfi_command, link)->too_long = true;
-    hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply is longer than allowed");
-}
-
-/* All complete replies that the parser holds. False: the connection was given up. */
-static bool match_all(struct hfi_lane *lane, bool fresh)
+bool hfi_lane_match_all(struct hfi_lane *lane, bool fresh)
 {
     int count;
     do {
@@ -172,7 +186,7 @@ static bool match_all(struct hfi_lane *lane, bool fresh)
         else if (!sound)
             hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "the server does not speak the Redis protocol");
         else if (lane->unparsed > lane->reply_most)
-            give_up_too_long_locked(lane);
+            hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply is longer than allowed");
         up = atomic_load(&lane->state) == HFI_LANE_UP;
         hfi_lane_unlock(lane);
         if (sent_ns != 0)
@@ -198,12 +212,14 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
                 got < 0 ? "receiving failed" : "the server closed it");
         return OVER;
     }
+    if (hfi_lane_is_sifted(lane))
+        return hfi_lane_sift(lane, (size_t)got, fresh) ? GOT : OVER;
     lane->unparsed += (size_t)got;
     if (redisReaderFeed(lane->parser, lane->in, (size_t)got) != REDIS_OK) {
         give_up(lane, HF_NOMEM, ENOMEM, "no memory for its replies"); /* all that feeding can fail for */
         return OVER;
     }
-    return match_all(lane, fresh) ? GOT : OVER;
+    return hfi_lane_match_all(lane, fresh) ? GOT : OVER;
 }
 
 /* May those in line for this CPU go first, before this sleep? */

@@ -168,6 +168,8 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->wire = hfi_dial_take(lane->dial);
     lane->parser = parser;
     lane->unparsed = 0;
+    lane->frame = (struct hfi_frame){0};
+    lane->skips = false;
     lane->answered_ns = lane->up_ns = now_ns;
     lane->times_up++;
     lane->announcing = true;

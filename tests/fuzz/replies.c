@@ -5,6 +5,7 @@
 
 #include "core/fence.h"
 #include "core/wire.h"
+#include "pool/framing.h"
 #include "pool/parser.h"
 #include "pool/replies.h"
 
@@ -104,6 +105,35 @@ static void map(const redisReply *reply)
         HFT_MUST(hfi_reply_meaning(reply->str, reply->len) != NULL);
 }
 
+/* Where a reply ends by its frame, hiredis sees its end too, or an error; and nothing of it is left over. */
+static void frame(const char *bytes, size_t size)
+{
+    size_t at = 0;
+    while (at < size) {
+        struct hfi_frame whole = {0};
+        size_t begin = at;
+        while (at < size && !hfi_frame_is_whole(&whole) && !hfi_frame_is_wrong(&whole)) {
+            size_t used = hfi_frame_eat(&whole, bytes + at, size - at < 7 ? size - at : 7);
+            HFT_MUST(used > 0);
+            at += used;
+        }
+        if (!hfi_frame_is_whole(&whole))
+            return;
+        HFT_MUST(whole.bytes == at - begin);
+        if (hfi_frame_is_too_much(&whole, 65536))
+            continue;
+        redisReader *reader = hfi_parser_create(65536);
+        void *reply = NULL;
+        HFT_MUST(reader != NULL);
+        (void)redisReaderFeed(reader, bytes + begin, at - begin);
+        if (redisReaderGetReply(reader, &reply) == REDIS_OK) {
+            HFT_MUST(reply != NULL && reader->pos == reader->len);
+            freeReplyObject(reply);
+        }
+        redisReaderFree(reader);
+    }
+}
+
 /* First byte: how the entry asks. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -114,6 +144,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hfi_entry_init(&subject.entry, &subject.rules, 1);
     redisReader *reader = hfi_parser_create(65536);
     void *reply;
+    frame((const char *)data + 1, size - 1);
     HFT_MUST(reader != NULL);
     (void)redisReaderFeed(reader, (const char *)data + 1, size - 1);
     for (int i = 0; i < 64 && redisReaderGetReply(reader, &reply) == REDIS_OK && reply != NULL; i++) {

@@ -68,6 +68,9 @@ static void what_blocks_binds_or_changes_a_connection_is_refused(void **state)
                                         "CLIENT NO-TOUCH ON",
                                         "CLIENT SETNAME x",
                                         "CLIENT CACHING YES",
+                                        "CLIENT IMPORT-SOURCE ON",
+                                        "POST / HTTP/1.1",
+                                        "Host: example.org",
                                         "SCRIPT DEBUG YES",
                                         "blpop a 0",
                                         "mUlTi"};
