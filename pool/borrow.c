@@ -594,4 +594,5 @@ void hfi_borrowers_forked(struct hfi_borrowers *all)
         if (fd >= 0)
             (void)close(fd);
     }
+    hfi_dial_forked(all->dial);
 }

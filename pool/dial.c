@@ -6,6 +6,7 @@
 #include "pool/hello.h"
 #include "pool/inside.h"
 #include "pool/parser.h"
+#include "pool/race.h"
 #include "pool/topology.h"
 
 #include <errno.h>
@@ -16,12 +17,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #define REPLY_MOST      65536 /* nothing the server says in a handshake is longer */
 #define BACKLOG_WAIT_NS (5 * HFI_MS)
 
-enum step { FIND, CONNECT, CONNECTING, START, TALK };
+enum step { FIND, CONNECT, START, TALK };
 
 struct hfi_dial {
     struct hfi_pool *pool;
@@ -30,8 +32,10 @@ struct hfi_dial {
     short events;
 
     struct hfi_addresses addresses;
-    int next;                 /* index of the address to try next */
-    int64_t address_until_ns; /* the share of the time that the present address has */
+    struct hfi_race race;
+    int racing[HFI_ADDRESSES_MOST]; /* sockets that connect, by address; -1: none */
+    int any;                        /* where there are several: an epoll of them; else -1 */
+    int winner;                     /* the address that `wire` is connected to */
 
     struct hfi_wire wire;
     struct redisReader *reader;
@@ -85,12 +89,32 @@ struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose pur
     dial->until_ns = until_ns;
     dial->again_ns = until_ns;
     dial->wire = HFI_NO_WIRE;
+    dial->any = -1;
+    for (int i = 0; i < HFI_ADDRESSES_MOST; i++)
+        dial->racing[i] = -1;
     hfi_hello_init(&dial->hello, pool, purpose, lane);
     return dial;
 }
 
+static void drop(int *fd)
+{
+    int dropped = *fd;
+    *fd = -1; /* first: a child forked in between must not close somebody else's descriptor */
+    if (dropped >= 0)
+        (void)close(dropped);
+}
+
+/* Those that have not won, or all of them. */
+static void end_race(struct hfi_dial *dial)
+{
+    for (int i = 0; i < HFI_ADDRESSES_MOST; i++)
+        drop(&dial->racing[i]);
+    drop(&dial->any);
+}
+
 static void hang_up(struct hfi_dial *dial)
 {
+    end_race(dial);
     dial->wire.transport->close(&dial->wire);
     if (dial->reader != NULL)
         redisReaderFree(dial->reader);
@@ -119,18 +143,11 @@ static void set_tcp(const struct hfi_dial *dial, int fd)
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }
 
-/* This address is of no use. True: there is another one to try. */
-static bool next_address(struct hfi_dial *dial)
-{
-    hang_up(dial);
-    dial->step = CONNECT;
-    return dial->next < dial->addresses.count;
-}
-
-static enum hfi_dial_state find(struct hfi_dial *dial)
+static enum hfi_dial_state find(struct hfi_dial *dial, int64_t now_ns)
 {
     switch (hfi_topology_primary(dial->pool->topology, &dial->addresses, &dial->error)) {
     case HFI_FOUND:
+        hfi_race_init(&dial->race, dial->addresses.count, now_ns, dial->until_ns);
         dial->step = CONNECT;
         break;
     case HFI_LOOKING:
@@ -142,59 +159,81 @@ static enum hfi_dial_state find(struct hfi_dial *dial)
     return HFI_DIAL_GOING;
 }
 
-static enum hfi_dial_state connect_next(struct hfi_dial *dial, int64_t now_ns)
+static void win(struct hfi_dial *dial, int index)
 {
-    if (dial->next == dial->addresses.count)
-        return fail(dial);
-    const struct hfi_address *address = &dial->addresses.list[dial->next];
+    dial->wire.fd = dial->racing[index];
+    dial->racing[index] = -1;
+    dial->winner = index;
+    end_race(dial);
+    dial->step = START;
+}
+
+static void give_up(struct hfi_dial *dial, int index, int os_errno, const char *what, int64_t now_ns)
+{
+    drop(&dial->racing[index]);
+    (void)fail_os(dial, os_errno, what);
+    hfi_race_failed(&dial->race, now_ns);
+}
+
+/* One of several: they are polled together. False: errno. */
+static bool watch(struct hfi_dial *dial, int fd)
+{
+    struct epoll_event event = {.events = EPOLLOUT};
+    if (dial->any < 0)
+        dial->any = hfi_descriptor(epoll_create1(EPOLL_CLOEXEC));
+    return dial->any >= 0 && epoll_ctl(dial->any, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static void try_address(struct hfi_dial *dial, int index, int64_t now_ns)
+{
+    const struct hfi_address *address = &dial->addresses.list[index];
     int family = address->at.ss_family;
     int fd = hfi_descriptor(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (fd < 0) {
-        (void)fail_os(dial, errno, "make a socket for");
-        dial->next++;
-        return HFI_DIAL_GOING; /* no IPv6 here is no reason not to try IPv4 */
+    dial->racing[index] = fd;
+    if (fd < 0 || (dial->addresses.count > 1 && !watch(dial, fd))) {
+        give_up(dial, index, errno, "make a socket for", now_ns); /* no IPv6 here is no reason not to try IPv4 */
+        return;
     }
-    dial->wire.fd = fd;
     if (family != AF_UNIX)
         set_tcp(dial, fd);
     if (connect(fd, (const struct sockaddr *)&address->at, address->size) == 0) {
-        dial->step = START;
-    } else if (errno == EINPROGRESS || errno == EINTR) {
-        dial->step = CONNECTING;
-        dial->events = POLLOUT;
+        win(dial, index);
     } else if (errno == EAGAIN) { /* a unix socket whose backlog is full: nothing to poll for */
-        hang_up(dial);
-        dial->again_ns = now_ns + BACKLOG_WAIT_NS;
-        return HFI_DIAL_GOING;
-    } else {
-        (void)fail_os(dial, errno, "connect to");
-        (void)next_address(dial);
+        drop(&dial->racing[index]);
+        hfi_race_postponed(&dial->race, now_ns + BACKLOG_WAIT_NS);
+    } else if (errno != EINPROGRESS && errno != EINTR) {
+        give_up(dial, index, errno, "connect to", now_ns);
     }
-    int left = dial->addresses.count - dial->next++;
-    dial->address_until_ns = now_ns + (dial->until_ns - now_ns) / left;
-    return HFI_DIAL_GOING;
 }
 
-static enum hfi_dial_state connecting(struct hfi_dial *dial, int64_t now_ns)
+static void look_at(struct hfi_dial *dial, int index, int64_t now_ns)
 {
-    struct pollfd ready = {dial->wire.fd, POLLOUT, 0};
-    if (poll(&ready, 1, 0) == 1) {
-        int failed = 0;
-        socklen_t size = sizeof failed;
-        if (getsockopt(dial->wire.fd, SOL_SOCKET, SO_ERROR, &failed, &size) != 0)
-            failed = errno;
-        if (failed == 0) {
-            dial->step = START;
-            return HFI_DIAL_GOING;
-        }
-        (void)fail_os(dial, failed, "connect to");
-    } else if (now_ns < dial->address_until_ns) {
-        dial->again_ns = dial->address_until_ns;
-        return HFI_DIAL_GOING;
-    } else {
-        fail_silent(dial);
-    }
-    return next_address(dial) ? HFI_DIAL_GOING : fail(dial);
+    int failed = 0;
+    socklen_t size = sizeof failed;
+    struct pollfd ready = {dial->racing[index], POLLOUT, 0};
+    if (ready.fd < 0 || poll(&ready, 1, 0) != 1)
+        return;
+    if (getsockopt(ready.fd, SOL_SOCKET, SO_ERROR, &failed, &size) != 0)
+        failed = errno;
+    if (failed == 0)
+        win(dial, index);
+    else
+        give_up(dial, index, failed, "connect to", now_ns);
+}
+
+/* The first one that is connected wins. */
+static enum hfi_dial_state connect_any(struct hfi_dial *dial, int64_t now_ns)
+{
+    int next = 0;
+    for (int i = 0; i < dial->race.begun && dial->step == CONNECT; i++)
+        look_at(dial, i, now_ns);
+    while (dial->step == CONNECT && (next = hfi_race_begin(&dial->race, now_ns)) >= 0)
+        try_address(dial, next, now_ns);
+    if (dial->step == CONNECT && hfi_race_is_lost(&dial->race))
+        return fail(dial);
+    dial->events = dial->any >= 0 ? POLLIN : POLLOUT;
+    dial->again_ns = hfi_race_again_ns(&dial->race);
+    return HFI_DIAL_GOING;
 }
 
 static enum hfi_dial_state start(struct hfi_dial *dial)
@@ -307,11 +346,9 @@ static enum hfi_dial_state take_step(struct hfi_dial *dial, int64_t now_ns)
 {
     switch (dial->step) {
     case FIND:
-        return find(dial);
+        return find(dial, now_ns);
     case CONNECT:
-        return connect_next(dial, now_ns);
-    case CONNECTING:
-        return connecting(dial, now_ns);
+        return connect_any(dial, now_ns);
     case START:
         return start(dial);
     default:
@@ -319,26 +356,47 @@ static enum hfi_dial_state take_step(struct hfi_dial *dial, int64_t now_ns)
     }
 }
 
+/* The address that let us in is the first one next time; one that connects and is of no use is the last. */
+static enum hfi_dial_state rate(struct hfi_dial *dial, enum hfi_dial_state state)
+{
+    if (dial->step == START || dial->step == TALK)
+        hfi_topology_rate(dial->pool->topology, &dial->addresses.list[dial->winner], state == HFI_DIAL_UP);
+    return state;
+}
+
 enum hfi_dial_state hfi_dial_step(struct hfi_dial *dial, int64_t now_ns)
 {
-    for (;;) {
-        enum step before = dial->step;
-        int next = dial->next;
+    enum step before;
+    do {
+        before = dial->step;
         enum hfi_dial_state state = take_step(dial, now_ns);
         if (state != HFI_DIAL_GOING)
-            return state;
-        if (dial->step == before && dial->next == next)
-            break;
-    }
+            return rate(dial, state);
+    } while (dial->step != before);
     if (now_ns < dial->until_ns)
         return HFI_DIAL_GOING;
     fail_silent(dial);
-    return fail(dial);
+    return rate(dial, fail(dial));
 }
 
 int hfi_dial_fd(const struct hfi_dial *dial)
 {
-    return dial->wire.fd;
+    if (dial->wire.fd >= 0)
+        return dial->wire.fd;
+    return dial->any >= 0 ? dial->any : dial->racing[0];
+}
+
+void hfi_dial_forked(const struct hfi_dial *dial)
+{
+    if (dial == NULL)
+        return;
+    const int all[] = {dial->wire.fd, dial->any};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (all[i] >= 0)
+            (void)close(all[i]);
+    for (int i = 0; i < HFI_ADDRESSES_MOST; i++)
+        if (dial->racing[i] >= 0)
+            (void)close(dial->racing[i]);
 }
 
 short hfi_dial_events(const struct hfi_dial *dial)
@@ -370,7 +428,7 @@ const hf_error *hfi_dial_error(const struct hfi_dial *dial)
 
 static void sleep_until_ready(const struct hfi_dial *dial, int64_t now_ns)
 {
-    struct pollfd ready = {dial->wire.fd, dial->events, 0};
+    struct pollfd ready = {hfi_dial_fd(dial), dial->events, 0};
     int64_t left = hfi_dial_again_ns(dial) - now_ns;
     struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
     if (left > 0)

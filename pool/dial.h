@@ -31,6 +31,7 @@ struct hfi_wire hfi_dial_take(struct hfi_dial *dial);
 const struct hfi_server *hfi_dial_server(const struct hfi_dial *dial); /* UP */
 const hf_error *hfi_dial_error(const struct hfi_dial *dial);           /* FAILED */
 void hfi_dial_end(struct hfi_dial *dial); /* closes what was not taken; NULL is a no-op */
+void hfi_dial_forked(const struct hfi_dial *dial); /* in a fork child: closes, and leaves the memory; NULL is a no-op */
 
 /* The whole of it for a caller that may wait: a borrower's non-blocking, CLOEXEC socket. HF_OK, UNAVAILABLE,
  * DENIED, PROTOCOL, INVALID, NOMEM. */

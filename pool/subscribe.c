@@ -154,8 +154,7 @@ void hfi_subscribers_forked(struct hfi_subscribers *subscribers)
         const struct subscriber *one = &subscribers->list[i];
         if (one->wire.fd >= 0)
             (void)close(one->wire.fd);
-        if (one->dial != NULL && hfi_dial_fd(one->dial) >= 0)
-            (void)close(hfi_dial_fd(one->dial));
+        hfi_dial_forked(one->dial);
     }
     (void)close(subscribers->wake_fd);
 }

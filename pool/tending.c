@@ -335,8 +335,7 @@ void hfi_lane_forked(struct hfi_lane *lane)
 {
     if (lane->wire.fd >= 0)
         (void)close(lane->wire.fd);
-    if (lane->dial != NULL && hfi_dial_fd(lane->dial) >= 0)
-        (void)close(hfi_dial_fd(lane->dial));
+    hfi_dial_forked(lane->dial);
     if (lane->wake_fd >= 0)
         (void)close(lane->wake_fd);
 }

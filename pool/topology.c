@@ -23,6 +23,7 @@ struct hfi_topology {
     bool owned, looking;
     int64_t look_again_ns;
     struct hfi_addresses found;
+    struct hfi_address first; /* of those found, if it is among them */
     hf_error why; /* of the last lookup, if it failed */
     struct hfi_park looked;
 };
@@ -38,6 +39,26 @@ static hf_status unix_address(const char *path, struct hfi_addresses *addresses,
     addresses->list[0].size = sizeof *at;
     addresses->count = 1;
     return HF_OK;
+}
+
+static void move(struct hfi_addresses *addresses, int from, int to)
+{
+    struct hfi_address moved = addresses->list[from];
+    for (int i = from; i > to; i--)
+        addresses->list[i] = addresses->list[i - 1];
+    addresses->list[to] = moved;
+}
+
+/* One family's addresses are often all dead together: so they take turns with the other's (RFC 8305). */
+static void mix_families(struct hfi_addresses *addresses)
+{
+    for (int i = 1; i < addresses->count; i++) {
+        int other = i;
+        while (other < addresses->count && addresses->list[other].at.ss_family == addresses->list[i - 1].at.ss_family)
+            other++;
+        if (other < addresses->count)
+            move(addresses, other, i);
+    }
 }
 
 /* 0, or getaddrinfo's. */
@@ -57,6 +78,7 @@ static int look_up(const char *host, const char *port, int flags, struct hfi_add
     }
     if (all != NULL)
         freeaddrinfo(all);
+    mix_families(addresses);
     return failed;
 }
 
@@ -146,6 +168,25 @@ static void look_aside_locked(struct hfi_topology *topology)
                    "no thread to look up the address of %s", topology->host);
 }
 
+/* -1: it is not there. */
+static int index_of(const struct hfi_addresses *addresses, const struct hfi_address *address)
+{
+    int i = addresses->count - 1;
+    while (i >= 0 && (addresses->list[i].size != address->size ||
+                      memcmp(&addresses->list[i].at, &address->at, address->size) != 0))
+        i--;
+    return i;
+}
+
+void hfi_topology_rate(struct hfi_topology *topology, const struct hfi_address *address, bool good)
+{
+    (void)pthread_mutex_lock(&topology->mutex);
+    int index = index_of(&topology->found, address);
+    if (index >= 0)
+        topology->first = topology->found.list[good ? index : (index + 1) % topology->found.count];
+    (void)pthread_mutex_unlock(&topology->mutex);
+}
+
 enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_addresses *addresses,
                                     hf_error *error)
 {
@@ -154,7 +195,10 @@ enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_ad
     if (topology->host != NULL && !topology->looking && hfi_now(topology->clock) >= topology->look_again_ns)
         look_aside_locked(topology);
     if (topology->found.count > 0) {
+        int first = index_of(&topology->found, &topology->first);
         *addresses = topology->found;
+        if (first > 0)
+            move(addresses, first, 0);
         where = HFI_FOUND;
     } else if (topology->looking) {
         where = HFI_LOOKING;

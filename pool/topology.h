@@ -6,12 +6,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "pool/race.h"
 #include "pool/uri.h"
 
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#define HFI_ADDRESSES_MOST 8
+#define HFI_ADDRESSES_MOST HFI_RACERS_MOST
 
 struct hfi_addresses {
     struct hfi_address {
@@ -44,7 +45,9 @@ void hfi_topology_free(struct hfi_topology *topology);
  * why. */
 enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_addresses *addresses,
                                     hf_error *error);
-/* The same, but waits until_ns for the first lookup. */
+/* The list begins with this address from now on, in later lookups too; with the one behind it if it was not good. */
+void hfi_topology_rate(struct hfi_topology *topology, const struct hfi_address *address, bool good);
+/* As hfi_topology_primary, but waits until_ns for the first lookup. */
 enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns,
                                  struct hfi_addresses *addresses, hf_error *error);
 

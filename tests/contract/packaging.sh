@@ -9,7 +9,7 @@ if [ -z "${REDIS_SOCKET:-}" ]; then
 fi
 work=$(mktemp -d /tmp/holdfast-test-XXXXXX)
 trap 'rm -rf "$work"' EXIT
-awk '/^```c$/ { inside = ++count == 2; next } /^```$/ { inside = 0 } inside' "$source/README.md" >"$work/program.c"
+awk '/^## A lock/ { here = 1 } here && /^```$/ { exit } inside; here && /^```c$/ { inside = 1 }' "$source/README.md" >"$work/program.c"
 
 quietly() {
     "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; echo "failed: $*" >&2; exit 1; }

@@ -22,6 +22,7 @@ RESULTS = os.path.join(WORK, 'results.json')
 RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(1, 12)]
 STEPS = ['subscribe', 'ask', 're-check', 'grant', 'claim', 'confirm', 'give back', 'leave', 'fill']
 STEPS_LEAST = 10
+AREAS = ['dialling', 'embedded', 'uri', 'run']  # what has promises of its own beside those rules
 
 # What the simulator's oracle and its histories promise, by the names in which a violation speaks.
 ORACLE = '''one-holder fences-rise over-is-over valid-means-key release-is-honest lost-once no-false-loss wait-of-a-message
@@ -61,6 +62,8 @@ def catalogue(seeds):
               for c in ('kills', 'pauses', 'stale')]
     tests += [Test('vigil.hold', 'vigil', ['tests/vigil/vigil', 'hold', '--seconds', '5'], 60),
               Test('vigil.loss', 'vigil', ['tests/vigil/vigil', 'loss', '--leases', '200', '--bound-ms', '2000'], 60)]
+    tests += [Test('tool.' + f[:-8], 'holdfast_tool', ['tools/holdfast', f], 120)
+              for f in sorted(os.listdir(os.path.join(ROOT, 'tests', 'tool'))) if f.endswith('_test.sh')]
     return {t.name: t for t in tests}
 
 
@@ -88,6 +91,7 @@ class Sabotage:
                 raise Mistake('%s.sab:%d: neither a field nor a line of a block: %s' % (self.name, number, line))
         self.rules = self.fields.get('rules', '').split()
         self.step = self.fields.get('step', '')
+        self.area = self.fields.get('area', '')
         self.breaks = self.fields.get('breaks', '')
         self.witnesses = self.fields.get('caught by', '').split()
 
@@ -96,13 +100,14 @@ class Sabotage:
         return self.text[self.text.index('@ '):]
 
     def check(self, known_tests):
-        unknown = [k for k in self.fields if k not in ('rules', 'step', 'breaks', 'caught by')]
+        unknown = [k for k in self.fields if k not in ('rules', 'step', 'area', 'breaks', 'caught by')]
         unknown += [r for r in self.rules if r not in RULES] + [w for w in self.witnesses if w not in known_tests]
         unknown += [self.step] if self.step and self.step not in STEPS else []
+        unknown += [self.area] if self.area and self.area not in AREAS else []
         if unknown:
             raise Mistake('%s.sab: unknown: %s' % (self.name, ', '.join(unknown)))
-        if not self.breaks or not self.blocks or not (self.rules or self.step):
-            raise Mistake('%s.sab: a sabotage has a rule or a step, a sentence, and lines' % self.name)
+        if not self.breaks or not self.blocks or not (self.rules or self.step or self.area):
+            raise Mistake('%s.sab: a sabotage has a rule, a step or an area, a sentence, and lines' % self.name)
 
     def apply(self, tree):
         """The new text of each file; every block's old lines must be there exactly once."""
@@ -191,7 +196,7 @@ def digest(test):
     """Of all that the test runs: a sabotage that leaves it as it was cannot be caught by it."""
     path = os.path.join(BUILD, test.words[0])
     beside = [path]
-    if test.target in ('fault', 'torture', 'holders', 'vigil'):
+    if test.target in ('fault', 'torture', 'holders', 'vigil', 'holdfast_tool'):
         beside += [os.path.join(BUILD, f) for f in sorted(os.listdir(BUILD)) if f.startswith('libholdfast.so.')
                    and not os.path.islink(os.path.join(BUILD, f))]
     total = hashlib.sha1()
@@ -225,6 +230,9 @@ def end_all(*_):
 def run(test, first_only):
     """'' if nothing is noticed, '-' if it cannot run here, else what was noticed."""
     words = [os.path.join(BUILD, test.words[0])] + test.words[1:]
+    if test.target == 'holdfast_tool':  # a script that wants a server and the tool
+        words = [os.path.join(ROOT, 'tests', 'support', 'with_redis.sh'), 'bash',
+                 os.path.join(ROOT, 'tests', 'tool', words[1]), words[0]]
     if test.target == 'sim' and first_only:
         words.append('--first')
     child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
@@ -295,7 +303,7 @@ class Runner:
 
     def run_group(self, names):
         """The simulator takes all cores, and what measures wants them; the others sleep most of the time."""
-        alone = [n for n in names if n.startswith(('sim', 'integration.', 'torture.', 'soak.', 'vigil.'))]
+        alone = [n for n in names if n.startswith(('sim', 'integration.', 'tool.', 'torture.', 'soak.', 'vigil.'))]
         cells = {n: self.run(n) for n in alone}
         rest = [n for n in names if n not in alone]
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
@@ -370,7 +378,7 @@ def report(sabotages, tests, results, markdown, what_ran):
     table('---', '---', '---', '---', '---')
     for s in done:
         found = caught(results[s.name])
-        table(s.name, ' '.join(s.rules), s.step, s.breaks,
+        table(s.name, ' '.join(s.rules) or s.area, s.step, s.breaks,
               ', '.join(spoken(*item) for item in found.items()) or '**nothing: open**')
     lines += ['', 'The other way round:', '']
     table('test or oracle check', 'catches')
@@ -415,7 +423,7 @@ def load_results(state):
 
 def list_all(sabotages):
     for s in sabotages:
-        print('%-30s %-8s %-10s %s' % (s.name, ' '.join(s.rules), s.step, s.breaks))
+        print('%-30s %-8s %-10s %s' % (s.name, ' '.join(s.rules) or s.area, s.step, s.breaks))
 
 
 def arguments():
