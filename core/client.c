@@ -26,9 +26,10 @@
 
 static bool aside(void *self, void (*run)(void *arg), void *arg);
 
+/* What every client needs; of the others the first use brings the source. */
 static const struct hfi_script *const scripts[] = {
-    &hfi_script_acquire,     &hfi_script_recheck, &hfi_script_release, &hfi_script_renew, &hfi_script_more,
-    &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget,  &hfi_script_break, NULL};
+    &hfi_script_fence_floor, &hfi_script_acquire, &hfi_script_release, &hfi_script_renew,
+    &hfi_script_recheck,     &hfi_script_more,    NULL};
 
 static const struct hfi_pool_ops ops = {
     .scripts = scripts,

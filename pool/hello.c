@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hello.c - the handshake as a conversation: AUTH alone; then SELECT, CLIENT SETNAME, ROLE and INFO; then, on
- * a lane, the scripts and the owner's greeting. Each stage is one pipeline. */
+/* hello.c - the handshake as a conversation: AUTH alone; then SELECT, CLIENT SETNAME, ROLE, INFO and, on a lane, which
+ * scripts the server has; then, on a lane, those that it has not, and the owner's greeting. Each stage is one pipeline. */
 #include "pool/hello.h"
 #include "pool/inside.h"
 #include "pool/replies.h"
@@ -13,7 +13,7 @@
 #define OLDEST_VERSION 60000
 
 enum stage { BEFORE, AUTH, HELLO, GREET, OVER };
-enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_INFO, ASK_LOAD, ASK_GREETING };
+enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_INFO, ASK_EXISTS, ASK_LOAD, ASK_GREETING };
 
 void hfi_hello_init(struct hfi_hello *hello, struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane)
 {
@@ -36,19 +36,21 @@ static bool add_word(struct hfi_hello *hello, const char *word)
            hfi_buffer_append(&hello->out, word, strlen(word)) && hfi_buffer_append(&hello->out, "\r\n", 2);
 }
 
-/* Framed here and not by hiredis: its copies of a password would not be wiped. */
+/* Framed here and not by hiredis: its copies of a password would not be wiped. `count` words have to follow. */
+static bool begin_question(struct hfi_hello *hello, enum question question, int count)
+{
+    if (hello->asked_count == HFI_HELLO_MOST || !hfi_buffer_print(&hello->out, "*%d\r\n", count))
+        return false;
+    hello->asked[hello->asked_count++] = (unsigned char)question;
+    return true;
+}
+
 static bool ask(struct hfi_hello *hello, enum question question, const char *first, const char *second,
                 const char *third)
 {
-    const char *words[] = {first, second, third};
     int count = second == NULL ? 1 : third == NULL ? 2 : 3;
-    if (hello->asked_count == HFI_HELLO_MOST || !hfi_buffer_print(&hello->out, "*%d\r\n", count))
-        return false;
-    for (int i = 0; i < count; i++)
-        if (!add_word(hello, words[i]))
-            return false;
-    hello->asked[hello->asked_count++] = (unsigned char)question;
-    return true;
+    return begin_question(hello, question, count) && add_word(hello, first) && (count < 2 || add_word(hello, second)) &&
+           (count < 3 || add_word(hello, third));
 }
 
 static bool ask_auth(struct hfi_hello *hello)
@@ -65,6 +67,25 @@ static bool ask_auth(struct hfi_hello *hello)
     return ask(hello, ASK_AUTH, "AUTH", password, NULL);
 }
 
+static const struct hfi_script *script(const struct hfi_hello *hello, int number)
+{
+    const struct hfi_script *const *scripts = hello->pool->ops.scripts;
+    return scripts != NULL ? scripts[number] : NULL;
+}
+
+static bool ask_for_scripts(struct hfi_hello *hello)
+{
+    int count = 0;
+    while (script(hello, count) != NULL)
+        count++;
+    hello->lacks = ((uint64_t)1 << count) - 1;
+    bool ok = count == 0 || (begin_question(hello, ASK_EXISTS, 2 + count) && add_word(hello, "SCRIPT") &&
+                             add_word(hello, "EXISTS"));
+    for (int i = 0; ok && i < count; i++)
+        ok = add_word(hello, script(hello, i)->sha1);
+    return ok;
+}
+
 static bool ask_hello(struct hfi_hello *hello)
 {
     const struct hfi_pool_settings *settings = &hello->pool->settings;
@@ -78,6 +99,8 @@ static bool ask_hello(struct hfi_hello *hello)
     ok = ok && ask(hello, ASK_ROLE, "ROLE", NULL, NULL);
     if (hello->purpose != HFI_DIAL_BORROWER)
         ok = ok && ask(hello, ASK_INFO, "INFO", "server", NULL);
+    if (hello->purpose == HFI_DIAL_LANE)
+        ok = ok && ask_for_scripts(hello);
     return ok;
 }
 
@@ -96,8 +119,8 @@ static bool ask_greet(struct hfi_hello *hello)
     const struct hfi_pool *pool = hello->pool;
     if (hello->purpose != HFI_DIAL_LANE)
         return true;
-    for (size_t i = 0; pool->ops.scripts != NULL && pool->ops.scripts[i] != NULL; i++)
-        if (!ask(hello, ASK_LOAD, "SCRIPT", "LOAD", pool->ops.scripts[i]->source))
+    for (int i = 0; script(hello, i) != NULL; i++)
+        if ((hello->lacks >> i & 1) != 0 && !ask(hello, ASK_LOAD, "SCRIPT", "LOAD", script(hello, i)->source))
             return false;
     if (pool->ops.greeting == NULL)
         return true;
@@ -198,11 +221,26 @@ static bool is_dispensable(enum question question, const struct redisReply *repl
         return no_right;
     case ASK_NAME:
     case ASK_INFO:
-    case ASK_LOAD:
+    case ASK_EXISTS: /* then all are loaded */
+    case ASK_LOAD:   /* then EVALSHA is told NOSCRIPT, and goes out again as EVAL */
         return no_right || unknown;
     default:
         return false;
     }
+}
+
+static hf_status judge_scripts(struct hfi_hello *hello, const struct redisReply *reply, hf_error *error)
+{
+    bool fits = reply->type == REDIS_REPLY_ARRAY;
+    for (int i = 0; fits && script(hello, i) != NULL; i++) {
+        fits = (size_t)i < reply->elements && reply->element[i]->type == REDIS_REPLY_INTEGER;
+        if (fits && reply->element[i]->integer != 0)
+            hello->lacks &= ~((uint64_t)1 << i);
+    }
+    if (fits)
+        return HF_OK;
+    return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not tell which scripts it has",
+                    hello->pool->server_name);
 }
 
 static hf_status judge_greeting(struct hfi_hello *hello, const struct redisReply *reply, hf_error *error)
@@ -229,6 +267,8 @@ static hf_status judge(struct hfi_hello *hello, enum question question, const st
         return judge_role(hello, reply, error);
     if (question == ASK_INFO)
         return judge_info(hello, reply, error);
+    if (question == ASK_EXISTS)
+        return judge_scripts(hello, reply, error);
     return HF_OK;
 }
 

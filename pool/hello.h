@@ -7,6 +7,8 @@
 #include "base/buffer.h"
 #include "pool/dial.h"
 
+#include <stdint.h>
+
 #define HFI_HELLO_MOST 64 /* questions in one pipeline */
 
 struct hfi_hello {
@@ -21,6 +23,7 @@ struct hfi_hello {
     unsigned char asked[HFI_HELLO_MOST]; /* of this stage, in order */
     int asked_count, answered;
     struct hfi_server server;
+    uint64_t lacks; /* of the owner's scripts, those that the server has not: a bit each */
     struct hfi_command *greeting;
     int64_t greeting_sent_ns;
 };

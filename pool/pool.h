@@ -34,10 +34,10 @@ struct hfi_server {
 /* What the owner of the pool is asked and told. Called by the listener, or by a waiting thread where marked (*).
  * None may block; each may list and flush commands. */
 struct hfi_pool_ops {
-    /* A lane says hello, after AUTH, SELECT, CLIENT SETNAME, ROLE = master and INFO, in one further round trip: the
-     * scripts in `scripts` are loaded, and `greeting` (NULL: none) gives one more command; its reply goes to `greeted`,
-     * which refuses the connection with anything but HF_OK (and says why in *error). */
-    const struct hfi_script *const *scripts; /* ended by NULL */
+    /* A lane says hello, after AUTH, SELECT, CLIENT SETNAME, ROLE = master and INFO, in one further round trip: those of
+     * `scripts` that the server has not are loaded, and `greeting` (NULL: none) gives one more command; its reply goes to
+     * `greeted`, which refuses the connection with anything but HF_OK (and says why in *error). */
+    const struct hfi_script *const *scripts; /* ended by NULL; fewer than 64 */
     struct hfi_command *(*greeting)(void *self, int lane);
     hf_status (*greeted)(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
                          const struct redisReply *reply, hf_error *error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* handshake_test.c - who is let in, who is refused, and whether the error says what a person needs to know.
  */
+#include "core/client.h"
 #include "pool/dial.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
@@ -197,6 +198,94 @@ static void a_user_with_few_rights_gets_in_and_one_without_the_needed_ones_hears
     hft_server_stop(server);
 }
 
+/* ---- scripts ---- */
+
+static const struct hfi_script two = {"two", "7f923f79fe76194c868d7e1d0820de36700eb649", "return 2", 8};
+static const struct hfi_script three = {"three", "", "return 3", 8};
+
+/* Opens a pool that wants the scripts; how many were loaded. */
+static int64_t loaded_by_opening(struct hft_server *server, const char *user, const struct hfi_script *const *scripts)
+{
+    struct hft_pool kit;
+    hf_error error;
+    int64_t before = hft_server_calls(server, "script|load");
+    hft_pool_init(&kit, server);
+    if (user != NULL)
+        log_in(&kit, user, "x");
+    if (hft_pool_open(&kit, scripts, &error) != HF_OK)
+        fail_msg("%s", error.message);
+    HFT_UNTIL(atomic_load(&kit.owner.greetings) == 2); /* the reserved lane too */
+    hft_pool_close(&kit);
+    return hft_server_calls(server, "script|load") - before;
+}
+
+static void a_script_that_the_server_has_is_not_sent_again(void **state)
+{
+    struct hfi_script named = three;
+    const struct hfi_script *const both[] = {&two, &named, NULL}, *const one[] = {&two, NULL};
+    (void)state;
+    struct hft_server *server = hft_server_start(NULL);
+    redisReply *sha1 = hft_server_ask(server, "SCRIPT LOAD %s", three.source);
+    named.sha1 = sha1->str;
+    assert_in_range(loaded_by_opening(server, NULL, both), 1, 2); /* `two`; both lanes may have missed it */
+    assert_int_equal(loaded_by_opening(server, NULL, both), 0);
+    freeReplyObject(hft_server_ask(server, "SCRIPT FLUSH"));
+    assert_in_range(loaded_by_opening(server, NULL, one), 1, 2);
+    freeReplyObject(sha1);
+    hft_server_stop(server);
+}
+
+static void whoever_may_not_ask_for_scripts_loads_them_and_whoever_may_not_load_them_goes_without(void **state)
+{
+    const struct hfi_script *const one[] = {&two, NULL};
+    (void)state;
+    struct hft_server *server = hft_server_start("user loads on >x ~* +@all -script +script|load\n"
+                                                 "user asks on >x ~* +@all -script +script|exists\n"
+                                                 "user neither on >x ~* +@all -script");
+    assert_int_equal(loaded_by_opening(server, "asks", one), 0);
+    assert_int_equal(loaded_by_opening(server, "neither", one), 0);
+    assert_int_equal(loaded_by_opening(server, "loads", one), 2);
+    assert_int_equal(loaded_by_opening(server, "loads", one), 2);
+    hft_server_stop(server);
+}
+
+static int64_t bytes_heard(struct hft_server *server)
+{
+    redisReply *info = hft_server_ask(server, "INFO stats");
+    const char *at = strstr(info->str, "total_net_input_bytes:");
+    assert_non_null(at);
+    int64_t bytes = strtoll(strchr(at, ':') + 1, NULL, 10);
+    freeReplyObject(info);
+    return bytes;
+}
+
+static hf_client *open_wholly(const struct hft_server *server)
+{
+    hf_client *client;
+    assert_int_equal(hf_client_open(hft_server_url(server), NULL, &client, NULL), HF_OK);
+    HFT_UNTIL(hfi_pool_is_subscribed(client->pool, client->identity.channel, HFI_CHANNEL_SIZE));
+    HFT_UNTIL(hfi_lane_is_up(hfi_pool_lane(client->pool, HFI_RESERVED_LANE, 0)));
+    return client;
+}
+
+/* A road of 64 kbit/s carries 8 kB in a second, and a lost connection has its leases wait for that. */
+static void a_further_connection_costs_less_than_a_thousand_bytes(void **state)
+{
+    enum { CONNECTIONS = 3 }; /* one lock lane, the reserved lane, the subscriber */
+    hf_client *clients[2];
+    (void)state;
+    struct hft_server *server = hft_server_start(NULL);
+    clients[0] = open_wholly(server);
+    int64_t before = bytes_heard(server);
+    clients[1] = open_wholly(server);
+    int64_t each = (bytes_heard(server) - before) / CONNECTIONS;
+    print_message("%lld bytes\n", (long long)each);
+    assert_true(each < 1000);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(hf_client_close(clients[i], NULL), HF_OK);
+    hft_server_stop(server);
+}
+
 /* ---- peers that are no Redis ---- */
 
 static struct {
@@ -303,6 +392,9 @@ int main(void)
         cmocka_unit_test(a_replica_is_refused),
         cmocka_unit_test(a_frozen_server_is_given_connect_ms),
         cmocka_unit_test(a_user_with_few_rights_gets_in_and_one_without_the_needed_ones_hears_which),
+        cmocka_unit_test(a_script_that_the_server_has_is_not_sent_again),
+        cmocka_unit_test(whoever_may_not_ask_for_scripts_loads_them_and_whoever_may_not_load_them_goes_without),
+        cmocka_unit_test(a_further_connection_costs_less_than_a_thousand_bytes),
         cmocka_unit_test(peers_that_are_no_redis_or_too_old_are_told_apart),
         cmocka_unit_test(opening_and_closing_leaves_nothing),
     };

@@ -76,6 +76,8 @@ static const char *greet(const redisReply *request)
         return "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
     if (is(request, 0, "INFO"))
         return "$31\r\nredis_version:7.0.15\r\nrun_id:\r\n\r\n";
+    if (is(request, 1, "EXISTS"))
+        return "*6\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n:0\r\n";
     if (is(request, 0, "SCRIPT"))
         return "$40\r\n0123456789012345678901234567890123456789\r\n";
     if (is(request, 0, "CLIENT") || is(request, 0, "SUBSCRIBE"))
