@@ -8,15 +8,22 @@
 #define MOST_MS   1000
 #define JITTER    0.2
 #define LASTED_NS (1000 * HFI_MS)
+#define LATELY_NS (1000 * HFI_MS)
+#define ONE_LOSS  1000 /* a loss fades */
 
 void hfi_backoff_init(struct hfi_backoff *backoff, uint64_t seed)
 {
     *backoff = (struct hfi_backoff){.dice = seed};
 }
 
+static bool has_lasted(const struct hfi_backoff *backoff, int64_t now_ns)
+{
+    return backoff->up_ns != 0 && now_ns - backoff->up_ns >= LASTED_NS;
+}
+
 int64_t hfi_backoff_next_ns(struct hfi_backoff *backoff, int64_t now_ns)
 {
-    if (backoff->up_ns != 0 && now_ns - backoff->up_ns >= LASTED_NS)
+    if (has_lasted(backoff, now_ns))
         backoff->tries = 0;
     backoff->up_ns = 0;
     int64_t wait_ms = 0;
@@ -37,8 +44,23 @@ void hfi_backoff_up(struct hfi_backoff *backoff, int64_t now_ns)
     backoff->up_ns = now_ns;
 }
 
-void hfi_backoff_served(struct hfi_backoff *backoff)
+static int64_t one_more_ns(struct hfi_losses *losses, int64_t now_ns)
 {
-    if (backoff->tries > 1)
-        backoff->tries = 1;
+    int64_t before = losses->lately, since_ns = now_ns - losses->last_ns;
+    before = since_ns < LATELY_NS ? before - before * (since_ns / 1000) / (LATELY_NS / 1000) : 0;
+    losses->last_ns = now_ns;
+    losses->lately = before + ONE_LOSS;
+    int64_t pause_ns = before * before / 8 / ONE_LOSS;
+    return pause_ns < MOST_MS * HFI_MS ? pause_ns : MOST_MS * HFI_MS;
+}
+
+int64_t hfi_backoff_lost_ns(struct hfi_backoff *backoff, struct hfi_losses *losses, enum hfi_lost lost, int64_t now_ns)
+{
+    int64_t pause_ns = one_more_ns(losses, now_ns);
+    bool lasted = has_lasted(backoff, now_ns);
+    if (lost == HFI_LOST_UNUSED && !lasted)
+        return hfi_backoff_next_ns(backoff, now_ns);
+    backoff->up_ns = 0;
+    backoff->tries = 1;
+    return now_ns + (lost == HFI_LOST_URGENT && lasted ? 0 : hfi_jitter(&backoff->dice, pause_ns, JITTER));
 }

@@ -3,6 +3,7 @@
 #ifndef HFI_INSIDE_H
 #define HFI_INSIDE_H
 
+#include "pool/backoff.h"
 #include "pool/pool.h"
 
 #include <pthread.h>
@@ -26,6 +27,7 @@ struct hfi_pool {
     struct hfi_subscribers *subscribers;
     struct hfi_listener *listener;
     struct hfi_borrowers *borrowers;
+    struct hfi_losses losses; /* the listener's alone */
 
     _Atomic(int64_t) closing_until_ns; /* 0: open; else close has begun, and gives the net that long */
     _Atomic(bool) closed_short;        /* while closing, a command ended without an answer */

@@ -45,6 +45,7 @@ struct subscriber {
     int64_t heard_ns;  /* the last byte */
     int64_t expect_ns; /* something must be heard by then; NEVER: nothing is owed */
     bool failed;
+    bool served; /* it has heard a byte */
     const char *wrong; /* a waiting thread found it of no use: the listener is to hang up */
     unsigned primaries; /* the pool's count when it was dialled */
     char run_id[48];
@@ -166,7 +167,8 @@ static void lose(struct subscriber *one, int64_t now_ns, const char *why)
     struct hfi_pool *pool = one->all->pool;
     hang_up(one);
     hfi_channels_lose(one->all->channels, one->index);
-    one->dial_due_ns = hfi_backoff_next_ns(&one->backoff, now_ns);
+    one->dial_due_ns = hfi_backoff_lost_ns(&one->backoff, &pool->losses,
+                                           one->served ? HFI_LOST_SERVED : HFI_LOST_UNUSED, now_ns);
     hfi_log(&pool->log, HF_LOG_WARNING, "a subscription to %s is lost: %s; dialling again", pool->server_name,
             why);
 }
@@ -298,6 +300,7 @@ static const char *receive(struct subscriber *one, int64_t now_ns)
     if (got <= 0)
         return got == 0 ? "the server closed it" : "receiving failed";
     one->heard_ns = now_ns;
+    one->served = true;
     one->unparsed += (size_t)got;
     if (redisReaderFeed(one->parser, in, (size_t)got) != REDIS_OK)
         return "no memory for a message";
@@ -435,7 +438,7 @@ static void judge_dial(struct subscriber *one, enum hfi_dial_state state, int64_
         one->unparsed = 0;
         one->heard_ns = now_ns;
         one->expect_ns = HFI_NEVER;
-        one->failed = false;
+        one->failed = one->served = false;
         hfi_backoff_up(&one->backoff, now_ns);
     } else {
         one->dial_due_ns = hfi_backoff_next_ns(&one->backoff, now_ns);

@@ -248,9 +248,10 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         atomic_store(&lane->watch, HFI_UNWATCHED);
         /* It has answered since it came up: what broke is the connection, not the server. Renewals cannot wait for
          * such a proof: their lane may have been given up for its very first command. */
-        if (lane->answered_ns > lane->up_ns || lane->kind == HFI_RESERVED_LANE)
-            hfi_backoff_served(&lane->backoff);
-        lane->dial_due_ns = hfi_backoff_next_ns(&lane->backoff, now_ns);
+        enum hfi_lost lost = lane->kind == HFI_RESERVED_LANE        ? HFI_LOST_URGENT
+                             : lane->answered_ns > lane->up_ns ? HFI_LOST_SERVED
+                                                                    : HFI_LOST_UNUSED;
+        lane->dial_due_ns = hfi_backoff_lost_ns(&lane->backoff, &lane->pool->losses, lost, now_ns);
         why = lane->why;
         /* A silent server is away until it answers a dial: nobody else is to find that out by waiting. */
         if (why.os_errno == ETIMEDOUT) {

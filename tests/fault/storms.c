@@ -5,6 +5,7 @@
 #include "tests/support/takers.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct hft_crew_plan usual = {.clients = 3,
@@ -76,6 +77,48 @@ static void client_kill(struct hft_run *run)
     HFT_CHECK(run, result.lost == 0, "%ld leases were lost", result.lost);
     check_leftovers(run, server);
     hft_note(run, "%d kills", run->times);
+    hft_server_stop(server);
+}
+
+/* One of the connections that the server has just now, but not the one that asks. */
+static void kill_one(struct hft_run *run, struct hft_server *server)
+{
+    enum { MOST = 256 };
+    long long ids[MOST], self = hft_server_ask_integer(server, "CLIENT ID");
+    int count = 0;
+    redisReply *clients = hft_server_ask(server, "CLIENT LIST");
+    for (const char *line = clients->str; *line != 0 && count < MOST; line = strchr(line, '\n') + 1) {
+        ids[count] = strtoll(line + 3, NULL, 10);
+        count += ids[count] != self;
+    }
+    freeReplyObject(clients);
+    if (count > 0)
+        freeReplyObject(hft_server_ask(server, "CLIENT KILL ID %lld", ids[hft_roll(run, count)]));
+}
+
+/* Whose work is it that counts: what the same crew does in the same time when nothing is killed. */
+static void kill_rate(struct hft_run *run)
+{
+    enum { EVERY_MS = 5, LEAST = 30 };
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_crew *crew = start_usual(run, hft_server_url(server), 1000, false);
+    hft_sleep_ms(200);
+    long before = hft_crew_acquired(crew);
+    hft_sleep_ms(run->times * 1000L);
+    long calm = hft_crew_acquired(crew) - before, kills = 0;
+    before += calm;
+    int64_t until = hft_true_ns() + run->times * 1000 * HFT_NS_PER_MS;
+    for (int64_t next = hft_true_ns(); next < until; next += EVERY_MS * HFT_NS_PER_MS, kills++) {
+        hft_sleep_until(next);
+        kill_one(run, server);
+    }
+    long stormy = hft_crew_acquired(crew) - before;
+    struct hft_crew_result result = hft_crew_end(crew);
+    HFT_CHECK(run, result.lost == 0, "%ld leases were lost", result.lost);
+    HFT_CHECK(run, stormy * 100 >= calm * LEAST, "%ld acquired while connections were killed, %ld while not", stormy,
+              calm);
+    check_leftovers(run, server);
+    hft_note(run, "%ld kills, %ld of %ld leases (%ld %%)", kills, stormy, calm, calm > 0 ? stormy * 100 / calm : 0);
     hft_server_stop(server);
 }
 
@@ -240,6 +283,7 @@ const struct hft_named hft_storm_faults[] = {
     {"script-flush", "scripts that are flushed every 10 ms are no caller's business", script_flush, 100, 3000,
      0},
     {"client-kill", "connections that are killed all the time lose no lease", client_kill, 40, 1000, 0},
+    {"kill-rate", "with a connection killed every 5 ms, 30 % of the work is done all the same", kill_rate, 3, 60, 0},
     {"config-changes", "CONFIG SET of what we rely on least loses no lease", config_changes, 100, 3000, 0},
     {"freezes", "a server that freezes or pauses never lets two in", freezes, 5, 300, 0},
     {"aof-kills", "a server that loses nothing can be killed at any moment: never two in", aof_kills, 4, 100,

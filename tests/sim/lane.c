@@ -65,10 +65,9 @@ static void refuse_queue(struct hfi_lane *lane)
         settle(lane, hfi_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
 }
 
-static void dial_later(struct hfi_lane *lane)
+static void dial_later(struct hfi_lane *lane, int64_t due)
 {
     lane->dial_number++;
-    int64_t due = hfi_backoff_next_ns(&lane->backoff, now_here());
     sim_at(sim_when(sim.self, due), sim.self, dial, lane, lane->dial_number);
 }
 
@@ -78,8 +77,10 @@ void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why)
     struct hfi_pool *pool = lane->pool;
     if (lane->state != UP)
         return;
-    if (lane->answered_ns > lane->up_ns || lane->kind == HFI_RESERVED_LANE)
-        hfi_backoff_served(&lane->backoff);
+    enum hfi_lost lost = lane->kind == HFI_RESERVED_LANE        ? HFI_LOST_URGENT
+                         : lane->answered_ns > lane->up_ns ? HFI_LOST_SERVED
+                                                                : HFI_LOST_UNUSED;
+    int64_t due = hfi_backoff_lost_ns(&lane->backoff, &pool->losses, lost, now_here());
     lane->failed = silent;
     sim_say("lane %d is given up: %s", lane->index, why);
     (void)hfi_fail(&pool->why, HF_UNAVAILABLE, "", "the connection is given up: %s", why);
@@ -92,7 +93,7 @@ void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why)
     if (silent)
         refuse_queue(lane);
     if (!pool->closing)
-        dial_later(lane);
+        dial_later(lane, due);
 }
 
 /* ---- deadlines ---- */
@@ -228,7 +229,7 @@ static void fail_dial(struct hfi_lane *lane, const char *why)
         pool->verdicts++;
         hfi_park_wake(&pool->quiet);
     }
-    dial_later(lane);
+    dial_later(lane, hfi_backoff_next_ns(&lane->backoff, now_here()));
     refuse_queue(lane);
     sim_lane_finish(lane);
 }

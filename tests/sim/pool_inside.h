@@ -42,6 +42,7 @@ struct sim_subscriber {
     struct sim_wire *wire; /* NULL: none */
     struct sim_channel *channels;
     struct hfi_backoff backoff;
+    bool served;
     int64_t number; /* of the dial that counts */
 };
 
@@ -53,6 +54,7 @@ struct hfi_pool {
     struct hfi_lane *lanes;
     int lane_count;
     struct sim_subscriber subscriber;
+    struct hfi_losses losses;
     struct hfi_park quiet; /* a dial's verdict; while closing, commands that ended */
     int verdicts;
     bool closing, closed_short;

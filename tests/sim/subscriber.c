@@ -38,7 +38,8 @@ static void lose(struct hfi_pool *pool)
     subscriber->wire = NULL;
     for (struct sim_channel *channel = subscriber->channels; channel != NULL; channel = channel->next)
         channel->asked = channel->live = false;
-    int64_t due = hfi_backoff_next_ns(&subscriber->backoff, hfi_now(&hfi_boottime));
+    int64_t due = hfi_backoff_lost_ns(&subscriber->backoff, &pool->losses,
+                                      subscriber->served ? HFI_LOST_SERVED : HFI_LOST_UNUSED, hfi_now(&hfi_boottime));
     sim_at(sim_when(sim.self, due), sim.self, dial, pool, ++subscriber->number);
 }
 
@@ -48,6 +49,7 @@ static void received(void *client, struct sim_packet *packet)
     struct hfi_pool *pool = client;
     size_t channel_size = strlen(packet->bytes);
     struct sim_channel *channel = *find(pool, packet->bytes, channel_size);
+    pool->subscriber.served = true;
     if (packet->kind == SIM_MESSAGE) {
         sim_say("hears %s", packet->bytes + channel_size + 1);
         if (channel != NULL && channel->live)
@@ -99,6 +101,7 @@ static void connected(void *what, int64_t number)
         return;
     }
     hfi_backoff_up(&subscriber->backoff, hfi_now(&hfi_boottime));
+    subscriber->served = false;
     subscriber->wire = sim_wire_new(sim.self, sim_server.epoch, pool, received, broken);
     for (struct sim_channel *channel = subscriber->channels; channel != NULL; channel = channel->next)
         ask(pool, channel, "SUBSCRIBE");
