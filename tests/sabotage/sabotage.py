@@ -6,20 +6,15 @@ import concurrent.futures
 import hashlib
 import json
 import os
-import re
-import signal
-import subprocess
 import sys
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-WORK = os.path.join(ROOT, 'build', 'sabotage')
-TREE = os.path.join(WORK, 'tree')
-BUILD = os.path.join(WORK, 'build')
-RESULTS = os.path.join(WORK, 'results.json')
+from workshop import HERE, ROOT, Mistake, Workshop, end_all_with_us, found_by_sim, put, put_markdown, run_limited, where
 
-RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(1, 12)]
+SHOP = Workshop('sabotage', '-O1')
+RESULTS = os.path.join(SHOP.work, 'results.json')
+
+RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(12)]
 STEPS = ['subscribe', 'ask', 're-check', 'grant', 'claim', 'confirm', 'give back', 'leave', 'fill']
 STEPS_LEAST = 10
 AREAS = ['dialling', 'embedded', 'uri', 'run']  # what has promises of its own beside those rules
@@ -51,10 +46,10 @@ def catalogue(seeds):
     tests = [Test('sim', 'sim', ['tests/sim/sim', '--seeds', str(seeds)], 300)]
     tests += [Test('sim.' + p, 'sim', ['tests/sim/sim', '--profile', p, '--seeds', str(5 * seeds)], 300)
               for p in PROFILES.split()]
-    for kind, limit in (('unit', 30), ('integration', 120)):
+    for kind, folder, limit in (('unit', '', 30), ('scene', 'scene/', 30), ('integration', '', 120)):
         files = sorted(os.listdir(os.path.join(ROOT, 'tests', kind)))
-        tests += [Test('%s.%s' % (kind, f[:-7]), '%s_%s' % (kind, f[:-7]), ['tests/%s_%s' % (kind, f[:-7])], limit)
-                  for f in files if f.endswith('_test.c')]
+        programs = ['%s_%s' % (kind, f[:-len('_test.c')]) for f in files if f.endswith('_test.c')]
+        tests += [Test(p.replace('_', '.', 1), p, ['tests/' + folder + p], limit) for p in programs]
     tests += [Test('fault.' + f, 'fault', ['tests/fault/fault', f], 45) for f in FAULTS]
     tests += [Test('torture.' + m, 'torture', ['tests/torture', m, '--seconds', '5'], 60)
               for m in ('one', 'hundred', 'freeze')]
@@ -68,10 +63,6 @@ def catalogue(seeds):
 
 
 # ---- sabotages ----
-
-class Mistake(Exception):
-    pass
-
 
 class Sabotage:
     """NAME.sab: what it breaks, and which lines of which files become which others."""
@@ -147,65 +138,20 @@ def check(sabotages, tests):
     return wrong
 
 
-# ---- the copy and its build ----
-
-def put(path, text):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, 'wb') as out:
-        out.write(text)
-
-
-def tracked():
-    listed = subprocess.run(['git', 'ls-files', '-z', '--cached', '--others', '--exclude-standard'], cwd=ROOT,
-                            stdout=subprocess.PIPE)
-    if listed.returncode == 0:
-        names = [n for n in listed.stdout.decode().split('\0') if n]
-    else:  # not a checkout: all but the builds
-        names = [os.path.relpath(os.path.join(folder, f), ROOT) for folder, folders, files in os.walk(ROOT)
-                 if not os.path.relpath(folder, ROOT).startswith(('build', '.git')) for f in files]
-    return sorted(n for n in names if os.path.isfile(os.path.join(ROOT, n)) and not n.startswith('docs/'))
-
-
-def copy_tree():
-    """Only what differs is written, so ninja builds only what differs. Returns the state of what ships."""
-    names, state = tracked(), hashlib.sha1()
-    for name in names:
-        source, target = os.path.join(ROOT, name), os.path.join(TREE, name)
-        text = open(source, 'rb').read()
-        if name.startswith(('base/', 'pool/', 'watchdog/', 'core/', 'include/')):
-            state.update(name.encode() + b'\0' + text)
-        if not os.path.exists(target) or open(target, 'rb').read() != text:
-            put(target, text)
-            if os.access(source, os.X_OK):
-                os.chmod(target, 0o755)
-    there = [os.path.relpath(os.path.join(folder, f), TREE) for folder, _, files in os.walk(TREE) for f in files]
-    for name in set(there) - set(names):
-        os.remove(os.path.join(TREE, name))
-    return state.hexdigest()
-
-
-def build(targets, log):
-    if not os.path.exists(os.path.join(BUILD, 'build.ninja')):
-        words = ['cmake', '-S', TREE, '-B', BUILD, '-G', 'Ninja', '-DHOLDFAST_DEVELOP=ON', '-DHOLDFAST_CHECKED=ON',
-                 '-DCMAKE_C_FLAGS=-O1', '-DCMAKE_CXX_FLAGS=-O1']
-        subprocess.run(words, stdout=log, stderr=log, check=True)
-    return subprocess.run(['ninja', '-C', BUILD] + sorted(targets), stdout=log, stderr=log).returncode == 0
-
+# ---- running ----
 
 def digest(test):
     """Of all that the test runs: a sabotage that leaves it as it was cannot be caught by it."""
-    path = os.path.join(BUILD, test.words[0])
-    beside = [path]
+    folder = SHOP.build_folder
+    beside = [os.path.join(folder, test.words[0])]
     if test.target in ('fault', 'torture', 'holders', 'vigil', 'holdfast_tool'):
-        beside += [os.path.join(BUILD, f) for f in sorted(os.listdir(BUILD)) if f.startswith('libholdfast.so.')
-                   and not os.path.islink(os.path.join(BUILD, f))]
+        beside += [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.startswith('libholdfast.so.')
+                   and not os.path.islink(os.path.join(folder, f))]
     total = hashlib.sha1()
     for one in beside:
         total.update(open(one, 'rb').read())
     return total.hexdigest()
 
-
-# ---- running ----
 
 def caught(cells):
     return {name: what for name, what in cells.items() if what not in ('', '-')}
@@ -215,53 +161,19 @@ def spoken(name, what):
     return '%s (%s)' % (name, what) if what != 'caught' else name
 
 
-live = set()  # process groups of the tests that run now
-
-
-def end_all(*_):
-    for pid in list(live):
-        try:
-            os.killpg(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-    os._exit(130)
-
-
 def run(test, first_only):
     """'' if nothing is noticed, '-' if it cannot run here, else what was noticed."""
-    words = [os.path.join(BUILD, test.words[0])] + test.words[1:]
-    if test.target == 'holdfast_tool':  # a script that wants a server and the tool
-        words = [os.path.join(ROOT, 'tests', 'support', 'with_redis.sh'), 'bash',
-                 os.path.join(ROOT, 'tests', 'tool', words[1]), words[0]]
+    words = [os.path.join(SHOP.build_folder, test.words[0])] + test.words[1:]
     if test.target == 'sim' and first_only:
         words.append('--first')
-    child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                             cwd=WORK, start_new_session=True)
-    live.add(child.pid)
-    hangs = False
-    try:
-        out, _ = child.communicate(timeout=test.limit)
-    except subprocess.TimeoutExpired:
-        hangs = True
-    finally:
-        try:
-            os.killpg(child.pid, signal.SIGKILL)  # and whatever it has left behind
-        except ProcessLookupError:
-            pass
-        live.discard(child.pid)
-    if hangs:
-        child.communicate()
+    code, text = run_limited(words, SHOP.work, test.limit)
+    if code is None:
         return 'hang'
-    text = out.decode(errors='replace')
-    if child.returncode == 0:
-        return ''
-    if child.returncode == 77:
-        return '-'
+    if code in (0, 77):
+        return '' if code == 0 else '-'
     if test.target == 'sim':
-        said = re.findall(r'^VIOLATION seed \d+ \((.*)\)$', text, re.M)
-        found = sorted({name for line in said for name in re.findall(r'\[([a-z-]+)\]', line)})
-        return ', '.join(found) or ('crash or hang' if any('crashed' in line for line in said) else 'another violation')
-    if child.returncode < 0:
+        return found_by_sim(text)
+    if code < 0:
         return 'crash'
     if 'hangs in:' in text:
         return 'hang'
@@ -275,7 +187,7 @@ class Runner:
 
     def prepare(self, trust, chosen):
         """Without any sabotage all must pass: what fails anyway proves nothing."""
-        if not build({t.target for t in self.tests.values()} | {'hffault'}, self.log):
+        if not SHOP.build({t.target for t in self.tests.values()} | {'hffault'}, self.log):
             raise Mistake('the tree does not build; see %s' % self.log.name)
         self.before = {name: digest(test) for name, test in self.tests.items()}
         if trust:
@@ -313,16 +225,16 @@ class Runner:
     def confirm(self, sabotage, cells):
         """What nobody expected to notice, and judges by time or chance, has to notice twice."""
         for name, what in caught(cells).items():
-            if name not in sabotage.witnesses and not name.startswith(('sim', 'unit.')):
+            if name not in sabotage.witnesses and not name.startswith(('sim', 'unit.', 'scene.')):
                 cells[name] = what if run(self.tests[name], False) else ''
 
     def run_all(self, sabotage, names, until_caught):
         """Group by group, each built when it is its turn; what the sabotage left as it was is not run."""
         cells = {}
-        for group in ('sim', 'unit', 'fault', 'integration', 'torture', 'soak', 'vigil'):
+        for group in ('sim', 'unit', 'scene', 'fault', 'integration', 'torture', 'soak', 'vigil'):
             tests = [self.tests[n] for n in dict.fromkeys(names) if n.split('.')[0] == group and n not in self.useless]
             targets = {t.target for t in tests}
-            if targets and not build(targets | ({'hffault'} if group == 'fault' else set()), self.log):
+            if targets and not SHOP.build(targets | ({'hffault'} if group == 'fault' else set()), self.log):
                 raise Mistake('%s.sab does not compile; see %s' % (sabotage.name, self.log.name))
             found = self.run_group([t.name for t in tests if digest(t) != self.before[t.name]])
             self.confirm(sabotage, found)
@@ -333,11 +245,11 @@ class Runner:
 
     def judge(self, sabotage):
         """Its cells: the named witnesses; where they notice nothing, or in the full matrix, everything."""
-        changed = sabotage.apply(TREE)
-        kept = {path: open(os.path.join(TREE, path), 'rb').read() for path in changed}
+        changed = sabotage.apply(SHOP.tree)
+        kept = {path: open(os.path.join(SHOP.tree, path), 'rb').read() for path in changed}
         try:
             for path, text in changed.items():
-                put(os.path.join(TREE, path), text.encode())
+                put(os.path.join(SHOP.tree, path), text.encode())
             if self.full:
                 return self.run_all(sabotage, self.everything() + sabotage.witnesses, False)
             cells = self.run_all(sabotage, sabotage.witnesses, False)
@@ -346,7 +258,7 @@ class Runner:
             return cells
         finally:
             for path, text in kept.items():
-                put(os.path.join(TREE, path), text)
+                put(os.path.join(SHOP.tree, path), text)
 
 
 # ---- the matrix ----
@@ -360,7 +272,7 @@ def columns_of(tests, results):
                 columns['sim: ' + check_name] = [
                     s for s, cells in results.items()
                     if any(n.startswith('sim') and check_name in what.split(', ') for n, what in cells.items())]
-        elif name.startswith(('sim.', 'unit.', 'integration.')):
+        elif name.startswith(('sim.', 'unit.', 'scene.', 'integration.')):
             continue  # they promise more than safety: shown where they catch
         else:
             columns[name] = [s for s, cells in results.items() if cells.get(name, '') not in ('', '-')]
@@ -387,30 +299,12 @@ def report(sabotages, tests, results, markdown, what_ran):
     for name, found in columns.items():
         table(name, ', '.join(found) or '**nothing: open**')
     if markdown:
-        put_markdown(markdown, lines)
+        put_markdown(markdown, 'matrix', lines)
     print('\n'.join(lines))
     idle = [n for n, found in columns.items() if not found]
     print('\nopen sabotages: %s\ntests and checks that caught nothing: %s' %
           (', '.join(s.name for s in missed) or 'none', ', '.join(idle) or 'none'))
     return not missed
-
-
-def put_markdown(path, lines):
-    """Between the two marks of a page that has them; else the whole file."""
-    begin, end = '<!-- matrix -->', '<!-- end of the matrix -->'
-    body = '%s\n%s\n%s' % (begin, '\n'.join(lines), end)
-    text = open(path).read() if os.path.exists(path) else begin + end + '\n'
-    head, _, rest = text.partition(begin)
-    _, _, tail = rest.partition(end)
-    with open(path, 'w') as out:
-        out.write(head + body + tail)
-
-
-def where(state):
-    """Of which tree the matrix speaks: its commit, if it is one, and the sum of all that ships."""
-    commit = subprocess.run(['git', 'describe', '--always', '--dirty', '--exclude=*'], cwd=ROOT, stdout=subprocess.PIPE,
-                            stderr=subprocess.DEVNULL).stdout.decode().strip()
-    return (', commit ' + commit if commit else '') + ', sources ' + state[:12]
 
 
 def load_results(state):
@@ -454,12 +348,10 @@ def main():
     if len(chosen) < len(set(plan.names)):
         print('sabotage: no such sabotage; --list lists them', file=sys.stderr)
         return 2
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, end_all)
-    os.makedirs(WORK, exist_ok=True)
-    began, state = time.time(), copy_tree()
+    end_all_with_us()
+    began, state = time.time(), SHOP.copy_tree()
     kept = load_results(state)
-    with open(os.path.join(WORK, 'log'), 'w') as log:
+    with open(os.path.join(SHOP.work, 'log'), 'w') as log:
         runner = Runner(tests, plan, log)
         print('sabotage: building%s ...' % ('' if plan.trust else ', and all tests without a sabotage'), flush=True)
         for name, what in runner.prepare(plan.trust, chosen).items():

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scene.h - the whole core against the virtual Redis of sim/, in a schedule that a test writes down: who does what when,
+ * which connection is silent, who stands still. Nothing is left to chance and nobody waits for real time, so "within a
+ * millisecond" may be asserted. Threads record, the main thread asserts.
+ */
+#ifndef HFT_SCENE_H
+#define HFT_SCENE_H
+
+#include "pool/lane.h"
+#include "tests/sim/server.h"
+#include "tests/sim/world.h"
+
+#include <holdfast/holdfast.h>
+
+#define HFT_TRIP_NS (HFI_MS / 10) /* one way, always */
+
+/* A server, nobody there yet. For a test's set-up; the tear-down fails where the world found something wrong. */
+int hft_scene_begin(void **state);
+int hft_scene_end(void **state);
+
+/* A process with a client that is open and subscribed; its clock runs as true time does. */
+struct sim_process *hft_process(const hf_client_options *options);
+void hft_pass_ms(int64_t ms);
+/* Until the condition holds, in steps of 50 us; the test fails after 20 s of the world's time. */
+#define HFT_UNTIL(condition)                                                                                   \
+    do {                                                                                                       \
+        int64_t until_ = sim.now + 20000 * HFI_MS;                                                             \
+        while (!(condition))                                                                                   \
+            hft_step(until_, #condition);                                                                      \
+    } while (0)
+void hft_step(int64_t until, const char *what);
+
+struct hft_actor { /* a thread that makes one call; stays where it is until it is over */
+    struct sim_process *process;
+    const char *name;
+    hf_lock_options options;
+    hf_lease *lease;
+    hf_status status;
+    hf_error error;
+    bool posts;
+    int64_t began, ended; /* true time; ended 0: not yet */
+};
+void hft_take(struct hft_actor *actor, struct sim_process *process, const char *name, const hf_lock_options *options);
+hf_lease *hft_must_take(struct sim_process *process, const char *name, const hf_lock_options *options);
+void hft_give_back(struct hft_actor *actor, struct sim_process *process, hf_lease *lease);
+hf_status hft_released(struct sim_process *process, hf_lease *lease); /* gives it back and waits for the end of it */
+hf_status hft_close(struct sim_process *process);
+
+bool hft_is_valid(struct sim_process *process, hf_lease *lease);
+hf_stats hft_stats(struct sim_process *process);
+
+/* Commands that this process (NULL: all) has listed so far: "native", a script's name, else the command's first word. */
+int hft_listed(const struct sim_process *process, const char *command);
+/* Scripts of that name that the server has run, without those that ended in an error. */
+int hft_ran(const char *script);
+/* Messages that the server has sent, by their letter. */
+int hft_said(char letter);
+
+/* What the server has under the key; "": nothing. */
+const char *hft_key(const char *key);
+/* Somebody publishes a text to the channel of this process. */
+void hft_publish(struct sim_process *process, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A connection of the process: its first lock lane, its reserved lane, its subscriber. */
+struct sim_wire *hft_lock_wire(struct sim_process *process);
+struct sim_wire *hft_reserved_wire(struct sim_process *process);
+struct sim_wire *hft_subscriber_wire(struct sim_process *process);
+void hft_stall_up(struct sim_wire *wire, int64_t ms);   /* what it sends arrives then */
+void hft_stall_down(struct sim_wire *wire, int64_t ms); /* what it is told arrives then */
+
+#endif

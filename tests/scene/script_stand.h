@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * script_stand.h - a script by itself on the virtual server, whose time stands still (tests/sim/server_test.c proves it to
+ * be like a real one). One line is one call. In it and in what comes back K Q W F V M are the keys (lock, queue, waiters,
+ * fences, value, absent mark), A B C D E the tokens of five clients, X and Y other programs' values, `now` the server's
+ * time in us, F+1 the first fence above now x 2048; a_b is one word with a blank in it. ` | A< R B K`: A's client was told.
+ */
+#ifndef HFT_SCRIPT_STAND_H
+#define HFT_SCRIPT_STAND_H
+
+#include "core/scripts.h"
+
+int hft_scripts_begin(void **state); /* set-up of a case: an empty server, its fence counter at its clock */
+
+/* Runs it (NULL: the line is a command); its answer, then the messages that were said. */
+const char *hft_script(const char *line, const struct hfi_script *script);
+const char *tell(const char *line);
+extern const char *hft_hearers; /* clients whose channels somebody listens to: "abcde" at first */
+/* These wait in this order, with fresh records: "ABD" at 1, 2, 3. */
+void wait_in_line(const char *tokens);
+
+#define IS(line, answer) assert_string_equal(tell(line), answer)
+#define SAYS(script, line, answer) assert_string_equal(hft_script(line, &hfi_script_##script), answer)
+#define LOCK  "4 K Q W F "
+#define FETCH "6 K Q W F V M "
+
+#endif
