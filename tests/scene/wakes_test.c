@@ -16,6 +16,7 @@ struct worker { /* a thread that makes the same calls again and again */
     hf_lock_options options;
     hf_cancel *cancel;
     int rounds;
+    int64_t holds, rests; /* ns */
     hf_status expected;
     int64_t longest_take, longest_release; /* ns */
     int wrong;                             /* calls that said something else */
@@ -37,19 +38,24 @@ static void work(void *arg)
         hf_status status = hf_lock_acquire(worker->process->client, "n", &worker->options, &lease, NULL);
         longest(&worker->longest_take, began);
         worker->wrong += status != worker->expected;
-        sim_sleep(HFI_MS / 20);
+        sim_sleep(worker->holds);
         began = sim.now;
         if (status == HF_OK)
             worker->wrong += hf_lease_release(lease, NULL) != HF_OK;
         longest(&worker->longest_release, began);
-        sim_sleep(HFI_MS / 20);
+        sim_sleep(worker->rests);
     }
     worker->over = true;
 }
 
 static void start(struct worker *worker, struct sim_process *process, const hf_lock_options *options, hf_status expected)
 {
-    *worker = (struct worker){.process = process, .options = *options, .rounds = ROUNDS, .expected = expected};
+    *worker = (struct worker){.process = process,
+                              .options = *options,
+                              .rounds = ROUNDS,
+                              .holds = HFI_MS / 20,
+                              .rests = HFI_MS / 20,
+                              .expected = expected};
     sim_thread_start(process, work, worker);
 }
 
@@ -94,6 +100,20 @@ static void a_thread_is_woken_by_the_one_before_it(void **state)
     for (int i = 0; i < 3; i++)
         start(&workers[i], process, HF_LOCK(.lease_ms = 60000, .wait_ms = HF_FOREVER), HF_OK);
     finish(workers, 3, 4, 1);
+}
+
+/* One that came by would wake it too, so nobody does: who has released rests for longer than the other may wait. */
+static void a_thread_that_is_called_is_woken(void **state)
+{
+    (void)state;
+    struct worker workers[2];
+    struct sim_process *process = hft_process(NULL);
+    for (int i = 0; i < 2; i++) {
+        start(&workers[i], process, HF_LOCK(.lease_ms = 60000, .wait_ms = HF_FOREVER), HF_OK);
+        workers[i].holds = 3 * HFI_MS;
+        workers[i].rests = 2 * HFI_MS;
+    }
+    finish(workers, 2, 4.5, 1);
 }
 
 static void a_process_is_woken_by_the_one_before_it(void **state)
@@ -147,8 +167,8 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(whoever_asks_the_server_is_woken_by_its_answer), TEST(whoever_tries_in_vain_is_woken_by_the_answer),
-        TEST(a_thread_is_woken_by_the_one_before_it),         TEST(a_process_is_woken_by_the_one_before_it),
-        TEST(whoever_waits_is_woken_by_its_cancel),
+        TEST(a_thread_is_woken_by_the_one_before_it),         TEST(a_thread_that_is_called_is_woken),
+        TEST(a_process_is_woken_by_the_one_before_it),        TEST(whoever_waits_is_woken_by_its_cancel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
