@@ -23,3 +23,20 @@ int hfi_descriptor_event(void)
 {
     return hfi_descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 }
+
+bool hfi_descriptor_pipe(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    ends[0] = hfi_descriptor(ends[0]);
+    int failed = errno;
+    ends[1] = hfi_descriptor(ends[1]);
+    if (ends[0] >= 0 && ends[1] >= 0)
+        return true;
+    failed = ends[0] < 0 ? failed : errno;
+    for (int i = 0; i < 2; i++)
+        if (ends[i] >= 0)
+            (void)close(ends[i]);
+    errno = failed;
+    return false;
+}

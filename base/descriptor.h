@@ -4,8 +4,11 @@
 #ifndef HFI_DESCRIPTOR_H
 #define HFI_DESCRIPTOR_H
 
+#include <stdbool.h>
+
 /* Around the call that makes one, "hfi_descriptor(socket(...))": the same, or another number for it; -1 and errno. */
 int hfi_descriptor(int fd);
 int hfi_descriptor_event(void); /* a non-blocking eventfd */
+bool hfi_descriptor_pipe(int ends[2]); /* false: errno */
 
 #endif

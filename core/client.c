@@ -227,7 +227,6 @@ static hf_status start(hf_client *client, const hf_client_options *o, struct hfi
             return hfi_fail(error, HF_NOMEM, "", "no memory for a client");
         free(place->path);
         place->path = path;
-        place->scheme = HFI_UNIX;
     }
     struct hfi_pool_settings settings = {
         .place = *place,
@@ -282,7 +281,7 @@ static hf_status open_client(const char *uri, const hf_client_options *given, hf
         return hfi_fail(error, HF_INVALID, "", "the place for the client is NULL");
     *client_out = NULL;
     if (uri == NULL)
-        uri = getenv("HOLDFAST_URL");
+        uri = secure_getenv("HOLDFAST_URL");
     if (uri == NULL || *uri == 0)
         uri = "redis://127.0.0.1:6379";
     hf_status status = hfi_options_take(&o, sizeof o, given, "HF_CLIENT", error);
@@ -362,7 +361,7 @@ static void wait_for_calls(hf_client *client)
 static hf_status close_forked(hf_client *client, hf_error *error)
 {
     hfi_pool_forked(client->pool);
-    hfi_embedded_forked(client->embedded);
+    hfi_embedded_leave(client->embedded);
     return hfi_fail(error, HF_FORKED, "the parent's client lives on", "the client belongs to the parent process");
 }
 

@@ -236,8 +236,22 @@ static enum hfi_dial_state connect_any(struct hfi_dial *dial, int64_t now_ns)
     return HFI_DIAL_GOING;
 }
 
+/* A private server is its user's: what listens where it was may be another's by now. */
+static bool is_ours(const struct hfi_dial *dial)
+{
+    struct ucred peer = {.uid = (uid_t)-1};
+    socklen_t size = sizeof peer;
+    return dial->pool->settings.place.scheme != HFI_EMBEDDED ||
+           (getsockopt(dial->wire.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid());
+}
+
 static enum hfi_dial_state start(struct hfi_dial *dial)
 {
+    if (!is_ours(dial)) {
+        (void)hfi_fail(&dial->error, HF_UNAVAILABLE, "ours is gone: see who made that folder, and open another client",
+                       "another user's server listens at %s", dial->pool->server_name);
+        return fail(dial);
+    }
     int wants = dial->wire.transport->start(&dial->wire);
     if (wants > 0) {
         dial->events = (short)wants;

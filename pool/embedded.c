@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* embedded.c - the private redis-server of one user: who starts it, who may use it, who stops it.
+/* embedded.c - the private redis-server of one user: who starts it, who may use it, when it ends.
  *
- * All agreement is by flock in a folder that only this user can enter, so the kernel takes back what a
- * crashed process held:
- *   start.lock   exclusive, for the moment of joining or leaving: one decision at a time
- *   the folder   shared by every member for as long as it lives; who can make it exclusive is the last one
- *   server.lock  exclusive, inherited by the server itself: held exactly while a server runs or is starting,
- *                even if the process that started it was killed meanwhile. So there are never two.
+ * All agreement is by what the kernel takes back from a process, however it ends. The server has inherited
+ *   the folder    flocked: one server in a folder, and systemd-tmpfiles leaves such a folder alone
+ *   the name      a socket in the abstract namespace, bound: one server in a network namespace, even where a cleaner
+ *                 of temporary files has removed the folder of the one that runs
+ *   `members`     a FIFO's reading end. Whoever uses the server has the other end open; when nobody has it any more,
+ *                 the kernel kills the server (SIGIO made SIGKILL), which keeps nothing that would be worth an end
+ * Who wants to use one opens the FIFO first and asks then: an answer that comes after that is from a server that stays.
  */
 #include "pool/embedded.h"
 #include "base/clock.h"
@@ -16,11 +17,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -28,18 +31,29 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LEAVE_MS   5000 /* for the others to finish joining or leaving */
-#define OBEY_MS    2000 /* for the server to end when told; then it is killed */
-#define LOCK_IN_IT 3    /* the descriptor by which the server holds server.lock */
+/* In the server. */
+#define MEMBERS_IN_IT 3
+#define NAME_IN_IT    4
+#define FOLDER_IN_IT  5
+#define REPORT_IN_IT  6 /* until it is one */
+
+#define PLACES_MOST 3
+#define SOCKET_NAME "/redis.sock"
 
 struct hfi_embedded {
-    int members_fd; /* the folder, flocked */
-    char folder[96];
+    int member_fd; /* the FIFO, open for writing */
     char path[sizeof((struct sockaddr_un *)0)->sun_path];
 };
 
-/* There is no flock with a deadline, and a redis-server does not say when it is ready: look again, in short
- * steps that grow. False: until_ns has passed. */
+struct places { /* where a server of this user's may be; new ones are started in the first */
+    char folders[PLACES_MOST][sizeof((struct sockaddr_un *)0)->sun_path - sizeof SOCKET_NAME + 1];
+    int count;
+};
+
+/* What is known of the server after a look around. */
+enum finding { NONE, NO_FOLDER, NO_SOCKET, DEAF, ENDED };
+
+/* Nobody says when a redis-server is ready or gone: look again, in short steps that grow. False: until_ns has passed. */
 static bool nap(int *step_ms, int64_t until_ns)
 {
     if (hfi_now(&hfi_boottime) >= until_ns)
@@ -55,161 +69,266 @@ static bool is_shortage(int failed)
     return failed == EMFILE || failed == ENFILE || failed == ENOMEM || failed == EAGAIN;
 }
 
-static bool lock(int fd, int operation, int64_t until_ns)
+static void drop(int *fd)
 {
-    int step_ms = 1;
-    while (flock(fd, operation | LOCK_NB) != 0)
-        if ((errno != EWOULDBLOCK && errno != EINTR) || !nap(&step_ms, until_ns))
+    if (*fd >= 0)
+        (void)close(*fd);
+    *fd = -1;
+}
+
+/* ---- the folder ---- */
+
+static void add_place(struct places *places, const char *base, const char *own, const char *name)
+{
+    char *folder = places->folders[places->count];
+    int size = snprintf(folder, sizeof places->folders[0], "%s%s%s%s", base, own, name != NULL ? "-" : "",
+                        name != NULL ? name : "");
+    if (size < (int)sizeof places->folders[0] && (places->count == 0 || strcmp(folder, places->folders[0]) != 0))
+        places->count++;
+}
+
+/* A folder for what lives as long as a login, which belongs to us alone. Its path is shown in messages. */
+static bool is_runtime_folder(const char *path)
+{
+    struct stat facts;
+    if (path == NULL || path[0] != '/')
+        return false;
+    for (const char *at = path; *at != 0; at++)
+        if (*at < ' ' || *at == 0x7f)
             return false;
-    return true;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() && (facts.st_mode & 077) == 0;
 }
 
-static int open_lock(const struct hfi_embedded *share, const char *name)
+static void find_places(struct places *places, const char *name)
 {
-    return hfi_descriptor(openat(share->members_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    char usual[48], temporary[48];
+    const char *said = secure_getenv("XDG_RUNTIME_DIR");
+    (void)snprintf(usual, sizeof usual, "/run/user/%lu", (unsigned long)geteuid());
+    (void)snprintf(temporary, sizeof temporary, "/tmp/holdfast-%lu", (unsigned long)geteuid());
+    places->count = 0;
+    if (is_runtime_folder(said))
+        add_place(places, said, "/holdfast", name);
+    if (is_runtime_folder(usual))
+        add_place(places, usual, "/holdfast", name);
+    add_place(places, temporary, "", name);
 }
 
-/* -1 and errno; or the start.lock, held. */
-static int open_start_lock(const struct hfi_embedded *share, int64_t until_ns)
+/* It is ours alone, or nothing is done: whoever can write there could be our server. *fd -1 and HF_OK: it is not there. */
+static hf_status open_folder(const char *folder, bool make, int *fd, hf_error *error)
 {
-    int fd = open_lock(share, "start.lock");
-    if (fd >= 0 && !lock(fd, LOCK_EX, until_ns)) {
-        (void)close(fd);
-        errno = ETIMEDOUT;
-        return -1;
+    struct stat facts;
+    const char *wrong = NULL;
+    int failed = make && mkdir(folder, 0700) != 0 && errno != EEXIST ? errno : 0;
+    *fd = -1;
+    if (failed == 0) {
+        *fd = hfi_descriptor(open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        failed = *fd < 0 ? errno : 0;
     }
-    return fd;
+    if (failed == ENOENT && !make)
+        return HF_OK;
+    if (is_shortage(failed))
+        wrong = "cannot be opened";
+    else if (failed != 0)
+        wrong = failed == ELOOP || failed == ENOTDIR ? "is not a folder of ours" : "cannot be made or opened";
+    else if (fstat(*fd, &facts) != 0 || facts.st_uid != geteuid())
+        wrong = "belongs to another user";
+    else if ((facts.st_mode & 077) != 0)
+        wrong = "can be entered by other users";
+    if (wrong == NULL)
+        return HF_OK;
+    drop(fd);
+    hf_status status = is_shortage(failed) ? HF_NOMEM : HF_UNAVAILABLE;
+    (void)hfi_fail(error, status, "remove it, or choose another instance: embedded:name", "%s %s", folder, wrong);
+    hfi_fail_errno(error, failed);
+    return status;
 }
 
-static bool server_exists(const struct hfi_embedded *share)
-{
-    int fd = open_lock(share, "server.lock");
-    bool exists = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return exists;
-}
+/* ---- joining ---- */
 
-/* A connection to the socket, or -1. Never blocks: a full backlog is EAGAIN. */
+/* A connection to the socket, or -1 and errno. Never blocks: a full backlog is EAGAIN. */
 static int reach(const struct hfi_embedded *share)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, share->path, sizeof address.sun_path);
     int fd = hfi_descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-        (void)close(fd);
-        return -1;
+        int failed = errno;
+        drop(&fd);
+        errno = failed;
     }
     return fd;
 }
 
-static bool say(int fd, const char *words)
+static bool answers(int fd, int64_t until_ns)
 {
-    return send(fd, words, strlen(words), MSG_NOSIGNAL) == (ssize_t)strlen(words);
-}
-
-static bool answers_once(int fd, int64_t until_ns)
-{
+    static const char question[] = "PING\r\n";
     char reply[8] = "";
     int64_t left_ms = (until_ns - hfi_now(&hfi_boottime)) / HFI_MS;
     struct pollfd readable = {.fd = fd, .events = POLLIN};
-    return say(fd, "PING\r\n") && poll(&readable, 1, left_ms > 0 ? (int)left_ms : 0) == 1 &&
-           recv(fd, reply, sizeof reply - 1, 0) > 0 && strncmp(reply, "+PONG", 5) == 0;
+    return send(fd, question, sizeof question - 1, MSG_NOSIGNAL) == (ssize_t)sizeof question - 1 &&
+           poll(&readable, 1, left_ms > 0 ? (int)left_ms : 0) == 1 && recv(fd, reply, sizeof reply - 1, 0) > 0 &&
+           strncmp(reply, "+PONG", 5) == 0;
 }
 
-/* Twice: the first PING may be answered in the very turn of the server's loop that obeys the SHUTDOWN of a
- * leaver who was killed before he saw it done. Before the second it is over. */
-static bool answers(const struct hfi_embedded *share, int64_t until_ns)
+/* Fails with ENXIO where no server has the other end. */
+static int open_members(int folder_fd)
 {
-    int fd = reach(share);
-    bool answered = fd >= 0 && answers_once(fd, until_ns) && answers_once(fd, until_ns);
-    if (fd >= 0)
+    return hfi_descriptor(openat(folder_fd, "members", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+}
+
+/* The same FIFO, where a cleaner has removed its name: the server at the end of `talk` has it open. */
+static int open_members_of(int talk)
+{
+    char path[48];
+    struct stat facts;
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    if (getsockopt(talk, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid() || peer.pid <= 1)
+        return -1;
+    (void)snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)peer.pid, MEMBERS_IN_IT);
+    int fd = stat(path, &facts) == 0 && S_ISFIFO(facts.st_mode)
+                 ? hfi_descriptor(open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC))
+                 : -1;
+    return fd;
+}
+
+static bool enter(struct hfi_embedded *share, int folder_fd, int64_t until_ns)
+{
+    int talk = reach(share);
+    if (talk < 0)
+        return false;
+    share->member_fd = open_members(folder_fd);
+    if (share->member_fd < 0 && errno == ENOENT)
+        share->member_fd = open_members_of(talk);
+    bool entered = share->member_fd >= 0 && answers(talk, until_ns);
+    drop(&talk);
+    if (!entered)
+        drop(&share->member_fd);
+    return entered;
+}
+
+/* ---- starting ---- */
+
+/* Bound and nothing else: it is there to be taken. -1 and EADDRINUSE: a server has it. */
+static int take_name(const char *name)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int size = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "holdfast:%lu:%s", (unsigned long)geteuid(),
+                        name != NULL ? name : "");
+    int fd = hfi_descriptor(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)size);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, length) != 0) {
+        int failed = errno;
+        drop(&fd);
+        errno = failed;
+    }
+    return fd;
+}
+
+struct inheritance { /* what the server gets, by our numbers */
+    int members, name, folder, report;
+};
+
+/* In the child that becomes the server: these four where they belong, nothing else but the standard three. */
+static void arrange(const struct inheritance *ours, const char *log)
+{
+    int given[] = {ours->members, ours->name, ours->folder, ours->report};
+    for (int i = 0; i < 4; i++) /* out of each other's way */
+        given[i] = fcntl(given[i], F_DUPFD_CLOEXEC, REPORT_IN_IT + 1);
+    for (int i = 0; i < 4; i++) {
+        (void)close(MEMBERS_IN_IT + i);
+        (void)fcntl(given[i], i < 3 ? F_DUPFD : F_DUPFD_CLOEXEC, MEMBERS_IN_IT + i);
+    }
+    int null = hfi_descriptor(open("/dev/null", O_RDWR | O_CLOEXEC));
+    int out = hfi_descriptor(open(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
         (void)close(fd);
-    return answered;
+        (void)fcntl(fd == STDIN_FILENO || out < 0 ? null : out, F_DUPFD, fd);
+    }
 }
 
-/* Starts the program as a daemon that owns `lock_fd`; an errno. The direct child ends when the daemon is on
- * its way, so nothing of it stays in the process we live in. */
-static int spawn(const struct hfi_embedded *share, const char *program, int lock_fd)
+/* What its starter has set himself is none of the others' who use it. */
+static void shed_limits(void)
 {
-    char log[128], pid_file[128];
-    (void)snprintf(log, sizeof log, "%s/server.log", share->folder);
-    (void)snprintf(pid_file, sizeof pid_file, "%s/server.pid", share->folder);
-    const char *const arguments[] = {program,
-                                     "--port",
-                                     "0",
-                                     "--unixsocket",
-                                     share->path,
-                                     "--unixsocketperm",
-                                     "700",
-                                     "--daemonize",
-                                     "yes",
-                                     "--save",
-                                     "",
-                                     "--appendonly",
-                                     "no",
-                                     "--maxmemory-policy",
-                                     "noeviction",
-                                     "--dir",
-                                     share->folder,
-                                     "--logfile",
-                                     log,
-                                     "--pidfile",
-                                     pid_file,
-                                     "--loglevel",
-                                     "warning",
-                                     NULL};
-    char *const no_environment[] = {NULL};
+    static const __rlimit_resource_t resources[] = {RLIMIT_AS, RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_NOFILE};
+    for (size_t i = 0; i < sizeof resources / sizeof resources[0]; i++) {
+        struct rlimit limit;
+        if (getrlimit(resources[i], &limit) == 0) {
+            limit.rlim_cur = limit.rlim_max;
+            (void)setrlimit(resources[i], &limit);
+        }
+    }
+    (void)setpriority(PRIO_PROCESS, 0, 0); /* who is nice is refused, but for root */
+}
 
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t manners;
-    sigset_t none, all;
+/* Never returns. Between fork and exec of a program with threads: system calls only. */
+static void become_server(const struct hfi_embedded *share, const struct inheritance *ours, const char *folder,
+                          const char *log)
+{
+    const char *const arguments[] = {"redis-server", "--port", "0", "--unixsocket", share->path, "--unixsocketperm", "700",
+                                     "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--dir", folder,
+                                     "--logfile", log, "--loglevel", "warning", NULL};
+    char *const no_environment[] = {NULL};
+    sigset_t none;
+    /* We still have our starter's own end of the FIFO. If he is gone when that closes, the signal is for us. */
+    (void)fcntl(ours->members, F_SETOWN, getpid());
+    (void)fcntl(ours->members, F_SETSIG, SIGKILL);
+    (void)fcntl(ours->members, F_SETFL, O_NONBLOCK | O_ASYNC);
+    arrange(ours, log);
+    (void)close_range(REPORT_IN_IT + 1, ~0U, 0);
+    shed_limits();
+    for (int number = 1; number < _NSIG; number++)
+        (void)sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
     (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)execvpe("redis-server", (char *const *)(uintptr_t)arguments, no_environment);
+    if (errno == ENOENT)
+        (void)execvpe("valkey-server", (char *const *)(uintptr_t)arguments, no_environment);
+    int failed = errno;
+    (void)!write(REPORT_IN_IT, &failed, sizeof failed);
+    _exit(1);
+}
+
+/* As a daemon: the direct child ends at once, so nothing of it stays in the process we live in. An errno. */
+static int spawn(const struct hfi_embedded *share, struct inheritance *ours, const char *folder, int64_t until_ns)
+{
+    char log[sizeof share->path + 16];
+    int report[2], failed = 0;
+    sigset_t all, before;
+    (void)snprintf(log, sizeof log, "%s/server.log", folder);
+    if (!hfi_descriptor_pipe(report))
+        return errno;
+    ours->report = report[1];
     (void)sigfillset(&all);
-    (void)posix_spawn_file_actions_init(&files);
-    (void)posix_spawnattr_init(&manners);
-    /* First the lock: its own number may be one of those that the following lines replace. */
-    int failed = posix_spawn_file_actions_adddup2(&files, lock_fd, LOCK_IN_IT);
-    if (failed == 0)
-        failed = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDWR, 0);
-    if (failed == 0)
-        failed =
-            posix_spawn_file_actions_addopen(&files, 1, log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
-    if (failed == 0)
-        failed = posix_spawn_file_actions_adddup2(&files, 1, 2);
-    if (failed == 0)
-        failed = posix_spawn_file_actions_addclosefrom_np(&files, LOCK_IN_IT + 1);
-    (void)posix_spawnattr_setsigmask(&manners, &none);
-    (void)posix_spawnattr_setsigdefault(&manners, &all);
-    (void)posix_spawnattr_setflags(&manners, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    pid_t child = -1;
-    if (failed == 0)
-        failed = posix_spawnp(&child, program, &files, &manners, (char *const *)(uintptr_t)arguments,
-                              no_environment);
-    (void)posix_spawnattr_destroy(&manners);
-    (void)posix_spawn_file_actions_destroy(&files);
-    while (failed == 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the program's runs in a child */
+    pid_t child = fork();
+    if (child == 0) {
+        (void)setsid();
+        child = fork();
+        if (child == 0)
+            become_server(share, ours, folder, log);
+        failed = child < 0 ? errno : 0;
+        if (failed != 0)
+            (void)!write(report[1], &failed, sizeof failed);
+        _exit(0);
+    }
+    failed = child < 0 ? errno : 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    drop(&report[1]);
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
         continue;
+    /* An exec closes the other end. A child that somebody forks just now has it too: that one is not waited for. */
+    int64_t left_ms = (until_ns - hfi_now(&hfi_boottime)) / HFI_MS;
+    struct pollfd said = {.fd = report[0], .events = POLLIN};
+    if (failed == 0 && poll(&said, 1, left_ms > 0 ? (int)left_ms : 0) == 1 &&
+        read(report[0], &failed, sizeof failed) != (ssize_t)sizeof failed)
+        failed = 0;
+    drop(&report[0]);
     return failed;
 }
 
-/* Unless a server runs or is starting. start.lock is held, so nobody but a server can have server.lock. */
-static hf_status start_server(const struct hfi_embedded *share, bool *started, hf_error *error)
+static hf_status fail_start(int failed, hf_error *error)
 {
-    int lock_fd = open_lock(share, "server.lock");
-    if (lock_fd < 0 || flock(lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        if (lock_fd >= 0)
-            (void)close(lock_fd);
-        return HF_OK;
-    }
-    (void)unlink(share->path);
-    int failed = spawn(share, "redis-server", lock_fd);
-    if (failed == ENOENT)
-        failed = spawn(share, "valkey-server", lock_fd);
-    (void)close(lock_fd);
-    *started = failed == 0;
-    if (failed == 0)
-        return HF_OK;
     hf_status status = is_shortage(failed) ? HF_NOMEM : HF_UNAVAILABLE;
     (void)hfi_fail(
         error, status, failed == ENOENT ? "install it (apt install redis-server), and have it in PATH" : NULL,
@@ -219,72 +338,114 @@ static hf_status start_server(const struct hfi_embedded *share, bool *started, h
     return status;
 }
 
-/* A server that goes while we wait was stopped by somebody who was killed doing so: then we start one. */
-static hf_status have_server(const struct hfi_embedded *share, int64_t until_ns, hf_error *error)
+/* We have folder and name, so no server has. A socket that answers all the same is not ours to remove. */
+static hf_status start_alone(struct hfi_embedded *share, struct inheritance *ours, const char *folder, int64_t until_ns,
+                             enum finding *found, hf_error *error)
 {
-    char hint[160];
-    int step_ms = 1;
-    bool started = false, exists = true;
-    do {
-        hf_status status = started ? HF_OK : start_server(share, &started, error);
-        if (status != HF_OK)
-            return status;
-        if (answers(share, until_ns))
-            return HF_OK;
-        exists = server_exists(share);
-    } while ((exists || !started) && nap(&step_ms, until_ns));
-    (void)snprintf(hint, sizeof hint, "see %s/server.log", share->folder);
-    (void)hfi_fail(error, HF_UNAVAILABLE, hint, "our own redis-server %s",
-                   exists ? "runs, but did not answer in time" : "ended as soon as it was started");
-    hfi_fail_server(error, share->path);
-    hfi_fail_retry(error, exists ? 500 : 0);
-    return HF_UNAVAILABLE;
+    int talk = reach(share), failed = errno;
+    *found = DEAF;
+    if (talk >= 0 || failed == EAGAIN) {
+        drop(&talk);
+        return HF_OK;
+    }
+    (void)unlink(share->path);
+    failed = mkfifoat(ours->folder, "members", 0600) != 0 && errno != EEXIST ? errno : 0;
+    if (failed == 0) {
+        ours->members = hfi_descriptor(openat(ours->folder, "members", O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
+        share->member_fd = open_members(ours->folder); /* before there is a server to be killed for want of one */
+        failed = ours->members < 0 || share->member_fd < 0 ? errno : spawn(share, ours, folder, until_ns);
+    }
+    drop(&ours->members);
+    if (failed != 0)
+        drop(&share->member_fd);
+    return failed != 0 ? fail_start(failed, error) : HF_OK;
 }
 
-/* The folder is ours alone, or nothing is done: whoever can write there could be our server. */
-static hf_status open_folder(struct hfi_embedded *share, hf_error *error)
+/* Unless one runs. HF_OK and a member_fd: it is on its way; else *found says why nothing was started. */
+static hf_status start_server(struct hfi_embedded *share, const char *folder, const char *name, int64_t until_ns,
+                              enum finding *found, hf_error *error)
 {
-    struct stat facts;
-    const char *wrong = NULL;
-    int made = mkdir(share->folder, 0700), failed = made != 0 && errno != EEXIST ? errno : 0;
-    if (failed == 0) {
-        share->members_fd = hfi_descriptor(open(share->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-        failed = share->members_fd < 0 ? errno : 0;
+    struct inheritance ours = {-1, -1, -1, -1};
+    hf_status status = open_folder(folder, true, &ours.folder, error);
+    if (status != HF_OK)
+        return status;
+    if (flock(ours.folder, LOCK_EX | LOCK_NB) != 0) {
+        *found = access(share->path, F_OK) == 0 ? DEAF : NO_SOCKET;
+    } else if ((ours.name = take_name(name)) < 0) {
+        *found = NO_FOLDER;
+        status = errno == EADDRINUSE ? HF_OK : fail_start(errno, error);
+    } else {
+        status = start_alone(share, &ours, folder, until_ns, found, error);
     }
-    if (is_shortage(failed))
-        wrong = "cannot be opened";
-    else if (failed != 0)
-        wrong = failed == ELOOP || failed == ENOTDIR ? "is not a folder of ours" : "cannot be made or opened";
-    else if (fstat(share->members_fd, &facts) != 0 || facts.st_uid != geteuid())
-        wrong = "belongs to another user";
-    else if ((facts.st_mode & 077) != 0)
-        wrong = "can be entered by other users";
-    if (wrong == NULL)
-        return HF_OK;
-    hf_status status = is_shortage(failed) ? HF_NOMEM : HF_UNAVAILABLE;
-    (void)hfi_fail(error, status, "remove it, or choose another instance: embedded:name", "%s %s",
-                   share->folder, wrong);
-    hfi_fail_errno(error, failed);
+    drop(&ours.name);
+    drop(&ours.folder);
     return status;
 }
 
-static hf_status become_member(const struct hfi_embedded *share, int64_t until_ns, hf_error *error)
+/* ---- all of it ---- */
+
+static bool join_one_that_runs(struct hfi_embedded *share, const struct places *places, int64_t until_ns, hf_status *status,
+                               hf_error *error)
 {
-    int start_fd = open_start_lock(share, until_ns), failed = errno;
-    if (start_fd < 0) {
-        hf_status status = is_shortage(failed) ? HF_NOMEM : HF_UNAVAILABLE;
-        (void)hfi_fail(error, status, NULL, "cannot lock %s/start.lock in time", share->folder);
-        hfi_fail_errno(error, failed);
-        return status;
+    bool entered = false;
+    for (int i = 0; i < places->count && !entered && *status == HF_OK; i++) {
+        int folder_fd = -1;
+        *status = open_folder(places->folders[i], false, &folder_fd, error);
+        (void)snprintf(share->path, sizeof share->path, "%s" SOCKET_NAME, places->folders[i]);
+        entered = folder_fd >= 0 && enter(share, folder_fd, until_ns);
+        drop(&folder_fd);
     }
+    return entered;
+}
+
+static hf_status fail_silent(const struct hfi_embedded *share, const char *folder, enum finding found, hf_error *error)
+{
+    static const char *const words[] = {[NO_FOLDER] = "runs, but its folder was removed (or another user took its name)",
+                                        [NO_SOCKET] = "runs, but its socket was removed",
+                                        [DEAF] = "runs, but did not answer in time",
+                                        [ENDED] = "ended as soon as it was started"};
+    char hint[160];
+    (void)snprintf(hint, sizeof hint, "see %s/server.log", folder);
+    (void)hfi_fail(error, HF_UNAVAILABLE,
+                   found == NO_FOLDER || found == NO_SOCKET
+                       ? "it ends with the last program that uses it; until then use another one: embedded:name"
+                       : hint,
+                   "our own redis-server %s", words[found]);
+    hfi_fail_server(error, share->path);
+    hfi_fail_retry(error, found == ENDED ? 0 : 500);
+    return HF_UNAVAILABLE;
+}
+
+/* Has a server the folder? Ours, when it was started and nobody else could have it. */
+static bool is_held(const char *folder)
+{
+    int fd = -1;
+    bool held = open_folder(folder, false, &fd, NULL) == HF_OK && fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0;
+    drop(&fd);
+    return held;
+}
+
+static hf_status join(struct hfi_embedded *share, const char *name, int64_t until_ns, hf_error *error)
+{
+    struct places places;
     hf_status status = HF_OK;
-    if (!lock(share->members_fd, LOCK_SH, until_ns))
-        status = hfi_fail(error, HF_UNAVAILABLE, NULL, "cannot lock %s in time", share->folder);
-    if (status == HF_OK)
-        status = have_server(share, until_ns, error);
-    if (status != HF_OK)
-        (void)flock(share->members_fd, LOCK_UN); /* while start.lock is held: nobody takes us for a member */
-    (void)close(start_fd);
+    enum finding found = NONE;
+    int step_ms = 1, own = -1; /* the FIFO, from when we start a server until it answers */
+    find_places(&places, name);
+    const char *first = places.folders[0];
+    while (!join_one_that_runs(share, &places, until_ns, &status, error) && status == HF_OK) {
+        (void)snprintf(share->path, sizeof share->path, "%s" SOCKET_NAME, first);
+        if (own < 0) {
+            status = start_server(share, first, name, until_ns, &found, error);
+            own = share->member_fd;
+            share->member_fd = -1;
+        } else if (!is_held(first)) {
+            found = ENDED;
+        }
+        if (status == HF_OK && (found == ENDED || !nap(&step_ms, until_ns)))
+            status = fail_silent(share, first, found, error);
+    }
+    drop(&own);
     return status;
 }
 
@@ -293,18 +454,16 @@ hf_status hfi_embedded_join(const char *name, int64_t until_ns, struct hfi_embed
 {
     *out = NULL;
     *path = NULL;
+    if (getauxval(AT_SECURE) != 0)
+        return hfi_fail(error, HF_DENIED, "start a server, and say where it is: unix:///run/redis.sock",
+                        "a setuid program starts no server of its own");
     struct hfi_embedded *share = calloc(1, sizeof *share);
     if (share == NULL)
         return hfi_fail(error, HF_NOMEM, NULL, "no memory for embedded:");
-    share->members_fd = -1;
-    (void)snprintf(share->folder, sizeof share->folder, "/tmp/holdfast-%lu%s%s", (unsigned long)geteuid(),
-                   name != NULL ? "-" : "", name != NULL ? name : "");
-    (void)snprintf(share->path, sizeof share->path, "%s/redis.sock", share->folder);
-    hf_status status = open_folder(share, error);
-    if (status == HF_OK)
-        status = become_member(share, until_ns, error);
+    share->member_fd = -1;
+    hf_status status = join(share, name, until_ns, error);
     if (status != HF_OK) {
-        hfi_embedded_forked(share);
+        hfi_embedded_leave(share);
         return status;
     }
     *out = share;
@@ -312,48 +471,10 @@ hf_status hfi_embedded_join(const char *name, int64_t until_ns, struct hfi_embed
     return HF_OK;
 }
 
-/* Its data is worth nothing without clients, so a server that does not obey is killed: the process that
- * listens on our socket, by the kernel's word. */
-static void stop_server(const struct hfi_embedded *share)
-{
-    struct ucred peer = {0};
-    socklen_t size = sizeof peer;
-    int step_ms = 1, fd = reach(share);
-    if (fd < 0)
-        return;
-    (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
-    (void)say(fd, "SHUTDOWN NOSAVE\r\n");
-    int64_t until_ns = hfi_after_ms(hfi_now(&hfi_boottime), OBEY_MS);
-    while (server_exists(share) && nap(&step_ms, until_ns))
-        continue;
-    if (server_exists(share) && peer.pid > 1 && peer.uid == geteuid()) {
-        (void)kill(peer.pid, SIGKILL);
-        until_ns = hfi_after_ms(hfi_now(&hfi_boottime), OBEY_MS);
-        while (server_exists(share) && nap(&step_ms, until_ns))
-            continue;
-    }
-    (void)close(fd);
-}
-
 void hfi_embedded_leave(struct hfi_embedded *share)
 {
     if (share == NULL)
         return;
-    int start_fd = open_start_lock(share, hfi_after_ms(hfi_now(&hfi_boottime), LEAVE_MS));
-    if (start_fd >= 0 && flock(share->members_fd, LOCK_EX | LOCK_NB) == 0)
-        stop_server(share);
-    /* Said, not only closed: a fork child may still have the descriptor. And before the next one decides. */
-    (void)flock(share->members_fd, LOCK_UN);
-    if (start_fd >= 0)
-        (void)close(start_fd);
-    hfi_embedded_forked(share);
-}
-
-void hfi_embedded_forked(struct hfi_embedded *share)
-{
-    if (share == NULL)
-        return;
-    if (share->members_fd >= 0)
-        (void)close(share->members_fd);
+    drop(&share->member_fd);
     free(share);
 }

@@ -11,7 +11,7 @@ struct hfi_place { /* all strings owned; hfi_place_done frees and wipes them */
     enum hfi_scheme scheme;
     char *host;     /* TCP: name or address, no brackets */
     int   port;     /* TCP */
-    char *path;     /* UNIX: the socket; EMBEDDED: NULL or the name of the instance */
+    char *path;     /* UNIX: the socket; EMBEDDED: NULL or the name of the instance; joined: its socket */
     char *user, *password; /* NULL: none */
     int   database;
 };

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -27,7 +28,7 @@
 enum { WORKERS = 6 };
 
 struct fixture {
-    char name[33], folder[96], socket[128];
+    char name[33], runtime[32], folder[104], socket[128];
     /* Shared with the workers. */
     struct shared {
         _Atomic(int) stop, joined, started, failed;
@@ -40,29 +41,39 @@ static int64_t in_ms(int64_t ms)
     return hfi_after_ms(hfi_now(&hfi_boottime), ms);
 }
 
+/* In a folder of this test's own, as a login has one. */
 static int set_up(void **state)
 {
     static int number;
     struct fixture *f = calloc(1, sizeof *f);
     (void)snprintf(f->name, sizeof f->name, "test-%d-%d", (int)getpid(), ++number);
-    (void)snprintf(f->folder, sizeof f->folder, "/tmp/holdfast-%d-%s", (int)geteuid(), f->name);
+    (void)snprintf(f->runtime, sizeof f->runtime, "/tmp/holdfast-test-XXXXXX");
+    if (mkdtemp(f->runtime) == NULL || setenv("XDG_RUNTIME_DIR", f->runtime, 1) != 0)
+        return -1;
+    (void)snprintf(f->folder, sizeof f->folder, "%s/holdfast-%s", f->runtime, f->name);
     (void)snprintf(f->socket, sizeof f->socket, "%s/redis.sock", f->folder);
     f->shared = mmap(NULL, sizeof *f->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     *state = f;
     return f->shared == MAP_FAILED;
 }
 
+static int remove_one(const char *path, const struct stat *facts, int kind, struct FTW *place)
+{
+    (void)facts;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+static void remove_all(const char *path)
+{
+    (void)nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    static const char *const files[] = {"start.lock", "server.lock", "server.log", "server.pid",
-                                        "redis.sock"};
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        char path[160];
-        (void)snprintf(path, sizeof path, "%s/%s", f->folder, files[i]);
-        (void)unlink(path);
-    }
-    (void)rmdir(f->folder);
+    remove_all(f->runtime);
     (void)munmap(f->shared, sizeof *f->shared);
     free(f);
     return 0;
@@ -136,6 +147,24 @@ static void nap_ms(int ms)
     (void)poll(NULL, 0, ms);
 }
 
+static bool is_gone(const struct fixture *f)
+{
+    int64_t until_ns = in_ms(20000);
+    while ((listeners(f) > 0 || processes(f) > 0) && hfi_now(&hfi_boottime) < until_ns)
+        nap_ms(2);
+    return listeners(f) == 0 && processes(f) == 0;
+}
+
+static bool joins(const struct fixture *f, struct hfi_embedded **share, char id[48])
+{
+    const char *path;
+    hf_error error = {0};
+    if (hfi_embedded_join(f->name, in_ms(20000), share, &path, &error) == HF_OK)
+        return run_id(path, id, 48);
+    print_error("%s: %s\n", error.message, error.hint);
+    return false;
+}
+
 /* A worker joins, uses the server, leaves, again and again, until it is told to stop (or killed). */
 static void work(struct fixture *f, bool stay)
 {
@@ -193,8 +222,7 @@ static void the_last_one_to_leave_stops_the_server(void **state)
     assert_int_equal(listeners(f), 1);
     assert_true(run_id(again, id[1], sizeof id[1]));
     hfi_embedded_leave(second);
-    assert_int_equal(listeners(f), 0);
-    assert_int_equal(processes(f), 0);
+    assert_true(is_gone(f));
     assert_int_equal(hft_open_descriptors(), descriptors);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nothing of it is a child of ours */
     hfi_embedded_leave(NULL);
@@ -219,36 +247,33 @@ static void processes_that_come_and_go_at_once_share_one_server(void **state)
     assert_string_equal(f->shared->failure, "");
     assert_int_equal(most, 1);
     assert_true(f->shared->started > 1 && f->shared->joined > f->shared->started);
-    assert_int_equal(listeners(f), 0);
-    assert_int_equal(processes(f), 0);
+    assert_true(is_gone(f));
 }
 
-static void a_server_whose_clients_were_all_killed_is_adopted(void **state)
+static void a_server_ends_when_all_who_use_it_are_killed_and_not_before(void **state)
 {
     struct fixture *f = *state;
     pid_t pids[WORKERS];
-    for (int i = 0; i < WORKERS; i++)
-        pids[i] = start_worker(f, true);
+    char ids[WORKERS][48];
+    pids[0] = start_worker(f, true); /* it starts the server, and is the first to go */
     int64_t until_ns = in_ms(20000);
+    while (atomic_load(&f->shared->joined) < 1 && hfi_now(&hfi_boottime) < until_ns)
+        nap_ms(5);
+    for (int i = 1; i < WORKERS; i++)
+        pids[i] = start_worker(f, true);
     while (atomic_load(&f->shared->joined) < WORKERS && hfi_now(&hfi_boottime) < until_ns)
         nap_ms(5);
-    char before[48] = "", after[48] = "", joined[16] = "";
-    bool known = run_id(f->socket, before, sizeof before);
     for (int i = 0; i < WORKERS; i++) {
+        if (!run_id(f->socket, ids[i], sizeof ids[i]))
+            ids[i][0] = 0;
         (void)kill(pids[i], SIGKILL);
         (void)waitpid(pids[i], NULL, 0);
     }
-    struct hfi_embedded *share;
-    const char *path;
-    hf_status status = hfi_embedded_join(f->name, in_ms(20000), &share, &path, NULL);
-    bool still_known = run_id(path, after, sizeof after) && ask(path, joined, sizeof joined, "GET joined");
-    hfi_embedded_leave(share);
-    assert_int_equal(status, HF_OK);
-    assert_true(known && still_known);
-    assert_string_equal(before, after);
-    assert_string_equal(joined, "6");
-    assert_int_equal(listeners(f), 0);
-    assert_int_equal(processes(f), 0);
+    assert_true(is_gone(f));
+    assert_int_equal(f->shared->joined, WORKERS);
+    assert_int_equal(strlen(ids[0]), 40);
+    for (int i = 1; i < WORKERS; i++)
+        assert_string_equal(ids[i], ids[0]);
 }
 
 static void killing_processes_at_any_moment_never_makes_two_servers(void **state)
@@ -283,8 +308,7 @@ static void killing_processes_at_any_moment_never_makes_two_servers(void **state
     assert_string_equal(error.message, "");
     assert_int_equal(status, HF_OK);
     assert_int_equal(most, 1);
-    assert_int_equal(listeners(f), 0);
-    assert_int_equal(processes(f), 0);
+    assert_true(is_gone(f));
 }
 
 static void a_server_that_does_not_obey_is_killed(void **state)
@@ -299,8 +323,95 @@ static void a_server_that_does_not_obey_is_killed(void **state)
     assert_non_null(at);
     (void)kill((pid_t)atoi(at + 11), SIGSTOP);
     hfi_embedded_leave(share);
-    assert_int_equal(listeners(f), 0);
-    assert_int_equal(processes(f), 0);
+    assert_true(is_gone(f));
+}
+
+static void a_server_that_was_killed_is_replaced_and_the_older_members_keep_the_next_one_too(void **state)
+{
+    const struct fixture *f = *state;
+    struct hfi_embedded *first, *second;
+    char id[2][48] = {"", ""}, text[8192];
+    assert_true(joins(f, &first, id[0]));
+    assert_true(ask(f->socket, text, sizeof text, "INFO server"));
+    assert_int_equal(kill((pid_t)atoi(strstr(text, "process_id:") + 11), SIGKILL), 0);
+    assert_true(is_gone(f));
+    assert_true(joins(f, &second, id[1]));
+    assert_string_not_equal(id[0], id[1]);
+    hfi_embedded_leave(second);
+    assert_true(run_id(f->socket, id[0], sizeof id[0]));
+    assert_string_equal(id[0], id[1]);
+    hfi_embedded_leave(first);
+    assert_true(is_gone(f));
+}
+
+/* As cleaners of temporary files do, who leave sockets in use alone. */
+static void files_that_a_cleaner_removes_make_no_second_server(void **state)
+{
+    const struct fixture *f = *state;
+    static const char *const files[] = {"members", "start.lock", "server.lock", "server.log", "server.pid"};
+    struct hfi_embedded *first, *second;
+    char id[2][48] = {"", ""}, path[160];
+    assert_true(joins(f, &first, id[0]));
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", f->folder, files[i]);
+        (void)unlink(path);
+    }
+    assert_true(joins(f, &second, id[1]));
+    assert_int_equal(listeners(f), 1);
+    assert_string_equal(id[0], id[1]);
+    hfi_embedded_leave(first);
+    assert_true(run_id(f->socket, id[0], sizeof id[0]));
+    hfi_embedded_leave(second);
+    assert_true(is_gone(f));
+}
+
+static void where_folder_or_socket_were_removed_nobody_else_gets_in_until_the_last_one_is_gone(void **state)
+{
+    const struct fixture *f = *state;
+    struct hfi_embedded *first, *second;
+    char id[2][48] = {"", ""};
+    for (int round = 0; round < 2; round++) {
+        const char *path;
+        hf_error error = {0};
+        assert_true(joins(f, &first, id[0]));
+        if (round == 0)
+            remove_all(f->folder);
+        else
+            assert_int_equal(unlink(f->socket), 0);
+        assert_int_equal(hfi_embedded_join(f->name, in_ms(300), &second, &path, &error), HF_UNAVAILABLE);
+        assert_non_null(strstr(error.message, round == 0 ? "its folder was removed" : "its socket was removed"));
+        assert_int_equal(listeners(f), 1);
+        hfi_embedded_leave(first);
+        assert_true(joins(f, &second, id[1]));
+        assert_string_not_equal(id[0], id[1]);
+        hfi_embedded_leave(second);
+        assert_true(is_gone(f));
+    }
+}
+
+static void a_folder_of_the_login_comes_first_and_one_that_runs_elsewhere_before(void **state)
+{
+    struct fixture *f = *state;
+    struct hfi_embedded *elsewhere, *here;
+    char id[2][48] = {"", ""}, folder[96];
+    const char *path, *again;
+    (void)snprintf(folder, sizeof folder, "/tmp/holdfast-%d-%s", (int)geteuid(), f->name);
+    assert_int_equal(chmod(f->runtime, 0755), 0); /* others may enter it: it is none */
+    assert_int_equal(hfi_embedded_join(f->name, in_ms(20000), &elsewhere, &path, NULL), HF_OK);
+    assert_null(strstr(path, f->runtime));
+    assert_true(run_id(path, id[0], sizeof id[0]));
+    assert_int_equal(chmod(f->runtime, 0700), 0);
+    assert_int_equal(hfi_embedded_join(f->name, in_ms(20000), &here, &again, NULL), HF_OK);
+    assert_string_equal(path, again);
+    assert_true(run_id(again, id[1], sizeof id[1]));
+    assert_string_equal(id[0], id[1]);
+    hfi_embedded_leave(elsewhere);
+    hfi_embedded_leave(here);
+    assert_int_equal(hfi_embedded_join(f->name, in_ms(20000), &here, &path, NULL), HF_OK);
+    assert_string_equal(path, f->socket);
+    hfi_embedded_leave(here);
+    assert_true(is_gone(f));
+    remove_all(folder);
 }
 
 static void a_folder_that_is_not_ours_alone_is_refused(void **state)
@@ -372,10 +483,17 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_last_one_to_leave_stops_the_server, set_up, tear_down),
         cmocka_unit_test_setup_teardown(processes_that_come_and_go_at_once_share_one_server, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_server_whose_clients_were_all_killed_is_adopted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_server_ends_when_all_who_use_it_are_killed_and_not_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(killing_processes_at_any_moment_never_makes_two_servers, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_server_that_does_not_obey_is_killed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_server_that_was_killed_is_replaced_and_the_older_members_keep_the_next_one_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(files_that_a_cleaner_removes_make_no_second_server, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            where_folder_or_socket_were_removed_nobody_else_gets_in_until_the_last_one_is_gone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_folder_of_the_login_comes_first_and_one_that_runs_elsewhere_before, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_folder_that_is_not_ours_alone_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(none_of_its_descriptors_is_a_standard_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_a_redis_server_the_error_says_what_to_install, set_up,

@@ -157,6 +157,32 @@ static void tcp_and_names_work_too(void **state)
     hft_server_stop(server);
 }
 
+static void another_users_server_is_not_taken_for_our_private_one(void **state)
+{
+    struct hft_pool kit;
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("             needs root, to be two users\n");
+        skip();
+    }
+    struct hft_server *server = hft_server_start(NULL);
+    hft_pool_init(&kit, server);
+    kit.settings.place.scheme = HFI_EMBEDDED;
+    assert_opens(&kit, HF_OK, "");
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    (void)snprintf(at.sun_path, sizeof at.sun_path, "%s/other.sock", hft_server_folder(server));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(seteuid(65534), 0); /* a listener's user is who called listen */
+    int listens = listen(fd, 8);
+    assert_int_equal(seteuid(0), 0);
+    assert_int_equal(listens, 0);
+    kit.settings.place.path = at.sun_path;
+    assert_opens(&kit, HF_UNAVAILABLE, "another user's server");
+    (void)close(fd);
+    hft_server_stop(server);
+}
+
 static void a_replica_is_refused(void **state)
 {
     struct hft_pool kit;
@@ -389,6 +415,7 @@ int main(void)
         cmocka_unit_test(a_connection_is_in_its_database_and_has_its_name),
         cmocka_unit_test(a_server_that_is_not_there_is_named),
         cmocka_unit_test(tcp_and_names_work_too),
+        cmocka_unit_test(another_users_server_is_not_taken_for_our_private_one),
         cmocka_unit_test(a_replica_is_refused),
         cmocka_unit_test(a_frozen_server_is_given_connect_ms),
         cmocka_unit_test(a_user_with_few_rights_gets_in_and_one_without_the_needed_ones_hears_which),

@@ -209,8 +209,3 @@ void hfi_embedded_leave(struct hfi_embedded *share)
 {
     (void)share;
 }
-
-void hfi_embedded_forked(struct hfi_embedded *share)
-{
-    (void)share;
-}

@@ -176,6 +176,21 @@ a_command_that_reads_the_terminal_gets_it() {
     same line typed "$(cat t.txt)"
 }
 
+a_setuid_program_takes_no_server_from_its_caller() {
+    [ "$(id -u)" = 0 ] || { echo "       ($sentence needs root)"; return; }
+    local said
+    cp "$hf" setuid-holdfast && chmod 4755 setuid-holdfast && chmod 711 "$FOLDER"
+    said=$(HOLDFAST_URL=unix://$REDIS_SOCKET setpriv --reuid=65534 --clear-groups ./setuid-holdfast ls 2>&1)
+    same code 69 $?
+    contains "message (of the default server)" 127.0.0.1:6379 "$said"
+    mkdir -p bin && printf '#!/bin/sh\nid >%s\n' "$FOLDER/ran.txt" >bin/redis-server && chmod 755 bin bin/redis-server
+    said=$(PATH=$FOLDER/bin:$PATH setpriv --reuid=65534 --clear-groups ./setuid-holdfast ls --url embedded: 2>&1)
+    same code 69 $?
+    contains message "a setuid program starts no server" "$said"
+    [ ! -e ran.txt ] || wrong "the caller's redis-server ran: $(cat ran.txt)"
+    rm -rf setuid-holdfast bin
+}
+
 no_command_is_127_and_no_program_is_126() {
     local said
     said=$("$hf" run a -- no-such-command-here 2>&1)
