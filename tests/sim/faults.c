@@ -174,8 +174,7 @@ static void meddle(void)
 static void freeze_or_flush(void)
 {
     if (sim_chance(30)) {
-        sim_say("the scripts are flushed");
-        sim_server.scripts_known = false;
+        sim_server_forget_scripts(true);
     } else if (sim_server.up && sim_server.frozen_until <= sim.now) {
         sim_server_freeze(sim.now + sim_between(1, sim_chance(30) ? 3000 : 800) * HFI_MS);
     }
@@ -262,6 +261,16 @@ static void evict(void *what, int64_t number)
     sim_at(sim.now + sim_between(5, 1000) * HFI_MS, NULL, evict, NULL, 0);
 }
 
+/* In histories of all kinds, for no promise depends on it. */
+static void forget_scripts(void *what, int64_t most_ms)
+{
+    (void)what;
+    if (history.healed != 0)
+        return;
+    sim_server_forget_scripts(sim_chance(20));
+    sim_at(sim.now + sim_between(1, most_ms) * HFI_MS, NULL, forget_scripts, NULL, most_ms);
+}
+
 /* ---- the plan ---- */
 
 void sim_faults_plan(void)
@@ -292,6 +301,8 @@ void sim_faults_plan(void)
     history.clock_goes_back = is(SIM_STORM) || ((is(SIM_CLOCKS) || is(SIM_FAILOVERS)) && sim_chance(50));
     if (is(SIM_FAILOVERS))
         remember(NULL, 0);
+    if (sim_chance(30))
+        forget_scripts(NULL, sim_chance(50) ? 50 : 500);
     if (!is(SIM_CALM) && !is(SIM_DEAF) && !is(SIM_LOSSY) && !is(SIM_SINGLES))
         sim_at(sim_between(200, 1500) * HFI_MS, NULL, fault, NULL, 0);
     if (is(SIM_LOSSY) || is(SIM_SINGLES) || is(SIM_KILLS) || (is(SIM_CLOCKS) && !history.clock_goes_back))
@@ -334,8 +345,13 @@ bool sim_faults_may_hurt(const struct sim_process *process, int64_t since)
     return process->last_pause_end != 0 && process->last_pause_end >= since;
 }
 
+bool sim_connections_are_well(void)
+{
+    return is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS) || is(SIM_CLOCKS);
+}
+
 bool sim_world_is_well(void)
 {
     bool always = is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS);
-    return sim.now > 300 * HFI_MS && (always || (history.settled != 0 && sim.now > history.settled));
+    return always || (history.settled != 0 && sim.now > history.settled);
 }

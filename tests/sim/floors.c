@@ -72,6 +72,8 @@ struct hfi_watchdog {
     void *self;
     struct hfi_timers timers;
     int64_t number; /* of the event that counts; an arm makes the older ones void */
+    bool rings;     /* its thread is at it, though it may have stopped */
+    struct hfi_park rung;
 };
 
 static void ring(void *what, int64_t number);
@@ -92,8 +94,9 @@ static void ring(void *what, int64_t number)
     struct hfi_watchdog *dog = what;
     struct hfi_timer *due[HFI_DUE_MOST];
     size_t count;
-    if (dog->number != number)
+    if (dog->number != number || dog->rings)
         return;
+    dog->rings = true;
     do {
         int64_t now = hfi_now(&hfi_boottime);
         count = 0;
@@ -102,6 +105,8 @@ static void ring(void *what, int64_t number)
         if (count > 0)
             dog->due(dog->self, due, count, now);
     } while (count > 0);
+    dog->rings = false;
+    hfi_park_wake(&dog->rung);
     plan(dog);
 }
 
@@ -114,6 +119,7 @@ hf_status hfi_watchdog_start(const struct hfi_clock *clock, hfi_due_fn *due, voi
     if (dog == NULL)
         abort();
     *dog = (struct hfi_watchdog){.process = sim.self, .due = due, .self = self};
+    hfi_park_init(&dog->rung);
     *watchdog = dog;
     return HF_OK;
 }
@@ -122,6 +128,8 @@ void hfi_watchdog_stop(struct hfi_watchdog *dog)
 {
     if (dog == NULL)
         return;
+    while (dog->rings)
+        (void)hfi_park_wait(&dog->rung, hfi_park_ticket(&dog->rung), HFI_NEVER);
     dog->number++;
     dog->timers.soonest = NULL;
 }

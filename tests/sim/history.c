@@ -1,264 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* history.c - processes whose threads lock, hold, fetch, cancel and release; from the first dial to the last close. */
+/* history.c - processes and their clients, from the first dial to the last close; drawn from the seed. */
 #include "tests/sim/history.h"
+#include "tests/sim/stops.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SLACK_NS  (20 * HFI_MS)
 #define FAULTS_NS (4500 * HFI_MS) /* then all is well, and everybody goes on: */
 #define SETTLE_NS (2500 * HFI_MS) /* when timeouts and dials are over, the bounds hold, */
 #define WELL_NS   (2000 * HFI_MS) /* and are watched for so long */
-#define WAIT_MOST 3000
 
 struct sim_history history;
-
-static int64_t here(void)
-{
-    return sim_clock(sim.self, sim.now);
-}
-
-/* ---- what a call may take ---- */
-
-static void check_length(const char *call, int64_t began, int64_t most_ms)
-{
-    if (!sim_faults_may_hurt(sim.self, began))
-        sim_oracle_took(&history.oracle, call, sim.now - began, most_ms * HFI_MS / 98 * 100 + SLACK_NS);
-}
-
-static void check_status(const char *call, hf_status status, const hf_error *error)
-{
-    bool well = history.profile == SIM_CALM || history.profile == SIM_DEAF ||
-                history.profile == SIM_SINGLES || history.profile == SIM_KILLS;
-    bool expected = status == HF_OK || status == HF_BUSY || status == HF_TIMEOUT || status == HF_CANCELED;
-    bool server_away = status == HF_UNAVAILABLE || status == HF_UNKNOWN || status == HF_LOST;
-    sim_say("%s: %s%s%s", call, hf_status_name(status), status != HF_OK ? ", " : "",
-            status != HF_OK ? error->message : "");
-    if (!expected && !(server_away && !well) && !(status == HF_LOST && history.profile == SIM_KILLS))
-        sim_violation("[status] %s says %s: %s", call, hf_status_name(status), error->message);
-}
-
-/* ---- a thread's deeds ---- */
-
-static void fire(void *what, int64_t number)
-{
-    (void)number;
-    sim_say("cancel is fired");
-    hf_cancel_fire(what);
-}
-
-static int64_t some_lease_ms(void)
-{
-    return history.same_leases || sim_chance(80) ? history.lease_ms : sim_between(100, 2 * history.lease_ms);
-}
-
-static int64_t some_wait_ms(void)
-{
-    int die = (int)sim_between(0, 9);
-    return die < 2 ? 0 : die < 4 ? sim_between(1, 100) : sim_between(100, WAIT_MOST);
-}
-
-static void ask_the_server(const struct sim_holding *holding)
-{
-    hf_error error = {.status = HF_OK};
-    int64_t began = sim.now;
-    hf_status status = hf_lease_verify(holding->lease, &error);
-    bool unclear = status == HF_UNKNOWN || status == HF_UNAVAILABLE;
-    sim_say("verify: %s", hf_status_name(status));
-    if (status != HF_OK && status != HF_LOST && !unclear)
-        sim_violation("[release-is-honest] verify says %s: %s", hf_status_name(status), error.message);
-    if (status == HF_LOST && hf_lease_is_valid(holding->lease))
-        sim_violation("[release-is-honest] verify says LOST, and the lease is valid");
-    check_length("verify", began, history.command_ms);
-}
-
-/* Works under the lease for a while, unless it is lost. */
-static void work(const struct sim_holding *holding)
-{
-    int die = (int)sim_between(0, 9);
-    int64_t until = here() + (die < 6   ? sim_between(0, 10)
-                              : die < 9 ? sim_between(0, history.hold_most)
-                                        : sim_between(0, 3 * history.hold_most)) *
-                                 HFI_MS;
-    while (here() < until && hf_lease_is_valid(holding->lease)) {
-        int64_t left = until - here();
-        sim_sleep(left < 50 * HFI_MS ? left : 50 * HFI_MS);
-        if (sim_chance(2))
-            ask_the_server(holding);
-    }
-}
-
-static void give_back(struct sim_holding *holding)
-{
-    hf_error error = {.status = HF_OK};
-    hf_lease *lease = holding->lease;
-    bool posts = sim_chance(40), valid = hf_lease_is_valid(lease);
-    int64_t began = sim.now;
-    sim_say("%s lock %d%s", posts ? "posts the release of" : "releases", holding->lock,
-            valid ? "" : " (it is over)");
-    sim_watch_releases(holding);
-    hf_status status = posts ? hf_lease_post_release(lease, &error) : hf_lease_release(lease, &error);
-    sim_oracle_released(&history.oracle, holding->grant, valid, status == HF_OK);
-    holding->lease = NULL;
-    holding->released = true;
-    if (!valid && history.profile == SIM_CALM)
-        sim_violation("[no-false-loss] a lease is lost though nothing is wrong");
-    check_status("release", status, &error);
-    check_length("release", began, history.command_ms);
-}
-
-static void lock_once(struct sim_actor *actor)
-{
-    hf_error error = {.status = HF_OK};
-    hf_lease *lease;
-    int lock = (int)sim_between(0, history.locks - 1);
-    char name[16];
-    (void)snprintf(name, sizeof name, "n%d", lock);
-    struct sim_holding *holding = sim_watch_expect(lock);
-    hf_lock_options options = {.size = sizeof options,
-                               .lease_ms = some_lease_ms(),
-                               .wait_ms = some_wait_ms(),
-                               .linger_ms = sim_chance(30) ? history.linger_ms : 0,
-                               .max_hold_ms = sim_chance(5) ? sim_between(10, history.lease_ms) : 0,
-                               .on_event = sim_watch_event,
-                               .arg = holding};
-    if (actor->cancel != NULL && sim_chance(10)) {
-        hf_cancel_reset(actor->cancel);
-        options.cancel = actor->cancel;
-        sim_at(sim.now + sim_between(0, 300 * HFI_MS), sim.self, fire, actor->cancel, 0);
-    }
-    bool calm = options.max_hold_ms == 0;
-    int64_t began = sim.now;
-    history.acquires++;
-    sim_say("thread %d wants lock %d, waits %lld ms, lease %lld ms", actor->number, lock,
-            (long long)options.wait_ms, (long long)options.lease_ms);
-    sim_oracle_calls(&history.oracle, sim.self->id, lock);
-    actor->waits_since = sim.now;
-    actor->waits_for = options.wait_ms > 0 ? lock : -1;
-    hf_status status = hf_lock_acquire(actor->process->client, name, &options, &lease, &error);
-    actor->waits_for = -1;
-    check_status("acquire", status, &error);
-    check_length("acquire", began, options.wait_ms > 0 ? options.wait_ms : history.command_ms + 500);
-    if (status != HF_OK)
-        return;
-    sim_watch_granted(holding, lease);
-    work(holding);
-    if (!calm && !hf_lease_is_valid(lease)) {
-        sim_watch_releases(holding);
-        (void)hf_lease_release(lease, &error);
-        sim_oracle_released(&history.oracle, holding->grant, false, false);
-        return;
-    }
-    give_back(holding);
-}
-
-/* ---- fetching ---- */
-
-static hf_status load(hf_loading *loading, void *arg)
-{
-    char value[64];
-    int page = *(const int *)arg;
-    hf_lease *lease = hf_loading_lease(loading);
-    struct sim_holding *holding = NULL;
-    int64_t began = sim.now;
-    history.loads++;
-    if (lease != NULL && hf_lease_is_valid(lease)) {
-        holding = sim_watch_expect(SIM_LOCKS + page);
-        sim_watch_granted(holding, lease);
-    }
-    sim_sleep(sim_between(0, sim_chance(20) ? 2 * history.lease_ms : 100) * HFI_MS);
-    int size = snprintf(value, sizeof value, "%lld %lld",
-                        lease != NULL ? (long long)hf_lease_fence(lease) : 0LL, (long long)began);
-    if (holding != NULL)
-        sim_watch_releases(holding);
-    if (sim_chance(10))
-        return hf_loading_fail(loading, 0, "the origin is away");
-    if (sim_chance(10))
-        return hf_loading_absent(loading);
-    return hf_loading_set(loading, value, (size_t)size);
-}
-
-/* What Redis has now is never from before the last forget, unless a failover brought it back; what others or this
- * process loaded or saw may be, until the message of the forget is there. */
-static void check_value(int page, const hf_value *value, int64_t began)
-{
-    long long fence, load_began;
-    if (value->absent)
-        return;
-    if (sscanf(value->data, "%lld %lld", &fence, &load_began) != 2 || load_began > sim.now)
-        sim_violation("[no-stale-value] a fetch gets what nobody has loaded: %s", (const char *)value->data);
-    else if (history.profile == SIM_CALM || (history.profile != SIM_FAILOVERS && value->source == HF_CACHED))
-        sim_oracle_fetched(&history.oracle, SIM_LOCKS + page, load_began, began,
-                           value->source == HF_CACHED ? 0 : SLACK_NS);
-}
-
-static void fetch_once(struct sim_actor *actor)
-{
-    hf_error error = {.status = HF_OK};
-    hf_value *value;
-    char key[16];
-    int page = (int)sim_between(0, history.pages - 1);
-    (void)snprintf(key, sizeof key, "page%d", page);
-    hf_fetch_options options = {.size = sizeof options,
-                                .load = load,
-                                .arg = &page,
-                                .ttl_ms = sim_between(10, 1000),
-                                .stale_ms = sim_chance(50) ? sim_between(1, 1000) : 0,
-                                .early = sim_chance(30) ? 1.0 : 0,
-                                .negative_ttl_ms = sim_between(0, 300),
-                                .wait_ms = sim_chance(20) ? HF_OFF : sim_between(1, WAIT_MOST),
-                                .lease_ms = history.lease_ms};
-    int64_t began = sim.now;
-    history.fetches++;
-    sim_oracle_calls(&history.oracle, sim.self->id, SIM_LOCKS + page);
-    if (sim_chance(5)) {
-        hf_status status = hf_fetch_forget(actor->process->client, key, &error);
-        check_status("forget", status, &error);
-        check_length("forget", began, history.command_ms);
-        return;
-    }
-    hf_status status = hf_fetch(actor->process->client, key, &options, &value, &error);
-    sim_say("fetch %s: %s", key, hf_status_name(status));
-    if (status != HF_LOAD_FAILED)
-        check_status("fetch", status, &error);
-    /* A read; others' load; a load of one's own, here or after them; its fill. */
-    check_length("fetch", began, 3 * (history.command_ms + 500) + WAIT_MOST + 4 * history.lease_ms + 100);
-    if (status == HF_OK) {
-        check_value(page, value, began);
-        hf_value_free(value);
-    }
-}
-
-static void break_once(struct sim_actor *actor)
-{
-    hf_error error = {.status = HF_OK};
-    char name[16];
-    (void)snprintf(name, sizeof name, "n%d", (int)sim_between(0, history.locks - 1));
-    hf_status status = hf_lock_break(actor->process->client, name, NULL, &error);
-    if (status != HF_FOREIGN)
-        check_status("break", status, &error);
-}
-
-static void act(void *arg)
-{
-    struct sim_actor *actor = arg;
-    hf_error error;
-    bool breaks = history.profile == SIM_FOREIGN || history.profile == SIM_STORM;
-    if (hf_cancel_open(actor->process->client, &actor->cancel, &error) != HF_OK)
-        actor->cancel = NULL;
-    while (history.ops_end > sim.now) {
-        sim_sleep(sim_between(0, history.think_most) * HFI_MS);
-        if (history.pages > 0 && sim_chance(25))
-            fetch_once(actor);
-        else if (breaks && history.healed == 0 && sim_chance(3)) /* whoever is broken has a moment to stop */
-            break_once(actor);
-        else
-            lock_once(actor);
-    }
-    sim_say("thread %d has done its work", actor->number);
-    actor->over = true;
-}
 
 /* ---- processes ---- */
 
@@ -272,6 +25,7 @@ static void open_client(void *arg)
                                  .command_ms = history.command_ms,
                                  .lanes = (int)sim_between(1, 2),
                                  .keyspace_events = sim_chance(30) ? "off" : "auto",
+                                 .local_bytes = history.pages > 0 && sim_chance(30) ? HF_OFF : 0,
                                  .lazy = sim_chance(50)};
     while (hf_client_open("redis://virtual", &options, &process->client, &error) != HF_OK)
         sim_sleep(sim_between(1, 200) * HFI_MS);
@@ -279,7 +33,7 @@ static void open_client(void *arg)
     for (int i = 0; i < history.threads && history.actor_count < SIM_ACTORS; i++) {
         struct sim_actor *actor = &history.actors[history.actor_count];
         *actor = (struct sim_actor){.process = process, .number = history.actor_count++, .waits_for = -1};
-        sim_thread_start(process, act, actor);
+        sim_thread_start(process, sim_act, actor);
     }
 }
 
@@ -288,6 +42,14 @@ void sim_process_begin(void)
     struct sim_process *process = sim_process_new();
     sim_say("process %d begins, its clock %+lld ppm", process->id, (long long)process->clock_ppm);
     sim_thread_start(process, open_client, process);
+}
+
+static void begin(void *what, int64_t number)
+{
+    (void)what;
+    (void)number;
+    if (sim.process_count < SIM_PROCESSES)
+        sim_process_begin();
 }
 
 static bool all_over(void)
@@ -330,7 +92,7 @@ static void probe(void *arg)
             return;
         }
         sim_watch_granted(holding, lease);
-        give_back(holding);
+        sim_give_back(holding);
     }
     probed = true;
 }
@@ -348,7 +110,7 @@ static void close_client(void *arg)
     process->client = NULL;
     if (status != HF_OK)
         sim_violation("[status] close says %s: %s", hf_status_name(status), error.message);
-    check_length("close", began, 1000);
+    sim_call_took("close", began, 1000);
     still_open--;
 }
 
@@ -376,7 +138,7 @@ static void run_phases(void)
         if (sim.processes[i].last_pause_end + SETTLE_NS > history.settled)
             history.settled = sim.processes[i].last_pause_end + SETTLE_NS;
     sim_run(history.ops_end);
-    int64_t most = sim.now + (2 * WAIT_MOST + 10 * history.lease_ms + 10000) * HFI_MS;
+    int64_t most = sim.now + (2 * SIM_WAIT_MS + 10 * history.lease_ms + 10000) * HFI_MS;
     while (!all_over() && sim.now < most && sim.failure[0] == 0)
         sim_run(sim.now + 100 * HFI_MS);
     check_nobody_hangs();
@@ -414,12 +176,21 @@ static void draw(enum sim_profile profile)
     history.hold_most = sim_chance(70) ? history.lease_ms : sim_between(1, 2 * history.lease_ms);
     history.think_most = sim_between(1, 300);
     history.same_leases = history.profile == SIM_KILLS || sim_chance(50);
+    if (sim_chance(5)) { /* its threads pass it on among themselves, each for another length */
+        sim_stops_often();
+        history.uses_up_fences = true;
+        history.same_leases = false;
+        history.locks = 1;
+        history.process_goal = sim_chance(70) ? 1 : 2;
+        history.lease_ms = sim_between(1000, 3000);
+    }
     history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS;
 }
 
 void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, struct sim_result *result)
 {
     sim_begin(seed, verbose);
+    sim_stops_begin();
     sim_network_begin();
     sim_server_begin();
     draw(profile);
@@ -430,7 +201,7 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
     sim_watch_begin();
     sim_faults_plan();
     for (int i = 0; i < history.process_goal; i++)
-        sim_process_begin();
+        sim_at(sim_chance(70) ? sim.now : sim_between(0, 1000 * HFI_MS), NULL, begin, NULL, 0);
     run_phases();
     *result = (struct sim_result){.grants = history.grants,
                                   .acquires = history.acquires,

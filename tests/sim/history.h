@@ -14,6 +14,7 @@
 #define SIM_PAGES  2
 #define SIM_ACTORS 64
 
+#define SIM_WAIT_MS    3000 /* what a call waits at most, */
 #define SIM_FOREIGN_MS 1500 /* what another program's key lives at most, */
 #define SIM_PAGE_MS    2000 /* and a page, stale time included */
 
@@ -45,6 +46,7 @@ struct sim_actor { /* a thread of a process's program */
     int waits_for;       /* the lock it waits for; -1: none */
     int64_t waits_since; /* true time */
     hf_cancel *cancel;
+    int64_t fired; /* true time, since it was set back; -1: it was not */
 };
 
 struct sim_history {
@@ -53,6 +55,7 @@ struct sim_history {
     int64_t lease_ms, guard_ms, command_ms, linger_ms, hold_most, think_most;
     int64_t ops_end, healed, settled; /* true times; healed 0: not yet */
     bool same_leases;                 /* one length, so that bounds are exact */
+    bool uses_up_fences;              /* threads take so many leases that they wait for fences */
     bool clock_goes_back;             /* so its counter is not lost too: then nothing is promised (P8) */
     int64_t forward_budget_us;        /* what the server's clock may still be stepped forward */
     struct sim_actor actors[SIM_ACTORS];
@@ -74,11 +77,19 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
 /* history.c */
 void sim_process_begin(void);
 
+/* deeds.c */
+struct sim_holding;
+void sim_act(void *actor); /* a thread's life */
+void sim_give_back(struct sim_holding *holding);
+/* A call of the running process has ended that may take so long. */
+void sim_call_took(const char *call, int64_t began, int64_t most_ms);
+
 /* faults.c */
 void sim_faults_plan(void); /* before anything runs: the profile's numbers, and when the first fault comes */
 void sim_faults_end(void);  /* from now on all is well */
 bool sim_faults_may_hurt(const struct sim_process *process,
                          int64_t since); /* it, or its connections, since then */
+bool sim_connections_are_well(void);     /* all the time, in both directions */
 bool sim_world_is_well(void);            /* the bounds for healthy processes hold now */
 
 /* watch.c */
@@ -99,6 +110,8 @@ void sim_watch_killed(const struct sim_process *process);
 /* tokens.c */
 void sim_tokens_begin(void);
 int64_t sim_tokens_owned_at(const char *token, int name); /* when the server gave it the key */
+/* Since when it has the key and some other token waits for it; -1: none does. */
+int64_t sim_tokens_wanted_since(const char *token, int name);
 void sim_tokens_after_loss(void);                         /* the server's keys are others now */
 void sim_tokens_look_at_keys(void);
 void sim_tokens_look_at_the_end(void); /* everybody has closed */

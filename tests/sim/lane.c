@@ -59,6 +59,20 @@ void sim_lane_finish(struct hfi_lane *lane)
         hfi_park_wake(&pool->quiet);
 }
 
+bool sim_lane_is_busy(const struct hfi_lane *lane)
+{
+    return lane->finishing || (lane->wire != NULL && lane->wire->receiving);
+}
+
+/* The listener's doings with the connection, while somebody has a role in it. */
+static bool put_off(struct hfi_lane *lane, sim_event_fn *run, int64_t number)
+{
+    bool busy = sim_lane_is_busy(lane);
+    if (busy)
+        sim_at(sim.now + HFI_MS / 10, sim.self, run, lane, number);
+    return busy;
+}
+
 static void refuse_queue(struct hfi_lane *lane)
 {
     while (!hfi_list_is_empty(&lane->queue))
@@ -244,6 +258,8 @@ static void greeted(struct hfi_lane *lane, struct redisReply *reply)
     hf_status status =
         pool->ops.greeted(pool->self, lane->index, &server, lane->greeting_sent, reply, &error);
     freeReplyObject(reply);
+    if (!lane->wire->client_open)
+        return; /* it broke meanwhile */
     if (status == HF_OK)
         come_up(lane);
     else
@@ -271,6 +287,8 @@ static void received(void *client, struct sim_packet *packet)
     sim_lane_finish(lane);
     if (lane->again)
         hfi_lane_flush(lane);
+    if (lane->pool->closing)
+        hfi_park_wake(&lane->pool->quiet);
 }
 
 static void broken(void *client)
@@ -289,7 +307,7 @@ static void broken(void *client)
 static void time_out_dial(void *what, int64_t number)
 {
     struct hfi_lane *lane = what;
-    if (lane->dial_number == number && lane->state == DIALING)
+    if (lane->dial_number == number && lane->state == DIALING && !put_off(lane, time_out_dial, number))
         fail_dial(lane, "no answer");
 }
 
@@ -300,9 +318,15 @@ static void greet(void *what, int64_t number)
     struct hfi_lane *lane = what;
     struct hfi_pool *pool = lane->pool;
     if (lane->dial_number != number || lane->state != DIALING || sim_server.frozen_until > sim.now ||
-        sim.self->isolated_until > sim.now)
-        return; /* the timeout comes */
+        sim.self->isolated_until > sim.now || put_off(lane, greet, number))
+        return; /* the timeout comes, or this again */
+    struct hfi_command *greeting = pool->ops.greeting(pool->self, lane->index);
+    if (lane->dial_number != number) {
+        hfi_command_unref(greeting);
+        return;
+    }
     if (!sim_server.up) {
+        hfi_command_unref(greeting);
         fail_dial(lane, "connection refused");
         return;
     }
@@ -311,7 +335,6 @@ static void greet(void *what, int64_t number)
     lane->parser = redisReaderCreate();
     lane->wire = sim_wire_new(sim.self, sim_server.epoch, lane, received, broken);
     lane->loads_left = 1;
-    struct hfi_command *greeting = pool->ops.greeting(pool->self, lane->index);
     lane->greeting_sent = now_here();
     (void)hfi_command_spell_out(greeting); /* NOSCRIPT has no branch of its own in this greeting */
     sim_wire_up(lane->wire, sim_packet_new(SIM_BYTES, load, sizeof load - 1));
@@ -322,7 +345,7 @@ static void greet(void *what, int64_t number)
 static void dial(void *what, int64_t number)
 {
     struct hfi_lane *lane = what;
-    if (lane->dial_number != number || lane->state != DIALING)
+    if (lane->dial_number != number || lane->state != DIALING || put_off(lane, dial, number))
         return;
     lane->wire = NULL;
     number = ++lane->dial_number;

@@ -200,6 +200,20 @@ void sim_oracle_gap(struct sim_oracle *oracle, int name, const char *row, int64_
                  (double)(now - begin) / 1e6, (double)most / 1e6);
 }
 
+void sim_oracle_unused(struct sim_oracle *oracle, int name, int64_t length, int64_t most)
+{
+    if (length > most)
+        violated(oracle, "nothing-stays", "name %d: its key stays for %.1f ms after the last use; %.1f ms are promised", name,
+                 (double)length / 1e6, (double)most / 1e6);
+}
+
+void sim_oracle_passed(struct sim_oracle *oracle, int name, int64_t since, int64_t now, int64_t most)
+{
+    if (now - since > most)
+        violated(oracle, "passes-end", "name %d: a process passes it on for %.1f ms while others wait; %.1f ms are promised",
+                 name, (double)(now - since) / 1e6, (double)most / 1e6);
+}
+
 /* ---- the queue ---- */
 
 static struct sim_queued *queued(struct sim_oracle *oracle, int name, uint64_t waiter)
@@ -287,6 +301,13 @@ void sim_oracle_asks(struct sim_oracle *oracle, int asker, int name, int64_t now
 void sim_oracle_calls(struct sim_oracle *oracle, int asker, int name)
 {
     oracle->asked[asker][name] -= 4 * ASK_NS;
+}
+
+void sim_oracle_canceled(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most)
+{
+    if (length > most)
+        violated(oracle, "cancel-in-time", "%s goes on for %.1f ms after its cancel; %.1f ms are promised", call,
+                 (double)length / 1e6, (double)most / 1e6);
 }
 
 void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began)

@@ -77,6 +77,10 @@ void sim_oracle_broken(struct sim_oracle *oracle, int name, int64_t now);
  * of the table of worst waits. since < 0: it is not so. */
 void sim_oracle_gap(struct sim_oracle *oracle, int name, const char *row, int64_t since, int64_t now,
                     int64_t most);
+/* The key of a name holds a token that nobody in its living process counts with: since when, and how long that may be. */
+void sim_oracle_unused(struct sim_oracle *oracle, int name, int64_t length, int64_t most);
+/* A lease passes from thread to thread in a process whose key it is, though others have waited elsewhere since then. */
+void sim_oracle_passed(struct sim_oracle *oracle, int name, int64_t since, int64_t now, int64_t most);
 /* The queue at the server, told in the server's order of execution. Who is new stands behind all; who was
  * there before comes again with its ticket. Whoever is taken (SIM_NO_TICKET: it never stood there) may pass
  * by only those whom nobody hears, or, where the holder died, all: a newcomer's SET may come before their
@@ -93,8 +97,9 @@ void sim_oracle_renewed(struct sim_oracle *oracle, uint64_t token, bool release_
 /* A key that ends so much later, and could have been given that long. */
 void sim_oracle_lifetime(struct sim_oracle *oracle, const char *key, int64_t left_ms, int64_t most_ms);
 
-/* A call that may take so long has taken so long. */
+/* A call that may take so long has taken so long; all together, or since its cancel was fired. */
 void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most);
+void sim_oracle_canceled(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most);
 
 /* A process asks for a lock: ten times a second at most, however many of its calls wait, besides four for a call that
  * begins. */

@@ -86,6 +86,14 @@ static bool is_settled(const struct hfi_pool *pool)
     return true;
 }
 
+static bool is_busy(const struct hfi_pool *pool)
+{
+    bool busy = pool->subscriber.hearing || pool->kicks > 0;
+    for (int i = 0; i < pool->lane_count; i++)
+        busy = busy || sim_lane_is_busy(&pool->lanes[i]);
+    return busy;
+}
+
 bool hfi_pool_close(struct hfi_pool *pool, int64_t until_ns)
 {
     pool->closing = true;
@@ -101,6 +109,9 @@ bool hfi_pool_close(struct hfi_pool *pool, int64_t until_ns)
         hfi_lane_flush(lane);
     }
     sim_subscriber_end(pool);
+    while (is_busy(pool)) /* nothing of it is called afterwards */
+        (void)hfi_park_wait(&pool->quiet, hfi_park_ticket(&pool->quiet), HFI_NEVER);
+    pool->closed = true;
     return !pool->closed_short;
 }
 
@@ -144,7 +155,13 @@ static void kicked(void *what, int64_t number)
 {
     struct hfi_pool *pool = what;
     (void)number;
+    if (pool->closed)
+        return;
+    pool->kicks++;
     pool->ops.kicked(pool->self);
+    pool->kicks--;
+    if (pool->closing)
+        hfi_park_wake(&pool->quiet);
 }
 
 void hfi_pool_kick(struct hfi_pool *pool)

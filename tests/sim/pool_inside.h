@@ -44,6 +44,7 @@ struct sim_subscriber {
     struct hfi_backoff backoff;
     bool served;
     int64_t number; /* of the dial that counts */
+    bool hearing;   /* whoever tells of it may have stopped on the way */
 };
 
 struct hfi_pool {
@@ -56,8 +57,8 @@ struct hfi_pool {
     struct sim_subscriber subscriber;
     struct hfi_losses losses;
     struct hfi_park quiet; /* a dial's verdict; while closing, commands that ended */
-    int verdicts;
-    bool closing, closed_short;
+    int verdicts, kicks;   /* kicks: ops.kicked that run */
+    bool closing, closed, closed_short;
     hf_error why;
     struct hfi_server server;
 };
@@ -67,6 +68,8 @@ struct hfi_lane *sim_lane_warm(struct hfi_lane *lane); /* dialled, if nobody has
 /* Everything in flight is unanswered. silent: and what comes next is refused until a dial was answered. */
 void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why);
 void sim_lane_finish(struct hfi_lane *lane);
+/* Its reader, or whoever hands out outcomes, has stopped on the way. */
+bool sim_lane_is_busy(const struct hfi_lane *lane);
 
 void sim_lane_lists(const struct hfi_command *command); /* tokens.c: a client's command takes its place */
 

@@ -103,7 +103,7 @@ void sim_server_begin(void)
 {
     sim_keyspace_clear(&sim_server.keys);
     sim_server =
-        (struct sim_server){.up = true, .epoch = 1, .scripts_known = false, .takes_subscribers = true};
+        (struct sim_server){.up = true, .epoch = 1, .takes_subscribers = true};
     sim_server.keys.publish = publish;
     sim_server.keys.changed = changed;
     sim_server.clock_us = INT64_C(1790000000000000) + sim_between(0, INT64_C(1000000000000));
@@ -136,6 +136,13 @@ void sim_server_refuse(enum sim_refusal refuses)
     sim_server.keys.refuses = refuses;
 }
 
+void sim_server_forget_scripts(bool all)
+{
+    size_t one = (size_t)sim_between(0, SCRIPTS - 1);
+    sim_say("the server forgets %s", all ? "all scripts" : scripts[one]->name);
+    sim_server.scripts_known &= all ? 0 : ~(UINT32_C(1) << one);
+}
+
 int64_t sim_server_frozen_until(void)
 {
     return sim_server.frozen_until;
@@ -164,7 +171,7 @@ void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_
     }
     sim_server.epoch++;
     sim_server.up = false;
-    sim_server.scripts_known = false;
+    sim_server.scripts_known = 0;
     sim_server.frozen_until = 0;
     sim_server.keys.refuses = SIM_TAKES_ALL;
     sim_server.notify[0] = 0;
@@ -260,8 +267,9 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
                               : strcmp(words->text[1], script->sha1) == 0;
         if (!same)
             continue;
-        if (!spelt_out && !sim_server.scripts_known)
+        if (!spelt_out && (sim_server.scripts_known >> i & 1) == 0)
             break;
+        sim_server.scripts_known |= UINT32_C(1) << i;
         show(words, script->name);
         sim_server.scripts++;
         size_t from = hfi_buffer_size(reply);
@@ -316,7 +324,7 @@ static void run(const struct sim_words *words, struct hfi_buffer *reply)
         sim_reply_number(reply, ':', 0);
         sim_reply_number(reply, '*', 0);
     } else if (sim_is(words, "SCRIPT")) {
-        sim_server.scripts_known = strcmp(words->text[1], "LOAD") == 0;
+        sim_server.scripts_known = strcmp(words->text[1], "LOAD") == 0 ? UINT32_MAX : 0; /* one stands for all */
         ok(reply);
     } else if (sim_is(words, "CONFIG")) {
         config(words, reply);

@@ -13,7 +13,7 @@ struct sim_server {
     int64_t clock_us, clock_ppm; /* at true time 0, and its rate */
     int64_t started;
     int64_t frozen_until;
-    bool scripts_known;
+    uint32_t scripts_known; /* a bit each, in the order of server.c's table */
     bool takes_subscribers;                        /* false: no pub/sub at all */
     int lost_percent, twice_percent, late_percent; /* of messages */
     int64_t late_most;
@@ -32,6 +32,8 @@ void sim_server_freeze(int64_t until);
 enum sim_old_end { SIM_CLOSED, SIM_SILENT, SIM_DEMOTED }; /* what the old connections come to */
 void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_old_end old_end);
 void sim_server_refuse(enum sim_refusal refuses);
+/* SCRIPT FLUSH; or one script has to make room for others', which a server does from 7.4 on. */
+void sim_server_forget_scripts(bool all);
 /* The keys of before are the keys again: a failover loses the last writes. */
 void sim_server_remember(void);
 bool sim_server_forget_since(void);                                      /* false: nothing was remembered */

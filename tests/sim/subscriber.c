@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define PING_NS (1000 * HFI_MS)
+#define LATE_NS (2 * HFI_MS) /* other connections are dialled too: the first acquires may be executed before SUBSCRIBE is */
 
 static void dial(void *what, int64_t number);
 
@@ -49,19 +50,21 @@ static void received(void *client, struct sim_packet *packet)
     struct hfi_pool *pool = client;
     size_t channel_size = strlen(packet->bytes);
     struct sim_channel *channel = *find(pool, packet->bytes, channel_size);
+    pool->subscriber.hearing = true;
     pool->subscriber.served = true;
     if (packet->kind == SIM_MESSAGE) {
         sim_say("hears %s", packet->bytes + channel_size + 1);
         if (channel != NULL && channel->live)
             pool->ops.heard(pool->self, packet->bytes, channel_size, packet->bytes + channel_size + 1,
                             packet->size - channel_size - 1);
-        return;
+    } else if (channel != NULL && channel->asked && !channel->live) {
+        channel->live = true;
+        sim_say("listens to %s", channel->name);
+        pool->ops.subscribed(pool->self, packet->bytes, channel_size);
     }
-    if (channel == NULL || !channel->asked || channel->live)
-        return;
-    channel->live = true;
-    sim_say("listens to %s", channel->name);
-    pool->ops.subscribed(pool->self, channel->name, channel->size);
+    pool->subscriber.hearing = false;
+    if (pool->closing)
+        hfi_park_wake(&pool->quiet);
 }
 
 static void broken(void *client)
@@ -94,6 +97,10 @@ static void connected(void *what, int64_t number)
     struct sim_subscriber *subscriber = &pool->subscriber;
     if (subscriber->number != number || pool->closing)
         return;
+    if (subscriber->hearing) { /* of the connection before it, and has stopped */
+        sim_at(sim.now + HFI_MS / 10, sim.self, connected, pool, number);
+        return;
+    }
     if (!sim_server.up || !sim_server.takes_subscribers || sim_server.frozen_until > sim.now ||
         sim.self->isolated_until > sim.now) {
         int64_t due = hfi_backoff_next_ns(&subscriber->backoff, hfi_now(&hfi_boottime));
@@ -112,13 +119,12 @@ static void dial(void *what, int64_t number)
 {
     struct hfi_pool *pool = what;
     if (pool->subscriber.number == number && !pool->closing)
-        sim_at(sim.now + 2 * (sim_delay() + sim_delay()), sim.self, connected, pool, number);
+        sim_at(sim.now + 2 * (sim_delay() + sim_delay()) + sim_between(0, LATE_NS), sim.self, connected, pool, number);
 }
 
 void sim_subscriber_begin(struct hfi_pool *pool)
 {
     hfi_backoff_init(&pool->subscriber.backoff, sim_roll());
-    sim_at(sim.now, sim.self, dial, pool, 0);
 }
 
 void sim_subscriber_end(struct hfi_pool *pool)
@@ -136,6 +142,8 @@ bool hfi_pool_subscribe(struct hfi_pool *pool, const char *name, size_t size)
         channel->uses++;
         return true;
     }
+    if (pool->subscriber.number == 0) /* nobody dials before there is something to hear */
+        sim_at(sim.now, sim.self, dial, pool, ++pool->subscriber.number);
     channel = calloc(1, sizeof *channel + size + 1);
     if (channel == NULL)
         abort();

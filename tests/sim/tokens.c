@@ -15,10 +15,10 @@
 static struct {
     char token[160];
     int name;
-    int64_t owned_at;
+    int64_t owned_at, queued_at;
     int64_t ticket; /* SIM_NO_TICKET: it was never in the queue */
     int64_t first_ticket; /* a question that came twice, without one, may have got another */
-    bool was_released;
+    int64_t released_at;  /* its release was listed, by its process's clock; HFI_NEVER: it was not */
 } arrivals[TOKENS]; /* the n-th that the server saw */
 static int arrival_count;
 static struct {
@@ -50,13 +50,26 @@ static uint64_t arrival_of(const char *token, int name)
     arrivals[arrival_count].name = name;
     arrivals[arrival_count].owned_at = sim.now;
     arrivals[arrival_count].ticket = arrivals[arrival_count].first_ticket = SIM_NO_TICKET;
-    arrivals[arrival_count].was_released = false;
+    arrivals[arrival_count].released_at = HFI_NEVER;
     return (uint64_t)arrival_count++;
 }
 
 int64_t sim_tokens_owned_at(const char *token, int name)
 {
     return arrivals[arrival_of(token, name)].owned_at;
+}
+
+int64_t sim_tokens_wanted_since(const char *token, int name)
+{
+    const struct sim_oracle *oracle = &history.oracle;
+    uint64_t own = arrival_of(token, name);
+    int64_t since = -1;
+    for (int i = 0; i < oracle->queue_count[name]; i++) {
+        const struct sim_queued *one = &oracle->queue[name][i];
+        if (one->waiter != own && (since < 0 || arrivals[one->waiter].queued_at < since))
+            since = arrivals[one->waiter].queued_at;
+    }
+    return since < 0 || since > arrivals[own].owned_at ? since : arrivals[own].owned_at;
 }
 
 /* "hf:{n1}" with the prefix "hf:{n" is 1; -1: it begins in another way. */
@@ -141,8 +154,10 @@ static void queue_changed(int name, const char *key, const char *event, const ch
         uint64_t arrival = arrival_of(token, name);
         int64_t ticket = (int64_t)sim_keyspace_score(&sim_server.keys, key, token);
         bool is_new = !had_ticket(token, name, ticket);
-        if (arrivals[arrival].first_ticket == SIM_NO_TICKET)
+        if (arrivals[arrival].first_ticket == SIM_NO_TICKET) {
             arrivals[arrival].first_ticket = ticket;
+            arrivals[arrival].queued_at = sim.now;
+        }
         arrivals[arrival].ticket = ticket;
         sim_oracle_queued(&history.oracle, name, arrival, ticket, is_new);
     } else if (strcmp(event, "zrem") == 0) {
@@ -226,10 +241,10 @@ static void renews_or_releases(bool renews, const struct sim_words *words)
         if (name < 0)
             continue;
         uint64_t arrival = arrival_of(token, name);
-        if (renews)
-            sim_oracle_renewed(&history.oracle, arrival, arrivals[arrival].was_released);
-        else
-            arrivals[arrival].was_released = true;
+        if (renews) /* one that was collected before may be listed after it */
+            sim_oracle_renewed(&history.oracle, arrival, command->stamp_ns > arrivals[arrival].released_at);
+        else if (arrivals[arrival].released_at == HFI_NEVER)
+            arrivals[arrival].released_at = hfi_now(&hfi_boottime);
     }
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* watch.c - looks at all leases and keys while a history runs, and tells the oracle. */
 #include "core/lock.h"
+#include "core/table.h"
 #include "tests/sim/history.h"
+#include "tests/sim/stops.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@ static int open_count;
 static struct {
     int owner;
     int64_t since;
+    int64_t unused_since; /* nobody there counts with it; -1: somebody does */
     char key[32], token[160]; /* whose owner it is */
 } owners[SIM_LOCKS];
 
@@ -66,6 +69,15 @@ struct sim_holding *sim_watch_expect(int lock)
     return holding;
 }
 
+/* The way of a message there, and what the passes themselves may take. */
+static void look_for_passes(int lock, const char *token)
+{
+    int64_t since = lock < SIM_LOCKS && history.profile == SIM_CALM ? sim_tokens_wanted_since(token, lock) : -1;
+    int64_t most = HFI_PASS_MOST_NS + 12 * sim_network.delay_most + 25 * HFI_MS;
+    if (since >= 0 && sim.now - since > most)
+        sim_oracle_passed(&history.oracle, lock, since, sim.now, most + sim_stopped(NULL, since));
+}
+
 void sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
 {
     look_at_all();
@@ -74,6 +86,7 @@ void sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
         sim_violation("[over-is-over] a lease is over when it is given");
     char token[HFI_TOKEN_ROOM];
     (void)hfi_lock_token(lease->lock, token);
+    look_for_passes(holding->lock, token);
     holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease),
                                         sim_tokens_owned_at(token, holding->lock));
     history.grants++;
@@ -147,6 +160,7 @@ static int owner_of(int lock, bool *other)
         return owners[lock].owner;
     *other = true;
     (void)snprintf(owners[lock].token, sizeof owners[lock].token, "%s", token);
+    owners[lock].unused_since = -1;
     return owner_of_token(token);
 }
 
@@ -207,8 +221,45 @@ static void look_for_gap(int lock)
     if (since < owners[lock].since)
         since = owners[lock].since;
     const char *row;
-    int64_t most = most_of(owner, &row);
+    int64_t most = most_of(owner, &row), begin = history.oracle.gap_since[lock];
+    if (counts && begin >= 0 && sim.now - begin > most)
+        most += sim_stopped(NULL, begin);
     sim_oracle_gap(&history.oracle, lock, row, counts ? since : -1, sim.now, most);
+}
+
+/* Does its process hold it, wait or ask with it? */
+static bool is_in_use(hf_client *client, const char *token)
+{
+    struct hfi_token_parts parts;
+    char current[HFI_TOKEN_ROOM];
+    if (!hfi_token_parse(token, strlen(token), &parts))
+        return false;
+    struct hfi_lock *lock = hfi_table_by_grant(client, parts.grant);
+    if (lock == NULL)
+        return false;
+    (void)hfi_lock_token(lock, current);
+    bool in_use = lock->entry.remote != HFI_NOTHING && strcmp(current, token) == 0;
+    hfi_table_unref(lock);
+    return in_use;
+}
+
+/* After a call that failed, and after a release, nothing is ours: half a lease later at the latest. */
+static void look_for_unused(int lock)
+{
+    int owner = owners[lock].owner;
+    const struct sim_process *process = owner > 0 && owner <= SIM_PROCESSES ? &sim.processes[owner - 1] : NULL;
+    int64_t most = history.lease_ms * HFI_MS / 2, least = 12 * (sim_network.delay_most + sim_network.spike_most) + 25 * HFI_MS;
+    most = most > least ? most : least;
+    if (process == NULL || process->client == NULL || sim_is_paused(process) || !sim_connections_are_well() ||
+        is_in_use(process->client, owners[lock].token)) {
+        owners[lock].unused_since = -1;
+        return;
+    }
+    if (owners[lock].unused_since < 0)
+        owners[lock].unused_since = sim.now;
+    int64_t since = owners[lock].unused_since;
+    if (sim.now - since > most)
+        sim_oracle_unused(&history.oracle, lock, sim.now - since, most + sim_stopped(NULL, since));
 }
 
 static void watch(void *what, int64_t number)
@@ -217,8 +268,11 @@ static void watch(void *what, int64_t number)
     look_at_all();
     if (number % 10 == 0)
         sim_tokens_look_at_keys();
-    for (int lock = 0; lock < history.locks; lock++)
+    for (int lock = 0; lock < history.locks; lock++) {
         look_for_gap(lock);
+        if (number % 4 == 0)
+            look_for_unused(lock);
+    }
     sim_at(sim.now + LOOK_NS, NULL, watch, NULL, number + 1);
 }
 
@@ -227,8 +281,10 @@ void sim_watch_begin(void)
     open_count = 0;
     sim_tokens_begin();
     memset(owners, 0, sizeof owners);
-    for (int i = 0; i < SIM_LOCKS; i++)
+    for (int i = 0; i < SIM_LOCKS; i++) {
         (void)snprintf(owners[i].key, sizeof owners[i].key, "hf:{n%d}", i);
+        owners[i].unused_since = -1;
+    }
     sim_oracle_begin(&history.oracle, report);
     sim_at(LOOK_NS, NULL, watch, NULL, 0);
 }

@@ -98,7 +98,7 @@ static void arrive_down(void *what, int64_t number)
     struct sim_wire *wire = what;
     struct sim_packet *packet = wire->down;
     (void)number;
-    if (packet == NULL || packet->due > sim.now)
+    if (packet == NULL || packet->due > sim.now || wire->receiving)
         return;
     if (sim.now < wire->down_stalled_until) {
         sim_at(wire->down_stalled_until, wire->process, arrive_down, wire, 0);
@@ -111,9 +111,14 @@ static void arrive_down(void *what, int64_t number)
         wire->client_open = false;
         wire->broken(wire->client);
     } else if (wire->client_open) {
+        int64_t began = sim.now;
         sim_hears(wire->process);
+        wire->receiving = true;
         wire->received(wire->client, packet);
+        wire->receiving = false;
         sim_hears(wire->process);
+        for (const struct sim_packet *at = wire->down; at != NULL && at->due <= sim.now && began < sim.now; at = at->next)
+            sim_at(sim.now, wire->process, arrive_down, wire, 0);
     }
     free(packet);
 }

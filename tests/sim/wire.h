@@ -23,6 +23,7 @@ struct sim_wire {
     struct sim_process *process;
     int epoch; /* of the server at its other end */
     bool client_open, server_open;
+    bool receiving; /* the client is at it, though it may have stopped: what comes meanwhile waits */
     bool
         demoted; /* the server there is a replica now: it refuses, and passes on what its primary publishes */
     int64_t last_up, last_down; /* when the last packet arrives, so that the next one comes behind it */

@@ -3,7 +3,8 @@
  * world.h - virtual time, events, and processes whose threads are coroutines. One history at a time, everything in one
  * thread of ours, every choice by one pair of dice: the same seed is the same history.
  *
- * What runs between two yields (hfi_park_wait, hfi_lane_wait) is atomic, so the real mutexes are always free.
+ * What runs between two yields is atomic: a wait (hfi_park_wait, hfi_lane_wait), a mutex that somebody has who stopped,
+ * and a stop at a mark of base/perturb.h (stops.h).
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -12,6 +13,7 @@
 #include "base/list.h"
 #include "base/park.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,6 +53,7 @@ extern struct sim_world sim;
 void sim_begin(uint64_t seed, bool verbose);
 /* Runs events until the true time, or until something failed. */
 void sim_run(int64_t until);
+bool sim_next(int64_t until); /* one of them; false: there is none until then, or something failed */
 
 /* dice */
 uint64_t sim_roll(void);
@@ -75,12 +78,17 @@ void sim_kill(struct sim_process *process);
 void sim_pause(struct sim_process *process, int64_t until);
 bool sim_is_paused(const struct sim_process *process);
 
-/* threads */
+/* threads.c */
+void sim_threads_begin(void);
 typedef void sim_thread_fn(void *arg);
 void sim_thread_start(struct sim_process *process, sim_thread_fn *run, void *arg); /* runs a moment later */
 void sim_sleep(int64_t ns); /* the running thread, by its process's clock */
 int sim_thread_id(void);
 void **sim_thread_own(void);
+void sim_stop(int64_t ns); /* whoever runs now, a thread or an event, stops for so long (of true time) */
+/* What core/ is compiled with for pthread_mutex_lock and _unlock. */
+int sim_mutex_lock(pthread_mutex_t *mutex);
+int sim_mutex_unlock(pthread_mutex_t *mutex);
 
 /* What happened, in words; printed where asked for. */
 void sim_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

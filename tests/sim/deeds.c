@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* deeds.c - what the threads of a program do: they lock, hold, fetch, cancel, break and release; and what each call
+ * promises. */
+#include "core/fence.h"
+#include "tests/sim/history.h"
+#include "tests/sim/stops.h"
+
+#include <stdio.h>
+
+#define SLACK_NS  (20 * HFI_MS)
+
+static int64_t here(void)
+{
+    return sim_clock(sim.self, sim.now);
+}
+
+/* ---- what a call may take ---- */
+
+/* By a process's clock, which may be slow, and with what its threads were stopped for. */
+static int64_t may_last(int64_t began, int64_t most_ms)
+{
+    int64_t most = most_ms * HFI_MS / 98 * 100 + SLACK_NS;
+    return sim.now - began > most ? most + sim_stopped(sim.self, began) : most;
+}
+
+void sim_call_took(const char *call, int64_t began, int64_t most_ms)
+{
+    if (!sim_faults_may_hurt(sim.self, began))
+        sim_oracle_took(&history.oracle, call, sim.now - began, may_last(began, most_ms));
+}
+
+static void check_status(const char *call, hf_status status, const hf_error *error)
+{
+    bool well = history.profile == SIM_CALM || history.profile == SIM_DEAF ||
+                history.profile == SIM_SINGLES || history.profile == SIM_KILLS;
+    bool expected = status == HF_OK || status == HF_BUSY || status == HF_TIMEOUT || status == HF_CANCELED;
+    bool server_away = status == HF_UNAVAILABLE || status == HF_UNKNOWN || status == HF_LOST;
+    sim_say("%s: %s%s%s", call, hf_status_name(status), status != HF_OK ? ", " : "",
+            status != HF_OK ? error->message : "");
+    if (!expected && !(server_away && !well) && !(status == HF_LOST && history.profile == SIM_KILLS))
+        sim_violation("[status] %s says %s: %s", call, hf_status_name(status), error->message);
+}
+
+/* ---- a thread's deeds ---- */
+
+static void fire(void *what, int64_t number)
+{
+    struct sim_actor *actor = what;
+    (void)number;
+    sim_say("the cancel of thread %d is fired", actor->number);
+    actor->fired = sim.now;
+    hf_cancel_fire(actor->cancel);
+}
+
+/* NULL: the next call has none. Some are fired before it begins. */
+static hf_cancel *some_cancel(struct sim_actor *actor, int percent)
+{
+    if (actor->cancel == NULL || !sim_chance(percent))
+        return NULL;
+    hf_cancel_reset(actor->cancel);
+    actor->fired = -1;
+    if (sim_chance(30))
+        fire(actor, 0);
+    else
+        sim_at(sim.now + sim_between(0, 300 * HFI_MS), sim.self, fire, actor, 0);
+    return actor->cancel;
+}
+
+/* It ends as soon as that, once its cancel was fired. */
+static void check_cancel(const char *call, const struct sim_actor *actor, const hf_cancel *cancel, int64_t began,
+                         int64_t most_ms)
+{
+    int64_t from = actor->fired > began ? actor->fired : began;
+    if (cancel != NULL && actor->fired >= 0 && !sim_faults_may_hurt(sim.self, from))
+        sim_oracle_canceled(&history.oracle, call, sim.now - from, may_last(from, most_ms));
+}
+
+static int64_t some_lease_ms(void)
+{
+    return history.same_leases || sim_chance(80) ? history.lease_ms : sim_between(100, 2 * history.lease_ms);
+}
+
+static int64_t some_wait_ms(void)
+{
+    int die = (int)sim_between(0, 9);
+    return die < 2 ? 0 : die < 4 ? sim_between(1, 100) : sim_between(100, SIM_WAIT_MS);
+}
+
+static void ask_the_server(const struct sim_holding *holding)
+{
+    hf_error error = {.status = HF_OK};
+    int64_t began = sim.now;
+    hf_status status = hf_lease_verify(holding->lease, &error);
+    bool unclear = status == HF_UNKNOWN || status == HF_UNAVAILABLE;
+    sim_say("verify: %s", hf_status_name(status));
+    if (status != HF_OK && status != HF_LOST && !unclear)
+        sim_violation("[release-is-honest] verify says %s: %s", hf_status_name(status), error.message);
+    if (status == HF_LOST && hf_lease_is_valid(holding->lease))
+        sim_violation("[release-is-honest] verify says LOST, and the lease is valid");
+    sim_call_took("verify", began, history.command_ms);
+}
+
+/* Works under the lease for a while, unless it is lost. */
+static void work(const struct sim_holding *holding)
+{
+    int die = (int)sim_between(0, 9);
+    int64_t until = here() + (die < 6   ? sim_between(0, 10)
+                              : die < 9 ? sim_between(0, history.hold_most)
+                                        : sim_between(0, 3 * history.hold_most)) *
+                                 HFI_MS;
+    while (here() < until && hf_lease_is_valid(holding->lease)) {
+        int64_t left = until - here();
+        sim_sleep(left < 50 * HFI_MS ? left : 50 * HFI_MS);
+        if (sim_chance(2))
+            ask_the_server(holding);
+    }
+}
+
+void sim_give_back(struct sim_holding *holding)
+{
+    hf_error error = {.status = HF_OK};
+    hf_lease *lease = holding->lease;
+    bool posts = sim_chance(40), valid = hf_lease_is_valid(lease);
+    int64_t began = sim.now;
+    sim_say("%s lock %d%s", posts ? "posts the release of" : "releases", holding->lock,
+            valid ? "" : " (it is over)");
+    sim_watch_releases(holding);
+    hf_status status = posts ? hf_lease_post_release(lease, &error) : hf_lease_release(lease, &error);
+    sim_oracle_released(&history.oracle, holding->grant, valid, status == HF_OK);
+    holding->lease = NULL;
+    holding->released = true;
+    if (!valid && history.profile == SIM_CALM)
+        sim_violation("[no-false-loss] a lease is lost though nothing is wrong");
+    bool late = status == HF_LOST && sim_stopped(sim.self, began) > 0; /* it went out when the key had ended */
+    if (!late)
+        check_status("release", status, &error);
+    sim_call_took("release", began, history.command_ms);
+}
+
+/* Takes and gives back a lease that lingers until its block of fences is used up, in no time and unseen: whoever wants it
+ * next waits for the next block. */
+static void use_up_fences(const struct sim_actor *actor, const char *name)
+{
+    hf_lock_options options = {.size = sizeof options, .lease_ms = 100, .wait_ms = 200, .linger_ms = 50};
+    hf_lease *lease;
+    hf_status status = hf_lock_acquire(actor->process->client, name, &options, &lease, NULL);
+    int64_t began = sim.now, fence = 0;
+    sim_stops_pause(true);
+    while (status == HF_OK) {
+        fence = hf_lease_fence(lease) % HFI_FENCE_BLOCK;
+        (void)hf_lease_post_release(lease, NULL);
+        if (sim.now != began || fence == HFI_FENCE_BLOCK - 1)
+            break;
+        status = hf_lock_acquire(actor->process->client, name, &options, &lease, NULL);
+    }
+    sim_stops_pause(false);
+    sim_say("thread %d has used fences of %s up to %lld", actor->number, name, (long long)fence);
+}
+
+static void lock_once(struct sim_actor *actor)
+{
+    hf_error error = {.status = HF_OK};
+    hf_lease *lease;
+    int lock = (int)sim_between(0, history.locks - 1);
+    char name[16];
+    (void)snprintf(name, sizeof name, "n%d", lock);
+    if (history.uses_up_fences && sim_chance(15))
+        use_up_fences(actor, name);
+    struct sim_holding *holding = sim_watch_expect(lock);
+    hf_lock_options options = {.size = sizeof options,
+                               .lease_ms = some_lease_ms(),
+                               .wait_ms = some_wait_ms(),
+                               .linger_ms = sim_chance(30) ? history.linger_ms : 0,
+                               .max_hold_ms = sim_chance(5) ? sim_between(10, history.lease_ms) : 0,
+                               .on_event = sim_watch_event,
+                               .arg = holding};
+    bool calm = options.max_hold_ms == 0;
+    int64_t began = sim.now;
+    options.cancel = some_cancel(actor, 10);
+    history.acquires++;
+    sim_say("thread %d wants lock %d, waits %lld ms, lease %lld ms", actor->number, lock,
+            (long long)options.wait_ms, (long long)options.lease_ms);
+    sim_oracle_calls(&history.oracle, sim.self->id, lock);
+    actor->waits_since = sim.now;
+    actor->waits_for = options.wait_ms > 0 ? lock : -1;
+    hf_status status = hf_lock_acquire(actor->process->client, name, &options, &lease, &error);
+    actor->waits_for = -1;
+    check_status("acquire", status, &error);
+    sim_call_took("acquire", began, options.wait_ms > 0 ? options.wait_ms : history.command_ms + 500);
+    check_cancel("acquire", actor, options.cancel, began, 0);
+    if (status != HF_OK)
+        return;
+    sim_watch_granted(holding, lease);
+    work(holding);
+    if (!calm && !hf_lease_is_valid(lease)) {
+        sim_watch_releases(holding);
+        (void)hf_lease_release(lease, &error);
+        sim_oracle_released(&history.oracle, holding->grant, false, false);
+        return;
+    }
+    sim_give_back(holding);
+}
+
+/* ---- fetching ---- */
+
+struct fetching { /* what the loader of a call knows of it */
+    int page;
+    int64_t loaded_ns; /* so long it took */
+};
+
+static hf_status load(hf_loading *loading, void *arg)
+{
+    char value[64];
+    struct fetching *fetching = arg;
+    int page = fetching->page;
+    hf_lease *lease = hf_loading_lease(loading);
+    struct sim_holding *holding = NULL;
+    int64_t began = sim.now;
+    history.loads++;
+    if (lease != NULL && hf_lease_is_valid(lease)) {
+        holding = sim_watch_expect(SIM_LOCKS + page);
+        sim_watch_granted(holding, lease);
+    }
+    sim_sleep(sim_between(0, sim_chance(20) ? 2 * history.lease_ms : 100) * HFI_MS);
+    fetching->loaded_ns += sim.now - began;
+    int size = snprintf(value, sizeof value, "%lld %lld",
+                        lease != NULL ? (long long)hf_lease_fence(lease) : 0LL, (long long)began);
+    if (holding != NULL)
+        sim_watch_releases(holding);
+    if (sim_chance(10))
+        return hf_loading_fail(loading, 0, "the origin is away");
+    if (sim_chance(10))
+        return hf_loading_absent(loading);
+    return hf_loading_set(loading, value, (size_t)size);
+}
+
+/* What Redis has now is never from before the last forget, unless a failover brought it back; what others or this
+ * process loaded or saw may be, until the message of the forget is there. */
+static void check_value(int page, const hf_value *value, int64_t began)
+{
+    long long fence, load_began;
+    if (value->absent)
+        return;
+    if (sscanf(value->data, "%lld %lld", &fence, &load_began) != 2 || load_began > sim.now)
+        sim_violation("[no-stale-value] a fetch gets what nobody has loaded: %s", (const char *)value->data);
+    else if (history.profile == SIM_CALM || (history.profile != SIM_FAILOVERS && value->source == HF_CACHED))
+        sim_oracle_fetched(&history.oracle, SIM_LOCKS + page, load_began, began,
+                           value->source == HF_CACHED ? 0 : SLACK_NS);
+}
+
+static void fetch_once(struct sim_actor *actor)
+{
+    hf_error error = {.status = HF_OK};
+    hf_value *value;
+    char key[16];
+    struct fetching fetching = {.page = (int)sim_between(0, history.pages - 1)};
+    (void)snprintf(key, sizeof key, "page%d", fetching.page);
+    hf_fetch_options options = {.size = sizeof options,
+                                .load = load,
+                                .arg = &fetching,
+                                .ttl_ms = sim_between(10, 1000),
+                                .stale_ms = sim_chance(50) ? sim_between(1, 1000) : 0,
+                                .early = sim_chance(30) ? 1.0 : 0,
+                                .negative_ttl_ms = sim_between(0, 300),
+                                .wait_ms = sim_chance(20) ? HF_OFF : sim_between(1, SIM_WAIT_MS),
+                                .lease_ms = history.lease_ms};
+    int64_t began = sim.now;
+    history.fetches++;
+    sim_oracle_calls(&history.oracle, sim.self->id, SIM_LOCKS + fetching.page);
+    if (sim_chance(5)) {
+        hf_status status = hf_fetch_forget(actor->process->client, key, &error);
+        check_status("forget", status, &error);
+        sim_call_took("forget", began, history.command_ms);
+        return;
+    }
+    began = sim.now;
+    options.cancel = some_cancel(actor, 20);
+    hf_status status = hf_fetch(actor->process->client, key, &options, &value, &error);
+    sim_say("fetch %s: %s", key, hf_status_name(status));
+    if (status != HF_LOAD_FAILED)
+        check_status("fetch", status, &error);
+    /* A read; others' load; a load of one's own, here or after them; its fill. */
+    sim_call_took("fetch", began, 3 * (history.command_ms + 500) + SIM_WAIT_MS + 4 * history.lease_ms + 100);
+    /* What it reads, and what it stores of a load of its own, is awaited. */
+    check_cancel("fetch", actor, options.cancel, began,
+                 (fetching.loaded_ns > 0 ? 2 : 1) * history.command_ms + fetching.loaded_ns / HFI_MS);
+    if (status == HF_OK) {
+        check_value(fetching.page, value, began);
+        hf_value_free(value);
+    }
+}
+
+static void break_once(struct sim_actor *actor)
+{
+    hf_error error = {.status = HF_OK};
+    char name[16];
+    (void)snprintf(name, sizeof name, "n%d", (int)sim_between(0, history.locks - 1));
+    hf_status status = hf_lock_break(actor->process->client, name, NULL, &error);
+    if (status != HF_FOREIGN)
+        check_status("break", status, &error);
+}
+
+void sim_act(void *arg)
+{
+    struct sim_actor *actor = arg;
+    hf_error error;
+    bool breaks = history.profile == SIM_FOREIGN || history.profile == SIM_STORM;
+    if (hf_cancel_open(actor->process->client, &actor->cancel, &error) != HF_OK)
+        actor->cancel = NULL;
+    while (history.ops_end > sim.now) {
+        sim_sleep(sim_between(0, history.think_most) * HFI_MS);
+        if (history.pages > 0 && sim_chance(25))
+            fetch_once(actor);
+        else if (breaks && history.healed == 0 && sim_chance(3)) /* whoever is broken has a moment to stop */
+            break_once(actor);
+        else
+            lock_once(actor);
+    }
+    sim_say("thread %d has done its work", actor->number);
+    actor->over = true;
+}
