@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* log.c - see log.h. */
 #include "base/log.h"
+#include "base/thread.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,5 +15,7 @@ void hfi_log(const struct hfi_log *log, hf_log_level level, const char *format, 
     va_start(words, format);
     (void)vsnprintf(line, sizeof line, format, words);
     va_end(words);
+    hfi_thread_forbid(); /* it may be called by the listener: what waits for that one would wait for ever */
     log->write(level, line, log->arg);
+    hfi_thread_permit();
 }

@@ -53,12 +53,14 @@ void **hfi_thread_own(void)
 static _Thread_local struct {
     int depth;
     int before; /* PTHREAD_CANCEL_ENABLE or _DISABLE: as the caller has it */
+    int forbidden;
 } shield;
 
-void hfi_thread_shield(void)
+bool hfi_thread_shield(void)
 {
     if (shield.depth++ == 0)
         (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &shield.before);
+    return shield.forbidden == 0;
 }
 
 void hfi_thread_unshield(void)
@@ -66,4 +68,14 @@ void hfi_thread_unshield(void)
     int ours;
     if (--shield.depth == 0)
         (void)pthread_setcancelstate(shield.before, &ours);
+}
+
+void hfi_thread_forbid(void)
+{
+    shield.forbidden++;
+}
+
+void hfi_thread_permit(void)
+{
+    shield.forbidden--;
 }

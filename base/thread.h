@@ -5,6 +5,7 @@
 #define HFI_THREAD_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* 0, or why there is no thread (an errno). The name has at most 15 bytes. */
@@ -19,10 +20,14 @@ int hfi_thread_id(void);
 /* The calling thread's number: above 2^63, and never another thread's of this process, as a kernel id is when it comes
  * again. Whose something is, is asked by this. */
 uint64_t hfi_thread_number(void);
-/* One pointer of the calling thread's own, NULL at first: the loader it is running (core/loading.c). */
+/* One pointer of the calling thread's own, NULL at first: the callbacks it is in (core/callback.c). */
 void **hfi_thread_own(void);
-/* Between the two, which may nest, pthread_cancel has to wait: our calls are no cancellation points. */
-void hfi_thread_shield(void);
+/* Between the two, which may nest, pthread_cancel has to wait: our calls are no cancellation points. False: this thread
+ * is in a function that may not call us; unshield is owed all the same. */
+bool hfi_thread_shield(void);
 void hfi_thread_unshield(void);
+/* Between the two, which may nest, the thread is in such a function. */
+void hfi_thread_forbid(void);
+void hfi_thread_permit(void);
 
 #endif

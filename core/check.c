@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* check.c - hf_client_check: what about this server will hurt, and the command that mends it. */
 #include "core/call.h"
+#include "core/callback.h"
 #include "core/events.h"
 #include "core/key.h"
 #include "core/lock.h"
@@ -30,6 +31,7 @@ static void find(struct check *check, hf_log_level level, const char *remedy, co
 static void find(struct check *check, hf_log_level level, const char *remedy, const char *format, ...)
 {
     char what[256];
+    struct hfi_callback callback;
     va_list words;
     if (check->stopped)
         return;
@@ -37,7 +39,9 @@ static void find(struct check *check, hf_log_level level, const char *remedy, co
     (void)vsnprintf(what, sizeof what, format, words);
     va_end(words);
     hf_finding finding = {.size = sizeof finding, .level = level, .what = what, .remedy = remedy};
+    hfi_callback_begin(&callback, check->client, NULL);
     check->stopped = !check->visit(&finding, check->arg);
+    hfi_callback_end(&callback);
 }
 
 /* NULL: no answer, or an error, which is in check->error. */

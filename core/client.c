@@ -2,11 +2,11 @@
 /* client.c - hf_client: from a URI to three threads and back. */
 #include "core/client.h"
 #include "core/acquire.h"
+#include "core/callback.h"
 #include "core/cancel.h"
 #include "core/closing.h"
 #include "core/handle.h"
 #include "core/hear.h"
-#include "core/loading.h"
 #include "core/local.h"
 #include "core/options.h"
 #include "core/scripts.h"
@@ -43,6 +43,12 @@ static const struct hfi_pool_ops ops = {
     .aside = aside,
 };
 
+static hf_status refuse_in_log(hf_error *error)
+{
+    return hfi_fail(error, HF_INVALID, "note down what is to be done, and do it in a thread of your own",
+                    "hf_* was called inside a log function");
+}
+
 hf_status hfi_client_enter(hf_client *client, hf_error *error)
 {
     if (client == NULL)
@@ -50,7 +56,10 @@ hf_status hfi_client_enter(hf_client *client, hf_error *error)
     if (hfi_client_is_forked(client))
         return hfi_fail(error, HF_FORKED, "open a client of its own in the child process",
                         "the client belongs to the parent process");
-    hfi_thread_shield();
+    if (!hfi_thread_shield()) {
+        hfi_thread_unshield();
+        return refuse_in_log(error);
+    }
     atomic_fetch_add(&client->calls, 1);
     if (!atomic_load(&client->closing))
         return HF_OK;
@@ -88,6 +97,7 @@ void hfi_client_unref(hf_client *client)
     if (atomic_fetch_sub(&client->references, 1) != 1)
         return;
     hfi_pool_free(client->pool);
+    hfi_dispatcher_free(client->dispatcher);
     hfi_table_free(client);
     hfi_local_free(client);
     hfi_wiped_give(client->wiped, client->alive);
@@ -267,7 +277,6 @@ static bool stop(hf_client *client)
     hfi_handle_free_spares(client);
     hfi_embedded_leave(client->embedded);
     client->watchdog = NULL;
-    client->dispatcher = NULL;
     client->embedded = NULL;
     return all;
 }
@@ -320,8 +329,8 @@ static hf_status open_client(const char *uri, const hf_client_options *given, hf
 
 hf_status hf_client_open(const char *uri, const hf_client_options *options, hf_client **client, hf_error *error)
 {
-    hfi_thread_shield();
-    hf_status status = open_client(uri, options, client, error);
+    hf_status status =
+        hfi_thread_shield() ? open_client(uri, options, client, error) : refuse_in_log(error);
     hfi_thread_unshield();
     return status;
 }
@@ -371,9 +380,9 @@ static hf_status close_client(hf_client *client, hf_error *error)
         return HF_OK;
     if (hfi_client_is_forked(client))
         return close_forked(client, error);
-    if (hfi_dispatcher_is_inside(client->dispatcher) || hfi_loader_is_inside(client))
-        return hfi_fail(error, HF_INVALID, "close it from another thread, after the callback",
-                        "hf_client_close was called inside a callback or loader of this client");
+    if (hfi_callback_is_inside(client))
+        return hfi_fail(error, HF_INVALID, "close it from another thread, or after the callback",
+                        "hf_client_close was called inside a callback, loader or visit of this client");
     if (atomic_exchange(&client->closing, true))
         return hfi_fail(error, HF_CLOSED, "", "the client is closed already");
     HFI_PERTURB("closing-to-wait");
@@ -388,8 +397,7 @@ static hf_status close_client(hf_client *client, hf_error *error)
 
 hf_status hf_client_close(hf_client *client, hf_error *error)
 {
-    hfi_thread_shield();
-    hf_status status = close_client(client, error);
+    hf_status status = hfi_thread_shield() ? close_client(client, error) : refuse_in_log(error);
     hfi_thread_unshield();
     return status;
 }

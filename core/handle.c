@@ -4,6 +4,7 @@
 #include "base/descriptor.h"
 #include "base/perturb.h"
 #include "base/thread.h"
+#include "core/callback.h"
 #include "core/lock.h"
 
 #include <errno.h>
@@ -262,6 +263,7 @@ static void run_events(struct hfi_call *call)
 {
     struct hfi_ear *ear = hfi_of(call, struct hfi_ear, call);
     hf_lease *lease = ear->lease;
+    struct hfi_callback callback;
     for (;;) {
         hf_event event = {.size = sizeof event, .fence = lease->fence};
         (void)pthread_mutex_lock(&ear->mutex);
@@ -282,12 +284,14 @@ static void run_events(struct hfi_call *call)
         if (over)
             break;
         event.remaining_ms = event.kind == HF_EVENT_LOST ? 0 : hf_lease_remaining_ms(lease);
+        hfi_callback_begin(&callback, lease->client, NULL);
         ear->on_event(lease, &event, ear->arg);
+        hfi_callback_end(&callback);
     }
     hfi_handle_unref(lease);
 }
 
-void hfi_handle_hush(hf_lease *lease, bool entered)
+void hfi_handle_hush(hf_lease *lease)
 {
     struct hfi_ear *ear = lease->ear;
     if (ear == NULL || ear->on_event == NULL)
@@ -298,7 +302,7 @@ void hfi_handle_hush(hf_lease *lease, bool entered)
         uint32_t ticket = hfi_park_ticket(&ear->quiet);
         (void)pthread_mutex_unlock(&ear->mutex);
         HFI_PERTURB("hush-to-withdraw");
-        if (entered && hfi_dispatcher_withdraw(lease->client->dispatcher, &ear->call)) {
+        if (hfi_dispatcher_withdraw(lease->client->dispatcher, &ear->call)) {
             hfi_handle_unref(lease);
             return;
         }

@@ -69,9 +69,9 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* 
  * a callback may release the lease, and acquire may give it back unseen. */
 void hfi_handle_hand_out(hf_lease *lease);
 
-/* By the owner's release, no mutex held: no event starts after it; a running one has returned, unless this is it.
- * entered: inside hfi_client_enter, so the dispatcher is there to take a posted event back from. */
-void hfi_handle_hush(hf_lease *lease, bool entered);
+/* By the owner's release, no mutex held: no event starts after it; a running one has returned, unless this is it. One that
+ * is posted is taken back: it may stand behind the very callback that releases. */
+void hfi_handle_hush(hf_lease *lease);
 
 /* The spare ones, of a closing client whose threads have ended. */
 void hfi_handle_free_spares(hf_client *client);

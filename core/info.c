@@ -2,6 +2,7 @@
 /* info.c - for operators: hf_lock_info, hf_lock_list, hf_lock_break. */
 #include "core/info.h"
 #include "core/call.h"
+#include "core/callback.h"
 #include "core/options.h"
 #include "base/random.h"
 
@@ -141,7 +142,10 @@ static hf_status inform(hf_client *client, const struct hfi_keys *keys, hf_holde
         holder.foreign_value = hfi_quote(foreign, sizeof foreign, held->str, held->len);
     }
     holder.held_ms = inquiry.held_ms;
+    struct hfi_callback callback;
+    hfi_callback_begin(&callback, client, NULL);
     *go_on = visit(&holder, arg);
+    hfi_callback_end(&callback);
     freeReplyObject(reply);
     return HF_OK;
 }

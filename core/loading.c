@@ -1,30 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* loading.c - see loading.h; and what a running loader may call. */
 #include "core/loading.h"
+#include "core/callback.h"
 #include "core/handle.h"
-#include "base/thread.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* The loader that this thread is running, in it the one it was called from, and so on. */
-static struct hf_loading *innermost(void)
-{
-    return *hfi_thread_own();
-}
-
-bool hfi_loader_is_inside(const hf_client *client)
-{
-    for (const struct hf_loading *at = innermost(); at != NULL; at = at->outer)
-        if (at->client == client)
-            return true;
-    return false;
-}
-
 bool hfi_loader_is_at(const hf_client *client, const char *key, size_t size)
 {
-    for (const struct hf_loading *at = innermost(); at != NULL; at = at->outer)
-        if (at->client == client && at->key_size == size && memcmp(at->key, key, size) == 0)
+    for (const struct hfi_callback *at = hfi_callback_innermost(); at != NULL; at = at->outer)
+        if (at->client == client && at->loading != NULL && at->loading->key_size == size &&
+            memcmp(at->loading->key, key, size) == 0)
             return true;
     return false;
 }
@@ -32,12 +19,12 @@ bool hfi_loader_is_at(const hf_client *client, const char *key, size_t size)
 hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *arg)
 {
     char quoted[160];
+    struct hfi_callback callback;
     const struct hfi_clock *clock = loading->client->clock;
     int64_t start = hfi_now(clock);
-    loading->outer = innermost();
-    *hfi_thread_own() = loading;
+    hfi_callback_begin(&callback, loading->client, loading);
     hf_status status = load(loading, arg);
-    *hfi_thread_own() = loading->outer;
+    hfi_callback_end(&callback);
     loading->took_ms = (hfi_now(clock) - start) / HFI_MS;
     if (loading->took_ms < 1)
         loading->took_ms = 1;

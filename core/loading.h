@@ -15,14 +15,12 @@ struct hf_loading {
     bool        answered;    /* set, give or absent was called */
     struct hfi_body *body;   /* NULL: there was no memory for it */
     hf_error    failure;     /* what hf_loading_fail said */
-    struct hf_loading *outer; /* a loader may fetch: the one it runs in */
     int64_t     took_ms;
 };
 
 /* Runs it. HF_OK with loading->body, the caller's; else LOAD_FAILED, NOMEM, INVALID with loading->failure filled. */
 hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *arg);
-/* True in a thread that is running a loader of this client (for this key, if one is given). */
-bool hfi_loader_is_inside(const hf_client *client);
+/* True in a thread that is running a loader of this client for this key. */
 bool hfi_loader_is_at(const hf_client *client, const char *key, size_t size);
 
 #endif

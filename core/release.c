@@ -114,11 +114,11 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
 }
 
 /* The last of it, whatever became of the lease. */
-static void drop(hf_lease *lease, int references, bool entered)
+static void drop(hf_lease *lease, int references)
 {
     hf_client *client = lease->client;
     struct hfi_lock *lock = lease->lock;
-    hfi_handle_hush(lease, entered);
+    hfi_handle_hush(lease);
     HFI_PERTURB("release-to-drop");
     hfi_count(client, released);
     hfi_table_unref(lock);
@@ -141,7 +141,7 @@ static hf_status release(hf_lease *lease, bool wait, hf_error *error)
     int references = 1;
     hf_status status = give_back(lease, wait && entered, &references, error);
     if (!nested)
-        drop(lease, references, entered);
+        drop(lease, references);
     if (entered)
         hfi_client_leave(client);
     else

@@ -19,13 +19,12 @@ struct hfi_dispatcher {
     struct hfi_list posted; /* of struct hfi_call, oldest first */
     struct hfi_list chores;
     struct hfi_park work;           /* something was queued, or it ends */
-    struct hfi_park done;           /* `running` has returned, or chores_over */
-    const struct hfi_call *running; /* the posted call that runs, for comparing only: it may be gone */
-    pthread_t runner;
-    uint64_t run_number; /* tells a call that runs again from one that still runs */
+    struct hfi_park done;           /* a posted call has returned, or chores_over */
+    bool runs;                      /* a posted call */
     bool caller_runs, has_call_thread, has_chore_thread, ends;
     bool chores_over; /* the thread of the chores is about to end */
-    bool left_behind; /* that thread is the last who knows us */
+    bool left_behind; /* that thread has not ended in time */
+    bool let_go;      /* by its owner: if that thread was left behind, it is the last who knows us */
     pthread_t call_thread, chore_thread;
     int fd; /* CALLER: readable while `posted` is not empty */
 };
@@ -52,17 +51,15 @@ static void take_locked(struct hfi_dispatcher *dispatcher, struct hfi_call *call
 static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
 {
     size_t ran = 0;
-    while (dispatcher->running == NULL && !hfi_list_is_empty(&dispatcher->posted)) {
+    while (!dispatcher->runs && !hfi_list_is_empty(&dispatcher->posted)) {
         struct hfi_call *call = hfi_of(dispatcher->posted.next, struct hfi_call, link);
         take_locked(dispatcher, call);
-        dispatcher->running = call;
-        dispatcher->runner = pthread_self();
-        dispatcher->run_number++;
+        dispatcher->runs = true;
         (void)pthread_mutex_unlock(&dispatcher->mutex);
         HFI_PERTURB("call-to-run");
         call->run(call);
         (void)pthread_mutex_lock(&dispatcher->mutex);
-        dispatcher->running = NULL;
+        dispatcher->runs = false;
         hfi_park_wake(&dispatcher->done);
         ran++;
     }
@@ -121,9 +118,9 @@ static void *run_chores(void *arg)
     }
     dispatcher->chores_over = true;
     hfi_park_wake(&dispatcher->done);
-    bool left_behind = dispatcher->left_behind;
+    bool last = dispatcher->left_behind && dispatcher->let_go;
     (void)pthread_mutex_unlock(&dispatcher->mutex);
-    if (left_behind)
+    if (last)
         dispatcher_free(dispatcher);
     return NULL;
 }
@@ -160,7 +157,7 @@ hf_status hfi_dispatcher_start(bool caller_runs, struct hfi_dispatcher **out, hf
     return HF_OK;
 }
 
-/* A name lookup can hang for long, and cannot be stopped: then its thread is left behind, with us. */
+/* A name lookup can hang for long, and cannot be stopped: then its thread is left behind. */
 static void end_chores(struct hfi_dispatcher *dispatcher)
 {
     int64_t until_ns = hfi_now(&hfi_boottime) + CHORES_END_NS;
@@ -172,13 +169,10 @@ static void end_chores(struct hfi_dispatcher *dispatcher)
     bool has_thread = dispatcher->has_chore_thread;
     bool left_behind = dispatcher->left_behind = has_thread && !dispatcher->chores_over;
     (void)pthread_mutex_unlock(&dispatcher->mutex);
-    if (left_behind) {
+    if (left_behind)
         hfi_thread_leave_behind(thread);
-        return;
-    }
-    if (has_thread)
+    else if (has_thread)
         (void)pthread_join(thread, NULL);
-    dispatcher_free(dispatcher);
 }
 
 void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher)
@@ -194,14 +188,26 @@ void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher)
 
     /* CALLER: what nobody has run yet, after the one that a thread of the user's may be running. */
     (void)pthread_mutex_lock(&dispatcher->mutex);
-    while (dispatcher->running != NULL || !hfi_list_is_empty(&dispatcher->posted)) {
-        if (dispatcher->running != NULL)
+    while (dispatcher->runs || !hfi_list_is_empty(&dispatcher->posted)) {
+        if (dispatcher->runs)
             (void)sleep_locked(dispatcher, &dispatcher->done, HFI_NEVER);
         else
             (void)run_posted_locked(dispatcher);
     }
     (void)pthread_mutex_unlock(&dispatcher->mutex);
     end_chores(dispatcher);
+}
+
+void hfi_dispatcher_free(struct hfi_dispatcher *dispatcher)
+{
+    if (dispatcher == NULL)
+        return;
+    (void)pthread_mutex_lock(&dispatcher->mutex);
+    dispatcher->let_go = true;
+    bool last = !dispatcher->left_behind || dispatcher->chores_over;
+    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    if (last)
+        dispatcher_free(dispatcher);
 }
 
 void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
@@ -236,28 +242,6 @@ bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_call 
         take_locked(dispatcher, call);
     (void)pthread_mutex_unlock(&dispatcher->mutex);
     return listed;
-}
-
-static bool is_inside_locked(const struct hfi_dispatcher *dispatcher)
-{
-    return dispatcher->running != NULL && pthread_equal(dispatcher->runner, pthread_self());
-}
-
-void hfi_dispatcher_wait(struct hfi_dispatcher *dispatcher, const struct hfi_call *call)
-{
-    (void)pthread_mutex_lock(&dispatcher->mutex);
-    uint64_t number = dispatcher->run_number;
-    while (dispatcher->running == call && dispatcher->run_number == number && !is_inside_locked(dispatcher))
-        (void)sleep_locked(dispatcher, &dispatcher->done, HFI_NEVER);
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
-}
-
-bool hfi_dispatcher_is_inside(struct hfi_dispatcher *dispatcher)
-{
-    (void)pthread_mutex_lock(&dispatcher->mutex);
-    bool inside = is_inside_locked(dispatcher);
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
-    return inside;
 }
 
 int hfi_dispatcher_fd(struct hfi_dispatcher *dispatcher)

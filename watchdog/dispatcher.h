@@ -19,6 +19,8 @@ struct hfi_call { /* embedded in its owner; one that is posted must not be poste
 hf_status hfi_dispatcher_start(bool caller_runs, struct hfi_dispatcher **dispatcher, hf_error *error);
 /* Runs what is posted (in this thread, in CALLER mode too), then ends and joins. NULL is a no-op. */
 void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher);
+/* Stopped, the memory: until then calls can be taken back, and none is there. NULL is a no-op. */
+void hfi_dispatcher_free(struct hfi_dispatcher *dispatcher);
 
 void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call); /* any thread, never blocks */
 /* False: there is no thread to be had, the call is not taken. A chore may outlive the dispatcher: what hangs for longer
@@ -26,10 +28,6 @@ void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *cal
 bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
 /* Takes a posted call back. True: it will not run. False: it runs now, has run, or was not posted. */
 bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
-/* Waits while exactly this call runs in another thread; returns at once inside it. */
-void hfi_dispatcher_wait(struct hfi_dispatcher *dispatcher, const struct hfi_call *call);
-/* True in the thread that is just running a posted call. */
-bool hfi_dispatcher_is_inside(struct hfi_dispatcher *dispatcher);
 
 int    hfi_dispatcher_fd(struct hfi_dispatcher *dispatcher); /* CALLER: readable while calls wait; -1 in THREAD mode */
 size_t hfi_dispatcher_run(struct hfi_dispatcher *dispatcher); /* CALLER: runs them, never blocks; how many */

@@ -148,24 +148,18 @@ bool hfi_watchdog_arm(struct hfi_watchdog *dog, struct hfi_timer *timer, int64_t
 struct hfi_dispatcher {
     struct hfi_list posted;
     struct hfi_park work, done;
-    const struct hfi_call *running;
-    int runner; /* the thread's id */
     bool ends, over;
 };
 
 static void run_calls(void *arg)
 {
     struct hfi_dispatcher *dispatcher = arg;
-    dispatcher->runner = sim_thread_id();
     for (;;) {
         uint32_t ticket = hfi_park_ticket(&dispatcher->work);
         while (!hfi_list_is_empty(&dispatcher->posted)) {
             struct hfi_call *call = hfi_of(dispatcher->posted.next, struct hfi_call, link);
             hfi_list_remove(&call->link);
-            dispatcher->running = call;
             call->run(call);
-            dispatcher->running = NULL;
-            hfi_park_wake(&dispatcher->done);
         }
         if (dispatcher->ends)
             break;
@@ -200,6 +194,11 @@ void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher)
         (void)hfi_park_wait(&dispatcher->done, hfi_park_ticket(&dispatcher->done), HFI_NEVER);
 }
 
+void hfi_dispatcher_free(struct hfi_dispatcher *dispatcher)
+{
+    (void)dispatcher; /* the history's end frees everything */
+}
+
 void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
 {
     hfi_list_append(&dispatcher->posted, &call->link);
@@ -221,17 +220,6 @@ bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_call 
     return listed;
 }
 
-void hfi_dispatcher_wait(struct hfi_dispatcher *dispatcher, const struct hfi_call *call)
-{
-    while (dispatcher->running == call && dispatcher->runner != sim_thread_id())
-        (void)hfi_park_wait(&dispatcher->done, hfi_park_ticket(&dispatcher->done), HFI_NEVER);
-}
-
-bool hfi_dispatcher_is_inside(struct hfi_dispatcher *dispatcher)
-{
-    return dispatcher->running != NULL && dispatcher->runner == sim_thread_id();
-}
-
 int hfi_dispatcher_fd(struct hfi_dispatcher *dispatcher)
 {
     (void)dispatcher;
@@ -244,10 +232,19 @@ size_t hfi_dispatcher_run(struct hfi_dispatcher *dispatcher)
     return 0;
 }
 
-void hfi_thread_shield(void)
+bool hfi_thread_shield(void)
 {
+    return true;
 }
 
 void hfi_thread_unshield(void)
+{
+}
+
+void hfi_thread_forbid(void)
+{
+}
+
+void hfi_thread_permit(void)
 {
 }
