@@ -121,14 +121,14 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->asking = false;
     entry->plain = false;
     entry->other_head = false;
-    entry->claim_wanted = false;
+    entry->claim_wanted = entry->early = false;
     entry->is_held_here = false;
     entry->fencing = false;
     entry->more_asked = false;
     entry->wanted = false;
     entry->late = 0;
     entry->bad_fences = 0;
-    entry->ticket = entry->position = 0;
+    entry->ticket = entry->position = entry->early_at = 0;
     entry->ask_at = HFI_NEVER;
     memset(entry->echoes, 0, sizeof entry->echoes);
     memset(entry->claims, 0, sizeof entry->claims);
@@ -145,7 +145,7 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->asking = true;
     entry->plain = false;
     entry->other_head = false;
-    entry->claim_wanted = false;
+    entry->claim_wanted = entry->early = false;
     entry->ask_at = HFI_NEVER;
     enum hfi_action_kind kind = head->once ? HFI_SEND_TRY : HFI_SEND_WAIT;
     if (fresh && entry->rules->native && (head->once || (!entry->contended && entry->ticket == 0)))
@@ -171,16 +171,39 @@ void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions)
     hfi_step_ask(entry, actions);
 }
 
-void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, struct hfi_actions *actions)
+/* When the next early question may be asked. */
+static int64_t next_early(const struct hfi_entry *entry, int64_t at)
 {
-    int64_t ticket = entry->ticket, position = entry->position;
+    int64_t least = entry->early_at + HFI_PACE_NS;
+    return at > least ? at : least;
+}
+
+/* At `at`, or now: anybody may publish what he likes a thousand times a second, and a key may always be about to end. */
+static void ask_early(struct hfi_entry *entry, int64_t at, int64_t now, struct hfi_actions *actions)
+{
+    at = next_early(entry, at);
+    entry->early = true;
+    if (entry->asking)
+        return; /* its answer may be from before: see answered_in_queue */
+    if (at <= now) {
+        entry->early_at = now;
+        hfi_step_ask(entry, actions);
+    } else if (at < entry->ask_at) {
+        entry->ask_at = at;
+    }
+}
+
+void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, int64_t now, struct hfi_actions *actions)
+{
+    int64_t ticket = entry->ticket, position = entry->position, early_at = entry->early_at;
     hfi_step_act(actions, giving_up);
     hfi_step_forget_token(entry, actions);
     if (hfi_list_is_empty(&entry->waiters))
         return;
     entry->ticket = ticket;
     entry->position = position;
-    hfi_step_ask(entry, actions);
+    entry->early_at = early_at;
+    ask_early(entry, now, now, actions);
 }
 
 void hfi_step_close_token(struct hfi_entry *entry, struct hfi_actions *actions)
@@ -189,7 +212,7 @@ void hfi_step_close_token(struct hfi_entry *entry, struct hfi_actions *actions)
     hfi_step_forget_token(entry, actions);
 }
 
-/* We may own it without knowing: only an answer to a question asked now can tell. */
+/* A grant of ours says that we own it: only an answer to a question asked now can tell. */
 static void claim_now(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     if (entry->asking)
@@ -307,7 +330,7 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
     if (now >= answer->sent_at + good_for - good_for / 4) { /* too little is left to hand it to anybody */
         hfi_step_act(actions, HFI_EXPLAIN_LATE);
         refuse_once(entry, HF_UNAVAILABLE, actions);
-        hfi_step_ask_anew(entry, HFI_GIVE_BACK, actions);
+        hfi_step_ask_anew(entry, HFI_GIVE_BACK, now, actions);
         return;
     }
     hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer->fence, answer->fence_is_good, now, rtt_ns, actions);
@@ -348,23 +371,27 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
         hfi_step_ask(entry, actions);
         return;
     }
+    bool was_hinted = entry->early;
+    entry->early = false;
     int64_t period_ms = promised_ms < recheck_ms(entry) ? promised_ms : recheck_ms(entry);
     if (entry->rules->together)
         ask_together_in(entry, now, period_ms, rtt_ns);
     else
         ask_in(entry, now, period_ms);
     /* The queue may begin with waiters that were killed a moment ago, so not only its head looks when the key ends. */
-    if (answer->position < TIMED_POSITIONS && answer->left_ms >= 0 && answer->left_ms < recheck_ms(entry)) {
-        int64_t gone = now + (answer->left_ms + 2 + 10 * answer->position) * HFI_MS;
-        if (gone < entry->ask_at) { /* and takes the lock, it hopes */
-            entry->ask_at = gone;
-            entry->plain = false;
-        }
+    bool timed = answer->position < TIMED_POSITIONS || answer->left_ms == 0; /* 0: there may be no holder any more */
+    if (timed && answer->left_ms >= 0 && answer->left_ms < recheck_ms(entry)) {
+        int64_t before = answer->position < TIMED_POSITIONS ? answer->position : TIMED_POSITIONS;
+        int64_t gone = now + (answer->left_ms + 2 + 10 * before) * HFI_MS;
+        if (gone < entry->ask_at) /* and takes the lock, it hopes */
+            ask_early(entry, gone, now, actions);
     }
     bool watch = !answer->ours && answer->position <= 2;
     if (watch != entry->watching)
         hfi_step_act(actions, HFI_WATCH_FOREIGN)->fresh = watch;
     entry->watching = watch;
+    if (was_hinted) /* while the question was under way */
+        ask_early(entry, now, now, actions);
 }
 
 void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
@@ -403,7 +430,8 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
         hfi_step_ask(entry, actions);
         break;
     case HFI_NO_ANSWER:
-        trouble(entry, HF_UNAVAILABLE, now, actions);
+        entry->early = true;
+        trouble(entry, HF_UNAVAILABLE, next_early(entry, now), actions);
         break;
     case HFI_NOT_SENT:
         if (answer->native)
@@ -429,12 +457,16 @@ bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, boo
         return false;
     for (int i = 0; i < HFI_ECHOES; i++) {
         int64_t claim = entry->claims[i];
-        if (entry->echoes[i] != echo || echo == 0 || echo + claim - now < claim / 4)
+        if (entry->echoes[i] != echo || echo == 0)
             continue;
+        if (echo + claim - now < claim / 4) {
+            claim_now(entry, actions);
+            return false;
+        }
         hfi_step_hold(entry, echo + claim, claim, fence, good, now, rtt_ns, actions);
         return true;
     }
-    claim_now(entry, actions);
+    ask_early(entry, now, now, actions);
     return false;
 }
 
@@ -447,8 +479,8 @@ void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *
     if (entry->remote == HFI_HELD) {
         if (hfi_step_is_free(entry) && entry->called == NULL) /* else it ends with the batch of local passes */
             hfi_step_give_back(entry, actions);
-    } else {
-        claim_now(entry, actions);
+    } else { /* we may own it without knowing */
+        ask_early(entry, now, now, actions);
     }
 }
 
@@ -456,7 +488,7 @@ void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *
 {
     hfi_step_at(entry, now);
     if (entry->remote != HFI_HELD && !hfi_list_is_empty(&entry->waiters))
-        claim_now(entry, actions);
+        ask_early(entry, now, now, actions);
 }
 
 void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
@@ -466,7 +498,9 @@ void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct
         entry->tried_until = INT64_MIN;
     if (entry->remote != HFI_HELD) {
         if (!entry->asking && now >= entry->ask_at) {
-            if (entry->plain && !entry->other_head)
+            if (entry->early)
+                entry->early_at = now;
+            if (entry->plain && !entry->other_head && !entry->early)
                 recheck(entry, actions);
             else
                 hfi_step_ask(entry, actions);

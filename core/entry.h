@@ -97,7 +97,8 @@ struct hfi_entry {
     struct hfi_list waiters;      /* oldest first */
     enum hfi_remote remote : 8;
     bool     asking;              /* an acquire of the current token is under way        */
-    bool     claim_wanted;        /* we may own it already: ask again at once            */
+    bool     claim_wanted;        /* we own it, says a grant: ask again at once          */
+    bool     early;               /* something was heard, or the key ends: ask before a re-check's time, see HFI_PACE_NS */
     bool     contended;           /* ask by script: somebody else was seen waiting       */
     bool     plain;               /* the next question expects no news: a re-check with others' will do */
     bool     other_head;          /* than the waiter that the last acquire asked for: it may want another lease */
@@ -111,6 +112,7 @@ struct hfi_entry {
     uint8_t  late;                /* LATE answers in a row                               */
     uint8_t  bad_fences;          /* in a row, for what is held                          */
     uint8_t  passes;              /* local ones in a row; no more are counted than are allowed */
+    uint16_t more_below;          /* with fewer fences than that left another block is asked for */
     struct hfi_waiter *called;    /* woken to take what is held, not here yet; NULL: nobody */
     int64_t  ask_at;              /* next re-check or retry; HFI_NEVER                   */
     int64_t  asked_for;           /* the lease that the acquire under way asked for, ns: its oldest waiter may be another */
@@ -122,6 +124,7 @@ struct hfi_entry {
             int64_t echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)      */
             int64_t claims[HFI_ECHOES];  /* what a hand-off with that echo is good for, ns      */
             int64_t ticket, position;    /* in the remote queue; ticket 0: none                 */
+            int64_t early_at;            /* the last question that was early                    */
         };
         struct { /* while HELD */
             struct hfi_lease_times times;
@@ -181,8 +184,8 @@ bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, boo
 void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
 /* The server seems to have another token of the same grant: a break that was not heard of, or a made-up message. True:
  * what is there may stand for what is held. False: it is nobody's now. */
-bool hfi_entry_doubted(struct hfi_entry *entry, struct hfi_actions *actions);
-/* Something about a foreign holder's key, a lane that came up, a subscription that is live (again): ask now. */
+bool hfi_entry_doubted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+/* Something about a foreign holder's key, a lane that came up, a subscription that is live (again): ask soon. */
 void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
 
 /* The holder gives it back. False: its end had passed, it is LOST (told by the shell). `quietly`: keep nothing, pass to

@@ -14,6 +14,7 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
         entry->called = NULL;
     bool begins = entry->fence == entry->fence_end;
     if (begins) {
+        entry->more_below = ASK_AT;
         entry->fence = entry->spare - 1;
         entry->fence_end = entry->spare_end;
         entry->spare = entry->spare_end = 0;
@@ -23,7 +24,7 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
     waiter->end = entry->times.end;
     waiter->fence = ++entry->fence;
     hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, actions);
-    if (entry->spare == 0 && !entry->more_asked && (begins || entry->fence_end - entry->fence < ASK_AT)) {
+    if (entry->spare == 0 && !entry->more_asked && (begins || entry->fence_end - entry->fence < entry->more_below)) {
         entry->more_asked = true;
         hfi_step_act(actions, HFI_SEND_MORE);
     }
@@ -57,6 +58,7 @@ void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t n
             entry->shortest = entry->times.length;
         if (before.renew_next != before.renew_first)
             entry->times.renew_next = before.renew_next;
+        entry->times.tried_at = before.tried_at;
     }
     give(entry, waiter, actions);
 }
@@ -99,6 +101,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     }
     entry->fence = fence - 1;
     entry->fence_end = fence + HFI_FENCE_BLOCK - 1;
+    entry->more_below = ASK_AT;
     give(entry, hfi_step_head_of(entry), actions);
 }
 
@@ -137,6 +140,9 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
         if (good && first > entry->fence_end && entry->spare == 0) {
             entry->spare = first;
             entry->spare_end = first + count - 1;
+        } else { /* again when half of what is left is used: in vain so often that it does not matter */
+            int64_t half = (entry->fence_end - entry->fence) / 2;
+            entry->more_below = half < ASK_AT ? (uint16_t)half : ASK_AT;
         }
         return;
     }
@@ -144,6 +150,7 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
         entry->fencing = false;
         entry->fence = first - 1;
         entry->fence_end = first + count - 1;
+        entry->more_below = ASK_AT;
         if (hfi_list_is_empty(&entry->waiters) || now >= entry->times.end - entry->times.stop)
             hfi_step_give_back(entry, actions);
         else if (ran_out)
@@ -222,12 +229,12 @@ void hfi_entry_renew_now(struct hfi_entry *entry)
 }
 
 /* For a held one only the server can tell: a renewal asks it. One that waits is changed for another, in the same place. */
-bool hfi_entry_doubted(struct hfi_entry *entry, struct hfi_actions *actions)
+bool hfi_entry_doubted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     if (entry->remote == HFI_HELD)
         hfi_entry_renew_now(entry);
     else if (entry->remote != HFI_NOTHING)
-        hfi_step_ask_anew(entry, HFI_CLOSE_TOKEN, actions);
+        hfi_step_ask_anew(entry, HFI_CLOSE_TOKEN, now, actions);
     return entry->remote == HFI_HELD;
 }
 
@@ -235,7 +242,7 @@ void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, stru
 {
     hfi_step_at(entry, now);
     if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED) /* revoked before we knew that it was granted */
-        hfi_step_ask_anew(entry, HFI_CLOSE_TOKEN, actions);
+        hfi_step_ask_anew(entry, HFI_CLOSE_TOKEN, now, actions);
     if (entry->remote != HFI_HELD)
         return;
     if (entry->is_held_here) {

@@ -27,7 +27,7 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
 void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions);
 void hfi_step_close_token(struct hfi_entry *entry, struct hfi_actions *actions);
 /* Another token for the same place in the remote queue (P6). giving_up: HFI_GIVE_BACK or HFI_CLOSE_TOKEN. */
-void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, struct hfi_actions *actions);
+void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, int64_t now, struct hfi_actions *actions);
 void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions);
 
 /* entry_held.c */

@@ -45,7 +45,7 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
                       memcmp(token, message->token, message->token_size) == 0;
     bool known = is_current;
     if (!is_current && lock->grant == grant) {
-        known = hfi_entry_doubted(&lock->entry, &actions);
+        known = hfi_entry_doubted(&lock->entry, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     } else if (is_current) {
         switch (message->letter) {

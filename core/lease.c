@@ -66,6 +66,12 @@ static int64_t next_attempt(int64_t attempt, int64_t now, int64_t rtt_ns)
     return next - now < least_wait ? next + attempt : next;
 }
 
+/* Whoever hastens it, again and again: attempts stay apart, by what is usual for a short lease if that is less. */
+static int64_t renew_at(const struct hfi_lease_times *times)
+{
+    return most(times->renew_next, times->tried_at + least(HFI_PACE_NS, times->attempt / 4 * 3));
+}
+
 struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns)
 {
     struct hfi_lease_due due = {0};
@@ -79,8 +85,9 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
         return due;
     }
     bool held_too_long = now >= times->hold_end;
-    if (!held_too_long && now >= times->renew_next) {
+    if (!held_too_long && now >= renew_at(times)) {
         due.renew = true;
+        times->tried_at = now;
         times->renew_next = next_attempt(times->attempt, now, rtt_ns);
     }
     if (held_too_long && !times->holding_told) {
@@ -123,7 +130,7 @@ int64_t hfi_lease_next(const struct hfi_lease_times *times)
     if (!times->ending_told)
         next = least(next, times->end - times->stop);
     if (!times->holding_told) {
-        next = least(next, least(times->renew_next, times->hold_end));
+        next = least(next, least(renew_at(times), times->hold_end));
         if (times->condition == HF_LEASE_HELD)
             next = least(next, times->overdue);
     }

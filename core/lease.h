@@ -16,6 +16,9 @@ int64_t hfi_guard_ms(int64_t lease_ms, int64_t guard_ms);
 /* How long a hand-off is good for before its first renewal: min(1 s, lease). */
 int64_t hfi_claim_ms(int64_t lease_ms);
 
+/* What we hear, are answered or refused makes us ask again at most so often. */
+#define HFI_PACE_NS (10 * HFI_MS)
+
 /* One grant's times. All points on CLOCK_BOOTTIME, ns. */
 struct hfi_lease_times {
     int64_t end;          /* V */
@@ -24,7 +27,8 @@ struct hfi_lease_times {
     int64_t full_stop;    /* and after a claim's first renewal               */
     int64_t hold_end;     /* max_hold_ms; HFI_NEVER */
     int64_t renew_first;  /* when the first renewal of this round is due */
-    int64_t renew_next;   /* when the next attempt is due */
+    int64_t renew_next;   /* when the next attempt is due; 0: now, but for HFI_PACE_NS */
+    int64_t tried_at;     /* the last attempt */
     int64_t attempt;      /* distance of attempts */
     int64_t overdue;      /* UNCONFIRMED when nothing was confirmed by then */
     hf_lease_condition condition : 8;

@@ -167,7 +167,7 @@ const char *hft_doubted(struct hft_stand *stand)
 {
     struct hfi_actions actions;
     hfi_actions_init(&actions);
-    bool may_be_held = hfi_entry_doubted(&stand->entry, &actions);
+    bool may_be_held = hfi_entry_doubted(&stand->entry, stand->now, &actions);
     (void)perform(stand, &actions);
     if (may_be_held)
         say(stand, "held", "");

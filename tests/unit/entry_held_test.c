@@ -374,6 +374,7 @@ static void what_is_revoked_before_we_know_that_it_is_ours_is_given_up_and_asked
     (void)hft_arrive(&s, &a);
     assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close native!");
     assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_BUSY, .native = true}), "wait");
+    hft_pass_ms(&s, 10);
     assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close native!");
     assert_string_equal(hft_answer(&s, granted), "a=lease");
 }

@@ -267,6 +267,7 @@ static void a_grant_message_with_another_echo_is_only_a_hint(void **state)
     hft_queue(&s, &a, 0);
     assert_string_equal(hft_handed(&s, s.asked_at + 1), "wait");
     assert_string_equal(hft_handed(&s, 0), ""); /* a question is under way; one more when it is answered */
+    hft_pass_ms(&s, 10);
     assert_string_equal(hft_answer(&s, queued_at(0)), "wait");
     assert_string_equal(hft_answer(&s, queued_at(0)), "");
     assert_int_equal(a.waiter.verdict, HFI_WAITING);
@@ -387,8 +388,10 @@ static void a_token_given_up_while_others_wait_leaves_its_place_to_the_next(void
     assert_string_equal(hft_answer(&s, granted), "explain-late give-back wait!");
     assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
     assert_string_equal(hft_answer(&s, queued_at(0)), "");
+    hft_pass_ms(&s, 10);
     assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close wait!");
     assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+    hft_pass_ms(&s, 10);
     assert_string_equal(hft_doubted(&s), "close wait!");
     assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
     assert_string_equal(hft_leave(&s, &a), "close");
@@ -439,8 +442,10 @@ static void a_revoke_for_a_waiting_token_or_a_nudge_asks_at_once(void **state)
     hft_queue(&s, &a, 0);
     assert_string_equal(hft_wanted(&s), "wait");
     assert_string_equal(hft_wanted(&s), "");
+    hft_pass_ms(&s, 10);
     assert_string_equal(hft_answer(&s, queued_at(0)), "wait");
     assert_string_equal(hft_answer(&s, queued_at(0)), "");
+    hft_pass_ms(&s, 10);
     assert_string_equal(hft_nudged(&s), "wait");
 }
 
@@ -478,9 +483,11 @@ static void the_first_look_when_the_holders_key_ends(void **state)
     hft_queue(&s, &a, 0);
     (void)hft_answer(&s, soon);
     assert_int_equal(hfi_entry_next(&s.entry), s.now + 52 * HFI_MS);
+    assert_string_equal(hft_look_next(&s), "wait");
     soon.position = 2;
     (void)hft_answer(&s, soon);
     assert_int_equal(hfi_entry_next(&s.entry), s.now + 72 * HFI_MS);
+    assert_string_equal(hft_look_next(&s), "wait");
     soon.position = 40;
     (void)hft_answer(&s, soon);
     assert_true(hfi_entry_next(&s.entry) >= s.now + 360 * HFI_MS);

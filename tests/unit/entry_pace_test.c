@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_pace_test.c - how often a waiting entry may ask, whatever it is told, answered or refused. */
+#include "core/fence.h"
+#include "tests/support/entry_stand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct hfi_answer granted = {.kind = HFI_GRANTED};
+
+static struct hfi_answer queued(int64_t left_ms, int64_t position)
+{
+    return (struct hfi_answer){
+        .kind = HFI_IN_QUEUE, .ours = true, .left_ms = left_ms, .position = position, .ticket = 4711};
+}
+
+enum message { GRANT, WISH, NUDGE, BREAK, DOUBT, MESSAGES };
+
+static const char *tell(struct hft_stand *s, enum message message)
+{
+    switch (message) {
+    case GRANT: /* with an echo that was never sent */
+        return hft_handed(s, 1);
+    case WISH:
+        return hft_wanted(s);
+    case NUDGE:
+        return hft_nudged(s);
+    case BREAK:
+        return hft_lost(s, HF_REASON_REVOKED);
+    case DOUBT:
+        return hft_doubted(s);
+    case MESSAGES:
+        break;
+    }
+    return "";
+}
+
+/* One of these a round trip, which is a tenth of a millisecond, for a second: how many questions are asked? */
+static int flood(struct hft_stand *s, enum message message)
+{
+    int asked = 0;
+    for (int i = 0; i < 10000; i++, s->now += HFI_MS / 10) {
+        asked += strstr(tell(s, message), "wait") != NULL;
+        if (hfi_entry_next(&s->entry) <= s->now)
+            asked += strstr(hft_look(s), "wait") != NULL;
+        if (s->entry.asking && i % 2 == 1)
+            asked += strstr(hft_answer(s, queued(9000, 0)), "wait") != NULL;
+    }
+    return asked;
+}
+
+static void whatever_floods_it_a_waiter_asks_a_hundred_times_a_second_and_not_more(void **state)
+{
+    (void)state;
+    for (enum message message = 0; message < MESSAGES; message++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a");
+        hft_stand_init(&s);
+        hft_queue(&s, &a, 0);
+        int asked = flood(&s, message);
+        if (asked < 90 || asked > 101)
+            fail_msg("flooded with messages of kind %d it asked %d times in a second", message, asked);
+        assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+        if (s.entry.asking)
+            assert_string_equal(hft_answer(&s, granted), "a=lease");
+    }
+}
+
+static void the_first_message_is_asked_about_at_once_and_the_next_when_ten_ms_are_over(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0); /* has just asked */
+    assert_string_equal(hft_nudged(&s), "wait");
+    int64_t first = s.now;
+    assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
+    hft_pass_ms(&s, 3);
+    assert_string_equal(hft_wanted(&s), "");
+    assert_string_equal(hft_nudged(&s), "");
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_int_equal(s.now, first + HFI_PACE_NS);
+    assert_string_equal(hft_wanted(&s), ""); /* while it is under way: one more */
+    assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_int_equal(s.now, first + 2 * HFI_PACE_NS);
+    assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
+    assert_true(hfi_entry_next(&s.entry) >= s.now + 360 * HFI_MS); /* nothing was heard since */
+}
+
+static void a_re_check_that_a_message_brings_forward_is_an_acquire(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    s.rules.together = true;
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_look_next(&s), "re-check");
+    assert_string_equal(hft_nudged(&s), "");
+    assert_string_equal(hft_answer(&s, queued(9000, 0)), "wait");
+    assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
+    assert_string_equal(hft_nudged(&s), "");
+    assert_string_equal(hft_look_next(&s), "wait");
+}
+
+/* It may be ours already: the more so where it is replicated first, and the message is what makes the waiter ask. */
+static void a_grant_with_a_known_echo_is_never_held_back(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    int64_t echo = s.asked_at;
+    s.now = echo + 800 * HFI_MS; /* the claim is nearly over */
+    assert_string_equal(hft_nudged(&s), "wait");
+    assert_string_equal(hft_nudged(&s), "");
+    assert_string_equal(hft_handed(&s, echo), "");
+    assert_string_equal(hft_answer(&s, queued(9000, 0)), "wait"); /* for the grant; the nudge is answered with it */
+    assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
+    assert_string_equal(hft_handed(&s, echo), "wait");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
+}
+
+static void a_break_changes_the_token_at_once_and_asks_when_its_turn_comes(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close wait!");
+    int64_t first = s.now;
+    hft_pass_ms(&s, 4);
+    assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
+    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close");
+    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "");
+    assert_string_equal(hft_doubted(&s), "");
+    struct hft_thread b = hft_try("b");
+    assert_string_equal(hft_arrive(&s, &b), "b=BUSY");
+    assert_string_equal(hft_look_next(&s), "wait!");
+    assert_int_equal(s.now, first + HFI_PACE_NS);
+    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+}
+
+/* The key is always about to end: another program takes it for a millisecond again and again, or a server says so. */
+static void a_key_that_is_always_about_to_end_is_looked_at_every_ten_ms(void **state)
+{
+    (void)state;
+    static const int64_t positions[] = {0, 1, 15, 16, 500};
+    for (size_t i = 0; i < sizeof positions / sizeof positions[0]; i++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a");
+        int asked = 0;
+        hft_stand_init(&s);
+        hft_queue(&s, &a, positions[i]);
+        (void)hft_answer(&s, queued(0, positions[i]));
+        for (int64_t end = s.now + 1000 * HFI_MS; hfi_entry_next(&s.entry) < end; asked++) {
+            assert_string_equal(hft_look_next(&s), "wait");
+            assert_string_equal(hft_answer(&s, queued(0, positions[i])), "");
+        }
+        assert_in_range(asked, 5, 101); /* also from far behind: with nothing left there may be no holder at all */
+    }
+}
+
+static void an_error_that_comes_at_once_is_met_again_after_a_re_checks_time(void **state)
+{
+    (void)state;
+    static const hf_status statuses[] = {HF_UNAVAILABLE, HF_NOMEM};
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a");
+        int asked = 0;
+        hft_stand_init(&s);
+        hft_queue(&s, &a, 0);
+        for (int64_t end = s.now + 10000 * HFI_MS; hfi_entry_next(&s.entry) < end; asked++) {
+            assert_string_equal(hft_look_next(&s), "wait");
+            assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_CANNOT, .status = statuses[i]}), "");
+        }
+        assert_in_range(asked, 20, 28);
+        assert_int_equal(hfi_entry_why_in_vain(&s.entry), statuses[i]);
+    }
+}
+
+static void answers_that_are_lost_at_once_are_asked_for_every_ten_ms(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    int asked = 0;
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_NO_ANSWER}), "");
+    assert_true(hfi_entry_next(&s.entry) <= s.now); /* the first one at once */
+    for (int64_t end = s.now + 1000 * HFI_MS; hfi_entry_next(&s.entry) < end && asked < 10000; asked++) {
+        assert_string_equal(hft_look_next(&s), "wait");
+        assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_NO_ANSWER}), "");
+    }
+    assert_in_range(asked, 90, 101);
+}
+
+static void doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_and_not_more(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    int renewed = 0;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    for (int i = 0; i < 10000; i++, s.now += HFI_MS / 10) {
+        assert_string_equal(hft_doubted(&s), "held");
+        if (hfi_entry_next(&s.entry) <= s.now && strstr(hft_look(&s), "renew") != NULL) {
+            renewed++;
+            (void)hft_renewed(&s, s.now);
+        }
+        if (i % 5 == 0) { /* nor does a pass to a thread that wants another length begin the count anew */
+            b.waiter.lease_ms = 9000 + i % 10 * 100;
+            (void)hft_arrive(&s, &b);
+            (void)hft_release(&s, false);
+        }
+    }
+    assert_in_range(renewed, 90, 101);
+}
+
+/* Each in vain leaves half of what was left: a first block has 2,048. */
+static void a_server_that_has_no_more_fences_is_asked_for_them_eleven_times_a_block(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2] = {hft_thread("a"), hft_thread("b")};
+    int asked = 0;
+    hft_stand_init(&s);
+    hft_hold(&s, &t[0]);
+    for (int i = 0; i < 2047; i++) {
+        (void)hft_arrive(&s, &t[(i + 1) % 2]);
+        const char *did = hft_release(&s, false);
+        asked += strstr(did, "more") != NULL;
+        assert_non_null(strstr(did, "=lease"));
+        if (s.entry.more_asked)
+            (void)hft_fences(&s, 0, 0, false);
+    }
+    assert_in_range(asked, 1, 12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whatever_floods_it_a_waiter_asks_a_hundred_times_a_second_and_not_more),
+        cmocka_unit_test(the_first_message_is_asked_about_at_once_and_the_next_when_ten_ms_are_over),
+        cmocka_unit_test(a_re_check_that_a_message_brings_forward_is_an_acquire),
+        cmocka_unit_test(a_grant_with_a_known_echo_is_never_held_back),
+        cmocka_unit_test(a_break_changes_the_token_at_once_and_asks_when_its_turn_comes),
+        cmocka_unit_test(a_key_that_is_always_about_to_end_is_looked_at_every_ten_ms),
+        cmocka_unit_test(an_error_that_comes_at_once_is_met_again_after_a_re_checks_time),
+        cmocka_unit_test(answers_that_are_lost_at_once_are_asked_for_every_ten_ms),
+        cmocka_unit_test(doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_and_not_more),
+        cmocka_unit_test(a_server_that_has_no_more_fences_is_asked_for_them_eleven_times_a_block),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
