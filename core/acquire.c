@@ -70,7 +70,9 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
         }
         hf_status over = hfi_wait_is_over(&wait, now);
         if (over != HF_OK) {
-            give_up(lock, seeker, over == HF_TIMEOUT ? hfi_entry_why_in_vain(&lock->entry) : over, now);
+            if (over == HF_TIMEOUT && seeker->waiter.once && lock->entry.trouble == HF_OK)
+                hfi_lock_note_silence(lock);
+            give_up(lock, seeker, over == HF_TIMEOUT ? hfi_entry_why_in_vain(&lock->entry, &seeker->waiter) : over, now);
             break;
         }
         (void)pthread_mutex_unlock(&lock->mutex);
@@ -146,8 +148,8 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
         return status;
     }
     int64_t now = hfi_now(client->clock);
-    if (*until_ns == 0) /* a try has no time of its own: its one command has; should even that fail to end, this is the end */
-        *until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms + 500 : options->wait_ms);
+    if (*until_ns == 0) /* a try has no time of its own: its commands have, one or two of them */
+        *until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
     bool local = lock->entry.remote == HFI_HELD;
     hfi_entry_arrive(&lock->entry, &seeker.waiter, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);

@@ -221,16 +221,18 @@ static void claim_now(struct hfi_entry *entry, struct hfi_actions *actions)
         hfi_step_ask(entry, actions);
 }
 
-/* What is free, if it is good for long enough; as soon as there is a fence, if one is under way. */
+/* What is free, if it is good for long enough; as soon as there is a fence, if one is under way. Who comes by and needs
+ * more of it than the called one leaves it to that. */
 static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
+    const struct hfi_waiter *first = entry->called != NULL ? entry->called : waiter;
     entry->linger_end = HFI_NEVER;
-    if (now >= entry->times.end - entry->times.stop || (!hfi_step_has_fences(entry) && !entry->more_asked))
+    if (!hfi_step_suits(entry, first, now) || (!hfi_step_has_fences(entry) && !entry->more_asked))
         hfi_step_give_back(entry, actions);
-    else if (hfi_step_has_fences(entry))
-        hfi_step_pass(entry, waiter, now, actions);
-    else
+    else if (!hfi_step_has_fences(entry))
         entry->fencing = true;
+    else if (hfi_step_suits(entry, waiter, now))
+        hfi_step_pass(entry, waiter, now, actions);
 }
 
 void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
@@ -245,16 +247,13 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
     hfi_list_append(&entry->waiters, &waiter->link);
     if (free) {
         take(entry, waiter, now, actions);
-        return;
-    }
-    if (waiter->once && taken) {
-        hfi_step_decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, actions);
-        return;
-    }
-    if (!taken) {
+    } else if (!taken) {
         entry->trouble = HF_OK; /* of an earlier time */
         hfi_step_ask(entry, actions);
     }
+    bool is_next = (free || !taken) && waiter == hfi_step_head_of(entry);
+    if (waiter->once && waiter->verdict == HFI_WAITING && !is_next)
+        hfi_step_decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, actions);
 }
 
 void hfi_entry_come(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
@@ -546,9 +545,11 @@ struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry)
                                .ticket = entry->ticket};
 }
 
-hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry)
+hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_waiter *waiter)
 {
-    return entry->trouble != HF_OK ? entry->trouble : HF_TIMEOUT;
+    if (entry->trouble != HF_OK)
+        return entry->trouble;
+    return waiter->once ? HF_UNAVAILABLE : HF_TIMEOUT; /* who tries waits for nothing but the server */
 }
 
 static void remember_echo(struct hfi_entry *entry, int64_t stamp, int64_t claim)

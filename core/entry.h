@@ -225,7 +225,7 @@ struct hfi_renewing hfi_entry_renewing(const struct hfi_entry *entry);
 /* What a question for more fences may extend the key to: no more than is believed. */
 int64_t hfi_entry_more_ttl_ms(const struct hfi_entry *entry, int64_t now);
 /* A waiter's time is over: what it is told. */
-hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry);
+hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_waiter *waiter);
 
 /* The re-check period for a queue position, ms, before jitter. */
 int64_t hfi_recheck_ms(int64_t position);

@@ -68,6 +68,11 @@ bool hfi_step_is_free(const struct hfi_entry *entry)
     return entry->remote == HFI_HELD && !entry->is_held_here && !entry->fencing;
 }
 
+bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now)
+{
+    return now < entry->times.end - hfi_lease_stop(entry->good_for, waiter->lease_ms * HFI_MS, waiter->stop_ms * HFI_MS);
+}
+
 /* Waking it takes longer than a section; until it runs, whoever comes along may have the lease (P6 is for the remote
  * queue). It is the next but one at the latest: see hfi_entry_release. */
 void hfi_step_call(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
@@ -151,12 +156,11 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
         entry->fence = first - 1;
         entry->fence_end = first + count - 1;
         entry->more_below = ASK_AT;
-        if (hfi_list_is_empty(&entry->waiters) || now >= entry->times.end - entry->times.stop)
+        struct hfi_waiter *head = hfi_step_head_of(entry); /* another than it was granted for, perhaps */
+        if (head == NULL || !hfi_step_suits(entry, head, now))
             hfi_step_give_back(entry, actions);
-        else if (ran_out)
-            hfi_step_pass(entry, hfi_step_head_of(entry), now, actions);
         else
-            give(entry, hfi_step_head_of(entry), actions);
+            hfi_step_pass(entry, head, now, actions);
     } else if (ran_out) {
         hfi_step_give_back(entry, actions);
     } else if (++entry->bad_fences >= 3) {
@@ -172,8 +176,9 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
 static bool may_pass(const struct hfi_entry *entry, int64_t now)
 {
     bool batch_is_over = entry->passes >= HFI_PASS_MOST || now - entry->batch_since >= HFI_PASS_MOST_NS;
-    return !hfi_list_is_empty(&entry->waiters) && now < entry->times.end - entry->times.stop &&
-           (hfi_step_has_fences(entry) || entry->more_asked) && !(entry->wanted && batch_is_over);
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
+    return head != NULL && hfi_step_suits(entry, head, now) && (hfi_step_has_fences(entry) || entry->more_asked) &&
+           !(entry->wanted && batch_is_over);
 }
 
 bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions)
@@ -182,6 +187,8 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
     if (now >= entry->times.end)
         return false;
     entry->is_held_here = false;
+    entry->times.hold_end = HFI_NEVER; /* it was this holder's */
+    entry->times.holding_told = false;
     if (!quietly && may_pass(entry, now)) {
         bool overdue = entry->called != NULL && (entry->called->here || now - entry->called_at >= HFI_CALL_NS);
         entry->passes = entry->passes < HFI_PASS_MOST ? (uint8_t)(entry->passes + 1) : HFI_PASS_MOST;
@@ -193,8 +200,6 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
             hfi_step_call(entry, now, actions);
     } else if (!quietly && entry->linger_ms > 0 && !entry->wanted && hfi_list_is_empty(&entry->waiters)) {
         entry->linger_end = hfi_after_ms(now, entry->linger_ms);
-        entry->times.hold_end = HFI_NEVER;
-        entry->times.holding_told = false;
     } else {
         hfi_step_give_back(entry, actions);
     }

@@ -37,6 +37,8 @@ void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t n
 void hfi_step_call(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions); /* the oldest waiter */
 bool hfi_step_has_fences(const struct hfi_entry *entry);
 bool hfi_step_is_free(const struct hfi_entry *entry); /* held for this process, by none of its threads */
+/* More is left of it than this thread wants for stopping. */
+bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now);
 void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
                         struct hfi_actions *actions);
 

@@ -32,12 +32,17 @@ static int64_t on_grid(int64_t at, int64_t length)
     return grid > 0 ? at / grid * grid : at;
 }
 
+int64_t hfi_lease_stop(int64_t good_for_ns, int64_t length_ns, int64_t stop_ns)
+{
+    return good_for_ns < length_ns ? least(stop_ns, good_for_ns / 4) : stop_ns;
+}
+
 /* A new round: renew when two thirds are left (of a claim: half), then again and again until V. */
 static void start_round(struct hfi_lease_times *times, int64_t good_for, int64_t rtt_ns)
 {
     bool claim = good_for < times->length;
     int64_t left_at_first = claim ? good_for / 2 : times->length / 3 * 2;
-    times->stop = claim ? least(times->full_stop, good_for / 4) : times->full_stop;
+    times->stop = hfi_lease_stop(good_for, times->length, times->full_stop);
     times->renew_first = times->renew_next = on_grid(times->end - left_at_first, times->length);
     times->attempt = most(most(left_at_first / ATTEMPTS, rtt_ns), HFI_MS);
     times->overdue = times->renew_first + most(4 * rtt_ns, times->length / 12);

@@ -40,6 +40,9 @@ struct hfi_lease_times {
 void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
                      int64_t max_hold_ms, int64_t now, int64_t rtt_ns);
 
+/* How long before its end such a lease is no good any more, when it is good for so long: less of a claim. */
+int64_t hfi_lease_stop(int64_t good_for_ns, int64_t length_ns, int64_t stop_ns);
+
 /* What is to do at `now`; the flags are set once each, the caller acts on all of them. */
 struct hfi_lease_due {
     bool renew;      /* send one attempt now                        */

@@ -98,6 +98,16 @@ static void note_no_random(struct hfi_lock *lock)
     keep_trouble(lock, &error);
 }
 
+void hfi_lock_note_silence(struct hfi_lock *lock)
+{
+    hf_error error;
+    (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server overloaded, stopped, or cut off?",
+                   "the server did not answer in time");
+    hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
+    hfi_fail_retry(&error, 1000);
+    keep_trouble(lock, &error);
+}
+
 void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late)
 {
     hf_error error = {.status = HF_OK};
@@ -116,10 +126,7 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
         (void)hfi_fail(&error, HF_LIMIT, "raise max_value_bytes", "the value is longer than max_value_bytes (%zu)",
                        lock->client->max_value_bytes);
     } else if (command->outcome == HFI_UNANSWERED) {
-        (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server overloaded, stopped, or cut off?",
-                       "the server did not answer in time");
-        hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
-        hfi_fail_retry(&error, 1000);
+        hfi_lock_note_silence(lock);
     }
     if (error.status != HF_OK)
         keep_trouble(lock, &error);

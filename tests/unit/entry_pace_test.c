@@ -184,7 +184,7 @@ static void an_error_that_comes_at_once_is_met_again_after_a_re_checks_time(void
             assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_CANNOT, .status = statuses[i]}), "");
         }
         assert_in_range(asked, 20, 28);
-        assert_int_equal(hfi_entry_why_in_vain(&s.entry), statuses[i]);
+        assert_int_equal(hfi_entry_why_in_vain(&s.entry, &a.waiter), statuses[i]);
     }
 }
 

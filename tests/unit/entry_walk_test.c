@@ -61,6 +61,7 @@ struct walk {
     struct thread threads[THREADS];
     struct thread *holder;
     int64_t holder_end; /* the handle's V */
+    int64_t got_at;     /* when the holder was given it */
 
     int64_t promise; /* the server keeps the key for the current token until then at least */
     bool under_way;  /* one acquire */
@@ -195,6 +196,7 @@ static void wake(struct walk *walk, struct thread *thread)
     CHECK(walk, thread->waiter.end > walk->now);
     walk->holder = thread;
     walk->holder_end = thread->waiter.end;
+    walk->got_at = walk->now;
     walk->last_fence = thread->waiter.fence;
 }
 
@@ -206,17 +208,32 @@ static int waiting(const struct walk *walk)
     return count;
 }
 
+/* Whoever asked for it, and whoever had it before: this thread has it as it wanted it. */
+static void check_whose_times(struct walk *walk)
+{
+    const struct hfi_lease_times *times = &walk->entry.times;
+    const struct hfi_waiter *holder = &walk->holder->waiter;
+    CHECK(walk, walk->holder_end == times->end);
+    CHECK(walk, times->length == holder->lease_ms * HFI_MS);
+    CHECK(walk, times->full_stop == holder->stop_ms * HFI_MS);
+    CHECK(walk, times->hold_end == (holder->max_hold_ms == 0 ? HFI_NEVER : walk->got_at + holder->max_hold_ms * HFI_MS));
+    CHECK(walk, walk->entry.linger_ms == holder->linger_ms);
+}
+
 static void check(struct walk *walk)
 {
     const struct hfi_entry *entry = &walk->entry;
     int64_t next = hfi_entry_next(entry);
     int listed = 0;
-    for (const struct hfi_list *at = entry->waiters.next; at != &entry->waiters; at = at->next, listed++)
-        CHECK(walk, hfi_of(at, struct hfi_waiter, link)->verdict == HFI_WAITING);
+    for (const struct hfi_list *at = entry->waiters.next; at != &entry->waiters; at = at->next, listed++) {
+        const struct hfi_waiter *waiter = hfi_of(at, struct hfi_waiter, link);
+        CHECK(walk, waiter->verdict == HFI_WAITING);
+        CHECK(walk, !waiter->once || listed == 0); /* who tries stands in no line */
+    }
     CHECK(walk, listed == waiting(walk));
     CHECK(walk, entry->is_held_here == (walk->holder != NULL));
     if (walk->holder != NULL)
-        CHECK(walk, walk->holder_end == entry->times.end);
+        check_whose_times(walk);
     if (entry->remote == HFI_HELD) {
         CHECK(walk, entry->times.end <= walk->promise); /* V before the server's end, whatever happened */
         CHECK(walk, next != HFI_NEVER);
@@ -224,6 +241,7 @@ static void check(struct walk *walk)
               walk->holder != NULL || entry->fencing || entry->called != NULL ||
                   (listed == 0 && entry->linger_end != HFI_NEVER));
         CHECK(walk, entry->called == NULL || entry->called->verdict == HFI_WAITING);
+        CHECK(walk, walk->holder != NULL || entry->fencing || entry->times.hold_end == HFI_NEVER);
         CHECK(walk, entry->fence <= entry->fence_end || entry->fencing);
     } else if (listed > 0) {
         CHECK(walk, entry->asking ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
