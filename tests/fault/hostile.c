@@ -166,7 +166,118 @@ static void forged_messages(struct hft_run *run)
     hft_server_stop(server);
 }
 
+/* ---- a thousand words a second ---- */
+
+#define FLOOD_MS   1000
+#define WORDS_ONCE 16 /* in one send */
+
+static uint64_t sent_by(const hf_client *client)
+{
+    hf_stats stats;
+    hf_client_stats(client, &stats);
+    return stats.remote_commands;
+}
+
+/* Who stands in the queue, as whoever can read it knows it. */
+static void read_waiter(redisContext *to, char *token, size_t room)
+{
+    redisReply *reply = redisCommand(to, "ZRANGE hf:queue:{flooded}:hf:{flooded} 0 0");
+    if (reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 1)
+        (void)snprintf(token, room, "%s", reply->element[0]->str);
+    if (reply != NULL)
+        freeReplyObject(reply);
+}
+
+/* Says it about the waiter for a second; `doubt`: about a token of the same grant with another random part. How often it
+ * was heard. */
+static long flood(struct hft_server *server, char letter, bool doubt)
+{
+    struct timeval limit = {20, 0};
+    redisContext *to = redisConnectUnixWithTimeout(hft_server_socket(server), limit);
+    char token[200] = "", channel[64], text[300];
+    long heard = 0;
+    for (int64_t until = hft_true_ns() + FLOOD_MS * HFT_NS_PER_MS; hft_true_ns() < until;) {
+        read_waiter(to, token, sizeof token);
+        (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + 4);
+        if (doubt && strchr(token + 4 + ID + 1, ':') != NULL)
+            strchr(token + 4 + ID + 1, ':')[1] ^= 1;
+        (void)snprintf(text, sizeof text, letter == 'G' ? "%c %s 12345 3700000000000000000 hf:{flooded}" : "%c %s hf:{flooded}",
+                       letter, token);
+        if (letter == 'K') {
+            (void)strcpy(channel, "__keyspace@0__:hf:{flooded}");
+            (void)strcpy(text, "del");
+        }
+        for (int i = 0; i < WORDS_ONCE; i++)
+            (void)redisAppendCommand(to, "PUBLISH %s %s", channel, text);
+        for (int i = 0; i < WORDS_ONCE; i++) {
+            void *reply = NULL;
+            if (redisGetReply(to, &reply) == REDIS_OK && reply != NULL)
+                heard += (long)((redisReply *)reply)->integer;
+            if (reply != NULL)
+                freeReplyObject(reply);
+        }
+    }
+    redisFree(to);
+    return heard;
+}
+
+static void check_paced(struct hft_run *run, const char *what, long commands, int for_each, long heard)
+{
+    HFT_CHECK(run, heard > 1000, "only %ld words were heard: %s", heard, what);
+    HFT_CHECK(run, commands <= for_each * (FLOOD_MS / 10) + 30, "%ld commands for %ld words in a second: %s", commands, heard,
+              what);
+    hft_note(run, "%s: %ld for %ld", what, commands, heard);
+}
+
+/* One who waits, one who holds; in the end the one gets what the other gives back. */
+static void flooded_waiters(struct hft_run *run)
+{
+    static const struct {
+        char letter;
+        bool doubt, foreign;
+        int for_each; /* commands of one turn: what is given up, and what is nobody's, is released, in doubt once more */
+        const char *what;
+    } floods[] = {{'R', false, false, 1, "R"},     {'G', false, false, 1, "G"},    {'F', false, false, 1, "F"},
+                  {'B', false, false, 3, "B"},     {'R', true, false, 5, "doubt"}, {'K', false, true, 1, "key events"}};
+    for (int round = 0; round < run->times; round++) {
+        for (size_t i = 0; i < sizeof floods / sizeof floods[0]; i++) {
+            struct hft_server *server = hft_server_start(NULL);
+            hf_client *owner = hft_open(hft_server_url(server), NULL), *client = hft_open(hft_server_url(server), NULL);
+            struct hft_taker waiter;
+            hf_lease *lease = NULL;
+            if (floods[i].foreign)
+                freeReplyObject(hft_server_ask(server, "SET hf:{flooded} theirs PX 60000"));
+            else
+                HFT_CHECK(run, hf_lock_acquire(owner, "flooded", NULL, &lease, NULL) == HF_OK, "no lease");
+            hft_take(&waiter, client, "flooded", HF_LOCK(.wait_ms = 20000));
+            HFT_UNTIL_TRUE(hft_queued(server, "flooded") == 1);
+            long commands = (long)sent_by(client);
+            long heard = flood(server, floods[i].letter, floods[i].doubt);
+            check_paced(run, floods[i].what, (long)sent_by(client) - commands, floods[i].for_each, heard);
+            int64_t freed = hft_true_ns();
+            if (floods[i].foreign)
+                freeReplyObject(hft_server_ask(server, "DEL hf:{flooded}"));
+            else
+                HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_OK, "%s: the owner lost it", floods[i].what);
+            HFT_CHECK(run, hft_taken(&waiter) == HF_OK, "%s: %s", floods[i].what, waiter.error.message);
+            int64_t waited = waiter.got_ms * HFT_NS_PER_MS - freed;
+            HFT_CHECK(run, hft_in_time(waited, 460 * HFT_NS_PER_MS), "%s: it came %lld ms after it was free", floods[i].what,
+                      (long long)(waited / HFT_NS_PER_MS));
+            hft_tally(run, heard, waited);
+            if (waiter.lease != NULL)
+                HFT_CHECK(run, hf_lease_release(waiter.lease, NULL) == HF_OK, "%s: the release fails", floods[i].what);
+            (void)hf_client_close(client, NULL);
+            (void)hf_client_close(owner, NULL);
+            HFT_CHECK(run, hft_lock_keys(server) == 0, "%s: %lld keys are left", floods[i].what,
+                      (long long)hft_lock_keys(server));
+            hft_server_stop(server);
+        }
+    }
+}
+
 const struct hft_named hft_hostile_faults[] = {
     {"forged-messages", "made-up grants, revokes and fills cost a delay: nobody holds by them, nobody hangs",
      forged_messages, 1, 60, 0},
+    {"flooded-waiters", "whatever is said to a waiter, and however often: it asks a hundred times a second at most",
+     flooded_waiters, 1, 20, HFT_MEASURES},
     {.name = NULL}};

@@ -186,7 +186,7 @@ static void lock_once(struct sim_actor *actor)
     hf_status status = hf_lock_acquire(actor->process->client, name, &options, &lease, &error);
     actor->waits_for = -1;
     check_status("acquire", status, &error);
-    sim_call_took("acquire", began, options.wait_ms > 0 ? options.wait_ms : history.command_ms + 500);
+    sim_call_took("acquire", began, options.wait_ms > 0 ? options.wait_ms : history.command_ms);
     check_cancel("acquire", actor, options.cancel, began, 0);
     if (status != HF_OK)
         return;
