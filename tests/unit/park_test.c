@@ -275,7 +275,8 @@ static void *poll_until_woken(void *arg)
     struct polled_duel *polled = arg;
     struct duel *duel = &polled->duel;
     struct pollfd kick = {.fd = polled->kick_fd, .events = POLLIN};
-    for (int round = 0; !atomic_load(&polled->over); round++) {
+    bool last = false;
+    for (int round = 0; !last; round++) {
         for (;;) {
             uint32_t ticket = hfi_park_ticket(&duel->theirs);
             if (atomic_load(&duel->turn) == 2 * round + 1)
@@ -288,6 +289,7 @@ static void *poll_until_woken(void *arg)
             if (eventfd_read(kick.fd, &count) == 0)
                 (void)atomic_fetch_add(&polled->kicks, (int)count);
         }
+        last = atomic_load(&polled->over); /* it was set before this turn */
         atomic_store(&duel->turn, 2 * round + 2);
         hfi_park_wake(&duel->mine);
     }
