@@ -232,7 +232,7 @@ static void asks(const char *key)
         sim_oracle_asks(&history.oracle, sim.self->id, name, sim.now);
 }
 
-static void renews_or_releases(bool renews, const struct sim_words *words)
+static void renews_or_releases(bool renews, const struct hfi_command *command, const struct sim_words *words)
 {
     int key_count = atoi(words->text[2]);
     for (int i = 0; i < (renews ? key_count : 1); i++) {
@@ -267,7 +267,7 @@ void sim_lane_lists(const struct hfi_command *command)
     for (int i = 0; rechecks && i < atoi(words.text[2]); i += 3)
         asks(words.text[3 + i]);
     if (renews || command->script == &hfi_script_release)
-        renews_or_releases(renews, &words);
+        renews_or_releases(renews, command, &words);
 }
 
 /* ---- lifetimes ---- */
