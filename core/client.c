@@ -104,7 +104,6 @@ void hfi_client_unref(hf_client *client)
     hfi_wiped_free(client->wiped);
     hfi_random_supply_free(client->random);
     (void)pthread_mutex_destroy(&client->time_mutex);
-    (void)pthread_mutex_destroy(&client->closing_mutex);
     (void)pthread_mutex_destroy(&client->cancel_mutex);
     (void)pthread_mutex_destroy(&client->watch_mutex);
     (void)pthread_mutex_destroy(&client->inquiry_mutex);
@@ -152,11 +151,9 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
         return NULL;
     atomic_init(&client->references, 1);
     (void)pthread_mutex_init(&client->time_mutex, NULL);
-    (void)pthread_mutex_init(&client->closing_mutex, NULL);
     (void)pthread_mutex_init(&client->cancel_mutex, NULL);
     (void)pthread_mutex_init(&client->watch_mutex, NULL);
     (void)pthread_mutex_init(&client->inquiry_mutex, NULL);
-    hfi_list_init(&client->closings);
     hfi_list_init(&client->cancels);
     hfi_list_init(&client->watches);
     hfi_list_init(&client->inquiries);
@@ -346,6 +343,7 @@ static void end_lock(struct hfi_lock *lock, void *arg)
     hfi_lock_perform(lock, &actions, now, NULL);
     if (lock->shared != NULL)
         hfi_shared_wake(lock->shared);
+    hfi_closing_hasten(lock, now);
     lock->alarm_at = HFI_NEVER;
     if (hfi_watchdog_arm(lock->client->watchdog, &lock->alarm.timer, HFI_NEVER))
         hfi_table_unref(lock); /* never the last: the table's walk has one */

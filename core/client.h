@@ -20,7 +20,6 @@
 #include <pthread.h>
 
 struct hfi_table;
-struct hfi_closing;
 struct hfi_local_cache;
 
 /* A released handle that the threads of this number use next; a cache line each. */
@@ -64,8 +63,6 @@ struct hf_client {
     _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence this client was given */
     _Atomic(int64_t) floored_at;  /* server_time.c: when the counter was last put ahead of the clock */
 
-    pthread_mutex_t closing_mutex; /* closing.c */
-    struct hfi_list closings;
     _Atomic(uint64_t) settled[64]; /* closing.c: marks of tokens that were over just now, each in its place */
 
     pthread_mutex_t cancel_mutex; /* cancel.c */

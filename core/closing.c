@@ -9,26 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+
 struct hfi_closing {
-    struct hfi_list link;    /* in client->closings; its mutex */
-    struct hfi_lock *lock;   /* a reference; its mutex guards what follows */
+    struct hfi_closing *next; /* of lock->closings */
+    struct hfi_lock *lock;    /* a reference; its mutex guards what follows */
     struct hfi_alarm alarm;
-    uint64_t grant;
+    uint64_t grant, random;
     struct hfi_doubt doubt;
-    int64_t not_before_ns;   /* a revoked holder has until then to stop */
+    int64_t not_before_ns;    /* the next release; a revoked holder has until then to stop */
     struct hfi_giving *giving;
+    bool    asked;            /* once at least */
     bool    asking;
-    bool    over;            /* the last reference frees it */
-    _Atomic(int) references; /* the list, a command under way, the armed alarm */
-    size_t  size;
-    char    token[HFI_TOKEN_ROOM];
+    bool    over;             /* not in the list any more */
+    int     references;       /* the list, a command under way, the armed alarm */
 };
 
-static void unref(struct hfi_closing *closing)
+/* After the mutex, with what was the last reference. */
+static void end(struct hfi_closing *closing)
 {
     struct hfi_lock *lock = closing->lock;
-    if (atomic_fetch_sub(&closing->references, 1) != 1)
-        return;
     free(closing);
     hfi_table_unref(lock);
 }
@@ -49,42 +48,40 @@ static void arm_locked(struct hfi_closing *closing, int64_t at_ns)
     hf_client *client = closing->lock->client;
     if (atomic_load(&client->closing))
         return;
+    if (at_ns < closing->not_before_ns)
+        at_ns = closing->not_before_ns;
     if (!hfi_watchdog_arm(client->watchdog, &closing->alarm.timer, at_ns))
-        atomic_fetch_add(&closing->references, 1);
+        closing->references++;
 }
 
-/* Nothing of this token can come any more. */
+/* Nothing of this token can come any more, or nobody is there to ask. Never the last reference: the caller has one. */
 static void finish_locked(struct hfi_closing *closing)
 {
-    hf_client *client = closing->lock->client;
-    (void)pthread_mutex_lock(&client->closing_mutex);
-    bool listed = !hfi_list_is_empty(&closing->link);
-    hfi_list_remove(&closing->link);
-    (void)pthread_mutex_unlock(&client->closing_mutex);
-    if (listed)
-        (void)atomic_fetch_sub(&closing->references, 1); /* never the last: the caller has one */
-    /* Off the list a close would not find it, and the alarm's reference would outlive the watchdog. */
-    if (hfi_watchdog_arm(client->watchdog, &closing->alarm.timer, HFI_NEVER))
-        (void)atomic_fetch_sub(&closing->references, 1);
+    struct hfi_closing **at = &closing->lock->closings;
+    if (closing->over)
+        return;
+    while (*at != closing)
+        at = &(*at)->next;
+    *at = closing->next;
+    closing->over = true;
+    closing->references--;
+    if (hfi_watchdog_arm(closing->lock->client->watchdog, &closing->alarm.timer, HFI_NEVER))
+        closing->references--;
+}
+
+static struct hfi_closing *find_locked(const struct hfi_lock *lock, uint64_t grant, uint64_t random)
+{
+    struct hfi_closing *closing = lock->closings;
+    while (closing != NULL && (closing->grant != grant || closing->random != random))
+        closing = closing->next;
+    return closing;
 }
 
 /* A message about a token that has just been given back is late and no more, and there are many: the next one's wish and
  * the holder's release often cross. Those that may come alive again are not among these, and a mark ages (doubt.h). */
-static _Atomic(uint64_t) *settled(hf_client *client, uint64_t hash)
+static _Atomic(uint64_t) *settled(hf_client *client, uint64_t random)
 {
-    return &client->settled[hash % (sizeof client->settled / sizeof client->settled[0])];
-}
-
-static void settle(hf_client *client, const char *token, size_t size, int64_t now)
-{
-    uint64_t hash = hfi_name_hash(HFI_MUTEX, token, size);
-    atomic_store(settled(client, hash), hfi_doubt_over_mark(hash, now));
-}
-
-static bool is_settled(hf_client *client, const char *token, size_t size)
-{
-    uint64_t hash = hfi_name_hash(HFI_MUTEX, token, size);
-    return hfi_doubt_has_crossed(atomic_load(settled(client, hash)), hash, hfi_now(client->clock));
+    return &client->settled[random % (sizeof client->settled / sizeof client->settled[0])];
 }
 
 static void released(struct hfi_command *command)
@@ -93,6 +90,7 @@ static void released(struct hfi_command *command)
     struct hfi_lock *lock = closing->lock;
     hf_client *client = lock->client;
     struct hfi_script_reply said = {"", 0, 0};
+    int64_t again = HFI_NEVER;
     if (command->outcome == HFI_ANSWERED) {
         said = hfi_wire_script_reply(command->reply);
         hfi_server_time_saw(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
@@ -105,31 +103,43 @@ static void released(struct hfi_command *command)
     if (strcmp(said.word, "HANDED") == 0)
         hfi_count(client, hand_offs_given);
     tell_locked(closing, !known ? HF_UNKNOWN : was_ours ? HF_OK : HF_LOST);
-    closing->over = known && hfi_doubt_is_over(&closing->doubt, said.now_us, now);
-    if (closing->over && !closing->doubt.unclear)
-        settle(client, closing->token, closing->size, now);
-    if (!closing->over)
-        arm_locked(closing, hfi_doubt_again_ns(&closing->doubt, said.now_us, now));
-    if (closing->over || atomic_load(&client->closing))
+    closing->not_before_ns = now + HFI_PACE_NS;
+    if (!known)
+        again = now + HFI_DOUBT_RETRY_NS;
+    else if (!hfi_doubt_is_over(&closing->doubt, said.now_us, now))
+        again = hfi_doubt_again_ns(&closing->doubt, said.now_us, now);
+    else if (!closing->doubt.unclear)
+        atomic_store(settled(client, closing->random), hfi_doubt_over_mark(closing->random, now));
+    if (again == HFI_NEVER || atomic_load(&client->closing))
         finish_locked(closing);
+    else
+        arm_locked(closing, again);
+    bool last = --closing->references == 0;
     (void)pthread_mutex_unlock(&lock->mutex);
-    unref(closing);
+    if (last)
+        end(closing);
 }
 
-/* Without memory for the command the alarm tries again. */
+/* Now, if it is time and none is under way. Without memory for the command the alarm tries again. */
 static void send_locked(struct hfi_closing *closing, int64_t now)
 {
     struct hfi_lock *lock = closing->lock;
-    if (closing->asking || now < closing->not_before_ns)
+    char token[HFI_TOKEN_ROOM];
+    if (closing->asking)
         return;
-    struct hfi_command *command = hfi_wire_release(&lock->keys, closing->token);
+    if (now < closing->not_before_ns) {
+        arm_locked(closing, closing->not_before_ns);
+        return;
+    }
+    (void)hfi_token_make(&lock->client->identity, closing->grant, closing->random, token);
+    struct hfi_command *command = hfi_wire_release(&lock->keys, token);
     if (command == NULL) {
         tell_locked(closing, HF_UNKNOWN);
         arm_locked(closing, now + HFI_DOUBT_RETRY_NS);
         return;
     }
-    closing->asking = true;
-    atomic_fetch_add(&closing->references, 1);
+    closing->asked = closing->asking = true;
+    closing->references++;
     command->done = released;
     command->self = closing;
     command->stamp_ns = now;
@@ -145,167 +155,186 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     (void)pthread_mutex_lock(&lock->mutex);
     if (!closing->over)
         send_locked(closing, tick->now);
+    bool last = --closing->references == 0;
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
-    unref(closing);
+    if (last)
+        end(closing);
 }
 
-static struct hfi_closing *begin(struct hfi_lock *lock, const char *token, size_t size, struct hfi_giving *giving)
+/* NULL: no memory, the key ends by itself. */
+static struct hfi_closing *begin(struct hfi_lock *lock, uint64_t grant, uint64_t random)
 {
-    hf_client *client = lock->client;
-    struct hfi_closing *closing = size < HFI_TOKEN_ROOM ? calloc(1, sizeof *closing) : NULL;
-    if (closing == NULL) { /* the key ends by itself */
-        if (giving != NULL) {
-            giving->status = HF_UNKNOWN;
-            giving->done = true;
-        }
+    struct hfi_closing *closing = calloc(1, sizeof *closing);
+    if (closing == NULL)
         return NULL;
-    }
     hfi_table_ref(lock);
     closing->lock = lock;
-    closing->giving = giving;
     closing->alarm.ring = ring;
-    atomic_init(&closing->references, 1);
-    closing->size = size;
-    memcpy(closing->token, token, size);
-    hfi_list_init(&closing->link);
-    (void)pthread_mutex_lock(&client->closing_mutex);
-    hfi_list_append(&client->closings, &closing->link);
-    (void)pthread_mutex_unlock(&client->closing_mutex);
+    closing->references = 1;
+    closing->grant = grant;
+    closing->random = random;
+    closing->next = lock->closings;
+    lock->closings = closing;
     return closing;
 }
 
 void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *giving)
 {
-    char token[HFI_TOKEN_ROOM];
-    struct hfi_closing *closing = begin(lock, token, hfi_lock_token(lock, token), giving);
+    struct hfi_closing *closing = begin(lock, lock->grant, lock->random);
+    if (closing != NULL) {
+        closing->giving = giving;
+        closing->doubt.unclear = lock->unclear;
+        closing->doubt.last_chance_us = lock->last_chance_us;
+        closing->doubt.last_chance_ns = lock->last_chance_ns;
+        send_locked(closing, now);
+    } else if (giving != NULL) {
+        giving->status = HF_UNKNOWN;
+        giving->done = true;
+    }
+}
+
+static void give_back_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t not_before, int64_t now)
+{
+    if (find_locked(lock, grant, random) != NULL)
+        return;
+    struct hfi_closing *closing = begin(lock, grant, random);
     if (closing == NULL)
         return;
-    closing->grant = lock->grant;
-    closing->doubt = (struct hfi_doubt){lock->unclear, lock->last_chance_us, lock->last_chance_ns};
+    closing->not_before_ns = not_before;
     send_locked(closing, now);
 }
 
-void hfi_closing_release_later(struct hfi_lock *lock, const char *token, size_t size, int64_t now)
+void hfi_closing_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
 {
-    struct hfi_closing *closing = begin(lock, token, size, NULL);
-    if (closing == NULL)
-        return;
-    closing->not_before_ns = hfi_after_ms(now, lock->entry.rules->guard_ms);
-    arm_locked(closing, closing->not_before_ns);
+    give_back_revoked(lock, grant, random, hfi_after_ms(now, lock->entry.rules->guard_ms), now);
 }
 
-static struct hfi_closing *find_locked(struct hfi_lock *lock, uint64_t grant)
+void hfi_closing_doubt(struct hfi_lock *lock, uint64_t grant, uint64_t random)
 {
-    hf_client *client = lock->client;
-    struct hfi_closing *found = NULL;
-    (void)pthread_mutex_lock(&client->closing_mutex);
-    for (struct hfi_list *at = client->closings.next; at != &client->closings && found == NULL; at = at->next) {
-        struct hfi_closing *closing = hfi_of(at, struct hfi_closing, link);
-        if (closing->lock == lock && closing->grant == grant)
-            found = closing; /* it stays: whoever ends it takes the lock's mutex first, which the caller has */
-    }
-    (void)pthread_mutex_unlock(&client->closing_mutex);
-    return found;
-}
-
-void hfi_closing_doubt(struct hfi_lock *lock, uint64_t grant)
-{
-    struct hfi_closing *closing = find_locked(lock, grant);
+    struct hfi_closing *closing = find_locked(lock, grant, random);
     if (closing != NULL)
         closing->doubt.unclear = true;
 }
 
-void hfi_closing_again(struct hfi_lock *lock, const struct hfi_command *command, int64_t now)
+void hfi_closing_again(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
 {
-    if (find_locked(lock, (uint64_t)command->note[0]) != NULL)
+    if (find_locked(lock, grant, random) != NULL)
         return; /* its release comes behind this acquire */
-    const char *token = memmem(command->bytes, command->size, "hf1:", 4);
-    const char *end = token == NULL ? NULL : memchr(token, '\r', command->size - (size_t)(token - command->bytes));
-    struct hfi_closing *closing = end == NULL ? NULL : begin(lock, token, (size_t)(end - token), NULL);
+    struct hfi_closing *closing = begin(lock, grant, random);
     if (closing != NULL)
         send_locked(closing, now);
 }
 
-/* With a reference; NULL: this token is not being given back. */
-static struct hfi_closing *find_token(hf_client *client, const char *token, size_t size)
+/* A revoked holder keeps its time to stop, whichever token of its grant a second break has put there. */
+static int64_t time_to_stop(const struct hfi_lock *lock, uint64_t grant)
 {
-    struct hfi_closing *found = NULL;
-    (void)pthread_mutex_lock(&client->closing_mutex);
-    for (struct hfi_list *at = client->closings.next; at != &client->closings && found == NULL; at = at->next) {
-        struct hfi_closing *closing = hfi_of(at, struct hfi_closing, link);
-        if (closing->size == size && memcmp(closing->token, token, size) == 0) {
-            atomic_fetch_add(&closing->references, 1);
-            found = closing;
-        }
+    int64_t until = 0;
+    for (const struct hfi_closing *at = lock->closings; at != NULL; at = at->next)
+        if (at->grant == grant && at->not_before_ns > until)
+            until = at->not_before_ns;
+    return until;
+}
+
+static void release_forgotten_locked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
+{
+    struct hfi_closing *closing = find_locked(lock, grant, random);
+    if (closing == NULL) {
+        int64_t not_before = time_to_stop(lock, grant);
+        closing = begin(lock, grant, random);
+        if (closing == NULL)
+            return;
+        closing->not_before_ns = not_before;
+        closing->doubt.unclear = true; /* and stays so: it is not settled by an answer about this key */
     }
-    (void)pthread_mutex_unlock(&client->closing_mutex);
-    return found;
+    send_locked(closing, now);
 }
 
 /* Long after we stopped to count with it, an acquire of ours was executed (a native one has no not_after), or its release
  * was lost with a server that failed over. Whoever sent the message may have made up token and key: the release deletes
  * nothing but this very token, which nobody uses. */
-static void release_forgotten(hf_client *client, const struct hfi_message *message)
+static void release_forgotten(hf_client *client, uint64_t grant, uint64_t random, const struct hfi_message *message)
 {
     enum hfi_use use;
     const char *name;
     size_t name_size;
     struct hfi_lock *lock;
-    if (is_settled(client, message->token, message->token_size) ||
+    if (hfi_doubt_has_crossed(atomic_load(settled(client, random)), random, hfi_now(client->clock)) ||
         !hfi_key_name(client->key_template, message->rest, message->rest_size, &use, &name, &name_size) ||
         hfi_table_get(client, use, name, name_size, &lock, NULL) != HF_OK)
         return;
     if (lock->keys.lock_size == message->rest_size && memcmp(lock->keys.lock, message->rest, message->rest_size) == 0) {
-        (void)pthread_mutex_lock(&lock->mutex);
-        struct hfi_closing *closing = begin(lock, message->token, message->token_size, NULL);
-        if (closing != NULL) {
-            closing->doubt.unclear = true; /* and stays so: it is not settled by an answer about this key */
-            send_locked(closing, hfi_now(client->clock));
-        }
+        release_forgotten_locked(lock, grant, random, hfi_lock_enter(lock));
         (void)pthread_mutex_unlock(&lock->mutex);
         hfi_lane_flush(lock->lane);
     }
     hfi_table_unref(lock);
 }
 
-void hfi_closing_heal(hf_client *client, const struct hfi_message *message)
+/* True: it is being given back here. */
+static bool hurry(struct hfi_lock *lock, uint64_t grant, uint64_t random)
 {
-    struct hfi_closing *found = find_token(client, message->token, message->token_size);
-    if (found == NULL && (message->letter == 'G' || message->letter == 'R'))
-        release_forgotten(client, message);
-    if (found == NULL)
-        return;
-    struct hfi_lock *lock = found->lock;
     HFI_PERTURB("closing-found");
-    (void)pthread_mutex_lock(&lock->mutex);
-    send_locked(found, hfi_now(client->clock));
+    int64_t now = hfi_lock_enter(lock);
+    struct hfi_closing *closing = find_locked(lock, grant, random);
+    if (closing != NULL)
+        send_locked(closing, now);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
-    unref(found);
+    return closing != NULL;
+}
+
+/* A break of what nobody holds: what it has left there is nobody's either. Who waited here with the broken token asks
+ * first, and so keeps its place: within HFI_PACE_NS. */
+static void release_revoked(struct hfi_lock *lock, uint64_t grant, const struct hfi_message *message)
+{
+    uint64_t of, random;
+    if (!hfi_token_is_of(&lock->client->identity, message->rest, message->rest_size, &of, &random) || of != grant)
+        return;
+    int64_t now = hfi_lock_enter(lock);
+    int64_t not_before = time_to_stop(lock, grant);
+    give_back_revoked(lock, grant, random, not_before > now ? not_before : now + HFI_PACE_NS, now);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+}
+
+void hfi_closing_heal(hf_client *client, struct hfi_lock *lock, uint64_t grant, uint64_t random,
+                      const struct hfi_message *message)
+{
+    bool found = lock != NULL && hurry(lock, grant, random);
+    if (message->letter == 'B' && lock != NULL)
+        release_revoked(lock, grant, message);
+    else if (!found && (message->letter == 'G' || message->letter == 'R'))
+        release_forgotten(client, grant, random, message);
+}
+
+void hfi_closing_hasten(struct hfi_lock *lock, int64_t now)
+{
+    for (struct hfi_closing *closing = lock->closings; closing != NULL; closing = closing->next) {
+        if (closing->asked)
+            continue;
+        closing->not_before_ns = 0;
+        send_locked(closing, now);
+    }
+}
+
+static void stop(struct hfi_lock *lock, void *arg)
+{
+    (void)arg;
+    HFI_PERTURB("closing-stopped");
+    (void)pthread_mutex_lock(&lock->mutex);
+    while (lock->closings != NULL) {
+        struct hfi_closing *closing = lock->closings;
+        tell_locked(closing, HF_UNKNOWN);
+        closing->references++;
+        finish_locked(closing);
+        if (--closing->references == 0)
+            end(closing); /* not the last reference to the lock: the table's walk has one */
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
 }
 
 void hfi_closing_stop(hf_client *client)
 {
-    for (;;) {
-        struct hfi_closing *closing = NULL;
-        (void)pthread_mutex_lock(&client->closing_mutex);
-        if (!hfi_list_is_empty(&client->closings)) {
-            closing = hfi_of(client->closings.next, struct hfi_closing, link);
-            hfi_list_remove(&closing->link);
-        }
-        (void)pthread_mutex_unlock(&client->closing_mutex);
-        if (closing == NULL)
-            return;
-        struct hfi_lock *lock = closing->lock;
-        HFI_PERTURB("closing-stopped");
-        (void)pthread_mutex_lock(&lock->mutex);
-        closing->over = true;
-        tell_locked(closing, HF_UNKNOWN);
-        bool was_armed = hfi_watchdog_arm(client->watchdog, &closing->alarm.timer, HFI_NEVER);
-        (void)pthread_mutex_unlock(&lock->mutex);
-        if (was_armed)
-            unref(closing);
-        unref(closing);
-    }
+    hfi_table_each(client, stop, NULL);
 }

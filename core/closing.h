@@ -8,17 +8,21 @@
 
 /* Lists a release of the lock's current token; mutex held. `giving` (or NULL) is told under the same mutex. */
 void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *giving);
-/* A message named a token of ours that is neither waited for nor held: it is released at once, also if nobody here
- * remembers it and the message brings the key. Not the lock's mutex held. */
-void hfi_closing_heal(hf_client *client, const struct hfi_message *message);
-/* An acquire of this grant got no answer after its token was given up: it may still be executed. */
-void hfi_closing_doubt(struct hfi_lock *lock, uint64_t grant); /* mutex held */
+/* A message named a token of this client's that nobody here waits for or holds: if it is being given back, its release
+ * goes now; if nobody remembers it, and the message brings the key, it begins. `lock`: the grant number's, or NULL. No
+ * mutex held. */
+void hfi_closing_heal(hf_client *client, struct hfi_lock *lock, uint64_t grant, uint64_t random,
+                      const struct hfi_message *message);
+/* An acquire of this token got no answer after it was given up: it may still be executed. Mutex held. */
+void hfi_closing_doubt(struct hfi_lock *lock, uint64_t grant, uint64_t random);
 /* One was executed after its release (its script had to be sent again): once more. Mutex held. */
-void hfi_closing_again(struct hfi_lock *lock, const struct hfi_command *command, int64_t now);
-/* What an operator's break left under a token derived from ours: given back when the holder, who is being told at `now`,
- * has had the time that guard_ms is for. Mutex held. */
-void hfi_closing_release_later(struct hfi_lock *lock, const char *token, size_t size, int64_t now);
-/* At close: no more retries; how many are open. */
+void hfi_closing_again(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now);
+/* What an operator's break left instead of a token of ours: given back when the holder, who is being told at `now`, has
+ * had the time that guard_ms is for. Mutex held. */
+void hfi_closing_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now);
+/* The client closes: what waits for a revoked holder goes now. Mutex held. */
+void hfi_closing_hasten(struct hfi_lock *lock, int64_t now);
+/* At its end: no more retries, whatever is open. */
 void hfi_closing_stop(hf_client *client);
 
 #endif

@@ -182,8 +182,8 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
 bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
                        struct hfi_actions *actions);
 void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
-/* The server seems to have another token of the same grant: a break that was not heard of, or a made-up message. True:
- * what is there may stand for what is held. False: it is nobody's now. */
+/* The server is said to have another token than this one, of the same grant: a break, or a made-up message. True: what is
+ * there may stand for what is held. False: it is nobody's now. */
 bool hfi_entry_doubted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
 /* Something about a foreign holder's key, a lane that came up, a subscription that is live (again): ask soon. */
 void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
@@ -221,9 +221,9 @@ void hfi_entry_sent(struct hfi_entry *entry, int64_t stamp);
 struct hfi_renewing {
     int64_t ttl_ms, patience_ns;
 };
-struct hfi_renewing hfi_entry_renewing(const struct hfi_entry *entry);
-/* What a question for more fences may extend the key to: no more than is believed. */
-int64_t hfi_entry_more_ttl_ms(const struct hfi_entry *entry, int64_t now);
+struct hfi_renewing hfi_entry_renewing(struct hfi_entry *entry, int64_t now);
+/* What a question that is no renewal, such as one for more fences, may extend the key to: no more than is believed. */
+int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now);
 /* A waiter's time is over: what it is told. */
 hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_waiter *waiter);
 

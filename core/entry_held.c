@@ -59,6 +59,7 @@ void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t n
         if (before.renew_next != before.renew_first)
             entry->times.renew_next = before.renew_next;
         entry->times.tried_at = before.tried_at;
+        entry->times.doubted = before.doubted;
     }
     give(entry, waiter, actions);
 }
@@ -237,7 +238,7 @@ void hfi_entry_renew_now(struct hfi_entry *entry)
 bool hfi_entry_doubted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     if (entry->remote == HFI_HELD)
-        hfi_entry_renew_now(entry);
+        hfi_lease_doubt(&entry->times);
     else if (entry->remote != HFI_NOTHING)
         hfi_step_ask_anew(entry, HFI_CLOSE_TOKEN, now, actions);
     return entry->remote == HFI_HELD;
@@ -246,8 +247,6 @@ bool hfi_entry_doubted(struct hfi_entry *entry, int64_t now, struct hfi_actions 
 void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED) /* revoked before we knew that it was granted */
-        hfi_step_ask_anew(entry, HFI_CLOSE_TOKEN, now, actions);
     if (entry->remote != HFI_HELD)
         return;
     if (entry->is_held_here) {
@@ -258,14 +257,20 @@ void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, stru
     hfi_step_give_back(entry, actions);
 }
 
-struct hfi_renewing hfi_entry_renewing(const struct hfi_entry *entry)
-{
-    int64_t lease_ms = entry->times.length / HFI_MS;
-    return (struct hfi_renewing){lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms), entry->times.attempt / 4 * 3};
-}
-
-int64_t hfi_entry_more_ttl_ms(const struct hfi_entry *entry, int64_t now)
+int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)
 {
     int64_t left_ms = (entry->times.end - now) / HFI_MS;
     return left_ms > 1 ? left_ms : 1;
+}
+
+/* After max_hold nothing extends it, so the answer may not count for anything either (P1). */
+struct hfi_renewing hfi_entry_renewing(struct hfi_entry *entry, int64_t now)
+{
+    int64_t lease_ms = entry->times.length / HFI_MS, ttl_ms = lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms);
+    if (entry->times.holding_told) {
+        ttl_ms = hfi_entry_question_ttl_ms(entry, now);
+        entry->shortest = 0;
+        entry->lengthened_at = now;
+    }
+    return (struct hfi_renewing){ttl_ms, entry->times.attempt / 4 * 3};
 }

@@ -12,13 +12,6 @@
 
 #include <string.h>
 
-static void broken(struct hfi_lock *lock, const struct hfi_message *message, int64_t now, struct hfi_actions *actions)
-{
-    hfi_entry_lost(&lock->entry, HF_REASON_REVOKED, now, actions);
-    if (message->rest_size > 1)
-        hfi_closing_release_later(lock, message->rest, message->rest_size, now);
-}
-
 /* Only what was believed may raise the highest fence seen: the message may be anybody's. */
 static void granted(struct hfi_lock *lock, const struct hfi_message *message, bool good, int64_t now, int64_t rtt_ns,
                     struct hfi_actions *actions)
@@ -31,20 +24,18 @@ static void granted(struct hfi_lock *lock, const struct hfi_message *message, bo
 }
 
 /* True: it named a token that is in use, or may stand for one. */
-static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant)
+static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant, uint64_t random)
 {
     struct hfi_actions actions;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
-    char token[HFI_TOKEN_ROOM];
     hfi_actions_init(&actions);
     HFI_PERTURB("message-to-entry");
     int64_t now = hfi_lock_enter(lock);
     bool good = message->letter == 'G' &&
                 hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now));
-    bool is_current = lock->entry.remote != HFI_NOTHING && hfi_lock_token(lock, token) == message->token_size &&
-                      memcmp(token, message->token, message->token_size) == 0;
+    bool is_current = lock->entry.remote != HFI_NOTHING && lock->grant == grant && lock->random == random;
     bool known = is_current;
-    if (!is_current && lock->grant == grant) {
+    if (lock->grant == grant && (!is_current || message->letter == 'B')) {
         known = hfi_entry_doubted(&lock->entry, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     } else if (is_current) {
@@ -57,9 +48,6 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
             break;
         case 'F':
             hfi_entry_nudged(&lock->entry, now, &actions);
-            break;
-        case 'B':
-            broken(lock, message, now, &actions);
             break;
         case 'I':
             hfi_info_tell(lock, message);
@@ -76,7 +64,7 @@ void hfi_hear(void *self, const char *channel, size_t channel_size, const char *
 {
     hf_client *client = self;
     struct hfi_message message;
-    struct hfi_token_parts parts;
+    uint64_t grant, random;
     if (channel_size != HFI_CHANNEL_SIZE || memcmp(channel, client->identity.channel, channel_size) != 0) {
         hfi_events_heard(client, channel, channel_size, text, size);
         return;
@@ -87,14 +75,14 @@ void hfi_hear(void *self, const char *channel, size_t channel_size, const char *
         hfi_info_heard(client, &message);
         return;
     }
-    if (!hfi_token_parse(message.token, message.token_size, &parts) || strcmp(parts.id, client->identity.id) != 0)
+    if (!hfi_token_is_of(&client->identity, message.token, message.token_size, &grant, &random))
         return;
-    struct hfi_lock *lock = hfi_table_by_grant(client, parts.grant);
-    bool known = lock != NULL && concerns(lock, &message, parts.grant);
+    struct hfi_lock *lock = hfi_table_by_grant(client, grant);
+    bool known = lock != NULL && concerns(lock, &message, grant, random);
+    if (!known) /* and never wanted again: a token is known before it is sent, and used once */
+        hfi_closing_heal(client, lock, grant, random, &message);
     if (lock != NULL)
         hfi_table_unref(lock);
-    if (!known) /* and never wanted again: a token is known before it is sent, and used once */
-        hfi_closing_heal(client, &message);
 }
 
 static void ask_again(struct hfi_lock *lock, void *arg)

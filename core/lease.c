@@ -74,7 +74,8 @@ static int64_t next_attempt(int64_t attempt, int64_t now, int64_t rtt_ns)
 /* Whoever hastens it, again and again: attempts stay apart, by what is usual for a short lease if that is less. */
 static int64_t renew_at(const struct hfi_lease_times *times)
 {
-    return most(times->renew_next, times->tried_at + least(HFI_PACE_NS, times->attempt / 4 * 3));
+    int64_t wanted = times->doubted ? 0 : times->renew_next;
+    return most(wanted, times->tried_at + least(HFI_PACE_NS, times->attempt / 4 * 3));
 }
 
 struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns)
@@ -90,10 +91,11 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
         return due;
     }
     bool held_too_long = now >= times->hold_end;
-    if (!held_too_long && now >= renew_at(times)) {
+    if (now >= renew_at(times) && (!held_too_long || times->doubted)) {
         due.renew = true;
         times->tried_at = now;
         times->renew_next = next_attempt(times->attempt, now, rtt_ns);
+        times->doubted = false;
     }
     if (held_too_long && !times->holding_told) {
         times->holding_told = true;
@@ -127,6 +129,11 @@ bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t g
     return true;
 }
 
+void hfi_lease_doubt(struct hfi_lease_times *times)
+{
+    times->doubted = true;
+}
+
 int64_t hfi_lease_next(const struct hfi_lease_times *times)
 {
     int64_t next = times->end;
@@ -134,8 +141,10 @@ int64_t hfi_lease_next(const struct hfi_lease_times *times)
         return HFI_NEVER;
     if (!times->ending_told)
         next = least(next, times->end - times->stop);
+    if (!times->holding_told || times->doubted)
+        next = least(next, renew_at(times));
     if (!times->holding_told) {
-        next = least(next, least(renew_at(times), times->hold_end));
+        next = least(next, times->hold_end);
         if (times->condition == HF_LEASE_HELD)
             next = least(next, times->overdue);
     }

@@ -208,9 +208,9 @@ static void asked(struct hfi_command *command)
         hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     } else if (answer.unclear) {
-        hfi_closing_doubt(lock, (uint64_t)command->note[0]);
+        hfi_closing_doubt(lock, (uint64_t)command->note[0], (uint64_t)command->note[2]);
     } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
-        hfi_closing_again(lock, command, now);
+        hfi_closing_again(lock, (uint64_t)command->note[0], (uint64_t)command->note[2], now);
     }
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
@@ -260,6 +260,7 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
     command->until_ns = stamp + lock->client->command_ms * HFI_MS;
     command->note[0] = (int64_t)lock->grant;
     command->note[1] = hfi_fence_seen(lock->client);
+    command->note[2] = (int64_t)lock->random;
     hfi_table_ref(lock);
     HFI_PERTURB("command-to-list");
     hfi_lane_list(lock->lane, command);
@@ -325,7 +326,7 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
 static void send_more(struct hfi_lock *lock, bool floor_first, int64_t now)
 {
     hf_client *client = lock->client;
-    int64_t ttl_ms = hfi_entry_more_ttl_ms(&lock->entry, now);
+    int64_t ttl_ms = hfi_entry_question_ttl_ms(&lock->entry, now);
     char token[HFI_TOKEN_ROOM];
     (void)hfi_lock_token(lock, token);
     if (floor_first)
@@ -441,7 +442,7 @@ static void collect(struct hfi_lock *lock, struct hfi_actions *actions, struct h
 {
     for (int i = 0; i < actions->count; i++) {
         if (actions->at[i].kind == HFI_SEND_RENEW) {
-            struct hfi_renewing renewing = hfi_entry_renewing(&lock->entry);
+            struct hfi_renewing renewing = hfi_entry_renewing(&lock->entry, tick->now);
             hfi_renewals_add(tick->renewals, lock, renewing.ttl_ms, renewing.patience_ns);
         } else if (actions->at[i].kind == HFI_SEND_RECHECK) {
             if (!hfi_rechecks_add(tick->rechecks, lock))

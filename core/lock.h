@@ -16,6 +16,7 @@
 struct hfi_spot;   /* table.c */
 struct hfi_shared; /* fetch.c */
 struct hfi_watch; /* events.c */
+struct hfi_closing; /* closing.c */
 
 struct hfi_lock {
     /* Never changes. */
@@ -31,6 +32,7 @@ struct hfi_lock {
     uint64_t grant, random;  /* of the current token: hfi_lock_token */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* of its native form: until then, our time, it may still be executed */
+    struct hfi_closing *closings; /* tokens that are given back; NULL: none */
     hf_lease *holder;        /* a reference; NULL: nobody here */
     struct hfi_alarm alarm;
     int64_t  alarm_at;       /* HFI_NEVER: not armed */

@@ -29,12 +29,17 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
     struct hfi_actions actions;
     const struct redisReply *revoked = NULL;
     enum hfi_renewed how = HFI_RENEW_FAILED;
+    uint64_t grant = batch->at[index].grant, of = 0, random = 0;
     if (command->outcome == HFI_ANSWERED)
         how = hfi_wire_renewed(command->reply, index, &revoked);
+    if (revoked != NULL && !(hfi_token_is_of(&client->identity, revoked->str, revoked->len, &of, &random) && of == grant))
+        how = HFI_RENEW_TAKEN;
     hfi_actions_init(&actions);
     HFI_PERTURB("renewed-to-entry");
     int64_t now = hfi_lock_enter(lock);
-    if (lock->grant == batch->at[index].grant) {
+    if (how == HFI_RENEW_REVOKED)
+        hfi_closing_revoked(lock, grant, random, now);
+    if (lock->grant == grant) {
         if (how == HFI_RENEW_OK)
             hfi_entry_renewed(&lock->entry, command->stamp_ns, now, hfi_lane_rtt_ns(lock->lane), &actions);
         else if (how != HFI_RENEW_FAILED)
@@ -44,8 +49,6 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
                                                     : HF_REASON_REVOKED,
                            now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
-        if (revoked != NULL)
-            hfi_closing_release_later(lock, revoked->str, revoked->len, now);
     }
     (void)pthread_mutex_unlock(&lock->mutex);
     if (how == HFI_RENEW_OK)

@@ -79,6 +79,7 @@ bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *par
     at += digits + 1;
     if (hex_digits(at, 17) != 16 || at[16] != ':')
         return false;
+    parts->random = strtoull(at, NULL, 16);
     at += 17;
     char *end = strchr(at, ':');
     if (end == NULL || end == at || (size_t)(end - at) >= sizeof parts->host)
@@ -90,4 +91,16 @@ bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *par
     char *rest;
     parts->pid = strtoll(end + 1, &rest, 10);
     return end[1] >= '0' && end[1] <= '9' && *rest == 0;
+}
+
+bool hfi_token_is_of(const struct hfi_identity *identity, const char *token, size_t size, uint64_t *grant,
+                     uint64_t *random)
+{
+    char made[HFI_TOKEN_ROOM];
+    struct hfi_token_parts parts;
+    if (!hfi_token_parse(token, size, &parts))
+        return false;
+    *grant = parts.grant;
+    *random = parts.random;
+    return hfi_token_make(identity, parts.grant, parts.random, made) == size && memcmp(made, token, size) == 0;
 }

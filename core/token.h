@@ -27,11 +27,14 @@ size_t hfi_token_make(const struct hfi_identity *identity, uint64_t grant, uint6
 
 struct hfi_token_parts {
     char     id[33];
-    uint64_t grant;
+    uint64_t grant, random;
     char     host[65];
     int64_t  pid;
 };
 /* False: not a token of ours (another library's value). */
 bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *parts);
+/* False: not byte for byte what hfi_token_make makes of these two numbers for this client. */
+bool hfi_token_is_of(const struct hfi_identity *identity, const char *token, size_t size, uint64_t *grant,
+                     uint64_t *random);
 
 #endif

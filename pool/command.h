@@ -47,7 +47,7 @@ struct hfi_command {
     void   *self;
     int64_t until_ns;  /* no answer by then: the connection is given up, and all that rides on it */
     int64_t stamp_ns;  /* for the caller: the clock before the command was listed (rule L1)       */
-    int64_t note[2];   /* for the caller */
+    int64_t note[3];   /* for the caller */
     int     expects;   /* for `fits` */
     bool    posted;    /* no thread waits for its reply: none is woken to read it */
     bool    users;     /* somebody else's words: what an error says of the connection may be made up */

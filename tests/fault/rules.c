@@ -535,14 +535,14 @@ static void healing(struct hft_run *run)
     hf_client *client = hft_open(hft_server_url(server), NULL),
               *other = hft_open(hft_server_url(server), NULL);
     hf_lease *lease = NULL;
-    char token[200], forgotten[120];
+    char token[200], forgotten[300];
     HFT_CHECK(run, hf_lock_acquire(client, "known", HF_LOCK(.wait_ms = 5000), &lease, NULL) == HF_OK,
               "no lease");
     hft_held_by(server, "known", token, sizeof token);
     for (int round = 0; round < run->times; round++) {
         hf_lease *next = NULL;
-        (void)snprintf(forgotten, sizeof forgotten, "hf1:%.32s:fff%d:0123456789abcdef:host:1", token + 4,
-                       round % 10);
+        (void)snprintf(forgotten, sizeof forgotten, "hf1:%.32s:fff%d:0123456789abcdef%s", token + 4,
+                       round % 10, strchr(strchr(strchr(token + 4, ':') + 1, ':') + 1, ':'));
         hft_server_say(server, "SET hf:{forgotten} %s PX 60000", forgotten);
         hf_status status = hf_lock_acquire(other, "forgotten", HF_LOCK(.wait_ms = 5000), &next, NULL);
         HFT_CHECK(run, status == HF_OK, "the key of a forgotten token is not given back: %s",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* orphan_test.c - keys that hold a token of a living process which counts with it no more: an acquire that was executed
  * long after it was given up. Who waits has them cleared away at once. */
+#include "tests/support/messages.h"
 #include "tests/support/pages.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
@@ -25,12 +26,6 @@ static char *value_of(struct fixture *f, const char *key)
     return value;
 }
 
-static void change_random(char *token)
-{
-    char *random = strchr(strchr(token + 4, ':') + 1, ':') + 1;
-    *random = *random == '0' ? '1' : '0';
-}
-
 /* A token of this client's that nobody there remembers: of one that was given back just now it would know that it is
  * over. Free it. */
 static char *spent_token(struct fixture *f, hf_client *client, const char *name)
@@ -40,7 +35,7 @@ static char *spent_token(struct fixture *f, hf_client *client, const char *name)
     (void)snprintf(key, sizeof key, "hf:{%s}", name);
     char *token = value_of(f, key);
     assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
-    change_random(token);
+    hft_other_random(token);
     return token;
 }
 
@@ -96,6 +91,24 @@ static void a_release_that_the_server_has_lost_is_repeated(void **state)
     assert_in_range((uintmax_t)wait_ms(f, f->b, "x"), 0, 2 * WORST_MS);
     assert_int_equal(hft_lock_keys(f->server), 0);
     free(token);
+}
+
+/* The server did not know the script, but the release's, which was behind it. So this is executed last. */
+static void a_grant_that_comes_after_the_answer_to_its_release_is_given_back(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    hf_lease *lease = must_take(f, f->a, "x", NULL);
+    hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 50)); /* from now on it asks by script */
+    assert_int_equal(hft_taken(&taker), HF_TIMEOUT);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "SCRIPT FLUSH"));
+    assert_int_equal(hf_lease_release(must_take(f, f->a, "y", NULL), NULL), HF_OK);
+    hft_server_freeze(f->server);
+    hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 50, .lease_ms = LONG_MS));
+    assert_int_equal(hft_taken(&taker), HF_TIMEOUT);
+    hft_server_thaw(f->server);
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "eval") == 2 && hft_lock_keys(f->server) == 0);
 }
 
 /* It would say R, and nobody else does. */
@@ -159,18 +172,11 @@ static void names_of_any_form_and_fetches_are_healed(void **state)
     hf_lease *lease = must_take(f, c, "a b", NULL);
     token = value_of(f, "{app}:a b:lock");
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
-    change_random(token);
+    hft_other_random(token);
     execute_late(f, "{app}:a b:lock", token);
     assert_in_range((uintmax_t)wait_ms(f, c, "a b"), 0, WORST_MS);
     assert_int_equal(hf_client_close(c, NULL), HF_OK);
     free(token);
-}
-
-static void say(struct fixture *f, const char *channel, const char *letter, const char *token, const char *rest)
-{
-    char words[2300];
-    (void)snprintf(words, sizeof words, "%s %s %s", letter, token, rest);
-    assert_int_equal(hft_server_ask_integer(f->server, "PUBLISH %s %b", channel, words, strlen(words)), 1);
 }
 
 static void made_up_messages_take_nothing_from_anybody(void **state)
@@ -179,9 +185,8 @@ static void made_up_messages_take_nothing_from_anybody(void **state)
     char *spent = spent_token(f, f->a, "x");
     hf_lease *lease = must_take(f, f->a, "held", HF_LOCK(.lease_ms = 20000));
     hf_lease *theirs = must_take(f, f->b, "theirs", HF_LOCK(.lease_ms = 20000));
-    char *token = value_of(f, "hf:{held}"), channel[64], *other = strdup(token), longest[2000];
-    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + 4);
-    change_random(other); /* the same grant, as a break would leave it */
+    char *token = value_of(f, "hf:{held}"), *other = strdup(token), longest[2000];
+    hft_other_random(other); /* the same grant, as a break would leave it */
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;
     freeReplyObject(hft_server_ask(f->server, "SET elsewhere kept"));
@@ -189,9 +194,9 @@ static void made_up_messages_take_nothing_from_anybody(void **state)
                                    {spent, "elsewhere"},   {spent, "hf:fence"},    {spent, longest},       {spent, "hf:{"},
                                    {other, "hf:{theirs}"}, {spent, "hf:queue:{held}:hf:{held}"}};
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
-        say(f, channel, "R", said[i][0], said[i][1]);
-        say(f, channel, "G", said[i][0], "1 2");
-        say(f, channel, "G", said[i][0], "1 2 hf:{theirs}");
+        hft_say(f->server, "R %s %s", said[i][0], said[i][1]);
+        hft_say(f->server, "G %s 1 2", said[i][0]);
+        hft_say(f->server, "G %s 1 2 hf:{theirs}", said[i][0]);
     }
     /* What was heard has been answered when a later one is. */
     execute_late(f, "hf:{last}", spent);
@@ -214,7 +219,7 @@ static void a_break_that_was_not_heard_ends_the_holder_before_the_next_begins(vo
     struct hft_taker taker;
     hf_lease *lease = must_take(f, f->a, "x", HF_LOCK(.lease_ms = 30000));
     char *token = value_of(f, "hf:{x}");
-    change_random(token);
+    hft_other_random(token);
     execute_late(f, "hf:{x}", token);
     hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));
     HFT_UNTIL_TRUE(atomic_load(&taker.done) || !hf_lease_is_valid(lease));
@@ -235,6 +240,7 @@ int main(void)
         TEST(an_orphan_of_a_live_process_blocks_a_newcomer_for_a_moment_only),
         TEST(an_orphan_that_comes_while_they_wait_is_seen_at_the_re_check),
         TEST(a_release_that_the_server_has_lost_is_repeated),
+        TEST(a_grant_that_comes_after_the_answer_to_its_release_is_given_back),
         TEST(a_killed_waiter_at_the_head_does_not_keep_it),
         TEST(its_own_process_is_not_blocked_by_it_either),
         TEST(a_try_uncovers_it_for_the_next),

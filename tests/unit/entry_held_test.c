@@ -372,11 +372,50 @@ static void what_is_revoked_before_we_know_that_it_is_ours_is_given_up_and_asked
     struct hft_thread a = hft_thread("a");
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
-    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close native!");
+    assert_string_equal(hft_doubted(&s), "close native!");
     assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_BUSY, .native = true}), "wait");
     hft_pass_ms(&s, 10);
-    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close native!");
+    assert_string_equal(hft_doubted(&s), "close native!");
+    assert_string_equal(hft_lost(&s, HF_REASON_CLOSED), "");
     assert_string_equal(hft_answer(&s, granted), "a=lease");
+}
+
+static void a_doubt_goes_with_the_lease_to_the_next_thread(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    b.waiter.lease_ms = 5000;
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_doubted(&s), "held");
+    assert_string_equal(hft_release(&s, false), "b=lease");
+    assert_string_equal(hft_look(&s), "renew");
+}
+
+/* Its answer may count for nothing: not even for the next thread, which has no max_hold (P1). */
+static void a_question_after_max_hold_lengthens_no_ones_lease(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    a.waiter.max_hold_ms = 100;
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    hft_pass_ms(&s, 5000);
+    assert_string_equal(hft_look(&s), "at-risk:MAX_HOLD");
+    assert_string_equal(hft_doubted(&s), "held");
+    assert_string_equal(hft_look(&s), "renew");
+    int64_t left_ms = (s.entry.times.end - s.now) / HFI_MS, sent = s.now;
+    assert_in_range(hfi_entry_renewing(&s.entry, s.now).ttl_ms, 1, left_ms);
+    hft_pass_ms(&s, 1);
+    assert_string_equal(hft_renewed(&s, sent), "");
+    assert_string_equal(hft_release(&s, false), "b=lease");
+    assert_string_equal(hft_renewed(&s, sent), "");
+    assert_true(hfi_entry_renewing(&s.entry, s.now).ttl_ms > 10000);
+    assert_string_equal(hft_renewed(&s, s.now), "end");
 }
 
 static void who_was_asked_to_give_it_back_before_it_had_it_remembers(void **state)
@@ -553,6 +592,8 @@ int main(void)
         cmocka_unit_test(a_holder_is_told_of_risk_safety_and_loss_in_turn),
         cmocka_unit_test(a_loss_the_server_knows_of_is_told_and_those_who_wait_ask_again),
         cmocka_unit_test(what_is_revoked_before_we_know_that_it_is_ours_is_given_up_and_asked_for_anew),
+        cmocka_unit_test(a_doubt_goes_with_the_lease_to_the_next_thread),
+        cmocka_unit_test(a_question_after_max_hold_lengthens_no_ones_lease),
         cmocka_unit_test(who_was_asked_to_give_it_back_before_it_had_it_remembers),
         cmocka_unit_test(a_loss_while_nobody_here_holds_is_told_to_nobody),
         cmocka_unit_test(a_renewal_asked_for_by_a_shorter_lease_extends_a_longer_one_by_no_more),

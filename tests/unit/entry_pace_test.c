@@ -18,7 +18,7 @@ static struct hfi_answer queued(int64_t left_ms, int64_t position)
         .kind = HFI_IN_QUEUE, .ours = true, .left_ms = left_ms, .position = position, .ticket = 4711};
 }
 
-enum message { GRANT, WISH, NUDGE, BREAK, DOUBT, MESSAGES };
+enum message { GRANT, WISH, NUDGE, DOUBT, MESSAGES };
 
 static const char *tell(struct hft_stand *s, enum message message)
 {
@@ -29,8 +29,6 @@ static const char *tell(struct hft_stand *s, enum message message)
         return hft_wanted(s);
     case NUDGE:
         return hft_nudged(s);
-    case BREAK:
-        return hft_lost(s, HF_REASON_REVOKED);
     case DOUBT:
         return hft_doubted(s);
     case MESSAGES:
@@ -135,12 +133,11 @@ static void a_break_changes_the_token_at_once_and_asks_when_its_turn_comes(void 
     struct hft_thread a = hft_thread("a");
     hft_stand_init(&s);
     hft_queue(&s, &a, 0);
-    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close wait!");
+    assert_string_equal(hft_doubted(&s), "close wait!");
     int64_t first = s.now;
     hft_pass_ms(&s, 4);
     assert_string_equal(hft_answer(&s, queued(9000, 0)), "");
-    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close");
-    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "");
+    assert_string_equal(hft_doubted(&s), "close");
     assert_string_equal(hft_doubted(&s), "");
     struct hft_thread b = hft_try("b");
     assert_string_equal(hft_arrive(&s, &b), "b=BUSY");

@@ -389,9 +389,6 @@ static void a_token_given_up_while_others_wait_leaves_its_place_to_the_next(void
     assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
     assert_string_equal(hft_answer(&s, queued_at(0)), "");
     hft_pass_ms(&s, 10);
-    assert_string_equal(hft_lost(&s, HF_REASON_REVOKED), "close wait!");
-    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
-    hft_pass_ms(&s, 10);
     assert_string_equal(hft_doubted(&s), "close wait!");
     assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
     assert_string_equal(hft_leave(&s, &a), "close");

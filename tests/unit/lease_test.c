@@ -237,6 +237,44 @@ static void after_max_hold_it_is_renewed_no_more_and_lost_with_that_reason(void 
     assert_int_equal(due.reason, HF_REASON_MAX_HOLD);
 }
 
+static void a_doubt_is_asked_about_at_once_and_not_again_within_ten_milliseconds(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s();
+    hfi_lease_doubt(&times);
+    assert_true(hfi_lease_next(&times) <= T0);
+    assert_true(look_ms(&times, 1).renew);
+    assert_nothing_due(look_ms(&times, 2));
+    hfi_lease_doubt(&times);
+    assert_int_equal(hfi_lease_next(&times), T0 + 11 * HFI_MS);
+    assert_nothing_due(look_ms(&times, 10));
+    assert_true(look_ms(&times, 11).renew);
+    assert_nothing_due(look_ms(&times, 30));
+}
+
+/* It was executed before whoever doubts came. */
+static void an_answer_to_what_was_sent_before_a_doubt_does_not_settle_it(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s();
+    assert_true(look_ms(&times, 4000).renew);
+    hfi_lease_doubt(&times);
+    (void)renewed_ms(&times, 4000, 4005);
+    assert_int_equal(hfi_lease_next(&times), T0 + 4010 * HFI_MS);
+    assert_true(look_ms(&times, 4010).renew);
+}
+
+static void a_doubt_after_max_hold_is_one_question(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 1000, T0, RTT);
+    assert_true(look_ms(&times, 1000).at_risk);
+    hfi_lease_doubt(&times);
+    assert_true(look_ms(&times, 1001).renew);
+    assert_nothing_due(look_ms(&times, 9000));
+}
+
 static void looking_at_each_next_point_never_stands_still(void **state)
 {
     (void)state;
@@ -271,6 +309,9 @@ int main(void)
         cmocka_unit_test(a_renewal_that_asked_for_less_is_good_for_less_and_renewed_soon),
         cmocka_unit_test(a_claim_is_renewed_at_half_and_warns_in_its_last_quarter),
         cmocka_unit_test(after_max_hold_it_is_renewed_no_more_and_lost_with_that_reason),
+        cmocka_unit_test(a_doubt_is_asked_about_at_once_and_not_again_within_ten_milliseconds),
+        cmocka_unit_test(an_answer_to_what_was_sent_before_a_doubt_does_not_settle_it),
+        cmocka_unit_test(a_doubt_after_max_hold_is_one_question),
         cmocka_unit_test(looking_at_each_next_point_never_stands_still),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,6 +123,26 @@ static void a_host_of_escape_sequences_is_not_let_through(void **state)
 }
 
 /* Exact sizes on the heap, so that the sanitizers see a step too far. */
+static void a_token_of_this_client_is_what_it_would_make_itself(void **state)
+{
+    (void)state;
+    uint64_t grant = 0, random = 0;
+    struct hfi_identity identity = identity_of("web-1");
+    static const char mine[] = "hf1:" ID ":2a:000000000000beef:web-1:4711";
+    static const char *const others[] = {"hf1:" ID ":02a:000000000000beef:web-1:4711",
+                                         "hf1:" ID ":2a:000000000000beef:web-2:4711",
+                                         "hf1:" ID ":2a:000000000000beef:web-1:4712",
+                                         "hf1:" ID ":2a:000000000000beef:web-1:04711",
+                                         "hf1:000102030405060708090a0b0c0d0efe:2a:000000000000beef:web-1:4711",
+                                         "-",
+                                         "another"};
+    assert_true(hfi_token_is_of(&identity, mine, strlen(mine), &grant, &random));
+    assert_true(grant == 0x2a && random == 0xbeef);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (hfi_token_is_of(&identity, others[i], strlen(others[i]), &grant, &random))
+            fail_msg("%s was taken for one of ours", others[i]);
+}
+
 static void no_bytes_make_the_parser_stumble(void **state)
 {
     (void)state;
@@ -155,6 +175,7 @@ int main(void)
         cmocka_unit_test(what_cannot_stand_in_a_host_is_replaced),
         cmocka_unit_test(what_has_another_layout_is_no_token_of_ours),
         cmocka_unit_test(a_host_of_escape_sequences_is_not_let_through),
+        cmocka_unit_test(a_token_of_this_client_is_what_it_would_make_itself),
         cmocka_unit_test(no_bytes_make_the_parser_stumble),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

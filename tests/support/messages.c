@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* messages.c - see messages.h. */
+#include "tests/support/messages.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void hft_say(struct hft_server *server, const char *format, ...)
+{
+    char message[4096], channel[64];
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", message + strlen("R hf1:"));
+    if (hft_server_ask_integer(server, "PUBLISH %s %b", channel, message, (size_t)size) == 1)
+        return;
+    (void)fprintf(stderr, "nobody hears %s: %s\n", channel, message);
+    exit(1);
+}
+
+void hft_other_random(char *token)
+{
+    char *random = strchr(strchr(token + 4, ':') + 1, ':') + 1;
+    *random = *random == '0' ? '1' : '0';
+}
