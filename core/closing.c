@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* closing.c - see closing.h. When it is over, and when to ask again, is decided in doubt.c. */
 #include "core/closing.h"
+#include "core/blame.h"
 #include "core/doubt.h"
+#include "core/scripts.h"
 #include "core/server_time.h"
 #include "core/table.h"
 #include "base/perturb.h"
+#include "pool/replies.h"
 
+#include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
-
 
 struct hfi_closing {
     struct hfi_closing *next; /* of lock->closings */
@@ -84,6 +87,17 @@ static _Atomic(uint64_t) *settled(hf_client *client, uint64_t random)
     return &client->settled[random % (sizeof client->settled / sizeof client->settled[0])];
 }
 
+/* What the server said to it, in the releasing thread's words. */
+static void note_refusal(const struct hfi_closing *closing, const struct hfi_command *command)
+{
+    hf_error *why = closing->giving != NULL ? closing->giving->why : NULL;
+    if (why == NULL)
+        return;
+    (void)hfi_reply_fail(command->reply, "the server refuses to release", hfi_pool_server_name(closing->lock->client->pool),
+                         why);
+    hfi_blame(command->reply->str, &hfi_script_release, why);
+}
+
 static void released(struct hfi_command *command)
 {
     struct hfi_closing *closing = command->self;
@@ -99,13 +113,16 @@ static void released(struct hfi_command *command)
     int64_t now = hfi_lock_enter(lock);
     closing->asking = false;
     bool known = said.word[0] != 0;
+    bool refused = command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR;
     bool was_ours = strcmp(said.word, "FREE") == 0 || strcmp(said.word, "HANDED") == 0;
     if (strcmp(said.word, "HANDED") == 0)
         hfi_count(client, hand_offs_given);
+    if (refused)
+        note_refusal(closing, command);
     tell_locked(closing, !known ? HF_UNKNOWN : was_ours ? HF_OK : HF_LOST);
     closing->not_before_ns = now + HFI_PACE_NS;
     if (!known)
-        again = now + HFI_DOUBT_RETRY_NS;
+        again = hfi_doubt_failed_ns(&closing->doubt, refused, now);
     else if (!hfi_doubt_is_over(&closing->doubt, said.now_us, now))
         again = hfi_doubt_again_ns(&closing->doubt, said.now_us, now);
     else if (!closing->doubt.unclear)
@@ -162,8 +179,8 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
         end(closing);
 }
 
-/* NULL: no memory, the key ends by itself. */
-static struct hfi_closing *begin(struct hfi_lock *lock, uint64_t grant, uint64_t random)
+/* NULL: no memory, the key ends by itself. ends_ns: when that is. */
+static struct hfi_closing *begin(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t ends_ns)
 {
     struct hfi_closing *closing = calloc(1, sizeof *closing);
     if (closing == NULL)
@@ -174,14 +191,21 @@ static struct hfi_closing *begin(struct hfi_lock *lock, uint64_t grant, uint64_t
     closing->references = 1;
     closing->grant = grant;
     closing->random = random;
+    closing->doubt.ends_ns = ends_ns;
     closing->next = lock->closings;
     lock->closings = closing;
     return closing;
 }
 
+/* All that could give it the key, or prolong that, was sent by now; a hand-off may come while its record is fresh. */
+static int64_t end_of_key(const struct hfi_lock *lock, int64_t now)
+{
+    return hfi_after_ms(now, lock->client->command_ms + 3 * hfi_recheck_ms(INT64_MAX) + lock->ttl_ms);
+}
+
 void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *giving)
 {
-    struct hfi_closing *closing = begin(lock, lock->grant, lock->random);
+    struct hfi_closing *closing = begin(lock, lock->grant, lock->random, end_of_key(lock, now));
     if (closing != NULL) {
         closing->giving = giving;
         closing->doubt.unclear = lock->unclear;
@@ -198,7 +222,7 @@ static void give_back_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t ra
 {
     if (find_locked(lock, grant, random) != NULL)
         return;
-    struct hfi_closing *closing = begin(lock, grant, random);
+    struct hfi_closing *closing = begin(lock, grant, random, end_of_key(lock, now));
     if (closing == NULL)
         return;
     closing->not_before_ns = not_before;
@@ -221,7 +245,7 @@ void hfi_closing_again(struct hfi_lock *lock, uint64_t grant, uint64_t random, i
 {
     if (find_locked(lock, grant, random) != NULL)
         return; /* its release comes behind this acquire */
-    struct hfi_closing *closing = begin(lock, grant, random);
+    struct hfi_closing *closing = begin(lock, grant, random, end_of_key(lock, now));
     if (closing != NULL)
         send_locked(closing, now);
 }
@@ -236,12 +260,13 @@ static int64_t time_to_stop(const struct hfi_lock *lock, uint64_t grant)
     return until;
 }
 
+/* One failure ends it: who wants the lock will say so again. */
 static void release_forgotten_locked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
 {
     struct hfi_closing *closing = find_locked(lock, grant, random);
     if (closing == NULL) {
         int64_t not_before = time_to_stop(lock, grant);
-        closing = begin(lock, grant, random);
+        closing = begin(lock, grant, random, now);
         if (closing == NULL)
             return;
         closing->not_before_ns = not_before;

@@ -2,6 +2,8 @@
 /* doubt.c - see doubt.h. */
 #include "core/doubt.h"
 
+#define DOUBLINGS 2 /* of the pause after a refusal */
+
 bool hfi_doubt_is_over(const struct hfi_doubt *doubt, int64_t server_us, int64_t now_ns)
 {
     return !doubt->unclear || (server_us > doubt->last_chance_us && now_ns > doubt->last_chance_ns);
@@ -14,6 +16,14 @@ int64_t hfi_doubt_again_ns(const struct hfi_doubt *doubt, int64_t server_us, int
     if (doubt->last_chance_us >= server_us)
         return now_ns + (doubt->last_chance_us - server_us) * 1000 + HFI_MS;
     return doubt->last_chance_ns + HFI_MS;
+}
+
+int64_t hfi_doubt_failed_ns(struct hfi_doubt *doubt, bool refused, int64_t now_ns)
+{
+    int64_t again = now_ns + (refused ? HFI_DOUBT_RETRY_NS << doubt->refusals : HFI_DOUBT_RETRY_NS);
+    if (refused && doubt->refusals < DOUBLINGS)
+        doubt->refusals++;
+    return again < doubt->ends_ns ? again : HFI_NEVER;
 }
 
 /* Half of the hash, and milliseconds that begin again after 49 days. Where both deceive, one message counts for nothing. */

@@ -17,14 +17,19 @@
  */
 struct hfi_doubt {
     bool    unclear;        /* an acquire got no answer */
+    uint8_t refusals;       /* error replies to its release */
     int64_t last_chance_us; /* of its scripts: the largest not_after, server time */
     int64_t last_chance_ns; /* of its native form: the TTL after it was sent, our time */
+    int64_t ends_ns;        /* our time: until then at most lives a key that has it */
 };
 
 /* A release was answered, at server_us by the server's clock: nothing of this token can come any more. */
 bool hfi_doubt_is_over(const struct hfi_doubt *doubt, int64_t server_us, int64_t now_ns);
-/* It is not over. server_us 0: the release got no answer. */
+/* It is not over. server_us 0: the answer said no time. */
 int64_t hfi_doubt_again_ns(const struct hfi_doubt *doubt, int64_t server_us, int64_t now_ns);
+/* The release got no answer, or was refused: then again and again, ever more seldom where it is refused. HFI_NEVER: a key
+ * that has the token will have ended by itself. */
+int64_t hfi_doubt_failed_ns(struct hfi_doubt *doubt, bool refused, int64_t now_ns);
 
 /*
  * A token is over, and every acquire of it was answered. A message that names it then has crossed its release, unless it

@@ -278,7 +278,7 @@ static bool fresh_token(struct hfi_lock *lock)
     if (!hfi_random_word(lock->client->random, &lock->random))
         return false;
     lock->grant = hfi_table_grant(lock->client, lock);
-    lock->last_chance_us = lock->last_chance_ns = 0;
+    lock->last_chance_us = lock->last_chance_ns = lock->ttl_ms = 0;
     lock->unclear = false;
     return true;
 }
@@ -290,6 +290,12 @@ static void not_sent(struct hfi_lock *lock, const struct hfi_action *action, hf_
     hfi_actions_init(&actions);
     hfi_entry_answered(&lock->entry, &none, now, 0, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
+}
+
+static void live_for(struct hfi_lock *lock, int64_t ttl_ms)
+{
+    if (ttl_ms > lock->ttl_ms)
+        lock->ttl_ms = ttl_ms;
 }
 
 /* `now` is the stamp: read before the command can leave (P1). */
@@ -307,6 +313,7 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
     }
     HFI_PERTURB("stamp-to-command");
     (void)hfi_lock_token(lock, token);
+    live_for(lock, asking.ttl_ms);
     (void)hfi_server_time_freshen(client, lock->lane, now);
     if (action->kind == HFI_SEND_NATIVE) {
         lock->last_chance_ns = now + asking.ttl_ms * HFI_MS;
@@ -443,6 +450,7 @@ static void collect(struct hfi_lock *lock, struct hfi_actions *actions, struct h
     for (int i = 0; i < actions->count; i++) {
         if (actions->at[i].kind == HFI_SEND_RENEW) {
             struct hfi_renewing renewing = hfi_entry_renewing(&lock->entry, tick->now);
+            live_for(lock, renewing.ttl_ms);
             hfi_renewals_add(tick->renewals, lock, renewing.ttl_ms, renewing.patience_ns);
         } else if (actions->at[i].kind == HFI_SEND_RECHECK) {
             if (!hfi_rechecks_add(tick->rechecks, lock))

@@ -32,6 +32,7 @@ struct hfi_lock {
     uint64_t grant, random;  /* of the current token: hfi_lock_token */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* of its native form: until then, our time, it may still be executed */
+    int64_t  ttl_ms;         /* the longest that its key was asked to live */
     struct hfi_closing *closings; /* tokens that are given back; NULL: none */
     hf_lease *holder;        /* a reference; NULL: nobody here */
     struct hfi_alarm alarm;
@@ -56,6 +57,7 @@ struct hfi_giving { /* a thread that waits for its release's answer, on its stac
     struct hfi_park park;
     bool      done;
     hf_status status; /* HF_OK, LOST (gone), UNKNOWN */
+    hf_error *why;    /* UNKNOWN because the server refuses: filled */
 };
 
 /* Only the table calls these two. */

@@ -68,8 +68,12 @@ static hf_status answer(const hf_lease *lease, const struct hfi_giving *giving, 
     if (giving->status == HF_LOST)
         return hfi_fail(error, HF_LOST, "roll back, or let the fence decide; look at eviction and failover of the server",
                         "lock %s was no longer ours at the server: %s", name, hf_reason_text(HF_REASON_GONE));
-    hfi_fail(error, HF_UNKNOWN, "nothing to do: it is released when the server answers again, or ends by itself",
-             "the server did not confirm the release of lock %s", name);
+    if (giving->why->status != HF_OK)
+        hfi_fail(error, HF_UNKNOWN, giving->why->hint, "lock %s stays until its lease ends or the server lets it go: %s",
+                 name, giving->why->message);
+    else
+        hfi_fail(error, HF_UNKNOWN, "nothing to do: it is released when the server answers again, or ends by itself",
+                 "the server did not confirm the release of lock %s", name);
     hfi_fail_server(error, hfi_pool_server_name(lease->client->pool));
     return HF_UNKNOWN;
 }
@@ -77,8 +81,10 @@ static hf_status answer(const hf_lease *lease, const struct hfi_giving *giving, 
 static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error *error)
 {
     struct hfi_lock *lock = lease->lock;
-    struct hfi_giving giving = {.done = false, .status = HF_OK};
+    hf_error why;
+    struct hfi_giving giving = {.done = false, .status = HF_OK, .why = &why};
     hf_status status = HF_OK;
+    why.status = HF_OK;
     hfi_park_init(&giving.park);
     (void)pthread_mutex_lock(&lock->mutex);
     if (lease->depth > 0) {

@@ -561,6 +561,40 @@ static void a_release_without_an_answer_is_unknown_and_done_later(void **state)
     HFT_UNTIL_TRUE(try_once(f, f->client, "unsure") == HF_OK);
 }
 
+/* Its key ends by itself; until then the release is tried a few times, and after that no more. */
+static void a_refused_release_says_why_and_is_not_repeated_for_ever(void **state)
+{
+    enum { WATCHED_MS = 6000 };
+    struct fixture *f = *state;
+    hf_lease *lease;
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER worker on >pw ~* &* +@all"));
+    hf_client *client = hft_client(f->server, HF_CLIENT(.user = "worker", .password = "pw", .command_ms = 200));
+    assert_int_equal(hf_lock_acquire(client, "x", HF_LOCK(.lease_ms = 500), &lease, &f->error), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER worker -del -hdel"));
+    int64_t before = hft_server_calls(f->server, "evalsha"), until_ms = hft_boottime_ms() + WATCHED_MS;
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_UNKNOWN);
+    says(&f->error, HF_UNKNOWN, "DEL");
+    assert_non_null(strstr(f->error.message, "\"x\""));
+    HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 0);
+    HFT_UNTIL_TRUE(hft_boottime_ms() > until_ms);
+    assert_in_range(hft_server_calls(f->server, "evalsha") - before, 3, 6); /* it would be 15 at one pace */
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void a_refused_release_comes_through_when_the_server_relents(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease;
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER worker on >pw ~* &* +@all"));
+    hf_client *client = hft_client(f->server, HF_CLIENT(.user = "worker", .password = "pw"));
+    assert_int_equal(hf_lock_acquire(client, "x", HF_LOCK(.lease_ms = 60000), &lease, &f->error), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER worker -del"));
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_UNKNOWN);
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER worker +del"));
+    HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 0);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -583,6 +617,8 @@ int main(void)
         TEST(a_limit_of_waiters_is_kept),
         TEST(what_a_silent_server_may_still_do_is_undone),
         TEST(a_release_without_an_answer_is_unknown_and_done_later),
+        TEST(a_refused_release_says_why_and_is_not_repeated_for_ever),
+        TEST(a_refused_release_comes_through_when_the_server_relents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

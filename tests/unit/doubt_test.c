@@ -39,11 +39,39 @@ static void an_unanswered_native_one_is_outlived_on_our_clock(void **state)
     assert_true(hfi_doubt_is_over(&doubt, THERE, NOW + 1));
 }
 
-static void a_release_without_an_answer_is_repeated_at_the_pace_of_re_checks(void **state)
+static void an_answer_without_a_time_is_asked_for_once_more(void **state)
 {
     (void)state;
     struct hfi_doubt doubt = {.unclear = true, .last_chance_us = THERE, .last_chance_ns = NOW + 9000 * HFI_MS};
     assert_int_equal(hfi_doubt_again_ns(&doubt, 0, NOW), NOW + 400 * HFI_MS);
+}
+
+static void a_release_without_an_answer_is_repeated_at_the_pace_of_re_checks(void **state)
+{
+    (void)state;
+    struct hfi_doubt doubt = {.ends_ns = NOW + 9000 * HFI_MS};
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(hfi_doubt_failed_ns(&doubt, false, NOW + i * HFI_MS), NOW + (i + 400) * HFI_MS);
+}
+
+static void a_release_that_is_refused_is_repeated_ever_more_seldom(void **state)
+{
+    (void)state;
+    struct hfi_doubt doubt = {.ends_ns = NOW + 9000 * HFI_MS};
+    static const int64_t pauses_ms[] = {400, 800, 1600, 1600, 1600};
+    for (size_t i = 0; i < sizeof pauses_ms / sizeof pauses_ms[0]; i++)
+        assert_int_equal(hfi_doubt_failed_ns(&doubt, true, NOW), NOW + pauses_ms[i] * HFI_MS);
+    assert_int_equal(hfi_doubt_failed_ns(&doubt, false, NOW), NOW + 400 * HFI_MS);
+}
+
+static void what_has_ended_by_itself_is_released_no_more(void **state)
+{
+    (void)state;
+    for (int refused = 0; refused < 2; refused++) {
+        struct hfi_doubt doubt = {.unclear = true, .last_chance_us = INT64_MAX, .ends_ns = NOW};
+        assert_int_equal(hfi_doubt_failed_ns(&doubt, refused, NOW - 401 * HFI_MS), NOW - HFI_MS);
+        assert_int_equal(hfi_doubt_failed_ns(&doubt, refused, NOW - HFI_MS), HFI_NEVER);
+    }
 }
 
 /* Two tokens in one place of the table, and so alike in the bits that choose it. */
@@ -84,6 +112,9 @@ int main(void)
         cmocka_unit_test(one_answer_is_enough_if_every_acquire_was_answered),
         cmocka_unit_test(an_unanswered_script_is_outlived_on_the_servers_clock),
         cmocka_unit_test(an_unanswered_native_one_is_outlived_on_our_clock),
+        cmocka_unit_test(an_answer_without_a_time_is_asked_for_once_more),
+        cmocka_unit_test(a_release_that_is_refused_is_repeated_ever_more_seldom),
+        cmocka_unit_test(what_has_ended_by_itself_is_released_no_more),
         cmocka_unit_test(a_release_without_an_answer_is_repeated_at_the_pace_of_re_checks),
         cmocka_unit_test(a_message_that_crossed_the_release_is_late_and_no_more),
         cmocka_unit_test(an_orphan_that_a_failover_brought_back_is_released_at_the_next_re_check),
