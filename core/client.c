@@ -105,7 +105,6 @@ void hfi_client_unref(hf_client *client)
     hfi_random_supply_free(client->random);
     (void)pthread_mutex_destroy(&client->time_mutex);
     (void)pthread_mutex_destroy(&client->cancel_mutex);
-    (void)pthread_mutex_destroy(&client->watch_mutex);
     (void)pthread_mutex_destroy(&client->inquiry_mutex);
     free(client->samples);
     free(client->name);
@@ -152,10 +151,8 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     atomic_init(&client->references, 1);
     (void)pthread_mutex_init(&client->time_mutex, NULL);
     (void)pthread_mutex_init(&client->cancel_mutex, NULL);
-    (void)pthread_mutex_init(&client->watch_mutex, NULL);
     (void)pthread_mutex_init(&client->inquiry_mutex, NULL);
     hfi_list_init(&client->cancels);
-    hfi_list_init(&client->watches);
     hfi_list_init(&client->inquiries);
     hfi_park_init(&client->left);
     client->clock = &hfi_boottime;

@@ -68,8 +68,6 @@ struct hf_client {
     pthread_mutex_t cancel_mutex; /* cancel.c */
     struct hfi_list cancels;
 
-    pthread_mutex_t watch_mutex;  /* events.c */
-    struct hfi_list watches;
     _Atomic(int) events_state;    /* events.c: what notify-keyspace-events is, see there */
     char  *keyspace_events;       /* "auto", "as-is", "off" */
     int    database;

@@ -280,19 +280,14 @@ static void release_forgotten_locked(struct hfi_lock *lock, uint64_t grant, uint
  * nothing but this very token, which nobody uses. */
 static void release_forgotten(hf_client *client, uint64_t grant, uint64_t random, const struct hfi_message *message)
 {
-    enum hfi_use use;
-    const char *name;
-    size_t name_size;
-    struct hfi_lock *lock;
-    if (hfi_doubt_has_crossed(atomic_load(settled(client, random)), random, hfi_now(client->clock)) ||
-        !hfi_key_name(client->key_template, message->rest, message->rest_size, &use, &name, &name_size) ||
-        hfi_table_get(client, use, name, name_size, &lock, NULL) != HF_OK)
+    if (hfi_doubt_has_crossed(atomic_load(settled(client, random)), random, hfi_now(client->clock)))
         return;
-    if (lock->keys.lock_size == message->rest_size && memcmp(lock->keys.lock, message->rest, message->rest_size) == 0) {
-        release_forgotten_locked(lock, grant, random, hfi_lock_enter(lock));
-        (void)pthread_mutex_unlock(&lock->mutex);
-        hfi_lane_flush(lock->lane);
-    }
+    struct hfi_lock *lock = hfi_table_by_key(client, message->rest, message->rest_size);
+    if (lock == NULL)
+        return;
+    release_forgotten_locked(lock, grant, random, hfi_lock_enter(lock));
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);
 }
 

@@ -11,12 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct hfi_watch { /* a foreign lock that somebody waits for */
-    struct hfi_list  link; /* client->watches */
-    struct hfi_lock *lock; /* a reference */
-    size_t size;
-    char   channel[];
-};
+#define PREFIX_ROOM 40
 
 const char *hfi_events_text(enum hfi_events_state state)
 {
@@ -101,75 +96,46 @@ void hfi_events_look(hf_client *client, int lane)
         list(client, hfi_wire_words("CONFIG", "GET", "notify-keyspace-events", NULL), looked);
 }
 
-static struct hfi_watch *find_locked(hf_client *client, const char *channel, size_t size)
+/* What stands before the key in a channel. */
+static size_t print_prefix(const hf_client *client, char out[PREFIX_ROOM])
 {
-    for (struct hfi_list *at = client->watches.next; at != &client->watches; at = at->next) {
-        struct hfi_watch *watch = hfi_of(at, struct hfi_watch, link);
-        if (watch->size == size && memcmp(watch->channel, channel, size) == 0)
-            return watch;
-    }
-    return NULL;
-}
-
-static void begin_watch(struct hfi_lock *lock)
-{
-    hf_client *client = lock->client;
-    char prefix[40];
-    size_t prefix_size =
-        (size_t)snprintf(prefix, sizeof prefix, "__keyspace@%d__:", client->database);
-    struct hfi_watch *watch = malloc(sizeof *watch + prefix_size + lock->keys.lock_size);
-    if (watch == NULL)
-        return;
-    watch->size = prefix_size + lock->keys.lock_size;
-    memcpy(watch->channel, prefix, prefix_size);
-    memcpy(watch->channel + prefix_size, lock->keys.lock, lock->keys.lock_size);
-    watch->lock = lock;
-    hfi_table_ref(lock);
-    (void)pthread_mutex_lock(&client->watch_mutex);
-    hfi_list_append(&client->watches, &watch->link);
-    (void)pthread_mutex_unlock(&client->watch_mutex);
-    lock->watch = watch;
-    (void)hfi_pool_subscribe(client->pool, watch->channel, watch->size);
-}
-
-static void end_watch(struct hfi_lock *lock)
-{
-    hf_client *client = lock->client;
-    struct hfi_watch *watch = lock->watch;
-    (void)pthread_mutex_lock(&client->watch_mutex);
-    hfi_list_remove(&watch->link);
-    (void)pthread_mutex_unlock(&client->watch_mutex);
-    lock->watch = NULL;
-    hfi_pool_unsubscribe(client->pool, watch->channel, watch->size);
-    free(watch);
-    hfi_table_unref(lock); /* never the last: the caller has one */
+    return (size_t)snprintf(out, PREFIX_ROOM, "__keyspace@%d__:", client->database);
 }
 
 void hfi_events_watch(struct hfi_lock *lock, bool on)
 {
-    if (on && lock->watch == NULL && strcmp(lock->client->keyspace_events, "off") != 0)
-        begin_watch(lock);
-    else if (!on && lock->watch != NULL)
-        end_watch(lock);
+    hf_client *client = lock->client;
+    char channel[PREFIX_ROOM + HFI_LOCK_KEY_MOST];
+    if (on == lock->watched || (on && strcmp(client->keyspace_events, "off") == 0))
+        return;
+    size_t size = print_prefix(client, channel);
+    memcpy(channel + size, lock->keys.lock, lock->keys.lock_size);
+    size += lock->keys.lock_size;
+    lock->watched = on;
+    if (on) {
+        hfi_table_ref(lock);
+        (void)hfi_pool_subscribe(client->pool, channel, size);
+    } else {
+        hfi_pool_unsubscribe(client->pool, channel, size);
+        hfi_table_unref(lock); /* never the last: the caller has one */
+    }
 }
 
 static void ask_again(hf_client *client, const char *channel, size_t channel_size)
 {
     struct hfi_actions actions;
-    struct hfi_lock *lock = NULL;
-    (void)pthread_mutex_lock(&client->watch_mutex);
-    struct hfi_watch *watch = find_locked(client, channel, channel_size);
-    if (watch != NULL) {
-        lock = watch->lock;
-        hfi_table_ref(lock);
-    }
-    (void)pthread_mutex_unlock(&client->watch_mutex);
+    char prefix[PREFIX_ROOM];
+    size_t size = print_prefix(client, prefix);
+    struct hfi_lock *lock = channel_size > size && memcmp(channel, prefix, size) == 0
+                                ? hfi_table_by_key(client, channel + size, channel_size - size)
+                                : NULL;
     if (lock == NULL)
         return;
     HFI_PERTURB("watch-found");
     hfi_actions_init(&actions);
     int64_t now = hfi_lock_enter(lock);
-    hfi_entry_nudged(&lock->entry, now, &actions);
+    if (lock->watched)
+        hfi_entry_nudged(&lock->entry, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);

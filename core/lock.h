@@ -15,7 +15,6 @@
 
 struct hfi_spot;   /* table.c */
 struct hfi_shared; /* fetch.c */
-struct hfi_watch; /* events.c */
 struct hfi_closing; /* closing.c */
 
 struct hfi_lock {
@@ -26,6 +25,7 @@ struct hfi_lock {
     struct hfi_spot *spot; /* table.c: counts the references */
     uint32_t slot;
 
+    bool     watched; /* the mutex's too: events.c listens to its key, and has a reference */
     bool     unclear; /* the mutex's too: one of the token's acquires got no answer, release until it is surely over */
     pthread_mutex_t mutex;   /* for all that follows */
     struct hfi_entry entry;
@@ -37,7 +37,6 @@ struct hfi_lock {
     hf_lease *holder;        /* a reference; NULL: nobody here */
     struct hfi_alarm alarm;
     int64_t  alarm_at;       /* HFI_NEVER: not armed */
-    struct hfi_watch *watch; /* events.c; NULL: none */
     hf_error *trouble;       /* more about entry.trouble; NULL: nothing more */
     struct hfi_shared *shared; /* HFI_FETCH: fetch.c; NULL before the first waiter */
 };

@@ -269,6 +269,21 @@ hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, s
     return status;
 }
 
+struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, size_t size)
+{
+    enum hfi_use use;
+    const char *name;
+    size_t name_size;
+    struct hfi_lock *lock;
+    if (!hfi_key_name(client->key_template, key, size, &use, &name, &name_size) ||
+        hfi_table_get(client, use, name, name_size, &lock, NULL) != HF_OK)
+        return NULL;
+    if (lock->keys.lock_size == size && memcmp(lock->keys.lock, key, size) == 0)
+        return lock;
+    hfi_table_unref(lock);
+    return NULL;
+}
+
 void hfi_table_ref(struct hfi_lock *lock)
 {
     atomic_fetch_add(&lock->spot->references, 1);

@@ -16,6 +16,8 @@ void hfi_table_free(hf_client *client);   /* nobody refers to any */
 /* The lock of that name, made if there is none; a reference. No mutex if it is there. INVALID (the name), NOMEM. */
 hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, size_t size, struct hfi_lock **lock,
                         hf_error *error);
+/* The same by its key, which need not be one. NULL: no lock or fetch of this client has such a key; or no memory. */
+struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, size_t size);
 void hfi_table_ref(struct hfi_lock *lock);
 void hfi_table_unref(struct hfi_lock *lock);
 

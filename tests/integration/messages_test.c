@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* messages_test.c - whoever may PUBLISH can say anything to a client, and real breaks are said the same way. */
+#include "core/client.h"
+#include "core/events.h"
+#include "core/hear.h"
+#include "core/lock.h"
+#include "core/table.h"
 #include "tests/support/messages.h"
 #include "tests/support/pages.h"
 #include "tests/support/pair.h"
@@ -10,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -228,6 +234,88 @@ static void a_flood_of_breaks_is_a_question_in_ten_milliseconds(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 
+static double cpu_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+enum { TOLD = 64, TIMES = 1000 };
+
+/* Processor time of this thread for a thousand messages about tokens that are being given back, while so many are. */
+static double cpu_of_messages(struct fixture *f, int open)
+{
+    static char said[TOLD][TOKEN + 32];
+    hf_lease **leases = calloc((size_t)open, sizeof *leases);
+    for (int i = 0; i < open; i++) {
+        char name[16], token[TOKEN];
+        (void)snprintf(name, sizeof name, "n%d", i);
+        leases[i] = must_take(f, f->a, name, LONG);
+        if (i % (open / TOLD) != 0 || i / (open / TOLD) >= TOLD)
+            continue;
+        hft_held_by(f->server, name, token, sizeof token);
+        (void)snprintf(said[i / (open / TOLD)], sizeof said[0], "R %s hf:{%s}", token, name);
+    }
+    hft_server_freeze(f->server);
+    for (int i = 0; i < open; i++)
+        (void)hf_lease_post_release(leases[i], NULL);
+    double took = cpu_ns();
+    for (int i = 0; i < TIMES; i++)
+        hfi_hear(f->a, f->a->identity.channel, HFI_CHANNEL_SIZE, said[i % TOLD], strlen(said[i % TOLD]));
+    took = cpu_ns() - took;
+    hft_server_thaw(f->server);
+    HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 0);
+    free(leases);
+    return took;
+}
+
+/* For a thousand events of keys that are watched, while so many are. */
+static double cpu_of_events(struct fixture *f, int watched)
+{
+    struct hfi_lock **locks = calloc((size_t)watched, sizeof(struct hfi_lock *));
+    char channel[64];
+    for (int i = 0; i < watched; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "n%d", i);
+        assert_int_equal(hfi_table_get(f->a, HFI_MUTEX, name, strlen(name), &locks[i], NULL), HF_OK);
+        (void)pthread_mutex_lock(&locks[i]->mutex);
+        hfi_events_watch(locks[i], true);
+        (void)pthread_mutex_unlock(&locks[i]->mutex);
+    }
+    double took = cpu_ns();
+    for (int i = 0; i < TIMES; i++) {
+        int size = snprintf(channel, sizeof channel, "__keyspace@0__:hf:{n%d}", i % TOLD * (watched / TOLD));
+        hfi_hear(f->a, channel, (size_t)size, "del", 3);
+    }
+    took = cpu_ns() - took;
+    for (int i = 0; i < watched; i++) {
+        (void)pthread_mutex_lock(&locks[i]->mutex);
+        hfi_events_watch(locks[i], false);
+        (void)pthread_mutex_unlock(&locks[i]->mutex);
+        hfi_table_unref(locks[i]);
+    }
+    free(locks);
+    return took;
+}
+
+static void what_is_heard_costs_the_same_however_much_there_is(void **state)
+{
+    struct fixture *f = *state;
+    double (*const costs[])(struct fixture *, int) = {cpu_of_messages, cpu_of_events};
+    for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
+        double few = 1e12, many = 1e12;
+        for (int j = 0; j < 3; j++) { /* the least of three: whoever else runs here takes our caches, not our time */
+            double took = costs[i](f, 256);
+            few = took < few ? took : few;
+            took = costs[i](f, 16 * 256);
+            many = took < many ? took : many;
+        }
+        if (many > 4 * few)
+            fail_msg("%s: %.1f times as much for sixteen times as many", i == 0 ? "messages" : "events", many / few);
+    }
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
 
 int main(void)
@@ -242,6 +330,7 @@ int main(void)
         TEST(a_load_of_a_forgotten_value_is_told_at_once_and_not_stored),
         TEST(a_made_up_forget_costs_a_load_nothing),
         TEST(a_flood_of_breaks_is_a_question_in_ten_milliseconds),
+        TEST(what_is_heard_costs_the_same_however_much_there_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
