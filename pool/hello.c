@@ -114,14 +114,29 @@ static bool ask_greeting(struct hfi_hello *hello)
     return true;
 }
 
+/* One connection brings them for all that are dialled with it: the others' scripts are there when they are needed, or go
+ * out again as EVAL. */
+static bool ask_load(struct hfi_hello *hello)
+{
+    struct hfi_pool *pool = hello->pool;
+    int64_t now_ns = hfi_now(pool->clock);
+    if (hello->lacks == 0 ||
+        (pool->scripts_sent_ns != 0 && now_ns < hfi_after_ms(pool->scripts_sent_ns, pool->settings.connect_ms)))
+        return true;
+    pool->scripts_sent_ns = now_ns;
+    for (int i = 0; script(hello, i) != NULL; i++)
+        if ((hello->lacks >> i & 1) != 0 && !ask(hello, ASK_LOAD, "SCRIPT", "LOAD", script(hello, i)->source))
+            return false;
+    return true;
+}
+
 static bool ask_greet(struct hfi_hello *hello)
 {
     const struct hfi_pool *pool = hello->pool;
     if (hello->purpose != HFI_DIAL_LANE)
         return true;
-    for (int i = 0; script(hello, i) != NULL; i++)
-        if ((hello->lacks >> i & 1) != 0 && !ask(hello, ASK_LOAD, "SCRIPT", "LOAD", script(hello, i)->source))
-            return false;
+    if (!ask_load(hello))
+        return false;
     if (pool->ops.greeting == NULL)
         return true;
     hello->greeting = pool->ops.greeting(pool->self, hello->lane);

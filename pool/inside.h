@@ -27,7 +27,8 @@ struct hfi_pool {
     struct hfi_subscribers *subscribers;
     struct hfi_listener *listener;
     struct hfi_borrowers *borrowers;
-    struct hfi_losses losses; /* the listener's alone */
+    struct hfi_losses losses; /* the listener's alone, as what follows */
+    int64_t scripts_sent_ns;  /* when a connection last brought scripts along; 0: never */
 
     _Atomic(int64_t) closing_until_ns; /* 0: open; else close has begun, and gives the net that long */
     _Atomic(bool) closed_short;        /* while closing, a command ended without an answer */

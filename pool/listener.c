@@ -92,7 +92,7 @@ static void look_around(struct hfi_listener *listener, int64_t now_ns)
     set->count = 0;
     set->again_ns = HFI_NEVER;
     hfi_poll_set_add(set, listener->kick_fd, POLLIN, NULL, NULL);
-    for (int i = 0; i < pool->lane_count; i++)
+    for (int i = pool->lane_count; i-- > 0;) /* the renewals' lane first: it is the last */
         hfi_lane_tend(pool->lanes[i], now_ns, set);
     hfi_subscribers_tend(pool->subscribers, now_ns, set);
     int fd = -1;

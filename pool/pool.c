@@ -202,12 +202,21 @@ struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, u
     return warm(pool, (int)kind * pool->settings.lanes + place);
 }
 
+/* Two of its usual round trips are no silence yet, however short the patience; but four patiences are. */
+static int64_t silence_ns(const struct hfi_lane *lane, int64_t patience_ns)
+{
+    int64_t usual_ns = 2 * hfi_lane_rtt_ns(lane);
+    if (usual_ns <= patience_ns)
+        return patience_ns;
+    return usual_ns < 4 * patience_ns ? usual_ns : 4 * patience_ns;
+}
+
 static bool answers(const struct hfi_lane *lane, int64_t now_ns, int64_t patience_ns)
 {
     if (!hfi_lane_is_up(lane))
         return false;
     int64_t since_ns = hfi_lane_waits_since_ns(lane);
-    return since_ns == HFI_NEVER || now_ns - since_ns <= patience_ns;
+    return since_ns == HFI_NEVER || now_ns - since_ns <= silence_ns(lane, patience_ns);
 }
 
 struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64_t patience_ns)
@@ -216,7 +225,7 @@ struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64
     if (answers(own, now_ns, patience_ns))
         return own;
     if (hfi_lane_is_up(own)) {
-        atomic_store(&own->silent_ns, now_ns - patience_ns);
+        atomic_store(&own->silent_ns, now_ns - silence_ns(own, patience_ns));
         hfi_listener_kick(pool->listener);
     }
     for (int i = 0; i < reserved(pool) && pool->lanes[i]->kind != HFI_USER_LANE; i++)

@@ -438,7 +438,8 @@ void hfi_lane_read_some(struct hfi_lane *lane)
     hfi_lane_unlock(lane);
     if (!mine)
         return;
-    for (int turn = 0; turn < LISTENER_TURNS && take_in(lane, false) == GOT; turn++)
+    bool fresh = lane->kind == HFI_RESERVED_LANE; /* the listener sleeps on its replies */
+    for (int turn = 0; turn < LISTENER_TURNS && take_in(lane, fresh) == GOT; turn++)
         hfi_lane_finish(lane);
     hfi_lane_finish(lane);
     hfi_lane_flush_now(lane);

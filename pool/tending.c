@@ -19,6 +19,7 @@
  * another one and then takes both, and a listener woken for each posted command would cost more than the
  * command. */
 #define GRACE_NS   (HFI_MS / 2)
+#define SLOW_NS    (10 * HFI_MS) /* a round trip */
 #define HANG_UP_NS (10 * HFI_MS) /* the reader is about to see the end of the connection by itself */
 
 static void flush_again(struct hfi_lane *lane)
@@ -133,6 +134,15 @@ static void tend_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *
 
 /* ---- down ---- */
 
+/* Over a slow road the renewals' connection is made first, and has the road to itself: what the others say meanwhile would
+ * stand before it in the road's queue. This is for how long another lane that was lost waits, to see whether that one is
+ * lost too; 0: the road is quick, or it is that one. */
+static int64_t road_ns(const struct hfi_lane *lane)
+{
+    int64_t rtt_ns = hfi_lane_rtt_ns(hfi_pool_lane(lane->pool, HFI_RESERVED_LANE, 0));
+    return lane->kind != HFI_RESERVED_LANE && rtt_ns > SLOW_NS ? rtt_ns : 0;
+}
+
 static void fail(struct hfi_lane *lane, const hf_error *error, int64_t now_ns)
 {
     bool news = !atomic_exchange(&lane->failed, true);
@@ -189,10 +199,19 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     flush_again(lane); /* what waited for the dial */
 }
 
+/* Is the renewals' connection to be made before this one's? */
+static bool gives_way(const struct hfi_lane *lane)
+{
+    const struct hfi_lane *renewals = hfi_pool_lane(lane->pool, HFI_RESERVED_LANE, 0);
+    int state = atomic_load(&renewals->state);
+    bool comes = state == HFI_LANE_BROKEN || (state == HFI_LANE_DIALING && !atomic_load(&renewals->failed));
+    return comes && road_ns(lane) != 0;
+}
+
 static void tend_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
     enum hfi_dial_state state = HFI_DIAL_GOING;
-    if (lane->dial == NULL && now_ns >= lane->dial_due_ns) {
+    if (lane->dial == NULL && now_ns >= lane->dial_due_ns && !gives_way(lane)) {
         lane->dial = hfi_dial_begin(lane->pool, HFI_DIAL_LANE, lane->index,
                                     hfi_after_ms(now_ns, lane->pool->settings.connect_ms));
         if (lane->dial == NULL)
@@ -211,7 +230,7 @@ static void tend_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_
     if (lane->dial != NULL) {
         hfi_poll_set_add(set, hfi_dial_fd(lane->dial), hfi_dial_events(lane->dial), NULL, NULL);
         hfi_poll_set_again(set, hfi_dial_again_ns(lane->dial));
-    } else if (atomic_load(&lane->state) == HFI_LANE_DIALING) {
+    } else if (atomic_load(&lane->state) == HFI_LANE_DIALING && !gives_way(lane)) {
         hfi_poll_set_again(set, lane->dial_due_ns);
     }
     hfi_lane_lock(lane);
@@ -248,10 +267,10 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         atomic_store(&lane->watch, HFI_UNWATCHED);
         /* It has answered since it came up: what broke is the connection, not the server. Renewals cannot wait for
          * such a proof: their lane may have been given up for its very first command. */
-        enum hfi_lost lost = lane->kind == HFI_RESERVED_LANE        ? HFI_LOST_URGENT
+        enum hfi_lost lost = lane->kind == HFI_RESERVED_LANE   ? HFI_LOST_URGENT
                              : lane->answered_ns > lane->up_ns ? HFI_LOST_SERVED
-                                                                    : HFI_LOST_UNUSED;
-        lane->dial_due_ns = hfi_backoff_lost_ns(&lane->backoff, &lane->pool->losses, lost, now_ns);
+                                                               : HFI_LOST_UNUSED;
+        lane->dial_due_ns = hfi_backoff_lost_ns(&lane->backoff, &lane->pool->losses, lost, now_ns) + road_ns(lane);
         why = lane->why;
         /* A silent server is away until it answers a dial: nobody else is to find that out by waiting. */
         if (why.os_errno == ETIMEDOUT) {

@@ -316,6 +316,114 @@ static void dial_storm(struct hft_run *run)
     hft_server_stop(server);
 }
 
+/* ---- a narrow line ---- */
+
+struct hauler {
+    struct hft_run *run;
+    hf_client *client;
+    int number;
+    _Atomic(bool) *over;
+    pthread_t thread;
+    long done;
+};
+
+static void *haul(void *arg)
+{
+    struct hauler *me = arg;
+    char name[48];
+    (void)snprintf(name, sizeof name, "hauled:%d", me->number);
+    while (!atomic_load(me->over)) {
+        hf_lease *lease;
+        hf_status status = hf_lock_acquire(me->client, name, HF_LOCK(.wait_ms = 2000), &lease, NULL);
+        HFT_CHECK(me->run, status == HF_OK || status == HF_TIMEOUT || status == HF_UNAVAILABLE, "an acquire: %s",
+                  hf_status_name(status));
+        me->done += status == HF_OK;
+        if (status == HF_OK)
+            (void)hf_lease_release(lease, NULL);
+    }
+    return NULL;
+}
+
+#define BYTE_NS 125000 /* 64 kbit/s */
+static const struct hft_network narrow = {.to_server = {{.byte_ns = BYTE_NS}, {.byte_ns = BYTE_NS}},
+                                          .to_client = {{.byte_ns = BYTE_NS}, {.byte_ns = BYTE_NS}}};
+
+/* Eighteen connections share the line, and all are lost at once: the handshakes of all take longer than a lease. */
+static void renewals_first(struct hft_run *run)
+{
+    enum { NAMES = 100, LEASES = 4, LEASE_MS = 2000 };
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.lanes = 16));
+    hf_lease *others[NAMES], *leases[LEASES];
+    take_all(run, client, "other", LEASE_MS, others, NAMES); /* so that every lane is dialled */
+    for (int i = 0; i < NAMES; i++)
+        (void)hf_lease_release(others[i], NULL);
+    take_all(run, client, "kept", LEASE_MS, leases, LEASES);
+    hft_proxy_network(proxy, &narrow);
+    for (int round = 0; round < run->times; round++) {
+        hft_sleep_ms(2 * LEASE_MS); /* by then renewals have told how slow the road is */
+        hft_proxy_cut(proxy, false);
+        hft_sleep_ms(LEASE_MS);
+        for (int i = 0; i < LEASES; i++)
+            HFT_CHECK(run, hf_lease_is_valid(leases[i]), "round %d: a lease is lost", round);
+    }
+    hft_proxy_network(proxy, NULL);
+    for (int i = 0; i < LEASES; i++)
+        (void)hf_lease_release(leases[i], NULL);
+    (void)hf_client_close(client, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
+/* Two clients, each at the end of a line of its own, keep their leases and get some work done, and all their connections
+ * are lost once more. */
+static void narrow_line(struct hft_run *run)
+{
+    enum { CLIENTS = 2, THREADS = 4, LEASES = 8, LEASE_MS = 4000 };
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxies[CLIENTS];
+    hf_client *clients[CLIENTS];
+    hf_lease *leases[CLIENTS][LEASES];
+    struct hauler haulers[CLIENTS][THREADS];
+    _Atomic(bool) over = false;
+    for (int c = 0; c < CLIENTS; c++) {
+        char what[32];
+        proxies[c] = hft_proxy_start(server);
+        hft_proxy_network(proxies[c], &narrow);
+        clients[c] = hft_open(hft_proxy_url(proxies[c]), NULL);
+        (void)snprintf(what, sizeof what, "kept:%d", c);
+        take_all(run, clients[c], what, LEASE_MS, leases[c], LEASES);
+        for (int t = 0; t < THREADS; t++) {
+            haulers[c][t] = (struct hauler){.run = run, .client = clients[c], .number = c * THREADS + t, .over = &over};
+            if (pthread_create(&haulers[c][t].thread, NULL, haul, &haulers[c][t]) != 0)
+                exit(1);
+        }
+    }
+    for (int round = 0; round < run->times; round++) {
+        hft_sleep_ms(LEASE_MS);
+        for (int c = 0; c < CLIENTS; c++)
+            hft_proxy_cut(proxies[c], false);
+        hft_sleep_ms(LEASE_MS);
+    }
+    atomic_store(&over, true);
+    for (int c = 0; c < CLIENTS; c++) {
+        long done = 0;
+        for (int t = 0; t < THREADS; t++) {
+            (void)pthread_join(haulers[c][t].thread, NULL);
+            done += haulers[c][t].done;
+        }
+        hft_proxy_network(proxies[c], NULL);
+        for (int i = 0; i < LEASES; i++)
+            HFT_CHECK(run, hf_lease_release(leases[c][i], NULL) != HF_LOST, "client %d lost its lease %d", c, i);
+        HFT_CHECK(run, done >= run->times * THREADS, "client %d obtained %ld leases", c, done);
+        hft_tally(run, done, -1);
+        (void)hf_client_close(clients[c], NULL);
+        hft_proxy_stop(proxies[c]);
+    }
+    hft_server_stop(server);
+}
+
 /* ---- close ---- */
 
 /* The road to the server is long, the answers come at once: what was posted last is on the way when close has to end. */
@@ -362,6 +470,10 @@ const struct hft_named hft_network_faults[] = {
      HFT_MEASURES},
     {"dial-storm", "twenty pools lose their server: they dial in moderation, and are all served soon after",
      dial_storm, 1, 20, HFT_MEASURES},
+    {"narrow-line", "two busy clients at 64 kbit/s keep their leases, also when all connections are lost", narrow_line, 1,
+     8, 0},
+    {"renewals-first", "over a narrow line the renewals' connection is the first to be made again", renewals_first, 1, 20,
+     0},
     {"close-reads-on", "a close over a slow road: every posted release is executed", close_reads_on, 2, 50,
      0},
     {.name = NULL}};

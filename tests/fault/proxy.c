@@ -69,7 +69,7 @@ struct hft_proxy {
     int count;
     uint64_t numbers;
     long spoiled;
-    int64_t dials[DIALS];
+    int64_t dials[DIALS], line_ns[2]; /* until when each way of the line is taken */
     int dial_count;
     unsigned dice;
     bool stop;
@@ -176,9 +176,11 @@ static void send_later(struct hft_proxy *proxy, struct connection *connection, s
     if (chunk == NULL)
         die("no memory");
     int64_t jitter = way->jitter_ns > 0 ? (int64_t)rand_r(&proxy->dice) * 997 % way->jitter_ns : 0;
-    int64_t due = now_ns() + way->delay_ns + jitter + more_ns;
+    int64_t due = now_ns() + way->delay_ns + jitter + more_ns, *line_ns = &proxy->line_ns[to == &connection->client];
     if (due < to->due_ns)
         due = to->due_ns;
+    if (way->byte_ns > 0)
+        due = *line_ns = (due > *line_ns ? due : *line_ns) + (int64_t)size * way->byte_ns;
     to->due_ns = due;
     *chunk = (struct chunk){.due_ns = due, .size = size};
     memcpy(chunk->bytes, bytes, size);

@@ -22,6 +22,7 @@ struct hft_way {
     int64_t delay_ns, jitter_ns; /* later by delay_ns and at random up to jitter_ns; order is kept   */
     int drip_bytes;              /* > 0: no more than so many at once,                               */
     int64_t drip_ns;             /* ... and so long between                                          */
+    int64_t byte_ns;             /* all connections share one line, on which a byte takes so long    */
     bool hole;                   /* read and thrown away; a connection that has lost a byte is never mended */
     bool stall;                  /* not read at all: the sender's socket fills                       */
     int64_t cut_after;           /* > 0: the connection ends when so many bytes have been delivered  */

@@ -33,7 +33,8 @@ delayed-replies resets half-open idle-subscriber cuts error-replies out-of-memor
 aof-kills kills evictions bad-network forks ends cancels suspend wall-clock slow-clock renewed-releases passes-and-loss
 terminal-events closes spoiled-replies close-reads-on forged-messages demotions replica idle-promotion tokens
 made-up-messages strangers close-with-leases writable-replica one-way quiet-waiters drip refused-writes busy-script
-max-clients client-kill kill-rate config-changes signals cancel-storm half-close stalls rdb-restart embedded freezer
+max-clients client-kill kill-rate config-changes signals cancel-storm half-close stalls narrow-line renewals-first
+rdb-restart embedded freezer
 slow-replies short-renewals withdrawals watchers healing prompt-posts prompt-cancels prompt-notices
 script-errors flooded-waiters'''.split()
 

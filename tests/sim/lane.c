@@ -91,9 +91,9 @@ void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why)
     struct hfi_pool *pool = lane->pool;
     if (lane->state != UP)
         return;
-    enum hfi_lost lost = lane->kind == HFI_RESERVED_LANE        ? HFI_LOST_URGENT
+    enum hfi_lost lost = lane->kind == HFI_RESERVED_LANE   ? HFI_LOST_URGENT
                          : lane->answered_ns > lane->up_ns ? HFI_LOST_SERVED
-                                                                : HFI_LOST_UNUSED;
+                                                           : HFI_LOST_UNUSED;
     int64_t due = hfi_backoff_lost_ns(&lane->backoff, &pool->losses, lost, now_here());
     lane->failed = silent;
     sim_say("lane %d is given up: %s", lane->index, why);
