@@ -1,31 +1,252 @@
 /* SPDX-License-Identifier: MIT */
 /* hear_test.c - messages, and what was missed: which of them make a client ask, tell a holder, or do nothing. */
 #include "tests/scene/scene.h"
+#include "core/client.h"
+#include "core/fence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
+
+/* "n" is held by `holder`, and `waiter` stands in its queue. */
+struct pair {
+    struct sim_process *holder, *other;
+    hf_lease *lease;
+    struct hft_actor waiter;
+    char held[160], waits[160]; /* their tokens */
+};
+
+static void note_token(void *out, const char *member)
+{
+    (void)snprintf(out, 160, "%s", member);
+}
+
+static void lay(struct pair *pair, const hf_lock_options *options)
+{
+    pair->holder = hft_process(NULL);
+    pair->other = hft_process(NULL);
+    pair->lease = hft_must_take(pair->holder, "n", options);
+    (void)snprintf(pair->held, sizeof pair->held, "%s", hft_key("hf:{n}"));
+    hft_take(&pair->waiter, pair->other, "n", HF_LOCK(.lease_ms = 10000, .wait_ms = 5000));
+    HFT_UNTIL(hft_ran("acquire") == 1);
+    hft_pass_ms(20);
+    sim_keyspace_members(&sim_server.keys, "hf:queue:{n}:hf:{n}", note_token, pair->waits);
+}
 
 /* The hand-off was said while the waiter's subscriber was away. The next re-check would be up to 440 ms later. */
 static void after_a_subscription_every_waiter_asks_again(void **state)
 {
     (void)state;
-    struct hft_actor waiter;
-    struct sim_process *holder = hft_process(NULL), *other = hft_process(NULL);
-    hf_lease *lease = hft_must_take(holder, "n", HF_LOCK(.lease_ms = 10000));
-    hft_take(&waiter, other, "n", HF_LOCK(.lease_ms = 10000, .wait_ms = 5000));
-    HFT_UNTIL(hft_ran("acquire") == 1);
-    hft_pass_ms(20);
-    sim_wire_drop(hft_subscriber_wire(other), true);
-    HFT_UNTIL(hft_subscriber_wire(other) == NULL);
-    assert_int_equal(hft_released(holder, lease), HF_OK);
-    assert_int_equal(waiter.ended, 0);
-    HFT_UNTIL(hft_subscriber_wire(other) != NULL);
+    struct pair pair;
+    lay(&pair, NULL);
+    sim_wire_drop(hft_subscriber_wire(pair.other), true);
+    HFT_UNTIL(hft_subscriber_wire(pair.other) == NULL);
+    assert_int_equal(hft_released(pair.holder, pair.lease), HF_OK);
+    assert_int_equal(pair.waiter.ended, 0);
+    HFT_UNTIL(hft_subscriber_wire(pair.other) != NULL);
     int64_t subscribed = sim.now;
-    HFT_UNTIL(waiter.ended != 0);
-    assert_int_equal(waiter.status, HF_OK);
-    assert_true(waiter.ended - subscribed < 5 * HFI_MS);
+    HFT_UNTIL(pair.waiter.ended != 0);
+    assert_int_equal(pair.waiter.status, HF_OK);
+    assert_true(pair.waiter.ended - subscribed < 5 * HFI_MS);
+}
+
+/* What was on its way with the connection is lost: also the answer of the last question. */
+static void after_a_connection_came_up_every_waiter_asks_again(void **state)
+{
+    (void)state;
+    struct pair pair;
+    lay(&pair, NULL);
+    int asked = hft_listed(pair.other, "acquire");
+    sim_wire_drop(hft_lock_wire(pair.other), true);
+    hft_pass_ms(60);
+    assert_true(hft_listed(pair.other, "acquire") > asked);
+    assert_int_equal(hft_released(pair.holder, pair.lease), HF_OK);
+    HFT_UNTIL(pair.waiter.ended != 0);
+    assert_int_equal(pair.waiter.status, HF_OK);
+}
+
+/* ---- G ---- */
+
+static int64_t echo_of(const struct pair *pair)
+{
+    char line[200];
+    long long echo = 0;
+    (void)snprintf(line, sizeof line, "HGET hf:wait:{n}:hf:{n} %s", pair->waits);
+    (void)sscanf(hft_answered(line), "%*d %lld", &echo);
+    return echo;
+}
+
+static int64_t good_fence(void)
+{
+    return (sim_server_us() + 3600000000) * HFI_FENCE_BLOCK;
+}
+
+/* Whoever can read the queue can make one up; nothing but the fence and the renewal stand between it and two holders. */
+static void a_grant_counts_with_this_token_and_an_echo_of_its_own(void **state)
+{
+    (void)state;
+    struct pair pair;
+    lay(&pair, NULL);
+    int asked = hft_listed(pair.other, "acquire");
+    hft_publish(pair.other, "G %s %lld %lld hf:{n}", pair.waits, (long long)echo_of(&pair) + 1, (long long)good_fence());
+    hft_pass_ms(5);
+    assert_int_equal(pair.waiter.ended, 0);
+    assert_int_equal(hft_listed(pair.other, "acquire"), asked + 1); /* it may own it: only an answer can tell */
+    hft_publish(pair.other, "G %s 0 %lld hf:{n}", pair.waits, (long long)good_fence());
+    hft_pass_ms(15);
+    assert_int_equal(pair.waiter.ended, 0);
+    hft_publish(pair.other, "G %s %lld %lld hf:{n}", pair.held, (long long)echo_of(&pair), (long long)good_fence());
+    hft_pass_ms(15);
+    assert_int_equal(pair.waiter.ended, 0);
+    hft_tell("DEL hf:{n}");
+    char line[220];
+    (void)snprintf(line, sizeof line, "SET hf:{n} %s PX 1274", pair.waits);
+    hft_tell(line);
+    int64_t fence = good_fence();
+    asked = hft_listed(pair.other, "acquire");
+    hft_publish(pair.other, "G %s %lld %lld hf:{n}", pair.waits, (long long)echo_of(&pair), (long long)fence);
+    HFT_UNTIL(pair.waiter.ended != 0);
+    assert_int_equal(pair.waiter.status, HF_OK);
+    assert_int_equal(hf_lease_fence(pair.waiter.lease), fence);
+    assert_int_equal(hft_listed(pair.other, "acquire"), asked);
+    assert_int_equal(hft_stats(pair.other).hand_offs_taken, 1);
+    hft_pass_ms(1000);
+    assert_true(hft_is_valid(pair.other, pair.waiter.lease));
+    assert_int_equal(hft_stats(pair.other).renewals, 1); /* of a claim: at half of its second */
+}
+
+static void a_grant_whose_fence_is_behind_the_clock_gives_none_such(void **state)
+{
+    (void)state;
+    struct pair pair;
+    char line[220];
+    lay(&pair, NULL);
+    (void)snprintf(line, sizeof line, "SET hf:{n} %s PX 1274", pair.waits);
+    hft_tell(line);
+    int64_t behind = (sim_server_us() - 10000000) * HFI_FENCE_BLOCK;
+    hft_publish(pair.other, "G %s %lld %lld hf:{n}", pair.waits, (long long)echo_of(&pair), (long long)behind);
+    HFT_UNTIL(pair.waiter.ended != 0);
+    assert_int_equal(pair.waiter.status, HF_OK);
+    assert_true(hf_lease_fence(pair.waiter.lease) / HFI_FENCE_BLOCK >= sim_server_us());
+}
+
+/* ---- R ---- */
+
+static void a_lingering_lease_goes_back_when_it_is_wanted(void **state)
+{
+    (void)state;
+    struct sim_process *holder = hft_process(NULL);
+    hf_lease *lease = hft_must_take(holder, "n", HF_LOCK(.lease_ms = 10000, .linger_ms = 5000));
+    char token[160];
+    (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+    assert_int_equal(hft_released(holder, lease), HF_OK);
+    hft_pass_ms(100);
+    assert_string_equal(hft_key("hf:{n}"), token);
+    hft_publish(holder, "R %s hf:{n}", token);
+    hft_pass_ms(1);
+    assert_string_equal(hft_key("hf:{n}"), "");
+}
+
+static void a_held_lease_stays_though_it_is_wanted(void **state)
+{
+    (void)state;
+    struct pair pair;
+    lay(&pair, HF_LOCK(.lease_ms = 10000, .linger_ms = 5000));
+    hft_publish(pair.holder, "R %s hf:{n}", pair.held);
+    hft_pass_ms(50);
+    assert_true(hft_is_valid(pair.holder, pair.lease));
+    assert_string_equal(hft_key("hf:{n}"), pair.held);
+    assert_int_equal(hft_released(pair.holder, pair.lease), HF_OK); /* and lingers no more */
+    HFT_UNTIL(pair.waiter.ended != 0);
+    assert_true(pair.waiter.ended - sim.now < HFI_MS);
+}
+
+/* It is said to own the lock, and does not know of it. */
+static void who_waits_and_is_said_to_hold_asks_at_once(void **state)
+{
+    (void)state;
+    struct pair pair;
+    lay(&pair, NULL);
+    int asked = hft_listed(pair.other, "acquire");
+    hft_publish(pair.other, "R %s hf:{n}", pair.waits);
+    hft_pass_ms(1);
+    assert_int_equal(hft_listed(pair.other, "acquire"), asked + 1);
+}
+
+/* ---- F and others ---- */
+
+static void who_waits_for_a_value_asks_when_it_is_there(void **state)
+{
+    (void)state;
+    struct pair pair;
+    lay(&pair, NULL);
+    int asked = hft_listed(pair.other, "acquire");
+    hft_publish(pair.other, "F %s", pair.waits);
+    hft_pass_ms(1);
+    assert_int_equal(hft_listed(pair.other, "acquire"), asked + 1);
+    hft_publish(pair.holder, "F %s", pair.held);
+    hft_pass_ms(1);
+    assert_true(hft_is_valid(pair.holder, pair.lease));
+}
+
+static void what_does_not_concern_it_moves_nobody(void **state)
+{
+    (void)state;
+    struct pair pair;
+    lay(&pair, NULL);
+    int sent = hft_listed(NULL, "acquire") + hft_listed(NULL, "release") + hft_listed(NULL, "renew");
+    hft_publish(pair.other, "R %s hf:{n}", pair.held); /* another client's token */
+    hft_publish(pair.other, "X %s hf:{n}", pair.waits);
+    hft_publish(pair.other, "P");
+    hft_publish(pair.other, "R");
+    hft_publish(pair.other, "R hf1:short hf:{n}");
+    hft_publish(pair.other, "G %s", pair.waits);
+    hft_publish(pair.holder, "I %s not-a-channel", pair.held);
+    hft_pass_ms(5);
+    assert_int_equal(hft_listed(NULL, "acquire") + hft_listed(NULL, "release") + hft_listed(NULL, "renew"), sent);
+    assert_int_equal(hft_said('A'), 0);
+    assert_true(hft_is_valid(pair.holder, pair.lease));
+    assert_int_equal(pair.waiter.ended, 0);
+}
+
+static void who_is_asked_tells_what_it_knows(void **state)
+{
+    (void)state;
+    struct pair pair;
+    lay(&pair, NULL);
+    hft_publish(pair.holder, "I %s %s", pair.held, pair.other->client->identity.channel);
+    hft_pass_ms(5);
+    assert_int_equal(hft_said('A'), 1);
+    assert_true(hft_is_valid(pair.holder, pair.lease));
+}
+
+/* ---- a doubted holder ---- */
+
+/* A token of this grant that is not this one: a break that nobody heard of, or made up. The server knows. */
+static void a_doubted_holder_asks_the_server(void **state)
+{
+    (void)state;
+    struct pair pair;
+    lay(&pair, NULL);
+    char token[160];
+    (void)snprintf(token, sizeof token, "%s", pair.held);
+    char *digit = strchr(strchr(strchr(token, ':') + 1, ':') + 1, ':') + 1;
+    *digit = *digit == '0' ? '1' : '0';
+    hft_publish(pair.holder, "R %s hf:{n}", token);
+    hft_pass_ms(5);
+    assert_int_equal(hft_stats(pair.holder).renewals, 1);
+    assert_true(hft_is_valid(pair.holder, pair.lease));
+    char line[220];
+    (void)snprintf(line, sizeof line, "SET hf:{n} %s KEEPTTL", token);
+    hft_tell(line);
+    hft_pass_ms(20);
+    hft_publish(pair.holder, "R %s hf:{n}", token);
+    hft_pass_ms(5);
+    assert_false(hft_is_valid(pair.holder, pair.lease));
 }
 
 int main(void)
@@ -33,6 +254,16 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(after_a_subscription_every_waiter_asks_again),
+        TEST(after_a_connection_came_up_every_waiter_asks_again),
+        TEST(a_grant_counts_with_this_token_and_an_echo_of_its_own),
+        TEST(a_grant_whose_fence_is_behind_the_clock_gives_none_such),
+        TEST(a_lingering_lease_goes_back_when_it_is_wanted),
+        TEST(a_held_lease_stays_though_it_is_wanted),
+        TEST(who_waits_and_is_said_to_hold_asks_at_once),
+        TEST(who_waits_for_a_value_asks_when_it_is_there),
+        TEST(what_does_not_concern_it_moves_nobody),
+        TEST(who_is_asked_tells_what_it_knows),
+        TEST(a_doubted_holder_asks_the_server),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* renew_test.c - renewals: when they are sent, what their answers do, and to whom. */
+/* renew_test.c - renewals: when they are sent, together with which others, what their answers do, and to whom. */
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
+
+#define TOKEN_MOST 160
+
+/* What a holder was told last. */
+struct told {
+    int events;
+    hf_event_kind kind;
+    hf_reason reason;
+};
+
+static void note(hf_lease *lease, const hf_event *event, void *arg)
+{
+    struct told *told = arg;
+    (void)lease;
+    *told = (struct told){told->events + 1, event->kind, event->reason};
+}
 
 /* The first renewal of a lease of 3 s is due after 1 s. Its way to the server takes so long that the lease has been given
  * back and had anew: the server says "another's" of a token that nobody uses any more. */
@@ -25,11 +43,154 @@ static void an_answer_to_an_earlier_grants_renewal_says_nothing_of_the_current_o
     assert_int_equal(hft_released(process, second), HF_OK);
 }
 
+/* And if the server has it yet, its answer moves the end of nobody else's lease. */
+static void an_earlier_grants_renewal_lengthens_nothing(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *first = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000));
+    hft_pass_ms(950);
+    hft_stall_down(hft_reserved_wire(process), 300);
+    HFT_UNTIL(hft_ran("renew") == 1);
+    assert_int_equal(hft_released(process, first), HF_OK);
+    hf_lease *second = hft_must_take(process, "n", HF_LOCK(.lease_ms = 200));
+    HFT_UNTIL(hft_stats(process).renewals == 1);
+    sim.self = process;
+    assert_true(hf_lease_remaining_ms(second) <= 200);
+    sim.self = NULL;
+}
+
+static void a_lease_lives_by_its_renewals(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 300));
+    for (int i = 0; i < 300; i++) {
+        hft_pass_ms(10);
+        assert_true(hft_is_valid(process, lease));
+        assert_string_not_equal(hft_key("hf:{n}"), "");
+    }
+    assert_in_range(hft_stats(process).renewals, 29, 32);
+    assert_int_equal(hft_stats(process).renewals_failed, 0);
+    assert_int_equal(hft_listed(process, "renew"), hft_stats(process).renewals);
+}
+
+static void what_the_server_has_instead_is_why_it_is_lost(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *command;
+        hf_reason reason;
+    } cases[] = {{"DEL hf:{n}", HF_REASON_GONE}, {"SET hf:{n} theirs", HF_REASON_TAKEN}, {NULL, HF_REASON_REVOKED}};
+    for (int i = 0; i < 3; i++) {
+        struct told told = {0};
+        (void)hft_scene_begin(NULL);
+        struct sim_process *process = hft_process(NULL);
+        hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000, .on_event = note, .arg = &told));
+        if (cases[i].command != NULL) {
+            hft_tell(cases[i].command);
+        } else { /* an operator's break whose message is lost */
+            char token[TOKEN_MOST], line[TOKEN_MOST + 40];
+            (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+            char *digit = strchr(strchr(strchr(token, ':') + 1, ':') + 1, ':') + 1;
+            *digit = *digit == '0' ? '1' : '0';
+            (void)snprintf(line, sizeof line, "SET hf:{n} %s KEEPTTL", token);
+            hft_tell(line);
+        }
+        assert_true(hft_is_valid(process, lease));
+        HFT_UNTIL(told.events == 1);
+        assert_int_equal(told.kind, HF_EVENT_LOST);
+        assert_int_equal(told.reason, cases[i].reason);
+        assert_false(hft_is_valid(process, lease));
+        assert_int_equal(hft_stats(process).renewals_failed, 1);
+        assert_int_equal(hft_stats(process).renewals, 0);
+        hft_pass_ms(400);
+        if (cases[i].command == NULL) /* the holder has had guard_ms to stop, and gives it back */
+            assert_string_equal(hft_key("hf:{n}"), "");
+    }
+}
+
+/* An error for all of a script's names, no answer, no connection: it is tried again, and nothing is lost meanwhile. */
+static void a_renewal_that_fails_is_no_loss_and_is_tried_again(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000));
+    sim_server_refuse(SIM_NO_DISK);
+    HFT_UNTIL(hft_stats(process).renewals_failed >= 3);
+    assert_true(hft_is_valid(process, lease));
+    sim_server_refuse(SIM_TAKES_ALL);
+    HFT_UNTIL(hft_stats(process).renewals == 1);
+    assert_true(hft_is_valid(process, lease));
+    assert_int_equal(hft_stats(process).lost, 0);
+}
+
+static void leases_that_are_due_together_go_in_scripts_of_32(void **state)
+{
+    (void)state;
+    char name[16];
+    struct sim_process *process = hft_process(NULL);
+    for (int i = 0; i < 75; i++) {
+        (void)snprintf(name, sizeof name, "n%d", i);
+        (void)hft_must_take(process, name, HF_LOCK(.lease_ms = 30000));
+    }
+    HFT_UNTIL(hft_stats(process).renewals == 75);
+    print_message("75 leases in %d scripts\n", hft_listed(process, "renew"));
+    assert_in_range(hft_listed(process, "renew"), 3, 6); /* three full ones, or those of some points of the grid */
+    for (int i = 0; i < 75; i++) {
+        (void)snprintf(name, sizeof name, "hf:{n%d}", i);
+        assert_string_not_equal(hft_key(name), "");
+    }
+}
+
+/* The reserved lane says nothing for longer than two attempts are apart: another one carries the renewals. */
+static void a_silent_connection_keeps_no_renewal_to_itself(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000));
+    hft_stall_up(hft_reserved_wire(process), 60000);
+    HFT_UNTIL(hft_stats(process).renewals == 1);
+    assert_true(sim.now < 1300 * HFI_MS); /* due at 1 s; attempts are 150 ms apart */
+    assert_true(hft_is_valid(process, lease));
+    hft_pass_ms(10000);
+    assert_true(hft_is_valid(process, lease));
+}
+
+/* Two leases, one of them short: the script that has both may not wait as long as the long one could. */
+static void the_most_urgent_of_a_script_says_how_long_it_may_wait(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *leases[2];
+    for (int last = 0; last < 2; last++) { /* whichever is collected first */
+        leases[last] = hft_must_take(process, "long", HF_LOCK(.lease_ms = 60000));
+        leases[!last] = hft_must_take(process, "short", HF_LOCK(.lease_ms = 500));
+        sim_server_step(100000);
+        hft_stall_up(hft_reserved_wire(process), 60000);
+        hft_pass_ms(1000);
+        hf_lease *another = hft_must_take(process, "third", NULL); /* its answer tells of the step: all at once */
+        hft_pass_ms(480);
+        assert_true(hft_is_valid(process, leases[!last]));
+        assert_int_equal(hft_released(process, another), HF_OK);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(hft_released(process, leases[i]), HF_OK);
+        hft_pass_ms(3000);
+    }
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(an_answer_to_an_earlier_grants_renewal_says_nothing_of_the_current_one),
+        TEST(an_earlier_grants_renewal_lengthens_nothing),
+        TEST(a_lease_lives_by_its_renewals),
+        TEST(what_the_server_has_instead_is_why_it_is_lost),
+        TEST(a_renewal_that_fails_is_no_loss_and_is_tried_again),
+        TEST(leases_that_are_due_together_go_in_scripts_of_32),
+        TEST(a_silent_connection_keeps_no_renewal_to_itself),
+        TEST(the_most_urgent_of_a_script_says_how_long_it_may_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

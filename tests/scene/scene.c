@@ -15,6 +15,8 @@
 
 #define STEP_NS    (HFI_MS / 20)
 #define KINDS_MOST 64
+#define SCRIPTS_MOST   16
+#define ARGUMENTS_MOST 12
 
 static struct tally {
     int process; /* 0: what the server did */
@@ -22,6 +24,9 @@ static struct tally {
     int count;
 } tallies[KINDS_MOST];
 static int tally_count;
+static struct {
+    char script[24], arguments[ARGUMENTS_MOST][160];
+} calls[SCRIPTS_MOST]; /* the last of each */
 static int64_t (*publish)(void *self, const char *channel, size_t channel_size, const char *message, size_t size);
 
 static void count(int process, const char *what)
@@ -62,8 +67,26 @@ void sim_lane_lists(const struct hfi_command *command)
 
 void sim_script_ran(const char *script, const struct sim_words *words)
 {
-    (void)words;
+    int i = 0;
     count(0, script);
+    while (i < SCRIPTS_MOST && calls[i].script[0] != 0 && strcmp(calls[i].script, script) != 0)
+        i++;
+    if (i == SCRIPTS_MOST)
+        abort();
+    (void)snprintf(calls[i].script, sizeof calls[i].script, "%s", script);
+    int first = 3 + atoi(words->text[2]);
+    for (int n = 0; n < ARGUMENTS_MOST; n++)
+        (void)snprintf(calls[i].arguments[n], sizeof calls[i].arguments[n], "%s",
+                       first + n < words->count ? words->text[first + n] : "");
+}
+
+const char *hft_argument(const char *script, int n)
+{
+    for (int i = 0; i < SCRIPTS_MOST; i++)
+        if (strcmp(calls[i].script, script) == 0)
+            return calls[i].arguments[n - 1];
+    fail_msg("%s has not run", script);
+    return "";
 }
 
 void sim_key_changed(const char *event, const char *key, const char *value)
@@ -113,6 +136,7 @@ int hft_scene_begin(void **state)
     publish = sim_server.keys.publish;
     sim_server.keys.publish = note_message;
     tally_count = 0;
+    memset(calls, 0, sizeof calls);
     return 0;
 }
 
@@ -142,24 +166,51 @@ struct opening {
     struct sim_process *process;
     const hf_client_options *options;
     hf_status status;
+    hf_error error;
+};
+
+struct errand {
+    void (*run)(void *arg);
+    void *arg;
     bool over;
 };
+
+static void go(void *arg)
+{
+    struct errand *errand = arg;
+    errand->run(errand->arg);
+    errand->over = true;
+}
+
+void hft_run(struct sim_process *process, void (*run)(void *arg), void *arg)
+{
+    struct errand errand = {.run = run, .arg = arg};
+    sim_thread_start(process, go, &errand);
+    HFT_UNTIL(errand.over);
+}
 
 static void open_client(void *arg)
 {
     struct opening *opening = arg;
-    opening->status = hf_client_open("redis://virtual", opening->options, &opening->process->client, NULL);
-    opening->over = true;
+    opening->status = hf_client_open("redis://virtual", opening->options, &opening->process->client, &opening->error);
+}
+
+hf_status hft_open(struct sim_process **process, const hf_client_options *options, hf_error *error)
+{
+    struct opening opening = {.process = sim_process_new(), .options = options};
+    *process = opening.process;
+    opening.process->clock_ppm = 0;
+    hft_run(opening.process, open_client, &opening);
+    *error = opening.error;
+    return opening.status;
 }
 
 struct sim_process *hft_process(const hf_client_options *options)
 {
-    struct sim_process *process = sim_process_new();
-    struct opening opening = {.process = process, .options = options};
-    process->clock_ppm = 0;
-    sim_thread_start(process, open_client, &opening);
-    HFT_UNTIL(opening.over);
-    assert_int_equal(opening.status, HF_OK);
+    struct sim_process *process;
+    hf_error error;
+    if (hft_open(&process, options, &error) != HF_OK)
+        fail_msg("%s", error.message);
     if (sim_server.takes_subscribers)
         HFT_UNTIL(sim_server_is_heard(process->client->identity.channel));
     hft_pass_ms(1);
@@ -172,14 +223,12 @@ static void close_client(void *arg)
     hf_client *client = closing->process->client;
     closing->process->client = NULL;
     closing->status = hf_client_close(client, NULL);
-    closing->over = true;
 }
 
 hf_status hft_close(struct sim_process *process)
 {
     struct opening closing = {.process = process};
-    sim_thread_start(process, close_client, &closing);
-    HFT_UNTIL(closing.over);
+    hft_run(process, close_client, &closing);
     return closing.status;
 }
 
@@ -194,7 +243,8 @@ static void take(void *arg)
 
 void hft_take(struct hft_actor *actor, struct sim_process *process, const char *name, const hf_lock_options *options)
 {
-    *actor = (struct hft_actor){.process = process, .name = name, .options = *options, .began = sim.now};
+    *actor = (struct hft_actor){.process = process, .name = name, .began = sim.now};
+    actor->options = options != NULL ? *options : *HF_LOCK(.cancel = NULL);
     sim_thread_start(process, take, actor);
 }
 
@@ -247,6 +297,32 @@ hf_stats hft_stats(struct sim_process *process)
 }
 
 /* ---- server and network ---- */
+
+const char *hft_answered(const char *line)
+{
+    static char text[400];
+    char copy[400], *rest;
+    struct sim_words words = {.count = 0};
+    struct hfi_buffer reply = {0};
+    (void)snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+        words.text[words.count] = word;
+        words.size[words.count++] = strlen(word);
+    }
+    sim_server.keys.now_us = sim_server_us();
+    if (!sim_keyspace_run(&sim_server.keys, &words, &reply))
+        fail_msg("%s: %s", line, hfi_buffer_data(&reply));
+    const char *bulk = memchr(hfi_buffer_data(&reply), '\n', hfi_buffer_size(&reply)); /* behind its size */
+    (void)snprintf(text, sizeof text, "%.*s", bulk != NULL ? (int)(hfi_buffer_data(&reply) + hfi_buffer_size(&reply) - bulk - 1) : 0,
+                   bulk != NULL ? bulk + 1 : "");
+    hfi_buffer_done(&reply);
+    return text;
+}
+
+void hft_tell(const char *line)
+{
+    (void)hft_answered(line);
+}
 
 const char *hft_key(const char *key)
 {

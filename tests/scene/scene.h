@@ -21,6 +21,8 @@ int hft_scene_end(void **state);
 
 /* A process with a client that is open and subscribed; its clock runs as true time does. */
 struct sim_process *hft_process(const hf_client_options *options);
+/* The same without a wait for anything; what hf_client_open said. */
+hf_status hft_open(struct sim_process **process, const hf_client_options *options, hf_error *error);
 void hft_pass_ms(int64_t ms);
 /* Until the condition holds, in steps of 50 us; the test fails after 20 s of the world's time. */
 #define HFT_UNTIL(condition)                                                                                   \
@@ -46,6 +48,8 @@ hf_lease *hft_must_take(struct sim_process *process, const char *name, const hf_
 void hft_give_back(struct hft_actor *actor, struct sim_process *process, hf_lease *lease);
 hf_status hft_released(struct sim_process *process, hf_lease *lease); /* gives it back and waits for the end of it */
 hf_status hft_close(struct sim_process *process);
+/* Anything else, in a thread of the process, to its end. */
+void hft_run(struct sim_process *process, void (*run)(void *arg), void *arg);
 
 bool hft_is_valid(struct sim_process *process, hf_lease *lease);
 hf_stats hft_stats(struct sim_process *process);
@@ -54,9 +58,14 @@ hf_stats hft_stats(struct sim_process *process);
 int hft_listed(const struct sim_process *process, const char *command);
 /* Scripts of that name that the server has run, without those that ended in an error. */
 int hft_ran(const char *script);
+/* The n-th argument (1, 2, ...) of the last run of that script. */
+const char *hft_argument(const char *script, int n);
 /* Messages that the server has sent, by their letter. */
 int hft_said(char letter);
 
+/* Another program's command, and the text it is answered with. */
+const char *hft_answered(const char *line);
+void hft_tell(const char *line);
 /* What the server has under the key; "": nothing. */
 const char *hft_key(const char *key);
 /* Somebody publishes a text to the channel of this process. */

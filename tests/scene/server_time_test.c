@@ -2,8 +2,12 @@
 /* server_time_test.c - what a client knows of its server's clock, and what it does when that was stepped (P0). */
 #include "tests/scene/scene.h"
 
+#include "core/fence.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -38,12 +42,171 @@ static void a_clock_that_is_not_stepped_has_none_renewed(void **state)
     assert_int_equal(hft_stats(process).renewals, 0);
 }
 
+/* ---- until when the server may obey a script: as long as its sender counts with it, and no longer ---- */
+
+/* From now on by the server's clock, in ms, what the last acquire said. */
+static double obeyed_for_ms(void)
+{
+    return (double)(strtoll(hft_argument("acquire", 3), NULL, 10) - sim_server_us()) / 1000;
+}
+
+/* "n" is another's, so this asks the script. */
+static void ask(struct sim_process *process, const char *name)
+{
+    struct hft_actor actor;
+    int before = hft_ran("acquire");
+    hft_take(&actor, process, name, HF_LOCK(.wait_ms = 50));
+    HFT_UNTIL(hft_ran("acquire") > before);
+    double left = obeyed_for_ms();
+    HFT_UNTIL(actor.ended != 0);
+    assert_int_equal(actor.status, HF_TIMEOUT);
+    assert_true(left >= 700 - 0.3);
+    assert_true(left <= 700 + 100); /* 2 % of what has passed since the lane's last answer, and 1 ms */
+}
+
+static void a_script_is_obeyed_while_its_sender_waits_for_it_and_no_longer(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a", "b", "c", "d"}; /* they go by both lanes */
+    struct sim_process *holder = hft_process(NULL), *process = hft_process(HF_CLIENT(.command_ms = 700));
+    for (int i = 0; i < 4; i++)
+        (void)hft_must_take(holder, names[i], HF_LOCK(.lease_ms = 600000));
+    for (int second = 0; second < 100; second++) {
+        ask(process, names[second % 4]);
+        hft_pass_ms(900);
+    }
+}
+
+/* 150 ms each way: when an answer is here, the server's clock has gone on since it was written. */
+static void what_the_server_said_dates_from_the_question(void **state)
+{
+    (void)state;
+    struct hft_actor actor;
+    (void)hft_must_take(hft_process(NULL), "a", HF_LOCK(.lease_ms = 600000));
+    sim_network.delay_least = sim_network.delay_most = 150 * HFI_MS;
+    struct sim_process *process = hft_process(HF_CLIENT(.command_ms = 700, .connect_ms = 5000));
+    hft_take(&actor, process, "a", HF_LOCK(.wait_ms = 3000));
+    HFT_UNTIL(hft_ran("acquire") > 0);
+    assert_true(obeyed_for_ms() >= 700 - 150 - 0.3);
+    HFT_UNTIL(actor.ended != 0);
+}
+
+static hf_status load(hf_loading *loading, void *arg)
+{
+    (void)arg;
+    return hf_loading_set(loading, "x", 1);
+}
+
+struct fetching {
+    struct sim_process *process;
+    hf_status status;
+};
+
+static void fetch(void *arg)
+{
+    struct fetching *fetching = arg;
+    hf_value *value;
+    fetching->status = hf_fetch(fetching->process->client, "page", HF_FETCH(.load = load), &value, NULL);
+    if (fetching->status == HF_OK)
+        hf_value_free(value);
+}
+
+/* The first question of a client that has never been connected. */
+static void who_does_not_know_the_servers_clock_sets_no_limit(void **state)
+{
+    (void)state;
+    hf_error error;
+    struct fetching fetching = {.status = HF_OK};
+    assert_int_equal(hft_open(&fetching.process, HF_CLIENT(.lazy = true), &error), HF_OK);
+    hft_run(fetching.process, fetch, &fetching);
+    assert_int_equal(fetching.status, HF_OK);
+    assert_true(strtoll(hft_argument("acquire", 3), NULL, 10) > sim_server_us());
+}
+
+/* ---- fences ---- */
+
+static void once_a_second_the_counter_is_put_ahead_of_the_clock(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1));
+    int before = hft_listed(process, "fence_floor");
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(hft_released(process, hft_must_take(process, "n", NULL)), HF_OK);
+        hft_pass_ms(40);
+    }
+    assert_in_range(hft_listed(process, "fence_floor") - before, 4, 5);
+    hft_pass_ms(60000);
+    assert_in_range(hft_listed(process, "fence_floor") - before, 4, 5); /* nobody asks, nobody needs it */
+}
+
+static void set_counter(int64_t blocks)
+{
+    char text[40];
+    (void)snprintf(text, sizeof text, "SET hf:fence %lld", (long long)blocks * HFI_FENCE_BLOCK);
+    hft_tell(text);
+}
+
+static void good_fences_cost_no_second_question(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    int64_t before = 0;
+    for (int i = 0; i < 20; i++) {
+        hf_lease *lease = hft_must_take(process, "n", NULL);
+        assert_true(hf_lease_fence(lease) > before);
+        before = hf_lease_fence(lease);
+        assert_int_equal(hft_released(process, lease), HF_OK);
+    }
+    assert_int_equal(hft_listed(process, "more"), 0);
+}
+
+static void a_counter_that_fell_below_what_was_seen_is_not_believed(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1)); /* no handshake that would mend it */
+    set_counter(sim_server_us() + 3600000000);
+    hf_lease *first = hft_must_take(process, "a", NULL);
+    set_counter(sim_server_us() + 1800000000);
+    hf_lease *second = hft_must_take(process, "b", NULL);
+    assert_true(hf_lease_fence(second) > hf_lease_fence(first));
+    assert_int_equal(hft_listed(process, "more"), 1);
+}
+
+/* ---- the handshake's floor ---- */
+
+static void a_server_that_cannot_write_is_one_for_renewals_and_releases(void **state)
+{
+    (void)state;
+    hf_error error;
+    struct sim_process *process;
+    sim_server_refuse(SIM_NO_DISK);
+    assert_int_equal(hft_open(&process, NULL, &error), HF_OK);
+}
+
+static void a_counter_of_another_type_is_nothing_to_work_with(void **state)
+{
+    (void)state;
+    hf_error error;
+    struct sim_process *process;
+    hft_tell("HSET hf:fence apple pear");
+    assert_int_not_equal(hft_open(&process, NULL, &error), HF_OK);
+    assert_non_null(strstr(error.message, "hf:fence"));
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_step_of_the_servers_clock_has_all_leases_renewed_at_once),
         TEST(a_clock_that_is_not_stepped_has_none_renewed),
+        TEST(a_script_is_obeyed_while_its_sender_waits_for_it_and_no_longer),
+        TEST(what_the_server_said_dates_from_the_question),
+        TEST(who_does_not_know_the_servers_clock_sets_no_limit),
+        TEST(once_a_second_the_counter_is_put_ahead_of_the_clock),
+        TEST(good_fences_cost_no_second_question),
+        TEST(a_counter_that_fell_below_what_was_seen_is_not_believed),
+        TEST(a_server_that_cannot_write_is_one_for_renewals_and_releases),
+        TEST(a_counter_of_another_type_is_nothing_to_work_with),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

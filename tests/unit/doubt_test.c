@@ -75,7 +75,8 @@ static void what_has_ended_by_itself_is_released_no_more(void **state)
 }
 
 /* Two tokens in one place of the table, and so alike in the bits that choose it. */
-static const uint64_t hash = UINT64_C(0x123456789abcdef0), other = UINT64_C(0x123456799abcdef0);
+static const uint64_t hash = UINT64_C(0x123456789abcdef0), other = UINT64_C(0x123456799abcdef0),
+                      lower = UINT64_C(0x123456779abcdef0);
 
 static void a_message_that_crossed_the_release_is_late_and_no_more(void **state)
 {
@@ -84,6 +85,7 @@ static void a_message_that_crossed_the_release_is_late_and_no_more(void **state)
     assert_true(hfi_doubt_has_crossed(mark, hash, NOW));
     assert_true(hfi_doubt_has_crossed(mark, hash, NOW + HFI_DOUBT_CROSSING_MS * HFI_MS));
     assert_false(hfi_doubt_has_crossed(mark, other, NOW));
+    assert_false(hfi_doubt_has_crossed(mark, lower, NOW));
     assert_false(hfi_doubt_has_crossed(0, hash, NOW)); /* no mark */
 }
 

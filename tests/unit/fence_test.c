@@ -21,7 +21,8 @@ static void an_estimate_of_the_servers_clock_errs_by_two_rates_and_never_upwards
     hfi_server_clock_saw(&clock, NOW_US, T0);
     assert_int_equal(hfi_server_clock_at_least_us(&clock, T0), NOW_US);
     assert_int_equal(hfi_server_clock_at_least_us(&clock, T0 + 100 * S), NOW_US + 98000000);
-    assert_true(hfi_server_clock_at_most_us(&clock, T0 + 100 * S) >= NOW_US + 102000000);
+    assert_int_equal(hfi_server_clock_at_most_us(&clock, T0), NOW_US + 1000);
+    assert_int_equal(hfi_server_clock_at_most_us(&clock, T0 + 100 * S), NOW_US + 102001000);
     assert_int_equal(hfi_server_clock_at_least_us(&clock, T0 - 5 * S), NOW_US); /* no time runs back here */
 }
 
@@ -50,6 +51,8 @@ static void a_fence_below_the_clock_the_highest_seen_or_any_sane_counter_is_bad(
     assert_true(hfi_fence_is_good(INT64_C(1) << 60, 0, 0));
     assert_false(hfi_fence_is_good(0, 0, 0));
     assert_false(hfi_fence_is_good(-1, -2, 0));
+    assert_true(hfi_fence_is_good(INT64_MAX - (INT64_C(1) << 40), 0, 0));
+    assert_false(hfi_fence_is_good(INT64_MAX - (INT64_C(1) << 40) + 1, 0, 0));
     assert_false(hfi_fence_is_good(INT64_MAX, 0, 0)); /* a block of it would not fit */
 }
 
@@ -92,6 +95,22 @@ static void rates_within_the_bound_and_slow_answers_are_no_step(void **state)
     assert_false(hfi_sample_is_stepped(&sample, NOW_US + 1000000, T0 + 4 * S, T0 + 4 * S));
 }
 
+/* Asked at 10 s, answered at 11, asked again at 20, answered at 22: 9 to 12 s passed there, by 240 and 5 ms at most. */
+static void a_step_is_what_two_clocks_and_two_ways_cannot_explain(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t passed_us;
+        bool stepped;
+    } cases[] = {{9000000 - 245000, false}, {9000000 - 245001, true}, {12000000 + 245000, false}, {12000000 + 245001, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hfi_sample sample = {0};
+        assert_false(hfi_sample_is_stepped(&sample, NOW_US, T0 + 10 * S, T0 + 11 * S));
+        assert_int_equal(hfi_sample_is_stepped(&sample, NOW_US + cases[i].passed_us, T0 + 20 * S, T0 + 22 * S),
+                         cases[i].stepped);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +120,7 @@ int main(void)
         cmocka_unit_test(a_fence_of_today_has_nineteen_digits),
         cmocka_unit_test(two_replies_whose_clocks_disagree_show_a_step),
         cmocka_unit_test(rates_within_the_bound_and_slow_answers_are_no_step),
+        cmocka_unit_test(a_step_is_what_two_clocks_and_two_ways_cannot_explain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

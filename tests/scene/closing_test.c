@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* closing_test.c - tokens that are given up: released until nothing of theirs can come, told to who waits, and forgotten. */
+#include "tests/scene/scene.h"
+
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void a_release_that_is_answered_once_is_sent_once(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    for (int i = 1; i <= 10; i++) {
+        assert_int_equal(hft_released(process, hft_must_take(process, "n", NULL)), HF_OK);
+        hft_pass_ms(1000);
+        assert_int_equal(hft_listed(process, "release"), i);
+    }
+    assert_int_equal(hft_stats(process).hand_offs_given, 0);
+}
+
+static void a_release_says_what_became_of_the_key(void **state)
+{
+    (void)state;
+    struct hft_actor waiter;
+    struct sim_process *process = hft_process(NULL), *other = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    hft_tell("DEL hf:{n}");
+    assert_int_equal(hft_released(process, lease), HF_LOST);
+    lease = hft_must_take(process, "n", NULL);
+    hft_tell("SET hf:{n} theirs PX 50");
+    assert_int_equal(hft_released(process, lease), HF_LOST);
+    hft_pass_ms(60);
+    lease = hft_must_take(process, "n", NULL);
+    hft_take(&waiter, other, "n", HF_LOCK(.wait_ms = 5000));
+    hft_pass_ms(50);
+    assert_int_equal(hft_released(process, lease), HF_OK);
+    HFT_UNTIL(waiter.ended != 0);
+    assert_int_equal(waiter.status, HF_OK);
+    assert_int_equal(hft_stats(process).hand_offs_given, 1);
+    assert_int_equal(hft_stats(other).hand_offs_taken, 1);
+}
+
+/* The reply is lost with its connection: whoever waits for it is told so, and the token is released again. */
+static void a_release_without_an_answer_is_repeated(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1, .command_ms = 300));
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    hft_pass_ms(20);
+    hft_stall_up(hft_lock_wire(process), 60000);
+    hft_give_back(&giver, process, lease);
+    HFT_UNTIL(giver.ended != 0);
+    assert_int_equal(giver.status, HF_UNKNOWN);
+    assert_in_range((giver.ended - giver.began) / HFI_MS, 299, 305);
+    assert_string_not_equal(hft_key("hf:{n}"), "");
+    HFT_UNTIL(hft_key("hf:{n}")[0] == 0);
+    assert_true(sim.now - giver.ended < 420 * HFI_MS);
+    int sent = hft_listed(process, "release");
+    assert_int_equal(sent, 2);
+    hft_pass_ms(20000);
+    assert_int_equal(hft_listed(process, "release"), sent);
+}
+
+static void while_the_server_is_silent_it_is_repeated_at_the_pace_of_re_checks(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    struct sim_process *process = hft_process(HF_CLIENT(.command_ms = 100));
+    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 600000));
+    sim_server_freeze(sim.now + 5000 * HFI_MS);
+    hft_give_back(&giver, process, lease);
+    hft_pass_ms(4900);
+    assert_int_equal(giver.status, HF_UNKNOWN);
+    assert_in_range(hft_listed(process, "release"), 9, 13);
+    HFT_UNTIL(hft_key("hf:{n}")[0] == 0);
+}
+
+/* An acquire that nobody waits for any more may still be executed, at the latest when the server may still obey it. */
+static void what_was_given_up_in_doubt_is_released_until_nothing_of_it_can_come(void **state)
+{
+    (void)state;
+    struct hft_actor actor;
+    struct sim_process *holder = hft_process(NULL);
+    struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1, .command_ms = 200));
+    hf_lease *lease = hft_must_take(holder, "n", NULL);
+    hft_pass_ms(20);
+    struct sim_wire *wire = hft_lock_wire(process);
+    hft_stall_up(wire, 350); /* given up by its client before, executed after */
+    hft_take(&actor, process, "n", HF_LOCK(.wait_ms = 100, .lease_ms = 1000));
+    HFT_UNTIL(actor.ended != 0);
+    assert_int_equal(hft_released(holder, lease), HF_OK);
+    HFT_UNTIL(hft_key("hf:{n}")[0] != 0); /* the old connection brings it */
+    int64_t came = sim.now;
+    HFT_UNTIL(hft_key("hf:{n}")[0] == 0);
+    assert_true(sim.now - came < 450 * HFI_MS); /* not when its TTL is over, after 1,274 ms */
+    int sent = hft_listed(process, "release");
+    HFT_UNTIL(sim.now > came + 1300 * HFI_MS);
+    assert_true(hft_listed(process, "release") - sent <= 3);
+    sent = hft_listed(process, "release");
+    hft_pass_ms(10000);
+    assert_int_equal(hft_listed(process, "release"), sent); /* then it is over */
+}
+
+/* ---- messages about tokens that nobody has any more ---- */
+
+static void made_up(const char *token, char *out, size_t room)
+{
+    (void)snprintf(out, room, "%s", token);
+    char *digit = strchr(strchr(strchr(out, ':') + 1, ':') + 1, ':') + 1;
+    *digit = *digit == '0' ? '1' : '0';
+}
+
+static void a_message_that_crossed_the_release_sends_no_other(void **state)
+{
+    (void)state;
+    char token[160];
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+    assert_int_equal(hft_released(process, lease), HF_OK);
+    hft_publish(process, "R %s hf:{n}", token);
+    hft_pass_ms(90);
+    hft_publish(process, "R %s hf:{n}", token);
+    hft_pass_ms(5);
+    assert_int_equal(hft_listed(process, "release"), 1);
+    hft_pass_ms(10);
+    hft_publish(process, "R %s hf:{n}", token); /* after more than 100 ms it comes from a server that forgot the release */
+    hft_pass_ms(5);
+    assert_int_equal(hft_listed(process, "release"), 2);
+}
+
+static void an_orphan_that_somebody_complains_about_is_released(void **state)
+{
+    (void)state;
+    char token[160], line[260];
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    made_up(hft_key("hf:{n}"), token, sizeof token);
+    assert_int_equal(hft_released(process, lease), HF_OK);
+    (void)snprintf(line, sizeof line, "SET hf:{other} %s PX 60000", token);
+    hft_tell(line);
+    hft_publish(process, "F %s", token); /* says nothing of who holds it */
+    hft_publish(process, "R %s", token); /* names no key */
+    hft_publish(process, "R %s no-lock", token);
+    hft_pass_ms(50);
+    assert_string_equal(hft_key("hf:{other}"), token);
+    hft_publish(process, "R %s hf:{other}", token);
+    hft_pass_ms(5);
+    assert_string_equal(hft_key("hf:{other}"), "");
+    hft_pass_ms(5000);
+    int sent = hft_listed(process, "release");
+    assert_in_range(sent, 2, 3);
+    hft_pass_ms(5000);
+    assert_int_equal(hft_listed(process, "release"), sent);
+}
+
+/* ---- an operator's break ---- */
+
+static void what_was_revoked_is_given_back_when_the_holder_had_its_time(void **state)
+{
+    (void)state;
+    char token[160], revoked[160], line[260];
+    struct sim_process *process = hft_process(HF_CLIENT(.guard_ms = 200));
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+    made_up(token, revoked, sizeof revoked);
+    (void)snprintf(line, sizeof line, "SET hf:{n} %s KEEPTTL", revoked);
+    hft_tell(line);
+    hft_publish(process, "B %s %s", token, revoked);
+    int64_t told = sim.now;
+    HFT_UNTIL(!hft_is_valid(process, lease));
+    assert_true(sim.now - told < 5 * HFI_MS);
+    HFT_UNTIL(hft_key("hf:{n}")[0] == 0);
+    assert_in_range((sim.now - told) / HFI_MS, 200, 210);
+    assert_int_equal(hft_released(process, lease), HF_LOST);
+}
+
+/* ---- what it costs ---- */
+
+struct cycles {
+    struct sim_process *process;
+    int from, to;
+    bool over;
+};
+
+static void cycle(void *arg)
+{
+    struct cycles *cycles = arg;
+    for (int i = cycles->from; i < cycles->to; i++) {
+        char name[16];
+        hf_lease *lease;
+        (void)snprintf(name, sizeof name, "n%d", i);
+        if (hf_lock_acquire(cycles->process->client, name, NULL, &lease, NULL) == HF_OK && i % 3 != 0)
+            (void)hf_lease_release(lease, NULL);
+        else
+            (void)hf_lease_post_release(lease, NULL);
+    }
+    cycles->over = true;
+}
+
+/* Of the table's locks some stay. A closing, or a lock that one keeps, would be 300 bytes and more each. */
+static void what_is_given_back_leaves_no_memory_behind(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    size_t in_use[3];
+    for (int i = 0; i < 3; i++) {
+        struct cycles cycles = {.process = process, .from = 3000 * i, .to = 3000 * (i + 1)};
+        sim_thread_start(process, cycle, &cycles);
+        for (int64_t until = sim.now + 3600 * 1000 * HFI_MS; !cycles.over && sim.now < until;)
+            hft_pass_ms(100);
+        assert_true(cycles.over);
+        in_use[i] = mallinfo2().uordblks;
+    }
+    print_message("%zu, %zu, %zu bytes\n", in_use[0], in_use[1], in_use[2]);
+    assert_true(in_use[2] < in_use[1] + 3000 * 50);
+}
+
+/* ---- close ---- */
+
+static void a_client_that_closes_waits_for_nobody_for_ever(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    struct sim_process *process = hft_process(HF_CLIENT(.command_ms = 1000, .close_ms = 300));
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    hft_pass_ms(20);
+    sim_server_freeze(sim.now + 60000 * HFI_MS);
+    hft_give_back(&giver, process, lease);
+    hft_pass_ms(10);
+    int64_t began = sim.now;
+    (void)hft_close(process); /* its thread is told; nothing more is left to be confirmed */
+    assert_true(sim.now - began < 1500 * HFI_MS);
+    HFT_UNTIL(giver.ended != 0);
+    assert_int_equal(giver.status, HF_UNKNOWN);
+}
+
+static void a_client_that_closes_gives_back_what_it_holds(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    (void)hft_must_take(process, "m", NULL);
+    assert_int_equal(hft_close(process), HF_OK);
+    assert_string_equal(hft_key("hf:{n}"), "");
+    assert_string_equal(hft_key("hf:{m}"), "");
+    assert_false(hft_is_valid(process, lease));
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_release_that_is_answered_once_is_sent_once),
+        TEST(a_release_says_what_became_of_the_key),
+        TEST(a_release_without_an_answer_is_repeated),
+        TEST(while_the_server_is_silent_it_is_repeated_at_the_pace_of_re_checks),
+        TEST(what_was_given_up_in_doubt_is_released_until_nothing_of_it_can_come),
+        TEST(a_message_that_crossed_the_release_sends_no_other),
+        TEST(an_orphan_that_somebody_complains_about_is_released),
+        TEST(what_was_revoked_is_given_back_when_the_holder_had_its_time),
+        TEST(what_is_given_back_leaves_no_memory_behind),
+        TEST(a_client_that_closes_waits_for_nobody_for_ever),
+        TEST(a_client_that_closes_gives_back_what_it_holds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

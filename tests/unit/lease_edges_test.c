@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* lease_edges_test.c - lease.c exactly at its edges, and the grid on which many leases are renewed together. */
+#include "base/clock.h"
+#include "core/lease.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define T0  (INT64_C(5000) * 1000 * HFI_MS)
+#define RTT (HFI_MS / 5)
+
+static struct hfi_lease_times lease_of(int64_t lease_ms, int64_t stop_ms, int64_t max_hold_ms, int64_t begun)
+{
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, begun + lease_ms * HFI_MS, lease_ms * HFI_MS, lease_ms, stop_ms, max_hold_ms, begun, RTT);
+    return times;
+}
+
+/* How many different points the first renewals of 100 leases are due at, which begin a millisecond apart. */
+static int points_of(int64_t lease_ms)
+{
+    int points = 0;
+    int64_t before = 0;
+    for (int i = 0; i < 100; i++) {
+        struct hfi_lease_times times = lease_of(lease_ms, 50, 0, T0 + i * HFI_MS);
+        points += times.renew_first != before;
+        before = times.renew_first;
+    }
+    return points;
+}
+
+static void leases_that_begin_together_are_renewed_at_one_point(void **state)
+{
+    (void)state;
+    assert_in_range(points_of(500), 20, 21);   /* a hundredth of their length apart: 5 ms, */
+    assert_in_range(points_of(1000), 10, 11);  /* 10 ms, */
+    assert_in_range(points_of(10000), 5, 6);   /* and never more than 20 */
+    assert_in_range(points_of(86400000), 5, 6);
+}
+
+static void the_grid_is_before_the_third_never_after_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        struct hfi_lease_times times = lease_of(12000, 50, 0, T0 + i * HFI_MS);
+        int64_t third = T0 + i * HFI_MS + 4000 * HFI_MS;
+        assert_true(times.renew_first <= third && times.renew_first > third - 20 * HFI_MS);
+    }
+}
+
+static void attempts_are_a_thirteenth_of_what_was_left_apart(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of(3900, 50, 0, T0);
+    assert_int_equal(times.attempt, 200 * HFI_MS);
+    times = lease_of(13, 1, 0, T0);
+    assert_int_equal(times.attempt, HFI_MS); /* and a millisecond at least */
+}
+
+/* 200 ms apart, on points that all leases of this length share: the next one that is no nearer than three quarters. */
+static void a_repeated_attempt_comes_at_the_next_point_that_is_not_too_near(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t after_point_us, next_us;
+    } cases[] = {{0, 200000}, {1, 200000}, {49999, 200000}, {50000, 200000}, {50001, 400000}, {199999, 400000}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hfi_lease_times times = lease_of(3900, 50, 0, T0);
+        int64_t point = (times.renew_first / times.attempt + 1) * times.attempt;
+        assert_true(hfi_lease_look(&times, point + cases[i].after_point_us * 1000, RTT).renew);
+        assert_int_equal(times.renew_next, point + cases[i].next_us * 1000);
+    }
+}
+
+/* A round trip of up to three quarters of the distance leaves the grid as it is. */
+static void slow_round_trips_leave_the_grid_only_where_they_are_too_long_for_it(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of(3900, 50, 0, T0);
+    int64_t point = (times.renew_first / times.attempt + 1) * times.attempt, later = point + 10 * HFI_MS;
+    assert_true(hfi_lease_look(&times, later, 150 * HFI_MS).renew);
+    assert_int_equal(times.renew_next, point + 200 * HFI_MS);
+    times.renew_next = later;
+    assert_true(hfi_lease_look(&times, later, 150 * HFI_MS + 1).renew);
+    assert_int_equal(times.renew_next, later + 200 * HFI_MS);
+    times.renew_next = later;
+    assert_true(hfi_lease_look(&times, later, 201 * HFI_MS).renew);
+    assert_int_equal(times.renew_next, later + 201 * HFI_MS);
+}
+
+static void a_hold_may_last_a_millisecond(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of(12000, 2000, 1, T0);
+    assert_int_equal(hfi_lease_next(&times), T0 + HFI_MS);
+    assert_int_equal(hfi_lease_look(&times, T0 + HFI_MS, RTT).reason, HF_REASON_MAX_HOLD);
+}
+
+static void a_hold_that_is_over_with_the_lease_is_the_reason(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of(1000, 50, 1000, T0);
+    struct hfi_lease_due due = hfi_lease_look(&times, T0 + 1000 * HFI_MS, RTT);
+    assert_true(due.lost);
+    assert_int_equal(due.reason, HF_REASON_MAX_HOLD);
+    times = lease_of(1000, 50, 1001, T0);
+    assert_int_equal(hfi_lease_look(&times, T0 + 1000 * HFI_MS, RTT).reason, HF_REASON_EXPIRED);
+}
+
+/* The answers of two attempts of one tick: the second moves nothing, so it makes nobody safe. */
+static void a_renewal_that_moves_nothing_changes_nothing(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of(12000, 2000, 0, T0);
+    assert_false(hfi_lease_renewed(&times, T0 + 4000 * HFI_MS, times.length, T0 + 4001 * HFI_MS, RTT));
+    assert_true(hfi_lease_look(&times, times.overdue, RTT).at_risk);
+    struct hfi_lease_times before = times;
+    assert_false(hfi_lease_renewed(&times, T0 + 4000 * HFI_MS, times.length, times.overdue + 1, RTT));
+    assert_int_equal(times.condition, HF_LEASE_AT_RISK);
+    assert_int_equal(times.renew_next, before.renew_next);
+}
+
+/* Its answer took so long that the new end is as near as the old one was when it was announced. */
+static void a_renewal_that_is_answered_within_the_last_stretch_makes_nobody_safe(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct hfi_lease_times times = lease_of(12000, 2000, 0, T0);
+        assert_int_equal(hfi_lease_look(&times, T0 + 10000 * HFI_MS, RTT).reason, HF_REASON_ENDING);
+        int64_t end = T0 + 13000 * HFI_MS, now = end - 2000 * HFI_MS - !late;
+        assert_int_equal(hfi_lease_renewed(&times, end - 12000 * HFI_MS, times.length, now, RTT), !late);
+        assert_int_equal(times.end, end);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(leases_that_begin_together_are_renewed_at_one_point),
+        cmocka_unit_test(the_grid_is_before_the_third_never_after_it),
+        cmocka_unit_test(attempts_are_a_thirteenth_of_what_was_left_apart),
+        cmocka_unit_test(a_repeated_attempt_comes_at_the_next_point_that_is_not_too_near),
+        cmocka_unit_test(slow_round_trips_leave_the_grid_only_where_they_are_too_long_for_it),
+        cmocka_unit_test(a_hold_may_last_a_millisecond),
+        cmocka_unit_test(a_hold_that_is_over_with_the_lease_is_the_reason),
+        cmocka_unit_test(a_renewal_that_moves_nothing_changes_nothing),
+        cmocka_unit_test(a_renewal_that_is_answered_within_the_last_stretch_makes_nobody_safe),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
