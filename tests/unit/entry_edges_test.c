@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_edges_test.c - asking and waiting, exactly at their edges: positions, periods, echoes, what is forgotten. */
+#include "core/fence.h"
+#include "tests/support/entry_stand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SAMPLES 400
+
+static const struct hfi_answer granted = {.kind = HFI_GRANTED}, late = {.kind = HFI_LATE}, busy = {.kind = HFI_BUSY};
+
+static struct hfi_answer in_queue(int64_t position, int64_t left_ms)
+{
+    return (struct hfi_answer){
+        .kind = HFI_IN_QUEUE, .ours = true, .left_ms = left_ms, .position = position, .ticket = 4711};
+}
+
+static void an_entry_begins_with_nothing_whatever_was_in_its_memory(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    memset(&s.entry, 0x5a, sizeof s.entry);
+    hfi_entry_init(&s.entry, &s.rules, 7);
+    assert_true(hfi_entry_is_idle(&s.entry));
+    assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
+    assert_string_equal(hft_arrive(&s, &a), "native!");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
+    assert_true(a.waiter.fence > HFT_FENCE);
+    assert_string_equal(hft_release(&s, false), "give-back");
+}
+
+static void whoever_holds_asks_or_waits_is_not_idle(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    a.waiter.linger_ms = 500;
+    (void)hft_arrive(&s, &a);
+    assert_false(hfi_entry_is_idle(&s.entry));
+    (void)hft_answer(&s, granted);
+    assert_false(hfi_entry_is_idle(&s.entry));
+    (void)hft_release(&s, false);
+    assert_false(hfi_entry_is_idle(&s.entry)); /* it lingers */
+    assert_string_equal(hft_wanted(&s), "give-back");
+    assert_true(hfi_entry_is_idle(&s.entry));
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_NOT_SENT, .native = true, .status = HF_UNAVAILABLE});
+    assert_int_equal(s.entry.remote, HFI_NOTHING);
+    assert_false(hfi_entry_is_idle(&s.entry)); /* it waits for the server */
+    (void)hft_leave(&s, &a);
+    assert_true(hfi_entry_is_idle(&s.entry));
+}
+
+/* ---- when to ask again ---- */
+
+static void position_63_is_the_last_that_asks_every_400_ms(void **state)
+{
+    (void)state;
+    assert_int_equal(hfi_recheck_ms(0), 400);
+    assert_int_equal(hfi_recheck_ms(63), 400);
+    assert_int_equal(hfi_recheck_ms(64), 1000);
+}
+
+static int64_t asks_in_ms(int64_t position, int64_t left_ms, uint64_t dice)
+{
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    s.entry.dice = dice;
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_BUSY, .native = true});
+    (void)hft_answer(&s, in_queue(position, left_ms));
+    return (s.entry.ask_at - s.now) / HFI_MS;
+}
+
+static void positions_0_to_15_ask_when_the_holders_key_ends(void **state)
+{
+    (void)state;
+    assert_int_equal(asks_in_ms(0, 0, 7), 2);
+    assert_int_equal(asks_in_ms(0, 100, 7), 102);
+    assert_int_equal(asks_in_ms(15, 100, 7), 252);
+    assert_in_range(asks_in_ms(16, 100, 7), 360, 440);
+    int later = 0;
+    for (int i = 1; i <= SAMPLES; i++) { /* a key that ends no sooner than the re-check is no reason to look */
+        assert_in_range(asks_in_ms(0, 399, (uint64_t)i), 360, 401);
+        later += asks_in_ms(0, 400, (uint64_t)i) > 402;
+    }
+    assert_true(later > SAMPLES / 4);
+}
+
+static void an_alarm_that_comes_early_asks_nothing(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 3);
+    hft_pass_ms(&s, 300);
+    assert_string_equal(hft_look(&s), "");
+    assert_string_equal(hft_look_next(&s), "wait");
+    hft_pass_ms(&s, 5000);
+    assert_string_equal(hft_look(&s), ""); /* one question at a time */
+}
+
+/* Of those who ask together: the least and the most that the next question of many is away, us. */
+static void spread(int64_t rtt_ms, int64_t *least, int64_t *most)
+{
+    *least = INT64_MAX;
+    *most = 0;
+    for (int i = 1; i <= SAMPLES; i++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a");
+        hft_stand_init(&s);
+        s.rules.together = true;
+        s.rules.phase = i % 40 * HFI_MS;
+        s.rtt = rtt_ms * HFI_MS;
+        s.entry.dice = (uint64_t)i;
+        hft_queue(&s, &a, 0);
+        int64_t away = (s.entry.ask_at - s.now) / 1000;
+        *least = away < *least ? away : *least;
+        *most = away > *most ? away : *most;
+    }
+}
+
+/* A round trip sooner than 400 ms, by a quarter at most; up to a tenth to either side. */
+static void who_asks_together_allows_for_a_round_trip_up_to_a_quarter(void **state)
+{
+    (void)state;
+    static const int64_t cases[][2] = {{0, 400}, {90, 310}, {100, 300}, {120, 300}, {200, 300}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t least, most, period_us = cases[i][1] * 1000;
+        spread(cases[i][0], &least, &most);
+        assert_true(most <= period_us / 10 * 11);
+        assert_true(most > period_us / 1000 * 1096); /* and it is used to the end */
+        assert_true(least >= period_us / 10 * 9 - 40000);
+        assert_true(least < period_us / 10 * 9 + 20000);
+    }
+}
+
+/* ---- what is forgotten with a token ---- */
+
+static void three_late_answers_are_counted_from_the_first_of_this_token(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    s.rules.native = false;
+    assert_string_equal(hft_arrive(&s, &a), "wait!");
+    assert_string_equal(hft_answer(&s, late), "wait");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
+    assert_string_equal(hft_release(&s, false), "give-back");
+    assert_string_equal(hft_arrive(&s, &b), "wait!");
+    assert_string_equal(hft_answer(&s, late), "wait");
+    assert_string_equal(hft_answer(&s, late), "wait");
+    assert_string_equal(hft_answer(&s, late), "close b=UNAVAILABLE");
+}
+
+static void a_grant_with_an_echo_of_an_earlier_token_is_only_a_hint(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    int64_t echo = s.asked_at;
+    assert_string_equal(hft_leave(&s, &a), "close");
+    hft_pass_ms(&s, 10);
+    assert_string_equal(hft_arrive(&s, &b), "wait!");
+    assert_string_equal(hft_answer(&s, in_queue(0, 9000)), "");
+    assert_string_equal(hft_handed(&s, echo), "wait"); /* it may own it: the server knows */
+    assert_int_equal(b.waiter.verdict, HFI_WAITING);
+}
+
+static void the_last_four_echoes_count(void **state)
+{
+    (void)state;
+    for (int which = 0; which < 5; which++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a");
+        int64_t echoes[5];
+        hft_stand_init(&s);
+        hft_queue(&s, &a, 0);
+        for (int i = 0; i < 5; i++) {
+            echoes[i] = s.asked_at;
+            hft_pass_ms(&s, 1);
+            if (i < 4) {
+                assert_string_equal(hft_nudged(&s), "wait");
+                (void)hft_answer(&s, in_queue(0, 9000));
+            }
+        }
+        assert_string_equal(hft_handed(&s, echoes[which]), which == 0 ? "wait" : "a=lease");
+    }
+}
+
+static void a_wish_for_what_nobody_has_is_not_remembered(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    a.waiter.linger_ms = 500;
+    assert_string_equal(hft_wanted(&s), "");
+    hft_hold(&s, &a);
+    assert_string_equal(hft_release(&s, false), ""); /* it lingers */
+}
+
+/* ---- what comes while a question is under way ---- */
+
+static void a_claim_is_asked_about_before_anybody_listens_to_the_key(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_string_equal(hft_wanted(&s), "");
+    struct hfi_answer foreign = in_queue(0, 9000);
+    foreign.ours = false;
+    assert_string_equal(hft_answer(&s, foreign), "wait");
+    assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
+    assert_string_equal(hft_answer(&s, foreign), "watch");
+}
+
+static void the_fences_of_a_grant_that_a_message_was_faster_than_are_kept(void **state)
+{
+    (void)state;
+    for (int good = 0; good < 2; good++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a");
+        hft_stand_init(&s);
+        hft_queue(&s, &a, 0);
+        assert_string_equal(hft_nudged(&s), "wait");
+        assert_string_equal(hft_handed(&s, s.asked_at), "a=lease");
+        int64_t block = s.counter + 10 * HFI_FENCE_BLOCK;
+        (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_GRANTED, .fence = block, .fence_is_good = good});
+        assert_int_equal(s.entry.spare, good ? block : 0);
+    }
+}
+
+static void who_left_while_another_was_called_leaves_the_call_alone(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c");
+    hft_stand_init(&s);
+    s.rules.barges = true;
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_arrive(&s, &c);
+    assert_string_equal(hft_release(&s, false), "call:b");
+    assert_string_equal(hft_leave(&s, &c), "");
+    assert_string_equal(hft_come(&s, &b), "b=lease");
+}
+
+static void one_that_was_called_and_leaves_while_another_has_it_calls_nobody(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c"), d = hft_thread("d");
+    hft_stand_init(&s);
+    s.rules.barges = true;
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_arrive(&s, &c);
+    assert_string_equal(hft_release(&s, false), "call:b");
+    assert_string_equal(hft_arrive(&s, &d), "d=lease");
+    assert_string_equal(hft_leave(&s, &b), "");
+    assert_string_equal(hft_release(&s, false), "call:c");
+}
+
+static void why_it_was_in_vain_is_the_trouble_or_the_time(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    s.rules.together = true;
+    hft_queue(&s, &a, 0);
+    assert_int_equal(hfi_entry_why_in_vain(&s.entry), HF_TIMEOUT);
+    assert_string_equal(hft_look_next(&s), "re-check");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_ASK_ALONE}), "wait");
+    assert_int_equal(hfi_entry_why_in_vain(&s.entry), HF_TIMEOUT);
+    (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_NO_ANSWER});
+    assert_int_equal(hfi_entry_why_in_vain(&s.entry), HF_UNAVAILABLE);
+}
+
+static void a_try_and_a_wait_after_it_are_both_answered(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_try("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    assert_string_equal(hft_arrive(&s, &a), "native!");
+    assert_string_equal(hft_arrive(&s, &b), "");
+    struct hfi_answer native = busy;
+    native.native = true;
+    assert_string_equal(hft_answer(&s, native), "try");
+    assert_string_equal(hft_answer(&s, busy), "wait a=BUSY");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_entry_begins_with_nothing_whatever_was_in_its_memory),
+        cmocka_unit_test(whoever_holds_asks_or_waits_is_not_idle),
+        cmocka_unit_test(position_63_is_the_last_that_asks_every_400_ms),
+        cmocka_unit_test(positions_0_to_15_ask_when_the_holders_key_ends),
+        cmocka_unit_test(an_alarm_that_comes_early_asks_nothing),
+        cmocka_unit_test(who_asks_together_allows_for_a_round_trip_up_to_a_quarter),
+        cmocka_unit_test(three_late_answers_are_counted_from_the_first_of_this_token),
+        cmocka_unit_test(a_grant_with_an_echo_of_an_earlier_token_is_only_a_hint),
+        cmocka_unit_test(the_last_four_echoes_count),
+        cmocka_unit_test(a_wish_for_what_nobody_has_is_not_remembered),
+        cmocka_unit_test(a_claim_is_asked_about_before_anybody_listens_to_the_key),
+        cmocka_unit_test(the_fences_of_a_grant_that_a_message_was_faster_than_are_kept),
+        cmocka_unit_test(who_left_while_another_was_called_leaves_the_call_alone),
+        cmocka_unit_test(one_that_was_called_and_leaves_while_another_has_it_calls_nobody),
+        cmocka_unit_test(why_it_was_in_vain_is_the_trouble_or_the_time),
+        cmocka_unit_test(a_try_and_a_wait_after_it_are_both_answered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_passes_test.c - what a lease that goes from thread to thread keeps, and what the next one's wishes change. */
+#include "core/fence.h"
+#include "tests/support/entry_stand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct hfi_answer granted = {.kind = HFI_GRANTED};
+
+/* `to` waits and gets it. */
+static void pass(struct hft_stand *s, struct hft_thread *to)
+{
+    assert_string_equal(hft_arrive(s, to), "");
+    (void)hft_release(s, false);
+    assert_int_equal(to->waiter.verdict, HFI_GOT_LEASE);
+}
+
+/* ---- what the next one wants ---- */
+
+/* Round trips of a second: a renewal is overdue after four of them, for whoever has it. */
+static void a_thread_that_wants_the_same_has_the_same(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    s.rtt = 1000 * HFI_MS;
+    hft_hold(&s, &a);
+    struct hfi_lease_times before = s.entry.times;
+    hft_pass_ms(&s, 100);
+    pass(&s, &b);
+    assert_memory_equal(&s.entry.times, &before, sizeof before);
+}
+
+static void a_longer_stop_is_told_as_early_as_it_was_wanted(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) { /* longer, shorter */
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+        hft_stand_init(&s);
+        b.waiter.stop_ms = i == 0 ? 3000 : 500;
+        hft_hold(&s, &a);
+        pass(&s, &b);
+        assert_int_equal(s.entry.times.full_stop, b.waiter.stop_ms * HFI_MS);
+    }
+}
+
+static void a_shorter_or_longer_lease_is_begun_as_such(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+        hft_stand_init(&s);
+        b.waiter.lease_ms = i == 0 ? 20000 : 5000;
+        hft_hold(&s, &a);
+        pass(&s, &b);
+        assert_int_equal(s.entry.times.length, b.waiter.lease_ms * HFI_MS);
+    }
+}
+
+static void the_next_ones_max_hold_counts_from_its_own_begin(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    b.waiter.max_hold_ms = 500;
+    hft_hold(&s, &a);
+    hft_pass_ms(&s, 300);
+    pass(&s, &b);
+    hft_pass_ms(&s, 499);
+    assert_string_equal(hft_look(&s), "");
+    hft_pass_ms(&s, 1);
+    assert_string_equal(hft_look(&s), "at-risk:MAX_HOLD");
+}
+
+static void a_max_hold_is_not_inherited(void **state)
+{
+    (void)state;
+    for (int told = 0; told < 2; told++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+        hft_stand_init(&s);
+        a.waiter.max_hold_ms = 500;
+        hft_hold(&s, &a);
+        if (told)
+            assert_string_equal(hft_look_next(&s), "at-risk:MAX_HOLD");
+        pass(&s, &b);
+        assert_int_equal(s.entry.times.hold_end, HFI_NEVER);
+        assert_int_equal(s.entry.times.condition, HF_LEASE_HELD);
+        assert_string_equal(hft_look_next(&s), "renew");
+    }
+}
+
+/* It was told to the one before; the next one hears of it by itself. */
+static void a_risk_is_told_anew_to_the_next_one(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    while (strcmp(hft_look_next(&s), "renew at-risk:UNCONFIRMED") != 0 && strcmp(s.did, "at-risk:UNCONFIRMED") != 0)
+        assert_string_equal(s.did, "renew");
+    pass(&s, &b);
+    assert_int_equal(s.entry.times.condition, HF_LEASE_HELD);
+    while (strstr(hft_look_next(&s), "at-risk:UNCONFIRMED") == NULL)
+        assert_true(strcmp(s.did, "renew") == 0);
+}
+
+/* ---- renewals under way ---- */
+
+static void attempts_under_way_go_on_at_their_pace(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    b.waiter.stop_ms = 500;
+    hft_hold(&s, &a);
+    assert_string_equal(hft_look_next(&s), "renew");
+    int64_t next = s.entry.times.renew_next;
+    assert_true(next > s.now);
+    hft_pass_ms(&s, 1);
+    pass(&s, &b);
+    assert_int_equal(s.entry.times.renew_next, next);
+}
+
+static void a_renewal_that_is_wanted_at_once_is_not_put_off_by_a_pass(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    b.waiter.stop_ms = 500;
+    hft_hold(&s, &a);
+    hfi_entry_renew_now(&s.entry);
+    pass(&s, &b);
+    assert_string_equal(hft_look(&s), "renew");
+}
+
+/* 5 s, then 10 s, then 10 s again: what was sent in between had asked for the 10. */
+static void only_a_longer_lease_makes_the_older_renewals_short(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c");
+    hft_stand_init(&s);
+    a.waiter.lease_ms = 5000;
+    c.waiter.stop_ms = 500;
+    hft_hold(&s, &a);
+    hft_pass_ms(&s, 10);
+    pass(&s, &b);
+    hft_pass_ms(&s, 10);
+    int64_t sent = s.now;
+    hft_pass_ms(&s, 10);
+    pass(&s, &c);
+    assert_string_equal(hft_renewed(&s, sent), "end");
+    assert_int_equal(s.entry.times.end, sent + 10000 * HFI_MS);
+}
+
+static void what_was_sent_in_the_very_moment_asked_for_the_shorter_one(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    a.waiter.lease_ms = 5000;
+    hft_hold(&s, &a);
+    hft_pass_ms(&s, 10);
+    pass(&s, &b);
+    int64_t moment = s.now;
+    hft_pass_ms(&s, 10);
+    assert_string_equal(hft_renewed(&s, moment), "end");
+    assert_int_equal(s.entry.times.end, moment + 5000 * HFI_MS);
+    assert_string_equal(hft_renewed(&s, moment + 1), "end");
+    assert_int_equal(s.entry.times.end, moment + 1 + 10000 * HFI_MS);
+}
+
+static void a_renewal_asks_for_the_key_and_waits_for_less_than_an_attempt(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    a.waiter.lease_ms = 3900;
+    hft_hold(&s, &a);
+    struct hfi_renewing renewing = hfi_entry_renewing(&s.entry);
+    assert_int_equal(renewing.ttl_ms, 3900 + 82 + 3 + 250);
+    assert_int_equal(renewing.patience_ns, 150 * HFI_MS); /* three quarters of 200 ms */
+}
+
+/* Answers that come when it is held no more move nothing, whatever the memory is used for by then. */
+static void answers_for_what_is_held_no_more_are_nobodys(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 3);
+    struct hfi_entry before = s.entry;
+    hft_pass_ms(&s, 1);
+    assert_string_equal(hft_renewed(&s, s.now), "");
+    assert_string_equal(hft_fences(&s, HFT_FENCE + 9 * HFI_FENCE_BLOCK, HFI_FENCE_BLOCK, true), "");
+    assert_string_equal(hft_fences(&s, 0, HFI_FENCE_BLOCK, false), "");
+    assert_string_equal(hft_filled(&s, true), "");
+    assert_int_equal(s.entry.ticket, before.ticket);
+    assert_int_equal(s.entry.position, before.position);
+    assert_memory_equal(s.entry.echoes, before.echoes, sizeof before.echoes);
+    assert_int_equal(s.entry.remote, HFI_QUEUED);
+    assert_int_equal(a.waiter.verdict, HFI_WAITING);
+    assert_string_equal(hft_leave(&s, &a), "close");
+    assert_string_equal(hft_renewed(&s, s.now), "");
+    assert_string_equal(hft_filled(&s, true), "");
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_answer(&s, granted), "b=lease");
+}
+
+/* ---- fences ---- */
+
+/* How many passes its blocks are good for, and the last fence of them. */
+static int passes_until_it_ends(struct hft_stand *s, struct hft_thread t[2], int64_t *last)
+{
+    int count = 0;
+    for (;; count++) {
+        struct hft_thread *next = &t[(count + 1) % 2];
+        (void)hft_arrive(s, next);
+        *last = t[count % 2].waiter.fence;
+        (void)hft_release(s, false);
+        if (next->waiter.verdict != HFI_GOT_LEASE)
+            return count;
+        assert_true(next->waiter.fence > *last);
+    }
+}
+
+static void a_block_is_used_to_its_last_fence_and_no_further(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2] = {hft_thread("a"), hft_thread("b")};
+    int64_t last, first, spare;
+    hft_stand_init(&s);
+    hft_hold(&s, &t[0]);
+    first = t[0].waiter.fence;
+    spare = first + 9 * HFI_FENCE_BLOCK;
+    s.entry.more_asked = true;
+    assert_string_equal(hft_fences(&s, spare, 2 * HFI_FENCE_BLOCK, true), "");
+    assert_int_equal(passes_until_it_ends(&s, t, &last), 3 * HFI_FENCE_BLOCK - 1);
+    assert_int_equal(last, spare + 2 * HFI_FENCE_BLOCK - 1);
+}
+
+static void so_is_one_that_somebody_waited_for(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2] = {hft_thread("a"), hft_thread("b")};
+    int64_t last, first = HFT_FENCE + 5 * HFI_FENCE_BLOCK;
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &t[0]);
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_GRANTED, .fence = 5}), "floor");
+    (void)hft_fences(&s, first, HFI_FENCE_BLOCK, true);
+    assert_int_equal(t[0].waiter.fence, first);
+    (void)hft_fences(&s, 0, 0, false); /* no more come */
+    assert_int_equal(passes_until_it_ends(&s, t, &last), HFI_FENCE_BLOCK - 1);
+    assert_int_equal(last, first + HFI_FENCE_BLOCK - 1);
+}
+
+/* They had run out: whoever waits for them gets the lease as by a pass, with its own stop. */
+static void who_waited_for_fences_gets_what_it_wants(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2] = {hft_thread("a"), hft_thread("b")}, c = hft_thread("c");
+    hft_stand_init(&s);
+    c.waiter.stop_ms = 2500;
+    c.waiter.max_hold_ms = 700;
+    hft_hold(&s, &t[0]);
+    for (int i = 1; s.entry.fence < s.entry.fence_end; i++)
+        pass(&s, &t[i % 2]);
+    assert_true(s.entry.more_asked);
+    assert_string_equal(hft_arrive(&s, &c), "");
+    assert_string_equal(hft_release(&s, false), "");
+    (void)hft_fences(&s, HFT_FENCE + 20 * HFI_FENCE_BLOCK, HFI_FENCE_BLOCK, true);
+    assert_int_equal(c.waiter.verdict, HFI_GOT_LEASE);
+    assert_int_equal(s.entry.times.full_stop, 2500 * HFI_MS);
+    assert_int_equal(s.entry.times.hold_end, s.now + 700 * HFI_MS);
+}
+
+static void more_fences_cost_the_key_no_more_than_is_believed(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    int64_t end = s.entry.times.end;
+    assert_int_equal(hfi_entry_more_ttl_ms(&s.entry, end - 7000 * HFI_MS), 7000);
+    assert_int_equal(hfi_entry_more_ttl_ms(&s.entry, end - 2 * HFI_MS), 2);
+    assert_int_equal(hfi_entry_more_ttl_ms(&s.entry, end - HFI_MS), 1);
+    assert_int_equal(hfi_entry_more_ttl_ms(&s.entry, end), 1); /* a PEXPIRE of 0 would delete it */
+    assert_int_equal(hfi_entry_more_ttl_ms(&s.entry, end + 5 * HFI_MS), 1);
+}
+
+/* ---- the end ---- */
+
+static void in_the_very_moment_of_the_stop_margin_nobody_is_let_in(void **state)
+{
+    (void)state;
+    for (int early = 0; early < 2; early++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+        hft_stand_init(&s);
+        hft_hold(&s, &a);
+        s.now = s.entry.times.end - s.entry.times.stop - early;
+        (void)hft_arrive(&s, &b);
+        assert_string_equal(hft_release(&s, false), early ? "b=lease" : "give-back native!");
+    }
+}
+
+/* Its lingering is over, and a renewal is due in the same moment: what goes back is not renewed. */
+static void what_lingers_no_more_is_not_renewed(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    a.waiter.linger_ms = 5000;
+    hft_hold(&s, &a);
+    (void)hft_release(&s, false);
+    hft_pass_ms(&s, 5000);
+    assert_string_equal(hft_look(&s), "give-back");
+    assert_true(hfi_entry_is_idle(&s.entry));
+}
+
+static void a_millisecond_is_enough_to_linger(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    a.waiter.linger_ms = 1;
+    hft_hold(&s, &a);
+    assert_string_equal(hft_release(&s, false), "");
+    assert_string_equal(hft_look_next(&s), "give-back");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_thread_that_wants_the_same_has_the_same),
+        cmocka_unit_test(a_longer_stop_is_told_as_early_as_it_was_wanted),
+        cmocka_unit_test(a_shorter_or_longer_lease_is_begun_as_such),
+        cmocka_unit_test(the_next_ones_max_hold_counts_from_its_own_begin),
+        cmocka_unit_test(a_max_hold_is_not_inherited),
+        cmocka_unit_test(a_risk_is_told_anew_to_the_next_one),
+        cmocka_unit_test(attempts_under_way_go_on_at_their_pace),
+        cmocka_unit_test(a_renewal_that_is_wanted_at_once_is_not_put_off_by_a_pass),
+        cmocka_unit_test(only_a_longer_lease_makes_the_older_renewals_short),
+        cmocka_unit_test(what_was_sent_in_the_very_moment_asked_for_the_shorter_one),
+        cmocka_unit_test(a_renewal_asks_for_the_key_and_waits_for_less_than_an_attempt),
+        cmocka_unit_test(answers_for_what_is_held_no_more_are_nobodys),
+        cmocka_unit_test(a_block_is_used_to_its_last_fence_and_no_further),
+        cmocka_unit_test(so_is_one_that_somebody_waited_for),
+        cmocka_unit_test(who_waited_for_fences_gets_what_it_wants),
+        cmocka_unit_test(more_fences_cost_the_key_no_more_than_is_believed),
+        cmocka_unit_test(in_the_very_moment_of_the_stop_margin_nobody_is_let_in),
+        cmocka_unit_test(what_lingers_no_more_is_not_renewed),
+        cmocka_unit_test(a_millisecond_is_enough_to_linger),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
