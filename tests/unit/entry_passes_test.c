@@ -192,7 +192,7 @@ static void a_renewal_asks_for_the_key_and_waits_for_less_than_an_attempt(void *
     hft_stand_init(&s);
     a.waiter.lease_ms = 3900;
     hft_hold(&s, &a);
-    struct hfi_renewing renewing = hfi_entry_renewing(&s.entry);
+    struct hfi_renewing renewing = hfi_entry_renewing(&s.entry, s.now);
     assert_int_equal(renewing.ttl_ms, 3900 + 82 + 3 + 250);
     assert_int_equal(renewing.patience_ns, 150 * HFI_MS); /* three quarters of 200 ms */
 }
@@ -301,11 +301,11 @@ static void more_fences_cost_the_key_no_more_than_is_believed(void **state)
     hft_stand_init(&s);
     hft_hold(&s, &a);
     int64_t end = s.entry.times.end;
-    assert_int_equal(hfi_entry_more_ttl_ms(&s.entry, end - 7000 * HFI_MS), 7000);
-    assert_int_equal(hfi_entry_more_ttl_ms(&s.entry, end - 2 * HFI_MS), 2);
-    assert_int_equal(hfi_entry_more_ttl_ms(&s.entry, end - HFI_MS), 1);
-    assert_int_equal(hfi_entry_more_ttl_ms(&s.entry, end), 1); /* a PEXPIRE of 0 would delete it */
-    assert_int_equal(hfi_entry_more_ttl_ms(&s.entry, end + 5 * HFI_MS), 1);
+    assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end - 7000 * HFI_MS), 7000);
+    assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end - 2 * HFI_MS), 2);
+    assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end - HFI_MS), 1);
+    assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end), 1); /* a PEXPIRE of 0 would delete it */
+    assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end + 5 * HFI_MS), 1);
 }
 
 /* ---- the end ---- */

@@ -79,16 +79,15 @@ static void a_repeated_attempt_comes_at_the_next_point_that_is_not_too_near(void
 static void slow_round_trips_leave_the_grid_only_where_they_are_too_long_for_it(void **state)
 {
     (void)state;
-    struct hfi_lease_times times = lease_of(3900, 50, 0, T0);
-    int64_t point = (times.renew_first / times.attempt + 1) * times.attempt, later = point + 10 * HFI_MS;
-    assert_true(hfi_lease_look(&times, later, 150 * HFI_MS).renew);
-    assert_int_equal(times.renew_next, point + 200 * HFI_MS);
-    times.renew_next = later;
-    assert_true(hfi_lease_look(&times, later, 150 * HFI_MS + 1).renew);
-    assert_int_equal(times.renew_next, later + 200 * HFI_MS);
-    times.renew_next = later;
-    assert_true(hfi_lease_look(&times, later, 201 * HFI_MS).renew);
-    assert_int_equal(times.renew_next, later + 201 * HFI_MS);
+    static const struct {
+        int64_t rtt, next; /* counted from the attempt; 190: the next point of the grid */
+    } cases[] = {{150 * HFI_MS, 190 * HFI_MS}, {150 * HFI_MS + 1, 200 * HFI_MS}, {201 * HFI_MS, 201 * HFI_MS}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hfi_lease_times times = lease_of(3900, 50, 0, T0);
+        int64_t later = (times.renew_first / times.attempt + 1) * times.attempt + 10 * HFI_MS;
+        assert_true(hfi_lease_look(&times, later, cases[i].rtt).renew);
+        assert_int_equal(times.renew_next, later + cases[i].next);
+    }
 }
 
 static void a_hold_may_last_a_millisecond(void **state)
