@@ -191,7 +191,7 @@ static void the_last_four_echoes_count(void **state)
         hft_queue(&s, &a, 0);
         for (int i = 0; i < 5; i++) {
             echoes[i] = s.asked_at;
-            hft_pass_ms(&s, 10); /* hints are obeyed so often */
+            hft_pass_ms(&s, HFI_PACE_NS / HFI_MS);
             if (i < 4) {
                 assert_string_equal(hft_nudged(&s), "wait");
                 (void)hft_answer(&s, in_queue(0, 9000));
@@ -215,7 +215,8 @@ static void a_wish_for_what_nobody_has_is_not_remembered(void **state)
 
 /* ---- what comes while a question is under way ---- */
 
-static void a_claim_is_asked_about_before_anybody_listens_to_the_key(void **state)
+/* What came while a question was under way is asked about when that is answered, and 10 ms after the last hint was. */
+static void a_hint_that_comes_while_it_asks_is_asked_about_once(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -223,7 +224,31 @@ static void a_claim_is_asked_about_before_anybody_listens_to_the_key(void **stat
     hft_stand_init(&s);
     hft_queue(&s, &a, 0);
     assert_string_equal(hft_look_next(&s), "wait");
-    assert_string_equal(hft_handed(&s, 1), ""); /* an echo that nobody sent */
+    assert_string_equal(hft_wanted(&s), "");
+    assert_string_equal(hft_wanted(&s), "");
+    assert_string_equal(hft_answer(&s, in_queue(0, 9000)), "wait");
+    assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
+    int64_t asked = s.now;
+    assert_string_equal(hft_nudged(&s), "");
+    assert_string_equal(hft_answer(&s, in_queue(0, 9000)), "");
+    assert_int_equal(hfi_entry_next(&s.entry), asked + HFI_PACE_NS);
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_string_equal(hft_answer(&s, in_queue(0, 9000)), "");
+    assert_true(hfi_entry_next(&s.entry) > s.now + 300 * HFI_MS);
+}
+
+/* A grant with an echo of ours that is too old: it is ours, and nothing else may come first. */
+static void a_grant_that_comes_late_while_it_asks_is_asked_about_at_once(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    int64_t echo = s.asked_at;
+    hft_pass_ms(&s, 800);
+    assert_string_equal(hft_look(&s), "wait");
+    assert_string_equal(hft_handed(&s, echo), "");
     struct hfi_answer foreign = in_queue(0, 9000);
     foreign.ours = false;
     assert_string_equal(hft_answer(&s, foreign), "wait");
@@ -321,7 +346,8 @@ int main(void)
         cmocka_unit_test(a_grant_with_an_echo_of_an_earlier_token_is_only_a_hint),
         cmocka_unit_test(the_last_four_echoes_count),
         cmocka_unit_test(a_wish_for_what_nobody_has_is_not_remembered),
-        cmocka_unit_test(a_claim_is_asked_about_before_anybody_listens_to_the_key),
+        cmocka_unit_test(a_hint_that_comes_while_it_asks_is_asked_about_once),
+        cmocka_unit_test(a_grant_that_comes_late_while_it_asks_is_asked_about_at_once),
         cmocka_unit_test(the_fences_of_a_grant_that_a_message_was_faster_than_are_kept),
         cmocka_unit_test(who_left_while_another_was_called_leaves_the_call_alone),
         cmocka_unit_test(one_that_was_called_and_leaves_while_another_has_it_calls_nobody),

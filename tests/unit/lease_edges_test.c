@@ -80,14 +80,42 @@ static void slow_round_trips_leave_the_grid_only_where_they_are_too_long_for_it(
 {
     (void)state;
     static const struct {
-        int64_t rtt, next; /* counted from the attempt; 190: the next point of the grid */
-    } cases[] = {{150 * HFI_MS, 190 * HFI_MS}, {150 * HFI_MS + 1, 200 * HFI_MS}, {201 * HFI_MS, 201 * HFI_MS}};
+        int64_t rtt, next; /* next: after the point, or after the attempt where that is more than the distance */
+    } cases[] = {{150 * HFI_MS, 200 * HFI_MS}, {150 * HFI_MS + 1, 210 * HFI_MS}, {201 * HFI_MS, 211 * HFI_MS}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hfi_lease_times times = lease_of(3900, 50, 0, T0);
-        int64_t later = (times.renew_first / times.attempt + 1) * times.attempt + 10 * HFI_MS;
-        assert_true(hfi_lease_look(&times, later, cases[i].rtt).renew);
-        assert_int_equal(times.renew_next, later + cases[i].next);
+        int64_t point = (times.renew_first / times.attempt + 1) * times.attempt;
+        assert_true(hfi_lease_look(&times, point + 10 * HFI_MS, cases[i].rtt).renew);
+        assert_int_equal(times.renew_next, point + cases[i].next);
     }
+}
+
+/* Whoever hastens a renewal does not make it more frequent than that, or than three quarters of the usual distance. */
+static void hastened_attempts_are_10_ms_apart_or_what_is_usual_for_a_short_lease(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct hfi_lease_times times = lease_of(i == 0 ? 3900 : 100, 50, 0, T0);
+        int64_t now = T0 + 20 * HFI_MS, apart = i == 0 ? 10 * HFI_MS : times.attempt / 4 * 3;
+        assert_in_range(times.attempt / 1000, i == 0 ? 200000 : 5120, i == 0 ? 200000 : 5130);
+        times.renew_next = 0;
+        assert_true(hfi_lease_look(&times, now, RTT).renew);
+        assert_int_equal(times.tried_at, now);
+        times.renew_next = 0;
+        int64_t next = hfi_lease_next(&times);
+        assert_int_equal(next - now, apart);
+        assert_false(hfi_lease_look(&times, next - 1, RTT).renew);
+        assert_true(hfi_lease_look(&times, next, RTT).renew);
+    }
+}
+
+static void the_stop_of_a_claim_is_a_quarter_of_it_at_most(void **state)
+{
+    (void)state;
+    assert_int_equal(hfi_lease_stop(1000, 12000, 2000), 250);
+    assert_int_equal(hfi_lease_stop(1000, 12000, 200), 200);
+    assert_int_equal(hfi_lease_stop(11999, 12000, 2000), 2000);
+    assert_int_equal(hfi_lease_stop(1000, 1000, 900), 900); /* a lease, not a claim */
 }
 
 static void a_hold_may_last_a_millisecond(void **state)
@@ -143,6 +171,8 @@ int main(void)
         cmocka_unit_test(attempts_are_a_thirteenth_of_what_was_left_apart),
         cmocka_unit_test(a_repeated_attempt_comes_at_the_next_point_that_is_not_too_near),
         cmocka_unit_test(slow_round_trips_leave_the_grid_only_where_they_are_too_long_for_it),
+        cmocka_unit_test(hastened_attempts_are_10_ms_apart_or_what_is_usual_for_a_short_lease),
+        cmocka_unit_test(the_stop_of_a_claim_is_a_quarter_of_it_at_most),
         cmocka_unit_test(a_hold_may_last_a_millisecond),
         cmocka_unit_test(a_hold_that_is_over_with_the_lease_is_the_reason),
         cmocka_unit_test(a_renewal_that_moves_nothing_changes_nothing),

@@ -324,6 +324,28 @@ static void who_polls_is_kicked_by_the_wake(void **state)
     (void)close(polled.kick_fd);
 }
 
+/* With nobody who would have to be woken, so that there may be many. */
+static void every_wake_of_one_that_polls_is_a_kick(void **state)
+{
+    (void)state;
+    struct hfi_park park;
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    assert_true(fd >= 0);
+    hfi_park_init(&park);
+    hfi_park_kick(&park, fd);
+    for (int i = 0; i < ROUNDS; i++) {
+        eventfd_t kicks = 0;
+        hfi_park_wake(&park);
+        assert_int_equal(eventfd_read(fd, &kicks), 0);
+        assert_int_equal(kicks, 1);
+    }
+    hfi_park_kick(&park, -1);
+    hfi_park_wake(&park);
+    eventfd_t none;
+    assert_int_equal(eventfd_read(fd, &none), -1);
+    (void)close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +359,7 @@ int main(void)
         cmocka_unit_test(held_wakes_wake_when_let_go),
         cmocka_unit_test(signals_are_ridden_out),
         cmocka_unit_test(who_polls_is_kicked_by_the_wake),
+        cmocka_unit_test(every_wake_of_one_that_polls_is_a_kick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
