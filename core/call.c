@@ -2,18 +2,28 @@
 /* call.c - see call.h. */
 #include "core/call.h"
 #include "core/blame.h"
+#include "core/wait.h"
 #include "pool/replies.h"
 
 #include <hiredis/hiredis.h>
+#include <stdlib.h>
 
-struct call { /* on the stack of the thread that waits */
+struct call { /* freed by the thread that waits, or by the answer if it waits no more */
     pthread_mutex_t mutex;
     struct hfi_park park;
-    bool done;
+    bool done, abandoned;
     enum hfi_outcome outcome;
     bool too_long;
     struct redisReply *reply;
 };
+
+static void forget(struct call *call)
+{
+    if (call->reply != NULL)
+        freeReplyObject(call->reply);
+    (void)pthread_mutex_destroy(&call->mutex);
+    free(call);
+}
 
 static void called(struct hfi_command *command)
 {
@@ -24,64 +34,96 @@ static void called(struct hfi_command *command)
     call->reply = command->reply;
     command->reply = NULL;
     call->done = true;
+    bool abandoned = call->abandoned;
     hfi_park_wake(&call->park);
     (void)pthread_mutex_unlock(&call->mutex);
+    if (abandoned)
+        forget(call);
 }
 
-static void wait_for(struct call *call, struct hfi_lane *lane)
+/* False: canceled, and the call is not this thread's any more. */
+static bool wait_for(hf_client *client, struct call *call, struct hfi_lane *lane, hf_cancel *cancel)
 {
+    struct hfi_wait wait;
+    hfi_wait_begin(&wait, client, cancel, &call->park, HFI_NEVER); /* the command's until_ns ends it */
+    wait.is_hurried = true;
     (void)pthread_mutex_lock(&call->mutex);
-    while (!call->done) {
-        uint32_t ticket = hfi_park_ticket(&call->park);
-        (void)pthread_mutex_unlock(&call->mutex);
-        (void)hfi_lane_wait(lane, &call->park, ticket, HFI_NEVER); /* the command's until_ns ends it */
-        (void)pthread_mutex_lock(&call->mutex);
-    }
+    bool done = hfi_wait_for(&wait, &call->done, &call->mutex, lane) == HF_OK;
     (void)pthread_mutex_unlock(&call->mutex);
-    (void)pthread_mutex_destroy(&call->mutex);
+    hfi_wait_end(&wait); /* before the park may go */
+    if (done)
+        return true;
+    (void)pthread_mutex_lock(&call->mutex);
+    done = call->done;
+    call->abandoned = !done;
+    (void)pthread_mutex_unlock(&call->mutex);
+    return done;
 }
 
-hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, struct redisReply **reply,
-                   hf_error *error)
+static struct call *begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *command)
 {
-    struct call call = {.done = false};
-    *reply = NULL;
-    if (command == NULL)
-        return hfi_fail(error, HF_NOMEM, "", "no memory for a command");
-    (void)pthread_mutex_init(&call.mutex, NULL);
-    hfi_park_init(&call.park);
+    struct call *call = calloc(1, sizeof *call);
+    if (call == NULL)
+        return NULL;
+    (void)pthread_mutex_init(&call->mutex, NULL);
+    hfi_park_init(&call->park);
     command->done = called;
-    command->self = &call;
+    command->self = call;
     command->stamp_ns = hfi_now(client->clock);
     command->until_ns = command->stamp_ns + client->command_ms * HFI_MS;
     hfi_lane_list(lane, command);
     hfi_lane_flush(lane);
-    wait_for(&call, lane);
-    hfi_command_unref(command);
-    if (call.outcome == HFI_UNSENT)
+    return call;
+}
+
+static hf_status explain(hf_client *client, const struct call *call, hf_error *error)
+{
+    if (call->outcome == HFI_UNSENT && atomic_load(&client->closing))
+        return hfi_fail(error, HF_CLOSED, "", "the client was closed before this could be sent");
+    if (call->outcome == HFI_UNSENT)
         return hfi_pool_why_down(client->pool, error);
-    if (call.outcome == HFI_UNANSWERED && call.too_long) {
+    if (call->outcome == HFI_UNANSWERED && call->too_long) {
         hfi_fail(error, HF_LIMIT, "raise max_value_bytes",
                  "the reply is longer than max_value_bytes (%zu), or nested too deeply", client->max_value_bytes);
         hfi_fail_server(error, hfi_pool_server_name(client->pool));
         return HF_LIMIT;
     }
-    if (call.outcome == HFI_UNANSWERED) {
-        hfi_fail(error, HF_UNKNOWN, "is the server overloaded, stopped, or cut off?",
-                 "the server did not answer within %lld ms", (long long)client->command_ms);
-        hfi_fail_server(error, hfi_pool_server_name(client->pool));
-        hfi_fail_retry(error, 1000);
-        return HF_UNKNOWN;
-    }
-    *reply = call.reply;
-    return HF_OK;
+    if (call->outcome == HFI_ANSWERED)
+        return HF_OK;
+    hfi_fail(error, HF_UNKNOWN, "is the server overloaded, stopped, or cut off?",
+             "the server did not answer within %lld ms", (long long)client->command_ms);
+    hfi_fail_server(error, hfi_pool_server_name(client->pool));
+    hfi_fail_retry(error, 1000);
+    return HF_UNKNOWN;
 }
 
-hf_status hfi_call_done(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, const char *did_what,
-                        struct redisReply **reply, hf_error *error)
+hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
+                   struct redisReply **reply, hf_error *error)
+{
+    bool closing = atomic_load(&client->closing);
+    *reply = NULL;
+    struct call *call = command != NULL && !closing ? begin(client, lane, command) : NULL;
+    hfi_command_unref(command);
+    if (closing)
+        return hfi_fail(error, HF_CLOSED, "", "the client is closing");
+    if (call == NULL)
+        return hfi_fail(error, HF_NOMEM, "", "no memory for a command");
+    if (!wait_for(client, call, lane, cancel))
+        return hfi_fail(error, HF_CANCELED, "", "waiting for the server was canceled");
+    hf_status status = explain(client, call, error);
+    if (status == HF_OK) {
+        *reply = call->reply;
+        call->reply = NULL;
+    }
+    forget(call);
+    return status;
+}
+
+hf_status hfi_call_done(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
+                        const char *did_what, struct redisReply **reply, hf_error *error)
 {
     const struct hfi_script *script = command != NULL ? command->script : NULL;
-    hf_status status = hfi_call(client, lane, command, reply, error);
+    hf_status status = hfi_call(client, lane, command, cancel, reply, error);
     if (status != HF_OK || (*reply)->type != REDIS_REPLY_ERROR)
         return status;
     status = hfi_reply_fail(*reply, did_what, hfi_pool_server_name(client->pool), error);

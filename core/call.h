@@ -7,12 +7,13 @@
 
 struct redisReply;
 
-/* Takes the command (NULL: NOMEM). HF_OK with a reply of any type, the caller's to free; UNAVAILABLE, DENIED, PROTOCOL
- * if it was not sent; UNKNOWN if it was not answered within command_ms. */
-hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, struct redisReply **reply,
-                   hf_error *error);
+/* Takes the command (NULL: NOMEM). HF_OK with a reply of any type, the caller's to free; UNAVAILABLE, DENIED, PROTOCOL,
+ * CLOSED if it was not sent; UNKNOWN if it was not answered within command_ms, or what close leaves of it; LIMIT if its
+ * reply was too much; CANCELED (cancel, or NULL): the answer, if there is one, is nobody's. */
+hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
+                   struct redisReply **reply, hf_error *error);
 /* The same, and an error reply becomes its status; did_what as in hfi_reply_fail. */
-hf_status hfi_call_done(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, const char *did_what,
-                        struct redisReply **reply, hf_error *error);
+hf_status hfi_call_done(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
+                        const char *did_what, struct redisReply **reply, hf_error *error);
 
 #endif

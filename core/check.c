@@ -50,8 +50,9 @@ static redisReply *ask(struct check *check, struct hfi_command *command)
     redisReply *reply = NULL;
     hf_client *client = check->client;
     check->error = (hf_error){.status = HF_OK};
-    (void)hfi_call_done(client, hfi_pool_lane(client->pool, HFI_VALUE_LANE, 0), command, "the server refuses", &reply,
+    (void)hfi_call_done(client, hfi_pool_lane(client->pool, HFI_VALUE_LANE, 0), command, NULL, "the server refuses", &reply,
                         &check->error);
+    check->stopped = check->stopped || check->error.status == HF_CLOSED;
     return reply;
 }
 
@@ -261,6 +262,8 @@ hf_status hf_client_check(hf_client *client, hf_finding_fn *visit, void *arg, hf
             check_fences(&check);
             check_lock(&check);
         }
+        if (atomic_load(&client->closing)) /* what it could not ask is no finding */
+            status = hfi_fail(error, HF_CLOSED, "", "the client is closing");
     }
     hfi_client_leave(client);
     return status;

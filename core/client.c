@@ -356,6 +356,7 @@ static void wait_for_calls(hf_client *client)
             break;
         hfi_table_each(client, end_lock, NULL);
         hfi_borrow_end(client->pool);
+        hfi_pool_hurry(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
         (void)hfi_park_wait(&client->left, ticket, hfi_after_ms(hfi_now(client->clock), 100));
     }
     (void)pthread_mutex_lock(&client->time_mutex); /* whoever woke us has let go of the client */

@@ -9,14 +9,11 @@
  */
 #include "core/acquire.h"
 #include "core/call.h"
+#include "core/fetch.h"
 #include "core/freshness.h"
-#include "core/loading.h"
-#include "core/local.h"
 #include "core/options.h"
 #include "core/shared.h"
 #include "core/table.h"
-#include "core/wait.h"
-#include "base/perturb.h"
 #include "base/random.h"
 
 #include <hiredis/hiredis.h>
@@ -25,20 +22,7 @@
 
 #define END_IS_KNOWN_FOR (1000 * HFI_MS)
 
-struct fetch { /* one call, on its stack */
-    hf_client *client;
-    const char *key;
-    size_t size;
-    struct hfi_lane *lane;
-    struct hfi_lock *lock;   /* a reference; NULL: not needed so far */
-    const hf_fetch_options *options;
-    int64_t began_ns, until_ns; /* for waiting on others */
-    struct hfi_seen seen;
-    struct hfi_body *found;  /* what Redis has: a reference; NULL: nothing */
-    int64_t left_ms;         /* until its key ends; -1: never, -2: not known */
-};
-
-static hf_status answer(struct fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
+hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
                         hf_value **value, hf_error *error)
 {
     switch (source) {
@@ -58,7 +42,7 @@ static hf_status answer(struct fetch *f, struct hfi_body *body, hf_source source
     return hfi_value_new(body, source, stored, fresh_ms, value, error);
 }
 
-static void remember(struct fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms)
+void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms)
 {
     int64_t now = hfi_now(f->client->clock);
     int64_t end = left_ms == -2 ? 0 : left_ms < 0 ? HFI_NEVER : now + left_ms * HFI_MS;
@@ -68,7 +52,7 @@ static void remember(struct fetch *f, struct hfi_body **body, int64_t left_ms, i
 /* ---- read ---- */
 
 /* The key's end is asked for at most once a second; in between the process knows it. */
-static struct hfi_command *read_command(const struct fetch *f, bool with_end)
+static struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end)
 {
     const char *get[] = {"GET", f->key}, *pttl[] = {"PTTL", f->key}, *exec[] = {"EXEC"}, *multi[] = {"MULTI"};
     const size_t get_size[] = {3, f->size}, pttl_size[] = {4, f->size}, word_size[] = {4}, five[] = {5};
@@ -84,7 +68,7 @@ static struct hfi_command *read_command(const struct fetch *f, bool with_end)
 }
 
 /* A value as long as the one seen last is most often that one: then nothing is taken, copied or remembered anew. */
-static struct hfi_body *body_of(const struct fetch *f, struct redisReply **reply)
+static struct hfi_body *body_of(const struct hfi_fetch *f, struct redisReply **reply)
 {
     struct hfi_body *seen = f->seen.body;
     if (seen == NULL || seen->absent || seen->size != (size_t)(*reply)->len ||
@@ -94,13 +78,14 @@ static struct hfi_body *body_of(const struct fetch *f, struct redisReply **reply
     return seen;
 }
 
-static hf_status read(struct fetch *f, hf_error *error)
+static hf_status read(struct hfi_fetch *f, hf_error *error)
 {
     redisReply *reply;
     int64_t now = f->began_ns;
     bool with_end = f->seen.end_ns <= now || now - f->seen.asked_ns > END_IS_KNOWN_FOR;
     hf_status status =
-        hfi_call_done(f->client, f->lane, read_command(f, with_end), "cannot read the cached value", &reply, error);
+        hfi_call_done(f->client, f->lane, read_command(f, with_end), f->options->cancel,
+                      "cannot read the cached value", &reply, error);
     if (status != HF_OK)
         return status;
     bool both = with_end && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
@@ -121,159 +106,29 @@ static hf_status read(struct fetch *f, hf_error *error)
     if (f->left_ms == -2 && f->found == f->seen.body) /* the end is the one remembered with these bytes */
         f->left_ms = f->seen.end_ns == HFI_NEVER ? -1 : (f->seen.end_ns - now) / HFI_MS;
     else
-        remember(f, &f->found, f->left_ms, 0);
+        hfi_fetch_remember(f, &f->found, f->left_ms, 0);
     return status;
 }
 
 /* ---- load ---- */
 
-struct filler { /* a thread that waits for its fill's answer, on its stack */
-    struct fetch *f;
-    hf_lease *lease;
-    struct hf_loading *loading;
-    struct hfi_park park;
-    bool done, stored, refused;
-    int64_t ttl_ms;
-};
-
-static int64_t kept_ms(const struct fetch *f, const struct hf_loading *loading)
-{
-    if (loading->body->absent)
-        return f->options->negative_ttl_ms > 0 ? f->options->negative_ttl_ms : 0;
-    if (loading->ttl_ms == HF_OFF || loading->body->size > f->client->max_value_bytes)
-        return 0;
-    return loading->ttl_ms + f->options->stale_ms;
-}
-
-static void filled(struct hfi_command *command)
-{
-    struct filler *filler = command->self;
-    struct hfi_lock *lock = filler->f->lock;
-    struct hfi_actions actions;
-    struct hfi_script_reply said = {"", 0, 0};
-    if (command->outcome == HFI_ANSWERED)
-        said = hfi_wire_script_reply(command->reply);
-    bool known = said.now_us != 0;
-    hfi_actions_init(&actions);
-    HFI_PERTURB("fill-answered");
-    int64_t now = hfi_lock_enter(lock);
-    filler->stored = strcmp(said.word, "FILLED") == 0;
-    filler->refused = strcmp(said.word, "REFUSED") == 0;
-    if (lock->holder == filler->lease && filler->refused) {
-        hfi_entry_lost(&lock->entry, HF_REASON_GONE, now, &actions); /* who waits asks again */
-    } else if (lock->holder == filler->lease) {
-        struct hfi_body *body = filler->loading->body;
-        int64_t left = filler->stored ? filler->ttl_ms : 0;
-        hfi_shared_put(lock->shared, body, left, left - (body->absent ? 0 : filler->f->options->stale_ms), filler->stored);
-        lock->shared->loaded_here = true;
-        lock->holder = NULL;
-        hfi_handle_unref(filler->lease); /* the lock's */
-        hfi_entry_filled(&lock->entry, !known, &actions);
-    }
-    hfi_lock_perform(lock, &actions, now, NULL);
-    filler->done = true;
-    hfi_park_wake(&filler->park);
-    (void)pthread_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
-    hfi_table_unref(lock); /* the filler may have gone on and let go of it */
-}
-
-/* Stores the value if the lease is still ours. *refused: it was thrown away, or somebody else has loaded since. */
-static bool fill(struct fetch *f, hf_lease *lease, struct hf_loading *loading, bool *refused)
-{
-    struct hfi_lock *lock = f->lock;
-    struct filler filler = {.f = f, .lease = lease, .loading = loading, .ttl_ms = kept_ms(f, loading)};
-    enum hfi_filling filling = filler.ttl_ms <= 0       ? HFI_FILL_NOTHING
-                               : loading->body->absent ? HFI_FILL_ABSENT
-                                                        : HFI_FILL_VALUE;
-    size_t size = filling == HFI_FILL_VALUE ? loading->body->size : 0;
-    hfi_park_init(&filler.park);
-    (void)pthread_mutex_lock(&lock->mutex);
-    struct hfi_command *command = NULL;
-    if (lock->holder == lease && hf_lease_is_valid(lease)) {
-        char token[HFI_TOKEN_ROOM];
-        (void)hfi_lock_token(lock, token);
-        command = hfi_wire_fill(&lock->keys, token, filling, filler.ttl_ms, loading->body->data, size);
-    }
-    if (command == NULL) {
-        (void)pthread_mutex_unlock(&lock->mutex);
-        *refused = true;
-        return false;
-    }
-    hfi_handle_withdraw(lease); /* P3 */
-    HFI_PERTURB("withdrawn-to-filled");
-    hfi_table_ref(lock);
-    command->done = filled;
-    command->self = &filler;
-    command->stamp_ns = hfi_now(f->client->clock);
-    command->until_ns = command->stamp_ns + f->client->command_ms * HFI_MS;
-    hfi_lane_list(lock->lane, command);
-    hfi_command_unref(command);
-    while (!filler.done) {
-        uint32_t ticket = hfi_park_ticket(&filler.park);
-        (void)pthread_mutex_unlock(&lock->mutex);
-        hfi_lane_flush(lock->lane);
-        (void)hfi_lane_wait(lock->lane, &filler.park, ticket, HFI_NEVER);
-        (void)pthread_mutex_lock(&lock->mutex);
-    }
-    (void)pthread_mutex_unlock(&lock->mutex);
-    *refused = filler.refused;
-    return filler.stored;
-}
-
-/* The loader's failure is everybody's here who waits for it; elsewhere the next in the queue tries. Who waits when the
- * lease is lost waits for another load. */
-static void fail_waiters(struct fetch *f, const hf_lease *lease, const struct hf_loading *loading)
-{
-    struct hfi_lock *lock = f->lock;
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
-    int64_t now = hfi_lock_enter(lock);
-    if (lock->holder == lease && hf_lease_is_valid(lease)) {
-        lock->shared->failure = loading->failure;
-        hfi_entry_refuse_all(&lock->entry, HF_LOAD_FAILED, now, &actions);
-    }
-    hfi_lock_perform(lock, &actions, now, NULL);
-    (void)pthread_mutex_unlock(&lock->mutex);
-}
-
-static void begin_loading(const struct fetch *f, hf_lease *lease, struct hf_loading *loading)
+hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading)
 {
     *loading = (struct hf_loading){.client = f->client,
                                    .key = f->lock->keys.name,
                                    .key_size = f->lock->keys.name_size,
                                    .lease = lease,
                                    .ttl_ms = f->options->ttl_ms};
-}
-
-static hf_status load(struct fetch *f, hf_lease *lease, hf_value **value, hf_error *error)
-{
-    struct hf_loading loading;
-    begin_loading(f, lease, &loading);
-    hf_status status = hfi_loading_run(&loading, f->options->load, f->options->arg);
+    hf_status status = hfi_loading_run(loading, f->options->load, f->options->arg);
     hfi_count(f->client, loads);
-    if (status != HF_OK) {
+    if (status != HF_OK)
         hfi_count(f->client, load_failures);
-        fail_waiters(f, lease, &loading);
-        (void)hf_lease_post_release(lease, NULL);
-        if (error != NULL)
-            *error = loading.failure;
-        return status;
-    }
-    bool refused, stored = fill(f, lease, &loading, &refused);
-    (void)hf_lease_post_release(lease, NULL); /* its end was told by the fill, or it is lost */
-    if (!refused)
-        remember(f, &loading.body, stored ? kept_ms(f, &loading) : -2, loading.took_ms);
-    int64_t fresh_ms = loading.body->absent ? f->options->negative_ttl_ms : loading.ttl_ms;
-    status = answer(f, loading.body, HF_LOADED, stored, fresh_ms == HF_OFF ? 0 : fresh_ms, value, error);
-    hfi_body_unref(loading.body);
     return status;
 }
 
 /* ---- seek ---- */
 
-/* What only a fetch needs that finds nothing fresh: the lock's entry, and where its waiters share. */
-static hf_status need_lock(struct fetch *f, hf_error *error)
+hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error)
 {
     if (f->lock != NULL)
         return HF_OK;
@@ -287,9 +142,9 @@ static hf_status need_lock(struct fetch *f, hf_error *error)
 }
 
 /* Waits for the lease or a value; `once`: does not wait. *lease, or *value, or a status that is neither. */
-static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error)
+static hf_status seek(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error)
 {
-    hf_status status = need_lock(f, error);
+    hf_status status = hfi_fetch_need_lock(f, error);
     if (status != HF_OK)
         return status;
     struct hfi_lock *lock = f->lock;
@@ -341,80 +196,10 @@ static hf_status seek(struct fetch *f, bool once, hf_lease **lease, hf_value **v
     }
     if (body == NULL)
         return status;
-    remember(f, &body, stored && fresh_ms > 0 && !body->absent ? fresh_ms + o->stale_ms : -2, 0);
-    status = answer(f, body, loaded_here ? HF_SHARED : HF_CACHED, stored, fresh_ms, value, error);
+    hfi_fetch_remember(f, &body, stored && fresh_ms > 0 && !body->absent ? fresh_ms + o->stale_ms : -2, 0);
+    status = hfi_fetch_answer(f, body, loaded_here ? HF_SHARED : HF_CACHED, stored, fresh_ms, value, error);
     hfi_body_unref(body);
     return status;
-}
-
-/* ---- the server is away ---- */
-
-/* Another thread of this process loads. The lock's mutex is held on entry, not on return. */
-static hf_status share_local_load(struct fetch *f, hf_value **value, hf_error *error)
-{
-    struct hfi_lock *lock = f->lock;
-    struct hfi_guest guest = {.done = false};
-    struct hfi_wait wait;
-    hfi_park_init(&guest.park);
-    hfi_list_append(&lock->shared->parked, &guest.link);
-    (void)pthread_mutex_unlock(&lock->mutex);
-    hfi_wait_begin(&wait, f->client, f->options->cancel, &guest.park, f->until_ns);
-    (void)pthread_mutex_lock(&lock->mutex);
-    hf_status status = hfi_wait_for(&wait, &guest.done, &lock->mutex, NULL);
-    hfi_list_remove(&guest.link);
-    if (status != HF_OK)
-        status = hfi_lock_explain(lock, status, error);
-    (void)pthread_mutex_unlock(&lock->mutex);
-    hfi_wait_end(&wait);
-    if (status != HF_OK)
-        return status;
-    if (guest.status == HF_OK)
-        status = answer(f, guest.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
-    else if (error != NULL)
-        *error = guest.failure;
-    hfi_body_unref(guest.body);
-    return guest.status == HF_OK ? status : guest.status;
-}
-
-static hf_status load_locally(struct fetch *f, hf_value **value, hf_error *error)
-{
-    hf_status status = need_lock(f, error);
-    if (status != HF_OK)
-        return status;
-    struct hfi_lock *lock = f->lock;
-    struct hf_loading loading;
-    (void)pthread_mutex_lock(&lock->mutex);
-    if (lock->shared->loading)
-        return share_local_load(f, value, error);
-    lock->shared->loading = true;
-    (void)pthread_mutex_unlock(&lock->mutex);
-    begin_loading(f, NULL, &loading);
-    status = hfi_loading_run(&loading, f->options->load, f->options->arg);
-    hfi_count(f->client, loads);
-    if (status == HF_OK)
-        remember(f, &loading.body, -2, loading.took_ms);
-    else
-        hfi_count(f->client, load_failures);
-    (void)pthread_mutex_lock(&lock->mutex);
-    hfi_shared_end_load(lock->shared, status, loading.body, &loading.failure);
-    (void)pthread_mutex_unlock(&lock->mutex);
-    if (status == HF_OK)
-        status = answer(f, loading.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
-    else if (error != NULL)
-        *error = loading.failure;
-    hfi_body_unref(loading.body);
-    return status;
-}
-
-static hf_status without_server(struct fetch *f, hf_value **value, hf_error *error)
-{
-    if (f->seen.body == NULL) /* a local load may have ended while we found out */
-        hfi_local_look(f->client, f->key, f->size, &f->seen);
-    if (f->seen.body != NULL)
-        return answer(f, f->seen.body, HF_STALE, true, 0, value, error);
-    if (f->options->when_down == HF_FAIL)
-        return error->status = HF_UNAVAILABLE;
-    return load_locally(f, value, error);
 }
 
 /* ---- hf_fetch ---- */
@@ -425,19 +210,19 @@ static bool is_away(hf_status status)
 }
 
 /* Stale beats failure: what was found is served unless something newer came. */
-static hf_status refresh(struct fetch *f, bool is_old, hf_value **value, hf_error *error)
+static hf_status refresh(struct hfi_fetch *f, bool is_old, hf_value **value, hf_error *error)
 {
     hf_lease *lease = NULL;
     int64_t fresh_ms = f->left_ms - f->options->stale_ms;
     hf_status status = seek(f, true, &lease, value, error);
     if (status == HF_OK && lease != NULL)
-        status = load(f, lease, value, error);
+        status = hfi_fetch_fill(f, lease, value, error);
     if (status == HF_OK && *value != NULL)
         return HF_OK;
-    return answer(f, f->found, is_old ? HF_STALE : HF_CACHED, true, fresh_ms, value, error);
+    return hfi_fetch_answer(f, f->found, is_old ? HF_STALE : HF_CACHED, true, fresh_ms, value, error);
 }
 
-static hf_status found(struct fetch *f, hf_value **value, hf_error *error)
+static hf_status found(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     const hf_fetch_options *o = f->options;
     uint64_t dice = (uint64_t)f->began_ns;
@@ -445,7 +230,7 @@ static hf_status found(struct fetch *f, hf_value **value, hf_error *error)
     int64_t fresh_ms = f->left_ms < 0 ? 0 : f->left_ms - o->stale_ms;
     switch (hfi_freshness(f->left_ms, o->stale_ms, o->early, f->seen.load_ms, u)) {
     case HFI_FRESH:
-        return answer(f, f->found, HF_CACHED, true, fresh_ms, value, error);
+        return hfi_fetch_answer(f, f->found, HF_CACHED, true, fresh_ms, value, error);
     case HFI_NEARLY_OLD:
         return refresh(f, false, value, error);
     case HFI_OLD:
@@ -454,13 +239,25 @@ static hf_status found(struct fetch *f, hf_value **value, hf_error *error)
     return HF_INTERNAL;
 }
 
-static hf_status fetch(struct fetch *f, hf_value **value, hf_error *error)
+static hf_status without_server(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    char quoted[160];
+    if (!atomic_load(&f->client->closing))
+        return hfi_fetch_alone(f, value, error);
+    return hfi_fail(error, HF_CLOSED, "", "the client was closed while %s was fetched",
+                    hfi_quote(quoted, sizeof quoted, f->key, f->size));
+}
+
+static hf_status fetch(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     hf_lease *lease = NULL;
+    char quoted[160];
     hfi_local_look(f->client, f->key, f->size, &f->seen);
     hf_status status = read(f, error);
     if (is_away(status))
         return without_server(f, value, error);
+    if (status == HF_CANCELED)
+        return hfi_fail(error, status, "", "fetching %s was canceled", hfi_quote(quoted, sizeof quoted, f->key, f->size));
     if (status != HF_OK)
         return status;
     if (f->found != NULL)
@@ -469,14 +266,14 @@ static hf_status fetch(struct fetch *f, hf_value **value, hf_error *error)
     if (is_away(status))
         return without_server(f, value, error);
     if (status == HF_OK && lease != NULL)
-        status = load(f, lease, value, error);
+        status = hfi_fetch_fill(f, lease, value, error);
     return status;
 }
 
 static hf_status fetch_key(hf_client *client, const char *key, size_t size, const hf_fetch_options *o, hf_value **value,
                            hf_error *error)
 {
-    struct fetch f = {.client = client, .key = key, .size = size, .options = o, .left_ms = -2};
+    struct hfi_fetch f = {.client = client, .key = key, .size = size, .options = o, .left_ms = -2};
     char quoted[160];
     if (hfi_loader_is_at(client, key, size))
         return hfi_fail(error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
@@ -539,7 +336,7 @@ hf_status hf_fetch_forget(hf_client *client, const char *key, hf_error *error)
     if (status == HF_OK) {
         struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, hfi_name_hash(HFI_FETCH, key, size));
         hfi_local_forget(client, key, size);
-        status = hfi_call_done(client, lane, hfi_wire_forget(&keys), "cannot forget the value", &reply, error);
+        status = hfi_call_done(client, lane, hfi_wire_forget(&keys), NULL, "cannot forget the value", &reply, error);
     }
     if (reply != NULL)
         freeReplyObject(reply);

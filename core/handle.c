@@ -259,6 +259,12 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
         announce(ear, kind, reason, by_signal);
 }
 
+void hfi_handle_end(hf_lease *lease)
+{
+    if (atomic_load(&lease->condition) == HF_LEASE_AT_RISK)
+        hfi_uncount(lease->client, at_risk);
+}
+
 static void run_events(struct hfi_call *call)
 {
     struct hfi_ear *ear = hfi_of(call, struct hfi_ear, call);

@@ -65,6 +65,9 @@ void hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now); /* forward,
 void hfi_handle_withdraw(hf_lease *lease);                           /* V = 0 */
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws and latches */
 
+/* Out of its lock, without a word to its owner. */
+void hfi_handle_end(hf_lease *lease);
+
 /* By acquire when it is sure to return this lease; it does not look at it afterwards. Until then nobody is told anything:
  * a callback may release the lease, and acquire may give it back unseen. */
 void hfi_handle_hand_out(hf_lease *lease);

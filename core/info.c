@@ -4,6 +4,7 @@
 #include "core/call.h"
 #include "core/callback.h"
 #include "core/options.h"
+#include "core/wait.h"
 #include "base/random.h"
 
 #include <fnmatch.h>
@@ -83,6 +84,7 @@ static void ask_holder(hf_client *client, const struct hfi_token_parts *parts, s
 {
     char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_ROOM + HFI_CHANNEL_SIZE + 8];
     redisReply *reply;
+    struct hfi_wait wait;
     (void)snprintf(channel, sizeof channel, "hf:c:%s", parts->id);
     (void)snprintf(text, sizeof text, "I %.*s %s", (int)inquiry->token_size, inquiry->token, client->identity.channel);
     hfi_park_init(&inquiry->park);
@@ -91,17 +93,14 @@ static void ask_holder(hf_client *client, const struct hfi_token_parts *parts, s
     (void)pthread_mutex_unlock(&client->inquiry_mutex);
     int64_t until = hfi_after_ms(hfi_now(client->clock), HOLDER_ANSWERS_MS);
     hf_status status =
-        hfi_call(client, lane_of(client), hfi_wire_words("PUBLISH", channel, text, NULL), &reply, NULL);
+        hfi_call(client, lane_of(client), hfi_wire_words("PUBLISH", channel, text, NULL), NULL, &reply, NULL);
     bool heard = status == HF_OK && reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
     if (status == HF_OK)
         freeReplyObject(reply);
+    hfi_wait_begin(&wait, client, NULL, &inquiry->park, until);
     (void)pthread_mutex_lock(&client->inquiry_mutex);
-    while (heard && !inquiry->answered && hfi_now(client->clock) < until) {
-        uint32_t ticket = hfi_park_ticket(&inquiry->park);
-        (void)pthread_mutex_unlock(&client->inquiry_mutex);
-        (void)hfi_park_wait(&inquiry->park, ticket, until);
-        (void)pthread_mutex_lock(&client->inquiry_mutex);
-    }
+    if (heard)
+        (void)hfi_wait_for(&wait, &inquiry->answered, &client->inquiry_mutex, NULL);
     hfi_list_remove(&inquiry->link);
     (void)pthread_mutex_unlock(&client->inquiry_mutex);
 }
@@ -114,7 +113,7 @@ static hf_status inform(hf_client *client, const struct hfi_keys *keys, hf_holde
     char foreign[256];
     struct hfi_token_parts parts;
     hf_status status =
-        hfi_call_done(client, lane_of(client), hfi_wire_look(keys), "cannot look at the lock", &reply, error);
+        hfi_call_done(client, lane_of(client), hfi_wire_look(keys), NULL, "cannot look at the lock", &reply, error);
     if (status != HF_OK)
         return status;
     const char *word = reply->element[0]->str; /* the form is core/fits.c's */
@@ -248,7 +247,7 @@ static hf_status list(hf_client *client, const char *glob, hf_holder_fn *visit, 
         redisReply *reply;
         status = hfi_call_done(client, lane_of(client),
                                hfi_wire_words("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "string", NULL),
-                               "cannot list the locks", &reply, error);
+                               NULL, "cannot list the locks", &reply, error);
         if (status != HF_OK)
             return status;
         bool good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
@@ -281,7 +280,7 @@ static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool *
     (void)snprintf(hex, sizeof hex, "%016" PRIx64, random);
     uint64_t hash = hfi_name_hash(HFI_MUTEX, keys->name, keys->name_size);
     hf_status status = hfi_call_done(client, hfi_pool_lane(client->pool, HFI_LOCK_LANE, hash),
-                                     hfi_wire_break(keys, hex), "cannot break the lock", &reply, error);
+                                     hfi_wire_break(keys, hex), NULL, "cannot break the lock", &reply, error);
     if (status != HF_OK)
         return status;
     struct hfi_script_reply said = hfi_wire_script_reply(reply);

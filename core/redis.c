@@ -39,7 +39,7 @@ static hf_status carry(hf_client *client, struct redisReply **reply, hf_error *e
     struct hfi_command *command = hfi_command_new(argc, argv, sizes);
     if (command != NULL)
         command->users = true;
-    return hfi_call(client, lane, command, reply, error);
+    return hfi_call(client, lane, command, NULL, reply, error);
 }
 
 static hf_status check_arguments(int argc, const char *const *argv, struct redisReply **reply,

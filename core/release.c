@@ -38,8 +38,7 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giv
     HFI_PERTURB("withdrawn-to-released");
     lock->holder = NULL;
     ++*references;
-    if (atomic_load(&lease->condition) == HF_LEASE_AT_RISK)
-        hfi_uncount(client, at_risk);
+    hfi_handle_end(lease);
     if (was_valid && hfi_entry_release(&lock->entry, now, atomic_load(&client->closing), &actions)) {
         bool goes_back = false;
         for (int i = 0; i < actions.count; i++)

@@ -18,7 +18,7 @@ hf_status hfi_wait_is_over(const struct hfi_wait *wait, int64_t now)
 {
     if (hfi_cancel_is_fired(wait->cancel))
         return HF_CANCELED;
-    if (atomic_load(&wait->client->closing))
+    if (!wait->is_hurried && atomic_load(&wait->client->closing))
         return HF_CLOSED;
     return now >= wait->until_ns ? HF_TIMEOUT : HF_OK;
 }
@@ -37,7 +37,7 @@ hf_status hfi_wait_for(const struct hfi_wait *wait, const bool *done, pthread_mu
     hf_status over = HF_OK;
     while (!*done && over == HF_OK) {
         uint32_t ticket = hfi_park_ticket(wait->park);
-        over = hfi_wait_is_over(wait, hfi_now(wait->client->clock));
+        over = hfi_wait_is_over(wait, wait->until_ns != HFI_NEVER ? hfi_now(wait->client->clock) : 0);
         if (over != HF_OK)
             break;
         (void)pthread_mutex_unlock(mutex);

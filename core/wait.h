@@ -12,6 +12,7 @@ struct hfi_wait { /* on the waiting thread's stack */
     hf_cancel *cancel;     /* NULL: none */
     int64_t until_ns;      /* HFI_NEVER: no end */
     struct hfi_park *park; /* woken for what is waited for, by a cancel, and by close */
+    bool is_hurried;       /* for an answer of the server's: close gives that less time, and does not end the wait */
     struct hfi_canceled place;
 };
 

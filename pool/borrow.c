@@ -180,15 +180,19 @@ static bool set_timeout(const struct hfi_borrowed *borrowed)
     return redisSetTimeout(borrowed->context, length) == REDIS_OK;
 }
 
+static hf_status closed(struct hfi_pool *pool, hf_error *error)
+{
+    (void)hfi_fail(error, HF_CLOSED, NULL, "the client of %s is closed", pool->server_name);
+    return HF_CLOSED;
+}
+
 /* The caller has the right to dial. */
-static hf_status dial(struct hfi_borrowers *all, int64_t until_ns, struct hfi_borrowed **borrowed,
-                      hf_error *error)
+static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed, hf_error *error)
 {
     struct hfi_pool *pool = all->pool;
     hf_error why;
     int fd;
-    int64_t now_ns = hfi_now(pool->clock), connect_until_ns = hfi_after_ms(now_ns, pool->settings.connect_ms);
-    bool hurried = until_ns > now_ns && until_ns < connect_until_ns;
+    int64_t now_ns = hfi_now(pool->clock);
     (void)pthread_mutex_lock(&all->mutex);
     if (now_ns < all->down_until_ns) {
         if (error != NULL)
@@ -199,7 +203,7 @@ static hf_status dial(struct hfi_borrowers *all, int64_t until_ns, struct hfi_bo
     }
     all->dialing++;
     (void)pthread_mutex_unlock(&all->mutex);
-    hf_status status = hfi_dial_now(pool, hurried ? until_ns : connect_until_ns, &fd, &why);
+    hf_status status = hfi_dial_now(pool, hfi_after_ms(now_ns, pool->settings.connect_ms), &fd, &why);
     now_ns = hfi_now(pool->clock);
     if (status == HF_OK) {
         *borrowed = wrap(all, fd, now_ns);
@@ -211,9 +215,8 @@ static hf_status dial(struct hfi_borrowers *all, int64_t until_ns, struct hfi_bo
     if (status == HF_OK) {
         all->down_until_ns = 0;
         hfi_backoff_up(&all->backoff, now_ns);
-    } else if (hurried && now_ns >= until_ns) {
-        status = hfi_fail(&why, HF_TIMEOUT, "raise wait_ms", "no connection to %s within wait_ms",
-                          pool->server_name);
+    } else if (all->closed) {
+        status = closed(pool, &why);
     } else {
         all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
         all->why = why;
@@ -235,17 +238,11 @@ static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
     (void)pthread_mutex_lock(&all->mutex);
     all->testing++;
     (void)pthread_mutex_unlock(&all->mutex);
-    bool fit = hfi_reset_ping(borrowed->fd, hfi_after_ms(now_ns, all->pool->settings.command_ms));
+    bool fit = hfi_reset_ping(all->pool, borrowed->fd, hfi_after_ms(now_ns, all->pool->settings.command_ms));
     (void)pthread_mutex_lock(&all->mutex);
     all->testing--;
     (void)pthread_mutex_unlock(&all->mutex);
     return fit;
-}
-
-static hf_status closed(struct hfi_pool *pool, hf_error *error)
-{
-    (void)hfi_fail(error, HF_CLOSED, NULL, "the client of %s is closed", pool->server_name);
-    return HF_CLOSED;
 }
 
 /* In the queue until a connection or the right to dial is handed over. */
@@ -319,7 +316,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
         borrowed = NULL;
     }
     if (borrowed == NULL)
-        status = dial(all, until_ns, &borrowed, error);
+        status = dial(all, &borrowed, error);
     if (status == HF_OK && !set_timeout(borrowed))
         status = hfi_fail(error, HF_UNAVAILABLE, NULL, "cannot set the timeout of a connection to %s",
                           pool->server_name);

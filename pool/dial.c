@@ -4,6 +4,7 @@
 #include "base/buffer.h"
 #include "base/descriptor.h"
 #include "pool/hello.h"
+#include "pool/hurry.h"
 #include "pool/inside.h"
 #include "pool/parser.h"
 #include "pool/race.h"
@@ -440,15 +441,6 @@ const hf_error *hfi_dial_error(const struct hfi_dial *dial)
     return &dial->error;
 }
 
-static void sleep_until_ready(const struct hfi_dial *dial, int64_t now_ns)
-{
-    struct pollfd ready = {hfi_dial_fd(dial), dial->events, 0};
-    int64_t left = hfi_dial_again_ns(dial) - now_ns;
-    struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-    if (left > 0)
-        (void)ppoll(&ready, 1, &length, NULL);
-}
-
 hf_status hfi_dial_now(struct hfi_pool *pool, int64_t until_ns, int *fd, hf_error *error)
 {
     *fd = -1;
@@ -462,7 +454,8 @@ hf_status hfi_dial_now(struct hfi_pool *pool, int64_t until_ns, int *fd, hf_erro
         state = hfi_dial_step(dial, now_ns);
         if (state != HFI_DIAL_GOING)
             break;
-        sleep_until_ready(dial, now_ns);
+        (void)hfi_hurry_poll(pool, hfi_dial_fd(dial), dial->events, hfi_dial_again_ns(dial));
+        dial->until_ns = hfi_hurry_until(pool, until_ns);
     }
     hf_status status = HF_OK;
     if (state == HFI_DIAL_UP) {

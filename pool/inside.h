@@ -31,7 +31,9 @@ struct hfi_pool {
     int64_t scripts_sent_ns;  /* when a connection last brought scripts along; 0: never */
 
     _Atomic(int64_t) closing_until_ns; /* 0: open; else close has begun, and gives the net that long */
-    _Atomic(bool) closed_short;        /* while closing, a command ended without an answer */
+    _Atomic(int64_t) hurry_ns;         /* HFI_NEVER: nobody is hurried. Readable on hurry_fd when somebody is */
+    int hurry_fd;
+    _Atomic(bool) closed_short;        /* since it was hurried, or closed, a command has ended without an answer */
 
     pthread_mutex_t mutex; /* all below; a leaf: nothing else is locked under it */
     pthread_cond_t judged; /* `verdicts` has grown */

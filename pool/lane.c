@@ -87,7 +87,9 @@ void hfi_lane_settle_locked(struct hfi_lane *lane, struct hfi_command *command, 
         command->reply = NULL;
     }
     hfi_list_append(&lane->finished, &command->link);
-    if (outcome != HFI_ANSWERED && atomic_load(&lane->pool->closing_until_ns) != 0)
+    const struct hfi_pool *pool = lane->pool;
+    bool closing = atomic_load(&pool->closing_until_ns) != 0 || atomic_load(&pool->hurry_ns) != HFI_NEVER;
+    if (outcome != HFI_ANSWERED && closing && !command->too_long)
         atomic_store(&lane->pool->closed_short, true);
 }
 

@@ -132,6 +132,7 @@ void hfi_lane_read_some(struct hfi_lane *lane);
 /* tending.c */
 struct hfi_poll_set;
 void hfi_lane_tend(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set); /* before every poll() */
+void hfi_lane_hurry(struct hfi_lane *lane, int64_t until_ns); /* hfi_pool_hurry */
 bool hfi_lane_is_settled(struct hfi_lane *lane); /* nothing is owed to anybody */
 /* CLOSED from now on: what is left ends as it is, and the server is told by shutdown(SHUT_WR). */
 void hfi_lane_say_farewell(struct hfi_lane *lane);

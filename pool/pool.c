@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* pool.c - a pool as a whole: open, close, which lane, and what it knows of the server. */
+#include "base/descriptor.h"
 #include "pool/pool.h"
 #include "pool/borrowers.h"
 #include "pool/lane_inside.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int reserved(const struct hfi_pool *pool)
 {
@@ -69,9 +71,10 @@ static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *se
         return status;
     int count = HFI_LANES_OF(pool->settings.lanes);
     pool->lanes = calloc((size_t)count, sizeof(struct hfi_lane *));
+    pool->hurry_fd = hfi_descriptor_event();
     pool->subscribers = hfi_subscribers_new(pool, pool->settings.subscribers);
     pool->borrowers = hfi_borrowers_new(pool);
-    bool ok = pool->lanes != NULL && pool->subscribers != NULL && pool->borrowers != NULL;
+    bool ok = pool->lanes != NULL && pool->hurry_fd >= 0 && pool->subscribers != NULL && pool->borrowers != NULL;
     if (ok)
         pool->lane_count = count;
     for (int i = 0; ok && i < count; i++) {
@@ -121,6 +124,8 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
     new->clock = clock;
     new->log = log != NULL ? *log : silence;
     new->server.uptime_s = -1;
+    new->hurry_fd = -1;
+    atomic_init(&new->hurry_ns, HFI_NEVER);
     (void)pthread_mutex_init(&new->mutex, NULL);
     (void)pthread_cond_init(&new->judged, NULL);
     hf_status status = build(new, settings, error);
@@ -161,6 +166,8 @@ void hfi_pool_free(struct hfi_pool *pool)
     free(pool->lanes);
     hfi_subscribers_free(pool->subscribers);
     hfi_borrowers_free(pool->borrowers);
+    if (pool->hurry_fd >= 0)
+        (void)close(pool->hurry_fd);
     free((char *)(uintptr_t)pool->settings.client_name);
     hfi_place_done(&pool->settings.place);
     (void)pthread_cond_destroy(&pool->judged);
@@ -171,6 +178,7 @@ void hfi_pool_free(struct hfi_pool *pool)
 void hfi_pool_forked(struct hfi_pool *pool)
 {
     hfi_listener_forked(pool->listener);
+    (void)close(pool->hurry_fd);
     for (int i = 0; i < pool->lane_count; i++)
         hfi_lane_forked(pool->lanes[i]);
     hfi_subscribers_forked(pool->subscribers);

@@ -70,6 +70,8 @@ struct hfi_pool_settings {
 hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct hfi_pool_ops *ops, void *self,
                         const struct hfi_clock *clock, const struct hfi_log *log, bool lazy, struct hfi_pool **pool,
                         hf_error *error);
+/* Before close: whoever waits for the server waits until until_ns at most; what is asked later is not touched. */
+void hfi_pool_hurry(struct hfi_pool *pool, int64_t until_ns);
 /* Flushes all lanes, reads every owed reply until until_ns, shuts down, ends the listener. Every command has had its
  * `done` when it returns. False: some commands ended without an answer. */
 bool hfi_pool_close(struct hfi_pool *pool, int64_t until_ns);

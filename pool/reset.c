@@ -4,6 +4,7 @@
 #include "pool/reset.h"
 #include "base/buffer.h"
 #include "pool/hello.h"
+#include "pool/hurry.h"
 #include "pool/parser.h"
 #include "pool/inside.h"
 #include "pool/transport.h"
@@ -18,6 +19,7 @@
 #define REPLIES_WITHOUT 4     /* to the preamble that does without it */
 
 struct talk {
+    struct hfi_pool *pool;
     struct hfi_wire wire;
     int64_t until_ns;
     struct redisReader *reader;
@@ -26,13 +28,7 @@ struct talk {
 
 static bool wait_ready(const struct talk *talk, short events)
 {
-    struct pollfd ready = {talk->wire.fd, events, 0};
-    int64_t left = talk->until_ns - hfi_now(&hfi_boottime);
-    struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-    if (left <= 0)
-        return false;
-    int count = ppoll(&ready, 1, &length, NULL);
-    return count == 1 || (count < 0 && errno == EINTR);
+    return hfi_hurry_poll(talk->pool, talk->wire.fd, events, talk->until_ns);
 }
 
 static bool say(struct talk *talk, const char *bytes, size_t size)
@@ -86,9 +82,9 @@ bool hfi_reset_is_quiet(int fd)
     return poll(&ready, 1, 0) == 0;
 }
 
-static bool talk_begin(struct talk *talk, int fd, int64_t until_ns)
+static bool talk_begin(struct talk *talk, struct hfi_pool *pool, int fd, int64_t until_ns)
 {
-    *talk = (struct talk){.wire = HFI_NO_WIRE, .until_ns = until_ns, .reader = hfi_parser_create(REPLY_MOST)};
+    *talk = (struct talk){.pool = pool, .wire = HFI_NO_WIRE, .until_ns = until_ns, .reader = hfi_parser_create(REPLY_MOST)};
     talk->wire.fd = fd;
     return talk->reader != NULL;
 }
@@ -101,10 +97,10 @@ static bool talk_end(struct talk *talk, bool good)
     return good;
 }
 
-bool hfi_reset_ping(int fd, int64_t until_ns)
+bool hfi_reset_ping(struct hfi_pool *pool, int fd, int64_t until_ns)
 {
     struct talk talk;
-    bool good = talk_begin(&talk, fd, until_ns) && say(&talk, "*1\r\n$4\r\nPING\r\n", 14) &&
+    bool good = talk_begin(&talk, pool, fd, until_ns) && say(&talk, "*1\r\n$4\r\nPING\r\n", 14) &&
                 hear_status(&talk, "PONG");
     return talk_end(&talk, good);
 }
@@ -143,7 +139,7 @@ bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
     bool knows_reset = server.version >= RESET_SINCE;
     hfi_hello_init(&hello, pool, HFI_DIAL_BORROWER, -1);
     /* The first questions leave with the preamble: without a password that is all in one round trip. */
-    bool good = talk_begin(&talk, fd, until_ns) && hfi_hello_begin(&hello) &&
+    bool good = talk_begin(&talk, pool, fd, until_ns) && hfi_hello_begin(&hello) &&
                 say_preamble(&talk, knows_reset, pool->settings.place.database);
     bool preamble_heard = false;
     while (good && !(preamble_heard && hello.over)) {

@@ -6,7 +6,7 @@
 #include "pool/pool.h"
 
 /* All with one deadline, and without raising SIGPIPE. The socket may be blocking: it is not made to block here. */
-bool hfi_reset_ping(int fd, int64_t until_ns);
+bool hfi_reset_ping(struct hfi_pool *pool, int fd, int64_t until_ns);
 /* RESET (before Redis 6.2: DISCARD, UNWATCH, ...), then hello as for a new connection. False: throw it away. */
 bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns);
 /* Nothing has come in that nobody asked for, and the server has not hung up. */

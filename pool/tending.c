@@ -60,6 +60,27 @@ static void sweep_locked(struct hfi_lane *lane, int64_t now_ns)
         hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, ETIMEDOUT, "a command got no answer in time");
 }
 
+static void hurry_list_locked(struct hfi_list *list, int64_t until_ns)
+{
+    for (struct hfi_list *at = list->next; at != list; at = at->next) {
+        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        if (command->until_ns > until_ns)
+            command->until_ns = until_ns;
+    }
+}
+
+void hfi_lane_hurry(struct hfi_lane *lane, int64_t until_ns)
+{
+    hfi_lane_lock(lane);
+    hfi_lane_take_locked(lane);
+    hurry_list_locked(&lane->queue, until_ns);
+    hurry_list_locked(&lane->flight, until_ns);
+    if (until_ns < lane->nearest_ns)
+        lane->nearest_ns = until_ns;
+    hfi_lane_unlock(lane);
+    flush_again(lane); /* those who listed what was taken find the inbox empty */
+}
+
 static const struct hfi_command *head_locked(const struct hfi_lane *lane)
 {
     return hfi_list_is_empty(&lane->flight) ? NULL : hfi_of(lane->flight.next, struct hfi_command, link);

@@ -5,6 +5,7 @@
 
 #include <netdb.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ struct hfi_topology {
     struct hfi_address first; /* of those found, if it is among them */
     hf_error why; /* of the last lookup, if it failed */
     struct hfi_park looked;
+    _Atomic(bool) hurried;
 };
 
 static hf_status unix_address(const char *path, struct hfi_addresses *addresses, hf_error *error)
@@ -215,7 +217,14 @@ enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns
     for (;;) {
         uint32_t ticket = hfi_park_ticket(&topology->looked);
         enum hfi_where where = hfi_topology_primary(topology, addresses, error);
-        if (where != HFI_LOOKING || !hfi_park_wait(&topology->looked, ticket, until_ns))
+        if (where != HFI_LOOKING || atomic_load(&topology->hurried) ||
+            !hfi_park_wait(&topology->looked, ticket, until_ns))
             return where;
     }
+}
+
+void hfi_topology_hurry(struct hfi_topology *topology)
+{
+    atomic_store(&topology->hurried, true);
+    hfi_park_wake(&topology->looked);
 }

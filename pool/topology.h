@@ -47,8 +47,10 @@ enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_ad
                                     hf_error *error);
 /* The list begins with this address from now on, in later lookups too; with the one behind it if it was not good. */
 void hfi_topology_rate(struct hfi_topology *topology, const struct hfi_address *address, bool good);
-/* As hfi_topology_primary, but waits until_ns for the first lookup. */
+/* As hfi_topology_primary, but waits until_ns for the first lookup, unless it is hurried. */
 enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns,
                                  struct hfi_addresses *addresses, hf_error *error);
+
+void hfi_topology_hurry(struct hfi_topology *topology); /* who waits, and will, waits no longer */
 
 #endif

@@ -32,7 +32,7 @@ static void settle(struct hfi_lane *lane, struct hfi_command *command, enum hfi_
         command->reply = NULL;
     }
     hfi_list_append(&lane->finished, &command->link);
-    if (outcome != HFI_ANSWERED && lane->pool->closing)
+    if (outcome != HFI_ANSWERED && (lane->pool->closing || lane->pool->hurried))
         lane->pool->closed_short = true;
 }
 
@@ -128,6 +128,17 @@ static void plan(struct hfi_lane *lane)
         return;
     lane->look_at = nearest;
     sim_at(sim_when(sim.self, nearest) + sim_between(0, HFI_MS), sim.self, look, lane, ++lane->look_number);
+}
+
+void sim_lane_hurry(struct hfi_lane *lane, int64_t until_ns)
+{
+    struct hfi_list *lists[] = {&lane->queue, &lane->flight};
+    for (int i = 0; i < 2; i++)
+        for (struct hfi_list *at = lists[i]->next; at != lists[i]; at = at->next) {
+            struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+            command->until_ns = command->until_ns < until_ns ? command->until_ns : until_ns;
+        }
+    plan(lane);
 }
 
 static void look(void *what, int64_t number)

@@ -115,6 +115,13 @@ bool hfi_pool_close(struct hfi_pool *pool, int64_t until_ns)
     return !pool->closed_short;
 }
 
+void hfi_pool_hurry(struct hfi_pool *pool, int64_t until_ns)
+{
+    pool->hurried = true;
+    for (int i = 0; i < pool->lane_count; i++)
+        sim_lane_hurry(&pool->lanes[i], until_ns);
+}
+
 void hfi_pool_free(struct hfi_pool *pool)
 {
     (void)pool; /* events under way may still name it; the history's end frees everything */

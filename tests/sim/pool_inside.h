@@ -58,7 +58,7 @@ struct hfi_pool {
     struct hfi_losses losses;
     struct hfi_park quiet; /* a dial's verdict; while closing, commands that ended */
     int verdicts, kicks;   /* kicks: ops.kicked that run */
-    bool closing, closed, closed_short;
+    bool hurried, closing, closed, closed_short;
     hf_error why;
     struct hfi_server server;
 };
@@ -70,6 +70,7 @@ void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why);
 void sim_lane_finish(struct hfi_lane *lane);
 /* Its reader, or whoever hands out outcomes, has stopped on the way. */
 bool sim_lane_is_busy(const struct hfi_lane *lane);
+void sim_lane_hurry(struct hfi_lane *lane, int64_t until_ns);
 
 void sim_lane_lists(const struct hfi_command *command); /* tokens.c: a client's command takes its place */
 

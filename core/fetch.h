@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* fetch.h - one call of hf_fetch, as its three parts see it: fetch.c decides, fetch_fill.c loads under the lease and
+ * stores, fetch_alone.c does without the server. */
+#ifndef HFI_FETCH_H
+#define HFI_FETCH_H
+
+#include "core/loading.h"
+#include "core/local.h"
+#include "core/lock.h"
+
+struct hfi_fetch { /* on the caller's stack */
+    hf_client *client;
+    const char *key;
+    size_t size;
+    struct hfi_lane *lane;
+    struct hfi_lock *lock;   /* a reference; NULL: not needed so far */
+    const hf_fetch_options *options;
+    int64_t began_ns, until_ns; /* for waiting on others */
+    struct hfi_seen seen;
+    struct hfi_body *found;  /* what Redis has: a reference; NULL: nothing */
+    int64_t left_ms;         /* until its key ends; -1: never, -2: not known */
+};
+
+/* fetch.c. The lock's entry, and where its waiters share: what only a fetch needs that finds nothing fresh. */
+hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error);
+hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
+                           hf_value **value, hf_error *error);
+/* What this process has seen last; left_ms as above, load_ms 0: not known. A body of the same bytes gives way (local.h). */
+void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms);
+/* One run of the caller's loader; lease NULL: without. As hfi_loading_run. */
+hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading);
+
+/* fetch_fill.c. With the lease, which is released. */
+hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value, hf_error *error);
+
+/* fetch_alone.c. The server is away; error says why. */
+hf_status hfi_fetch_alone(struct hfi_fetch *f, hf_value **value, hf_error *error);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* fetch_alone.c - hf_fetch when the server is away: what this process has seen last, or one load in it for all its
+ * threads. */
+#include "core/fetch.h"
+#include "core/shared.h"
+#include "core/wait.h"
+
+/* Another thread of this process loads. The lock's mutex is held on entry, not on return. */
+static hf_status share_load(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    struct hfi_lock *lock = f->lock;
+    struct hfi_guest guest = {.done = false};
+    struct hfi_wait wait;
+    hfi_park_init(&guest.park);
+    hfi_list_append(&lock->shared->parked, &guest.link);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_wait_begin(&wait, f->client, f->options->cancel, &guest.park, f->until_ns);
+    (void)pthread_mutex_lock(&lock->mutex);
+    hf_status status = hfi_wait_for(&wait, &guest.done, &lock->mutex, NULL);
+    hfi_list_remove(&guest.link);
+    if (status != HF_OK)
+        status = hfi_lock_explain(lock, status, error);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_wait_end(&wait);
+    if (status != HF_OK)
+        return status;
+    if (guest.status == HF_OK)
+        status = hfi_fetch_answer(f, guest.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
+    else if (error != NULL)
+        *error = guest.failure;
+    hfi_body_unref(guest.body);
+    return guest.status == HF_OK ? status : guest.status;
+}
+
+static hf_status load(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    hf_status status = hfi_fetch_need_lock(f, error);
+    if (status != HF_OK)
+        return status;
+    struct hfi_lock *lock = f->lock;
+    struct hf_loading loading;
+    (void)pthread_mutex_lock(&lock->mutex);
+    if (lock->shared->loading)
+        return share_load(f, value, error);
+    lock->shared->loading = true;
+    (void)pthread_mutex_unlock(&lock->mutex);
+    status = hfi_fetch_load(f, NULL, &loading);
+    if (status == HF_OK)
+        hfi_fetch_remember(f, &loading.body, -2, loading.took_ms);
+    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_shared_end_load(lock->shared, status, loading.body, &loading.failure);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    if (status == HF_OK)
+        status = hfi_fetch_answer(f, loading.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
+    else if (error != NULL)
+        *error = loading.failure;
+    hfi_body_unref(loading.body);
+    return status;
+}
+
+hf_status hfi_fetch_alone(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    if (f->seen.body == NULL) /* a local load may have ended while we found out */
+        hfi_local_look(f->client, f->key, f->size, &f->seen);
+    if (f->seen.body != NULL)
+        return hfi_fetch_answer(f, f->seen.body, HF_STALE, true, 0, value, error);
+    if (f->options->when_down == HF_FAIL)
+        return error->status = HF_UNAVAILABLE;
+    return load(f, value, error);
+}

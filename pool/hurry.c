@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* hurry.c - see hurry.h, and hfi_pool_hurry. */
+#include "pool/hurry.h"
+#include "pool/lane_inside.h"
+#include "pool/listener.h"
+#include "pool/topology.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+void hfi_pool_hurry(struct hfi_pool *pool, int64_t until_ns)
+{
+    if (atomic_load(&pool->hurry_ns) == HFI_NEVER) {
+        atomic_store(&pool->hurry_ns, until_ns);
+        (void)eventfd_write(pool->hurry_fd, 1); /* and nobody reads it: who comes later sees it too */
+        hfi_topology_hurry(pool->topology);
+    }
+    for (int i = 0; i < pool->lane_count; i++)
+        hfi_lane_hurry(pool->lanes[i], until_ns);
+    hfi_listener_kick(pool->listener);
+}
+
+int64_t hfi_hurry_until(const struct hfi_pool *pool, int64_t until_ns)
+{
+    int64_t hurry_ns = atomic_load(&pool->hurry_ns);
+    return hurry_ns < until_ns ? hurry_ns : until_ns;
+}
+
+bool hfi_hurry_poll(struct hfi_pool *pool, int fd, short events, int64_t until_ns)
+{
+    bool hurried = atomic_load(&pool->hurry_ns) != HFI_NEVER;
+    struct pollfd ready[] = {{fd, events, 0}, {pool->hurry_fd, POLLIN, 0}};
+    int64_t left = hfi_hurry_until(pool, until_ns) - hfi_now(pool->clock);
+    struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    return left > 0 && ppoll(ready, hurried ? 1 : 2, &length, NULL) != 0;
+}
