@@ -146,10 +146,7 @@ static void unload_in_lookup(struct hft_run *run)
         HFT_CHECK(run, hft_running_threads() > before, "the lookup is over already");
         HFT_CHECK(run, dlclose(library) == 0, "dlclose");
     }
-    int64_t until = hft_true_ns() + 10000 * HFT_NS_PER_MS;
-    while (hft_running_threads() > before && hft_true_ns() < until)
-        hft_sleep_ms(2);
-    HFT_CHECK(run, hft_running_threads() == before, "a lookup's thread is left");
+    HFT_CHECK(run, hft_comes_down_to(hft_running_threads, before), "a lookup's thread is left");
     atomic_store(&hft_preload()->lookup_delay_ms, 0);
     hft_note(run, "%d times unloaded while a name was looked up", run->times);
 }

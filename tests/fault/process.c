@@ -234,7 +234,7 @@ static int unloading(const char *url, int way)
         MUST(dlclose(library) == 0);
         hft_sleep_ms(2);
     }
-    MUST(hft_running_threads() == threads);
+    MUST(hft_comes_down_to(hft_running_threads, threads));
     MUST(hft_open_descriptors() == fds);
     return 0;
 }

@@ -154,7 +154,7 @@ static void cancels(struct hft_run *run)
     while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
         hft_sleep_ms(5);
     HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys are left", (long long)hft_lock_keys(server));
-    HFT_CHECK(run, hft_running_threads() == before, "threads are left");
+    HFT_CHECK(run, hft_comes_down_to(hft_running_threads, before), "threads are left");
     hf_stats stats;
     hf_client_stats(client, &stats);
     HFT_CHECK(run, stats.held == 0 && stats.waiting == 0, "%llu held, %llu wait, says the client",

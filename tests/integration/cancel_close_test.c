@@ -291,7 +291,7 @@ static void opening_and_closing_again_and_again_leaves_no_descriptor_and_no_thre
             assert_int_equal(hf_lease_release(lease, NULL), HF_CLOSED);
     }
     assert_int_equal(hft_open_descriptors(), descriptors);
-    HFT_UNTIL_TRUE(hft_running_threads() == threads); /* a joined thread leaves /proc a moment later */
+    assert_true(hft_comes_down_to(hft_running_threads, threads));
     assert_int_equal(hft_lock_keys(f->server), 0);
     hft_server_stop(f->server);
     free(f);

@@ -3,6 +3,7 @@
 #include "tests/support/fds.h"
 
 #include <dirent.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,13 @@ long hft_resident_kib(void)
     }
     (void)fclose(file);
     return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+bool hft_comes_down_to(int (*count)(void), int most)
+{
+    for (int i = 0; i < 20000 && count() > most; i++)
+        (void)poll(NULL, 0, 1);
+    return count() <= most;
 }
 
 int hft_thread_named(const char *name)
