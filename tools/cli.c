@@ -9,10 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Words of the command line are among it: no control character of theirs reaches the terminal. */
 __attribute__((format(printf, 1, 0))) static void say(const char *format, va_list words)
 {
+    char text[2048];
+    (void)vsnprintf(text, sizeof text, format, words);
     (void)fputs("holdfast: ", stderr);
-    (void)vfprintf(stderr, format, words);
+    for (const char *at = text; *at != 0; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            (void)fprintf(stderr, "\\x%02x", (unsigned char)*at);
+        else
+            (void)fputc(*at, stderr);
+    }
     (void)fputc('\n', stderr);
 }
 
@@ -112,28 +120,39 @@ bool cli_url_only(int argc, char **argv, int least, int most, const char **url, 
     return given >= least && given <= most;
 }
 
-bool cli_seconds(const char *text, int64_t *ms)
+/* How many milliseconds a unit has; 0: there is none of this name. */
+static int64_t unit_ms(const char *name)
 {
-    int64_t sum = 0;
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(units[i].name, name) == 0)
+            return units[i].ms;
+    return 0;
+}
+
+bool cli_duration(const char *text, int64_t *ms)
+{
+    int64_t whole = 0, part = 0, scale = 1;
     int digits = 0;
+    bool more = false; /* than the part has room for */
     for (; isdigit((unsigned char)*text); text++, digits++)
-        if ((sum = sum * 10 + (*text - '0')) > 1000000000)
+        if ((whole = whole * 10 + (*text - '0')) > 1000000000)
             return false;
-    sum *= 1000;
-    if (*text == '.') {
-        text++;
-        for (int64_t worth = 100; isdigit((unsigned char)*text); text++, digits++, worth /= 10) {
-            if (worth > 0) {
-                sum += worth * (*text - '0');
-            } else if (*text != '0') {
-                sum++;
-                text += strspn(text, "0123456789");
-                break;
+    if (*text == '.')
+        for (text++; isdigit((unsigned char)*text); text++, digits++) {
+            if (scale < 1000000000) {
+                part = part * 10 + (*text - '0');
+                scale *= 10;
+            } else {
+                more = more || *text != '0';
             }
         }
-    }
-    *ms = sum;
-    return digits > 0 && *text == 0;
+    int64_t unit = unit_ms(text);
+    *ms = whole * unit + (part * unit + scale - 1) / scale + (more && part * unit % scale == 0 ? 1 : 0);
+    return digits > 0 && unit > 0;
 }
 
 bool cli_number(const char *text, int most, int *number)

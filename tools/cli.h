@@ -13,10 +13,16 @@ enum {
     CLI_NO_SERVER = 69,
     CLI_BUG = 70,
     CLI_OS = 71,
+    CLI_OUTPUT = 74,
     CLI_LOST = 76,
+    CLI_CANNOT_STOP = 77,
     CLI_CANNOT_RUN = 126, /* and the shell's */
     CLI_NOT_FOUND = 127
 };
+
+/* All words of the command line, one after the other, where main found them. */
+extern char *cli_words;
+extern size_t cli_words_size;
 
 /* The commands. argv[0] is the command's name; each returns the exit code. */
 int command_run(int argc, char **argv);
@@ -39,8 +45,8 @@ int cli_bad_option(const char *command, int said, char **argv);
 /* For commands whose only option is --url. False: *code is the exit code. True: optind is at the operands. */
 bool cli_url_only(int argc, char **argv, int least, int most, const char **url, int *code);
 
-/* Seconds, decimals allowed, as milliseconds, rounded up; a whole number. False: it is something else. */
-bool cli_seconds(const char *text, int64_t *ms);
+/* "1.5", "500ms", "5m", "2h", "1d" as milliseconds, rounded up; seconds without a unit. False: it is something else. */
+bool cli_duration(const char *text, int64_t *ms);
 bool cli_number(const char *text, int most, int *number);
 
 /* Others' words, safe to show: control characters and bytes that are not ASCII become \xNN. Returns out. */

@@ -2,37 +2,50 @@
 /* holdfast.c - the tool: which command is meant, and what each one's help says. */
 #include "cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+char *cli_words;
+size_t cli_words_size;
 
 #define URL_HELP                                                                          \
     "      --url URL           the server: redis://..., unix:///..., embedded:\n"          \
     "                          (default: $HOLDFAST_URL, else redis://127.0.0.1:6379)\n"
 
-static const struct command {
+static const struct command_named {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *what;
     const char *help;
 } commands[] = {
     {"run", command_run, "run a command while holding a lock",
-     "usage: holdfast run [options] NAME -- command [argument ...]\n"
+     "usage: holdfast run [options] NAME [--] command [argument ...]\n"
+     "       holdfast run [options] NAME -c 'shell line'\n"
      "\n"
      "Takes the lock NAME, runs the command, gives the lock back. At most one command runs under a\n"
      "name at any time, on whatever machine. The command finds its fence in $HOLDFAST_FENCE and the\n"
-     "name in $HOLDFAST_NAME.\n"
+     "name in $HOLDFAST_NAME, but not $HOLDFAST_URL.\n"
      "\n"
      "  -n, --nonblock          try once instead of waiting\n"
-     "  -w, --wait SECONDS      wait at most so long (default: for ever)\n"
+     "  -w, --wait, --timeout DURATION\n"
+     "                          wait at most so long (default: for ever)\n"
      "  -E, --conflict-exit-code CODE\n"
      "                          exit with CODE, not 1, when the lock was not obtained\n"
-     "      --lease SECONDS     how long others wait if this machine dies (default: 10)\n"
-     "      --grace SECONDS     the command gets TERM when the lease is lost in less than that, and\n"
+     "  -c, --command LINE      run this line with /bin/sh\n"
+     "      --lease DURATION    how long others wait if this machine dies (default: 10)\n"
+     "      --grace DURATION    the command gets TERM when the lease is lost in less than that, and\n"
      "                          KILL when it is (default: 2; at most half the lease)\n"
-     "      --label TEXT        what `holdfast show` tells of us (default: the command)\n" URL_HELP
+     "      --label TEXT        what `holdfast show` tells of us (default: the command)\n"
+     "      --keep-url          leave $HOLDFAST_URL, with its password, to the command\n" URL_HELP
      "\n"
-     "exit: the command's code; 128 + signal if one ended it, or us while waiting; 1 not obtained;\n"
-     "64 usage; 69 no server; 76 the lease was lost and the command stopped; 126, 127 no such command\n"},
+     "A DURATION is in seconds (1.5), or says its unit: 500ms, 5m, 2h, 1d.\n"
+     "\n"
+     "exit: the command's code; 128 + signal if one ended it, or us before; 1 not obtained; 64 usage;\n"
+     "69 no server; 76 the lease was lost and the command stopped; 77 it was lost, and the command,\n"
+     "another user's, cannot be stopped; 126, 127 no such command\n"},
     {"ls", command_ls, "list the locks that are held",
      "usage: holdfast ls [--url URL] [GLOB]\n"
      "\n"
@@ -60,7 +73,7 @@ static const struct command {
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 
-static const struct command *find(const char *name)
+static const struct command_named *find(const char *name)
 {
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i].name, name) == 0)
@@ -79,7 +92,7 @@ static void overview(FILE *out)
 
 bool cli_help(const char *name)
 {
-    const struct command *command = name != NULL ? find(name) : NULL;
+    const struct command_named *command = name != NULL ? find(name) : NULL;
     if (command != NULL)
         (void)fputs(command->help, stdout);
     else if (name == NULL)
@@ -87,7 +100,7 @@ bool cli_help(const char *name)
     return command != NULL || name == NULL;
 }
 
-int main(int argc, char **argv)
+static int run_tool(int argc, char **argv)
 {
     if (argc < 2) {
         overview(stderr);
@@ -103,8 +116,31 @@ int main(int argc, char **argv)
             return CLI_DONE;
         word = argv[2];
     }
-    const struct command *command = find(word);
+    const struct command_named *command = find(word);
     if (command != NULL)
         return command->run(argc - 1, argv + 1);
     return cli_misused(NULL, "there is no %s %s", word[0] == '-' ? "option" : "command", word);
+}
+
+/* No descriptor of ours is a standard one. What was closed stays so for the command, and for whoever reads or writes it. */
+static bool fill_standard(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC) != fd)
+            return false;
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    if (!fill_standard())
+        return CLI_OS;
+    cli_words = argv[0];
+    for (int i = 0; i < argc && argv[i] == cli_words + cli_words_size; i++)
+        cli_words_size += strlen(argv[i]) + 1;
+    int code = run_tool(argc, argv);
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return code;
+    cli_say("cannot write the output: %s", strerror(errno));
+    return CLI_OUTPUT;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* run.c - holdfast run: obtain the lease, watch over the command while it lasts, answer with an exit code. */
-#include "child.h"
 #include "cli.h"
+#include "command.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -13,68 +12,85 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { LABEL_MOST = 128 };
 
 struct run {
     const char *url, *label, *name;
-    char      **command;
+    char      **words;    /* the command's */
+    char       *shell[4]; /* -c: it is these */
     int64_t     wait_ms, lease_ms, grace_ms;
     int         conflict_code;
+    bool        keep_url;
     hf_client  *client;
     hf_lease   *lease;
-    struct child child;
+    struct command command;
     struct signals_before before;
     int  signals, timer, notice; /* signalfd, timerfd, eventfd */
     bool told_to_stop;           /* somebody sent us TSTP: stop when the command has */
     bool ending, lost;           /* the command got TERM, KILL for its lease's sake */
+    bool deaf;                   /* but TERM reached nobody */
+    bool refuses;                /* some of it cannot be signalled by us, and that was said */
+    bool unguarded;              /* the guard was killed, so the command was too */
     hf_reason reason;            /* why, as it was then */
 };
 
 /* Options. -1: go on; else the exit code. */
 
-static int seconds(const char *option, const char *text, int64_t least_ms, int64_t most_ms, int64_t *ms)
+static int duration(const char *option, const char *text, int64_t least_ms, int64_t most_ms, int64_t *ms)
 {
     char plain[80];
-    if (cli_seconds(text, ms) && *ms >= least_ms && *ms <= most_ms)
+    if (cli_duration(text, ms) && *ms >= least_ms && *ms <= most_ms)
         return -1;
-    return cli_misused("run", "%s wants seconds, from %g to %g, not \"%s\"", option, (double)least_ms / 1000,
-                       (double)most_ms / 1000, cli_plain(text, plain, sizeof plain));
+    return cli_misused("run", "%s wants seconds (or 500ms, 5m, 2h, 1d), from %g s to %g s, not \"%s\"", option,
+                       (double)least_ms / 1000, (double)most_ms / 1000, cli_plain(text, plain, sizeof plain));
 }
 
-static int parse_options(struct run *run, int argc, char **argv)
+struct wishes { /* what has to be checked when all options are known */
+    bool nonblock, waits, help;
+    int64_t grace_ms;
+};
+
+/* Those in front of the next word that is none. */
+static int parse_options(struct run *run, struct wishes *wishes, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"nonblock", no_argument, NULL, 'n'},   {"wait", required_argument, NULL, 'w'},
-        {"lease", required_argument, NULL, 'l'}, {"conflict-exit-code", required_argument, NULL, 'E'},
+        {"nonblock", no_argument, NULL, 'n'},    {"wait", required_argument, NULL, 'w'},
+        {"timeout", required_argument, NULL, 'w'}, {"lease", required_argument, NULL, 'l'},
+        {"conflict-exit-code", required_argument, NULL, 'E'}, {"command", required_argument, NULL, 'c'},
         {"grace", required_argument, NULL, 'g'}, {"url", required_argument, NULL, 'u'},
-        {"label", required_argument, NULL, 'L'}, {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0}};
-    bool nonblock = false, waits = false, help = false;
-    int64_t grace_ms = -1;
+        {"keep-url", no_argument, NULL, 'k'},    {"label", required_argument, NULL, 'L'},
+        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
     int code = -1;
-    for (int said; code == -1 && (said = getopt_long(argc, argv, ":nw:E:h", options, NULL)) != -1;) {
+    for (int said; code == -1 && (said = getopt_long(argc, argv, "+:nw:E:c:h", options, NULL)) != -1;) {
         switch (said) {
         case 'n':
-            nonblock = true;
+            wishes->nonblock = true;
             break;
         case 'w':
-            waits = true;
-            code = seconds("-w", optarg, 0, INT64_C(1000000000000), &run->wait_ms);
+            wishes->waits = true;
+            code = duration("-w", optarg, 0, INT64_C(1000000000000), &run->wait_ms);
             break;
         case 'E':
             if (!cli_number(optarg, 255, &run->conflict_code))
                 code = cli_misused("run", "-E wants an exit code, from 0 to 255, not \"%s\"", optarg);
             break;
+        case 'c':
+            run->shell[2] = optarg;
+            break;
         case 'l':
-            code = seconds("--lease", optarg, 100, 86400000, &run->lease_ms);
+            code = duration("--lease", optarg, 100, 86400000, &run->lease_ms);
             break;
         case 'g':
-            code = seconds("--grace", optarg, 0, 43200000, &grace_ms);
+            code = duration("--grace", optarg, 0, 43200000, &wishes->grace_ms);
             break;
         case 'u':
             run->url = optarg;
+            break;
+        case 'k':
+            run->keep_url = true;
             break;
         case 'L':
             run->label = optarg;
@@ -82,48 +98,60 @@ static int parse_options(struct run *run, int argc, char **argv)
                 code = cli_misused("run", "--label wants 1 to %d bytes", LABEL_MOST);
             break;
         case 'h':
-            help = true;
+            wishes->help = true;
             break;
         default:
             code = cli_bad_option("run", said, argv);
         }
     }
-    if (code == -1 && help) {
-        (void)cli_help("run");
-        code = CLI_DONE;
-    }
-    if (code == -1 && nonblock && waits)
-        code = cli_misused("run", "-n and -w exclude each other");
-    if (code == -1 && grace_ms > run->lease_ms / 2)
-        code = cli_misused("run", "--grace is more than half the lease (%g seconds)",
-                           (double)run->lease_ms / 1000);
-    if (nonblock)
-        run->wait_ms = 0;
-    if (grace_ms >= 0)
-        run->grace_ms = grace_ms;
-    else
-        run->grace_ms = run->lease_ms < 4000 ? run->lease_ms / 2 : 2000;
     return code;
 }
 
+static int check_options(struct run *run, const struct wishes *wishes)
+{
+    if (wishes->nonblock && wishes->waits)
+        return cli_misused("run", "-n and -w exclude each other");
+    if (wishes->grace_ms > run->lease_ms / 2)
+        return cli_misused("run", "--grace is more than half the lease (%g seconds)", (double)run->lease_ms / 1000);
+    if (wishes->nonblock)
+        run->wait_ms = 0;
+    if (wishes->grace_ms >= 0)
+        run->grace_ms = wishes->grace_ms;
+    else
+        run->grace_ms = run->lease_ms < 4000 ? run->lease_ms / 2 : 2000;
+    return -1;
+}
+
+/* Options stand before and behind the NAME; what follows those is the command's business, with or without a --. */
 static int parse(struct run *run, int argc, char **argv)
 {
-    int ours = 0; /* words before "--", which getopt may permute; what follows is the command's business */
-    while (ours < argc && strcmp(argv[ours], "--") != 0)
-        ours++;
-    *run = (struct run){.wait_ms = HF_FOREVER, .lease_ms = 10000, .conflict_code = CLI_NO};
-    int code = parse_options(run, ours, argv);
+    struct wishes wishes = {.grace_ms = -1};
+    *run = (struct run){.wait_ms = HF_FOREVER, .lease_ms = 10000, .conflict_code = CLI_NO,
+                        .shell = {(char *)(uintptr_t)"/bin/sh", (char *)(uintptr_t)"-c"}};
+    int code = parse_options(run, &wishes, argc, argv);
+    char **rest = argv + optind; /* the NAME and all behind it */
+    if (code == -1 && *rest != NULL) {
+        int count = argc - optind;
+        optind = 0; /* from the beginning: the NAME is what a program's name would be */
+        code = parse_options(run, &wishes, count, rest);
+        run->name = *rest;
+        rest += optind;
+    }
+    if (code == -1 && wishes.help) {
+        (void)cli_help("run");
+        return CLI_DONE;
+    }
+    if (code == -1)
+        code = check_options(run, &wishes);
     if (code != -1)
         return code;
-    if (optind == ours)
+    if (run->name == NULL)
         return cli_misused("run", "run wants the NAME of a lock");
-    if (optind + 1 < ours)
-        return cli_misused("run", "run wants one NAME, then -- and the command; \"%s\" is in between",
-                           argv[optind + 1]);
-    if (ours + 1 >= argc)
-        return cli_misused("run", "run wants -- and a command after the NAME");
-    run->name = argv[optind];
-    run->command = argv + ours + 1;
+    run->words = run->shell[2] != NULL ? run->shell : rest;
+    if (run->shell[2] != NULL && *rest != NULL)
+        return cli_misused("run", "-c and a command exclude each other; \"%s\" is too much", *rest);
+    if (run->words[0] == NULL)
+        return cli_misused("run", "run wants a command after the NAME: holdfast run NAME -- command");
     return -1;
 }
 
@@ -132,14 +160,24 @@ static int parse(struct run *run, int argc, char **argv)
 static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 static volatile sig_atomic_t caught;
 static hf_cancel *_Atomic waiting_with;
+static const struct command *adopting; /* as process 1, from the beginning */
 
 static void on_signal(int signal)
 {
     int saved = errno;
-    caught = signal;
     hf_cancel *cancel = atomic_load(&waiting_with);
-    if (cancel != NULL)
-        hf_cancel_fire(cancel);
+    if (cancel == NULL)
+        _exit(128 + signal); /* still connecting, so there is nothing to give back; process 1 has no default to do it */
+    caught = signal;
+    hf_cancel_fire(cancel);
+    errno = saved;
+}
+
+static void on_child(int signal)
+{
+    int saved = errno;
+    (void)signal;
+    command_hear_children(adopting);
     errno = saved;
 }
 
@@ -157,6 +195,9 @@ static void catch_signals(const struct run *run)
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
         if (run->before.actions[forwarded[i]].sa_handler != SIG_IGN)
             (void)sigaction(forwarded[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
+    adopting = &run->command;
+    if (getpid() == 1)
+        (void)sigaction(SIGCHLD, &(struct sigaction){.sa_handler = on_child, .sa_flags = SA_RESTART}, NULL);
 }
 
 /* False: errno. */
@@ -193,9 +234,9 @@ static int obtain(struct run *run)
     if (hf_cancel_open(run->client, &cancel, &error) != HF_OK)
         return cli_failed(&error);
     atomic_store(&waiting_with, cancel);
-    catch_signals(run);
     char label[LABEL_MOST + 1];
-    (void)snprintf(label, sizeof label, "%s", run->label != NULL ? run->label : run->command[0]);
+    (void)snprintf(label, sizeof label, "%s",
+                   run->label != NULL ? run->label : run->shell[2] != NULL ? run->shell[2] : run->words[0]);
     int64_t stop_ms = run->grace_ms > 0 ? run->grace_ms : 1;
     hf_status status = hf_lock_acquire(run->client, run->name,
                                        HF_LOCK(.lease_ms = run->lease_ms, .wait_ms = run->wait_ms,
@@ -216,60 +257,56 @@ static int obtain(struct run *run)
 
 /* Watching over the command. */
 
-/* environ with the fence and the name in front of it; NULL: no memory. */
-static char **environment(const struct run *run)
-{
-    size_t count = 0;
-    while (environ[count] != NULL)
-        count++;
-    char **copy = calloc(count + 3, sizeof *copy);
-    char *fence = NULL, *name = NULL;
-    if (copy == NULL || asprintf(&fence, "HOLDFAST_FENCE=%" PRId64, hf_lease_fence(run->lease)) < 0 ||
-        asprintf(&name, "HOLDFAST_NAME=%s", run->name) < 0) {
-        free(fence);
-        free(copy);
-        return NULL;
-    }
-    copy[0] = fence;
-    copy[1] = name;
-    size_t at = 2;
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], "HOLDFAST_FENCE=", 15) != 0 && strncmp(environ[i], "HOLDFAST_NAME=", 14) != 0)
-            copy[at++] = environ[i];
-    return copy;
-}
-
-static void environment_free(char **variables)
-{
-    if (variables != NULL) {
-        free(variables[0]);
-        free(variables[1]);
-    }
-    free(variables);
-}
-
 /* The clock is read first: too early is safe. */
 static int64_t valid_until_ms(const struct run *run)
 {
-    int64_t now_ms = child_clock_ms();
+    int64_t now_ms = guard_clock_ms();
     return now_ms + hf_lease_remaining_ms(run->lease);
+}
+
+/* We would have to say "it was stopped", and cannot. */
+static void say_refusal(struct run *run, const struct refusal *refused)
+{
+    char name[160];
+    if (refused->count == 0 || run->refuses)
+        return;
+    run->refuses = true;
+    cli_say("process %ld of the command is another user's (%lu): it can neither be told to stop nor be killed",
+            (long)refused->pid, (unsigned long)refused->uid);
+    (void)fprintf(stderr, "  it runs on without the lock when the lease on %s ends\n",
+                  cli_plain(run->name, name, sizeof name));
+}
+
+static void tell_to_end(struct run *run)
+{
+    struct refusal refused;
+    run->ending = true;
+    run->reason = HF_REASON_ENDING;
+    run->deaf = !command_signal(&run->command, SIGTERM);
+    (void)command_signal(&run->command, SIGCONT); /* a stopped one would never hear of it */
+    command_ask(&run->command, &refused);
+    say_refusal(run, &refused);
+}
+
+static void kill_it(struct run *run)
+{
+    struct refusal refused;
+    command_kill(&run->command, &refused);
+    say_refusal(run, &refused);
 }
 
 /* What the lease's state asks for now; when to look again. */
 static void mind_the_lease(struct run *run)
 {
-    child_allow(&run->child, valid_until_ms(run));
+    command_allow(&run->command, valid_until_ms(run));
     int64_t left_ms = hf_lease_remaining_ms(run->lease);
     if (left_ms == 0 && !run->lost) {
         run->lost = true;
-        child_signal(&run->child, SIGKILL);
         run->reason = hf_lease_reason(run->lease);
+        kill_it(run);
     } else if (left_ms > 0 && !run->ending && hf_lease_state(run->lease) == HF_LEASE_AT_RISK &&
                hf_lease_reason(run->lease) == HF_REASON_ENDING) {
-        run->ending = true;
-        child_signal(&run->child, SIGTERM);
-        child_signal(&run->child, SIGCONT); /* a stopped one would never hear of it */
-        run->reason = HF_REASON_ENDING;
+        tell_to_end(run);
     }
     /* Often enough that the guard knows of each renewal long before the time that it was told last. */
     int64_t next_ms = run->lease_ms / 6;
@@ -288,7 +325,7 @@ static void mind_the_lease(struct run *run)
 static void stop_too(struct run *run)
 {
     sigset_t only, old;
-    child_take_terminal(&run->child);
+    command_take_terminal(&run->command);
     (void)sigemptyset(&only);
     (void)sigaddset(&only, SIGTSTP);
     (void)raise(SIGTSTP);
@@ -300,23 +337,39 @@ static void stop_too(struct run *run)
 static void resume(struct run *run)
 {
     mind_the_lease(run);
-    child_lend_terminal(&run->child);
-    child_signal(&run->child, SIGCONT);
+    command_lend_terminal(&run->command);
+    (void)command_signal(&run->command, SIGCONT);
 }
 
-static void command_changed(struct run *run)
+static void stopped(struct run *run, int number)
 {
-    int stopped_by = child_look(&run->child);
-    if (stopped_by == SIGTTIN || stopped_by == SIGTTOU) {
-        run->child.wants_terminal = true;
-        child_lend_terminal(&run->child);
-        if (run->child.has_terminal)
-            child_signal(&run->child, SIGCONT);
-    } else if (stopped_by != 0 && (run->told_to_stop || run->child.has_terminal)) {
+    if (number == SIGTTIN || number == SIGTTOU) {
+        run->command.wants_terminal = true;
+        command_lend_terminal(&run->command);
+        if (run->command.has_terminal)
+            (void)command_signal(&run->command, SIGCONT);
+    } else if (run->told_to_stop || run->command.has_terminal) {
         run->told_to_stop = false;
         stop_too(run);
         resume(run);
     }
+}
+
+static void hear_guard(struct run *run)
+{
+    int number = command_hear(&run->command);
+    if (number != 0)
+        stopped(run, number);
+    if (run->command.socket < 0 && !run->command.is_ended) {
+        run->unguarded = true;
+        kill_it(run);
+    }
+}
+
+static void pass_on(struct run *run, int number)
+{
+    if (!command_signal(&run->command, number))
+        cli_say("%s cannot be passed on: the command is another user's", strsignal(number));
 }
 
 static void hear_signals(struct run *run)
@@ -325,19 +378,25 @@ static void hear_signals(struct run *run)
     while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         switch (info.ssi_signo) {
         case SIGCHLD:
-            command_changed(run);
+            command_hear_children(&run->command);
             break;
         case SIGCONT:
             resume(run);
             break;
         case SIGTSTP:
             run->told_to_stop = true;
-            child_signal(&run->child, SIGTSTP);
+            pass_on(run, SIGTSTP);
             break;
         default:
-            child_signal(&run->child, (int)info.ssi_signo);
+            pass_on(run, (int)info.ssi_signo);
         }
     }
+}
+
+/* There is nothing more to wait for. */
+static bool is_over(const struct run *run)
+{
+    return run->command.is_ended || run->command.failure != 0 || run->unguarded || (run->lost && run->refuses);
 }
 
 static void supervise(struct run *run)
@@ -345,68 +404,76 @@ static void supervise(struct run *run)
     struct pollfd fds[] = {{.fd = run->signals, .events = POLLIN},
                            {.fd = run->timer, .events = POLLIN},
                            {.fd = run->notice, .events = POLLIN},
-                           {.fd = hf_lease_event_fd(run->lease), .events = POLLIN}};
-    command_changed(run);
-    while (!run->child.is_ended) {
+                           {.fd = hf_lease_event_fd(run->lease), .events = POLLIN},
+                           {.fd = run->command.socket, .events = POLLIN}};
+    while (!is_over(run)) {
         eventfd_t events;
         mind_the_lease(run);
         if (run->lost)
             fds[3].fd = -1; /* readable for ever */
-        if (poll(fds, sizeof fds / sizeof *fds, -1) < 0)
+        if (is_over(run) || poll(fds, sizeof fds / sizeof *fds, -1) < 0)
             continue;
         if (fds[2].revents != 0)
             (void)eventfd_read(run->notice, &events);
+        if (fds[4].revents != 0)
+            hear_guard(run);
         if (fds[0].revents != 0)
             hear_signals(run);
     }
-    if (run->ending || run->lost)
-        child_signal(&run->child, SIGKILL); /* those of its group that stayed behind */
+    if (run->command.is_ended && (run->ending || run->lost))
+        kill_it(run); /* those of it that stayed behind */
 }
 
-static int command_missing(const struct run *run, int failure)
+static int command_missing(const struct run *run)
 {
-    cli_say("%s: %s", run->command[0], failure == ENOENT ? "command not found" : strerror(failure));
+    int failure = run->command.failure;
+    cli_say("%s: %s", run->words[0], failure == ENOENT ? "command not found" : strerror(failure));
     return failure == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
 }
 
-static int lost(const struct run *run, const char *then)
+static int stopped_for(const struct run *run, const char *what, const char *why)
 {
     char name[160];
-    cli_say("the lease on %s %s: %s", cli_plain(run->name, name, sizeof name),
-            run->lost ? "was lost" : "was ending", hf_reason_text(run->reason));
-    (void)fprintf(stderr, "  %s\n", then);
-    return CLI_LOST;
+    cli_say("the lease on %s %s: %s", cli_plain(run->name, name, sizeof name), what, why);
+    if (run->refuses)
+        (void)fprintf(stderr, "  not all of the command was stopped\n");
+    else if (!atomic_load(&run->command.board->runs))
+        (void)fprintf(stderr, "  the command had not begun\n");
+    else
+        (void)fprintf(stderr, "  the command was stopped\n");
+    return run->refuses ? CLI_CANNOT_STOP : CLI_LOST;
 }
 
 /* Obtained: run it. Releases the lease. */
 static int run_command(struct run *run)
 {
-    char **variables = environment(run);
     run->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (variables == NULL || run->timer < 0) {
+    if (run->timer < 0) {
         int code = cli_os_failed("cannot run the command");
-        environment_free(variables);
         (void)hf_lease_release(run->lease, NULL);
         return code;
     }
-    int failure = child_start(&run->child, run->command, variables, valid_until_ms(run), &run->before);
-    environment_free(variables);
-    if (failure == 0) {
-        supervise(run);
-        child_take_terminal(&run->child);
-    }
+    command_start(&run->command, hf_lease_fence(run->lease), valid_until_ms(run));
+    supervise(run);
+    command_take_terminal(&run->command);
     hf_reason reason = hf_lease_reason(run->lease);
     hf_status released = hf_lease_release(run->lease, NULL);
-    if (failure != 0)
-        return command_missing(run, failure);
-    if (run->ending || run->lost)
-        return lost(run, "the command was stopped");
+    if (run->command.failure != 0)
+        return command_missing(run);
+    if (run->lost)
+        return stopped_for(run, "was lost", hf_reason_text(run->reason));
+    if (run->unguarded)
+        return stopped_for(run, "is given back", "the command's guard was killed");
+    if (run->ending && !run->deaf)
+        return stopped_for(run, "was ending", hf_reason_text(run->reason));
     if (released == HF_LOST) {
-        run->lost = true;
-        run->reason = reason != HF_REASON_NONE ? reason : HF_REASON_EXPIRED;
-        return lost(run, "the command had ended by itself, but perhaps too late");
+        char name[160];
+        cli_say("the lease on %s was lost: %s", cli_plain(run->name, name, sizeof name),
+                hf_reason_text(reason != HF_REASON_NONE ? reason : HF_REASON_EXPIRED));
+        (void)fprintf(stderr, "  the command had ended by itself, but perhaps too late\n");
+        return CLI_LOST;
     }
-    return run->child.code;
+    return run->command.code;
 }
 
 int command_run(int argc, char **argv)
@@ -417,9 +484,13 @@ int command_run(int argc, char **argv)
         return code;
     remember_signals(&run);
     run.notice = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (run.notice < 0 || !child_prepare(&run.child))
+    const struct guard_job job = {.name = run.name, .command = run.words, .keep_url = run.keep_url, .before = &run.before,
+                                  .words = cli_words, .words_size = cli_words_size};
+    if (run.notice < 0 || !command_prepare(&run.command, &job))
         return cli_os_failed("cannot prepare for the command");
+    catch_signals(&run);
     code = cli_open(run.url, &run.client);
+    command_adopt(); /* from here on: a private server that was started just now is not of the command's family */
     if (code == CLI_DONE) {
         code = obtain(&run);
         if (code == -1)
@@ -427,7 +498,7 @@ int command_run(int argc, char **argv)
         else
             (void)hf_lease_release(run.lease, NULL);
     }
-    child_finish(&run.child);
+    command_finish(&run.command);
     (void)hf_client_close(run.client, NULL);
     return code;
 }

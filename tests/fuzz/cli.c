@@ -11,8 +11,8 @@ static void take_numbers(const char *text)
     char plain[64];
     int64_t ms = -1;
     int number = -1;
-    if (cli_seconds(text, &ms))
-        HFT_MUST(ms >= 0 && ms <= INT64_C(1000000001000));
+    if (cli_duration(text, &ms))
+        HFT_MUST(ms >= 0 && ms <= INT64_C(86400000) * 1000000001);
     if (cli_number(text, 255, &number))
         HFT_MUST(number >= 0 && number <= 255);
     for (const char *at = cli_plain(text, plain, sizeof plain); *at != 0; at++)
@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(given, words, sizeof given);
     optind = 0;
     if (parse(&run, count, words) == -1) {
-        HFT_MUST(run.name != NULL && run.command != NULL && run.command[0] != NULL);
+        HFT_MUST(run.name != NULL && run.words != NULL && run.words[0] != NULL);
         HFT_MUST(run.lease_ms >= 100 && run.grace_ms >= 0 && run.grace_ms <= run.lease_ms / 2);
         HFT_MUST(run.conflict_code >= 0 && run.conflict_code <= 255);
     }

@@ -58,6 +58,51 @@ drop() {
     rm -f "$1.fifo"
 }
 
+the_command_may_stand_without_dashes_or_be_a_shell_line() {
+    same output "-n two  words" "$("$hf" run a echo -n 'two  words' | sed 's/^/-n /')"
+    same output "-w -- x" "$("$hf" run -w 3 a printf '%s %s %s' -w -- x)"
+    same output "-- x" "$("$hf" run a --wait 3 -- echo -- x)"
+    same output "3 in a" "$("$hf" run -c 'echo $((1 + 2)) in "$HOLDFAST_NAME"' a)"
+    same output "3 in a" "$("$hf" run a -c 'echo $((1 + 2)) in "$HOLDFAST_NAME"')"
+    "$hf" run a -c 'exit 9'
+    same code 9 $?
+}
+
+durations_have_units_and_timeout_is_wait() {
+    same output "" "$("$hf" run -w 500ms --lease 1m --grace 1.5s a -- true 2>&1)"
+    same output "" "$("$hf" run --timeout 2h --lease 1d a -- true 2>&1)"
+    hold h
+    local from=$EPOCHREALTIME
+    "$hf" run --timeout 0.005m h -- true
+    same code 1 $?
+    local us=$((${EPOCHREALTIME/./} - ${from/./}))
+    [ $us -ge 300000 ] || wrong "waited $us us only"
+    drop h
+}
+
+the_servers_url_is_the_commands_only_when_it_is_asked_for() {
+    same "number of URLs" 0 "$("$hf" run a -- env | grep -c ^HOLDFAST_URL=)"
+    same url "$HOLDFAST_URL" "$("$hf" run --keep-url a -- sh -c 'echo "$HOLDFAST_URL"')"
+}
+
+what_was_closed_is_closed_for_the_command_too() {
+    "$hf" run a -- bash -c 'ls /proc/$$/fd >fds.txt 2>/dev/null; for fd in 0 1 2; do [ -e /proc/$$/fd/$fd ] && exit $((fd + 1)); done; exit 9' <&- >&- 2>&-
+    same code 9 $?
+}
+
+an_output_that_cannot_be_written_is_74() {
+    local words
+    hold k
+    for words in --version help "help run" ls "show k" "show nobody" doctor; do
+        "$hf" $words >/dev/full 2>/dev/null
+        same "code of $words" 74 $?
+    done
+    drop k
+    "$hf" --version >&- 2>/dev/null
+    same "code without an output" 74 $?
+    contains message "No space left" "$("$hf" --version 2>&1 >/dev/full)"
+}
+
 a_try_on_a_held_lock_is_1_and_silent() {
     hold b
     same output "" "$("$hf" run -n b -- echo ran 2>&1)"
@@ -123,10 +168,10 @@ the_signals_of_a_daemons_life_reach_the_command() {
 }
 
 an_ignored_signal_stays_ignored() {
-    (trap '' HUP && exec "$hf" run f -- sh -c 'echo $PPID >f.txt; read line <&3' 3< <(sleep 1)) &
+    (trap '' HUP && exec "$hf" run f -- sh -c 'echo up >f.txt; read line <&3' 3< <(sleep 1)) &
     local pid=$!
     until_true test -s f.txt
-    kill -HUP "$(cat f.txt)"
+    kill -HUP $pid
     wait "$pid"
     same "code (of read at the end of its input)" 1 $?
 }
@@ -251,11 +296,19 @@ nonsense_is_64_and_named() {
     misused '-n and -w' run -n -w 1 a -- true
     misused '-z' run -z a -- true
     misused '--zzz' run --zzz a -- true
-    misused '-w wants a value' run a -w -- true
+    misused '-w wants a value' run a -w
+    misused '"--"' run a -w -- true
+    misused 'NAME' run
     misused 'NAME' run -- true
     misused '--' run a
-    misused '--' run a true
     misused 'command' run a --
+    misused '-c and a command' run -c true a -- true
+    misused '-c wants a value' run a -c
+    misused '"5x"' run -w 5x a -- true
+    misused '"m"' run -w m a -- true
+    misused '"-5m"' run -w -5m a -- true
+    misused '\x1b[2J' run "$(printf -- '--\033[2J')" a -- true
+    misused '\x0a' run -E "$(printf 'x\ny')" a -- true
     misused 'name' run '' -- true
     misused 'name' run "$(printf %0513d 1)" -- true
     misused 'gopher' run --url gopher://x a -- true

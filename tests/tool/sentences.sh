@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 # sentences.sh - what the tool's tests share. A test is a function whose name is a sentence of four words or
 # more; it fails by calling `wrong`.
-# Sourced by X_test.sh TOOL, in with_redis.sh's environment.
+# Sourced by X_test.sh TOOL [SENTENCE...], in with_redis.sh's environment; the sentences are those to try, else all.
 hf=$(realpath "$1")
+chosen=${*:2}
 script=$(realpath "$0")
 cd "$FOLDER" || exit 1
 failures=0
@@ -54,7 +55,7 @@ waits_for() { [ "$("$hf" show "$1" | awk '$1 == "waiting" {print $2}')" = "$2" ]
 # The functions of the script, in its order.
 tell_all() {
     local test
-    for test in $(awk -F'[ (]' '/^[a-z0-9]+_[a-z0-9]+_[a-z0-9]+_[a-z0-9_]+\(\) \{/ {print $1}' "$script"); do
+    for test in ${chosen:-$(awk -F'[ (]' '/^[a-z0-9]+_[a-z0-9]+_[a-z0-9]+_[a-z0-9_]+\(\) \{/ {print $1}' "$script")}; do
         sentence=$test
         rm -f ./*.txt
         local before=$failures

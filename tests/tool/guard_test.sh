@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# guard_test.sh - holdfast run and the process that guards its command: who they are, what befalls the guard, whom it can
+# stop and whom it cannot, and both as process 1.
+. "${BASH_SOURCE%/*}/sentences.sh"
+
+begin() { # begin [OPTION...] -- COMMAND...: in the background; sets pid, guard and child
+    "$hf" run "$@" >said.txt 2>&1 &
+    pid=$!
+    until_true test -s child.txt
+    child=$(cat child.txt)
+    guard=$(pgrep -P "$pid" guard)
+}
+beats='echo $$ >child.txt; while :; do echo beat >>beats.txt; sleep 0.02; done'
+
+waits_in_open() { # for a server that does not answer
+    kill -0 "$1" && [ "$(ls -l "/proc/$1/fd" 2>/dev/null | grep -c socket:)" -ge 3 ]
+}
+
+the_guard_has_another_name_and_another_group() {
+    begin g -- sh -c "$beats"
+    same words hf-guard "$(tr '\0' ' ' <"/proc/$guard/cmdline" | sed 's/ *$//')"
+    same name hf-guard "$(cat "/proc/$guard/comm")"
+    same "number of groups" 3 "$(ps -o pgid= -p "$pid,$guard,$child" | sort -u | wc -l)"
+    same session "$(ps -o sid= -p "$pid")" "$(ps -o sid= -p "$child")"
+    kill -KILL "$child"
+    wait "$pid"
+    same code 137 $?
+}
+
+a_killed_guard_ends_the_command_and_is_named() {
+    begin g -- sh -c "$beats"
+    kill -KILL "$guard"
+    wait "$pid"
+    same code 76 $?
+    must_go "$child"
+    contains message "the command's guard was killed" "$(cat said.txt)"
+    until_true is_free g
+}
+
+a_guard_that_stands_still_is_set_going_and_kills_nobody() {
+    local i
+    begin --lease 1 g -- sh -c "$beats"
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        kill -STOP "$guard"
+        sleep 0.2 # so that it stands still for two leases together, if nobody minds
+    done
+    until_true is_going "$guard"
+    local had
+    had=$(wc -l <beats.txt)
+    until_true has_lines beats.txt $((had + 10))
+    same message "" "$(cat said.txt)"
+    kill -STOP "$guard"
+    kill -KILL "$child"
+    wait "$pid"
+    same code 137 $?
+}
+is_going() { case $(ps -o stat= -p "$1") in T*) return 1 ;; esac }
+
+# While it stands still it is told of more renewals than a socket holds: what it reads first then is long over.
+a_guard_judges_by_the_lease_and_not_by_what_it_heard_last() {
+    local i had
+    begin --lease 1 g -- sh -c "$beats"
+    mkfifo clock && exec 9<>clock
+    for i in {1..900}; do
+        kill -STOP "$guard" # again and again, whoever sets it going
+        kill -CONT "$pid"   # it looks at its lease
+        read -r -t 0.003 -u 9
+    done
+    exec 9>&- && rm clock
+    kill -CONT "$guard"
+    had=$(wc -l <beats.txt)
+    until_true has_lines beats.txt $((had + 50))
+    same message "" "$(cat said.txt)"
+    kill -KILL "$child"
+    wait "$pid"
+    same code 137 $?
+}
+
+a_slow_exec_outlives_no_lease_and_is_outlived_by_it() {
+    same output "ran" "$(SLOW_EXEC_MS=2500 LD_PRELOAD=$SLOW_EXEC "$hf" run --lease 1 g -- echo ran 2>&1)"
+    local said
+    SLOW_EXEC_MS=60000 LD_PRELOAD=$SLOW_EXEC "$hf" run --lease 1 g -- echo ran >said.txt 2>&1 &
+    pid=$!
+    until_true is_held g
+    cli del 'hf:{g}' >/dev/null
+    wait "$pid"
+    same code 76 $?
+    contains message "had not begun" "$(cat said.txt)"
+}
+is_held() { "$hf" show "$1"; }
+
+# sudo, in short: a program that makes itself root's, started by somebody who may not signal root.
+as_another_user() {
+    chmod 777 "$FOLDER" "$REDIS_SOCKET"
+    cp "$(command -v setpriv)" become && chmod 4755 become
+    printf '%s\n' "trap '' TERM" "$beats" >beats.sh
+    touch beats.txt && chmod 666 beats.txt
+}
+
+what_cannot_be_stopped_is_said_at_once_and_is_77() {
+    [ "$(id -u)" = 0 ] || { echo "       ($sentence needs root)"; return; }
+    as_another_user
+    setpriv --reuid=65534 --clear-groups "$hf" run --lease 2 --grace 1 g -- \
+        bash -c './become --reuid=0 --regid=0 --clear-groups bash beats.sh & wait' 2>said.txt &
+    pid=$!
+    until_true has_lines beats.txt 3
+    child=$(cat child.txt)
+    kill -STOP "$REDIS_PID"
+    until_true test -s said.txt
+    is_gone "$pid" && wrong "it was said only at the end"
+    contains message "process $child of the command is another user's (0)" "$(cat said.txt)"
+    wait "$pid"
+    same code 77 $?
+    contains message "not all of the command was stopped" "$(cat said.txt)"
+    is_gone "$child" && wrong "it could be stopped: this test proves nothing"
+    kill -KILL "$child"
+    kill -CONT "$REDIS_PID"
+    until_true is_free g
+}
+
+a_signal_that_cannot_be_passed_on_is_said() {
+    [ "$(id -u)" = 0 ] || { echo "       ($sentence needs root)"; return; }
+    as_another_user
+    setpriv --reuid=65534 --clear-groups "$hf" run g -- \
+        ./become --reuid=0 --regid=0 --clear-groups bash beats.sh 2>said.txt &
+    pid=$!
+    until_true has_lines beats.txt 3
+    kill -TERM "$pid"
+    until_true grep -q "Terminated cannot be passed on" said.txt
+    kill -KILL "$(cat child.txt)"
+    wait "$pid"
+    same code 137 $?
+}
+
+as_process_1="unshare --pid --fork --mount-proc"
+inner() { pgrep -P "$1" -x holdfast; } # of the unshare that was started last
+
+process_1_has_no_zombies() {
+    $as_process_1 true 2>/dev/null || { echo "       (no PID namespaces here)"; return; }
+    # Orphans of the command, which are its guard's; and those of somebody who came from elsewhere, which are process 1's.
+    $as_process_1 "$hf" run g -- bash -c 'for i in {1..50}; do (sleep 0.05 & ) ; done; echo up >child.txt
+        until [ -e done.txt ]; do sleep 0.02; done
+        until [ -z "$(pgrep -x sleep)" ]; do sleep 0.02; done; ps -eo stat= | grep -c ^Z; exit 0' >zombies.txt &
+    pid=$!
+    until_true test -s child.txt
+    nsenter -t "$(inner "$pid")" --pid --mount bash -c 'for i in {1..50}; do (sleep 0.05 & ) ; done; sleep 0.2'
+    $as_process_1 "$hf" run g -- true & # and one that still waits
+    local second=$!
+    until_true waits_for g 1
+    nsenter -t "$(inner "$second")" --pid --mount bash -c 'for i in {1..50}; do (sleep 0.05 & ) ; done; sleep 0.2'
+    until_true no_zombies "$second"
+    touch done.txt
+    wait "$pid"
+    same code 0 $?
+    wait "$second"
+    same zombies 0 "$(cat zombies.txt)"
+}
+no_zombies() { ! nsenter -t "$(inner "$1")" --pid --mount ps -eo stat= | grep -q ^Z; }
+
+process_1_ends_when_told_also_while_it_connects() {
+    $as_process_1 true 2>/dev/null || { echo "       (no PID namespaces here)"; return; }
+    kill -STOP "$REDIS_PID"
+    $as_process_1 "$hf" run --url "unix://$REDIS_SOCKET?connect_ms=60000" g -- true &
+    pid=$!
+    until_true inner "$pid"
+    until_true waits_in_open "$(inner "$pid")"
+    kill -TERM "$(inner "$pid")"
+    until_true is_gone "$pid"
+    kill -CONT "$REDIS_PID"
+    wait "$pid"
+    same code 143 $?
+}
+
+tell_all

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/* family.c - see family.h. */
+#include "family.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define IDLE_MOST 500 /* milliseconds: for those that were told to be dead, and for lists that strangers have torn */
+
+#define PF_FORKNOEXEC 0x40 /* the kernel's, as proc(5) says of "flags" */
+
+struct kin {
+    pid_t pid, parent;
+    unsigned long long born; /* in ticks since boot: with the pid, this one and no other */
+    bool is_dead;            /* and not reaped, or about to be */
+    bool is_copy;            /* forked, and no other program since */
+    bool is_told;
+};
+
+struct list {
+    struct kin *all;
+    size_t count, room;
+};
+
+/* False: there is no such process. */
+static bool read_kin(pid_t pid, struct kin *kin)
+{
+    char path[48], text[1024];
+    (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        (void)close(fd);
+    if (size <= 0)
+        return false;
+    text[size] = 0;
+    const char *at = strrchr(text, ')'); /* the end of its name, which may be anything */
+    char state = 0;
+    int parent = 0;
+    unsigned flags = 0;
+    *kin = (struct kin){.pid = pid};
+    if (at == NULL || sscanf(at + 1,
+                             " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
+                             &parent, &flags, &kin->born) != 4)
+        return false;
+    kin->parent = parent;
+    kin->is_dead = state == 'Z' || state == 'X';
+    kin->is_copy = (flags & PF_FORKNOEXEC) != 0;
+    return true;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+    const struct kin *one = a, *other = b;
+    return one->pid < other->pid ? -1 : one->pid > other->pid;
+}
+
+static struct kin *find(const struct list *list, pid_t pid)
+{
+    struct kin key = {.pid = pid};
+    return list->count > 0 ? bsearch(&key, list->all, list->count, sizeof key, by_pid) : NULL;
+}
+
+static bool add(struct list *list, const struct kin *kin)
+{
+    if (list->count == list->room) {
+        size_t room = list->room > 0 ? 2 * list->room : 256;
+        struct kin *all = realloc(list->all, room * sizeof *all);
+        if (all == NULL)
+            return false;
+        list->all = all;
+        list->room = room;
+    }
+    list->all[list->count++] = *kin;
+    return true;
+}
+
+/* /proc may be another PID namespace's, whose numbers mean other processes to us. */
+static bool proc_is_ours(void)
+{
+    char text[16];
+    ssize_t size = readlink("/proc/self", text, sizeof text - 1);
+    if (size <= 0)
+        return false;
+    text[size] = 0;
+    return strtol(text, NULL, 10) == (long)getpid();
+}
+
+static void list_all(struct list *list)
+{
+    DIR *processes = proc_is_ours() ? opendir("/proc") : NULL;
+    const struct dirent *entry;
+    struct kin kin;
+    bool room = true;
+    list->count = 0;
+    while (processes != NULL && room && (entry = readdir(processes)) != NULL)
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            read_kin((pid_t)strtol(entry->d_name, NULL, 10), &kin))
+            room = add(list, &kin);
+    if (processes != NULL)
+        (void)closedir(processes);
+    if (list->count > 0)
+        qsort(list->all, list->count, sizeof *list->all, by_pid);
+}
+
+enum kinship { STRANGER, DESCENDANT, TORN }; /* TORN: a parent went while the list was made; the next one shows whose it is */
+
+static enum kinship kinship(const struct list *list, const struct kin *kin, pid_t ancestor)
+{
+    for (size_t steps = 0; steps < list->count; steps++) {
+        if (kin->parent == ancestor)
+            return DESCENDANT;
+        if (kin->parent == 0)
+            return STRANGER;
+        kin = find(list, kin->parent);
+        if (kin == NULL)
+            return TORN;
+    }
+    return TORN;
+}
+
+/* 0, or an errno: EPERM is a refusal. */
+static int tell(const struct kin *kin, int number)
+{
+    struct kin now;
+    int fd = pidfd_open(kin->pid, 0);
+    if (fd < 0 && errno != ENOSYS)
+        return errno;
+    int failed = ESRCH;
+    if (read_kin(kin->pid, &now) && now.born == kin->born && !now.is_dead) /* what fd stands for is the one we saw */
+        failed = (fd < 0 ? kill(kin->pid, number) : pidfd_send_signal(fd, number, NULL, 0)) == 0 ? 0 : errno;
+    if (fd >= 0)
+        (void)close(fd);
+    return failed;
+}
+
+static void note_refusal(const struct kin *kin, struct refusal *refused)
+{
+    char path[32];
+    struct stat facts = {0};
+    (void)snprintf(path, sizeof path, "/proc/%ld", (long)kin->pid);
+    (void)stat(path, &facts);
+    if (refused->count++ > 0)
+        return;
+    refused->pid = kin->pid;
+    refused->uid = facts.st_uid;
+}
+
+struct outcome {
+    int  reached;   /* told now */
+    bool is_open;   /* some told earlier are not dead yet, or a list was torn */
+};
+
+/* To all that were not told before. */
+static struct outcome tell_all(struct list *now, const struct list *before, pid_t ancestor, int number,
+                               struct refusal *refused)
+{
+    struct outcome outcome = {0, false};
+    *refused = (struct refusal){0};
+    for (size_t i = 0; i < now->count; i++) {
+        struct kin *kin = &now->all[i];
+        const struct kin *earlier = find(before, kin->pid);
+        kin->is_told = earlier != NULL && earlier->is_told && earlier->born == kin->born;
+        if (kin->is_dead)
+            continue;
+        enum kinship is = kin->is_told ? STRANGER : kinship(now, kin, ancestor);
+        int failed = is == DESCENDANT ? tell(kin, number) : -1;
+        if (failed == EPERM)
+            note_refusal(kin, refused);
+        outcome.is_open = outcome.is_open || kin->is_told || is == TORN;
+        outcome.reached += failed == 0 ? 1 : 0;
+        kin->is_told = kin->is_told || failed == 0;
+    }
+    return outcome;
+}
+
+bool family_is_copy(pid_t pid)
+{
+    struct kin kin;
+    return proc_is_ours() && read_kin(pid, &kin) && kin.is_copy;
+}
+
+void family_ask(pid_t ancestor, struct refusal *refused)
+{
+    struct list now = {0}, nobody = {0};
+    list_all(&now);
+    (void)tell_all(&now, &nobody, ancestor, 0, refused);
+    free(now.all);
+}
+
+int family_kill(pid_t ancestor, pid_t group, struct refusal *refused)
+{
+    struct list lists[2] = {{0}};
+    struct outcome outcome = {1, false};
+    int all = 0;
+    if (group > 0)
+        (void)kill(-group, SIGKILL);
+    /* Once more after each that was reached: it may have started another one before. */
+    for (int turn = 0, idle_ms = 0; outcome.reached > 0 || (outcome.is_open && idle_ms < IDLE_MOST); turn = 1 - turn) {
+        if (outcome.reached == 0)
+            idle_ms += poll(NULL, 0, 1) == 0 ? 1 : 0;
+        list_all(&lists[turn]);
+        outcome = tell_all(&lists[turn], &lists[1 - turn], ancestor, SIGKILL, refused);
+        all += outcome.reached;
+    }
+    free(lists[0].all);
+    free(lists[1].all);
+    return all;
+}
