@@ -20,7 +20,7 @@ static int start(void **state)
 {
     hf_error error;
     (void)state;
-    server = hft_server_start("busy-reply-threshold 60000"); /* the scripts below may have to share their core */
+    server = hft_server_start("enable-debug-command yes"); /* for cut_all */
     hft_pool_init(&kit, server);
     kit.settings.connect_ms = 10000;
     if (hft_pool_open(&kit, NULL, &error) != HF_OK) {
@@ -87,8 +87,6 @@ static void a_command_without_an_answer_ends_at_its_time_and_all_that_rode_with_
 
 /* ---- cuts ---- */
 
-static const char busy[] = "local over = os.clock() + ARGV[1] while os.clock() < over do end";
-
 /* Has all connections of the kit cut; right afterwards the server is busy for a while. With a frozen server: as
  * soon as it is thawed. */
 static redisContext *cut_all(const char *busy_s, bool freeze)
@@ -101,7 +99,7 @@ static redisContext *cut_all(const char *busy_s, bool freeze)
         if (memmem(line, strcspn(line, "\n"), " name=pool-kit ", 15) != NULL)
             (void)redisAppendCommand(cutter, "CLIENT KILL ID %lld", strtoll(line + 3, NULL, 10));
     freeReplyObject(clients);
-    (void)redisAppendCommand(cutter, "EVAL %s 0 %s", busy, busy_s);
+    (void)redisAppendCommand(cutter, "DEBUG SLEEP %s", busy_s);
     if (freeze)
         hft_server_freeze(server);
     while (!written)
@@ -198,6 +196,11 @@ a_killed_server_leaves_commands_unanswered_then_unsent_and_a_restarted_one_is_fo
     assert_true(after.reconnects > before.reconnects);
 }
 
+static bool all_up(void)
+{
+    return hfi_lane_is_up(lane) && hfi_lane_is_up(hfi_pool_lane(kit.pool, HFI_RESERVED_LANE, 0));
+}
+
 struct traffic {
     pthread_t thread;
     int number, answered, wrong, lost;
@@ -247,6 +250,7 @@ static void connections_that_are_cut_under_load_never_mix_up_replies(void **stat
     }
     assert_true(atomic_load(&kit.owner.ups) >= ups + 8);
     assert_true(answered > 0);
+    HFT_UNTIL(all_up()); /* the last cut may have met a handshake: that dial has failed, and the next is due later */
     assert_answers(lane);
 }
 
