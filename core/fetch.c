@@ -42,11 +42,20 @@ hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source
     return hfi_value_new(body, source, stored, fresh_ms, value, error);
 }
 
-void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms)
+void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored)
 {
     int64_t now = hfi_now(f->client->clock);
     int64_t end = left_ms == -2 ? 0 : left_ms < 0 ? HFI_NEVER : now + left_ms * HFI_MS;
-    hfi_local_saw(f->client, f->key, f->size, body, end, now, load_ms);
+    hfi_local_saw(f->client, f->key, f->size, body, end, now, load_ms, stored);
+}
+
+void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms)
+{
+    bool kept = loading->body->absent ? f->options->negative_ttl_ms > 0 : loading->ttl_ms != HF_OFF;
+    if (kept)
+        hfi_fetch_remember(f, &loading->body, left_ms < 0 ? -2 : left_ms, loading->took_ms, left_ms >= 0);
+    else
+        hfi_local_forget(f->client, f->key, f->size); /* what was seen before is not what was seen last */
 }
 
 /* ---- read ---- */
@@ -67,6 +76,33 @@ static struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end
     return NULL;
 }
 
+static hf_status ask(struct hfi_fetch *f, struct hfi_command *command, redisReply **reply, hf_error *error)
+{
+    return hfi_call_done(f->client, f->lane, command, f->options->cancel, "cannot read the cached value", reply, error);
+}
+
+/* A full server takes nothing into a transaction. The end comes first: what it is of ends no later than what is read. */
+static hf_status ask_apart(struct hfi_fetch *f, redisReply **reply, hf_error *error)
+{
+    const char *pttl[] = {"PTTL", f->key};
+    const size_t sizes[] = {4, f->size};
+    hf_status status = ask(f, hfi_command_new(2, pttl, sizes), reply, error);
+    if (status != HF_OK)
+        return status;
+    f->left_ms = (*reply)->type == REDIS_REPLY_INTEGER ? (*reply)->integer : -2;
+    freeReplyObject(*reply);
+    return ask(f, read_command(f, false), reply, error);
+}
+
+static hf_status ask_together(struct hfi_fetch *f, redisReply **reply, hf_error *error)
+{
+    hf_status status = hfi_call(f->client, f->lane, read_command(f, true), f->options->cancel, reply, error);
+    if (status != HF_OK || (*reply)->type != REDIS_REPLY_ERROR)
+        return status;
+    freeReplyObject(*reply);
+    return ask_apart(f, reply, error);
+}
+
 /* A value as long as the one seen last is most often that one: then nothing is taken, copied or remembered anew. */
 static struct hfi_body *body_of(const struct hfi_fetch *f, struct redisReply **reply)
 {
@@ -83,15 +119,14 @@ static hf_status read(struct hfi_fetch *f, hf_error *error)
     redisReply *reply;
     int64_t now = f->began_ns;
     bool with_end = f->seen.end_ns <= now || now - f->seen.asked_ns > END_IS_KNOWN_FOR;
-    hf_status status =
-        hfi_call_done(f->client, f->lane, read_command(f, with_end), f->options->cancel,
-                      "cannot read the cached value", &reply, error);
+    hf_status status = with_end ? ask_together(f, &reply, error) : ask(f, read_command(f, false), &reply, error);
     if (status != HF_OK)
         return status;
     bool both = with_end && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
     redisReply **got = both ? &reply->element[0] : &reply;
     if ((*got)->type == REDIS_REPLY_STRING) {
-        f->left_ms = both ? hfi_wire_number(reply, 1, -1) : -2;
+        if (both)
+            f->left_ms = hfi_wire_number(reply, 1, -1);
         f->found = body_of(f, got);
         status = f->found != NULL ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory for a value");
     } else if ((*got)->type == REDIS_REPLY_ERROR) {
@@ -106,7 +141,7 @@ static hf_status read(struct hfi_fetch *f, hf_error *error)
     if (f->left_ms == -2 && f->found == f->seen.body) /* the end is the one remembered with these bytes */
         f->left_ms = f->seen.end_ns == HFI_NEVER ? -1 : (f->seen.end_ns - now) / HFI_MS;
     else
-        hfi_fetch_remember(f, &f->found, f->left_ms, 0);
+        hfi_fetch_remember(f, &f->found, f->left_ms, 0, true);
     return status;
 }
 
@@ -186,6 +221,7 @@ static hf_status seek(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value
             *error = lock->shared->failure;
     } else {
         status = hfi_lock_explain(lock, seeker.waiter.status, error);
+        f->refused = status == HF_UNAVAILABLE && lock->refused;
     }
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
@@ -196,7 +232,8 @@ static hf_status seek(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value
     }
     if (body == NULL)
         return status;
-    hfi_fetch_remember(f, &body, stored && fresh_ms > 0 && !body->absent ? fresh_ms + o->stale_ms : -2, 0);
+    if (stored) /* else whoever has loaded it knows whether to keep it */
+        hfi_fetch_remember(f, &body, fresh_ms > 0 && !body->absent ? fresh_ms + o->stale_ms : -2, 0, true);
     status = hfi_fetch_answer(f, body, loaded_here ? HF_SHARED : HF_CACHED, stored, fresh_ms, value, error);
     hfi_body_unref(body);
     return status;

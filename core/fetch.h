@@ -18,6 +18,7 @@ struct hfi_fetch { /* on the caller's stack */
     int64_t began_ns, until_ns; /* for waiting on others */
     struct hfi_seen seen;
     struct hfi_body *found;  /* what Redis has: a reference; NULL: nothing */
+    bool refused;            /* UNAVAILABLE was the server's answer: it is there, and lets nobody write */
     int64_t left_ms;         /* until its key ends; -1: never, -2: not known */
 };
 
@@ -26,14 +27,16 @@ hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error);
 hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
                            hf_value **value, hf_error *error);
 /* What this process has seen last; left_ms as above, load_ms 0: not known. A body of the same bytes gives way (local.h). */
-void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms);
+void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored);
+/* What this caller has loaded: unless its ttl says that it is not to be kept anywhere. left_ms -1: it was not stored. */
+void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms);
 /* One run of the caller's loader; lease NULL: without. As hfi_loading_run. */
 hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading);
 
 /* fetch_fill.c. With the lease, which is released. */
 hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value, hf_error *error);
 
-/* fetch_alone.c. The server is away; error says why. */
+/* fetch_alone.c. The server is away, or refuses (f->refused); error says why. */
 hf_status hfi_fetch_alone(struct hfi_fetch *f, hf_value **value, hf_error *error);
 
 #endif

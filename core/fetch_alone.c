@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fetch_alone.c - hf_fetch when the server is away: what this process has seen last, or one load in it for all its
- * threads. */
+ * threads. When it is there and lets nobody write, no lease is to be had and nothing is stored: then it is the load, for
+ * what others have thrown away is missed at the server only. */
 #include "core/fetch.h"
 #include "core/shared.h"
 #include "core/wait.h"
@@ -46,7 +47,7 @@ static hf_status load(struct hfi_fetch *f, hf_value **value, hf_error *error)
     (void)pthread_mutex_unlock(&lock->mutex);
     status = hfi_fetch_load(f, NULL, &loading);
     if (status == HF_OK)
-        hfi_fetch_remember(f, &loading.body, -2, loading.took_ms);
+        hfi_fetch_remember_load(f, &loading, -1);
     (void)pthread_mutex_lock(&lock->mutex);
     hfi_shared_end_load(lock->shared, status, loading.body, &loading.failure);
     (void)pthread_mutex_unlock(&lock->mutex);
@@ -58,12 +59,21 @@ static hf_status load(struct hfi_fetch *f, hf_value **value, hf_error *error)
     return status;
 }
 
+/* Nobody can say whether it still stands: it is stale, though its time may not be over. */
+static int64_t stale_for_ms(const struct hfi_fetch *f)
+{
+    if (f->seen.end_ns == 0 || f->seen.end_ns == HFI_NEVER)
+        return 0;
+    int64_t fresh_ms = (f->seen.end_ns - hfi_now(f->client->clock)) / HFI_MS - f->options->stale_ms;
+    return fresh_ms < 0 ? fresh_ms : 0;
+}
+
 hf_status hfi_fetch_alone(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     if (f->seen.body == NULL) /* a local load may have ended while we found out */
         hfi_local_look(f->client, f->key, f->size, &f->seen);
-    if (f->seen.body != NULL)
-        return hfi_fetch_answer(f, f->seen.body, HF_STALE, true, 0, value, error);
+    if (f->seen.body != NULL && !f->refused)
+        return hfi_fetch_answer(f, f->seen.body, HF_STALE, f->seen.stored, stale_for_ms(f), value, error);
     if (f->options->when_down == HF_FAIL)
         return error->status = HF_UNAVAILABLE;
     return load(f, value, error);

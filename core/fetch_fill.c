@@ -184,7 +184,7 @@ hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value,
     }
     bool refused, stored = fill(f, lease, &loading, &refused);
     if (!refused)
-        hfi_fetch_remember(f, &loading.body, stored ? kept_ms(f, &loading) : -2, loading.took_ms);
+        hfi_fetch_remember_load(f, &loading, stored ? kept_ms(f, &loading) : -1);
     int64_t fresh_ms = loading.body->absent ? f->options->negative_ttl_ms : loading.ttl_ms;
     status = hfi_fetch_answer(f, loading.body, HF_LOADED, stored, fresh_ms == HF_OFF ? 0 : fresh_ms, value, error);
     hfi_body_unref(loading.body);

@@ -128,7 +128,7 @@ static bool is_same_body(const struct hfi_body *a, const struct hfi_body *b)
 }
 
 void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_body **body, int64_t end_ns,
-                   int64_t now_ns, int64_t load_ms)
+                   int64_t now_ns, int64_t load_ms, bool stored)
 {
     struct hfi_local_cache *cache = client->local;
     if ((int64_t)((*body)->size + size + sizeof(struct item)) > cache->limit) {
@@ -160,6 +160,8 @@ void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_b
     }
     if (item != NULL && load_ms != 0)
         item->seen.load_ms = load_ms;
+    if (item != NULL)
+        item->seen.stored = stored;
     while (cache->bytes > cache->limit && !hfi_list_is_empty(&cache->by_use))
         drop_locked(cache, hfi_of(cache->by_use.next, struct item, link));
     (void)pthread_mutex_unlock(&cache->mutex);

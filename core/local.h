@@ -14,6 +14,7 @@ struct hfi_seen {
     int64_t end_ns;        /* when the key ends at the server, our clock; HFI_NEVER: never; 0: not known */
     int64_t asked_ns;      /* when that was asked */
     int64_t load_ms;       /* how long a load took; 0: not known */
+    bool    stored;        /* at the server, when it was seen */
 };
 
 /* What is remembered of the key; seen->body is the caller's to unref. */
@@ -21,7 +22,7 @@ void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_
 /* Remembers. A body of the same bytes as before gives way to the one remembered: the caller's reference moves to it.
  * end_ns 0, load_ms 0: keep what is known. */
 void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_body **body, int64_t end_ns,
-                   int64_t now_ns, int64_t load_ms);
+                   int64_t now_ns, int64_t load_ms, bool stored);
 void hfi_local_forget(hf_client *client, const char *key, size_t size);
 
 #endif

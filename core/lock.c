@@ -128,8 +128,10 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
     } else if (command->outcome == HFI_UNANSWERED) {
         hfi_lock_note_silence(lock);
     }
-    if (error.status != HF_OK)
-        keep_trouble(lock, &error);
+    if (error.status == HF_OK)
+        return;
+    lock->refused = command->outcome == HFI_ANSWERED;
+    keep_trouble(lock, &error);
 }
 
 hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_error *error)

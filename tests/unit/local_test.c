@@ -36,7 +36,7 @@ static void saw(hf_client *client, const char *key, const char *value, int64_t e
 {
     struct hfi_body *body = hfi_body_copy(value, strlen(value));
     assert_non_null(body);
-    hfi_local_saw(client, key, strlen(key), &body, end_ns, 1, load_ms);
+    hfi_local_saw(client, key, strlen(key), &body, end_ns, 1, load_ms, true);
     hfi_body_unref(body);
 }
 
@@ -72,7 +72,7 @@ static void the_same_bytes_again_are_kept_once(void **state)
     hfi_local_look(*state, "k", 1, &seen);
     struct hfi_body *again = hfi_body_copy("value", 5);
     assert_non_null(again);
-    hfi_local_saw(*state, "k", 1, &again, 0, 0, 0);
+    hfi_local_saw(*state, "k", 1, &again, 0, 0, 0, true);
     assert_ptr_equal(again, seen.body); /* the caller's reference has moved */
     hfi_body_unref(again);
     hfi_body_unref(seen.body);
@@ -100,7 +100,7 @@ static void an_empty_value_and_none_are_two_things(void **state)
     saw(*state, "k", "", END, 0);
     struct hfi_body *absent = hfi_body_absent();
     assert_non_null(absent);
-    hfi_local_saw(*state, "k", 1, &absent, END, 1, 0);
+    hfi_local_saw(*state, "k", 1, &absent, END, 1, 0, true);
     hfi_body_unref(absent);
     hfi_local_look(*state, "k", 1, &seen);
     assert_true(seen.body->absent);
