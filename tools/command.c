@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* command.c - see command.h. */
 #include "command.h"
+#include "cage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +34,7 @@ bool command_prepare(struct command *command, const struct guard_job *job)
 {
     int ends[2];
     *command = (struct command){.job = *job, .socket = -1};
+    command->job.cage = cage_open();
     command->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     /* With its output in a pipe, somebody else in our job may read the terminal: then only on demand. */
     command->wants_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -108,7 +110,8 @@ void command_hear_children(const struct command *command)
 
 bool command_signal(const struct command *command, int number)
 {
-    return command->pid == 0 || kill(-command->pid, number) == 0 || errno != EPERM;
+    /* Without the guard the command may have been reaped, and its group's number be another's; the kernel killed it. */
+    return command->pid == 0 || command->socket < 0 || kill(-command->pid, number) == 0 || errno != EPERM;
 }
 
 /* The guard itself is none of them, as long as it lives. */
@@ -119,12 +122,14 @@ static pid_t ancestor(const struct command *command)
 
 void command_ask(const struct command *command, struct refusal *refused)
 {
-    family_ask(ancestor(command), refused);
+    *refused = (struct refusal){0};
+    if (command->job.cage < 0) /* else all can be killed, though not all be told */
+        family_ask(ancestor(command), refused);
 }
 
 void command_kill(const struct command *command, struct refusal *refused)
 {
-    /* Without the guard the command may have been reaped, and its group's number be another's; the kernel did it. */
+    (void)cage_kill(command->job.cage);
     (void)family_kill(ancestor(command), command->socket >= 0 ? command->pid : 0, refused);
 }
 
@@ -155,6 +160,7 @@ void command_finish(struct command *command)
         (void)close(command->socket);
     while (waitpid(command->guard, NULL, 0) < 0 && errno == EINTR)
         continue;
+    cage_close(command->job.cage);
     if (command->terminal >= 0)
         (void)close(command->terminal);
 }

@@ -35,7 +35,7 @@ int command_hear(struct command *command);
 void command_hear_children(const struct command *command);
 
 bool command_signal(const struct command *command, int number); /* to its group; false: nobody in it may be signalled */
-/* Who of all that descends from it may not be signalled; KILL to all who may. */
+/* Who of all that descends from it cannot be killed; KILL to all who can. */
 void command_ask(const struct command *command, struct refusal *refused);
 void command_kill(const struct command *command, struct refusal *refused);
 

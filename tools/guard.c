@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* guard.c - see guard.h. */
 #include "guard.h"
+#include "cage.h"
 #include "family.h"
 
 #include <errno.h>
@@ -86,6 +87,7 @@ static _Noreturn void become(const struct guard *guard, int talk, pid_t parent, 
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)close(guard->leash[1]);
+    cage_enter(job->cage);
     int failure = take_leash(guard->leash[0]) ? 0 : errno;
     if (failure == 0 && (getppid() != parent || recv(talk, &go, 1, 0) != 1))
         _exit(1);
@@ -135,7 +137,7 @@ static void start(struct guard *guard)
 /* Everything but the guard's own, so that it holds nobody's pipe open. */
 static void keep_own(const struct guard *guard)
 {
-    int own[] = {guard->socket, guard->signals, guard->timer, guard->leash[0], guard->leash[1]};
+    int own[] = {guard->socket, guard->signals, guard->timer, guard->leash[0], guard->leash[1], guard->job->cage};
     enum { COUNT = sizeof own / sizeof own[0] };
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd <= STDERR_FILENO && null >= 0; fd++)
@@ -146,9 +148,14 @@ static void keep_own(const struct guard *guard)
             own[j] = own[j - 1];
             own[j - 1] = swap;
         }
-    for (int i = 0, from = STDERR_FILENO + 1; i <= COUNT; from = i < COUNT ? own[i] + 1 : 0, i++)
-        if (i == COUNT || from < own[i])
-            (void)close_range((unsigned)from, i < COUNT ? (unsigned)own[i] - 1 : ~0U, 0);
+    int from = STDERR_FILENO + 1;
+    for (int i = 0; i < COUNT; i++) {
+        if (from < own[i])
+            (void)close_range((unsigned)from, (unsigned)own[i] - 1, 0);
+        if (from <= own[i])
+            from = own[i] + 1;
+    }
+    (void)close_range((unsigned)from, ~0U, 0);
 }
 
 /* The command's end of the pair closes on exec: no bytes, no failure. */
@@ -202,16 +209,23 @@ static void set_timer(const struct guard *guard, int64_t at_ms)
     (void)timerfd_settime(guard->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
+/* Who is there still: none, or such as refused. */
+static int kill_all(const struct guard *guard, pid_t group)
+{
+    struct refusal refused;
+    (void)cage_kill(guard->job->cage);
+    return family_kill(getpid(), group, &refused) + refused.count;
+}
+
 /* What counts is the time on the board, not how long nobody has rung: we, too, may have stood still. */
 static void mind_the_time(const struct guard *guard)
 {
-    struct refusal refused;
     int64_t until_ms = atomic_load(&guard->board->until_ms);
     if (guard_clock_ms() < until_ms) {
         set_timer(guard, until_ms);
         return;
     }
-    if (family_kill(getpid(), atomic_load(&guard->board->code) < 0 ? guard->pid : 0, &refused) > 0 || refused.count > 0)
+    if (kill_all(guard, atomic_load(&guard->board->code) < 0 ? guard->pid : 0) > 0)
         set_timer(guard, guard_clock_ms() + AGAIN_MS);
 }
 
@@ -222,11 +236,11 @@ static bool hear_holdfast(struct guard *guard)
     ssize_t size = recv(guard->socket, bytes, sizeof bytes, MSG_DONTWAIT);
     if (size < 0)
         return errno == EAGAIN || errno == EINTR;
-    struct refusal refused;
     int wish = atomic_load(&guard->board->wish);
     if (size == 0 && wish != GUARD_END) {
         if (guard->pid > 0)
-            (void)family_kill(getpid(), guard->pid, &refused);
+            (void)kill_all(guard, guard->pid);
+        cage_close(guard->job->cage);
         return false;
     }
     if (wish == GUARD_END) {

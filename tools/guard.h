@@ -37,6 +37,7 @@ struct guard_job {
     const char *name;
     char      **command;
     bool        keep_url; /* the command finds $HOLDFAST_URL too */
+    int         cage;     /* cage.h */
     const struct signals_before *before;
     char *words; /* main's, all of them: what ps and pkill -f see of a process */
     size_t words_size;

@@ -32,7 +32,8 @@ struct run {
     bool told_to_stop;           /* somebody sent us TSTP: stop when the command has */
     bool ending, lost;           /* the command got TERM, KILL for its lease's sake */
     bool deaf;                   /* but TERM reached nobody */
-    bool refuses;                /* some of it cannot be signalled by us, and that was said */
+    bool refuses;                /* some of it could not be killed by us */
+    bool said;                   /* that this is so */
     bool unguarded;              /* the guard was killed, so the command was too */
     hf_reason reason;            /* why, as it was then */
 };
@@ -268,9 +269,10 @@ static int64_t valid_until_ms(const struct run *run)
 static void say_refusal(struct run *run, const struct refusal *refused)
 {
     char name[160];
-    if (refused->count == 0 || run->refuses)
+    run->refuses = refused->count > 0;
+    if (!run->refuses || run->said)
         return;
-    run->refuses = true;
+    run->said = true;
     cli_say("process %ld of the command is another user's (%lu): it can neither be told to stop nor be killed",
             (long)refused->pid, (unsigned long)refused->uid);
     (void)fprintf(stderr, "  it runs on without the lock when the lease on %s ends\n",

@@ -95,7 +95,7 @@ as_another_user() {
     chmod 777 "$FOLDER" "$REDIS_SOCKET"
     cp "$(command -v setpriv)" become && chmod 4755 become
     printf '%s\n' "trap '' TERM" "$beats" >beats.sh
-    touch beats.txt && chmod 666 beats.txt
+    touch beats.txt child.txt && chmod 666 beats.txt child.txt
 }
 
 what_cannot_be_stopped_is_said_at_once_and_is_77() {
@@ -117,6 +117,40 @@ what_cannot_be_stopped_is_said_at_once_and_is_77() {
     kill -KILL "$child"
     kill -CONT "$REDIS_PID"
     until_true is_free g
+}
+
+# A cgroup of one's own, as a user's session has it.
+what_cannot_be_signalled_is_killed_by_its_cgroup_where_there_is_one() {
+    [ "$(id -u)" = 0 ] || { echo "       ($sentence needs root)"; return; }
+    local mount=/sys/fs/cgroup own
+    [ -d $mount/unified ] && mount=$mount/unified
+    own=$mount$(sed -n 's/^0:://p' /proc/self/cgroup)/hf-test-$$
+    mkdir "$own" 2>/dev/null && [ -e "$own/cgroup.kill" ] ||
+        { echo "       ($sentence needs a cgroup of version 2)"; rmdir "$own" 2>/dev/null; return; }
+    chown 65534 "$own" "$own/cgroup.procs"
+    as_another_user
+    bash -c 'echo 0 >"$1/cgroup.procs"; shift; exec "$@"' -- "$own" \
+        setpriv --reuid=65534 --clear-groups "$hf" run --lease 2 --grace 1 g -- \
+        ./become --reuid=0 --regid=0 --clear-groups bash beats.sh 2>said.txt &
+    pid=$!
+    until_true has_lines beats.txt 3
+    child=$(cat child.txt)
+    contains "cgroup of the command" "/hf-test-$$/holdfast-" "$(cat "/proc/$child/cgroup")"
+    cli del 'hf:{g}' >/dev/null
+    wait "$pid"
+    same code 76 $?
+    is_gone "$child" || wrong "the command lives on"
+    same "cgroups that are left" "" "$(ls -d "$own"/*/ 2>/dev/null)"
+    # What a command leaves behind lives on, but not in a cgroup of ours.
+    : >child.txt
+    bash -c 'echo 0 >"$1/cgroup.procs"; shift; exec "$@"' -- "$own" \
+        setpriv --reuid=65534 --clear-groups "$hf" run g -- bash -c 'sleep 1000 >/dev/null 2>&1 & echo $! >child.txt'
+    same code 0 $?
+    child=$(cat child.txt)
+    same "cgroups that are left" "" "$(ls -d "$own"/*/ 2>/dev/null)"
+    is_gone "$child" && wrong "what the command left behind is gone"
+    kill -KILL "$child"
+    until_true rmdir "$own"
 }
 
 a_signal_that_cannot_be_passed_on_is_said() {
