@@ -99,11 +99,10 @@ later_than() { awk -v first="$1" '$1 > first' "$2" | wc -l; }
 # Nothing of this test stays: what it started has its folder in its command line.
 let_all_go() {
     local pid
-    pkill -CONT -f "$FOLDER/ticker.sh" # script(1) stops with what it runs
     [ "$event" != both ] || pkill -KILL -f "bash $FOLDER/ticker.sh .* alone"
     until_true nobody_ticks || for pid in $(pgrep -f "$FOLDER/ticker.sh"); do kill -KILL "$pid"; done
 }
-nobody_ticks() { ! pgrep -f "bash $FOLDER/ticker.sh" >/dev/null; }
+nobody_ticks() { ! pkill -CONT -f "bash $FOLDER/ticker.sh"; } # script(1), too, stops with what it runs
 
 strike_stop() { kill -STOP "$(cat "$1.pid.txt")"; }
 strike_kill() { kill -KILL "$(cat "$1.pid.txt")"; }
