@@ -59,7 +59,7 @@ def catalogue(seeds):
               for c in ('kills', 'pauses', 'stale')]
     tests += [Test('vigil.hold', 'vigil', ['tests/vigil/vigil', 'hold', '--seconds', '5'], 60),
               Test('vigil.loss', 'vigil', ['tests/vigil/vigil', 'loss', '--leases', '200', '--bound-ms', '2000'], 60)]
-    tests += [Test('tool.' + f[:-8], 'holdfast_tool', ['tools/holdfast', f], 120)
+    tests += [Test('tool.' + f[:-8], 'tool', ['tools/holdfast', f], 200)
               for f in sorted(os.listdir(os.path.join(ROOT, 'tests', 'tool'))) if f.endswith('_test.sh')]
     return {t.name: t for t in tests}
 
@@ -146,7 +146,7 @@ def digest(test):
     """Of all that the test runs: a sabotage that leaves it as it was cannot be caught by it."""
     folder = SHOP.build_folder
     beside = [os.path.join(folder, test.words[0])]
-    if test.target in ('fault', 'torture', 'holders', 'vigil', 'holdfast_tool'):
+    if test.target in ('fault', 'torture', 'holders', 'vigil', 'tool'):
         beside += [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.startswith('libholdfast.so.')
                    and not os.path.islink(os.path.join(folder, f))]
     total = hashlib.sha1()
@@ -166,6 +166,9 @@ def spoken(name, what):
 def run(test, first_only):
     """'' if nothing is noticed, '-' if it cannot run here, else what was noticed."""
     words = [os.path.join(SHOP.build_folder, test.words[0])] + test.words[1:]
+    if test.target == 'tool':  # a script that wants a server, and the command
+        folder = os.path.join(SHOP.tree, 'tests')
+        words = [os.path.join(folder, 'support', 'with_redis.sh'), 'bash', os.path.join(folder, 'tool', words[1]), words[0]]
     if test.target == 'sim' and first_only:
         words.append('--first')
     code, text = run_limited(words, SHOP.work, test.limit)

@@ -11,6 +11,7 @@ begin() { # begin [OPTION...] -- COMMAND...: in the background; sets pid, guard 
     child=$(cat child.txt)
     guard=$(pgrep -P "$pid" guard)
 }
+slow_exec=${hf%/*}/../tests/tool/libslow_exec.so
 beats='echo $$ >child.txt; while :; do echo beat >>beats.txt; sleep 0.02; done'
 
 waits_in_open() { # for a server that does not answer
@@ -78,9 +79,9 @@ a_guard_judges_by_the_lease_and_not_by_what_it_heard_last() {
 }
 
 a_slow_exec_outlives_no_lease_and_is_outlived_by_it() {
-    same output "ran" "$(SLOW_EXEC_MS=2500 LD_PRELOAD=$SLOW_EXEC "$hf" run --lease 1 g -- echo ran 2>&1)"
+    same output "ran" "$(SLOW_EXEC_MS=2500 LD_PRELOAD=$slow_exec "$hf" run --lease 1 g -- echo ran 2>&1)"
     local said
-    SLOW_EXEC_MS=60000 LD_PRELOAD=$SLOW_EXEC "$hf" run --lease 1 g -- echo ran >said.txt 2>&1 &
+    SLOW_EXEC_MS=60000 LD_PRELOAD=$slow_exec "$hf" run --lease 1 g -- echo ran >said.txt 2>&1 &
     pid=$!
     until_true is_held g
     cli del 'hf:{g}' >/dev/null
