@@ -293,6 +293,26 @@ static void who_waited_for_fences_gets_what_it_wants(void **state)
     assert_int_equal(s.entry.times.hold_end, s.now + 700 * HFI_MS);
 }
 
+/* No answer with fences: asked again when half of what is left then is used, not at every pass. */
+static void a_refused_block_is_asked_for_again_when_half_of_the_rest_is_used(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread t[2] = {hft_thread("a"), hft_thread("b")};
+    int i = 1;
+    hft_stand_init(&s);
+    hft_hold(&s, &t[0]);
+    for (; !s.entry.more_asked; i++)
+        pass(&s, &t[i % 2]);
+    for (int times = 0; times < 4; times++) {
+        int64_t left = s.entry.fence_end - s.entry.fence;
+        assert_string_equal(hft_fences(&s, 0, 0, false), "");
+        for (; !s.entry.more_asked; i++)
+            pass(&s, &t[i % 2]);
+        assert_int_equal(s.entry.fence_end - s.entry.fence, left / 2 - 1);
+    }
+}
+
 static void more_fences_cost_the_key_no_more_than_is_believed(void **state)
 {
     (void)state;
@@ -369,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_block_is_used_to_its_last_fence_and_no_further),
         cmocka_unit_test(so_is_one_that_somebody_waited_for),
         cmocka_unit_test(who_waited_for_fences_gets_what_it_wants),
+        cmocka_unit_test(a_refused_block_is_asked_for_again_when_half_of_the_rest_is_used),
         cmocka_unit_test(more_fences_cost_the_key_no_more_than_is_believed),
         cmocka_unit_test(in_the_very_moment_of_the_stop_margin_nobody_is_let_in),
         cmocka_unit_test(what_lingers_no_more_is_not_renewed),
