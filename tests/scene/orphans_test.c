@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* orphans_test.c - tokens of this client that nobody here has: who names them, what is released for it, how often. */
+#include "tests/scene/scene.h"
+#include "core/client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ROOM 160
+
+/* The token with another random word; with another grant number; of another client. */
+static void changed(const char *token, int colons, char by, char *out)
+{
+    (void)snprintf(out, ROOM, "%s", token);
+    char *digit = out;
+    for (int i = 0; i < colons; i++)
+        digit = strchr(digit, ':') + 1;
+    *digit = *digit == by ? (char)(by + 1) : by;
+}
+
+static void other_random(const char *token, char by, char *out)
+{
+    changed(token, 3, by, out);
+}
+
+static void set(const char *key, const char *token)
+{
+    char line[ROOM + 60];
+    (void)snprintf(line, sizeof line, "SET %s %s PX 60000", key, token);
+    hft_tell(line);
+}
+
+/* A lock "n" that this process had once, and the token it had. */
+static struct sim_process *had_once(char *token)
+{
+    struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1));
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    (void)snprintf(token, ROOM, "%s", hft_key("hf:{n}"));
+    assert_int_equal(hft_released(process, lease), HF_OK);
+    hft_pass_ms(1000);
+    return process;
+}
+
+static int released(const struct sim_process *process)
+{
+    return hft_listed(process, "release");
+}
+
+/* Whichever of them the key has, in whatever order they were named. */
+static void tokens_of_one_lock_are_given_back_each_by_itself(void **state)
+{
+    (void)state;
+    for (char there = '1'; there <= '5'; there++) {
+        char token[ROOM], other[ROOM];
+        (void)hft_scene_begin(NULL);
+        struct sim_process *process = had_once(token);
+        int before = released(process);
+        sim_server_freeze(sim.now + 500 * HFI_MS);
+        for (char by = '1'; by <= '5'; by++) {
+            other_random(token, by, other);
+            if (by == there)
+                set("hf:{n}", other);
+            for (int times = 0; times < 3; times++) /* who is being given back is not begun again */
+                hft_publish(process, "R %s hf:{n}", other);
+        }
+        hft_pass_ms(400);
+        assert_int_equal(released(process) - before, 5);
+        hft_pass_ms(110);
+        assert_string_equal(hft_key("hf:{n}"), "");
+        hft_pass_ms(5000);
+        assert_true(released(process) - before <= 10); /* FREE says no time: once more */
+        before = released(process);
+        hft_pass_ms(10000);
+        assert_int_equal(released(process), before);
+        hf_lease *lease = hft_must_take(process, "n", NULL);
+        assert_int_equal(hft_released(process, lease), HF_OK);
+    }
+}
+
+/* It has no answer and waits for its 400 ms; what names it makes it go now, but not twice in 10 ms. */
+static void a_message_makes_a_release_go_at_once_and_not_more_often_than_the_pace(void **state)
+{
+    (void)state;
+    char token[ROOM];
+    struct hft_actor giver;
+    struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1, .command_ms = 300));
+    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 60000));
+    (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+    sim_server_refuse(SIM_NO_DISK);
+    hft_give_back(&giver, process, lease);
+    HFT_UNTIL(giver.ended != 0);
+    assert_int_equal(giver.status, HF_UNKNOWN);
+    assert_non_null(strstr(giver.error.message, "refuses"));
+    int before = released(process);
+    hft_pass_ms(50);
+    for (int i = 0; i < 100; i++) {
+        hft_publish(process, "R %s hf:{n}", token);
+        hft_pass_ms(1);
+    }
+    assert_in_range(released(process) - before, 9, 11);
+    sim_server_refuse(SIM_TAKES_ALL);
+    hft_pass_ms(10);
+    hft_publish(process, "R %s hf:{n}", token);
+    hft_pass_ms(1);
+    assert_string_equal(hft_key("hf:{n}"), "");
+}
+
+static void a_refused_release_is_repeated_ever_more_seldom_and_not_for_ever(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    sim_server_refuse(SIM_NO_DISK);
+    hft_give_back(&giver, process, lease);
+    static const struct {
+        int at_ms, sent;
+    } steps[] = {{390, 1}, {450, 2}, {1150, 2}, {1290, 3}, {2750, 3}, {2900, 4}};
+    int64_t begun = sim.now;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        sim_run(begun + steps[i].at_ms * HFI_MS);
+        assert_int_equal(released(process), steps[i].sent);
+    }
+    sim_run(begun + 20000 * HFI_MS);
+    int sent = released(process);
+    assert_in_range(sent, 9, 13);
+    hft_pass_ms(20000);
+    assert_int_equal(released(process), sent);
+}
+
+/* ---- breaks ---- */
+
+static void a_break_of_what_nobody_holds_is_cleared_away(void **state)
+{
+    (void)state;
+    char token[ROOM], revoked[ROOM];
+    struct sim_process *process = had_once(token);
+    other_random(token, '1', revoked);
+    set("hf:{n}", revoked);
+    hft_publish(process, "B %s %s", token, revoked);
+    hft_pass_ms(5);
+    assert_string_equal(hft_key("hf:{n}"), revoked); /* who waited with the broken token asks first */
+    hft_pass_ms(10);
+    assert_string_equal(hft_key("hf:{n}"), "");
+}
+
+static void a_break_names_a_token_of_this_grant_and_client_or_none(void **state)
+{
+    (void)state;
+    char token[ROOM], other[ROOM];
+    struct sim_process *process = had_once(token);
+    int before = released(process);
+    hft_publish(process, "B %s -", token);
+    hft_publish(process, "B %s", token);
+    changed(token, 2, '7', other);
+    hft_publish(process, "B %s %s", token, other);
+    changed(token, 1, '7', other);
+    hft_publish(process, "B %s %s", token, other);
+    hft_pass_ms(2000);
+    assert_int_equal(released(process), before);
+}
+
+/* The holder was told of the first one a moment ago and has guard_ms to stop, whatever is put there meanwhile. */
+static void a_second_break_leaves_the_holder_its_time(void **state)
+{
+    (void)state;
+    char token[ROOM], first[ROOM], second[ROOM];
+    struct sim_process *process = hft_process(HF_CLIENT(.guard_ms = 300));
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+    other_random(token, '1', first);
+    other_random(token, '2', second);
+    set("hf:{n}", first);
+    hft_publish(process, "B %s %s", token, first);
+    int64_t told = sim.now;
+    HFT_UNTIL(!hft_is_valid(process, lease));
+    hft_pass_ms(50);
+    set("hf:{n}", second);
+    hft_publish(process, "B %s %s", first, second);
+    hft_publish(process, "R %s hf:{n}", second);
+    sim_run(told + 299 * HFI_MS);
+    assert_string_equal(hft_key("hf:{n}"), second);
+    hft_pass_ms(15);
+    assert_string_equal(hft_key("hf:{n}"), "");
+}
+
+static void a_client_that_closes_leaves_no_revoked_key_behind(void **state)
+{
+    (void)state;
+    char token[ROOM], revoked[ROOM];
+    struct sim_process *process = hft_process(HF_CLIENT(.guard_ms = 5000));
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+    other_random(token, '1', revoked);
+    set("hf:{n}", revoked);
+    hft_publish(process, "B %s %s", token, revoked);
+    HFT_UNTIL(!hft_is_valid(process, lease));
+    hft_pass_ms(20);
+    assert_string_equal(hft_key("hf:{n}"), revoked);
+    assert_int_equal(hft_close(process), HF_OK);
+    assert_string_equal(hft_key("hf:{n}"), "");
+}
+
+/* ---- an acquire that is executed behind its release ---- */
+
+static void fire(void *arg)
+{
+    hf_cancel_fire(arg);
+}
+
+struct opening {
+    struct sim_process *process;
+    hf_cancel *cancel;
+};
+
+static void open_cancel(void *arg)
+{
+    struct opening *opening = arg;
+    if (hf_cancel_open(opening->process->client, &opening->cancel, NULL) != HF_OK)
+        opening->cancel = NULL;
+}
+
+/* Its script is not known, so it goes again, and by then its caller has given up and its release was answered. */
+static void an_acquire_that_had_to_be_sent_again_leaves_no_place_behind(void **state)
+{
+    (void)state;
+    struct hft_actor waiter;
+    struct sim_process *holder = hft_process(NULL), *process = hft_process(HF_CLIENT(.lanes = 1));
+    struct opening opening = {.process = process};
+    (void)hft_must_take(holder, "n", NULL);
+    hft_run(process, open_cancel, &opening);
+    assert_non_null(opening.cancel);
+    sim_network.delay_least = sim_network.delay_most = HFI_MS;
+    hft_take(&waiter, process, "n", HF_LOCK(.wait_ms = 5000, .cancel = opening.cancel));
+    HFT_UNTIL(hft_listed(process, "acquire") == 1);
+    sim_server_forget_scripts(true);
+    sim_run(sim.now + 11 * HFI_MS / 10); /* it has been refused */
+    sim_server.scripts_known = UINT32_MAX;
+    hft_run(process, fire, opening.cancel);
+    HFT_UNTIL(waiter.ended != 0);
+    assert_int_equal(waiter.status, HF_CANCELED);
+    HFT_UNTIL(hft_ran("acquire") == 1);
+    assert_int_equal(hft_ran("release"), 1); /* before it */
+    assert_string_not_equal(hft_answered("ZRANGE hf:queue:{n}:hf:{n} 0 -1"), "");
+    hft_pass_ms(5);
+    assert_int_equal(hft_ran("release"), 2);
+    assert_string_equal(hft_answered("ZRANGE hf:queue:{n}:hf:{n} 0 -1"), "");
+    hft_pass_ms(5000);
+    assert_in_range(hft_ran("release"), 2, 3);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
+    const struct CMUnitTest tests[] = {
+        TEST(tokens_of_one_lock_are_given_back_each_by_itself),
+        TEST(a_message_makes_a_release_go_at_once_and_not_more_often_than_the_pace),
+        TEST(a_refused_release_is_repeated_ever_more_seldom_and_not_for_ever),
+        TEST(a_break_of_what_nobody_holds_is_cleared_away),
+        TEST(a_break_names_a_token_of_this_grant_and_client_or_none),
+        TEST(a_second_break_leaves_the_holder_its_time),
+        TEST(a_client_that_closes_leaves_no_revoked_key_behind),
+        TEST(an_acquire_that_had_to_be_sent_again_leaves_no_place_behind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
