@@ -274,7 +274,7 @@ struct cast {
     const struct refusal *refusal;
     struct scene scene;
     hf_client *clients[CALLERS], *owner;
-    uint64_t sent[CALLERS];
+    int64_t sent[CALLERS];
     hf_lease *held, *released, *owned;
     struct hft_taker waiter, newcomer, queued;
     pthread_t passers[PASSERS], fetcher;
@@ -284,11 +284,13 @@ struct cast {
     hf_error fetch_error;
 };
 
-static uint64_t sent_by(const hf_client *client)
+/* Without what was of use: a lease that is got from the server, given back to it, and given more fences meanwhile. */
+static int64_t sent_by(const hf_client *client)
 {
+    enum { OF_USE = 4 };
     hf_stats stats;
     hf_client_stats(client, &stats);
-    return stats.remote_commands;
+    return (int64_t)stats.remote_commands - OF_USE * (int64_t)(stats.acquired - stats.acquired_locally);
 }
 
 /* Sections of a millisecond that go from thread to thread, until it can be had no more. */
