@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LOCKS = 4, BURST = 50, CHANNEL = 37, ID = 32 };
+enum { LOCKS = 4, BURST = 50, CHANNEL = 37, ID = 32, SEEN = 24 };
 
 #ifdef __SANITIZE_ADDRESS__ /* it keeps what was freed for a while */
 #define GROWTH_KIB (400L * 1024)
@@ -29,6 +29,7 @@ struct liar {
     _Atomic(bool) stop;
     unsigned dice;
     long told, heard;
+    char seen[SEEN][200]; /* tokens that wait, hold, or did */
 };
 
 static redisReply *keep(redisReply **slot, redisReply *reply)
@@ -61,40 +62,79 @@ static bool find_token(struct liar *me, redisContext *to, char *token, size_t ro
     return found != NULL && strncmp(token, "hf1:", 4) == 0 && strlen(token) > 4 + ID;
 }
 
-static void lie(struct liar *me, redisContext *to, const char *token)
+/* One of those found lately, of whichever client; some changed: another number, or a random part that is not the right
+ * one, as a break would leave it. */
+static void pick_token(struct liar *me, char *token, size_t room)
 {
-    static const char letters[] = "GGGRRFBIAZ";
-    char channel[CHANNEL + 1], text[512], forged[256];
-    char letter = letters[(size_t)rand_r(&me->dice) % (sizeof letters - 1)];
+    (void)snprintf(token, room, "%s", me->seen[rand_r(&me->dice) % SEEN]);
+    if (*token != 0 && rand_r(&me->dice) % 3 == 0)
+        token[4 + ID + 1 + (size_t)rand_r(&me->dice) % 12] = "0123456789abcdef:"[rand_r(&me->dice) % 17];
+}
+
+/* What a break of this token could have left. */
+static void break_of(struct liar *me, const char *token, char other[200])
+{
+    (void)snprintf(other, 200, "%s", token);
+    char *random = strlen(other) > CHANNEL ? strchr(other + CHANNEL, ':') : NULL;
+    if (random != NULL && strlen(random) > 16)
+        random[1 + rand_r(&me->dice) % 16] = "0123456789abcdef"[rand_r(&me->dice) % 16];
+}
+
+/* Near, so that it would make a good date; or what somebody has really sent, who is another client than the token's:
+ * with one of its own a G is a grant. */
+static int64_t pick_echo(struct liar *me, redisContext *to, const char *token)
+{
     struct timespec now;
+    char waiter[200];
+    long long sent = 0;
+    int lock = rand_r(&me->dice) % LOCKS;
     (void)clock_gettime(CLOCK_BOOTTIME, &now);
-    int64_t echo =
-        (int64_t)now.tv_sec * 1000000000 + now.tv_nsec; /* near, so that it would make a good date */
-    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + 4);
-    (void)snprintf(forged, sizeof forged, "%s", token);
-    if (letter == 'B') /* a break is an operator's right, and believed; so only for tokens that are none */
-        forged[strlen(forged) - 1] ^= 1;
-    if (rand_r(&me->dice) % 3 == 0) /* another number, or a random part that is not the right one */
-        forged[4 + ID + 1 + (size_t)rand_r(&me->dice) % 12] = "0123456789abcdef:"[rand_r(&me->dice) % 17];
-    switch (rand_r(&me->dice) % 4) {
-    case 0:
-        echo = (int64_t)rand_r(&me->dice) * rand_r(&me->dice);
-        break;
-    case 1:
-        echo -= rand_r(&me->dice) % 1000000000;
-        break;
-    default:
-        break;
-    }
-    (void)clock_gettime(CLOCK_REALTIME,
-                        &now); /* a fence that could be the next one, or one that is beyond all */
-    int64_t fence = ((int64_t)now.tv_sec * 1000000 + 5000000 + rand_r(&me->dice) % 1000000) * 2048;
+    int64_t echo = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
     if (rand_r(&me->dice) % 3 == 0)
-        fence = INT64_C(9000000000000000000) + rand_r(&me->dice);
+        return (int64_t)rand_r(&me->dice) * rand_r(&me->dice);
+    if (rand_r(&me->dice) % 2 == 0)
+        return echo - rand_r(&me->dice) % 1000000000;
+    pick_token(me, waiter, sizeof waiter);
+    if (strncmp(waiter, token, 4 + ID) == 0)
+        return echo;
+    redisReply *reply = redisCommand(to, "HGET hf:wait:{crew:%d}:hf:{crew:%d} %s", lock, lock, waiter);
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING)
+        (void)sscanf(reply->str, "%*s %lld", &sent);
+    if (reply != NULL)
+        freeReplyObject(reply);
+    return sent != 0 ? sent : echo;
+}
+
+/* The next one, or one that is beyond all. */
+static int64_t pick_fence(struct liar *me)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (rand_r(&me->dice) % 3 == 0)
+        return INT64_C(9000000000000000000) + rand_r(&me->dice);
+    return ((int64_t)now.tv_sec * 1000000 + 5000000 + rand_r(&me->dice) % 1000000) * 2048;
+}
+
+static void lie(struct liar *me, redisContext *to)
+{
+    static const char letters[] = "GGGRRFBBBIAZ";
+    char channel[CHANNEL + 1], text[700], token[200], other[200], key[32];
+    char letter = letters[(size_t)rand_r(&me->dice) % (sizeof letters - 1)];
+    pick_token(me, token, sizeof token);
+    pick_token(me, other, sizeof other);
+    if (rand_r(&me->dice) % 2 == 0)
+        break_of(me, token, other);
+    (void)snprintf(key, sizeof key, "hf:{crew:%d}", rand_r(&me->dice) % LOCKS);
+    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", (rand_r(&me->dice) % 8 == 0 ? other : token) + 4);
     if (letter == 'G')
-        (void)snprintf(text, sizeof text, "G %s %" PRId64 " %" PRId64, forged, echo, fence);
+        (void)snprintf(text, sizeof text, "G %s %" PRId64 " %" PRId64 " %s", token, pick_echo(me, to, token), pick_fence(me),
+                       key);
+    else if (letter == 'B')
+        (void)snprintf(text, sizeof text, "B %s %s", token, rand_r(&me->dice) % 4 == 0 ? "-" : other);
+    else if (letter == 'R')
+        (void)snprintf(text, sizeof text, "R %s %s", token, key);
     else
-        (void)snprintf(text, sizeof text, "%c %s%s", letter, forged,
+        (void)snprintf(text, sizeof text, "%c %s%s", letter, token,
                        rand_r(&me->dice) % 4 == 0 ? " 99999999999999999999999999" : " 1 2 3");
     redisReply *reply = redisCommand(to, "PUBLISH %s %s", channel, text);
     me->told++;
@@ -109,13 +149,14 @@ static void *lie_all_the_time(void *arg)
     struct timeval limit = {20, 0};
     redisContext *to = redisConnectUnixWithTimeout(hft_server_socket(me->server), limit);
     char token[200];
-    while (!atomic_load(&me->stop)) {
+    for (int found = 0; !atomic_load(&me->stop);) {
         if (!find_token(me, to, token, sizeof token)) {
             hft_sleep_ms(1);
             continue;
         }
-        for (int i = 0; i < BURST; i++)
-            lie(me, to, token);
+        (void)snprintf(me->seen[found++ % SEEN], sizeof me->seen[0], "%s", token);
+        for (int i = 0; i < BURST && found > SEEN; i++)
+            lie(me, to);
     }
     redisFree(to);
     return NULL;

@@ -25,7 +25,7 @@ wait-of-a-recheck wait-after-a-death fifo calls-in-time no-hang no-renewal-after
 no-stale-value status few-questions'''.split()
 
 # One kind of trouble, five times as many histories: only for a sabotage that names it as its witness.
-PROFILES = 'calm deaf lossy kills pauses cuts stalls freezes restarts amnesia failovers clocks refusals foreign storm'
+PROFILES = 'calm deaf lossy kills pauses cuts stalls freezes restarts amnesia failovers clocks refusals foreign lies storm'
 
 # The faults whose sentence is a promise of safety or a bound.
 FAULTS = '''swallowed-renewals lost-before-expiry late-release late-owner silent-subscribers late-acquire orphans

@@ -249,6 +249,33 @@ static void a_doubted_holder_asks_the_server(void **state)
     assert_false(hft_is_valid(pair.holder, pair.lease));
 }
 
+/* To the holder's subscriber, a question and its answer; what is not true costs the question. */
+static void a_break_is_over_a_round_trip_after_its_message(void **state)
+{
+    (void)state;
+    struct pair pair;
+    lay(&pair, NULL);
+    char token[160];
+    (void)snprintf(token, sizeof token, "%s", pair.held);
+    char *digit = strchr(strchr(strchr(token, ':') + 1, ':') + 1, ':') + 1;
+    *digit = *digit == '0' ? '1' : '0';
+    hft_publish(pair.holder, "B %s %s", pair.held, token);
+    hft_pass_ms(100);
+    assert_true(hft_is_valid(pair.holder, pair.lease));
+    assert_int_equal(hft_listed(pair.holder, "renew"), 1);
+    char line[220];
+    (void)snprintf(line, sizeof line, "SET hf:{n} %s KEEPTTL", token);
+    hft_tell(line);
+    int64_t began = sim.now;
+    hft_publish(pair.holder, "B %s %s", pair.held, token);
+    HFT_UNTIL(!hft_is_valid(pair.holder, pair.lease));
+    assert_true(sim.now - began < 3 * HFT_TRIP_NS + HFI_MS / 5);
+    HFT_UNTIL(pair.waiter.ended != 0);
+    assert_int_equal(pair.waiter.status, HF_OK);
+    int64_t waited = pair.waiter.ended - began;
+    assert_true(waited >= 250 * HFI_MS && waited < 252 * HFI_MS); /* guard_ms to stop, and five ways */
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
@@ -264,6 +291,7 @@ int main(void)
         TEST(what_does_not_concern_it_moves_nobody),
         TEST(who_is_asked_tells_what_it_knows),
         TEST(a_doubted_holder_asks_the_server),
+        TEST(a_break_is_over_a_round_trip_after_its_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ const char *sim_profile_name(enum sim_profile profile)
 {
     static const char *const names[] = {"calm",   "deaf",     "lossy",   "singles",  "kills",   "pauses",
                                         "cuts",   "stalls",   "freezes", "restarts", "amnesia", "failovers",
-                                        "clocks", "refusals", "foreign", "storm"};
+                                        "clocks", "refusals", "foreign", "lies", "storm"};
     return profile < SIM_PROFILES ? names[profile] : "any";
 }
 
@@ -229,6 +229,9 @@ static void hurt(enum sim_profile how)
     case SIM_FOREIGN:
         meddle();
         break;
+    case SIM_LIES:
+        sim_lie();
+        break;
     default:
         break;
     }
@@ -238,14 +241,15 @@ static void fault(void *what, int64_t number)
 {
     static const enum sim_profile all[] = {SIM_KILLS,  SIM_PAUSES,  SIM_CUTS,    SIM_CUTS,
                                            SIM_STALLS, SIM_STALLS,  SIM_FREEZES, SIM_RESTARTS,
-                                           SIM_CLOCKS, SIM_FOREIGN, SIM_REFUSALS};
+                                           SIM_CLOCKS, SIM_FOREIGN, SIM_REFUSALS, SIM_LIES};
     (void)what;
     (void)number;
     if (history.healed != 0)
         return;
     hurt(is(SIM_STORM) ? all[sim_between(0, (int64_t)(sizeof all / sizeof all[0]) - 1)] : history.profile);
     bool often = is(SIM_CUTS) || is(SIM_STALLS) || is(SIM_PAUSES) || is(SIM_FOREIGN);
-    sim_at(sim.now + sim_between(10, often ? 500 : 2000) * HFI_MS, NULL, fault, NULL, 0);
+    int64_t apart_ms = is(SIM_LIES) ? sim_between(1, 60) : sim_between(10, often ? 500 : 2000);
+    sim_at(sim.now + apart_ms * HFI_MS, NULL, fault, NULL, 0);
 }
 
 /* Only in histories whose clock never goes back and whose data stay: what is left then is a promise (P8). */
@@ -347,11 +351,16 @@ bool sim_faults_may_hurt(const struct sim_process *process, int64_t since)
 
 bool sim_connections_are_well(void)
 {
-    return is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS) || is(SIM_CLOCKS);
+    return is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS) || is(SIM_CLOCKS) || is(SIM_LIES);
+}
+
+bool sim_faults_cost_nothing(void)
+{
+    return is(SIM_CALM) || is(SIM_LIES);
 }
 
 bool sim_world_is_well(void)
 {
-    bool always = is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS);
+    bool always = is(SIM_CALM) || is(SIM_DEAF) || is(SIM_SINGLES) || is(SIM_KILLS) || is(SIM_LIES);
     return always || (history.settled != 0 && sim.now > history.settled);
 }

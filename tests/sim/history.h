@@ -34,6 +34,7 @@ enum sim_profile {
     SIM_CLOCKS,    /* the server's clock is stepped; the fence counter is evicted */
     SIM_REFUSALS,  /* the server is out of memory, or cannot save */
     SIM_FOREIGN,   /* another program uses the keys; operators break leases */
+    SIM_LIES,      /* somebody publishes what nobody said; nothing else goes wrong */
     SIM_STORM,     /* all of it at once */
     SIM_PROFILES
 };
@@ -87,10 +88,14 @@ void sim_call_took(const char *call, int64_t began, int64_t most_ms);
 /* faults.c */
 void sim_faults_plan(void); /* before anything runs: the profile's numbers, and when the first fault comes */
 void sim_faults_end(void);  /* from now on all is well */
+bool sim_faults_cost_nothing(void); /* no lease may be lost, no call may fail */
 bool sim_faults_may_hurt(const struct sim_process *process,
                          int64_t since); /* it, or its connections, since then */
 bool sim_connections_are_well(void);     /* all the time, in both directions */
 bool sim_world_is_well(void);            /* the bounds for healthy processes hold now */
+
+/* lies.c */
+void sim_lie(void);
 
 /* watch.c */
 struct sim_holding { /* one lease that a thread has got */
@@ -106,10 +111,13 @@ void sim_watch_granted(struct sim_holding *holding, hf_lease *lease);
 void sim_watch_releases(struct sim_holding *holding);
 void sim_watch_event(hf_lease *lease, const hf_event *event, void *holding);
 void sim_watch_killed(const struct sim_process *process);
+/* Whose token it is: -1 another program's, above SIM_PROCESSES a dead one's, else the number of the process. */
+int sim_watch_owner(const char *token);
 
 /* tokens.c */
 void sim_tokens_begin(void);
 int64_t sim_tokens_owned_at(const char *token, int name); /* when the server gave it the key */
+const char *sim_tokens_some(int *name); /* one of those that came last; NULL: none has come */
 /* Since when it has the key and some other token waits for it; -1: none does. */
 int64_t sim_tokens_wanted_since(const char *token, int name);
 void sim_tokens_after_loss(void);                         /* the server's keys are others now */

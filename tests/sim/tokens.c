@@ -11,6 +11,7 @@
 
 #define TOKENS     4096
 #define WORDS_MOST 2048 /* bytes of a command about locks */
+#define LATEST     30   /* among so many are those in use, and those that were just now */
 
 static struct {
     char token[160];
@@ -57,6 +58,15 @@ static uint64_t arrival_of(const char *token, int name)
 int64_t sim_tokens_owned_at(const char *token, int name)
 {
     return arrivals[arrival_of(token, name)].owned_at;
+}
+
+const char *sim_tokens_some(int *name)
+{
+    if (arrival_count == 0)
+        return NULL;
+    int64_t last = arrival_count - 1, one = sim_between(last < LATEST ? 0 : last - LATEST, last);
+    *name = arrivals[one].name;
+    return arrivals[one].token;
 }
 
 int64_t sim_tokens_wanted_since(const char *token, int name)

@@ -139,8 +139,7 @@ void sim_watch_killed(const struct sim_process *process)
 
 /* ---- gaps ---- */
 
-/* Whose token it is: 0 nobody's, -1 another program's, else the number of the process. */
-static int owner_of_token(const char *token)
+int sim_watch_owner(const char *token)
 {
     for (int i = 0; i < sim.process_count; i++) {
         const struct sim_process *process = &sim.processes[i];
@@ -161,7 +160,7 @@ static int owner_of(int lock, bool *other)
     *other = true;
     (void)snprintf(owners[lock].token, sizeof owners[lock].token, "%s", token);
     owners[lock].unused_since = -1;
-    return owner_of_token(token);
+    return sim_watch_owner(token);
 }
 
 /* Since when somebody healthy waits for it; -1: nobody does. */
@@ -186,7 +185,7 @@ static int64_t most_of(int owner, const char **row)
 {
     int64_t trip = sim_network.delay_most + sim_network.spike_most;
     int64_t most = 12 * trip + 25 * HFI_MS;
-    bool heard = history.profile == SIM_CALM || history.profile == SIM_KILLS;
+    bool heard = sim_faults_cost_nothing() || history.profile == SIM_KILLS;
     *row = "wait-of-a-message";
     /* Behind a killed waiter at the head nobody asks for a lingering lease before the re-check. */
     if (!heard || (history.profile == SIM_KILLS && history.linger_ms > 0)) {
