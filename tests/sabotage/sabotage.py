@@ -35,7 +35,7 @@ terminal-events closes spoiled-replies close-reads-on forged-messages demotions 
 made-up-messages strangers close-with-leases writable-replica one-way quiet-waiters drip refused-writes busy-script
 max-clients client-kill kill-rate config-changes signals cancel-storm half-close stalls narrow-line renewals-first
 rdb-restart embedded freezer
-slow-replies short-renewals withdrawals watchers healing prompt-posts prompt-cancels prompt-notices
+slow-replies short-renewals withdrawals watchers healing in-vain prompt-posts prompt-cancels prompt-notices
 script-errors flooded-waiters'''.split()
 
 

@@ -38,8 +38,10 @@ static void spawn(struct hft_fleet *fleet, int process)
 {
     pid_t parent = getpid();
     unsigned seed = fleet->ledger->plan.seed * 7919u + fleet->incarnations++;
-    for (int i = 0; i < fleet->ledger->plan.threads; i++)
+    for (int i = 0; i < fleet->ledger->plan.threads; i++) {
+        hft_ledger_wants_no_more(fleet->ledger, process, i);
         atomic_store(&hft_ledger_seat(fleet->ledger, process, i)->doing, (int)HFT_WORKING);
+    }
     (void)fflush(stdout);
     fleet->pids[process] = fork();
     if (fleet->pids[process] < 0) {
@@ -112,6 +114,27 @@ static pid_t holder_of(const redisReply *reply, int lock)
     const redisReply *token = reply->element[lock];
     const char *pid = token->type == REDIS_REPLY_STRING ? strrchr(token->str, ':') : NULL;
     return pid != NULL ? (pid_t)strtol(pid + 1, NULL, 10) : 0;
+}
+
+void hft_fleet_look_for_leftovers(struct hft_fleet *fleet, int64_t well_since_ns)
+{
+    struct hft_ledger *ledger = fleet->ledger;
+    int64_t seen_ns = hft_now_ns(), bound_ns = ledger->plan.lease_ms * HFT_MS / 2;
+    redisReply *reply = holders(fleet);
+    for (int lock = 0; lock < ledger->plan.locks; lock++) {
+        pid_t pid = holder_of(reply, lock);
+        for (int process = 0; process < ledger->plan.processes && pid != 0; process++) {
+            if (fleet->pids[process] != pid)
+                continue;
+            fleet->looks++;
+            int64_t late = hft_oracle_left_behind(seen_ns, hft_ledger_unwanted_since(ledger, process, lock), well_since_ns,
+                                                  bound_ns);
+            if (late > 0)
+                hft_complain(ledger, "process %d has torture:%d, which none of its threads has wanted for %lld ms: %s", process,
+                             lock, (long long)((late + bound_ns) / HFT_MS), reply->element[lock]->str);
+        }
+    }
+    freeReplyObject(reply);
 }
 
 /* `pid` does not run any more since at_ns: what does it hold? False: nothing. */

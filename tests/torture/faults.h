@@ -22,6 +22,7 @@ struct hft_fleet {
     size_t death_count, death_room;
     int kills, holders; /* processes killed or frozen; how many of them held something */
     int frozen;         /* process, -1: none */
+    long looks;         /* at keys that a living process has */
     unsigned dice, incarnations;
 };
 
@@ -31,6 +32,9 @@ bool hft_fleet_is_well(struct hft_fleet *fleet);
 void hft_fleet_kill_one(struct hft_fleet *fleet);      /* anyone, by kill -9; another one takes its place */
 bool hft_fleet_freeze_holder(struct hft_fleet *fleet); /* false: nobody holds anything just now */
 void hft_fleet_thaw(struct hft_fleet *fleet);
+/* Half a lease after a call that got nothing, or gave it back, the server has nothing of that process; a complaint, if it
+ * has. Since well_since_ns nobody was frozen. */
+void hft_fleet_look_for_leftovers(struct hft_fleet *fleet, int64_t well_since_ns);
 /* All end by themselves, soon; who does not is named in a complaint and killed. */
 void hft_fleet_end(struct hft_fleet *fleet);
 

@@ -35,14 +35,40 @@ struct hft_ledger *hft_ledger_new(const struct hft_plan *plan)
     ledger->plan = *plan;
     ledger->room = ROOM_IN_ALL / (uint32_t)seats;
     struct hft_interval *history = shared(seats * ledger->room * sizeof *history);
-    for (size_t i = 0; i < seats; i++)
+    ledger->left_ns = shared((size_t)(plan->processes * plan->locks) * sizeof *ledger->left_ns);
+    for (size_t i = 0; i < seats; i++) {
         ledger->seats[i].history = history + i * ledger->room;
+        atomic_init(&ledger->seats[i].wants, -1);
+    }
     return ledger;
 }
 
 struct hft_seat *hft_ledger_seat(struct hft_ledger *ledger, int process, int thread)
 {
     return &ledger->seats[process * ledger->plan.threads + thread];
+}
+
+void hft_ledger_wants(struct hft_ledger *ledger, int process, int thread, int lock)
+{
+    atomic_store(&hft_ledger_seat(ledger, process, thread)->wants, lock);
+}
+
+/* First when, then that: who sees nobody sees how long. */
+void hft_ledger_wants_no_more(struct hft_ledger *ledger, int process, int thread)
+{
+    struct hft_seat *seat = hft_ledger_seat(ledger, process, thread);
+    int lock = atomic_load(&seat->wants);
+    if (lock >= 0)
+        atomic_store(&ledger->left_ns[process * ledger->plan.locks + lock], hft_now_ns());
+    atomic_store(&seat->wants, -1);
+}
+
+int64_t hft_ledger_unwanted_since(const struct hft_ledger *ledger, int process, int lock)
+{
+    for (int thread = 0; thread < ledger->plan.threads; thread++)
+        if (atomic_load(&ledger->seats[process * ledger->plan.threads + thread].wants) == lock)
+            return INT64_MAX;
+    return atomic_load(&ledger->left_ns[process * ledger->plan.locks + lock]);
 }
 
 void hft_complain(struct hft_ledger *ledger, const char *format, ...)

@@ -33,6 +33,7 @@ enum hft_doing { HFT_WORKING, HFT_ACQUIRING, HFT_RELEASING };
 struct hft_seat {
     _Atomic(int) doing;
     _Atomic(int) lock;
+    _Atomic(int) wants; /* the lock that it asks for or has; -1: none */
     _Atomic(int64_t) since_ns;
     _Atomic(uint32_t) count;
     struct hft_interval *history; /* the last one is still open: its leave_ns moves while the holder is inside */
@@ -41,10 +42,11 @@ struct hft_seat {
 struct hft_ledger {
     struct hft_plan plan;
     _Atomic(bool) stop, full;
-    _Atomic(int64_t) lost[HFT_REASONS], timeouts, unknown; /* lost: by hf_reason */
+    _Atomic(int64_t) lost[HFT_REASONS], timeouts, unknown, in_vain; /* lost: by hf_reason */
     _Atomic(int) complaints;
     char complaint[400]; /* the first one */
     uint32_t room;       /* intervals a seat can take */
+    _Atomic(int64_t) *left_ns; /* by process and lock: when a thread of it wanted it no more, the last time */
     struct hft_seat seats[];
 };
 
@@ -52,6 +54,11 @@ int64_t hft_now_ns(void); /* CLOCK_BOOTTIME */
 
 struct hft_ledger *hft_ledger_new(const struct hft_plan *plan);
 struct hft_seat *hft_ledger_seat(struct hft_ledger *ledger, int process, int thread);
+/* A thread wants this lock from now on, until it has been refused or has given it back. */
+void hft_ledger_wants(struct hft_ledger *ledger, int process, int thread, int lock);
+void hft_ledger_wants_no_more(struct hft_ledger *ledger, int process, int thread);
+/* INT64_MAX: a thread of the process does. Else since when none does. */
+int64_t hft_ledger_unwanted_since(const struct hft_ledger *ledger, int process, int lock);
 /* The run has failed, in these words; the first ones count. Any process, any thread. */
 void hft_complain(struct hft_ledger *ledger, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* All sections of all seats in one array of the caller's to free. Only when no process runs any more. */

@@ -52,3 +52,9 @@ size_t hft_oracle_check(struct hft_interval *history, size_t count, hft_violatio
     }
     return found;
 }
+
+int64_t hft_oracle_left_behind(int64_t seen_ns, int64_t unwanted_since_ns, int64_t well_since_ns, int64_t bound_ns)
+{
+    int64_t since = unwanted_since_ns > well_since_ns ? unwanted_since_ns : well_since_ns;
+    return since < seen_ns && seen_ns - since > bound_ns ? seen_ns - since - bound_ns : 0;
+}

@@ -32,4 +32,9 @@ typedef void hft_violation_fn(const struct hft_violation *violation, void *arg);
 /* Sorts the history by lock and time of entry, tells `report` (NULL: nobody) each violation, returns how many. */
 size_t hft_oracle_check(struct hft_interval *history, size_t count, hft_violation_fn *report, void *arg);
 
+/* At seen_ns a key had the token of a process of which no thread has had the lock or asked for it since unwanted_since_ns
+ * (INT64_MAX: one has, or does), whatever they were answered; and since well_since_ns nothing kept it from giving it back,
+ * which takes bound_ns at most. By how much it is late; 0: it is not. */
+int64_t hft_oracle_left_behind(int64_t seen_ns, int64_t unwanted_since_ns, int64_t well_since_ns, int64_t bound_ns);
+
 #endif

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#define LOOK_MS 20
+
 static const struct hft_plan modes[] = {
     {.mode = "one", .fault = HFT_KILL, .processes = 4, .threads = 16, .locks = 1, .kill_ms = 200},
     {.mode = "hundred", .fault = HFT_KILL, .processes = 4, .threads = 16, .locks = 100, .kill_ms = 200},
@@ -24,6 +26,7 @@ static const struct hft_plan modes[] = {
 struct schedule {
     struct hft_fleet fleet;
     int64_t next_ns, thaw_ns, last_ns; /* thaw_ns 0: nothing is frozen */
+    int64_t well_ns, look_ns;          /* since when nothing is; the next look for what was left behind */
     int rounds;
 };
 
@@ -82,6 +85,15 @@ static void thaw(struct schedule *schedule)
     else
         hft_fleet_thaw(&schedule->fleet);
     schedule->thaw_ns = 0;
+    schedule->well_ns = hft_now_ns();
+}
+
+static void look(struct schedule *schedule, int64_t now)
+{
+    if (schedule->thaw_ns != 0 || now < schedule->look_ns)
+        return;
+    hft_fleet_look_for_leftovers(&schedule->fleet, schedule->well_ns);
+    schedule->look_ns = now + LOOK_MS * HFT_MS;
 }
 
 static void do_faults(struct schedule *schedule, int64_t now)
@@ -140,6 +152,8 @@ int main(int argc, char **argv)
         if (plan.bare)
             hft_wire_read(&wire);
         do_faults(&schedule, now);
+        if (!plan.bare) /* whose commands are counted */
+            look(&schedule, now);
         well = hft_fleet_is_well(&schedule.fleet);
     }
     if (schedule.thaw_ns != 0)

@@ -177,11 +177,12 @@ bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
     (void)printf("torture %-12s %-6s %" PRId64 " s %dx%d threads %d locks seed %u  sections %zu  overlaps %zu  "
                  "fences %zu  killed or frozen %d, holders %d  worst wait after it %" PRId64 " ms of %" PRId64
                  "  keys left %" PRId64 ", for ever %" PRId64 "  lost %" PRId64 " timeouts %" PRId64
-                 " unknown %" PRId64 "\n",
+                 " unknown %" PRId64 "  in vain %" PRId64 ", looks for what they left %ld\n",
                  plan->mode, kept ? "ok" : "FAILED", ran_ns / 1000000000, plan->processes, plan->threads, plan->locks,
                  plan->seed, verdict.sections, verdict.overlaps, verdict.fences, fleet->kills, fleet->holders,
                  verdict.worst_ns / HFT_MS, verdict.limit_ns / HFT_MS, verdict.keys, verdict.for_ever,
-                 lost, atomic_load(&ledger->timeouts), atomic_load(&ledger->unknown));
+                 lost, atomic_load(&ledger->timeouts), atomic_load(&ledger->unknown), atomic_load(&ledger->in_vain),
+                 fleet->looks);
     tell_summary(&verdict, kept, lost);
     free(verdict.history);
     return kept;

@@ -111,14 +111,21 @@ static void one_section(struct worker *worker)
     hf_lease *lease;
     hf_error error;
     (void)snprintf(name, sizeof name, "torture:%d", lock);
+    /* Some are in a hurry and get nothing, of which nothing may be left. */
+    bool hurries = !ledger->plan.bare && rand_r(&worker->dice) % 8 == 0;
+    int64_t wait_ms = hurries ? rand_r(&worker->dice) % 20 : HFT_WAIT_MS;
+    hft_ledger_wants(ledger, process->number, worker->number, lock);
     int64_t asked_ns = hft_now_ns();
     now_doing(worker->seat, HFT_ACQUIRING, lock);
     hf_status status = hf_lock_acquire(process->client, name, HF_LOCK(.lease_ms = ledger->plan.lease_ms,
-        .wait_ms = HFT_WAIT_MS, .cancel = process->cancel), &lease, &error);
+        .wait_ms = wait_ms, .cancel = process->cancel), &lease, &error);
     now_doing(worker->seat, HFT_WORKING, lock);
     if (status == HF_OK) {
         stay(worker, lease, lock, asked_ns);
         give_back(worker, lease, lock);
+    } else if (hurries && (status == HF_BUSY || status == HF_TIMEOUT ||
+                           (status == HF_UNAVAILABLE && ledger->plan.fault == HFT_FREEZE_SERVER))) {
+        atomic_fetch_add(&ledger->in_vain, 1);
     } else if (status == HF_TIMEOUT) {
         atomic_fetch_add(&ledger->timeouts, 1);
     } else if (status == HF_UNAVAILABLE && ledger->plan.fault == HFT_FREEZE_SERVER &&
@@ -128,6 +135,7 @@ static void one_section(struct worker *worker)
         hft_complain(ledger, "acquire of %s: %s: %s", name, hf_status_name(status), error.message);
         pause_us(10000);
     }
+    hft_ledger_wants_no_more(ledger, process->number, worker->number);
 }
 
 static void *work(void *arg)

@@ -112,6 +112,16 @@ static void locks_are_judged_apart(void **state)
     assert_int_equal(seen.overlaps + seen.fences, 0);
 }
 
+static void what_nobody_wants_any_more_and_was_not_given_back_in_time_is_left_behind(void **state)
+{
+    (void)state;
+    assert_int_equal(hft_oracle_left_behind(1000 * MS, 400 * MS, 0, 500 * MS), 100 * MS);
+    assert_int_equal(hft_oracle_left_behind(1000 * MS, 500 * MS, 0, 500 * MS), 0);
+    assert_int_equal(hft_oracle_left_behind(1000 * MS, 0, 450 * MS, 500 * MS), 50 * MS); /* thawed then */
+    assert_int_equal(hft_oracle_left_behind(1000 * MS, INT64_MAX, 0, 500 * MS), 0);      /* somebody wants it */
+    assert_int_equal(hft_oracle_left_behind(1000 * MS, 1001 * MS, 0, 500 * MS), 0);      /* somebody did, after the look */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +134,7 @@ int main(void)
         cmocka_unit_test(the_same_fence_twice_is_reported),
         cmocka_unit_test(a_fence_below_an_older_highest_is_reported_though_it_rose_since),
         cmocka_unit_test(locks_are_judged_apart),
+        cmocka_unit_test(what_nobody_wants_any_more_and_was_not_given_back_in_time_is_left_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
