@@ -179,7 +179,7 @@ static void draw(enum sim_profile profile)
     if (sim_chance(5)) { /* its threads pass it on among themselves, each for another length */
         sim_stops_often();
         history.uses_up_fences = true;
-        history.same_leases = false;
+        history.same_leases = history.profile == SIM_KILLS; /* whose bounds are exact */
         history.locks = 1;
         history.process_goal = sim_chance(70) ? 1 : 2;
         history.lease_ms = sim_between(1000, 3000);
