@@ -184,7 +184,8 @@ static int64_t waited_since(int lock)
 static int64_t most_of(int owner, const char **row)
 {
     int64_t trip = sim_network.delay_most + sim_network.spike_most;
-    int64_t most = 12 * trip + 25 * HFI_MS;
+    /* What is heard is obeyed every 10 ms: by who asks, and by who gives a token back. */
+    int64_t most = 12 * trip + 25 * HFI_MS + 2 * HFI_PACE_NS;
     bool heard = sim_faults_cost_nothing() || history.profile == SIM_KILLS;
     *row = "wait-of-a-message";
     /* Behind a killed waiter at the head nobody asks for a lingering lease before the re-check. */
