@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* names.c - one process waits for a thousand names at once, all held elsewhere: what does waiting cost it? And when
+/* names.c - one process waits for 1,000 names at once, or 10,000, all held elsewhere: what does waiting cost it? And when
  * 2,500, or 10,000, for which sixteen clients wait, are given back at once: how long until the last of them is there? */
 #include "bench/crew.h"
 #include "bench/harness.h"
@@ -68,6 +68,8 @@ static void *wait_for_it(void *arg)
 
 static void what_waiting_costs(struct bench *bench, struct scene *scene)
 {
+    const char *of = scene->count > 1000 ? "10,000 names, " : "";
+    char row[80];
     hf_stats before, after;
     bench_sleep(2);
     double window = bench->quick ? 5 : 20;
@@ -77,10 +79,12 @@ static void what_waiting_costs(struct bench *bench, struct scene *scene)
     cpu = (bench_cpu_seconds() - cpu) / window;
     server_cpu = (bench_server_cpu_seconds(scene->server) - server_cpu) / window;
     hf_client_stats(scene->clients[0], &after);
-    bench_number(bench, "client CPU", cpu * 100, "% of a core", AT_MOST(1), NULL);
-    bench_number(bench, "server CPU, the holder's renewals included", server_cpu * 100, "% of a core", NO_GOAL, NULL);
-    bench_number(bench, "commands a second", (double)(after.remote_commands - before.remote_commands) / window, "",
-                 NO_GOAL, NULL);
+    (void)snprintf(row, sizeof row, "%sclient CPU", of);
+    bench_number(bench, row, cpu * 100, "% of a core", scene->count > 1000 ? AT_MOST(3) : AT_MOST(1), NULL);
+    (void)snprintf(row, sizeof row, "%sserver CPU, the holder's renewals included", of);
+    bench_number(bench, row, server_cpu * 100, "% of a core", NO_GOAL, NULL);
+    (void)snprintf(row, sizeof row, "%scommands a second", of);
+    bench_number(bench, row, (double)(after.remote_commands - before.remote_commands) / window, "", NO_GOAL, NULL);
 }
 
 static void until_all_wait(const struct scene *scene)
@@ -149,6 +153,7 @@ int main(int argc, char **argv)
     bench_server_start(&server, -1);
     (void)through(&bench, &server, 1000, 1);
     if (bench_can_have(MOST + 100, 200, MOST / 10, why, sizeof why)) {
+        (void)through(&bench, &server, MOST, 1);
         double few = usually(&bench, &server, MOST / 4), many = usually(&bench, &server, MOST);
         bench_number(&bench, "2,500 given back at once, the last is there after", few, "s", NO_GOAL, NULL);
         bench_number(&bench, "10,000 given back at once, the last is there after", many, "s", AT_MOST(1.2), NULL);

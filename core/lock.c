@@ -446,19 +446,23 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
     hfi_lock_set_timer(lock);
 }
 
-/* What the alarm collects with others of its tick, whose time is their stamp: it is the oldest of them all. */
-static void collect(struct hfi_lock *lock, struct hfi_actions *actions, struct hfi_tick *tick, int64_t now)
+/* What the alarm collects with others of its tick, whose time is their stamp: it is the oldest of them all. True: a
+ * re-check, which has taken the caller's reference. */
+static bool collect(struct hfi_lock *lock, struct hfi_actions *actions, struct hfi_tick *tick, int64_t now)
 {
+    bool taken = false;
     for (int i = 0; i < actions->count; i++) {
         if (actions->at[i].kind == HFI_SEND_RENEW) {
             struct hfi_renewing renewing = hfi_entry_renewing(&lock->entry, tick->now);
             live_for(lock, renewing.ttl_ms);
             hfi_renewals_add(tick->renewals, lock, renewing.ttl_ms, renewing.patience_ns);
         } else if (actions->at[i].kind == HFI_SEND_RECHECK) {
-            if (!hfi_rechecks_add(tick->rechecks, lock))
+            taken = hfi_rechecks_add(tick->rechecks, lock);
+            if (!taken)
                 hfi_entry_answered(&lock->entry, &(struct hfi_answer){.kind = HFI_ASK_ALONE}, now, 0, actions);
         }
     }
+    return taken;
 }
 
 static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
@@ -471,9 +475,11 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     int64_t now = hfi_lock_enter(lock);
     lock->alarm_at = HFI_NEVER;
     hfi_entry_look(&lock->entry, now, rtt, &actions);
-    collect(lock, &actions, tick, now);
+    bool taken = collect(lock, &actions, tick, now);
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);
+    if (taken)
+        return; /* it is sent with the others */
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);
 }

@@ -14,6 +14,9 @@
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 
+#define AHEAD 4
+#define CACHE_LINE 64
+
 struct hfi_rechecked_batch { /* one script; lives until its answer */
     struct hfi_rechecked_batch *next;
     hf_client *client;
@@ -52,12 +55,26 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
     hfi_table_unref(lock);
 }
 
+/* Of ten thousand locks each has been out of every cache for long: the next ones are fetched while this one is at work. */
+static void look_ahead(const struct hfi_rechecked_batch *batch, int index)
+{
+    if (index + 2 * AHEAD < batch->count) {
+        const char *lock = (const char *)batch->locks[index + 2 * AHEAD];
+        for (size_t at = 0; at < sizeof(struct hfi_lock); at += CACHE_LINE)
+            __builtin_prefetch(lock + at, 1);
+    }
+    if (index + AHEAD < batch->count)
+        __builtin_prefetch(batch->locks[index + AHEAD]->spot, 1);
+}
+
 static void rechecked_all(struct hfi_rechecked_batch *batch, const struct hfi_command *command)
 {
     struct hfi_lane *lane = batch->lane;
     hf_client *client = batch->client;
-    for (int i = 0; i < batch->count; i++)
+    for (int i = 0; i < batch->count; i++) {
+        look_ahead(batch, i);
         rechecked_one(batch, i, command);
+    }
     free(batch);
     hfi_lane_flush(lane);
     hfi_client_unref(client);
@@ -129,7 +146,6 @@ bool hfi_rechecks_add(struct hfi_rechecks *rechecks, struct hfi_lock *lock)
     struct hfi_rechecked_batch *batch = batch_for(rechecks, lock->lane, &asking);
     if (batch == NULL)
         return false;
-    hfi_table_ref(lock);
     batch->locks[batch->count] = lock;
     batch->what[batch->count++] = (struct hfi_recheck){&lock->keys, lock->grant, lock->random};
     return true;

@@ -14,7 +14,7 @@ struct hfi_rechecks { /* of one tick */
 };
 
 void hfi_rechecks_init(struct hfi_rechecks *rechecks, hf_client *client, int64_t now);
-/* Re-check the lock's current token; mutex held. False: no memory. */
+/* Re-check the lock's current token; mutex held. True: the caller's reference is taken. False: no memory. */
 bool hfi_rechecks_add(struct hfi_rechecks *rechecks, struct hfi_lock *lock);
 /* All that were added. No mutex held. */
 void hfi_rechecks_send(struct hfi_rechecks *rechecks);

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* timers.c - see timers.h. `prev` is the older sibling, for a first child the parent, for the root itself. */
+/*
+ * timers.c - see timers.h. `prev` is the older sibling, for a first child the parent, for the root itself.
+ *
+ * Of those that are due at the same time one stands in the heap and the others in a list behind it: `same` is its first,
+ * linked by next and prev, and each is its own `child`. When the one goes the next takes its place, whatever is below it:
+ * a heap of ten thousand names is one of twenty points of time.
+ */
 #include "watchdog/timers.h"
 
 #include <stddef.h>
@@ -53,7 +59,60 @@ static void set_root(struct hfi_timers *timers, struct hfi_timer *root)
     }
 }
 
-static void take_out(struct hfi_timers *timers, struct hfi_timer *timer)
+static bool is_behind(const struct hfi_timer *timer)
+{
+    return timer->child == timer;
+}
+
+static struct hfi_timer **known_at(struct hfi_timers *timers, int64_t at_ns)
+{
+    return &timers->known[(uint64_t)at_ns * UINT64_C(0x9e3779b97f4a7c15) >> 58];
+}
+
+static void put_behind(struct hfi_timer *first, struct hfi_timer *timer)
+{
+    timer->child = timer;
+    timer->prev = first;
+    timer->next = first->same;
+    if (timer->next != NULL)
+        timer->next->prev = timer;
+    first->same = timer;
+}
+
+static void leave_line(struct hfi_timer *timer)
+{
+    if (timer->prev->same == timer)
+        timer->prev->same = timer->next;
+    else
+        timer->prev->next = timer->next;
+    if (timer->next != NULL)
+        timer->next->prev = timer->prev;
+}
+
+/* The first behind it stands where it stood. */
+static struct hfi_timer *give_place(struct hfi_timers *timers, struct hfi_timer *timer)
+{
+    struct hfi_timer *heir = timer->same;
+    heir->same = heir->next; /* whose `prev` is the heir already */
+    heir->child = timer->child;
+    if (heir->child != NULL)
+        heir->child->prev = heir;
+    heir->next = timer->next;
+    if (heir->next != NULL)
+        heir->next->prev = heir;
+    heir->prev = timer->prev;
+    if (timer->prev == timer) {
+        heir->prev = heir;
+        timers->soonest = heir;
+    } else if (timer->prev->child == timer) {
+        timer->prev->child = heir;
+    } else {
+        timer->prev->next = heir;
+    }
+    return heir;
+}
+
+static void leave_heap(struct hfi_timers *timers, struct hfi_timer *timer)
 {
     struct hfi_timer *orphans = meld_siblings(timer->child);
     if (timer->prev == timer) {
@@ -68,7 +127,20 @@ static void take_out(struct hfi_timers *timers, struct hfi_timer *timer)
         if (orphans != NULL)
             set_root(timers, meld(timers->soonest, orphans));
     }
-    timer->child = timer->next = timer->prev = NULL;
+}
+
+static void take_out(struct hfi_timers *timers, struct hfi_timer *timer)
+{
+    struct hfi_timer **known = known_at(timers, timer->at_ns), *heir = NULL;
+    if (is_behind(timer))
+        leave_line(timer);
+    else if (timer->same != NULL)
+        heir = give_place(timers, timer);
+    else
+        leave_heap(timers, timer);
+    if (*known == timer)
+        *known = heir;
+    timer->child = timer->next = timer->prev = timer->same = NULL;
 }
 
 bool hfi_timers_set(struct hfi_timers *timers, struct hfi_timer *timer, int64_t at_ns)
@@ -77,8 +149,15 @@ bool hfi_timers_set(struct hfi_timers *timers, struct hfi_timer *timer, int64_t 
     if (armed)
         take_out(timers, timer);
     timer->at_ns = at_ns;
-    if (at_ns != HFI_NEVER)
+    if (at_ns == HFI_NEVER)
+        return armed;
+    struct hfi_timer **known = known_at(timers, at_ns);
+    if (*known != NULL && (*known)->at_ns == at_ns) {
+        put_behind(*known, timer);
+    } else {
         set_root(timers, timers->soonest != NULL ? meld(timers->soonest, timer) : timer);
+        *known = timer;
+    }
     return armed;
 }
 

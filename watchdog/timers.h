@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* timers.h - timers by the time they are due: a pairing heap threaded through the timers themselves. Arming is O(1),
- * taking and moving O(log n) amortised, nothing is ever allocated. Pure; the caller serialises. */
+ * taking and moving O(log n) amortised, and O(1) among those that are due at the very same time, as all on a grid are;
+ * nothing is ever allocated. Pure; the caller serialises. */
 #ifndef HFI_TIMERS_H
 #define HFI_TIMERS_H
 
@@ -8,8 +9,10 @@
 
 #include <stdbool.h>
 
+#define HFI_TIMERS_KNOWN 64
 struct hfi_timers { /* zeroed is empty */
     struct hfi_timer *soonest;
+    struct hfi_timer *known[HFI_TIMERS_KNOWN]; /* by a hash of its time: one of the heap's that others may join; NULL: none */
 };
 
 static inline bool hfi_timer_is_armed(const struct hfi_timer *timer)

@@ -11,7 +11,7 @@ struct hfi_watchdog;
 
 struct hfi_timer { /* embedded in its owner, zeroed before its first use; guarded by the watchdog's mutex */
     int64_t at_ns;
-    struct hfi_timer *child, *next, *prev; /* the heap's (timers.h): arming allocates nothing, so it cannot fail */
+    struct hfi_timer *child, *next, *prev, *same; /* the heap's (timers.h): arming allocates nothing, so it cannot fail */
 };
 
 /* The timers that are due, disarmed, soonest first; at most HFI_DUE_MOST a call. In the watchdog's thread, no mutex held. */

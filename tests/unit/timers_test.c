@@ -85,6 +85,31 @@ static void it_agrees_with_a_plain_array_through_a_long_random_history(void **st
     }
 }
 
+/* As a grid has them: many at few points. Whoever goes, in whatever order, the others stay. */
+static void those_of_one_point_of_time_come_and_go_as_they_like(void **state)
+{
+    (void)state;
+    uint64_t dice = 3;
+    struct hfi_timers timers = {0};
+    struct hfi_timer timer[MANY] = {0};
+    for (int round = 0; round < 2000; round++) {
+        int armed = 0, points = 1 + (int)(hfi_dice(&dice) % 5);
+        for (int i = 0; i < MANY; i++)
+            (void)hfi_timers_set(&timers, &timer[i], 100 * (1 + (int64_t)(hfi_dice(&dice) % (uint64_t)points)));
+        for (int i = 0; i < MANY; i++)
+            if (hfi_dice(&dice) % 3 == 0)
+                (void)hfi_timers_set(&timers, &timer[i], hfi_dice(&dice) % 2 == 0 ? HFI_NEVER : 250);
+        for (int i = 0; i < MANY; i++)
+            armed += hfi_timer_is_armed(&timer[i]);
+        int64_t last = 0;
+        for (const struct hfi_timer *taken; (taken = hfi_timers_take(&timers, 1000)) != NULL; armed--) {
+            assert_true(taken->at_ns >= last);
+            last = taken->at_ns;
+        }
+        assert_int_equal(armed, 0);
+    }
+}
+
 static void a_hundred_thousand_timers_are_no_burden(void **state)
 {
     (void)state;
@@ -113,6 +138,7 @@ int main(void)
         cmocka_unit_test(what_is_due_comes_out_soonest_first),
         cmocka_unit_test(a_timer_moves_both_ways_and_can_be_disarmed),
         cmocka_unit_test(it_agrees_with_a_plain_array_through_a_long_random_history),
+        cmocka_unit_test(those_of_one_point_of_time_come_and_go_as_they_like),
         cmocka_unit_test(a_hundred_thousand_timers_are_no_burden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
