@@ -119,7 +119,7 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->remote = HFI_NOTHING;
     entry->called = NULL;
     entry->asking = false;
-    entry->plain = false;
+    entry->plain = entry->rechecking = entry->missed = false;
     entry->other_head = false;
     entry->claim_wanted = entry->early = false;
     entry->is_held_here = false;
@@ -143,7 +143,7 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
     if (fresh)
         entry->remote = HFI_ASKING;
     entry->asking = true;
-    entry->plain = false;
+    entry->plain = entry->rechecking = entry->missed = false;
     entry->other_head = false;
     entry->claim_wanted = entry->early = false;
     entry->ask_at = HFI_NEVER;
@@ -156,8 +156,8 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
 /* The same token, place and record, for which nothing has changed so far as we know. */
 static void recheck(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    entry->asking = true;
-    entry->plain = false;
+    entry->asking = entry->rechecking = true;
+    entry->plain = entry->missed = false;
     entry->ask_at = HFI_NEVER;
     hfi_step_act(actions, HFI_SEND_RECHECK);
 }
@@ -302,10 +302,12 @@ void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now
     entry->ask_at = HFI_NEVER;
 }
 
-/* The server cannot serve us now: those who asked once are told, the others ride it out. */
+/* The server cannot serve us now: those who asked once are told, the others ride it out. What became of a re-check does
+ * not matter: another will do. */
 static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at, struct hfi_actions *actions)
 {
     entry->trouble = (uint8_t)status;
+    entry->plain = entry->rechecking;
     refuse(entry, status, !entry->rules->rides_out, actions);
     if (!hfi_list_is_empty(&entry->waiters))
         entry->ask_at = again_at;
@@ -391,6 +393,8 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     entry->watching = watch;
     if (was_hinted) /* while the question was under way */
         ask_early(entry, now, now, actions);
+    else if (entry->missed)
+        entry->ask_at = now;
 }
 
 void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
@@ -429,7 +433,7 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
         hfi_step_ask(entry, actions);
         break;
     case HFI_NO_ANSWER:
-        entry->early = true;
+        entry->early = !entry->rechecking;
         trouble(entry, HF_UNAVAILABLE, next_early(entry, now), actions);
         break;
     case HFI_NOT_SENT:
@@ -481,6 +485,16 @@ void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *
     } else { /* we may own it without knowing */
         ask_early(entry, now, now, actions);
     }
+}
+
+void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+{
+    if (!entry->rules->together || (!entry->asking && !entry->plain))
+        hfi_entry_nudged(entry, now, actions);
+    else if (entry->asking)
+        entry->missed = true;
+    else if (entry->remote == HFI_QUEUED && now < entry->ask_at)
+        entry->ask_at = now;
 }
 
 void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)

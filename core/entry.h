@@ -101,6 +101,8 @@ struct hfi_entry {
     bool     early;               /* something was heard, or the key ends: ask before a re-check's time, see HFI_PACE_NS */
     bool     contended;           /* ask by script: somebody else was seen waiting       */
     bool     plain;               /* the next question expects no news: a re-check with others' will do */
+    bool     rechecking;          /* what is under way is one                            */
+    bool     missed;              /* something that was said, perhaps, since it left      */
     bool     other_head;          /* than the waiter that the last acquire asked for: it may want another lease */
     bool     watching;            /* key events of a foreign holder                      */
     bool     wanted;              /* held, or about to be: somebody waits elsewhere      */
@@ -185,7 +187,9 @@ void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *
 /* The server is said to have another token than this one, of the same grant: a break, or a made-up message. True: what is
  * there may stand for what is held. False: it is nobody's now. */
 bool hfi_entry_doubted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
-/* Something about a foreign holder's key, a lane that came up, a subscription that is live (again): ask soon. */
+/* Nobody listened for a while, or the server was away: all names of this client may have missed something. */
+void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+/* Something about a foreign holder's key, or a value that is there: ask soon. */
 void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
 
 /* The holder gives it back. False: its end had passed, it is LOST (told by the shell). `quietly`: keep nothing, pass to

@@ -85,13 +85,14 @@ void hfi_hear(void *self, const char *channel, size_t channel_size, const char *
         hfi_table_unref(lock);
 }
 
-static void ask_again(struct hfi_lock *lock, void *arg)
+static void ask_again(struct hfi_lock *lock, void *lane)
 {
     struct hfi_actions actions;
-    (void)arg;
+    if (lane != NULL && hfi_lane_index(lock->lane) != *(const int *)lane)
+        return;
     hfi_actions_init(&actions);
     int64_t now = hfi_lock_enter(lock);
-    hfi_entry_nudged(&lock->entry, now, &actions);
+    hfi_entry_missed(&lock->entry, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
@@ -111,7 +112,7 @@ void hfi_hear_lane_up(void *self, int lane)
 {
     hf_client *client = self;
     hfi_events_look(client, lane);
-    hfi_table_each(client, ask_again, NULL);
+    hfi_table_each(client, ask_again, &lane);
 }
 
 void hfi_hear_lane_down(void *self, int lane)

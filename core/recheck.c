@@ -35,7 +35,12 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
     struct hfi_actions actions;
     hfi_actions_init(&actions);
     if (command != NULL && command->outcome == HFI_ANSWERED) {
+        int64_t no_time;
         answer = hfi_wire_rechecked(command->reply, index);
+        if (command->reply->type == REDIS_REPLY_ERROR)
+            answer = hfi_wire_answer(command->reply, false, &no_time);
+        if (answer.kind == HFI_CANNOT && answer.status != HF_UNAVAILABLE) /* perhaps one of them, perhaps a right */
+            answer.kind = HFI_ASK_ALONE;
     } else if (command != NULL && command->outcome == HFI_UNSENT) {
         answer.kind = HFI_NOT_SENT;
         answer.status = hfi_pool_why_down(batch->client->pool, NULL);
@@ -45,7 +50,7 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
     HFI_PERTURB("rechecked-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == batch->what[index].grant && lock->entry.remote != HFI_NOTHING) {
-        if (command != NULL && command->outcome != HFI_ANSWERED)
+        if (answer.kind != HFI_IN_QUEUE && answer.kind != HFI_ASK_ALONE)
             hfi_lock_note_trouble(lock, command, false);
         answer.ticket = lock->entry.ticket;
         hfi_entry_answered(&lock->entry, &answer, now, hfi_lane_rtt_ns(lock->lane), &actions);

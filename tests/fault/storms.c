@@ -242,6 +242,59 @@ static void evictions(struct hft_run *run)
     hft_server_stop(server);
 }
 
+static uint64_t sent_by(const hf_client *client)
+{
+    hf_stats stats;
+    hf_client_stats(client, &stats);
+    return stats.remote_commands;
+}
+
+/* Every name may have missed something while nobody listened; they ask together, not one by one: ten thousand that did
+ * would keep the server busy for so long that the connections were given up again. */
+static void return_of_many(struct hft_run *run)
+{
+    enum { NAMES = 320, A_SCRIPT = 32 };
+    static struct hft_taker takers[NAMES];
+    static hf_lease *leases[NAMES];
+    static char names[NAMES][16];
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    hf_client *owner = hft_open(hft_server_url(server), NULL), *client = hft_open(hft_proxy_url(proxy), NULL);
+    hf_cancel *cancel;
+    long worst = 0;
+    HFT_CHECK(run, hf_cancel_open(client, &cancel, NULL) == HF_OK, "no cancel");
+    for (int i = 0; i < NAMES; i++) {
+        (void)snprintf(names[i], sizeof names[i], "many:%d", i);
+        HFT_CHECK(run, hf_lock_acquire(owner, names[i], NULL, &leases[i], NULL) == HF_OK, "no lease");
+        hft_take(&takers[i], client, names[i], HF_LOCK(.wait_ms = HF_FOREVER, .cancel = cancel));
+    }
+    for (int i = 0; i < NAMES; i++)
+        HFT_UNTIL_TRUE(hft_queued(server, names[i]) == 1);
+    hft_sleep_ms(500); /* each has asked again */
+    for (int round = 0; round < run->times; round++) {
+        uint64_t before = sent_by(client);
+        hft_proxy_cut(proxy, round % 2 == 1);
+        hft_sleep_ms(400); /* in which each asks once anyway */
+        long sent = (long)(sent_by(client) - before);
+        worst = sent > worst ? sent : worst;
+        HFT_CHECK(run, sent < NAMES / 2, "%ld commands for %d names after their connections came back", sent, NAMES);
+        HFT_CHECK(run, sent >= NAMES / A_SCRIPT, "nobody asked");
+    }
+    hft_tally(run, run->times, -1);
+    hft_note(run, "%d times %d names, %ld commands at most", run->times, NAMES, worst);
+    hf_cancel_fire(cancel);
+    for (int i = 0; i < NAMES; i++) {
+        HFT_CHECK(run, hft_taken(&takers[i]) == HF_CANCELED, "%s: %s", names[i], hf_status_name(takers[i].status));
+        HFT_CHECK(run, hf_lease_release(leases[i], NULL) == HF_OK, "%s was lost", names[i]);
+    }
+    hf_cancel_close(cancel);
+    (void)hf_client_close(client, NULL);
+    (void)hf_client_close(owner, NULL);
+    check_leftovers(run, server);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
 /* The network delays, drips, holds back and cuts, at random. */
 static void bad_network(struct hft_run *run)
 {
@@ -291,5 +344,6 @@ const struct hft_named hft_storm_faults[] = {
     {"kills", "a server that forgets all is served by fences, and everybody works again soon", kills, 5, 200,
      0},
     {"evictions", "keys and counter lost under a holder: fences rise all the same", evictions, 120, 3000, 0},
+    {"return-of-many", "when connections come back all names ask together", return_of_many, 3, 100, 0},
     {"bad-network", "delay, drip, silence and cuts in any mixture never let two in", bad_network, 6, 400, 0},
     {.name = NULL}};

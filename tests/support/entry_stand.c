@@ -179,6 +179,11 @@ const char *hft_nudged(struct hft_stand *stand)
     DO(hfi_entry_nudged(&stand->entry, stand->now, &actions));
 }
 
+const char *hft_missed(struct hft_stand *stand)
+{
+    DO(hfi_entry_missed(&stand->entry, stand->now, &actions));
+}
+
 const char *hft_release(struct hft_stand *stand, bool quietly)
 {
     struct hfi_actions actions;

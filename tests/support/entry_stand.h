@@ -43,6 +43,7 @@ const char *hft_fences(struct hft_stand *stand, int64_t first, int64_t count, bo
 const char *hft_wanted(struct hft_stand *stand);
 const char *hft_doubted(struct hft_stand *stand); /* "held" at the end: the token may stand for what is held */
 const char *hft_nudged(struct hft_stand *stand);
+const char *hft_missed(struct hft_stand *stand);
 /* "refused: " before the words if the end had passed. */
 const char *hft_release(struct hft_stand *stand, bool quietly);
 const char *hft_filled(struct hft_stand *stand, bool give_it_back);

@@ -163,16 +163,46 @@ static void a_wish_heard_meanwhile_is_asked_about(void **state)
     assert_string_equal(hft_answer(&s, waits), "wait");
 }
 
-static void without_an_answer_the_same_token_asks_alone(void **state)
+/* It leaves no doubt behind, and when a server comes back ten thousand names do not ask it one by one. */
+static void whatever_became_of_a_re_check_another_will_do(void **state)
 {
     (void)state;
-    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_NO_ANSWER}), "");
-    assert_string_equal(hft_look_next(&s), "wait");
-    (void)hft_answer(&s, waits);
-    (void)hft_look_next(&s);
-    assert_string_equal(
-        hft_answer(&s, (struct hfi_answer){.kind = HFI_NOT_SENT, .status = HF_UNAVAILABLE}), "");
-    assert_string_equal(hft_look_next(&s), "wait");
+    static const enum hfi_answer_kind kinds[] = {HFI_NO_ANSWER, HFI_NOT_SENT, HFI_CANNOT};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = kinds[i], .status = HF_UNAVAILABLE}), "");
+        assert_int_equal(s.entry.trouble, HF_UNAVAILABLE);
+        assert_string_equal(hft_look_next(&s), "re-check");
+    }
+    assert_string_equal(hft_answer(&s, waits), "");
+    assert_int_equal(s.entry.trouble, HF_OK);
+}
+
+static void what_may_have_been_missed_is_asked_about_at_once_and_together(void **state)
+{
+    (void)state;
+    assert_string_equal(hft_missed(&s), ""); /* the timer's: it collects them */
+    assert_int_equal(hfi_entry_next(&s.entry), s.now);
+    assert_string_equal(hft_look_next(&s), "re-check");
+    assert_string_equal(hft_missed(&s), ""); /* it left before that */
+    assert_string_equal(hft_missed(&s), "");
+    assert_string_equal(hft_answer(&s, waits), "");
+    assert_int_equal(hfi_entry_next(&s.entry), s.now);
+    assert_string_equal(hft_look_next(&s), "re-check");
+    assert_string_equal(hft_answer(&s, waits), "");
+    assert_true(hfi_entry_next(&s.entry) > s.now + 300 * HFI_MS);
+}
+
+static void who_stands_in_no_queue_so_far_asks_alone_when_a_server_comes_back(void **state)
+{
+    (void)state;
+    hft_stand_init(&s);
+    s.rules.together = true;
+    a = hft_thread("a");
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_NOT_SENT, .status = HF_UNAVAILABLE, .native = true});
+    assert_string_equal(hft_missed(&s), "native!");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_GRANTED, .native = true}), "a=lease");
+    assert_string_equal(hft_missed(&s), "");
 }
 
 static void whose_last_waiter_leaves_gives_up_its_token_though_it_asks(void **state)
@@ -204,7 +234,9 @@ int main(void)
         cmocka_unit_test_setup(another_oldest_waiter_asks_alone_for_its_own_lease, in_front),
         cmocka_unit_test_setup(whose_oldest_waiter_left_while_it_asked_does_so_too, in_front),
         cmocka_unit_test_setup(a_wish_heard_meanwhile_is_asked_about, with_its_re_check_under_way),
-        cmocka_unit_test_setup(without_an_answer_the_same_token_asks_alone, with_its_re_check_under_way),
+        cmocka_unit_test_setup(whatever_became_of_a_re_check_another_will_do, with_its_re_check_under_way),
+        cmocka_unit_test_setup(what_may_have_been_missed_is_asked_about_at_once_and_together, in_front),
+        cmocka_unit_test(who_stands_in_no_queue_so_far_asks_alone_when_a_server_comes_back),
         cmocka_unit_test_setup(whose_last_waiter_leaves_gives_up_its_token_though_it_asks, with_its_re_check_under_way),
         cmocka_unit_test(where_names_do_not_go_together_each_asks_alone),
     };

@@ -30,6 +30,7 @@ enum event {
     FORGED,
     WANTED,
     NUDGED,
+    MISSED,
     RELEASE,
     QUIET_RELEASE,
     FILLED,
@@ -318,7 +319,7 @@ static enum hfi_answer_kind any_answer(struct walk *walk)
                                                 HFI_LATE,     HFI_FOREIGN_TYPE, HFI_HAS_VALUE, HFI_NO_ANSWER,
                                                 HFI_NOT_SENT, HFI_CANNOT},
                                       recheck[] = {HFI_IN_QUEUE, HFI_IN_QUEUE, HFI_ASK_ALONE, HFI_NO_ANSWER,
-                                                   HFI_NOT_SENT};
+                                                   HFI_NOT_SENT, HFI_CANNOT};
     if (walk->kind == HFI_SEND_RECHECK)
         return recheck[roll(walk, sizeof recheck / sizeof recheck[0])];
     if (walk->kind == HFI_SEND_NATIVE)
@@ -497,6 +498,9 @@ static bool happen(struct walk *walk, enum event event)
     case NUDGED:
         hfi_entry_nudged(&walk->entry, walk->now, &walk->actions);
         return true;
+    case MISSED:
+        hfi_entry_missed(&walk->entry, walk->now, &walk->actions);
+        return true;
     case RELEASE:
     case QUIET_RELEASE:
         return release(walk, event == QUIET_RELEASE);
@@ -524,7 +528,7 @@ static enum event any_event(struct walk *walk)
 {
     static const unsigned char weights[EVENTS] = {
         [ARRIVE] = 30,  [LEAVE] = 4,  [COME] = 15,  [ANSWER] = 25,  [HANDED] = 5,        [FORGED] = 2,
-        [WANTED] = 2,   [NUDGED] = 2, [RELEASE] = 20, [QUIET_RELEASE] = 1, [FILLED] = 1,
+        [WANTED] = 2,   [NUDGED] = 2, [MISSED] = 2, [RELEASE] = 20, [QUIET_RELEASE] = 1, [FILLED] = 1,
         [RENEWED] = 12, [LOST] = 1,   [FENCES] = 8,   [REFUSE_ALL] = 1,    [LOOK] = 12};
     int sum = 0;
     for (int i = 0; i < EVENTS; i++)
