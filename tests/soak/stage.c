@@ -157,6 +157,8 @@ void hft_stage_end(struct hft_stage *stage)
             hft_stage_kill(stage, process);
     if (count_endless_keys(stage->server) > 0)
         hft_complain(stage->ledger, "keys were left for ever");
+    hft_ledger_judge_scripts(stage->ledger,
+                             hft_server_calls(stage->server, "evalsha") + hft_server_calls(stage->server, "eval"));
 }
 
 void hft_stage_close(struct hft_stage *stage)

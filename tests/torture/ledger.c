@@ -33,6 +33,7 @@ struct hft_ledger *hft_ledger_new(const struct hft_plan *plan)
     size_t seats = (size_t)(plan->processes * plan->threads);
     struct hft_ledger *ledger = shared(sizeof *ledger + seats * sizeof ledger->seats[0]);
     ledger->plan = *plan;
+    ledger->began_ns = hft_now_ns();
     ledger->room = ROOM_IN_ALL / (uint32_t)seats;
     struct hft_interval *history = shared(seats * ledger->room * sizeof *history);
     ledger->left_ns = shared((size_t)(plan->processes * plan->locks) * sizeof *ledger->left_ns);
@@ -79,6 +80,18 @@ void hft_complain(struct hft_ledger *ledger, const char *format, ...)
     va_start(words, format);
     (void)vsnprintf(ledger->complaint, sizeof ledger->complaint, format, words);
     va_end(words);
+}
+
+void hft_ledger_judge_scripts(struct hft_ledger *ledger, int64_t scripts)
+{
+    const struct hft_plan *plan = &ledger->plan;
+    int64_t seconds = (hft_now_ns() - ledger->began_ns) / (1000 * HFT_MS) + 1, sections = 0;
+    for (int i = 0; i < plan->processes * plan->threads; i++)
+        sections += atomic_load(&ledger->seats[i].count);
+    int64_t most = 10 * seconds * plan->processes * plan->locks + 2 * sections + 500;
+    if (scripts > most)
+        hft_complain(ledger, "%lld scripts in %lld s for %lld sections; %lld are promised at most", (long long)scripts,
+                     (long long)seconds, (long long)sections, (long long)most);
 }
 
 struct hft_interval *hft_ledger_history(struct hft_ledger *ledger, size_t *count)

@@ -45,6 +45,7 @@ struct hft_ledger {
     _Atomic(int64_t) lost[HFT_REASONS], timeouts, unknown, in_vain; /* lost: by hf_reason */
     _Atomic(int) complaints;
     char complaint[400]; /* the first one */
+    int64_t began_ns;
     uint32_t room;       /* intervals a seat can take */
     _Atomic(int64_t) *left_ns; /* by process and lock: when a thread of it wanted it no more, the last time */
     struct hft_seat seats[];
@@ -61,6 +62,9 @@ void hft_ledger_wants_no_more(struct hft_ledger *ledger, int process, int thread
 int64_t hft_ledger_unwanted_since(const struct hft_ledger *ledger, int process, int lock);
 /* The run has failed, in these words; the first ones count. Any process, any thread. */
 void hft_complain(struct hft_ledger *ledger, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* So many scripts were run since it began: ten a second for a process and name, and two for a section, are enough,
+ * whatever the server answers and whatever is heard; more are a complaint. */
+void hft_ledger_judge_scripts(struct hft_ledger *ledger, int64_t scripts);
 /* All sections of all seats in one array of the caller's to free. Only when no process runs any more. */
 struct hft_interval *hft_ledger_history(struct hft_ledger *ledger, size_t *count);
 

@@ -157,6 +157,7 @@ bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
     (void)hft_oracle_check(verdict.history, verdict.sections, show, &verdict);
     judge_deaths(&verdict, ended_ns);
     look_at_keys(&verdict);
+    hft_ledger_judge_scripts(ledger, hft_server_calls(fleet->server, "evalsha") + hft_server_calls(fleet->server, "eval"));
     bool kept = verdict.sections > 0 && verdict.overlaps == 0 && verdict.fences == 0 && verdict.late == 0 &&
                 verdict.for_ever == 0 && atomic_load(&ledger->complaints) == 0;
     if (wire != NULL)
