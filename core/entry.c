@@ -125,7 +125,7 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->is_held_here = false;
     entry->fencing = false;
     entry->more_asked = false;
-    entry->wanted = false;
+    entry->wanted = entry->deaf = false;
     entry->late = 0;
     entry->bad_fences = 0;
     entry->ticket = entry->position = entry->early_at = 0;
@@ -487,7 +487,7 @@ void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *
     }
 }
 
-void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+void hfi_entry_ask_together(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     if (!entry->rules->together || (!entry->asking && !entry->plain))
         hfi_entry_nudged(entry, now, actions);

@@ -106,6 +106,7 @@ struct hfi_entry {
     bool     other_head;          /* than the waiter that the last acquire asked for: it may want another lease */
     bool     watching;            /* key events of a foreign holder                      */
     bool     wanted;              /* held, or about to be: somebody waits elsewhere      */
+    bool     deaf;                /* when this was asked for: once held, it is renewed, to know whether somebody waits */
     bool     is_held_here;        /* a thread has it; false: lingering, or waiting for a good fence */
     bool     fencing;             /* no fence for the next one: behind when it was granted, or used up with more under way */
     bool     more_asked;
@@ -187,8 +188,11 @@ void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *
 /* The server is said to have another token than this one, of the same grant: a break, or a made-up message. True: what is
  * there may stand for what is held. False: it is nobody's now. */
 bool hfi_entry_doubted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
-/* Nobody listened for a while, or the server was away: all names of this client may have missed something. */
+/* A subscription is live (again); messages may have been missed. Who waits asks soon, together with this client's other
+ * names; who holds renews now: the answer says whether somebody waits. */
 void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+/* The server was away: all names of this client ask, as many as can in one script. */
+void hfi_entry_ask_together(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
 /* Something about a foreign holder's key, or a value that is there: ask soon. */
 void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
 

@@ -98,6 +98,9 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     entry->fence_end = entry->fence;
     entry->spare = entry->spare_end = 0;
     begin_times(entry, hfi_step_head_of(entry), end, now, rtt_ns);
+    if (entry->deaf)
+        hfi_entry_renew_now(entry);
+    entry->deaf = false;
     entry->shortest = entry->times.length;
     entry->lengthened_at = now;
     entry->fencing = !good || fence <= entry->fence; /* not above what was given under this name: behind, whoever says */
@@ -232,6 +235,13 @@ void hfi_entry_renew_now(struct hfi_entry *entry)
 {
     if (entry->remote == HFI_HELD)
         entry->times.renew_next = 0;
+}
+
+void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+{
+    entry->deaf = entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED; /* it may be ours already */
+    hfi_entry_renew_now(entry);
+    hfi_entry_ask_together(entry, now, actions);
 }
 
 /* For a held one only the server can tell: a renewal asks it. One that waits is changed for another, in the same place. */

@@ -85,25 +85,35 @@ void hfi_hear(void *self, const char *channel, size_t channel_size, const char *
         hfi_table_unref(lock);
 }
 
-static void ask_again(struct hfi_lock *lock, void *lane)
+static void happens(struct hfi_lock *lock, void (*what)(struct hfi_entry *, int64_t, struct hfi_actions *))
 {
     struct hfi_actions actions;
-    if (lane != NULL && hfi_lane_index(lock->lane) != *(const int *)lane)
-        return;
     hfi_actions_init(&actions);
     int64_t now = hfi_lock_enter(lock);
-    hfi_entry_missed(&lock->entry, now, &actions);
+    what(&lock->entry, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
 }
 
-/* Whatever was said while nobody listened is lost: every waiter asks again. */
+static void ask_again(struct hfi_lock *lock, void *lane)
+{
+    if (hfi_lane_index(lock->lane) == *(const int *)lane)
+        happens(lock, hfi_entry_ask_together);
+}
+
+static void look_around(struct hfi_lock *lock, void *arg)
+{
+    (void)arg;
+    happens(lock, hfi_entry_missed);
+}
+
+/* Whatever was said while nobody listened is lost: every waiter asks again, every holder whether somebody waits. */
 void hfi_hear_subscribed(void *self, const char *channel, size_t channel_size)
 {
     hf_client *client = self;
     if (channel_size == HFI_CHANNEL_SIZE && memcmp(channel, client->identity.channel, channel_size) == 0)
-        hfi_table_each(client, ask_again, NULL);
+        hfi_table_each(client, look_around, NULL);
     else
         hfi_events_subscribed(client, channel, channel_size);
 }

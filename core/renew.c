@@ -34,13 +34,14 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
         how = hfi_wire_renewed(command->reply, index, &revoked);
     if (revoked != NULL && !(hfi_token_is_of(&client->identity, revoked->str, revoked->len, &of, &random) && of == grant))
         how = HFI_RENEW_TAKEN;
+    bool ours = how == HFI_RENEW_OK || how == HFI_RENEW_WANTED;
     hfi_actions_init(&actions);
     HFI_PERTURB("renewed-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (how == HFI_RENEW_REVOKED)
         hfi_closing_revoked(lock, grant, random, now);
     if (lock->grant == grant) {
-        if (how == HFI_RENEW_OK)
+        if (ours)
             hfi_entry_renewed(&lock->entry, command->stamp_ns, now, hfi_lane_rtt_ns(lock->lane), &actions);
         else if (how != HFI_RENEW_FAILED)
             hfi_entry_lost(&lock->entry,
@@ -48,10 +49,12 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
                            : how == HFI_RENEW_TAKEN ? HF_REASON_TAKEN
                                                     : HF_REASON_REVOKED,
                            now, &actions);
+        if (how == HFI_RENEW_WANTED)
+            hfi_entry_wanted(&lock->entry, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
     (void)pthread_mutex_unlock(&lock->mutex);
-    if (how == HFI_RENEW_OK)
+    if (ours)
         hfi_count(client, renewals);
     else
         hfi_count(client, renewals_failed);
@@ -122,7 +125,7 @@ void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, int6
     hfi_table_ref(lock);
     batch->at[at] = (struct renewed_lock){lock, lock->grant};
     (void)hfi_lock_token(lock, renewals->tokens[at]);
-    renewals->what[at] = (struct hfi_renewal){lock->keys.lock, lock->keys.lock_size, renewals->tokens[at], ttl_ms};
+    renewals->what[at] = (struct hfi_renewal){&lock->keys, renewals->tokens[at], ttl_ms};
     if (patience_ns < renewals->patience_ns)
         renewals->patience_ns = patience_ns;
 }

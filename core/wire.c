@@ -218,24 +218,36 @@ struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token
     return script(&hfi_script_fill, key_count, &words, hfi_fits_fill);
 }
 
+static bool add_renewals(struct hfi_command *command, const struct hfi_renewal *renewals, int count)
+{
+    struct hfi_side_keys sides;
+    char ttl[24];
+    bool all = true;
+    for (int i = 0; i < count; i++)
+        all = all && hfi_command_word(command, renewals[i].keys->lock, renewals[i].keys->lock_size);
+    for (int i = 0; i < count; i++) {
+        hfi_side_keys_print(renewals[i].keys, &sides);
+        all = all && hfi_command_word(command, renewals[i].token, strlen(renewals[i].token)) &&
+              hfi_command_word(command, ttl, (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, renewals[i].ttl_ms)) &&
+              hfi_command_word(command, sides.queue, sides.queue_size);
+    }
+    return all;
+}
+
 struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count)
 {
-    const char *text[3 * HFI_RENEW_MOST];
-    size_t size[3 * HFI_RENEW_MOST];
-    char ttl[HFI_RENEW_MOST][24];
-    for (int i = 0; i < count; i++) {
-        text[i] = renewals[i].key;
-        size[i] = renewals[i].key_size;
-        text[count + 2 * i] = renewals[i].token;
-        size[count + 2 * i] = strlen(renewals[i].token);
-        text[count + 2 * i + 1] = ttl[i];
-        size[count + 2 * i + 1] = (size_t)snprintf(ttl[i], sizeof ttl[i], "%" PRId64, renewals[i].ttl_ms);
+    size_t room = 0;
+    for (int i = 0; i < count; i++)
+        room += 2 * (size_t)renewals[i].keys->lock_size + renewals[i].keys->tag_size + HFI_TOKEN_ROOM + 36;
+    struct hfi_command *command = hfi_command_script_begin(&hfi_script_renew, count, 4 * count, room);
+    if (command == NULL)
+        return NULL;
+    if (!add_renewals(command, renewals, count)) {
+        hfi_command_unref(command);
+        return NULL;
     }
-    struct hfi_command *command = hfi_command_script(&hfi_script_renew, count, 3 * count, text, size);
-    if (command != NULL) {
-        command->fits = hfi_fits_renew;
-        command->expects = count + 1;
-    }
+    command->fits = hfi_fits_renew;
+    command->expects = count + 1;
     return command;
 }
 
@@ -401,6 +413,8 @@ enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index, con
     switch (hfi_wire_number(reply, at, -1)) {
     case 1:
         return HFI_RENEW_OK;
+    case 4:
+        return HFI_RENEW_WANTED;
     case 0:
         return HFI_RENEW_GONE;
     case 2:

@@ -28,8 +28,7 @@ struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token
 
 #define HFI_RENEW_MOST 32
 struct hfi_renewal {
-    const char *key;
-    size_t      key_size;
+    const struct hfi_keys *keys;
     const char *token;
     int64_t     ttl_ms;
 };
@@ -67,8 +66,8 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
 /* HFI_IN_QUEUE without a ticket, which is the one it had, or HFI_ASK_ALONE. */
 struct hfi_answer hfi_wire_rechecked(const struct redisReply *reply, int index);
 
-enum hfi_renewed { HFI_RENEW_OK, HFI_RENEW_GONE, HFI_RENEW_TAKEN, HFI_RENEW_REVOKED, HFI_RENEW_FAILED };
-/* REVOKED: *revoked is the token that is to be given back, the reply's. */
+enum hfi_renewed { HFI_RENEW_OK, HFI_RENEW_WANTED, HFI_RENEW_GONE, HFI_RENEW_TAKEN, HFI_RENEW_REVOKED, HFI_RENEW_FAILED };
+/* WANTED: it is ours, and somebody waits elsewhere. REVOKED: *revoked is the token that is to be given back, the reply's. */
 enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index, const struct redisReply **revoked);
 
 #endif

@@ -1,16 +1,18 @@
 -- renew: extend up to 32 leases, forward only, never creating a key.
--- KEYS: the locks. ARGV: token and ttl ms of each. Answers the time, then a code each:
--- 1 extended, 0 gone, 2 taken, 3 another type of key; revoked by an operator: the token that is there instead.
+-- KEYS: the locks. ARGV: token, ttl ms and queue of each; a renewal has to pass where the queue cannot be looked at.
+-- Answers the time, then a code each: 1 extended, 4 extended and somebody waits, 0 gone, 2 taken, 3 another type of key;
+-- revoked by an operator: the token that is there instead.
+local call, try, keys, args = redis.call, redis.pcall, KEYS, ARGV
 local clock = redis.call('TIME')
 local answer = {clock[1] * 1000000 + clock[2]}
-for i = 1, #KEYS do
-    local token, ttl = ARGV[2 * i - 1], tonumber(ARGV[2 * i])
-    local held = redis.pcall('GET', KEYS[i])
+for i = 1, #keys do
+    local lock, token, ttl = keys[i], args[3 * i - 2], args[3 * i - 1]
+    local held = try('GET', lock)
     if held == token then
-        if redis.call('PTTL', KEYS[i]) < ttl then
-            redis.call('PEXPIRE', KEYS[i], ttl)
+        if call('PTTL', lock) < tonumber(ttl) then
+            call('PEXPIRE', lock, ttl)
         end
-        answer[i + 1] = 1
+        answer[i + 1] = try('EXISTS', args[3 * i]) == 1 and 4 or 1
     elseif type(held) == 'table' then
         answer[i + 1] = 3
     elseif not held then

@@ -387,7 +387,7 @@ static void strangers(struct hft_run *run)
                   "no lease");
         hft_held_by(server, "mine", before, sizeof before);
         int64_t counter = fence_counter(server), ttl = hft_server_ask_integer(server, "PTTL hf:{mine}");
-        /* release: the token. more: ttl, size. renew: ttl. fill: what, ttl, value. */
+        /* release: the token. more: ttl, size. renew: ttl, queue. fill: what, ttl, value. */
         (void)snprintf(format, sizeof format, "EVAL %%s %s %s %s", tries[i].words, token,
                        i == 3 ? "value 90000 stolen" : "90000 2048");
         freeReplyObject(hft_server_ask(server, format, tries[i].script->source));
@@ -456,7 +456,7 @@ static void short_renewals(struct hft_run *run)
     hft_held_by(server, "long", token, sizeof token);
     for (int ttl = 1; ttl <= 32000; ttl *= 2) {
         int64_t before = hft_server_ask_integer(server, "PTTL hf:{long}");
-        (void)snprintf(format, sizeof format, "EVAL %%s 1 hf:{long} %s %d", token, ttl);
+        (void)snprintf(format, sizeof format, "EVAL %%s 1 hf:{long} %s %d hf:queue:{long}:hf:{long}", token, ttl);
         freeReplyObject(hft_server_ask(server, format, hfi_script_renew.source));
         HFT_CHECK(run, hft_server_ask_integer(server, "PTTL hf:{long}") > before - 10000,
                   "a renewal for %d ms shortens a lease of 60 s", ttl);

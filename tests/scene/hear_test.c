@@ -54,6 +54,22 @@ static void after_a_subscription_every_waiter_asks_again(void **state)
     assert_true(pair.waiter.ended - subscribed < 5 * HFI_MS);
 }
 
+/* Who waits may have said so while the holder could not hear it. A renewal's answer tells. */
+static void after_a_subscription_every_holder_asks_whether_somebody_waits(void **state)
+{
+    (void)state;
+    struct pair pair;
+    lay(&pair, NULL);
+    int renewed = hft_listed(pair.holder, "renew");
+    sim_wire_drop(hft_subscriber_wire(pair.holder), true);
+    HFT_UNTIL(hft_subscriber_wire(pair.holder) == NULL);
+    HFT_UNTIL(hft_subscriber_wire(pair.holder) != NULL);
+    hft_pass_ms(20);
+    assert_int_equal(hft_listed(pair.holder, "renew"), renewed + 1);
+    assert_int_equal(hft_released(pair.holder, pair.lease), HF_OK);
+    HFT_UNTIL(pair.waiter.ended != 0);
+}
+
 /* What was on its way with the connection is lost: also the answer of the last question. */
 static void after_a_connection_came_up_every_waiter_asks_again(void **state)
 {
@@ -281,6 +297,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(after_a_subscription_every_waiter_asks_again),
+        TEST(after_a_subscription_every_holder_asks_whether_somebody_waits),
         TEST(after_a_connection_came_up_every_waiter_asks_again),
         TEST(a_grant_counts_with_this_token_and_an_echo_of_its_own),
         TEST(a_grant_whose_fence_is_behind_the_clock_gives_none_such),

@@ -274,26 +274,39 @@ static void a_renewal_extends_what_is_held_and_names_what_is_there_instead(void 
 {
     (void)state;
     (void)tell("SET K A PX 500");
-    SAYS(renew, "1 K A 501", "now 1");
+    SAYS(renew, "1 K A 501 Q", "now 1");
     IS("PTTL K", "501");
-    SAYS(renew, "1 K A 500", "now 1");
+    SAYS(renew, "1 K A 500 Q", "now 1");
     IS("PTTL K", "501");
-    SAYS(renew, "1 K B 700", "now 2");
+    SAYS(renew, "1 K B 700 Q", "now 2");
     IS("PTTL K", "501");
-    SAYS(renew, "1 M A 700", "now 0");
+    SAYS(renew, "1 M A 700 Q", "now 0");
     IS("GET M", "-");
     (void)tell("HSET V a b");
-    SAYS(renew, "1 V A 700", "now 3");
+    SAYS(renew, "1 V A 700 Q", "now 3");
     (void)tell("SET Q C PX 500");
     (void)tell("SET W hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:fedcba9876543210:host:1 PX 500");
-    SAYS(renew, "3 K Q W A 600 C 650 A 700", "now 1 1 hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:fedcba9876543210:host:1");
+    SAYS(renew, "3 K Q W A 600 M C 650 W A 700 M", "now 1 4 hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:fedcba9876543210:host:1");
     IS("PTTL K", "600");
     IS("PTTL Q", "650");
     IS("PTTL W", "500");
     (void)tell("SET W hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:2f:0123456789abcdef:host:1 PX 500");
-    SAYS(renew, "1 W A 700", "now 2"); /* of another grant */
+    SAYS(renew, "1 W A 700 Q", "now 2"); /* of another grant */
     (void)tell("SET W X PX 500");
-    SAYS(renew, "1 W A 700", "now 2");
+    SAYS(renew, "1 W A 700 Q", "now 2");
+}
+
+static void a_renewal_says_that_somebody_waits(void **state)
+{
+    (void)state;
+    (void)tell("SET K A PX 500");
+    wait_in_line("B");
+    SAYS(renew, "1 K A 501 Q", "now 4");
+    IS("PTTL K", "501");
+    SAYS(renew, "2 K K A 501 M A 501 Q", "now 1 4");
+    SAYS(renew, "1 K B 700 Q", "now 2");
+    (void)tell("DEL K");
+    SAYS(renew, "1 K A 501 Q", "now 0");
 }
 
 static void more_fences_are_for_the_holder_alone(void **state)
@@ -444,6 +457,7 @@ int main(void)
         TEST(whose_record_is_old_or_missing_is_dropped_and_not_handed_to),
         TEST(who_is_heard_goes_before_whom_nobody_hears),
         TEST(a_renewal_extends_what_is_held_and_names_what_is_there_instead),
+        TEST(a_renewal_says_that_somebody_waits),
         TEST(more_fences_are_for_the_holder_alone),
         TEST(the_floor_puts_the_counter_ahead_of_all_that_was_seen),
         TEST(the_floor_follows_a_clock_that_is_ahead_by_more_than_it_may_err),

@@ -239,6 +239,12 @@ static bool pttl(struct sim_keyspace *keys, const struct sim_words *words, struc
     return true;
 }
 
+static bool exists(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    say_number(reply, find(keys, words->text[1]) != NULL);
+    return true;
+}
+
 static bool persist(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     struct sim_key *key = find(keys, words->text[1]);
@@ -494,7 +500,8 @@ static const struct command *command_of(const struct sim_words *words)
         {"SET", 3, GROWS, set},         {"INCRBY", 3, GROWS, incrby},     {"DEL", 2, SHRINKS, del},
         {"PUBLISH", 3, READS, publish}, {"ZRANGE", 4, READS, zrange},     {"ZADD", 4, GROWS, zadd},
         {"HSET", 4, GROWS, hset},       {"HGET", 3, READS, hget},         {"ZRANK", 3, READS, zrank},
-        {"ZSCORE", 3, READS, zscore},   {"PERSIST", 2, SHRINKS, persist}};
+        {"ZSCORE", 3, READS, zscore},   {"PERSIST", 2, SHRINKS, persist},
+        {"EXISTS", 2, READS, exists}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (sim_is(words, commands[i].name))
             return &commands[i];

@@ -173,7 +173,7 @@ static const char *const answers[] = {"GRANTED",   "QUEUED",
                                       "DONE",      "WRONGTYPE",
                                       "OOM",       "renewed 0",
                                       "renewed 1", "renewed 2",
-                                      "renewed 3", "renewed: another token",
+                                      "renewed 3", "renewed 4", "renewed: another token",
                                       "waits",     "asks alone"};
 #define ANSWERS (sizeof answers / sizeof answers[0])
 static int answered[ANSWERS];
@@ -299,6 +299,7 @@ static void script_call(struct call *call, int which, int name, bool fetches)
         for (int i = 0; i < 2; i++) {
             add_token(call);
             add(call, "%lld", (long long)some_ttl());
+            add(call, "hf:queue:{n%d}:hf:{n%d}", i, i);
         }
         break;
     case 4:

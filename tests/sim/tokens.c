@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define TOKENS     4096
-#define WORDS_MOST 2048 /* bytes of a command about locks */
+#define WORDS_MOST 4096 /* bytes of a command about locks */
 #define LATEST     30   /* among so many are those in use, and those that were just now */
 
 static struct {
@@ -247,7 +247,7 @@ static void renews_or_releases(bool renews, const struct hfi_command *command, c
     int key_count = atoi(words->text[2]);
     for (int i = 0; i < (renews ? key_count : 1); i++) {
         int name = name_of(words->text[3 + i]);
-        const char *token = words->text[3 + key_count + 2 * i];
+        const char *token = words->text[3 + key_count + 3 * i];
         if (name < 0)
             continue;
         uint64_t arrival = arrival_of(token, name);

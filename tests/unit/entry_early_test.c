@@ -34,11 +34,66 @@ static void a_lease_that_is_revoked_before_it_is_known_is_nobodys(void **state)
     assert_int_equal(a.waiter.verdict, HFI_WAITING);
 }
 
+/* A renewal's answer says whether somebody waits. */
+static void assert_renewed_now(struct hft_stand *s)
+{
+    int64_t now = s->now;
+    assert_string_equal(hft_look_next(s), "renew");
+    assert_int_equal(s->now, now);
+}
+
+static void who_holds_when_messages_begin_to_come_asks_whether_somebody_waits(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    assert_string_equal(hft_missed(&s), "");
+    hft_hold(&s, &a);
+    hft_pass_ms(&s, 5);
+    assert_string_equal(hft_missed(&s), "");
+    assert_renewed_now(&s);
+    assert_string_equal(hft_renewed(&s, s.now), "end");
+    hft_pass_ms(&s, 100);
+    assert_string_equal(hft_look(&s), ""); /* once */
+}
+
+static void so_does_who_has_asked_for_it_before_as_soon_as_it_holds(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    assert_string_equal(hft_arrive(&s, &a), "native!");
+    assert_string_equal(hft_missed(&s), "");
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
+    assert_renewed_now(&s);
+    assert_string_equal(hft_release(&s, false), "give-back");
+    hft_hold(&s, &a);
+    assert_string_equal(hft_look(&s), ""); /* this one was asked for later */
+}
+
+static void who_waits_when_messages_begin_to_come_asks_and_then_does_so_too(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    hft_pass_ms(&s, 100);
+    assert_string_equal(hft_missed(&s), "wait");
+    assert_string_equal(hft_handed(&s, s.asked_at), "a=lease");
+    assert_renewed_now(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lease_that_is_wanted_before_it_is_known_does_not_linger),
         cmocka_unit_test(a_lease_that_is_revoked_before_it_is_known_is_nobodys),
+        cmocka_unit_test(who_holds_when_messages_begin_to_come_asks_whether_somebody_waits),
+        cmocka_unit_test(so_does_who_has_asked_for_it_before_as_soon_as_it_holds),
+        cmocka_unit_test(who_waits_when_messages_begin_to_come_asks_and_then_does_so_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

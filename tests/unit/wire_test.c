@@ -151,16 +151,16 @@ static void a_renewals_codes_are_read_by_index(void **state)
 {
     (void)state;
     static const enum hfi_renewed expected[] = {
-        HFI_RENEW_OK,      HFI_RENEW_GONE,   HFI_RENEW_TAKEN, HFI_RENEW_TAKEN,
+        HFI_RENEW_OK,    HFI_RENEW_GONE,   HFI_RENEW_TAKEN, HFI_RENEW_TAKEN, HFI_RENEW_WANTED,
         HFI_RENEW_REVOKED, HFI_RENEW_FAILED, HFI_RENEW_FAILED /* shorter than was asked for */
     };
     const redisReply *revoked = NULL;
-    redisReply *reply = parse("*7\r\n" NOW ":1\r\n:0\r\n:2\r\n:3\r\n$5\r\nother\r\n:9\r\n");
+    redisReply *reply = parse("*8\r\n" NOW ":1\r\n:0\r\n:2\r\n:3\r\n:4\r\n$5\r\nother\r\n:9\r\n");
     assert_int_equal(hfi_wire_script_reply(reply).now_us, NOW_US);
     assert_string_equal(hfi_wire_script_reply(reply).word, "");
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         assert_int_equal(hfi_wire_renewed(reply, i, &revoked), expected[i]);
-        assert_int_equal(revoked != NULL, i >= 4);
+        assert_int_equal(revoked != NULL, i >= 5);
     }
     assert_string_equal(revoked->str, "other");
     freeReplyObject(reply);
@@ -327,14 +327,19 @@ static void renewals_of_many_leases_ride_one_script(void **state)
 {
     (void)state;
     struct hfi_renewal renewals[HFI_RENEW_MOST];
+    struct hfi_keys n = keys_of(HFI_MUTEX), fetch = keys_of(HFI_FETCH);
     for (int i = 0; i < HFI_RENEW_MOST; i++)
-        renewals[i] = (struct hfi_renewal){"hf:{k}", 6, "tok", 1000 + i};
-    assert_script(hfi_wire_renew(renewals, 1), &hfi_script_renew, "1 hf:{k} tok 1000");
-    assert_script(hfi_wire_renew(renewals, 2), &hfi_script_renew, "2 hf:{k} hf:{k} tok 1000 tok 1001");
+        renewals[i] = (struct hfi_renewal){i % 2 == 0 ? &n : &fetch, "tok", 1000 + i};
+    assert_script(hfi_wire_renew(renewals, 1), &hfi_script_renew, "1 hf:{n} tok 1000 hf:queue:{n}:hf:{n}");
+    assert_script(hfi_wire_renew(renewals, 2), &hfi_script_renew,
+                  "2 hf:{n} hf:fetch:{n} tok 1000 hf:queue:{n}:hf:{n} tok 1001 hf:queue:{n}:hf:fetch:{n}");
     struct hfi_command *command = hfi_wire_renew(renewals, HFI_RENEW_MOST);
     assert_non_null(command);
-    assert_non_null(strstr(line_of(command, 0), " tok 1031"));
+    assert_int_equal(command->expects, HFI_RENEW_MOST + 1);
+    assert_non_null(strstr(line_of(command, 0), " tok 1031 hf:queue:{n}:hf:fetch:{n}"));
     hfi_command_unref(command);
+    hfi_keys_done(&n);
+    hfi_keys_done(&fetch);
 }
 
 static void re_checks_of_many_names_ride_one_script(void **state)
