@@ -316,8 +316,8 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
     HFI_PERTURB("stamp-to-command");
     (void)hfi_lock_token(lock, token);
     live_for(lock, asking.ttl_ms);
-    (void)hfi_server_time_freshen(client, lock->lane, now);
     if (action->kind == HFI_SEND_NATIVE) {
+        (void)hfi_server_time_freshen(client, lock->lane, now);
         lock->last_chance_ns = now + asking.ttl_ms * HFI_MS;
         command = hfi_wire_native(&lock->keys, token, asking.ttl_ms);
     } else {

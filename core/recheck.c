@@ -105,7 +105,6 @@ static void list(struct hfi_rechecked_batch *batch, int64_t now)
         rechecked_all(batch, NULL);
         return;
     }
-    (void)hfi_server_time_freshen(client, lane, now);
     command->done = rechecked;
     command->self = batch;
     command->posted = true;

@@ -20,8 +20,9 @@ bool    hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t s
 struct hfi_command *hfi_server_time_greeting(void *self, int lane);
 hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
                                   const struct redisReply *reply, hf_error *error);
-/* Before an acquire is listed on this lane, once a second: the counter stays ahead of the clock (P8), at the price of no
- * round trip and of nothing while the client is idle. True: a command was listed. */
+/* Before a native acquire is listed on this lane, once a second: the counter stays ahead of the clock (P8), at the price
+ * of no round trip and of nothing while the client is idle or waits. Scripts look after it themselves. True: a command was
+ * listed. */
 bool hfi_server_time_freshen(hf_client *client, struct hfi_lane *lane, int64_t now_ns);
 
 #endif

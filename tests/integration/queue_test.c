@@ -139,6 +139,23 @@ static void a_renewal_passes_where_the_queue_may_not_be_looked_at(void **state)
     assert_int_equal(hf_client_close(less, NULL), HF_OK);
 }
 
+/* ---- what waiting costs ---- */
+
+static void a_client_that_only_waits_leaves_the_fence_counter_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    hf_lease *lease = must_take(f, f->a, "x", HF_LOCK(.lease_ms = 60000));
+    hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 1);
+    int64_t floors = hft_server_calls(f->server, "persist"), said = hft_server_calls(f->server, "hset");
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "hset") >= said + 5); /* two seconds */
+    assert_int_equal(hft_server_calls(f->server, "persist"), floors);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
@@ -146,6 +163,7 @@ int main(void)
         TEST(a_holder_without_messages_learns_of_a_waiter_by_its_renewals),
         TEST(what_was_said_while_it_could_not_hear_a_holder_supposes_when_it_can),
         TEST(a_renewal_passes_where_the_queue_may_not_be_looked_at),
+        TEST(a_client_that_only_waits_leaves_the_fence_counter_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
