@@ -30,3 +30,25 @@ void hfi_blame(const char *reply, const struct hfi_script *script, hf_error *err
     size_t used = strlen(error->message);
     (void)snprintf(error->message + used, sizeof error->message - used, ", which is %.*s", (int)strcspn(word, "'"), word);
 }
+
+hf_status hfi_blame_key(const struct hfi_keys *keys, const char *which, hf_error *error)
+{
+    struct hfi_side_keys sides;
+    hfi_side_keys_print(keys, &sides);
+    const struct {
+        const char *which, *key;
+        size_t size;
+        const char *type;
+    } all[] = {{"queue", sides.queue, sides.queue_size, "sorted set"},
+               {"wait", sides.waiters, sides.waiters_size, "hash"},
+               {"fence", HFI_FENCE_KEY, strlen(HFI_FENCE_KEY), "number"},
+               {"data", keys->name, keys->name_size, "string"},
+               {"absent", sides.absent, sides.absent_size, "string"},
+               {"lock", keys->lock, keys->lock_size, "string"}};
+    size_t at = 0;
+    while (at + 1 < sizeof all / sizeof all[0] && strcmp(all[at].which, which) != 0)
+        at++;
+    char key[224];
+    return hfi_fail(error, HF_FOREIGN, "another program keeps something else there: delete it, or choose another name",
+                    "the key %s is not a %s", hfi_quote(key, sizeof key, all[at].key, all[at].size), all[at].type);
+}

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* blame.h - which command of a script the server refused: Redis 7 says only on which line. Pure. */
+/* blame.h - what exactly a refusal is about. Pure. */
 #ifndef HFI_BLAME_H
 #define HFI_BLAME_H
 
-#include "base/error.h"
+#include "core/key.h"
 #include "core/scripts.h"
 
-/* Adds the command's name to a message about the script's error reply, where the reply tells the line. */
+/* Redis 7 says only on which line of a script it refused a command. Adds the command's name to a message about the
+ * script's error reply, where the reply tells the line. */
 void hfi_blame(const char *reply, const struct hfi_script *script, hf_error *error);
+/* FOREIGN: names the key that is another program's; `which` by the word that hfi_wire_foreign knows. */
+hf_status hfi_blame_key(const struct hfi_keys *keys, const char *which, hf_error *error);
 
 #endif

@@ -421,7 +421,8 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
             hfi_step_ask(entry, actions);
         break;
     case HFI_FOREIGN_TYPE:
-        entry->tried_status = HF_FOREIGN;
+        if (!hfi_list_is_empty(&entry->waiters) && hfi_step_head_of(entry)->once) /* one that waits needs more keys */
+            entry->tried_status = HF_FOREIGN;
         hfi_entry_refuse_all(entry, HF_FOREIGN, now, actions);
         break;
     case HFI_HAS_VALUE:

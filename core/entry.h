@@ -181,6 +181,8 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
 /* A block of fences came (SEND_MORE, SEND_FLOOR); first 0: none (refused, no answer). */
 void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
                       struct hfi_actions *actions);
+/* No block came, and none will: the counter's key is another program's. */
+void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions);
 /* Messages that name the current token. True: this is what it is held by. */
 bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
                        struct hfi_actions *actions);

@@ -177,6 +177,16 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
     }
 }
 
+void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
+{
+    entry->more_asked = false;
+    if (entry->remote != HFI_HELD || !entry->fencing)
+        return;
+    while (!hfi_list_is_empty(&entry->waiters))
+        hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_FOREIGN, actions);
+    hfi_step_give_back(entry, actions);
+}
+
 static bool may_pass(const struct hfi_entry *entry, int64_t now)
 {
     bool batch_is_over = entry->passes >= HFI_PASS_MOST || now - entry->batch_since >= HFI_PASS_MOST_NS;

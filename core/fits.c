@@ -84,7 +84,7 @@ bool hfi_fits_release(const struct hfi_command *command, const struct redisReply
 
 bool hfi_fits_more(const struct hfi_command *command, const struct redisReply *reply)
 {
-    static const struct form forms[] = {{"GRANTED", "nn"}, {"GONE", "n"}};
+    static const struct form forms[] = {{"GRANTED", "nn"}, {"GONE", "n"}, {"FOREIGN", "ns"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }

@@ -111,7 +111,10 @@ void hfi_lock_note_silence(struct hfi_lock *lock)
 void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late)
 {
     hf_error error = {.status = HF_OK};
-    if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
+    const char *foreign = hfi_wire_foreign(command->reply);
+    if (foreign != NULL) {
+        (void)hfi_blame_key(&lock->keys, foreign, &error);
+    } else if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
         (void)hfi_reply_fail(command->reply, "the server refuses to lock", hfi_pool_server_name(lock->client->pool),
                              &error);
         if (command->script != NULL)
@@ -150,9 +153,6 @@ hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_err
         return status;
     case HF_CANCELED:
         return hfi_fail(error, status, "", "waiting for lock %s was canceled", name);
-    case HF_FOREIGN:
-        return hfi_fail(error, status, "another program keeps something else under this key; choose another name",
-                        "the key of lock %s is not a string", name);
     case HF_CLOSED:
         return hfi_fail(error, status, "", "the client was closed while waiting for lock %s", name);
     case HF_NOMEM:
@@ -238,7 +238,10 @@ static void got_fences(struct hfi_command *command)
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0]) {
         hfi_lock_note_trouble(lock, command, false);
-        hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, now, &actions);
+        if (hfi_wire_foreign(command->reply) != NULL)
+            hfi_entry_no_counter(&lock->entry, &actions);
+        else
+            hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
     (void)pthread_mutex_unlock(&lock->mutex);

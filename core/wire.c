@@ -334,6 +334,18 @@ struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply)
     return said;
 }
 
+const char *hfi_wire_foreign(const struct redisReply *reply)
+{
+    static const char *const words[] = {"queue", "wait", "fence", "data", "absent"};
+    if (strcmp(hfi_wire_script_reply(reply).word, "FOREIGN") != 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (reply->elements > 2 && reply->element[2]->type == REDIS_REPLY_STRING &&
+            strcmp(reply->element[2]->str, words[i]) == 0)
+            return words[i];
+    return "lock";
+}
+
 /* Out of the middle of a script it is an answer too: who asks again at once gets the same again. */
 static struct hfi_answer answer_of_error(const struct redisReply *reply)
 {

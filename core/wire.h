@@ -56,6 +56,8 @@ struct hfi_script_reply {
     size_t      count;
 };
 struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply);
+/* Which key is another program's: "lock", "queue", "wait", "fence", "data", "absent"; NULL: this is no FOREIGN. */
+const char *hfi_wire_foreign(const struct redisReply *reply);
 /* Element `index` as a number; `otherwise` if it is none. */
 int64_t hfi_wire_number(const struct redisReply *reply, size_t index, int64_t otherwise);
 

@@ -6,7 +6,11 @@ local t, estimate = now, tonumber(ARGV[2])
 if estimate > now + 10000 then
     t = estimate + 500000
 end
+local there = tonumber(redis.call('GET', KEYS[1]) or '0')
+if not there then
+    return {err = 'WRONGTYPE The fence counter is not a number'}
+end
 redis.call('PERSIST', KEYS[1])
-local floor = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), tonumber(ARGV[1]), (t + 2000000) * 2048)
+local floor = math.max(there, tonumber(ARGV[1]), (t + 2000000) * 2048)
 redis.call('SET', KEYS[1], string.format('%.0f', floor))
 return {now, floor}

@@ -2,16 +2,16 @@
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 data, 6 absent mark.
 -- ARGV: 1 token, 2 value|absent|nothing, 3 ttl ms, 4 the value.
 -- include hand_off
-if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
+if typed('GET', KEYS[1]) ~= ARGV[1] then
     return {'REFUSED', now}
 end
 local stored = false
 if ARGV[2] == 'value' then
-    stored = redis.pcall('SET', KEYS[5], ARGV[4], 'PX', ARGV[3])
+    stored = try('SET', KEYS[5], ARGV[4], 'PX', ARGV[3])
     call('DEL', KEYS[6])
 elseif ARGV[2] == 'absent' then
     call('DEL', KEYS[5])
-    stored = redis.pcall('SET', KEYS[6], '', 'PX', ARGV[3])
+    stored = try('SET', KEYS[6], '', 'PX', ARGV[3])
 end
 leave(ARGV[1])
 if not stored or stored.err then
@@ -21,7 +21,7 @@ if not stored or stored.err then
     return {'FREE', now}
 end
 call('DEL', KEYS[1])
-for _, token in ipairs(call('ZRANGE', KEYS[2], 0, 255)) do
+for _, token in ipairs(typed('ZRANGE', KEYS[2], '0', '255') or {}) do
     call('PUBLISH', channel(token), 'F ' .. token)
     leave(token)
 end

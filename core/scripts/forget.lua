@@ -2,8 +2,8 @@
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 data, 6 absent mark.
 -- include hand_off
 call('DEL', KEYS[5], KEYS[6])
-local held = redis.pcall('GET', KEYS[1])
-if type(held) == 'string' then
+local held = typed('GET', KEYS[1])
+if held then
     if is_ours(held) then
         call('PUBLISH', channel(held), 'B ' .. held .. ' -')
     end

@@ -1,8 +1,23 @@
 -- part of other scripts: the clock, fences, and passing a lease on. KEYS: 1 lock, 2 queue, 3 waiters, 4 fences.
--- What a script costs here the next in the server's line waits for: the calls are as few as they can be.
-local call = redis.call
+-- What a script costs here the next in the server's line waits for: the calls are as few as they can be, and what they are
+-- given is text where it can be, for Redis takes as long to print a number as half a call lasts.
+local call, try = redis.call, redis.pcall
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
+
+-- As call, but nil for a key that another program filled with something else. It is left alone. Nobody can wait by it, so
+-- a lease is given back as if nobody did; whoever would have to wait is told which key it is.
+local function typed(...)
+    local said = try(...)
+    if type(said) ~= 'table' or not said.err then
+        return said
+    end
+    local err = said.err
+    if not (string.find(err, 'WRONGTYPE', 1, true) or string.find(err, 'integer', 1, true) or
+            string.find(err, 'overflow', 1, true)) then
+        return call(...)
+    end
+end
 
 -- Lua would write 3.7e+18; every number that leaves inside a text or command goes through here. In an answer Redis
 -- makes an integer of it: exact up to 2^53, and for fences, multiples of 2048, as far as they go.
@@ -18,10 +33,11 @@ local function channel(token)
     return 'hf:c:' .. string.sub(token, 5, 36)
 end
 
--- Multiples of 2048 survive Lua's doubles. A counter that is behind the clock was lost: it comes back ahead of it.
+-- Multiples of 2048 survive Lua's doubles. A counter that is behind the clock was lost: it comes back ahead of it. nil: the
+-- key is no counter, and nothing can be granted.
 local function block(size)
-    local fence = call('INCRBY', KEYS[4], size)
-    if fence < now * 2048 then
+    local fence = typed('INCRBY', KEYS[4], size)
+    if fence and fence < now * 2048 then
         call('SET', KEYS[4], digits((now + 2000000) * 2048))
         fence = call('INCRBY', KEYS[4], size)
     end
@@ -29,13 +45,13 @@ local function block(size)
 end
 
 local function leave(token)
-    call('HDEL', KEYS[3], token)
-    return call('ZREM', KEYS[2], token)
+    typed('HDEL', KEYS[3], token)
+    return typed('ZREM', KEYS[2], token)
 end
 
 -- What a waiter left with its last question: echo and claim ttl. One that has not asked for too long loses its place.
 local function record(token)
-    local till, echo, claim = string.match(call('HGET', KEYS[3], token) or '', '^(%d+) (%d+) (%d+)$')
+    local till, echo, claim = string.match(typed('HGET', KEYS[3], token) or '', '^(%d+) (%d+) (%d+)$')
     if till and tonumber(till) >= now then
         return echo, claim
     end
@@ -50,10 +66,10 @@ end
 -- `gone` waits no more. 'ME' if the caller is next, 'HANDED', or nil if nobody waits.
 local function hand_off(me, gone)
     local to, echo, claim, another
-    local skipped = 0
+    local skipped, from, till = 0, '0', '1'
     for _ = 1, 64 do
-        local heads = call('ZRANGE', KEYS[2], skipped, skipped + 1)
-        local head = heads[1]
+        local heads = typed('ZRANGE', KEYS[2], from, till)
+        local head = heads and heads[1]
         if not head then
             break
         end
@@ -77,6 +93,7 @@ local function hand_off(me, gone)
                     break
                 end
                 skipped = skipped + 1
+                from, till = skipped, skipped + 1
             end
         end
     end
@@ -86,7 +103,10 @@ local function hand_off(me, gone)
     -- First the removals: memory limits refuse a SET or INCRBY as a script's first write, never these.
     call('HDEL', KEYS[3], to, gone or to)
     call('ZREM', KEYS[2], to, gone or to)
-    local fence = block(2048)
+    local fence = block('2048')
+    if not fence then
+        return nil
+    end
     local ears = channel(to)
     call('SET', KEYS[1], to, 'PX', claim)
     call('PUBLISH', ears, 'G ' .. to .. ' ' .. echo .. ' ' .. digits(fence) .. ' ' .. KEYS[1])

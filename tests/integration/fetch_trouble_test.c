@@ -311,6 +311,28 @@ static void a_key_of_another_type_is_foreign(void **state)
     assert_int_equal(hft_lock_keys(f->server), 1);
 }
 
+static void an_absent_mark_of_another_type_is_named_and_marks_nothing(void **state)
+{
+    struct fixture *f = *state;
+    hf_value *value;
+    freeReplyObject(hft_server_ask(f->server, "RPUSH hf:absent:{page}:hf:fetch:{page} x"));
+    assert_int_equal(hf_fetch(f->a, "page", HF_FETCH(.load = hft_load, .arg = &f->page), &value, &f->error), HF_FOREIGN);
+    assert_non_null(strstr(f->error.message, "hf:absent:{page}"));
+    assert_int_equal(hft_lock_keys(f->server), 1);
+}
+
+static void a_queue_of_another_type_hinders_no_load(void **state)
+{
+    struct fixture *f = *state;
+    freeReplyObject(hft_server_ask(f->server, "RPUSH hf:queue:{page}:hf:fetch:{page} x"));
+    hf_value *value = must_fetch(f, f->a, "page", HF_FETCH(.load = hft_load, .arg = &f->page));
+    assert_true(value->stored);
+    hf_value_free(value);
+    assert_int_equal(hft_server_ask_integer(f->server, "EXISTS hf:fetch:{page}"), 0);
+    assert_int_equal(hf_fetch_forget(f->a, "page", &f->error), HF_OK);
+    assert_int_equal(hft_lock_keys(f->server), 1);
+}
+
 static void a_value_outlives_its_client(void **state)
 {
     struct fixture *f = *state;
@@ -405,6 +427,8 @@ int main(void)
         TEST(a_megabyte_is_a_value_and_too_much_is_given_but_not_stored),
         TEST(a_value_somebody_else_stored_too_large_is_a_limit),
         TEST(a_key_of_another_type_is_foreign),
+        TEST(an_absent_mark_of_another_type_is_named_and_marks_nothing),
+        TEST(a_queue_of_another_type_hinders_no_load),
         TEST(a_value_outlives_its_client),
         TEST(locks_go_on_while_megabytes_come_in),
         TEST(a_loader_may_fetch_other_keys_but_not_its_own),

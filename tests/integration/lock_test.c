@@ -313,6 +313,43 @@ static void a_key_of_another_type_is_foreign_and_left_alone(void **state)
     HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 1);
 }
 
+/* Whoever waits is told which one it is; who holds gives it back, and nothing is left. */
+static void a_side_key_of_another_type_is_named_and_keeps_nothing_held(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const keys[] = {"hf:queue:{x}:hf:{x}", "hf:wait:{x}:hf:{x}"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        hf_lease *lease = must_take(f, f->a, "x", HF_LOCK(.lease_ms = 1500)), *other;
+        freeReplyObject(hft_server_ask(f->server, "RPUSH %s theirs", keys[i]));
+        assert_int_equal(hf_lock_acquire(f->b, "x", HF_LOCK(.wait_ms = 20000), &other, &f->error), HF_FOREIGN);
+        if (strstr(f->error.message, keys[i]) == NULL || f->error.hint[0] == 0)
+            fail_msg("%s is not named: %s", keys[i], f->error.message);
+        assert_int_equal(hf_lock_acquire(f->b, "x", NULL, &other, NULL), HF_BUSY); /* a try need not wait */
+        HFT_WHILE_RENEWED(f->a, 1, hf_lease_is_valid(lease));
+        assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+        assert_int_equal(hft_lock_keys(f->server), 1);
+        lease = must_take(f, f->b, "x", HF_LOCK(.wait_ms = 20000));
+        assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+        assert_int_equal(hft_server_ask_integer(f->server, "DEL %s", keys[i]), 1);
+    }
+}
+
+static void a_fence_counter_of_another_type_is_named_and_nothing_is_granted(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *held = must_take(f, f->a, "held", NULL), *lease;
+    freeReplyObject(hft_server_ask(f->server, "DEL hf:fence"));
+    freeReplyObject(hft_server_ask(f->server, "RPUSH hf:fence theirs"));
+    for (int64_t wait_ms = 0; wait_ms <= 20000; wait_ms += 20000) {
+        assert_int_equal(hf_lock_acquire(f->b, "x", HF_LOCK(.wait_ms = wait_ms), &lease, &f->error), HF_FOREIGN);
+        if (strstr(f->error.message, "hf:fence") == NULL)
+            fail_msg("hf:fence is not named: %s", f->error.message);
+        HFT_UNTIL_TRUE(hft_lock_exists(f->server, "x") == 0);
+    }
+    assert_int_equal(hf_lease_release(held, &f->error), HF_OK);
+    assert_int_equal(hft_lock_keys(f->server), 0);
+}
+
 static void names_may_have_any_bytes_but_nul_and_need_no_terminator(void **state)
 {
     struct fixture *f = *state;
@@ -491,6 +528,8 @@ int main(void)
         TEST(a_foreign_string_is_waited_for_and_its_end_wakes_us),
         TEST(without_keyspace_events_a_foreign_release_is_seen_too),
         TEST(a_key_of_another_type_is_foreign_and_left_alone),
+        TEST(a_side_key_of_another_type_is_named_and_keeps_nothing_held),
+        TEST(a_fence_counter_of_another_type_is_named_and_nothing_is_granted),
         TEST(names_may_have_any_bytes_but_nul_and_need_no_terminator),
         TEST(a_key_template_says_where_locks_are),
         TEST(a_thread_that_holds_it_gets_deadlock_or_reenters),

@@ -183,6 +183,20 @@ static void a_broken_lock_goes_to_who_waits_once_the_holder_has_stopped(void **s
     assert_int_equal(hft_lock_keys(f->server), 0);
 }
 
+static void a_lock_of_a_server_that_is_full_is_broken_too(void **state)
+{
+    struct fixture *f = *state;
+    bool had = false;
+    hf_lease *lease = must_take(f, f->a, "job", HF_LOCK(.lease_ms = 60000));
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET maxmemory 1"));
+    if (hf_lock_break(f->b, "job", &had, &f->error) != HF_OK)
+        fail_msg("%s", f->error.message);
+    assert_true(had);
+    HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
+    HFT_UNTIL_TRUE(hft_lock_exists(f->server, "job") == 0);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+}
+
 struct findings {
     int count, bad, stop_after;
     char text[8192];
@@ -374,6 +388,7 @@ int main(void)
         TEST(foreign_holders_are_shown_escaped),
         TEST(list_finds_held_locks_by_glob_and_nothing_else),
         TEST(a_broken_lock_goes_to_who_waits_once_the_holder_has_stopped),
+        TEST(a_lock_of_a_server_that_is_full_is_broken_too),
         TEST(check_finds_nothing_wrong_with_a_good_server_and_names_what_is_bad),
         TEST(rights_that_are_missing_are_found),
         TEST(statistics_count_what_happened),

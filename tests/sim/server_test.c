@@ -165,8 +165,9 @@ static void show(const redisReply *reply)
 /* What a script answers first; an error's first word; what renew says of a lease. Each has to occur. */
 static const char *const answers[] = {"GRANTED",   "QUEUED",
                                       "BUSY",      "LATE",
-                                      "FOREIGN",   "VALUE",
-                                      "ABSENT",    "HANDED",
+                                      "VALUE",     "ABSENT",
+                                      "FOREIGN lock", "FOREIGN queue", "FOREIGN wait",
+                                      "FOREIGN fence", "FOREIGN data", "FOREIGN absent", "HANDED",
                                       "FREE",      "LEFT",
                                       "GONE",      "FILLED",
                                       "REFUSED",   "BROKEN",
@@ -199,6 +200,10 @@ static void count(const redisReply *reply, const char *script)
     } else if (strcmp(script, "recheck") == 0) {
         for (size_t i = 1; i < reply->elements; i++)
             count_one(reply->element[i]->type == REDIS_REPLY_STRING ? "waits" : "asks alone");
+    } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 && reply->element[0]->type == REDIS_REPLY_STRING &&
+               strcmp(reply->element[0]->str, "FOREIGN") == 0) {
+        (void)snprintf(text, sizeof text, "FOREIGN %s", reply->element[2]->str);
+        count_one(text);
     } else if (reply->type == REDIS_REPLY_STRING) {
         count_one(reply->str);
     } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
@@ -333,10 +338,29 @@ static void script_call(struct call *call, int which, int name, bool fetches)
     add(call, "%lld %lld", (long long)(now_us / 1000000), (long long)(now_us % 1000000));
 }
 
+/* A side key is another program's for a while. */
+static void spoil_or_mend(struct call *call, int name)
+{
+    int which = (int)between(0, 4), how = (int)between(0, 3);
+    add(call, "%s", how > 1 ? "DEL" : how == 1 ? "SET" : "ZADD");
+    if (which < 2)
+        add(call, "hf:%s:{n%d}:hf:{n%d}", which == 0 ? "queue" : "wait", name, name);
+    else if (which < 4)
+        add(call, "%spage%d%s", which == 2 ? "hf:absent:{" : "", name, which == 2 ? "}" : "");
+    else
+        add(call, "hf:fence");
+    if (how == 0)
+        add(call, "1");
+    if (how < 2)
+        add(call, "theirs");
+}
+
 static void plain_call(struct call *call, int name)
 {
-    int64_t die = between(0, 9);
-    if (die == 0) { /* the native acquire's half that may be refused */
+    int64_t die = between(0, 14);
+    if (die >= 10) {
+        spoil_or_mend(call, name);
+    } else if (die == 0) { /* the native acquire's half that may be refused */
         add(call, "SET");
         add(call, "hf:{n%d}", name);
         add_token(call);

@@ -158,6 +158,11 @@ const char *hft_fences(struct hft_stand *stand, int64_t first, int64_t count, bo
     DO(hfi_entry_fences(&stand->entry, first, count, good, stand->now, &actions));
 }
 
+const char *hft_no_counter(struct hft_stand *stand)
+{
+    DO(hfi_entry_no_counter(&stand->entry, &actions));
+}
+
 const char *hft_wanted(struct hft_stand *stand)
 {
     DO(hfi_entry_wanted(&stand->entry, stand->now, &actions));
@@ -174,14 +179,14 @@ const char *hft_doubted(struct hft_stand *stand)
     return stand->did;
 }
 
-const char *hft_nudged(struct hft_stand *stand)
-{
-    DO(hfi_entry_nudged(&stand->entry, stand->now, &actions));
-}
-
 const char *hft_missed(struct hft_stand *stand)
 {
     DO(hfi_entry_missed(&stand->entry, stand->now, &actions));
+}
+
+const char *hft_nudged(struct hft_stand *stand)
+{
+    DO(hfi_entry_nudged(&stand->entry, stand->now, &actions));
 }
 
 const char *hft_release(struct hft_stand *stand, bool quietly)

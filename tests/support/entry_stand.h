@@ -40,10 +40,11 @@ const char *hft_answer(struct hft_stand *stand, struct hfi_answer answer);
 const char *hft_handed(struct hft_stand *stand, int64_t echo); /* the grant message, with a good block */
 const char *hft_handed_fence(struct hft_stand *stand, int64_t echo, int64_t fence, bool good);
 const char *hft_fences(struct hft_stand *stand, int64_t first, int64_t count, bool good);
+const char *hft_no_counter(struct hft_stand *stand);
 const char *hft_wanted(struct hft_stand *stand);
 const char *hft_doubted(struct hft_stand *stand); /* "held" at the end: the token may stand for what is held */
-const char *hft_nudged(struct hft_stand *stand);
 const char *hft_missed(struct hft_stand *stand);
+const char *hft_nudged(struct hft_stand *stand);
 /* "refused: " before the words if the end had passed. */
 const char *hft_release(struct hft_stand *stand, bool quietly);
 const char *hft_filled(struct hft_stand *stand, bool give_it_back);

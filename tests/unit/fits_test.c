@@ -41,6 +41,7 @@ static void what_our_scripts_answer_fits(void **state)
     assert_true(fits(hfi_fits_acquire, 0, "*6\r\n$6\r\nQUEUED\r\n:17\r\n:-1\r\n:0\r\n$2\r\n17\r\n:1\r\n"));
     assert_true(fits(hfi_fits_release, 0, "$4\r\nFREE\r\n"));
     assert_true(fits(hfi_fits_release, 0, "*2\r\n$6\r\nHANDED\r\n:17\r\n"));
+    assert_true(fits(hfi_fits_more, 0, "*3\r\n$7\r\nFOREIGN\r\n:17\r\n$5\r\nfence\r\n"));
     assert_true(fits(hfi_fits_renew, 4, "*4\r\n$2\r\n17\r\n:1\r\n:4\r\n$6\r\nhf1:ab\r\n"));
     assert_true(fits(hfi_fits_floor, 0, "*2\r\n$2\r\n17\r\n$2\r\n99\r\n"));
     assert_true(fits(hfi_fits_recheck, 4, "*4\r\n$2\r\n17\r\n:0\r\n$9\r\n9999 12 1\r\n$6\r\n-1 0 0\r\n"));

@@ -120,6 +120,25 @@ static void the_words_of_the_acquire_script_are_understood(void **state)
                      HFI_HAS_VALUE);
 }
 
+static void a_key_of_another_type_is_named(void **state)
+{
+    (void)state;
+    static const char *const words[][2] = {{"queue", "queue"}, {"wait", "wait"},     {"fence", "fence"}, {"data", "data"},
+                                           {"lock", "lock"},   {"absent", "absent"}, {"new", "lock"}};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char bytes[80];
+        (void)snprintf(bytes, sizeof bytes, "*3\r\n$7\r\nFOREIGN\r\n" NOW "$%zu\r\n%s\r\n", strlen(words[i][0]),
+                       words[i][0]);
+        redisReply *reply = parse(bytes);
+        assert_string_equal(hfi_wire_foreign(reply), words[i][1]);
+        freeReplyObject(reply);
+    }
+    redisReply *reply = parse("*2\r\n$4\r\nLATE\r\n" NOW);
+    assert_null(hfi_wire_foreign(reply));
+    freeReplyObject(reply);
+    assert_null(hfi_wire_foreign(NULL));
+}
+
 static void an_error_is_an_answer_unclear_where_it_may_have_been_done(void **state)
 {
     (void)state;
@@ -405,6 +424,7 @@ int main(void)
         cmocka_unit_test(a_native_acquire_is_granted_if_set_said_ok),
         cmocka_unit_test(another_form_of_answer_is_a_protocol_error),
         cmocka_unit_test(the_words_of_the_acquire_script_are_understood),
+        cmocka_unit_test(a_key_of_another_type_is_named),
         cmocka_unit_test(an_error_is_an_answer_unclear_where_it_may_have_been_done),
         cmocka_unit_test(a_renewals_codes_are_read_by_index),
         cmocka_unit_test(only_whole_decimal_numbers_are_numbers),
