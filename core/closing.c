@@ -98,24 +98,15 @@ static void note_refusal(const struct hfi_closing *closing, const struct hfi_com
     hfi_blame(command->reply->str, &hfi_script_release, why);
 }
 
-static void released(struct hfi_command *command)
+static void judge_locked(struct hfi_closing *closing, const struct hfi_command *command, const struct hfi_script_reply *said,
+                         int64_t now)
 {
-    struct hfi_closing *closing = command->self;
-    struct hfi_lock *lock = closing->lock;
-    hf_client *client = lock->client;
-    struct hfi_script_reply said = {"", 0, 0};
+    hf_client *client = closing->lock->client;
     int64_t again = HFI_NEVER;
-    if (command->outcome == HFI_ANSWERED) {
-        said = hfi_wire_script_reply(command->reply);
-        hfi_server_time_saw(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
-    }
-    HFI_PERTURB("release-answered");
-    int64_t now = hfi_lock_enter(lock);
-    closing->asking = false;
-    bool known = said.word[0] != 0;
+    bool known = said->word[0] != 0;
     bool refused = command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR;
-    bool was_ours = strcmp(said.word, "FREE") == 0 || strcmp(said.word, "HANDED") == 0;
-    if (strcmp(said.word, "HANDED") == 0)
+    bool was_ours = strcmp(said->word, "FREE") == 0 || strcmp(said->word, "HANDED") == 0;
+    if (strcmp(said->word, "HANDED") == 0)
         hfi_count(client, hand_offs_given);
     if (refused)
         note_refusal(closing, command);
@@ -123,16 +114,39 @@ static void released(struct hfi_command *command)
     closing->not_before_ns = now + HFI_PACE_NS;
     if (!known)
         again = hfi_doubt_failed_ns(&closing->doubt, refused, now);
-    else if (!hfi_doubt_is_over(&closing->doubt, said.now_us, now))
-        again = hfi_doubt_again_ns(&closing->doubt, said.now_us, now);
+    else if (!hfi_doubt_is_over(&closing->doubt, said->now_us, now))
+        again = hfi_doubt_again_ns(&closing->doubt, said->now_us, now);
     else if (!closing->doubt.unclear)
         atomic_store(settled(client, closing->random), hfi_doubt_over_mark(closing->random, now));
     if (again == HFI_NEVER || atomic_load(&client->closing))
         finish_locked(closing);
     else
         arm_locked(closing, again);
+}
+
+static void send_locked(struct hfi_closing *closing, int64_t now);
+
+static void released(struct hfi_command *command)
+{
+    struct hfi_closing *closing = command->self;
+    struct hfi_lock *lock = closing->lock;
+    struct hfi_script_reply said = {"", 0, 0};
+    if (command->outcome == HFI_ANSWERED) {
+        said = hfi_wire_script_reply(command->reply);
+        hfi_server_time_saw(lock->client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
+    }
+    bool more = strcmp(said.word, "MORE") == 0; /* it dropped as many old records as it may, and gave nothing back yet */
+    HFI_PERTURB("release-answered");
+    int64_t now = hfi_lock_enter(lock);
+    closing->asking = false;
+    if (more)
+        send_locked(closing, now);
+    else
+        judge_locked(closing, command, &said, now);
     bool last = --closing->references == 0;
     (void)pthread_mutex_unlock(&lock->mutex);
+    if (more)
+        hfi_lane_flush(lock->lane);
     if (last)
         end(closing);
 }

@@ -97,7 +97,16 @@ static void ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, in
     int64_t at = now + hfi_jitter(&entry->dice, period, 0.1);
     at += GRID_NS - 1 - (at - entry->rules->phase - 1) % GRID_NS;
     entry->ask_at = at > now + period + period / 10 ? at - GRID_NS : at;
-    entry->plain = true;
+}
+
+/* When to tell the holder again that we wait. One that did not hear it may be subscribing just now; if it still hears
+ * nothing after a while, it is dead or has no messages. */
+static int64_t wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t period_ms)
+{
+    int64_t ms = INT64_C(10) << entry->unheard;
+    bool soon = unheard && ms < period_ms;
+    entry->unheard = soon ? entry->unheard + 1 : unheard ? entry->unheard : 0;
+    return soon ? ms : period_ms;
 }
 
 static void ask_later(struct hfi_entry *entry, int64_t now)
@@ -249,6 +258,7 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
         take(entry, waiter, now, actions);
     } else if (!taken) {
         entry->trouble = HF_OK; /* of an earlier time */
+        entry->unheard = waiter->once ? entry->unheard : 0;
         hfi_step_ask(entry, actions);
     }
     bool is_next = (free || !taken) && waiter == hfi_step_head_of(entry);
@@ -349,8 +359,11 @@ static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answ
         hfi_step_ask(entry, actions);
         return;
     }
-    if (!answer->native)
+    if (!answer->native) {
         entry->tried_status = HF_BUSY;
+        if (answer->unheard)
+            entry->tried_until = now + wish_again_ms(entry, true, 1000) * HFI_MS;
+    }
     refuse_once(entry, entry->tried_status, actions);
     if (hfi_list_is_empty(&entry->waiters))
         hfi_step_forget_token(entry, actions);
@@ -366,6 +379,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     entry->trouble = HF_OK;
     entry->late = 0;
     int64_t promised_ms = recheck_ms(entry); /* the record's patience is three of these: see hfi_entry_asking */
+    bool nearer = entry->ticket == 0 ? !answer->ours : answer->position < entry->position;
     entry->ticket = answer->ticket;
     entry->position = answer->position;
     if (entry->claim_wanted) {
@@ -375,10 +389,12 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     bool was_hinted = entry->early;
     entry->early = false;
     int64_t period_ms = promised_ms < recheck_ms(entry) ? promised_ms : recheck_ms(entry);
-    if (entry->rules->together)
+    int64_t wish_ms = wish_again_ms(entry, answer->unheard, period_ms);
+    if (entry->rules->together && wish_ms == period_ms)
         ask_together_in(entry, now, period_ms, rtt_ns);
     else
-        ask_in(entry, now, period_ms);
+        ask_in(entry, now, wish_ms);
+    entry->plain = entry->rules->together;
     /* The queue may begin with waiters that were killed a moment ago, so not only its head looks when the key ends. */
     bool timed = answer->position < TIMED_POSITIONS || answer->left_ms == 0; /* 0: there may be no holder any more */
     if (timed && answer->left_ms >= 0 && answer->left_ms < recheck_ms(entry)) {
@@ -387,7 +403,11 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
         if (gone < entry->ask_at) /* and takes the lock, it hopes */
             ask_early(entry, gone, now, actions);
     }
-    bool watch = !answer->ours && answer->position <= 2;
+    if (answer->left_ms == 0 && nearer) { /* it dropped old records, and has not come to the end of them */
+        entry->ask_at = now;
+        entry->plain = false;
+    }
+    bool watch = !answer->ours && answer->left_ms != 0 && answer->position <= 2;
     if (watch != entry->watching)
         hfi_step_act(actions, HFI_WATCH_FOREIGN)->fresh = watch;
     entry->watching = watch;

@@ -116,6 +116,7 @@ struct hfi_entry {
     uint8_t  bad_fences;          /* in a row, for what is held                          */
     uint8_t  passes;              /* local ones in a row; no more are counted than are allowed */
     uint16_t more_below;          /* with fewer fences than that left another block is asked for */
+    uint8_t  unheard;             /* wishes (R) in a row that the holder did not hear    */
     struct hfi_waiter *called;    /* woken to take what is held, not here yet; NULL: nobody */
     int64_t  ask_at;              /* next re-check or retry; HFI_NEVER                   */
     int64_t  asked_for;           /* the lease that the acquire under way asked for, ns: its oldest waiter may be another */
@@ -157,7 +158,7 @@ void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t
 enum hfi_answer_kind {
     HFI_GRANTED,     /* .fence, .sent_at                        */
     HFI_BUSY,        /* native: the key exists; try: held       */
-    HFI_IN_QUEUE,    /* .left_ms, .position, .ticket, .ours      */
+    HFI_IN_QUEUE,    /* .left_ms, .position, .ticket, .ours, .unheard */
     HFI_LATE,
     HFI_FOREIGN_TYPE,
     HFI_HAS_VALUE,   /* fetch: .the shell keeps the value        */
@@ -171,6 +172,7 @@ struct hfi_answer {
     bool      native;
     bool      ours;
     bool      unclear; /* the server may have done it, or may do it yet (P5) */
+    bool      unheard; /* the holder was told that we wait, and nobody heard it */
     hf_status status;
     int64_t   sent_at; /* stamp of the command */
     int64_t   fence, left_ms, position, ticket;

@@ -69,15 +69,15 @@ bool hfi_fits_native(const struct hfi_command *command, const struct redisReply 
 
 bool hfi_fits_acquire(const struct hfi_command *command, const struct redisReply *reply)
 {
-    static const struct form forms[] = {{"GRANTED", "nn"}, {"QUEUED", "nnnnn"}, {"BUSY", "nnn"}, {"LATE", "n"},
-                                        {"FOREIGN", "ns"}, {"VALUE", "nsn"},    {"ABSENT", "nn"}};
+    static const struct form forms[] = {{"GRANTED", "nn"}, {"QUEUED", "nnnnnn"}, {"BUSY", "nnnn"}, {"LATE", "n"},
+                                        {"FOREIGN", "ns"}, {"VALUE", "nsn"},     {"ABSENT", "nn"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }
 
 bool hfi_fits_release(const struct hfi_command *command, const struct redisReply *reply)
 {
-    static const struct form forms[] = {{"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}};
+    static const struct form forms[] = {{"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}, {"MORE", "n"}};
     (void)command;
     return is_word(reply, "FREE") || IS_ONE_OF(reply, forms);
 }
@@ -147,18 +147,20 @@ bool hfi_fits_renew(const struct hfi_command *command, const struct redisReply *
     return is_time_and(command, reply, is_renewed);
 }
 
-/* `pttl position ours`; 0: ask alone. */
+/* `pttl position ours heard`; 0: ask alone. */
 static bool is_place(const struct redisReply *reply)
 {
+    static const char *const ends[] = {" 0 -1", " 1 -1", " 1 0", " 1 1"};
     if (reply->type == REDIS_REPLY_INTEGER)
         return reply->integer == 0;
-    if (reply->type != REDIS_REPLY_STRING || reply->len < 5 || reply->len > 40)
+    if (reply->type != REDIS_REPLY_STRING || reply->len > 44 || strlen(reply->str) != (size_t)reply->len)
         return false;
     const char *at = reply->str + (reply->str[0] == '-');
     size_t left = strspn(at, "0123456789"), position = at[left] == ' ' ? strspn(at + left + 1, "0123456789") : 0;
-    const char *ours = at + left + 1 + position;
-    return left > 0 && position > 0 && ours[0] == ' ' && (ours[1] == '0' || ours[1] == '1') &&
-           ours + 2 == reply->str + reply->len;
+    bool fits = false;
+    for (size_t i = 0; left > 0 && position > 0 && i < sizeof ends / sizeof ends[0]; i++)
+        fits = fits || strcmp(at + left + 1 + position, ends[i]) == 0;
+    return fits;
 }
 
 bool hfi_fits_recheck(const struct hfi_command *command, const struct redisReply *reply)

@@ -383,13 +383,16 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
         if (strcmp(said.word, "GRANTED") == 0)
             answer = (struct hfi_answer){.kind = HFI_GRANTED, .fence = hfi_wire_number(reply, 2, 0)};
         else if (strcmp(said.word, "BUSY") == 0)
-            answer = (struct hfi_answer){.kind = HFI_BUSY, .left_ms = hfi_wire_number(reply, 2, -1)};
+            answer = (struct hfi_answer){.kind = HFI_BUSY,
+                                         .left_ms = hfi_wire_number(reply, 2, -1),
+                                         .unheard = hfi_wire_number(reply, 4, -1) == 0};
         else if (strcmp(said.word, "QUEUED") == 0)
             answer = (struct hfi_answer){.kind = HFI_IN_QUEUE,
                                          .left_ms = hfi_wire_number(reply, 2, -1),
                                          .position = natural(reply, 3),
                                          .ticket = hfi_wire_number(reply, 4, 0),
-                                         .ours = hfi_wire_number(reply, 5, 1) == 1};
+                                         .ours = hfi_wire_number(reply, 5, 1) == 1,
+                                         .unheard = hfi_wire_number(reply, 6, -1) == 0};
         else if (strcmp(said.word, "LATE") == 0)
             answer = (struct hfi_answer){.kind = HFI_LATE};
         else if (strcmp(said.word, "FOREIGN") == 0)
@@ -407,10 +410,11 @@ struct hfi_answer hfi_wire_rechecked(const struct redisReply *reply, int index)
     size_t at = (size_t)index + 1;
     if (reply->type != REDIS_REPLY_ARRAY || at >= reply->elements || reply->element[at]->type != REDIS_REPLY_STRING)
         return answer;
-    char *position, *ours;
+    char *position, *ours, *heard;
     answer.left_ms = strtoll(reply->element[at]->str, &position, 10);
     answer.position = strtoll(position, &ours, 10);
-    answer.ours = strcmp(ours, " 1") == 0;
+    answer.ours = strtoll(ours, &heard, 10) == 1;
+    answer.unheard = strcmp(heard, " 0") == 0;
     answer.kind = HFI_IN_QUEUE;
     return answer;
 }

@@ -35,7 +35,7 @@ if KEYS[5] then
 end
 if not held then
     local whose = hand_off(token)
-    if whose ~= 'HANDED' then
+    if whose ~= 'HANDED' and whose ~= 'MORE' then
         typed('HDEL', KEYS[3], token) -- a first write that memory limits do not refuse
         if whose == 'ME' then
             call('ZREM', KEYS[2], token)
@@ -49,12 +49,10 @@ if not held then
     end
     held = call('GET', KEYS[1])
 end
-local left, ours = call('PTTL', KEYS[1]), is_ours(held)
+-- 0: ask again at once, there are more old records to be dropped.
+local left, ours = held and call('PTTL', KEYS[1]) or 0, held and is_ours(held)
 if ARGV[4] == 'try' then
-    if ours then
-        call('PUBLISH', channel(held), 'R ' .. held .. ' ' .. KEYS[1])
-    end
-    return {'BUSY', now, left, ours and 1 or 0}
+    return {'BUSY', now, left, ours and 1 or 0, ours and want(held, KEYS[1]) or -1}
 end
 -- A first write that memory limits do not refuse, before ZADD and HSET, which they would.
 if typed('HDEL', KEYS[3], '') == nil then
@@ -75,14 +73,9 @@ call('PEXPIRE', KEYS[3], '60000')
 local position = call('ZRANK', KEYS[2], token)
 -- The first says R. Those that were killed say nothing, so a re-check makes room.
 if ARGV[6] ~= '0' then
-    for _ = 1, math.min(position, 64) do
-        if record(call('ZRANGE', KEYS[2], '0', '0')[1]) then
-            break
-        end
+    while position > 0 and dropped < 1024 and not record(call('ZRANGE', KEYS[2], '0', '0')[1]) do
         position = position - 1
     end
+    left = position > 0 and dropped == 1024 and 0 or left
 end
-if position == 0 and ours then
-    call('PUBLISH', channel(held), 'R ' .. held .. ' ' .. KEYS[1])
-end
-return {'QUEUED', now, left, position, ticket, ours and 1 or 0}
+return {'QUEUED', now, left, position, ticket, ours and 1 or 0, position == 0 and ours and want(held, KEYS[1]) or -1}

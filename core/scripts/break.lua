@@ -15,7 +15,7 @@ if head and call('PTTL', KEYS[1]) > 0 then
     leave(held) -- a first write that memory limits do not refuse
     call('SET', KEYS[1], revoked, 'KEEPTTL')
     call('PUBLISH', channel(held), 'B ' .. held .. ' ' .. revoked)
-elseif not hand_off('') then
+elseif hand_off('') ~= 'HANDED' then
     call('DEL', KEYS[1])
 end
 return {'BROKEN', now}

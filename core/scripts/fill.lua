@@ -15,7 +15,7 @@ elseif ARGV[2] == 'absent' then
 end
 leave(ARGV[1])
 if not stored or stored.err then
-    if not hand_off('') then
+    if hand_off('') ~= 'HANDED' then
         call('DEL', KEYS[1])
     end
     return {'FREE', now}

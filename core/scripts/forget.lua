@@ -7,7 +7,7 @@ if held then
     if is_ours(held) then
         call('PUBLISH', channel(held), 'B ' .. held .. ' -')
     end
-    if not hand_off('') then
+    if hand_off('') ~= 'HANDED' then
         call('DEL', KEYS[1])
     end
 end

@@ -1,7 +1,7 @@
 -- part of other scripts: the clock, fences, and passing a lease on. KEYS: 1 lock, 2 queue, 3 waiters, 4 fences.
 -- What a script costs here the next in the server's line waits for: the calls are as few as they can be, and what they are
 -- given is text where it can be, for Redis takes as long to print a number as half a call lasts.
-local call, try = redis.call, redis.pcall
+-- include say
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 
@@ -25,14 +25,6 @@ local function digits(n)
     return string.format('%.0f', n)
 end
 
-local function is_ours(value)
-    return string.sub(value, 1, 4) == 'hf1:' and string.sub(value, 37, 37) == ':'
-end
-
-local function channel(token)
-    return 'hf:c:' .. string.sub(token, 5, 36)
-end
-
 -- Multiples of 2048 survive Lua's doubles. A counter that is behind the clock was lost: it comes back ahead of it. nil: the
 -- key is no counter, and nothing can be granted.
 local function block(size)
@@ -49,49 +41,52 @@ local function leave(token)
     return typed('ZREM', KEYS[2], token)
 end
 
--- What a waiter left with its last question: echo and claim ttl. One that has not asked for too long loses its place.
+-- What a waiter left with its last question: echo and claim ttl. One that has not asked for too long loses its place; each
+-- of those costs the server 3 us, so a script drops 1024 and no more.
+local dropped = 0
 local function record(token)
     local till, echo, claim = string.match(typed('HGET', KEYS[3], token) or '', '^(%d+) (%d+) (%d+)$')
     if till and tonumber(till) >= now then
         return echo, claim
     end
+    dropped = dropped + 1
     leave(token)
 end
 
 -- To the first waiter that lives: its record is fresh and somebody hears its channel. A fresh one that nobody hears
 -- is kept in reserve. A caller that is heard goes before it, for then the other was most likely killed; where nobody
--- is heard there is no pub/sub, and the order of the queue is all there is. 64 heads: each of them costs the server 3 us.
+-- is heard there is no pub/sub, and the order of the queue is all there is. 64 fresh ones are looked at: they cost 3 us
+-- each. 'MORE': nothing was done but to drop old ones, and there may be more of them.
 -- A message is a promise: a replica's subscribers hear it too and are not counted here. So a grant is published to
--- the one who gets the lease and to nobody else; who is there, is found out with a message that says nothing.
--- `gone` waits no more. 'ME' if the caller is next, 'HANDED', or nil if nobody waits.
+-- the one who gets the lease and to nobody else; who is there is counted.
+-- `gone` waits no more. 'ME' if the caller is next, 'HANDED', 'MORE', or nil if nobody waits.
 local function hand_off(me, gone)
     local to, echo, claim, another
     local skipped, from, till = 0, '0', '1'
-    for _ = 1, 64 do
+    while skipped < 64 do
         local heads = typed('ZRANGE', KEYS[2], from, till)
         local head = heads and heads[1]
         if not head then
             break
-        end
-        local heard = false
-        if head == me then
-            if not to or call('PUBLISH', channel(me), 'P') > 0 then
+        elseif head == me then
+            if not to or is_heard(me) then
                 return 'ME'
             end
             break
         elseif head == gone then
             leave(head)
+        elseif dropped == 1024 then
+            return 'MORE'
         else
             local its_echo, its_claim = record(head)
-            if its_echo then
-                heard = call('PUBLISH', channel(head), 'P') > 0
-                if heard or not to then
-                    another = to or heads[2]
-                    to, echo, claim = head, its_echo, its_claim
-                end
-                if heard then
-                    break
-                end
+            local heard = its_echo and is_heard(head)
+            if heard or its_echo and not to then
+                another = to or heads[2]
+                to, echo, claim = head, its_echo, its_claim
+            end
+            if heard then
+                break
+            elseif its_echo then
                 skipped = skipped + 1
                 from, till = skipped, skipped + 1
             end

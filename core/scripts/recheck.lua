@@ -1,7 +1,8 @@
 -- recheck: up to 32 waiters of one client say that they still wait, each for a name of its own. Grants nothing, makes
 -- no place in a queue: whatever is not plainly waiting as before is answered 0, untouched, and asks by acquire.
 -- KEYS: lock, queue, waiters of each. ARGV: 1 not after (server us), 2 patience us, 3 echo, 4 claim ttl ms; the tokens.
--- Answers the time, then `pttl position ours` of each, or 0.
+-- Answers the time, then `pttl position ours heard` of each, or 0.
+-- include say
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
 local in_time = now <= tonumber(ARGV[1])
@@ -13,28 +14,26 @@ local function is_in_place(position, queue, waiters)
     if position == 0 then
         return true
     end
-    local head = redis.call('ZRANGE', queue, 0, 0)[1]
-    local told = redis.pcall('HGET', waiters, head)
+    local head = call('ZRANGE', queue, '0', '0')[1]
+    local told = try('HGET', waiters, head)
     local till = type(told) == 'string' and string.match(told, '^(%d+) ')
     return till and tonumber(till) >= now
 end
 
 local function wait_on(token, lock, queue, waiters)
-    local held = redis.pcall('GET', lock)
-    local position = type(held) == 'string' and held ~= token and redis.pcall('ZRANK', queue, token)
+    local held = try('GET', lock)
+    local position = type(held) == 'string' and held ~= token and try('ZRANK', queue, token)
     if type(position) ~= 'number' or not is_in_place(position, queue, waiters) then
         return 0
     end
-    redis.call('PEXPIRE', queue, 60000)
-    if type(redis.pcall('HSET', waiters, token, record)) == 'table' then
+    call('PEXPIRE', queue, '60000')
+    if type(try('HSET', waiters, token, record)) == 'table' then
         return 0
     end
-    redis.call('PEXPIRE', waiters, 60000)
-    local ours = string.sub(held, 1, 4) == 'hf1:' and string.sub(held, 37, 37) == ':'
-    if ours and position == 0 then
-        redis.call('PUBLISH', 'hf:c:' .. string.sub(held, 5, 36), 'R ' .. held .. ' ' .. lock)
-    end
-    return string.format('%.0f %d %d', redis.call('PTTL', lock), position, ours and 1 or 0)
+    call('PEXPIRE', waiters, '60000')
+    local ours = is_ours(held)
+    local heard = ours and position == 0 and want(held, lock) or -1
+    return string.format('%.0f %d %d %d', call('PTTL', lock), position, ours and 1 or 0, heard)
 end
 
 for i = 1, #KEYS / 3 do

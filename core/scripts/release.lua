@@ -10,8 +10,9 @@ end
 if held ~= ARGV[1] then
     return {leave(ARGV[1]) == 1 and 'LEFT' or 'GONE', now}
 end
-if hand_off('', ARGV[1]) then
-    return {'HANDED', now}
+local how = hand_off('', ARGV[1])
+if how then
+    return {how, now}
 end
 leave(ARGV[1])
 call('DEL', KEYS[1])

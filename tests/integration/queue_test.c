@@ -43,6 +43,106 @@ static hf_client *client_without(struct fixture *f, const char *right)
     return hft_client(f->server, HF_CLIENT(.user = "less", .password = "pw"));
 }
 
+/* ---- the dead ---- */
+
+/* `holder` gives it back, with a killed waiter in front of a live one. */
+static void the_live_one_has_it(struct fixture *f, hf_client *holder)
+{
+    struct hft_taker taker;
+    hf_lease *lease = must_take(f, holder, "x", HF_LOCK(.lease_ms = 30000));
+    hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 1);
+    stand_killed(f);
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+    assert_int_equal(hft_lock_exists(f->server, "x"), 1);
+    assert_false(has_killed(f));
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+}
+
+static void who_listens_to_everything_does_not_make_the_dead_alive(void **state)
+{
+    struct fixture *f = *state;
+    redisContext *monitor = redisConnectUnix(hft_server_socket(f->server));
+    freeReplyObject(redisCommand(monitor, "PSUBSCRIBE *"));
+    the_live_one_has_it(f, f->a);
+    redisFree(monitor);
+}
+
+static void where_listeners_may_not_be_counted_a_message_counts_them(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *less = client_without(f, "-pubsub");
+    the_live_one_has_it(f, less);
+    assert_int_equal(hf_client_close(less, NULL), HF_OK);
+}
+
+/* A crash loop behind a long holder leaves many. `gone`: a key that is gone in the same moment. */
+static void stand_old(struct fixture *f, int count, const char *gone)
+{
+    freeReplyObject(hft_server_ask(f->server,
+                                   "EVAL %s 3 hf:queue:{x}:hf:{x} hf:wait:{x}:hf:{x} %s %d",
+                                   "redis.call('DEL', KEYS[3])\n"
+                                   "for i = 1, ARGV[1] do\n"
+                                   "redis.call('ZADD', KEYS[1], i, 'hf1:' .. string.format('%032x', i) .. ':1:7:gone:1')\n"
+                                   "redis.call('HSET', KEYS[2], 'hf1:' .. string.format('%032x', i) .. ':1:7:gone:1',\n"
+                                   "'1000 1 1274')\n"
+                                   "end\n",
+                                   gone, count));
+}
+
+static void it_passes_all_of_the_old(struct fixture *f, int count)
+{
+    struct hft_taker first, second, newcomer;
+    hf_client *c = hft_client(f->server, NULL);
+    hf_lease *lease = must_take(f, f->a, "x", HF_LOCK(.lease_ms = 30000));
+    hft_take(&first, f->b, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 1);
+    hft_take(&second, c, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 2);
+    stand_old(f, count, "none");
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+    assert_int_equal(hft_lock_exists(f->server, "x"), 1); /* nobody can come in between */
+    hft_take(&newcomer, f->a, "x", HF_LOCK(.wait_ms = 20000));
+    assert_int_equal(hft_taken(&first), HF_OK);
+    int64_t fence = hf_lease_fence(first.lease);
+    assert_int_equal(hf_lease_release(first.lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(&second), HF_OK);
+    assert_true(hf_lease_fence(second.lease) > fence);
+    fence = hf_lease_fence(second.lease);
+    assert_int_equal(hf_lease_release(second.lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(&newcomer), HF_OK);
+    assert_true(hf_lease_fence(newcomer.lease) > fence);
+    assert_int_equal(hf_lease_release(newcomer.lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(c, NULL), HF_OK);
+    assert_int_equal(hft_lock_keys(f->server), 0);
+}
+
+static void two_hundred_old_records_in_front_do_not_cost_the_order(void **state)
+{
+    it_passes_all_of_the_old(*state, 200);
+}
+
+static void nor_do_twenty_thousand(void **state)
+{
+    it_passes_all_of_the_old(*state, 20000);
+}
+
+/* Nobody holds it, and there are more old records than a script drops. */
+static void a_waiter_comes_to_the_end_of_them_without_a_pause(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    tell(f, "SET hf:{x} " DEAD " PX 60000");
+    hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 1);
+    int64_t before = hft_server_calls(f->server, "evalsha");
+    stand_old(f, 20000, "hf:{x}");
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_in_range((uintmax_t)(hft_server_calls(f->server, "evalsha") - before), 20, 26);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+}
+
 /* ---- a busy holder ---- */
 
 enum { THREADS = 6 };
@@ -160,6 +260,11 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
+        TEST(who_listens_to_everything_does_not_make_the_dead_alive),
+        TEST(where_listeners_may_not_be_counted_a_message_counts_them),
+        TEST(two_hundred_old_records_in_front_do_not_cost_the_order),
+        TEST(nor_do_twenty_thousand),
+        TEST(a_waiter_comes_to_the_end_of_them_without_a_pause),
         TEST(a_holder_without_messages_learns_of_a_waiter_by_its_renewals),
         TEST(what_was_said_while_it_could_not_hear_a_holder_supposes_when_it_can),
         TEST(a_renewal_passes_where_the_queue_may_not_be_looked_at),

@@ -227,6 +227,81 @@ static void each_writes_first_what_a_full_server_does_not_refuse(void **state)
     tell(f, "CONFIG SET maxmemory 0");
 }
 
+/* ---- old records ---- */
+
+static void fill_queue(struct fixture *f, int old)
+{
+    freeReplyObject(hft_server_ask(f->server,
+                                   "EVAL %s 2 " QUEUE " " WAIT " %d",
+                                   "for i = 1, ARGV[1] do\n"
+                                   "local token = string.format('hf1:%032x:1:0000000000000007:gone:1', i + 16)\n"
+                                   "redis.call('ZADD', KEYS[1], 0, token)\n"
+                                   "redis.call('HSET', KEYS[2], token, '1000 1 1274')\n"
+                                   "end\n",
+                                   old));
+}
+
+static int64_t queued(struct fixture *f)
+{
+    return hft_server_ask_integer(f->server, "ZCARD " QUEUE);
+}
+
+static void old_records_are_dropped_and_not_counted(void **state)
+{
+    struct fixture *f = *state;
+    lay(f, OURS);
+    fill_queue(f, 1023);
+    assert_string_equal(run(f, "release"), "HANDED");
+    assert_string_equal(held(f), WAITER);
+    assert_int_equal(queued(f), 0);
+}
+
+/* Nobody comes in between, however many there are. */
+static void with_more_of_them_nothing_is_granted_before_all_are_read(void **state)
+{
+    struct fixture *f = *state;
+    lay(f, OURS);
+    fill_queue(f, 2500);
+    for (int left = 1476; left > 0; left -= 1024) {
+        assert_string_equal(run(f, "release"), "MORE");
+        assert_string_equal(held(f), OURS);
+        assert_int_equal(queued(f), left + 1);
+    }
+    assert_string_equal(run(f, "release"), "HANDED");
+    lay(f, "");
+    fill_queue(f, 2500);
+    assert_string_equal(run(f, "acquire"), "QUEUED"); /* a newcomer */
+    assert_string_equal(run(f, "try"), "BUSY");
+    assert_string_equal(held(f), "");
+    assert_string_equal(run(f, "try"), "BUSY");
+    assert_string_equal(held(f), WAITER);
+    for (int i = 0; i < 2; i++) {
+        lay(f, "");
+        fill_queue(f, 1025);
+        redisReply *reply = hft_server_ask(f->server, i == 0 ? "EVAL %s " ALL " " WAITER " 10463" NEVER "wait 77 5 1274 1200000 0"
+                                                             : "EVAL %s " ALL " " OURS " 10463" NEVER "wait 77 0 1274 1200000 0",
+                                           hfi_script_acquire.source);
+        assert_string_equal(reply->element[0]->str, "QUEUED");
+        assert_int_equal(reply->element[2]->integer, 0); /* left: ask again at once */
+        freeReplyObject(reply);
+    }
+}
+
+static void a_re_check_makes_room_as_far_as_it_may(void **state)
+{
+    struct fixture *f = *state;
+    lay(f, OTHER);
+    fill_queue(f, 1500);
+    for (int i = 0; i < 2; i++) {
+        redisReply *reply = hft_server_ask(f->server, "EVAL %s " ALL " " WAITER " 10463" NEVER "wait 77 5 1274 1200000 0",
+                                           hfi_script_acquire.source);
+        assert_string_equal(reply->element[0]->str, "QUEUED");
+        assert_int_equal(reply->element[3]->integer, i == 0 ? 476 : 0);
+        assert_int_equal(reply->element[2]->integer == 0, i == 0);
+        freeReplyObject(reply);
+    }
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
@@ -234,6 +309,9 @@ int main(void)
         TEST(each_says_which_key_is_another_programs_and_leaves_it_alone),
         TEST(a_counter_that_is_no_number_is_no_counter),
         TEST(each_writes_first_what_a_full_server_does_not_refuse),
+        TEST(old_records_are_dropped_and_not_counted),
+        TEST(with_more_of_them_nothing_is_granted_before_all_are_read),
+        TEST(a_re_check_makes_room_as_far_as_it_may),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

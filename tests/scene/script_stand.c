@@ -35,6 +35,7 @@ enum { WORDS = sizeof words_of / sizeof words_of[0] };
 static struct sim_keyspace keys;
 static char said[2000]; /* messages since the last call */
 const char *hft_hearers;
+int hft_monitors;
 
 /* ---- words ---- */
 
@@ -122,11 +123,21 @@ static int64_t hear(void *self, const char *channel, size_t channel_size, const 
     for (int i = 6; i < 37; i++)
         assert_int_equal(channel[i], channel[5]);
     (void)snprintf(text, sizeof text, "%c< %.*s", toupper(channel[5]), (int)size, message);
-    if (strcmp(text + 3, "P") != 0) {
-        append(said, sizeof said, "|");
-        append_text(said, sizeof said, text);
-    }
+    append(said, sizeof said, "|");
+    append_text(said, sizeof said, text);
+    return (strchr(hft_hearers, channel[5]) != NULL) + hft_monitors;
+}
+
+static int64_t count(void *self, const char *channel, size_t channel_size)
+{
+    (void)self;
+    (void)channel_size;
     return strchr(hft_hearers, channel[5]) != NULL;
+}
+
+void hft_count_by_message(void)
+{
+    keys.subscribers = NULL;
 }
 
 static void ignore(void *self, const char *event, const char *key, const char *value)
@@ -185,9 +196,11 @@ int hft_scripts_begin(void **state)
     (void)state;
     sim_keyspace_clear(&keys);
     keys.publish = hear;
+    keys.subscribers = count;
     keys.changed = ignore;
     keys.refuses = SIM_TAKES_ALL;
     hft_hearers = "abcde";
+    hft_monitors = 0;
     keys.now_us = NOW;
     (void)tell("SET F F+0");
     return 0;

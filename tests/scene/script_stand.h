@@ -16,6 +16,8 @@ int hft_scripts_begin(void **state); /* set-up of a case: an empty server, its f
 const char *hft_script(const char *line, const struct hfi_script *script);
 const char *tell(const char *line);
 extern const char *hft_hearers; /* clients whose channels somebody listens to: "abcde" at first */
+extern int hft_monitors;        /* who listen to everything by a pattern: 0 at first */
+void hft_count_by_message(void); /* the user of the scripts may not ask for NUMSUB */
 /* These wait in this order, with fresh records: "ABD" at 1, 2, 3. */
 void wait_in_line(const char *tokens);
 

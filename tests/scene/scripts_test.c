@@ -55,26 +55,26 @@ static void a_try_is_told_who_has_it_and_the_holder_that_somebody_wants_it(void 
 {
     (void)state;
     (void)tell("SET K A PX 500");
-    SAYS(acquire, LOCK "B 1316 now try 7 0 900 5000", "BUSY now 500 1 | A< R A K");
+    SAYS(acquire, LOCK "B 1316 now try 7 0 900 5000", "BUSY now 500 1 1 | A< R A K");
     IS("ZRANGE Q 0 -1", "");
     (void)tell("SET K X PX 400");
-    SAYS(acquire, LOCK "B 1316 now try 7 0 900 5000", "BUSY now 400 0");
+    SAYS(acquire, LOCK "B 1316 now try 7 0 900 5000", "BUSY now 400 0 -1");
     (void)tell("SET K Y");
-    SAYS(acquire, LOCK "B 1316 now try 7 0 900 5000", "BUSY now -1 0");
+    SAYS(acquire, LOCK "B 1316 now try 7 0 900 5000", "BUSY now -1 0 -1");
 }
 
 static void who_waits_gets_a_place_a_record_and_a_minute(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 500");
-    SAYS(acquire, LOCK "B 1316 now wait 7 0 900 5000", "QUEUED now 500 0 now 1 | A< R A K");
+    SAYS(acquire, LOCK "B 1316 now wait 7 0 900 5000", "QUEUED now 500 0 now 1 1 | A< R A K");
     IS("HGET W B", "now+5000 7 900");
     IS("PTTL Q", "60000");
     IS("PTTL W", "60000");
-    SAYS(acquire, LOCK "C 1316 now wait 8 0 901 5000", "QUEUED now 500 1 now+1 1"); /* one behind the last */
+    SAYS(acquire, LOCK "C 1316 now wait 8 0 901 5000", "QUEUED now 500 1 now+1 1 -1"); /* one behind the last */
     (void)tell("ZADD Q 5 B");
     (void)tell("ZADD Q 6 C");
-    SAYS(acquire, LOCK "D 1316 now wait 8 0 901 5000", "QUEUED now 500 2 now 1"); /* never before the time */
+    SAYS(acquire, LOCK "D 1316 now wait 8 0 901 5000", "QUEUED now 500 2 now 1 -1"); /* never before the time */
     IS("ZRANGE Q 0 -1", "B C D");
 }
 
@@ -82,7 +82,7 @@ static void a_place_behind_another_programs_lock_tells_nobody(void **state)
 {
     (void)state;
     (void)tell("SET K X PX 500");
-    SAYS(acquire, LOCK "B 1316 now wait 7 0 900 5000", "QUEUED now 500 0 now 0");
+    SAYS(acquire, LOCK "B 1316 now wait 7 0 900 5000", "QUEUED now 500 0 now 0 -1");
 }
 
 static void who_asks_again_keeps_its_place(void **state)
@@ -90,12 +90,12 @@ static void who_asks_again_keeps_its_place(void **state)
     (void)state;
     (void)tell("SET K D PX 500");
     wait_in_line("ABC");
-    SAYS(acquire, LOCK "B 1316 now wait 77 2 900 5000", "QUEUED now 500 1 2 1");
+    SAYS(acquire, LOCK "B 1316 now wait 77 2 900 5000", "QUEUED now 500 1 2 1 -1");
     IS("HGET W B", "now+5000 77 900");
-    SAYS(acquire, LOCK "C 1316 now wait 78 0 900 5000", "QUEUED now 500 2 3 1"); /* also if it does not know it */
-    SAYS(acquire, LOCK "A 1316 now wait 78 1 900 5000", "QUEUED now 500 0 1 1 | D< R D K");
+    SAYS(acquire, LOCK "C 1316 now wait 78 0 900 5000", "QUEUED now 500 2 3 1 -1"); /* also if it does not know it */
+    SAYS(acquire, LOCK "A 1316 now wait 78 1 900 5000", "QUEUED now 500 0 1 1 1 | D< R D K");
     (void)tell("ZREM Q B");
-    SAYS(acquire, LOCK "B 1316 now wait 79 2 900 5000", "QUEUED now 500 1 2 1"); /* and brings it back */
+    SAYS(acquire, LOCK "B 1316 now wait 79 2 900 5000", "QUEUED now 500 1 2 1 -1"); /* and brings it back */
 }
 
 static void a_re_check_makes_room_where_those_in_front_are_silent(void **state)
@@ -107,12 +107,12 @@ static void a_re_check_makes_room_where_those_in_front_are_silent(void **state)
     (void)tell("ZREM Q B");
     (void)tell("ZADD Q 2 B");
     (void)tell("HDEL W B");
-    SAYS(acquire, LOCK "C 1316 now wait 7 0 900 5000", "QUEUED now 500 2 3 1"); /* a first question does not */
-    SAYS(acquire, LOCK "C 1316 now wait 7 3 900 5000", "QUEUED now 500 0 3 1 | D< R D K");
+    SAYS(acquire, LOCK "C 1316 now wait 7 0 900 5000", "QUEUED now 500 2 3 1 -1"); /* a first question does not */
+    SAYS(acquire, LOCK "C 1316 now wait 7 3 900 5000", "QUEUED now 500 0 3 1 1 | D< R D K");
     IS("ZRANGE Q 0 -1", "C");
     wait_in_line("AB");
     (void)tell("HSET W A now_7_900"); /* the last moment of its patience */
-    SAYS(acquire, LOCK "C 1316 now wait 7 3 900 5000", "QUEUED now 500 2 3 1");
+    SAYS(acquire, LOCK "C 1316 now wait 7 3 900 5000", "QUEUED now 500 2 3 1 -1");
 }
 
 static void nobody_waits_and_somebody_did_the_caller_gets_it(void **state)
@@ -133,7 +133,7 @@ static void a_free_lock_goes_to_the_first_who_waits(void **state)
 {
     (void)state;
     wait_in_line("ABC");
-    SAYS(acquire, LOCK "D 1316 now wait 7 0 900 5000", "QUEUED now 900 2 now 1 | A< G A 70 F+1 K | A< R A K");
+    SAYS(acquire, LOCK "D 1316 now wait 7 0 900 5000", "QUEUED now 900 2 now 1 -1 | A< G A 70 F+1 K | A< R A K");
     IS("GET K", "A");
     IS("PTTL K", "900");
     IS("ZRANGE Q 0 -1", "B C D");
@@ -145,7 +145,7 @@ static void whom_nobody_hears_is_passed_over_by_who_is_heard(void **state)
     (void)state;
     hft_hearers = "bcd";
     wait_in_line("ABC");
-    SAYS(acquire, LOCK "D 1316 now wait 7 0 900 5000", "QUEUED now 901 2 now 1 | B< G B 71 F+1 K | B< R B K");
+    SAYS(acquire, LOCK "D 1316 now wait 7 0 900 5000", "QUEUED now 901 2 now 1 -1 | B< G B 71 F+1 K | B< R B K");
     IS("ZRANGE Q 0 -1", "A C D");
     hft_hearers = "d";
     (void)tell("DEL K");
@@ -153,7 +153,7 @@ static void whom_nobody_hears_is_passed_over_by_who_is_heard(void **state)
     IS("ZRANGE Q 0 -1", "A C");
     hft_hearers = "";
     (void)tell("DEL K");
-    SAYS(acquire, LOCK "D 1316 now wait 7 4 900 5000", "QUEUED now 900 1 4 1 | A< G A 70 F+3 K | A< R A K");
+    SAYS(acquire, LOCK "D 1316 now wait 7 4 900 5000", "QUEUED now 900 1 4 1 -1 | A< G A 70 F+3 K | A< R A K");
 }
 
 static void a_counter_that_is_behind_the_clock_comes_back_ahead_of_it(void **state)
@@ -266,6 +266,40 @@ static void who_is_heard_goes_before_whom_nobody_hears(void **state)
     hft_hearers = "";
     SAYS(release, LOCK "E", "HANDED now | A< G A 70 F+2 K | A< R A K"); /* nobody: the order is all there is */
     IS("ZRANGE Q 0 -1", "B");
+}
+
+static void who_listens_to_everything_hears_nothing_for_others(void **state)
+{
+    (void)state;
+    hft_hearers = "c";
+    hft_monitors = 1;
+    (void)tell("SET K E PX 500");
+    wait_in_line("ABC");
+    SAYS(release, LOCK "E", "HANDED now | C< G C 72 F+1 K | C< R C K");
+}
+
+static void where_listeners_may_not_be_counted_a_message_counts_them(void **state)
+{
+    (void)state;
+    hft_hearers = "c";
+    hft_count_by_message();
+    (void)tell("SET K E PX 500");
+    wait_in_line("ABC");
+    SAYS(release, LOCK "E", "HANDED now | A< P | B< P | C< P | C< G C 72 F+1 K | C< R C K");
+    SAYS(acquire, LOCK "A 1316 now wait 7 1 900 5000", "QUEUED now 902 0 1 1 1 | C< R C K | C< P");
+}
+
+static void what_nobody_hears_is_said_to_be_unheard(void **state)
+{
+    (void)state;
+    hft_hearers = "";
+    (void)tell("SET K D PX 500");
+    for (hft_monitors = 0; hft_monitors < 2; hft_monitors++) {
+        SAYS(acquire, LOCK "A 1316 now try 7 0 900 5000", "BUSY now 500 1 0 | D< R D K");
+        SAYS(acquire, LOCK "A 1316 now wait 7 1 900 5000", "QUEUED now 500 0 1 1 0 | D< R D K");
+        SAYS(acquire, LOCK "B 1316 now wait 7 2 900 5000", "QUEUED now 500 1 2 1 -1");
+        SAYS(recheck, "3 K Q W now 5000 77 900 A", "now 500 0 1 0 | D< R D K");
+    }
 }
 
 /* ---- renew, more, fence_floor ---- */
@@ -386,13 +420,13 @@ static void a_re_check_with_others_says_that_each_waits_still(void **state)
     (void)state;
     (void)tell("SET K D PX 500");
     wait_in_line("AB");
-    SAYS(recheck, "3 K Q W " RECHECK "A", "now 500 0 1 | D< R D K");
+    SAYS(recheck, "3 K Q W " RECHECK "A", "now 500 0 1 1 | D< R D K");
     IS("HGET W A", "now+5000 77 900");
     IS("PTTL Q", "60000");
     IS("PTTL W", "60000");
-    SAYS(recheck, "3 K Q W " RECHECK "B", "now 500 1 1");
+    SAYS(recheck, "3 K Q W " RECHECK "B", "now 500 1 1 -1");
     (void)tell("SET K X");
-    SAYS(recheck, "3 K Q W " RECHECK "A", "now -1 0 0");
+    SAYS(recheck, "3 K Q W " RECHECK "A", "now -1 0 0 -1");
 }
 
 static void what_is_not_plainly_waiting_is_left_alone(void **state)
@@ -409,10 +443,10 @@ static void what_is_not_plainly_waiting_is_left_alone(void **state)
     (void)tell("HSET W A now-1_7_900");
     SAYS(recheck, "3 K Q W " RECHECK "B", "now 0"); /* there is room to be made */
     (void)tell("HSET W A now_7_900");
-    SAYS(recheck, "3 K Q W " RECHECK "B", "now 500 1 1");
+    SAYS(recheck, "3 K Q W " RECHECK "B", "now 500 1 1 -1");
     (void)tell("HDEL W A");
     SAYS(recheck, "3 K Q W " RECHECK "B", "now 0");
-    SAYS(recheck, "3 K Q W " RECHECK "A", "now 500 0 1 | D< R D K"); /* the first needs none */
+    SAYS(recheck, "3 K Q W " RECHECK "A", "now 500 0 1 1 | D< R D K"); /* the first needs none */
     (void)tell("DEL W");
     (void)tell("SET W X");
     SAYS(recheck, "3 K Q W " RECHECK "A", "now 0");
@@ -429,7 +463,7 @@ static void each_name_of_a_re_check_is_answered_by_itself(void **state)
     wait_in_line("A");
     (void)tell("SET V E PX 600");
     (void)tell("ZADD M 1 B");
-    SAYS(recheck, "9 X Q W K Q W V M F2 " RECHECK "A A B", "now 0 500 0 1 600 0 1 | D< R D K | E< R E V");
+    SAYS(recheck, "9 X Q W K Q W V M F2 " RECHECK "A A B", "now 0 500 0 1 1 600 0 1 1 | D< R D K | E< R E V");
     IS("HGET F2 B", "now+5000 77 900");
 }
 
@@ -459,6 +493,9 @@ int main(void)
         TEST(a_renewal_extends_what_is_held_and_names_what_is_there_instead),
         TEST(a_renewal_says_that_somebody_waits),
         TEST(more_fences_are_for_the_holder_alone),
+        TEST(who_listens_to_everything_hears_nothing_for_others),
+        TEST(where_listeners_may_not_be_counted_a_message_counts_them),
+        TEST(what_nobody_hears_is_said_to_be_unheard),
         TEST(the_floor_puts_the_counter_ahead_of_all_that_was_seen),
         TEST(the_floor_follows_a_clock_that_is_ahead_by_more_than_it_may_err),
         TEST(a_break_leaves_the_key_under_a_token_that_the_holder_is_told),

@@ -471,6 +471,18 @@ static bool publish(struct sim_keyspace *keys, const struct sim_words *words, st
     return true;
 }
 
+static bool pubsub(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    if (strcmp(words->text[1], "NUMSUB") != 0)
+        return refuse(reply, "ERR unknown subcommand: the virtual server does not have it");
+    if (keys->subscribers == NULL)
+        return refuse(reply, "NOPERM this user has no permissions to run the 'pubsub|numsub' command");
+    sim_reply_number(reply, '*', 2);
+    sim_reply_bulk(reply, words->text[2], words->size[2]);
+    say_number(reply, keys->subscribers(keys->self, words->text[2], words->size[2]));
+    return true;
+}
+
 static bool tell_time(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     char text[32];
@@ -501,7 +513,7 @@ static const struct command *command_of(const struct sim_words *words)
         {"PUBLISH", 3, READS, publish}, {"ZRANGE", 4, READS, zrange},     {"ZADD", 4, GROWS, zadd},
         {"HSET", 4, GROWS, hset},       {"HGET", 3, READS, hget},         {"ZRANK", 3, READS, zrank},
         {"ZSCORE", 3, READS, zscore},   {"PERSIST", 2, SHRINKS, persist},
-        {"EXISTS", 2, READS, exists}};
+        {"EXISTS", 2, READS, exists},   {"PUBSUB", 3, READS, pubsub}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (sim_is(words, commands[i].name))
             return &commands[i];

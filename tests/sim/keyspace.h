@@ -30,6 +30,7 @@ struct sim_keyspace {
     void *self;
     int64_t (*publish)(void *self, const char *channel, size_t channel_size, const char *message,
                        size_t size);
+    int64_t (*subscribers)(void *self, const char *channel, size_t channel_size); /* NULL: it may not be asked */
     /* set, del, expired, evicted, zadd, zrem: as key events; `value` is the new value or the member. */
     void (*changed)(void *self, const char *event, const char *key, const char *value);
 };

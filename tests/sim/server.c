@@ -60,14 +60,20 @@ static bool listens(const struct sim_wire *wire, const char *channel, size_t siz
     return false;
 }
 
-bool sim_server_is_heard(const char *channel)
+static int64_t subscribers(void *self, const char *channel, size_t size)
 {
-    bool heard = false;
+    int64_t count = 0;
+    (void)self;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         const struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
-        heard = heard || (!wire->demoted && listens(wire, channel, strlen(channel)));
+        count += !wire->demoted && listens(wire, channel, size);
     }
-    return heard;
+    return count;
+}
+
+bool sim_server_is_heard(const char *channel)
+{
+    return subscribers(NULL, channel, strlen(channel)) > 0;
 }
 
 static int64_t publish(void *self, const char *channel, size_t channel_size, const char *message, size_t size)
@@ -105,6 +111,7 @@ void sim_server_begin(void)
     sim_server =
         (struct sim_server){.up = true, .epoch = 1, .takes_subscribers = true};
     sim_server.keys.publish = publish;
+    sim_server.keys.subscribers = subscribers;
     sim_server.keys.changed = changed;
     sim_server.clock_us = INT64_C(1790000000000000) + sim_between(0, INT64_C(1000000000000));
     sim_server.clock_ppm = sim_between(-9990, 9990);

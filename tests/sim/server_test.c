@@ -175,7 +175,7 @@ static const char *const answers[] = {"GRANTED",   "QUEUED",
                                       "OOM",       "renewed 0",
                                       "renewed 1", "renewed 2",
                                       "renewed 3", "renewed 4", "renewed: another token",
-                                      "waits",     "asks alone"};
+                                      "waits",     "asks alone", "heard", "unheard"};
 #define ANSWERS (sizeof answers / sizeof answers[0])
 static int answered[ANSWERS];
 
@@ -209,6 +209,9 @@ static void count(const redisReply *reply, const char *script)
     } else if (reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 &&
                reply->element[0]->type == REDIS_REPLY_STRING) {
         count_one(reply->element[0]->str);
+        const redisReply *last = reply->element[reply->elements - 1];
+        if (strcmp(reply->element[0]->str, "QUEUED") == 0 && last->integer >= 0)
+            count_one(last->integer == 1 ? "heard" : "unheard");
     }
 }
 
@@ -418,13 +421,19 @@ static void compare_keys(redisContext *real)
     }
 }
 
-static int64_t one_hears(void *self, const char *channel, size_t channel_size, const char *message,
-                         size_t size)
+/* As the real server's one subscriber does. */
+static int64_t one_subscribes(void *self, const char *channel, size_t channel_size)
 {
     (void)self;
+    return channel_size == 37 && channel[36] == '1';
+}
+
+/* And one that listens to everything. */
+static int64_t two_hear(void *self, const char *channel, size_t channel_size, const char *message, size_t size)
+{
     (void)message;
     (void)size;
-    return channel_size == 37 && channel[36] == '1'; /* as the real server's one subscriber does */
+    return 1 + one_subscribes(self, channel, channel_size);
 }
 
 /* Memory limits: what a script may still write depends on what it has written. */
@@ -446,7 +455,12 @@ static void the_same_calls_give_the_same_replies(void **state)
     redisReply *listens = redisCommand(listener, "SUBSCRIBE hf:c:%s", "00000000000000000000000000000001");
     assert_non_null(listens);
     freeReplyObject(listens);
-    keys.publish = one_hears;
+    redisContext *monitor = redisConnectUnix(hft_server_socket(server));
+    listens = redisCommand(monitor, "PSUBSCRIBE *");
+    assert_non_null(listens);
+    freeReplyObject(listens);
+    keys.publish = two_hear;
+    keys.subscribers = one_subscribes;
     for (int i = 0; i < SCRIPTS; i++)
         sources[i] = with_given_time(scripts[i]);
     for (int i = 0; i < CALLS; i++) {
@@ -477,6 +491,7 @@ static void the_same_calls_give_the_same_replies(void **state)
         free(sources[i]);
     redisFree(real);
     redisFree(listener);
+    redisFree(monitor);
     hft_server_stop(server);
 }
 

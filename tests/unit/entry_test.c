@@ -106,6 +106,24 @@ static void a_try_that_finds_it_busy_asks_the_script_once_a_second(void **state)
     assert_string_equal(hft_answer(&s, native_busy), "try");
 }
 
+static void a_try_that_the_holder_does_not_hear_is_repeated_before_the_second_is_over(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_try("a");
+    const struct hfi_answer unheard = {.kind = HFI_BUSY, .unheard = true};
+    hft_stand_init(&s);
+    for (int64_t ms = 10; ms <= 2000; ms *= 2) {
+        assert_string_equal(hft_arrive(&s, &a), "native!");
+        assert_string_equal(hft_answer(&s, native_busy), "try");
+        assert_string_equal(hft_answer(&s, unheard), "a=BUSY");
+        hft_pass_ms(&s, (ms < 1000 ? ms : 1000) - 1);
+        assert_string_equal(hft_arrive(&s, &a), "native!");
+        assert_string_equal(hft_answer(&s, native_busy), "a=BUSY");
+        hft_pass_ms(&s, 1);
+    }
+}
+
 static void a_try_learns_of_another_type_and_remembers_it_for_a_second(void **state)
 {
     (void)state;
@@ -516,6 +534,7 @@ int main(void)
         cmocka_unit_test(a_busy_lock_is_waited_for_by_script_under_the_same_token_and_place),
         cmocka_unit_test(a_question_brings_its_lease_claim_and_patience),
         cmocka_unit_test(a_try_that_finds_it_busy_asks_the_script_once_a_second),
+        cmocka_unit_test(a_try_that_the_holder_does_not_hear_is_repeated_before_the_second_is_over),
         cmocka_unit_test(a_try_learns_of_another_type_and_remembers_it_for_a_second),
         cmocka_unit_test(a_try_never_waits_for_what_others_here_have_or_ask_for),
         cmocka_unit_test(who_waits_behind_a_try_goes_on_by_script),

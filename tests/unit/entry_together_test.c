@@ -135,6 +135,75 @@ static void when_the_holders_key_ends_it_asks_alone(void **state)
     assert_string_equal(hft_look_next(&s), "wait");
 }
 
+static int64_t next_in_ms(const char *says)
+{
+    int64_t asked = s.now;
+    assert_string_equal(hft_look_next(&s), says);
+    return (s.now - asked) / HFI_MS;
+}
+
+/* The holder may be subscribing just now; one that is dead or deaf costs six questions more. */
+static void what_the_holder_did_not_hear_is_said_again_soon_and_less_and_less(void **state)
+{
+    (void)state;
+    struct hfi_answer unheard = waits;
+    unheard.unheard = true;
+    for (int64_t ms = 10; ms <= 320; ms *= 2) {
+        (void)hft_answer(&s, unheard);
+        assert_in_range(next_in_ms("re-check"), ms * 9 / 10 - 1, ms * 11 / 10);
+    }
+    for (int i = 0; i < 3; i++) {
+        (void)hft_answer(&s, unheard);
+        assert_in_range(next_in_ms("re-check"), 355, 440);
+    }
+    (void)hft_answer(&s, waits);
+    assert_in_range(next_in_ms("re-check"), 355, 440);
+    (void)hft_answer(&s, unheard);
+    assert_in_range(next_in_ms("re-check"), 8, 11);
+}
+
+static void another_wait_for_it_begins_anew_to_say_so(void **state)
+{
+    (void)state;
+    struct hfi_answer unheard = waits;
+    unheard.unheard = true;
+    for (int i = 0; i < 7; i++) {
+        (void)hft_answer(&s, unheard);
+        (void)hft_look_next(&s);
+    }
+    assert_string_equal(hft_leave(&s, &a), "close");
+    assert_string_equal(hft_arrive(&s, &a), "wait!");
+    (void)hft_answer(&s, unheard);
+    assert_in_range(next_in_ms("re-check"), 8, 11);
+}
+
+/* left 0: there are old records in front, and the script has dropped as many as it may. */
+static void old_records_in_front_are_asked_about_at_once_as_long_as_there_are_fewer(void **state)
+{
+    (void)state;
+    (void)queue_at(6000, 10000);
+    struct hfi_answer more = waits;
+    more.left_ms = 0;
+    for (more.position = 5000; more.position > 900; more.position -= 1024) {
+        (void)hft_answer(&s, more);
+        assert_int_equal(next_in_ms("wait"), 0);
+    }
+    more.position += 1024;
+    (void)hft_answer(&s, more); /* no nearer than before */
+    assert_int_equal(next_in_ms("wait"), 162);
+}
+
+static void the_first_answer_that_there_are_more_is_asked_about_at_once(void **state)
+{
+    (void)state;
+    hft_stand_init(&s);
+    a = hft_thread("a");
+    assert_string_equal(hft_arrive(&s, &a), "native!");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_BUSY, .native = true}), "wait");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_IN_QUEUE, .position = 2000, .ticket = 7}), "");
+    assert_int_equal(next_in_ms("wait"), 0);
+}
+
 static void another_oldest_waiter_asks_alone_for_its_own_lease(void **state)
 {
     (void)state;
@@ -231,6 +300,10 @@ int main(void)
         cmocka_unit_test_setup(a_grant_with_the_echo_of_a_re_check_counts_for_a_claim_from_then, with_its_re_check_under_way),
         cmocka_unit_test_setup(a_claim_is_never_longer_than_the_record_says, in_front_for_a_short_lease),
         cmocka_unit_test_setup(when_the_holders_key_ends_it_asks_alone, with_its_re_check_under_way),
+        cmocka_unit_test_setup(what_the_holder_did_not_hear_is_said_again_soon_and_less_and_less, with_its_re_check_under_way),
+        cmocka_unit_test_setup(another_wait_for_it_begins_anew_to_say_so, with_its_re_check_under_way),
+        cmocka_unit_test(old_records_in_front_are_asked_about_at_once_as_long_as_there_are_fewer),
+        cmocka_unit_test(the_first_answer_that_there_are_more_is_asked_about_at_once),
         cmocka_unit_test_setup(another_oldest_waiter_asks_alone_for_its_own_lease, in_front),
         cmocka_unit_test_setup(whose_oldest_waiter_left_while_it_asked_does_so_too, in_front),
         cmocka_unit_test_setup(a_wish_heard_meanwhile_is_asked_about, with_its_re_check_under_way),

@@ -35,16 +35,18 @@ static void what_our_scripts_answer_fits(void **state)
     assert_true(fits(hfi_fits_native, 0, "*2\r\n+OK\r\n-ERR value is not an integer\r\n"));
     assert_true(fits(hfi_fits_acquire, 0, "*3\r\n$7\r\nGRANTED\r\n$2\r\n17\r\n$2\r\n99\r\n"));
     assert_true(fits(hfi_fits_acquire, 0,
-                     "*6\r\n$6\r\nQUEUED\r\n$2\r\n17\r\n$2\r\n-1\r\n:0\r\n$2\r\n17\r\n:1\r\n"));
-    assert_true(fits(hfi_fits_acquire, 0, "*4\r\n$4\r\nBUSY\r\n$2\r\n17\r\n$1\r\n5\r\n:0\r\n"));
+                     "*7\r\n$6\r\nQUEUED\r\n$2\r\n17\r\n$2\r\n-1\r\n:0\r\n$2\r\n17\r\n:1\r\n:0\r\n"));
+    assert_true(fits(hfi_fits_acquire, 0, "*5\r\n$4\r\nBUSY\r\n$2\r\n17\r\n$1\r\n5\r\n:0\r\n:-1\r\n"));
     assert_true(fits(hfi_fits_acquire, 0, "*4\r\n$5\r\nVALUE\r\n$2\r\n17\r\n$0\r\n\r\n$1\r\n5\r\n"));
-    assert_true(fits(hfi_fits_acquire, 0, "*6\r\n$6\r\nQUEUED\r\n:17\r\n:-1\r\n:0\r\n$2\r\n17\r\n:1\r\n"));
+    assert_true(fits(hfi_fits_acquire, 0, "*7\r\n$6\r\nQUEUED\r\n:17\r\n:-1\r\n:0\r\n$2\r\n17\r\n:1\r\n:1\r\n"));
     assert_true(fits(hfi_fits_release, 0, "$4\r\nFREE\r\n"));
     assert_true(fits(hfi_fits_release, 0, "*2\r\n$6\r\nHANDED\r\n:17\r\n"));
+    assert_true(fits(hfi_fits_release, 0, "*2\r\n$4\r\nMORE\r\n:17\r\n"));
     assert_true(fits(hfi_fits_more, 0, "*3\r\n$7\r\nFOREIGN\r\n:17\r\n$5\r\nfence\r\n"));
     assert_true(fits(hfi_fits_renew, 4, "*4\r\n$2\r\n17\r\n:1\r\n:4\r\n$6\r\nhf1:ab\r\n"));
     assert_true(fits(hfi_fits_floor, 0, "*2\r\n$2\r\n17\r\n$2\r\n99\r\n"));
-    assert_true(fits(hfi_fits_recheck, 4, "*4\r\n$2\r\n17\r\n:0\r\n$9\r\n9999 12 1\r\n$6\r\n-1 0 0\r\n"));
+    assert_true(fits(hfi_fits_recheck, 4, "*4\r\n$2\r\n17\r\n:0\r\n$12\r\n9999 12 1 -1\r\n$8\r\n-1 0 1 0\r\n"));
+    assert_true(fits(hfi_fits_recheck, 3, "*3\r\n$2\r\n17\r\n$9\r\n-1 0 0 -1\r\n$8\r\n77 0 1 1\r\n"));
     assert_true(fits(hfi_fits_look, 0, "*1\r\n$4\r\nFREE\r\n"));
     assert_true(fits(hfi_fits_look, 0, "*4\r\n$4\r\nHELD\r\n$3\r\nhf1\r\n:-1\r\n:0\r\n"));
 }
@@ -86,8 +88,8 @@ static void the_answer_to_another_question_does_not_fit(void **state)
     assert_false(fits(hfi_fits_release, 0, "$6\r\nHANDED\r\n"));
     assert_false(fits(hfi_fits_acquire, 0, "$4\r\nFREE\r\n"));
     assert_false(fits(hfi_fits_renew, 2, "*2\r\n$2\r\n17\r\n:5\r\n"));
-    static const char *const places[] = {":1",          "$5\r\n9 0 2",  "$5\r\nx 0 1", "$5\r\n9 - 1",
-                                         "$6\r\n9 0 10", "$6\r\n9 0 1 ", "$4\r\n9 01", "$7\r\nGRANTED"};
+    static const char *const places[] = {":1",           "$7\r\n9 0 2 0",  "$7\r\nx 0 1 0",  "$7\r\n9 - 1 0", "$8\r\n9 0 1 00",
+                                         "$5\r\n9 0 1", "$8\r\n9 0 1 0 ", "$8\r\n9 0 1 -0", "$7\r\n9 0 0 0", "$7\r\nGRANTED"};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
         char bytes[64];
         (void)snprintf(bytes, sizeof bytes, "*2\r\n$2\r\n17\r\n%s\r\n", places[i]);

@@ -98,18 +98,22 @@ static void the_words_of_the_acquire_script_are_understood(void **state)
     assert_int_equal(answer.kind, HFI_GRANTED);
     assert_int_equal(answer.fence, INT64_C(3686400000000000000));
     assert_int_equal(now_us, NOW_US);
-    answer = answer_of("*4\r\n$4\r\nBUSY\r\n" NOW "$3\r\n250\r\n:1\r\n", false, &now_us);
+    answer = answer_of("*5\r\n$4\r\nBUSY\r\n" NOW "$3\r\n250\r\n:1\r\n:1\r\n", false, &now_us);
     assert_int_equal(answer.kind, HFI_BUSY);
     assert_int_equal(answer.left_ms, 250);
-    answer = answer_of("*6\r\n$6\r\nQUEUED\r\n" NOW "$2\r\n-1\r\n:2\r\n$16\r\n1799999999999999\r\n:0\r\n",
+    assert_false(answer.unheard);
+    assert_true(answer_of("*5\r\n$4\r\nBUSY\r\n" NOW "$3\r\n250\r\n:1\r\n:0\r\n", false, &now_us).unheard);
+    answer = answer_of("*7\r\n$6\r\nQUEUED\r\n" NOW "$2\r\n-1\r\n:2\r\n$16\r\n1799999999999999\r\n:0\r\n:-1\r\n",
                        false, &now_us);
     assert_int_equal(answer.kind, HFI_IN_QUEUE);
     assert_int_equal(answer.left_ms, -1);
     assert_int_equal(answer.position, 2);
     assert_int_equal(answer.ticket, INT64_C(1799999999999999));
-    assert_false(answer.ours);
-    answer = answer_of("*6\r\n$6\r\nQUEUED\r\n" NOW "$1\r\n9\r\n:0\r\n$1\r\n7\r\n:1\r\n", false, &now_us);
-    assert_true(answer.ours);
+    assert_false(answer.ours || answer.unheard);
+    answer = answer_of("*7\r\n$6\r\nQUEUED\r\n" NOW "$1\r\n9\r\n:0\r\n$1\r\n7\r\n:1\r\n:1\r\n", false, &now_us);
+    assert_true(answer.ours && !answer.unheard);
+    answer = answer_of("*7\r\n$6\r\nQUEUED\r\n" NOW "$1\r\n9\r\n:0\r\n$1\r\n7\r\n:1\r\n:0\r\n", false, &now_us);
+    assert_true(answer.ours && answer.unheard);
     assert_int_equal(answer_of("*2\r\n$4\r\nLATE\r\n" NOW, false, &now_us).kind, HFI_LATE);
     assert_int_equal(now_us, NOW_US);
     assert_int_equal(answer_of("*3\r\n$7\r\nFOREIGN\r\n" NOW "$4\r\nlock\r\n", false, &now_us).kind,
@@ -393,19 +397,20 @@ static void re_checks_of_many_names_ride_one_script(void **state)
 static void a_re_checked_name_waits_or_asks_alone(void **state)
 {
     (void)state;
-    redisReply *reply = parse("*4\r\n$2\r\n17\r\n:0\r\n$11\r\n123456 62 1\r\n$6\r\n-1 0 0\r\n");
+    redisReply *reply = parse("*5\r\n$2\r\n17\r\n:0\r\n$14\r\n123456 62 1 -1\r\n$9\r\n-1 0 0 -1\r\n$7\r\n5 0 1 0\r\n");
     struct hfi_answer answer = hfi_wire_rechecked(reply, 0);
     assert_int_equal(answer.kind, HFI_ASK_ALONE);
     answer = hfi_wire_rechecked(reply, 1);
     assert_int_equal(answer.kind, HFI_IN_QUEUE);
     assert_int_equal(answer.left_ms, 123456);
     assert_int_equal(answer.position, 62);
-    assert_true(answer.ours);
+    assert_true(answer.ours && !answer.unheard);
     answer = hfi_wire_rechecked(reply, 2);
     assert_int_equal(answer.kind, HFI_IN_QUEUE);
     assert_int_equal(answer.left_ms, -1);
-    assert_false(answer.ours);
-    assert_int_equal(hfi_wire_rechecked(reply, 3).kind, HFI_ASK_ALONE);
+    assert_false(answer.ours || answer.unheard);
+    assert_true(hfi_wire_rechecked(reply, 3).unheard);
+    assert_int_equal(hfi_wire_rechecked(reply, 4).kind, HFI_ASK_ALONE);
     freeReplyObject(reply);
 }
 
