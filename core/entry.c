@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* entry.c - the decisions of a lock name inside one process; see entry.h. Calls lease.c and the dice, nothing else. */
+/* entry.c - the decisions of a lock name inside one process; see entry.h. Calls entry_held.c, entry_pace.c and lease.c, nothing else. */
 #include "core/entry_steps.h"
-#include "base/random.h"
 #include "core/fence.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
-/* So many names share one script and one wake-up. Two points of it are within every R: were it one, names that began
- * together would stay together for ever. */
-#define GRID_NS (40 * HFI_MS)
 #define TIMED_POSITIONS 16 /* re-check when the holder's key ends, 10 ms apart */
 
 void hfi_actions_init(struct hfi_actions *actions)
@@ -73,45 +68,6 @@ static void refuse(struct hfi_entry *entry, hf_status status, bool everybody, st
 static void refuse_once(struct hfi_entry *entry, hf_status status, struct hfi_actions *actions)
 {
     refuse(entry, status, false, actions);
-}
-
-int64_t hfi_recheck_ms(int64_t position)
-{
-    return position < 64 ? 400 : 1000;
-}
-
-static int64_t recheck_ms(const struct hfi_entry *entry)
-{
-    return atomic_load_explicit(&entry->rules->many_names, memory_order_relaxed) ? 1000 : hfi_recheck_ms(entry->position);
-}
-
-static void ask_in(struct hfi_entry *entry, int64_t now, int64_t ms)
-{
-    entry->ask_at = now + hfi_jitter(&entry->dice, ms * HFI_MS, 0.1);
-}
-
-/* With the others that are due by then. A round trip sooner, because there may be a question to follow. */
-static void ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, int64_t rtt_ns)
-{
-    int64_t period = ms * HFI_MS - (rtt_ns < ms * HFI_MS / 4 ? rtt_ns : ms * HFI_MS / 4);
-    int64_t at = now + hfi_jitter(&entry->dice, period, 0.1);
-    at += GRID_NS - 1 - (at - entry->rules->phase - 1) % GRID_NS;
-    entry->ask_at = at > now + period + period / 10 ? at - GRID_NS : at;
-}
-
-/* When to tell the holder again that we wait. One that did not hear it may be subscribing just now; if it still hears
- * nothing after a while, it is dead or has no messages. */
-static int64_t wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t period_ms)
-{
-    int64_t ms = INT64_C(10) << entry->unheard;
-    bool soon = unheard && ms < period_ms;
-    entry->unheard = soon ? entry->unheard + 1 : unheard ? entry->unheard : 0;
-    return soon ? ms : period_ms;
-}
-
-static void ask_later(struct hfi_entry *entry, int64_t now)
-{
-    ask_in(entry, now, recheck_ms(entry));
 }
 
 void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_actions *actions)
@@ -180,17 +136,10 @@ void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions)
     hfi_step_ask(entry, actions);
 }
 
-/* When the next early question may be asked. */
-static int64_t next_early(const struct hfi_entry *entry, int64_t at)
-{
-    int64_t least = entry->early_at + HFI_PACE_NS;
-    return at > least ? at : least;
-}
-
 /* At `at`, or now: anybody may publish what he likes a thousand times a second, and a key may always be about to end. */
 static void ask_early(struct hfi_entry *entry, int64_t at, int64_t now, struct hfi_actions *actions)
 {
-    at = next_early(entry, at);
+    at = hfi_step_next_early(entry, at);
     entry->early = true;
     if (entry->asking)
         return; /* its answer may be from before: see answered_in_queue */
@@ -362,7 +311,7 @@ static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answ
     if (!answer->native) {
         entry->tried_status = HF_BUSY;
         if (answer->unheard)
-            entry->tried_until = now + wish_again_ms(entry, true, 1000) * HFI_MS;
+            entry->tried_until = now + hfi_step_wish_again_ms(entry, true, 1000) * HFI_MS;
     }
     refuse_once(entry, entry->tried_status, actions);
     if (hfi_list_is_empty(&entry->waiters))
@@ -378,7 +327,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     entry->contended = true;
     entry->trouble = HF_OK;
     entry->late = 0;
-    int64_t promised_ms = recheck_ms(entry); /* the record's patience is three of these: see hfi_entry_asking */
+    int64_t promised_ms = hfi_step_recheck_ms(entry); /* the record's patience is three of these: see hfi_entry_asking */
     bool nearer = entry->ticket == 0 ? !answer->ours : answer->position < entry->position;
     entry->ticket = answer->ticket;
     entry->position = answer->position;
@@ -388,16 +337,16 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     }
     bool was_hinted = entry->early;
     entry->early = false;
-    int64_t period_ms = promised_ms < recheck_ms(entry) ? promised_ms : recheck_ms(entry);
-    int64_t wish_ms = wish_again_ms(entry, answer->unheard, period_ms);
+    int64_t period_ms = promised_ms < hfi_step_recheck_ms(entry) ? promised_ms : hfi_step_recheck_ms(entry);
+    int64_t wish_ms = hfi_step_wish_again_ms(entry, answer->unheard, period_ms);
     if (entry->rules->together && wish_ms == period_ms)
-        ask_together_in(entry, now, period_ms, rtt_ns);
+        hfi_step_ask_together_in(entry, now, period_ms, rtt_ns);
     else
-        ask_in(entry, now, wish_ms);
+        hfi_step_ask_in(entry, now, wish_ms);
     entry->plain = entry->rules->together;
     /* The queue may begin with waiters that were killed a moment ago, so not only its head looks when the key ends. */
     bool timed = answer->position < TIMED_POSITIONS || answer->left_ms == 0; /* 0: there may be no holder any more */
-    if (timed && answer->left_ms >= 0 && answer->left_ms < recheck_ms(entry)) {
+    if (timed && answer->left_ms >= 0 && answer->left_ms < hfi_step_recheck_ms(entry)) {
         int64_t before = answer->position < TIMED_POSITIONS ? answer->position : TIMED_POSITIONS;
         int64_t gone = now + (answer->left_ms + 2 + 10 * before) * HFI_MS;
         if (gone < entry->ask_at) /* and takes the lock, it hopes */
@@ -455,7 +404,7 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
         break;
     case HFI_NO_ANSWER:
         entry->early = !entry->rechecking;
-        trouble(entry, HF_UNAVAILABLE, next_early(entry, now), actions);
+        trouble(entry, HF_UNAVAILABLE, hfi_step_next_early(entry, now), actions);
         break;
     case HFI_NOT_SENT:
         if (answer->native)
@@ -467,7 +416,7 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
         } else { /* want of memory or descriptors, ours, passes like the server's troubles */
             trouble(entry, answer->status, now, actions);
             if (!hfi_list_is_empty(&entry->waiters))
-                ask_later(entry, now);
+                hfi_step_ask_later(entry, now);
         }
         break;
     }
@@ -576,7 +525,7 @@ struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry)
     return (struct hfi_asking){.lease_ms = lease,
                                .ttl_ms = lease + hfi_guard_ms(lease, entry->rules->guard_ms),
                                .claim_ttl_ms = claim + hfi_guard_ms(claim, entry->rules->guard_ms),
-                               .patience_ms = 3 * recheck_ms(entry),
+                               .patience_ms = 3 * hfi_step_recheck_ms(entry),
                                .ticket = entry->ticket};
 }
 
@@ -610,5 +559,5 @@ struct hfi_asking hfi_entry_rechecking(struct hfi_entry *entry, int64_t stamp)
     int64_t claim = entry->claims[0] / HFI_MS;
     remember_echo(entry, stamp, entry->claims[0]);
     return (struct hfi_asking){.claim_ttl_ms = claim + hfi_guard_ms(claim, entry->rules->guard_ms),
-                               .patience_ms = 3 * recheck_ms(entry)};
+                               .patience_ms = 3 * hfi_step_recheck_ms(entry)};
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_steps.h - the moves that entry.c (asking and waiting) and entry_held.c (holding) make for each other. */
+/* entry_steps.h - the moves that entry.c (asking and waiting), entry_held.c (holding) and entry_pace.c (when to ask next) make for each other. */
 #ifndef HFI_ENTRY_STEPS_H
 #define HFI_ENTRY_STEPS_H
 
@@ -29,6 +29,18 @@ void hfi_step_close_token(struct hfi_entry *entry, struct hfi_actions *actions);
 /* Another token for the same place in the remote queue (P6). giving_up: HFI_GIVE_BACK or HFI_CLOSE_TOKEN. */
 void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, int64_t now, struct hfi_actions *actions);
 void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions);
+
+/* entry_pace.c */
+int64_t hfi_step_recheck_ms(const struct hfi_entry *entry); /* R */
+void hfi_step_ask_in(struct hfi_entry *entry, int64_t now, int64_t ms);
+void hfi_step_ask_later(struct hfi_entry *entry, int64_t now); /* after R */
+/* With the others that are due by then. A round trip sooner, because there may be a question to follow. */
+void hfi_step_ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, int64_t rtt_ns);
+/* When to tell the holder again that we wait. One that did not hear it may be subscribing just now; if it still hears
+ * nothing after a while, it is dead or has no messages. */
+int64_t hfi_step_wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t period_ms);
+/* When the next early question may be asked, that is wanted at `at`. */
+int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at);
 
 /* entry_held.c */
 void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good, int64_t now,

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_pace.c - when a name asks the server next. Pure but for the dice. */
+#include "core/entry_steps.h"
+#include "base/random.h"
+
+#include <stdatomic.h>
+
+/* So many names share one script and one wake-up. Two points of it are within every R: were it one, names that began
+ * together would stay together for ever. */
+#define GRID_NS (40 * HFI_MS)
+
+int64_t hfi_recheck_ms(int64_t position)
+{
+    return position < 64 ? 400 : 1000;
+}
+
+int64_t hfi_step_recheck_ms(const struct hfi_entry *entry)
+{
+    return atomic_load_explicit(&entry->rules->many_names, memory_order_relaxed) ? 1000 : hfi_recheck_ms(entry->position);
+}
+
+void hfi_step_ask_in(struct hfi_entry *entry, int64_t now, int64_t ms)
+{
+    entry->ask_at = now + hfi_jitter(&entry->dice, ms * HFI_MS, 0.1);
+}
+
+void hfi_step_ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, int64_t rtt_ns)
+{
+    int64_t period = ms * HFI_MS - (rtt_ns < ms * HFI_MS / 4 ? rtt_ns : ms * HFI_MS / 4);
+    int64_t at = now + hfi_jitter(&entry->dice, period, 0.1);
+    at += GRID_NS - 1 - (at - entry->rules->phase - 1) % GRID_NS;
+    entry->ask_at = at > now + period + period / 10 ? at - GRID_NS : at;
+}
+
+int64_t hfi_step_wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t period_ms)
+{
+    int64_t ms = INT64_C(10) << entry->unheard;
+    bool soon = unheard && ms < period_ms;
+    entry->unheard = soon ? entry->unheard + 1 : unheard ? entry->unheard : 0;
+    return soon ? ms : period_ms;
+}
+
+void hfi_step_ask_later(struct hfi_entry *entry, int64_t now)
+{
+    hfi_step_ask_in(entry, now, hfi_step_recheck_ms(entry));
+}
+
+int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at)
+{
+    int64_t least = entry->early_at + HFI_PACE_NS;
+    return at > least ? at : least;
+}
