@@ -19,7 +19,7 @@ void hfi_seeker_init(struct hfi_seeker *seeker, const hf_lock_options *options)
     seeker->options = options;
     seeker->owner = hfi_thread_number();
     seeker->tid = options->signal != 0 ? hfi_thread_id() : 0;
-    seeker->sleeps = false;
+    seeker->sleeps = seeker->for_others = false;
     seeker->lease = NULL;
     seeker->waiter.once = options->wait_ms == 0; /* the rest of it is set by hfi_entry_arrive, and by a verdict */
     seeker->waiter.lease_ms = options->lease_ms;
@@ -67,6 +67,10 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
         if (lock->entry.called == &seeker->waiter && !seeker->waiter.here) {
             come(lock, seeker, now);
             continue;
+        }
+        if (seeker->for_others && lock->entry.remote != HFI_ASKING) {
+            seeker->for_others = false;
+            wait.until_ns = hfi_after_ms(now, seeker->others_ms);
         }
         hf_status over = hfi_wait_is_over(&wait, now);
         if (over != HF_OK) {

@@ -29,6 +29,8 @@ struct hfi_spare {
     char apart[56];
 };
 
+#define HFI_BUSY_MARKS 256
+
 struct hf_client {
     _Atomic(int64_t) *alive;      /* client.c: 1; reads 0 in a fork child */
     _Atomic(int)  references;     /* client.c: its user, leases, cancels, pendings; memory only */
@@ -76,6 +78,8 @@ struct hf_client {
     struct hfi_list inquiries;
 
     struct hfi_local_cache *local; /* local.c */
+    _Atomic(int64_t) load_ms;     /* fetch.c: how long loads take on average; 0: none yet */
+    _Atomic(uint64_t) busy[HFI_BUSY_MARKS]; /* fetch.c: values that others were loading just now, each in its place */
     struct hfi_counters counters;
 };
 

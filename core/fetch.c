@@ -7,12 +7,10 @@
  *     |------missing: seek the lease: got it -> load; somebody else's load came first -> SHARED, CACHED
  *     `------no server: the value last seen here -> STALE; else one load per process -> LOCAL
  */
-#include "core/acquire.h"
 #include "core/call.h"
 #include "core/fetch.h"
 #include "core/freshness.h"
 #include "core/options.h"
-#include "core/shared.h"
 #include "core/table.h"
 #include "base/random.h"
 
@@ -156,86 +154,10 @@ hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading
                                    .ttl_ms = f->options->ttl_ms};
     hf_status status = hfi_loading_run(loading, f->options->load, f->options->arg);
     hfi_count(f->client, loads);
-    if (status != HF_OK)
+    if (status == HF_OK) /* a mean that two threads change at once loses one of them, and no more */
+        atomic_store(&f->client->load_ms, hfi_freshness_mean_ms(atomic_load(&f->client->load_ms), loading->took_ms));
+    else
         hfi_count(f->client, load_failures);
-    return status;
-}
-
-/* ---- seek ---- */
-
-hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error)
-{
-    if (f->lock != NULL)
-        return HF_OK;
-    hf_status status = hfi_table_get(f->client, HFI_FETCH, f->key, f->size, &f->lock, error);
-    if (status != HF_OK)
-        return status;
-    (void)pthread_mutex_lock(&f->lock->mutex);
-    bool has_room = hfi_shared_of(f->lock) != NULL;
-    (void)pthread_mutex_unlock(&f->lock->mutex);
-    return has_room ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
-}
-
-/* Waits for the lease or a value; `once`: does not wait. *lease, or *value, or a status that is neither. */
-static hf_status seek(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error)
-{
-    hf_status status = hfi_fetch_need_lock(f, error);
-    if (status != HF_OK)
-        return status;
-    struct hfi_lock *lock = f->lock;
-    const hf_fetch_options *o = f->options;
-    hf_lock_options options = {.size = sizeof options,
-                               .lease_ms = o->lease_ms,
-                               .wait_ms = once ? 0 : 1,
-                               .max_hold_ms = o->max_load_ms == HF_FOREVER ? 0 : o->max_load_ms,
-                               .stop_ms = o->lease_ms / 10 > 50 ? o->lease_ms / 10 : 50};
-    struct hfi_seeker seeker;
-    struct hfi_actions actions;
-    struct hfi_body *body = NULL;
-    int64_t fresh_ms = 0;
-    bool stored = false, loaded_here = false;
-    hfi_seeker_init(&seeker, &options);
-    hfi_actions_init(&actions);
-    (void)pthread_mutex_lock(&lock->mutex);
-    /* What lives longer than what we found is somebody's newer load; after a miss, whatever is fresh will do. */
-    int64_t enough = f->found != NULL && f->left_ms > o->stale_ms ? f->left_ms : o->stale_ms;
-    if (lock->entry.remote == HFI_NOTHING)
-        lock->shared->enough_ms = enough;
-    int64_t now = hfi_now(f->client->clock);
-    hfi_entry_arrive(&lock->entry, &seeker.waiter, now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
-    hfi_seek(lock, &seeker, once ? hfi_after_ms(now, f->client->command_ms + 500) : f->until_ns, o->cancel);
-    if (seeker.waiter.verdict == HFI_GOT_LEASE) {
-        hfi_table_ref(lock); /* the handle's */
-    } else if (seeker.waiter.verdict == HFI_GOT_VALUE && lock->shared->body != NULL) {
-        body = lock->shared->body;
-        hfi_body_ref(body);
-        fresh_ms = lock->shared->fresh_ms;
-        stored = lock->shared->stored;
-        loaded_here = lock->shared->loaded_here;
-    } else if (seeker.waiter.verdict == HFI_GOT_VALUE) {
-        status = hfi_fail(error, HF_NOMEM, "", "no memory for a value");
-    } else if (seeker.waiter.status == HF_LOAD_FAILED) {
-        status = lock->shared->failure.status;
-        if (error != NULL)
-            *error = lock->shared->failure;
-    } else {
-        status = hfi_lock_explain(lock, seeker.waiter.status, error);
-        f->refused = status == HF_UNAVAILABLE && lock->refused;
-    }
-    (void)pthread_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
-    if (seeker.waiter.verdict == HFI_GOT_LEASE) {
-        hfi_count(f->client, acquired_remotely);
-        *lease = seeker.lease;
-        return HF_OK;
-    }
-    if (body == NULL)
-        return status;
-    if (stored) /* else whoever has loaded it knows whether to keep it */
-        hfi_fetch_remember(f, &body, fresh_ms > 0 && !body->absent ? fresh_ms + o->stale_ms : -2, 0, true);
-    status = hfi_fetch_answer(f, body, loaded_here ? HF_SHARED : HF_CACHED, stored, fresh_ms, value, error);
-    hfi_body_unref(body);
     return status;
 }
 
@@ -246,12 +168,26 @@ static bool is_away(hf_status status)
     return status == HF_UNKNOWN || status == HF_UNAVAILABLE;
 }
 
+/* Somebody else loads: no other read of this process asks within the next moment whether that is still so. */
+static hf_status try_for_it(struct hfi_fetch *f, hf_lease **lease, hf_value **value, hf_error *error)
+{
+    _Atomic(uint64_t) *mark = &f->client->busy[f->hash % HFI_BUSY_MARKS];
+    if (hfi_freshness_is_busy(atomic_load(mark), f->hash, f->began_ns))
+        return HF_BUSY;
+    hf_status status = hfi_fetch_need_lock(f, error);
+    if (status == HF_OK)
+        status = hfi_fetch_seek(f, true, lease, value, error);
+    if (status == HF_BUSY)
+        atomic_store(mark, hfi_freshness_busy_mark(f->hash, hfi_now(f->client->clock)));
+    return status;
+}
+
 /* Stale beats failure: what was found is served unless something newer came. */
 static hf_status refresh(struct hfi_fetch *f, bool is_old, hf_value **value, hf_error *error)
 {
     hf_lease *lease = NULL;
     int64_t fresh_ms = f->left_ms - f->options->stale_ms;
-    hf_status status = seek(f, true, &lease, value, error);
+    hf_status status = try_for_it(f, &lease, value, error);
     if (status == HF_OK && lease != NULL)
         status = hfi_fetch_fill(f, lease, value, error);
     if (status == HF_OK && *value != NULL)
@@ -265,7 +201,8 @@ static hf_status found(struct hfi_fetch *f, hf_value **value, hf_error *error)
     uint64_t dice = (uint64_t)f->began_ns;
     double u = (double)((hfi_dice(&dice) >> 11) + 1) / 9007199254740992.0; /* (0, 1] */
     int64_t fresh_ms = f->left_ms < 0 ? 0 : f->left_ms - o->stale_ms;
-    switch (hfi_freshness(f->left_ms, o->stale_ms, o->early, f->seen.load_ms, u)) {
+    int64_t load_ms = hfi_freshness_load_ms(f->seen.load_ms, atomic_load(&f->client->load_ms), o->ttl_ms);
+    switch (hfi_freshness(f->left_ms, o->stale_ms, o->early, load_ms, u)) {
     case HFI_FRESH:
         return hfi_fetch_answer(f, f->found, HF_CACHED, true, fresh_ms, value, error);
     case HFI_NEARLY_OLD:
@@ -274,6 +211,20 @@ static hf_status found(struct hfi_fetch *f, hf_value **value, hf_error *error)
         return refresh(f, true, value, error);
     }
     return HF_INTERNAL;
+}
+
+static hf_status miss(struct hfi_fetch *f, hf_lease **lease, hf_value **value, hf_error *error)
+{
+    bool once = f->options->wait_ms == HF_OFF;
+    hf_status status = hfi_fetch_need_lock(f, error);
+    if (status == HF_OK && !once)
+        status = hfi_fetch_begin_wait(f, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_fetch_seek(f, once, lease, value, error);
+    if (!once)
+        hfi_fetch_end_wait(f);
+    return status;
 }
 
 static hf_status without_server(struct hfi_fetch *f, hf_value **value, hf_error *error)
@@ -299,7 +250,7 @@ static hf_status fetch(struct hfi_fetch *f, hf_value **value, hf_error *error)
         return status;
     if (f->found != NULL)
         return found(f, value, error);
-    status = seek(f, f->options->wait_ms == HF_OFF, &lease, value, error);
+    status = miss(f, &lease, value, error);
     if (is_away(status))
         return without_server(f, value, error);
     if (status == HF_OK && lease != NULL)
@@ -318,12 +269,10 @@ static hf_status fetch_key(hf_client *client, const char *key, size_t size, cons
     hf_status status = hfi_fetch_key_check(client->key_template, key, size, error);
     if (status != HF_OK)
         return status;
-    f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, hfi_name_hash(HFI_FETCH, key, size));
+    f.hash = hfi_name_hash(HFI_FETCH, key, size);
+    f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, f.hash);
     f.began_ns = hfi_now(client->clock);
-    f.until_ns = o->wait_ms == HF_OFF ? 0 : hfi_after_ms(f.began_ns, o->wait_ms);
-    hfi_count(client, waiting);
     status = fetch(&f, value, error);
-    hfi_uncount(client, waiting);
     hfi_body_unref(f.found);
     hfi_body_unref(f.seen.body);
     if (f.lock != NULL)
@@ -346,9 +295,6 @@ hf_status hf_fetch(hf_client *client, const char *key, const hf_fetch_options *g
         status = hfi_fetch_options_check(&options, client->lease_ms, error);
     if (status == HF_OK)
         status = hfi_name_check(key, options.key_size, "key", &size, error);
-    if (status == HF_OK && hfi_counted(client, waiting) >= client->max_waiters)
-        status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or fetch with fewer threads",
-                          "max_waiters (%zu) calls are under way already", client->max_waiters);
     if (status == HF_OK) {
         hf_error why = {.status = HF_OK}; /* what failed on the way to an answer is nobody's business */
         status = fetch_key(client, key, size, &options, value, &why);

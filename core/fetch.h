@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch.h - one call of hf_fetch, as its three parts see it: fetch.c decides, fetch_fill.c loads under the lease and
- * stores, fetch_alone.c does without the server. */
+/* fetch.h - one call of hf_fetch, as its four parts see it: fetch.c reads and decides, fetch_seek.c gets the lease or
+ * another's value, fetch_fill.c loads and stores, fetch_alone.c does without the server. */
 #ifndef HFI_FETCH_H
 #define HFI_FETCH_H
 
@@ -12,18 +12,18 @@ struct hfi_fetch { /* on the caller's stack */
     hf_client *client;
     const char *key;
     size_t size;
+    uint64_t hash;
     struct hfi_lane *lane;
     struct hfi_lock *lock;   /* a reference; NULL: not needed so far */
     const hf_fetch_options *options;
-    int64_t began_ns, until_ns; /* for waiting on others */
+    int64_t began_ns;
     struct hfi_seen seen;
     struct hfi_body *found;  /* what Redis has: a reference; NULL: nothing */
     bool refused;            /* UNAVAILABLE was the server's answer: it is there, and lets nobody write */
     int64_t left_ms;         /* until its key ends; -1: never, -2: not known */
 };
 
-/* fetch.c. The lock's entry, and where its waiters share: what only a fetch needs that finds nothing fresh. */
-hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error);
+/* fetch.c */
 hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
                            hf_value **value, hf_error *error);
 /* What this process has seen last; left_ms as above, load_ms 0: not known. A body of the same bytes gives way (local.h). */
@@ -32,6 +32,14 @@ void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t lef
 void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms);
 /* One run of the caller's loader; lease NULL: without. As hfi_loading_run. */
 hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading);
+
+/* fetch_seek.c. The lock's entry, and where its waiters share: what only a fetch needs that finds nothing fresh. */
+hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error);
+/* Around a wait for another's load: LIMIT if too many calls wait. */
+hf_status hfi_fetch_begin_wait(struct hfi_fetch *f, hf_error *error);
+void hfi_fetch_end_wait(struct hfi_fetch *f);
+/* Waits for the lease or a value; `once`: does not wait. *lease, or *value, or a status that is neither. */
+hf_status hfi_fetch_seek(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error);
 
 /* fetch_fill.c. With the lease, which is released. */
 hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value, hf_error *error);

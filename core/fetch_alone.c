@@ -6,23 +6,37 @@
 #include "core/shared.h"
 #include "core/wait.h"
 
+/* The guest is among those whom the load's end is told. */
+static hf_status wait_for(struct hfi_fetch *f, struct hfi_guest *guest, hf_error *error)
+{
+    struct hfi_lock *lock = f->lock;
+    struct hfi_wait wait;
+    bool waits = f->options->wait_ms != HF_OFF;
+    hf_status status = waits ? hfi_fetch_begin_wait(f, error) : HF_BUSY;
+    if (status == HF_OK) {
+        int64_t until_ns = hfi_after_ms(hfi_now(f->client->clock), f->options->wait_ms);
+        hfi_wait_begin(&wait, f->client, f->options->cancel, &guest->park, until_ns);
+        (void)pthread_mutex_lock(&lock->mutex);
+        status = hfi_wait_for(&wait, &guest->done, &lock->mutex, NULL);
+        (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_wait_end(&wait);
+        hfi_fetch_end_wait(f);
+    }
+    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_list_remove(&guest->link);
+    status = guest->done ? HF_OK : status == HF_LIMIT ? status : hfi_lock_explain(lock, status, error);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    return status;
+}
+
 /* Another thread of this process loads. The lock's mutex is held on entry, not on return. */
 static hf_status share_load(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
-    struct hfi_lock *lock = f->lock;
     struct hfi_guest guest = {.done = false};
-    struct hfi_wait wait;
     hfi_park_init(&guest.park);
-    hfi_list_append(&lock->shared->parked, &guest.link);
-    (void)pthread_mutex_unlock(&lock->mutex);
-    hfi_wait_begin(&wait, f->client, f->options->cancel, &guest.park, f->until_ns);
-    (void)pthread_mutex_lock(&lock->mutex);
-    hf_status status = hfi_wait_for(&wait, &guest.done, &lock->mutex, NULL);
-    hfi_list_remove(&guest.link);
-    if (status != HF_OK)
-        status = hfi_lock_explain(lock, status, error);
-    (void)pthread_mutex_unlock(&lock->mutex);
-    hfi_wait_end(&wait);
+    hfi_list_append(&f->lock->shared->parked, &guest.link);
+    (void)pthread_mutex_unlock(&f->lock->mutex);
+    hf_status status = wait_for(f, &guest, error);
     if (status != HF_OK)
         return status;
     if (guest.status == HF_OK)

@@ -14,7 +14,7 @@ struct filler { /* freed by the thread that waits for the fill's answer, or by t
     struct hfi_lock *lock; /* whose mutex guards all of it; the command has a reference */
     hf_lease *lease;
     struct hfi_body *body; /* a reference */
-    int64_t kept_ms, fresh_ms;
+    int64_t kept_ms, ttl_ms;
     struct hfi_park park;
     bool done, abandoned, stored, refused;
 };
@@ -27,6 +27,12 @@ static int64_t kept_ms(const struct hfi_fetch *f, const struct hf_loading *loadi
     if (loading->ttl_ms == HF_OFF || loading->body->size > f->client->max_value_bytes)
         return 0;
     return loading->ttl_ms + f->options->stale_ms;
+}
+
+static int64_t fresh_for_ms(const struct hfi_fetch *f, const struct hf_loading *loading)
+{
+    int64_t ttl_ms = loading->body->absent ? f->options->negative_ttl_ms : loading->ttl_ms;
+    return ttl_ms == HF_OFF ? 0 : ttl_ms;
 }
 
 static void forget(struct filler *filler)
@@ -52,8 +58,7 @@ static void filled(struct hfi_command *command)
     if (lock->holder == filler->lease && filler->refused) {
         hfi_entry_lost(&lock->entry, HF_REASON_GONE, now, &actions); /* who waits asks again */
     } else if (lock->holder == filler->lease) {
-        hfi_shared_put(lock->shared, filler->body, filler->stored ? filler->kept_ms : 0,
-                       filler->stored ? filler->fresh_ms : 0, filler->stored);
+        hfi_shared_put(lock->shared, filler->body, filler->kept_ms, filler->ttl_ms, filler->stored);
         lock->shared->loaded_here = true;
         lock->holder = NULL;
         hfi_handle_end(filler->lease);
@@ -101,7 +106,7 @@ static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct 
         return NULL;
     int64_t kept = kept_ms(f, loading);
     *filler = (struct filler){.lock = lock, .lease = lease, .body = loading->body, .kept_ms = kept};
-    filler->fresh_ms = kept - (loading->body->absent ? 0 : f->options->stale_ms);
+    filler->ttl_ms = fresh_for_ms(f, loading);
     hfi_body_ref(filler->body);
     hfi_park_init(&filler->park);
     hfi_handle_withdraw(lease); /* P3 */
@@ -185,8 +190,7 @@ hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value,
     bool refused, stored = fill(f, lease, &loading, &refused);
     if (!refused)
         hfi_fetch_remember_load(f, &loading, stored ? kept_ms(f, &loading) : -1);
-    int64_t fresh_ms = loading.body->absent ? f->options->negative_ttl_ms : loading.ttl_ms;
-    status = hfi_fetch_answer(f, loading.body, HF_LOADED, stored, fresh_ms == HF_OFF ? 0 : fresh_ms, value, error);
+    status = hfi_fetch_answer(f, loading.body, HF_LOADED, stored, fresh_for_ms(f, &loading), value, error);
     hfi_body_unref(loading.body);
     return status;
 }

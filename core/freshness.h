@@ -3,6 +3,7 @@
 #ifndef HFI_FRESHNESS_H
 #define HFI_FRESHNESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum hfi_freshness {
@@ -17,5 +18,15 @@ enum hfi_freshness {
  * left, u uniform in (0, 1]: the longer a load takes, the earlier somebody begins, and rarely two at once.
  */
 enum hfi_freshness hfi_freshness(int64_t left_ms, int64_t stale_ms, double beta, int64_t load_ms, double u);
+
+/* How long a load of this value takes: as the last one here did; else as others' of this process do on average; else, where
+ * nothing has been loaded yet, a guess that makes one reload a little early, and then it is known. */
+int64_t hfi_freshness_load_ms(int64_t known_ms, int64_t mean_ms, int64_t ttl_ms);
+int64_t hfi_freshness_mean_ms(int64_t mean_ms, int64_t took_ms); /* of all loads so far and this one; 0: none so far */
+
+/* Another process loads this value: for 10 ms nobody here need ask whether it still does. A mark names the value by most of
+ * its hash, so that another one's in the same place is no reason to wait. */
+uint64_t hfi_freshness_busy_mark(uint64_t hash, int64_t now_ns);
+bool     hfi_freshness_is_busy(uint64_t mark, uint64_t hash, int64_t now_ns);
 
 #endif

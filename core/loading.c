@@ -3,6 +3,7 @@
 #include "core/loading.h"
 #include "core/callback.h"
 #include "core/handle.h"
+#include "core/options.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -102,7 +103,7 @@ hf_status hf_loading_absent(hf_loading *loading)
 
 void hf_loading_set_ttl(hf_loading *loading, int64_t ttl_ms)
 {
-    if (ttl_ms > 0 || ttl_ms == HF_OFF)
+    if ((ttl_ms > 0 && ttl_ms <= HFI_LONGEST_MS) || ttl_ms == HF_OFF)
         loading->ttl_ms = ttl_ms;
 }
 

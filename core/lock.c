@@ -75,6 +75,7 @@ void hfi_lock_set_timer(struct hfi_lock *lock)
 
 static void keep_trouble(struct hfi_lock *lock, const hf_error *error)
 {
+    lock->refused = false;
     if (lock->trouble == NULL)
         lock->trouble = malloc(sizeof *lock->trouble);
     if (lock->trouble != NULL)
@@ -133,8 +134,8 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
     }
     if (error.status == HF_OK)
         return;
-    lock->refused = command->outcome == HFI_ANSWERED;
     keep_trouble(lock, &error);
+    lock->refused = command->outcome == HFI_ANSWERED;
 }
 
 hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_error *error)
@@ -446,6 +447,8 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
     if (actions->called != NULL)
         hfi_park_wake(&hfi_of(actions->called, struct hfi_seeker, waiter)->park);
     wake_decided(lock, actions, now);
+    if (lock->shared != NULL)
+        hfi_shared_look(lock);
     hfi_lock_set_timer(lock);
 }
 

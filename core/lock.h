@@ -49,6 +49,9 @@ struct hfi_seeker { /* a thread that wants the lease, on its stack */
     uint64_t  owner;   /* the thread's number */
     int       tid;     /* where .signal goes */
     bool      sleeps;  /* it has to be woken */
+    bool      for_others; /* the time given to hfi_seek is for the server's answer; others_ms begins when it is known that
+                           * somebody else has the lease, or stands before us (HFI_FETCH) */
+    int64_t   others_ms;
     hf_lease *lease; /* when the waiter has got it: the holder, with a reference for the seeker. So long as a thread only
                       * waits it takes no memory, and no allocator makes a cache for it */
 };

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define DAY_MS   INT64_C(86400000)
-#define LONG_MS  (365 * 100 * DAY_MS)
 
 hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error)
 {
@@ -156,9 +155,9 @@ hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
     if (status == HF_OK)
         status = check_ms(&o->close_ms, 1000, 1, DAY_MS, true, false, "close_ms", error);
     if (status == HF_OK)
-        status = check_ms(&o->idle_ms, 600000, 1, LONG_MS, true, false, "idle_ms", error);
+        status = check_ms(&o->idle_ms, 600000, 1, HFI_LONGEST_MS, true, false, "idle_ms", error);
     if (status == HF_OK)
-        status = check_ms(&o->lifetime_ms, 3600000, 1, LONG_MS, true, false, "lifetime_ms", error);
+        status = check_ms(&o->lifetime_ms, 3600000, 1, HFI_LONGEST_MS, true, false, "lifetime_ms", error);
     if (status == HF_OK)
         status = check_ms(&o->local_bytes, 16 << 20, 1, INT64_MAX / 2, true, false, "local_bytes", error);
     if (status == HF_OK)
@@ -215,9 +214,9 @@ hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, h
     if (status == HF_OK)
         status = check_ms(&o->lease_ms, default_lease_ms, 100, DAY_MS, false, false, "lease_ms", error);
     if (status == HF_OK)
-        status = check_ms(&o->wait_ms, 0, 0, LONG_MS, false, true, "wait_ms", error);
+        status = check_ms(&o->wait_ms, 0, 0, HFI_LONGEST_MS, false, true, "wait_ms", error);
     if (status == HF_OK)
-        status = check_ms(&o->max_hold_ms, 0, 0, LONG_MS, false, false, "max_hold_ms", error);
+        status = check_ms(&o->max_hold_ms, 0, 0, HFI_LONGEST_MS, false, false, "max_hold_ms", error);
     if (status == HF_OK)
         status = check_ms(&o->linger_ms, 0, 0, DAY_MS, false, false, "linger_ms", error);
     if (status == HF_OK)
@@ -240,13 +239,13 @@ hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms,
     if (status == HF_OK && o->load == NULL)
         status = hfi_fail(error, HF_INVALID, "pass the function that makes the value", "load is NULL");
     if (status == HF_OK)
-        status = check_ms(&o->ttl_ms, 60000, 1, LONG_MS, false, false, "ttl_ms", error);
+        status = check_ms(&o->ttl_ms, 60000, 1, HFI_LONGEST_MS, false, false, "ttl_ms", error);
     if (status == HF_OK)
-        status = check_ms(&o->stale_ms, 0, 0, LONG_MS, false, false, "stale_ms", error);
+        status = check_ms(&o->stale_ms, 0, 0, HFI_LONGEST_MS, false, false, "stale_ms", error);
     if (status == HF_OK)
-        status = check_ms(&o->negative_ttl_ms, 0, 0, LONG_MS, false, false, "negative_ttl_ms", error);
+        status = check_ms(&o->negative_ttl_ms, 0, 0, HFI_LONGEST_MS, false, false, "negative_ttl_ms", error);
     if (status == HF_OK)
-        status = check_ms(&o->wait_ms, 5000, 1, LONG_MS, true, true, "wait_ms", error);
+        status = check_ms(&o->wait_ms, 5000, 1, HFI_LONGEST_MS, true, true, "wait_ms", error);
     if (status == HF_OK)
         status = check_ms(&o->lease_ms, default_lease_ms, 100, DAY_MS, false, false, "lease_ms", error);
     if (status == HF_OK)

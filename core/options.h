@@ -9,6 +9,8 @@
 #include <holdfast/fetch.h>
 #include <holdfast/lock.h>
 
+#define HFI_LONGEST_MS (365 * 100 * INT64_C(86400000)) /* no time in an option is longer: sums of some do not overflow */
+
 /* Copies *given (NULL: nothing) to *taken: what an older program does not know is 0; what only a newer one knows must
  * be 0. `what` is the macro's name for the message. INVALID. */
 hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error);

@@ -24,15 +24,25 @@ void hfi_shared_free(struct hfi_shared *shared)
     free(shared);
 }
 
-void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t left_ms, int64_t fresh_ms, bool stored)
+void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t left_ms, int64_t ttl_ms, bool stored)
 {
     if (body != NULL)
         hfi_body_ref(body);
     hfi_body_unref(shared->body);
     shared->body = body;
     shared->left_ms = left_ms;
-    shared->fresh_ms = fresh_ms;
+    shared->ttl_ms = ttl_ms;
     shared->stored = stored;
+}
+
+void hfi_shared_look(struct hfi_lock *lock)
+{
+    bool was_asking = lock->shared->asking;
+    lock->shared->asking = lock->entry.remote == HFI_ASKING;
+    if (!was_asking || lock->shared->asking)
+        return;
+    for (struct hfi_list *at = lock->entry.waiters.next; at != &lock->entry.waiters; at = at->next)
+        hfi_park_wake(&hfi_of(hfi_of(at, struct hfi_waiter, link), struct hfi_seeker, waiter)->park);
 }
 
 void hfi_shared_take(struct hfi_lock *lock, struct redisReply *reply)
@@ -44,7 +54,7 @@ void hfi_shared_take(struct hfi_lock *lock, struct redisReply *reply)
     else if (reply->elements >= 4 && reply->element[2]->type == REDIS_REPLY_STRING)
         body = hfi_body_take(&reply->element[2]);
     int64_t left_ms = hfi_wire_number(reply, absent ? 2 : 3, -1);
-    hfi_shared_put(lock->shared, body, left_ms, left_ms < 0 || absent ? left_ms : left_ms - lock->shared->enough_ms, true);
+    hfi_shared_put(lock->shared, body, left_ms, 0, true);
     lock->shared->loaded_here = false;
     hfi_body_unref(body);
 }

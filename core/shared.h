@@ -9,11 +9,12 @@
 
 struct hfi_shared {
     struct hfi_body *body;  /* the last value that came to this lock; NULL: none yet, or no memory for it */
-    int64_t  fresh_ms;      /* when it came */
-    int64_t  left_ms;       /* until its key ends; -1: never, 0: not stored */
+    int64_t  left_ms;       /* until its key ends, when it came; -1: never */
+    int64_t  ttl_ms;        /* if it was not stored: for how long its loader thought it good */
     int64_t  enough_ms;     /* data that lives longer is an answer to the question under way */
     bool     stored;
     bool     loaded_here;   /* by a thread of this process; else it came with the server's answer */
+    bool     asking;        /* for the first time with a token: those who wait do not know yet whether others load */
     hf_error failure;       /* of the last loader that failed */
     /* Loading without a lease. */
     bool     loading;
@@ -32,7 +33,9 @@ struct hfi_guest { /* a thread that waits for a local load, on its stack */
 /* lock->shared, made if need be; NULL: no memory. */
 struct hfi_shared *hfi_shared_of(struct hfi_lock *lock);
 void hfi_shared_free(struct hfi_shared *shared);
-void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t left_ms, int64_t fresh_ms, bool stored);
+void hfi_shared_put(struct hfi_shared *shared, struct hfi_body *body, int64_t left_ms, int64_t ttl_ms, bool stored);
+/* After whatever has happened to the entry: who waits is woken when it is known that others load. */
+void hfi_shared_look(struct hfi_lock *lock);
 /* From the acquire script's VALUE, which is taken out of the reply, or ABSENT. */
 void hfi_shared_take(struct hfi_lock *lock, struct redisReply *reply);
 /* The local load has ended so: for all who wait for it. */

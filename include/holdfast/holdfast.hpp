@@ -161,11 +161,19 @@ public:
                                   hf_error *error = nullptr) noexcept
     {
         using callable = std::remove_reference_t<Load>;
+        /* A function is no object, and a void * cannot point to it: then it is called through a pointer that is one. */
+        using object = std::conditional_t<std::is_function_v<callable>, std::decay_t<Load>, callable>;
         options.load = [](hf_loading *loading, void *arg) noexcept -> hf_status {
-            return (*static_cast<callable *>(arg))(loading);
+            return (*static_cast<object *>(arg))(loading);
         };
-        options.arg = const_cast<void *>(static_cast<const void *>(std::addressof(load)));
-        return fetch(key, options, result, error);
+        if constexpr (std::is_function_v<callable>) {
+            object pointer = load;
+            options.arg = std::addressof(pointer);
+            return fetch(key, options, result, error);
+        } else {
+            options.arg = const_cast<void *>(static_cast<const void *>(std::addressof(load)));
+            return fetch(key, options, result, error);
+        }
     }
     hf_status forget(const char *key, hf_error *error = nullptr) noexcept
     {

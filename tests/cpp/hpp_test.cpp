@@ -114,6 +114,21 @@ static void a_value_is_loaded_by_a_lambda_and_outlives_its_client(const char *ur
     CHECK(value.view() == "from a lambda");
 }
 
+static hf_status load_plainly(hf_loading *loading)
+{
+    return hf_loading_set(loading, "plain", 5);
+}
+
+static void a_plain_function_is_a_loader_too(holdfast::client &client)
+{
+    holdfast::value value;
+    CHECK(client.fetch("cpp:plain", hf_fetch_options_default(), load_plainly, value) == HF_OK);
+    CHECK(value.view() == "plain");
+    CHECK(client.forget("cpp:plain") == HF_OK);
+    CHECK(client.fetch("cpp:plain", hf_fetch_options_default(), &load_plainly, value) == HF_OK);
+    CHECK(value.view() == "plain" && value.source() == HF_LOADED);
+}
+
 static void a_client_that_cannot_be_opened_is_empty()
 {
     holdfast::client client;
@@ -135,6 +150,7 @@ int main()
     a_failed_acquire_empties_its_result_and_says_why(one);
     a_fired_cancel_ends_a_wait_in_another_thread(one, two);
     a_value_is_loaded_by_a_lambda_and_outlives_its_client(nullptr);
+    a_plain_function_is_a_loader_too(one);
     a_client_that_cannot_be_opened_is_empty();
     CHECK(two.close() == HF_OK && !two);
     return failures == 0 ? 0 : 1;

@@ -45,6 +45,228 @@ static void a_late_loaders_failure_is_nobodys_but_its_own(void **state)
     assert_int_equal(living.loads, 1);
 }
 
+/* ---- how long is waited, and for whom ---- */
+
+static void wait_ms_is_for_others_and_not_for_the_servers_answers(void **state)
+{
+    enum { FAR_MS = 60 };
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    struct hft_fetcher fetcher;
+    freeReplyObject(hft_server_ask(f->server, "CLIENT PAUSE %d WRITE", FAR_MS)); /* reads go on, scripts wait */
+    hft_fetch(&fetcher, f->a, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = 5));
+    assert_int_equal(hft_fetched(&fetcher), HF_OK);
+    assert_int_equal(fetcher.value->source, HF_LOADED);
+    hf_value_free(fetcher.value);
+    hft_server_freeze(f->server);
+    int64_t began_ms = hft_boottime_ms();
+    hft_fetch(&fetcher, f->a, "other", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = 5));
+    HFT_UNTIL_TRUE(hft_boottime_ms() > began_ms + FAR_MS);
+    hft_server_thaw(f->server);
+    assert_int_equal(hft_fetched(&fetcher), HF_OK);
+    assert_int_equal(fetcher.value->source, HF_LOADED);
+    hf_value_free(fetcher.value);
+    assert_int_equal(page.loads, 2);
+}
+
+static void waiting_for_others_begins_when_they_are_seen(void **state)
+{
+    enum { WAIT_MS = 150, FAR_MS = 300 };
+    struct fixture *f = *state;
+    struct hft_page theirs = {.data = "theirs", .stay = true}, ours = {.data = "ours"};
+    struct hft_fetcher first, second, third;
+    hft_fetch(&first, f->b, "page", HF_FETCH(.load = hft_load, .arg = &theirs));
+    HFT_UNTIL_TRUE(theirs.inside == 1);
+    freeReplyObject(hft_server_ask(f->server, "CLIENT PAUSE %d WRITE", FAR_MS));
+    int64_t began_ms = hft_boottime_ms();
+    hft_fetch(&second, f->a, "page", HF_FETCH(.load = hft_load, .arg = &ours, .wait_ms = WAIT_MS));
+    hft_fetch(&third, f->a, "page", HF_FETCH(.load = hft_load, .arg = &ours, .wait_ms = WAIT_MS));
+    hf_status status = hft_fetched(&second), other = hft_fetched(&third);
+    int64_t took_ms = hft_boottime_ms() - began_ms;
+    atomic_store(&theirs.stay, false);
+    assert_int_equal(hft_fetched(&first), HF_OK);
+    hf_value_free(first.value);
+    assert_int_equal(status, HF_TIMEOUT);
+    assert_int_equal(other, HF_TIMEOUT);
+    assert_true(took_ms >= FAR_MS + WAIT_MS - 50); /* the pause may have begun a little before */
+    assert_true(took_ms < 10000);
+    assert_int_equal(ours.loads, 0);
+}
+
+static void a_process_asks_seldom_whether_another_one_still_reloads(void **state)
+{
+    enum { READS = 2000 };
+    struct fixture *f = *state;
+    struct hft_page theirs = {.data = "theirs"}, ours = {.data = "ours"};
+    const hf_fetch_options *old = HF_FETCH(.load = hft_load, .arg = &ours, .ttl_ms = 1, .stale_ms = 60000);
+    hf_value *value;
+    struct hft_fetcher first;
+    int stale = 0;
+    assert_int_equal(hf_fetch(f->b, "page", HF_FETCH(.load = hft_load, .arg = &theirs, .ttl_ms = 1, .stale_ms = 60000), &value,
+                              NULL),
+                     HF_OK);
+    hf_value_free(value);
+    atomic_store(&theirs.stay, true);
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "PTTL page") < 59990);
+    hft_fetch(&first, f->b, "page", HF_FETCH(.load = hft_load, .arg = &theirs, .ttl_ms = 1, .stale_ms = 60000));
+    HFT_UNTIL_TRUE(theirs.inside == 1);
+    int64_t before = hft_server_calls(f->server, "evalsha"), began_ms = hft_boottime_ms();
+    for (int i = 0; i < READS; i++) {
+        if (hf_fetch(f->a, "page", old, &value, NULL) != HF_OK)
+            continue;
+        stale += value->source == HF_STALE;
+        hf_value_free(value);
+    }
+    int64_t asked = hft_server_calls(f->server, "evalsha") - before, took_ms = hft_boottime_ms() - began_ms;
+    atomic_store(&theirs.stay, false);
+    assert_int_equal(hft_fetched(&first), HF_OK);
+    hf_value_free(first.value);
+    print_message("%lld questions in %lld ms\n", (long long)asked, (long long)took_ms);
+    assert_int_equal(stale, READS);
+    assert_int_equal(ours.loads, 0);
+    assert_true(asked <= 3 + took_ms / 5); /* one in 10 ms, and what a renewal or the fence counter may need */
+}
+
+static void whoever_is_served_does_not_count_as_waiting(void **state)
+{
+    enum { THREADS = 8, ROUNDS = 100 };
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    struct hft_fetcher all[THREADS], loader;
+    hf_client *client = hft_client(f->server, HF_CLIENT(.max_waiters = 1));
+    hf_value *value;
+    int wrong = 0;
+    assert_int_equal(hf_fetch(client, "page", HF_FETCH(.load = hft_load, .arg = &page), &value, NULL), HF_OK);
+    hf_value_free(value);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < THREADS; i++)
+            hft_fetch(&all[i], client, "page", HF_FETCH(.load = hft_load, .arg = &page));
+        for (int i = 0; i < THREADS; i++) {
+            wrong += hft_fetched(&all[i]) != HF_OK;
+            hf_value_free(all[i].value);
+        }
+    }
+    page.stay = true; /* who waits for a load, does */
+    hft_fetch(&loader, client, "other", HF_FETCH(.load = hft_load, .arg = &page));
+    HFT_UNTIL_TRUE(page.inside == 1);
+    hft_fetch(&all[0], client, "other", HF_FETCH(.load = hft_load, .arg = &page));
+    HFT_UNTIL_TRUE(hft_waiting_here(client, "other") == 1);
+    hf_status status = hf_fetch(client, "other", HF_FETCH(.load = hft_load, .arg = &page), &value, NULL);
+    atomic_store(&page.stay, false);
+    assert_int_equal(hft_fetched(&loader), HF_OK);
+    assert_int_equal(hft_fetched(&all[0]), HF_OK);
+    hf_value_free(loader.value);
+    hf_value_free(all[0].value);
+    assert_int_equal(wrong, 0);
+    assert_int_equal(status, HF_LIMIT);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void who_does_not_wait_is_told_that_others_are_busy_with_a_local_load_too(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content", .stay = true};
+    struct hft_fetcher loader;
+    hf_value *value;
+    hft_server_kill(f->server);
+    hft_fetch(&loader, f->a, "page", HF_FETCH(.load = hft_load, .arg = &page));
+    HFT_UNTIL_TRUE(page.inside == 1);
+    hf_status status = hf_fetch(f->a, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = HF_OFF), &value, NULL);
+    atomic_store(&page.stay, false);
+    assert_int_equal(hft_fetched(&loader), HF_OK);
+    hf_value_free(loader.value);
+    assert_int_equal(status, HF_BUSY);
+    hft_server_restart(f->server);
+}
+
+/* ---- whose idea of age it is ---- */
+
+static void each_caller_judges_a_shared_value_by_its_own_stale_ms(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content", .stay = true};
+    struct hft_fetcher loader, modest, strict;
+    hft_fetch(&loader, f->b, "page", HF_FETCH(.load = hft_load, .arg = &page, .ttl_ms = 20000, .stale_ms = 10000));
+    HFT_UNTIL_TRUE(page.inside == 1);
+    hft_fetch(&strict, f->a, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_waiting_here(f->a, "page") == 1);
+    hft_fetch(&modest, f->a, "page", HF_FETCH(.load = hft_load, .arg = &page, .stale_ms = 10000, .wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_waiting_here(f->a, "page") == 2);
+    atomic_store(&page.stay, false);
+    assert_int_equal(hft_fetched(&loader), HF_OK);
+    assert_int_equal(hft_fetched(&strict), HF_OK);
+    assert_int_equal(hft_fetched(&modest), HF_OK);
+    assert_int_equal(page.loads, 1);
+    assert_in_range(strict.value->fresh_ms, 25000, 30000);
+    assert_in_range(modest.value->fresh_ms, 15000, 20000);
+    hf_value_free(loader.value);
+    hf_value_free(strict.value);
+    hf_value_free(modest.value);
+}
+
+static void what_is_shared_and_not_stored_is_as_fresh_as_for_its_loader(void **state)
+{
+    enum { SIZE = 2000 };
+    struct fixture *f = *state;
+    char data[SIZE];
+    memset(data, 'x', SIZE);
+    struct hft_page page = {.data = data, .size = SIZE, .stay = true};
+    struct hft_fetcher loader, waiter;
+    hf_client *client = hft_client(f->server, HF_CLIENT(.max_value_bytes = SIZE - 1));
+    const hf_fetch_options *options = HF_FETCH(.load = hft_load, .arg = &page, .ttl_ms = 5000, .stale_ms = 10000);
+    hft_fetch(&loader, client, "page", options);
+    HFT_UNTIL_TRUE(page.inside == 1);
+    hft_fetch(&waiter, client, "page", options);
+    HFT_UNTIL_TRUE(hft_waiting_here(client, "page") == 1);
+    atomic_store(&page.stay, false);
+    assert_int_equal(hft_fetched(&loader), HF_OK);
+    assert_int_equal(hft_fetched(&waiter), HF_OK);
+    assert_int_equal(waiter.value->source, HF_SHARED);
+    assert_false(waiter.value->stored);
+    assert_int_equal(loader.value->fresh_ms, 5000);
+    assert_int_equal(waiter.value->fresh_ms, 5000);
+    hf_value_free(loader.value);
+    hf_value_free(waiter.value);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void a_time_that_no_option_could_have_is_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    static const int64_t times[] = {INT64_MAX, INT64_MAX - 60000, -5, INT64_MIN, HF_FOREVER};
+    struct hft_page page = {.data = "content"};
+    hf_value *value;
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        page.ttl_ms = times[i];
+        assert_int_equal(hf_fetch(f->a, "page", HF_FETCH(.load = hft_load, .arg = &page, .ttl_ms = 30000, .stale_ms = 60000),
+                                  &value, NULL),
+                         HF_OK);
+        assert_true(value->stored);
+        assert_int_equal(value->fresh_ms, 30000);
+        hf_value_free(value);
+        assert_in_range(hft_server_ask_integer(f->server, "PTTL page"), 80000, 90000);
+        assert_int_equal(hf_fetch_forget(f->a, "page", NULL), HF_OK);
+    }
+}
+
+static void a_load_that_outlives_its_time_is_at_risk_no_longer_than_it_runs(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content", .stay = true};
+    struct hft_fetcher loader;
+    hf_stats stats;
+    hft_fetch(&loader, f->a, "page", HF_FETCH(.load = hft_load, .arg = &page, .max_load_ms = 20, .lease_ms = 60000));
+    do
+        hf_client_stats(f->a, &stats);
+    while (stats.at_risk == 0);
+    atomic_store(&page.stay, false);
+    assert_int_equal(hft_fetched(&loader), HF_OK);
+    assert_true(loader.value->stored);
+    hf_value_free(loader.value);
+    hf_client_stats(f->a, &stats);
+    assert_int_equal(stats.at_risk, 0);
+}
+
 /* ---- what is not stored ---- */
 
 static hf_source fetched(struct fixture *f, const char *key, struct hft_page *page, const hf_fetch_options *given, bool *stored)
@@ -152,6 +374,15 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_late_loaders_failure_is_nobodys_but_its_own),
+        TEST(wait_ms_is_for_others_and_not_for_the_servers_answers),
+        TEST(waiting_for_others_begins_when_they_are_seen),
+        TEST(a_process_asks_seldom_whether_another_one_still_reloads),
+        TEST(whoever_is_served_does_not_count_as_waiting),
+        TEST(who_does_not_wait_is_told_that_others_are_busy_with_a_local_load_too),
+        TEST(each_caller_judges_a_shared_value_by_its_own_stale_ms),
+        TEST(what_is_shared_and_not_stored_is_as_fresh_as_for_its_loader),
+        TEST(a_time_that_no_option_could_have_is_passed_over),
+        TEST(a_load_that_outlives_its_time_is_at_risk_no_longer_than_it_runs),
         TEST(what_is_not_to_be_kept_is_not_given_out_when_the_server_is_away),
         TEST(a_full_server_is_not_away),
         TEST(a_server_that_refuses_writes_is_not_away),

@@ -185,6 +185,27 @@ static void early_refresh_loads_before_the_end(void **state)
     assert_int_equal(hft_server_ask_integer(f->server, "EXISTS page"), 1);
 }
 
+/* Who has loaded nothing knows no load time, and who remembers nothing forgets it. */
+static void early_refresh_works_in_processes_that_only_read(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *readers[] = {f->b, hft_client(f->server, HF_CLIENT(.local_bytes = HF_OFF))};
+    expect(f, f->a, PAGE(.ttl_ms = 60000), HF_LOADED, "content");
+    for (int i = 0; i < 2; i++) {
+        int before = f->page.loads;
+        int64_t begun_ms = hft_boottime_ms();
+        while (f->page.loads == before && hft_boottime_ms() - begun_ms < 5000) {
+            hf_value *value = must_fetch(f, readers[i], "page", PAGE(.ttl_ms = 60000, .early = 1000.0));
+            assert_true(value->source == HF_CACHED || value->source == HF_LOADED);
+            hf_value_free(value);
+            freeReplyObject(hft_server_ask(f->server, "PEXPIRE page 400"));
+        }
+        assert_true(f->page.loads > before);
+        assert_int_equal(hft_server_ask_integer(f->server, "EXISTS page"), 1);
+    }
+    assert_int_equal(hf_client_close(readers[1], NULL), HF_OK);
+}
+
 static void that_there_is_none_is_remembered_if_asked_for(void **state)
 {
     struct fixture *f = *state;
@@ -384,6 +405,7 @@ int main(void)
         TEST(of_64_threads_in_each_of_three_clients_one_loads),
         TEST(an_old_value_is_served_while_one_caller_reloads),
         TEST(early_refresh_loads_before_the_end),
+        TEST(early_refresh_works_in_processes_that_only_read),
         TEST(that_there_is_none_is_remembered_if_asked_for),
         TEST(a_failure_is_told_to_the_waiters_here_and_the_next_client_tries),
         TEST(answers_of_a_loader_are_checked),

@@ -48,7 +48,7 @@ static void an_answer_that_could_not_be_kept_leaves_no_older_one_in_its_place(vo
     assert_non_null(hfi_shared_of(&lock));
     hfi_shared_take(&lock, older);
     assert_string_equal(lock.shared->body->data, "older");
-    assert_true(lock.shared->fresh_ms == 5000);
+    assert_true(lock.shared->left_ms == 5000);
     hfi_shared_take(&lock, newer);
     assert_null(lock.shared->body);
     freeReplyObject(older);
