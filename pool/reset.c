@@ -16,7 +16,7 @@
 
 #define REPLY_MOST      65536
 #define RESET_SINCE     60200 /* the version that knows RESET */
-#define REPLIES_WITHOUT 4     /* to the preamble that does without it */
+#define REPLIES_WITHOUT 5     /* to the preamble that does without it */
 
 struct talk {
     struct hfi_pool *pool;
@@ -105,27 +105,56 @@ bool hfi_reset_ping(struct hfi_pool *pool, int fd, int64_t until_ns)
     return talk_end(&talk, good);
 }
 
-static bool say_preamble(struct talk *talk, bool knows_reset, int database)
+/* RESET of 7.0 leaves CLIENT NO-EVICT as it is. Behind it we are nobody where there is a password, before it perhaps in a
+ * transaction or subscribed: once of the two it must have done. */
+static bool keeps_no_evict(int version)
 {
+    return version >= 70000 && version < 70200;
+}
+
+static bool say_preamble(struct talk *talk, int version, int database)
+{
+    const char *evict = keeps_no_evict(version) ? "CLIENT NO-EVICT off\r\n" : "";
     struct hfi_buffer out = {0};
-    bool good =
-        knows_reset
-            ? hfi_buffer_print(&out, "*1\r\n$5\r\nRESET\r\n")
-            : hfi_buffer_print(&out, "DISCARD\r\nUNWATCH\r\nCLIENT TRACKING off\r\nSELECT %d\r\n", database);
+    bool good = version >= RESET_SINCE
+                    ? hfi_buffer_print(&out, "%sRESET\r\n%s", evict, evict)
+                    : hfi_buffer_print(&out, "DISCARD\r\nHELLO 2\r\nUNWATCH\r\nCLIENT TRACKING off\r\nSELECT %d\r\n", database);
     good = good && say(talk, hfi_buffer_data(&out), hfi_buffer_size(&out));
     hfi_buffer_done(&out);
     return good;
 }
 
-static bool hear_preamble(struct talk *talk, bool knows_reset)
+/* Where the type or an error may be its answer. */
+static bool hear_either(struct talk *talk, int type, const char *error)
 {
-    if (knows_reset)
-        return hear_status(talk, "RESET");
-    redisReply *discarded = hear(talk); /* an error unless there was a MULTI */
-    bool good =
-        discarded != NULL && (discarded->type == REDIS_REPLY_STATUS || discarded->type == REDIS_REPLY_ERROR);
-    freeReplyObject(discarded);
-    for (int i = 1; good && i < REPLIES_WITHOUT; i++)
+    redisReply *reply = hear(talk);
+    bool good = reply != NULL && (reply->type == type || (reply->type == REDIS_REPLY_ERROR &&
+                                                          strncmp(reply->str, error, strlen(error)) == 0));
+    freeReplyObject(reply);
+    return good;
+}
+
+/* False also where the answer was another one. */
+static bool hear_evictable(struct talk *talk)
+{
+    redisReply *reply = hear(talk);
+    bool good = reply != NULL && ((reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0) ||
+                                  (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOPERM", 6) == 0));
+    freeReplyObject(reply);
+    return good; /* who has no right to it has not switched it on */
+}
+
+static bool hear_preamble(struct talk *talk, int version)
+{
+    if (version >= RESET_SINCE) {
+        bool keeps = keeps_no_evict(version), before = keeps && hear_evictable(talk);
+        bool good = hear_status(talk, "RESET");
+        bool behind = keeps && good && hear_evictable(talk);
+        return good && (!keeps || before || behind);
+    }
+    /* DISCARD is an error unless there was a MULTI; who has no right to HELLO has not said it. */
+    bool good = hear_either(talk, REDIS_REPLY_STATUS, "") && hear_either(talk, REDIS_REPLY_ARRAY, "NOPERM");
+    for (int i = 2; good && i < REPLIES_WITHOUT; i++)
         good = hear_status(talk, "OK");
     return good;
 }
@@ -136,11 +165,10 @@ bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
     struct hfi_hello hello;
     struct talk talk;
     hfi_pool_server(pool, &server);
-    bool knows_reset = server.version >= RESET_SINCE;
     hfi_hello_init(&hello, pool, HFI_DIAL_BORROWER, -1);
     /* The first questions leave with the preamble: without a password that is all in one round trip. */
     bool good = talk_begin(&talk, pool, fd, until_ns) && hfi_hello_begin(&hello) &&
-                say_preamble(&talk, knows_reset, pool->settings.place.database);
+                say_preamble(&talk, server.version, pool->settings.place.database);
     bool preamble_heard = false;
     while (good && !(preamble_heard && hello.over)) {
         size_t size = hfi_buffer_size(&hello.out);
@@ -149,7 +177,7 @@ bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
             explicit_bzero(hello.out.bytes + hello.out.start, size); /* it may hold the password */
         hfi_buffer_eat(&hello.out, size);
         if (good && !preamble_heard) {
-            good = preamble_heard = hear_preamble(&talk, knows_reset);
+            good = preamble_heard = hear_preamble(&talk, server.version);
         } else if (good) {
             redisReply *reply = hear(&talk);
             good = reply != NULL && hfi_hello_answer(&hello, reply, NULL) == HF_OK;
