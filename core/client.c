@@ -341,9 +341,6 @@ static void end_lock(struct hfi_lock *lock, void *arg)
     if (lock->shared != NULL)
         hfi_shared_wake(lock->shared);
     hfi_closing_hasten(lock, now);
-    lock->alarm_at = HFI_NEVER;
-    if (hfi_watchdog_arm(lock->client->watchdog, &lock->alarm.timer, HFI_NEVER))
-        hfi_table_unref(lock); /* never the last: the table's walk has one */
     (void)pthread_mutex_unlock(&lock->mutex);
 }
 

@@ -60,7 +60,8 @@ int64_t hfi_lock_enter(struct hfi_lock *lock)
 /* One reference for as long as the alarm is armed. */
 void hfi_lock_set_timer(struct hfi_lock *lock)
 {
-    int64_t next = hfi_entry_next(&lock->entry);
+    /* Close takes every alarm back, and nothing that still happens to the entry sets it again. */
+    int64_t next = atomic_load(&lock->client->closing) ? HFI_NEVER : hfi_entry_next(&lock->entry);
     /* Later than armed: let it ring, find nothing and be armed again; local passes would move it all the time. */
     if (next == lock->alarm_at || (next != HFI_NEVER && next > lock->alarm_at))
         return;
