@@ -8,7 +8,7 @@
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 
-struct call { /* freed by the thread that waits, or by the answer if it waits no more */
+struct call { /* on the stack of the thread that waits. If a cancel may take that one away: freed by it, or by the answer */
     pthread_mutex_t mutex;
     struct hfi_park park;
     bool done, abandoned;
@@ -17,12 +17,11 @@ struct call { /* freed by the thread that waits, or by the answer if it waits no
     struct redisReply *reply;
 };
 
-static void forget(struct call *call)
+static void end(struct call *call)
 {
     if (call->reply != NULL)
         freeReplyObject(call->reply);
     (void)pthread_mutex_destroy(&call->mutex);
-    free(call);
 }
 
 static void called(struct hfi_command *command)
@@ -37,8 +36,10 @@ static void called(struct hfi_command *command)
     bool abandoned = call->abandoned;
     hfi_park_wake(&call->park);
     (void)pthread_mutex_unlock(&call->mutex);
-    if (abandoned)
-        forget(call);
+    if (!abandoned)
+        return;
+    end(call);
+    free(call);
 }
 
 /* False: canceled, and the call is not this thread's any more. */
@@ -60,11 +61,9 @@ static bool wait_for(hf_client *client, struct call *call, struct hfi_lane *lane
     return done;
 }
 
-static struct call *begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *command)
+static void begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, struct call *call)
 {
-    struct call *call = calloc(1, sizeof *call);
-    if (call == NULL)
-        return NULL;
+    *call = (struct call){.done = false};
     (void)pthread_mutex_init(&call->mutex, NULL);
     hfi_park_init(&call->park);
     command->done = called;
@@ -73,7 +72,6 @@ static struct call *begin(hf_client *client, struct hfi_lane *lane, struct hfi_c
     command->until_ns = command->stamp_ns + client->command_ms * HFI_MS;
     hfi_lane_list(lane, command);
     hfi_lane_flush(lane);
-    return call;
 }
 
 static hf_status explain(hf_client *client, const struct call *call, hf_error *error)
@@ -100,13 +98,17 @@ static hf_status explain(hf_client *client, const struct call *call, hf_error *e
 hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
                    struct redisReply **reply, hf_error *error)
 {
-    bool closing = atomic_load(&client->closing);
+    struct call here, *call = cancel == NULL ? &here : malloc(sizeof *call);
+    bool closing = atomic_load(&client->closing), begun = command != NULL && call != NULL && !closing;
     *reply = NULL;
-    struct call *call = command != NULL && !closing ? begin(client, lane, command) : NULL;
+    if (begun)
+        begin(client, lane, command, call);
+    else if (call != &here)
+        free(call);
     hfi_command_unref(command);
     if (closing)
         return hfi_fail(error, HF_CLOSED, "", "the client is closing");
-    if (call == NULL)
+    if (!begun)
         return hfi_fail(error, HF_NOMEM, "", "no memory for a command");
     if (!wait_for(client, call, lane, cancel))
         return hfi_fail(error, HF_CANCELED, "", "waiting for the server was canceled");
@@ -115,7 +117,9 @@ hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command 
         *reply = call->reply;
         call->reply = NULL;
     }
-    forget(call);
+    end(call);
+    if (call != &here)
+        free(call);
     return status;
 }
 

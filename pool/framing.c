@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define NUMBER_MOST (UINT64_C(1) << 48) /* nobody announces more in earnest */
+#define PLAIN_MOST  16                  /* bytes of a line that is looked at in one go */
 #define LEAST       4                   /* bytes of an element: ":1\r\n" */
 
 static bool is_too_deep(const struct hfi_frame *frame)
@@ -86,6 +87,24 @@ static size_t eat_line(struct hfi_frame *frame, const char *bytes, size_t size)
     return used;
 }
 
+/* Nearly every line: "$1000\r\n", "*2\r\n", ":7\r\n", at its beginning and all there. 0: another one. */
+static size_t eat_plain_line(struct hfi_frame *frame, const char *bytes, size_t size)
+{
+    uint64_t number = 0;
+    size_t at = 1;
+    if (size < PLAIN_MOST || frame->kind != 0 || (bytes[0] != '$' && bytes[0] != '*' && bytes[0] != ':'))
+        return 0;
+    while (at < PLAIN_MOST - 2 && bytes[at] >= '0' && bytes[at] <= '9')
+        number = 10 * number + (uint64_t)(bytes[at++] - '0');
+    if (at == 1 || bytes[at] != '\r' || bytes[at + 1] != '\n')
+        return 0;
+    frame->kind = bytes[0];
+    frame->number = number;
+    frame->negative = false;
+    end_line(frame);
+    return at + 2;
+}
+
 size_t hfi_frame_eat(struct hfi_frame *frame, const char *bytes, size_t size)
 {
     size_t used = 0;
@@ -93,7 +112,8 @@ size_t hfi_frame_eat(struct hfi_frame *frame, const char *bytes, size_t size)
         frame->owed = 1;
     while (used < size && frame->owed > 0 && !frame->wrong) {
         if (frame->bulk == 0) {
-            used += eat_line(frame, bytes + used, size - used);
+            size_t line = eat_plain_line(frame, bytes + used, size - used);
+            used += line > 0 ? line : eat_line(frame, bytes + used, size - used);
             continue;
         }
         size_t part = frame->bulk < size - used ? (size_t)frame->bulk : size - used;
