@@ -390,7 +390,8 @@ static bool join_one_that_runs(struct hfi_embedded *share, const struct places *
     bool entered = false;
     for (int i = 0; i < places->count && !entered && *status == HF_OK; i++) {
         int folder_fd = -1;
-        *status = open_folder(places->folders[i], false, &folder_fd, error);
+        hf_status looked = open_folder(places->folders[i], false, &folder_fd, i == 0 ? error : NULL);
+        *status = i == 0 ? looked : HF_OK; /* one of the others that is not ours alone has no server of ours */
         (void)snprintf(share->path, sizeof share->path, "%s" SOCKET_NAME, places->folders[i]);
         entered = folder_fd >= 0 && enter(share, folder_fd, until_ns);
         drop(&folder_fd);

@@ -439,6 +439,20 @@ static void a_folder_that_is_not_ours_alone_is_refused(void **state)
     assert_int_equal(processes(f), 0);
 }
 
+static void a_folder_that_another_user_has_made_in_tmp_is_passed_by(void **state)
+{
+    const struct fixture *f = *state;
+    struct hfi_embedded *share;
+    char folder[96], id[48] = "";
+    (void)snprintf(folder, sizeof folder, "/tmp/holdfast-%d-%s", (int)geteuid(), f->name);
+    assert_int_equal(mkdir(folder, 0755), 0); /* as good as his */
+    bool joined = joins(f, &share, id);
+    assert_int_equal(rmdir(folder), 0);
+    assert_true(joined);
+    hfi_embedded_leave(share);
+    assert_true(is_gone(f));
+}
+
 static void without_a_redis_server_the_error_says_what_to_install(void **state)
 {
     struct fixture *f = *state;
@@ -495,6 +509,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_folder_of_the_login_comes_first_and_one_that_runs_elsewhere_before, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_folder_that_is_not_ours_alone_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_folder_that_another_user_has_made_in_tmp_is_passed_by, set_up, tear_down),
         cmocka_unit_test_setup_teardown(none_of_its_descriptors_is_a_standard_one, set_up, tear_down),
         cmocka_unit_test_setup_teardown(without_a_redis_server_the_error_says_what_to_install, set_up,
                                         tear_down),

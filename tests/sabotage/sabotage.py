@@ -236,7 +236,7 @@ class Runner:
     def run_all(self, sabotage, names, until_caught):
         """Group by group, each built when it is its turn; what the sabotage left as it was is not run."""
         cells = {}
-        for group in ('sim', 'unit', 'scene', 'fault', 'integration', 'torture', 'soak', 'vigil'):
+        for group in ('sim', 'unit', 'scene', 'fault', 'integration', 'tool', 'torture', 'soak', 'vigil'):
             tests = [self.tests[n] for n in dict.fromkeys(names) if n.split('.')[0] == group and n not in self.useless]
             targets = {t.target for t in tests}
             if targets and not SHOP.build(targets | ({'hffault'} if group == 'fault' else set()), self.log):
@@ -277,7 +277,7 @@ def columns_of(tests, results):
                 columns['sim: ' + check_name] = [
                     s for s, cells in results.items()
                     if any(n.startswith('sim') and check_name in what.split(', ') for n, what in cells.items())]
-        elif name.startswith(('sim.', 'unit.', 'scene.', 'integration.')):
+        elif name.startswith(('sim.', 'unit.', 'scene.', 'integration.', 'tool.')):
             continue  # they promise more than safety: shown where they catch
         else:
             columns[name] = [s for s, cells in results.items() if cells.get(name, '') not in ('', '-')]
