@@ -39,6 +39,7 @@
 
 #define PLACES_MOST 3
 #define SOCKET_NAME "/redis.sock"
+#define FOLDER_MOST (sizeof((struct sockaddr_un *)0)->sun_path - sizeof SOCKET_NAME)
 
 struct hfi_embedded {
     int member_fd; /* the FIFO, open for writing */
@@ -46,7 +47,7 @@ struct hfi_embedded {
 };
 
 struct places { /* where a server of this user's may be; new ones are started in the first */
-    char folders[PLACES_MOST][sizeof((struct sockaddr_un *)0)->sun_path - sizeof SOCKET_NAME + 1];
+    char folders[PLACES_MOST][FOLDER_MOST + 1];
     int count;
 };
 
@@ -384,6 +385,11 @@ static hf_status start_server(struct hfi_embedded *share, const char *folder, co
 
 /* ---- all of it ---- */
 
+static void set_path(struct hfi_embedded *share, const char *folder)
+{
+    (void)snprintf(share->path, sizeof share->path, "%.*s" SOCKET_NAME, (int)FOLDER_MOST, folder);
+}
+
 static bool join_one_that_runs(struct hfi_embedded *share, const struct places *places, int64_t until_ns, hf_status *status,
                                hf_error *error)
 {
@@ -392,7 +398,7 @@ static bool join_one_that_runs(struct hfi_embedded *share, const struct places *
         int folder_fd = -1;
         hf_status looked = open_folder(places->folders[i], false, &folder_fd, i == 0 ? error : NULL);
         *status = i == 0 ? looked : HF_OK; /* one of the others that is not ours alone has no server of ours */
-        (void)snprintf(share->path, sizeof share->path, "%s" SOCKET_NAME, places->folders[i]);
+        set_path(share, places->folders[i]);
         entered = folder_fd >= 0 && enter(share, folder_fd, until_ns);
         drop(&folder_fd);
     }
@@ -435,7 +441,7 @@ static hf_status join(struct hfi_embedded *share, const char *name, int64_t unti
     find_places(&places, name);
     const char *first = places.folders[0];
     while (!join_one_that_runs(share, &places, until_ns, &status, error) && status == HF_OK) {
-        (void)snprintf(share->path, sizeof share->path, "%s" SOCKET_NAME, first);
+        set_path(share, first);
         if (own < 0) {
             status = start_server(share, first, name, until_ns, &found, error);
             own = share->member_fd;
