@@ -20,14 +20,23 @@
 static bool copy_words(struct guard_job *job)
 {
     size_t count = 0;
-    while (job->command[count] != NULL)
+    char **words = job->command;
+    while (words[count] != NULL)
         count++;
-    char **copy = calloc(count + 1, sizeof *copy);
-    bool ok = copy != NULL && (job->name = strdup(job->name)) != NULL;
+    job->name = strdup(job->name);
+    job->command = calloc(count + 1, sizeof *job->command);
+    bool ok = job->name != NULL && job->command != NULL;
     for (size_t i = 0; ok && i < count; i++)
-        ok = (copy[i] = strdup(job->command[i])) != NULL;
-    job->command = copy;
+        ok = (job->command[i] = strdup(words[i])) != NULL;
     return ok;
+}
+
+static void free_words(struct guard_job *job)
+{
+    for (size_t i = 0; job->command[i] != NULL; i++)
+        free(job->command[i]);
+    free(job->command);
+    free((char *)(uintptr_t)job->name);
 }
 
 bool command_prepare(struct command *command, const struct guard_job *job)
@@ -161,6 +170,7 @@ void command_finish(struct command *command)
     while (waitpid(command->guard, NULL, 0) < 0 && errno == EINTR)
         continue;
     cage_close(command->job.cage);
+    free_words(&command->job);
     if (command->terminal >= 0)
         (void)close(command->terminal);
 }

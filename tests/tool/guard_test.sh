@@ -79,6 +79,7 @@ a_guard_judges_by_the_lease_and_not_by_what_it_heard_last() {
 }
 
 a_slow_exec_outlives_no_lease_and_is_outlived_by_it() {
+    local -x ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0
     same output "ran" "$(SLOW_EXEC_MS=2500 LD_PRELOAD=$slow_exec "$hf" run --lease 1 g -- echo ran 2>&1)"
     local said
     SLOW_EXEC_MS=60000 LD_PRELOAD=$slow_exec "$hf" run --lease 1 g -- echo ran >said.txt 2>&1 &
