@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -87,22 +88,21 @@ def end_all_with_us():
 def run_limited(words, folder, limit, cpu='unlimited'):
     """Its exit code (None: it did not end in time), and what it said. Whatever it leaves behind is ended with it. Both
     limits in seconds; that of the processor does not depend on what else the machine has to do."""
-    child = subprocess.Popen(['sh', '-c', 'ulimit -t "$0"; exec "$@"', str(cpu)] + words, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder, start_new_session=True)
-    live.add(child.pid)
-    hangs, out = False, b''
-    try:
-        out, _ = child.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        hangs = True
-    finally:
+    with tempfile.TemporaryFile() as said:  # no pipe: who is left behind would hold it open
+        child = subprocess.Popen(['sh', '-c', 'ulimit -t "$0"; exec "$@"', str(cpu)] + words, stdout=said,
+                                 stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, cwd=folder, start_new_session=True)
+        live.add(child.pid)
+        hangs = False
         try:
-            os.killpg(child.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        live.discard(child.pid)
-    if hangs:
-        out, _ = child.communicate()
+            child.wait(timeout=limit)
+        except subprocess.TimeoutExpired:
+            hangs = True
+        finally:  # its session: the commands of `holdfast run` have groups of their own
+            subprocess.run(['pkill', '-KILL', '-s', str(child.pid)], check=False)
+            live.discard(child.pid)
+        child.wait()
+        said.seek(0)
+        out = said.read()
     hangs = hangs or child.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
     return None if hangs else child.returncode, out.decode(errors='replace')
 

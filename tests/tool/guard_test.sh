@@ -141,7 +141,7 @@ what_cannot_be_signalled_is_killed_by_its_cgroup_where_there_is_one() {
     cli del 'hf:{g}' >/dev/null
     wait "$pid"
     same code 76 $?
-    is_gone "$child" || wrong "the command lives on"
+    is_gone "$child" || { wrong "the command lives on"; kill -KILL "$child"; }
     same "cgroups that are left" "" "$(ls -d "$own"/*/ 2>/dev/null)"
     # What a command leaves behind lives on, but not in a cgroup of ours.
     : >child.txt
