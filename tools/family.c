@@ -184,6 +184,11 @@ static struct outcome tell_all(struct list *now, const struct list *before, pid_
     return outcome;
 }
 
+bool family_is_visible(void)
+{
+    return proc_is_ours() && access("/proc/1", F_OK) == 0;
+}
+
 bool family_is_copy(pid_t pid)
 {
     struct kin kin;

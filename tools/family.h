@@ -20,6 +20,8 @@ void family_ask(pid_t ancestor, struct refusal *refused);
  * those that refused. */
 int family_kill(pid_t ancestor, pid_t group, struct refusal *refused);
 
+/* False: other users' processes are hidden from us (hidepid), or all are. */
+bool family_is_visible(void);
 /* It was forked and has become no other program since. False where that cannot be told. */
 bool family_is_copy(pid_t pid);
 

@@ -442,7 +442,8 @@ static int stopped_for(const struct run *run, const char *what, const char *why)
     else if (!atomic_load(&run->command.board->runs))
         (void)fprintf(stderr, "  the command had not begun\n");
     else
-        (void)fprintf(stderr, "  the command was stopped\n");
+        (void)fprintf(stderr, "  the command was stopped%s\n",
+                      family_is_visible() ? "" : ", as far as can be seen: other users' processes are hidden here");
     return run->refuses ? CLI_CANNOT_STOP : CLI_LOST;
 }
 

@@ -121,6 +121,21 @@ what_cannot_be_stopped_is_said_at_once_and_is_77() {
     until_true is_free g
 }
 
+what_is_hidden_is_not_said_to_be_stopped() {
+    unshare --mount sh -c 'mount -t proc -o hidepid=2 proc /proc' 2>/dev/null || { echo "       ($sentence needs root)"; return; }
+    as_another_user
+    unshare --mount sh -c 'mount -t proc -o hidepid=2 proc /proc && exec "$@"' -- setpriv --reuid=65534 --regid=65534 --clear-groups \
+        "$hf" run --lease 2 --grace 1 g -- bash -c './become --reuid=0 --regid=0 --clear-groups bash beats.sh & wait' \
+        2>said.txt &
+    pid=$!
+    until_true has_lines beats.txt 3
+    cli del 'hf:{g}' >/dev/null
+    wait "$pid"
+    same code 76 $?
+    contains message "as far as can be seen" "$(cat said.txt)"
+    kill -KILL "$(cat child.txt)"
+}
+
 # A cgroup of one's own, as a user's session has it.
 what_cannot_be_signalled_is_killed_by_its_cgroup_where_there_is_one() {
     [ "$(id -u)" = 0 ] || { echo "       ($sentence needs root)"; return; }
