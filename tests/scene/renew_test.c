@@ -104,6 +104,8 @@ static void what_the_server_has_instead_is_why_it_is_lost(void **state)
         assert_false(hft_is_valid(process, lease));
         assert_int_equal(hft_stats(process).renewals_failed, 1);
         assert_int_equal(hft_stats(process).renewals, 0);
+        hft_pass_ms(2);
+        assert_int_equal(hft_ran("release"), cases[i].command != NULL ? 1 : hft_ran("release"));
         hft_pass_ms(400);
         if (cases[i].command == NULL) /* the holder has had guard_ms to stop, and gives it back */
             assert_string_equal(hft_key("hf:{n}"), "");
@@ -157,26 +159,62 @@ static void a_silent_connection_keeps_no_renewal_to_itself(void **state)
     assert_true(hft_is_valid(process, lease));
 }
 
-/* Two leases, one of them short: the script that has both may not wait as long as the long one could. */
+/* All are renewed at once, in one script. The reserved lane has been silent for 100 ms: not too long for the long ones,
+ * whose attempts are 3 s apart, but for the short one. */
 static void the_most_urgent_of_a_script_says_how_long_it_may_wait(void **state)
 {
     (void)state;
-    struct sim_process *process = hft_process(NULL);
-    hf_lease *leases[2];
-    for (int last = 0; last < 2; last++) { /* whichever is collected first */
-        leases[last] = hft_must_take(process, "long", HF_LOCK(.lease_ms = 60000));
-        leases[!last] = hft_must_take(process, "short", HF_LOCK(.lease_ms = 500));
-        sim_server_step(100000);
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f"};
+    for (int urgent = 0; urgent < 6; urgent++) { /* whichever is collected first */
+        (void)hft_scene_begin(NULL);
+        struct sim_process *other = hft_process(NULL), *process = hft_process(HF_CLIENT(.lanes = 1));
+        (void)hft_must_take(other, "x", HF_LOCK(.lease_ms = 600000));
+        (void)hft_must_take(process, "first", HF_LOCK(.lease_ms = 60000));
+        hft_pass_ms(19900);
         hft_stall_up(hft_reserved_wire(process), 60000);
-        hft_pass_ms(1000);
-        hf_lease *another = hft_must_take(process, "third", NULL); /* its answer tells of the step: all at once */
-        hft_pass_ms(480);
-        assert_true(hft_is_valid(process, leases[!last]));
-        assert_int_equal(hft_released(process, another), HF_OK);
-        for (int i = 0; i < 2; i++)
-            assert_int_equal(hft_released(process, leases[i]), HF_OK);
-        hft_pass_ms(3000);
+        HFT_UNTIL(hft_listed(process, "renew") == 1);
+        hft_pass_ms(100);
+        for (int i = 0; i < 6; i++)
+            (void)hft_must_take(process, names[i], HF_LOCK(.lease_ms = i == urgent ? 500 : 60000));
+        sim_server_step(100000);
+        struct hft_actor trier; /* whose answer tells of the step */
+        hft_take(&trier, process, "x", HF_LOCK(.wait_ms = 0));
+        hft_pass_ms(5);
+        assert_int_equal(trier.status, HF_BUSY);
+        assert_int_equal(hft_stats(process).renewals, 7);
     }
+}
+
+/* 60 ms are not too long for leases whose attempts are 150 ms apart; 5 ms are too long for nobody. */
+static void a_slow_connection_is_kept(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    (void)hft_must_take(process, "a", HF_LOCK(.lease_ms = 3000));
+    hft_pass_ms(50);
+    (void)hft_must_take(process, "b", HF_LOCK(.lease_ms = 3000));
+    struct sim_wire *wire = hft_reserved_wire(process);
+    for (int i = 0; i < 10; i++) {
+        int before = hft_listed(process, "renew");
+        HFT_UNTIL(hft_listed(process, "renew") > before);
+        hft_stall_up(wire, 80);
+        hft_pass_ms(500);
+    }
+    assert_ptr_equal(hft_reserved_wire(process), wire);
+    assert_true(wire->client_open);
+}
+
+static void a_short_lease_gives_its_connection_10_ms(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    (void)hft_must_take(process, "a", HF_LOCK(.lease_ms = 100));
+    struct sim_wire *wire = hft_reserved_wire(process);
+    hft_stall_up(wire, 60000);
+    HFT_UNTIL(hft_listed(process, "renew") == 1);
+    int64_t silent = sim.now;
+    HFT_UNTIL(!wire->client_open);
+    assert_in_range((sim.now - silent) / 1000, 10000, 16000); /* attempts are 5 ms apart */
 }
 
 int main(void)
@@ -191,6 +229,8 @@ int main(void)
         TEST(leases_that_are_due_together_go_in_scripts_of_32),
         TEST(a_silent_connection_keeps_no_renewal_to_itself),
         TEST(the_most_urgent_of_a_script_says_how_long_it_may_wait),
+        TEST(a_slow_connection_is_kept),
+        TEST(a_short_lease_gives_its_connection_10_ms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
