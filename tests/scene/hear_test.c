@@ -150,6 +150,45 @@ static void a_grant_whose_fence_is_behind_the_clock_gives_none_such(void **state
     assert_true(hf_lease_fence(pair.waiter.lease) / HFI_FENCE_BLOCK >= sim_server_us());
 }
 
+/* Nobody else waits: it lingers, as it would after an answer. */
+static void a_lease_that_a_message_brought_may_linger(void **state)
+{
+    (void)state;
+    struct hft_actor waiter;
+    struct sim_process *holder = hft_process(NULL), *other = hft_process(NULL);
+    hf_lease *lease = hft_must_take(holder, "n", NULL);
+    hft_take(&waiter, other, "n", HF_LOCK(.lease_ms = 10000, .wait_ms = 5000, .linger_ms = 5000));
+    hft_pass_ms(20);
+    assert_int_equal(hft_released(holder, lease), HF_OK);
+    HFT_UNTIL(waiter.ended != 0);
+    assert_int_equal(hft_stats(other).hand_offs_taken, 1);
+    assert_int_equal(hft_released(other, waiter.lease), HF_OK);
+    hft_pass_ms(100);
+    assert_string_not_equal(hft_key("hf:{n}"), "");
+}
+
+static void set_counter(int64_t ahead_us)
+{
+    char line[60];
+    (void)snprintf(line, sizeof line, "SET hf:fence %lld", (long long)(sim_server_us() + ahead_us) * HFI_FENCE_BLOCK);
+    hft_tell(line);
+}
+
+static void the_fence_of_a_grant_is_one_that_was_seen(void **state)
+{
+    (void)state;
+    struct hft_actor waiter;
+    struct sim_process *holder = hft_process(NULL), *other = hft_process(HF_CLIENT(.lanes = 1));
+    hf_lease *lease = hft_must_take(holder, "n", NULL);
+    hft_take(&waiter, other, "n", HF_LOCK(.lease_ms = 10000, .wait_ms = 5000));
+    hft_pass_ms(20);
+    set_counter(3600000000);
+    assert_int_equal(hft_released(holder, lease), HF_OK);
+    HFT_UNTIL(waiter.ended != 0);
+    set_counter(1800000000); /* lost, and another program's clock is ahead of ours */
+    assert_true(hf_lease_fence(hft_must_take(other, "m", NULL)) > hf_lease_fence(waiter.lease));
+}
+
 /* ---- R ---- */
 
 static void a_lingering_lease_goes_back_when_it_is_wanted(void **state)
@@ -165,6 +204,46 @@ static void a_lingering_lease_goes_back_when_it_is_wanted(void **state)
     hft_publish(holder, "R %s hf:{n}", token);
     hft_pass_ms(1);
     assert_string_equal(hft_key("hf:{n}"), "");
+}
+
+/* The token of another grant of this lock: of one before, long released, or made up. */
+static void a_message_about_another_grant_is_not_about_this_one(void **state)
+{
+    (void)state;
+    for (char grant = '2'; grant <= '4'; grant += 2) {
+        (void)hft_scene_begin(NULL);
+        struct sim_process *holder = hft_process(NULL);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(hft_released(holder, hft_must_take(holder, "n", NULL)), HF_OK);
+        hf_lease *lease = hft_must_take(holder, "n", HF_LOCK(.lease_ms = 10000, .linger_ms = 5000));
+        char token[160], other[160];
+        (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+        (void)snprintf(other, sizeof other, "%s", token);
+        char *digit = strchr(strchr(other, ':') + 1, ':') + 1;
+        assert_int_equal(*digit, '3');
+        *digit = grant;
+        assert_int_equal(hft_released(holder, lease), HF_OK);
+        hft_publish(holder, "R %s hf:{n}", other);
+        hft_publish(holder, "B %s -", other);
+        hft_pass_ms(50);
+        assert_string_equal(hft_key("hf:{n}"), token);
+        assert_int_equal(hft_listed(holder, "renew"), 0);
+    }
+}
+
+static void a_message_about_a_lock_that_nobody_knows_is_nobodys(void **state)
+{
+    (void)state;
+    struct pair pair;
+    lay(&pair, NULL);
+    char token[160];
+    (void)snprintf(token, sizeof token, "%.37sffffff:%s", pair.held, "0123456789abcdef:host:1");
+    hft_publish(pair.holder, "R %s hf:{n}", token);
+    hft_publish(pair.holder, "R %s", token);
+    hft_publish(pair.holder, "B %s -", token);
+    hft_pass_ms(5);
+    assert_true(hft_is_valid(pair.holder, pair.lease));
+    assert_string_equal(hft_key("hf:{n}"), pair.held);
 }
 
 static void a_held_lease_stays_though_it_is_wanted(void **state)
@@ -191,6 +270,8 @@ static void who_waits_and_is_said_to_hold_asks_at_once(void **state)
     hft_publish(pair.other, "R %s hf:{n}", pair.waits);
     hft_pass_ms(1);
     assert_int_equal(hft_listed(pair.other, "acquire"), asked + 1);
+    hft_pass_ms(50);
+    assert_int_equal(hft_listed(pair.other, "acquire"), asked + 1); /* once */
 }
 
 /* ---- F and others ---- */
@@ -229,12 +310,17 @@ static void what_does_not_concern_it_moves_nobody(void **state)
     assert_int_equal(pair.waiter.ended, 0);
 }
 
-static void who_is_asked_tells_what_it_knows(void **state)
+static void only_who_is_asked_tells_what_it_knows(void **state)
 {
     (void)state;
     struct pair pair;
     lay(&pair, NULL);
-    hft_publish(pair.holder, "I %s %s", pair.held, pair.other->client->identity.channel);
+    const char *channel = pair.other->client->identity.channel;
+    hft_publish(pair.holder, "F %s %s", pair.held, channel);
+    hft_publish(pair.holder, "R %s %s", pair.held, channel);
+    hft_pass_ms(5);
+    assert_int_equal(hft_said('A'), 0);
+    hft_publish(pair.holder, "I %s %s", pair.held, channel);
     hft_pass_ms(5);
     assert_int_equal(hft_said('A'), 1);
     assert_true(hft_is_valid(pair.holder, pair.lease));
@@ -249,13 +335,16 @@ static void a_doubted_holder_asks_the_server(void **state)
     struct pair pair;
     lay(&pair, NULL);
     char token[160];
-    (void)snprintf(token, sizeof token, "%s", pair.held);
-    char *digit = strchr(strchr(strchr(token, ':') + 1, ':') + 1, ':') + 1;
-    *digit = *digit == '0' ? '1' : '0';
-    hft_publish(pair.holder, "R %s hf:{n}", token);
-    hft_pass_ms(5);
-    assert_int_equal(hft_stats(pair.holder).renewals, 1);
-    assert_true(hft_is_valid(pair.holder, pair.lease));
+    for (int i = 1; i <= 2; i++) { /* below it, above it */
+        (void)snprintf(token, sizeof token, "%s", pair.held);
+        char *digit = strchr(strchr(strchr(token, ':') + 1, ':') + 1, ':') + 1;
+        *digit = i == 1 ? '0' : 'f';
+        assert_string_not_equal(token, pair.held);
+        hft_publish(pair.holder, "R %s hf:{n}", token);
+        hft_pass_ms(20);
+        assert_int_equal(hft_stats(pair.holder).renewals, i);
+        assert_true(hft_is_valid(pair.holder, pair.lease));
+    }
     char line[220];
     (void)snprintf(line, sizeof line, "SET hf:{n} %s KEEPTTL", token);
     hft_tell(line);
@@ -306,7 +395,11 @@ int main(void)
         TEST(who_waits_and_is_said_to_hold_asks_at_once),
         TEST(who_waits_for_a_value_asks_when_it_is_there),
         TEST(what_does_not_concern_it_moves_nobody),
-        TEST(who_is_asked_tells_what_it_knows),
+        TEST(only_who_is_asked_tells_what_it_knows),
+        TEST(a_lease_that_a_message_brought_may_linger),
+        TEST(the_fence_of_a_grant_is_one_that_was_seen),
+        TEST(a_message_about_another_grant_is_not_about_this_one),
+        TEST(a_message_about_a_lock_that_nobody_knows_is_nobodys),
         TEST(a_doubted_holder_asks_the_server),
         TEST(a_break_is_over_a_round_trip_after_its_message),
     };

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* foreign_test.c - behind another program's lock: its key's events are listened to, and what was missed is asked for. */
+#include "tests/scene/scene.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The second one's channel is as long as a client's own. */
+static const char *const names[] = {"n", "seventeen-letters", "another-name-altogether"};
+
+static void a_foreign_release_is_heard(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct hft_actor waiter;
+        char key[60], line[100];
+        (void)hft_scene_begin(NULL);
+        (void)snprintf(key, sizeof key, "hf:{%s}", names[i]);
+        (void)snprintf(line, sizeof line, "SET %s theirs PX 60000", key);
+        struct sim_process *process = hft_process(NULL);
+        hft_tell(line);
+        hft_take(&waiter, process, names[i], HF_LOCK(.wait_ms = 5000));
+        hft_pass_ms(50);
+        (void)snprintf(line, sizeof line, "DEL %s", key);
+        hft_tell(line);
+        int64_t freed = sim.now;
+        HFT_UNTIL(waiter.ended != 0);
+        assert_int_equal(waiter.status, HF_OK);
+        assert_true(waiter.ended - freed < 5 * HFI_MS);
+    }
+}
+
+/* Before its subscription was there. */
+static void what_was_missed_is_asked_for(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct hft_actor waiter;
+        char key[60], line[100];
+        (void)hft_scene_begin(NULL);
+        (void)snprintf(key, sizeof key, "hf:{%s}", names[i]);
+        (void)snprintf(line, sizeof line, "SET %s theirs PX 60000", key);
+        struct sim_process *process = hft_process(NULL);
+        hft_tell(line);
+        hft_stall_up(hft_subscriber_wire(process), 50);
+        hft_take(&waiter, process, names[i], HF_LOCK(.wait_ms = 5000));
+        hft_pass_ms(20);
+        (void)snprintf(line, sizeof line, "DEL %s", key);
+        hft_tell(line);
+        hft_pass_ms(25);
+        assert_int_equal(waiter.ended, 0);
+        hft_pass_ms(10);
+        assert_int_not_equal(waiter.ended, 0);
+        assert_int_equal(waiter.status, HF_OK);
+    }
+}
+
+static void a_server_that_came_back_is_asked_for_its_events_again(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    assert_non_null(strchr(sim_server.notify, 'K'));
+    sim_server_crash(sim.now + 50 * HFI_MS, true, 0, SIM_CLOSED);
+    assert_int_equal(sim_server.notify[0], 0);
+    struct hft_actor waiter;
+    hft_tell("SET hf:{n} theirs PX 60000");
+    hft_take(&waiter, process, "n", HF_LOCK(.wait_ms = 5000));
+    hft_pass_ms(2000);
+    assert_non_null(strchr(sim_server.notify, 'K'));
+    hft_tell("DEL hf:{n}");
+    HFT_UNTIL(waiter.ended != 0);
+    assert_int_equal(waiter.status, HF_OK);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_foreign_release_is_heard),
+        TEST(what_was_missed_is_asked_for),
+        TEST(a_server_that_came_back_is_asked_for_its_events_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
