@@ -94,13 +94,15 @@ the_command_and_its_children_die_with_us() {
     until_true is_free l
 }
 
+# The key outlives the lease by five seconds, so that a busy machine has time to look.
 the_command_is_killed_in_time_when_we_are_stopped() {
-    start --lease 1
+    HOLDFAST_URL="unix://$REDIS_SOCKET?guard_ms=5000" start --lease 1
     kill -STOP $pid
     must_go "$child"
     local left
     left=$(cli pttl 'hf:{l}')
     [ "$left" -gt 0 ] || wrong "the key had ended (pttl $left) when the command did"
+    until_true is_free l # the lease is over for certain
     kill -CONT $pid
     wait "$pid"
     same code 76 $?
