@@ -366,3 +366,14 @@ void hft_stall_down(struct sim_wire *wire, int64_t ms)
 {
     wire->down_stalled_until = sim.now + ms * HFI_MS;
 }
+
+void hft_lose_last(struct sim_wire *wire)
+{
+    struct sim_packet **at = &wire->up;
+    assert_non_null(*at);
+    while ((*at)->next != NULL)
+        at = &(*at)->next;
+    free(*at);
+    *at = NULL;
+    wire->up_end = at;
+}

@@ -77,5 +77,6 @@ struct sim_wire *hft_reserved_wire(struct sim_process *process);
 struct sim_wire *hft_subscriber_wire(struct sim_process *process);
 void hft_stall_up(struct sim_wire *wire, int64_t ms);   /* what it sends arrives then */
 void hft_stall_down(struct sim_wire *wire, int64_t ms); /* what it is told arrives then */
+void hft_lose_last(struct sim_wire *wire);              /* what it has sent last, and has not arrived, never does */
 
 #endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/* closing_memory_test.c - what a token that is given back costs in memory is given back too, however it ends; and without
+ * memory for it the key ends by itself. (Linked so that calloc and free are those below.) */
+#include "tests/scene/scene.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ROOM  160
+#define ALIVE 64
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void __real_free(void *bytes);
+void __wrap_free(void *bytes);
+
+static bool learns, refuses;
+static size_t closing_size; /* of one that is made for an orphan; 0: not known yet */
+static void *alive[ALIVE];
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    if (learns && closing_size == 0)
+        closing_size = size;
+    bool is_closing = closing_size != 0 && count == 1 && size == closing_size;
+    if (is_closing && refuses)
+        return NULL;
+    void *bytes = __real_calloc(count, size);
+    for (int i = 0; is_closing && i < ALIVE; i++) {
+        if (alive[i] == NULL) {
+            alive[i] = bytes;
+            break;
+        }
+    }
+    return bytes;
+}
+
+void __wrap_free(void *bytes)
+{
+    for (int i = 0; bytes != NULL && i < ALIVE; i++)
+        if (alive[i] == bytes)
+            alive[i] = NULL;
+    __real_free(bytes);
+}
+
+static int living(void)
+{
+    int count = 0;
+    for (int i = 0; i < ALIVE; i++)
+        count += alive[i] != NULL;
+    return count;
+}
+
+static void other(const char *token, char by, char *out)
+{
+    (void)snprintf(out, ROOM, "%s", token);
+    char *digit = strchr(strchr(strchr(out, ':') + 1, ':') + 1, ':') + 1;
+    *digit = *digit == by ? (char)(by + 1) : by;
+}
+
+static struct sim_process *process;
+static char token[ROOM];
+
+static hf_lease *take(void)
+{
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+    return lease;
+}
+
+static void set(const char *value)
+{
+    char line[ROOM + 60];
+    (void)snprintf(line, sizeof line, "SET hf:{n} %s PX 60000", value);
+    hft_tell(line);
+}
+
+/* A message about a token that nobody remembers makes one closing and nothing else that is cleared. */
+static int begin(void **state)
+{
+    char orphan[ROOM];
+    (void)hft_scene_begin(state);
+    learns = refuses = false;
+    closing_size = 0;
+    memset(alive, 0, sizeof alive);
+    process = hft_process(HF_CLIENT(.lanes = 1, .command_ms = 200, .guard_ms = 300));
+    assert_int_equal(hft_released(process, take()), HF_OK);
+    hft_pass_ms(500);
+    other(token, '8', orphan);
+    learns = true;
+    hft_publish(process, "R %s hf:{n}", orphan);
+    HFT_UNTIL(hft_listed(process, "release") == 2);
+    assert_true(closing_size > 0);
+    hft_pass_ms(2000);
+    memset(alive, 0, sizeof alive);
+    return 0;
+}
+
+static int end(void **state)
+{
+    return hft_scene_end(state);
+}
+
+static void one_that_is_answered(void **state)
+{
+    (void)state;
+    hf_lease *lease = take();
+    assert_int_equal(hft_released(process, lease), HF_OK);
+    hft_pass_ms(1);
+    assert_int_equal(living(), 0);
+}
+
+static void one_that_is_answered_late(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    hf_lease *lease = take();
+    hft_pass_ms(20);
+    hft_stall_up(hft_lock_wire(process), 60000);
+    hft_give_back(&giver, process, lease);
+    HFT_UNTIL(giver.ended != 0);
+    assert_int_equal(living(), 1);
+    HFT_UNTIL(hft_key("hf:{n}")[0] == 0);
+    hft_pass_ms(500);
+    assert_int_equal(living(), 0);
+}
+
+static void one_that_is_hastened_while_its_alarm_is_set(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    hf_lease *lease = take();
+    hft_pass_ms(20);
+    hft_stall_up(hft_lock_wire(process), 60000);
+    hft_give_back(&giver, process, lease);
+    HFT_UNTIL(giver.ended != 0);
+    hft_pass_ms(50);
+    int64_t hastened = sim.now;
+    hft_publish(process, "R %s hf:{n}", token);
+    HFT_UNTIL(hft_key("hf:{n}")[0] == 0);
+    assert_true(sim.now - hastened < HFI_MS);
+    hft_pass_ms(2);
+    assert_int_equal(living(), 0); /* the alarm too */
+    hft_pass_ms(1000);
+    assert_int_equal(living(), 0);
+}
+
+static void one_that_is_refused_to_the_end(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    hf_lease *lease = take();
+    sim_server_refuse(SIM_NO_DISK);
+    hft_give_back(&giver, process, lease);
+    hft_pass_ms(5000);
+    assert_int_equal(living(), 1);
+    hft_pass_ms(15000);
+    assert_int_equal(living(), 0);
+}
+
+static void one_that_waits_for_a_revoked_holder(void **state)
+{
+    (void)state;
+    char revoked[ROOM];
+    hf_lease *lease = take();
+    other(token, '8', revoked);
+    set(revoked);
+    hft_publish(process, "B %s %s", token, revoked);
+    HFT_UNTIL(!hft_is_valid(process, lease));
+    hft_pass_ms(50);
+    assert_int_equal(living(), 1);
+    hft_publish(process, "R %s hf:{n}", revoked); /* not sooner for that, and once */
+    hft_pass_ms(50);
+    assert_int_equal(living(), 1);
+    hft_pass_ms(1000);
+    assert_string_equal(hft_key("hf:{n}"), "");
+    assert_int_equal(living(), 0);
+}
+
+static void several_of_one_lock_in_whatever_order_they_end(void **state)
+{
+    (void)state;
+    static const char orders[][6] = {"02468", "86420", "40826"};
+    for (int i = 0; i < 3; i++) {
+        char orphan[ROOM];
+        sim_server_freeze(sim.now + 100 * HFI_MS);
+        for (int n = 0; n < 5; n++) {
+            other(token, orders[i][n], orphan);
+            if (n == 2)
+                set(orphan);
+            hft_publish(process, "R %s hf:{n}", orphan);
+            hft_publish(process, "R %s hf:{n}", orphan);
+        }
+        hft_pass_ms(50);
+        assert_int_equal(living(), 5);
+        hft_pass_ms(60);
+        assert_string_equal(hft_key("hf:{n}"), "");
+        hft_pass_ms(2000);
+        assert_int_equal(living(), 0);
+    }
+}
+
+static void those_that_are_open_when_the_client_closes(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    char revoked[ROOM];
+    for (int kind = 0; kind < 3; kind++) {
+        assert_int_equal(begin(state), 0);
+        hf_lease *lease = take();
+        hft_pass_ms(20);
+        if (kind == 0) { /* waits for its next release; nobody can be asked */
+            sim_server_freeze(sim.now + 60000 * HFI_MS);
+            hft_give_back(&giver, process, lease);
+            HFT_UNTIL(giver.ended != 0);
+            hft_pass_ms(50);
+        } else if (kind == 1) { /* its release is under way */
+            sim_server_freeze(sim.now + 60000 * HFI_MS);
+            hft_give_back(&giver, process, lease);
+            hft_pass_ms(20);
+        } else { /* a revoked holder has its time */
+            other(token, '8', revoked);
+            set(revoked);
+            hft_publish(process, "B %s %s", token, revoked);
+            HFT_UNTIL(!hft_is_valid(process, lease));
+            hft_pass_ms(20);
+        }
+        assert_int_equal(living(), 1);
+        (void)hft_close(process);
+        assert_int_equal(living(), 0);
+        if (kind == 2)
+            assert_string_equal(hft_key("hf:{n}"), "");
+        hft_pass_ms(5000);
+    }
+}
+
+/* ---- no memory for one ---- */
+
+static void without_memory_who_gives_back_is_told_at_once(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    hf_lease *lease = take();
+    refuses = true;
+    hft_give_back(&giver, process, lease);
+    HFT_UNTIL(giver.ended != 0);
+    assert_int_equal(giver.status, HF_UNKNOWN);
+    assert_true(giver.ended - giver.began < 5 * HFI_MS);
+    lease = NULL;
+    HFT_UNTIL(hft_key("hf:{n}")[0] == 0); /* by itself */
+}
+
+static void post(void *arg)
+{
+    (void)hf_lease_post_release(arg, NULL);
+}
+
+static void without_memory_nothing_is_done_and_nothing_ends(void **state)
+{
+    (void)state;
+    char orphan[ROOM], revoked[ROOM];
+    hf_lease *lease = take();
+    other(token, '8', orphan);
+    other(token, '4', revoked);
+    refuses = true;
+    int sent = hft_listed(process, "release");
+    hft_publish(process, "R %s hf:{n}", orphan);
+    hft_pass_ms(20);
+    hft_run(process, post, lease);
+    hft_publish(process, "B %s %s", token, revoked);
+    hft_pass_ms(1000);
+    assert_int_equal(hft_listed(process, "release"), sent);
+    refuses = false;
+    hft_publish(process, "R %s hf:{n}", token);
+    hft_pass_ms(5);
+    assert_string_equal(hft_key("hf:{n}"), ""); /* a message heals it */
+    hft_pass_ms(2000);
+    assert_int_equal(living(), 0);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(one_that_is_answered),
+        TEST(one_that_is_answered_late),
+        TEST(one_that_is_hastened_while_its_alarm_is_set),
+        TEST(one_that_is_refused_to_the_end),
+        TEST(one_that_waits_for_a_revoked_holder),
+        TEST(several_of_one_lock_in_whatever_order_they_end),
+        TEST(those_that_are_open_when_the_client_closes),
+        TEST(without_memory_who_gives_back_is_told_at_once),
+        TEST(without_memory_nothing_is_done_and_nothing_ends),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
