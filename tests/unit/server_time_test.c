@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* server_time_test.c - the highest fence seen, while several threads are given fences. */
+/* server_time_test.c - the highest fence seen, while several threads are given fences; the limit of who knows no time. */
 #include "core/server_time.h"
 
 #include <pthread.h>
@@ -29,13 +29,20 @@ static void *take(void *arg)
     return NULL;
 }
 
+/* Lua compares what a double holds. */
+static void who_knows_no_time_sets_a_limit_that_no_clock_reaches(void **state)
+{
+    (void)state;
+    assert_int_equal(hfi_server_time_not_after(&client, 0, 1), INT64_C(9000000000000000));
+    assert_true(INT64_C(9000000000000000) < INT64_C(1) << 53);
+}
+
 static void whoever_is_given_a_fence_makes_it_known(void **state)
 {
     (void)state;
     pthread_t threads[3];
     int forgotten[3] = {0};
     client.clock = &hfi_boottime;
-    assert_int_equal(pthread_mutex_init(&client.time_mutex, NULL), 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, take, &forgotten[i]), 0);
     for (int i = 0; i < 3; i++) {
@@ -54,11 +61,18 @@ static void what_is_not_above_all_that_was_seen_when_it_was_asked_for_is_refused
     assert_int_equal(hfi_fence_seen(&client), seen); /* it was given meanwhile */
 }
 
+static int set_up(void **state)
+{
+    (void)state;
+    return pthread_mutex_init(&client.time_mutex, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_knows_no_time_sets_a_limit_that_no_clock_reaches),
         cmocka_unit_test(whoever_is_given_a_fence_makes_it_known),
         cmocka_unit_test(what_is_not_above_all_that_was_seen_when_it_was_asked_for_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, set_up, NULL);
 }
