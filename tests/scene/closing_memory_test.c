@@ -231,7 +231,9 @@ static void those_that_are_open_when_the_client_closes(void **state)
             hft_pass_ms(20);
         }
         assert_int_equal(living(), 1);
+        int sent = hft_listed(process, "release");
         (void)hft_close(process);
+        assert_int_equal(hft_listed(process, "release") - sent, kind == 2); /* what was asked is not asked again */
         assert_int_equal(living(), 0);
         if (kind == 2)
             assert_string_equal(hft_key("hf:{n}"), "");

@@ -144,7 +144,8 @@ static void an_orphan_that_somebody_complains_about_is_released(void **state)
     assert_int_equal(hft_released(process, lease), HF_OK);
     (void)snprintf(line, sizeof line, "SET hf:{other} %s PX 60000", token);
     hft_tell(line);
-    hft_publish(process, "F %s", token); /* says nothing of who holds it */
+    hft_publish(process, "F %s hf:{other}", token); /* says nothing of who holds it */
+    hft_publish(process, "I %s hf:{other}", token);
     hft_publish(process, "R %s", token); /* names no key */
     hft_publish(process, "R %s no-lock", token);
     hft_pass_ms(50);

@@ -156,15 +156,54 @@ static void a_break_names_a_token_of_this_grant_and_client_or_none(void **state)
     (void)state;
     char token[ROOM], other[ROOM];
     struct sim_process *process = had_once(token);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(hft_released(process, hft_must_take(process, "n", NULL)), HF_OK);
+    hf_lease *lease = hft_must_take(process, "n", NULL); /* the fourth grant */
+    (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+    assert_int_equal(hft_released(process, lease), HF_OK);
+    hft_pass_ms(1000);
     int before = released(process);
     hft_publish(process, "B %s -", token);
     hft_publish(process, "B %s", token);
-    changed(token, 2, '7', other);
-    hft_publish(process, "B %s %s", token, other);
+    for (char grant = '2'; grant <= '6'; grant += 4) {
+        changed(token, 2, grant, other);
+        hft_publish(process, "B %s %s", token, other);
+    }
     changed(token, 1, '7', other);
     hft_publish(process, "B %s %s", token, other);
     hft_pass_ms(2000);
     assert_int_equal(released(process), before);
+}
+
+/* Two grants of one lock, both broken: each holder has its own time. */
+static void the_time_to_stop_is_that_of_the_grant(void **state)
+{
+    (void)state;
+    for (int older = 0; older < 2; older++) { /* whose holder has its time */
+        char tokens[2][ROOM], revoked[ROOM];
+        hf_lease *leases[2];
+        (void)hft_scene_begin(NULL);
+        struct sim_process *process = hft_process(HF_CLIENT(.guard_ms = 400));
+        for (int i = 0; i < 2; i++) {
+            leases[i] = hft_must_take(process, "n", NULL);
+            (void)snprintf(tokens[i], ROOM, "%s", hft_key("hf:{n}"));
+            if (i == !older) {
+                other_random(tokens[i], '4', revoked);
+                set("hf:{n}", revoked);
+                hft_publish(process, "B %s %s", tokens[i], revoked);
+                HFT_UNTIL(!hft_is_valid(process, leases[i]));
+                hft_tell("DEL hf:{n}");
+            } else {
+                assert_int_equal(hft_released(process, leases[i]), HF_OK);
+            }
+        }
+        hft_pass_ms(150); /* too long ago for a message that crossed a release */
+        other_random(tokens[older], '8', revoked);
+        set("hf:{n}", revoked);
+        hft_publish(process, "B %s %s", tokens[older], revoked);
+        hft_pass_ms(20);
+        assert_string_equal(hft_key("hf:{n}"), "");
+    }
 }
 
 /* The holder was told of the first one a moment ago and has guard_ms to stop, whatever is put there meanwhile. */
@@ -288,6 +327,7 @@ int main(void)
         TEST(a_refused_release_is_repeated_ever_more_seldom_and_not_for_ever),
         TEST(a_break_of_what_nobody_holds_is_cleared_away),
         TEST(a_break_names_a_token_of_this_grant_and_client_or_none),
+        TEST(the_time_to_stop_is_that_of_the_grant),
         TEST(a_second_break_leaves_the_holder_its_time),
         TEST(a_client_that_closes_leaves_no_revoked_key_behind),
         TEST(an_acquire_that_comes_after_its_releases_answer_is_released_again),

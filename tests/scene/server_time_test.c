@@ -30,6 +30,27 @@ static void a_step_of_the_servers_clock_has_all_leases_renewed_at_once(void **st
     assert_true(hft_is_valid(process, first) && hft_is_valid(process, second));
 }
 
+/* Any answer that tells the time will do: of a release that hands the lease on, of a renewal. */
+static void other_answers_tell_of_a_step_too(void **state)
+{
+    (void)state;
+    for (int renewal = 0; renewal < 2; renewal++) {
+        struct hft_actor waiter;
+        (void)hft_scene_begin(NULL);
+        struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1)), *other = hft_process(NULL);
+        (void)hft_must_take(process, "a", HF_LOCK(.lease_ms = 10000));
+        hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = renewal ? 300 : 10000));
+        hft_take(&waiter, other, "n", HF_LOCK(.lease_ms = 10000, .wait_ms = 5000));
+        hft_pass_ms(renewal ? 150 : 50); /* the lane on which they go has told it before */
+        uint64_t before = hft_stats(process).renewals;
+        sim_server_step(100000);
+        if (!renewal)
+            assert_int_equal(hft_released(process, lease), HF_OK);
+        hft_pass_ms(renewal ? 110 : 5);
+        assert_true(hft_stats(process).renewals - before >= (renewal ? 2 : 1)); /* its own, and the one of 10 s */
+    }
+}
+
 static void a_clock_that_is_not_stepped_has_none_renewed(void **state)
 {
     (void)state;
@@ -215,6 +236,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_step_of_the_servers_clock_has_all_leases_renewed_at_once),
+        TEST(other_answers_tell_of_a_step_too),
         TEST(a_clock_that_is_not_stepped_has_none_renewed),
         TEST(a_script_is_obeyed_while_its_sender_waits_for_it_and_no_longer),
         TEST(while_nothing_tells_the_time_the_floor_does),
