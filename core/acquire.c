@@ -169,6 +169,7 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
         hfi_count(client, acquired_locally);
     else
         hfi_count(client, acquired_remotely);
+    HFI_PERTURB("given-to-look");
     bool has_no_fd = options->event_fd && hf_lease_event_fd(seeker.lease) < 0;
     *late = waits && !hf_lease_is_valid(seeker.lease);
     if (has_no_fd || *late)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* call.c - see call.h. */
 #include "core/call.h"
+#include "base/perturb.h"
 #include "core/blame.h"
 #include "core/wait.h"
 #include "pool/replies.h"
@@ -70,6 +71,7 @@ static void begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *
     command->self = call;
     command->stamp_ns = hfi_now(client->clock);
     command->until_ns = command->stamp_ns + client->command_ms * HFI_MS;
+    HFI_PERTURB("call-to-list");
     hfi_lane_list(lane, command);
     hfi_lane_flush(lane);
 }

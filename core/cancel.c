@@ -98,6 +98,7 @@ bool hfi_cancel_is_fired(const hf_cancel *cancel)
 void hfi_cancel_kicked(void *self)
 {
     hf_client *client = self;
+    HFI_PERTURB("kicked-to-cancels");
     (void)pthread_mutex_lock(&client->cancel_mutex);
     for (struct hfi_list *at = client->cancels.next; at != &client->cancels; at = at->next) {
         hf_cancel *cancel = hfi_of(at, hf_cancel, link);

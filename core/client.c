@@ -61,6 +61,7 @@ hf_status hfi_client_enter(hf_client *client, hf_error *error)
         return refuse_in_log(error);
     }
     atomic_fetch_add(&client->calls, 1);
+    HFI_PERTURB("counted-to-look");
     if (!atomic_load(&client->closing))
         return HF_OK;
     hfi_client_leave(client);
@@ -70,6 +71,7 @@ hf_status hfi_client_enter(hf_client *client, hf_error *error)
 void hfi_client_leave(hf_client *client)
 {
     if (!atomic_load(&client->closing)) {
+        HFI_PERTURB("open-to-uncount");
         (void)atomic_fetch_sub(&client->calls, 1); /* the client may be gone now */
     } else {
         (void)pthread_mutex_lock(&client->time_mutex);

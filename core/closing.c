@@ -175,6 +175,7 @@ static void send_locked(struct hfi_closing *closing, int64_t now)
     command->self = closing;
     command->stamp_ns = now;
     command->until_ns = now + lock->client->command_ms * HFI_MS;
+    HFI_PERTURB("release-to-list");
     hfi_lane_list(lock->lane, command);
     hfi_command_unref(command);
 }
@@ -183,6 +184,7 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 {
     struct hfi_closing *closing = hfi_of(alarm, struct hfi_closing, alarm);
     struct hfi_lock *lock = closing->lock;
+    HFI_PERTURB("closing-rings");
     (void)pthread_mutex_lock(&lock->mutex);
     if (!closing->over)
         send_locked(closing, tick->now);

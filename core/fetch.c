@@ -12,6 +12,7 @@
 #include "core/freshness.h"
 #include "core/options.h"
 #include "core/table.h"
+#include "base/perturb.h"
 #include "base/random.h"
 
 #include <hiredis/hiredis.h>
@@ -42,6 +43,7 @@ hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source
 
 void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored)
 {
+    HFI_PERTURB("seen-to-remember");
     int64_t now = hfi_now(f->client->clock);
     int64_t end = left_ms == -2 ? 0 : left_ms < 0 ? HFI_NEVER : now + left_ms * HFI_MS;
     hfi_local_saw(f->client, f->key, f->size, body, end, now, load_ms, stored);

@@ -116,6 +116,7 @@ static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct 
     command->self = filler;
     command->stamp_ns = now;
     command->until_ns = now + f->client->command_ms * HFI_MS;
+    HFI_PERTURB("fill-to-list");
     hfi_lane_list(lock->lane, command);
     return filler;
 }

@@ -204,6 +204,7 @@ static void announce(struct hfi_ear *ear, hf_event_kind kind, hf_reason reason, 
     bool post = may_post_locked(ear), ring = by_signal && ear->handed_out;
     ear->signal_waits = ear->signal_waits || (by_signal && !ring);
     (void)pthread_mutex_unlock(&ear->mutex);
+    HFI_PERTURB("announced-to-signal");
     if (ring)
         signal_holder(ear);
     if (post)
@@ -394,6 +395,7 @@ int hf_lease_event_fd(hf_lease *lease)
         (void)close(made);
         return fd;
     }
+    HFI_PERTURB("descriptor-to-condition");
     /* Told before there was a descriptor to tell it by; twice does no harm. */
     if (atomic_load(&lease->condition) == HF_LEASE_LOST)
         (void)eventfd_write(made, 1);

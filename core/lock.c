@@ -54,6 +54,7 @@ void hfi_lock_free(struct hfi_lock *lock)
 int64_t hfi_lock_enter(struct hfi_lock *lock)
 {
     (void)pthread_mutex_lock(&lock->mutex);
+    HFI_PERTURB("mutex-to-clock");
     return hfi_now(lock->client->clock);
 }
 

@@ -180,6 +180,7 @@ static void verified(struct hfi_command *command)
     struct inquiry *inquiry = command->self;
     struct hfi_lock *lock = inquiry->lock;
     const redisReply *reply = command->reply;
+    HFI_PERTURB("verify-answered");
     (void)pthread_mutex_lock(&lock->mutex);
     inquiry->outcome = command->outcome;
     if (command->outcome == HFI_ANSWERED && reply->type == REDIS_REPLY_ERROR) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* server_time.c - see server_time.h. */
 #include "core/server_time.h"
+#include "base/perturb.h"
 #include "core/blame.h"
 #include "core/table.h"
 #include "core/wire.h"
@@ -22,6 +23,7 @@ void hfi_server_time_saw(hf_client *client, int lane, int64_t server_us, int64_t
         stepped = hfi_sample_is_stepped(&client->samples[lane], server_us, sent_ns, answered_ns);
     (void)pthread_mutex_unlock(&client->time_mutex);
     if (stepped) {
+        HFI_PERTURB("stepped-to-renew");
         hfi_log(&client->log, HF_LOG_WARNING, "the server's clock was stepped; renewing all leases at once");
         hfi_table_renew_all(client);
     }
@@ -60,6 +62,7 @@ bool hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t seen
     if (!hfi_fence_is_good(first, seen_when_asked, at_least_us))
         return false;
     int64_t last = first + size - 1, seen = atomic_load(&client->fence_seen);
+    HFI_PERTURB("fence-to-take");
     while (last > seen && !atomic_compare_exchange_weak(&client->fence_seen, &seen, last))
         ;
     return true;

@@ -203,6 +203,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
     }
     all->dialing++;
     (void)pthread_mutex_unlock(&all->mutex);
+    HFI_PERTURB("borrow-to-dial");
     hf_status status = hfi_dial_now(pool, hfi_after_ms(now_ns, pool->settings.connect_ms), &fd, &why);
     now_ns = hfi_now(pool->clock);
     if (status == HF_OK) {

@@ -296,6 +296,7 @@ static bool write_listed(struct hfi_lane *lane)
 {
     int64_t now_ns = hfi_now(lane->pool->clock);
     bool kick = false;
+    HFI_PERTURB("clock-to-board");
     hfi_lane_lock(lane);
     atomic_store(&lane->again, false);
     hfi_lane_take_locked(lane);
@@ -318,6 +319,7 @@ static bool write_listed(struct hfi_lane *lane)
     HFI_PERTURB("boarded-to-sent");
     if (send)
         send_out(lane);
+    HFI_PERTURB("sent-to-kick");
     if (kick)
         hfi_listener_kick(lane->pool->listener);
     else

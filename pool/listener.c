@@ -2,6 +2,7 @@
 /* listener.c - look at everything, sleep in poll() until something is ready or due, and again. */
 #include "pool/listener.h"
 #include "base/descriptor.h"
+#include "base/perturb.h"
 #include "base/thread.h"
 #include "pool/borrowers.h"
 #include "pool/lane_inside.h"
@@ -75,6 +76,7 @@ void hfi_listener_kick_owner(struct hfi_listener *listener)
 {
     int before = errno;
     atomic_store(&listener->owner_kicked, true);
+    HFI_PERTURB("owner-to-kick");
     (void)eventfd_write(listener->kick_fd, 1);
     errno = before;
 }
@@ -88,6 +90,7 @@ static void look_around(struct hfi_listener *listener, int64_t now_ns)
     /* NEVER before the look: whoever adds something due after it was looked at sees NEVER, and kicks. */
     atomic_store(&listener->wakes_ns, HFI_NEVER);
     (void)atomic_exchange(&listener->kicked, false);
+    HFI_PERTURB("unkicked-to-look");
     listener->rescan = false;
     set->count = 0;
     set->again_ns = HFI_NEVER;
@@ -110,6 +113,7 @@ static void sleep_on(struct hfi_listener *listener)
 {
     struct hfi_poll_set *set = &listener->set;
     struct timespec length = {0, 0};
+    HFI_PERTURB("looked-to-poll");
     if (set->again_ns != HFI_NEVER) {
         int64_t left = set->again_ns - hfi_now(listener->pool->clock);
         if (left > 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* pool.c - a pool as a whole: open, close, which lane, and what it knows of the server. */
-#include "base/descriptor.h"
 #include "pool/pool.h"
+#include "base/descriptor.h"
+#include "base/perturb.h"
 #include "pool/borrowers.h"
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
@@ -234,6 +235,7 @@ struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64
         return own;
     if (hfi_lane_is_up(own)) {
         atomic_store(&own->silent_ns, now_ns - silence_ns(own, patience_ns));
+        HFI_PERTURB("silent-to-kick");
         hfi_listener_kick(pool->listener);
     }
     for (int i = 0; i < reserved(pool) && pool->lanes[i]->kind != HFI_USER_LANE; i++)

@@ -2,6 +2,7 @@
 /* reading.c - the reader's role: one of the waiting threads receives for all of them, matches replies to
  * commands, and passes the role on when its own wait ends; the listener reads what nobody waits for. */
 #include "pool/lane_inside.h"
+#include "base/perturb.h"
 #include "pool/listener.h"
 #include "pool/replies.h"
 #include "pool/subscribe.h"
@@ -174,6 +175,7 @@ bool hfi_lane_match_all(struct hfi_lane *lane, bool fresh)
             lane->unparsed = lane->parser->len - lane->parser->pos;
         }
         int64_t now_ns = hfi_now(lane->pool->clock), sent_ns = 0;
+        HFI_PERTURB("replies-to-match");
         hfi_lane_lock(lane);
         for (int i = 0; i < count; i++) {
             if (up)
@@ -338,6 +340,7 @@ static bool is_left_alone_locked(const struct hfi_lane *lane)
 static void pass_role(struct hfi_lane *lane)
 {
     bool kick = false;
+    HFI_PERTURB("read-to-role-back");
     hfi_lane_lock(lane);
     lane->reading = false;
     if (atomic_load(&lane->state) != HFI_LANE_UP) {
@@ -409,6 +412,7 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket
             (void)atomic_fetch_add(&lane->waiting, 1);
         }
         hfi_lane_unlock(lane);
+        HFI_PERTURB("waiter-to-wait");
         if (!mine) {
             bool woken = by_message ? hfi_subscribers_wait(lane->pool->subscribers, park, ticket, until_ns)
                                     : hfi_park_wait(park, ticket, until_ns);

@@ -133,6 +133,7 @@ static void tend_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *
 {
     short events = 0;
     hfi_lane_flush_now(lane); /* what was to be sent soon */
+    HFI_PERTURB("flushed-to-tend");
     hfi_lane_lock(lane);
     sweep_locked(lane, now_ns);
     int64_t silent_ns = atomic_exchange(&lane->silent_ns, 0);

@@ -113,6 +113,7 @@ bool hfi_watchdog_arm(struct hfi_watchdog *dog, struct hfi_timer *timer, int64_t
 {
     (void)pthread_mutex_lock(&dog->mutex);
     bool was_armed = hfi_timers_set(&dog->timers, timer, at_ns);
+    HFI_PERTURB("armed-to-wake");
     if (at_ns < dog->sleeps_until_ns) {
         dog->sleeps_until_ns = at_ns; /* one wake is enough for all that follow and are later */
         hfi_park_wake(&dog->park);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # unperturbed.sh SOURCE BUILD: of the marks where the stress build dawdles (base/perturb.h) the library that is installed
-# has no trace, neither a symbol nor a name; and no two marks have the same name.
+# has no trace, neither a symbol nor a name; and no two marks have the same name, nor one that is too short to tell.
 set -eu
 source=$1 build=$2
 work=$(mktemp -d /tmp/holdfast-test-XXXXXX)
@@ -12,6 +12,10 @@ grep -rhoE 'HFI_PERTURB\("[^"]*"\)' base pool watchdog core --include='*.[ch]' |
 [ "$(wc -l <"$work/marks")" -ge 25 ] || { echo "hardly any marks: has their form changed?" >&2; exit 1; }
 if uniq -d "$work/marks" | grep . >&2; then
     echo "marks that share a name" >&2
+    exit 1
+fi
+if grep -vE '.{7}' "$work/marks" >&2; then
+    echo "marks of less than seven bytes" >&2
     exit 1
 fi
 

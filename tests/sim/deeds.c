@@ -190,7 +190,10 @@ static void lock_once(struct sim_actor *actor)
     check_cancel("acquire", actor, options.cancel, began, 0);
     if (status != HF_OK)
         return;
-    sim_watch_granted(holding, lease);
+    if (!sim_watch_granted(holding, lease)) {
+        (void)hf_lease_release(lease, &error);
+        return;
+    }
     work(holding);
     if (!calm && !hf_lease_is_valid(lease)) {
         sim_watch_releases(holding);
@@ -219,7 +222,7 @@ static hf_status load(hf_loading *loading, void *arg)
     history.loads++;
     if (lease != NULL && hf_lease_is_valid(lease)) {
         holding = sim_watch_expect(SIM_LOCKS + page);
-        sim_watch_granted(holding, lease);
+        (void)sim_watch_granted(holding, lease);
     }
     sim_sleep(sim_between(0, sim_chance(20) ? 2 * history.lease_ms : 100) * HFI_MS);
     fetching->loaded_ns += sim.now - began;

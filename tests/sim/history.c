@@ -91,8 +91,8 @@ static void probe(void *arg)
             sim_violation("[keys-end] lock %d is nobody's and not to be had: %s", lock, error.message);
             return;
         }
-        sim_watch_granted(holding, lease);
-        sim_give_back(holding);
+        if (sim_watch_granted(holding, lease))
+            sim_give_back(holding);
     }
     probed = true;
 }

@@ -102,12 +102,14 @@ struct sim_holding { /* one lease that a thread has got */
     struct sim_process *process;
     hf_lease *lease; /* NULL: released, or its process is dead */
     int lock;        /* pages come after the locks */
+    int64_t expected; /* true time; since then it may come */
     int grant;       /* -1: not yet */
     bool released;
 };
 void sim_watch_begin(void);
 struct sim_holding *sim_watch_expect(int lock);
-void sim_watch_granted(struct sim_holding *holding, hf_lease *lease);
+/* False: it was over before its thread came to look at it, and nobody had it. */
+bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease);
 void sim_watch_releases(struct sim_holding *holding);
 void sim_watch_event(hf_lease *lease, const hf_event *event, void *holding);
 void sim_watch_killed(const struct sim_process *process);

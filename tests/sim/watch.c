@@ -65,7 +65,7 @@ struct sim_holding *sim_watch_expect(int lock)
     struct sim_holding *holding = calloc(1, sizeof *holding);
     if (holding == NULL)
         abort();
-    *holding = (struct sim_holding){.process = sim.self, .lock = lock, .grant = -1};
+    *holding = (struct sim_holding){.process = sim.self, .lock = lock, .expected = sim.now, .grant = -1};
     return holding;
 }
 
@@ -78,12 +78,15 @@ static void look_for_passes(int lock, const char *token)
         sim_oracle_passed(&history.oracle, lock, since, sim.now, most + sim_stopped(NULL, since));
 }
 
-void sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
+bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
 {
     look_at_all();
+    if (!hf_lease_is_valid(lease)) {
+        if (!sim_faults_may_hurt(sim.self, holding->expected) && sim_stopped(sim.self, holding->expected) == 0)
+            sim_violation("[over-is-over] a lease is over when it is given");
+        return false;
+    }
     holding->lease = lease;
-    if (!hf_lease_is_valid(lease))
-        sim_violation("[over-is-over] a lease is over when it is given");
     char token[HFI_TOKEN_ROOM];
     (void)hfi_lock_token(lease->lock, token);
     look_for_passes(holding->lock, token);
@@ -95,6 +98,7 @@ void sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     if (open_count == OPEN_MOST)
         abort();
     open_holdings[open_count++] = holding;
+    return true;
 }
 
 static void close_holding(struct sim_holding *holding)
