@@ -137,6 +137,13 @@ bool hfi_step_has_fences(const struct hfi_entry *entry)
     return entry->fence < entry->fence_end || entry->spare != 0;
 }
 
+/* Again when half of what is left is used: in vain so often that it does not matter. */
+static void want_more_later(struct hfi_entry *entry)
+{
+    int64_t half = (entry->fence_end - entry->fence) / 2;
+    entry->more_below = half < ASK_AT ? (uint16_t)half : ASK_AT;
+}
+
 void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
                       struct hfi_actions *actions)
 {
@@ -149,9 +156,8 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
         if (good && first > entry->fence_end && entry->spare == 0) {
             entry->spare = first;
             entry->spare_end = first + count - 1;
-        } else { /* again when half of what is left is used: in vain so often that it does not matter */
-            int64_t half = (entry->fence_end - entry->fence) / 2;
-            entry->more_below = half < ASK_AT ? (uint16_t)half : ASK_AT;
+        } else {
+            want_more_later(entry);
         }
         return;
     }
@@ -180,6 +186,8 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
 void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     entry->more_asked = false;
+    if (entry->remote == HFI_HELD && !entry->fencing)
+        want_more_later(entry);
     if (entry->remote != HFI_HELD || !entry->fencing)
         return;
     while (!hfi_list_is_empty(&entry->waiters))

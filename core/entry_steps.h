@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_steps.h - the moves that entry.c (asking and waiting), entry_held.c (holding) and entry_pace.c (when to ask next) make for each other. */
+/* entry_steps.h - the moves that entry.c (asking and waiting), entry_held.c (holding) and entry_pace.c (when to ask next)
+ * make for each other. */
 #ifndef HFI_ENTRY_STEPS_H
 #define HFI_ENTRY_STEPS_H
 

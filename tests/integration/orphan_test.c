@@ -108,7 +108,7 @@ static void a_grant_that_comes_after_the_answer_to_its_release_is_given_back(voi
     hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 50, .lease_ms = LONG_MS));
     assert_int_equal(hft_taken(&taker), HF_TIMEOUT);
     hft_server_thaw(f->server);
-    HFT_UNTIL_TRUE(hft_server_calls(f->server, "eval") == 2 && hft_lock_keys(f->server) == 0);
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "eval") >= 2 && hft_lock_keys(f->server) == 0); /* and a floor, if */
 }
 
 /* It would say R, and nobody else does. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* no_memory_test.c - no memory for a command: whoever waits is told, nothing is lost that could be kept, and when there is
- * memory again all goes on. (Linked so that hfi_command_script is the one below.) */
+ * memory again all goes on. (Linked so that hfi_command_script and hfi_command_script_begin are those below.) */
 #include "core/scripts.h"
 #include "tests/scene/scene.h"
 
@@ -23,6 +23,17 @@ struct hfi_command *__wrap_hfi_command_script(const struct hfi_script *script, i
 {
     if (script != none_for)
         return __real_hfi_command_script(script, keys, argc, argv, sizes);
+    refused++;
+    return NULL;
+}
+
+struct hfi_command *__real_hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t room);
+struct hfi_command *__wrap_hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t room);
+
+struct hfi_command *__wrap_hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t room)
+{
+    if (script != none_for)
+        return __real_hfi_command_script_begin(script, keys, argc, room);
     refused++;
     return NULL;
 }

@@ -15,7 +15,7 @@
 /* The token with another random word; with another grant number; of another client. */
 static void changed(const char *token, int colons, char by, char *out)
 {
-    (void)snprintf(out, ROOM, "%s", token);
+    (void)snprintf(out, ROOM, "%.*s", ROOM - 1, token);
     char *digit = out;
     for (int i = 0; i < colons; i++)
         digit = strchr(digit, ':') + 1;
