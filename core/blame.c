@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *line_of(const struct hfi_script *script, long number)
+static const char *line_of(const char *source, long number)
 {
-    const char *line = script->source;
+    const char *line = source;
     while (line != NULL && --number > 0) {
         line = strchr(line, '\n');
         line = line != NULL ? line + 1 : NULL;
@@ -22,13 +22,16 @@ void hfi_blame(const char *reply, const struct hfi_script *script, hf_error *err
     const char *at = strstr(reply, mark);
     if (error == NULL || at == NULL || error->status != HF_DENIED)
         return;
-    const char *line = line_of(script, strtol(at + strlen(mark), NULL, 10));
+    char *source = hfi_script_source(script);
+    const char *line = source != NULL ? line_of(source, strtol(at + strlen(mark), NULL, 10)) : NULL;
     const char *word = line != NULL ? strstr(line, call) : NULL;
-    if (word == NULL || word > line + strcspn(line, "\n"))
-        return;
-    word += strlen(call);
-    size_t used = strlen(error->message);
-    (void)snprintf(error->message + used, sizeof error->message - used, ", which is %.*s", (int)strcspn(word, "'"), word);
+    if (word != NULL && word < line + strcspn(line, "\n")) {
+        word += strlen(call);
+        size_t used = strlen(error->message);
+        (void)snprintf(error->message + used, sizeof error->message - used, ", which is %.*s", (int)strcspn(word, "'"),
+                       word);
+    }
+    free(source);
 }
 
 hf_status hfi_blame_key(const struct hfi_keys *keys, const char *which, hf_error *error)

@@ -4,7 +4,7 @@
 #define HFI_BLAME_H
 
 #include "core/key.h"
-#include "core/scripts.h"
+#include "pool/script.h"
 
 /* Redis 7 says only on which line of a script it refused a command. Adds the command's name to a message about the
  * script's error reply, where the reply tells the line. */

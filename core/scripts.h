@@ -3,7 +3,7 @@
 #ifndef HFI_SCRIPTS_H
 #define HFI_SCRIPTS_H
 
-#include "pool/command.h"
+#include "pool/script.h"
 
 extern const struct hfi_script hfi_script_acquire, hfi_script_recheck, hfi_script_release, hfi_script_renew,
     hfi_script_more, hfi_script_fence_floor, hfi_script_fill, hfi_script_forget, hfi_script_break,

@@ -3,6 +3,7 @@
 #include "core/server_time.h"
 #include "base/perturb.h"
 #include "core/blame.h"
+#include "core/scripts.h"
 #include "core/table.h"
 #include "core/wire.h"
 #include "pool/replies.h"

@@ -13,13 +13,7 @@
 
 struct redisReply;
 
-/* A Lua script as the build embeds it (core/scripts). */
-struct hfi_script {
-    const char *name;
-    const char *sha1; /* 40 hex digits */
-    const char *source;
-    size_t      size;
-};
+struct hfi_script;
 
 enum hfi_outcome {
     HFI_OPEN = 0,   /* not decided yet                                                     */

@@ -4,6 +4,7 @@
 #include "pool/hello.h"
 #include "pool/inside.h"
 #include "pool/replies.h"
+#include "pool/script.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -124,10 +125,15 @@ static bool ask_load(struct hfi_hello *hello)
         (pool->scripts_sent_ns != 0 && now_ns < hfi_after_ms(pool->scripts_sent_ns, pool->settings.connect_ms)))
         return true;
     pool->scripts_sent_ns = now_ns;
-    for (int i = 0; script(hello, i) != NULL; i++)
-        if ((hello->lacks >> i & 1) != 0 && !ask(hello, ASK_LOAD, "SCRIPT", "LOAD", script(hello, i)->source))
-            return false;
-    return true;
+    bool ok = true;
+    for (int i = 0; ok && script(hello, i) != NULL; i++) {
+        if ((hello->lacks >> i & 1) == 0)
+            continue;
+        char *source = hfi_script_source(script(hello, i));
+        ok = source != NULL && ask(hello, ASK_LOAD, "SCRIPT", "LOAD", source);
+        free(source);
+    }
+    return ok;
 }
 
 static bool ask_greet(struct hfi_hello *hello)

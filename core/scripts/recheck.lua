@@ -2,9 +2,8 @@
 -- no place in a queue: whatever is not plainly waiting as before is answered 0, untouched, and asks by acquire.
 -- KEYS: lock, queue, waiters of each. ARGV: 1 not after (server us), 2 patience us, 3 echo, 4 claim ttl ms; the tokens.
 -- Answers the time, then `pttl position ours heard` of each, or 0.
+-- include clock
 -- include say
-local clock = redis.call('TIME')
-local now = clock[1] * 1000000 + clock[2]
 local in_time = now <= tonumber(ARGV[1])
 local record = string.format('%.0f', now + tonumber(ARGV[2])) .. ' ' .. ARGV[3] .. ' ' .. ARGV[4]
 local answer = {now}

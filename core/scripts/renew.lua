@@ -2,9 +2,9 @@
 -- KEYS: the locks. ARGV: token, ttl ms and queue of each; a renewal has to pass where the queue cannot be looked at.
 -- Answers the time, then a code each: 1 extended, 4 extended and somebody waits, 0 gone, 2 taken, 3 another type of key;
 -- revoked by an operator: the token that is there instead.
-local call, try, keys, args = redis.call, redis.pcall, KEYS, ARGV
-local clock = redis.call('TIME')
-local answer = {clock[1] * 1000000 + clock[2]}
+-- include clock
+local keys, args = KEYS, ARGV
+local answer = {now}
 for i = 1, #keys do
     local lock, token, ttl = keys[i], args[3 * i - 2], args[3 * i - 1]
     local held = try('GET', lock)

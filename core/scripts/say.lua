@@ -1,5 +1,4 @@
 -- part of other scripts: whose a token is, what its client is told, and whether it hears.
-local call, try = redis.call, redis.pcall
 
 local function is_ours(value)
     return string.sub(value, 1, 4) == 'hf1:' and string.sub(value, 37, 37) == ':'

@@ -4,6 +4,7 @@
 
 #include "core/scripts.h"
 #include "tests/support/takers.h"
+#include "tests/support/script_source.h"
 
 #include <holdfast/redis.h>
 
@@ -390,7 +391,7 @@ static void strangers(struct hft_run *run)
         /* release: the token. more: ttl, size. renew: ttl, queue. fill: what, ttl, value. */
         (void)snprintf(format, sizeof format, "EVAL %%s %s %s %s", tries[i].words, token,
                        i == 3 ? "value 90000 stolen" : "90000 2048");
-        freeReplyObject(hft_server_ask(server, format, tries[i].script->source));
+        freeReplyObject(hft_server_ask(server, format, hft_script_source(tries[i].script)));
         hft_held_by(server, "mine", after, sizeof after);
         HFT_CHECK(run, strcmp(before, after) == 0, "%s by a stranger: the key held %s, and now %s",
                   tries[i].name, before, after);
@@ -400,7 +401,7 @@ static void strangers(struct hft_run *run)
         HFT_CHECK(run, hft_server_ask_integer(server, "EXISTS page") == 0, "%s by a stranger stores",
                   tries[i].name);
         HFT_CHECK(run, hf_lease_release(lease, NULL) == HF_OK, "the holder's release failed");
-        freeReplyObject(hft_server_ask(server, format, tries[i].script->source));
+        freeReplyObject(hft_server_ask(server, format, hft_script_source(tries[i].script)));
         HFT_CHECK(run, hft_lock_exists(server, "mine") == 0, "%s by a stranger makes a key", tries[i].name);
     }
     hft_note(run, "4 scripts");
@@ -457,7 +458,7 @@ static void short_renewals(struct hft_run *run)
     for (int ttl = 1; ttl <= 32000; ttl *= 2) {
         int64_t before = hft_server_ask_integer(server, "PTTL hf:{long}");
         (void)snprintf(format, sizeof format, "EVAL %%s 1 hf:{long} %s %d hf:queue:{long}:hf:{long}", token, ttl);
-        freeReplyObject(hft_server_ask(server, format, hfi_script_renew.source));
+        freeReplyObject(hft_server_ask(server, format, hft_script_source(&hfi_script_renew)));
         HFT_CHECK(run, hft_server_ask_integer(server, "PTTL hf:{long}") > before - 10000,
                   "a renewal for %d ms shortens a lease of 60 s", ttl);
     }

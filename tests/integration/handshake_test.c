@@ -5,6 +5,7 @@
 #include "pool/dial.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
+#include "tests/support/script_source.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -229,8 +230,8 @@ static void a_user_with_few_rights_gets_in_and_one_without_the_needed_ones_hears
 
 /* ---- scripts ---- */
 
-static const struct hfi_script two = {"two", "7f923f79fe76194c868d7e1d0820de36700eb649", "return 2", 8};
-static const struct hfi_script three = {"three", "", "return 3", 8};
+static const struct hfi_script two = {"two", "7f923f79fe76194c868d7e1d0820de36700eb649", "", "return 2", 0, 8};
+static const struct hfi_script three = {"three", "", "return ", "3", 7, 1};
 
 /* Opens a pool that wants the scripts; how many were loaded. */
 static int64_t loaded_by_opening(struct hft_server *server, const char *user, const struct hfi_script *const *scripts)
@@ -254,7 +255,7 @@ static void a_script_that_the_server_has_is_not_sent_again(void **state)
     const struct hfi_script *const both[] = {&two, &named, NULL}, *const one[] = {&two, NULL};
     (void)state;
     struct hft_server *server = hft_server_start(NULL);
-    redisReply *sha1 = hft_server_ask(server, "SCRIPT LOAD %s", three.source);
+    redisReply *sha1 = hft_server_ask(server, "SCRIPT LOAD %s", hft_script_source(&three));
     named.sha1 = sha1->str;
     assert_int_equal(loaded_by_opening(server, NULL, both), 1); /* `two`, by one of the lanes */
     assert_int_equal(loaded_by_opening(server, NULL, both), 0);

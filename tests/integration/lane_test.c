@@ -2,6 +2,7 @@
 /* lane_test.c - many threads on one connection: everybody gets the answer that is theirs, in order, in few
  * sends. */
 #include "pool/lane_inside.h"
+#include "tests/support/script_source.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
 
@@ -27,7 +28,7 @@ static struct hfi_lane *lane;
 
 /* return ARGV[1] .. KEYS[1] */
 static const struct hfi_script join = {"join", "8d637e93c6e3b5eb0fd6dbd7b7dd69d5f7d0ddfb",
-                                       "return ARGV[1] .. KEYS[1]", 25};
+                                       "return ARGV[1] ", ".. KEYS[1]", 15, 10};
 static struct hfi_script real_join;
 static const struct hfi_script *scripts[] = {&real_join, NULL};
 static char sha1[41];
@@ -37,7 +38,7 @@ static int start(void **state)
     hf_error error;
     (void)state;
     server = hft_server_start("save \"\"");
-    redisReply *reply = hft_server_ask(server, "SCRIPT LOAD %s", join.source);
+    redisReply *reply = hft_server_ask(server, "SCRIPT LOAD %s", hft_script_source(&join));
     (void)snprintf(sha1, sizeof sha1, "%s", reply->str);
     freeReplyObject(reply);
     real_join = join;

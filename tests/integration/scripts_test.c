@@ -3,6 +3,7 @@
  * what each answers, and what it leaves. */
 #include "core/scripts.h"
 #include "tests/support/pair.h"
+#include "tests/support/script_source.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +53,7 @@ static const char *run(struct fixture *f, const char *name)
     while (strcmp(calls[which].name, name) != 0)
         which++;
     (void)snprintf(format, sizeof format, "EVAL %%s %s", calls[which].words);
-    redisReply *reply = hft_server_ask(f->server, format, calls[which].script->source);
+    redisReply *reply = hft_server_ask(f->server, format, hft_script_source(calls[which].script));
     const redisReply *first = reply->type == REDIS_REPLY_ARRAY ? reply->element[0] : reply;
     const redisReply *second = reply->type == REDIS_REPLY_ARRAY && reply->elements > 1 ? reply->element[1] : reply;
     if (first->type == REDIS_REPLY_STRING && strcmp(first->str, "FOREIGN") == 0)
@@ -280,7 +281,7 @@ static void with_more_of_them_nothing_is_granted_before_all_are_read(void **stat
         fill_queue(f, 1025);
         redisReply *reply = hft_server_ask(f->server, i == 0 ? "EVAL %s " ALL " " WAITER " 10463" NEVER "wait 77 5 1274 1200000 0"
                                                              : "EVAL %s " ALL " " OURS " 10463" NEVER "wait 77 0 1274 1200000 0",
-                                           hfi_script_acquire.source);
+                                           hft_script_source(&hfi_script_acquire));
         assert_string_equal(reply->element[0]->str, "QUEUED");
         assert_int_equal(reply->element[2]->integer, 0); /* left: ask again at once */
         freeReplyObject(reply);
@@ -294,7 +295,7 @@ static void a_re_check_makes_room_as_far_as_it_may(void **state)
     fill_queue(f, 1500);
     for (int i = 0; i < 2; i++) {
         redisReply *reply = hft_server_ask(f->server, "EVAL %s " ALL " " WAITER " 10463" NEVER "wait 77 5 1274 1200000 0",
-                                           hfi_script_acquire.source);
+                                           hft_script_source(&hfi_script_acquire));
         assert_string_equal(reply->element[0]->str, "QUEUED");
         assert_int_equal(reply->element[3]->integer, i == 0 ? 476 : 0);
         assert_int_equal(reply->element[2]->integer == 0, i == 0);

@@ -2,6 +2,7 @@
 /* script_stand.c - see script_stand.h. */
 #include "tests/scene/script_stand.h"
 #include "tests/sim/lua.h"
+#include "tests/support/script_source.h"
 
 #include <ctype.h>
 #include <hiredis/hiredis.h>
@@ -170,7 +171,7 @@ const char *hft_script(const char *line, const struct hfi_script *script)
     keys.wrote = false;
     said[0] = out[0] = 0;
     if (script != NULL)
-        sim_lua_run(&keys, script->source, script->size, &words, 0, &bytes);
+        sim_lua_run(&keys, hft_script_source(script), &words, 0, &bytes);
     else
         (void)sim_keyspace_run(&keys, &words, &bytes);
     redisReader *reader = redisReaderCreate();

@@ -210,12 +210,12 @@ static void open_lua(void)
     lua_settop(lua, 0);
 }
 
-static int function_of(const char *source, size_t size)
+static int function_of(const char *source)
 {
     for (int i = 0; i < compiled_count; i++)
         if (compiled[i].source == source)
             return compiled[i].function;
-    if (compiled_count == SCRIPTS_MOST || luaL_loadbuffer(lua, source, size, "@user_script") != 0)
+    if (compiled_count == SCRIPTS_MOST || luaL_loadbuffer(lua, source, strlen(source), "@user_script") != 0)
         abort();
     compiled[compiled_count].source = source;
     compiled[compiled_count].function = luaL_ref(lua, LUA_REGISTRYINDEX);
@@ -232,8 +232,8 @@ static void set_words(const char *name, const struct sim_words *words, int from,
     lua_setglobal(lua, name);
 }
 
-void sim_lua_run(struct sim_keyspace *keys, const char *source, size_t size, const struct sim_words *words,
-                 int first, struct hfi_buffer *reply)
+void sim_lua_run(struct sim_keyspace *keys, const char *source, const struct sim_words *words, int first,
+                 struct hfi_buffer *reply)
 {
     if (lua == NULL)
         open_lua();
@@ -242,7 +242,7 @@ void sim_lua_run(struct sim_keyspace *keys, const char *source, size_t size, con
     set_words("ARGV", words, first + 1 + key_count, words->count);
     keyspace = keys;
     keys->wrote = false;
-    lua_rawgeti(lua, LUA_REGISTRYINDEX, function_of(source, size));
+    lua_rawgeti(lua, LUA_REGISTRYINDEX, function_of(source));
     if (lua_pcall(lua, 0, 1, 0) == 0) {
         take(reply);
     } else { /* as Redis 7 says it: what a command in it was refused with, or what Lua objects to */

@@ -7,7 +7,7 @@
 #include "tests/sim/keyspace.h"
 
 /* Runs the source with words[first ..]: the number of keys, the keys, the arguments. Appends the reply. */
-void sim_lua_run(struct sim_keyspace *keys, const char *source, size_t size, const struct sim_words *words,
-                 int first, struct hfi_buffer *reply);
+void sim_lua_run(struct sim_keyspace *keys, const char *source, const struct sim_words *words, int first,
+                 struct hfi_buffer *reply);
 
 #endif

@@ -3,6 +3,7 @@
 #include "tests/sim/server.h"
 #include "core/scripts.h"
 #include "tests/sim/lua.h"
+#include "tests/support/script_source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -269,8 +270,7 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
         return false;
     for (size_t i = 0; i < SCRIPTS; i++) {
         const struct hfi_script *script = scripts[i];
-        bool same = spelt_out ? words->size[1] == script->size &&
-                                    memcmp(words->text[1], script->source, script->size) == 0
+        bool same = spelt_out ? strcmp(words->text[1], hft_script_source(script)) == 0
                               : strcmp(words->text[1], script->sha1) == 0;
         if (!same)
             continue;
@@ -281,7 +281,7 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
         sim_server.scripts++;
         size_t from = hfi_buffer_size(reply);
         sim_server.in_script = true;
-        sim_lua_run(&sim_server.keys, script->source, script->size, words, 2, reply);
+        sim_lua_run(&sim_server.keys, hft_script_source(script), words, 2, reply);
         sim_server.in_script = false;
         if (hfi_buffer_data(reply)[from] != '-')
             sim_script_ran(script->name, words);

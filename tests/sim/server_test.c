@@ -51,7 +51,7 @@ static int64_t between(int64_t least, int64_t most)
 /* The source with another clock, wherever it looks at one. */
 static char *with_given_time(const struct hfi_script *script)
 {
-    char *source = strdup(script->source);
+    char *source = hfi_script_source(script);
     for (const char *at; source != NULL && (at = strstr(source, asks_time)) != NULL;) {
         size_t before = (size_t)(at - source), size = strlen(source) + sizeof is_told;
         char *told = malloc(size);
@@ -91,7 +91,7 @@ static redisReply *ask_virtual(const struct call *call, const char *source)
     words.count = call->count;
     keys.wrote = false;
     if (source != NULL)
-        sim_lua_run(&keys, source, strlen(source), &words, 0, &bytes);
+        sim_lua_run(&keys, source, &words, 0, &bytes);
     else
         (void)sim_keyspace_run(&keys, &words, &bytes);
     redisReader *reader = redisReaderCreate();
