@@ -206,7 +206,8 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
     if (free) {
         take(entry, waiter, now, actions);
     } else if (!taken) {
-        entry->trouble = HF_OK; /* of an earlier time */
+        entry->trouble = HF_OK; /* of an earlier time, and so is the place of those who left while they wanted another token */
+        entry->ticket = entry->position = 0;
         entry->unheard = waiter->once ? entry->unheard : 0;
         hfi_step_ask(entry, actions);
     }

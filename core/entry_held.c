@@ -46,12 +46,16 @@ static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter
 }
 
 /* The same remote lease for another thread: its V stays, and so does the pace of renewals that are under way. Those ask
- * for the length that the holder before wanted (P1). */
+ * for the length that the holder before wanted (P1). Who takes over a longer lease than its own believes no more of it than
+ * its own: how soon it learns that it was lost, or that somebody waits, is what it was promised for that. */
 void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     if (!goes_on(&entry->times, waiter)) {
         struct hfi_lease_times before = entry->times;
-        begin_times(entry, waiter, before.end, now, 0);
+        int64_t own = now + waiter->lease_ms * HFI_MS;
+        if (own < before.end)
+            entry->good_for = waiter->lease_ms * HFI_MS;
+        begin_times(entry, waiter, own < before.end ? own : before.end, now, 0);
         if (entry->times.length > before.length)
             entry->lengthened_at = now;
         if (entry->times.length < entry->shortest)
@@ -60,6 +64,8 @@ void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t n
             entry->times.renew_next = before.renew_next;
         entry->times.tried_at = before.tried_at;
         entry->times.doubted = before.doubted;
+        entry->times.asked = before.asked;
+        entry->times.doubted_after = before.doubted_after;
     }
     give(entry, waiter, actions);
 }
@@ -99,7 +105,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     entry->spare = entry->spare_end = 0;
     begin_times(entry, hfi_step_head_of(entry), end, now, rtt_ns);
     if (entry->deaf)
-        hfi_entry_renew_now(entry);
+        hfi_lease_doubt(&entry->times);
     entry->deaf = false;
     entry->shortest = entry->times.length;
     entry->lengthened_at = now;
@@ -258,7 +264,8 @@ void hfi_entry_renew_now(struct hfi_entry *entry)
 void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     entry->deaf = entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED; /* it may be ours already */
-    hfi_entry_renew_now(entry);
+    if (entry->remote == HFI_HELD)
+        hfi_lease_doubt(&entry->times); /* the answer of a renewal that left before may not know of it */
     hfi_entry_ask_together(entry, now, actions);
 }
 

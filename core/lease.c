@@ -74,7 +74,7 @@ static int64_t next_attempt(int64_t attempt, int64_t now, int64_t rtt_ns)
 /* Whoever hastens it, again and again: attempts stay apart, by what is usual for a short lease if that is less. */
 static int64_t renew_at(const struct hfi_lease_times *times)
 {
-    int64_t wanted = times->doubted ? 0 : times->renew_next;
+    int64_t wanted = times->doubted && !times->asked ? 0 : times->renew_next;
     return most(wanted, times->tried_at + least(HFI_PACE_NS, times->attempt / 4 * 3));
 }
 
@@ -95,7 +95,7 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
         due.renew = true;
         times->tried_at = now;
         times->renew_next = next_attempt(times->attempt, now, rtt_ns);
-        times->doubted = false;
+        times->asked = true;
     }
     if (held_too_long && !times->holding_told) {
         times->holding_told = true;
@@ -117,6 +117,8 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
 bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns)
 {
     int64_t end = sent_at + good_for_ns;
+    if (sent_at > times->doubted_after)
+        times->doubted = false;
     if (times->condition == HF_LEASE_LOST || now >= times->end || end <= times->end)
         return false;
     times->end = end;
@@ -132,6 +134,8 @@ bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t g
 void hfi_lease_doubt(struct hfi_lease_times *times)
 {
     times->doubted = true;
+    times->asked = false;
+    times->doubted_after = times->tried_at;
 }
 
 int64_t hfi_lease_next(const struct hfi_lease_times *times)

@@ -34,7 +34,8 @@ struct hfi_lease_times {
     hf_lease_condition condition : 8;
     hf_reason reason : 8;
     bool ending_told, holding_told;
-    bool doubted;         /* since the last attempt */
+    bool doubted, asked;  /* an attempt sent after `doubted_after` is to settle it; one is under way, or lost */
+    int64_t doubted_after;
 };
 
 /* granted_at + good_for = V. good_for is the lease, or a claim's length. */
@@ -56,8 +57,8 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
 /* A renewal whose stamp is sent_at was executed, and asked for good_for: V moves forward, never up from the dead. Less
  * than the whole lease makes a claim of it. True: tell SAFE_AGAIN. */
 bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns);
-/* Somebody says that it is over: the next attempt asks, now but for HFI_PACE_NS. Also after max_hold, when nothing else is
- * sent; such a one may not extend anything. */
+/* Somebody says that it is over, or something was missed: the next attempt asks, now but for HFI_PACE_NS, and others after
+ * it until one is answered. Also after max_hold, when nothing else is sent; such a one may not extend anything. */
 void hfi_lease_doubt(struct hfi_lease_times *times);
 /* Whatever is due next comes at this point. */
 int64_t hfi_lease_next(const struct hfi_lease_times *times);

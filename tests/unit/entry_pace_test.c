@@ -226,6 +226,24 @@ static void doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_and_not_
     assert_in_range(renewed, 90, 101);
 }
 
+/* A place is for who waits. Those who leave while the next token may not be asked for yet take it with them. */
+static void a_place_that_was_kept_for_another_token_goes_with_who_waited(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_doubted(&s), "close wait!");
+    (void)hft_answer(&s, queued(9000, 0));
+    assert_string_equal(hft_doubted(&s), "close");
+    assert_int_equal(s.entry.ticket, 4711);
+    (void)hft_leave(&s, &a);
+    assert_string_equal(hft_arrive(&s, &b), "wait!");
+    assert_int_equal(s.entry.ticket, 0);
+    assert_int_equal(s.entry.position, 0);
+}
+
 /* Each in vain leaves half of what was left: a first block has 2,048. */
 static void count_questions_for_more(bool no_counter)
 {
@@ -264,6 +282,7 @@ int main(void)
         cmocka_unit_test(an_error_that_comes_at_once_is_met_again_after_a_re_checks_time),
         cmocka_unit_test(answers_that_are_lost_at_once_are_asked_for_every_ten_ms),
         cmocka_unit_test(doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_and_not_more),
+        cmocka_unit_test(a_place_that_was_kept_for_another_token_goes_with_who_waited),
         cmocka_unit_test(a_server_that_has_no_more_fences_is_asked_for_them_eleven_times_a_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,6 +264,26 @@ static void an_answer_to_what_was_sent_before_a_doubt_does_not_settle_it(void **
     assert_true(look_ms(&times, 4010).renew);
 }
 
+/* A connection that is lost takes the question with it, or its answer. */
+static void a_doubt_is_asked_about_until_it_is_answered_and_then_no_more(void **state)
+{
+    (void)state;
+    for (int held_too_long = 0; held_too_long < 2; held_too_long++) {
+        struct hfi_lease_times times;
+        hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, held_too_long ? 1000 : 0, T0, RTT);
+        (void)look_ms(&times, 1000);
+        hfi_lease_doubt(&times);
+        assert_true(look_ms(&times, 1001).renew);
+        assert_nothing_due(look_ms(&times, 1400));
+        assert_true(look_ms(&times, 2300).renew);
+        (void)renewed_ms(&times, 1001, 2301); /* late, but it was asked after the doubt */
+        if (held_too_long)
+            assert_nothing_due(look_ms(&times, 9000));
+        else
+            assert_nothing_due(look_ms(&times, 4900));
+    }
+}
+
 static void a_doubt_after_max_hold_is_one_question(void **state)
 {
     (void)state;
@@ -272,6 +292,8 @@ static void a_doubt_after_max_hold_is_one_question(void **state)
     assert_true(look_ms(&times, 1000).at_risk);
     hfi_lease_doubt(&times);
     assert_true(look_ms(&times, 1001).renew);
+    (void)hfi_lease_renewed(&times, T0 + 1001 * HFI_MS, 0, T0 + 1002 * HFI_MS, RTT); /* it may not extend anything */
+    assert_int_equal(times.end, T0 + 12000 * HFI_MS);
     assert_nothing_due(look_ms(&times, 9000));
 }
 
@@ -311,6 +333,7 @@ int main(void)
         cmocka_unit_test(after_max_hold_it_is_renewed_no_more_and_lost_with_that_reason),
         cmocka_unit_test(a_doubt_is_asked_about_at_once_and_not_again_within_ten_milliseconds),
         cmocka_unit_test(an_answer_to_what_was_sent_before_a_doubt_does_not_settle_it),
+        cmocka_unit_test(a_doubt_is_asked_about_until_it_is_answered_and_then_no_more),
         cmocka_unit_test(a_doubt_after_max_hold_is_one_question),
         cmocka_unit_test(looking_at_each_next_point_never_stands_still),
     };
