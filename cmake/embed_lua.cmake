@@ -1,5 +1,5 @@
 # Turns core/scripts/*.lua into C data, each with its SHA-1, so that the scripts stay files that an editor
-# can highlight and redis-cli can run. A line `-- include NAME` at the top stands for NAME.lua in front of the script.
+# can highlight and redis-cli can run. A line `-- include NAME` stands for NAME.lua.
 function(hf_embed_lua target)
     set(out ${CMAKE_CURRENT_BINARY_DIR}/scripts.c)
     file(GLOB scripts CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/core/scripts/*.lua)

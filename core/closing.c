@@ -219,21 +219,6 @@ static int64_t end_of_key(const struct hfi_lock *lock, int64_t now)
     return hfi_after_ms(now, lock->client->command_ms + 3 * hfi_recheck_ms(INT64_MAX) + lock->ttl_ms);
 }
 
-void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *giving)
-{
-    struct hfi_closing *closing = begin(lock, lock->grant, lock->random, end_of_key(lock, now));
-    if (closing != NULL) {
-        closing->giving = giving;
-        closing->doubt.unclear = lock->unclear;
-        closing->doubt.last_chance_us = lock->last_chance_us;
-        closing->doubt.last_chance_ns = lock->last_chance_ns;
-        send_locked(closing, now);
-    } else if (giving != NULL) {
-        giving->status = HF_UNKNOWN;
-        giving->done = true;
-    }
-}
-
 static void give_back_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t not_before, int64_t now)
 {
     if (find_locked(lock, grant, random) != NULL)
@@ -248,6 +233,40 @@ static void give_back_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t ra
 void hfi_closing_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
 {
     give_back_revoked(lock, grant, random, hfi_after_ms(now, lock->entry.rules->guard_ms), now);
+}
+
+static bool names_revoked(const struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant, uint64_t *random)
+{
+    uint64_t of;
+    return hfi_token_is_of(&lock->client->identity, message->rest, message->rest_size, &of, random) && of == grant;
+}
+
+void hfi_closing_note_break(struct hfi_lock *lock, const struct hfi_message *message)
+{
+    uint64_t random;
+    if (names_revoked(lock, message, lock->grant, &random) && random != lock->random)
+        lock->revoked = random;
+}
+
+void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *giving)
+{
+    uint64_t revoked = lock->revoked;
+    lock->revoked = 0;
+    if (revoked != 0 && giving != NULL) /* the holder has stopped */
+        give_back_revoked(lock, lock->grant, revoked, now, now);
+    else if (revoked != 0)
+        hfi_closing_revoked(lock, lock->grant, revoked, now);
+    struct hfi_closing *closing = begin(lock, lock->grant, lock->random, end_of_key(lock, now));
+    if (closing != NULL) {
+        closing->giving = giving;
+        closing->doubt.unclear = lock->unclear;
+        closing->doubt.last_chance_us = lock->last_chance_us;
+        closing->doubt.last_chance_ns = lock->last_chance_ns;
+        send_locked(closing, now);
+    } else if (giving != NULL) {
+        giving->status = HF_UNKNOWN;
+        giving->done = true;
+    }
 }
 
 void hfi_closing_doubt(struct hfi_lock *lock, uint64_t grant, uint64_t random)
@@ -298,7 +317,7 @@ static void release_forgotten(hf_client *client, uint64_t grant, uint64_t random
 {
     if (hfi_doubt_has_crossed(atomic_load(settled(client, random)), random, hfi_now(client->clock)))
         return;
-    struct hfi_lock *lock = hfi_table_by_key(client, message->rest, message->rest_size);
+    struct hfi_lock *lock = hfi_table_by_key(client, message->key, message->key_size);
     if (lock == NULL)
         return;
     release_forgotten_locked(lock, grant, random, hfi_lock_enter(lock));
@@ -324,8 +343,8 @@ static bool hurry(struct hfi_lock *lock, uint64_t grant, uint64_t random)
  * first, and so keeps its place: within HFI_PACE_NS. */
 static void release_revoked(struct hfi_lock *lock, uint64_t grant, const struct hfi_message *message)
 {
-    uint64_t of, random;
-    if (!hfi_token_is_of(&lock->client->identity, message->rest, message->rest_size, &of, &random) || of != grant)
+    uint64_t random;
+    if (!names_revoked(lock, message, grant, &random))
         return;
     int64_t now = hfi_lock_enter(lock);
     int64_t not_before = time_to_stop(lock, grant);
@@ -338,9 +357,14 @@ void hfi_closing_heal(hf_client *client, struct hfi_lock *lock, uint64_t grant, 
                       const struct hfi_message *message)
 {
     bool found = lock != NULL && hurry(lock, grant, random);
-    if (message->letter == 'B' && lock != NULL)
-        release_revoked(lock, grant, message);
-    else if (!found && (message->letter == 'G' || message->letter == 'R'))
+    if (message->letter == 'B') {
+        /* A grant that is long over: its number may be another lock's by now. */
+        struct hfi_lock *by_key = hfi_table_by_key(client, message->key, message->key_size);
+        if (by_key != NULL || lock != NULL)
+            release_revoked(by_key != NULL ? by_key : lock, grant, message);
+        if (by_key != NULL)
+            hfi_table_unref(by_key);
+    } else if (!found && (message->letter == 'G' || message->letter == 'R'))
         release_forgotten(client, grant, random, message);
 }
 

@@ -8,6 +8,8 @@
 
 /* Lists a release of the lock's current token; mutex held. `giving` (or NULL) is told under the same mutex. */
 void hfi_closing_begin(struct hfi_lock *lock, int64_t now, struct hfi_giving *giving);
+/* A message says what a break has put in the place of the token that is held. Mutex held. */
+void hfi_closing_note_break(struct hfi_lock *lock, const struct hfi_message *message);
 /* A message named a token of this client's that nobody here waits for or holds: if it is being given back, its release
  * goes now; if nobody remembers it, and the message brings the key, it begins. `lock`: the grant number's, or NULL. No
  * mutex held. */

@@ -139,7 +139,7 @@ static bool is_time_and(const struct hfi_command *command, const struct redisRep
 static bool is_renewed(const struct redisReply *reply)
 {
     return reply->type == REDIS_REPLY_STRING ||
-           (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= 4);
+           (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= 5);
 }
 
 bool hfi_fits_renew(const struct hfi_command *command, const struct redisReply *reply)

@@ -36,6 +36,8 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
     bool is_current = lock->entry.remote != HFI_NOTHING && lock->grant == grant && lock->random == random;
     bool known = is_current;
     if (lock->grant == grant && (!is_current || message->letter == 'B')) {
+        if (message->letter == 'B' && lock->entry.remote == HFI_HELD)
+            hfi_closing_note_break(lock, message);
         known = hfi_entry_doubted(&lock->entry, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     } else if (is_current) {

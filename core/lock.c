@@ -286,6 +286,7 @@ static bool fresh_token(struct hfi_lock *lock)
     if (!hfi_random_word(lock->client->random, &lock->random))
         return false;
     lock->grant = hfi_table_grant(lock->client, lock);
+    lock->revoked = 0;
     lock->last_chance_us = lock->last_chance_ns = lock->ttl_ms = 0;
     lock->unclear = false;
     return true;

@@ -31,6 +31,7 @@ struct hfi_lock {
     pthread_mutex_t mutex;   /* for all that follows */
     struct hfi_entry entry;
     uint64_t grant, random;  /* of the current token: hfi_lock_token */
+    uint64_t revoked;        /* the random digits that a break has put there instead, as a message said; 0 */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* of its native form: until then, our time, it may still be executed */
     int64_t  ttl_ms;         /* the longest that its key was asked to live */

@@ -57,14 +57,18 @@ bool hfi_message_parse(const char *text, size_t size, struct hfi_message *messag
     case 'G':
         if (!number(&scan, &message->echo) || !number(&scan, &message->fence))
             return false;
-        tail(&scan, &message->rest, &message->rest_size);
+        tail(&scan, &message->key, &message->key_size);
         return true;
     case 'R':
-        tail(&scan, &message->rest, &message->rest_size);
+        tail(&scan, &message->key, &message->key_size);
         return true;
     case 'F':
         return true;
     case 'B':
+        if (!word(&scan, &message->rest, &message->rest_size))
+            return false;
+        tail(&scan, &message->key, &message->key_size);
+        return true;
     case 'I':
         return word(&scan, &message->rest, &message->rest_size);
     case 'A':

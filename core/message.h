@@ -11,7 +11,7 @@
  * G token echo fence key      you were handed the lease
  * R token key            somebody waits for what this token holds
  * F token                the value you wait for was filled
- * B token revoked        an operator took it; give `revoked` back when you have stopped ("-": nothing to give back)
+ * B token revoked key    an operator took it; give `revoked` back when you have stopped ("-": nothing to give back)
  * I token channel        tell this channel what you know of your lease
  * A token fence held_ms label   the answer to I
  */
@@ -20,9 +20,10 @@ struct hfi_message {
     const char *token;
     size_t      token_size;
     int64_t     echo, fence, held_ms; /* G: echo, fence. A: fence, held_ms */
-    const char *rest;                 /* B: revoked; I: channel; to the end, and empty where older programs spoke:
-                                         G, R: the lock's key, not to be trusted; A: label */
+    const char *rest;                 /* B: revoked; I: channel; A: label, to the end */
     size_t      rest_size;
+    const char *key;                  /* G, R, B: the lock's, to the end; not to be trusted; empty where older programs spoke */
+    size_t      key_size;
 };
 
 /* False: not a message that this version knows. */

@@ -169,7 +169,8 @@ struct inquiry { /* whose is the key? Freed by the asking thread, or by the answ
     struct hfi_park park;
     bool done, abandoned;
     enum hfi_outcome outcome;
-    enum { SAME, MISSING, OTHERS, ERROR } found;
+    enum { SAME, MISSING, OTHERS, REVOKED, ERROR } found;
+    uint64_t revoked; /* its random digits */
     hf_error why;
     uint64_t grant;
     char token[HFI_TOKEN_ROOM];
@@ -192,6 +193,10 @@ static void verified(struct hfi_command *command)
         bool same = reply->type == REDIS_REPLY_STRING && reply->len == strlen(inquiry->token) &&
                     memcmp(reply->str, inquiry->token, reply->len) == 0;
         inquiry->found = same ? SAME : reply->type == REDIS_REPLY_NIL ? MISSING : OTHERS;
+        uint64_t of = 0;
+        if (inquiry->found == OTHERS && reply->type == REDIS_REPLY_STRING &&
+            hfi_token_is_of(&lock->client->identity, reply->str, reply->len, &of, &inquiry->revoked) && of == inquiry->grant)
+            inquiry->found = REVOKED;
     }
     bool abandoned = inquiry->abandoned;
     inquiry->done = true;
@@ -223,7 +228,13 @@ static hf_status verdict(struct hfi_lock *lock, hf_lease *lease, const struct in
         struct hfi_actions actions;
         int64_t now = hfi_now(client->clock);
         hfi_actions_init(&actions);
-        hfi_entry_lost(&lock->entry, inquiry->found == MISSING ? HF_REASON_GONE : HF_REASON_TAKEN, now, &actions);
+        if (inquiry->found == REVOKED)
+            lock->revoked = inquiry->revoked;
+        hfi_entry_lost(&lock->entry,
+                       inquiry->found == MISSING   ? HF_REASON_GONE
+                       : inquiry->found == REVOKED ? HF_REASON_REVOKED
+                                                   : HF_REASON_TAKEN,
+                       now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
     (void)pthread_mutex_unlock(&lock->mutex);

@@ -185,8 +185,8 @@ bool hfi_command_spell_out(struct hfi_command *command)
     if (command->size < skipped || memcmp(command->bytes + front, evalsha_head, sizeof evalsha_head - 1) != 0)
         return false;
     char head[48];
-    int head_size = snprintf(head, sizeof head, "$4\r\nEVAL\r\n$%zu\r\n", script->part_size + script->own_size);
-    size_t size = front + (size_t)head_size + script->part_size + script->own_size + (command->size - skipped);
+    int head_size = snprintf(head, sizeof head, "$4\r\nEVAL\r\n$%zu\r\n", script->size);
+    size_t size = front + (size_t)head_size + script->size + (command->size - skipped);
     char *bytes = malloc(size), *at = bytes;
     if (bytes == NULL)
         return false;
@@ -194,10 +194,7 @@ bool hfi_command_spell_out(struct hfi_command *command)
     at += front;
     memcpy(at, head, (size_t)head_size);
     at += head_size;
-    memcpy(at, script->part, script->part_size);
-    at += script->part_size;
-    memcpy(at, script->own, script->own_size);
-    at += script->own_size;
+    at = hfi_script_copy(script, at);
     memcpy(at, command->bytes + skipped, command->size - skipped);
     drop_bytes(command);
     command->bytes = bytes;

@@ -5,12 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+char *hfi_script_copy(const struct hfi_script *script, char *to)
+{
+    for (int i = 0; i < HFI_SCRIPT_PIECES; i++) {
+        memcpy(to, script->pieces[i].text, script->pieces[i].size);
+        to += script->pieces[i].size;
+    }
+    return to;
+}
+
 char *hfi_script_source(const struct hfi_script *script)
 {
-    char *source = malloc(script->part_size + script->own_size + 1);
-    if (source == NULL)
-        return NULL;
-    memcpy(source, script->part, script->part_size);
-    memcpy(source + script->part_size, script->own, script->own_size + 1);
+    char *source = malloc(script->size + 1);
+    if (source != NULL)
+        *hfi_script_copy(script, source) = 0;
     return source;
 }

@@ -5,15 +5,21 @@
 
 #include <stddef.h>
 
-/* The source is `part`, with which several scripts begin, and then `own`. */
+#define HFI_SCRIPT_PIECES 3
+
+/* The source is its pieces, one after the other: its own beginning, what several scripts have in them, the rest. */
 struct hfi_script {
     const char *name;
-    const char *sha1; /* 40 hex digits, of both together */
-    const char *part, *own;
-    size_t      part_size, own_size;
+    const char *sha1; /* 40 hex digits, of the whole */
+    size_t      size;
+    struct {
+        const char *text;
+        size_t      size;
+    } pieces[HFI_SCRIPT_PIECES];
 };
 
-/* Both together, and a 0. The caller frees it. NULL: no memory. */
+char *hfi_script_copy(const struct hfi_script *script, char *to); /* `size` bytes; where they end */
+/* A copy, and a 0. The caller frees it. NULL: no memory. */
 char *hfi_script_source(const struct hfi_script *script);
 
 #endif

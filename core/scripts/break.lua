@@ -14,7 +14,7 @@ if head and call('PTTL', KEYS[1]) > 0 then
     local revoked = head .. ARGV[1] .. tail
     leave(held) -- a first write that memory limits do not refuse
     call('SET', KEYS[1], revoked, 'KEEPTTL')
-    call('PUBLISH', channel(held), 'B ' .. held .. ' ' .. revoked)
+    call('PUBLISH', channel(held), 'B ' .. held .. ' ' .. revoked .. ' ' .. KEYS[1])
 elseif hand_off('') ~= 'HANDED' then
     call('DEL', KEYS[1])
 end

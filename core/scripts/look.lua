@@ -3,7 +3,7 @@
 -- KEYS: 1 lock, 2 queue.
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then
-    return {'FOREIGN', 'lock'}
+    return string.find(held.err, 'WRONGTYPE', 1, true) and {'FOREIGN', 'lock'} or held
 elseif not held then
     return {'FREE'}
 end

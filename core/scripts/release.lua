@@ -7,6 +7,9 @@ if held == ARGV[1] and redis.call('PTTL', KEYS[2]) == -2 then
     return 'FREE'
 end
 -- include hand_off
+if type(held) == 'table' and not string.find(held.err, 'WRONGTYPE', 1, true) then
+    return call('GET', KEYS[1]) -- what this user may not read may be ours
+end
 if held ~= ARGV[1] then
     return {leave(ARGV[1]) == 1 and 'LEFT' or 'GONE', now}
 end

@@ -1,6 +1,7 @@
 -- renew: extend up to 32 leases, forward only, never creating a key.
 -- KEYS: the locks. ARGV: token, ttl ms and queue of each; a renewal has to pass where the queue cannot be looked at.
--- Answers the time, then a code each: 1 extended, 4 extended and somebody waits, 0 gone, 2 taken, 3 another type of key;
+-- Answers the time, then a code each: 1 extended, 4 extended and somebody waits, 0 gone, 2 taken, 3 another type of key,
+-- 5 it may not be looked at;
 -- revoked by an operator: the token that is there instead.
 -- include clock
 local keys, args = KEYS, ARGV
@@ -14,7 +15,7 @@ for i = 1, #keys do
         end
         answer[i + 1] = try('EXISTS', args[3 * i]) == 1 and 4 or 1
     elseif type(held) == 'table' then
-        answer[i + 1] = 3
+        answer[i + 1] = string.find(held.err, 'WRONGTYPE', 1, true) and 3 or 5
     elseif not held then
         answer[i + 1] = 0
     elseif string.match(held, '^hf1:%x+:%x+:') == string.match(token, '^hf1:%x+:%x+:') then

@@ -190,6 +190,27 @@ static void without_the_right_to_the_keys_it_is_denied_too(void **state)
     (void)hf_client_close(client, NULL);
 }
 
+/* What may not be looked at is not another's. */
+static void who_may_not_read_the_key_any_more_has_not_lost_it(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *given, *kept;
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER blind on >pw ~* &* +@all"));
+    hf_client *blind = hft_client(f->server, HF_CLIENT(.user = "blind", .password = "pw"));
+    assert_int_equal(hf_lock_acquire(blind, "given", HF_LOCK(.lease_ms = 60000), &given, &f->error), HF_OK);
+    assert_int_equal(hf_lock_acquire(blind, "kept", HF_LOCK(.lease_ms = 3000), &kept, &f->error), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER blind -get"));
+    assert_int_equal(hf_lease_release(given, &f->error), HF_UNKNOWN);
+    says(&f->error, HF_UNKNOWN, "which is GET");
+    HFT_UNTIL_TRUE(hf_lease_state(kept) == HF_LEASE_AT_RISK);
+    assert_int_equal(hf_lease_reason(kept), HF_REASON_UNCONFIRMED);
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER blind +get"));
+    HFT_UNTIL_TRUE(hf_lease_state(kept) == HF_LEASE_HELD);
+    HFT_UNTIL_TRUE(hft_lock_exists(f->server, "given") == 0); /* it went on trying */
+    assert_int_equal(hf_lease_release(kept, &f->error), HF_OK);
+    assert_int_equal(hf_client_close(blind, NULL), HF_OK);
+}
+
 static void without_pubsub_rights_locks_still_pass_on(void **state)
 {
     struct fixture *f = *state;
@@ -605,6 +626,7 @@ int main(void)
         TEST(wrong_passwords_are_denied_and_never_printed),
         TEST(a_missing_right_is_denied_and_named),
         TEST(without_the_right_to_the_keys_it_is_denied_too),
+        TEST(who_may_not_read_the_key_any_more_has_not_lost_it),
         TEST(without_pubsub_rights_locks_still_pass_on),
         TEST(a_replica_grants_nothing),
         TEST(a_full_server_grants_nothing_but_renews_and_releases),

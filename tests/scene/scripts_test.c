@@ -388,7 +388,7 @@ static void a_break_leaves_the_key_under_a_token_that_the_holder_is_told(void **
     char message[200];
     (void)tell("SET K A PX 1");
     wait_in_line("B");
-    (void)snprintf(message, sizeof message, "BROKEN now | A< B A %s", revoked);
+    (void)snprintf(message, sizeof message, "BROKEN now | A< B A %s K", revoked);
     SAYS(break, LOCK "fedcba9876543210", message);
     IS("GET K", revoked);
     IS("PTTL K", "1");

@@ -33,7 +33,7 @@ static void a_grant_names_token_echo_and_fence(void **state)
     assert_words(message.token, message.token_size, "hf1:ab:1");
     assert_int_equal(message.echo, 1234567890);
     assert_int_equal(message.fence, INT64_C(3686400000000000000));
-    assert_int_equal(message.rest_size, 0);
+    assert_int_equal(message.key_size, 0);
 }
 
 static void a_grant_and_a_wish_name_the_key_to_the_end(void **state)
@@ -41,12 +41,12 @@ static void a_grant_and_a_wish_name_the_key_to_the_end(void **state)
     (void)state;
     struct hfi_message message = message_of("G hf1:ab:1 12 34 hf:{a b}");
     assert_int_equal(message.fence, 34);
-    assert_words(message.rest, message.rest_size, "hf:{a b}");
+    assert_words(message.key, message.key_size, "hf:{a b}");
     message = message_of("R hf1:ab:1 hf:{a b }");
     assert_words(message.token, message.token_size, "hf1:ab:1");
-    assert_words(message.rest, message.rest_size, "hf:{a b }");
+    assert_words(message.key, message.key_size, "hf:{a b }");
     message = message_of("R hf1:ab:1"); /* as older programs say it */
-    assert_int_equal(message.rest_size, 0);
+    assert_int_equal(message.key_size, 0);
 }
 
 static void the_other_letters_bring_what_they_should(void **state)
@@ -58,6 +58,10 @@ static void the_other_letters_bring_what_they_should(void **state)
     assert_int_equal(message_of("F tok").letter, 'F');
     message = message_of("B tok revoked");
     assert_words(message.rest, message.rest_size, "revoked");
+    assert_int_equal(message.key_size, 0);
+    message = message_of("B tok revoked hf:{a b}");
+    assert_words(message.rest, message.rest_size, "revoked");
+    assert_words(message.key, message.key_size, "hf:{a b}");
     message = message_of("B tok -");
     assert_words(message.rest, message.rest_size, "-");
     message = message_of("I tok hf:c:00");
