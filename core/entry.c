@@ -311,8 +311,9 @@ static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answ
     }
     if (!answer->native) {
         entry->tried_status = HF_BUSY;
+        int64_t again_ms = hfi_step_wish_again_ms(entry, answer->unheard, 1000);
         if (answer->unheard)
-            entry->tried_until = now + hfi_step_wish_again_ms(entry, true, 1000) * HFI_MS;
+            entry->tried_until = now + again_ms * HFI_MS;
     }
     refuse_once(entry, entry->tried_status, actions);
     if (hfi_list_is_empty(&entry->waiters))
