@@ -87,7 +87,7 @@ static void the_answer_to_another_question_does_not_fit(void **state)
     assert_false(fits(hfi_fits_look, 0, "*3\r\n$4\r\nHELD\r\n$3\r\nhf1\r\n:-1\r\n"));
     assert_false(fits(hfi_fits_release, 0, "$6\r\nHANDED\r\n"));
     assert_false(fits(hfi_fits_acquire, 0, "$4\r\nFREE\r\n"));
-    assert_false(fits(hfi_fits_renew, 2, "*2\r\n$2\r\n17\r\n:5\r\n"));
+    assert_false(fits(hfi_fits_renew, 2, "*2\r\n$2\r\n17\r\n:6\r\n"));
     static const char *const places[] = {":1",           "$7\r\n9 0 2 0",  "$7\r\nx 0 1 0",  "$7\r\n9 - 1 0", "$8\r\n9 0 1 00",
                                          "$5\r\n9 0 1", "$8\r\n9 0 1 0 ", "$8\r\n9 0 1 -0", "$7\r\n9 0 0 0", "$7\r\nGRANTED"};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
