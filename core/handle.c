@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define FOUND_OVER (-1) /* instead of a V that has passed */
+
 static void run_events(struct hfi_call *call);
 
 static void free_ear(struct hfi_ear *ear)
@@ -160,11 +162,13 @@ void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t now)
     atomic_store_explicit(lease->end, end, memory_order_release);
 }
 
-void hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now)
+bool hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now)
 {
     int64_t before = atomic_load(lease->end);
+    HFI_PERTURB("end-to-raise");
     while (before > now && before < end && !atomic_compare_exchange_weak(lease->end, &before, end))
         ;
+    return before != FOUND_OVER;
 }
 
 void hfi_handle_withdraw(hf_lease *lease)
@@ -319,17 +323,23 @@ void hfi_handle_hush(hf_lease *lease)
     (void)pthread_mutex_unlock(&ear->mutex);
 }
 
+/* Whoever finds it over says so in its V: a thread that read the clock before, and was stopped since, cannot raise it. */
+static int64_t left_ns(const hf_lease *lease)
+{
+    int64_t now = hfi_now(lease->client->clock), end = atomic_load(lease->end);
+    while (end <= now && end > 0 && !atomic_compare_exchange_weak(lease->end, &end, FOUND_OVER))
+        ;
+    return end > now ? end - now : 0;
+}
+
 bool hf_lease_is_valid(const hf_lease *lease)
 {
-    return lease != NULL && hfi_now(lease->client->clock) < atomic_load(lease->end);
+    return lease != NULL && left_ns(lease) > 0;
 }
 
 int64_t hf_lease_remaining_ms(const hf_lease *lease)
 {
-    if (lease == NULL)
-        return 0;
-    int64_t left = atomic_load(lease->end) - hfi_now(lease->client->clock);
-    return left > 0 ? left / HFI_MS : 0;
+    return lease != NULL ? left_ns(lease) / HFI_MS : 0;
 }
 
 int64_t hf_lease_fence(const hf_lease *lease)

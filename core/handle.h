@@ -18,7 +18,7 @@ struct hfi_ear;
 struct hf_lease {
     hf_client *client;            /* a reference, as long as there is this memory */
     struct hfi_lock *lock;        /* a reference from the grant to the owner's release */
-    _Atomic(int64_t) *end;        /* V; 0: withdrawn. In memory that a fork child reads as 0 */
+    _Atomic(int64_t) *end;        /* V; 0: withdrawn; below: found over. In memory that a fork child reads as 0 */
     struct hfi_ear *ear;          /* NULL: nobody asked to be told */
     int64_t fence;
     int64_t since_ns;             /* granted */
@@ -61,7 +61,8 @@ void hfi_handle_drop(hf_lease *lease, int count); /* so many references */
 
 /* By the lock, its mutex held. */
 void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t now);
-void hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now); /* forward, and only while it lives */
+/* Forward, and only while it lives. False: somebody has found it over before, so it is, whatever the server says. */
+bool hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now);
 void hfi_handle_withdraw(hf_lease *lease);                           /* V = 0 */
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws and latches */
 

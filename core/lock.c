@@ -411,6 +411,15 @@ static void tell_holder(struct hfi_lock *lock, const struct hfi_action *action)
     }
 }
 
+/* Its renewal came through, but its holder has seen it end meanwhile. */
+static void found_over(struct hfi_lock *lock, int64_t now)
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    hfi_entry_lost(&lock->entry, HF_REASON_EXPIRED, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+}
+
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_giving *giving)
 {
     for (int i = 0; i < actions->count; i++) {
@@ -430,8 +439,8 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
             hfi_closing_begin(lock, now, action->kind == HFI_GIVE_BACK ? giving : NULL);
             break;
         case HFI_MOVE_END:
-            if (lock->holder != NULL)
-                hfi_handle_move_end(lock->holder, action->end, now);
+            if (lock->holder != NULL && !hfi_handle_move_end(lock->holder, action->end, now))
+                found_over(lock, now);
             break;
         case HFI_TELL:
             tell_holder(lock, action);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* stopped_test.c - who is stopped between a step and the next, for longer than all that depends on it. (Linked so that
+ * hfi_perturb is the one below.) */
+#include "tests/scene/scene.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *stop_at; /* this mark, once; NULL: nowhere */
+static int64_t stop_for;
+
+void __wrap_hfi_perturb(const char *place);
+
+void __wrap_hfi_perturb(const char *place)
+{
+    if (stop_at == NULL || strcmp(place, stop_at) != 0)
+        return;
+    stop_at = NULL;
+    sim_stop(stop_for);
+}
+
+static void count_losses(hf_lease *lease, const hf_event *event, void *count)
+{
+    (void)lease;
+    if (event->kind == HF_EVENT_LOST && event->reason == HF_REASON_EXPIRED)
+        ++*(int *)count;
+}
+
+/* Its renewal was answered long before V, and raises V long after it. */
+static void a_lease_that_was_seen_to_be_over_is_over(void **state)
+{
+    (void)state;
+    int losses = 0;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000, .on_event = count_losses, .arg = &losses));
+    stop_at = "end-to-raise";
+    stop_for = 2500 * HFI_MS;
+    HFT_UNTIL(stop_at == NULL);
+    assert_true(hft_is_valid(process, lease));
+    HFT_UNTIL(!hft_is_valid(process, lease));
+    assert_int_equal(losses, 0);
+    hft_pass_ms(1000);
+    assert_false(hft_is_valid(process, lease));
+    assert_int_equal(losses, 1);
+    assert_int_equal(hft_stats(process).lost, 1);
+    assert_string_equal(hft_key("hf:{n}"), ""); /* nobody has it: it has been given back */
+    assert_int_equal(hft_released(process, lease), HF_LOST);
+}
+
+/* Nobody has looked, and the key was extended in time: nobody else can have been in. */
+static void a_lease_that_nobody_saw_to_be_over_goes_on(void **state)
+{
+    (void)state;
+    int losses = 0;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000, .on_event = count_losses, .arg = &losses));
+    stop_at = "end-to-raise";
+    stop_for = 2500 * HFI_MS;
+    HFT_UNTIL(stop_at == NULL);
+    hft_pass_ms(2510);
+    assert_true(hft_is_valid(process, lease));
+    assert_int_equal(losses, 0);
+    assert_int_equal(hft_released(process, lease), HF_OK);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_lease_that_was_seen_to_be_over_is_over),
+        TEST(a_lease_that_nobody_saw_to_be_over_goes_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
