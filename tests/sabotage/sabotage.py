@@ -22,10 +22,10 @@ AREAS = ['dialling', 'embedded', 'uri', 'run']  # what has promises of its own b
 # What the simulator's oracle and its histories promise, by the names in which a violation speaks.
 ORACLE = '''one-holder fences-rise over-is-over valid-means-key release-is-honest lost-once no-false-loss wait-of-a-message
 wait-of-a-recheck wait-after-a-death fifo calls-in-time no-hang no-renewal-after-release keys-end no-stale-store
-no-stale-value status few-questions'''.split()
+no-stale-value status few-questions passes-end cancel-in-time nothing-stays'''.split()
 
 # One kind of trouble, five times as many histories: only for a sabotage that names it as its witness.
-PROFILES = 'calm deaf lossy kills pauses cuts stalls freezes restarts amnesia failovers clocks refusals foreign lies storm'
+PROFILES = 'calm deaf lossy singles kills pauses cuts stalls freezes restarts amnesia failovers clocks refusals foreign lies storm'
 
 # The faults whose sentence is a promise of safety or a bound.
 FAULTS = '''swallowed-renewals lost-before-expiry late-release late-owner silent-subscribers late-acquire orphans
@@ -35,7 +35,7 @@ terminal-events closes spoiled-replies close-reads-on forged-messages demotions 
 made-up-messages strangers close-with-leases writable-replica one-way quiet-waiters drip refused-writes busy-script
 max-clients client-kill kill-rate config-changes signals cancel-storm half-close stalls narrow-line renewals-first
 rdb-restart embedded freezer
-slow-replies short-renewals withdrawals watchers healing in-vain prompt-posts prompt-cancels prompt-notices
+slow-replies short-renewals withdrawals watchers healing in-vain prompt-posts prompt-revokes prompt-cancels prompt-notices
 script-errors flooded-waiters return-of-many'''.split()
 
 

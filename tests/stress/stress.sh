@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# stress.sh SOURCE BUILD [NAME...] [--seed S] [--seconds N]: tortures, races and integration tests again and again in a
-# build whose threads dawdle at the marks of base/perturb.h, each round with the next seed. Ends at the first failure
-# with its seed, and says which marks nobody came by.
+# stress.sh SOURCE BUILD [NAME...] [--seed S] [--seconds N]: tortures, races, what is promised to be quick and integration
+# tests again and again in a build whose threads dawdle at the marks of base/perturb.h, each round with the next seed.
+# Ends at the first failure with its seed, and says which marks nobody came by.
 set -u
 source=$1 build=$2 names= seed=$(date +%s) seconds=120
 shift 2
@@ -19,14 +19,15 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 tortures="one hundred local"
 races="cancel-storm renewed-releases passes-and-loss terminal-events closes fetch-races"
+promises="prompt-posts prompt-revokes prompt-cancels prompt-notices" # at ten times what they may take
 # Without the one whose bounds allow 50 ms, which threads that dawdle use up.
 integrations=$(cd "$build/tests" && ls -d integration_* | sed 's/integration_//' | grep -vx orphan)
 
 # once NAME: whichever kind of test that is.
 once() {
-    case " $tortures $races " in
+    case " $tortures $races $promises " in
     *" $1 "*)
-        case " $races " in
+        case " $races $promises " in
         *" $1 "*) "$build/tests/fault/fault" "$1" --seed "$seed" ;;
         *) "$build/tests/torture" "$1" --seconds 3 --seed $((seed % 1000000 + 1)) ;;
         esac ;;
@@ -38,7 +39,7 @@ export HF_STRESS_SEED HF_STRESS_PLACES="$work/places"
 began=$(date +%s) runs=0 first=$seed
 : >"$HF_STRESS_PLACES"
 while :; do
-    for name in ${names:-$tortures $races $integrations}; do
+    for name in ${names:-$tortures $races $promises $integrations}; do
         HF_STRESS_SEED=$seed
         if ! once "$name" >"$work/log" 2>&1; then
             cat "$work/log"
