@@ -183,6 +183,11 @@ static void draw(enum sim_profile profile)
         history.locks = 1;
         history.process_goal = sim_chance(70) ? 1 : 2;
         history.lease_ms = sim_between(1000, 3000);
+    } else if (history.profile == SIM_CALM && sim_chance(30)) { /* always one of them waits: it can pass it on for ever */
+        history.locks = 1;
+        history.threads = 4;
+        history.think_most = 0;
+        history.hold_most = 2;
     }
     history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS;
 }

@@ -369,6 +369,33 @@ static void a_key_that_stays_is_seen(void **state)
     assert_objects("keys-end", "for ever");
 }
 
+static void a_key_that_stays_though_nobody_uses_it_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_unused(&oracle, 0, 150 * MS, 150 * MS);
+    assert_int_equal(objections, 0);
+    sim_oracle_unused(&oracle, 0, 150 * MS + 1, 150 * MS);
+    assert_objects("nothing-stays", "name 0");
+}
+
+static void a_process_that_passes_a_lock_on_while_others_wait_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_passed(&oracle, 1, 100 * MS, 151 * MS, 51 * MS);
+    assert_int_equal(objections, 0);
+    sim_oracle_passed(&oracle, 1, 100 * MS, 152 * MS, 51 * MS);
+    assert_objects("passes-end", "name 1");
+}
+
+static void a_call_that_outlives_its_cancel_is_seen(void **state)
+{
+    (void)state;
+    sim_oracle_canceled(&oracle, "fetch", 2 * MS, 2 * MS);
+    assert_int_equal(objections, 0);
+    sim_oracle_canceled(&oracle, "fetch", 3 * MS, 2 * MS);
+    assert_objects("cancel-in-time", "fetch");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -402,6 +429,9 @@ int main(void)
         cmocka_unit_test_setup(a_value_that_was_thrown_away_before_it_was_stored_is_seen, begin),
         cmocka_unit_test_setup(a_value_that_is_fetched_after_it_was_thrown_away_is_seen, begin),
         cmocka_unit_test_setup(a_key_that_stays_is_seen, begin),
+        cmocka_unit_test_setup(a_key_that_stays_though_nobody_uses_it_is_seen, begin),
+        cmocka_unit_test_setup(a_process_that_passes_a_lock_on_while_others_wait_is_seen, begin),
+        cmocka_unit_test_setup(a_call_that_outlives_its_cancel_is_seen, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
