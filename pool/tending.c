@@ -255,8 +255,7 @@ static void tend_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_
     } else if (atomic_load(&lane->state) == HFI_LANE_DIALING && !gives_way(lane)) {
         hfi_poll_set_again(set, lane->dial_due_ns);
     }
-    hfi_lane_lock(lane);
-    hfi_lane_take_locked(lane);
+    hfi_lane_lock(lane); /* what is listed stays there: whoever listed it flushes, and finds nothing if it was taken */
     sweep_locked(lane, now_ns);
     hfi_poll_set_again(set, lane->nearest_ns);
     bool finish = !hfi_list_is_empty(&lane->finished);

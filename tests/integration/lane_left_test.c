@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* lane_left_test.c - what is left to the listener is done by it, also when another thread has taken the event that it
- * slept on. Nothing here has a deadline: what nobody does is waited for in vain. */
+ * slept on, and what is not left to it is nobody else's to take. Nothing here has a deadline: what nobody does is waited for
+ * in vain. (Linked so that hfi_dial_end is the one below.) */
+#include "pool/dial.h"
 #include "pool/lane_inside.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
@@ -137,11 +139,45 @@ static void what_the_socket_did_not_take_is_sent_although_the_reader_that_waited
     free(big.value);
 }
 
+static struct hft_call early;
+static _Atomic(bool) lists_early, listed_early;
+
+void __real_hfi_dial_end(struct hfi_dial *dial);
+void __wrap_hfi_dial_end(struct hfi_dial *dial);
+
+/* In the listener, which has just said that the lane is up. */
+void __wrap_hfi_dial_end(struct hfi_dial *dial)
+{
+    bool brings_up = atomic_load(&lists_early) && dial == lane->dial && hfi_lane_is_up(lane);
+    __real_hfi_dial_end(dial);
+    if (brings_up) {
+        atomic_store(&lists_early, false);
+        hft_list(lane, &early, hft_command("PING", HFI_NEVER));
+        atomic_store(&listed_early, true);
+    }
+}
+
+/* A thread that is preempted between the two. */
+static void what_is_listed_when_the_lane_comes_up_and_flushed_later_is_sent(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        atomic_store(&listed_early, false);
+        atomic_store(&lists_early, true);
+        freeReplyObject(hft_server_ask(server, "CLIENT KILL TYPE normal SKIPME yes"));
+        HFT_UNTIL(atomic_load(&listed_early) && hft_is_asleep(listener));
+        hfi_lane_flush(lane);
+        HFT_UNTIL(hft_is_over(&early));
+        is_answered(&early);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_may_be_sent_soon_is_sent_although_a_reader_took_the_reply_the_listener_slept_on),
         cmocka_unit_test(what_the_socket_did_not_take_is_sent_although_the_reader_that_waited_for_room_left),
+        cmocka_unit_test(what_is_listed_when_the_lane_comes_up_and_flushed_later_is_sent),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
