@@ -284,9 +284,7 @@ static void fetch_once(struct sim_actor *actor)
         check_status("fetch", status, &error);
     /* A read; others' load; a load of one's own, here or after them; its fill. */
     sim_call_took("fetch", began, 3 * (history.command_ms + 500) + SIM_WAIT_MS + 4 * history.lease_ms + 100);
-    /* What it reads, and what it stores of a load of its own, is awaited. */
-    check_cancel("fetch", actor, options.cancel, began,
-                 (fetching.loaded_ns > 0 ? 2 : 1) * history.command_ms + fetching.loaded_ns / HFI_MS);
+    check_cancel("fetch", actor, options.cancel, began, fetching.loaded_ns / HFI_MS); /* a load of its own is awaited */
     if (status == HF_OK) {
         check_value(fetching.page, value, began);
         hf_value_free(value);
