@@ -324,7 +324,7 @@ void hfi_handle_hush(hf_lease *lease)
 }
 
 /* Whoever finds it over says so in its V: a thread that read the clock before, and was stopped since, cannot raise it. */
-static int64_t left_ns(const hf_lease *lease)
+static inline int64_t left_ns(const hf_lease *lease)
 {
     int64_t now = hfi_now(lease->client->clock), end = atomic_load(lease->end);
     while (end <= now && end > 0 && !atomic_compare_exchange_weak(lease->end, &end, FOUND_OVER))
