@@ -258,8 +258,10 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
     struct hfi_ear *ear = lease->ear;
     if (ear == NULL)
         return;
-    bool stop_now = kind == HF_EVENT_AT_RISK && reason == HF_REASON_ENDING;
-    bool by_signal = ear->signal != 0 && (ear->signal_at == HF_EVENT_AT_RISK ? stop_now : kind == HF_EVENT_LOST);
+    /* Who stops when it is about to end is told that it is over if that comes without a warning. */
+    bool stop_now = kind == HF_EVENT_AT_RISK && reason == HF_REASON_ENDING && ear->signal_at == HF_EVENT_AT_RISK;
+    bool by_signal = ear->signal != 0 && (stop_now || (kind == HF_EVENT_LOST && !ear->warned));
+    ear->warned = stop_now || (ear->warned && kind == HF_EVENT_AT_RISK);
     if (ear->on_event != NULL || by_signal)
         announce(ear, kind, reason, by_signal);
 }

@@ -36,6 +36,7 @@ struct hfi_ear {
     int    signal;
     _Atomic(int) tid;             /* the thread that gets it */
     hf_event_kind signal_at;
+    bool   warned;                /* the signal was sent for what may end yet; the lock's mutex */
     hf_event_fn *on_event;
     void  *arg;
     char  *label;

@@ -468,6 +468,29 @@ static void a_signal_can_come_when_the_end_is_near_and_must_have_a_handler(void 
     (void)hf_lease_release(lease, NULL);
 }
 
+/* Deleted, broken, taken, closed: none of these is announced. */
+static void a_loss_without_a_warning_brings_the_signal_that_a_warning_would_have_brought(void **state)
+{
+    struct fixture *f = *state;
+    install(SIGUSR2);
+    for (int warned = 0; warned < 2; warned++) {
+        int before = signals_seen;
+        hf_lease *lease = must_take(f, "gone", HF_LOCK(.lease_ms = 900, .stop_ms = 300, .signal = SIGUSR2,
+                                                       .signal_at = HF_EVENT_AT_RISK));
+        if (warned) {
+            hft_server_freeze(f->server);
+            HFT_UNTIL_TRUE(signals_seen == before + 1);
+            HFT_UNTIL_TRUE(hf_lease_state(lease) == HF_LEASE_LOST);
+            hft_server_thaw(f->server);
+        } else {
+            freeReplyObject(hft_server_ask(f->server, "DEL hf:{gone}"));
+            HFT_UNTIL_TRUE(hf_lease_state(lease) == HF_LEASE_LOST);
+        }
+        assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+        HFT_UNTIL_TRUE(signals_seen == before + 1);
+    }
+}
+
 static void verify_asks_the_server_and_latches_what_it_says(void **state)
 {
     struct fixture *f = *state;
@@ -565,6 +588,7 @@ int main(void)
         TEST(the_callers_loop_runs_callbacks_when_the_descriptor_says_so),
         TEST(the_bound_thread_gets_the_signal),
         TEST(a_signal_can_come_when_the_end_is_near_and_must_have_a_handler),
+        TEST(a_loss_without_a_warning_brings_the_signal_that_a_warning_would_have_brought),
         TEST(verify_asks_the_server_and_latches_what_it_says),
         TEST(the_descriptor_stays_readable_and_is_quiet_at_risk),
         TEST(a_lease_that_was_over_before_its_acquire_returned_is_no_events_matter),
