@@ -19,7 +19,7 @@ static const char evalsha_head[] = "$7\r\nEVALSHA\r\n$40\r\n";
 #define SPARES    64
 
 /* A command is made by one thread and mostly ends in another, the reader: an allocator would carry each from one
- * thread's stock to the other's. So the last one of a thread's comes back to it. */
+ * thread's stock to the other's. So the last one of a thread's comes back to it, blank: they outlive every client. */
 static struct {
     _Alignas(64) _Atomic(struct hfi_command *) command;
 } spares[SPARES];
@@ -214,6 +214,8 @@ void hfi_command_unref(struct hfi_command *command)
         return;
     if (command->reply != NULL)
         freeReplyObject(command->reply);
+    if (command->bytes == command->first)
+        memset(command->first, 0, command->size);
     drop_bytes(command);
     struct hfi_command *none = NULL;
     if (!atomic_compare_exchange_strong(&spares[command->home].command, &none, command))

@@ -423,6 +423,20 @@ static void plain_words_make_a_plain_command(void **state)
     hfi_command_unref(command);
 }
 
+/* What is kept for the next command outlives every client. */
+static void a_command_that_is_over_leaves_no_words_in_memory(void **state)
+{
+    (void)state;
+    struct hfi_keys keys = keys_of(HFI_MUTEX);
+    struct hfi_command *command = hfi_wire_release(&keys, "secret");
+    const char *kept = command->first;
+    assert_ptr_equal(command->bytes, kept);
+    hfi_command_unref(command);
+    for (size_t i = 0; i < HFI_COMMAND_FIRST; i++)
+        assert_int_equal(kept[i], 0);
+    hfi_keys_done(&keys);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +456,7 @@ int main(void)
         cmocka_unit_test(re_checks_of_many_names_ride_one_script),
         cmocka_unit_test(a_re_checked_name_waits_or_asks_alone),
         cmocka_unit_test(plain_words_make_a_plain_command),
+        cmocka_unit_test(a_command_that_is_over_leaves_no_words_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
