@@ -46,7 +46,9 @@ void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t lef
     HFI_PERTURB("seen-to-remember");
     int64_t now = hfi_now(f->client->clock);
     int64_t end = left_ms == -2 ? 0 : left_ms < 0 ? HFI_NEVER : now + left_ms * HFI_MS;
-    hfi_local_saw(f->client, f->key, f->size, body, end, now, load_ms, stored);
+    struct hfi_seen saw = {*body, end, now, load_ms, stored, f->seen.forgets};
+    hfi_local_saw(f->client, f->key, f->size, &saw);
+    *body = saw.body;
 }
 
 void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms)
@@ -320,8 +322,8 @@ hf_status hf_fetch_forget(hf_client *client, const char *key, hf_error *error)
         status = hfi_keys_make(client->key_template, HFI_FETCH, key, size, &keys, error);
     if (status == HF_OK) {
         struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, hfi_name_hash(HFI_FETCH, key, size));
-        hfi_local_forget(client, key, size);
         status = hfi_call_done(client, lane, hfi_wire_forget(&keys), NULL, "cannot forget the value", &reply, error);
+        hfi_local_forget(client, key, size); /* now: what is read from here on was there after it */
     }
     if (reply != NULL)
         freeReplyObject(reply);

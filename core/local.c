@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FORGET_PLACES 64
+
 struct item {
     struct hfi_list link; /* by use, the longest unused first */
     struct hfi_seen seen;
@@ -21,6 +23,7 @@ struct hfi_local_cache {
     struct hfi_set items;
     struct hfi_list by_use;
     int64_t bytes, limit;
+    uint64_t forgets[FORGET_PLACES]; /* so far, of the keys that share a place */
 };
 
 static unsigned long hash_of(const void *object, unsigned long seed)
@@ -78,30 +81,33 @@ void hfi_local_free(hf_client *client)
     client->local = NULL;
 }
 
-static struct item *find_locked(struct hfi_local_cache *cache, const char *key, size_t size)
+static struct item *find_locked(struct hfi_local_cache *cache, uint64_t hash, const char *key, size_t size)
 {
-    struct item wanted = {.hash = hfi_name_hash(HFI_FETCH, key, size), .size = size, .key = key};
-    return hfi_set_find(&cache->items, wanted.hash, &wanted);
+    struct item wanted = {.hash = hash, .size = size, .key = key};
+    return hfi_set_find(&cache->items, hash, &wanted);
 }
 
 void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_seen *seen)
 {
     struct hfi_local_cache *cache = client->local;
     *seen = (struct hfi_seen){0};
+    uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
     if (cache->limit == 0)
         return;
     (void)pthread_mutex_lock(&cache->mutex);
-    struct item *item = find_locked(cache, key, size);
+    struct item *item = find_locked(cache, hash, key, size);
     if (item != NULL) {
         *seen = item->seen;
         hfi_body_ref(seen->body);
         hfi_list_remove(&item->link);
         hfi_list_append(&cache->by_use, &item->link);
     }
+    seen->forgets = cache->forgets[hash % FORGET_PLACES];
     (void)pthread_mutex_unlock(&cache->mutex);
 }
 
-static struct item *add_locked(struct hfi_local_cache *cache, const char *key, size_t size, struct hfi_body *body)
+static struct item *add_locked(struct hfi_local_cache *cache, uint64_t hash, const char *key, size_t size,
+                               struct hfi_body *body)
 {
     struct item *item = calloc(1, sizeof *item + size);
     if (item == NULL)
@@ -109,8 +115,8 @@ static struct item *add_locked(struct hfi_local_cache *cache, const char *key, s
     memcpy(item->bytes, key, size);
     item->key = item->bytes;
     item->size = size;
-    item->hash = hfi_name_hash(HFI_FETCH, key, size);
-    if (!hfi_set_add(&cache->items, item->hash, item)) {
+    item->hash = hash;
+    if (!hfi_set_add(&cache->items, hash, item)) {
         free(item);
         return NULL;
     }
@@ -127,41 +133,44 @@ static bool is_same_body(const struct hfi_body *a, const struct hfi_body *b)
     return a->absent == b->absent && a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
 }
 
-void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_body **body, int64_t end_ns,
-                   int64_t now_ns, int64_t load_ms, bool stored)
+void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_seen *saw)
 {
     struct hfi_local_cache *cache = client->local;
-    if ((int64_t)((*body)->size + size + sizeof(struct item)) > cache->limit) {
-        hfi_local_forget(client, key, size); /* what it replaces is not the last one seen any more */
-        return;
-    }
+    struct hfi_body *body = saw->body;
+    uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
     (void)pthread_mutex_lock(&cache->mutex);
-    struct item *item = find_locked(cache, key, size);
-    if (item == NULL) {
-        item = add_locked(cache, key, size, *body);
-    } else if (item->seen.body != *body) {
-        struct hfi_body *give_way = *body;
-        if (is_same_body(item->seen.body, *body)) {
-            *body = item->seen.body;
-            hfi_body_ref(*body);
+    struct item *item = find_locked(cache, hash, key, size);
+    if (cache->forgets[hash % FORGET_PLACES] != saw->forgets) {
+        item = NULL;
+    } else if ((int64_t)(body->size + size + sizeof *item) > cache->limit) {
+        if (item != NULL)
+            drop_locked(cache, item); /* what it replaces is not the last one seen any more */
+        item = NULL;
+    } else if (item == NULL) {
+        item = add_locked(cache, hash, key, size, body);
+    } else if (item->seen.body != body) {
+        struct hfi_body *give_way = body;
+        if (is_same_body(item->seen.body, body)) {
+            saw->body = item->seen.body;
+            hfi_body_ref(saw->body);
         } else {
             cache->bytes -= weight(item);
             give_way = item->seen.body;
-            item->seen.body = *body;
-            hfi_body_ref(*body);
+            item->seen.body = body;
+            hfi_body_ref(body);
             cache->bytes += weight(item);
             item->seen.end_ns = 0; /* another value, another end */
         }
         hfi_body_unref(give_way);
     }
-    if (item != NULL && end_ns != 0) {
-        item->seen.end_ns = end_ns;
-        item->seen.asked_ns = now_ns;
+    if (item != NULL && saw->end_ns != 0) {
+        item->seen.end_ns = saw->end_ns;
+        item->seen.asked_ns = saw->asked_ns;
     }
-    if (item != NULL && load_ms != 0)
-        item->seen.load_ms = load_ms;
+    if (item != NULL && saw->load_ms != 0)
+        item->seen.load_ms = saw->load_ms;
     if (item != NULL)
-        item->seen.stored = stored;
+        item->seen.stored = saw->stored;
     while (cache->bytes > cache->limit && !hfi_list_is_empty(&cache->by_use))
         drop_locked(cache, hfi_of(cache->by_use.next, struct item, link));
     (void)pthread_mutex_unlock(&cache->mutex);
@@ -170,9 +179,11 @@ void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_b
 void hfi_local_forget(hf_client *client, const char *key, size_t size)
 {
     struct hfi_local_cache *cache = client->local;
+    uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
     (void)pthread_mutex_lock(&cache->mutex);
-    struct item *item = find_locked(cache, key, size);
+    struct item *item = find_locked(cache, hash, key, size);
     if (item != NULL)
         drop_locked(cache, item);
+    cache->forgets[hash % FORGET_PLACES]++;
     (void)pthread_mutex_unlock(&cache->mutex);
 }

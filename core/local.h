@@ -15,14 +15,14 @@ struct hfi_seen {
     int64_t asked_ns;      /* when that was asked */
     int64_t load_ms;       /* how long a load took; 0: not known */
     bool    stored;        /* at the server, when it was seen */
+    uint64_t forgets;      /* how many there had been when it was looked for, before it was read or loaded */
 };
 
 /* What is remembered of the key; seen->body is the caller's to unref. */
 void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_seen *seen);
-/* Remembers. A body of the same bytes as before gives way to the one remembered: the caller's reference moves to it.
- * end_ns 0, load_ms 0: keep what is known. */
-void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_body **body, int64_t end_ns,
-                   int64_t now_ns, int64_t load_ms, bool stored);
+/* Remembers, unless the key was forgotten since saw->forgets was read. A body of the same bytes as before gives way to the
+ * one remembered: the caller's reference moves to it. end_ns 0, load_ms 0: keep what is known. */
+void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_seen *saw);
 void hfi_local_forget(hf_client *client, const char *key, size_t size);
 
 #endif

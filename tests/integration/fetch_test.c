@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fetch_test.c - hf_fetch: one load for many callers, and what they get when it is old, absent, failing or the server is
  * away. */
+#include "tests/support/fds.h"
 #include "tests/support/pages.h"
 #include "tests/support/takers.h"
 
@@ -342,6 +343,33 @@ static void forgetting_during_a_load_keeps_it_from_being_stored(void **state)
     expect(f, f->c, PAGE(.ttl_ms = 60000), HF_LOADED, "new");
 }
 
+static void *forget_page(void *arg)
+{
+    struct hft_fetcher *me = arg;
+    atomic_store(&me->tid, (int)gettid());
+    me->status = hf_fetch_forget(me->client, "page", &me->error);
+    return NULL;
+}
+
+static void what_was_asked_for_before_a_forget_is_not_remembered_after_it(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_fetcher reader, forgetter = {.client = f->a};
+    expect(f, f->b, PAGE(), HF_LOADED, "content");
+    hft_server_freeze(f->server);
+    hft_fetch(&reader, f->a, "page", PAGE());
+    HFT_UNTIL_TRUE(hft_is_asleep(atomic_load(&reader.tid)));
+    (void)pthread_create(&forgetter.thread, NULL, forget_page, &forgetter);
+    HFT_UNTIL_TRUE(hft_is_asleep(atomic_load(&forgetter.tid)));
+    hft_server_thaw(f->server);
+    assert_int_equal(hft_fetched(&reader), HF_OK);
+    hf_value_free(reader.value);
+    assert_int_equal(hft_fetched(&forgetter), HF_OK);
+    hft_server_kill(f->server);
+    f->page.data = "new";
+    expect(f, f->a, PAGE(), HF_LOCAL, "new");
+}
+
 static void under_a_template_the_keys_of_locks_are_no_pages(void **state)
 {
     struct fixture *f = *state;
@@ -411,6 +439,7 @@ int main(void)
         TEST(answers_of_a_loader_are_checked),
         TEST(waiting_for_others_has_an_end),
         TEST(forgetting_during_a_load_keeps_it_from_being_stored),
+        TEST(what_was_asked_for_before_a_forget_is_not_remembered_after_it),
         TEST(under_a_template_the_keys_of_locks_are_no_pages),
         TEST(a_hung_loader_loses_its_lease_and_is_not_stored),
         TEST(a_lease_lost_during_a_load_means_not_stored),

@@ -32,12 +32,33 @@ static int close_cache(void **state)
     return 0;
 }
 
+static struct hfi_seen looked(hf_client *client, const char *key)
+{
+    struct hfi_seen seen;
+    hfi_local_look(client, key, strlen(key), &seen);
+    hfi_body_unref(seen.body);
+    return seen;
+}
+
+static void remember_with(hf_client *client, const char *key, const char *value, struct hfi_seen saw)
+{
+    saw.body = hfi_body_copy(value, strlen(value));
+    assert_non_null(saw.body);
+    hfi_local_saw(client, key, strlen(key), &saw);
+    hfi_body_unref(saw.body);
+}
+
+/* Seen by one who looked before so many forgets. */
+static void remember(hf_client *client, const char *key, const char *value, uint64_t forgets)
+{
+    remember_with(client, key, value, (struct hfi_seen){.stored = true, .forgets = forgets});
+}
+
 static void saw(hf_client *client, const char *key, const char *value, int64_t end_ns, int64_t load_ms)
 {
-    struct hfi_body *body = hfi_body_copy(value, strlen(value));
-    assert_non_null(body);
-    hfi_local_saw(client, key, strlen(key), &body, end_ns, 1, load_ms, true);
-    hfi_body_unref(body);
+    remember_with(client, key, value,
+                  (struct hfi_seen){.end_ns = end_ns, .asked_ns = 1, .load_ms = load_ms, .stored = true,
+                                    .forgets = looked(client, key).forgets});
 }
 
 /* "" if nothing is remembered. */
@@ -70,11 +91,11 @@ static void the_same_bytes_again_are_kept_once(void **state)
     struct hfi_seen seen;
     saw(*state, "k", "value", END, 300);
     hfi_local_look(*state, "k", 1, &seen);
-    struct hfi_body *again = hfi_body_copy("value", 5);
-    assert_non_null(again);
-    hfi_local_saw(*state, "k", 1, &again, 0, 0, 0, true);
-    assert_ptr_equal(again, seen.body); /* the caller's reference has moved */
-    hfi_body_unref(again);
+    struct hfi_seen again = {.body = hfi_body_copy("value", 5), .stored = true};
+    assert_non_null(again.body);
+    hfi_local_saw(*state, "k", 1, &again);
+    assert_ptr_equal(again.body, seen.body); /* the caller's reference has moved */
+    hfi_body_unref(again.body);
     hfi_body_unref(seen.body);
     hfi_local_look(*state, "k", 1, &seen);
     assert_int_equal(seen.end_ns, END); /* 0: what is known stays */
@@ -98,10 +119,10 @@ static void an_empty_value_and_none_are_two_things(void **state)
 {
     struct hfi_seen seen;
     saw(*state, "k", "", END, 0);
-    struct hfi_body *absent = hfi_body_absent();
-    assert_non_null(absent);
-    hfi_local_saw(*state, "k", 1, &absent, END, 1, 0, true);
-    hfi_body_unref(absent);
+    struct hfi_seen absent = {.body = hfi_body_absent(), .end_ns = END, .asked_ns = 1, .stored = true};
+    assert_non_null(absent.body);
+    hfi_local_saw(*state, "k", 1, &absent);
+    hfi_body_unref(absent.body);
     hfi_local_look(*state, "k", 1, &seen);
     assert_true(seen.body->absent);
     hfi_body_unref(seen.body);
@@ -152,6 +173,33 @@ static void what_is_forgotten_is_gone(void **state)
     assert_string_equal(look(*state, "k"), "value");
 }
 
+static void what_was_read_before_a_forget_is_not_remembered_after_it(void **state)
+{
+    saw(*state, "k", "value", END, 300);
+    struct hfi_seen reader = looked(*state, "k"), other = looked(*state, "other");
+    hfi_local_forget(*state, "k", 1);
+    remember(*state, "k", "value", reader.forgets);
+    assert_string_equal(look(*state, "k"), "");
+    remember(*state, "other", "value", other.forgets);
+    assert_string_equal(look(*state, "other"), "value");
+    remember(*state, "k", "newer", looked(*state, "k").forgets);
+    remember(*state, "k", "value", reader.forgets);
+    assert_string_equal(look(*state, "k"), "newer");
+}
+
+static void a_value_that_is_too_large_counts_as_no_forget(void **state)
+{
+    char *big = malloc(100001);
+    assert_non_null(big);
+    memset(big, 'x', 100000);
+    big[100000] = 0;
+    struct hfi_seen reader = looked(*state, "k");
+    remember(*state, "k", big, reader.forgets);
+    remember(*state, "k", "value", reader.forgets);
+    assert_string_equal(look(*state, "k"), "value");
+    free(big);
+}
+
 static void switched_off_it_remembers_nothing(void **state)
 {
     (void)state;
@@ -176,6 +224,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_value_larger_than_the_room_is_not_kept_and_drives_nobody_out,
                                         open_cache, close_cache),
         cmocka_unit_test_setup_teardown(what_is_forgotten_is_gone, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(what_was_read_before_a_forget_is_not_remembered_after_it, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(a_value_that_is_too_large_counts_as_no_forget, open_cache, close_cache),
         cmocka_unit_test(switched_off_it_remembers_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
