@@ -13,6 +13,7 @@
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <string.h>
+#include <strings.h>
 
 #define REPLY_MOST      65536
 #define RESET_SINCE     60200 /* the version that knows RESET */
@@ -105,20 +106,22 @@ bool hfi_reset_ping(struct hfi_pool *pool, int fd, int64_t until_ns)
     return talk_end(&talk, good);
 }
 
-/* RESET of 7.0 leaves CLIENT NO-EVICT as it is. Behind it we are nobody where there is a password, before it perhaps in a
- * transaction or subscribed: once of the two it must have done. */
-static bool keeps_no_evict(int version)
+/* What RESET leaves as it was, or did before 7.2. In a transaction or subscribed none of it is done, behind RESET we are nobody
+ * where there is a password, and SCRIPT DEBUG must be the first of what is sent: so it is said in front of all, and where
+ * that was in vain once more behind it. */
+static const char *leftovers(int version)
 {
-    return version >= 70000 && version < 70200;
+    return version < 70200 ? "SCRIPT DEBUG NO\r\nCLIENT NO-EVICT off\r\n" : "SCRIPT DEBUG NO\r\n";
 }
 
 static bool say_preamble(struct talk *talk, int version, int database)
 {
-    const char *evict = keeps_no_evict(version) ? "CLIENT NO-EVICT off\r\n" : "";
+    const char *first = leftovers(version);
     struct hfi_buffer out = {0};
     bool good = version >= RESET_SINCE
-                    ? hfi_buffer_print(&out, "%sRESET\r\n%s", evict, evict)
-                    : hfi_buffer_print(&out, "DISCARD\r\nHELLO 2\r\nUNWATCH\r\nCLIENT TRACKING off\r\nSELECT %d\r\n", database);
+                    ? hfi_buffer_print(&out, "%sRESET\r\n", first)
+                    : hfi_buffer_print(&out, "%sDISCARD\r\nHELLO 2\r\nUNWATCH\r\nCLIENT TRACKING off\r\nSELECT %d\r\n", first,
+                                       database);
     good = good && say(talk, hfi_buffer_data(&out), hfi_buffer_size(&out));
     hfi_buffer_done(&out);
     return good;
@@ -134,24 +137,28 @@ static bool hear_either(struct talk *talk, int type, const char *error)
     return good;
 }
 
-/* False also where the answer was another one. */
-static bool hear_evictable(struct talk *talk)
+/* *done: all of it is. Who has no right to a command, or whose server does not know it, has switched nothing on. */
+static bool hear_leftovers(struct talk *talk, int version, bool *done)
 {
-    redisReply *reply = hear(talk);
-    bool good = reply != NULL && ((reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0) ||
-                                  (reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "NOPERM", 6) == 0));
-    freeReplyObject(reply);
-    return good; /* who has no right to it has not switched it on */
+    *done = true;
+    for (const char *at = leftovers(version); *at != 0; at = strchr(at, '\n') + 1) {
+        redisReply *reply = hear(talk);
+        if (reply == NULL)
+            return false;
+        bool is_error = reply->type == REDIS_REPLY_ERROR;
+        *done = *done && (is_error ? strncmp(reply->str, "NOPERM", 6) == 0 || strncasecmp(reply->str, "ERR unknown", 11) == 0
+                                   : reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, "OK") == 0);
+        freeReplyObject(reply);
+    }
+    return true;
 }
 
-static bool hear_preamble(struct talk *talk, int version)
+static bool hear_preamble(struct talk *talk, int version, bool *done)
 {
-    if (version >= RESET_SINCE) {
-        bool keeps = keeps_no_evict(version), before = keeps && hear_evictable(talk);
-        bool good = hear_status(talk, "RESET");
-        bool behind = keeps && good && hear_evictable(talk);
-        return good && (!keeps || before || behind);
-    }
+    if (!hear_leftovers(talk, version, done))
+        return false;
+    if (version >= RESET_SINCE)
+        return hear_status(talk, "RESET");
     /* DISCARD is an error unless there was a MULTI; who has no right to HELLO has not said it. */
     bool good = hear_either(talk, REDIS_REPLY_STATUS, "") && hear_either(talk, REDIS_REPLY_ARRAY, "NOPERM");
     for (int i = 2; good && i < REPLIES_WITHOUT; i++)
@@ -169,7 +176,7 @@ bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
     /* The first questions leave with the preamble: without a password that is all in one round trip. */
     bool good = talk_begin(&talk, pool, fd, until_ns) && hfi_hello_begin(&hello) &&
                 say_preamble(&talk, server.version, pool->settings.place.database);
-    bool preamble_heard = false;
+    bool preamble_heard = false, done = false;
     while (good && !(preamble_heard && hello.over)) {
         size_t size = hfi_buffer_size(&hello.out);
         good = say(&talk, hfi_buffer_data(&hello.out), size);
@@ -177,7 +184,7 @@ bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
             explicit_bzero(hello.out.bytes + hello.out.start, size); /* it may hold the password */
         hfi_buffer_eat(&hello.out, size);
         if (good && !preamble_heard) {
-            good = preamble_heard = hear_preamble(&talk, server.version);
+            good = preamble_heard = hear_preamble(&talk, server.version, &done);
         } else if (good) {
             redisReply *reply = hear(&talk);
             good = reply != NULL && hfi_hello_answer(&hello, reply, NULL) == HF_OK;
@@ -185,5 +192,9 @@ bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
         }
     }
     hfi_hello_done(&hello);
+    if (good && !done) {
+        const char *behind = leftovers(server.version);
+        good = say(&talk, behind, strlen(behind)) && hear_leftovers(&talk, server.version, &done) && done;
+    }
     return talk_end(&talk, good);
 }

@@ -94,6 +94,33 @@ static void leaves_eviction_as_it_was(struct fixture *f, const char *besides)
         assert_string_equal(before, after); /* not thrown away for it */
 }
 
+static void leaves_no_debugger(struct fixture *f, const char *mode, const char *besides)
+{
+    char before[32], after[32];
+    struct hfi_borrowed *borrowed = borrow(f);
+    look(borrowed, "id=", before, sizeof before);
+    say(borrowed, mode);
+    if (besides != NULL)
+        say(borrowed, besides);
+    hfi_borrow_return(borrowed);
+    borrowed = borrow(f);
+    look(borrowed, "id=", after, sizeof after);
+    redisReply *reply = redisCommand(hfi_borrowed_context(borrowed), "EVAL %s 0", "return 42");
+    bool answered = reply != NULL && reply->type == REDIS_REPLY_INTEGER && reply->integer == 42;
+    freeReplyObject(reply);
+    hfi_borrow_discard(borrowed);
+    if (!answered)
+        fail_msg("after %s and %s a script is stopped at its first line", mode, besides != NULL ? besides : "nothing");
+    assert_string_equal(before, after);
+}
+
+static void debugs_nobody(struct fixture *f)
+{
+    static const char *const modes[] = {"SCRIPT DEBUG YES", "SCRIPT DEBUG SYNC"}, *const all[] = {NULL, "MULTI", "SUBSCRIBE c"};
+    for (int i = 0; i < 6; i++)
+        leaves_no_debugger(f, modes[i % 2], all[i / 2]);
+}
+
 static void open_pool(struct fixture *f)
 {
     hf_error error;
@@ -119,6 +146,32 @@ static void the_next_borrower_may_be_evicted_again_where_there_is_a_password(voi
     leaves_eviction_as_it_was(f, NULL);
     leaves_eviction_as_it_was(f, "MULTI");
     leaves_eviction_as_it_was(f, "SUBSCRIBE c");
+}
+
+static void the_next_borrowers_scripts_are_not_debugged(void **state)
+{
+    struct fixture *f = *state;
+    open_pool(f);
+    debugs_nobody(f);
+}
+
+static void the_next_borrowers_scripts_are_not_debugged_where_there_is_a_password(void **state)
+{
+    struct fixture *f = *state;
+    f->kit.settings.place.user = strdup("me");
+    f->kit.settings.place.password = strdup("secret");
+    open_pool(f);
+    debugs_nobody(f);
+}
+
+static void before_reset_was_known_they_are_not_debugged_either(void **state)
+{
+    struct fixture *f = *state;
+    open_pool(f);
+    struct hfi_borrowed *borrowed = borrow(f);
+    hfi_borrow_return(borrowed);
+    hfi_pool_note_server(f->kit.pool, &(struct hfi_server){.version = 60009});
+    leaves_no_debugger(f, "SCRIPT DEBUG YES", "MULTI");
 }
 
 /* As a program with hiredis 1.x could say it; ours cannot read the answer. */
@@ -155,7 +208,11 @@ int main(void)
         TEST(the_next_borrower_may_be_evicted_again),
         cmocka_unit_test_setup_teardown(the_next_borrower_may_be_evicted_again_where_there_is_a_password, set_up_password,
                                         tear_down),
+        TEST(the_next_borrowers_scripts_are_not_debugged),
+        cmocka_unit_test_setup_teardown(the_next_borrowers_scripts_are_not_debugged_where_there_is_a_password,
+                                        set_up_password, tear_down),
         TEST(before_reset_was_known_the_protocol_goes_back_too),
+        TEST(before_reset_was_known_they_are_not_debugged_either),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
