@@ -23,8 +23,7 @@ struct hfi_topology {
     int references;        /* the owner's, and a running lookup's */
     bool owned, looking;
     int64_t look_again_ns;
-    struct hfi_addresses found;
-    struct hfi_address first; /* of those found, if it is among them */
+    struct hfi_addresses found; /* in the order of what became of them */
     hf_error why; /* of the last lookup, if it failed */
     struct hfi_park looked;
     _Atomic(bool) hurried;
@@ -60,6 +59,27 @@ static void mix_families(struct hfi_addresses *addresses)
             other++;
         if (other < addresses->count)
             move(addresses, other, i);
+    }
+}
+
+/* -1: it is not there. */
+static int index_of(const struct hfi_addresses *addresses, const struct hfi_address *address)
+{
+    int i = addresses->count - 1;
+    while (i >= 0 && (addresses->list[i].size != address->size ||
+                      memcmp(&addresses->list[i].at, &address->at, address->size) != 0))
+        i--;
+    return i;
+}
+
+/* Those that were there before come first, in the order that they had. */
+static void keep_order(const struct hfi_addresses *before, struct hfi_addresses *found)
+{
+    int kept = 0;
+    for (int i = 0; i < before->count; i++) {
+        int index = index_of(found, &before->list[i]);
+        if (index >= kept)
+            move(found, index, kept++);
     }
 }
 
@@ -145,6 +165,7 @@ static void looked_up(void *arg)
     topology->looking = false;
     topology->look_again_ns = hfi_now(topology->clock) + LOOK_AGAIN_NS;
     if (failed == 0 && found.count > 0) {
+        keep_order(&topology->found, &found);
         topology->found = found;
     } else {
         (void)hfi_fail(&topology->why, HF_UNAVAILABLE, "check the host in the URI, and the name service",
@@ -170,22 +191,15 @@ static void look_aside_locked(struct hfi_topology *topology)
                    "no thread to look up the address of %s", topology->host);
 }
 
-/* -1: it is not there. */
-static int index_of(const struct hfi_addresses *addresses, const struct hfi_address *address)
-{
-    int i = addresses->count - 1;
-    while (i >= 0 && (addresses->list[i].size != address->size ||
-                      memcmp(&addresses->list[i].at, &address->at, address->size) != 0))
-        i--;
-    return i;
-}
-
 void hfi_topology_rate(struct hfi_topology *topology, const struct hfi_address *address, bool good)
 {
     (void)pthread_mutex_lock(&topology->mutex);
-    int index = index_of(&topology->found, address);
-    if (index >= 0)
-        topology->first = topology->found.list[good ? index : (index + 1) % topology->found.count];
+    struct hfi_addresses *found = &topology->found;
+    int index = index_of(found, address);
+    if (good && index >= 0)
+        move(found, index, 0);
+    for (int i = index + 1; !good && index >= 0 && i < found->count; i++)
+        move(found, i, i - 1);
     (void)pthread_mutex_unlock(&topology->mutex);
 }
 
@@ -197,10 +211,7 @@ enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_ad
     if (topology->host != NULL && !topology->looking && hfi_now(topology->clock) >= topology->look_again_ns)
         look_aside_locked(topology);
     if (topology->found.count > 0) {
-        int first = index_of(&topology->found, &topology->first);
         *addresses = topology->found;
-        if (first > 0)
-            move(addresses, first, 0);
         where = HFI_FOUND;
     } else if (topology->looking) {
         where = HFI_LOOKING;

@@ -45,7 +45,8 @@ void hfi_topology_free(struct hfi_topology *topology);
  * why. */
 enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_addresses *addresses,
                                     hf_error *error);
-/* The list begins with this address from now on, in later lookups too; with the one behind it if it was not good. */
+/* The list begins with this address from now on, or ends with it if it was not good. What a later lookup finds again keeps
+ * its order, and what is new comes behind. */
 void hfi_topology_rate(struct hfi_topology *topology, const struct hfi_address *address, bool good);
 /* As hfi_topology_primary, but waits until_ns for the first lookup, unless it is hurried. */
 enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns,

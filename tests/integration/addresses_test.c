@@ -3,6 +3,7 @@
 #include "pool/dial.h"
 #include "pool/inside.h"
 #include "pool/topology.h"
+#include "tests/support/clock_fake.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
 
@@ -135,15 +136,20 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void list(struct fixture *f, int first, int second, int third)
+static void list_ports(int first, int second, int third)
 {
     const int ports[] = {first, second, third};
-    struct hfi_addresses ignored;
     listed_count = 0;
     for (int i = 0; i < 3 && ports[i] != 0; i++) {
         struct sockaddr_in at = address(ports[i]);
         memcpy(&listed[listed_count++], &at, sizeof at);
     }
+}
+
+static void list(struct fixture *f, int first, int second, int third)
+{
+    struct hfi_addresses ignored;
+    list_ports(first, second, third);
     assert_int_equal(hfi_topology_wait(f->pool.topology, hft_in_ms(20000), &ignored, NULL), HFI_FOUND);
 }
 
@@ -216,6 +222,68 @@ static void an_address_that_connects_and_says_nothing_is_not_the_first_again(voi
     (void)close(mute);
 }
 
+static void an_address_of_no_use_comes_after_all_others_whatever_they_do(void **state)
+{
+    struct fixture *f = *state;
+    int port, mute = listen_at_a_free_port(16, &port);
+    list(f, port, 1, f->port); /* the second one refuses at once: it is no answer to who comes first */
+    int64_t now_ns = hft_now(), until_ns = now_ns + 500 * HFI_MS;
+    struct hfi_dial *dial = hfi_dial_begin(&f->pool, HFI_DIAL_BORROWER, -1, until_ns);
+    assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
+    assert_int_equal(step(dial, until_ns), HFI_DIAL_FAILED);
+    hfi_dial_end(dial);
+    dial = hfi_dial_begin(&f->pool, HFI_DIAL_BORROWER, -1, until_ns);
+    assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
+    hfi_dial_end(dial);
+    (void)close(mute);
+}
+
+/* The ports of what is dialled next, "7 8 9". */
+static const char *order(struct hfi_topology *topology)
+{
+    static char ports[64];
+    struct hfi_addresses addresses;
+    size_t used = 0;
+    (void)hfi_topology_primary(topology, &addresses, NULL);
+    for (int i = 0; i < addresses.count; i++)
+        used += (size_t)snprintf(ports + used, sizeof ports - used, "%s%d", i > 0 ? " " : "",
+                                 ntohs(((struct sockaddr_in *)&addresses.list[i].at)->sin_port));
+    return ports;
+}
+
+static void rate(struct hfi_topology *topology, int port, bool good)
+{
+    struct hfi_address rated = {.size = sizeof(struct sockaddr_in)};
+    struct sockaddr_in at = address(port);
+    memcpy(&rated.at, &at, sizeof at);
+    hfi_topology_rate(topology, &rated, good);
+}
+
+static void later_lookups_leave_what_is_known_in_its_order(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_clock fake;
+    struct hfi_topology *topology;
+    struct hfi_addresses ignored;
+    const struct hfi_topology_ops ops = {aside, found, f};
+    hft_clock_init(&fake, 1000 * HFI_MS);
+    assert_int_equal(hfi_topology_new(&f->pool.settings.place, &fake.clock, &ops, &topology, NULL), HF_OK);
+    list_ports(11, 12, 13);
+    assert_int_equal(hfi_topology_wait(topology, HFI_NEVER, &ignored, NULL), HFI_FOUND);
+    assert_string_equal(order(topology), "11 12 13");
+    rate(topology, 11, false);
+    assert_string_equal(order(topology), "12 13 11");
+    rate(topology, 13, true);
+    assert_string_equal(order(topology), "13 12 11");
+    rate(topology, 14, true); /* not one of them any more */
+    assert_string_equal(order(topology), "13 12 11");
+    list_ports(14, 11, 13);
+    hft_clock_move_ms(&fake, 1000);
+    (void)hfi_topology_primary(topology, &ignored, NULL);
+    HFT_UNTIL(strcmp(order(topology), "13 11 14") == 0);
+    hfi_topology_free(topology);
+}
+
 static void where_all_are_dead_it_says_so_in_time_and_leaves_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -256,6 +324,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_short_time_is_shared_by_all_addresses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_address_that_connects_and_says_nothing_is_not_the_first_again, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(an_address_of_no_use_comes_after_all_others_whatever_they_do, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(later_lookups_leave_what_is_known_in_its_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(where_all_are_dead_it_says_so_in_time_and_leaves_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_families_take_turns, set_up, tear_down),
     };
