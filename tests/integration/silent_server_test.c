@@ -250,6 +250,38 @@ static void close_takes_no_longer_than_its_time_whatever_waits_for_an_answer(voi
     assert_in_range(took_ms, 0, SOON_MS);
 }
 
+/* ---- how often it is found out ---- */
+
+static void fetch_all(hf_client *client, struct hft_page *page, hf_source source)
+{
+    for (int i = 0; i < 40; i++) {
+        char key[8];
+        hf_value *value;
+        hf_error error;
+        (void)snprintf(key, sizeof key, "k%d", i);
+        if (hf_fetch(client, key, HF_FETCH(.load = hft_load, .arg = page), &value, &error) != HF_OK)
+            fail_msg("%s", error.message);
+        assert_int_equal(value->source, source);
+        hf_value_free(value);
+    }
+}
+
+static void each_lane_finds_out_once_that_the_server_is_silent(void **state)
+{
+    enum { LANES = 8, COMMAND_MS = 300 };
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    hf_client *client = hft_client(f->server, HF_CLIENT(.lanes = LANES, .command_ms = COMMAND_MS, .connect_ms = LONG_MS));
+    fetch_all(client, &page, HF_LOADED);
+    hft_server_freeze(f->server);
+    int64_t began_ms = hft_boottime_ms();
+    fetch_all(client, &page, HF_STALE);
+    int64_t took_ms = hft_boottime_ms() - began_ms;
+    hft_server_thaw(f->server);
+    assert_in_range(took_ms, COMMAND_MS, 2 * LANES * COMMAND_MS); /* 40 would find out, if nobody told another one */
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 /* ---- what a waiting time is for ---- */
 
 static void *borrow_for_a_moment(void *arg)
@@ -282,6 +314,7 @@ int main(void)
         TEST(a_cancel_ends_the_wait_for_a_silent_servers_value),
         TEST(a_cancel_during_the_storing_gives_what_was_loaded),
         TEST(close_takes_no_longer_than_its_time_whatever_waits_for_an_answer),
+        TEST(each_lane_finds_out_once_that_the_server_is_silent),
         TEST(a_connection_that_is_made_may_take_longer_than_one_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
