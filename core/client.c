@@ -197,14 +197,14 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
 
 struct query { /* a URI's, as the parser gives it; what the options point to lives until the client has its copies */
     hf_client_options *options;
-    char *texts[16];
+    char *texts[HFI_NAMED_OPTIONS];
     int   count;
 };
 
 static hf_status take_query(void *self, const char *name, const char *value, hf_error *error)
 {
     struct query *query = self;
-    if (query->count == sizeof query->texts / sizeof query->texts[0])
+    if (query->count == HFI_NAMED_OPTIONS)
         return hfi_fail(error, HF_INVALID, "", "the URI has more than %d options", query->count);
     char *text = strdup(value);
     if (text == NULL)

@@ -79,6 +79,7 @@ static const struct named_field client_fields[] = {
     FIELD(max_connections, COUNT), FIELD(max_value_bytes, SIZE), FIELD(max_waiters, SIZE),
     FIELD(lazy, FLAG),             FIELD(client_name, TEXT),   FIELD(key_template, TEXT), FIELD(keyspace_events, TEXT),
 };
+_Static_assert(sizeof client_fields / sizeof client_fields[0] == HFI_NAMED_OPTIONS, "a URI has room for every one");
 
 /* Digits, with a minus perhaps; or a word where the option has it. False: not that, or more than the field holds. */
 static bool parse_number(const char *text, enum field_kind kind, int64_t *number)
@@ -104,7 +105,7 @@ static bool parse_number(const char *text, enum field_kind kind, int64_t *number
 hf_status hfi_client_option_parse(hf_client_options *options, const char *name, const char *text, hf_error *error)
 {
     char quoted[64];
-    for (size_t i = 0; i < sizeof client_fields / sizeof client_fields[0]; i++) {
+    for (size_t i = 0; i < HFI_NAMED_OPTIONS; i++) {
         const struct named_field *field = &client_fields[i];
         void *at = (char *)options + field->offset;
         if (strcmp(field->name, name) != 0)

@@ -15,6 +15,8 @@
  * be 0. `what` is the macro's name for the message. INVALID. */
 hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error);
 
+#define HFI_NAMED_OPTIONS 18 /* of a client, that may stand in a URI */
+
 /* `text` as a value of the named option of a URI's query, unless the field is set already. A field that is a text points
  * to it afterwards. INVALID. */
 hf_status hfi_client_option_parse(hf_client_options *options, const char *name, const char *text, hf_error *error);

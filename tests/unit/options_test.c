@@ -357,6 +357,21 @@ static void a_name_has_one_to_512_bytes_and_no_nul(void **state)
     free(exact);
 }
 
+/* As a client takes them from its URI; nobody is asked for an answer. */
+static void every_named_option_may_stand_in_the_uri(void **state)
+{
+    hf_client *client;
+    hf_error error;
+    static const char uri[] =
+        "redis://127.0.0.1:1?lease_ms=9000&guard_ms=300&connect_ms=100&command_ms=100&close_ms=off&idle_ms=off&lifetime_ms=off"
+        "&local_bytes=off&lanes=1&subscribers=1&min_connections=0&max_connections=1&max_value_bytes=100000&max_waiters=10"
+        "&lazy=1&client_name=all&key_template=l:%25s&keyspace_events=off";
+    (void)state;
+    if (hf_client_open(uri, NULL, &client, &error) != HF_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +393,7 @@ int main(void)
         cmocka_unit_test(a_flag_in_a_uri_is_on_only_when_it_says_so),
         cmocka_unit_test(a_uris_wrong_option_is_named),
         cmocka_unit_test(a_name_has_one_to_512_bytes_and_no_nul),
+        cmocka_unit_test(every_named_option_may_stand_in_the_uri),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
