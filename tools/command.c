@@ -136,10 +136,10 @@ void command_ask(const struct command *command, struct refusal *refused)
         family_ask(ancestor(command), refused);
 }
 
-void command_kill(const struct command *command, struct refusal *refused)
+bool command_kill(const struct command *command, struct refusal *refused)
 {
     (void)cage_kill(command->job.cage);
-    (void)family_kill(ancestor(command), command->socket >= 0 ? command->pid : 0, refused);
+    return family_kill(ancestor(command), command->socket >= 0 ? command->pid : 0, refused);
 }
 
 void command_lend_terminal(struct command *command)

@@ -35,9 +35,9 @@ int command_hear(struct command *command);
 void command_hear_children(const struct command *command);
 
 bool command_signal(const struct command *command, int number); /* to its group; false: nobody in it may be signalled */
-/* Who of all that descends from it cannot be killed; KILL to all who can. */
+/* Who of all that descends from it cannot be killed; KILL to all who can, and false: some got away (family.h). */
 void command_ask(const struct command *command, struct refusal *refused);
-void command_kill(const struct command *command, struct refusal *refused);
+bool command_kill(const struct command *command, struct refusal *refused);
 
 /* The terminal to the command, if we are the ones to give it; and back. */
 void command_lend_terminal(struct command *command);

@@ -15,12 +15,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define IDLE_MOST 500 /* milliseconds: for those that were told to be dead, and for lists that strangers have torn */
+/* Lists, a millisecond or more apart where nobody was struck: time to be dead for those that were, and for lists that
+ * strangers have torn. A family that always has more than we strike comes to an end too. */
+#define LISTS_MOST 500
 
 #define PF_FORKNOEXEC 0x40 /* the kernel's, as proc(5) says of "flags" */
 
 struct kin {
-    pid_t pid, parent;
+    pid_t pid, parent, group, session;
     unsigned long long born; /* in ticks since boot: with the pid, this one and no other */
     bool is_dead;            /* and not reaped, or about to be */
     bool is_copy;            /* forked, and no other program since */
@@ -46,14 +48,16 @@ static bool read_kin(pid_t pid, struct kin *kin)
     text[size] = 0;
     const char *at = strrchr(text, ')'); /* the end of its name, which may be anything */
     char state = 0;
-    int parent = 0;
+    int parent = 0, group = 0, session = 0;
     unsigned flags = 0;
     *kin = (struct kin){.pid = pid};
     if (at == NULL || sscanf(at + 1,
-                             " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
-                             &parent, &flags, &kin->born) != 4)
+                             " %c %d %d %d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &state,
+                             &parent, &group, &session, &flags, &kin->born) != 6)
         return false;
     kin->parent = parent;
+    kin->group = group;
+    kin->session = session;
     kin->is_dead = state == 'Z' || state == 'X';
     kin->is_copy = (flags & PF_FORKNOEXEC) != 0;
     return true;
@@ -129,7 +133,8 @@ static enum kinship kinship(const struct list *list, const struct kin *kin, pid_
     return TORN;
 }
 
-/* 0, or an errno: EPERM is a refusal. */
+/* 0, or an errno: EPERM is a refusal, ESRCH that it has died. Its group is told too, whom no fork gets away from, where
+ * it cannot be a stranger's: in a session that is not ours, so one of the family began it. */
 static int tell(const struct kin *kin, int number)
 {
     struct kin now;
@@ -137,8 +142,12 @@ static int tell(const struct kin *kin, int number)
     if (fd < 0 && errno != ENOSYS)
         return errno;
     int failed = ESRCH;
-    if (read_kin(kin->pid, &now) && now.born == kin->born && !now.is_dead) /* what fd stands for is the one we saw */
-        failed = (fd < 0 ? kill(kin->pid, number) : pidfd_send_signal(fd, number, NULL, 0)) == 0 ? 0 : errno;
+    if (read_kin(kin->pid, &now) && now.born == kin->born) { /* what fd stands for is the one we saw */
+        if (!now.is_dead)
+            failed = (fd < 0 ? kill(kin->pid, number) : pidfd_send_signal(fd, number, NULL, 0)) == 0 ? 0 : errno;
+        if (now.session != getsid(0) && now.group > 1) /* 0, 1: it came here from outside our PID namespace */
+            (void)kill(-now.group, number);
+    }
     if (fd >= 0)
         (void)close(fd);
     return failed;
@@ -157,29 +166,34 @@ static void note_refusal(const struct kin *kin, struct refusal *refused)
 }
 
 struct outcome {
-    int  reached;   /* told now */
-    bool is_open;   /* some told earlier are not dead yet, or a list was torn */
+    bool is_open;     /* some told earlier are not dead yet, or the list was torn */
+    bool has_missed;  /* some were alive till now and may have started others before: the next list shows them */
 };
 
 /* To all that were not told before. */
 static struct outcome tell_all(struct list *now, const struct list *before, pid_t ancestor, int number,
                                struct refusal *refused)
 {
-    struct outcome outcome = {0, false};
+    struct outcome outcome = {false, false};
     *refused = (struct refusal){0};
     for (size_t i = 0; i < now->count; i++) {
         struct kin *kin = &now->all[i];
         const struct kin *earlier = find(before, kin->pid);
-        kin->is_told = earlier != NULL && earlier->is_told && earlier->born == kin->born;
-        if (kin->is_dead)
+        bool is_known = earlier != NULL && earlier->born == kin->born;
+        kin->is_told = is_known && earlier->is_told;
+        outcome.is_open = outcome.is_open || (kin->is_told && !kin->is_dead);
+        if (kin->is_told || (is_known && earlier->is_dead))
             continue;
-        enum kinship is = kin->is_told ? STRANGER : kinship(now, kin, ancestor);
-        int failed = is == DESCENDANT ? tell(kin, number) : -1;
+        enum kinship is = kinship(now, kin, ancestor);
+        outcome.is_open = outcome.is_open || is == TORN;
+        if (is != DESCENDANT)
+            continue;
+        int failed = tell(kin, number);
         if (failed == EPERM)
             note_refusal(kin, refused);
-        outcome.is_open = outcome.is_open || kin->is_told || is == TORN;
-        outcome.reached += failed == 0 ? 1 : 0;
-        kin->is_told = kin->is_told || failed == 0;
+        else
+            outcome.has_missed = true;
+        kin->is_told = failed == 0;
     }
     return outcome;
 }
@@ -203,22 +217,19 @@ void family_ask(pid_t ancestor, struct refusal *refused)
     free(now.all);
 }
 
-int family_kill(pid_t ancestor, pid_t group, struct refusal *refused)
+bool family_kill(pid_t ancestor, pid_t group, struct refusal *refused)
 {
     struct list lists[2] = {{0}};
-    struct outcome outcome = {1, false};
-    int all = 0;
+    struct outcome outcome = {true, true};
     if (group > 0)
         (void)kill(-group, SIGKILL);
-    /* Once more after each that was reached: it may have started another one before. */
-    for (int turn = 0, idle_ms = 0; outcome.reached > 0 || (outcome.is_open && idle_ms < IDLE_MOST); turn = 1 - turn) {
-        if (outcome.reached == 0)
-            idle_ms += poll(NULL, 0, 1) == 0 ? 1 : 0;
-        list_all(&lists[turn]);
-        outcome = tell_all(&lists[turn], &lists[1 - turn], ancestor, SIGKILL, refused);
-        all += outcome.reached;
+    for (int i = 0; i < LISTS_MOST && (outcome.is_open || outcome.has_missed); i++) {
+        if (!outcome.has_missed)
+            (void)poll(NULL, 0, 1);
+        list_all(&lists[i % 2]);
+        outcome = tell_all(&lists[i % 2], &lists[1 - i % 2], ancestor, SIGKILL, refused);
     }
     free(lists[0].all);
     free(lists[1].all);
-    return all;
+    return !outcome.has_missed;
 }

@@ -15,10 +15,10 @@ struct refusal { /* of those whom we may not signal: how many, and the first of 
 
 /* Who of the living descendants of `ancestor` may not be signalled by us. */
 void family_ask(pid_t ancestor, struct refusal *refused);
-/* KILL to all of them, and to those that they start meanwhile; to the process group too (0: none); they are dead then, but
- * for one that the kernel keeps longer than half a second. Returns how many there were: none, where nobody is left but
- * those that refused. */
-int family_kill(pid_t ancestor, pid_t group, struct refusal *refused);
+/* KILL to all of them, and to those that they start meanwhile; to the process group too (0: none). True: they are dead then,
+ * but for those that refused, and for one that the kernel keeps longer than half a second. False: we gave up after a while,
+ * because there were always more. */
+bool family_kill(pid_t ancestor, pid_t group, struct refusal *refused);
 
 /* False: other users' processes are hidden from us (hidepid), or all are. */
 bool family_is_visible(void);

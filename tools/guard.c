@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define LEASH_FD  100 /* out of the way of shells and their scripts, if the limit of descriptors allows it */
-#define AGAIN_MS  100 /* until those are looked for once more that refused to be killed */
+#define AGAIN_MS  100 /* until those are looked for once more that refused to be killed, or got away */
 
 struct guard {
     struct guard_board *board;
@@ -209,23 +209,22 @@ static void set_timer(const struct guard *guard, int64_t at_ms)
     (void)timerfd_settime(guard->timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* Who is there still: none, or such as refused. */
-static int kill_all(const struct guard *guard, pid_t group)
+static bool kill_all(const struct guard *guard, struct refusal *refused)
 {
-    struct refusal refused;
     (void)cage_kill(guard->job->cage);
-    return family_kill(getpid(), group, &refused) + refused.count;
+    return family_kill(getpid(), guard->pid, refused);
 }
 
 /* What counts is the time on the board, not how long nobody has rung: we, too, may have stood still. */
 static void mind_the_time(const struct guard *guard)
 {
+    struct refusal refused;
     int64_t until_ms = atomic_load(&guard->board->until_ms);
     if (guard_clock_ms() < until_ms) {
         set_timer(guard, until_ms);
         return;
     }
-    if (kill_all(guard, atomic_load(&guard->board->code) < 0 ? guard->pid : 0) > 0)
+    if (!kill_all(guard, &refused) || refused.count > 0)
         set_timer(guard, guard_clock_ms() + AGAIN_MS);
 }
 
@@ -233,13 +232,14 @@ static void mind_the_time(const struct guard *guard)
 static bool hear_holdfast(struct guard *guard)
 {
     char bytes[64];
+    struct refusal refused;
     ssize_t size = recv(guard->socket, bytes, sizeof bytes, MSG_DONTWAIT);
     if (size < 0)
         return errno == EAGAIN || errno == EINTR;
     int wish = atomic_load(&guard->board->wish);
     if (size == 0 && wish != GUARD_END) {
-        if (guard->pid > 0)
-            (void)kill_all(guard, guard->pid);
+        while (guard->pid > 0 && !kill_all(guard, &refused))
+            continue;
         cage_close(guard->job->cage);
         return false;
     }

@@ -33,6 +33,7 @@ struct run {
     bool ending, lost;           /* the command got TERM, KILL for its lease's sake */
     bool deaf;                   /* but TERM reached nobody */
     bool refuses;                /* some of it could not be killed by us */
+    bool escapes;                /* there was always more of it to kill, the last time */
     bool said;                   /* that this is so */
     bool unguarded;              /* the guard was killed, so the command was too */
     hf_reason reason;            /* why, as it was then */
@@ -293,7 +294,7 @@ static void tell_to_end(struct run *run)
 static void kill_it(struct run *run)
 {
     struct refusal refused;
-    command_kill(&run->command, &refused);
+    run->escapes = !command_kill(&run->command, &refused);
     say_refusal(run, &refused);
 }
 
@@ -436,15 +437,16 @@ static int command_missing(const struct run *run)
 static int stopped_for(const struct run *run, const char *what, const char *why)
 {
     char name[160];
+    bool all = !run->refuses && !run->escapes;
     cli_say("the lease on %s %s: %s", cli_plain(run->name, name, sizeof name), what, why);
-    if (run->refuses)
+    if (!all)
         (void)fprintf(stderr, "  not all of the command was stopped\n");
     else if (!atomic_load(&run->command.board->runs))
         (void)fprintf(stderr, "  the command had not begun\n");
     else
         (void)fprintf(stderr, "  the command was stopped%s\n",
                       family_is_visible() ? "" : ", as far as can be seen: other users' processes are hidden here");
-    return run->refuses ? CLI_CANNOT_STOP : CLI_LOST;
+    return all ? CLI_LOST : CLI_CANNOT_STOP;
 }
 
 /* Obtained: run it. Releases the lease. */
