@@ -43,6 +43,7 @@ bool command_prepare(struct command *command, const struct guard_job *job)
 {
     int ends[2];
     *command = (struct command){.job = *job, .socket = -1};
+    (void)sigemptyset(&command->early);
     command->job.cage = cage_open();
     command->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     /* With its output in a pipe, somebody else in our job may read the terminal: then only on demand. */
@@ -96,6 +97,9 @@ int command_hear(struct command *command)
     }
     if (command->pid == 0 && (command->pid = atomic_load(&board->pid)) != 0) {
         command_lend_terminal(command);
+        for (int number = 1; number < _NSIG; number++)
+            if (sigismember(&command->early, number) == 1)
+                (void)command_signal(command, number); /* the guard's copy unblocks them before it becomes the command */
         wish(command, GUARD_GO);
     }
     command->failure = atomic_load(&board->failure);
@@ -117,10 +121,17 @@ void command_hear_children(const struct command *command)
     }
 }
 
-bool command_signal(const struct command *command, int number)
+bool command_signal(struct command *command, int number)
 {
+    if (command->pid == 0) {
+        if (number == SIGCONT)
+            (void)sigdelset(&command->early, SIGTSTP);
+        else
+            (void)sigaddset(&command->early, number);
+        return true;
+    }
     /* Without the guard the command may have been reaped, and its group's number be another's; the kernel killed it. */
-    return command->pid == 0 || command->socket < 0 || kill(-command->pid, number) == 0 || errno != EPERM;
+    return command->socket < 0 || kill(-command->pid, number) == 0 || errno != EPERM;
 }
 
 /* The guard itself is none of them, as long as it lives. */

@@ -16,6 +16,7 @@ struct command {
     bool  wants_terminal;
     bool  has_terminal;
     pid_t pid;          /* also its process group; 0: not started */
+    sigset_t early;     /* signals that came before it was */
     int   failure;      /* an errno: it could not be started. ENOENT and such are about the command */
     bool  is_ended;     /* code is its exit code */
     int   code;
@@ -34,7 +35,8 @@ int command_hear(struct command *command);
 /* A child of ours has changed: the guard goes on if it was stopped; orphans that came to us are reaped. */
 void command_hear_children(const struct command *command);
 
-bool command_signal(const struct command *command, int number); /* to its group; false: nobody in it may be signalled */
+/* To its group; once it is started, if it is not. False: nobody in it may be signalled. */
+bool command_signal(struct command *command, int number);
 /* Who of all that descends from it cannot be killed; KILL to all who can, and false: some got away (family.h). */
 void command_ask(const struct command *command, struct refusal *refused);
 bool command_kill(const struct command *command, struct refusal *refused);

@@ -92,6 +92,44 @@ a_slow_exec_outlives_no_lease_and_is_outlived_by_it() {
 }
 is_held() { "$hf" show "$1"; }
 
+# begin_held SIGNAL...: a run that gets them, and has read them, while its guard has not started the command yet; let_go.
+begin_held() {
+    local signal
+    mkfifo held.fifo
+    HELD_FORK=held.fifo LD_PRELOAD=${hf%/*}/../tests/tool/libheld_fork.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+        env --default-signal=INT,QUIT "$hf" run g -- sh -c 'echo ran >>ran.txt' >said.txt 2>&1 &
+    pid=$!
+    same word held "$(cat held.fifo)"
+    for signal in "$@"; do
+        kill -"$signal" "$pid"
+        until_true nothing_pends "$pid"
+    done
+}
+let_go() {
+    echo go >held.fifo
+    rm held.fifo
+    wait "$pid"
+}
+nothing_pends() { grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$1/status"; }
+
+a_signal_that_comes_before_the_command_is_not_lost() {
+    local signal code
+    for signal in TERM INT HUP QUIT USR1 USR2; do
+        begin_held $signal
+        let_go
+        code=$?
+        same "code after $signal" $((128 + $(kill -l $signal))) $code
+        [ ! -e ran.txt ] || wrong "the command ran after $signal"
+    done
+}
+
+a_stop_that_comes_before_the_command_is_taken_back() {
+    begin_held TSTP CONT
+    let_go
+    same code 0 $?
+    same output ran "$(cat ran.txt)"
+}
+
 # sudo, in short: a program that makes itself root's, started by somebody who may not signal root.
 as_another_user() {
     chmod 777 "$FOLDER" "$REDIS_SOCKET"
