@@ -53,6 +53,7 @@ bool command_prepare(struct command *command, const struct guard_job *job)
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
     atomic_store(&command->board->code, -1);
+    family_begin(); /* a shell that has become us may have started others before; the guard is none of them */
     command->guard = fork();
     if (command->guard == 0) {
         (void)close(ends[0]);

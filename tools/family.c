@@ -117,11 +117,16 @@ static void list_all(struct list *list)
         qsort(list->all, list->count, sizeof *list->all, by_pid);
 }
 
+static struct list strangers; /* our descendants that are none of the family */
+
 enum kinship { STRANGER, DESCENDANT, TORN }; /* TORN: a parent went while the list was made; the next one shows whose it is */
 
 static enum kinship kinship(const struct list *list, const struct kin *kin, pid_t ancestor)
 {
     for (size_t steps = 0; steps < list->count; steps++) {
+        const struct kin *stranger = find(&strangers, kin->pid);
+        if (stranger != NULL && stranger->born == kin->born)
+            return STRANGER;
         if (kin->parent == ancestor)
             return DESCENDANT;
         if (kin->parent == 0)
@@ -196,6 +201,18 @@ static struct outcome tell_all(struct list *now, const struct list *before, pid_
         kin->is_told = failed == 0;
     }
     return outcome;
+}
+
+void family_begin(void)
+{
+    struct list now = {0};
+    bool room = true;
+    list_all(&now);
+    strangers.count = 0;
+    for (size_t i = 0; i < now.count && room; i++)
+        if (kinship(&now, &now.all[i], getpid()) == DESCENDANT)
+            room = add(&strangers, &now.all[i]);
+    free(now.all);
 }
 
 bool family_is_visible(void)

@@ -13,6 +13,8 @@ struct refusal { /* of those whom we may not signal: how many, and the first of 
     uid_t uid;
 };
 
+/* Who descends from this process now, and what they will start, is none of any family. */
+void family_begin(void);
 /* Who of the living descendants of `ancestor` may not be signalled by us. */
 void family_ask(pid_t ancestor, struct refusal *refused);
 /* KILL to all of them, and to those that they start meanwhile; to the process group too (0: none). True: they are dead then,

@@ -39,6 +39,26 @@ a_killed_guard_ends_the_command_and_is_named() {
     until_true is_free g
 }
 
+# They are children of the process that holdfast is now; one has left the session.
+what_a_shell_started_before_it_became_us_outlives_the_guard() {
+    local helper
+    sh -c "sleep 1000 & echo \$! >>helpers.txt
+        setsid sh -c 'sleep 1000 & echo \$! >>helpers.txt; wait' &
+        until [ \$(wc -l <helpers.txt) = 2 ]; do sleep 0.02; done
+        exec '$hf' run g -- sh -c 'echo \$\$ >child.txt; exec sleep 1000'" >said.txt 2>&1 &
+    pid=$!
+    until_true test -s child.txt
+    guard=$(pgrep -P "$pid" guard)
+    kill -KILL "$guard"
+    wait "$pid"
+    same code 76 $?
+    must_go "$(cat child.txt)"
+    for helper in $(cat helpers.txt); do
+        is_gone "$helper" && wrong "a helper that was there before was killed"
+        kill -KILL "$helper"
+    done
+}
+
 a_guard_that_stands_still_is_set_going_and_kills_nobody() {
     local i
     begin --lease 1 g -- sh -c "$beats"

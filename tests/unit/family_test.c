@@ -189,6 +189,28 @@ static void a_family_that_grows_faster_than_it_is_struck_is_left_after_a_while(v
     assert_true(births < BIRTHS_MOST);
 }
 
+/* As of a shell that has started them and then become us. */
+static void those_from_before_it_began_and_theirs_are_none_of_it(void **state)
+{
+    struct refusal refused;
+    (void)state;
+    if (fork() == 0) {
+        if (fork() == 0)
+            stay();
+        stay();
+    }
+    pid_t one = hear_pid(), other = hear_pid();
+    family_begin();
+    if (fork() == 0)
+        stay();
+    pid_t ours = hear_pid();
+    assert_true(family_kill(getpid(), 0, &refused));
+    assert_false(lives(ours));
+    assert_int_equal(kill(one, 0) + kill(other, 0), 0);
+    (void)kill(one, SIGKILL);
+    (void)kill(other, SIGKILL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +218,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_is_gone_when_it_is_struck_may_have_left_a_child, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_hops_before_every_blow_is_struck_with_its_group, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_always_gets_away_is_not_said_to_be_dead, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(those_from_before_it_began_and_theirs_are_none_of_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_family_that_grows_faster_than_it_is_struck_is_left_after_a_while, set_up,
                                         tear_down),
     };
