@@ -44,7 +44,6 @@ bool command_prepare(struct command *command, const struct guard_job *job)
     int ends[2];
     *command = (struct command){.job = *job, .socket = -1};
     (void)sigemptyset(&command->early);
-    command->job.cage = cage_open();
     command->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
     /* With its output in a pipe, somebody else in our job may read the terminal: then only on demand. */
     command->wants_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
@@ -53,11 +52,17 @@ bool command_prepare(struct command *command, const struct guard_job *job)
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
         return false;
     atomic_store(&command->board->code, -1);
+    command->job.cage = cage_open();
     family_begin(); /* a shell that has become us may have started others before; the guard is none of them */
     command->guard = fork();
     if (command->guard == 0) {
         (void)close(ends[0]);
         guard_run(ends[1], command->board, &command->job);
+    }
+    if (command->guard < 0) {
+        int failed = errno;
+        cage_close(command->job.cage);
+        errno = failed;
     }
     (void)close(ends[1]);
     command->socket = ends[0];

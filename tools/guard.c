@@ -215,17 +215,18 @@ static bool kill_all(const struct guard *guard, struct refusal *refused)
     return family_kill(getpid(), guard->pid, refused);
 }
 
-/* What counts is the time on the board, not how long nobody has rung: we, too, may have stood still. */
-static void mind_the_time(const struct guard *guard)
+/* What counts is the time on the board, not how long nobody has rung: we, too, may have stood still. False: it is over. */
+static bool mind_the_time(const struct guard *guard)
 {
     struct refusal refused;
     int64_t until_ms = atomic_load(&guard->board->until_ms);
     if (guard_clock_ms() < until_ms) {
         set_timer(guard, until_ms);
-        return;
+        return true;
     }
     if (!kill_all(guard, &refused) || refused.count > 0)
         set_timer(guard, guard_clock_ms() + AGAIN_MS);
+    return false;
 }
 
 /* False: it is over. */
@@ -250,10 +251,8 @@ static bool hear_holdfast(struct guard *guard)
     }
     if (wish >= GUARD_START && guard->pid == 0 && atomic_load(&guard->board->failure) == 0)
         start(guard);
-    if (wish == GUARD_GO && guard->talk >= 0)
+    if (guard->pid > 0 && mind_the_time(guard) && wish == GUARD_GO && guard->talk >= 0)
         (void)send(guard->talk, "", 1, MSG_NOSIGNAL);
-    if (guard->pid > 0)
-        mind_the_time(guard);
     return true;
 }
 
@@ -291,7 +290,7 @@ void guard_run(int socket, struct guard_board *board, const struct guard_job *jo
         if (poll(fds, sizeof fds / sizeof fds[0], -1) < 0)
             continue;
         if (fds[2].revents != 0 && read(guard.timer, &ignored, sizeof ignored) > 0)
-            mind_the_time(&guard);
+            (void)mind_the_time(&guard);
         if (fds[3].revents != 0)
             hear_command(&guard);
         if (fds[1].revents != 0)

@@ -225,6 +225,11 @@ what_cannot_be_signalled_is_killed_by_its_cgroup_where_there_is_one() {
     same "cgroups that are left" "" "$(ls -d "$own"/*/ 2>/dev/null)"
     is_gone "$child" && wrong "what the command left behind is gone"
     kill -KILL "$child"
+    # Nor is one left where there cannot be a guard.
+    bash -c 'echo 0 >"$1/cgroup.procs"; shift; exec "$@"' -- "$own" \
+        setpriv --reuid=65534 --clear-groups prlimit --nproc=0 "$hf" run g -- true 2>said.txt
+    same code 71 $?
+    same "cgroups that are left" "" "$(ls -d "$own"/*/ 2>/dev/null)"
     until_true rmdir "$own"
 }
 
