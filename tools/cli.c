@@ -185,9 +185,9 @@ static int open_client(const char *url, const hf_client_options *options, hf_cli
     return hf_client_open(url, options, client, &error) == HF_OK ? CLI_DONE : cli_failed(&error);
 }
 
-int cli_open(const char *url, hf_client **client)
+int cli_open(const char *url, int64_t connect_ms, hf_client **client)
 {
-    return open_client(url, NULL, client);
+    return open_client(url, HF_CLIENT(.connect_ms = connect_ms), client);
 }
 
 int cli_open_to_look(const char *url, hf_client **client)

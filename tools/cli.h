@@ -52,8 +52,8 @@ bool cli_number(const char *text, int most, int *number);
 /* Others' words, safe to show: control characters and bytes that are not ASCII become \xNN. Returns out. */
 const char *cli_plain(const char *text, char *out, size_t room);
 
-/* NULL url: $HOLDFAST_URL, or the default. CLI_DONE, or it has been said. */
-int cli_open(const char *url, hf_client **client);
+/* NULL url: $HOLDFAST_URL, or the default; so for 0 ms. CLI_DONE, or it has been said. */
+int cli_open(const char *url, int64_t connect_ms, hf_client **client);
 /* The same for an operator's commands: they never change how the server is configured. */
 int cli_open_to_look(const char *url, hf_client **client);
 

@@ -15,7 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LABEL_MOST = 128 };
+enum {
+    LABEL_MOST = 128,
+    CONNECT_MS = 2000 /* for that the library has so long, if the URL does not say otherwise */
+};
 
 struct run {
     const char *url, *label, *name;
@@ -226,6 +229,19 @@ static void changed(hf_lease *lease, const hf_event *event, void *arg)
     (void)lease;
     (void)event;
     (void)eventfd_write(run->notice, 1);
+}
+
+/* A wait begins here. */
+static int open_client(struct run *run)
+{
+    int64_t from_ms = guard_clock_ms();
+    bool is_limited = run->wait_ms > 0; /* HF_FOREVER is not */
+    int code = cli_open(run->url, is_limited && run->wait_ms < CONNECT_MS ? run->wait_ms : 0, &run->client);
+    if (is_limited) {
+        int64_t left_ms = run->wait_ms - (guard_clock_ms() - from_ms);
+        run->wait_ms = left_ms > 0 ? left_ms : 1;
+    }
+    return code;
 }
 
 /* -1: the lease is ours. */
@@ -494,7 +510,7 @@ int command_run(int argc, char **argv)
     if (run.notice < 0 || !command_prepare(&run.command, &job))
         return cli_os_failed("cannot prepare for the command");
     catch_signals(&run);
-    code = cli_open(run.url, &run.client);
+    code = open_client(&run);
     command_adopt(); /* from here on: a private server that was started just now is not of the command's family */
     if (code == CLI_DONE) {
         code = obtain(&run);

@@ -127,6 +127,16 @@ a_wait_ends_after_its_seconds() {
     drop c
 }
 
+a_wait_ends_while_the_server_is_silent_too() {
+    local from=$EPOCHREALTIME
+    kill -STOP "$REDIS_PID"
+    "$hf" run --url "unix://$REDIS_SOCKET?connect_ms=20000" -w 0.5 c -- true 2>/dev/null
+    same code 69 $?
+    kill -CONT "$REDIS_PID"
+    local us=$((${EPOCHREALTIME/./} - ${from/./}))
+    [ $us -lt 20000000 ] || wrong "waited $us us, so long as connecting may take"
+}
+
 a_waiting_run_gets_the_lock_when_it_is_given_back() {
     hold d
     "$hf" run d -- sh -c 'echo second >second.txt' &
