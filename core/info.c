@@ -14,16 +14,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOLDER_ANSWERS_MS 200
+#define HOLDER_ANSWERS_MS 200 /* and two round trips: the question's and the answer's way, as far as our own */
 
 struct inquiry { /* a question to a holder, on the stack of the thread that asks */
     struct hfi_list link; /* client->inquiries; its mutex guards all */
     struct hfi_park park;
     const char *token;
     size_t  token_size;
+    int64_t until_ns; /* for the answer; 0: nobody has heard the question */
     bool    answered;
     int64_t fence, held_ms;
     char    label[132];
+};
+
+struct holding { /* a lock that is held, from the look at it until the visit */
+    struct hfi_keys keys;
+    redisReply *reply;
+    struct hfi_token_parts parts;
+    struct inquiry inquiry; /* without a token: another library's */
+};
+
+struct survey { /* holders are asked together: one that does not answer is waited for */
+    hf_client    *client;
+    hf_holder_fn *visit;
+    void         *arg;
+    bool   enough;
+    size_t count;
+    struct holding held[16];
 };
 
 static void posted(struct hfi_command *command)
@@ -79,81 +96,102 @@ static struct hfi_lane *lane_of(hf_client *client)
     return hfi_pool_lane(client->pool, HFI_VALUE_LANE, 0);
 }
 
-/* A holder that is alive answers; one that is not leaves the fields as they are. */
-static void ask_holder(hf_client *client, const struct hfi_token_parts *parts, struct inquiry *inquiry)
+static void ask_holder(hf_client *client, const char *id, struct inquiry *inquiry)
 {
     char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_ROOM + HFI_CHANNEL_SIZE + 8];
     redisReply *reply;
-    struct hfi_wait wait;
-    (void)snprintf(channel, sizeof channel, "hf:c:%s", parts->id);
+    (void)snprintf(channel, sizeof channel, "hf:c:%s", id);
     (void)snprintf(text, sizeof text, "I %.*s %s", (int)inquiry->token_size, inquiry->token, client->identity.channel);
     hfi_park_init(&inquiry->park);
     (void)pthread_mutex_lock(&client->inquiry_mutex);
     hfi_list_append(&client->inquiries, &inquiry->link);
     (void)pthread_mutex_unlock(&client->inquiry_mutex);
-    int64_t until = hfi_after_ms(hfi_now(client->clock), HOLDER_ANSWERS_MS);
+    int64_t asked = hfi_now(client->clock);
     hf_status status =
         hfi_call(client, lane_of(client), hfi_wire_words("PUBLISH", channel, text, NULL), NULL, &reply, NULL);
-    bool heard = status == HF_OK && reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
+    int64_t now = hfi_now(client->clock);
+    if (status == HF_OK && reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
+        inquiry->until_ns = hfi_after_ms(now, HOLDER_ANSWERS_MS) + 2 * (now - asked);
     if (status == HF_OK)
         freeReplyObject(reply);
-    hfi_wait_begin(&wait, client, NULL, &inquiry->park, until);
+}
+
+/* A holder that is alive answers; one that is not leaves the fields as they are. */
+static void hear_holder(hf_client *client, struct inquiry *inquiry, bool enough)
+{
+    struct hfi_wait wait;
+    hfi_wait_begin(&wait, client, NULL, &inquiry->park, enough ? 0 : inquiry->until_ns);
     (void)pthread_mutex_lock(&client->inquiry_mutex);
-    if (heard)
-        (void)hfi_wait_for(&wait, &inquiry->answered, &client->inquiry_mutex, NULL);
+    (void)hfi_wait_for(&wait, &inquiry->answered, &client->inquiry_mutex, NULL);
     hfi_list_remove(&inquiry->link);
     (void)pthread_mutex_unlock(&client->inquiry_mutex);
 }
 
-/* *go_on is what visit said. A free lock is not visited. */
-static hf_status inform(hf_client *client, const struct hfi_keys *keys, hf_holder_fn *visit, void *arg, bool *go_on,
-                        hf_error *error)
+static void show(struct survey *survey, const struct holding *held)
 {
-    redisReply *reply;
     char foreign[256];
-    struct hfi_token_parts parts;
-    hf_status status =
-        hfi_call_done(client, lane_of(client), hfi_wire_look(keys), NULL, "cannot look at the lock", &reply, error);
-    if (status != HF_OK)
-        return status;
-    const char *word = reply->element[0]->str; /* the form is core/fits.c's */
+    const redisReply *value = held->reply->element[1];
+    hf_holder holder = {.size = sizeof holder, .name = held->keys.name, .host = held->parts.host,
+                        .label = held->inquiry.label, .pid = held->parts.pid, .fence = held->inquiry.fence,
+                        .held_ms = held->inquiry.held_ms};
+    holder.remaining_ms = hfi_wire_number(held->reply, 2, -1);
+    holder.waiting = hfi_wire_number(held->reply, 3, 0);
+    if (held->inquiry.token == NULL)
+        holder.foreign_value = hfi_quote(foreign, sizeof foreign, value->str, value->len);
+    struct hfi_callback callback;
+    hfi_callback_begin(&callback, survey->client, NULL);
+    survey->enough = !survey->visit(&holder, survey->arg);
+    hfi_callback_end(&callback);
+}
+
+/* Visits those that were looked at. */
+static void finish(struct survey *survey)
+{
+    for (size_t i = 0; i < survey->count; i++) {
+        struct holding *held = &survey->held[i];
+        if (held->inquiry.token != NULL)
+            hear_holder(survey->client, &held->inquiry, survey->enough);
+        if (!survey->enough)
+            show(survey, held);
+        freeReplyObject(held->reply);
+        hfi_keys_done(&held->keys);
+    }
+    survey->count = 0;
+}
+
+/* Looks at the lock of these keys, which it takes over, and asks its holder. A free lock has none. */
+static hf_status inform(struct survey *survey, const struct hfi_keys *keys, hf_error *error)
+{
+    struct holding *held = &survey->held[survey->count];
+    *held = (struct holding){.keys = *keys, .inquiry = {.held_ms = -1}};
+    hf_status status = hfi_call_done(survey->client, lane_of(survey->client), hfi_wire_look(keys), NULL,
+                                     "cannot look at the lock", &held->reply, error);
+    const char *word = status == HF_OK ? held->reply->element[0]->str : ""; /* the form is core/fits.c's */
     if (strcmp(word, "HELD") != 0) {
         if (strcmp(word, "FOREIGN") == 0)
             status = hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key",
                               "the key of the lock is not a string");
-        freeReplyObject(reply);
+        if (held->reply != NULL)
+            freeReplyObject(held->reply);
+        hfi_keys_done(&held->keys);
         return status;
     }
-    const redisReply *held = reply->element[1];
-    hf_holder holder = {.size = sizeof holder, .name = keys->name, .host = "", .label = ""};
-    holder.remaining_ms = hfi_wire_number(reply, 2, -1);
-    holder.waiting = hfi_wire_number(reply, 3, 0);
-    struct inquiry inquiry = {.held_ms = -1};
-    if (hfi_token_parse(held->str, held->len, &parts)) {
-        inquiry.token = held->str;
-        inquiry.token_size = held->len;
-        ask_holder(client, &parts, &inquiry);
-        holder.host = parts.host;
-        holder.pid = parts.pid;
-        holder.label = inquiry.label;
-        holder.fence = inquiry.fence;
-    } else {
-        holder.foreign_value = hfi_quote(foreign, sizeof foreign, held->str, held->len);
+    const redisReply *value = held->reply->element[1];
+    if (hfi_token_parse(value->str, value->len, &held->parts)) {
+        held->inquiry.token = value->str;
+        held->inquiry.token_size = value->len;
+        ask_holder(survey->client, held->parts.id, &held->inquiry);
     }
-    holder.held_ms = inquiry.held_ms;
-    struct hfi_callback callback;
-    hfi_callback_begin(&callback, client, NULL);
-    *go_on = visit(&holder, arg);
-    hfi_callback_end(&callback);
-    freeReplyObject(reply);
+    if (++survey->count == sizeof survey->held / sizeof survey->held[0])
+        finish(survey);
     return HF_OK;
 }
 
 hf_status hf_lock_info(hf_client *client, const char *name, hf_holder_fn *visit, void *arg, hf_error *error)
 {
     struct hfi_keys keys = {0};
+    struct survey survey = {.client = client, .visit = visit, .arg = arg};
     size_t size;
-    bool go_on;
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
@@ -162,8 +200,8 @@ hf_status hf_lock_info(hf_client *client, const char *name, hf_holder_fn *visit,
     if (status == HF_OK)
         status = hfi_keys_make(client->key_template, HFI_MUTEX, name, size, &keys, error);
     if (status == HF_OK)
-        status = inform(client, &keys, visit, arg, &go_on, error);
-    hfi_keys_done(&keys);
+        status = inform(&survey, &keys, error);
+    finish(&survey);
     hfi_client_leave(client);
     return status;
 }
@@ -197,9 +235,9 @@ static const char *name_of(const hf_client *client, const char *key, size_t key_
     return key + before;
 }
 
-static hf_status inform_of_key(hf_client *client, const redisReply *key, const char *glob, hf_holder_fn *visit, void *arg,
-                               bool *go_on, hf_error *error)
+static hf_status inform_of_key(struct survey *survey, const redisReply *key, const char *glob, hf_error *error)
 {
+    const hf_client *client = survey->client;
     struct hfi_keys keys = {0};
     char text[HF_NAME_MAX + 1];
     size_t size = 0;
@@ -214,8 +252,9 @@ static hf_status inform_of_key(hf_client *client, const redisReply *key, const c
     if (status == HF_INVALID) /* one of our side keys under a template */
         return HF_OK;
     if (status == HF_OK && keys.lock_size == key->len && memcmp(keys.lock, key->str, key->len) == 0)
-        status = inform(client, &keys, visit, arg, go_on, error);
-    hfi_keys_done(&keys);
+        status = inform(survey, &keys, error);
+    else
+        hfi_keys_done(&keys);
     return status == HF_FOREIGN ? HF_OK : status; /* it was a string when SCAN saw it */
 }
 
@@ -237,10 +276,10 @@ static void scan_pattern(const hf_client *client, char *out, size_t room)
     out[at] = 0;
 }
 
-static hf_status list(hf_client *client, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error)
+static hf_status list(struct survey *survey, const char *glob, hf_error *error)
 {
+    hf_client *client = survey->client;
     char cursor[24] = "0", pattern[1100];
-    bool go_on = true;
     hf_status status = HF_OK;
     scan_pattern(client, pattern, sizeof pattern);
     do {
@@ -249,23 +288,25 @@ static hf_status list(hf_client *client, const char *glob, hf_holder_fn *visit, 
                                hfi_wire_words("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "string", NULL),
                                NULL, "cannot list the locks", &reply, error);
         if (status != HF_OK)
-            return status;
+            break;
         bool good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
                     reply->element[0]->type == REDIS_REPLY_STRING && reply->element[1]->type == REDIS_REPLY_ARRAY;
         (void)snprintf(cursor, sizeof cursor, "%s", good ? reply->element[0]->str : "0");
-        for (size_t i = 0; good && status == HF_OK && go_on && i < reply->element[1]->elements; i++)
-            status = inform_of_key(client, reply->element[1]->element[i], glob, visit, arg, &go_on, error);
+        for (size_t i = 0; good && status == HF_OK && !survey->enough && i < reply->element[1]->elements; i++)
+            status = inform_of_key(survey, reply->element[1]->element[i], glob, error);
         freeReplyObject(reply);
-    } while (status == HF_OK && go_on && strcmp(cursor, "0") != 0);
+    } while (status == HF_OK && !survey->enough && strcmp(cursor, "0") != 0);
+    finish(survey);
     return status;
 }
 
 hf_status hf_lock_list(hf_client *client, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error)
 {
+    struct survey survey = {.client = client, .visit = visit, .arg = arg};
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = visit == NULL ? hfi_fail(error, HF_INVALID, "", "visit is NULL") : list(client, glob, visit, arg, error);
+    status = visit == NULL ? hfi_fail(error, HF_INVALID, "", "visit is NULL") : list(&survey, glob, error);
     hfi_client_leave(client);
     return status;
 }

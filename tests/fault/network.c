@@ -460,6 +460,47 @@ static void close_reads_on(struct hft_run *run)
     hft_server_stop(server);
 }
 
+/* ---- far away ---- */
+
+static bool note_label(const hf_holder *holder, void *arg)
+{
+    (void)snprintf(arg, 32, "%s", holder->label);
+    return true;
+}
+
+/* A question goes to the holder by way of the server, and comes back so: two round trips, of which each may be longer than
+ * what a holder nearby has to answer. */
+static void far_holders(struct hft_run *run)
+{
+    struct hft_server *server = hft_server_start(NULL);
+    struct hft_proxy *proxy = hft_proxy_start(server);
+    hf_client *holder = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 5000));
+    hf_client *asking = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 5000));
+    hf_lease *lease;
+    for (int64_t channels = 0; channels < 2; hft_sleep_ms(1)) {
+        redisReply *reply = hft_server_ask(server, "PUBSUB CHANNELS hf:c:*");
+        channels = (int64_t)reply->elements;
+        freeReplyObject(reply);
+    }
+    hf_status status = hf_lock_acquire(holder, "far", HF_LOCK(.lease_ms = 60000, .owner_label = "far away"), &lease, NULL);
+    HFT_CHECK(run, status == HF_OK, "acquire: %s", hf_status_name(status));
+    for (int i = 0; i < run->times; i++) {
+        struct hft_way late = {.delay_ns = (150 + hft_roll(run, 50)) * HFT_NS_PER_MS};
+        struct hft_network far = {.to_server = {late, late}, .to_client = {late, late}};
+        char label[32] = "";
+        hft_proxy_network(proxy, &far);
+        status = hf_lock_info(asking, "far", note_label, label, NULL);
+        HFT_CHECK(run, status == HF_OK && strcmp(label, "far away") == 0, "the holder's label is \"%s\" (%s)", label,
+                  hf_status_name(status));
+        hft_proxy_network(proxy, NULL);
+    }
+    (void)hf_lease_release(lease, NULL);
+    (void)hf_client_close(asking, NULL);
+    (void)hf_client_close(holder, NULL);
+    hft_proxy_stop(proxy);
+    hft_server_stop(server);
+}
+
 const struct hft_named hft_network_faults[] = {
     {"spoiled-replies",
      "wrong bytes in replies: never a grant that is none, and all is given back in the end", spoiled_replies,
@@ -476,4 +517,5 @@ const struct hft_named hft_network_faults[] = {
      0},
     {"close-reads-on", "a close over a slow road: every posted release is executed", close_reads_on, 2, 50,
      0},
+    {"far-holders", "a holder that is far away is asked, and its answer waited for", far_holders, 3, 50, 0},
     {.name = NULL}};

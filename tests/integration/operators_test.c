@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* operators_test.c - who holds what, taking it away, what is wrong with the server; and what a client counts. */
+#include "base/clock.h"
 #include "tests/support/pages.h"
 #include "tests/support/takers.h"
 
@@ -153,6 +154,31 @@ static void list_finds_held_locks_by_glob_and_nothing_else(void **state)
     for (int i = 0; i < LOCKS; i++)
         assert_int_equal(hf_lease_release(leases[i], NULL), HF_OK);
     assert_int_equal(hf_lock_list(f->b, NULL, NULL, NULL, &f->error), HF_INVALID);
+}
+
+/* They listen, as processes do that are stopped, and say nothing. */
+static void a_list_waits_for_many_holders_that_do_not_answer_together(void **state)
+{
+    enum { LOCKS = 32 };
+    struct fixture *f = *state;
+    redisContext *deaf = redisConnectUnix(hft_server_socket(f->server));
+    hf_lease *lease = must_take(f, f->a, "answered", NULL);
+    for (int i = 0; i < LOCKS; i++) {
+        freeReplyObject(redisCommand(deaf, "SUBSCRIBE hf:c:%032x", i));
+        freeReplyObject(hft_server_ask(f->server, "SET hf:{%d} hf1:%032x:1:0123456789abcdef:host:1 PX 60000", i, i));
+    }
+    int64_t from_ns = hfi_now(&hfi_boottime);
+    assert_int_equal(hf_lock_list(f->b, "[0-9]*", note, &f->seen, &f->error), HF_OK);
+    int64_t took_ms = (hfi_now(&hfi_boottime) - from_ns) / HFI_MS;
+    assert_int_equal(f->seen.count, LOCKS);
+    assert_string_equal(f->seen.host, "host");
+    assert_int_equal(f->seen.last.held_ms, -1);
+    if (took_ms >= LOCKS * 200 / 2)
+        fail_msg("each of %d holders was waited for: %lld ms", LOCKS, (long long)took_ms);
+    assert_int_equal(hf_lock_list(f->b, "answered", note, &f->seen, &f->error), HF_OK);
+    assert_string_equal(f->seen.label, "the-holder");
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    redisFree(deaf);
 }
 
 static void a_broken_lock_goes_to_who_waits_once_the_holder_has_stopped(void **state)
@@ -387,6 +413,7 @@ int main(void)
         TEST(info_tells_who_where_since_when_and_how_many_wait),
         TEST(foreign_holders_are_shown_escaped),
         TEST(list_finds_held_locks_by_glob_and_nothing_else),
+        TEST(a_list_waits_for_many_holders_that_do_not_answer_together),
         TEST(a_broken_lock_goes_to_who_waits_once_the_holder_has_stopped),
         TEST(a_lock_of_a_server_that_is_full_is_broken_too),
         TEST(check_finds_nothing_wrong_with_a_good_server_and_names_what_is_bad),

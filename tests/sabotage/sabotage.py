@@ -17,7 +17,7 @@ RESULTS = os.path.join(SHOP.work, 'results.json')
 RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(12)]
 STEPS = ['subscribe', 'ask', 're-check', 'grant', 'claim', 'confirm', 'give back', 'leave', 'fill']
 STEPS_LEAST = 10
-AREAS = ['dialling', 'embedded', 'uri', 'run']  # what has promises of its own beside those rules
+AREAS = ['dialling', 'embedded', 'uri', 'run', 'operators']  # what has promises of its own beside those rules
 
 # What the simulator's oracle and its histories promise, by the names in which a violation speaks.
 ORACLE = '''one-holder fences-rise over-is-over valid-means-key release-is-honest lost-once no-false-loss wait-of-a-message
@@ -34,7 +34,7 @@ aof-kills kills evictions bad-network forks ends cancels suspend wall-clock slow
 terminal-events closes spoiled-replies close-reads-on forged-messages demotions replica idle-promotion tokens
 made-up-messages strangers close-with-leases writable-replica one-way quiet-waiters drip refused-writes busy-script
 max-clients client-kill kill-rate config-changes signals cancel-storm half-close stalls narrow-line renewals-first
-rdb-restart embedded freezer
+rdb-restart embedded freezer far-holders
 slow-replies short-renewals withdrawals watchers healing in-vain prompt-posts prompt-revokes prompt-cancels prompt-notices
 script-errors flooded-waiters return-of-many'''.split()
 
