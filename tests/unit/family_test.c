@@ -91,8 +91,9 @@ static void hops(pid_t struck)
     if (struck != hopper || !lives(struck))
         return;
     assert_int_equal(write(to_hopper[1], "", 1), 1);
-    hopper = hear_pid();
     assert_int_equal(waitid(P_PID, (id_t)struck, &info, WEXITED | WNOWAIT), 0);
+    if (info.si_code == CLD_EXITED) /* else it was dying already */
+        hopper = hear_pid();
 }
 
 static void hops_once(pid_t struck)
