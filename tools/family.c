@@ -100,9 +100,11 @@ static bool proc_is_ours(void)
     return strtol(text, NULL, 10) == (long)getpid();
 }
 
-static void list_all(struct list *list)
+/* False: there was no descriptor or no memory for it. */
+static bool list_all(struct list *list)
 {
-    DIR *processes = proc_is_ours() ? opendir("/proc") : NULL;
+    bool is_ours = proc_is_ours();
+    DIR *processes = is_ours ? opendir("/proc") : NULL;
     const struct dirent *entry;
     struct kin kin;
     bool room = true;
@@ -115,6 +117,7 @@ static void list_all(struct list *list)
         (void)closedir(processes);
     if (list->count > 0)
         qsort(list->all, list->count, sizeof *list->all, by_pid);
+    return !is_ours || (room && find(list, getpid()) != NULL);
 }
 
 static struct list strangers; /* our descendants that are none of the family */
@@ -207,7 +210,7 @@ void family_begin(void)
 {
     struct list now = {0};
     bool room = true;
-    list_all(&now);
+    (void)list_all(&now);
     strangers.count = 0;
     for (size_t i = 0; i < now.count && room; i++)
         if (kinship(&now, &now.all[i], getpid()) == DESCENDANT)
@@ -229,7 +232,7 @@ bool family_is_copy(pid_t pid)
 void family_ask(pid_t ancestor, struct refusal *refused)
 {
     struct list now = {0}, nobody = {0};
-    list_all(&now);
+    (void)list_all(&now);
     (void)tell_all(&now, &nobody, ancestor, 0, refused);
     free(now.all);
 }
@@ -243,8 +246,9 @@ bool family_kill(pid_t ancestor, pid_t group, struct refusal *refused)
     for (int i = 0; i < LISTS_MOST && (outcome.is_open || outcome.has_missed); i++) {
         if (!outcome.has_missed)
             (void)poll(NULL, 0, 1);
-        list_all(&lists[i % 2]);
+        bool is_whole = list_all(&lists[i % 2]);
         outcome = tell_all(&lists[i % 2], &lists[1 - i % 2], ancestor, SIGKILL, refused);
+        outcome.has_missed = outcome.has_missed || !is_whole;
     }
     free(lists[0].all);
     free(lists[1].all);

@@ -19,7 +19,7 @@ void family_begin(void);
 void family_ask(pid_t ancestor, struct refusal *refused);
 /* KILL to all of them, and to those that they start meanwhile; to the process group too (0: none). True: they are dead then,
  * but for those that refused, and for one that the kernel keeps longer than half a second. False: we gave up after a while,
- * because there were always more. */
+ * because there were always more, or nobody could be looked for. */
 bool family_kill(pid_t ancestor, pid_t group, struct refusal *refused);
 
 /* False: other users' processes are hidden from us (hidepid), or all are. */

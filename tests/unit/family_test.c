@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -217,6 +218,23 @@ static void those_from_before_it_began_and_theirs_are_none_of_it(void **state)
     (void)kill(other, SIGKILL);
 }
 
+static void nobody_is_said_to_be_dead_by_who_cannot_look(void **state)
+{
+    struct refusal refused;
+    struct rlimit before, none;
+    (void)state;
+    if (fork() == 0)
+        stay();
+    pid_t ours = hear_pid();
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){0, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    bool said = family_kill(getpid(), 0, &refused);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(lives(ours));
+    assert_false(said);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,6 +242,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_is_gone_when_it_is_struck_may_have_left_a_child, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_hops_before_every_blow_is_struck_with_its_group, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_that_always_gets_away_is_not_said_to_be_dead, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(nobody_is_said_to_be_dead_by_who_cannot_look, set_up, tear_down),
         cmocka_unit_test_setup_teardown(those_from_before_it_began_and_theirs_are_none_of_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_family_that_grows_faster_than_it_is_struck_is_left_after_a_while, set_up,
                                         tear_down),
