@@ -431,9 +431,10 @@ bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, boo
     if ((entry->remote != HFI_ASKING && entry->remote != HFI_QUEUED) || hfi_list_is_empty(&entry->waiters))
         return false;
     for (int i = 0; i < HFI_ECHOES; i++) {
-        int64_t claim = entry->claims[i];
+        int64_t claim = entry->claims[i], own = hfi_step_head_of(entry)->lease_ms * HFI_MS;
         if (entry->echoes[i] != echo || echo == 0)
             continue;
+        claim = claim < own ? claim : own; /* it may have been asked for somebody who has left */
         if (echo + claim - now < claim / 4) {
             claim_now(entry, actions);
             return false;

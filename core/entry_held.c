@@ -46,22 +46,22 @@ static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter
 }
 
 /* The same remote lease for another thread: its V stays, and so does the pace of renewals that are under way. Those ask
- * for the length that the holder before wanted (P1). Who takes over a longer lease than its own believes no more of it than
- * its own: how soon it learns that it was lost, or that somebody waits, is what it was promised for that. */
+ * for the length that the holder before wanted (P1). But who takes over a longer lease is told as soon as with its own that
+ * it was lost, or that somebody waits: it is renewed as often. */
 void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     if (!goes_on(&entry->times, waiter)) {
         struct hfi_lease_times before = entry->times;
-        int64_t own = now + waiter->lease_ms * HFI_MS;
-        if (own < before.end)
-            entry->good_for = waiter->lease_ms * HFI_MS;
-        begin_times(entry, waiter, own < before.end ? own : before.end, now, 0);
+        begin_times(entry, waiter, before.end, now, 0);
         if (entry->times.length > before.length)
             entry->lengthened_at = now;
         if (entry->times.length < entry->shortest)
             entry->shortest = entry->times.length;
+        int64_t own = now + entry->times.length / 3;
         if (before.renew_next != before.renew_first)
             entry->times.renew_next = before.renew_next;
+        if (own < entry->times.renew_next)
+            entry->times.renew_next = own;
         entry->times.tried_at = before.tried_at;
         entry->times.doubted = before.doubted;
         entry->times.asked = before.asked;
@@ -252,6 +252,7 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, in
     if (entry->remote != HFI_HELD)
         return;
     int64_t good_for = sent_at <= entry->lengthened_at ? entry->shortest : entry->times.length;
+    hfi_lease_settle(&entry->times, sent_at);
     hfi_step_confirmed(entry, sent_at, good_for, now, rtt_ns, actions);
 }
 

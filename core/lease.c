@@ -37,14 +37,19 @@ int64_t hfi_lease_stop(int64_t good_for_ns, int64_t length_ns, int64_t stop_ns)
     return good_for_ns < length_ns ? least(stop_ns, good_for_ns / 4) : stop_ns;
 }
 
-/* A new round: renew when two thirds are left (of a claim: half), then again and again until V. */
+/* Renew when two thirds are left, of a claim half. */
+static int64_t left_at_first(const struct hfi_lease_times *times, int64_t good_for)
+{
+    return good_for < times->length ? good_for / 2 : times->length / 3 * 2;
+}
+
+/* A new round: renewals then, and again and again until V. */
 static void start_round(struct hfi_lease_times *times, int64_t good_for, int64_t rtt_ns)
 {
-    bool claim = good_for < times->length;
-    int64_t left_at_first = claim ? good_for / 2 : times->length / 3 * 2;
+    int64_t left = left_at_first(times, good_for);
     times->stop = hfi_lease_stop(good_for, times->length, times->full_stop);
-    times->renew_first = times->renew_next = on_grid(times->end - left_at_first, times->length);
-    times->attempt = most(most(left_at_first / ATTEMPTS, rtt_ns), HFI_MS);
+    times->renew_first = times->renew_next = on_grid(times->end - left, times->length);
+    times->attempt = most(most(left / ATTEMPTS, rtt_ns), HFI_MS);
     times->overdue = times->renew_first + most(4 * rtt_ns, times->length / 12);
 }
 
@@ -74,7 +79,9 @@ static int64_t next_attempt(int64_t attempt, int64_t now, int64_t rtt_ns)
 /* Whoever hastens it, again and again: attempts stay apart, by what is usual for a short lease if that is less. */
 static int64_t renew_at(const struct hfi_lease_times *times)
 {
-    int64_t wanted = times->doubted && !times->asked ? 0 : times->renew_next;
+    int64_t wanted = !times->doubted ? times->renew_next
+                     : times->asked  ? least(times->renew_next, times->tried_at + times->attempt)
+                                     : 0;
     return most(wanted, times->tried_at + least(HFI_PACE_NS, times->attempt / 4 * 3));
 }
 
@@ -117,10 +124,12 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
 bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns)
 {
     int64_t end = sent_at + good_for_ns;
-    if (sent_at > times->doubted_after)
-        times->doubted = false;
-    if (times->condition == HF_LEASE_LOST || now >= times->end || end <= times->end)
+    if (times->condition == HF_LEASE_LOST || now >= times->end)
         return false;
+    if (end <= times->end) { /* it was longer in other hands: the next is due when it would be for this one's own */
+        times->renew_next = most(times->renew_next, on_grid(end - left_at_first(times, good_for_ns), times->length));
+        return false;
+    }
     times->end = end;
     start_round(times, good_for_ns, rtt_ns);
     if (times->condition != HF_LEASE_AT_RISK || times->holding_told || now >= times->end - times->stop)
@@ -129,6 +138,12 @@ bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t g
     times->reason = HF_REASON_NONE;
     times->ending_told = false;
     return true;
+}
+
+void hfi_lease_settle(struct hfi_lease_times *times, int64_t sent_at)
+{
+    if (sent_at > times->doubted_after)
+        times->doubted = false;
 }
 
 void hfi_lease_doubt(struct hfi_lease_times *times)

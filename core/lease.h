@@ -60,6 +60,8 @@ bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t g
 /* Somebody says that it is over, or something was missed: the next attempt asks, now but for HFI_PACE_NS, and others after
  * it until one is answered. Also after max_hold, when nothing else is sent; such a one may not extend anything. */
 void hfi_lease_doubt(struct hfi_lease_times *times);
+/* A renewal whose stamp is sent_at was answered: that settles what was doubted before it. */
+void hfi_lease_settle(struct hfi_lease_times *times, int64_t sent_at);
 /* Whatever is due next comes at this point. */
 int64_t hfi_lease_next(const struct hfi_lease_times *times);
 

@@ -229,7 +229,7 @@ static hf_status verdict(struct hfi_lock *lock, hf_lease *lease, const struct in
         int64_t now = hfi_now(client->clock);
         hfi_actions_init(&actions);
         if (inquiry->found == REVOKED)
-            lock->revoked = inquiry->revoked;
+            hfi_closing_revoked(lock, inquiry->grant, inquiry->revoked, now);
         hfi_entry_lost(&lock->entry,
                        inquiry->found == MISSING   ? HF_REASON_GONE
                        : inquiry->found == REVOKED ? HF_REASON_REVOKED

@@ -34,6 +34,24 @@ static void a_lease_that_is_revoked_before_it_is_known_is_nobodys(void **state)
     assert_int_equal(a.waiter.verdict, HFI_WAITING);
 }
 
+/* The hand-off may have been asked for with the claim of a thread that has left. */
+static void a_hand_off_is_no_longer_than_the_lease_of_who_gets_it(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    b.waiter.lease_ms = 100;
+    b.waiter.stop_ms = 10;
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    int64_t echo = s.asked_at;
+    (void)hft_arrive(&s, &b);
+    (void)hft_leave(&s, &a);
+    hft_pass_ms(&s, 5);
+    assert_string_equal(hft_handed(&s, echo), "b=lease");
+    assert_int_equal(b.waiter.end, echo + 100 * HFI_MS);
+}
+
 /* A renewal's answer says whether somebody waits. */
 static void assert_renewed_now(struct hft_stand *s)
 {
@@ -89,6 +107,7 @@ static void who_waits_when_messages_begin_to_come_asks_and_then_does_so_too(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hand_off_is_no_longer_than_the_lease_of_who_gets_it),
         cmocka_unit_test(a_lease_that_is_wanted_before_it_is_known_does_not_linger),
         cmocka_unit_test(a_lease_that_is_revoked_before_it_is_known_is_nobodys),
         cmocka_unit_test(who_holds_when_messages_begin_to_come_asks_whether_somebody_waits),

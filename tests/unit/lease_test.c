@@ -276,12 +276,21 @@ static void a_doubt_is_asked_about_until_it_is_answered_and_then_no_more(void **
         assert_true(look_ms(&times, 1001).renew);
         assert_nothing_due(look_ms(&times, 1400));
         assert_true(look_ms(&times, 2300).renew);
-        (void)renewed_ms(&times, 1001, 2301); /* late, but it was asked after the doubt */
-        if (held_too_long)
-            assert_nothing_due(look_ms(&times, 9000));
-        else
-            assert_nothing_due(look_ms(&times, 4900));
+        hfi_lease_settle(&times, T0 + 1001 * HFI_MS); /* late, but it was asked after the doubt */
+        (void)hfi_lease_renewed(&times, T0 + 1001 * HFI_MS, held_too_long ? 0 : times.length, T0 + 2301 * HFI_MS, RTT);
+        assert_nothing_due(look_ms(&times, held_too_long ? 9000 : 4900));
     }
+}
+
+/* It was executed before, and puts the next renewal a third of the lease ahead. */
+static void what_was_granted_before_a_doubt_does_not_settle_or_delay_it(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s();
+    hfi_lease_doubt(&times);
+    assert_true(look_ms(&times, 1).renew);
+    (void)hfi_lease_renewed(&times, T0 + HFI_MS / 2, times.length, T0 + 30 * HFI_MS, RTT);
+    assert_true(look_ms(&times, 2 + 8000 / 13).renew);
 }
 
 static void a_doubt_after_max_hold_is_one_question(void **state)
@@ -292,6 +301,7 @@ static void a_doubt_after_max_hold_is_one_question(void **state)
     assert_true(look_ms(&times, 1000).at_risk);
     hfi_lease_doubt(&times);
     assert_true(look_ms(&times, 1001).renew);
+    hfi_lease_settle(&times, T0 + 1001 * HFI_MS);
     (void)hfi_lease_renewed(&times, T0 + 1001 * HFI_MS, 0, T0 + 1002 * HFI_MS, RTT); /* it may not extend anything */
     assert_int_equal(times.end, T0 + 12000 * HFI_MS);
     assert_nothing_due(look_ms(&times, 9000));
@@ -334,6 +344,7 @@ int main(void)
         cmocka_unit_test(a_doubt_is_asked_about_at_once_and_not_again_within_ten_milliseconds),
         cmocka_unit_test(an_answer_to_what_was_sent_before_a_doubt_does_not_settle_it),
         cmocka_unit_test(a_doubt_is_asked_about_until_it_is_answered_and_then_no_more),
+        cmocka_unit_test(what_was_granted_before_a_doubt_does_not_settle_or_delay_it),
         cmocka_unit_test(a_doubt_after_max_hold_is_one_question),
         cmocka_unit_test(looking_at_each_next_point_never_stands_still),
     };
