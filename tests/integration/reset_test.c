@@ -44,6 +44,8 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
     hft_pool_close(&f->kit);
+    free(f->kit.settings.place.user);
+    free(f->kit.settings.place.password);
     hft_server_stop(f->server);
     free(f);
     return 0;

@@ -128,6 +128,7 @@ int hft_said(char letter)
 int hft_scene_begin(void **state)
 {
     (void)state;
+    sim_threads_end(); /* a test may play several scenes */
     sim_begin(1, getenv("HFT_VERBOSE") != NULL);
     sim_network_begin();
     sim_network.delay_least = sim_network.delay_most = HFT_TRIP_NS;
@@ -145,6 +146,7 @@ int hft_scene_end(void **state)
     (void)state;
     if (sim.failure[0] != 0)
         print_error("%s\n", sim.failure);
+    sim_threads_end();
     return sim.failure[0] != 0 ? -1 : 0;
 }
 

@@ -37,11 +37,13 @@ struct sim_thread {
     struct hfi_list at_mutex;
     int64_t wait_number;
     bool begun, over;
+    struct sim_thread *older;
 };
 
 static struct sim_thread outside; /* who calls sim_run */
 static struct sim_thread *hand;   /* that goes on with the events */
 static struct sim_thread *running, *starting;
+static struct sim_thread *newest; /* of this history: an event may name a thread that is over, so they are freed at its end */
 static struct hfi_list at_mutexes; /* who waits for one */
 static int64_t run_until;
 static void *stacks[STACKS_MOST];
@@ -118,6 +120,8 @@ static struct sim_thread *new_thread(sim_thread_fn *run, void *arg)
     thread->arg = arg;
     hfi_list_init(&thread->link);
     hfi_list_init(&thread->at_mutex);
+    thread->older = newest;
+    newest = thread;
     return thread;
 }
 
@@ -185,11 +189,20 @@ void sim_stop(int64_t ns)
 
 void sim_threads_begin(void)
 {
-    hand = NULL;
+    hand = newest = NULL;
     outside.begun = true;
     hfi_list_init(&at_mutexes);
     for (free_count = 0; free_count < stack_count; free_count++) /* nobody of the history before runs on */
         free_stacks[free_count] = stack_count - 1 - free_count;
+}
+
+void sim_threads_end(void)
+{
+    while (newest != NULL) {
+        struct sim_thread *thread = newest;
+        newest = thread->older;
+        free(thread);
+    }
 }
 
 /* ---- threads ---- */

@@ -31,7 +31,7 @@ uint64_t sim_roll(void)
 
 int64_t sim_between(int64_t least, int64_t most)
 {
-    return least + (int64_t)(sim_roll() % (uint64_t)(most - least + 1));
+    return least + (int64_t)(sim_roll() % ((uint64_t)most - (uint64_t)least + 1));
 }
 
 bool sim_chance(int percent)

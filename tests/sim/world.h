@@ -80,6 +80,7 @@ bool sim_is_paused(const struct sim_process *process);
 
 /* threads.c */
 void sim_threads_begin(void);
+void sim_threads_end(void); /* frees those of a history that is over; the simulator itself drops a whole history at once */
 typedef void sim_thread_fn(void *arg);
 void sim_thread_start(struct sim_process *process, sim_thread_fn *run, void *arg); /* runs a moment later */
 void sim_sleep(int64_t ns); /* the running thread, by its process's clock */

@@ -430,9 +430,10 @@ static void a_command_that_is_over_leaves_no_words_in_memory(void **state)
     struct hfi_keys keys = keys_of(HFI_MUTEX);
     struct hfi_command *command = hfi_wire_release(&keys, "secret");
     const char *kept = command->first;
+    size_t size = command->size;
     assert_ptr_equal(command->bytes, kept);
     hfi_command_unref(command);
-    for (size_t i = 0; i < HFI_COMMAND_FIRST; i++)
+    for (size_t i = 0; i < size; i++)
         assert_int_equal(kept[i], 0);
     hfi_keys_done(&keys);
 }
