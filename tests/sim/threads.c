@@ -17,7 +17,8 @@
 #define STACK_BYTES (128 * 1024)
 #define STACKS_MOST 1024
 
-#ifdef SIM_SWAPS_CONTEXTS /* AddressSanitizer follows these, and no jumps between stacks */
+#ifdef SIM_SWAPS_CONTEXTS /* AddressSanitizer follows these, if it is told of them, and no jumps between stacks */
+#include <sanitizer/common_interface_defs.h>
 typedef ucontext_t place;
 #else
 typedef jmp_buf place;
@@ -62,15 +63,42 @@ static void make_ready(const struct sim_thread *thread, ucontext_t *there)
 }
 
 #ifdef SIM_SWAPS_CONTEXTS
+static struct sim_thread *left;
+static struct {
+    const void *bottom;
+    size_t size;
+} outer; /* the program's own stack */
+
+static void arrive(void *fake)
+{
+    const void *bottom;
+    size_t size;
+    __sanitizer_finish_switch_fiber(fake, &bottom, &size);
+    if (left == &outside) {
+        outer.bottom = bottom;
+        outer.size = size;
+    }
+}
+
 static void go(struct sim_thread *from, struct sim_thread *to)
 {
+    void *fake = NULL;
     starting = to;
-    if (!to->begun)
+    if (!to->begun && to != &outside)
         make_ready(to, &to->place);
     to->begun = true;
+    left = from;
+    __sanitizer_start_switch_fiber(from->over ? NULL : &fake, to == &outside ? outer.bottom : stacks[to->stack],
+                                   to == &outside ? outer.size : STACK_BYTES);
     (void)swapcontext(&from->place, &to->place);
+    arrive(fake);
 }
 #else
+static void arrive(void *fake)
+{
+    (void)fake;
+}
+
 static void begin(struct sim_thread *thread)
 {
     ucontext_t there;
@@ -93,6 +121,7 @@ static void go(struct sim_thread *from, struct sim_thread *to)
 static void first_step(void)
 {
     struct sim_thread *thread = starting;
+    arrive(NULL);
     thread->run(thread->arg);
     thread->over = true;
     go(thread, hand);
