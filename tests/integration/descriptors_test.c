@@ -23,12 +23,23 @@ struct stage {
     hf_dispatch dispatch;
 };
 
-static int taken(const struct stage *stage)
+static int open_now(const struct stage *stage)
 {
     int found = 0;
     for (int fd = 0; fd <= 2; fd++)
         if ((stage->closed & 1 << fd) != 0 && fcntl(fd, F_GETFD) >= 0)
             found |= 1 << fd;
+    return found;
+}
+
+/* One that is made just now has such a number until it is moved: none may stay. */
+static int taken(const struct stage *stage)
+{
+    int found = open_now(stage);
+    for (int i = 0; i < 2000 && found != 0; i++) {
+        (void)poll(NULL, 0, 1);
+        found = open_now(stage);
+    }
     return found;
 }
 
