@@ -237,8 +237,7 @@ void hfi_closing_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random,
 
 static bool names_revoked(const struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant, uint64_t *random)
 {
-    uint64_t of;
-    return hfi_token_is_of(&lock->client->identity, message->rest, message->rest_size, &of, random) && of == grant;
+    return hfi_token_is_of_grant(&lock->client->identity, message->rest, message->rest_size, grant, random);
 }
 
 void hfi_closing_note_break(struct hfi_lock *lock, const struct hfi_message *message)
@@ -353,18 +352,25 @@ static void release_revoked(struct hfi_lock *lock, uint64_t grant, const struct 
     hfi_lane_flush(lock->lane);
 }
 
+/* The number of a grant that is long over may be another lock's by now, so the key goes before it. */
+static void clear_break(hf_client *client, struct hfi_lock *by_grant, uint64_t grant, const struct hfi_message *message)
+{
+    struct hfi_lock *by_key = hfi_table_by_key(client, message->key, message->key_size);
+    if (by_key != NULL) {
+        release_revoked(by_key, grant, message);
+        hfi_table_unref(by_key);
+    } else if (by_grant != NULL) {
+        release_revoked(by_grant, grant, message);
+    }
+}
+
 void hfi_closing_heal(hf_client *client, struct hfi_lock *lock, uint64_t grant, uint64_t random,
                       const struct hfi_message *message)
 {
     bool found = lock != NULL && hurry(lock, grant, random);
-    if (message->letter == 'B') {
-        /* A grant that is long over: its number may be another lock's by now. */
-        struct hfi_lock *by_key = hfi_table_by_key(client, message->key, message->key_size);
-        if (by_key != NULL || lock != NULL)
-            release_revoked(by_key != NULL ? by_key : lock, grant, message);
-        if (by_key != NULL)
-            hfi_table_unref(by_key);
-    } else if (!found && (message->letter == 'G' || message->letter == 'R'))
+    if (message->letter == 'B')
+        clear_break(client, lock, grant, message);
+    else if (!found && (message->letter == 'G' || message->letter == 'R'))
         release_forgotten(client, grant, random, message);
 }
 

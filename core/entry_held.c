@@ -192,10 +192,12 @@ void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, boo
 void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     entry->more_asked = false;
-    if (entry->remote == HFI_HELD && !entry->fencing)
-        want_more_later(entry);
-    if (entry->remote != HFI_HELD || !entry->fencing)
+    if (entry->remote != HFI_HELD)
         return;
+    if (!entry->fencing) {
+        want_more_later(entry);
+        return;
+    }
     while (!hfi_list_is_empty(&entry->waiters))
         hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_FOREIGN, actions);
     hfi_step_give_back(entry, actions);

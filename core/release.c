@@ -193,9 +193,8 @@ static void verified(struct hfi_command *command)
         bool same = reply->type == REDIS_REPLY_STRING && reply->len == strlen(inquiry->token) &&
                     memcmp(reply->str, inquiry->token, reply->len) == 0;
         inquiry->found = same ? SAME : reply->type == REDIS_REPLY_NIL ? MISSING : OTHERS;
-        uint64_t of = 0;
         if (inquiry->found == OTHERS && reply->type == REDIS_REPLY_STRING &&
-            hfi_token_is_of(&lock->client->identity, reply->str, reply->len, &of, &inquiry->revoked) && of == inquiry->grant)
+            hfi_token_is_of_grant(&lock->client->identity, reply->str, reply->len, inquiry->grant, &inquiry->revoked))
             inquiry->found = REVOKED;
     }
     bool abandoned = inquiry->abandoned;

@@ -29,10 +29,10 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
     struct hfi_actions actions;
     const struct redisReply *revoked = NULL;
     enum hfi_renewed how = HFI_RENEW_FAILED;
-    uint64_t grant = batch->at[index].grant, of = 0, random = 0;
+    uint64_t grant = batch->at[index].grant, random = 0;
     if (command->outcome == HFI_ANSWERED)
         how = hfi_wire_renewed(command->reply, index, &revoked);
-    if (revoked != NULL && !(hfi_token_is_of(&client->identity, revoked->str, revoked->len, &of, &random) && of == grant))
+    if (revoked != NULL && !hfi_token_is_of_grant(&client->identity, revoked->str, revoked->len, grant, &random))
         how = HFI_RENEW_TAKEN;
     bool ours = how == HFI_RENEW_OK || how == HFI_RENEW_WANTED;
     hfi_actions_init(&actions);

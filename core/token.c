@@ -104,3 +104,10 @@ bool hfi_token_is_of(const struct hfi_identity *identity, const char *token, siz
     *random = parts.random;
     return hfi_token_make(identity, parts.grant, parts.random, made) == size && memcmp(made, token, size) == 0;
 }
+
+bool hfi_token_is_of_grant(const struct hfi_identity *identity, const char *token, size_t size, uint64_t grant,
+                           uint64_t *random)
+{
+    uint64_t of;
+    return hfi_token_is_of(identity, token, size, &of, random) && of == grant;
+}

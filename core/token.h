@@ -36,5 +36,8 @@ bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *par
 /* False: not byte for byte what hfi_token_make makes of these two numbers for this client. */
 bool hfi_token_is_of(const struct hfi_identity *identity, const char *token, size_t size, uint64_t *grant,
                      uint64_t *random);
+/* Nor one of this grant, whatever its random digits: what a break has put in the place of another. */
+bool hfi_token_is_of_grant(const struct hfi_identity *identity, const char *token, size_t size, uint64_t grant,
+                           uint64_t *random);
 
 #endif

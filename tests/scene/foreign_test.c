@@ -12,21 +12,31 @@
 /* The second one's channel is as long as a client's own. */
 static const char *const names[] = {"n", "seventeen-letters", "another-name-altogether"};
 
+static void tell_of(const char *command, const char *name, const char *rest)
+{
+    char line[100];
+    (void)snprintf(line, sizeof line, "%s hf:{%s}%s", command, name, rest);
+    hft_tell(line);
+}
+
+/* A scene of its own. */
+static struct sim_process *behind_a_foreign_lock(const char *name)
+{
+    (void)hft_scene_begin(NULL);
+    struct sim_process *process = hft_process(NULL);
+    tell_of("SET", name, " theirs PX 60000");
+    return process;
+}
+
 static void a_foreign_release_is_heard(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++) {
         struct hft_actor waiter;
-        char key[60], line[100];
-        (void)hft_scene_begin(NULL);
-        (void)snprintf(key, sizeof key, "hf:{%s}", names[i]);
-        (void)snprintf(line, sizeof line, "SET %s theirs PX 60000", key);
-        struct sim_process *process = hft_process(NULL);
-        hft_tell(line);
+        struct sim_process *process = behind_a_foreign_lock(names[i]);
         hft_take(&waiter, process, names[i], HF_LOCK(.wait_ms = 5000));
         hft_pass_ms(50);
-        (void)snprintf(line, sizeof line, "DEL %s", key);
-        hft_tell(line);
+        tell_of("DEL", names[i], "");
         int64_t freed = sim.now;
         HFT_UNTIL(waiter.ended != 0);
         assert_int_equal(waiter.status, HF_OK);
@@ -40,17 +50,11 @@ static void what_was_missed_is_asked_for(void **state)
     (void)state;
     for (int i = 0; i < 3; i++) {
         struct hft_actor waiter;
-        char key[60], line[100];
-        (void)hft_scene_begin(NULL);
-        (void)snprintf(key, sizeof key, "hf:{%s}", names[i]);
-        (void)snprintf(line, sizeof line, "SET %s theirs PX 60000", key);
-        struct sim_process *process = hft_process(NULL);
-        hft_tell(line);
+        struct sim_process *process = behind_a_foreign_lock(names[i]);
         hft_stall_up(hft_subscriber_wire(process), 50);
         hft_take(&waiter, process, names[i], HF_LOCK(.wait_ms = 5000));
         hft_pass_ms(20);
-        (void)snprintf(line, sizeof line, "DEL %s", key);
-        hft_tell(line);
+        tell_of("DEL", names[i], "");
         hft_pass_ms(25);
         assert_int_equal(waiter.ended, 0);
         hft_pass_ms(10);

@@ -29,16 +29,23 @@ static void count_losses(hf_lease *lease, const hf_event *event, void *count)
         ++*(int *)count;
 }
 
+/* A lease of 3 s whose renewal has been answered, and the thread that raises its V stands still for 2.5 s. */
+static hf_lease *taken_and_stopped(struct sim_process *process, int *losses)
+{
+    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000, .on_event = count_losses, .arg = losses));
+    stop_at = "end-to-raise";
+    stop_for = 2500 * HFI_MS;
+    HFT_UNTIL(stop_at == NULL);
+    return lease;
+}
+
 /* Its renewal was answered long before V, and raises V long after it. */
 static void a_lease_that_was_seen_to_be_over_is_over(void **state)
 {
     (void)state;
     int losses = 0;
     struct sim_process *process = hft_process(NULL);
-    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000, .on_event = count_losses, .arg = &losses));
-    stop_at = "end-to-raise";
-    stop_for = 2500 * HFI_MS;
-    HFT_UNTIL(stop_at == NULL);
+    hf_lease *lease = taken_and_stopped(process, &losses);
     assert_true(hft_is_valid(process, lease));
     HFT_UNTIL(!hft_is_valid(process, lease));
     assert_int_equal(losses, 0);
@@ -56,10 +63,7 @@ static void a_lease_that_nobody_saw_to_be_over_goes_on(void **state)
     (void)state;
     int losses = 0;
     struct sim_process *process = hft_process(NULL);
-    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000, .on_event = count_losses, .arg = &losses));
-    stop_at = "end-to-raise";
-    stop_for = 2500 * HFI_MS;
-    HFT_UNTIL(stop_at == NULL);
+    hf_lease *lease = taken_and_stopped(process, &losses);
     hft_pass_ms(2510);
     assert_true(hft_is_valid(process, lease));
     assert_int_equal(losses, 0);
