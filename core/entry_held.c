@@ -30,6 +30,11 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
     }
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static void begin_times(struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t end, int64_t now,
                         int64_t rtt_ns)
 {
@@ -62,6 +67,10 @@ void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t n
             entry->times.renew_next = before.renew_next;
         if (own < entry->times.renew_next)
             entry->times.renew_next = own;
+        /* Less may be left than what its own lease would have by now. It asks for that soon, and nothing is overdue yet. */
+        int64_t overdue = least(before.overdue, now + entry->times.length / 12);
+        if (entry->times.overdue < overdue)
+            entry->times.overdue = overdue;
         entry->times.tried_at = before.tried_at;
         entry->times.doubted = before.doubted;
         entry->times.asked = before.asked;

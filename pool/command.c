@@ -28,6 +28,8 @@ static void drop_bytes(struct hfi_command *command)
 {
     if (command->bytes != command->first)
         free(command->bytes);
+    else
+        memset(command->first, 0, command->size);
 }
 
 static bool make_room(struct hfi_command *command, size_t more)
@@ -214,8 +216,6 @@ void hfi_command_unref(struct hfi_command *command)
         return;
     if (command->reply != NULL)
         freeReplyObject(command->reply);
-    if (command->bytes == command->first)
-        memset(command->first, 0, command->size);
     drop_bytes(command);
     struct hfi_command *none = NULL;
     if (!atomic_compare_exchange_strong(&spares[command->home].command, &none, command))

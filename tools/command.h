@@ -23,7 +23,7 @@ struct command {
 };
 
 /* Forks the guard. Call while the process has one thread; the words and the name are copied. Who descends from us already
- * is none of the command's. False: errno. */
+ * is none of the command's (family.h). False: errno. */
 bool command_prepare(struct command *command, const struct guard_job *job);
 /* What loses its parent and was below the guard is below us, if the guard goes. */
 void command_adopt(void);

@@ -13,7 +13,7 @@ struct refusal { /* of those whom we may not signal: how many, and the first of 
     uid_t uid;
 };
 
-/* Who descends from this process now, and what they will start, is none of any family. */
+/* Who descends from this process now is none of any family, nor what they start, as long as they live. */
 void family_begin(void);
 /* Who of the living descendants of `ancestor` may not be signalled by us. */
 void family_ask(pid_t ancestor, struct refusal *refused);

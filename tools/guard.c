@@ -240,7 +240,7 @@ static bool hear_holdfast(struct guard *guard)
     int wish = atomic_load(&guard->board->wish);
     if (size == 0 && wish != GUARD_END) {
         while (guard->pid > 0 && !kill_all(guard, &refused))
-            continue;
+            (void)poll(NULL, 0, AGAIN_MS);
         cage_close(guard->job->cage);
         return false;
     }

@@ -17,6 +17,7 @@
 
 enum {
     LABEL_MOST = 128,
+    LEAST_CONNECT_MS = 500, /* a server that is far away is no dead one, however short the wait */
     CONNECT_MS = 2000 /* for that the library has so long, if the URL does not say otherwise */
 };
 
@@ -236,10 +237,11 @@ static int open_client(struct run *run)
 {
     int64_t from_ms = guard_clock_ms();
     bool is_limited = run->wait_ms > 0; /* HF_FOREVER is not */
-    int code = cli_open(run->url, is_limited && run->wait_ms < CONNECT_MS ? run->wait_ms : 0, &run->client);
+    int64_t connect_ms = run->wait_ms > LEAST_CONNECT_MS ? run->wait_ms : LEAST_CONNECT_MS;
+    int code = cli_open(run->url, is_limited && connect_ms < CONNECT_MS ? connect_ms : 0, &run->client);
     if (is_limited) {
         int64_t left_ms = run->wait_ms - (guard_clock_ms() - from_ms);
-        run->wait_ms = left_ms > 0 ? left_ms : 1;
+        run->wait_ms = left_ms > 0 ? left_ms : 0; /* then it is asked for once */
     }
     return code;
 }

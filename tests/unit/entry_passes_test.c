@@ -406,6 +406,34 @@ static void who_takes_over_a_longer_lease_renews_it_as_often_as_its_own(void **s
     }
 }
 
+/* Of what a short lease has not extended less is left than a long one would have by now. */
+static void who_takes_over_less_than_its_own_lease_is_not_told_that_a_renewal_is_overdue(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c");
+    b.waiter.lease_ms = 1000;
+    b.waiter.stop_ms = 100;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_release(&s, false), "b=lease");
+    int64_t begun = s.now;
+    while (s.now - begun < 5500 * HFI_MS) {
+        assert_string_equal(hft_look_next(&s), "renew");
+        assert_string_equal(hft_renewed(&s, s.now), "");
+    }
+    hft_pass_ms(&s, 20);
+    (void)hft_arrive(&s, &c);
+    assert_string_equal(hft_release(&s, false), "c=lease");
+    int64_t passed = s.now;
+    assert_string_equal(hft_look_next(&s), "renew"); /* when b's would have been */
+    assert_true(s.now - passed < 334 * HFI_MS);
+    while (strstr(hft_look_next(&s), "at-risk:UNCONFIRMED") == NULL) /* nothing is answered any more */
+        assert_true(s.now - passed < 900 * HFI_MS);
+    assert_in_range(s.now - passed, 800 * HFI_MS, 850 * HFI_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,6 +458,7 @@ int main(void)
         cmocka_unit_test(what_lingers_no_more_is_not_renewed),
         cmocka_unit_test(a_millisecond_is_enough_to_linger),
         cmocka_unit_test(who_takes_over_a_longer_lease_renews_it_as_often_as_its_own),
+        cmocka_unit_test(who_takes_over_less_than_its_own_lease_is_not_told_that_a_renewal_is_overdue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
