@@ -122,12 +122,9 @@ static hf_status without_event_fd(hf_lease *lease, hf_error *error)
     return HF_NOMEM;
 }
 
-/* Names that wait are not more than calls that wait. What so many ask the server for at every R keeps it from handing on. */
-#define MANY_WAIT 250
-
 static void tell_how_many(hf_client *client)
 {
-    atomic_store_explicit(&client->mutex_rules.many_names, hfi_counted(client, waiting) > MANY_WAIT, memory_order_relaxed);
+    atomic_store_explicit(&client->mutex_rules.waiting, hfi_counted(client, waiting), memory_order_relaxed);
 }
 
 /* Those who do not get it at once. */

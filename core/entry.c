@@ -521,15 +521,21 @@ int64_t hfi_entry_next(const struct hfi_entry *entry)
     return entry->linger_end < next ? entry->linger_end : next;
 }
 
+static struct hfi_asking asking_for(const struct hfi_entry *entry, int64_t lease)
+{
+    int64_t period = hfi_step_recheck_ms(entry), claim = hfi_claim_ms(lease, period);
+    return (struct hfi_asking){.lease_ms = lease,
+                               .ttl_ms = lease + hfi_guard_ms(lease, entry->rules->guard_ms),
+                               .claim_ms = claim,
+                               .claim_ttl_ms = claim + hfi_guard_ms(claim, entry->rules->guard_ms),
+                               .patience_ms = 3 * period,
+                               .ticket = entry->ticket};
+}
+
 struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
-    int64_t lease = head != NULL ? head->lease_ms : 1000, claim = hfi_claim_ms(lease);
-    return (struct hfi_asking){.lease_ms = lease,
-                               .ttl_ms = lease + hfi_guard_ms(lease, entry->rules->guard_ms),
-                               .claim_ttl_ms = claim + hfi_guard_ms(claim, entry->rules->guard_ms),
-                               .patience_ms = 3 * hfi_step_recheck_ms(entry),
-                               .ticket = entry->ticket};
+    return asking_for(entry, head != NULL ? head->lease_ms : 1000);
 }
 
 hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_waiter *waiter)
@@ -539,28 +545,25 @@ hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_
     return waiter->once ? HF_UNAVAILABLE : HF_TIMEOUT; /* who tries waits for nothing but the server */
 }
 
-static void remember_echo(struct hfi_entry *entry, int64_t stamp, int64_t claim)
+static void remember_echo(struct hfi_entry *entry, int64_t stamp, int64_t claim_ms)
 {
     for (int i = HFI_ECHOES - 1; i > 0; i--) {
         entry->echoes[i] = entry->echoes[i - 1];
         entry->claims[i] = entry->claims[i - 1];
     }
     entry->echoes[0] = stamp;
-    entry->claims[0] = claim;
+    entry->claims[0] = claim_ms * HFI_MS;
 }
 
-void hfi_entry_sent(struct hfi_entry *entry, int64_t stamp)
+void hfi_entry_sent(struct hfi_entry *entry, const struct hfi_asking *asking, int64_t stamp)
 {
-    const struct hfi_waiter *head = hfi_step_head_of(entry);
-    int64_t lease_ms = head != NULL ? head->lease_ms : 1000;
-    remember_echo(entry, stamp, hfi_claim_ms(lease_ms) * HFI_MS);
-    entry->asked_for = lease_ms * HFI_MS;
+    remember_echo(entry, stamp, asking->claim_ms);
+    entry->asked_for = asking->lease_ms * HFI_MS;
 }
 
 struct hfi_asking hfi_entry_rechecking(struct hfi_entry *entry, int64_t stamp)
 {
-    int64_t claim = entry->claims[0] / HFI_MS;
-    remember_echo(entry, stamp, entry->claims[0]);
-    return (struct hfi_asking){.claim_ttl_ms = claim + hfi_guard_ms(claim, entry->rules->guard_ms),
-                               .patience_ms = 3 * hfi_step_recheck_ms(entry)};
+    struct hfi_asking asking = asking_for(entry, entry->asked_for / HFI_MS);
+    remember_echo(entry, stamp, asking.claim_ms);
+    return asking;
 }

@@ -49,7 +49,7 @@ struct hfi_entry_rules { /* the same for all entries of one use of a client */
     bool    together;   /* a re-check that expects no news goes with those of other names */
     int64_t phase;      /* of the grid on which those are due: not every process's at the same moment */
     bool    rides_out;  /* waiting calls outlast a server that is away; a fetch has other answers */
-    _Atomic(bool) many_names; /* this process waits for more than 1,000: re-check less often */
+    _Atomic(uint64_t) waiting; /* calls of this client: names are not more; many re-check less often */
 };
 
 enum hfi_action_kind {
@@ -218,16 +218,16 @@ void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now
 void    hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions);
 int64_t hfi_entry_next(const struct hfi_entry *entry); /* the next point to look at; HFI_NEVER */
 
-/* What goes out with a waiting acquire. */
+/* What goes out with a waiting acquire. Claim and patience are for the R of that moment, which the next may not be. */
 struct hfi_asking {
-    int64_t lease_ms, ttl_ms, claim_ttl_ms, patience_ms, ticket;
+    int64_t lease_ms, ttl_ms, claim_ms, claim_ttl_ms, patience_ms, ticket;
 };
 struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry);
-/* What goes out with a re-check among others' and this stamp: the claim of the question before, a patience. It looks at no
+/* What goes out with a re-check among others' and this stamp, for the lease of the question before. It looks at no
  * waiter: each is on a stack that nobody has touched for long. */
 struct hfi_asking hfi_entry_rechecking(struct hfi_entry *entry, int64_t stamp);
-/* The shell listed an acquire with this stamp; it is the echo that a hand-off may bring. */
-void hfi_entry_sent(struct hfi_entry *entry, int64_t stamp);
+/* The shell listed an acquire of this content with this stamp; it is the echo that a hand-off may bring. */
+void hfi_entry_sent(struct hfi_entry *entry, const struct hfi_asking *asking, int64_t stamp);
 
 /* What a renewal asks for, and how long it may wait for a connection that answers. */
 struct hfi_renewing {
@@ -239,7 +239,7 @@ int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now);
 /* A waiter's time is over: what it is told. */
 hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_waiter *waiter);
 
-/* The re-check period for a queue position, ms, before jitter. */
-int64_t hfi_recheck_ms(int64_t position);
+/* R, the re-check period, ms, before jitter: for a queue position, in a client of which so many calls wait. */
+int64_t hfi_recheck_ms(int64_t position, uint64_t waiting);
 
 #endif

@@ -9,14 +9,15 @@
  * together would stay together for ever. */
 #define GRID_NS (40 * HFI_MS)
 
-int64_t hfi_recheck_ms(int64_t position)
+/* What so many ask the server for at every R keeps it from handing on. */
+int64_t hfi_recheck_ms(int64_t position, uint64_t waiting)
 {
-    return position < 64 ? 400 : 1000;
+    return waiting > 5000 ? 2000 : waiting > 250 || position >= 64 ? 1000 : 400;
 }
 
 int64_t hfi_step_recheck_ms(const struct hfi_entry *entry)
 {
-    return atomic_load_explicit(&entry->rules->many_names, memory_order_relaxed) ? 1000 : hfi_recheck_ms(entry->position);
+    return hfi_recheck_ms(entry->position, atomic_load_explicit(&entry->rules->waiting, memory_order_relaxed));
 }
 
 void hfi_step_ask_in(struct hfi_entry *entry, int64_t now, int64_t ms)

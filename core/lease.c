@@ -20,9 +20,9 @@ int64_t hfi_guard_ms(int64_t lease_ms, int64_t guard_ms)
     return (21 * lease_ms + 999) / 1000 + 3 + guard_ms;
 }
 
-int64_t hfi_claim_ms(int64_t lease_ms)
+int64_t hfi_claim_ms(int64_t lease_ms, int64_t recheck_ms)
 {
-    return least(1000, lease_ms);
+    return least(5 * recheck_ms / 2, lease_ms);
 }
 
 /* Leases that are due at about the same time are due at the same time: one script for many. */

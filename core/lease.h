@@ -13,8 +13,8 @@
 /* What the server adds to a TTL so that V comes first: 2.1 % for two clocks that err by 1 % each, 3 ms for their
  * granularity, guard_ms for a busy process to be told. All in ms. */
 int64_t hfi_guard_ms(int64_t lease_ms, int64_t guard_ms);
-/* How long a hand-off is good for before its first renewal: min(1 s, lease). */
-int64_t hfi_claim_ms(int64_t lease_ms);
+/* How long a hand-off is good for before its first renewal: min(2.5 R, lease), so it outlives one lost message. */
+int64_t hfi_claim_ms(int64_t lease_ms, int64_t recheck_ms);
 
 /* What we hear, are answered or refused makes us ask again at most so often. */
 #define HFI_PACE_NS (10 * HFI_MS)

@@ -334,7 +334,7 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
         command = hfi_wire_acquire(&lock->keys, token, once, &asking, not_after, now,
                                    lock->shared != NULL ? lock->shared->enough_ms : 0);
     }
-    hfi_entry_sent(&lock->entry, now);
+    hfi_entry_sent(&lock->entry, &asking, now);
     if (!list(lock, command, asked, now))
         not_sent(lock, action, HF_NOMEM, now);
 }

@@ -34,8 +34,10 @@ static void settle(struct subject *subject, struct hfi_actions *actions)
     }
     for (int i = 0; i < actions->count; i++)
         if (actions->at[i].kind == HFI_SEND_NATIVE || actions->at[i].kind == HFI_SEND_WAIT ||
-            actions->at[i].kind == HFI_SEND_TRY)
-            hfi_entry_sent(&subject->entry, subject->now);
+            actions->at[i].kind == HFI_SEND_TRY) {
+            struct hfi_asking asking = hfi_entry_asking(&subject->entry);
+            hfi_entry_sent(&subject->entry, &asking, subject->now);
+        }
     hfi_actions_init(actions);
 }
 

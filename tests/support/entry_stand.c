@@ -32,7 +32,8 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
     case HFI_SEND_WAIT:
     case HFI_SEND_TRY:
         stand->asked_at = stand->now;
-        hfi_entry_sent(&stand->entry, stand->now);
+        stand->asking = hfi_entry_asking(&stand->entry);
+        hfi_entry_sent(&stand->entry, &stand->asking, stand->now);
         say(stand, kinds[action->kind], action->fresh ? "!" : "");
         break;
     case HFI_SEND_RECHECK:

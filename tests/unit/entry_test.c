@@ -84,8 +84,12 @@ static void a_question_brings_its_lease_claim_and_patience(void **state)
     assert_int_equal(asking.ttl_ms, 10000 + 210 + 3 + 250);
     assert_int_equal(asking.claim_ttl_ms, 1000 + 21 + 3 + 250);
     assert_int_equal(asking.patience_ms, 1200);
-    s.rules.many_names = true;
+    s.rules.waiting = 251;
     assert_int_equal(hfi_entry_asking(&s.entry).patience_ms, 3000);
+    assert_int_equal(hfi_entry_asking(&s.entry).claim_ms, 2500);
+    s.rules.waiting = 5001;
+    assert_int_equal(hfi_entry_asking(&s.entry).patience_ms, 6000);
+    assert_int_equal(hfi_entry_asking(&s.entry).claim_ms, 5000);
 }
 
 static void a_try_that_finds_it_busy_asks_the_script_once_a_second(void **state)

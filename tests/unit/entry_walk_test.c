@@ -122,14 +122,14 @@ static void send_acquire(struct walk *walk, const struct hfi_action *action)
     walk->under_way = walk->known = true;
     if (action->kind == HFI_SEND_WAIT)
         add(walk->echoes, &walk->echo_count,
-            (struct sent){walk->now, hfi_claim_ms(asking.lease_ms) * HFI_MS});
-    hfi_entry_sent(&walk->entry, walk->now);
+            (struct sent){walk->now, asking.claim_ms * HFI_MS});
+    hfi_entry_sent(&walk->entry, &asking, walk->now);
 }
 
 static void send_recheck(struct walk *walk)
 {
     struct hfi_asking asking = hfi_entry_rechecking(&walk->entry, walk->now);
-    int64_t claim = hfi_claim_ms(hfi_entry_asking(&walk->entry).lease_ms);
+    int64_t claim = hfi_entry_asking(&walk->entry).claim_ms;
     CHECK(walk, walk->rules.together && walk->queued); /* it takes no place */
     CHECK(walk, !walk->under_way);
     CHECK(walk, asking.claim_ttl_ms == claim + hfi_guard_ms(claim, walk->rules.guard_ms));

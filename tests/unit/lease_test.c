@@ -49,9 +49,11 @@ static void the_guard_covers_two_clocks_their_grain_and_a_busy_process(void **st
 static void a_claim_is_a_second_or_the_whole_of_a_shorter_lease(void **state)
 {
     (void)state;
-    assert_int_equal(hfi_claim_ms(10000), 1000);
-    assert_int_equal(hfi_claim_ms(1000), 1000);
-    assert_int_equal(hfi_claim_ms(250), 250);
+    assert_int_equal(hfi_claim_ms(10000, 400), 1000);
+    assert_int_equal(hfi_claim_ms(10000, 1000), 2500);
+    assert_int_equal(hfi_claim_ms(1000, 400), 1000);
+    assert_int_equal(hfi_claim_ms(250, 400), 250);
+    assert_int_equal(hfi_claim_ms(2000, 1000), 2000);
 }
 
 static void the_first_renewal_is_due_at_a_third(void **state)
