@@ -47,11 +47,11 @@ can() {
     esac
 }
 
-# The pid, as seen from here, of the holdfast that runs there; of its guard.
+# The pid, as seen from here, of the holdfast that runs there, and not in another one's test; of its guard.
 of() {
     local pid
     for pid in $(pgrep -x holdfast); do
-        tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "run --lease 1 --grace 0.3 $1-$event " && echo "$pid" && return
+        tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "run --lease 1 --grace 0.3 $1-$event .*$FOLDER/" && echo "$pid" && return
     done
     return 1
 }
@@ -108,7 +108,7 @@ strike_stop() { kill -STOP "$(cat "$1.pid.txt")"; }
 strike_kill() { kill -KILL "$(cat "$1.pid.txt")"; }
 strike_guard() { kill -KILL "$(cat "$1.guard.txt")"; }
 strike_both() { kill -KILL $(cat "$1.pid.txt" "$1.guard.txt"); }
-strike_name() { pkill -KILL -f "run --lease 1 --grace 0.3 $1-$event "; }
+strike_name() { pkill -KILL -f "run --lease 1 --grace 0.3 $1-$event .*$FOLDER/"; }
 strike_nothing() { :; }
 
 codes_are() {
