@@ -122,20 +122,13 @@ static hf_status without_event_fd(hf_lease *lease, hf_error *error)
     return HF_NOMEM;
 }
 
-static void tell_how_many(hf_client *client)
-{
-    atomic_store_explicit(&client->mutex_rules.waiting, hfi_counted(client, waiting), memory_order_relaxed);
-}
-
 /* Those who do not get it at once. */
 static void wait_for_it(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns)
 {
     hf_client *client = lock->client;
     hfi_count(client, waiting);
-    tell_how_many(client);
     hfi_seek(lock, seeker, until_ns, seeker->options->cancel);
     hfi_uncount(client, waiting);
-    tell_how_many(client);
 }
 
 /* Once through: a lease, or why not; with the lease the caller's reference to the lock is given away. The first time

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* counters.h - what a client counts of its locks; the pool counts its own. Relaxed atomics: for people, not for logic. */
+/* counters.h - what a client counts of its locks; the pool counts its own. Relaxed atomics: for people, and for max_waiters. */
 #ifndef HFI_COUNTERS_H
 #define HFI_COUNTERS_H
 

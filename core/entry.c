@@ -329,7 +329,6 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     entry->contended = true;
     entry->trouble = HF_OK;
     entry->late = 0;
-    int64_t promised_ms = hfi_step_recheck_ms(entry); /* the record's patience is three of these: see hfi_entry_asking */
     bool nearer = entry->ticket == 0 ? !answer->ours : answer->position < entry->position;
     entry->ticket = answer->ticket;
     entry->position = answer->position;
@@ -339,7 +338,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     }
     bool was_hinted = entry->early;
     entry->early = false;
-    int64_t period_ms = promised_ms < hfi_step_recheck_ms(entry) ? promised_ms : hfi_step_recheck_ms(entry);
+    int64_t period_ms = hfi_step_period_ms(entry);
     int64_t wish_ms = hfi_step_wish_again_ms(entry, answer->unheard, period_ms);
     if (entry->rules->together && wish_ms == period_ms)
         hfi_step_ask_together_in(entry, now, period_ms, rtt_ns);
@@ -348,7 +347,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     entry->plain = entry->rules->together;
     /* The queue may begin with waiters that were killed a moment ago, so not only its head looks when the key ends. */
     bool timed = answer->position < TIMED_POSITIONS || answer->left_ms == 0; /* 0: there may be no holder any more */
-    if (timed && answer->left_ms >= 0 && answer->left_ms < hfi_step_recheck_ms(entry)) {
+    if (timed && answer->left_ms >= 0 && answer->left_ms < period_ms) {
         int64_t before = answer->position < TIMED_POSITIONS ? answer->position : TIMED_POSITIONS;
         int64_t gone = now + (answer->left_ms + 2 + 10 * before) * HFI_MS;
         if (gone < entry->ask_at) /* and takes the lock, it hopes */
@@ -523,9 +522,10 @@ int64_t hfi_entry_next(const struct hfi_entry *entry)
 
 static struct hfi_asking asking_for(const struct hfi_entry *entry, int64_t lease)
 {
-    int64_t period = hfi_step_recheck_ms(entry), claim = hfi_claim_ms(lease, period);
+    int64_t period = hfi_step_recheck_ms(entry, lease), claim = hfi_claim_ms(lease, period);
     return (struct hfi_asking){.lease_ms = lease,
                                .ttl_ms = lease + hfi_guard_ms(lease, entry->rules->guard_ms),
+                               .period_ms = period,
                                .claim_ms = claim,
                                .claim_ttl_ms = claim + hfi_guard_ms(claim, entry->rules->guard_ms),
                                .patience_ms = 3 * period,
@@ -545,25 +545,26 @@ hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_
     return waiter->once ? HF_UNAVAILABLE : HF_TIMEOUT; /* who tries waits for nothing but the server */
 }
 
-static void remember_echo(struct hfi_entry *entry, int64_t stamp, int64_t claim_ms)
+static void remember(struct hfi_entry *entry, const struct hfi_asking *asking, int64_t stamp)
 {
     for (int i = HFI_ECHOES - 1; i > 0; i--) {
         entry->echoes[i] = entry->echoes[i - 1];
         entry->claims[i] = entry->claims[i - 1];
     }
     entry->echoes[0] = stamp;
-    entry->claims[0] = claim_ms * HFI_MS;
+    entry->claims[0] = asking->claim_ms * HFI_MS;
+    entry->period_ms = asking->period_ms;
 }
 
 void hfi_entry_sent(struct hfi_entry *entry, const struct hfi_asking *asking, int64_t stamp)
 {
-    remember_echo(entry, stamp, asking->claim_ms);
+    remember(entry, asking, stamp);
     entry->asked_for = asking->lease_ms * HFI_MS;
 }
 
 struct hfi_asking hfi_entry_rechecking(struct hfi_entry *entry, int64_t stamp)
 {
     struct hfi_asking asking = asking_for(entry, entry->asked_for / HFI_MS);
-    remember_echo(entry, stamp, asking.claim_ms);
+    remember(entry, &asking, stamp);
     return asking;
 }

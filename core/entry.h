@@ -49,7 +49,7 @@ struct hfi_entry_rules { /* the same for all entries of one use of a client */
     bool    together;   /* a re-check that expects no news goes with those of other names */
     int64_t phase;      /* of the grid on which those are due: not every process's at the same moment */
     bool    rides_out;  /* waiting calls outlast a server that is away; a fetch has other answers */
-    _Atomic(uint64_t) waiting; /* calls of this client: names are not more; many re-check less often */
+    _Atomic(uint64_t) queued; /* entries that wait in the server's queues: many re-check less often */
 };
 
 enum hfi_action_kind {
@@ -128,6 +128,7 @@ struct hfi_entry {
             int64_t echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)      */
             int64_t claims[HFI_ECHOES];  /* what a hand-off with that echo is good for, ns      */
             int64_t ticket, position;    /* in the remote queue; ticket 0: none                 */
+            int64_t period_ms;           /* the R by which the last question counted            */
             int64_t early_at;            /* the last question that was early                    */
         };
         struct { /* while HELD */
@@ -220,7 +221,7 @@ int64_t hfi_entry_next(const struct hfi_entry *entry); /* the next point to look
 
 /* What goes out with a waiting acquire. Claim and patience are for the R of that moment, which the next may not be. */
 struct hfi_asking {
-    int64_t lease_ms, ttl_ms, claim_ms, claim_ttl_ms, patience_ms, ticket;
+    int64_t lease_ms, ttl_ms, period_ms, claim_ms, claim_ttl_ms, patience_ms, ticket;
 };
 struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry);
 /* What goes out with a re-check among others' and this stamp, for the lease of the question before. It looks at no
@@ -239,7 +240,8 @@ int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now);
 /* A waiter's time is over: what it is told. */
 hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_waiter *waiter);
 
-/* R, the re-check period, ms, before jitter: for a queue position, in a client of which so many calls wait. */
-int64_t hfi_recheck_ms(int64_t position, uint64_t waiting);
+/* R, the re-check period, ms, before jitter: for a queue position, in a client of which so many names are in queues. Not so
+ * long that a hand-off that counts from the last one would bring a lease that is nearly over. */
+int64_t hfi_recheck_ms(int64_t position, uint64_t queued, int64_t lease_ms);
 
 #endif

@@ -30,18 +30,6 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
     }
 }
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static void begin_times(struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t end, int64_t now,
-                        int64_t rtt_ns)
-{
-    hfi_lease_begin(&entry->times, end, entry->good_for, waiter->lease_ms, waiter->stop_ms, waiter->max_hold_ms, now,
-                    rtt_ns);
-}
-
 /* This thread wants of it what the one before did, and nothing has happened yet that it would have to be told. */
 static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter *waiter)
 {
@@ -50,31 +38,16 @@ static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter
            times->condition == HF_LEASE_HELD;
 }
 
-/* The same remote lease for another thread: its V stays, and so does the pace of renewals that are under way. Those ask
- * for the length that the holder before wanted (P1). But who takes over a longer lease is told as soon as with its own that
- * it was lost, or that somebody waits: it is renewed as often. */
+/* The same remote lease for another thread. */
 void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     if (!goes_on(&entry->times, waiter)) {
-        struct hfi_lease_times before = entry->times;
-        begin_times(entry, waiter, before.end, now, 0);
-        if (entry->times.length > before.length)
+        int64_t length = entry->times.length;
+        hfi_lease_pass(&entry->times, entry->good_for, waiter->lease_ms, waiter->stop_ms, waiter->max_hold_ms, now);
+        if (entry->times.length > length)
             entry->lengthened_at = now;
         if (entry->times.length < entry->shortest)
             entry->shortest = entry->times.length;
-        int64_t own = now + entry->times.length / 3;
-        if (before.renew_next != before.renew_first)
-            entry->times.renew_next = before.renew_next;
-        if (own < entry->times.renew_next)
-            entry->times.renew_next = own;
-        /* Less may be left than what its own lease would have by now. It asks for that soon, and nothing is overdue yet. */
-        int64_t overdue = least(before.overdue, now + entry->times.length / 12);
-        if (entry->times.overdue < overdue)
-            entry->times.overdue = overdue;
-        entry->times.tried_at = before.tried_at;
-        entry->times.doubted = before.doubted;
-        entry->times.asked = before.asked;
-        entry->times.doubted_after = before.doubted_after;
     }
     give(entry, waiter, actions);
 }
@@ -112,7 +85,8 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     entry->late = entry->bad_fences = 0;
     entry->fence_end = entry->fence;
     entry->spare = entry->spare_end = 0;
-    begin_times(entry, hfi_step_head_of(entry), end, now, rtt_ns);
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
+    hfi_lease_begin(&entry->times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
     if (entry->deaf)
         hfi_lease_doubt(&entry->times);
     entry->deaf = false;
@@ -270,7 +244,7 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, in
 void hfi_entry_renew_now(struct hfi_entry *entry)
 {
     if (entry->remote == HFI_HELD)
-        entry->times.renew_next = 0;
+        hfi_lease_hasten(&entry->times);
 }
 
 void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)

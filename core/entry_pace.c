@@ -10,14 +10,21 @@
 #define GRID_NS (40 * HFI_MS)
 
 /* What so many ask the server for at every R keeps it from handing on. */
-int64_t hfi_recheck_ms(int64_t position, uint64_t waiting)
+int64_t hfi_recheck_ms(int64_t position, uint64_t queued, int64_t lease_ms)
 {
-    return waiting > 5000 ? 2000 : waiting > 250 || position >= 64 ? 1000 : 400;
+    int64_t period = queued > 5000 ? 2000 : queued > 250 || position >= 64 ? 1000 : 400, most = lease_ms / 5 * 2;
+    return period < most ? period : most < 400 ? 400 : most;
 }
 
-int64_t hfi_step_recheck_ms(const struct hfi_entry *entry)
+int64_t hfi_step_recheck_ms(const struct hfi_entry *entry, int64_t lease_ms)
 {
-    return hfi_recheck_ms(entry->position, atomic_load_explicit(&entry->rules->waiting, memory_order_relaxed));
+    return hfi_recheck_ms(entry->position, atomic_load_explicit(&entry->rules->queued, memory_order_relaxed), lease_ms);
+}
+
+int64_t hfi_step_period_ms(const struct hfi_entry *entry)
+{
+    int64_t today = hfi_step_recheck_ms(entry, entry->asked_for / HFI_MS);
+    return entry->period_ms != 0 && entry->period_ms < today ? entry->period_ms : today;
 }
 
 void hfi_step_ask_in(struct hfi_entry *entry, int64_t now, int64_t ms)
@@ -43,7 +50,7 @@ int64_t hfi_step_wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t pe
 
 void hfi_step_ask_later(struct hfi_entry *entry, int64_t now)
 {
-    hfi_step_ask_in(entry, now, hfi_step_recheck_ms(entry));
+    hfi_step_ask_in(entry, now, hfi_step_period_ms(entry));
 }
 
 int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at)

@@ -22,7 +22,7 @@ int64_t hfi_guard_ms(int64_t lease_ms, int64_t guard_ms)
 
 int64_t hfi_claim_ms(int64_t lease_ms, int64_t recheck_ms)
 {
-    return least(5 * recheck_ms / 2, lease_ms);
+    return least(recheck_ms / 2 * 5, lease_ms);
 }
 
 /* Leases that are due at about the same time are due at the same time: one script for many. */
@@ -37,10 +37,10 @@ int64_t hfi_lease_stop(int64_t good_for_ns, int64_t length_ns, int64_t stop_ns)
     return good_for_ns < length_ns ? least(stop_ns, good_for_ns / 4) : stop_ns;
 }
 
-/* Renew when two thirds are left, of a claim half. */
+/* Renew when two thirds are left; of a claim when half is, and not after a third of the lease. */
 static int64_t left_at_first(const struct hfi_lease_times *times, int64_t good_for)
 {
-    return good_for < times->length ? good_for / 2 : times->length / 3 * 2;
+    return good_for < times->length ? most(good_for / 2, good_for - times->length / 3) : times->length / 3 * 2;
 }
 
 /* A new round: renewals then, and again and again until V. */
@@ -48,9 +48,16 @@ static void start_round(struct hfi_lease_times *times, int64_t good_for, int64_t
 {
     int64_t left = left_at_first(times, good_for);
     times->stop = hfi_lease_stop(good_for, times->length, times->full_stop);
-    times->renew_first = times->renew_next = on_grid(times->end - left, times->length);
+    times->renew_next = on_grid(times->end - left, times->length);
+    times->moved = false;
     times->attempt = most(most(left / ATTEMPTS, rtt_ns), HFI_MS);
-    times->overdue = times->renew_first + most(4 * rtt_ns, times->length / 12);
+    times->silent_since = HFI_NEVER;
+    times->grace = most(4 * rtt_ns, times->length / 12);
+}
+
+static int64_t overdue_at(const struct hfi_lease_times *times)
+{
+    return times->silent_since == HFI_NEVER ? HFI_NEVER : times->silent_since + times->grace;
 }
 
 void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
@@ -63,6 +70,27 @@ void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_fo
                                       .condition = HF_LEASE_HELD,
                                       .reason = HF_REASON_NONE};
     start_round(times, good_for_ns, rtt_ns);
+}
+
+/* It asks for the length that the holder before wanted (P1). But who takes over a longer lease is told as soon as with
+ * its own that it was lost, or that somebody waits: it is renewed as often. */
+void hfi_lease_pass(struct hfi_lease_times *times, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
+                    int64_t max_hold_ms, int64_t now)
+{
+    const struct hfi_lease_times before = *times;
+    hfi_lease_begin(times, before.end, good_for_ns, lease_ms, stop_ms, max_hold_ms, now, 0);
+    int64_t first = times->renew_next;
+    if (before.moved)
+        times->renew_next = before.renew_next;
+    times->renew_next = least(times->renew_next, now + times->length / 3);
+    times->moved = times->renew_next != first;
+    times->silent_since = before.silent_since;
+    if (before.grace > before.length / 12) /* it was for the round trip */
+        times->grace = most(times->grace, before.grace);
+    times->tried_at = before.tried_at;
+    times->doubted = before.doubted;
+    times->asked = before.asked;
+    times->doubted_after = before.doubted_after;
 }
 
 /* A repeated attempt waits for the next of the points that all leases of this length share: what one lost connection
@@ -102,7 +130,8 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
         due.renew = true;
         times->tried_at = now;
         times->renew_next = next_attempt(times->attempt, now, rtt_ns);
-        times->asked = true;
+        times->moved = times->asked = true;
+        times->silent_since = least(times->silent_since, now);
     }
     if (held_too_long && !times->holding_told) {
         times->holding_told = true;
@@ -110,7 +139,7 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
     } else if (now >= times->end - times->stop && !times->ending_told) {
         times->ending_told = true;
         due.reason = HF_REASON_ENDING;
-    } else if (now >= times->overdue && times->condition == HF_LEASE_HELD && !held_too_long) {
+    } else if (now >= overdue_at(times) && times->condition == HF_LEASE_HELD && !held_too_long) {
         due.reason = HF_REASON_UNCONFIRMED;
     }
     if (due.reason != HF_REASON_NONE) {
@@ -128,16 +157,26 @@ bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t g
         return false;
     if (end <= times->end) { /* it was longer in other hands: the next is due when it would be for this one's own */
         times->renew_next = most(times->renew_next, on_grid(end - left_at_first(times, good_for_ns), times->length));
-        return false;
+        times->moved = true;
+        if (sent_at < times->silent_since) /* a later one is unanswered, or nothing is */
+            return false;
+        times->silent_since = HFI_NEVER;
+    } else {
+        times->end = end;
+        start_round(times, good_for_ns, rtt_ns);
     }
-    times->end = end;
-    start_round(times, good_for_ns, rtt_ns);
     if (times->condition != HF_LEASE_AT_RISK || times->holding_told || now >= times->end - times->stop)
         return false;
     times->condition = HF_LEASE_HELD;
     times->reason = HF_REASON_NONE;
     times->ending_told = false;
     return true;
+}
+
+void hfi_lease_hasten(struct hfi_lease_times *times)
+{
+    times->renew_next = 0;
+    times->moved = true;
 }
 
 void hfi_lease_settle(struct hfi_lease_times *times, int64_t sent_at)
@@ -165,7 +204,7 @@ int64_t hfi_lease_next(const struct hfi_lease_times *times)
     if (!times->holding_told) {
         next = least(next, times->hold_end);
         if (times->condition == HF_LEASE_HELD)
-            next = least(next, times->overdue);
+            next = least(next, overdue_at(times));
     }
     return next;
 }

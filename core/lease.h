@@ -26,14 +26,15 @@ struct hfi_lease_times {
     int64_t stop;         /* AT_RISK (ending) comes this long before the end */
     int64_t full_stop;    /* and after a claim's first renewal               */
     int64_t hold_end;     /* max_hold_ms; HFI_NEVER */
-    int64_t renew_first;  /* when the first renewal of this round is due */
     int64_t renew_next;   /* when the next attempt is due; 0: now, but for HFI_PACE_NS */
     int64_t tried_at;     /* the last attempt */
     int64_t attempt;      /* distance of attempts */
-    int64_t overdue;      /* UNCONFIRMED when nothing was confirmed by then */
+    int64_t silent_since; /* the first attempt that nothing has answered; HFI_NEVER: none is unanswered */
+    int64_t grace;        /* UNCONFIRMED after so much silence */
     hf_lease_condition condition : 8;
     hf_reason reason : 8;
     bool ending_told, holding_told;
+    bool moved;           /* renew_next is not when the first renewal of a round is due */
     bool doubted, asked;  /* an attempt sent after `doubted_after` is to settle it; one is under way, or lost */
     int64_t doubted_after;
 };
@@ -41,6 +42,10 @@ struct hfi_lease_times {
 /* granted_at + good_for = V. good_for is the lease, or a claim's length. */
 void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
                      int64_t max_hold_ms, int64_t now, int64_t rtt_ns);
+
+/* The same lease for somebody with wishes of his own: V stays, and so does the pace of renewals that are under way. */
+void hfi_lease_pass(struct hfi_lease_times *times, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
+                    int64_t max_hold_ms, int64_t now);
 
 /* How long before its end such a lease is no good any more, when it is good for so long: less of a claim. */
 int64_t hfi_lease_stop(int64_t good_for_ns, int64_t length_ns, int64_t stop_ns);
@@ -57,6 +62,8 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
 /* A renewal whose stamp is sent_at was executed, and asked for good_for: V moves forward, never up from the dead. Less
  * than the whole lease makes a claim of it. True: tell SAFE_AGAIN. */
 bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns);
+/* The next attempt is due now, but for HFI_PACE_NS. */
+void hfi_lease_hasten(struct hfi_lease_times *times);
 /* Somebody says that it is over, or something was missed: the next attempt asks, now but for HFI_PACE_NS, and others after
  * it until one is answered. Also after max_hold, when nothing else is sent; such a one may not extend anything. */
 void hfi_lease_doubt(struct hfi_lease_times *times);

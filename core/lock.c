@@ -420,6 +420,18 @@ static void found_over(struct hfi_lock *lock, int64_t now)
     hfi_lock_perform(lock, &actions, now, NULL);
 }
 
+static void count_queued(struct hfi_lock *lock)
+{
+    hf_client *client = lock->client;
+    bool queued = lock->entry.remote == HFI_QUEUED;
+    if (queued == lock->queued)
+        return;
+    lock->queued = queued;
+    struct hfi_entry_rules *rules =
+        lock->entry.rules == &client->fetch_rules ? &client->fetch_rules : &client->mutex_rules;
+    (void)atomic_fetch_add_explicit(&rules->queued, queued ? 1 : (uint64_t)-1, memory_order_relaxed);
+}
+
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_giving *giving)
 {
     for (int i = 0; i < actions->count; i++) {
@@ -459,6 +471,7 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
     if (actions->called != NULL)
         hfi_park_wake(&hfi_of(actions->called, struct hfi_seeker, waiter)->park);
     wake_decided(lock, actions, now);
+    count_queued(lock);
     if (lock->shared != NULL)
         hfi_shared_look(lock);
     hfi_lock_set_timer(lock);

@@ -27,6 +27,7 @@ struct hfi_lock {
 
     bool     watched; /* the mutex's too: events.c listens to its key, and has a reference */
     bool     refused; /* the mutex's too: trouble is what the server has answered, and not its silence */
+    bool     queued;  /* the mutex's too: counted among the names that wait in queues */
     bool     unclear; /* the mutex's too: one of the token's acquires got no answer, release until it is surely over */
     pthread_mutex_t mutex;   /* for all that follows */
     struct hfi_entry entry;

@@ -240,8 +240,8 @@ static int open_client(struct run *run)
     int64_t connect_ms = run->wait_ms > LEAST_CONNECT_MS ? run->wait_ms : LEAST_CONNECT_MS;
     int code = cli_open(run->url, is_limited && connect_ms < CONNECT_MS ? connect_ms : 0, &run->client);
     if (is_limited) {
-        int64_t left_ms = run->wait_ms - (guard_clock_ms() - from_ms);
-        run->wait_ms = left_ms > 0 ? left_ms : 0; /* then it is asked for once */
+        int64_t spent_ms = guard_clock_ms() - from_ms, left_ms = run->wait_ms - spent_ms;
+        run->wait_ms = left_ms > spent_ms / 2 ? left_ms : 0; /* too short for an answer: then it is asked for once */
     }
     return code;
 }

@@ -61,16 +61,20 @@ static void whoever_holds_asks_or_waits_is_not_idle(void **state)
 
 /* ---- when to ask again ---- */
 
-static void position_63_is_the_last_that_asks_every_400_ms_unless_many_calls_wait(void **state)
+static void position_63_is_the_last_that_asks_every_400_ms_unless_many_names_wait(void **state)
 {
     (void)state;
-    assert_int_equal(hfi_recheck_ms(0, 0), 400);
-    assert_int_equal(hfi_recheck_ms(63, 250), 400);
-    assert_int_equal(hfi_recheck_ms(64, 250), 1000);
-    assert_int_equal(hfi_recheck_ms(0, 251), 1000);
-    assert_int_equal(hfi_recheck_ms(64, 5000), 1000);
-    assert_int_equal(hfi_recheck_ms(0, 5001), 2000);
-    assert_int_equal(hfi_recheck_ms(64, 5001), 2000);
+    assert_int_equal(hfi_recheck_ms(0, 0, 10000), 400);
+    assert_int_equal(hfi_recheck_ms(63, 250, 10000), 400);
+    assert_int_equal(hfi_recheck_ms(64, 250, 10000), 1000);
+    assert_int_equal(hfi_recheck_ms(0, 251, 10000), 1000);
+    assert_int_equal(hfi_recheck_ms(64, 5000, 10000), 1000);
+    assert_int_equal(hfi_recheck_ms(0, 5001, 10000), 2000);
+    assert_int_equal(hfi_recheck_ms(64, 5001, 10000), 2000);
+    assert_int_equal(hfi_recheck_ms(64, 5001, 5000), 2000);
+    assert_int_equal(hfi_recheck_ms(64, 5001, 4995), 1998); /* or the claim were over before the next */
+    assert_int_equal(hfi_recheck_ms(64, 5001, 2000), 800);
+    assert_int_equal(hfi_recheck_ms(64, 5001, 300), 400);
 }
 
 static int64_t asks_in_ms(int64_t position, int64_t left_ms, uint64_t dice)
@@ -342,7 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_entry_begins_with_nothing_whatever_was_in_its_memory),
         cmocka_unit_test(whoever_holds_asks_or_waits_is_not_idle),
-        cmocka_unit_test(position_63_is_the_last_that_asks_every_400_ms_unless_many_calls_wait),
+        cmocka_unit_test(position_63_is_the_last_that_asks_every_400_ms_unless_many_names_wait),
         cmocka_unit_test(positions_0_to_15_ask_when_the_holders_key_ends),
         cmocka_unit_test(an_alarm_that_comes_early_asks_nothing),
         cmocka_unit_test(who_asks_together_allows_for_a_round_trip_up_to_a_quarter),

@@ -84,12 +84,33 @@ static void a_question_brings_its_lease_claim_and_patience(void **state)
     assert_int_equal(asking.ttl_ms, 10000 + 210 + 3 + 250);
     assert_int_equal(asking.claim_ttl_ms, 1000 + 21 + 3 + 250);
     assert_int_equal(asking.patience_ms, 1200);
-    s.rules.waiting = 251;
+    s.rules.queued = 251;
     assert_int_equal(hfi_entry_asking(&s.entry).patience_ms, 3000);
     assert_int_equal(hfi_entry_asking(&s.entry).claim_ms, 2500);
-    s.rules.waiting = 5001;
+    s.rules.queued = 5001;
     assert_int_equal(hfi_entry_asking(&s.entry).patience_ms, 6000);
     assert_int_equal(hfi_entry_asking(&s.entry).claim_ms, 5000);
+}
+
+/* The record is fresh for three of the R that its question counted by, whatever R is when the answer comes. */
+static void who_asks_while_few_wait_asks_again_in_time_though_many_wait_by_then(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    s.rules.queued = 100;
+    assert_string_equal(hft_arrive(&s, &a), "native!");
+    assert_string_equal(hft_answer(&s, native_busy), "wait");
+    int64_t asked = s.now;
+    s.rules.queued = 6000;
+    (void)hft_answer(&s, queued_at(0));
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_true(s.now - asked <= 440 * HFI_MS);
+    (void)hft_answer(&s, queued_at(0));
+    asked = s.now;
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_in_range(s.now - asked, 1800 * HFI_MS, 2200 * HFI_MS);
 }
 
 static void a_try_that_finds_it_busy_asks_the_script_once_a_second(void **state)
@@ -543,6 +564,7 @@ int main(void)
         cmocka_unit_test(while_one_asks_all_others_wait_for_its_answer),
         cmocka_unit_test(a_busy_lock_is_waited_for_by_script_under_the_same_token_and_place),
         cmocka_unit_test(a_question_brings_its_lease_claim_and_patience),
+        cmocka_unit_test(who_asks_while_few_wait_asks_again_in_time_though_many_wait_by_then),
         cmocka_unit_test(a_try_that_finds_it_busy_asks_the_script_once_a_second),
         cmocka_unit_test(a_try_that_the_holder_does_not_hear_is_repeated_before_the_second_is_over),
         cmocka_unit_test(a_try_learns_of_another_type_and_remembers_it_for_a_second),

@@ -26,8 +26,8 @@ static int points_of(int64_t lease_ms)
     int64_t before = 0;
     for (int i = 0; i < 100; i++) {
         struct hfi_lease_times times = lease_of(lease_ms, 50, 0, T0 + i * HFI_MS);
-        points += times.renew_first != before;
-        before = times.renew_first;
+        points += times.renew_next != before;
+        before = times.renew_next;
     }
     return points;
 }
@@ -47,7 +47,7 @@ static void the_grid_is_before_the_third_never_after_it(void **state)
     for (int i = 0; i < 100; i++) {
         struct hfi_lease_times times = lease_of(12000, 50, 0, T0 + i * HFI_MS);
         int64_t third = T0 + i * HFI_MS + 4000 * HFI_MS;
-        assert_true(times.renew_first <= third && times.renew_first > third - 20 * HFI_MS);
+        assert_true(times.renew_next <= third && times.renew_next > third - 20 * HFI_MS);
     }
 }
 
@@ -69,7 +69,7 @@ static void a_repeated_attempt_comes_at_the_next_point_that_is_not_too_near(void
     } cases[] = {{0, 200000}, {1, 200000}, {49999, 200000}, {50000, 200000}, {50001, 400000}, {199999, 400000}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hfi_lease_times times = lease_of(3900, 50, 0, T0);
-        int64_t point = (times.renew_first / times.attempt + 1) * times.attempt;
+        int64_t point = (times.renew_next / times.attempt + 1) * times.attempt;
         assert_true(hfi_lease_look(&times, point + cases[i].after_point_us * 1000, RTT).renew);
         assert_int_equal(times.renew_next, point + cases[i].next_us * 1000);
     }
@@ -84,7 +84,7 @@ static void slow_round_trips_leave_the_grid_only_where_they_are_too_long_for_it(
     } cases[] = {{150 * HFI_MS, 200 * HFI_MS}, {150 * HFI_MS + 1, 210 * HFI_MS}, {201 * HFI_MS, 211 * HFI_MS}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hfi_lease_times times = lease_of(3900, 50, 0, T0);
-        int64_t point = (times.renew_first / times.attempt + 1) * times.attempt;
+        int64_t point = (times.renew_next / times.attempt + 1) * times.attempt;
         assert_true(hfi_lease_look(&times, point + 10 * HFI_MS, cases[i].rtt).renew);
         assert_int_equal(times.renew_next, point + cases[i].next);
     }
@@ -143,9 +143,12 @@ static void a_renewal_that_moves_nothing_changes_nothing(void **state)
     (void)state;
     struct hfi_lease_times times = lease_of(12000, 2000, 0, T0);
     assert_false(hfi_lease_renewed(&times, T0 + 4000 * HFI_MS, times.length, T0 + 4001 * HFI_MS, RTT));
-    assert_true(hfi_lease_look(&times, times.overdue, RTT).at_risk);
+    assert_true(hfi_lease_look(&times, times.renew_next, RTT).renew);
+    int64_t overdue = times.silent_since + 1000 * HFI_MS;
+    assert_false(hfi_lease_look(&times, overdue - 1, RTT).at_risk);
+    assert_true(hfi_lease_look(&times, overdue, RTT).at_risk);
     struct hfi_lease_times before = times;
-    assert_false(hfi_lease_renewed(&times, T0 + 4000 * HFI_MS, times.length, times.overdue + 1, RTT));
+    assert_false(hfi_lease_renewed(&times, T0 + 4000 * HFI_MS, times.length, overdue + 1, RTT));
     assert_int_equal(times.condition, HF_LEASE_AT_RISK);
     assert_int_equal(times.renew_next, before.renew_next);
 }

@@ -121,6 +121,8 @@ static void an_overdue_renewal_is_told_once_and_so_is_its_coming_through(void **
 {
     (void)state;
     struct hfi_lease_times times = lease_of_12s();
+    assert_true(look_ms(&times, 4000).renew);
+    assert_int_equal(hfi_lease_next(&times), times.renew_next);
     assert_false(hfi_lease_look(&times, T0 + 5000 * HFI_MS - 1, RTT).at_risk);
     struct hfi_lease_due due = look_ms(&times, 5000);
     assert_true(due.at_risk);
@@ -139,7 +141,8 @@ static void slow_round_trips_give_a_renewal_more_time_before_it_is_overdue(void 
     (void)state;
     struct hfi_lease_times times;
     hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 500, 0, T0, 500 * HFI_MS);
-    assert_false(look_ms(&times, 5500).at_risk);
+    assert_true(look_ms(&times, 4000).renew);
+    assert_false(hfi_lease_look(&times, T0 + 6000 * HFI_MS - 1, RTT).at_risk);
     assert_true(look_ms(&times, 6000).at_risk);
 }
 
@@ -147,6 +150,7 @@ static void the_end_is_announced_stop_ms_before_also_to_who_was_warned(void **st
 {
     (void)state;
     struct hfi_lease_times times = lease_of_12s();
+    assert_true(look_ms(&times, 4000).renew);
     assert_int_equal(look_ms(&times, 5000).reason, HF_REASON_UNCONFIRMED);
     assert_false(hfi_lease_look(&times, T0 + 10000 * HFI_MS - 1, RTT).at_risk);
     struct hfi_lease_due due = look_ms(&times, 10000);
@@ -155,6 +159,27 @@ static void the_end_is_announced_stop_ms_before_also_to_who_was_warned(void **st
     assert_false(look_ms(&times, 10001).at_risk);
     assert_true(renewed_ms(&times, 10001, 10002));
     assert_true(look_ms(&times, 20001).at_risk); /* and again in the next round */
+}
+
+/* It is the silence that is counted: who comes late with its first question has not been left without an answer. */
+static void the_first_question_may_be_late(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s();
+    struct hfi_lease_due due = look_ms(&times, 6000);
+    assert_true(due.renew && !due.at_risk);
+    assert_false(hfi_lease_look(&times, T0 + 7000 * HFI_MS - 1, RTT).at_risk);
+    assert_true(look_ms(&times, 7000).at_risk);
+}
+
+static void a_claims_first_renewal_is_no_later_than_a_third_of_the_lease(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, T0 + 5000 * HFI_MS, 5000 * HFI_MS, 6000, 50, 0, T0, RTT);
+    assert_int_equal(hfi_lease_next(&times), T0 + 2000 * HFI_MS);
+    hfi_lease_begin(&times, T0 + 2500 * HFI_MS, 2500 * HFI_MS, 12000, 50, 0, T0, RTT);
+    assert_int_equal(hfi_lease_next(&times), T0 + 1240 * HFI_MS); /* half of it, on the grid */
 }
 
 static void at_its_end_and_not_before_it_is_lost_for_good(void **state)
@@ -337,6 +362,8 @@ int main(void)
         cmocka_unit_test(an_overdue_renewal_is_told_once_and_so_is_its_coming_through),
         cmocka_unit_test(slow_round_trips_give_a_renewal_more_time_before_it_is_overdue),
         cmocka_unit_test(the_end_is_announced_stop_ms_before_also_to_who_was_warned),
+        cmocka_unit_test(the_first_question_may_be_late),
+        cmocka_unit_test(a_claims_first_renewal_is_no_later_than_a_third_of_the_lease),
         cmocka_unit_test(at_its_end_and_not_before_it_is_lost_for_good),
         cmocka_unit_test(a_renewal_answered_after_the_end_raises_nothing),
         cmocka_unit_test(an_older_renewal_answered_late_moves_nothing_back),

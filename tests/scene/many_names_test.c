@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* many_names_test.c - a client that waits for many names asks for each less often, and its hand-offs are good for longer. */
+#include "tests/scene/scene.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { NAMES = 260, MANY = 250 };
+
+/* What the last re-check says of the claim, its guard included: 2.5 times 400 ms, or 2.5 times a second. */
+#define OF_FEW  "1274"
+#define OF_MANY "2806"
+
+static void what_is_counted_is_the_names_that_wait(void **state)
+{
+    (void)state;
+    static struct hft_actor waiters[NAMES];
+    static char names[NAMES][16];
+    static hf_lease *held[NAMES];
+    struct sim_process *holder = hft_process(NULL), *process = hft_process(NULL);
+    for (int i = 0; i < NAMES; i++) {
+        (void)snprintf(names[i], sizeof names[i], "n%d", i);
+        held[i] = hft_must_take(holder, names[i], NULL);
+    }
+    for (int i = 0; i < MANY; i++)
+        hft_take(&waiters[i], process, names[i], HF_LOCK(.wait_ms = HF_FOREVER));
+    hft_pass_ms(3000);
+    assert_string_equal(hft_argument("recheck", 4), OF_FEW);
+    for (int i = MANY; i < NAMES; i++)
+        hft_take(&waiters[i], process, names[i], HF_LOCK(.wait_ms = HF_FOREVER));
+    hft_pass_ms(3000);
+    assert_string_equal(hft_argument("recheck", 4), OF_MANY);
+    for (int i = 0; i < NAMES - MANY; i++) {
+        assert_int_equal(hft_released(holder, held[i]), HF_OK);
+        HFT_UNTIL(waiters[i].ended != 0);
+        assert_int_equal(waiters[i].status, HF_OK);
+    }
+    hft_pass_ms(3000);
+    assert_string_equal(hft_argument("recheck", 4), OF_FEW);
+    assert_int_equal(hft_close(process), HF_OK);
+    assert_int_equal(hft_close(holder), HF_OK);
+}
+
+/* Hundreds of threads that wait for one name are one name. */
+static void calls_for_one_name_are_not_many_names(void **state)
+{
+    (void)state;
+    static struct hft_actor waiters[NAMES];
+    struct sim_process *holder = hft_process(NULL), *process = hft_process(NULL);
+    (void)hft_must_take(holder, "n", NULL);
+    for (int i = 0; i < NAMES; i++)
+        hft_take(&waiters[i], process, "n", HF_LOCK(.wait_ms = HF_FOREVER));
+    hft_pass_ms(3000);
+    assert_string_equal(hft_argument("recheck", 4), OF_FEW);
+    assert_int_equal(hft_close(process), HF_OK);
+    assert_int_equal(hft_close(holder), HF_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_counted_is_the_names_that_wait, hft_scene_begin, hft_scene_end),
+        cmocka_unit_test_setup_teardown(calls_for_one_name_are_not_many_names, hft_scene_begin, hft_scene_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
