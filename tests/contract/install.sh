@@ -23,8 +23,14 @@ PKG_CONFIG_PATH=$(dirname "$(find "$work/copy" -name holdfast.pc)")
 export PKG_CONFIG_PATH
 (cd "$work" && eval "$line -o by_pkg_config")
 library=$(dirname "$(find "$work/copy" -name libholdfast.so)")
-LD_LIBRARY_PATH=$library timeout 20 "$work/by_pkg_config" >"$work/said"
-grep -q '^step 3, fence [0-9]\{19\}$' "$work/said"
+# has_run PROGRAM: it says what README says of it.
+has_run() {
+    if ! timeout 20 "$1" >"$work/said" 2>&1 || ! grep -q '^step 3, fence [0-9]\{19\}$' "$work/said"; then
+        echo "$1 said:" && cat "$work/said"
+        return 1
+    fi
+}
+LD_LIBRARY_PATH=$library has_run "$work/by_pkg_config"
 
 mkdir "$work/user"
 {
@@ -34,8 +40,7 @@ mkdir "$work/user"
 {
     cmake -G Ninja -S "$work/user" -B "$work/user/build" -DCMAKE_PREFIX_PATH="$work/copy" && cmake --build "$work/user/build"
 } >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
-timeout 20 "$work/user/build/program" >"$work/said"
-grep -q '^step 3, fence [0-9]\{19\}$' "$work/said"
+has_run "$work/user/build/program"
 
 # While the first number is 0, each second one is another library.
 for asked in 0.0 0.2 1.0; do

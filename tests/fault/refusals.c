@@ -279,7 +279,7 @@ struct cast {
     struct hft_taker waiter, newcomer, queued;
     pthread_t passers[PASSERS], fetcher;
     _Atomic(bool) stop;
-    _Atomic(long) passes;
+    _Atomic(long) passes, in_vain;
     hf_status fetched;
     hf_error fetch_error;
 };
@@ -301,6 +301,7 @@ static void *pass(void *arg)
         hf_lease *lease;
         if (hf_lock_acquire(cast->clients[PASSER], "passes", HF_LOCK(.lease_ms = 20000, .wait_ms = 200), &lease, NULL) !=
             HF_OK) {
+            atomic_fetch_add(&cast->in_vain, 1);
             hft_sleep_ms(100);
             continue;
         }
@@ -482,7 +483,7 @@ static void play(struct hft_run *run, const struct refusal *refusal)
     check_few(&cast, TRIER, seconds * TRIES, 6 * TRIES);
     check_few(&cast, HOLDER, seconds, 30); /* attempts are a thirteenth of what is left apart */
     check_few(&cast, RELEASER, seconds, 4);
-    check_few(&cast, PASSER, seconds * PASSERS, 40);
+    check_few(&cast, PASSER, seconds * PASSERS, 40 + 6 * atomic_load(&cast.in_vain)); /* those are tries in their own way */
     check_few(&cast, FETCHER, seconds, 10);
     if (refusal->reply != NULL)
         hft_proxy_judge(scene->proxy, NULL, NULL);

@@ -444,7 +444,7 @@ static void a_lingering_lease_ends_by_itself(void **state)
 static void a_lease_lives_far_longer_than_its_length(void **state)
 {
     struct fixture *f = *state;
-    hf_lease *lease = must_take(f, f->a, "long", HF_LOCK(.lease_ms = 500)), *other;
+    hf_lease *lease = must_take(f, f->a, "long", HF_LOCK(.lease_ms = 1000)), *other;
     HFT_WHILE_RENEWED(f->a, 9, hf_lease_is_valid(lease) &&
                                    hf_lock_acquire(f->b, "long", NULL, &other, NULL) == HF_BUSY);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);

@@ -171,8 +171,10 @@ static void a_break_of_what_a_waiter_owns_without_knowing_keeps_its_place(void *
     HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 2);
     (void)snprintf(token, sizeof token, "%s", waiter);
     hft_other_random(token);
-    freeReplyObject(hft_server_ask(f->server, "ZREM hf:queue:{x}:hf:{x} %s", waiter));
-    freeReplyObject(hft_server_ask(f->server, "SET hf:{x} %s PX %d", token, LONG_MS));
+    freeReplyObject(hft_server_ask(f->server, /* at once: between the two a re-check would take a new place, the last */
+                                   "EVAL %s 2 hf:queue:{x}:hf:{x} hf:{x} %s %s %d",
+                                   "redis.call('ZREM', KEYS[1], ARGV[1]) return redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])",
+                                   waiter, token, LONG_MS));
     hft_say(f->server, "B %s %s", waiter, token);
     assert_int_equal(hft_taken(&first), HF_OK);
     assert_int_equal(hf_lease_verify(first.lease, NULL), HF_OK);
