@@ -213,10 +213,10 @@ static struct hfi_closing *begin(struct hfi_lock *lock, uint64_t grant, uint64_t
     return closing;
 }
 
-/* All that could give it the key, or prolong that, was sent by now; a hand-off may come while its record is fresh. */
+/* All that could give it the key, or prolong that, was sent by now. */
 static int64_t end_of_key(const struct hfi_lock *lock, int64_t now)
 {
-    return hfi_after_ms(now, lock->client->command_ms + 3 * hfi_recheck_ms(INT64_MAX, UINT64_MAX, INT64_MAX) + lock->ttl_ms);
+    return hfi_after_ms(now, lock->client->command_ms + lock->may_live_ms);
 }
 
 static void give_back_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t not_before, int64_t now)

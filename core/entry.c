@@ -94,6 +94,7 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->late = 0;
     entry->bad_fences = 0;
     entry->ticket = entry->position = entry->early_at = 0;
+    entry->asked_period_ms = entry->recorded_period_ms = 0;
     entry->ask_at = HFI_NEVER;
     memset(entry->echoes, 0, sizeof entry->echoes);
     memset(entry->claims, 0, sizeof entry->claims);
@@ -338,6 +339,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     }
     bool was_hinted = entry->early;
     entry->early = false;
+    entry->recorded_period_ms = entry->asked_period_ms;
     int64_t period_ms = hfi_step_period_ms(entry);
     int64_t wish_ms = hfi_step_wish_again_ms(entry, answer->unheard, period_ms);
     if (entry->rules->together && wish_ms == period_ms)
@@ -347,7 +349,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     entry->plain = entry->rules->together;
     /* The queue may begin with waiters that were killed a moment ago, so not only its head looks when the key ends. */
     bool timed = answer->position < TIMED_POSITIONS || answer->left_ms == 0; /* 0: there may be no holder any more */
-    if (timed && answer->left_ms >= 0 && answer->left_ms < period_ms) {
+    if (timed && answer->left_ms >= 0 && answer->left_ms < 2 * period_ms) { /* the next question may be due after 1.1 of it */
         int64_t before = answer->position < TIMED_POSITIONS ? answer->position : TIMED_POSITIONS;
         int64_t gone = now + (answer->left_ms + 2 + 10 * before) * HFI_MS;
         if (gone < entry->ask_at) /* and takes the lock, it hopes */
@@ -553,7 +555,7 @@ static void remember(struct hfi_entry *entry, const struct hfi_asking *asking, i
     }
     entry->echoes[0] = stamp;
     entry->claims[0] = asking->claim_ms * HFI_MS;
-    entry->period_ms = asking->period_ms;
+    entry->asked_period_ms = (int32_t)asking->period_ms;
 }
 
 void hfi_entry_sent(struct hfi_entry *entry, const struct hfi_asking *asking, int64_t stamp)

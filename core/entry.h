@@ -49,7 +49,7 @@ struct hfi_entry_rules { /* the same for all entries of one use of a client */
     bool    together;   /* a re-check that expects no news goes with those of other names */
     int64_t phase;      /* of the grid on which those are due: not every process's at the same moment */
     bool    rides_out;  /* waiting calls outlast a server that is away; a fetch has other answers */
-    _Atomic(uint64_t) queued; /* entries that wait in the server's queues: many re-check less often */
+    _Atomic(uint64_t) queued; /* entries that wait in the server's queues, or to get there: many re-check less often */
 };
 
 enum hfi_action_kind {
@@ -128,7 +128,8 @@ struct hfi_entry {
             int64_t echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)      */
             int64_t claims[HFI_ECHOES];  /* what a hand-off with that echo is good for, ns      */
             int64_t ticket, position;    /* in the remote queue; ticket 0: none                 */
-            int64_t period_ms;           /* the R by which the last question counted            */
+            int32_t asked_period_ms;     /* the R by which the last question counted            */
+            int32_t recorded_period_ms;  /* and the last one that left a record; 0: none has    */
             int64_t early_at;            /* the last question that was early                    */
         };
         struct { /* while HELD */

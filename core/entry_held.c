@@ -111,12 +111,12 @@ void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_f
     if (good_for > entry->times.length)
         good_for = entry->times.length;
     bool safe_again = hfi_lease_renewed(&entry->times, sent_at, good_for, now, rtt_ns);
-    if (entry->times.end == before)
-        return;
-    entry->good_for = good_for;
+    if (entry->times.end != before)
+        entry->good_for = good_for;
     if (!entry->is_held_here)
         return;
-    hfi_step_act(actions, HFI_MOVE_END)->end = entry->times.end;
+    if (entry->times.end != before)
+        hfi_step_act(actions, HFI_MOVE_END)->end = entry->times.end;
     if (safe_again)
         hfi_step_act(actions, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
 }
@@ -244,7 +244,7 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, in
 void hfi_entry_renew_now(struct hfi_entry *entry)
 {
     if (entry->remote == HFI_HELD)
-        hfi_lease_hasten(&entry->times);
+        hfi_lease_doubt(&entry->times); /* what is under way was executed before, perhaps */
 }
 
 void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
@@ -287,6 +287,7 @@ int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)
 /* After max_hold nothing extends it, so the answer may not count for anything either (P1). */
 struct hfi_renewing hfi_entry_renewing(struct hfi_entry *entry, int64_t now)
 {
+    hfi_lease_sent(&entry->times, now);
     int64_t lease_ms = entry->times.length / HFI_MS, ttl_ms = lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms);
     if (entry->times.holding_told) {
         ttl_ms = hfi_entry_question_ttl_ms(entry, now);

@@ -23,8 +23,12 @@ int64_t hfi_step_recheck_ms(const struct hfi_entry *entry, int64_t lease_ms)
 
 int64_t hfi_step_period_ms(const struct hfi_entry *entry)
 {
-    int64_t today = hfi_step_recheck_ms(entry, entry->asked_for / HFI_MS);
-    return entry->period_ms != 0 && entry->period_ms < today ? entry->period_ms : today;
+    int64_t period = hfi_step_recheck_ms(entry, entry->asked_for / HFI_MS);
+    if (entry->asked_period_ms != 0 && entry->asked_period_ms < period)
+        period = entry->asked_period_ms;
+    if (entry->recorded_period_ms != 0 && entry->recorded_period_ms < period)
+        period = entry->recorded_period_ms;
+    return period;
 }
 
 void hfi_step_ask_in(struct hfi_entry *entry, int64_t now, int64_t ms)

@@ -33,7 +33,8 @@ void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions);
 
 /* entry_pace.c */
 int64_t hfi_step_recheck_ms(const struct hfi_entry *entry, int64_t lease_ms); /* R, as a question is to count by it */
-/* When the next question is due: the record that the last one left is fresh for three of the R that it counted by. */
+/* When the next question is due: the record is fresh for three of the R that the last one counted by, or, if that one has
+ * changed nothing, the one before. */
 int64_t hfi_step_period_ms(const struct hfi_entry *entry);
 void hfi_step_ask_in(struct hfi_entry *entry, int64_t now, int64_t ms);
 void hfi_step_ask_later(struct hfi_entry *entry, int64_t now); /* after R */

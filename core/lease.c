@@ -52,12 +52,12 @@ static void start_round(struct hfi_lease_times *times, int64_t good_for, int64_t
     times->moved = false;
     times->attempt = most(most(left / ATTEMPTS, rtt_ns), HFI_MS);
     times->silent_since = HFI_NEVER;
-    times->grace = most(4 * rtt_ns, times->length / 12);
+    times->rtt = rtt_ns;
 }
 
 static int64_t overdue_at(const struct hfi_lease_times *times)
 {
-    return times->silent_since == HFI_NEVER ? HFI_NEVER : times->silent_since + times->grace;
+    return times->silent_since == HFI_NEVER ? HFI_NEVER : times->silent_since + most(4 * times->rtt, times->length / 12);
 }
 
 void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
@@ -78,15 +78,13 @@ void hfi_lease_pass(struct hfi_lease_times *times, int64_t good_for_ns, int64_t 
                     int64_t max_hold_ms, int64_t now)
 {
     const struct hfi_lease_times before = *times;
-    hfi_lease_begin(times, before.end, good_for_ns, lease_ms, stop_ms, max_hold_ms, now, 0);
+    hfi_lease_begin(times, before.end, good_for_ns, lease_ms, stop_ms, max_hold_ms, now, before.rtt);
     int64_t first = times->renew_next;
     if (before.moved)
         times->renew_next = before.renew_next;
     times->renew_next = least(times->renew_next, now + times->length / 3);
     times->moved = times->renew_next != first;
     times->silent_since = before.silent_since;
-    if (before.grace > before.length / 12) /* it was for the round trip */
-        times->grace = most(times->grace, before.grace);
     times->tried_at = before.tried_at;
     times->doubted = before.doubted;
     times->asked = before.asked;
@@ -150,6 +148,12 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
     return due;
 }
 
+void hfi_lease_sent(struct hfi_lease_times *times, int64_t stamp)
+{
+    if (times->silent_since == times->tried_at)
+        times->silent_since = stamp;
+}
+
 bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns)
 {
     int64_t end = sent_at + good_for_ns;
@@ -161,6 +165,7 @@ bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t g
         if (sent_at < times->silent_since) /* a later one is unanswered, or nothing is */
             return false;
         times->silent_since = HFI_NEVER;
+        times->rtt = rtt_ns;
     } else {
         times->end = end;
         start_round(times, good_for_ns, rtt_ns);
@@ -171,12 +176,6 @@ bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t g
     times->reason = HF_REASON_NONE;
     times->ending_told = false;
     return true;
-}
-
-void hfi_lease_hasten(struct hfi_lease_times *times)
-{
-    times->renew_next = 0;
-    times->moved = true;
 }
 
 void hfi_lease_settle(struct hfi_lease_times *times, int64_t sent_at)

@@ -26,11 +26,11 @@ struct hfi_lease_times {
     int64_t stop;         /* AT_RISK (ending) comes this long before the end */
     int64_t full_stop;    /* and after a claim's first renewal               */
     int64_t hold_end;     /* max_hold_ms; HFI_NEVER */
-    int64_t renew_next;   /* when the next attempt is due; 0: now, but for HFI_PACE_NS */
+    int64_t renew_next;   /* when the next attempt is due */
     int64_t tried_at;     /* the last attempt */
     int64_t attempt;      /* distance of attempts */
-    int64_t silent_since; /* the first attempt that nothing has answered; HFI_NEVER: none is unanswered */
-    int64_t grace;        /* UNCONFIRMED after so much silence */
+    int64_t silent_since; /* the stamp of the first attempt that nothing has answered; HFI_NEVER: none is unanswered */
+    int64_t rtt;          /* as it was last */
     hf_lease_condition condition : 8;
     hf_reason reason : 8;
     bool ending_told, holding_told;
@@ -59,11 +59,12 @@ struct hfi_lease_due {
 };
 struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns);
 
+/* The attempt that hfi_lease_look has asked for has this stamp, which is read before its `now`. */
+void hfi_lease_sent(struct hfi_lease_times *times, int64_t stamp);
+
 /* A renewal whose stamp is sent_at was executed, and asked for good_for: V moves forward, never up from the dead. Less
  * than the whole lease makes a claim of it. True: tell SAFE_AGAIN. */
 bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns);
-/* The next attempt is due now, but for HFI_PACE_NS. */
-void hfi_lease_hasten(struct hfi_lease_times *times);
 /* Somebody says that it is over, or something was missed: the next attempt asks, now but for HFI_PACE_NS, and others after
  * it until one is answered. Also after max_hold, when nothing else is sent; such a one may not extend anything. */
 void hfi_lease_doubt(struct hfi_lease_times *times);

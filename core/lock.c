@@ -287,7 +287,7 @@ static bool fresh_token(struct hfi_lock *lock)
         return false;
     lock->grant = hfi_table_grant(lock->client, lock);
     lock->revoked = 0;
-    lock->last_chance_us = lock->last_chance_ns = lock->ttl_ms = 0;
+    lock->last_chance_us = lock->last_chance_ns = lock->may_live_ms = 0;
     lock->unclear = false;
     return true;
 }
@@ -301,10 +301,10 @@ static void not_sent(struct hfi_lock *lock, const struct hfi_action *action, hf_
     hfi_lock_perform(lock, &actions, now, NULL);
 }
 
-static void live_for(struct hfi_lock *lock, int64_t ttl_ms)
+void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms)
 {
-    if (ttl_ms > lock->ttl_ms)
-        lock->ttl_ms = ttl_ms;
+    if (ms > lock->may_live_ms)
+        lock->may_live_ms = ms;
 }
 
 /* `now` is the stamp: read before the command can leave (P1). */
@@ -322,7 +322,7 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
     }
     HFI_PERTURB("stamp-to-command");
     (void)hfi_lock_token(lock, token);
-    live_for(lock, asking.ttl_ms);
+    hfi_lock_may_live(lock, asking.ttl_ms + (action->kind == HFI_SEND_WAIT ? asking.patience_ms : 0));
     if (action->kind == HFI_SEND_NATIVE) {
         (void)hfi_server_time_freshen(client, lock->lane, now);
         lock->last_chance_ns = now + asking.ttl_ms * HFI_MS;
@@ -420,10 +420,12 @@ static void found_over(struct hfi_lock *lock, int64_t now)
     hfi_lock_perform(lock, &actions, now, NULL);
 }
 
+/* Whoever asks again and again: in a queue, or kept out of it by the server's trouble. */
 static void count_queued(struct hfi_lock *lock)
 {
     hf_client *client = lock->client;
-    bool queued = lock->entry.remote == HFI_QUEUED;
+    const struct hfi_entry *entry = &lock->entry;
+    bool queued = entry->remote == HFI_QUEUED || (entry->remote == HFI_ASKING && entry->trouble != HF_OK);
     if (queued == lock->queued)
         return;
     lock->queued = queued;
@@ -485,7 +487,7 @@ static bool collect(struct hfi_lock *lock, struct hfi_actions *actions, struct h
     for (int i = 0; i < actions->count; i++) {
         if (actions->at[i].kind == HFI_SEND_RENEW) {
             struct hfi_renewing renewing = hfi_entry_renewing(&lock->entry, tick->now);
-            live_for(lock, renewing.ttl_ms);
+            hfi_lock_may_live(lock, renewing.ttl_ms);
             hfi_renewals_add(tick->renewals, lock, renewing.ttl_ms, renewing.patience_ns);
         } else if (actions->at[i].kind == HFI_SEND_RECHECK) {
             taken = hfi_rechecks_add(tick->rechecks, lock);

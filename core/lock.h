@@ -27,7 +27,7 @@ struct hfi_lock {
 
     bool     watched; /* the mutex's too: events.c listens to its key, and has a reference */
     bool     refused; /* the mutex's too: trouble is what the server has answered, and not its silence */
-    bool     queued;  /* the mutex's too: counted among the names that wait in queues */
+    bool     queued;  /* the mutex's too: counted in the entry's rules */
     bool     unclear; /* the mutex's too: one of the token's acquires got no answer, release until it is surely over */
     pthread_mutex_t mutex;   /* for all that follows */
     struct hfi_entry entry;
@@ -35,7 +35,7 @@ struct hfi_lock {
     uint64_t revoked;        /* the random digits that a break has put there instead, as a message said; 0 */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* of its native form: until then, our time, it may still be executed */
-    int64_t  ttl_ms;         /* the longest that its key was asked to live */
+    int64_t  may_live_ms;    /* the longest that its key may live after what was sent: a TTL, and before it a record's patience */
     struct hfi_closing *closings; /* tokens that are given back; NULL: none */
     hf_lease *holder;        /* a reference; NULL: nobody here */
     struct hfi_alarm alarm;
@@ -78,6 +78,8 @@ size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_ROOM]);
 /* Carries out what was decided; mutex held. `giving` (or NULL) learns the answer of a HFI_GIVE_BACK among it. After
  * unlocking: hfi_lane_flush(lock->lane). */
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_giving *giving);
+/* Something is about to be sent after which its key may live so long; mutex held. */
+void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms);
 /* The alarm rings when the entry has something to look at; mutex held. */
 void hfi_lock_set_timer(struct hfi_lock *lock);
 /* What an acquire or re-check without a good answer says about it, for hfi_lock_explain; mutex held. */

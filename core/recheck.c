@@ -147,6 +147,7 @@ static struct hfi_rechecked_batch *batch_for(struct hfi_rechecks *rechecks, stru
 bool hfi_rechecks_add(struct hfi_rechecks *rechecks, struct hfi_lock *lock)
 {
     struct hfi_asking asking = hfi_entry_rechecking(&lock->entry, rechecks->now);
+    hfi_lock_may_live(lock, asking.claim_ttl_ms + asking.patience_ms);
     struct hfi_rechecked_batch *batch = batch_for(rechecks, lock->lane, &asking);
     if (batch == NULL)
         return false;

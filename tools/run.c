@@ -18,6 +18,7 @@
 enum {
     LABEL_MOST = 128,
     LEAST_CONNECT_MS = 500, /* a server that is far away is no dead one, however short the wait */
+    ANSWER_MS = 200,        /* so long one is waited for that is slower than connecting was */
     CONNECT_MS = 2000 /* for that the library has so long, if the URL does not say otherwise */
 };
 
@@ -241,7 +242,8 @@ static int open_client(struct run *run)
     int code = cli_open(run->url, is_limited && connect_ms < CONNECT_MS ? connect_ms : 0, &run->client);
     if (is_limited) {
         int64_t spent_ms = guard_clock_ms() - from_ms, left_ms = run->wait_ms - spent_ms;
-        run->wait_ms = left_ms > spent_ms / 2 ? left_ms : 0; /* too short for an answer: then it is asked for once */
+        int64_t least_ms = spent_ms / 2 < ANSWER_MS ? spent_ms / 2 : ANSWER_MS;
+        run->wait_ms = left_ms > least_ms ? left_ms : 0; /* too short for an answer: then it is asked for once */
     }
     return code;
 }

@@ -59,10 +59,31 @@ static void calls_for_one_name_are_not_many_names(void **state)
     assert_int_equal(hft_close(holder), HF_OK);
 }
 
+/* Kept out of the queues by a server that refuses, they ask as seldom as in them. */
+static void names_that_are_refused_are_counted_too(void **state)
+{
+    (void)state;
+    static struct hft_actor waiters[NAMES];
+    static char names[NAMES][16];
+    struct sim_process *process = hft_process(NULL);
+    sim_server_refuse(SIM_NO_DISK);
+    for (int i = 0; i < NAMES; i++) {
+        (void)snprintf(names[i], sizeof names[i], "n%d", i);
+        hft_take(&waiters[i], process, names[i], HF_LOCK(.wait_ms = HF_FOREVER));
+    }
+    hft_pass_ms(3000);
+    uint64_t sent = hft_stats(process).remote_commands;
+    hft_pass_ms(5000);
+    assert_in_range(hft_stats(process).remote_commands - sent, 4 * NAMES, 6 * NAMES); /* 13 each, if it were every 400 ms */
+    sim_server_refuse(SIM_TAKES_ALL);
+    assert_int_equal(hft_close(process), HF_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_counted_is_the_names_that_wait, hft_scene_begin, hft_scene_end),
+        cmocka_unit_test_setup_teardown(names_that_are_refused_are_counted_too, hft_scene_begin, hft_scene_end),
         cmocka_unit_test_setup_teardown(calls_for_one_name_are_not_many_names, hft_scene_begin, hft_scene_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,11 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
     case HFI_WATCH_FOREIGN:
         say(stand, action->fresh ? "watch" : "unwatch", "");
         break;
-    case HFI_SEND_RENEW:
+    case HFI_SEND_RENEW: /* its stamp is the tick's, which was read before the mutex was had */
+        stand->sent_at = stand->now - HFI_MS / 20;
+        (void)hfi_entry_renewing(&stand->entry, stand->sent_at);
+        say(stand, kinds[action->kind], "");
+        break;
     case HFI_SEND_MORE:
     case HFI_SEND_FLOOR:
     case HFI_GIVE_BACK:

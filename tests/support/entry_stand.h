@@ -21,6 +21,7 @@ struct hft_stand {
     struct hfi_entry_rules rules;
     struct hfi_entry entry;
     int64_t now, rtt;
+    int64_t sent_at; /* the stamp of the last renewal */
     int64_t counter;  /* the last block of fences given out */
     int64_t asked_at; /* stamp of the last acquire or re-check */
     struct hfi_asking asking; /* of the last re-check */

@@ -429,7 +429,7 @@ static void who_takes_over_less_than_its_own_lease_is_not_told_that_a_renewal_is
     int64_t passed = s.now;
     assert_string_equal(hft_look_next(&s), "renew"); /* when b's would have been */
     assert_true(s.now - passed < 334 * HFI_MS);
-    int64_t asked = s.now;
+    int64_t asked = s.sent_at;
     while (strstr(hft_look_next(&s), "at-risk:UNCONFIRMED") == NULL) /* nothing is answered any more */
         assert_true(s.now - asked < 900 * HFI_MS);
     assert_int_equal(s.now - asked, 10000 * HFI_MS / 12);
@@ -446,7 +446,7 @@ static void a_silence_is_not_forgotten_by_passes(void **state)
     hft_stand_init(&s);
     hft_hold(&s, &a);
     assert_string_equal(hft_look_next(&s), "renew");
-    int64_t asked = s.now;
+    int64_t asked = s.sent_at;
     while (s.now - asked < 4500 * HFI_MS) {
         int64_t until = s.now + (holder == &a ? 700 : 20) * HFI_MS, grace = holder->waiter.lease_ms * HFI_MS / 12;
         bool told = false;
@@ -471,11 +471,94 @@ static void a_long_way_to_the_server_is_not_forgotten_by_a_pass(void **state)
     s.rtt = 400 * HFI_MS;
     hft_hold(&s, &a);
     assert_string_equal(hft_look_next(&s), "renew");
-    int64_t asked = s.now;
+    int64_t asked = s.sent_at;
     pass(&s, &b);
     while (strstr(hft_look_next(&s), "at-risk:UNCONFIRMED") == NULL)
         assert_true(s.now - asked < 1700 * HFI_MS);
     assert_int_equal(s.now - asked, 1600 * HFI_MS);
+}
+
+/* Passed from 60 s to 1 s: for 50 s no answer moves V, and yet each ends the silence that its question began. */
+static void an_answer_ends_a_silence_though_it_moves_nothing(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    a.waiter.lease_ms = 60000;
+    b.waiter.lease_ms = 1000;
+    b.waiter.stop_ms = 100;
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    pass(&s, &b);
+    for (int i = 0; i < 20; i++) {
+        assert_string_equal(hft_look_next(&s), "renew");
+        hft_pass_ms(&s, 1);
+        assert_string_equal(hft_renewed(&s, s.sent_at), "");
+    }
+    assert_string_equal(hft_look_next(&s), "renew"); /* not answered, */
+    assert_string_equal(hft_look_next(&s), "renew");
+    assert_string_equal(hft_look_next(&s), "at-risk:UNCONFIRMED");
+    while (strcmp(hft_look_next(&s), "renew") != 0)
+        ;
+    hft_pass_ms(&s, 1);
+    assert_string_equal(hft_renewed(&s, s.sent_at), "safe-again"); /* and this one is */
+    assert_int_equal(s.entry.times.condition, HF_LEASE_HELD);
+}
+
+/* What the max hold stopped from being renewed is asked about, and answered; the next thread is told of no silence. */
+static void a_question_that_was_answered_is_not_held_against_the_next(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    a.waiter.max_hold_ms = 1000;
+    hft_hold(&s, &a);
+    hft_pass_ms(&s, 1000);
+    assert_string_equal(hft_look(&s), "at-risk:MAX_HOLD");
+    (void)hft_missed(&s);
+    assert_string_equal(hft_look(&s), "renew");
+    hft_pass_ms(&s, 1);
+    assert_string_equal(hft_renewed(&s, s.sent_at), "");
+    hft_pass_ms(&s, 1500);
+    pass(&s, &b);
+    assert_null(strstr(hft_look(&s), "UNCONFIRMED"));
+}
+
+/* 4 round trips are more than a twelfth of the short lease, though less than one of the long. */
+static void in_short_hands_a_round_trip_is_as_long_as_before(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    s.rtt = 60 * HFI_MS;
+    b.waiter.lease_ms = 500;
+    b.waiter.stop_ms = 50;
+    hft_hold(&s, &a);
+    pass(&s, &b);
+    assert_string_equal(hft_look_next(&s), "renew");
+    int64_t sent = s.sent_at;
+    const char *said;
+    while (strstr(said = hft_look_next(&s), "UNCONFIRMED") == NULL)
+        assert_string_equal(said, "renew");
+    assert_int_equal(s.now - sent, 240 * HFI_MS);
+}
+
+/* The server's clock was stepped, says another connection, while an answer from before was on its way. */
+static void a_renewal_that_is_wanted_at_once_is_not_settled_by_the_one_before(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    assert_string_equal(hft_look_next(&s), "renew");
+    hft_pass_ms(&s, 1);
+    hfi_entry_renew_now(&s.entry);
+    assert_string_equal(hft_renewed(&s, s.sent_at), "end");
+    assert_true(hfi_entry_next(&s.entry) <= s.now + HFI_PACE_NS);
+    assert_string_equal(hft_look_next(&s), "renew");
 }
 
 int main(void)
@@ -505,6 +588,10 @@ int main(void)
         cmocka_unit_test(who_takes_over_less_than_its_own_lease_is_not_told_that_a_renewal_is_overdue),
         cmocka_unit_test(a_silence_is_not_forgotten_by_passes),
         cmocka_unit_test(a_long_way_to_the_server_is_not_forgotten_by_a_pass),
+        cmocka_unit_test(an_answer_ends_a_silence_though_it_moves_nothing),
+        cmocka_unit_test(a_question_that_was_answered_is_not_held_against_the_next),
+        cmocka_unit_test(in_short_hands_a_round_trip_is_as_long_as_before),
+        cmocka_unit_test(a_renewal_that_is_wanted_at_once_is_not_settled_by_the_one_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

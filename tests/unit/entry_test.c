@@ -107,6 +107,10 @@ static void who_asks_while_few_wait_asks_again_in_time_though_many_wait_by_then(
     (void)hft_answer(&s, queued_at(0));
     assert_string_equal(hft_look_next(&s), "wait");
     assert_true(s.now - asked <= 440 * HFI_MS);
+    asked = s.now; /* by R 2000, but it is refused: the record is the first question's still */
+    (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_CANNOT, .status = HF_UNAVAILABLE});
+    assert_string_equal(hft_look_next(&s), "wait");
+    assert_true(s.now - asked <= 440 * HFI_MS);
     (void)hft_answer(&s, queued_at(0));
     asked = s.now;
     assert_string_equal(hft_look_next(&s), "wait");

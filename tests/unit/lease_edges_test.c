@@ -144,7 +144,7 @@ static void a_renewal_that_moves_nothing_changes_nothing(void **state)
     struct hfi_lease_times times = lease_of(12000, 2000, 0, T0);
     assert_false(hfi_lease_renewed(&times, T0 + 4000 * HFI_MS, times.length, T0 + 4001 * HFI_MS, RTT));
     assert_true(hfi_lease_look(&times, times.renew_next, RTT).renew);
-    int64_t overdue = times.silent_since + 1000 * HFI_MS;
+    int64_t overdue = times.tried_at + 1000 * HFI_MS;
     assert_false(hfi_lease_look(&times, overdue - 1, RTT).at_risk);
     assert_true(hfi_lease_look(&times, overdue, RTT).at_risk);
     struct hfi_lease_times before = times;
