@@ -1,4 +1,5 @@
-# The library, its headers, and the two files by which programs find it: holdfast.pc and holdfast-config.cmake.
+# The library, its headers, the two files by which programs find it (holdfast.pc and holdfast-config.cmake), and the
+# documents. `cmake --build build --target uninstall` takes away what was installed last from that build.
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
 install(TARGETS holdfast EXPORT holdfast LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/holdfast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
@@ -25,3 +26,9 @@ configure_file(cmake/holdfast.pc.in holdfast.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/holdfast-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/holdfast-config-version.cmake
     DESTINATION ${config_folder})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/holdfast.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+install(FILES LICENSE README.md CHANGELOG.md docs/guarantees.md docs/protocol.md docs/architecture.md docs/performance.md
+    docs/reliability.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+if(PROJECT_IS_TOP_LEVEL)
+    add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -P ${CMAKE_CURRENT_LIST_DIR}/uninstall.cmake)
+endif()

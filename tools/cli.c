@@ -96,13 +96,17 @@ int cli_bad_option(const char *command, int said, char **argv)
     return cli_misused(command, "there is no option %s", is_long ? word : letter);
 }
 
-bool cli_url_only(int argc, char **argv, int least, int most, const char **url, int *code)
+bool cli_look(int argc, char **argv, struct cli_look *look, int *code)
 {
-    static const struct option options[] = {
-        {"url", required_argument, NULL, 'u'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-    for (int said; (said = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"url", required_argument, NULL, 'u'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    for (int said; (said = getopt_long(argc, argv, ":h", options + !look->has_json, NULL)) != -1;) {
         if (said == 'u') {
-            *url = optarg;
+            look->url = optarg;
+        } else if (said == 'j') {
+            look->json = true;
         } else if (said == 'h') {
             (void)cli_help(argv[0]);
             *code = CLI_DONE;
@@ -113,11 +117,11 @@ bool cli_url_only(int argc, char **argv, int least, int most, const char **url, 
         }
     }
     int given = argc - optind;
-    if (given < least)
+    if (given < look->least)
         *code = cli_misused(argv[0], "%s wants the NAME of a lock", argv[0]);
-    else if (given > most)
-        *code = cli_misused(argv[0], "%s has one word too many: %s", argv[0], argv[optind + most]);
-    return given >= least && given <= most;
+    else if (given > look->most)
+        *code = cli_misused(argv[0], "%s has one word too many: %s", argv[0], argv[optind + look->most]);
+    return given >= look->least && given <= look->most;
 }
 
 /* How many milliseconds a unit has; 0: there is none of this name. */

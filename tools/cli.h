@@ -42,8 +42,15 @@ int cli_os_failed(const char *what);
 
 /* What getopt_long said with '?' or ':'. Returns CLI_USAGE. */
 int cli_bad_option(const char *command, int said, char **argv);
-/* For commands whose only option is --url. False: *code is the exit code. True: optind is at the operands. */
-bool cli_url_only(int argc, char **argv, int least, int most, const char **url, int *code);
+/* What an operator's command is called with. */
+struct cli_look {
+    int least, most;  /* of operands */
+    bool has_json;    /* the command has this option */
+    const char *url;  /* NULL: as cli_open */
+    bool json;
+};
+/* Its options. False: *code is the exit code. True: optind is at the operands. */
+bool cli_look(int argc, char **argv, struct cli_look *look, int *code);
 
 /* "1.5", "500ms", "5m", "2h", "1d" as milliseconds, rounded up; seconds without a unit. False: it is something else. */
 bool cli_duration(const char *text, int64_t *ms);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* doctor.c - holdfast doctor: prints what hf_client_check finds. */
 #include "cli.h"
+#include "json.h"
 
 #include <stdio.h>
 
@@ -16,32 +17,57 @@ static const char *word(const hf_finding *finding)
     }
 }
 
-static bool print(const hf_finding *finding, void *arg)
+struct visit {
+    bool json, is_ill;
+    int  count;
+};
+
+static void print(const hf_finding *finding)
 {
-    bool *is_ill = arg;
     (void)printf("%-8s %s\n", word(finding), finding->what);
     if (finding->remedy[0] != 0)
         (void)printf("%-8s -> %s\n", "", finding->remedy);
+}
+
+static void print_json(const hf_finding *finding, bool is_first)
+{
+    (void)printf("%s{\"level\":\"%s\",\"what\":", is_first ? "[" : ",\n ", word(finding));
+    json_string(finding->what);
+    (void)fputs(",\"remedy\":", stdout);
+    json_string(finding->remedy[0] != 0 ? finding->remedy : NULL);
+    (void)putchar('}');
+}
+
+static bool find(const hf_finding *finding, void *arg)
+{
+    struct visit *visit = arg;
+    if (visit->json)
+        print_json(finding, visit->count == 0);
+    else
+        print(finding);
+    visit->count++;
     if (finding->level == HF_LOG_ERROR)
-        *is_ill = true;
+        visit->is_ill = true;
     return true;
 }
 
 int command_doctor(int argc, char **argv)
 {
-    const char *url = NULL;
+    struct cli_look look = {.has_json = true};
     int code;
-    if (!cli_url_only(argc, argv, 0, 0, &url, &code))
+    if (!cli_look(argc, argv, &look, &code))
         return code;
     hf_client *client;
-    if ((code = cli_open_to_look(url, &client)) != CLI_DONE)
+    if ((code = cli_open_to_look(look.url, &client)) != CLI_DONE)
         return code;
-    bool is_ill = false;
+    struct visit visit = {.json = look.json};
     hf_error error;
-    if (hf_client_check(client, print, &is_ill, &error) != HF_OK)
+    if (hf_client_check(client, find, &visit, &error) != HF_OK)
         code = cli_failed(&error);
-    else if (is_ill)
+    else if (visit.is_ill)
         code = CLI_NO;
+    if (visit.json && visit.count > 0)
+        (void)puts("]");
     (void)hf_client_close(client, NULL);
     return code;
 }

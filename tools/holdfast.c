@@ -39,7 +39,8 @@ static const struct command_named {
      "      --grace DURATION    the command gets TERM when the lease is lost in less than that, and\n"
      "                          KILL when it is (default: 2; at most half the lease)\n"
      "      --label TEXT        what `holdfast show` tells of us (default: the command)\n"
-     "      --keep-url          leave $HOLDFAST_URL, with its password, to the command\n" URL_HELP
+     "      --keep-url          leave $HOLDFAST_URL, with its password, to the command\n"
+     "  -v, --verbose           say on standard error who holds it, when it was obtained and given back\n" URL_HELP
      "\n"
      "A DURATION is in seconds (1.5), or says its unit: 500ms, 5m, 2h, 1d.\n"
      "\n"
@@ -47,28 +48,32 @@ static const struct command_named {
      "69 no server; 76 the lease was lost and the command stopped; 77 it was lost, and the command,\n"
      "another user's, cannot be stopped; 126, 127 no such command\n"},
     {"ls", command_ls, "list the locks that are held",
-     "usage: holdfast ls [--url URL] [GLOB]\n"
+     "usage: holdfast ls [--json] [--url URL] [GLOB]\n"
      "\n"
      "Lists the locks that are held, or those whose name matches GLOB (as in Redis's KEYS).\n"
-     "\n" URL_HELP},
+     "\n"
+     "      --json              an array of objects; null where nobody knows\n" URL_HELP},
     {"show", command_show, "show who holds a lock",
-     "usage: holdfast show [--url URL] NAME\n"
+     "usage: holdfast show [--json] [--url URL] NAME\n"
      "\n"
      "Shows who holds the lock NAME, since when, for how long still, and how many wait for it.\n"
-     "\n" URL_HELP "\n"
+     "\n"
+     "      --json              an object; null if the lock is free\n" URL_HELP "\n"
      "exit: 0 held, 1 free\n"},
     {"break", command_break, "take a lock from its holder",
      "usage: holdfast break [--url URL] NAME\n"
      "\n"
      "Takes the lock NAME from its holder, who is told at once and whose fence is too low from then on.\n"
+     "A holder that does not answer, a dead one perhaps, keeps it until its lease ends; that is said.\n"
      "\n" URL_HELP "\n"
      "exit: 0 it had a holder, 1 it was free\n"},
     {"doctor", command_doctor, "look the server over",
-     "usage: holdfast doctor [--url URL]\n"
+     "usage: holdfast doctor [--json] [--url URL]\n"
      "\n"
      "Says what is wrong with the server for locks, and the command that mends it. Takes a lock of a\n"
      "name that nobody else has and gives it back; nothing else is changed.\n"
-     "\n" URL_HELP "\n"
+     "\n"
+     "      --json              an array of findings: level, what, remedy\n" URL_HELP "\n"
      "exit: 0 nothing that must be mended, 1 something\n"},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)

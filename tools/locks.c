@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* locks.c - holdfast ls, show and break: an operator's view of the locks. */
 #include "cli.h"
+#include "json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,6 +36,47 @@ static void count(char *out, size_t room, int64_t number)
         (void)snprintf(out, room, "%" PRId64, number);
 }
 
+/* Label, fence and time of a lease are known to its holder alone, who may be dead. */
+static bool answers(const hf_holder *holder)
+{
+    return holder->foreign_value == NULL && holder->held_ms >= 0;
+}
+
+static void print_json(const hf_holder *holder)
+{
+    bool ours = holder->foreign_value == NULL;
+    (void)fputs("{\"name\":", stdout);
+    json_string(holder->name);
+    (void)fputs(",\"host\":", stdout);
+    json_string(ours ? holder->host : NULL);
+    (void)fputs(",\"pid\":", stdout);
+    json_number(ours ? holder->pid : -1, 0);
+    (void)fputs(",\"label\":", stdout);
+    json_string(answers(holder) ? holder->label : NULL);
+    (void)fputs(",\"held_ms\":", stdout);
+    json_number(ours ? holder->held_ms : -1, 0);
+    (void)fputs(",\"remaining_ms\":", stdout);
+    json_number(holder->remaining_ms, 0);
+    (void)fputs(",\"waiting\":", stdout);
+    json_number(holder->waiting, 0);
+    (void)fputs(",\"fence\":", stdout); /* a string: more digits than a number of JavaScript keeps */
+    if (answers(holder))
+        (void)printf("\"%" PRId64 "\"", holder->fence);
+    else
+        json_string(NULL);
+    (void)fputs(",\"foreign_value\":", stdout);
+    json_string(holder->foreign_value);
+    (void)putchar('}');
+}
+
+static bool add_json(const hf_holder *holder, void *arg)
+{
+    size_t *count = arg;
+    (void)fputs((*count)++ == 0 ? "[" : ",\n ", stdout);
+    print_json(holder);
+    return true;
+}
+
 static bool add_row(const hf_holder *holder, void *arg)
 {
     struct table *table = arg;
@@ -49,11 +91,11 @@ static bool add_row(const hf_holder *holder, void *arg)
     (void)cli_plain(holder->name, cell[0], CELL);
     (void)cli_plain(foreign ? "(another library)" : holder->host, cell[1], CELL);
     count(cell[2], CELL, foreign ? -1 : holder->pid);
-    (void)cli_plain(foreign ? holder->foreign_value : holder->label, cell[3], CELL);
+    (void)cli_plain(foreign ? holder->foreign_value : answers(holder) ? holder->label : "(does not answer)", cell[3], CELL);
     seconds(cell[4], CELL, foreign ? -1 : holder->held_ms);
     seconds(cell[5], CELL, holder->remaining_ms);
     count(cell[6], CELL, holder->waiting);
-    count(cell[7], CELL, foreign ? -1 : holder->fence);
+    count(cell[7], CELL, answers(holder) ? holder->fence : -1);
     char **row = cells + table->rows * COLUMNS;
     for (int i = 0; i < COLUMNS; i++)
         if ((row[i] = strdup(cell[i][0] != 0 ? cell[i] : "-")) == NULL)
@@ -82,18 +124,12 @@ static void print_table(const struct table *table)
     }
 }
 
-int command_ls(int argc, char **argv)
+static int list_table(hf_client *client, const char *glob)
 {
-    const char *url = NULL;
-    int code;
-    if (!cli_url_only(argc, argv, 0, 1, &url, &code))
-        return code;
-    hf_client *client;
-    if ((code = cli_open_to_look(url, &client)) != CLI_DONE)
-        return code;
     struct table table = {NULL, 0, false};
     hf_error error;
-    if (hf_lock_list(client, optind < argc ? argv[optind] : "*", add_row, &table, &error) != HF_OK) {
+    int code = CLI_DONE;
+    if (hf_lock_list(client, glob, add_row, &table, &error) != HF_OK) {
         code = cli_failed(&error);
     } else if (table.no_memory) {
         cli_say("no memory for so many locks");
@@ -104,6 +140,31 @@ int command_ls(int argc, char **argv)
     for (size_t i = 0; i < table.rows * COLUMNS; i++)
         free(table.cells[i]);
     free(table.cells);
+    return code;
+}
+
+/* After a failure the array has no end, and nobody takes it for whole. */
+static int list_json(hf_client *client, const char *glob)
+{
+    size_t count = 0;
+    hf_error error;
+    if (hf_lock_list(client, glob, add_json, &count, &error) != HF_OK)
+        return cli_failed(&error);
+    (void)puts(count == 0 ? "[]" : "]");
+    return CLI_DONE;
+}
+
+int command_ls(int argc, char **argv)
+{
+    struct cli_look look = {.most = 1, .has_json = true};
+    int code;
+    if (!cli_look(argc, argv, &look, &code))
+        return code;
+    hf_client *client;
+    if ((code = cli_open_to_look(look.url, &client)) != CLI_DONE)
+        return code;
+    const char *glob = optind < argc ? argv[optind] : "*";
+    code = look.json ? list_json(client, glob) : list_table(client, glob);
     (void)hf_client_close(client, NULL);
     return code;
 }
@@ -116,24 +177,24 @@ static void since(char *out, size_t room, int64_t held_ms)
         (void)snprintf(out, room, "-");
 }
 
-static bool show(const hf_holder *holder, void *arg)
+static void print_holder(const hf_holder *holder)
 {
-    bool *held = arg;
     char text[CELL], when[64];
-    *held = true;
     (void)printf("name       %s\n", cli_plain(holder->name, text, CELL));
     if (holder->foreign_value != NULL) {
         (void)printf("holder     another library: %s\n", cli_plain(holder->foreign_value, text, CELL));
     } else {
         (void)printf("host       %s\n", cli_plain(holder->host, text, CELL));
         (void)printf("pid        %" PRId64 "\n", holder->pid);
-        (void)printf("label      %s\n", cli_plain(holder->label, text, CELL));
-        if (holder->held_ms >= 0) {
+        if (answers(holder)) {
+            (void)printf("label      %s\n", cli_plain(holder->label, text, CELL));
             since(when, sizeof when, holder->held_ms);
             seconds(text, CELL, holder->held_ms);
             (void)printf("since      %s (%s)\n", when, text);
+            (void)printf("fence      %" PRId64 "\n", holder->fence);
+        } else {
+            (void)printf("answers    no\n");
         }
-        (void)printf("fence      %" PRId64 "\n", holder->fence);
     }
     if (holder->remaining_ms >= 0) {
         seconds(text, CELL, holder->remaining_ms);
@@ -141,46 +202,98 @@ static bool show(const hf_holder *holder, void *arg)
     }
     if (holder->waiting >= 0)
         (void)printf("waiting    %" PRId64 "\n", holder->waiting);
+}
+
+struct showing {
+    bool json, held;
+};
+
+static bool show(const hf_holder *holder, void *arg)
+{
+    struct showing *showing = arg;
+    showing->held = true;
+    if (showing->json)
+        print_json(holder);
+    else
+        print_holder(holder);
     return true;
 }
 
 int command_show(int argc, char **argv)
 {
-    const char *url = NULL;
+    struct cli_look look = {.least = 1, .most = 1, .has_json = true};
     int code;
-    if (!cli_url_only(argc, argv, 1, 1, &url, &code))
+    if (!cli_look(argc, argv, &look, &code))
         return code;
     hf_client *client;
-    if ((code = cli_open_to_look(url, &client)) != CLI_DONE)
+    if ((code = cli_open_to_look(look.url, &client)) != CLI_DONE)
         return code;
     char text[CELL];
-    bool held = false;
+    struct showing showing = {.json = look.json};
     hf_error error;
-    if (hf_lock_info(client, argv[optind], show, &held, &error) != HF_OK) {
+    if (hf_lock_info(client, argv[optind], show, &showing, &error) != HF_OK) {
         code = cli_failed(&error);
-    } else if (!held) {
-        (void)printf("%s is free\n", cli_plain(argv[optind], text, CELL));
-        code = CLI_NO;
+    } else {
+        if (look.json)
+            (void)puts(showing.held ? "" : "null");
+        else if (!showing.held)
+            (void)printf("%s is free\n", cli_plain(argv[optind], text, CELL));
+        code = showing.held ? CLI_DONE : CLI_NO;
     }
     (void)hf_client_close(client, NULL);
     return code;
 }
 
+/* The one from whom a lock is taken. */
+struct victim {
+    char    who[400];
+    bool    is_ours, answers;
+    int64_t remaining_ms;
+};
+
+static bool look_at(const hf_holder *holder, void *arg)
+{
+    struct victim *victim = arg;
+    char host[280];
+    (void)snprintf(victim->who, sizeof victim->who, "process %" PRId64 " on %s", holder->pid,
+                   cli_plain(holder->host, host, sizeof host));
+    victim->is_ours = holder->foreign_value == NULL;
+    victim->answers = answers(holder);
+    victim->remaining_ms = holder->remaining_ms;
+    return false;
+}
+
+/* One that is alive frees it at once, or has the time to stop. Nobody can say whether another one still works. */
+static void say_when_free(hf_client *client, const char *name, const struct victim *before)
+{
+    struct victim now = {.is_ours = false};
+    char plain[CELL], left[32];
+    if (!before->is_ours || before->answers || hf_lock_info(client, name, look_at, &now, NULL) != HF_OK || !now.is_ours)
+        return;
+    seconds(left, sizeof left, now.remaining_ms);
+    cli_say("the holder, %s, does not answer: %s is free in %s", before->who, cli_plain(name, plain, sizeof plain), left);
+    (void)fprintf(stderr, "  until then it may still be at work; that is when its lease ends\n");
+}
+
 int command_break(int argc, char **argv)
 {
-    const char *url = NULL;
+    struct cli_look look = {.least = 1, .most = 1};
     int code;
-    if (!cli_url_only(argc, argv, 1, 1, &url, &code))
+    if (!cli_look(argc, argv, &look, &code))
         return code;
     hf_client *client;
-    if ((code = cli_open_to_look(url, &client)) != CLI_DONE)
+    if ((code = cli_open_to_look(look.url, &client)) != CLI_DONE)
         return code;
     char text[CELL];
     bool had_holder = false;
+    struct victim victim = {.is_ours = false};
     hf_error error;
+    (void)hf_lock_info(client, argv[optind], look_at, &victim, NULL);
     if (hf_lock_break(client, argv[optind], &had_holder, &error) != HF_OK) {
         code = cli_failed(&error);
-    } else if (!had_holder) {
+    } else if (had_holder) {
+        say_when_free(client, argv[optind], &victim);
+    } else {
         cli_say("nothing to break: %s is free", cli_plain(argv[optind], text, CELL));
         code = CLI_NO;
     }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ struct run {
     char       *shell[4]; /* -c: it is these */
     int64_t     wait_ms, lease_ms, grace_ms;
     int         conflict_code;
-    bool        keep_url;
+    bool        keep_url, verbose;
     hf_client  *client;
     hf_lease   *lease;
     struct command command;
@@ -69,9 +70,10 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
         {"conflict-exit-code", required_argument, NULL, 'E'}, {"command", required_argument, NULL, 'c'},
         {"grace", required_argument, NULL, 'g'}, {"url", required_argument, NULL, 'u'},
         {"keep-url", no_argument, NULL, 'k'},    {"label", required_argument, NULL, 'L'},
-        {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0}};
+        {"verbose", no_argument, NULL, 'v'},     {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
     int code = -1;
-    for (int said; code == -1 && (said = getopt_long(argc, argv, "+:nw:E:c:h", options, NULL)) != -1;) {
+    for (int said; code == -1 && (said = getopt_long(argc, argv, "+:nw:E:c:vh", options, NULL)) != -1;) {
         switch (said) {
         case 'n':
             wishes->nonblock = true;
@@ -103,6 +105,9 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
             run->label = optarg;
             if (strlen(optarg) < 1 || strlen(optarg) > LABEL_MOST)
                 code = cli_misused("run", "--label wants 1 to %d bytes", LABEL_MOST);
+            break;
+        case 'v':
+            run->verbose = true;
             break;
         case 'h':
             wishes->help = true;
@@ -248,6 +253,42 @@ static int open_client(struct run *run)
     return code;
 }
 
+/* --verbose: a line for each thing that happens to the lock. */
+static void narrate(const struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void narrate(const struct run *run, const char *format, ...)
+{
+    char name[160], what[300];
+    va_list words;
+    if (!run->verbose)
+        return;
+    va_start(words, format);
+    (void)vsnprintf(what, sizeof what, format, words);
+    va_end(words);
+    cli_say("%s: %s", cli_plain(run->name, name, sizeof name), what);
+}
+
+static bool narrate_holder(const hf_holder *holder, void *arg)
+{
+    char host[280];
+    if (holder->foreign_value != NULL)
+        narrate(arg, "another library holds it");
+    else
+        narrate(arg, "held by process %lld on %s", (long long)holder->pid, cli_plain(holder->host, host, sizeof host));
+    return false;
+}
+
+static hf_status acquire(struct run *run, int64_t wait_ms, hf_cancel *cancel, hf_error *error)
+{
+    char label[LABEL_MOST + 1];
+    (void)snprintf(label, sizeof label, "%s",
+                   run->label != NULL ? run->label : run->shell[2] != NULL ? run->shell[2] : run->words[0]);
+    int64_t stop_ms = run->grace_ms > 0 ? run->grace_ms : 1;
+    return hf_lock_acquire(run->client, run->name,
+                           HF_LOCK(.lease_ms = run->lease_ms, .wait_ms = wait_ms, .stop_ms = stop_ms, .cancel = cancel,
+                                   .owner_label = label, .on_event = changed, .arg = run, .event_fd = true),
+                           &run->lease, error);
+}
+
 /* -1: the lease is ours. */
 static int obtain(struct run *run)
 {
@@ -256,15 +297,19 @@ static int obtain(struct run *run)
     if (hf_cancel_open(run->client, &cancel, &error) != HF_OK)
         return cli_failed(&error);
     atomic_store(&waiting_with, cancel);
-    char label[LABEL_MOST + 1];
-    (void)snprintf(label, sizeof label, "%s",
-                   run->label != NULL ? run->label : run->shell[2] != NULL ? run->shell[2] : run->words[0]);
-    int64_t stop_ms = run->grace_ms > 0 ? run->grace_ms : 1;
-    hf_status status = hf_lock_acquire(run->client, run->name,
-                                       HF_LOCK(.lease_ms = run->lease_ms, .wait_ms = run->wait_ms,
-                                               .stop_ms = stop_ms, .cancel = cancel, .owner_label = label,
-                                               .on_event = changed, .arg = run, .event_fd = true),
-                                       &run->lease, &error);
+    int64_t from_ms = guard_clock_ms();
+    hf_status status = acquire(run, run->verbose ? 0 : run->wait_ms, cancel, &error);
+    if (run->verbose && status == HF_BUSY) {
+        (void)hf_lock_info(run->client, run->name, narrate_holder, run, NULL);
+        int64_t spent_ms = guard_clock_ms() - from_ms;
+        if (run->wait_ms == HF_FOREVER || run->wait_ms > spent_ms)
+            status = acquire(run, run->wait_ms == HF_FOREVER ? HF_FOREVER : run->wait_ms - spent_ms, cancel, &error);
+    }
+    double after_s = (double)(guard_clock_ms() - from_ms) / 1000;
+    if (status == HF_OK)
+        narrate(run, "obtained after %.3f s, fence %lld", after_s, (long long)hf_lease_fence(run->lease));
+    else
+        narrate(run, "not obtained after %.3f s", after_s);
     bool blocked = take_signals(run);
     atomic_store(&waiting_with, NULL);
     hf_cancel_close(cancel);
@@ -483,6 +528,7 @@ static int run_command(struct run *run)
     command_take_terminal(&run->command);
     hf_reason reason = hf_lease_reason(run->lease);
     hf_status released = hf_lease_release(run->lease, NULL);
+    narrate(run, released == HF_OK ? "given back" : "gone before it was given back");
     if (run->command.failure != 0)
         return command_missing(run);
     if (run->lost)

@@ -34,6 +34,15 @@ export PKG_CONFIG_PATH
 gcc -std=c11 -Wall -Wextra -Werror -o "$work/packaged" "$work/program.c" $(pkg-config --cflags --libs holdfast)
 LD_LIBRARY_PATH=$work/arch/lib runs "$work/packaged"
 env -u LD_LIBRARY_PATH "$work/usr/bin/holdfast" ls # finds its library by itself
+cmp "$source/LICENSE" "$work/usr/share/doc/holdfast/LICENSE"
+for part in man/man1/holdfast.1 doc/holdfast/guarantees.md bash-completion/completions/holdfast zsh/site-functions/_holdfast; do
+    [ -s "$work/usr/share/$part" ] || { echo "not installed: $part" >&2; exit 1; }
+done
+quietly cmake --build "$work/package" --target uninstall
+if find "$work/usr" "$work/arch" ! -type d -o -name holdfast | grep . >&2; then
+    echo "this stays when it is uninstalled" >&2
+    exit 1
+fi
 
 # Installed as a static library: both ways to find it bring what it needs.
 quietly cmake -S "$source" -B "$work/static" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DBUILD_SHARED_LIBS=OFF

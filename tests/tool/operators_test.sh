@@ -60,6 +60,58 @@ ls_lists_what_is_held_and_matches() {
     pid=$one let_go
 }
 
+# value EXPRESSION: of the JSON on standard input, read by somebody else's parser.
+value() { python3 -c 'import json, sys; it = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"; }
+
+json_says_what_the_tables_say() {
+    local name shown
+    name=$(printf 'a "b"\\ \303\244 \377\001')
+    hold "$name" 'nightly job'
+    shown=$("$hf" show --json "$name")
+    same code 0 $?
+    same name "$(printf 'a "b"\\ \303\244 \357\277\275\001')" "$(echo "$shown" | value 'it["name"]')"
+    same "pid and label" "$pid nightly job" "$(echo "$shown" | value 'it["pid"], it["label"]' | tr -d "(),'")"
+    same "digits of the fence" 19 "$(echo "$shown" | value 'len(it["fence"])')"
+    same "the same from ls" "$(echo "$shown" | value 'sorted(it)')" "$("$hf" ls --json | value 'sorted(it[0])')"
+    same "what nobody knows" None "$(echo "$shown" | value 'it["foreign_value"]')"
+    let_go
+    until_true is_free "$name"
+    same "a free one" null "$("$hf" show --json "$name")"
+    "$hf" show --json "$name" >/dev/null
+    same "code of a free one" 1 $?
+    same "none at all" "[]" "$("$hf" ls --json)"
+    cli set 'hf:{theirs}' 'redlock-0815' px 20000 >/dev/null
+    contains "another library's" "redlock-0815" "$("$hf" ls --json | value 'it[0]["foreign_value"]')"
+    same "its pid" None "$("$hf" ls --json | value 'it[0]["pid"]')"
+    cli del 'hf:{theirs}' >/dev/null
+    same "levels" "True" "$("$hf" doctor --json | value 'all(f["level"] in ("ok", "note", "warning", "error") for f in it)')"
+}
+
+a_holder_that_does_not_answer_is_said_to_be_so() {
+    hold dead:one x
+    kill -KILL "$pid"
+    wait "$pid" 2>/dev/null
+    contains show "answers    no" "$("$hf" show dead:one)"
+    same "its fence" None "$("$hf" show --json dead:one | value 'it["fence"]')"
+    local said
+    said=$("$hf" break dead:one 2>&1)
+    same "code of break" 0 $?
+    contains "what break says" "process $pid on $(hostname), does not answer: dead:one is free in " "$said"
+    cli del 'hf:{dead:one}' >/dev/null
+}
+
+verbose_tells_what_happens_to_the_lock() {
+    hold wordy x
+    contains "while it is held" "wordy: held by process $pid on $(hostname)" "$("$hf" run -v -w 0.1 wordy -- true 2>&1)"
+    contains "in vain" "wordy: not obtained after 0." "$("$hf" run -v -w 0.1 wordy -- true 2>&1)"
+    let_go
+    local said
+    said=$("$hf" run --verbose wordy -- true 2>&1)
+    contains "when it is free" "wordy: obtained after " "$said"
+    contains "at the end" "wordy: given back" "$said"
+    same "without it" "" "$("$hf" run wordy -- true 2>&1)"
+}
+
 a_name_of_control_characters_cannot_harm_the_terminal() {
     hold "$(printf 'red\033[31m')" x
     contains list 'red\x1b[31m' "$("$hf" ls)"

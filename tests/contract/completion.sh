@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# completion.sh SOURCE BUILD: the completions for bash and zsh know each option that the help of a command names, and no
+# other; so does the manual. In bash they are tried.
+set -eu
+source=$(CDPATH='' cd -- "$1" && pwd)
+tool=$(CDPATH='' cd -- "$2" && pwd)/tools
+if [ -z "${REDIS_SOCKET:-}" ]; then
+    exec "$source/tests/support/with_redis.sh" sh "$0" "$@"
+fi
+PATH=$tool:$PATH
+export PATH
+status=0
+wrong() {
+    echo "$*" >&2
+    status=1
+}
+options() { grep -oE -- '--[a-z][a-z-]+' | sort -u; }
+
+said=$(for command in run ls show break doctor; do holdfast help $command; done | options)
+for file in "$source/tools/completion/holdfast.bash" "$source/tools/completion/_holdfast"; do
+    known=$(options <"$file" | grep -vx -e --version -e --help)
+    [ "$said" = "$known" ] || wrong "$file knows other options than holdfast help: $(printf '%s\n' "$said" "$known" | sort | uniq -u | xargs)"
+done
+for option in $said; do
+    grep -q "Fl .*-${option#--}" "$source/docs/holdfast.1" || wrong "the manual does not know $option"
+done
+
+cat >"$FOLDER/complete.sh" <<'END'
+. "$1"
+shift
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+_holdfast
+printf '%s\n' "${COMPREPLY[@]}" | sort -u | xargs
+END
+completes() { # completes EXPECTED WORD...
+    expected=$1
+    shift
+    found=$(bash "$FOLDER/complete.sh" "$source/tools/completion/holdfast.bash" holdfast "$@")
+    [ "$found" = "$expected" ] || wrong "holdfast $*: completed to \"$found\", not to \"$expected\""
+}
+completes "run" ru
+completes "--json" ls --j
+completes "--json" show --json
+completes "" break --json
+completes "--wait" run --wai
+completes "" run --lease 5 # a number nobody knows
+completes "sha256sum" run job sha256su
+completes "sha256sum" run -n job -- sha256su
+completes "$FOLDER/complete.sh" run job -- sh "$FOLDER/compl"
+mkfifo "$FOLDER/end"
+holdfast run held:one -- cat "$FOLDER/end" &
+exec 9>"$FOLDER/end"
+completes "held:one" show hel
+completes "held:one" run -n hel
+exec 9>&-
+wait
+
+# The unit does what it says, but for paths.
+line=$(sed -n 's|^ExecStart=/usr/bin/||p' "$source/examples/systemd/nightly.service" | sed 's|/usr/local/bin/nightly|sh -c "echo done"|')
+[ "$(eval "$line")" = done ] || wrong "the unit's line does not run: $line"
+exit $status
