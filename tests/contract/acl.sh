@@ -1,0 +1,49 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# acl.sh SOURCE BUILD: a user with the rights that docs/guarantees.md names, and no other, can do all that there is to be
+# done; and each of those rights is used.
+set -eu
+source=$(CDPATH='' cd -- "$1" && pwd)
+build=$(CDPATH='' cd -- "$2" && pwd)
+if [ -z "${REDIS_SOCKET:-}" ]; then
+    exec "$source/tests/support/with_redis.sh" sh "$0" "$@"
+fi
+status=0
+wrong() {
+    echo "$*" >&2
+    status=1
+}
+cli() { redis-cli -s "$REDIS_SOCKET" "$@"; }
+holdfast() { "$build/tools/holdfast" "$@"; }
+
+rights=$(awk '/^    ACL SETUSER/ { here = 1 } here && /^$/ { exit } here' "$source/docs/guarantees.md" | xargs)
+[ -n "$rights" ] || { echo "docs/guarantees.md names no ACL" >&2; exit 1; }
+# shellcheck disable=SC2086 # words on purpose
+[ "$(cli $rights)" = OK ] || wrong "the server does not take: $rights"
+cli config resetstat >/dev/null
+
+HOLDFAST_URL=unix://web:secret@$REDIS_SOCKET
+export HOLDFAST_URL
+mkfifo "$FOLDER/end"
+holdfast run a -- cat "$FOLDER/end" &
+exec 9>"$FOLDER/end"
+"$build/tools/holdfast" run a -- true 9>&- & # no function: the shell would keep a copy of 9
+until [ "$(holdfast show a | awk '$1 == "waiting" {print $2}')" = 1 ]; do sleep 0.02; done
+exec 9>&-
+wait
+holdfast run b -- sleep 1000 2>/dev/null &
+until holdfast break b 2>/dev/null; do sleep 0.02; done
+wait
+holdfast ls || wrong "ls fails"
+holdfast doctor >"$FOLDER/doctor" || wrong "doctor fails: $(cat "$FOLDER/doctor")"
+"$build/examples/cached_page" >/dev/null || wrong "a fetch fails"
+
+refused=$(cli ACL LOG | grep -A1 '^object$' | grep -v -e '^object$' -e '^--$' | sort -u | grep -vx 'config|get' || true)
+[ -z "$refused" ] || wrong "it is refused: $refused"
+used=$(cli info commandstats | sed -n 's/^cmdstat_\([^:]*\):.*/\1/p')
+for right in $rights; do
+    case $right in
+    +*) echo "$used" | grep -qx "${right#+}" || wrong "nothing needs $right" ;;
+    esac
+done
+exit $status
