@@ -46,6 +46,15 @@ static void append(char *text, size_t room, const char *more)
     (void)snprintf(text + at, room - at, "%s%s", at > 0 ? " " : "", more);
 }
 
+/* NULL: it is not one of those. */
+static const char *meaning_of(const char *word)
+{
+    int i = 0;
+    while (i < WORDS && strcmp(words_of[i].word, word) != 0)
+        i++;
+    return i < WORDS ? words_of[i].stands_for : NULL;
+}
+
 /* What a word of a call stands for; a_b is one word with a blank in it. */
 static void append_meaning(char *out, size_t room, const char *word)
 {
@@ -53,16 +62,14 @@ static void append_meaning(char *out, size_t room, const char *word)
     (void)snprintf(copy, sizeof copy, "%s", word);
     for (char *part = strtok_r(copy, "_", &rest); part != NULL; part = strtok_r(NULL, "_", &rest)) {
         long long more = 0, times = 1;
-        int i = 0;
-        while (i < WORDS && strcmp(words_of[i].word, part) != 0)
-            i++;
+        const char *meaning = meaning_of(part);
         bool is_number = strcmp(part, "now") == 0 || sscanf(part, "now%lld", &more) == 1;
         if (sscanf(part, "F%lld", &more) == 1) {
             is_number = true;
             times = 2048;
         }
         (void)snprintf(number, sizeof number, "%lld", ((long long)NOW + more) * times);
-        append(out, room, i < WORDS ? words_of[i].stands_for : is_number ? number : part);
+        append(out, room, meaning != NULL ? meaning : is_number ? number : part);
     }
 }
 
@@ -101,12 +108,23 @@ static void append_text(char *out, size_t room, const char *text)
     }
 }
 
+/* Without the line of the script that it comes from. */
+static void append_error(char *out, size_t room, const char *error)
+{
+    char copy[200];
+    const char *from = strstr(error, " script: ");
+    (void)snprintf(copy, sizeof copy, "%.*s", (int)(from != NULL ? from - error : (long)strlen(error)), error);
+    append(out, room, copy);
+}
+
 static void append_reply(char *out, size_t room, const redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_INTEGER)
         append_number(out, room, reply->integer);
     else if (reply->type == REDIS_REPLY_NIL)
         append(out, room, "-");
+    else if (reply->type == REDIS_REPLY_ERROR)
+        append_error(out, room, reply->str);
     else if (reply->type != REDIS_REPLY_ARRAY)
         append_text(out, room, reply->str);
     for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; i++)
@@ -136,9 +154,15 @@ static int64_t count(void *self, const char *channel, size_t channel_size)
     return strchr(hft_hearers, channel[5]) != NULL;
 }
 
-void hft_count_by_message(void)
+void hft_forbid(const char *command, const char *key)
 {
-    keys.subscribers = NULL;
+    keys.forbidden = command;
+    keys.forbidden_key = key != NULL ? meaning_of(key) : NULL;
+}
+
+void hft_fill_memory(bool full)
+{
+    keys.refuses = full ? SIM_NO_MEMORY : SIM_TAKES_ALL;
 }
 
 static void ignore(void *self, const char *event, const char *key, const char *value)
@@ -199,7 +223,8 @@ int hft_scripts_begin(void **state)
     keys.publish = hear;
     keys.subscribers = count;
     keys.changed = ignore;
-    keys.refuses = SIM_TAKES_ALL;
+    hft_fill_memory(false);
+    hft_forbid(NULL, NULL);
     hft_hearers = "abcde";
     hft_monitors = 0;
     keys.now_us = NOW;

@@ -4,11 +4,14 @@
  * be like a real one). One line is one call. In it and in what comes back K Q W F V M are the keys (lock, queue, waiters,
  * fences, value, absent mark), A B C D E the tokens of five clients, X and Y other programs' values, `now` the server's
  * time in us, F+1 the first fence above now x 2048; a_b is one word with a blank in it. ` | A< R B K`: A's client was told.
+ * An error comes without the line of the script that it is from.
  */
 #ifndef HFT_SCRIPT_STAND_H
 #define HFT_SCRIPT_STAND_H
 
 #include "core/scripts.h"
+
+#include <stdbool.h>
 
 int hft_scripts_begin(void **state); /* set-up of a case: an empty server, its fence counter at its clock */
 
@@ -17,7 +20,10 @@ const char *hft_script(const char *line, const struct hfi_script *script);
 const char *tell(const char *line);
 extern const char *hft_hearers; /* clients whose channels somebody listens to: "abcde" at first */
 extern int hft_monitors;        /* who listen to everything by a pattern: 0 at first */
-void hft_count_by_message(void); /* the user of the scripts may not ask for NUMSUB */
+/* Scripts may not run it on "K" (NULL: on any key); NULL: they may run all again. */
+void hft_forbid(const char *command, const char *key);
+#define NO_RIGHT "ERR The user executing the script can't run this command or subcommand"
+void hft_fill_memory(bool full);
 /* These wait in this order, with fresh records: "ABD" at 1, 2, 3. */
 void wait_in_line(const char *tokens);
 

@@ -360,6 +360,18 @@ static bool zrem(struct sim_keyspace *keys, const struct sim_words *words, struc
     return true;
 }
 
+static bool zcard(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    struct sim_key *key;
+    int64_t count = 0;
+    if (!typed(keys, words->text[1], ZSET, reply, &key))
+        return false;
+    for (const struct member *member = key != NULL ? key->members : NULL; member != NULL; member = member->next)
+        count++;
+    say_number(reply, count);
+    return true;
+}
+
 static bool zrange(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     struct sim_key *key;
@@ -475,8 +487,6 @@ static bool pubsub(struct sim_keyspace *keys, const struct sim_words *words, str
 {
     if (strcmp(words->text[1], "NUMSUB") != 0)
         return refuse(reply, "ERR unknown subcommand: the virtual server does not have it");
-    if (keys->subscribers == NULL)
-        return refuse(reply, "NOPERM this user has no permissions to run the 'pubsub|numsub' command");
     sim_reply_number(reply, '*', 2);
     sim_reply_bulk(reply, words->text[2], words->size[2]);
     say_number(reply, keys->subscribers(keys->self, words->text[2], words->size[2]));
@@ -513,7 +523,7 @@ static const struct command *command_of(const struct sim_words *words)
         {"PUBLISH", 3, READS, publish}, {"ZRANGE", 4, READS, zrange},     {"ZADD", 4, GROWS, zadd},
         {"HSET", 4, GROWS, hset},       {"HGET", 3, READS, hget},         {"ZRANK", 3, READS, zrank},
         {"ZSCORE", 3, READS, zscore},   {"PERSIST", 2, SHRINKS, persist},
-        {"EXISTS", 2, READS, exists},   {"PUBSUB", 3, READS, pubsub}};
+        {"EXISTS", 2, READS, exists},   {"PUBSUB", 3, READS, pubsub},     {"ZCARD", 2, READS, zcard}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (sim_is(words, commands[i].name))
             return &commands[i];

@@ -26,11 +26,12 @@ struct sim_keyspace {
     int64_t now_us; /* the server's clock; frozen while a script runs */
     enum sim_refusal refuses;
     bool wrote; /* the script that runs has: then memory limits refuse it nothing more */
+    const char *forbidden, *forbidden_key; /* a command that scripts may not run (NULL: none), on this key (NULL: on any) */
     /* What the keyspace tells its server; `self` is for them. */
     void *self;
     int64_t (*publish)(void *self, const char *channel, size_t channel_size, const char *message,
                        size_t size);
-    int64_t (*subscribers)(void *self, const char *channel, size_t channel_size); /* NULL: it may not be asked */
+    int64_t (*subscribers)(void *self, const char *channel, size_t channel_size);
     /* set, del, expired, evicted, zadd, zrem: as key events; `value` is the new value or the member. */
     void (*changed)(void *self, const char *event, const char *key, const char *value);
 };

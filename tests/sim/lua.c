@@ -74,6 +74,13 @@ static const char *push(lua_State *state, const char *at)
     }
 }
 
+/* The user's rights, as Redis 7 looks at them inside a script. */
+static bool is_forbidden(const struct sim_words *words)
+{
+    return keyspace->forbidden != NULL && sim_is(words, keyspace->forbidden) &&
+           (keyspace->forbidden_key == NULL || strcmp(words->text[1], keyspace->forbidden_key) == 0);
+}
+
 static int call(lua_State *state, bool raise)
 {
     static struct hfi_buffer reply;
@@ -95,7 +102,10 @@ static int call(lua_State *state, bool raise)
             return luaL_error(state, "Lua redis lib command arguments must be strings or integers");
         }
     }
-    (void)sim_keyspace_run(keyspace, &words, &reply);
+    if (is_forbidden(&words))
+        sim_reply_error(&reply, "ERR The user executing the script can't run this command or subcommand");
+    else
+        (void)sim_keyspace_run(keyspace, &words, &reply);
     bool failed = hfi_buffer_data(&reply)[0] == '-';
     lua_Debug caller;
     failed_line = failed && lua_getstack(state, 1, &caller) && lua_getinfo(state, "l", &caller) ? caller.currentline : 0;

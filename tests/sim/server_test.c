@@ -36,12 +36,12 @@ static struct sim_keyspace keys;
 static struct hft_server *server;
 static uint64_t dice = 7;
 static int64_t now_us = INT64_C(1790000000000000);
-enum { SCRIPTS = 9, RECHECK = 8 };
+enum { SCRIPTS = 10, RECHECK = 8, LOOK = 9 };
 static char *sources[SCRIPTS];
 static const struct hfi_script *const scripts[SCRIPTS] = {
     &hfi_script_acquire,     &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
     &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break,
-    &hfi_script_recheck};
+    &hfi_script_recheck,     &hfi_script_look};
 
 static int64_t between(int64_t least, int64_t most)
 {
@@ -171,8 +171,8 @@ static const char *const answers[] = {"GRANTED",   "QUEUED",
                                       "FREE",      "LEFT",
                                       "GONE",      "FILLED",
                                       "REFUSED",   "BROKEN",
-                                      "DONE",      "WRONGTYPE",
-                                      "OOM",       "renewed 0",
+                                      "DONE",      "HELD",
+                                      "WRONGTYPE", "OOM", "ERR",       "renewed 0",
                                       "renewed 1", "renewed 2",
                                       "renewed 3", "renewed 4", "renewed: another token",
                                       "waits",     "asks alone", "heard", "unheard"};
@@ -296,6 +296,11 @@ static void script_call(struct call *call, int which, int name, bool fetches)
     switch (which) {
     case RECHECK:
         recheck(call);
+        break;
+    case LOOK:
+        add(call, "2");
+        add(call, "hf:{n%d}", name);
+        add(call, "hf:queue:{n%d}:hf:{n%d}", name, name);
         break;
     case 0:
         acquire(call, name, fetches);
@@ -445,6 +450,18 @@ static void limit(redisContext *real, bool full)
     keys.refuses = full ? SIM_NO_MEMORY : SIM_TAKES_ALL;
 }
 
+/* Of every thousand calls a hundred lack a right, to what no plain call is. */
+static void forbid(redisContext *real, int call)
+{
+    static const char *const commands[] = {"HDEL", "EXISTS", "ZCARD", "PUBSUB"};
+    const char *command = commands[call / 1000 % 4];
+    bool forbidden = call % 1000 == 600;
+    redisReply *reply = redisCommand(real, "ACL SETUSER default %s%s", forbidden ? "-" : "+", command);
+    assert_true(reply != NULL && reply->type == REDIS_REPLY_STATUS);
+    freeReplyObject(reply);
+    keys.forbidden = forbidden ? command : NULL;
+}
+
 static void the_same_calls_give_the_same_replies(void **state)
 {
     (void)state;
@@ -469,11 +486,13 @@ static void the_same_calls_give_the_same_replies(void **state)
         now_us += between(0, 200000);
         if (i % 100 == 0)
             limit(real, i % 500 == 400);
+        if (i % 1000 == 600 || i % 1000 == 700)
+            forbid(real, i);
         if (die >= 24) {
             plain_call(&call, name);
             compare(real, &call, "", NULL);
         } else {
-            int which = die < 9 ? 0 : die < 13 ? 1 : die < 20 ? die - 11 : RECHECK;
+            int which = die < 9 ? 0 : die < 13 ? 1 : die < 21 ? die - 11 : RECHECK;
             which = which >= SCRIPTS ? 0 : which;
             script_call(&call, which, name, between(0, 2) == 0);
             compare(real, &call, scripts[which]->name, sources[which]);
