@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+/* scripts_refused_test.c - scripts that cannot do all they would: a key beside the lock is another program's, the user
+ * lacks a right, the memory is full. */
+#include "tests/scene/script_stand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* ---- another program's key ---- */
+
+static void by_a_counter_that_is_none_nothing_is_granted(void **state)
+{
+    static const char *const theirs[] = {"HSET F a b", "SET F X", "SET F 9223372036854775807"};
+    for (int i = 0; i < 3; i++) {
+        (void)hft_scripts_begin(state);
+        (void)tell("DEL F");
+        (void)tell(theirs[i]);
+        SAYS(acquire, LOCK "A 1316 now try 7 0 900 5000", "FOREIGN now fence");
+        IS("GET K", "-");
+        (void)tell("SET K A PX 500");
+        SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", "FOREIGN now fence");
+        SAYS(more, LOCK "A 700 4096", "FOREIGN now fence");
+        IS("GET K", "A");
+        wait_in_line("B");
+        SAYS(release, LOCK "A", "FREE"); /* as if nobody waited */
+        IS("GET K", "-");
+    }
+}
+
+static void a_counter_that_is_none_is_left_as_it_is(void **state)
+{
+    (void)state;
+    (void)tell("SET F X PX 500");
+    SAYS(fence_floor, "1 F 0 0", "WRONGTYPE The fence counter is not a number");
+    IS("GET F", "X");
+    IS("PTTL F", "500");
+    (void)tell("DEL F");
+    (void)tell("HSET F a b");
+    SAYS(fence_floor, "1 F 0 0", "WRONGTYPE Operation against a key holding the wrong kind of value");
+    IS("HGET F a", "b");
+}
+
+static void nobody_waits_where_queue_or_records_are_anothers(void **state)
+{
+    static const char *const theirs[][2] = {{"Q", "queue"}, {"W", "wait"}};
+    char line[80];
+    for (int i = 0; i < 2; i++) {
+        (void)hft_scripts_begin(state);
+        (void)snprintf(line, sizeof line, "SET %s X", theirs[i][0]);
+        (void)tell(line);
+        SAYS(acquire, LOCK "D 500 now wait 7 0 900 5000", "GRANTED now F+1"); /* who need not wait gets it */
+        (void)snprintf(line, sizeof line, "FOREIGN now %s", theirs[i][1]);
+        SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", line);
+        SAYS(release, LOCK "A", "GONE now");
+        IS("GET K", "D");
+        SAYS(release, LOCK "D", "FREE");
+        IS("GET K", "-");
+        (void)snprintf(line, sizeof line, "GET %s", theirs[i][0]);
+        IS(line, "X");
+        IS(i == 0 ? "HGET W A" : "ZRANGE Q 0 -1", i == 0 ? "-" : "");
+    }
+}
+
+/* ---- a right that is missing ---- */
+
+static void what_may_not_be_looked_at_is_neither_free_nor_lost(void **state)
+{
+    (void)state;
+    (void)tell("SET K A PX 500");
+    hft_forbid("GET", "K");
+    SAYS(acquire, LOCK "A 1316 now wait 7 0 900 5000", NO_RIGHT);
+    SAYS(release, LOCK "A", NO_RIGHT);
+    SAYS(renew, "1 K A 700 Q", "now 5");
+    SAYS(break, LOCK "fedcba9876543210", NO_RIGHT);
+    IS("GET K", "A");
+    IS("PTTL K", "500");
+}
+
+static void a_renewal_passes_where_the_queue_may_not_be_looked_at(void **state)
+{
+    (void)state;
+    (void)tell("SET K A PX 500");
+    hft_forbid("EXISTS", "Q");
+    SAYS(renew, "1 K A 700 Q", "now 1");
+    IS("PTTL K", "700");
+}
+
+/* It would cost more than all else that this release does. */
+static void a_release_that_nobody_waits_for_does_not_ask_for_the_time(void **state)
+{
+    (void)state;
+    (void)tell("SET K A PX 500");
+    hft_forbid("TIME", NULL);
+    SAYS(release, LOCK "A", "FREE");
+    IS("GET K", "-");
+}
+
+/* ---- a full memory ---- */
+
+/* As a script's first write it refuses SET, INCRBY, ZADD and HSET, never what only takes away. */
+static void a_full_memory_stops_nobody_that_has_a_lock_or_waits(void **state)
+{
+    (void)state;
+    hft_fill_memory(true);
+    SAYS(acquire, LOCK "A 500 now try 7 0 900 5000", "GRANTED now F+1");
+    SAYS(acquire, LOCK "B 1316 now wait 7 0 900 5000", "QUEUED now 500 0 now 1 1 | A< R A K");
+    SAYS(break, LOCK "fedcba9876543210",
+         "BROKEN now | A< B A hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:fedcba9876543210:host:1 K");
+    SAYS(release, "4 K Q W F hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:fedcba9876543210:host:1",
+         "HANDED now | B< G B 7 F+2 K");
+    SAYS(fence_floor, "1 F 0 0", "now F+2000000");
+    IS("GET F", "F+2000000");
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup(test, hft_scripts_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(by_a_counter_that_is_none_nothing_is_granted),
+        TEST(a_counter_that_is_none_is_left_as_it_is),
+        TEST(nobody_waits_where_queue_or_records_are_anothers),
+        TEST(what_may_not_be_looked_at_is_neither_free_nor_lost),
+        TEST(a_renewal_passes_where_the_queue_may_not_be_looked_at),
+        TEST(a_release_that_nobody_waits_for_does_not_ask_for_the_time),
+        TEST(a_full_memory_stops_nobody_that_has_a_lock_or_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
