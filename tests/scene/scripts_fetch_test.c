@@ -37,12 +37,26 @@ static void that_there_is_none_is_the_answer_where_there_is_no_value(void **stat
     SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 500", "GRANTED now F+1"); /* a value that ends soon is one */
 }
 
+static void what_nobody_has_stored_is_to_be_loaded(void **state)
+{
+    (void)state;
+    SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 500", "GRANTED now F+1");
+    IS("GET K", "A");
+    SAYS(acquire, FETCH "B 1316 now try 7 1 900 5000 500", "BUSY now 1316 1 1 | A< R A K");
+}
+
 static void data_of_another_type_are_not_loaded(void **state)
 {
     (void)state;
     wait_in_line("A");
     (void)tell("HSET V a b");
     SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 500", "FOREIGN now data");
+    IS("ZRANGE Q 0 -1", "");
+    IS("GET K", "-");
+    (void)tell("DEL V");
+    (void)tell("HSET M a b");
+    wait_in_line("A");
+    SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 500", "FOREIGN now absent");
     IS("ZRANGE Q 0 -1", "");
     IS("GET K", "-");
 }
@@ -154,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_value_that_lives_long_enough_is_the_answer_of_a_fetch),
         TEST(that_there_is_none_is_the_answer_where_there_is_no_value),
+        TEST(what_nobody_has_stored_is_to_be_loaded),
         TEST(data_of_another_type_are_not_loaded),
         TEST(a_fill_stores_frees_and_tells_who_waits),
         TEST(a_fill_that_there_is_none_takes_the_old_value_away),
