@@ -37,7 +37,7 @@ int hfi_thread_id(void)
 
 uint64_t hfi_thread_number(void)
 {
-    static _Atomic(uint64_t) numbers = UINT64_C(1) << 63;
+    static _Atomic(uint64_t) numbers = HFI_THREADS;
     static _Thread_local uint64_t own;
     if (own == 0)
         own = atomic_fetch_add(&numbers, 1) + 1;

@@ -13,11 +13,16 @@
 
 #define LOOKS 500
 
+static uint64_t owner_of(const hf_lock_options *options)
+{
+    return options->owner != 0 ? options->owner : hfi_thread_number();
+}
+
 void hfi_seeker_init(struct hfi_seeker *seeker, const hf_lock_options *options)
 {
     hfi_park_init(&seeker->park);
     seeker->options = options;
-    seeker->owner = hfi_thread_number();
+    seeker->owner = owner_of(options);
     seeker->tid = options->signal != 0 ? hfi_thread_id() : 0;
     seeker->sleeps = seeker->for_others = false;
     seeker->lease = NULL;
@@ -95,16 +100,17 @@ void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns
     (void)pthread_mutex_lock(&lock->mutex);
 }
 
-/* The holding thread asks again. HF_OK: it has one more of the same lease; HF_BUSY: somebody else holds it. */
+/* The owner asks again. HF_OK: it has one more of the same lease; HF_BUSY: somebody else holds it. */
 static hf_status reenter(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease, hf_error *error)
 {
     hf_lease *holder = lock->holder;
-    if (holder == NULL || atomic_load(&holder->owner) != hfi_thread_number() || !hf_lease_is_valid(holder))
+    if (holder == NULL || atomic_load(&holder->owner) != owner_of(options) || !hf_lease_is_valid(holder))
         return HF_BUSY;
     if (!options->reentrant || !holder->reentrant) {
         char name[160];
-        return hfi_fail(error, HF_DEADLOCK, "release it first, or acquire both times with .reentrant",
-                        "this thread already holds lock %s",
+        return hfi_fail(error, HF_DEADLOCK,
+                        "release it first, hand it over with hf_lease_unbind, or acquire both times with .reentrant",
+                        "this %s already holds lock %s", options->owner != 0 ? "owner" : "thread",
                         hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size));
     }
     holder->depth++;

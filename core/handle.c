@@ -414,7 +414,8 @@ int hf_lease_event_fd(hf_lease *lease)
     return made;
 }
 
-hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
+/* Whoever the lease goes to: it is held, here. */
+static hf_status check_held(const hf_lease *lease, hf_error *error)
 {
     if (lease == NULL)
         return hfi_fail(error, HF_INVALID, "pass the lease that hf_lock_acquire gave", "lease is NULL");
@@ -425,8 +426,29 @@ hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
     if (!hf_lease_is_valid(lease))
         return hfi_fail(error, HF_LOST, "release it, and do not do its work", "the lease was lost: %s",
                         hf_reason_text(hf_lease_reason(lease)));
-    atomic_store(&lease->owner, hfi_thread_number());
+    return HF_OK;
+}
+
+hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
+{
+    hf_status status = check_held(lease, error);
+    if (status != HF_OK)
+        return status;
+    uint64_t owner = atomic_load(&lease->owner);
+    if (owner == 0 || owner >= HFI_THREADS)
+        atomic_store(&lease->owner, hfi_thread_number());
     if (lease->ear != NULL && lease->ear->signal != 0)
         atomic_store(&lease->ear->tid, hfi_thread_id());
+    return HF_OK;
+}
+
+hf_status hf_lease_unbind(hf_lease *lease, hf_error *error)
+{
+    hf_status status = check_held(lease, error);
+    if (status != HF_OK)
+        return status;
+    atomic_store(&lease->owner, 0);
+    if (lease->ear != NULL)
+        atomic_store(&lease->ear->tid, 0); /* no thread of this process */
     return HF_OK;
 }

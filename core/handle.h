@@ -24,7 +24,7 @@ struct hf_lease {
     int64_t since_ns;             /* granted */
     _Atomic(int) references;      /* the owner, the lock that calls it its holder, a posted event */
     _Atomic(int) event_fd;        /* -1: none made */
-    _Atomic(uint64_t) owner;      /* the acquiring or bound thread's number */
+    _Atomic(uint64_t) owner;      /* the acquiring or bound thread's number, the program's own, or 0: nobody */
     int     depth;                /* re-entries besides the first; lock's mutex */
     _Atomic(uint8_t) condition, reason;
     bool    reentrant;

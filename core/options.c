@@ -2,6 +2,7 @@
 /* options.c - see options.h. */
 #include "core/options.h"
 #include "core/key.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,9 +34,9 @@ hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, co
     return HF_OK;
 }
 
-static hf_status check_reserved(const uint64_t reserved[8], const char *what, hf_error *error)
+static hf_status check_reserved(const uint64_t *reserved, size_t size, const char *what, hf_error *error)
 {
-    for (int i = 0; i < 8; i++)
+    for (size_t i = 0; i < size / sizeof *reserved; i++)
         if (reserved[i] != 0)
             return hfi_fail(error, HF_INVALID, "zero the struct first; the macros do", "a reserved field of %s is not 0",
                             what);
@@ -144,7 +145,7 @@ static bool is_client_name(const char *name)
 
 hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
 {
-    hf_status status = check_reserved(o->reserved, "HF_CLIENT", error);
+    hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_CLIENT", error);
     if (status == HF_OK)
         status = check_ms(&o->lease_ms, 10000, 100, DAY_MS, false, false, "lease_ms", error);
     if (status == HF_OK)
@@ -211,7 +212,7 @@ static hf_status check_signal(const hf_lock_options *options, hf_error *error)
 
 hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, hf_error *error)
 {
-    hf_status status = check_reserved(o->reserved, "HF_LOCK", error);
+    hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_LOCK", error);
     if (status == HF_OK)
         status = check_ms(&o->lease_ms, default_lease_ms, 100, DAY_MS, false, false, "lease_ms", error);
     if (status == HF_OK)
@@ -227,6 +228,9 @@ hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, h
         status = check_signal(o, error);
     if (status != HF_OK)
         return status;
+    if (o->owner >= HFI_THREADS)
+        return hfi_fail(error, HF_INVALID, "choose a number below 2^63; those above are threads", "owner is %" PRIu64,
+                        o->owner);
     if (o->signal_at != 0 && o->signal_at != HF_EVENT_LOST && o->signal_at != HF_EVENT_AT_RISK)
         return hfi_fail(error, HF_INVALID, "", "signal_at must be HF_EVENT_LOST or HF_EVENT_AT_RISK");
     if (o->owner_label != NULL && strlen(o->owner_label) > 128)
@@ -236,7 +240,7 @@ hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, h
 
 hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms, hf_error *error)
 {
-    hf_status status = check_reserved(o->reserved, "HF_FETCH", error);
+    hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_FETCH", error);
     if (status == HF_OK && o->load == NULL)
         status = hfi_fail(error, HF_INVALID, "pass the function that makes the value", "load is NULL");
     if (status == HF_OK)

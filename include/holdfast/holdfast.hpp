@@ -79,6 +79,7 @@ public:
     const char *name() const noexcept { return hf_lease_name(get()); }
     int event_fd() noexcept { return hf_lease_event_fd(get()); }
     hf_status bind(hf_error *error = nullptr) noexcept { return hf_lease_bind(get(), error); }
+    hf_status unbind(hf_error *error = nullptr) noexcept { return hf_lease_unbind(get(), error); }
     hf_status verify(hf_error *error = nullptr) noexcept { return hf_lease_verify(get(), error); }
     hf_status release(hf_error *error = nullptr) noexcept { return hf_lease_release(detach(), error); }
     hf_status post_release(hf_error *error = nullptr) noexcept

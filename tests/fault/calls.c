@@ -110,6 +110,11 @@ static hf_status call_bind(struct hft_place *place)
     return hf_lease_bind(place->lease, &place->error);
 }
 
+static hf_status call_unbind(struct hft_place *place)
+{
+    return hf_lease_unbind(place->lease, &place->error);
+}
+
 static bool see_holder(const hf_holder *holder, void *arg)
 {
     (void)holder;
@@ -307,6 +312,7 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"verify", hold, call_verify},
                                                    {"event_fd", hold, call_event_fd},
                                                    {"bind", hold, call_bind},
+                                                   {"unbind", hold, call_unbind},
                                                    {"info", NULL, call_info},
                                                    {"list", NULL, call_list},
                                                    {"break", hold, call_break},

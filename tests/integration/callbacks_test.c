@@ -78,6 +78,11 @@ static hf_status bind(struct cell *cell, hf_error *error)
     return hf_lease_bind(cell->held, error);
 }
 
+static hf_status unbind(struct cell *cell, hf_error *error)
+{
+    return hf_lease_unbind(cell->held, error);
+}
+
 static hf_status read_lease(struct cell *cell, hf_error *error)
 {
     (void)error;
@@ -242,6 +247,7 @@ static const struct call calls[] = {
     {"hf_lease_post_release of another", post_release, HF_OK, HF_CLOSED, HF_OK},
     {"hf_lease_verify", verify, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_lease_bind", bind, HF_OK, HF_CLOSED, HF_OK},
+    {"hf_lease_unbind", unbind, HF_OK, HF_CLOSED, HF_OK},
     {"hf_lease_is_valid and their like", read_lease, HF_OK, HF_OK, HF_OK},
     {"hf_fetch", fetch, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_fetch_forget", forget, HF_OK, HF_CLOSED, HF_INVALID},

@@ -432,6 +432,17 @@ static void *hold_in_poll(void *arg)
     return lease;
 }
 
+static void what_nobody_owns_signals_nobody(void **state)
+{
+    struct fixture *f = *state;
+    install(SIGUSR2);
+    hf_lease *lease = must_take(f, "unbound", HF_LOCK(.lease_ms = 1500, .signal = SIGUSR2, .on_event = note, .arg = &f->record));
+    assert_int_equal(hf_lease_unbind(lease, NULL), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "DEL hf:{unbound}"));
+    the_last_event_is_lost(f, lease, HF_REASON_GONE);
+    assert_int_equal(signals_seen, 0);
+}
+
 static void the_bound_thread_gets_the_signal(void **state)
 {
     struct fixture *f = *state;
@@ -586,6 +597,7 @@ int main(void)
         TEST(a_slow_callback_delays_no_renewal_and_no_descriptor),
         TEST(release_waits_for_the_running_callback_and_none_comes_after_it),
         TEST(the_callers_loop_runs_callbacks_when_the_descriptor_says_so),
+        TEST(what_nobody_owns_signals_nobody),
         TEST(the_bound_thread_gets_the_signal),
         TEST(a_signal_can_come_when_the_end_is_near_and_must_have_a_handler),
         TEST(a_loss_without_a_warning_brings_the_signal_that_a_warning_would_have_brought),

@@ -87,6 +87,55 @@ static void a_thread_with_an_ended_ones_kernel_id_is_not_told_of_a_deadlock(void
     must_be_somebody_else(*state, false);
 }
 
+/* ---- tasks ---- */
+
+/* A pool's thread takes a lease, gives it to an event loop, and takes the next job: the same name again, perhaps. */
+static void who_has_handed_a_lease_over_waits_for_it_like_anybody(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease = must_take(f, f->a, "owned", NULL), *next;
+    assert_int_equal(hf_lock_acquire(f->a, "owned", NULL, &next, &f->error), HF_DEADLOCK);
+    assert_non_null(strstr(f->error.hint, "hf_lease_unbind"));
+    assert_int_equal(hf_lease_unbind(lease, &f->error), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->a, "owned", NULL, &next, NULL), HF_BUSY);
+    assert_int_equal(hf_lock_acquire(f->a, "owned", HF_LOCK(.reentrant = true), &next, NULL), HF_BUSY);
+    struct hft_taker taker;
+    hft_take(&taker, f->a, "owned", HF_LOCK(.wait_ms = HF_FOREVER));
+    assert_int_equal(hf_lease_release(lease, &f->error), HF_OK);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_bind(taker.lease, &f->error), HF_OK); /* and who takes one over owns it */
+    assert_int_equal(hf_lock_acquire(f->a, "owned", NULL, &next, NULL), HF_DEADLOCK);
+    assert_int_equal(hf_lease_release(taker.lease, &f->error), HF_OK);
+    assert_int_equal(hf_lease_unbind(NULL, &f->error), HF_INVALID);
+}
+
+static void a_task_is_one_owner_whatever_threads_work_on_it(void **state)
+{
+    struct fixture *f = *state;
+    struct taking first = {.client = f->a, .options = *HF_LOCK(.owner = 7, .reentrant = true)};
+    hf_lease *again, *lease;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, take_and_end, &first), 0);
+    (void)pthread_join(thread, NULL);
+    assert_int_equal(first.status, HF_OK);
+    assert_int_equal(hf_lock_acquire(f->a, "owned", &first.options, &again, NULL), HF_OK);
+    assert_ptr_equal(again, first.lease);
+    assert_int_equal(hf_lease_release(again, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->a, "owned", HF_LOCK(.owner = 7), &lease, &f->error), HF_DEADLOCK);
+    assert_non_null(strstr(f->error.message, "this owner"));
+    assert_int_equal(hf_lock_acquire(f->a, "owned", HF_LOCK(.owner = 8, .reentrant = true), &lease, NULL), HF_BUSY);
+    assert_int_equal(hf_lock_acquire(f->a, "owned", HF_LOCK(.reentrant = true), &lease, NULL), HF_BUSY);
+    assert_int_equal(hf_lease_bind(first.lease, NULL), HF_OK); /* for .signal; the task stays its owner */
+    assert_int_equal(hf_lock_acquire(f->a, "owned", HF_LOCK(.reentrant = true), &lease, NULL), HF_BUSY);
+    assert_int_equal(hf_lock_acquire(f->a, "owned", &first.options, &again, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(again, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(first.lease, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->a, "owned", HF_LOCK(.owner = UINT64_C(1) << 63), &lease, &f->error), HF_INVALID);
+    assert_non_null(strstr(f->error.message, "9223372036854775808"));
+    assert_int_equal(hf_lock_acquire(f->a, "owned", HF_LOCK(.owner = (UINT64_C(1) << 63) - 1), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
 /* ---- fork ---- */
 
 static volatile sig_atomic_t signals_seen;
@@ -145,6 +194,8 @@ int main(void)
         cmocka_unit_test(a_fork_child_of_a_thread_that_used_the_library_gets_its_own_signals),
         TEST(a_thread_with_an_ended_ones_kernel_id_does_not_reenter_its_lease),
         TEST(a_thread_with_an_ended_ones_kernel_id_is_not_told_of_a_deadlock),
+        TEST(who_has_handed_a_lease_over_waits_for_it_like_anybody),
+        TEST(a_task_is_one_owner_whatever_threads_work_on_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
