@@ -59,6 +59,7 @@ static hf_status fail_os(struct hfi_dial *dial, int os_errno, const char *what)
                        : os_errno == ENOENT || os_errno == ECONNREFUSED
                            ? "is the server running, and is this its address?"
                        : os_errno == EACCES ? "this user may not open the server's socket"
+                       : dial->step == TALK ? "check the server and the network; is this a port for TLS, which we do not speak?"
                                             : "check the server and the network between";
     char text[96];
     (void)hfi_fail(&dial->error, status, hint, "cannot %s %s: %s", what, dial->pool->server_name,
