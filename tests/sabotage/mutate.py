@@ -115,6 +115,9 @@ def check():
 
 # ---- building: the changed object, and programs with it instead of the one in their archives ----
 
+SHIPPED, SIMULATED = 'mutant.o', 'simulated.o'  # as the library has it; with the simulator's marks and mutexes
+
+
 class Bench:
     """Commands of the build, made to read and write in another folder."""
 
@@ -122,10 +125,13 @@ class Bench:
         self.path, self.log = path, log
         self.is_script = path.endswith('.lua')
         source = 'scripts.c' if self.is_script else path
-        self.object = 'CMakeFiles/hf_core.dir/%s.o' % source
-        self.compile = re.sub(r' -W\S+', '', self.command(self.object)) + ' -w'  # a mutant need not be pretty
+        self.objects = {SHIPPED: 'CMakeFiles/hf_core.dir/%s.o' % source}
+        if not self.is_script:
+            self.objects[SIMULATED] = 'tests/sim/CMakeFiles/sim_core.dir/__/__/%s.o' % source
+        self.compile = {name: re.sub(r' -W\S+', '', self.command(o)) + ' -w' for name, o in self.objects.items()}
         self.source = os.path.join(SHOP.build_folder if self.is_script else SHOP.tree, source)
         self.links = {k.target: self.command(k.target) for k in killers}
+        self.simulated = set() if self.is_script else {k.target for k in killers if k.name.startswith(('sim', 'scene'))}
         self.original = self.make_object(SHOP.tree, os.path.join(SHOP.work, 'original'))
 
     def command(self, target):
@@ -139,23 +145,25 @@ class Bench:
     def make_object(self, tree, folder):
         """The digest of what the source of that tree becomes; None: it does not compile."""
         os.makedirs(folder, exist_ok=True)
-        out, source = os.path.join(folder, 'mutant.o'), os.path.join(tree, self.path)
+        source = os.path.join(tree, self.path)
         if self.is_script:
             source = os.path.join(folder, 'scripts.c')
             if not self.shell('cmake -DOUT=%s -DFOLDER=%s -P %s' % (source, os.path.join(tree, 'core/scripts'), os.path.join(
                     SHOP.tree, 'cmake/embed_lua_now.cmake'))):
                 return None
-        command = self.compile.replace(' -o %s ' % self.object, ' -o %s ' % out).replace(' -c ' + self.source, ' -c ' + source)
-        command = command.replace(self.object + '.d', out + '.d')
-        if not self.shell(command):
-            return None
-        return hashlib.sha1(open(out, 'rb').read()).hexdigest()
+        for name, made in self.objects.items():
+            out = os.path.join(folder, name)
+            command = self.compile[name].replace(' -o %s ' % made, ' -o %s ' % out).replace(made + '.d', out + '.d')
+            if not self.shell(command.replace(' -c ' + self.source, ' -c ' + source)):
+                return None
+        return hashlib.sha1(open(os.path.join(folder, SHIPPED), 'rb').read()).hexdigest()
 
     def link(self, killer, folder):
         """An archive gives only what is still missing, so the object that is named first takes the place of its own."""
         out = os.path.join(folder, os.path.basename(killer.target))
+        made = SIMULATED if killer.target in self.simulated else SHIPPED
         return self.shell(self.links[killer.target].replace(' -o %s ' % killer.target, ' -o %s %s ' % (
-            out, os.path.join(folder, 'mutant.o'))))
+            out, os.path.join(folder, made))))
 
 
 class Verdict:
