@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -24,6 +25,11 @@ static void verify(void *arg)
 {
     hf_error error;
     assert_int_equal(hf_lease_verify(*(hf_lease **)arg, &error), HF_LOST);
+}
+
+static void note_token(void *out, const char *member)
+{
+    (void)snprintf(out, TOKEN_ROOM, "%s", member);
 }
 
 /* When the key is gone, ms after `since`. */
@@ -52,6 +58,72 @@ static void a_holder_that_releases_before_it_could_ask_gives_back_what_the_break
         (void)hft_released(holder, lease);
         assert_true(gone_ms(broken) < GUARD_MS + 5);
     }
+}
+
+/* It has stopped, so nobody is given time for that: what the break has left goes with the token itself, in one packet. */
+static void what_a_break_has_left_goes_with_the_release(void **state)
+{
+    (void)state;
+    struct sim_process *holder = hft_process(NULL), *operator = hft_process(NULL);
+    struct hft_actor giver;
+    hf_lease *lease = hft_must_take(holder, "n", NULL);
+    hft_publish(holder, "B %s - hf:{n}", hft_key("hf:{n}"));
+    hft_pass_ms(1);
+    hft_run(operator, break_it, operator);
+    hft_pass_ms(1); /* it has heard of it, and has to wait with its question */
+    assert_true(hft_is_valid(holder, lease));
+    hft_give_back(&giver, holder, lease);
+    int64_t given = sim.now;
+    while (hft_listed(holder, "release") == 0)
+        sim_run(sim.now + HFI_MS / 1000);
+    assert_int_equal(hft_listed(holder, "release"), 2);
+    assert_true(gone_ms(given) < 1);
+    HFT_UNTIL(giver.ended != 0);
+    assert_int_equal(giver.status, HF_LOST);
+}
+
+/* A word that is no token, one of another client, the token itself. */
+static void what_a_break_cannot_have_left_is_not_given_back(void **state)
+{
+    (void)state;
+    for (int left = 0; left < 3; left++) {
+        (void)hft_scene_begin(NULL);
+        struct sim_process *holder = hft_process(NULL);
+        hf_lease *lease = hft_must_take(holder, "n", NULL);
+        char token[TOKEN_ROOM], others[TOKEN_ROOM];
+        (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+        (void)snprintf(others, sizeof others, "%s", token);
+        others[4] = others[4] == '0' ? '1' : '0';
+        hft_publish(holder, "B %s %s hf:{n}", token, left == 0 ? "-" : left == 1 ? others : token);
+        hft_pass_ms(20);
+        assert_true(hft_is_valid(holder, lease));
+        assert_int_equal(hft_released(holder, lease), HF_OK);
+        hft_pass_ms(1000);
+        assert_int_equal(hft_listed(holder, "release"), 1);
+    }
+}
+
+/* It owned the lock and did not know. It had nothing to stop, and keeps its place. */
+static void what_a_break_took_from_a_waiter_is_given_back_at_once(void **state)
+{
+    (void)state;
+    struct sim_process *holder = hft_process(NULL), *other = hft_process(NULL);
+    struct hft_actor waiter;
+    char waits[TOKEN_ROOM], revoked[TOKEN_ROOM], line[TOKEN_ROOM + 40];
+    (void)hft_must_take(holder, "n", NULL);
+    hft_take(&waiter, other, "n", HF_LOCK(.wait_ms = 5000));
+    hft_pass_ms(20);
+    sim_keyspace_members(&sim_server.keys, "hf:queue:{n}:hf:{n}", note_token, waits);
+    (void)snprintf(revoked, sizeof revoked, "%s", waits);
+    char *digit = strchr(strchr(strchr(revoked, ':') + 1, ':') + 1, ':') + 1;
+    *digit = *digit == '0' ? '1' : '0';
+    (void)snprintf(line, sizeof line, "SET hf:{n} %s PX 60000", revoked);
+    hft_tell(line);
+    hft_publish(other, "B %s %s hf:{n}", waits, revoked);
+    int64_t broken = sim.now;
+    HFT_UNTIL(waiter.ended != 0);
+    assert_int_equal(waiter.status, HF_OK);
+    assert_true(waiter.ended - broken < 20 * HFI_MS);
 }
 
 static void who_verifies_learns_of_the_break_and_has_its_time_to_stop(void **state)
@@ -111,6 +183,9 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_holder_that_releases_before_it_could_ask_gives_back_what_the_break_has_left),
+        TEST(what_a_break_has_left_goes_with_the_release),
+        TEST(what_a_break_cannot_have_left_is_not_given_back),
+        TEST(what_a_break_took_from_a_waiter_is_given_back_at_once),
         TEST(who_verifies_learns_of_the_break_and_has_its_time_to_stop),
         TEST(a_second_break_while_the_first_is_asked_about_does_no_harm),
         TEST(what_nobody_remembers_is_cleared_away_too),
