@@ -44,6 +44,19 @@ static void a_release_says_what_became_of_the_key(void **state)
     assert_int_equal(hft_stats(other).hand_offs_taken, 1);
 }
 
+static void who_may_not_release_is_told_which_right_is_missing(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    sim_server.keys.forbidden = "GET";
+    hft_give_back(&giver, process, lease);
+    HFT_UNTIL(giver.ended != 0);
+    assert_int_equal(giver.status, HF_UNKNOWN);
+    assert_non_null(strstr(giver.error.message, "which is GET"));
+}
+
 /* The reply is lost with its connection: whoever waits for it is told so, and the token is released again. */
 static void a_release_without_an_answer_is_repeated(void **state)
 {
@@ -104,6 +117,46 @@ static void what_was_given_up_in_doubt_is_released_until_nothing_of_it_can_come(
     sent = hft_listed(process, "release");
     hft_pass_ms(10000);
     assert_int_equal(hft_listed(process, "release"), sent); /* then it is over */
+}
+
+/* A release drops 1024 waiters of long ago and no more; it goes on as long as there are others. */
+static void a_release_that_has_old_waiters_to_drop_goes_on_at_once(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    char line[80];
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    for (int i = 0; i < 2500; i++) {
+        (void)snprintf(line, sizeof line, "ZADD hf:queue:{n}:hf:{n} %d who-was-%d", i + 1, i);
+        hft_tell(line);
+    }
+    hft_give_back(&giver, process, lease);
+    HFT_UNTIL(giver.ended != 0);
+    assert_int_equal(giver.status, HF_OK);
+    assert_true(giver.ended - giver.began < 7 * HFT_TRIP_NS);
+    assert_int_equal(hft_ran("release"), 3);
+    assert_string_equal(hft_key("hf:{n}"), "");
+    hft_pass_ms(5000);
+    assert_int_equal(hft_ran("release"), 3);
+}
+
+/* Who had no time to wait has sent its release when it hears that it has a place. */
+static void a_place_that_is_being_given_back_is_given_back_once(void **state)
+{
+    (void)state;
+    struct hft_actor waiter;
+    struct sim_process *holder = hft_process(NULL), *process = hft_process(HF_CLIENT(.lanes = 1));
+    (void)hft_must_take(holder, "n", NULL);
+    hft_take(&waiter, process, "n", HF_LOCK(.wait_ms = 20));
+    HFT_UNTIL(hft_ran("acquire") == 1);
+    hft_stall_down(hft_lock_wire(process), 100);
+    HFT_UNTIL(waiter.ended != 0);
+    assert_int_equal(hft_ran("release"), 0);
+    HFT_UNTIL(hft_ran("release") == 1);
+    hft_pass_ms(1000);
+    assert_int_equal(hft_listed(process, "release"), 1);
+    assert_string_equal(hft_answered("ZRANGE hf:queue:{n}:hf:{n} 0 -1"), "");
 }
 
 /* ---- messages about tokens that nobody has any more ---- */
@@ -259,9 +312,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_release_that_is_answered_once_is_sent_once),
         TEST(a_release_says_what_became_of_the_key),
+        TEST(who_may_not_release_is_told_which_right_is_missing),
         TEST(a_release_without_an_answer_is_repeated),
         TEST(while_the_server_is_silent_it_is_repeated_at_the_pace_of_re_checks),
         TEST(what_was_given_up_in_doubt_is_released_until_nothing_of_it_can_come),
+        TEST(a_release_that_has_old_waiters_to_drop_goes_on_at_once),
+        TEST(a_place_that_is_being_given_back_is_given_back_once),
         TEST(a_message_that_crossed_the_release_sends_no_other),
         TEST(an_orphan_that_somebody_complains_about_is_released),
         TEST(what_was_revoked_is_given_back_when_the_holder_had_its_time),

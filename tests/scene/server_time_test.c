@@ -231,6 +231,16 @@ static void a_counter_of_another_type_is_nothing_to_work_with(void **state)
     assert_non_null(strstr(error.message, "hf:fence"));
 }
 
+static void who_may_not_keep_the_counter_is_told_which_right_is_missing(void **state)
+{
+    (void)state;
+    hf_error error;
+    struct sim_process *process;
+    sim_server.keys.forbidden = "GET";
+    assert_int_not_equal(hft_open(&process, NULL, &error), HF_OK);
+    assert_non_null(strstr(error.message, "which is GET"));
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
@@ -247,6 +257,7 @@ int main(void)
         TEST(a_counter_that_fell_below_what_was_seen_is_not_believed),
         TEST(a_server_that_cannot_write_is_one_for_renewals_and_releases),
         TEST(a_counter_of_another_type_is_nothing_to_work_with),
+        TEST(who_may_not_keep_the_counter_is_told_which_right_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
