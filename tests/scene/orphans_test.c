@@ -83,6 +83,38 @@ static void tokens_of_one_lock_are_given_back_each_by_itself(void **state)
     }
 }
 
+/* What was made up of a token in use: its random word with other grants, its grant with another lock's key. */
+static void a_token_is_its_grant_and_its_word_and_is_given_back_where_it_was(void **state)
+{
+    (void)state;
+    char token[ROOM], other[ROOM];
+    struct sim_process *process = had_once(token);
+    int before = released(process);
+    sim_server_freeze(sim.now + 100 * HFI_MS);
+    for (const char *grant = "537"; *grant != 0; grant++) {
+        changed(token, 2, *grant, other);
+        hft_publish(process, "R %s hf:{n}", other);
+        hft_pass_ms(1);
+    }
+    assert_int_equal(released(process) - before, 3);
+    hft_publish(process, "R %s hf:{m}", other); /* it is this lock's grant */
+    hft_pass_ms(1);
+    assert_int_equal(released(process) - before, 3);
+}
+
+/* As if it were wanted by who waits. */
+static void a_grant_that_nobody_remembers_is_given_back(void **state)
+{
+    (void)state;
+    char token[ROOM], other[ROOM];
+    struct sim_process *process = had_once(token);
+    other_random(token, '4', other);
+    set("hf:{n}", other);
+    hft_publish(process, "G %s 1 1 hf:{n}", other);
+    hft_pass_ms(1);
+    assert_string_equal(hft_key("hf:{n}"), "");
+}
+
 /* It has no answer and waits for its 400 ms; what names it makes it go now, but not twice in 10 ms. */
 static void a_message_makes_a_release_go_at_once_and_not_more_often_than_the_pace(void **state)
 {
@@ -104,6 +136,11 @@ static void a_message_makes_a_release_go_at_once_and_not_more_often_than_the_pac
         hft_pass_ms(1);
     }
     assert_in_range(released(process) - before, 9, 11);
+    hft_pass_ms(20);
+    before = released(process);
+    hft_publish(process, "F %s", token); /* whatever it is that names it, and without the key */
+    hft_pass_ms(1);
+    assert_int_equal(released(process) - before, 1);
     sim_server_refuse(SIM_TAKES_ALL);
     hft_pass_ms(10);
     hft_publish(process, "R %s hf:{n}", token);
@@ -323,6 +360,8 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(tokens_of_one_lock_are_given_back_each_by_itself),
+        TEST(a_token_is_its_grant_and_its_word_and_is_given_back_where_it_was),
+        TEST(a_grant_that_nobody_remembers_is_given_back),
         TEST(a_message_makes_a_release_go_at_once_and_not_more_often_than_the_pace),
         TEST(a_refused_release_is_repeated_ever_more_seldom_and_not_for_ever),
         TEST(a_break_of_what_nobody_holds_is_cleared_away),
