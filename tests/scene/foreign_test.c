@@ -44,6 +44,27 @@ static void a_foreign_release_is_heard(void **state)
     }
 }
 
+/* Not even what would be one on its own channel. */
+static void what_comes_over_a_keys_channel_is_no_message_to_a_holder(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct hft_actor waiter;
+        char channel[80], text[200];
+        struct sim_process *process = behind_a_foreign_lock(names[i]);
+        hf_lease *lease = hft_must_take(process, "held", HF_LOCK(.lease_ms = 60000));
+        hft_take(&waiter, process, names[i], HF_LOCK(.wait_ms = 5000));
+        hft_pass_ms(50);
+        (void)snprintf(channel, sizeof channel, "__keyspace@0__:hf:{%s}", names[i]);
+        assert_true(sim_server_is_heard(channel));
+        (void)snprintf(text, sizeof text, "B %s - hf:{held}", hft_key("hf:{held}"));
+        (void)sim_server.keys.publish(NULL, channel, strlen(channel), text, strlen(text));
+        hft_pass_ms(50);
+        assert_int_equal(hft_listed(process, "renew"), 0); /* nor is it in doubt for who begins to listen */
+        assert_true(hft_is_valid(process, lease));
+    }
+}
+
 /* Before its subscription was there. */
 static void what_was_missed_is_asked_for(void **state)
 {
@@ -85,6 +106,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_foreign_release_is_heard),
+        TEST(what_comes_over_a_keys_channel_is_no_message_to_a_holder),
         TEST(what_was_missed_is_asked_for),
         TEST(a_server_that_came_back_is_asked_for_its_events_again),
     };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* hear_test.c - messages, and what was missed: which of them make a client ask, tell a holder, or do nothing. */
 #include "tests/scene/scene.h"
+#include "tests/sim/pool_inside.h"
 #include "core/client.h"
 #include "core/fence.h"
 
@@ -54,6 +55,52 @@ static void after_a_subscription_every_waiter_asks_again(void **state)
     assert_true(pair.waiter.ended - subscribed < 5 * HFI_MS);
 }
 
+struct fetching {
+    struct sim_process *process;
+    bool may_end; /* its load */
+    hf_status status;
+    int64_t ended;
+};
+
+static hf_status load(hf_loading *loading, void *arg)
+{
+    const struct fetching *fetching = arg;
+    while (!fetching->may_end)
+        sim_stop(HFI_MS);
+    return hf_loading_set(loading, "x", 1);
+}
+
+static void fetch(void *arg)
+{
+    struct fetching *fetching = arg;
+    hf_value *value;
+    fetching->status = hf_fetch(fetching->process->client, "page", HF_FETCH(.load = load, .arg = arg), &value, NULL);
+    if (fetching->status == HF_OK)
+        hf_value_free(value);
+    fetching->ended = sim.now;
+}
+
+/* The same of a value that was filled meanwhile. */
+static void after_a_subscription_who_waits_for_a_value_asks_at_once(void **state)
+{
+    (void)state;
+    struct fetching loader = {.process = hft_process(NULL)}, waiter = {.process = hft_process(NULL), .may_end = true};
+    sim_thread_start(loader.process, fetch, &loader);
+    hft_pass_ms(10);
+    sim_thread_start(waiter.process, fetch, &waiter);
+    hft_pass_ms(20);
+    sim_wire_drop(hft_subscriber_wire(waiter.process), true);
+    HFT_UNTIL(hft_subscriber_wire(waiter.process) == NULL);
+    loader.may_end = true;
+    HFT_UNTIL(loader.ended != 0);
+    assert_int_equal(waiter.ended, 0);
+    HFT_UNTIL(hft_subscriber_wire(waiter.process) != NULL);
+    int64_t subscribed = sim.now;
+    HFT_UNTIL(waiter.ended != 0);
+    assert_int_equal(waiter.status, HF_OK);
+    assert_true(waiter.ended - subscribed < HFI_MS);
+}
+
 /* Who waits may have said so while the holder could not hear it. A renewal's answer tells. */
 static void after_a_subscription_every_holder_asks_whether_somebody_waits(void **state)
 {
@@ -83,6 +130,34 @@ static void after_a_connection_came_up_every_waiter_asks_again(void **state)
     assert_int_equal(hft_released(pair.holder, pair.lease), HF_OK);
     HFT_UNTIL(pair.waiter.ended != 0);
     assert_int_equal(pair.waiter.status, HF_OK);
+}
+
+static uint64_t commands_of(struct sim_process *process, int lane)
+{
+    return process->client->pool->lanes[lane].commands;
+}
+
+/* The others have lost nothing. */
+static void who_waits_on_another_connection_asks_nothing(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    for (int dropped = 0; dropped < 2; dropped++) {
+        struct hft_actor waiters[8];
+        (void)hft_scene_begin(NULL);
+        struct sim_process *holder = hft_process(NULL), *process = hft_process(HF_CLIENT(.lanes = 2));
+        for (int i = 0; i < 8; i++)
+            (void)hft_must_take(holder, names[i], HF_LOCK(.lease_ms = 60000));
+        for (int i = 0; i < 8; i++)
+            hft_take(&waiters[i], process, names[i], HF_LOCK(.wait_ms = 60000));
+        hft_pass_ms(50);
+        uint64_t before = commands_of(process, !dropped), here = commands_of(process, dropped);
+        assert_true(before > 0 && here > 0);
+        sim_wire_drop(process->client->pool->lanes[dropped].wire, true);
+        hft_pass_ms(60);
+        assert_true(commands_of(process, dropped) > here);
+        assert_int_equal(commands_of(process, !dropped), before);
+    }
 }
 
 /* ---- G ---- */
@@ -236,10 +311,15 @@ static void a_message_about_a_lock_that_nobody_knows_is_nobodys(void **state)
     (void)state;
     struct pair pair;
     lay(&pair, NULL);
-    char token[160];
-    (void)snprintf(token, sizeof token, "%.37sffffff:%s", pair.held, "0123456789abcdef:host:1");
+    char token[160], line[220];
+    (void)snprintf(token, sizeof token, "%.37s3ffffff%s", pair.held, strchr(pair.held + 37, ':'));
     hft_publish(pair.holder, "R %s hf:{n}", token);
     hft_publish(pair.holder, "R %s", token);
+    (void)snprintf(line, sizeof line, "SET hf:{other} %s PX 60000", token);
+    hft_tell(line);
+    hft_publish(pair.holder, "R %s hf:{other}", token); /* but by its key it is found */
+    hft_pass_ms(5);
+    assert_string_equal(hft_key("hf:{other}"), "");
     hft_publish(pair.holder, "B %s -", token);
     hft_pass_ms(5);
     assert_true(hft_is_valid(pair.holder, pair.lease));
@@ -303,7 +383,10 @@ static void what_does_not_concern_it_moves_nobody(void **state)
     hft_publish(pair.other, "R hf1:short hf:{n}");
     hft_publish(pair.other, "G %s", pair.waits);
     hft_publish(pair.holder, "I %s not-a-channel", pair.held);
-    hft_pass_ms(5);
+    char *digit = strchr(pair.held + 37, ':') + 1;
+    *digit = *digit == '0' ? '1' : '0';
+    hft_publish(pair.holder, "A %s 1 1 what-nobody-has-asked", pair.held);
+    hft_pass_ms(20);
     assert_int_equal(hft_listed(NULL, "acquire") + hft_listed(NULL, "release") + hft_listed(NULL, "renew"), sent);
     assert_int_equal(hft_said('A'), 0);
     assert_true(hft_is_valid(pair.holder, pair.lease));
@@ -386,8 +469,10 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(after_a_subscription_every_waiter_asks_again),
+        TEST(after_a_subscription_who_waits_for_a_value_asks_at_once),
         TEST(after_a_subscription_every_holder_asks_whether_somebody_waits),
         TEST(after_a_connection_came_up_every_waiter_asks_again),
+        TEST(who_waits_on_another_connection_asks_nothing),
         TEST(a_grant_counts_with_this_token_and_an_echo_of_its_own),
         TEST(a_grant_whose_fence_is_behind_the_clock_gives_none_such),
         TEST(a_lingering_lease_goes_back_when_it_is_wanted),
