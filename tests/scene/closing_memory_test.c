@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* closing_memory_test.c - what a token that is given back costs in memory is given back too, however it ends; and without
- * memory for it the key ends by itself. (Linked so that calloc and free are those below.) */
+ * memory for it the key ends by itself. (Linked so that calloc, free and hfi_perturb are those below.) */
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>
@@ -19,6 +19,10 @@ void *__wrap_calloc(size_t count, size_t size);
 void __real_free(void *bytes);
 void __wrap_free(void *bytes);
 
+static struct {
+    const char *at; /* a mark of base/perturb.h: whoever comes there next stops; NULL: nobody */
+    int64_t ms;
+} stops[2];
 static bool learns, refuses;
 static size_t closing_size; /* of one that is made for an orphan; 0: not known yet */
 static void *alive[ALIVE];
@@ -46,6 +50,24 @@ void __wrap_free(void *bytes)
         if (alive[i] == bytes)
             alive[i] = NULL;
     __real_free(bytes);
+}
+
+void __wrap_hfi_perturb(const char *place);
+
+void __wrap_hfi_perturb(const char *place)
+{
+    for (int i = 0; i < 2; i++) {
+        if (stops[i].at == NULL || strcmp(place, stops[i].at) != 0)
+            continue;
+        stops[i].at = NULL;
+        sim_stop(stops[i].ms * HFI_MS);
+    }
+}
+
+static void stop_at(int i, const char *mark, int64_t ms)
+{
+    stops[i].at = mark;
+    stops[i].ms = ms;
 }
 
 static int living(void)
@@ -85,6 +107,7 @@ static int begin(void **state)
 {
     char orphan[ROOM];
     (void)hft_scene_begin(state);
+    stops[0].at = stops[1].at = NULL;
     learns = refuses = false;
     closing_size = 0;
     memset(alive, 0, sizeof alive);
@@ -147,6 +170,54 @@ static void one_that_is_hastened_while_its_alarm_is_set(void **state)
     hft_pass_ms(2);
     assert_int_equal(living(), 0); /* the alarm too */
     hft_pass_ms(1000);
+    assert_int_equal(living(), 0);
+}
+
+/* It has rung for one that was given back, or whose client was closed, before the thread that it woke could look. */
+static void one_whose_alarm_comes_too_late(void **state)
+{
+    (void)state;
+    for (int closes = 0; closes < 2; closes++) {
+        struct hft_actor giver;
+        assert_int_equal(begin(state), 0);
+        hf_lease *lease = take();
+        sim_server_refuse(SIM_NO_DISK);
+        hft_give_back(&giver, process, lease);
+        HFT_UNTIL(giver.ended != 0);
+        sim_server_refuse(SIM_TAKES_ALL);
+        int sent = hft_listed(process, "release");
+        stop_at(0, "closing-rings", 100);
+        HFT_UNTIL(stops[0].at == NULL);
+        if (closes) {
+            (void)hft_close(process);
+        } else {
+            hft_publish(process, "R %s hf:{n}", token);
+            hft_pass_ms(5);
+            assert_string_equal(hft_key("hf:{n}"), "");
+            assert_int_equal(living(), 1);
+        }
+        hft_pass_ms(200);
+        assert_int_equal(living(), 0);
+        assert_int_equal(hft_listed(process, "release") - sent, !closes);
+    }
+}
+
+/* Its alarm rings when there is no connection any more, and not yet the last look at it. */
+static void one_whose_last_release_ends_after_it(void **state)
+{
+    (void)state;
+    struct hft_actor giver;
+    hf_lease *lease = take();
+    sim_server_refuse(SIM_NO_DISK);
+    hft_give_back(&giver, process, lease);
+    HFT_UNTIL(giver.ended != 0);
+    hft_pass_ms(300);
+    int sent = hft_listed(process, "release");
+    stop_at(0, "closing-stopped", 200);
+    stop_at(1, "release-answered", 200);
+    (void)hft_close(process);
+    assert_true(stops[0].at == NULL && stops[1].at == NULL);
+    assert_int_equal(hft_listed(process, "release") - sent, 1);
     assert_int_equal(living(), 0);
 }
 
@@ -285,6 +356,24 @@ static void without_memory_nothing_is_done_and_nothing_ends(void **state)
     assert_int_equal(living(), 0);
 }
 
+/* Of a grant that is over, so that only a closing could do anything about it. */
+static void without_memory_what_nobody_remembers_stays(void **state)
+{
+    (void)state;
+    char orphan[ROOM];
+    other(token, '4', orphan);
+    set(orphan);
+    refuses = true;
+    int sent = hft_listed(process, "release");
+    hft_publish(process, "R %s hf:{n}", orphan);
+    hft_pass_ms(20);
+    assert_int_equal(hft_listed(process, "release"), sent);
+    refuses = false;
+    hft_publish(process, "R %s hf:{n}", orphan);
+    hft_pass_ms(5);
+    assert_string_equal(hft_key("hf:{n}"), "");
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
@@ -292,12 +381,15 @@ int main(void)
         TEST(one_that_is_answered),
         TEST(one_that_is_answered_late),
         TEST(one_that_is_hastened_while_its_alarm_is_set),
+        TEST(one_whose_alarm_comes_too_late),
+        TEST(one_whose_last_release_ends_after_it),
         TEST(one_that_is_refused_to_the_end),
         TEST(one_that_waits_for_a_revoked_holder),
         TEST(several_of_one_lock_in_whatever_order_they_end),
         TEST(those_that_are_open_when_the_client_closes),
         TEST(without_memory_who_gives_back_is_told_at_once),
         TEST(without_memory_nothing_is_done_and_nothing_ends),
+        TEST(without_memory_what_nobody_remembers_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /* no_memory_test.c - no memory for a command: whoever waits is told, nothing is lost that could be kept, and when there is
- * memory again all goes on. (Linked so that hfi_command_script and hfi_command_script_begin are those below.) */
+ * memory again all goes on. (Linked so that malloc, hfi_command_script and hfi_command_script_begin are those below.) */
+#include "core/lock.h"
 #include "core/scripts.h"
+#include "core/table.h"
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 static const struct hfi_script *none_for; /* commands of this script; NULL: there is memory for all */
 static int refused;
+static size_t last_size, batch_size; /* of the memory asked for last; of that asked for last before a renewal's command */
+static bool none_for_batches;
+static int batches_refused;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    last_size = size;
+    if (!none_for_batches || size != batch_size)
+        return __real_malloc(size);
+    batches_refused++;
+    return NULL;
+}
 
 struct hfi_command *__real_hfi_command_script(const struct hfi_script *script, int keys, int argc, const char *const *argv,
                                               const size_t *sizes);
@@ -32,6 +51,8 @@ struct hfi_command *__wrap_hfi_command_script_begin(const struct hfi_script *scr
 
 struct hfi_command *__wrap_hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t room)
 {
+    if (script == &hfi_script_renew)
+        batch_size = last_size;
     if (script != none_for)
         return __real_hfi_command_script_begin(script, keys, argc, room);
     refused++;
@@ -41,7 +62,8 @@ struct hfi_command *__wrap_hfi_command_script_begin(const struct hfi_script *scr
 static int begin(void **state)
 {
     none_for = NULL;
-    refused = 0;
+    none_for_batches = false;
+    refused = batches_refused = 0;
     return hft_scene_begin(state);
 }
 
@@ -63,6 +85,59 @@ static void a_renewal_is_tried_again(void **state)
         assert_int_equal(hft_released(process, leases[i]), HF_OK);
     }
     assert_int_equal(hft_close(process), HF_OK);
+}
+
+static void without_memory_to_collect_them_renewals_are_tried_again(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000));
+    HFT_UNTIL(hft_stats(process).renewals == 1);
+    int sent = hft_listed(process, "renew");
+    none_for_batches = true;
+    HFT_UNTIL(batches_refused >= 3);
+    assert_int_equal(hft_listed(process, "renew"), sent);
+    none_for_batches = false;
+    HFT_UNTIL(hft_stats(process).renewals == 2);
+    assert_true(hft_is_valid(process, lease));
+    assert_int_equal(hft_released(process, lease), HF_OK);
+}
+
+/* Is the lock that had this token still in the client's memory? */
+static bool is_remembered(struct sim_process *process, const char *token, const char *name)
+{
+    sim.self = process;
+    struct hfi_lock *lock = hfi_table_by_grant(process->client, strtoull(token + 37, NULL, 16));
+    bool same = lock != NULL && lock->keys.name_size == strlen(name) && memcmp(lock->keys.name, name, strlen(name)) == 0;
+    if (lock != NULL)
+        hfi_table_unref(lock);
+    sim.self = NULL;
+    return same;
+}
+
+static void a_lock_whose_renewal_was_not_sent_can_be_forgotten(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a", "b", "c"};
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *leases[3];
+    char tokens[3][160], name[20];
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(name, sizeof name, "hf:{%s}", names[i]);
+        leases[i] = hft_must_take(process, names[i], HF_LOCK(.lease_ms = 3000));
+        (void)snprintf(tokens[i], sizeof tokens[i], "%s", hft_key(name));
+        assert_true(is_remembered(process, tokens[i], names[i]));
+    }
+    none_for = &hfi_script_renew;
+    HFT_UNTIL(refused >= 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hft_released(process, leases[i]), HF_OK);
+    for (int i = 0; i < 2000; i++) {
+        (void)snprintf(name, sizeof name, "x%d", i);
+        assert_int_equal(hft_released(process, hft_must_take(process, name, NULL)), HF_OK);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_false(is_remembered(process, tokens[i], names[i]));
 }
 
 static void a_release_is_unknown_and_made_up_for(void **state)
@@ -133,6 +208,8 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_renewal_is_tried_again),
+        TEST(without_memory_to_collect_them_renewals_are_tried_again),
+        TEST(a_lock_whose_renewal_was_not_sent_can_be_forgotten),
         TEST(a_release_is_unknown_and_made_up_for),
         TEST(without_a_floor_it_asks_all_the_same),
         TEST(who_asks_is_told_or_waits_for_better_times),
