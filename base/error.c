@@ -26,6 +26,13 @@ const char *hf_status_name(hf_status status)
     return "HF_(unknown)";
 }
 
+int hf_status_count(void)
+{
+#define X(name, number, text) +1
+    return HF_STATUS_MAP(X);
+#undef X
+}
+
 const char *hf_status_text(hf_status status)
 {
     switch ((int)status) {

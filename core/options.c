@@ -4,11 +4,8 @@
 #include "core/key.h"
 #include "base/thread.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DAY_MS   INT64_C(86400000)
@@ -62,77 +59,6 @@ static hf_status check_count(int *count, int otherwise, int low, int high, const
     if (*count >= low && *count <= high)
         return HF_OK;
     return hfi_fail(error, HF_INVALID, "0 is the default", "%s is %d; it must be %d .. %d", name, *count, low, high);
-}
-
-enum field_kind { TEXT, MS, COUNT, SIZE, FLAG };
-
-struct named_field {
-    const char *name;
-    size_t offset;
-    enum field_kind kind;
-};
-
-#define FIELD(name, kind) {#name, offsetof(hf_client_options, name), kind}
-static const struct named_field client_fields[] = {
-    FIELD(lease_ms, MS),           FIELD(guard_ms, MS),        FIELD(connect_ms, MS),  FIELD(command_ms, MS),
-    FIELD(close_ms, MS),           FIELD(idle_ms, MS),         FIELD(lifetime_ms, MS), FIELD(local_bytes, MS),
-    FIELD(lanes, COUNT),           FIELD(subscribers, COUNT),  FIELD(min_connections, COUNT),
-    FIELD(max_connections, COUNT), FIELD(max_value_bytes, SIZE), FIELD(max_waiters, SIZE),
-    FIELD(lazy, FLAG),             FIELD(client_name, TEXT),   FIELD(key_template, TEXT), FIELD(keyspace_events, TEXT),
-};
-_Static_assert(sizeof client_fields / sizeof client_fields[0] == HFI_NAMED_OPTIONS, "a URI has room for every one");
-
-/* Digits, with a minus perhaps; or a word where the option has it. False: not that, or more than the field holds. */
-static bool parse_number(const char *text, enum field_kind kind, int64_t *number)
-{
-    static const struct {
-        int64_t least, most;
-    } bounds[] = {[MS] = {INT64_MIN, INT64_MAX}, [COUNT] = {INT_MIN, INT_MAX}, [SIZE] = {0, INT64_MAX}, [FLAG] = {0, 1}};
-    const char *digits = text + (*text == '-');
-    if (strcmp(text, "off") == 0 && (kind == MS || kind == FLAG)) {
-        *number = kind == MS ? HF_OFF : 0;
-        return true;
-    }
-    if (strcmp(text, "forever") == 0 && kind == MS) {
-        *number = HF_FOREVER;
-        return true;
-    }
-    errno = 0;
-    *number = strtoll(text, NULL, 10);
-    return *digits != 0 && digits[strspn(digits, "0123456789")] == 0 && errno == 0 && *number >= bounds[kind].least &&
-           *number <= bounds[kind].most;
-}
-
-hf_status hfi_client_option_parse(hf_client_options *options, const char *name, const char *text, hf_error *error)
-{
-    char quoted[64];
-    for (size_t i = 0; i < HFI_NAMED_OPTIONS; i++) {
-        const struct named_field *field = &client_fields[i];
-        void *at = (char *)options + field->offset;
-        if (strcmp(field->name, name) != 0)
-            continue;
-        if (field->kind == TEXT) {
-            if (*(const char **)at == NULL)
-                *(const char **)at = text;
-            return HF_OK;
-        }
-        int64_t number;
-        if (!parse_number(text, field->kind, &number))
-            return hfi_fail(error, HF_INVALID, "write a whole number; off or forever where the option has them",
-                            "option %s in the URI is %s, not a number that it takes", name,
-                            hfi_quote(quoted, sizeof quoted, text, strlen(text)));
-        if (field->kind == MS && *(int64_t *)at == 0)
-            *(int64_t *)at = number;
-        else if (field->kind == COUNT && *(int *)at == 0)
-            *(int *)at = (int)number;
-        else if (field->kind == SIZE && *(size_t *)at == 0)
-            *(size_t *)at = (size_t)number;
-        else if (field->kind == FLAG && number == 1)
-            *(bool *)at = true;
-        return HF_OK;
-    }
-    return hfi_fail(error, HF_INVALID, "the names are those of hf_client_options", "the URI has an unknown option %s",
-                    hfi_quote(quoted, sizeof quoted, name, strlen(name)));
 }
 
 static bool is_client_name(const char *name)

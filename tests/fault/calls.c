@@ -110,6 +110,13 @@ static hf_status call_bind(struct hft_place *place)
     return hf_lease_bind(place->lease, &place->error);
 }
 
+static hf_status call_parse(struct hft_place *place)
+{
+    hf_lock_options options = *HF_LOCK(0);
+    hf_status status = hf_lock_options_parse(&options, "lease_ms", "2500", &place->error);
+    return status == HF_OK ? hf_lock_options_parse(&options, "owner_label", "job", &place->error) : status;
+}
+
 static hf_status call_unbind(struct hft_place *place)
 {
     return hf_lease_unbind(place->lease, &place->error);
@@ -269,7 +276,8 @@ static hf_status call_look(struct hft_place *place)
     bool well = !hf_lease_is_valid(lease) || (hf_lease_remaining_ms(lease) >= 0 && hf_lease_fence(lease) > 0);
     well = well && hf_lease_state(lease) <= HF_LEASE_LOST && hf_lease_name(lease)[0] != 0 &&
            hf_reason_text(hf_lease_reason(lease)) != NULL && hf_status_text(HF_OK) != NULL &&
-           hf_status_name(HF_OK) != NULL && hf_version()[0] != 0;
+           hf_status_name(HF_OK) != NULL && hf_version()[0] != 0 && hf_status_count() > 0 &&
+           hf_client_options_init(NULL, 0) > 0 && hf_lock_options_init(NULL, 0) > 0 && hf_fetch_options_init(NULL, 0) > 0;
     return well ? HF_OK : HF_INTERNAL;
 }
 
@@ -313,6 +321,7 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"event_fd", hold, call_event_fd},
                                                    {"bind", hold, call_bind},
                                                    {"unbind", hold, call_unbind},
+                                                   {"parse", hold, call_parse},
                                                    {"info", NULL, call_info},
                                                    {"list", NULL, call_list},
                                                    {"break", hold, call_break},

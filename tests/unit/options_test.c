@@ -284,6 +284,39 @@ static void a_uri_sets_what_the_options_leave_open(void **state)
     assert_names(hfi_client_options_check(&options, &error), error, "subscribers is -1");
 }
 
+/* As a program would that knows the library by its symbols alone. */
+static void a_locks_options_can_be_said_by_name(void **state)
+{
+    (void)state;
+    hf_error error = {0};
+    size_t size = hf_lock_options_init(NULL, 0);
+    assert_int_equal(size, sizeof(hf_lock_options));
+    hf_lock_options options;
+    memset(&options, 0xff, sizeof options);
+    assert_int_equal(hf_lock_options_init(&options, sizeof options), size);
+    assert_memory_equal(&options, HF_LOCK(0), sizeof options);
+    static const char *const said[][2] = {{"lease_ms", "2500"}, {"wait_ms", "forever"}, {"max_hold_ms", "60000"},
+                                          {"linger_ms", "50"},  {"stop_ms", "300"},     {"owner", "7"},
+                                          {"signal", "10"},     {"event_fd", "1"},      {"reentrant", "1"},
+                                          {"reentrant", "off"}, {"owner_label", "job"}, {"lease_ms", "3000"}};
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
+        assert_int_equal(hf_lock_options_parse(&options, said[i][0], said[i][1], &error), HF_OK);
+    assert_string_equal(options.owner_label, "job");
+    options.owner_label = NULL;
+    assert_memory_equal(&options, HF_LOCK(.lease_ms = 3000, .wait_ms = HF_FOREVER, .max_hold_ms = 60000, .linger_ms = 50,
+                                          .stop_ms = 300, .owner = 7, .signal = 10, .event_fd = true), sizeof options);
+    assert_names(hf_lock_options_parse(&options, "on_event", "1", &error), error, "on_event");
+    assert_names(hf_lock_options_parse(&options, "lease_ms", "2.5", &error), error, "lease_ms");
+    assert_names(hf_lock_options_parse(&options, "owner", "-1", &error), error, "owner");
+    assert_names(hf_lock_options_parse(&options, NULL, "1", &error), error, "NULL");
+    assert_int_equal(options.lease_ms, 3000);
+    assert_int_equal(hf_client_options_init(NULL, 0), sizeof(hf_client_options));
+    assert_int_equal(hf_fetch_options_init(NULL, 0), sizeof(hf_fetch_options));
+    for (int i = 0; i < hf_status_count(); i++)
+        assert_null(strstr(hf_status_name((hf_status)i), "unknown"));
+    assert_non_null(strstr(hf_status_name((hf_status)hf_status_count()), "unknown"));
+}
+
 static void a_number_in_a_uri_is_said_as_it_was_written(void **state)
 {
     (void)state;
@@ -389,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_clients_wrong_options_are_named),
         cmocka_unit_test(a_fetchs_wrong_options_are_named),
         cmocka_unit_test(a_uri_sets_what_the_options_leave_open),
+        cmocka_unit_test(a_locks_options_can_be_said_by_name),
         cmocka_unit_test(a_number_in_a_uri_is_said_as_it_was_written),
         cmocka_unit_test(a_flag_in_a_uri_is_on_only_when_it_says_so),
         cmocka_unit_test(a_uris_wrong_option_is_named),
