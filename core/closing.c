@@ -219,11 +219,21 @@ static int64_t end_of_key(const struct hfi_lock *lock, int64_t now)
     return hfi_after_ms(now, lock->client->command_ms + lock->may_live_ms);
 }
 
+/* Of a token that is not, or not surely, the one that was sent last: what was asked for is not known any more. */
+static int64_t end_of_another(const struct hfi_lock *lock, int64_t now)
+{
+    const hf_client *client = lock->client;
+    int64_t usual_ms = client->lease_ms + hfi_guard_ms(client->lease_ms, lock->entry.rules->guard_ms) +
+                       3 * hfi_recheck_ms(INT64_MAX, UINT64_MAX, INT64_MAX);
+    int64_t ms = usual_ms > lock->may_live_ms ? usual_ms : lock->may_live_ms;
+    return hfi_after_ms(now, client->command_ms + ms);
+}
+
 static void give_back_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t not_before, int64_t now)
 {
     if (find_locked(lock, grant, random) != NULL)
         return;
-    struct hfi_closing *closing = begin(lock, grant, random, end_of_key(lock, now));
+    struct hfi_closing *closing = begin(lock, grant, random, end_of_another(lock, now));
     if (closing == NULL)
         return;
     closing->not_before_ns = not_before;
@@ -279,7 +289,7 @@ void hfi_closing_again(struct hfi_lock *lock, uint64_t grant, uint64_t random, i
 {
     if (find_locked(lock, grant, random) != NULL)
         return; /* its release comes behind this acquire */
-    struct hfi_closing *closing = begin(lock, grant, random, end_of_key(lock, now));
+    struct hfi_closing *closing = begin(lock, grant, random, end_of_another(lock, now));
     if (closing != NULL)
         send_locked(closing, now);
 }

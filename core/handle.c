@@ -176,9 +176,21 @@ void hfi_handle_withdraw(hf_lease *lease)
     atomic_store_explicit(lease->end, 0, memory_order_release); /* before all that its thread gives away later */
 }
 
-static void signal_holder(const struct hfi_ear *ear)
+/* Under the mutex, so that a thread that is unbound gets none any more, and may end. */
+static void signal_holder(struct hfi_ear *ear)
 {
+    (void)pthread_mutex_lock(&ear->mutex);
     (void)syscall(SYS_tgkill, getpid(), atomic_load(&ear->tid), ear->signal);
+    (void)pthread_mutex_unlock(&ear->mutex);
+}
+
+static void signal_to(struct hfi_ear *ear, int tid)
+{
+    if (ear == NULL)
+        return;
+    (void)pthread_mutex_lock(&ear->mutex);
+    atomic_store(&ear->tid, tid);
+    (void)pthread_mutex_unlock(&ear->mutex);
 }
 
 /* True: the caller posts it, with a reference. */
@@ -437,8 +449,7 @@ hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
     uint64_t owner = atomic_load(&lease->owner);
     if (owner == 0 || owner >= HFI_THREADS)
         atomic_store(&lease->owner, hfi_thread_number());
-    if (lease->ear != NULL && lease->ear->signal != 0)
-        atomic_store(&lease->ear->tid, hfi_thread_id());
+    signal_to(lease->ear, hfi_thread_id());
     return HF_OK;
 }
 
@@ -448,7 +459,6 @@ hf_status hf_lease_unbind(hf_lease *lease, hf_error *error)
     if (status != HF_OK)
         return status;
     atomic_store(&lease->owner, 0);
-    if (lease->ear != NULL)
-        atomic_store(&lease->ear->tid, 0); /* no thread of this process */
+    signal_to(lease->ear, 0); /* no thread of this process */
     return HF_OK;
 }

@@ -425,7 +425,8 @@ static void count_queued(struct hfi_lock *lock)
 {
     hf_client *client = lock->client;
     const struct hfi_entry *entry = &lock->entry;
-    bool queued = entry->remote == HFI_QUEUED || (entry->remote == HFI_ASKING && entry->trouble != HF_OK);
+    bool in_trouble = entry->trouble != HF_OK && entry->remote != HFI_HELD && !hfi_list_is_empty(&entry->waiters);
+    bool queued = entry->remote == HFI_QUEUED || in_trouble;
     if (queued == lock->queued)
         return;
     lock->queued = queued;

@@ -77,6 +77,7 @@ static hf_status answer(const hf_lease *lease, const struct hfi_giving *giving, 
     return HF_UNKNOWN;
 }
 
+/* *references: those that are the caller's to drop; none, if an owner has it still that had acquired it again. */
 static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error *error)
 {
     struct hfi_lock *lock = lease->lock;
@@ -88,9 +89,10 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     (void)pthread_mutex_lock(&lock->mutex);
     if (lease->depth > 0) {
         lease->depth--;
-        bool valid = hf_lease_is_valid(lease);
+        *references = 0;
+        status = hf_lease_is_valid(lease) ? HF_OK : lost(lease, error); /* once unlocked, another thread may free it */
         (void)pthread_mutex_unlock(&lock->mutex);
-        return valid ? HF_OK : lost(lease, error);
+        return status;
     }
     hfi_park_hold();
     bool wanted = lock->entry.wanted; /* somebody waits elsewhere: it goes now */
@@ -142,10 +144,9 @@ static hf_status release(hf_lease *lease, bool wait, hf_error *error)
     bool entered = hfi_client_enter(client, NULL) == HF_OK;
     if (!entered)
         hfi_client_ref(client); /* the handle may hold the last one; a call that was let in is waited for */
-    bool nested = lease->depth > 0; /* only its one holding thread moves it */
     int references = 1;
     hf_status status = give_back(lease, wait && entered, &references, error);
-    if (!nested)
+    if (references > 0)
         drop(lease, references);
     if (entered)
         hfi_client_leave(client);

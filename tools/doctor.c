@@ -66,7 +66,7 @@ int command_doctor(int argc, char **argv)
         code = cli_failed(&error);
     else if (visit.is_ill)
         code = CLI_NO;
-    if (visit.json && visit.count > 0)
+    if (visit.json && (code == CLI_DONE || code == CLI_NO)) /* after a failure nobody takes it for whole */
         (void)puts("]");
     (void)hf_client_close(client, NULL);
     return code;

@@ -299,8 +299,9 @@ static int obtain(struct run *run)
     atomic_store(&waiting_with, cancel);
     int64_t from_ms = guard_clock_ms();
     hf_status status = acquire(run, run->verbose ? 0 : run->wait_ms, cancel, &error);
-    if (run->verbose && status == HF_BUSY) {
-        (void)hf_lock_info(run->client, run->name, narrate_holder, run, NULL);
+    if (run->verbose && status != HF_OK && caught == 0) { /* a try gives up where a wait would ride it out */
+        if (status == HF_BUSY)
+            (void)hf_lock_info(run->client, run->name, narrate_holder, run, NULL);
         int64_t spent_ms = guard_clock_ms() - from_ms;
         if (run->wait_ms == HF_FOREVER || run->wait_ms > spent_ms)
             status = acquire(run, run->wait_ms == HF_FOREVER ? HF_FOREVER : run->wait_ms - spent_ms, cancel, &error);
@@ -528,7 +529,9 @@ static int run_command(struct run *run)
     command_take_terminal(&run->command);
     hf_reason reason = hf_lease_reason(run->lease);
     hf_status released = hf_lease_release(run->lease, NULL);
-    narrate(run, released == HF_OK ? "given back" : "gone before it was given back");
+    narrate(run, released == HF_OK        ? "given back"
+                 : released == HF_UNKNOWN ? "given back, but the server has not confirmed it"
+                                          : "gone before it was given back");
     if (run->command.failure != 0)
         return command_missing(run);
     if (run->lost)

@@ -31,9 +31,13 @@ exec 9>"$FOLDER/end"
 until [ "$(holdfast show a | awk '$1 == "waiting" {print $2}')" = 1 ]; do sleep 0.02; done
 exec 9>&-
 wait
-holdfast run b -- sleep 1000 2>/dev/null &
-until holdfast break b 2>/dev/null; do sleep 0.02; done
+holdfast run b -- sh -c 'echo >"$FOLDER/up"; exec sleep 1000' 2>/dev/null & # broken before it knows, it would begin anew
+until [ -e "$FOLDER/up" ]; do sleep 0.02; done
+holdfast break b
 wait
+cli set 'hf:{theirs}' "another library's" px 300 >/dev/null # its end is listened for
+holdfast run theirs -- true
+holdfast run --url "$HOLDFAST_URL?db=1" elsewhere -- true
 holdfast ls || wrong "ls fails"
 holdfast doctor >"$FOLDER/doctor" || wrong "doctor fails: $(cat "$FOLDER/doctor")"
 "$build/examples/cached_page" >/dev/null || wrong "a fetch fails"

@@ -55,6 +55,16 @@ completes "held:one" show hel
 completes "held:one" run -n hel
 exec 9>&-
 wait
+# Whoever may take a lock must not run anything in the shell of who looks.
+mkfifo "$FOLDER/evil"
+cd "$FOLDER"
+holdfast run --keep-url '$(touch pwned)' -- holdfast run 'a b;`touch pwned`' -- cat "$FOLDER/evil" &
+exec 9>"$FOLDER/evil"
+completes "" show ""
+completes "" break a
+[ ! -e pwned ] || wrong "a lock's name was run by the shell"
+exec 9>&-
+wait
 
 # The unit does what it says, but for paths.
 line=$(sed -n 's|^ExecStart=/usr/bin/||p' "$source/examples/systemd/nightly.service" | sed 's|/usr/local/bin/nightly|sh -c "echo done"|')

@@ -136,6 +136,37 @@ static void a_task_is_one_owner_whatever_threads_work_on_it(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
 
+static void *take_and_give_back(void *arg)
+{
+    struct taking *me = arg;
+    for (int i = 0; i < 3000 && me->status == HF_OK; i++) {
+        me->status = hf_lock_acquire(me->client, "owned", &me->options, &me->lease, NULL);
+        if (me->status == HF_OK)
+            me->status = hf_lease_release(me->lease, NULL);
+    }
+    return NULL;
+}
+
+/* One re-enters in the moment in which the other gives it back: each has its own, and the last one gives it back. */
+static void two_threads_of_a_task_take_and_give_back_at_once(void **state)
+{
+    struct fixture *f = *state;
+    struct taking me[2];
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        me[i] = (struct taking){.client = f->a, .options = *HF_LOCK(.owner = 7, .reentrant = true, .wait_ms = 20000)};
+        assert_int_equal(pthread_create(&threads[i], NULL, take_and_give_back, &me[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        (void)pthread_join(threads[i], NULL);
+        assert_int_equal(me[i].status, HF_OK);
+    }
+    hf_stats stats;
+    hf_client_stats(f->a, &stats);
+    assert_int_equal(stats.held, 0);
+    HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 0);
+}
+
 /* ---- fork ---- */
 
 static volatile sig_atomic_t signals_seen;
@@ -196,6 +227,7 @@ int main(void)
         TEST(a_thread_with_an_ended_ones_kernel_id_is_not_told_of_a_deadlock),
         TEST(who_has_handed_a_lease_over_waits_for_it_like_anybody),
         TEST(a_task_is_one_owner_whatever_threads_work_on_it),
+        TEST(two_threads_of_a_task_take_and_give_back_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

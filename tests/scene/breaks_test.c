@@ -178,6 +178,28 @@ static void what_nobody_remembers_is_cleared_away_too(void **state)
     assert_true(gone_ms(sim.now) < 15);
 }
 
+/* Its holder has forgotten the lock by then, and with it for how long that was asked for. */
+static void what_nobody_remembers_is_cleared_away_though_the_first_release_is_lost(void **state)
+{
+    (void)state;
+    struct sim_process *once = hft_process(HF_CLIENT(.lanes = 1)), *operator = hft_process(NULL);
+    hf_lease *lease = hft_must_take(once, "n", HF_LOCK(.lease_ms = 60000));
+    char line[TOKEN_ROOM + 60], name[20];
+    (void)snprintf(line, sizeof line, "SET hf:{n} %s PX 61513", hft_key("hf:{n}"));
+    assert_int_equal(hft_released(once, lease), HF_OK);
+    for (int i = 0; i < 2000; i++) {
+        (void)snprintf(name, sizeof name, "x%d", i);
+        assert_int_equal(hft_released(once, hft_must_take(once, name, NULL)), HF_OK);
+    }
+    hft_tell(line);
+    int before = hft_listed(once, "release");
+    hft_run(operator, break_it, operator);
+    HFT_UNTIL(hft_listed(once, "release") > before);
+    hft_lose_last(hft_lock_wire(once));
+    hft_pass_ms(5000);
+    assert_string_equal(hft_key("hf:{n}"), "");
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
@@ -189,6 +211,7 @@ int main(void)
         TEST(who_verifies_learns_of_the_break_and_has_its_time_to_stop),
         TEST(a_second_break_while_the_first_is_asked_about_does_no_harm),
         TEST(what_nobody_remembers_is_cleared_away_too),
+        TEST(what_nobody_remembers_is_cleared_away_though_the_first_release_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

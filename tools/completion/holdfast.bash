@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT
 # holdfast.bash - completes the words of holdfast in bash. Names of locks are those that are held now.
 
-# _holdfast_names WORD: asks the server, and has no patience with it.
+# _holdfast_names WORD: asks the server, and has no patience with it. Anybody may have chosen the names: what could mean
+# anything to a shell is not offered.
 _holdfast_names()
 {
-    local IFS=$'\n'
-    COMPREPLY=($(compgen -W "$(timeout 1 holdfast ls 2>/dev/null | awk 'NR > 1 {print $1}')" -- "$1"))
+    local name
+    while read -r name; do
+        [[ $name == "$1"* ]] && COMPREPLY+=("$name")
+    done < <(timeout 1 holdfast ls --json 2>/dev/null | sed -n 's|^[[ ]{"name":"\([A-Za-z0-9_./:@%+-]*\)",.*|\1|p')
 }
 
 # Where the words of `run` are: 0 options or the NAME, 1 the command, 2 what belongs to it.
