@@ -74,6 +74,7 @@ static void position_63_is_the_last_that_asks_every_400_ms_unless_many_names_wai
     assert_int_equal(hfi_recheck_ms(64, 5001, 5000), 2000);
     assert_int_equal(hfi_recheck_ms(64, 5001, 4995), 1998); /* or the claim were over before the next */
     assert_int_equal(hfi_recheck_ms(64, 5001, 2000), 800);
+    assert_int_equal(hfi_recheck_ms(64, 5001, 1500), 600);
     assert_int_equal(hfi_recheck_ms(64, 5001, 300), 400);
 }
 
