@@ -283,7 +283,8 @@ static int loss(struct hft_server *server)
     hft_server_freeze(server);
     int64_t last = 0;
     for (int i = 0; i < plan.leases; i++) {
-        int64_t end = now_ns() + hf_lease_remaining_ms(watches[i].lease) * 1000000;
+        int64_t left_ms = hf_lease_remaining_ms(watches[i].lease); /* first: whatever comes between makes `end` no earlier */
+        int64_t end = now_ns() + left_ms * 1000000;
         atomic_store(&watches[i].end_ns, end);
         last = end > last ? end : last;
     }
