@@ -259,6 +259,21 @@ static int judge(void)
     return broken != 0;
 }
 
+/* When each lease ends, as it says now. True: one of them says something else than before. */
+static bool note_ends(void)
+{
+    bool moved = false;
+    for (int i = 0; i < plan.leases; i++) {
+        int64_t left_ms = hf_lease_remaining_ms(watches[i].lease); /* first: whatever comes between makes `end` no earlier */
+        int64_t end = now_ns() + left_ms * 1000000, before = atomic_load(&watches[i].end_ns);
+        if (end <= before + 100000000)
+            continue;
+        atomic_store(&watches[i].end_ns, end);
+        moved = true;
+    }
+    return moved;
+}
+
 static int loss(struct hft_server *server)
 {
     pthread_attr_t small;
@@ -281,13 +296,11 @@ static int loss(struct hft_server *server)
         (void)pthread_create(&heirs[i], &small, inherit, &watches[i]);
     until(now_ns() + 1000000000); /* the heirs stand in their queues */
     hft_server_freeze(server);
+    while (note_ends()) /* answers from before the freeze may still be read */
+        until(now_ns() + 50000000);
     int64_t last = 0;
-    for (int i = 0; i < plan.leases; i++) {
-        int64_t left_ms = hf_lease_remaining_ms(watches[i].lease); /* first: whatever comes between makes `end` no earlier */
-        int64_t end = now_ns() + left_ms * 1000000;
-        atomic_store(&watches[i].end_ns, end);
-        last = end > last ? end : last;
-    }
+    for (int i = 0; i < plan.leases; i++)
+        last = atomic_load(&watches[i].end_ns) > last ? atomic_load(&watches[i].end_ns) : last;
     watch_the_end(last + 20000000); /* thawed while the keys still stand: the next holder comes when the guard is over */
     hft_server_thaw(server);
     for (int i = 0; i < HEIRS; i++)
