@@ -18,8 +18,8 @@ void hfi_thread_leave_behind(pthread_t thread);
 /* The calling thread's kernel id, for tgkill. Asked for every time: kept, it would be the parent's in a fork child. */
 int hfi_thread_id(void);
 #define HFI_THREADS (UINT64_C(1) << 63) /* below are the numbers that programs choose for their tasks */
-/* The calling thread's number: above HFI_THREADS, and never another thread's of this process, as a kernel id is when it comes
- * again. Whose something is, is asked by this. */
+/* The calling thread's number: above HFI_THREADS, and never another thread's of this process, as a kernel id is when it
+ * comes again. Whose something is, is asked by this. */
 uint64_t hfi_thread_number(void);
 /* One pointer of the calling thread's own, NULL at first: the callbacks it is in (core/callback.c). */
 void **hfi_thread_own(void);

@@ -96,34 +96,6 @@ int cli_bad_option(const char *command, int said, char **argv)
     return cli_misused(command, "there is no option %s", is_long ? word : letter);
 }
 
-bool cli_look(int argc, char **argv, struct cli_look *look, int *code)
-{
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"url", required_argument, NULL, 'u'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    for (int said; (said = getopt_long(argc, argv, ":h", options + !look->has_json, NULL)) != -1;) {
-        if (said == 'u') {
-            look->url = optarg;
-        } else if (said == 'j') {
-            look->json = true;
-        } else if (said == 'h') {
-            (void)cli_help(argv[0]);
-            *code = CLI_DONE;
-            return false;
-        } else {
-            *code = cli_bad_option(argv[0], said, argv);
-            return false;
-        }
-    }
-    int given = argc - optind;
-    if (given < look->least)
-        *code = cli_misused(argv[0], "%s wants the NAME of a lock", argv[0]);
-    else if (given > look->most)
-        *code = cli_misused(argv[0], "%s has one word too many: %s", argv[0], argv[optind + look->most]);
-    return given >= look->least && given <= look->most;
-}
-
 /* How many milliseconds a unit has; 0: there is none of this name. */
 static int64_t unit_ms(const char *name)
 {
@@ -194,7 +166,36 @@ int cli_open(const char *url, int64_t connect_ms, hf_client **client)
     return open_client(url, HF_CLIENT(.connect_ms = connect_ms), client);
 }
 
-int cli_open_to_look(const char *url, hf_client **client)
+static bool read_look(int argc, char **argv, struct cli_look *look, int *code)
 {
-    return open_client(url, HF_CLIENT(.keyspace_events = "as-is"), client);
+    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                            {"url", required_argument, NULL, 'u'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
+    for (int said; (said = getopt_long(argc, argv, ":h", options + !look->has_json, NULL)) != -1;) {
+        if (said == 'u') {
+            look->url = optarg;
+        } else if (said == 'j') {
+            look->json = true;
+        } else if (said == 'h') {
+            (void)cli_help(argv[0]);
+            *code = CLI_DONE;
+            return false;
+        } else {
+            *code = cli_bad_option(argv[0], said, argv);
+            return false;
+        }
+    }
+    int given = argc - optind;
+    if (given < look->least)
+        *code = cli_misused(argv[0], "%s wants the NAME of a lock", argv[0]);
+    else if (given > look->most)
+        *code = cli_misused(argv[0], "%s has one word too many: %s", argv[0], argv[optind + look->most]);
+    return given >= look->least && given <= look->most;
+}
+
+bool cli_look(int argc, char **argv, struct cli_look *look, hf_client **client, int *code)
+{
+    return read_look(argc, argv, look, code) &&
+           (*code = open_client(look->url, HF_CLIENT(.keyspace_events = "as-is"), client)) == CLI_DONE;
 }

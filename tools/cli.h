@@ -49,8 +49,9 @@ struct cli_look {
     const char *url;  /* NULL: as cli_open */
     bool json;
 };
-/* Its options. False: *code is the exit code. True: optind is at the operands. */
-bool cli_look(int argc, char **argv, struct cli_look *look, int *code);
+/* Its options, and a client that never changes how the server is configured. False: *code is the exit code. True: optind
+ * is at the operands. */
+bool cli_look(int argc, char **argv, struct cli_look *look, hf_client **client, int *code);
 
 /* "1.5", "500ms", "5m", "2h", "1d" as milliseconds, rounded up; seconds without a unit. False: it is something else. */
 bool cli_duration(const char *text, int64_t *ms);
@@ -61,8 +62,6 @@ const char *cli_plain(const char *text, char *out, size_t room);
 
 /* NULL url: $HOLDFAST_URL, or the default; so for 0 ms. CLI_DONE, or it has been said. */
 int cli_open(const char *url, int64_t connect_ms, hf_client **client);
-/* The same for an operator's commands: they never change how the server is configured. */
-int cli_open_to_look(const char *url, hf_client **client);
 
 /* The help of one command (NULL: of all), to stdout. False: there is none of this name. */
 bool cli_help(const char *command);

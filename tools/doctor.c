@@ -54,11 +54,9 @@ static bool find(const hf_finding *finding, void *arg)
 int command_doctor(int argc, char **argv)
 {
     struct cli_look look = {.has_json = true};
-    int code;
-    if (!cli_look(argc, argv, &look, &code))
-        return code;
     hf_client *client;
-    if ((code = cli_open_to_look(look.url, &client)) != CLI_DONE)
+    int code;
+    if (!cli_look(argc, argv, &look, &client, &code))
         return code;
     struct visit visit = {.json = look.json};
     hf_error error;

@@ -157,11 +157,9 @@ static int list_json(hf_client *client, const char *glob)
 int command_ls(int argc, char **argv)
 {
     struct cli_look look = {.most = 1, .has_json = true};
-    int code;
-    if (!cli_look(argc, argv, &look, &code))
-        return code;
     hf_client *client;
-    if ((code = cli_open_to_look(look.url, &client)) != CLI_DONE)
+    int code;
+    if (!cli_look(argc, argv, &look, &client, &code))
         return code;
     const char *glob = optind < argc ? argv[optind] : "*";
     code = look.json ? list_json(client, glob) : list_table(client, glob);
@@ -222,11 +220,9 @@ static bool show(const hf_holder *holder, void *arg)
 int command_show(int argc, char **argv)
 {
     struct cli_look look = {.least = 1, .most = 1, .has_json = true};
-    int code;
-    if (!cli_look(argc, argv, &look, &code))
-        return code;
     hf_client *client;
-    if ((code = cli_open_to_look(look.url, &client)) != CLI_DONE)
+    int code;
+    if (!cli_look(argc, argv, &look, &client, &code))
         return code;
     char text[CELL];
     struct showing showing = {.json = look.json};
@@ -279,11 +275,9 @@ static void say_when_free(hf_client *client, const char *name, const struct vict
 int command_break(int argc, char **argv)
 {
     struct cli_look look = {.least = 1, .most = 1};
-    int code;
-    if (!cli_look(argc, argv, &look, &code))
-        return code;
     hf_client *client;
-    if ((code = cli_open_to_look(look.url, &client)) != CLI_DONE)
+    int code;
+    if (!cli_look(argc, argv, &look, &client, &code))
         return code;
     char text[CELL];
     bool had_holder = false;

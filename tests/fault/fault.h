@@ -61,9 +61,10 @@ void hft_cannot(struct hft_run *run, const char *format, ...) __attribute__((for
 /* What is said if the run hangs. */
 void hft_doing(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Whether that was in time on this machine as it is now: a thread of our own measures how late it is woken, and a
- * dozen such wakes in a row, there and back through a proxy, are nobody's fault. */
+/* Whether that was in time on this machine as it is now: a thread of our own measures how late it is woken, and
+ * four such wakes in a row are nobody's fault; or as many as the way has that is timed. */
 bool hft_in_time(int64_t took_ns, int64_t limit_ns);
+bool hft_in_time_of(int wakes, int64_t took_ns, int64_t limit_ns);
 
 int hft_roll(struct hft_run *run, int sides); /* 0 .. sides - 1; the main thread's */
 void hft_sleep_ms(int64_t ms);
