@@ -184,13 +184,18 @@ static void signal_holder(struct hfi_ear *ear)
     (void)pthread_mutex_unlock(&ear->mutex);
 }
 
-static void signal_to(struct hfi_ear *ear, int tid)
+static void signal_to(hf_lease *lease, int tid)
 {
+    struct hfi_ear *ear = lease->ear;
     if (ear == NULL)
         return;
+    (void)pthread_mutex_lock(&lease->lock->mutex);
     (void)pthread_mutex_lock(&ear->mutex);
+    if (atomic_load(&ear->tid) == 0)
+        ear->warned = false; /* what nobody was sent is owed at LOST */
     atomic_store(&ear->tid, tid);
     (void)pthread_mutex_unlock(&ear->mutex);
+    (void)pthread_mutex_unlock(&lease->lock->mutex);
 }
 
 /* True: the caller posts it, with a reference. */
@@ -449,16 +454,16 @@ hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
     uint64_t owner = atomic_load(&lease->owner);
     if (owner == 0 || owner >= HFI_THREADS)
         atomic_store(&lease->owner, hfi_thread_number());
-    signal_to(lease->ear, hfi_thread_id());
+    signal_to(lease, hfi_thread_id());
     return HF_OK;
 }
 
 hf_status hf_lease_unbind(hf_lease *lease, hf_error *error)
 {
     hf_status status = check_held(lease, error);
-    if (status != HF_OK)
+    if (status == HF_INVALID || status == HF_FORKED)
         return status;
     atomic_store(&lease->owner, 0);
-    signal_to(lease->ear, 0); /* no thread of this process */
-    return HF_OK;
+    signal_to(lease, 0); /* no thread of this process; nor is one signalled of a loss that is told to us */
+    return status;
 }

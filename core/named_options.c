@@ -31,9 +31,11 @@ _Static_assert(sizeof client_fields / sizeof client_fields[0] == HFI_NAMED_OPTIO
 #define FIELD(name, kind) {#name, offsetof(hf_lock_options, name), kind}
 static const struct named_field lock_fields[] = {
     FIELD(lease_ms, MS), FIELD(wait_ms, MS), FIELD(max_hold_ms, MS), FIELD(linger_ms, MS),     FIELD(stop_ms, MS),
-    FIELD(owner, SIZE),  FIELD(signal, COUNT), FIELD(event_fd, FLAG), FIELD(reentrant, FLAG), FIELD(owner_label, TEXT),
+    FIELD(owner, SIZE),  FIELD(signal, COUNT), FIELD(signal_at, COUNT), FIELD(event_fd, FLAG), FIELD(reentrant, FLAG),
+    FIELD(owner_label, TEXT),
 };
 #undef FIELD
+_Static_assert(sizeof(hf_event_kind) == sizeof(int), "signal_at is a COUNT");
 
 /* Digits, with a minus perhaps; or a word where the option has it. False: not that, or more than the field holds. */
 static bool parse_number(const char *text, enum field_kind kind, int64_t *number)
@@ -77,9 +79,14 @@ static bool is_set(const void *at, enum field_kind kind)
 }
 _Static_assert(sizeof(size_t) == sizeof(int64_t), "a SIZE is looked at as an MS");
 
+static size_t end_of(const struct named_field *field)
+{
+    return field->offset + (field->kind == FLAG ? sizeof(bool) : field->kind == COUNT ? sizeof(int) : sizeof(int64_t));
+}
+
 /* `where` is for people: " in the URI". */
-static hf_status parse(const struct named_field *fields, size_t count, void *options, bool keeps, const char *name,
-                       const char *text, const char *where, hf_error *error)
+static hf_status parse(const struct named_field *fields, size_t count, void *options, size_t size, bool keeps,
+                       const char *name, const char *text, const char *where, hf_error *error)
 {
     char quoted[64];
     const struct named_field *field = fields;
@@ -88,6 +95,8 @@ static hf_status parse(const struct named_field *fields, size_t count, void *opt
     if (field == fields + count)
         return hfi_fail(error, HF_INVALID, "the names are those of the struct in the header", "unknown option%s: %s", where,
                         hfi_quote(quoted, sizeof quoted, name, strlen(name)));
+    if (end_of(field) > size)
+        return hfi_fail(error, HF_INVALID, "ask hf_lock_options_init for the size", "no room for option %s", name);
     void *at = (char *)options + field->offset;
     int64_t number;
     if (field->kind != TEXT && !parse_number(text, field->kind, &number))
@@ -105,21 +114,22 @@ static hf_status parse(const struct named_field *fields, size_t count, void *opt
 
 hf_status hfi_client_option_parse(hf_client_options *options, const char *name, const char *text, hf_error *error)
 {
-    return parse(client_fields, HFI_NAMED_OPTIONS, options, true, name, text, " in the URI", error);
+    return parse(client_fields, HFI_NAMED_OPTIONS, options, sizeof *options, true, name, text, " in the URI", error);
 }
 
 hf_status hf_lock_options_parse(hf_lock_options *options, const char *name, const char *text, hf_error *error)
 {
     if (options == NULL || name == NULL || text == NULL)
         return hfi_fail(error, HF_INVALID, "pass options, a name and a text", "one of them is NULL");
-    return parse(lock_fields, sizeof lock_fields / sizeof lock_fields[0], options, false, name, text, "", error);
+    return parse(lock_fields, sizeof lock_fields / sizeof lock_fields[0], options, options->size, false, name, text, "",
+                 error);
 }
 
 static size_t init(void *options, size_t size, size_t whole)
 {
-    if (options != NULL && size >= sizeof size) {
+    if (options != NULL) {
         memset(options, 0, size);
-        memcpy(options, &size, sizeof size);
+        memcpy(options, &size, size < sizeof size ? size : sizeof size);
     }
     return whole;
 }

@@ -265,7 +265,7 @@ static void say_when_free(hf_client *client, const char *name, const struct vict
     struct victim now = {.is_ours = false};
     char plain[CELL], left[32];
     if (!before->is_ours || before->answers || hf_lock_info(client, name, look_at, &now, NULL) != HF_OK || !now.is_ours ||
-        strcmp(before->who, now.who) != 0) /* it was another one's by then */
+        now.answers || strcmp(before->who, now.who) != 0) /* it was another one's by then */
         return;
     seconds(left, sizeof left, now.remaining_ms);
     cli_say("the holder, %s, does not answer: %s is free in %s", before->who, cli_plain(name, plain, sizeof plain), left);

@@ -29,7 +29,11 @@ done
 cat >"$FOLDER/complete.sh" <<'END'
 . "$1"
 shift
-COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
+IFS=:' ' COMP_WORDS=($COMP_LINE) # bash cuts at colons, too
+[[ $COMP_LINE == *' ' ]] && COMP_WORDS+=("")
+unset IFS
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
 _holdfast
 printf '%s\n' "${COMPREPLY[@]}" | sort -u | xargs
 END
@@ -53,12 +57,16 @@ holdfast run held:one -- cat "$FOLDER/end" &
 exec 9>"$FOLDER/end"
 completes "held:one" show hel
 completes "held:one" run -n hel
+completes "one" show held:o # bash keeps what is before the colon
+completes "" show other:o
+completes "sha256sum" run held:one sha256su
 exec 9>&-
 wait
 # Whoever may take a lock must not run anything in the shell of who looks.
 mkfifo "$FOLDER/evil"
 cd "$FOLDER"
-holdfast run --keep-url '$(touch pwned)' -- holdfast run 'a b;`touch pwned`' -- cat "$FOLDER/evil" &
+holdfast run --keep-url '$(touch pwned)' -- holdfast run --keep-url -- '-c./evil' -- \
+    holdfast run 'a b;`touch pwned`' -- cat "$FOLDER/evil" &
 exec 9>"$FOLDER/evil"
 completes "" show ""
 completes "" break a

@@ -443,6 +443,24 @@ static void what_nobody_owns_signals_nobody(void **state)
     assert_int_equal(signals_seen, 0);
 }
 
+/* The end was announced while nobody owned it: who has taken it over is signalled at the loss. */
+static void a_warning_that_nobody_was_sent_is_owed_at_the_loss(void **state)
+{
+    struct fixture *f = *state;
+    install(SIGUSR2);
+    hf_lease *lease = must_take(f, "owed", HF_LOCK(.lease_ms = 3000, .stop_ms = 1500, .signal = SIGUSR2,
+                                                   .signal_at = HF_EVENT_AT_RISK, .on_event = note, .arg = &f->record));
+    assert_int_equal(hf_lease_unbind(lease, NULL), HF_OK);
+    hft_server_freeze(f->server);
+    HFT_UNTIL_TRUE(hf_lease_reason(lease) == HF_REASON_ENDING);
+    hf_status bound = hf_lease_bind(lease, NULL);
+    HFT_UNTIL_TRUE(bound != HF_OK || signals_seen != 0);
+    hft_server_thaw(f->server);
+    assert_int_equal(bound, HF_OK);
+    assert_int_equal(signals_seen, 1);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+}
+
 static void the_bound_thread_gets_the_signal(void **state)
 {
     struct fixture *f = *state;
@@ -598,6 +616,7 @@ int main(void)
         TEST(release_waits_for_the_running_callback_and_none_comes_after_it),
         TEST(the_callers_loop_runs_callbacks_when_the_descriptor_says_so),
         TEST(what_nobody_owns_signals_nobody),
+        TEST(a_warning_that_nobody_was_sent_is_owed_at_the_loss),
         TEST(the_bound_thread_gets_the_signal),
         TEST(a_signal_can_come_when_the_end_is_near_and_must_have_a_handler),
         TEST(a_loss_without_a_warning_brings_the_signal_that_a_warning_would_have_brought),

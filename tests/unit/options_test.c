@@ -310,6 +310,12 @@ static void a_locks_options_can_be_said_by_name(void **state)
     assert_names(hf_lock_options_parse(&options, "owner", "-1", &error), error, "owner");
     assert_names(hf_lock_options_parse(&options, NULL, "1", &error), error, "NULL");
     assert_int_equal(options.lease_ms, 3000);
+    assert_int_equal(hf_lock_options_parse(&options, "signal_at", "1", &error), HF_OK);
+    assert_int_equal(options.signal_at, HF_EVENT_AT_RISK);
+    (void)hf_lock_options_init(&options, offsetof(hf_lock_options, owner));
+    options.owner = 9; /* beyond what it was said to be */
+    assert_names(hf_lock_options_parse(&options, "owner", "7", &error), error, "no room for option owner");
+    assert_int_equal(options.owner, 9);
     assert_int_equal(hf_client_options_init(NULL, 0), sizeof(hf_client_options));
     assert_int_equal(hf_fetch_options_init(NULL, 0), sizeof(hf_fetch_options));
     for (int i = 0; i < hf_status_count(); i++)

@@ -2,43 +2,52 @@
 # holdfast.bash - completes the words of holdfast in bash. Names of locks are those that are held now.
 
 # _holdfast_names WORD: asks the server, and has no patience with it. Anybody may have chosen the names: what could mean
-# anything to a shell is not offered.
+# anything to a shell, or as an option, is not offered.
 _holdfast_names()
 {
     local name
     while read -r name; do
         [[ $name == "$1"* ]] && COMPREPLY+=("$name")
-    done < <(timeout 1 holdfast ls --json 2>/dev/null | sed -n 's|^[[ ]{"name":"\([A-Za-z0-9_./:@%+-]*\)",.*|\1|p')
+    done < <(timeout 1 holdfast ls --json 2>/dev/null |
+        sed -n 's|^[[ ]{"name":"\([A-Za-z0-9_./:@%+][A-Za-z0-9_./:@%+-]*\)",.*|\1|p')
 }
 
-# Where the words of `run` are: 0 options or the NAME, 1 the command, 2 what belongs to it.
+# _holdfast_place WORD...: where the next word of `run` stands: 0 options or the NAME, 1 the command, 2 what belongs to it.
 _holdfast_place()
 {
-    local i named=0
-    for ((i = 2; i < COMP_CWORD; i++)); do
-        case ${COMP_WORDS[i]} in
-        --) ((named)) && echo $((i + 1 < COMP_CWORD ? 2 : 1)) && return ;;
-        -w | --wait | --timeout | -E | --conflict-exit-code | --lease | --grace | --label | --url | -c | --command) ((i++)) ;;
+    local named=0
+    for (( ; $#; )); do
+        case $1 in
+        --) ((named)) && echo $(($# > 1 ? 2 : 1)) && return ;;
+        -w | --wait | --timeout | -E | --conflict-exit-code | --lease | --grace | --label | --url | -c | --command)
+            [ $# -lt 2 ] || shift ;;
         -*) ;;
         *) ((named)) && echo 2 && return
             named=1 ;;
         esac
+        shift
     done
-    echo $((named ? 1 : 0))
+    echo "$named"
 }
 
 _holdfast()
 {
-    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD - 1]} options="--url --help" place=0
+    # Names have colons, at which bash would cut words: the line is cut at blanks instead.
+    local line=${COMP_LINE:0:COMP_POINT} options="--url --help" place=0 words word last cut
+    read -ra words <<<"$line"
+    [[ $line == *[[:blank:]] ]] && words+=("")
+    word=${words[-1]} last=${words[-2]}
+    cut=${word%"${COMP_WORDS[COMP_CWORD]}"} # what bash keeps of it
+    [[ $word != *:* ]] && cut=
     COMPREPLY=()
-    if ((COMP_CWORD == 1)); then
+    if ((${#words[@]} == 2)); then
         COMPREPLY=($(compgen -W "run ls show break doctor help --version --help" -- "$word"))
         return
     fi
-    case ${COMP_WORDS[1]} in
+    case ${words[1]} in
     run)
         options="--nonblock --wait --timeout --conflict-exit-code --command --lease --grace --label --keep-url --verbose $options"
-        place=$(_holdfast_place)
+        place=$(_holdfast_place "${words[@]:2:${#words[@]}-3}")
         ;;
     ls | show | doctor) options="--json $options" ;;
     break) ;;
@@ -57,8 +66,9 @@ _holdfast()
         COMPREPLY=($(compgen -W "$options" -- "$word"))
     elif ((place == 1)); then
         COMPREPLY=($(compgen -c -- "$word"))
-    elif [[ ${COMP_WORDS[1]} != doctor ]]; then
+    elif [[ ${words[1]} != doctor ]]; then
         _holdfast_names "$word"
+        COMPREPLY=("${COMPREPLY[@]#"$cut"}")
     fi
 }
 complete -o default -F _holdfast holdfast
