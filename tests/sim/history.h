@@ -103,6 +103,7 @@ struct sim_holding { /* one lease that a thread has got */
     hf_lease *lease; /* NULL: released, or its process is dead */
     int lock;        /* pages come after the locks */
     int64_t expected; /* true time; since then it may come */
+    int64_t given, good_for; /* when it came, and what was left of it then, ns */
     int grant;       /* -1: not yet */
     bool released;
 };

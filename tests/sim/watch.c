@@ -87,6 +87,8 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
         return false;
     }
     holding->lease = lease;
+    holding->given = sim.now;
+    holding->good_for = hf_lease_remaining_ms(lease) * HFI_MS;
     char token[HFI_TOKEN_ROOM];
     (void)hfi_lock_token(lease->lock, token);
     look_for_passes(holding->lock, token);
