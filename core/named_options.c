@@ -98,7 +98,7 @@ static hf_status parse(const struct named_field *fields, size_t count, void *opt
     if (end_of(field) > size)
         return hfi_fail(error, HF_INVALID, "ask hf_lock_options_init for the size", "no room for option %s", name);
     void *at = (char *)options + field->offset;
-    int64_t number;
+    int64_t number = 0;
     if (field->kind != TEXT && !parse_number(text, field->kind, &number))
         return hfi_fail(error, HF_INVALID, "write a whole number; off or forever where the option has them",
                         "option %s%s is %s, not a number that it takes", name, where,
@@ -127,9 +127,9 @@ hf_status hf_lock_options_parse(hf_lock_options *options, const char *name, cons
 
 static size_t init(void *options, size_t size, size_t whole)
 {
-    if (options != NULL) {
+    if (options != NULL && size >= sizeof size) {
         memset(options, 0, size);
-        memcpy(options, &size, size < sizeof size ? size : sizeof size);
+        memcpy(options, &size, sizeof size);
     }
     return whole;
 }
