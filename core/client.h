@@ -78,6 +78,7 @@ struct hf_client {
     struct hfi_list inquiries;
 
     struct hfi_local_cache *local; /* local.c */
+    _Atomic(int64_t) local_turn;  /* fetch_alone.c: of the last load without a lease, see freshness.h */
     _Atomic(int64_t) load_ms;     /* fetch.c: how long loads take on average; 0: none yet */
     _Atomic(uint64_t) busy[HFI_BUSY_MARKS]; /* fetch.c: values that others were loading just now, each in its place */
     struct hfi_counters counters;

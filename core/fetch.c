@@ -67,14 +67,14 @@ static struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end
 {
     const char *get[] = {"GET", f->key}, *pttl[] = {"PTTL", f->key}, *exec[] = {"EXEC"}, *multi[] = {"MULTI"};
     const size_t get_size[] = {3, f->size}, pttl_size[] = {4, f->size}, word_size[] = {4}, five[] = {5};
-    if (!with_end)
-        return hfi_command_new(2, get, get_size);
-    struct hfi_command *command = hfi_command_new(1, multi, five);
-    if (command != NULL && hfi_command_append(command, 2, get, get_size) &&
-        hfi_command_append(command, 2, pttl, pttl_size) && hfi_command_append(command, 1, exec, word_size))
+    struct hfi_command *command = with_end ? hfi_command_new(1, multi, five) : hfi_command_new(2, get, get_size);
+    if (command == NULL)
+        return NULL;
+    command->patient = f->again;
+    if (!with_end || (hfi_command_append(command, 2, get, get_size) &&
+                      hfi_command_append(command, 2, pttl, pttl_size) && hfi_command_append(command, 1, exec, word_size)))
         return command;
-    if (command != NULL)
-        hfi_command_unref(command);
+    hfi_command_unref(command);
     return NULL;
 }
 
@@ -240,32 +240,52 @@ static hf_status without_server(struct hfi_fetch *f, hf_value **value, hf_error 
                     hfi_quote(quoted, sizeof quoted, f->key, f->size));
 }
 
-static hf_status fetch(struct hfi_fetch *f, hf_value **value, hf_error *error)
+/* A silent server may be no more than slow: it is away when nobody can connect to it, or when it has been silent for as
+ * long as this call may wait. One that refuses will not be asked again. */
+static bool is_gone(const struct hfi_fetch *f)
+{
+    int64_t wait_ms = f->options->wait_ms;
+    return f->refused || wait_ms == HF_OFF || atomic_load(&f->client->closing) ||
+           (hfi_lane_is_down(f->lane) && !hfi_lane_is_silent(f->lane)) ||
+           hfi_now(f->client->clock) >= hfi_after_ms(f->since_ns, wait_ms);
+}
+
+static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     hf_lease *lease = NULL;
-    char quoted[160];
-    hfi_local_look(f->client, f->key, f->size, &f->seen);
+    f->began_ns = hfi_now(f->client->clock);
+    f->left_ms = -2;
     hf_status status = read(f, error);
-    if (is_away(status))
+    if (status == HF_OK && f->found != NULL)
+        return found(f, value, error);
+    if (status == HF_OK)
+        status = miss(f, &lease, value, error);
+    if (status == HF_OK && lease != NULL)
+        status = hfi_fetch_fill(f, lease, value, error);
+    return status;
+}
+
+static hf_status fetch(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    char quoted[160];
+    hf_status status;
+    do {
+        hfi_body_unref(f->seen.body);
+        hfi_local_look(f->client, f->key, f->size, &f->seen);
+        status = attempt(f, value, error);
+        f->again = is_away(status);
+    } while (f->again && f->seen.body == NULL && !is_gone(f));
+    if (f->again)
         return without_server(f, value, error);
     if (status == HF_CANCELED)
         return hfi_fail(error, status, "", "fetching %s was canceled", hfi_quote(quoted, sizeof quoted, f->key, f->size));
-    if (status != HF_OK)
-        return status;
-    if (f->found != NULL)
-        return found(f, value, error);
-    status = miss(f, &lease, value, error);
-    if (is_away(status))
-        return without_server(f, value, error);
-    if (status == HF_OK && lease != NULL)
-        status = hfi_fetch_fill(f, lease, value, error);
     return status;
 }
 
 static hf_status fetch_key(hf_client *client, const char *key, size_t size, const hf_fetch_options *o, hf_value **value,
                            hf_error *error)
 {
-    struct hfi_fetch f = {.client = client, .key = key, .size = size, .options = o, .left_ms = -2};
+    struct hfi_fetch f = {.client = client, .key = key, .size = size, .options = o};
     char quoted[160];
     if (hfi_loader_is_at(client, key, size))
         return hfi_fail(error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
@@ -275,7 +295,7 @@ static hf_status fetch_key(hf_client *client, const char *key, size_t size, cons
         return status;
     f.hash = hfi_name_hash(HFI_FETCH, key, size);
     f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, f.hash);
-    f.began_ns = hfi_now(client->clock);
+    f.since_ns = hfi_now(client->clock);
     status = fetch(&f, value, error);
     hfi_body_unref(f.found);
     hfi_body_unref(f.seen.body);

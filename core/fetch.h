@@ -16,7 +16,9 @@ struct hfi_fetch { /* on the caller's stack */
     struct hfi_lane *lane;
     struct hfi_lock *lock;   /* a reference; NULL: not needed so far */
     const hf_fetch_options *options;
-    int64_t began_ns;
+    int64_t since_ns;        /* the call's beginning */
+    int64_t began_ns;        /* this attempt's */
+    bool again;              /* the server was silent at an attempt before */
     struct hfi_seen seen;
     struct hfi_body *found;  /* what Redis has: a reference; NULL: nothing */
     bool refused;            /* UNAVAILABLE was the server's answer: it is there, and lets nobody write */

@@ -3,6 +3,7 @@
  * threads. When it is there and lets nobody write, no lease is to be had and nothing is stored: then it is the load, for
  * what others have thrown away is missed at the server only. */
 #include "core/fetch.h"
+#include "core/freshness.h"
 #include "core/shared.h"
 #include "core/wait.h"
 
@@ -29,15 +30,17 @@ static hf_status wait_for(struct hfi_fetch *f, struct hfi_guest *guest, hf_error
     return status;
 }
 
-/* Another thread of this process loads. The lock's mutex is held on entry, not on return. */
-static hf_status share_load(struct hfi_fetch *f, hf_value **value, hf_error *error)
+/* Another thread of this process loads, or is about to. The lock's mutex is held on entry, not on return. *none: nothing
+ * was loaded, that thread has given up before. */
+static hf_status share_load(struct hfi_fetch *f, bool *none, hf_value **value, hf_error *error)
 {
     struct hfi_guest guest = {.done = false};
     hfi_park_init(&guest.park);
     hfi_list_append(&f->lock->shared->parked, &guest.link);
     (void)pthread_mutex_unlock(&f->lock->mutex);
     hf_status status = wait_for(f, &guest, error);
-    if (status != HF_OK)
+    *none = status == HF_OK && (guest.status == HF_CANCELED || guest.status == HF_CLOSED || guest.status == HF_UNAVAILABLE);
+    if (status != HF_OK || *none)
         return status;
     if (guest.status == HF_OK)
         status = hfi_fetch_answer(f, guest.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
@@ -47,19 +50,53 @@ static hf_status share_load(struct hfi_fetch *f, hf_value **value, hf_error *err
     return guest.status == HF_OK ? status : guest.status;
 }
 
-static hf_status load(struct hfi_fetch *f, hf_value **value, hf_error *error)
+/* UNAVAILABLE: it would come later than this call may wait. */
+static hf_status take_turn(struct hfi_fetch *f, int64_t *begin_ns, hf_error *error)
 {
-    hf_status status = hfi_fetch_need_lock(f, error);
-    if (status != HF_OK)
+    char quoted[160];
+    int64_t now = hfi_now(f->client->clock), last = atomic_load(&f->client->local_turn), turn;
+    int64_t until_ns = f->options->wait_ms == HF_OFF ? now : hfi_after_ms(now, f->options->wait_ms);
+    do {
+        turn = hfi_freshness_local(last, now);
+        *begin_ns = hfi_freshness_local_at(turn);
+        if (*begin_ns > until_ns) {
+            (void)hfi_fail(error, HF_UNAVAILABLE, "raise local_bytes, that more is remembered, or wait_ms",
+                           "cannot load %s: without the server this client loads %d values a second, and these are others'",
+                           hfi_quote(quoted, sizeof quoted, f->key, f->size), HFI_LOCAL_LOADS);
+            hfi_fail_retry(error, (*begin_ns - now) / HFI_MS);
+            return HF_UNAVAILABLE;
+        }
+    } while (!atomic_compare_exchange_weak(&f->client->local_turn, &last, turn));
+    return HF_OK;
+}
+
+/* The origin has not got a fleet's worth of loads to give while nobody shares them. */
+static hf_status wait_for_turn(struct hfi_fetch *f, hf_error *error)
+{
+    struct hfi_wait wait;
+    struct hfi_park park;
+    int64_t begin_ns;
+    hf_status status = take_turn(f, &begin_ns, error);
+    if (status != HF_OK || begin_ns <= hfi_now(f->client->clock))
         return status;
+    hfi_park_init(&park);
+    hfi_wait_begin(&wait, f->client, f->options->cancel, &park, begin_ns);
+    (void)pthread_mutex_lock(&f->lock->mutex);
+    status = hfi_wait_for(&wait, &(bool){false}, &f->lock->mutex, NULL);
+    status = status == HF_TIMEOUT ? HF_OK : hfi_lock_explain(f->lock, status, error);
+    (void)pthread_mutex_unlock(&f->lock->mutex);
+    hfi_wait_end(&wait);
+    return status;
+}
+
+/* In the one load that runs here for all. */
+static hf_status load_here(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
     struct hfi_lock *lock = f->lock;
-    struct hf_loading loading;
-    (void)pthread_mutex_lock(&lock->mutex);
-    if (lock->shared->loading)
-        return share_load(f, value, error);
-    lock->shared->loading = true;
-    (void)pthread_mutex_unlock(&lock->mutex);
-    status = hfi_fetch_load(f, NULL, &loading);
+    struct hf_loading loading = {.body = NULL};
+    hf_status status = wait_for_turn(f, &loading.failure);
+    if (status == HF_OK)
+        status = hfi_fetch_load(f, NULL, &loading);
     if (status == HF_OK)
         hfi_fetch_remember_load(f, &loading, -1);
     (void)pthread_mutex_lock(&lock->mutex);
@@ -70,6 +107,23 @@ static hf_status load(struct hfi_fetch *f, hf_value **value, hf_error *error)
     else if (error != NULL)
         *error = loading.failure;
     hfi_body_unref(loading.body);
+    return status;
+}
+
+static hf_status load(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    bool none = true;
+    hf_status status = hfi_fetch_need_lock(f, error);
+    while (status == HF_OK && none) {
+        (void)pthread_mutex_lock(&f->lock->mutex);
+        if (f->lock->shared->loading) {
+            status = share_load(f, &none, value, error);
+            continue;
+        }
+        f->lock->shared->loading = true;
+        (void)pthread_mutex_unlock(&f->lock->mutex);
+        return load_here(f, value, error);
+    }
     return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#define SECOND_NS 1000000000
 #define BUSY_MS   10
 #define TIME_BITS 24 /* of a mark; 4 hours, and then one wrong mark in 1.6 million lasts 10 ms */
 #define TIME_MASK ((UINT64_C(1) << TIME_BITS) - 1)
@@ -30,6 +31,16 @@ int64_t hfi_freshness_load_ms(int64_t known_ms, int64_t mean_ms, int64_t ttl_ms)
 int64_t hfi_freshness_mean_ms(int64_t mean_ms, int64_t took_ms)
 {
     return mean_ms == 0 ? took_ms : mean_ms + (took_ms - mean_ms) / 8;
+}
+
+int64_t hfi_freshness_local(int64_t last, int64_t now_ns)
+{
+    return (last > now_ns ? last : now_ns) + SECOND_NS / HFI_LOCAL_LOADS;
+}
+
+int64_t hfi_freshness_local_at(int64_t turn)
+{
+    return turn - SECOND_NS;
 }
 
 static uint64_t ms_of(int64_t now_ns)

@@ -240,6 +240,7 @@ static void got_fences(struct hfi_command *command)
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0]) {
+        lock->refused = command->outcome == HFI_ANSWERED; /* without a fence that is above the last one nothing is granted */
         hfi_lock_note_trouble(lock, command, false);
         if (hfi_wire_foreign(command->reply) != NULL)
             hfi_entry_no_counter(&lock->entry, &actions);

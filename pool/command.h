@@ -44,6 +44,7 @@ struct hfi_command {
     int64_t note[3];   /* for the caller */
     int     expects;   /* for `fits` */
     bool    posted;    /* no thread waits for its reply: none is woken to read it */
+    bool    patient;   /* outlasts a silent server: comes back unsent only when its time is over or a dial has failed */
     bool    users;     /* somebody else's words: what an error says of the connection may be made up */
 
     /* Read by `done`. */

@@ -291,6 +291,16 @@ static void send_out(struct hfi_lane *lane)
         hfi_listener_kick(lane->pool->listener);
 }
 
+static void send_back_locked(struct hfi_lane *lane, bool but_patient)
+{
+    for (struct hfi_list *at = lane->queue.next, *next; at != &lane->queue; at = next) {
+        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        next = at->next;
+        if (!but_patient || !command->patient)
+            hfi_lane_settle_locked(lane, command, HFI_UNSENT);
+    }
+}
+
 /* With the write role. True: commands were finished. */
 static bool write_listed(struct hfi_lane *lane)
 {
@@ -306,9 +316,8 @@ static bool write_listed(struct hfi_lane *lane)
         kick = lane->flying > 0 && !lane->reading && atomic_load(&lane->watch) == HFI_UNWATCHED;
         if (kick)
             atomic_store(&lane->watch, HFI_LOOKS_SOON);
-    } else if (state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->failed))) {
-        while (!hfi_list_is_empty(&lane->queue))
-            hfi_lane_settle_locked(lane, hfi_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
+    } else if (hfi_lane_is_down(lane)) {
+        send_back_locked(lane, hfi_lane_is_silent(lane));
     }
     int64_t nearest_ns = lane->nearest_ns;
     bool send = atomic_load(&lane->state) == HFI_LANE_UP && hfi_buffer_size(&lane->out) > 0;
@@ -387,6 +396,11 @@ bool hfi_lane_is_down(const struct hfi_lane *lane)
 {
     int state = atomic_load(&lane->state);
     return state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->failed));
+}
+
+bool hfi_lane_is_silent(const struct hfi_lane *lane)
+{
+    return atomic_load(&lane->silent);
 }
 
 int hfi_lane_index(const struct hfi_lane *lane)

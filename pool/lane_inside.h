@@ -48,7 +48,8 @@ struct hfi_lane {
     _Atomic(bool) writing;      /* the write role is taken */
     _Atomic(bool) again;        /* there is something to write that the inbox does not show */
     _Atomic(int) state;         /* enum hfi_lane_state; changed under the mutex */
-    _Atomic(bool) failed;       /* the last dial failed: commands come back unsent */
+    _Atomic(bool) failed;       /* the last dial failed, or there was silence: commands come back unsent */
+    _Atomic(bool) silent;       /* it was silence, and no dial has failed since: patient ones stay */
     _Atomic(bool) blocked;      /* the socket took not all of `out`: wait for POLLOUT */
     _Atomic(int64_t) silent_ns; /* not 0: give it up if a command sent by then is still unanswered */
     _Atomic(int64_t) rtt_ns;

@@ -168,6 +168,7 @@ static int64_t road_ns(const struct hfi_lane *lane)
 static void fail(struct hfi_lane *lane, const hf_error *error, int64_t now_ns)
 {
     bool news = !atomic_exchange(&lane->failed, true);
+    atomic_store(&lane->silent, false);
     lane->dial_due_ns = hfi_backoff_next_ns(&lane->backoff, now_ns);
     hfi_pool_note_failure(lane->pool, error);
     if (lane->index == 0)
@@ -205,6 +206,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->answered_ns = lane->up_ns = now_ns;
     lane->times_up++;
     lane->announcing = true;
+    atomic_store(&lane->silent, false);
     atomic_store(&lane->state, HFI_LANE_UP);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-up-to-told");
@@ -295,6 +297,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         why = lane->why;
         /* A silent server is away until it answers a dial: nobody else is to find that out by waiting. */
         if (why.os_errno == ETIMEDOUT) {
+            atomic_store(&lane->silent, true);
             atomic_store(&lane->failed, true);
             atomic_store(&lane->again, true); /* what is listed already comes back too */
         }

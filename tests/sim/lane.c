@@ -75,8 +75,12 @@ static bool put_off(struct hfi_lane *lane, sim_event_fn *run, int64_t number)
 
 static void refuse_queue(struct hfi_lane *lane)
 {
-    while (!hfi_list_is_empty(&lane->queue))
-        settle(lane, hfi_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
+    for (struct hfi_list *at = lane->queue.next, *next; at != &lane->queue; at = next) {
+        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        next = at->next;
+        if (!lane->silent || !command->patient)
+            settle(lane, command, HFI_UNSENT);
+    }
 }
 
 static void dial_later(struct hfi_lane *lane, int64_t due)
@@ -95,7 +99,7 @@ void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why)
                          : lane->answered_ns > lane->up_ns ? HFI_LOST_SERVED
                                                            : HFI_LOST_UNUSED;
     int64_t due = hfi_backoff_lost_ns(&lane->backoff, &pool->losses, lost, now_here());
-    lane->failed = silent;
+    lane->failed = lane->silent = silent;
     sim_say("lane %d is given up: %s", lane->index, why);
     (void)hfi_fail(&pool->why, HF_UNAVAILABLE, "", "the connection is given up: %s", why);
     lane->state = DIALING;
@@ -228,7 +232,7 @@ static void come_up(struct hfi_lane *lane)
 {
     struct hfi_pool *pool = lane->pool;
     lane->state = UP;
-    lane->failed = false;
+    lane->failed = lane->silent = false;
     lane->dial_number++; /* its timeout is void */
     lane->answered_ns = lane->up_ns = now_here();
     hfi_backoff_up(&lane->backoff, now_here());
@@ -248,6 +252,7 @@ static void fail_dial(struct hfi_lane *lane, const char *why)
     if (pool->why.status != HF_DENIED)
         (void)hfi_fail(&pool->why, HF_UNAVAILABLE, "", "cannot connect: %s", why);
     lane->failed = true;
+    lane->silent = false;
     if (lane->wire != NULL)
         sim_wire_close(lane->wire);
     if (lane->index == 0) {
@@ -430,6 +435,11 @@ bool hfi_lane_is_up(const struct hfi_lane *lane)
 bool hfi_lane_is_down(const struct hfi_lane *lane)
 {
     return lane->state == CLOSED || (lane->state == DIALING && lane->failed);
+}
+
+bool hfi_lane_is_silent(const struct hfi_lane *lane)
+{
+    return lane->silent;
 }
 
 int hfi_lane_index(const struct hfi_lane *lane)

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* overload_test.c - a server that is slow is not away: who may wait does, and where there is none the origin is not given
+ * all the loads at once that nobody shares. */
+#include "core/client.h"
+#include "tests/support/fds.h"
+#include "tests/support/pages.h"
+#include "tests/support/pair.h"
+#include "tests/support/takers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { COMMAND_MS = 200, LONG_MS = 30000, A_SECOND = 50 };
+
+static hf_value *must_fetch(struct fixture *f, hf_client *client, const char *key, const hf_fetch_options *options)
+{
+    hf_value *value;
+    if (hf_fetch(client, key, options, &value, &f->error) != HF_OK)
+        fail_msg("%s", f->error.message);
+    return value;
+}
+
+static hf_source source_of(struct fixture *f, hf_client *client, const char *key, const hf_fetch_options *options)
+{
+    hf_value *value = must_fetch(f, client, key, options);
+    hf_source source = value->source;
+    hf_value_free(value);
+    return source;
+}
+
+/* Its lane has answered before the server stops. */
+static hf_client *client_of_a_frozen_server(struct fixture *f, int64_t connect_ms)
+{
+    struct hft_page page = {.data = "content"};
+    hf_client *client =
+        hft_client(f->server, HF_CLIENT(.command_ms = COMMAND_MS, .connect_ms = connect_ms, .lanes = 1, .local_bytes = HF_OFF));
+    assert_int_equal(source_of(f, client, "before", HF_FETCH(.load = hft_load, .arg = &page)), HF_LOADED);
+    hft_server_freeze(f->server);
+    return client;
+}
+
+static void a_server_that_is_silent_for_less_than_may_be_waited_is_not_away(void **state)
+{
+    enum { THREADS = 4 };
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    struct hft_fetcher all[THREADS];
+    hf_client *client = client_of_a_frozen_server(f, LONG_MS);
+    for (int i = 0; i < THREADS; i++)
+        hft_fetch(&all[i], client, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = i == 0 ? HF_FOREVER : LONG_MS));
+    HFT_UNTIL_TRUE(hfi_lane_is_silent(hfi_pool_lane(client->pool, HFI_VALUE_LANE, 0)));
+    for (int i = 0; i < THREADS; i++)
+        HFT_UNTIL_TRUE(hft_is_asleep(atomic_load(&all[i].tid)));
+    hft_server_thaw(f->server);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(hft_fetched(&all[i]), HF_OK);
+        assert_int_not_equal(all[i].value->source, HF_LOCAL);
+        assert_true(all[i].value->stored);
+        hf_value_free(all[i].value);
+    }
+    assert_int_equal(page.loads, 1);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void who_may_not_wait_any_longer_loads_without_it(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    hf_client *client = client_of_a_frozen_server(f, LONG_MS);
+    int64_t began_ms = hft_boottime_ms();
+    assert_int_equal(source_of(f, client, "a", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = HF_OFF)), HF_LOCAL);
+    assert_int_equal(source_of(f, client, "b", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = 3 * COMMAND_MS)), HF_LOCAL);
+    assert_true(hft_boottime_ms() - began_ms >= 4 * COMMAND_MS);
+    hft_server_thaw(f->server);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void a_server_that_answers_no_dial_is_away_for_those_who_would_wait_for_ever(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    hf_client *client = client_of_a_frozen_server(f, 2 * COMMAND_MS);
+    hf_fetch_options forever = {.size = sizeof forever, .load = hft_load, .arg = &page, .wait_ms = HF_FOREVER};
+    assert_int_equal(source_of(f, client, "page", &forever), HF_LOCAL);
+    hft_server_thaw(f->server);
+    HFT_UNTIL_TRUE(source_of(f, client, "page", &forever) != HF_LOCAL);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+/* ---- so many local loads a second ---- */
+
+struct crowd {
+    struct hft_fetcher *fetchers;
+    char (*keys)[16];
+    int count;
+};
+
+/* Each wants a value of its own. */
+static void begin(struct crowd *crowd, hf_client *client, struct hft_page *page, int count)
+{
+    crowd->count = count;
+    crowd->fetchers = calloc((size_t)count, sizeof *crowd->fetchers);
+    crowd->keys = calloc((size_t)count, sizeof *crowd->keys);
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(crowd->keys[i], sizeof crowd->keys[i], "c%d", i);
+        hft_fetch(&crowd->fetchers[i], client, crowd->keys[i], HF_FETCH(.load = hft_load, .arg = page, .wait_ms = LONG_MS));
+    }
+}
+
+static void end(struct crowd *crowd)
+{
+    for (int i = 0; i < crowd->count; i++) {
+        assert_int_equal(hft_fetched(&crowd->fetchers[i]), HF_OK);
+        assert_int_equal(crowd->fetchers[i].value->source, HF_LOCAL);
+        hf_value_free(crowd->fetchers[i].value);
+    }
+    free(crowd->fetchers);
+    free(crowd->keys);
+}
+
+static void without_a_server_only_so_many_values_a_second_are_loaded(void **state)
+{
+    enum { MANY = 3 * A_SECOND };
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    struct crowd crowd;
+    hft_server_kill(f->server);
+    int64_t began_ms = hft_boottime_ms();
+    begin(&crowd, f->a, &page, MANY);
+    end(&crowd);
+    int64_t took_ms = hft_boottime_ms() - began_ms;
+    assert_int_equal(page.loads, MANY);
+    assert_true(took_ms >= 1000 * (MANY - A_SECOND) / A_SECOND - 20);
+}
+
+static void who_cannot_wait_for_a_turn_is_told_when_to_come_back(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    hf_status status = HF_OK;
+    int loads = 0;
+    hft_server_kill(f->server);
+    for (; status == HF_OK && loads < 20 * A_SECOND; loads++) {
+        char key[16];
+        hf_value *value;
+        (void)snprintf(key, sizeof key, "k%d", loads);
+        status = hf_fetch(f->a, key, HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = HF_OFF), &value, &f->error);
+        if (status == HF_OK)
+            hf_value_free(value);
+    }
+    assert_int_equal(status, HF_UNAVAILABLE);
+    assert_in_range(loads, A_SECOND, 20 * A_SECOND - 1);
+    assert_non_null(strstr(f->error.message, "50 values a second"));
+    assert_in_range(f->error.retry_ms, 0, 1000);
+}
+
+static void a_cancel_ends_the_wait_for_a_turn_and_leaves_the_load_to_the_others(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    struct hft_fetcher canceled, other;
+    struct crowd crowd;
+    hf_cancel *cancel;
+    assert_int_equal(hf_cancel_open(f->a, &cancel, NULL), HF_OK);
+    hft_server_kill(f->server);
+    begin(&crowd, f->a, &page, 5 * A_SECOND); /* four seconds' worth of turns are taken */
+    for (int i = 0; i < crowd.count; i++)
+        HFT_UNTIL_TRUE(atomic_load(&crowd.fetchers[i].done) || hft_is_asleep(atomic_load(&crowd.fetchers[i].tid)));
+    hft_fetch(&canceled, f->a, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = HF_FOREVER, .cancel = cancel));
+    HFT_UNTIL_TRUE(hft_is_asleep(atomic_load(&canceled.tid)));
+    hft_fetch(&other, f->a, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_is_asleep(atomic_load(&other.tid)));
+    hf_cancel_fire(cancel);
+    assert_int_equal(hft_fetched(&canceled), HF_CANCELED);
+    assert_int_equal(hft_fetched(&other), HF_OK);
+    assert_int_equal(other.value->source, HF_LOCAL);
+    hf_value_free(other.value);
+    end(&crowd);
+    assert_int_equal(page.loads, 5 * A_SECOND + 1);
+    hf_cancel_close(cancel);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_server_that_is_silent_for_less_than_may_be_waited_is_not_away),
+        TEST(who_may_not_wait_any_longer_loads_without_it),
+        TEST(a_server_that_answers_no_dial_is_away_for_those_who_would_wait_for_ever),
+        TEST(without_a_server_only_so_many_values_a_second_are_loaded),
+        TEST(who_cannot_wait_for_a_turn_is_told_when_to_come_back),
+        TEST(a_cancel_ends_the_wait_for_a_turn_and_leaves_the_load_to_the_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
