@@ -27,8 +27,9 @@ void hfi_seeker_init(struct hfi_seeker *seeker, const hf_lock_options *options)
     seeker->sleeps = seeker->for_others = false;
     seeker->lease = NULL;
     seeker->waiter.once = options->wait_ms == 0; /* the rest of it is set by hfi_entry_arrive, and by a verdict */
-    seeker->waiter.lease_ms = options->lease_ms;
-    seeker->waiter.stop_ms = options->stop_ms;
+    int64_t lease_ms = hfi_lock_lease_ms(options);
+    seeker->waiter.lease_ms = lease_ms;
+    seeker->waiter.stop_ms = options->stop_ms < lease_ms ? options->stop_ms : lease_ms / 2;
     seeker->waiter.max_hold_ms = options->max_hold_ms;
     seeker->waiter.linger_ms = options->linger_ms;
 }

@@ -21,7 +21,7 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
     }
     entry->is_held_here = true;
     entry->linger_ms = waiter->linger_ms;
-    waiter->end = entry->times.end;
+    waiter->end = hfi_lease_end(&entry->times);
     waiter->fence = ++entry->fence;
     hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, actions);
     if (entry->spare == 0 && !entry->more_asked && (begins || entry->fence_end - entry->fence < entry->more_below)) {
@@ -34,7 +34,7 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
 static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter *waiter)
 {
     return waiter->lease_ms * HFI_MS == times->length && waiter->stop_ms * HFI_MS == times->full_stop &&
-           waiter->max_hold_ms == 0 && times->hold_end == HFI_NEVER && !times->holding_told && !times->ending_told &&
+           waiter->max_hold_ms == 0 && times->hold_end == HFI_NEVER && !times->ending_told &&
            times->condition == HF_LEASE_HELD;
 }
 
@@ -107,7 +107,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
 void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
                       struct hfi_actions *actions)
 {
-    int64_t before = entry->times.end;
+    int64_t before = entry->times.end, end = hfi_lease_end(&entry->times);
     if (good_for > entry->times.length)
         good_for = entry->times.length;
     bool safe_again = hfi_lease_renewed(&entry->times, sent_at, good_for, now, rtt_ns);
@@ -115,8 +115,8 @@ void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_f
         entry->good_for = good_for;
     if (!entry->is_held_here)
         return;
-    if (entry->times.end != before)
-        hfi_step_act(actions, HFI_MOVE_END)->end = entry->times.end;
+    if (hfi_lease_end(&entry->times) != end)
+        hfi_step_act(actions, HFI_MOVE_END)->end = hfi_lease_end(&entry->times);
     if (safe_again)
         hfi_step_act(actions, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
 }
@@ -197,11 +197,10 @@ static bool may_pass(const struct hfi_entry *entry, int64_t now)
 bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    if (now >= entry->times.end)
+    if (now >= hfi_lease_end(&entry->times))
         return false;
     entry->is_held_here = false;
     entry->times.hold_end = HFI_NEVER; /* it was this holder's */
-    entry->times.holding_told = false;
     if (!quietly && may_pass(entry, now)) {
         bool overdue = entry->called != NULL && (entry->called->here || now - entry->called_at >= HFI_CALL_NS);
         entry->passes = entry->passes < HFI_PASS_MOST ? (uint8_t)(entry->passes + 1) : HFI_PASS_MOST;
@@ -284,15 +283,16 @@ int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)
     return left_ms > 1 ? left_ms : 1;
 }
 
-/* After max_hold nothing extends it, so the answer may not count for anything either (P1). */
+/* The key need not outlive what its holder may have of it; the answer counts for no more than was asked for (P1). */
 struct hfi_renewing hfi_entry_renewing(struct hfi_entry *entry, int64_t now)
 {
     hfi_lease_sent(&entry->times, now);
-    int64_t lease_ms = entry->times.length / HFI_MS, ttl_ms = lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms);
-    if (entry->times.holding_told) {
-        ttl_ms = hfi_entry_question_ttl_ms(entry, now);
-        entry->shortest = 0;
+    int64_t length = entry->times.length, left = entry->times.hold_end - now;
+    if (left < length) {
+        length = left > HFI_MS ? (left + HFI_MS - 1) / HFI_MS * HFI_MS : HFI_MS;
+        entry->shortest = length < entry->shortest ? length : entry->shortest;
         entry->lengthened_at = now;
     }
-    return (struct hfi_renewing){ttl_ms, entry->times.attempt / 4 * 3};
+    int64_t lease_ms = length / HFI_MS;
+    return (struct hfi_renewing){lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms), entry->times.attempt / 4 * 3};
 }

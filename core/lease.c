@@ -43,11 +43,22 @@ static int64_t left_at_first(const struct hfi_lease_times *times, int64_t good_f
     return good_for < times->length ? most(good_for / 2, good_for - times->length / 3) : times->length / 3 * 2;
 }
 
+int64_t hfi_lease_end(const struct hfi_lease_times *times)
+{
+    return least(times->end, times->hold_end);
+}
+
+/* No renewal moves V any more. */
+static bool is_last(const struct hfi_lease_times *times)
+{
+    return times->end >= times->hold_end;
+}
+
 /* A new round: renewals then, and again and again until V. */
 static void start_round(struct hfi_lease_times *times, int64_t good_for, int64_t rtt_ns)
 {
     int64_t left = left_at_first(times, good_for);
-    times->stop = hfi_lease_stop(good_for, times->length, times->full_stop);
+    times->stop = is_last(times) ? times->full_stop : hfi_lease_stop(good_for, times->length, times->full_stop);
     times->renew_next = on_grid(times->end - left, times->length);
     times->moved = false;
     times->attempt = most(most(left / ATTEMPTS, rtt_ns), HFI_MS);
@@ -114,30 +125,27 @@ static int64_t renew_at(const struct hfi_lease_times *times)
 struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns)
 {
     struct hfi_lease_due due = {0};
+    int64_t end = hfi_lease_end(times);
     if (times->condition == HF_LEASE_LOST)
         return due;
-    if (now >= times->end) {
+    if (now >= end) {
         times->condition = HF_LEASE_LOST;
         times->reason = now >= times->hold_end ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED;
         due.lost = true;
         due.reason = times->reason;
         return due;
     }
-    bool held_too_long = now >= times->hold_end;
-    if (now >= renew_at(times) && (!held_too_long || times->doubted)) {
+    if (now >= renew_at(times) && (!is_last(times) || times->doubted)) {
         due.renew = true;
         times->tried_at = now;
         times->renew_next = next_attempt(times->attempt, now, rtt_ns);
         times->moved = times->asked = true;
         times->silent_since = least(times->silent_since, now);
     }
-    if (held_too_long && !times->holding_told) {
-        times->holding_told = true;
-        due.reason = HF_REASON_MAX_HOLD;
-    } else if (now >= times->end - times->stop && !times->ending_told) {
+    if (now >= end - times->stop && !times->ending_told) {
         times->ending_told = true;
-        due.reason = HF_REASON_ENDING;
-    } else if (now >= overdue_at(times) && times->condition == HF_LEASE_HELD && !held_too_long) {
+        due.reason = is_last(times) ? HF_REASON_MAX_HOLD : HF_REASON_ENDING;
+    } else if (now >= overdue_at(times) && times->condition == HF_LEASE_HELD && !is_last(times)) {
         due.reason = HF_REASON_UNCONFIRMED;
     }
     if (due.reason != HF_REASON_NONE) {
@@ -157,7 +165,7 @@ void hfi_lease_sent(struct hfi_lease_times *times, int64_t stamp)
 bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns)
 {
     int64_t end = sent_at + good_for_ns;
-    if (times->condition == HF_LEASE_LOST || now >= times->end)
+    if (times->condition == HF_LEASE_LOST || now >= hfi_lease_end(times))
         return false;
     if (end <= times->end) { /* it was longer in other hands: the next is due when it would be for this one's own */
         times->renew_next = most(times->renew_next, on_grid(end - left_at_first(times, good_for_ns), times->length));
@@ -170,7 +178,7 @@ bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t g
         times->end = end;
         start_round(times, good_for_ns, rtt_ns);
     }
-    if (times->condition != HF_LEASE_AT_RISK || times->holding_told || now >= times->end - times->stop)
+    if (times->condition != HF_LEASE_AT_RISK || now >= hfi_lease_end(times) - times->stop)
         return false;
     times->condition = HF_LEASE_HELD;
     times->reason = HF_REASON_NONE;
@@ -193,17 +201,14 @@ void hfi_lease_doubt(struct hfi_lease_times *times)
 
 int64_t hfi_lease_next(const struct hfi_lease_times *times)
 {
-    int64_t next = times->end;
+    int64_t next = hfi_lease_end(times);
     if (times->condition == HF_LEASE_LOST)
         return HFI_NEVER;
     if (!times->ending_told)
-        next = least(next, times->end - times->stop);
-    if (!times->holding_told || times->doubted)
+        next = least(next, next - times->stop);
+    if (!is_last(times) || times->doubted)
         next = least(next, renew_at(times));
-    if (!times->holding_told) {
-        next = least(next, times->hold_end);
-        if (times->condition == HF_LEASE_HELD)
-            next = least(next, overdue_at(times));
-    }
+    if (!is_last(times) && times->condition == HF_LEASE_HELD)
+        next = least(next, overdue_at(times));
     return next;
 }

@@ -2,7 +2,7 @@
 /*
  * lease.h - is this lease valid, at risk or lost, and when is what due? Pure: `now` comes in, verdicts go out.
  *
- *   HELD --(a renewal is overdue: UNCONFIRMED; less than stop_ms left: ENDING; max hold)--> AT_RISK
+ *   HELD --(a renewal is overdue: UNCONFIRMED; less than stop_ms left: ENDING, or MAX_HOLD where none can add to it)--> AT_RISK
  *   AT_RISK --(a renewal came through)--> HELD        both --(V passes, or the server says so)--> LOST
  */
 #ifndef HFI_LEASE_H
@@ -21,11 +21,11 @@ int64_t hfi_claim_ms(int64_t lease_ms, int64_t recheck_ms);
 
 /* One grant's times. All points on CLOCK_BOOTTIME, ns. */
 struct hfi_lease_times {
-    int64_t end;          /* V */
+    int64_t end;          /* V, but for hold_end */
     int64_t length;       /* what a renewal makes it again: L */
     int64_t stop;         /* AT_RISK (ending) comes this long before the end */
     int64_t full_stop;    /* and after a claim's first renewal               */
-    int64_t hold_end;     /* max_hold_ms; HFI_NEVER */
+    int64_t hold_end;     /* max_hold_ms: this holder's V is never beyond it; HFI_NEVER */
     int64_t renew_next;   /* when the next attempt is due */
     int64_t tried_at;     /* the last attempt */
     int64_t attempt;      /* distance of attempts */
@@ -33,7 +33,7 @@ struct hfi_lease_times {
     int64_t rtt;          /* as it was last */
     hf_lease_condition condition : 8;
     hf_reason reason : 8;
-    bool ending_told, holding_told;
+    bool ending_told;
     bool moved;           /* renew_next is not when the first renewal of a round is due */
     bool doubted, asked;  /* an attempt sent after `doubted_after` is to settle it; one is under way, or lost */
     int64_t doubted_after;
@@ -46,6 +46,9 @@ void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_fo
 /* The same lease for somebody with wishes of his own: V stays, and so does the pace of renewals that are under way. */
 void hfi_lease_pass(struct hfi_lease_times *times, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
                     int64_t max_hold_ms, int64_t now);
+
+/* V, for this holder. */
+int64_t hfi_lease_end(const struct hfi_lease_times *times);
 
 /* How long before its end such a lease is no good any more, when it is good for so long: less of a claim. */
 int64_t hfi_lease_stop(int64_t good_for_ns, int64_t length_ns, int64_t stop_ns);
@@ -66,7 +69,7 @@ void hfi_lease_sent(struct hfi_lease_times *times, int64_t stamp);
  * than the whole lease makes a claim of it. True: tell SAFE_AGAIN. */
 bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns);
 /* Somebody says that it is over, or something was missed: the next attempt asks, now but for HFI_PACE_NS, and others after
- * it until one is answered. Also after max_hold, when nothing else is sent; such a one may not extend anything. */
+ * it until one is answered. Also when V is at hold_end, and nothing else is sent. */
 void hfi_lease_doubt(struct hfi_lease_times *times);
 /* A renewal whose stamp is sent_at was answered: that settles what was doubted before it. */
 void hfi_lease_settle(struct hfi_lease_times *times, int64_t sent_at);

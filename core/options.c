@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define DAY_MS   INT64_C(86400000)
+#define SHORTEST_LEASE_MS 100
 
 hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error)
 {
@@ -73,7 +74,7 @@ hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_CLIENT", error);
     if (status == HF_OK)
-        status = check_ms(&o->lease_ms, 10000, 100, DAY_MS, false, false, "lease_ms", error);
+        status = check_ms(&o->lease_ms, 10000, SHORTEST_LEASE_MS, DAY_MS, false, false, "lease_ms", error);
     if (status == HF_OK)
         status = check_ms(&o->guard_ms, 250, 1, DAY_MS, true, false, "guard_ms", error);
     if (status == HF_OK)
@@ -136,11 +137,18 @@ static hf_status check_signal(const hf_lock_options *options, hf_error *error)
     return HF_OK;
 }
 
+int64_t hfi_lock_lease_ms(const hf_lock_options *o)
+{
+    if (o->max_hold_ms == 0 || o->max_hold_ms >= o->lease_ms)
+        return o->lease_ms;
+    return o->max_hold_ms > SHORTEST_LEASE_MS ? o->max_hold_ms : SHORTEST_LEASE_MS;
+}
+
 hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, hf_error *error)
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_LOCK", error);
     if (status == HF_OK)
-        status = check_ms(&o->lease_ms, default_lease_ms, 100, DAY_MS, false, false, "lease_ms", error);
+        status = check_ms(&o->lease_ms, default_lease_ms, SHORTEST_LEASE_MS, DAY_MS, false, false, "lease_ms", error);
     if (status == HF_OK)
         status = check_ms(&o->wait_ms, 0, 0, HFI_LONGEST_MS, false, true, "wait_ms", error);
     if (status == HF_OK)
@@ -148,7 +156,7 @@ hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, h
     if (status == HF_OK)
         status = check_ms(&o->linger_ms, 0, 0, DAY_MS, false, false, "linger_ms", error);
     if (status == HF_OK)
-        status = check_ms(&o->stop_ms, o->lease_ms / 10 > 50 ? o->lease_ms / 10 : 50, 1, o->lease_ms - 1, false, false,
+        status = check_ms(&o->stop_ms, hfi_lock_lease_ms(o) / 10 > 50 ? hfi_lock_lease_ms(o) / 10 : 50, 1, o->lease_ms - 1, false, false,
                           "stop_ms (below lease_ms)", error);
     if (status == HF_OK)
         status = check_signal(o, error);
@@ -178,7 +186,7 @@ hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms,
     if (status == HF_OK)
         status = check_ms(&o->wait_ms, 5000, 1, HFI_LONGEST_MS, true, true, "wait_ms", error);
     if (status == HF_OK)
-        status = check_ms(&o->lease_ms, default_lease_ms, 100, DAY_MS, false, false, "lease_ms", error);
+        status = check_ms(&o->lease_ms, default_lease_ms, SHORTEST_LEASE_MS, DAY_MS, false, false, "lease_ms", error);
     if (status == HF_OK)
         status = check_ms(&o->max_load_ms, 30000, 1, DAY_MS, false, true, "max_load_ms", error);
     if (status == HF_OK && !(o->early >= 0 && o->early <= 1000))

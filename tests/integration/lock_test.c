@@ -453,8 +453,11 @@ static void a_lease_lives_far_longer_than_its_length(void **state)
 static void max_hold_ends_the_lease_and_the_next_gets_it(void **state)
 {
     struct fixture *f = *state;
-    hf_lease *lease = must_take(f, f->a, "hold", HF_LOCK(.lease_ms = 300, .max_hold_ms = 100));
-    hf_lease *next = must_take(f, f->b, "hold", HF_LOCK(.wait_ms = 20000));
+    int64_t began_ms = hft_boottime_ms();
+    hf_lease *lease = must_take(f, f->a, "hold", HF_LOCK(.lease_ms = 60000, .max_hold_ms = 600));
+    assert_in_range(hft_server_ask_integer(f->server, "PTTL hf:{hold}"), 0, 600 + 13 + 3 + 250);
+    hf_lease *next = must_take(f, f->b, "hold", HF_LOCK(.wait_ms = HF_FOREVER));
+    assert_in_range(hft_boottime_ms() - began_ms, 600, 20000); /* not when the lease would have ended */
     assert_false(hf_lease_is_valid(lease));
     assert_int_equal(hf_lease_state(lease), HF_LEASE_LOST);
     assert_int_equal(hf_lease_reason(lease), HF_REASON_MAX_HOLD);

@@ -341,6 +341,29 @@ static void a_try_and_a_wait_after_it_are_both_answered(void **state)
     assert_string_equal(hft_answer(&s, busy), "wait a=BUSY");
 }
 
+/* The last renewal reaches as far as it may be held, and the key no further but for the guard. */
+static void a_renewal_asks_for_what_may_still_be_held(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    a.waiter.max_hold_ms = 12000;
+    hft_hold(&s, &a);
+    int64_t begun = s.now, lengths[] = {8667, 0};
+    for (int i = 0; lengths[i] != 0; i++) {
+        assert_string_equal(hft_look_next(&s), "renew");
+        int64_t left = begun + 12000 * HFI_MS - s.now, asked = (left + HFI_MS - 1) / HFI_MS;
+        assert_in_range(asked, lengths[i] - 20, lengths[i] + 20);
+        assert_int_equal(hfi_entry_renewing(&s.entry, s.now).ttl_ms, asked + hfi_guard_ms(asked, s.rules.guard_ms));
+        assert_string_equal(hft_renewed(&s, s.now), "end");
+    }
+    assert_int_equal(hfi_lease_end(&s.entry.times), begun + 12000 * HFI_MS);
+    assert_string_equal(hft_look_next(&s), "at-risk:MAX_HOLD");
+    assert_string_equal(hft_look_next(&s), "lost:MAX_HOLD give-back");
+    assert_int_equal(s.now, begun + 12000 * HFI_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -360,6 +383,7 @@ int main(void)
         cmocka_unit_test(who_left_while_another_was_called_leaves_the_call_alone),
         cmocka_unit_test(one_that_was_called_and_leaves_while_another_has_it_calls_nobody),
         cmocka_unit_test(why_it_was_in_vain_is_the_trouble_or_the_time),
+        cmocka_unit_test(a_renewal_asks_for_what_may_still_be_held),
         cmocka_unit_test(a_try_and_a_wait_after_it_are_both_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

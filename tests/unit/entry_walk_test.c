@@ -214,7 +214,7 @@ static void check_whose_times(struct walk *walk)
 {
     const struct hfi_lease_times *times = &walk->entry.times;
     const struct hfi_waiter *holder = &walk->holder->waiter;
-    CHECK(walk, walk->holder_end == times->end);
+    CHECK(walk, walk->holder_end == hfi_lease_end(times));
     CHECK(walk, times->length == holder->lease_ms * HFI_MS);
     CHECK(walk, times->full_stop == holder->stop_ms * HFI_MS);
     CHECK(walk, times->hold_end == (holder->max_hold_ms == 0 ? HFI_NEVER : walk->got_at + holder->max_hold_ms * HFI_MS));

@@ -122,8 +122,11 @@ static void a_hold_may_last_a_millisecond(void **state)
 {
     (void)state;
     struct hfi_lease_times times = lease_of(12000, 2000, 1, T0);
+    assert_true(hfi_lease_look(&times, T0, RTT).at_risk);
     assert_int_equal(hfi_lease_next(&times), T0 + HFI_MS);
-    assert_int_equal(hfi_lease_look(&times, T0 + HFI_MS, RTT).reason, HF_REASON_MAX_HOLD);
+    struct hfi_lease_due due = hfi_lease_look(&times, T0 + HFI_MS, RTT);
+    assert_true(due.lost);
+    assert_int_equal(due.reason, HF_REASON_MAX_HOLD);
 }
 
 static void a_hold_that_is_over_with_the_lease_is_the_reason(void **state)

@@ -243,25 +243,59 @@ static void a_claim_is_renewed_at_half_and_warns_in_its_last_quarter(void **stat
     assert_int_equal(look_ms(&times, 10750).reason, HF_REASON_ENDING);
 }
 
-static void after_max_hold_it_is_renewed_no_more_and_lost_with_that_reason(void **state)
+static void it_ends_at_max_hold_and_is_renewed_only_as_far(void **state)
 {
     (void)state;
     struct hfi_lease_times times;
-    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 5000, T0, RTT);
+    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 20000, T0, RTT);
     assert_true(look_ms(&times, 4000).renew);
     assert_false(renewed_ms(&times, 4000, 4001));
-    assert_int_equal(hfi_lease_next(&times), T0 + 5000 * HFI_MS);
-    struct hfi_lease_due due = look_ms(&times, 5000);
+    assert_int_equal(hfi_lease_end(&times), T0 + 16000 * HFI_MS);
+    assert_true(look_ms(&times, 8000).renew);
+    assert_false(renewed_ms(&times, 8001, 8002));
+    assert_int_equal(hfi_lease_end(&times), T0 + 20000 * HFI_MS);
+    assert_int_equal(hfi_lease_next(&times), T0 + 18000 * HFI_MS);
+    assert_nothing_due(look_ms(&times, 17999));
+    struct hfi_lease_due due = look_ms(&times, 18000);
     assert_true(due.at_risk);
     assert_false(due.renew);
     assert_int_equal(due.reason, HF_REASON_MAX_HOLD);
-    assert_false(renewed_ms(&times, 4500, 5001)); /* one that was under way: longer, but not safe again */
+    assert_false(renewed_ms(&times, 17500, 18001)); /* one that was under way: not safe again */
     assert_int_equal(times.condition, HF_LEASE_AT_RISK);
-    assert_nothing_due(look_ms(&times, 9000));
-    assert_int_equal(look_ms(&times, 14500).reason, HF_REASON_ENDING);
-    due = look_ms(&times, 16500);
+    assert_int_equal(hfi_lease_next(&times), T0 + 20000 * HFI_MS);
+    assert_nothing_due(look_ms(&times, 19999));
+    due = look_ms(&times, 20000);
     assert_true(due.lost);
     assert_int_equal(due.reason, HF_REASON_MAX_HOLD);
+}
+
+/* Its renewals fail: that is another warning, and another loss. */
+static void before_max_hold_it_can_expire(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 12001, T0, RTT);
+    assert_true(look_ms(&times, 4000).renew);
+    assert_int_equal(look_ms(&times, 5000).reason, HF_REASON_UNCONFIRMED);
+    assert_int_equal(look_ms(&times, 10000).reason, HF_REASON_ENDING);
+    assert_true(renewed_ms(&times, 9000, 10001) == false); /* safe, but for the two seconds that it may need to stop */
+    assert_int_equal(look_ms(&times, 12001).reason, HF_REASON_MAX_HOLD);
+    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 12001, T0, RTT);
+    assert_int_equal(look_ms(&times, 12000).reason, HF_REASON_EXPIRED);
+}
+
+/* No claim's quarter of a second: there will be no more of it. */
+static void the_last_of_it_is_told_with_the_whole_time_to_stop(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, T0 + 6000 * HFI_MS, 6000 * HFI_MS, 6000, 600, 2000, T0, RTT);
+    assert_int_equal(times.stop, 600 * HFI_MS);
+    hfi_lease_begin(&times, T0 + 2000 * HFI_MS, 2000 * HFI_MS, 6000, 600, 2000, T0, RTT); /* a claim */
+    assert_int_equal(times.stop, 600 * HFI_MS);
+    assert_int_equal(hfi_lease_next(&times), T0 + 1400 * HFI_MS);
+    hfi_lease_begin(&times, T0 + 2000 * HFI_MS, 2000 * HFI_MS, 6000, 600, 2001, T0, RTT);
+    assert_int_equal(times.stop, 500 * HFI_MS);
 }
 
 static void a_doubt_is_asked_about_at_once_and_not_again_within_ten_milliseconds(void **state)
@@ -296,17 +330,17 @@ static void an_answer_to_what_was_sent_before_a_doubt_does_not_settle_it(void **
 static void a_doubt_is_asked_about_until_it_is_answered_and_then_no_more(void **state)
 {
     (void)state;
-    for (int held_too_long = 0; held_too_long < 2; held_too_long++) {
+    for (int is_last = 0; is_last < 2; is_last++) {
         struct hfi_lease_times times;
-        hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, held_too_long ? 1000 : 0, T0, RTT);
+        hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, is_last ? 9000 : 0, T0, RTT);
         (void)look_ms(&times, 1000);
         hfi_lease_doubt(&times);
         assert_true(look_ms(&times, 1001).renew);
         assert_nothing_due(look_ms(&times, 1400));
         assert_true(look_ms(&times, 2300).renew);
         hfi_lease_settle(&times, T0 + 1001 * HFI_MS); /* late, but it was asked after the doubt */
-        (void)hfi_lease_renewed(&times, T0 + 1001 * HFI_MS, held_too_long ? 0 : times.length, T0 + 2301 * HFI_MS, RTT);
-        assert_nothing_due(look_ms(&times, held_too_long ? 9000 : 4900));
+        (void)hfi_lease_renewed(&times, T0 + 1001 * HFI_MS, is_last ? 0 : times.length, T0 + 2301 * HFI_MS, RTT);
+        assert_nothing_due(look_ms(&times, is_last ? 6999 : 4900));
     }
 }
 
@@ -321,18 +355,18 @@ static void what_was_granted_before_a_doubt_does_not_settle_or_delay_it(void **s
     assert_true(look_ms(&times, 2 + 8000 / 13).renew);
 }
 
-static void a_doubt_after_max_hold_is_one_question(void **state)
+static void a_doubt_about_the_last_of_it_is_one_question(void **state)
 {
     (void)state;
     struct hfi_lease_times times;
-    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 1000, T0, RTT);
-    assert_true(look_ms(&times, 1000).at_risk);
+    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 10000, T0, RTT);
+    assert_nothing_due(look_ms(&times, 1000));
     hfi_lease_doubt(&times);
     assert_true(look_ms(&times, 1001).renew);
     hfi_lease_settle(&times, T0 + 1001 * HFI_MS);
     (void)hfi_lease_renewed(&times, T0 + 1001 * HFI_MS, 0, T0 + 1002 * HFI_MS, RTT); /* it may not extend anything */
     assert_int_equal(times.end, T0 + 12000 * HFI_MS);
-    assert_nothing_due(look_ms(&times, 9000));
+    assert_nothing_due(look_ms(&times, 7999));
 }
 
 static void looking_at_each_next_point_never_stands_still(void **state)
@@ -348,7 +382,7 @@ static void looking_at_each_next_point_never_stands_still(void **state)
         assert_true(due.renew || due.at_risk || due.lost);
         assert_true(looks < 100);
     }
-    assert_int_equal(now, T0 + 100 * HFI_MS);
+    assert_int_equal(now, T0 + 60 * HFI_MS);
 }
 
 int main(void)
@@ -370,12 +404,14 @@ int main(void)
         cmocka_unit_test(an_older_renewal_answered_late_moves_nothing_back),
         cmocka_unit_test(a_renewal_that_asked_for_less_is_good_for_less_and_renewed_soon),
         cmocka_unit_test(a_claim_is_renewed_at_half_and_warns_in_its_last_quarter),
-        cmocka_unit_test(after_max_hold_it_is_renewed_no_more_and_lost_with_that_reason),
+        cmocka_unit_test(it_ends_at_max_hold_and_is_renewed_only_as_far),
+        cmocka_unit_test(before_max_hold_it_can_expire),
+        cmocka_unit_test(the_last_of_it_is_told_with_the_whole_time_to_stop),
         cmocka_unit_test(a_doubt_is_asked_about_at_once_and_not_again_within_ten_milliseconds),
         cmocka_unit_test(an_answer_to_what_was_sent_before_a_doubt_does_not_settle_it),
         cmocka_unit_test(a_doubt_is_asked_about_until_it_is_answered_and_then_no_more),
         cmocka_unit_test(what_was_granted_before_a_doubt_does_not_settle_or_delay_it),
-        cmocka_unit_test(a_doubt_after_max_hold_is_one_question),
+        cmocka_unit_test(a_doubt_about_the_last_of_it_is_one_question),
         cmocka_unit_test(looking_at_each_next_point_never_stands_still),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -319,8 +319,10 @@ static void the_scripts_get_their_keys_and_arguments_in_order(void **state)
                   MUTEX_KEYS " tok 10463 99 try 77 42 1274 1200000");
     assert_script(hfi_wire_release(&keys, "tok"), &hfi_script_release, MUTEX_KEYS " tok");
     assert_script(hfi_wire_more(&keys, "tok", 500, 32768), &hfi_script_more, MUTEX_KEYS " tok 500 32768");
-    assert_script(hfi_wire_break(&keys, "0123456789abcdef"), &hfi_script_break,
-                  MUTEX_KEYS " 0123456789abcdef");
+    assert_script(hfi_wire_break(&keys, "0123456789abcdef", false), &hfi_script_break,
+                  MUTEX_KEYS " 0123456789abcdef ");
+    assert_script(hfi_wire_break(&keys, "0123456789abcdef", true), &hfi_script_break,
+                  MUTEX_KEYS " 0123456789abcdef force");
     hfi_keys_done(&keys);
     keys = keys_of(HFI_FETCH);
     assert_script(hfi_wire_acquire(&keys, "tok", false, &asking, 99, 77, 55), &hfi_script_acquire,
