@@ -176,26 +176,15 @@ void hfi_handle_withdraw(hf_lease *lease)
     atomic_store_explicit(lease->end, 0, memory_order_release); /* before all that its thread gives away later */
 }
 
-/* Under the mutex, so that a thread that is unbound gets none any more, and may end. */
-static void signal_holder(struct hfi_ear *ear)
+/* Under the ear's mutex, so that a thread that is unbound gets none any more, and may end. */
+static void signal_holder_locked(struct hfi_ear *ear)
 {
-    (void)pthread_mutex_lock(&ear->mutex);
-    (void)syscall(SYS_tgkill, getpid(), atomic_load(&ear->tid), ear->signal);
-    (void)pthread_mutex_unlock(&ear->mutex);
-}
-
-static void signal_to(hf_lease *lease, int tid)
-{
-    struct hfi_ear *ear = lease->ear;
-    if (ear == NULL)
+    int tid = atomic_load(&ear->tid);
+    ear->signal_waits = !ear->handed_out;
+    if (ear->signal_waits)
         return;
-    (void)pthread_mutex_lock(&lease->lock->mutex);
-    (void)pthread_mutex_lock(&ear->mutex);
-    if (atomic_load(&ear->tid) == 0)
-        ear->warned = false; /* what nobody was sent is owed at LOST */
-    atomic_store(&ear->tid, tid);
-    (void)pthread_mutex_unlock(&ear->mutex);
-    (void)pthread_mutex_unlock(&lease->lock->mutex);
+    ear->warned = tid != 0; /* what nobody was sent is owed at LOST */
+    (void)syscall(SYS_tgkill, getpid(), tid, ear->signal);
 }
 
 /* True: the caller posts it, with a reference. */
@@ -213,8 +202,10 @@ static void post_events(struct hfi_ear *ear)
     hfi_dispatcher_post(ear->lease->client->dispatcher, &ear->call);
 }
 
-static void announce(struct hfi_ear *ear, hf_event_kind kind, hf_reason reason, bool by_signal)
+static void announce(struct hfi_ear *ear, hf_event_kind kind, hf_reason reason)
 {
+    /* Who stops when it is about to end is told that it is over if that comes without a warning. */
+    bool stop_now = kind == HF_EVENT_AT_RISK && reason != HF_REASON_UNCONFIRMED && ear->signal_at == HF_EVENT_AT_RISK;
     (void)pthread_mutex_lock(&ear->mutex);
     if (ear->on_event != NULL && !ear->released) {
         /* A callback that is slower than events come in misses the older of the passing ones, never LOST. */
@@ -222,12 +213,11 @@ static void announce(struct hfi_ear *ear, hf_event_kind kind, hf_reason reason, 
         ear->pending[at].kind = kind;
         ear->pending[at].reason = reason;
     }
-    bool post = may_post_locked(ear), ring = by_signal && ear->handed_out;
-    ear->signal_waits = ear->signal_waits || (by_signal && !ring);
+    ear->warned = ear->warned && kind != HF_EVENT_SAFE_AGAIN;
+    if (ear->signal != 0 && (stop_now || (kind == HF_EVENT_LOST && !ear->warned)))
+        signal_holder_locked(ear);
+    bool post = may_post_locked(ear);
     (void)pthread_mutex_unlock(&ear->mutex);
-    HFI_PERTURB("announced-to-signal");
-    if (ring)
-        signal_holder(ear);
     if (post)
         post_events(ear);
 }
@@ -240,11 +230,10 @@ void hfi_handle_hand_out(hf_lease *lease)
     hfi_handle_ref(lease); /* from here on a callback may release it */
     (void)pthread_mutex_lock(&ear->mutex);
     ear->handed_out = true;
-    bool post = may_post_locked(ear), ring = ear->signal_waits;
-    ear->signal_waits = false;
+    if (ear->signal_waits)
+        signal_holder_locked(ear);
+    bool post = may_post_locked(ear);
     (void)pthread_mutex_unlock(&ear->mutex);
-    if (ring)
-        signal_holder(ear);
     if (post)
         post_events(ear);
     hfi_handle_unref(lease);
@@ -272,15 +261,8 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
         atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, condition);
     }
-    struct hfi_ear *ear = lease->ear;
-    if (ear == NULL)
-        return;
-    /* Who stops when it is about to end is told that it is over if that comes without a warning. */
-    bool stop_now = kind == HF_EVENT_AT_RISK && reason == HF_REASON_ENDING && ear->signal_at == HF_EVENT_AT_RISK;
-    bool by_signal = ear->signal != 0 && (stop_now || (kind == HF_EVENT_LOST && !ear->warned));
-    ear->warned = stop_now || (ear->warned && kind == HF_EVENT_AT_RISK);
-    if (ear->on_event != NULL || by_signal)
-        announce(ear, kind, reason, by_signal);
+    if (lease->ear != NULL)
+        announce(lease->ear, kind, reason);
 }
 
 void hfi_handle_end(hf_lease *lease)
@@ -446,16 +428,31 @@ static hf_status check_held(const hf_lease *lease, hf_error *error)
     return HF_OK;
 }
 
+/* Under the lock's mutex, which orders it with what is told. */
+static void move_locked(hf_lease *lease, uint64_t owner, int tid)
+{
+    struct hfi_ear *ear = lease->ear;
+    atomic_store(&lease->owner, owner);
+    if (ear == NULL)
+        return;
+    (void)pthread_mutex_lock(&ear->mutex);
+    atomic_store(&ear->tid, tid);
+    (void)pthread_mutex_unlock(&ear->mutex);
+}
+
 hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
 {
     hf_status status = check_held(lease, error);
     if (status != HF_OK)
         return status;
+    HFI_PERTURB("held-to-bound");
+    (void)pthread_mutex_lock(&lease->lock->mutex);
     uint64_t owner = atomic_load(&lease->owner);
-    if (owner == 0 || owner >= HFI_THREADS)
-        atomic_store(&lease->owner, hfi_thread_number());
-    signal_to(lease, hfi_thread_id());
-    return HF_OK;
+    status = check_held(lease, error); /* what was told before is not told again */
+    if (status == HF_OK)
+        move_locked(lease, owner == 0 || owner >= HFI_THREADS ? hfi_thread_number() : owner, hfi_thread_id());
+    (void)pthread_mutex_unlock(&lease->lock->mutex);
+    return status;
 }
 
 hf_status hf_lease_unbind(hf_lease *lease, hf_error *error)
@@ -463,7 +460,8 @@ hf_status hf_lease_unbind(hf_lease *lease, hf_error *error)
     hf_status status = check_held(lease, error);
     if (status == HF_INVALID || status == HF_FORKED)
         return status;
-    atomic_store(&lease->owner, 0);
-    signal_to(lease, 0); /* no thread of this process; nor is one signalled of a loss that is told to us */
+    (void)pthread_mutex_lock(&lease->lock->mutex);
+    move_locked(lease, 0, 0); /* no thread of this process; nor is one signalled of a loss that is told to us */
+    (void)pthread_mutex_unlock(&lease->lock->mutex);
     return status;
 }

@@ -36,7 +36,6 @@ struct hfi_ear {
     int    signal;
     _Atomic(int) tid;             /* the thread that gets it */
     hf_event_kind signal_at;
-    bool   warned;                /* the signal was sent for what may end yet; the lock's mutex */
     hf_event_fn *on_event;
     void  *arg;
     char  *label;
@@ -45,6 +44,7 @@ struct hfi_ear {
     struct hfi_call call;
     bool     handed_out;          /* by acquire: before, its caller knows nothing of it, and events wait */
     bool     signal_waits;
+    bool     warned;              /* the signal was sent for what may end yet */
     bool     posted, released;
     uint64_t runner;              /* the thread that runs on_event now; 0: none */
     struct hfi_park quiet;        /* woken when nothing is posted any more */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* info.c - for operators: hf_lock_info, hf_lock_list, hf_lock_break. */
+/* info.c - for operators: hf_lock_info, hf_lock_list, hf_lock_break and _now. */
 #include "core/info.h"
 #include "core/call.h"
 #include "core/callback.h"
@@ -311,7 +311,7 @@ hf_status hf_lock_list(hf_client *client, const char *glob, hf_holder_fn *visit,
     return status;
 }
 
-static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool *had_holder, hf_error *error)
+static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool force, bool *had_holder, hf_error *error)
 {
     redisReply *reply;
     uint64_t random;
@@ -321,7 +321,7 @@ static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool *
     (void)snprintf(hex, sizeof hex, "%016" PRIx64, random);
     uint64_t hash = hfi_name_hash(HFI_MUTEX, keys->name, keys->name_size);
     hf_status status = hfi_call_done(client, hfi_pool_lane(client->pool, HFI_LOCK_LANE, hash),
-                                     hfi_wire_break(keys, hex), NULL, "cannot break the lock", &reply, error);
+                                     hfi_wire_break(keys, hex, force), NULL, "cannot break the lock", &reply, error);
     if (status != HF_OK)
         return status;
     struct hfi_script_reply said = hfi_wire_script_reply(reply);
@@ -333,7 +333,7 @@ static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool *
     return status;
 }
 
-hf_status hf_lock_break(hf_client *client, const char *name, bool *had_holder, hf_error *error)
+static hf_status break_named(hf_client *client, const char *name, bool force, bool *had_holder, hf_error *error)
 {
     struct hfi_keys keys = {0};
     size_t size;
@@ -346,8 +346,18 @@ hf_status hf_lock_break(hf_client *client, const char *name, bool *had_holder, h
     if (status == HF_OK)
         status = hfi_keys_make(client->key_template, HFI_MUTEX, name, size, &keys, error);
     if (status == HF_OK)
-        status = break_it(client, &keys, had_holder, error);
+        status = break_it(client, &keys, force, had_holder, error);
     hfi_keys_done(&keys);
     hfi_client_leave(client);
     return status;
+}
+
+hf_status hf_lock_break(hf_client *client, const char *name, bool *had_holder, hf_error *error)
+{
+    return break_named(client, name, false, had_holder, error);
+}
+
+hf_status hf_lock_break_now(hf_client *client, const char *name, bool *had_holder, hf_error *error)
+{
+    return break_named(client, name, true, had_holder, error);
 }

@@ -185,13 +185,14 @@ struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)
     return script(&hfi_script_look, 2, &words, hfi_fits_look);
 }
 
-struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex)
+struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex, bool force)
 {
     struct hfi_side_keys sides;
     struct words words;
     begin(&words);
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, random_hex);
+    add_text(&words, force ? "force" : "");
     return script(&hfi_script_break, key_count, &words, hfi_fits_break);
 }
 

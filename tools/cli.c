@@ -168,15 +168,18 @@ int cli_open(const char *url, int64_t connect_ms, hf_client **client)
 
 static bool read_look(int argc, char **argv, struct cli_look *look, int *code)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                            {"url", required_argument, NULL, 'u'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    for (int said; (said = getopt_long(argc, argv, ":h", options + !look->has_json, NULL)) != -1;) {
+    struct option options[] = {{"url", required_argument, NULL, 'u'},
+                               {"help", no_argument, NULL, 'h'},
+                               {look->has_json ? "json" : look->has_force ? "force" : NULL, no_argument, NULL,
+                                look->has_json ? 'j' : 'f'},
+                               {NULL, 0, NULL, 0}};
+    for (int said; (said = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (said == 'u') {
             look->url = optarg;
         } else if (said == 'j') {
             look->json = true;
+        } else if (said == 'f') {
+            look->force = true;
         } else if (said == 'h') {
             (void)cli_help(argv[0]);
             *code = CLI_DONE;

@@ -45,9 +45,9 @@ int cli_bad_option(const char *command, int said, char **argv);
 /* What an operator's command is called with. */
 struct cli_look {
     int least, most;  /* of operands */
-    bool has_json;    /* the command has this option */
+    bool has_json, has_force; /* the command has this option */
     const char *url;  /* NULL: as cli_open */
-    bool json;
+    bool json, force;
 };
 /* Its options, and a client that never changes how the server is configured. False: *code is the exit code. True: optind
  * is at the operands. */

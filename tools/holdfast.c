@@ -61,11 +61,13 @@ static const struct command_named {
      "      --json              an object; null if the lock is free\n" URL_HELP "\n"
      "exit: 0 held, 1 free\n"},
     {"break", command_break, "take a lock from its holder",
-     "usage: holdfast break [--url URL] NAME\n"
+     "usage: holdfast break [--force] [--url URL] NAME\n"
      "\n"
      "Takes the lock NAME from its holder, who is told at once and whose fence is too low from then on.\n"
      "A holder that does not answer, a dead one perhaps, keeps it until its lease ends; that is said.\n"
-     "\n" URL_HELP "\n"
+     "\n"
+     "      --force             let the next one in at once: for a holder that you know to be dead. One\n"
+     "                          that is not works on until it hears of it, beside the next one\n" URL_HELP "\n"
      "exit: 0 it had a holder, 1 it was free\n"},
     {"doctor", command_doctor, "look the server over",
      "usage: holdfast doctor [--json] [--url URL]\n"

@@ -265,16 +265,17 @@ static void say_when_free(hf_client *client, const char *name, const struct vict
     struct victim now = {.is_ours = false};
     char plain[CELL], left[32];
     if (!before->is_ours || before->answers || hf_lock_info(client, name, look_at, &now, NULL) != HF_OK || !now.is_ours ||
-        now.answers || strcmp(before->who, now.who) != 0) /* it was another one's by then */
+        strcmp(before->who, now.who) != 0) /* it was another one's by then */
         return;
     seconds(left, sizeof left, now.remaining_ms);
-    cli_say("the holder, %s, does not answer: %s is free in %s", before->who, cli_plain(name, plain, sizeof plain), left);
-    (void)fprintf(stderr, "  until then it may still be at work; that is when its lease ends\n");
+    cli_say("the holder, %s, did not answer: %s is free in %s at the latest", before->who, cli_plain(name, plain, sizeof plain),
+            left);
+    (void)fprintf(stderr, "  until then it may still be at work; if you know that it is not, --force lets the next one in now\n");
 }
 
 int command_break(int argc, char **argv)
 {
-    struct cli_look look = {.least = 1, .most = 1};
+    struct cli_look look = {.least = 1, .most = 1, .has_force = true};
     hf_client *client;
     int code;
     if (!cli_look(argc, argv, &look, &client, &code))
@@ -284,13 +285,16 @@ int command_break(int argc, char **argv)
     struct victim victim = {.is_ours = false};
     hf_error error;
     (void)hf_lock_info(client, argv[optind], look_at, &victim, NULL);
-    if (hf_lock_break(client, argv[optind], &had_holder, &error) != HF_OK) {
+    hf_status status = (look.force ? hf_lock_break_now : hf_lock_break)(client, argv[optind], &had_holder, &error);
+    if (status != HF_OK) {
         code = cli_failed(&error);
-    } else if (had_holder) {
-        say_when_free(client, argv[optind], &victim);
-    } else {
+    } else if (!had_holder) {
         cli_say("nothing to break: %s is free", cli_plain(argv[optind], text, CELL));
         code = CLI_NO;
+    } else if (!look.force) {
+        say_when_free(client, argv[optind], &victim);
+    } else if (victim.answers) {
+        cli_say("the holder, %s, was at work: until it has stopped, another one may be so too", victim.who);
     }
     (void)hf_client_close(client, NULL);
     return code;

@@ -1,6 +1,7 @@
 -- break: an operator takes the lease from its holder. The key stays, under a token that the holder is told and gives
 -- back when it has stopped, or until it would have ended anyway.
--- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 sixteen random hex digits.
+-- With force the next one is let in now; the holder is told, and finds that it is over.
+-- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 sixteen random hex digits, 2 'force' or ''.
 -- include hand_off
 local held = typed('GET', KEYS[1])
 if held == nil then
@@ -10,12 +11,14 @@ if not held then
     return {'FREE', now}
 end
 local head, tail = string.match(held, '^(hf1:%x+:%x+:)%x+(:.*)$')
-if head and call('PTTL', KEYS[1]) > 0 then
-    local revoked = head .. ARGV[1] .. tail
+local force, revoked = ARGV[2] == 'force', head and head .. ARGV[1] .. tail
+if head and not force and call('PTTL', KEYS[1]) > 0 then
     leave(held) -- a first write that memory limits do not refuse
     call('SET', KEYS[1], revoked, 'KEEPTTL')
-    call('PUBLISH', channel(held), 'B ' .. held .. ' ' .. revoked .. ' ' .. KEYS[1])
 elseif hand_off('') ~= 'HANDED' then
     call('DEL', KEYS[1])
+end
+if head then
+    call('PUBLISH', channel(held), 'B ' .. held .. ' ' .. revoked .. ' ' .. KEYS[1])
 end
 return {'BROKEN', now}

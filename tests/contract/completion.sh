@@ -26,40 +26,41 @@ for option in $said; do
     grep -q "Fl .*-${option#--}" "$source/docs/holdfast.1" || wrong "the manual does not know $option"
 done
 
-cat >"$FOLDER/complete.sh" <<'END'
-. "$1"
-shift
-COMP_LINE="$*" COMP_POINT=${#COMP_LINE}
-IFS=:' ' COMP_WORDS=($COMP_LINE) # bash cuts at colons, too
-[[ $COMP_LINE == *' ' ]] && COMP_WORDS+=("")
-unset IFS
-COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-_holdfast
-printf '%s\n' "${COMPREPLY[@]}" | sort -u | xargs
-END
-completes() { # completes EXPECTED WORD...
-    expected=$1
-    shift
-    found=$(bash "$FOLDER/complete.sh" "$source/tools/completion/holdfast.bash" holdfast "$@")
-    [ "$found" = "$expected" ] || wrong "holdfast $*: completed to \"$found\", not to \"$expected\""
+# types: on standard input what is typed in a terminal, a tab, and what it is completed to.
+types() {
+    (cd "$FOLDER" && python3 "$source/tests/contract/typed.py" "$source/tools/completion/holdfast.bash") || status=1
 }
-completes "run" ru
-completes "--json" ls --j
-completes "--json" show --json
-completes "" break --json
-completes "--wait" run --wai
-completes "" run --lease 5 # a number nobody knows
-completes "sha256sum" run job sha256su
-completes "sha256sum" run -n job -- sha256su
-completes "$FOLDER/complete.sh" run job -- sh "$FOLDER/compl"
 mkfifo "$FOLDER/end"
-holdfast run held:one -- cat "$FOLDER/end" &
+touch "$FOLDER/my file"
+holdfast run --keep-url held:one -- holdfast run --keep-url a::bee -- holdfast run job@host1 -- cat "$FOLDER/end" &
 exec 9>"$FOLDER/end"
-completes "held:one" show hel
-completes "held:one" run -n hel
-completes "one" show held:o # bash keeps what is before the colon
-completes "" show other:o
-completes "sha256sum" run held:one sha256su
+until [ "$(holdfast ls | wc -l)" = 4 ]; do :; done
+types <<'END'
+holdfast ru	holdfast run
+holdfast ls --j	holdfast ls --json
+holdfast show --json	holdfast show --json
+holdfast break --json	holdfast break --json
+holdfast break --fo	holdfast break --force
+holdfast run --wai	holdfast run --wait
+holdfast run --lease 5	holdfast run --lease 5
+holdfast run job sha256su	holdfast run job sha256sum
+holdfast run -n job -- sha256su	holdfast run -n job -- sha256sum
+holdfast run held:one sha256su	holdfast run held:one sha256sum
+holdfast run job -- cat my\ fi	holdfast run job -- cat my\ file
+holdfast run job -- cat "my fi	holdfast run job -- cat "my file"
+holdfast show hel	holdfast show held:one
+holdfast run -n hel	holdfast run -n held:one
+holdfast show held:	holdfast show held:one
+holdfast show held:o	holdfast show held:one
+holdfast show a::	holdfast show a::bee
+holdfast show job@	holdfast show job@host1
+holdfast show job@h	holdfast show job@host1
+holdfast show other:o	holdfast show other:o
+holdfast run -c "make all" hel	holdfast run -c "make all" held:one
+holdfast run --label "a b" hel	holdfast run --label "a b" held:one
+holdfast show --url redis://h:1 hel	holdfast show --url redis://h:1 held:one
+true; X=1 holdfast show hel	true; X=1 holdfast show held:one
+END
 exec 9>&-
 wait
 # Whoever may take a lock must not run anything in the shell of who looks.
@@ -68,8 +69,7 @@ cd "$FOLDER"
 holdfast run --keep-url '$(touch pwned)' -- holdfast run --keep-url -- '-c./evil' -- \
     holdfast run 'a b;`touch pwned`' -- cat "$FOLDER/evil" &
 exec 9>"$FOLDER/evil"
-completes "" show ""
-completes "" break a
+printf 'holdfast show \tholdfast show\nholdfast break a\tholdfast break a\n' | types
 [ ! -e pwned ] || wrong "a lock's name was run by the shell"
 exec 9>&-
 wait

@@ -145,6 +145,12 @@ static hf_status call_break(struct hft_place *place)
     return hf_lock_break(place->other, hf_lease_name(place->lease), &had, &place->error);
 }
 
+static hf_status call_break_now(struct hft_place *place)
+{
+    bool had;
+    return hf_lock_break_now(place->other, hf_lease_name(place->lease), &had, &place->error);
+}
+
 static bool see_finding(const hf_finding *finding, void *arg)
 {
     (void)finding;
@@ -325,6 +331,7 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"info", NULL, call_info},
                                                    {"list", NULL, call_list},
                                                    {"break", hold, call_break},
+                                                   {"break now", hold, call_break_now},
                                                    {"check", NULL, call_check},
                                                    {"stats", NULL, call_stats},
                                                    {"metrics", NULL, call_metrics},

@@ -303,12 +303,15 @@ static void a_broken_lock_is_revoked_and_free_for_the_next(void **state)
 static void max_hold_is_at_risk_then_lost(void **state)
 {
     struct fixture *f = *state;
-    hf_lease *lease = must_take(f, "held", HF_LOCK(.lease_ms = 400, .max_hold_ms = 100, .on_event = note, .arg = &f->record));
+    install(SIGUSR2);
+    hf_lease *lease = must_take(f, "held", HF_LOCK(.lease_ms = 60000, .max_hold_ms = 2000, .stop_ms = 1500, .signal = SIGUSR2,
+                                                   .signal_at = HF_EVENT_AT_RISK, .on_event = note, .arg = &f->record));
     HFT_UNTIL_TRUE(count_of(&f->record, HF_EVENT_LOST) == 1);
     assert_int_equal(f->record.events[0].kind, HF_EVENT_AT_RISK);
     assert_int_equal(f->record.events[0].reason, HF_REASON_MAX_HOLD);
     assert_true(f->record.was_valid[0]);
     assert_int_equal(count_of(&f->record, HF_EVENT_SAFE_AGAIN), 0);
+    assert_int_equal(signals_seen, 1);
     the_last_event_is_lost(f, lease, HF_REASON_MAX_HOLD);
 }
 
@@ -459,6 +462,24 @@ static void a_warning_that_nobody_was_sent_is_owed_at_the_loss(void **state)
     assert_int_equal(bound, HF_OK);
     assert_int_equal(signals_seen, 1);
     assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+}
+
+/* The warning was sent, and the lease handed on after it: nothing is owed. */
+static void a_warning_that_was_sent_is_not_sent_again_to_the_next_owner(void **state)
+{
+    struct fixture *f = *state;
+    install(SIGUSR2);
+    hf_lease *lease = must_take(f, "sent", HF_LOCK(.lease_ms = 3000, .stop_ms = 1500, .signal = SIGUSR2,
+                                                   .signal_at = HF_EVENT_AT_RISK, .on_event = note, .arg = &f->record));
+    hft_server_freeze(f->server);
+    HFT_UNTIL_TRUE(signals_seen != 0);
+    hf_status unbound = hf_lease_unbind(lease, NULL), bound = hf_lease_bind(lease, NULL);
+    HFT_UNTIL_TRUE(hf_lease_state(lease) == HF_LEASE_LOST);
+    hft_server_thaw(f->server);
+    assert_int_equal(unbound, HF_OK);
+    assert_int_equal(bound, HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST); /* all is told */
+    assert_int_equal(signals_seen, 1);
 }
 
 static void the_bound_thread_gets_the_signal(void **state)
@@ -617,6 +638,7 @@ int main(void)
         TEST(the_callers_loop_runs_callbacks_when_the_descriptor_says_so),
         TEST(what_nobody_owns_signals_nobody),
         TEST(a_warning_that_nobody_was_sent_is_owed_at_the_loss),
+        TEST(a_warning_that_was_sent_is_not_sent_again_to_the_next_owner),
         TEST(the_bound_thread_gets_the_signal),
         TEST(a_signal_can_come_when_the_end_is_near_and_must_have_a_handler),
         TEST(a_loss_without_a_warning_brings_the_signal_that_a_warning_would_have_brought),

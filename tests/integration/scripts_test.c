@@ -41,7 +41,8 @@ static const struct call {
              {"fill absent", &hfi_script_fill, ALL " " OURS " absent 60000 ."},
              {"fill nothing", &hfi_script_fill, ALL " " OURS " nothing 0 ."},
              {"forget", &hfi_script_forget, ALL},
-             {"break", &hfi_script_break, ALL " 00000000000000ff"},
+             {"break", &hfi_script_break, ALL " 00000000000000ff no"},
+             {"break by force", &hfi_script_break, ALL " 00000000000000ff force"},
              {"fence_floor", &hfi_script_fence_floor, "1 " FENCE " 0 0"}};
 
 /* "FOREIGN queue", "QUEUED", "4", "WRONGTYPE" */
@@ -161,6 +162,10 @@ static const struct spoilt {
     {"break", THEIRS, QUEUE, "BROKEN", "", false},
     {"break", THEIRS, WAIT, "BROKEN", "", false},
     {"break", THEIRS, FENCE, "BROKEN", "", false},
+    {"break by force", "", LOCK, "FOREIGN lock", "another type", false},
+    {"break by force", OURS, QUEUE, "BROKEN", "", false},
+    {"break by force", OURS, WAIT, "BROKEN", "", false},
+    {"break by force", OURS, FENCE, "BROKEN", "", false},
     {"fence_floor", "", FENCE, "WRONGTYPE", "", false}};
 
 static void each_says_which_key_is_another_programs_and_leaves_it_alone(void **state)
@@ -216,7 +221,7 @@ static void each_writes_first_what_a_full_server_does_not_refuse(void **state)
         {"recheck", OTHER, "place"},  {"release", OURS, "HANDED"},   {"leave", OTHER, "LEFT"},
         {"more", OURS, "GRANTED"},    {"renew", OURS, "4"},          {"fill", OURS, "FREE"}, /* the value is refused */
         {"fill nothing", OURS, "FREE"}, {"fill absent", OURS, "FILLED"}, {"forget", OURS, "DONE"},
-        {"break", OURS, "BROKEN"},    {"break", THEIRS, "BROKEN"},   {"fence_floor", OURS, "time"}};
+        {"break", OURS, "BROKEN"},    {"break", THEIRS, "BROKEN"}, {"break by force", OURS, "BROKEN"},   {"fence_floor", OURS, "time"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tell(f, "CONFIG SET maxmemory 0");
         lay(f, cases[i][1]);

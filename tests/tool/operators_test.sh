@@ -96,8 +96,16 @@ a_holder_that_does_not_answer_is_said_to_be_so() {
     local said
     said=$("$hf" break dead:one 2>&1)
     same "code of break" 0 $?
-    contains "what break says" "process $pid on $(hostname), does not answer: dead:one is free in " "$said"
-    cli del 'hf:{dead:one}' >/dev/null
+    contains "what break says" "process $pid on $(hostname), did not answer: dead:one is free in " "$said"
+    "$hf" run -n dead:one -- true
+    same "code of the next one: it still stands" 1 $?
+    same "what break --force says" "" "$("$hf" break --force dead:one 2>&1)"
+    "$hf" run -n dead:one -- true
+    same "code of the next one, at once" 0 $?
+    hold alive:one x
+    contains "what break --force says of a living one" "process $pid on $(hostname), was at work" "$("$hf" break --force alive:one 2>&1)"
+    wait "$pid"
+    same "its code" 76 $?
 }
 
 verbose_tells_what_happens_to_the_lock() {

@@ -32,13 +32,22 @@ _holdfast_place()
 
 _holdfast()
 {
-    # Names have colons, at which bash would cut words: the line is cut at blanks instead.
-    local line=${COMP_LINE:0:COMP_POINT} options="--url --help" place=0 words word last cut
-    read -ra words <<<"$line"
-    [[ $line == *[[:blank:]] ]] && words+=("")
-    word=${words[-1]} last=${words[-2]}
-    cut=${word%"${COMP_WORDS[COMP_CWORD]}"} # what bash keeps of it
-    [[ $word != *:* ]] && cut=
+    # Names have colons and more at which bash cuts words: what stands in the line without a blank between is one.
+    local IFS=$' \t\n' options="--url --help" place=0 words=() word last cut part gap begin=0 at=0 i
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        part=${COMP_WORDS[i]} gap=${COMP_LINE:at}
+        gap=${gap%%"$part"*}
+        if [[ -z $part ]]; then
+            words+=("") begin=$COMP_POINT
+        elif [[ -n $gap || $i == 0 ]]; then
+            words+=("$part") begin=$((at + ${#gap}))
+        else
+            words[-1]+=$part
+        fi
+        at=$((at + ${#gap} + ${#part}))
+    done
+    word=${COMP_LINE:begin:COMP_POINT-begin} last=${words[-2]}
+    cut=${word%"$2"} # what bash keeps of it
     COMPREPLY=()
     if ((${#words[@]} == 2)); then
         COMPREPLY=($(compgen -W "run ls show break doctor help --version --help" -- "$word"))
@@ -50,7 +59,7 @@ _holdfast()
         place=$(_holdfast_place "${words[@]:2:${#words[@]}-3}")
         ;;
     ls | show | doctor) options="--json $options" ;;
-    break) ;;
+    break) options="--force $options" ;;
     help)
         COMPREPLY=($(compgen -W "run ls show break doctor" -- "$word"))
         return
@@ -60,9 +69,8 @@ _holdfast()
     case $last in
     -w | --wait | --timeout | -E | --conflict-exit-code | --lease | --grace | --label | --url | -c | --command) return ;;
     esac
-    if ((place == 2)); then
-        COMPREPLY=($(compgen -f -- "$word"))
-    elif [[ $word == -* ]]; then
+    ((place == 2)) && return # names of files, which bash quotes
+    if [[ $word == -* ]]; then
         COMPREPLY=($(compgen -W "$options" -- "$word"))
     elif ((place == 1)); then
         COMPREPLY=($(compgen -c -- "$word"))
