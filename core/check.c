@@ -7,6 +7,7 @@
 #include "core/lock.h"
 #include "core/wire.h"
 #include "base/random.h"
+#include "pool/replies.h"
 
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -22,6 +23,7 @@ struct check {
     hf_finding_fn *visit;
     void *arg;
     bool stopped;
+    bool answered;  /* the last question was, with an error perhaps */
     hf_error error; /* of the last question */
 };
 
@@ -50,10 +52,14 @@ static redisReply *ask(struct check *check, struct hfi_command *command)
     redisReply *reply = NULL;
     hf_client *client = check->client;
     check->error = (hf_error){.status = HF_OK};
-    (void)hfi_call_done(client, hfi_pool_lane(client->pool, HFI_VALUE_LANE, 0), command, NULL, "the server refuses", &reply,
-                        &check->error);
+    check->answered = hfi_call(client, hfi_pool_lane(client->pool, HFI_VALUE_LANE, 0), command, NULL, &reply, &check->error) ==
+                      HF_OK;
     check->stopped = check->stopped || check->error.status == HF_CLOSED;
-    return reply;
+    if (!check->answered || reply->type != REDIS_REPLY_ERROR)
+        return reply;
+    (void)hfi_reply_fail(reply, "the server refuses", hfi_pool_server_name(client->pool), &check->error);
+    freeReplyObject(reply);
+    return NULL;
 }
 
 static void check_version(struct check *check)
@@ -83,7 +89,7 @@ static void check_round_trip(struct check *check)
         int64_t start = hfi_now(check->client->clock);
         redisReply *reply = ask(check, hfi_wire_words("PING", NULL));
         if (reply == NULL) {
-            find(check, HF_LOG_ERROR, "is it overloaded, stopped, or cut off?", "PING fails: %s", check->error.message);
+            find(check, HF_LOG_ERROR, check->error.hint, "PING fails: %s", check->error.message);
             return;
         }
         freeReplyObject(reply);
@@ -249,7 +255,7 @@ hf_status hf_client_check(hf_client *client, hf_finding_fn *visit, void *arg, hf
         status = hfi_fail(error, HF_INVALID, "", "visit is NULL");
     } else {
         check_round_trip(&check);
-        if (check.error.status != HF_OK) {
+        if (!check.answered) {
             status = check.error.status;
             if (error != NULL)
                 *error = check.error;

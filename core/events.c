@@ -41,14 +41,15 @@ static void set_state(hf_client *client, enum hfi_events_state state)
                 hfi_events_text(state));
 }
 
-static void list(hf_client *client, struct hfi_command *command, hfi_command_done *done)
+static void list(hf_client *client, int64_t lock_lane, struct hfi_command *command, hfi_command_done *done)
 {
     int64_t now = hfi_now(client->clock);
     if (command == NULL)
         return;
-    struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_LOCK_LANE, 0);
+    struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_LOCK_LANE, (uint64_t)lock_lane);
     hfi_client_ref(client);
     command->done = done;
+    command->note[0] = lock_lane;
     command->self = client;
     command->until_ns = now + client->command_ms * HFI_MS;
     hfi_lane_list(lane, command);
@@ -83,7 +84,7 @@ static void looked(struct hfi_command *command)
         else if (strcmp(client->keyspace_events, "as-is") == 0)
             set_state(client, HFI_EVENTS_MISSING);
         else
-            list(client, hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", merged, NULL), configured);
+            list(client, command->note[0], hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", merged, NULL), configured);
     }
     hfi_client_unref(client);
 }
@@ -92,8 +93,8 @@ void hfi_events_look(hf_client *client, int lane)
 {
     if (strcmp(client->keyspace_events, "off") == 0)
         atomic_store(&client->events_state, HFI_EVENTS_OFF);
-    else if (lane == hfi_lane_index(hfi_pool_lane(client->pool, HFI_LOCK_LANE, 0)))
-        list(client, hfi_wire_words("CONFIG", "GET", "notify-keyspace-events", NULL), looked);
+    else if (hfi_pool_is_lock_lane(client->pool, lane))
+        list(client, lane, hfi_wire_words("CONFIG", "GET", "notify-keyspace-events", NULL), looked);
 }
 
 /* What stands before the key in a channel. */

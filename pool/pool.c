@@ -132,8 +132,8 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
     hf_status status = build(new, settings, error);
     if (status == HF_OK) {
         *pool = new; /* the listener calls its owner, and the owner the pool, from now on */
-        (void)hfi_pool_lane(new, HFI_LOCK_LANE, 0);
-        (void)hfi_pool_lane(new, HFI_RESERVED_LANE, 0);
+        if (!lazy)
+            (void)hfi_pool_lane(new, HFI_LOCK_LANE, 0);
         status = hfi_listener_start(new, &new->listener, error);
     }
     if (status == HF_OK && !lazy) {
@@ -198,6 +198,8 @@ static struct hfi_lane *warm(struct hfi_pool *pool, int index)
     if (first)
         atomic_store(&lane->state, HFI_LANE_DIALING);
     hfi_lane_unlock(lane);
+    if (first && lane->kind == HFI_LOCK_LANE)
+        (void)warm(pool, reserved(pool)); /* there will be renewals */
     if (first && pool->listener != NULL)
         hfi_listener_kick(pool->listener);
     return lane;
@@ -230,7 +232,7 @@ static bool answers(const struct hfi_lane *lane, int64_t now_ns, int64_t patienc
 
 struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64_t patience_ns)
 {
-    struct hfi_lane *own = pool->lanes[reserved(pool)];
+    struct hfi_lane *own = warm(pool, reserved(pool));
     if (answers(own, now_ns, patience_ns))
         return own;
     if (hfi_lane_is_up(own)) {
@@ -242,6 +244,11 @@ struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64
         if (answers(pool->lanes[i], now_ns, patience_ns))
             return pool->lanes[i];
     return own;
+}
+
+bool hfi_pool_is_lock_lane(const struct hfi_pool *pool, int index)
+{
+    return kind_of(pool, index) == HFI_LOCK_LANE;
 }
 
 int hfi_pool_lane_count(const struct hfi_pool *pool)

@@ -64,7 +64,7 @@ struct hfi_pool_settings {
     size_t  max_value_bytes;
 };
 
-/* Starts the listener (all signals blocked in it) and dials one lock lane and the reserved lane. Unless lazy, waits
+/* Starts the listener (all signals blocked in it). Unless lazy, dials one lock lane and the reserved lane, and waits
  * for the lock lane: HF_OK, UNAVAILABLE, DENIED, PROTOCOL, NOMEM. Other lanes are dialled when first asked for.
  * *pool is set before the first call of an op. */
 hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct hfi_pool_ops *ops, void *self,
@@ -88,6 +88,7 @@ struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, u
 /* For renewals: the reserved lane, or another one that is up and whose oldest unanswered command is younger than
  * patience_ns. A reserved lane that is silent for longer is given up and dialled anew. */
 struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64_t patience_ns);
+bool hfi_pool_is_lock_lane(const struct hfi_pool *pool, int index);
 int  hfi_pool_lane_count(const struct hfi_pool *pool); /* indexes are below */
 /* Why nothing can be sent now: fills *error from the last failed dial; its status (UNAVAILABLE, DENIED, PROTOCOL). */
 hf_status hfi_pool_why_down(struct hfi_pool *pool, hf_error *error);

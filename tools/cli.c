@@ -200,5 +200,5 @@ static bool read_look(int argc, char **argv, struct cli_look *look, int *code)
 bool cli_look(int argc, char **argv, struct cli_look *look, hf_client **client, int *code)
 {
     return read_look(argc, argv, look, code) &&
-           (*code = open_client(look->url, HF_CLIENT(.keyspace_events = "as-is"), client)) == CLI_DONE;
+           (*code = open_client(look->url, HF_CLIENT(.keyspace_events = "as-is", .lazy = look->only_looks), client)) == CLI_DONE;
 }

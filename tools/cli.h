@@ -46,6 +46,7 @@ int cli_bad_option(const char *command, int said, char **argv);
 struct cli_look {
     int least, most;  /* of operands */
     bool has_json, has_force; /* the command has this option */
+    bool only_looks;  /* it connects when it asks, by what writes nothing */
     const char *url;  /* NULL: as cli_open */
     bool json, force;
 };

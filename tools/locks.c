@@ -156,7 +156,7 @@ static int list_json(hf_client *client, const char *glob)
 
 int command_ls(int argc, char **argv)
 {
-    struct cli_look look = {.most = 1, .has_json = true};
+    struct cli_look look = {.most = 1, .has_json = true, .only_looks = true};
     hf_client *client;
     int code;
     if (!cli_look(argc, argv, &look, &client, &code))
@@ -219,7 +219,7 @@ static bool show(const hf_holder *holder, void *arg)
 
 int command_show(int argc, char **argv)
 {
-    struct cli_look look = {.least = 1, .most = 1, .has_json = true};
+    struct cli_look look = {.least = 1, .most = 1, .has_json = true, .only_looks = true};
     hf_client *client;
     int code;
     if (!cli_look(argc, argv, &look, &client, &code))

@@ -382,12 +382,27 @@ static void the_floor_follows_a_clock_that_is_ahead_by_more_than_it_may_err(void
     SAYS(fence_floor, "1 F 0 now+10001", "now F+2510001");
 }
 
+static void a_floor_of_who_only_looks_writes_nothing(void **state)
+{
+    (void)state;
+    (void)tell("DEL F");
+    SAYS(fence_floor, "1 F -1 0", "now 0");
+    IS("EXISTS F", "0");
+    (void)tell("SET F 5 PX 100");
+    SAYS(fence_floor, "1 F -1 0", "now 5");
+    IS("PTTL F", "100");
+    (void)tell("SET F x");
+    SAYS(fence_floor, "1 F -1 0", "WRONGTYPE The fence counter is not a number");
+}
+
 /* ---- break ---- */
+
+#define REVOKED "hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:fedcba9876543210:host:1"
 
 static void a_break_leaves_the_key_under_a_token_that_the_holder_is_told(void **state)
 {
     (void)state;
-    const char *revoked = "hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:fedcba9876543210:host:1";
+    const char *revoked = REVOKED;
     char message[200];
     (void)tell("SET K A PX 1");
     wait_in_line("B");
@@ -403,7 +418,7 @@ static void a_break_frees_what_has_no_end_or_is_not_ours(void **state)
     (void)state;
     SAYS(break, LOCK "fedcba9876543210", "FREE now");
     (void)tell("SET K A");
-    SAYS(break, LOCK "fedcba9876543210", "BROKEN now");
+    SAYS(break, LOCK "fedcba9876543210", "BROKEN now | A< B A " REVOKED " K");
     IS("GET K", "-");
     (void)tell("SET K X PX 500");
     wait_in_line("B");
@@ -412,6 +427,24 @@ static void a_break_frees_what_has_no_end_or_is_not_ours(void **state)
     (void)tell("DEL K");
     (void)tell("HSET K a b");
     SAYS(break, LOCK "fedcba9876543210", "FOREIGN now lock");
+}
+
+static void a_break_by_force_hands_on_at_once_and_tells_the_holder(void **state)
+{
+    (void)state;
+    (void)tell("SET K A PX 60000");
+    SAYS(break, LOCK "fedcba9876543210 force", "BROKEN now | A< B A " REVOKED " K");
+    IS("GET K", "-");
+    (void)tell("SET K A PX 60000");
+    wait_in_line("B");
+    SAYS(break, LOCK "fedcba9876543210 force", "BROKEN now | B< G B 70 F+1 K | A< B A " REVOKED " K");
+    IS("GET K", "B");
+    (void)tell("SET K X PX 60000");
+    SAYS(break, LOCK "fedcba9876543210 force", "BROKEN now");
+    IS("GET K", "-");
+    SAYS(break, LOCK "fedcba9876543210 force", "FREE now");
+    (void)tell("HSET K a b");
+    SAYS(break, LOCK "fedcba9876543210 force", "FOREIGN now lock");
 }
 
 /* ---- recheck ---- */
@@ -501,8 +534,10 @@ int main(void)
         TEST(what_nobody_hears_is_said_to_be_unheard),
         TEST(the_floor_puts_the_counter_ahead_of_all_that_was_seen),
         TEST(the_floor_follows_a_clock_that_is_ahead_by_more_than_it_may_err),
+        TEST(a_floor_of_who_only_looks_writes_nothing),
         TEST(a_break_leaves_the_key_under_a_token_that_the_holder_is_told),
         TEST(a_break_frees_what_has_no_end_or_is_not_ours),
+        TEST(a_break_by_force_hands_on_at_once_and_tells_the_holder),
         TEST(a_re_check_with_others_says_that_each_waits_still),
         TEST(what_is_not_plainly_waiting_is_left_alone),
         TEST(each_name_of_a_re_check_is_answered_by_itself),

@@ -330,7 +330,7 @@ static bool zadd(struct sim_keyspace *keys, const struct sim_words *words, struc
         key = make(keys, words->text[1], ZSET);
     struct member **at = place_of(key, words->text[3]), *member = *at;
     say_number(reply, member == NULL);
-    bool added = member == NULL;
+    bool changed = member == NULL || member->score != score;
     if (member == NULL) {
         member = calloc(1, sizeof *member);
         if (member == NULL)
@@ -346,7 +346,7 @@ static bool zadd(struct sim_keyspace *keys, const struct sim_words *words, struc
         at = &(*at)->next;
     member->next = *at;
     *at = member;
-    if (added)
+    if (changed)
         tell(keys, "zadd", key->name, member->name);
     return true;
 }

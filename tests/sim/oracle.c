@@ -230,9 +230,12 @@ void sim_oracle_queued(struct sim_oracle *oracle, int name, uint64_t waiter, int
         if (oracle->queue[name][i].ticket >= ticket)
             violated(oracle, "fifo", "name %d: waiter %" PRIu64 " comes and stands before %" PRIu64, name,
                      waiter, oracle->queue[name][i].waiter);
-    if (oracle->queue_count[name] == SIM_QUEUE_MOST)
+    struct sim_queued *one = queued(oracle, name, waiter);
+    if (one != NULL) /* its place, after a late question that had taken another for it */
+        one->ticket = ticket;
+    else if (oracle->queue_count[name] == SIM_QUEUE_MOST)
         violated(oracle, "books", "more waiters than the oracle's books have room for");
-    else if (queued(oracle, name, waiter) == NULL)
+    else
         oracle->queue[name][oracle->queue_count[name]++] = (struct sim_queued){waiter, ticket, true};
 }
 

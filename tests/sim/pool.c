@@ -132,6 +132,11 @@ void hfi_pool_forked(struct hfi_pool *pool)
     (void)pool; /* nobody forks here */
 }
 
+bool hfi_pool_is_lock_lane(const struct hfi_pool *pool, int index)
+{
+    return index < pool->settings.lanes;
+}
+
 int hfi_pool_lane_count(const struct hfi_pool *pool)
 {
     return pool->lane_count;

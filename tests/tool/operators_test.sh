@@ -174,6 +174,35 @@ the_doctor_sees_that_no_lock_can_be_had() {
     same "code afterwards" 0 $?
 }
 
+saving_failed() { cli info persistence | grep -q rdb_last_bgsave_status:err; }
+saving_works() { cli info persistence | grep -q rdb_last_bgsave_status:ok; }
+
+# Such a server refuses PING too, and says all the same what is the matter with it.
+the_doctor_knows_a_server_that_cannot_save() {
+    local server said
+    server=$(cli info server | tr -d '\r' | sed -n 's/^process_id://p')
+    cli set something here >/dev/null
+    cli config set save "3600 1" >/dev/null
+    cli config set rdb-key-save-delay 10000000 >/dev/null
+    cli bgsave >/dev/null
+    until_true pkill -KILL -P "$server"
+    until_true saving_failed
+    said=$("$hf" doctor)
+    same code 1 $?
+    contains "what it says" "MISCONF" "$said"
+    contains "the remedy" "stop-writes-on-bgsave-error" "$said"
+    contains "the rest" "error    no lock can be had" "$said"
+    contains "the cause" "the last background save failed" "$said"
+    case $said in *overloaded*) wrong "the doctor guesses: $said" ;; esac
+    cli config set save "" >/dev/null
+    cli config set rdb-key-save-delay 0 >/dev/null
+    cli bgsave >/dev/null
+    until_true saving_works
+    cli del something >/dev/null
+    "$hf" doctor >/dev/null
+    same "code afterwards" 0 $?
+}
+
 # It is then that an operator looks.
 a_full_server_is_looked_at() {
     hold full "holds on"
@@ -183,6 +212,16 @@ a_full_server_is_looked_at() {
     contains "show of a free one" "free" "$("$hf" show nobody 2>&1)"
     cli config set maxmemory 0 >/dev/null
     let_go
+}
+
+# Nor is it taking part.
+who_looks_writes_no_key() {
+    local word
+    cli flushall >/dev/null
+    for word in "ls" "ls x*" "show x" "show --json x"; do
+        "$hf" $word >/dev/null 2>&1
+        same "keys after $word" "" "$(cli keys '*')"
+    done
 }
 
 # Looking is not configuring.
