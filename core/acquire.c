@@ -3,6 +3,7 @@
 #include "core/acquire.h"
 #include "core/options.h"
 #include "core/table.h"
+#include "core/trouble.h"
 #include "core/wait.h"
 #include "base/perturb.h"
 #include "base/thread.h"

@@ -5,6 +5,7 @@
 #include "core/fetch.h"
 #include "core/freshness.h"
 #include "core/shared.h"
+#include "core/trouble.h"
 #include "core/wait.h"
 
 /* The guest is among those whom the load's end is told. */

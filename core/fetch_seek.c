@@ -4,6 +4,7 @@
 #include "core/fetch.h"
 #include "core/shared.h"
 #include "core/table.h"
+#include "core/trouble.h"
 
 hf_status hfi_fetch_begin_wait(struct hfi_fetch *f, hf_error *error)
 {

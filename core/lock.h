@@ -82,11 +82,5 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
 void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms);
 /* The alarm rings when the entry has something to look at; mutex held. */
 void hfi_lock_set_timer(struct hfi_lock *lock);
-/* What an acquire or re-check without a good answer says about it, for hfi_lock_explain; mutex held. */
-void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late);
-/* The time of who tries is over, and the server has not said a word. Mutex held. */
-void hfi_lock_note_silence(struct hfi_lock *lock);
-/* Why the last question got no lease: fills *error, returns `status`. Mutex held. */
-hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_error *error);
 
 #endif

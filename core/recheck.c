@@ -9,6 +9,7 @@
 #include "core/recheck.h"
 #include "core/server_time.h"
 #include "core/table.h"
+#include "core/trouble.h"
 #include "base/perturb.h"
 
 #include <hiredis/hiredis.h>
