@@ -240,7 +240,7 @@ hf_status hf_lock_acquire(hf_client *client, const char *name, const hf_lock_opt
     if (status == HF_OK)
         status = hfi_lock_options_check(&options, client->lease_ms, error);
     if (status == HF_OK)
-        status = hfi_name_check(name, options.name_size, "lock name", &size, error);
+        status = hfi_name_check(HFI_MUTEX, name, options.name_size, &size, error);
     if (status == HF_OK && hfi_counted(client, waiting) >= client->max_waiters)
         status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or wait with fewer threads",
                           "max_waiters (%zu) calls wait already", client->max_waiters);

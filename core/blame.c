@@ -37,7 +37,8 @@ void hfi_blame(const char *reply, const struct hfi_script *script, hf_error *err
 hf_status hfi_blame_key(const struct hfi_keys *keys, const char *which, hf_error *error)
 {
     struct hfi_side_keys sides;
-    hfi_side_keys_print(keys, &sides);
+    if (!hfi_side_keys_print(keys, &sides))
+        return hfi_fail(error, HF_FOREIGN, "", "another program keeps something else under one of its keys");
     const struct {
         const char *which, *key;
         size_t size;
@@ -52,6 +53,8 @@ hf_status hfi_blame_key(const struct hfi_keys *keys, const char *which, hf_error
     while (at + 1 < sizeof all / sizeof all[0] && strcmp(all[at].which, which) != 0)
         at++;
     char key[224];
-    return hfi_fail(error, HF_FOREIGN, "another program keeps something else there: delete it, or choose another name",
-                    "the key %s is not a %s", hfi_quote(key, sizeof key, all[at].key, all[at].size), all[at].type);
+    (void)hfi_fail(error, HF_FOREIGN, "another program keeps something else there: delete it, or choose another name",
+                   "the key %s is not a %s", hfi_quote(key, sizeof key, all[at].key, all[at].size), all[at].type);
+    hfi_side_keys_done(&sides);
+    return HF_FOREIGN;
 }

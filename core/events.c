@@ -106,7 +106,7 @@ static size_t print_prefix(const hf_client *client, char out[PREFIX_ROOM])
 void hfi_events_watch(struct hfi_lock *lock, bool on)
 {
     hf_client *client = lock->client;
-    char channel[PREFIX_ROOM + HFI_LOCK_KEY_MOST];
+    char channel[PREFIX_ROOM + HFI_ANY_KEY_MOST];
     if (on == lock->watched || (on && strcmp(client->keyspace_events, "off") == 0))
         return;
     size_t size = print_prefix(client, channel);

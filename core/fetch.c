@@ -318,7 +318,7 @@ hf_status hf_fetch(hf_client *client, const char *key, const hf_fetch_options *g
     if (status == HF_OK)
         status = hfi_fetch_options_check(&options, client->lease_ms, error);
     if (status == HF_OK)
-        status = hfi_name_check(key, options.key_size, "key", &size, error);
+        status = hfi_name_check(HFI_FETCH, key, options.key_size, &size, error);
     if (status == HF_OK) {
         hf_error why = {.status = HF_OK}; /* what failed on the way to an answer is nobody's business */
         status = fetch_key(client, key, size, &options, value, &why);
@@ -337,7 +337,7 @@ hf_status hf_fetch_forget(hf_client *client, const char *key, hf_error *error)
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = hfi_name_check(key, 0, "key", &size, error);
+    status = hfi_name_check(HFI_FETCH, key, 0, &size, error);
     if (status == HF_OK)
         status = hfi_keys_make(client->key_template, HFI_FETCH, key, size, &keys, error);
     if (status == HF_OK) {

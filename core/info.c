@@ -196,7 +196,7 @@ hf_status hf_lock_info(hf_client *client, const char *name, hf_holder_fn *visit,
     if (status != HF_OK)
         return status;
     status = visit == NULL ? hfi_fail(error, HF_INVALID, "", "visit is NULL")
-                           : hfi_name_check(name, 0, "lock name", &size, error);
+                           : hfi_name_check(HFI_MUTEX, name, 0, &size, error);
     if (status == HF_OK)
         status = hfi_keys_make(client->key_template, HFI_MUTEX, name, size, &keys, error);
     if (status == HF_OK)
@@ -342,7 +342,7 @@ static hf_status break_named(hf_client *client, const char *name, bool force, bo
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = hfi_name_check(name, 0, "lock name", &size, error);
+    status = hfi_name_check(HFI_MUTEX, name, 0, &size, error);
     if (status == HF_OK)
         status = hfi_keys_make(client->key_template, HFI_MUTEX, name, size, &keys, error);
     if (status == HF_OK)

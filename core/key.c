@@ -2,7 +2,7 @@
 /* key.c - see key.h. Calls nothing but the allocator. */
 #include "core/key.h"
 
-#include <holdfast/lock.h>
+#include <holdfast/fetch.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,13 +126,24 @@ static char *print_side_key(char *at, const char *kind, const struct hfi_keys *k
     return at + 1;
 }
 
-void hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides)
+bool hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides)
 {
-    char *at = print_side_key(sides->text, "hf:queue:{", keys, &sides->queue, &sides->queue_size);
+    size_t size = 3 * (strlen("hf:absent:{}:") + keys->tag_size + keys->lock_size + 1);
+    sides->more = size > sizeof sides->room ? malloc(size) : NULL;
+    if (size > sizeof sides->room && sides->more == NULL)
+        return false;
+    char *at = sides->more != NULL ? sides->more : sides->room;
+    at = print_side_key(at, "hf:queue:{", keys, &sides->queue, &sides->queue_size);
     at = print_side_key(at, "hf:wait:{", keys, &sides->waiters, &sides->waiters_size);
     sides->absent = NULL;
     if (keys->use == HFI_FETCH)
         (void)print_side_key(at, "hf:absent:{", keys, &sides->absent, &sides->absent_size);
+    return true;
+}
+
+void hfi_side_keys_done(struct hfi_side_keys *sides)
+{
+    free(sides->more);
 }
 
 static bool starts(const char *key, size_t size, const char *with)
@@ -187,7 +198,7 @@ bool hfi_key_name(const char *key_template, const char *key, size_t size, enum h
         }
     }
     *name_size = (size_t)(end - *name);
-    return end > *name && *name_size <= HF_NAME_MAX && memchr(*name, 0, *name_size) == NULL;
+    return end > *name && *name_size <= (*use == HFI_FETCH ? HF_KEY_MAX : HF_NAME_MAX) && memchr(*name, 0, *name_size) == NULL;
 }
 
 hf_status hfi_fetch_key_check(const char *key_template, const char *key, size_t size, hf_error *error)
@@ -220,7 +231,7 @@ hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_temp
     *keys = (struct hfi_keys){.use = (uint8_t)use};
     frame_of(key_template, use, name, name_size, &frame);
     size_t size = frame.before_size + name_size + frame.after_size;
-    if (size > HFI_LOCK_KEY_MOST)
+    if (use == HFI_MUTEX && size > HFI_LOCK_KEY_MOST)
         return hfi_fail(error, HF_INVALID, "choose a shorter name or key_template", "the lock key is too long");
     /* Only a template can make a key that needs a number for its tag. */
     *memory = malloc(front + size + 1 + name_size + 1 + (key_template != NULL ? sizeof number : 0));

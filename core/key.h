@@ -11,7 +11,8 @@ enum hfi_use { HFI_MUTEX, HFI_FETCH }; /* what a name locks: itself, or the fill
 
 #define HFI_FENCE_KEY "hf:fence"
 
-#define HFI_LOCK_KEY_MOST 1100 /* bytes: a template and a name, or a name in our own tags */
+#define HFI_LOCK_KEY_MOST 1100 /* bytes: a template and a lock's name */
+#define HFI_ANY_KEY_MOST  4120 /* a data key in our own tags */
 
 /* What a name is called, here and at the server; each with its NUL. The side keys are printed when they are needed. */
 struct hfi_keys {
@@ -25,7 +26,8 @@ struct hfi_keys {
 struct hfi_side_keys {
     char  *queue, *waiters, *absent; /* absent: HFI_FETCH only, else NULL */
     size_t queue_size, waiters_size, absent_size;
-    char   text[3 * (2 * HFI_LOCK_KEY_MOST + 16)];
+    char  *more; /* where room is too small */
+    char   room[3 * (2 * 520 + 16)];
 };
 
 /* key_template: NULL, or the user's with one %s; it applies to HFI_MUTEX only. INVALID (a name or template that would
@@ -42,7 +44,9 @@ void hfi_keys_done(struct hfi_keys *keys);
 /* The same behind the first `front` bytes of *memory, which are the caller's; so is freeing it. */
 hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_template, enum hfi_use use, const char *name,
                                size_t name_size, struct hfi_keys *keys, hf_error *error);
-void hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides);
+/* False: no memory for them. Else hfi_side_keys_done ends them. */
+bool hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides);
+void hfi_side_keys_done(struct hfi_side_keys *sides);
 /* INVALID with the reason, or HF_OK. NULL is fine. */
 hf_status hfi_template_check(const char *key_template, hf_error *error);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* options.c - see options.h. */
 #include "core/options.h"
-#include "core/key.h"
 #include "base/thread.h"
 
 #include <inttypes.h>
@@ -196,16 +195,18 @@ hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms,
     return status;
 }
 
-hf_status hfi_name_check(const char *name, size_t given_size, const char *what, size_t *size, hf_error *error)
+hf_status hfi_name_check(enum hfi_use use, const char *name, size_t given_size, size_t *size, hf_error *error)
 {
+    const char *what = use == HFI_FETCH ? "key" : "lock name";
+    size_t most = use == HFI_FETCH ? HF_KEY_MAX : HF_NAME_MAX;
     if (name == NULL)
         return hfi_fail(error, HF_INVALID, "", "the %s is NULL", what);
-    *size = given_size != 0 ? given_size : strnlen(name, HF_NAME_MAX + 1);
+    *size = given_size != 0 ? given_size : strnlen(name, most + 1);
     if (*size == 0)
-        return hfi_fail(error, HF_INVALID, "1 to 512 bytes", "the %s is empty", what);
-    if (*size > HF_NAME_MAX)
-        return hfi_fail(error, HF_INVALID, "use a hash of it if it must be that long", "the %s is longer than %d bytes",
-                        what, HF_NAME_MAX);
+        return hfi_fail(error, HF_INVALID, "", "the %s is empty", what);
+    if (*size > most)
+        return hfi_fail(error, HF_INVALID, "use a hash of it if it must be that long", "the %s is longer than %zu bytes",
+                        what, most);
     if (given_size != 0 && memchr(name, 0, given_size) != NULL)
         return hfi_fail(error, HF_INVALID, "", "the %s has a NUL byte in it", what);
     return HF_OK;

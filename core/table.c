@@ -236,7 +236,7 @@ static void take_out_locked(struct shard *shard, const struct hfi_lock *lock)
     shard->spare = index + 1;
 }
 
-static hf_status make(hf_client *client, const struct wanted *wanted, struct hfi_lock **made, hf_error *error)
+static __attribute__((cold)) hf_status make(hf_client *client, const struct wanted *wanted, struct hfi_lock **made, hf_error *error)
 {
     struct shard *shard = shard_of(client, wanted->hash);
     struct hfi_lock *gone = NULL;

@@ -23,6 +23,8 @@
 struct words {
     int count;
     int numbers;
+    struct hfi_side_keys *sides; /* some of the words; NULL: none is, or there was no memory for them */
+    bool failed;
     const char *text[WORDS_MOST];
     size_t size[WORDS_MOST];
     char number[WORDS_MOST][24];
@@ -31,6 +33,8 @@ struct words {
 static void begin(struct words *words)
 {
     words->count = words->numbers = 0;
+    words->sides = NULL;
+    words->failed = false;
 }
 
 static void add(struct words *words, const void *text, size_t size)
@@ -59,7 +63,10 @@ static void add_number(struct words *words, int64_t number)
 /* The keys that every script about one name has, in the order of its KEYS. Returns how many. */
 static int add_keys(struct words *words, const struct hfi_keys *keys, struct hfi_side_keys *sides)
 {
-    hfi_side_keys_print(keys, sides);
+    words->failed = !hfi_side_keys_print(keys, sides);
+    if (words->failed)
+        return 0;
+    words->sides = sides;
     add(words, keys->lock, keys->lock_size);
     add(words, sides->queue, sides->queue_size);
     add(words, sides->waiters, sides->waiters_size);
@@ -74,7 +81,11 @@ static int add_keys(struct words *words, const struct hfi_keys *keys, struct hfi
 static struct hfi_command *script(const struct hfi_script *which, int keys, const struct words *words,
                                   hfi_command_fits *fits)
 {
+    if (words->failed)
+        return NULL;
     struct hfi_command *command = hfi_command_script(which, keys, words->count, words->text, words->size);
+    if (words->sides != NULL)
+        hfi_side_keys_done(words->sides);
     if (command != NULL)
         command->fits = fits;
     return command;
@@ -179,9 +190,8 @@ struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)
     struct hfi_side_keys sides;
     struct words words;
     begin(&words);
-    hfi_side_keys_print(keys, &sides);
-    add(&words, keys->lock, keys->lock_size);
-    add(&words, sides.queue, sides.queue_size);
+    (void)add_keys(&words, keys, &sides);
+    words.count = words.failed ? 0 : 2; /* lock, queue */
     return script(&hfi_script_look, 2, &words, hfi_fits_look);
 }
 
@@ -227,10 +237,12 @@ static bool add_renewals(struct hfi_command *command, const struct hfi_renewal *
     for (int i = 0; i < count; i++)
         all = all && hfi_command_word(command, renewals[i].keys->lock, renewals[i].keys->lock_size);
     for (int i = 0; i < count; i++) {
-        hfi_side_keys_print(renewals[i].keys, &sides);
-        all = all && hfi_command_word(command, renewals[i].token, strlen(renewals[i].token)) &&
+        if (!all || !hfi_side_keys_print(renewals[i].keys, &sides))
+            return false;
+        all = hfi_command_word(command, renewals[i].token, strlen(renewals[i].token)) &&
               hfi_command_word(command, ttl, (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, renewals[i].ttl_ms)) &&
               hfi_command_word(command, sides.queue, sides.queue_size);
+        hfi_side_keys_done(&sides);
     }
     return all;
 }
@@ -260,10 +272,12 @@ static bool add_rechecks(struct hfi_command *command, const struct hfi_identity 
     char token[HFI_TOKEN_ROOM];
     bool all = true;
     for (int i = 0; i < count; i++) {
-        hfi_side_keys_print(rechecks[i].keys, &sides);
-        all = all && hfi_command_word(command, rechecks[i].keys->lock, rechecks[i].keys->lock_size) &&
+        if (!all || !hfi_side_keys_print(rechecks[i].keys, &sides))
+            return false;
+        all = hfi_command_word(command, rechecks[i].keys->lock, rechecks[i].keys->lock_size) &&
               hfi_command_word(command, sides.queue, sides.queue_size) &&
               hfi_command_word(command, sides.waiters, sides.waiters_size);
+        hfi_side_keys_done(&sides);
     }
     add_number(&words, common->not_after_us);
     add_number(&words, common->patience_ms * 1000);

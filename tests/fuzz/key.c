@@ -14,7 +14,7 @@ static void make(const char *key_template, enum hfi_use use, const char *name, s
         return;
     }
     struct hfi_side_keys sides;
-    hfi_side_keys_print(&keys, &sides);
+    HFT_MUST(hfi_side_keys_print(&keys, &sides));
     unsigned slot = hfi_key_slot(keys.lock, keys.lock_size);
     HFT_MUST(slot < 16384 && slot == hfi_key_slot(sides.queue, sides.queue_size));
     HFT_MUST(slot == hfi_key_slot(sides.waiters, sides.waiters_size));
@@ -23,6 +23,7 @@ static void make(const char *key_template, enum hfi_use use, const char *name, s
     HFT_MUST(keys.lock_size != keys.name_size || use == HFI_MUTEX || memcmp(keys.lock, keys.name, size) != 0);
     if (sides.absent != NULL)
         HFT_MUST(slot == hfi_key_slot(sides.absent, sides.absent_size) && slot == hfi_key_slot(name, size));
+    hfi_side_keys_done(&sides);
     enum hfi_use again;
     const char *found;
     size_t found_size;
@@ -55,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unmake(NULL, name, size);
     if (hfi_template_check(key_template, &error) == HF_OK)
         unmake(key_template, name, size);
-    if (hfi_name_check(name, size, "name", &name_size, &error) == HF_OK) {
+    if (hfi_name_check(HFI_MUTEX, name, size, &name_size, &error) == HF_OK) {
         HFT_MUST(name_size == size || size == 0);
         make(NULL, HFI_MUTEX, name, name_size);
         make(NULL, HFI_FETCH, name, name_size);

@@ -261,6 +261,38 @@ static void a_failure_is_told_to_the_waiters_here_and_the_next_client_tries(void
     assert_int_equal(theirs.loads, 1);
 }
 
+/* As URLs are: it is waited for, told, forgotten and broken off like a short one. */
+static void a_key_may_be_as_long_as_a_page(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page theirs = {.data = "theirs"};
+    struct hft_fetcher first, remote;
+    char key[HF_KEY_MAX + 2];
+    hf_value *value;
+    memset(key, 'k', sizeof key);
+    key[HF_KEY_MAX] = 0;
+    f->page.stay = true;
+    hft_fetch(&first, f->a, key, PAGE(.wait_ms = 20000, .lease_ms = 300));
+    HFT_UNTIL_TRUE(f->page.inside == 1);
+    hft_fetch(&remote, f->b, key, HF_FETCH(.load = hft_load, .arg = &theirs, .wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "EXISTS hf:queue:{%s}:hf:fetch:{%s}", key, key) == 1);
+    HFT_WHILE_RENEWED(f->a, 2, !atomic_load(&remote.done));
+    atomic_store(&f->page.stay, false);
+    assert_int_equal(hft_fetched(&first), HF_OK);
+    assert_int_equal(first.value->source, HF_LOADED);
+    assert_true(first.value->stored);
+    hf_value_free(first.value);
+    assert_int_equal(hft_fetched(&remote), HF_OK);
+    assert_int_equal(remote.value->source, HF_CACHED);
+    hf_value_free(remote.value);
+    assert_int_equal(hf_fetch_forget(f->b, key, NULL), HF_OK);
+    assert_int_equal(hft_server_ask_integer(f->server, "EXISTS %s", key), 0);
+    key[HF_KEY_MAX] = 'k';
+    key[HF_KEY_MAX + 1] = 0;
+    assert_int_equal(hf_fetch(f->a, key, PAGE(.wait_ms = HF_OFF), &value, &f->error), HF_INVALID);
+    assert_non_null(strstr(f->error.message, "4096"));
+}
+
 static void answers_of_a_loader_are_checked(void **state)
 {
     struct fixture *f = *state;
@@ -436,6 +468,7 @@ int main(void)
         TEST(early_refresh_works_in_processes_that_only_read),
         TEST(that_there_is_none_is_remembered_if_asked_for),
         TEST(a_failure_is_told_to_the_waiters_here_and_the_next_client_tries),
+        TEST(a_key_may_be_as_long_as_a_page),
         TEST(answers_of_a_loader_are_checked),
         TEST(waiting_for_others_has_an_end),
         TEST(forgetting_during_a_load_keeps_it_from_being_stored),

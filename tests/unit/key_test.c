@@ -2,6 +2,8 @@
 /* key_test.c - which keys a name has: those of docs/protocol.md, all in one slot, none in anybody's way. */
 #include "core/key.h"
 
+#include <holdfast/fetch.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +25,8 @@ static struct hfi_keys keys_of(const char *key_template, enum hfi_use use, const
 static const struct hfi_side_keys *sides_of(const struct hfi_keys *keys)
 {
     static struct hfi_side_keys sides;
-    hfi_side_keys_print(keys, &sides);
+    hfi_side_keys_done(&sides);
+    assert_true(hfi_side_keys_print(keys, &sides));
     return &sides;
 }
 
@@ -166,7 +169,7 @@ static void different_names_have_different_keys(void **state)
     struct hfi_side_keys sides[COUNT];
     for (size_t i = 0; i < COUNT; i++) {
         keys[i] = keys_of(NULL, HFI_MUTEX, names[i]);
-        hfi_side_keys_print(&keys[i], &sides[i]);
+        assert_true(hfi_side_keys_print(&keys[i], &sides[i]));
     }
     for (size_t i = 0; i < COUNT; i++)
         for (size_t j = 0; j < i; j++) {
@@ -176,6 +179,37 @@ static void different_names_have_different_keys(void **state)
         }
     for (size_t i = 0; i < COUNT; i++)
         hfi_keys_done(&keys[i]);
+}
+
+static void the_longest_names_have_all_their_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        enum hfi_use use;
+        size_t size;
+    } longest[] = {{HFI_MUTEX, HF_NAME_MAX}, {HFI_FETCH, HF_NAME_MAX}, {HFI_FETCH, HF_NAME_MAX + 1}, {HFI_FETCH, HF_KEY_MAX}};
+    char name[HF_KEY_MAX + 1], template[560];
+    for (size_t i = 0; i < sizeof longest / sizeof longest[0]; i++) {
+        memset(name, 'n', longest[i].size);
+        name[longest[i].size] = 0;
+        struct hfi_keys keys = keys_of(NULL, longest[i].use, name);
+        const struct hfi_side_keys *sides = sides_of(&keys);
+        assert_one_slot(&keys);
+        assert_int_equal(sides->queue_size, strlen("hf:queue:{}:") + keys.tag_size + keys.lock_size);
+        assert_int_equal(strlen(sides->waiters), sides->waiters_size);
+        assert_string_equal(sides->waiters + sides->waiters_size - keys.lock_size, keys.lock);
+        assert_int_equal(sides->absent != NULL, longest[i].use == HFI_FETCH);
+        hfi_keys_done(&keys);
+    }
+    memset(name, 'n', HF_NAME_MAX);
+    name[HF_NAME_MAX] = 0;
+    memset(template, 't', sizeof template);
+    (void)snprintf(template + 500, sizeof template - 500, "%%s");
+    struct hfi_keys keys = keys_of(template, HFI_MUTEX, name);
+    assert_one_slot(&keys);
+    hfi_keys_done(&keys);
+    char none[] = "";
+    (void)sides_of(&(struct hfi_keys){.lock = none, .name = none, .tag = none}); /* the last ones are given back */
 }
 
 static void nothing_may_lie_where_we_keep_our_own_keys(void **state)
@@ -308,6 +342,7 @@ int main(void)
         cmocka_unit_test(a_fetch_locks_under_a_name_of_its_own_in_the_slot_of_its_data),
         cmocka_unit_test(a_template_makes_the_lock_key_and_the_side_keys_follow_its_slot),
         cmocka_unit_test(different_names_have_different_keys),
+        cmocka_unit_test(the_longest_names_have_all_their_keys),
         cmocka_unit_test(nothing_may_lie_where_we_keep_our_own_keys),
         cmocka_unit_test(a_lock_key_tells_the_name),
         cmocka_unit_test(what_is_no_lock_key_tells_no_name_that_would_give_it),

@@ -377,22 +377,22 @@ static void a_name_has_one_to_512_bytes_and_no_nul(void **state)
     hf_error error;
     memset(name, 'n', sizeof name);
     name[512] = 0;
-    assert_int_equal(hfi_name_check(name, 0, "lock name", &size, NULL), HF_OK);
+    assert_int_equal(hfi_name_check(HFI_MUTEX, name, 0, &size, NULL), HF_OK);
     assert_int_equal(size, 512);
-    assert_int_equal(hfi_name_check(name, 3, "lock name", &size, NULL), HF_OK);
+    assert_int_equal(hfi_name_check(HFI_MUTEX, name, 3, &size, NULL), HF_OK);
     assert_int_equal(size, 3);
     name[512] = 'n';
     name[513] = 0;
-    assert_names(hfi_name_check(name, 0, "lock name", &size, &error), error, "lock name");
-    assert_names(hfi_name_check(name, 513, "key", &size, &error), error, "key");
-    assert_names(hfi_name_check(NULL, 0, "lock name", &size, &error), error, "lock name");
-    assert_names(hfi_name_check(NULL, 4, "lock name", &size, &error), error, "lock name");
-    assert_names(hfi_name_check("", 0, "lock name", &size, &error), error, "empty");
-    assert_names(hfi_name_check("a\0b", 3, "lock name", &size, &error), error, "NUL");
+    assert_names(hfi_name_check(HFI_MUTEX, name, 0, &size, &error), error, "lock name");
+    assert_names(hfi_name_check(HFI_FETCH, name, 4097, &size, &error), error, "key");
+    assert_names(hfi_name_check(HFI_MUTEX, NULL, 0, &size, &error), error, "lock name");
+    assert_names(hfi_name_check(HFI_MUTEX, NULL, 4, &size, &error), error, "lock name");
+    assert_names(hfi_name_check(HFI_MUTEX, "", 0, &size, &error), error, "empty");
+    assert_names(hfi_name_check(HFI_MUTEX, "a\0b", 3, &size, &error), error, "NUL");
     char *exact = malloc(4); /* unterminated: not a byte beyond it is read */
     assert_non_null(exact);
     memcpy(exact, "name", 4);
-    assert_int_equal(hfi_name_check(exact, 4, "lock name", &size, NULL), HF_OK);
+    assert_int_equal(hfi_name_check(HFI_MUTEX, exact, 4, &size, NULL), HF_OK);
     free(exact);
 }
 
