@@ -13,13 +13,25 @@
 #include <string.h>
 
 #define LOOKS 500
+#define ROAD_MS       50
+#define HELD_LEAST_MS 1000
 
 static uint64_t owner_of(const hf_lock_options *options)
 {
     return options->owner != 0 ? options->owner : hfi_thread_number();
 }
 
-void hfi_seeker_init(struct hfi_seeker *seeker, const hf_lock_options *options)
+/* No longer than it may be held, and the way there and back; but for a second, so that a hand-off outlives a re-check. */
+static int64_t lease_ms(const struct hfi_lock *lock, const hf_lock_options *options)
+{
+    int64_t rtt_ns = hfi_lane_rtt_ns(lock->lane);
+    int64_t road_ms = rtt_ns != 0 ? 4 * rtt_ns / HFI_MS + ROAD_MS : lock->client->command_ms;
+    int64_t enough_ms = options->max_hold_ms + road_ms;
+    enough_ms = enough_ms < HELD_LEAST_MS ? HELD_LEAST_MS : enough_ms;
+    return options->max_hold_ms == 0 || enough_ms > options->lease_ms ? options->lease_ms : enough_ms;
+}
+
+void hfi_seeker_init(struct hfi_seeker *seeker, const struct hfi_lock *lock, const hf_lock_options *options)
 {
     hfi_park_init(&seeker->park);
     seeker->options = options;
@@ -28,9 +40,9 @@ void hfi_seeker_init(struct hfi_seeker *seeker, const hf_lock_options *options)
     seeker->sleeps = seeker->for_others = false;
     seeker->lease = NULL;
     seeker->waiter.once = options->wait_ms == 0; /* the rest of it is set by hfi_entry_arrive, and by a verdict */
-    int64_t lease_ms = hfi_lock_lease_ms(options);
-    seeker->waiter.lease_ms = lease_ms;
-    seeker->waiter.stop_ms = options->stop_ms < lease_ms ? options->stop_ms : lease_ms / 2;
+    bool stops_at_once = options->max_hold_ms != 0 && options->stop_ms >= options->max_hold_ms;
+    seeker->waiter.lease_ms = lease_ms(lock, options);
+    seeker->waiter.stop_ms = stops_at_once ? options->max_hold_ms / 2 : options->stop_ms;
     seeker->waiter.max_hold_ms = options->max_hold_ms;
     seeker->waiter.linger_ms = options->linger_ms;
 }
@@ -147,7 +159,7 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
     hf_client *client = lock->client;
     struct hfi_seeker seeker;
     struct hfi_actions actions;
-    hfi_seeker_init(&seeker, options);
+    hfi_seeker_init(&seeker, lock, options);
     hfi_actions_init(&actions);
     (void)pthread_mutex_lock(&lock->mutex);
     hf_status status = reenter(lock, options, lease, error);

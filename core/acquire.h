@@ -9,6 +9,7 @@
  * is HFI_REFUSED with TIMEOUT (or why the server could not serve), CANCELED, CLOSED. The lock's mutex is held on entry
  * and on return. */
 void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns, hf_cancel *cancel);
-void hfi_seeker_init(struct hfi_seeker *seeker, const hf_lock_options *options); /* which stay while it seeks */
+/* The options stay while it seeks. */
+void hfi_seeker_init(struct hfi_seeker *seeker, const struct hfi_lock *lock, const hf_lock_options *options);
 
 #endif

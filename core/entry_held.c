@@ -57,9 +57,12 @@ bool hfi_step_is_free(const struct hfi_entry *entry)
     return entry->remote == HFI_HELD && !entry->is_held_here && !entry->fencing;
 }
 
+/* With the time that it needs to stop, and that a renewal needs to come through. */
 bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now)
 {
-    return now < entry->times.end - hfi_lease_stop(entry->good_for, waiter->lease_ms * HFI_MS, waiter->stop_ms * HFI_MS);
+    int64_t left = entry->times.end - now;
+    return left > hfi_lease_stop(entry->good_for, waiter->lease_ms * HFI_MS, waiter->stop_ms * HFI_MS) &&
+           left > 4 * entry->times.rtt + HFI_PACE_NS;
 }
 
 /* Waking it takes longer than a section; until it runs, whoever comes along may have the lease (P6 is for the remote

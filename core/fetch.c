@@ -14,12 +14,14 @@
 #include "core/table.h"
 #include "base/perturb.h"
 #include "base/random.h"
+#include "pool/replies.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define END_IS_KNOWN_FOR (1000 * HFI_MS)
+#define CUTS_MOST        3
 
 hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
                         hf_value **value, hf_error *error)
@@ -80,7 +82,14 @@ static struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end
 
 static hf_status ask(struct hfi_fetch *f, struct hfi_command *command, redisReply **reply, hf_error *error)
 {
-    return hfi_call_done(f->client, f->lane, command, f->options->cancel, "cannot read the cached value", reply, error);
+    hf_status status = hfi_call(f->client, f->lane, command, f->options->cancel, reply, error);
+    if (status != HF_OK || (*reply)->type != REDIS_REPLY_ERROR)
+        return status;
+    f->answers = true;
+    status = hfi_reply_fail(*reply, "cannot read the cached value", hfi_pool_server_name(f->client->pool), error);
+    freeReplyObject(*reply);
+    *reply = NULL;
+    return status;
 }
 
 /* A full server takes nothing into a transaction. The end comes first: what it is of ends no later than what is read. */
@@ -241,13 +250,13 @@ static hf_status without_server(struct hfi_fetch *f, hf_value **value, hf_error 
 }
 
 /* A silent server may be no more than slow: it is away when nobody can connect to it, or when it has been silent for as
- * long as this call may wait. One that refuses will not be asked again. */
-static bool is_gone(const struct hfi_fetch *f)
+ * long as this call may wait. One that refuses would do so again, and so would one that hangs up on it. */
+static bool is_gone(struct hfi_fetch *f)
 {
-    int64_t wait_ms = f->options->wait_ms;
-    return f->refused || wait_ms == HF_OFF || atomic_load(&f->client->closing) ||
-           (hfi_lane_is_down(f->lane) && !hfi_lane_is_silent(f->lane)) ||
-           hfi_now(f->client->clock) >= hfi_after_ms(f->since_ns, wait_ms);
+    int64_t wait_ms = f->options->wait_ms, now = hfi_now(f->client->clock);
+    f->cuts += !hfi_lane_is_down(f->lane) && now - f->began_ns < f->client->command_ms * HFI_MS;
+    return f->refused || f->answers || f->cuts >= CUTS_MOST || wait_ms == HF_OFF || atomic_load(&f->client->closing) ||
+           hfi_lane_is_unreachable(f->lane) || now >= hfi_after_ms(f->since_ns, wait_ms);
 }
 
 static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)

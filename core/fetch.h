@@ -18,7 +18,10 @@ struct hfi_fetch { /* on the caller's stack */
     const hf_fetch_options *options;
     int64_t since_ns;        /* the call's beginning */
     int64_t began_ns;        /* this attempt's */
-    bool again;              /* the server was silent at an attempt before */
+    bool again;              /* the server has not answered an attempt before */
+    bool answers;            /* with an error: it is there, and would say the same again */
+    int cuts;                /* attempts that a connection ended with which was not given up for silence */
+    int64_t alone_until_ns;  /* without the server: others' loads and turns are waited for until then */
     struct hfi_seen seen;
     struct hfi_body *found;  /* what Redis has: a reference; NULL: nothing */
     bool refused;            /* UNAVAILABLE was the server's answer: it is there, and lets nobody write */

@@ -8,15 +8,15 @@
 #include "core/trouble.h"
 #include "core/wait.h"
 
-/* The guest is among those whom the load's end is told. */
-static hf_status wait_for(struct hfi_fetch *f, struct hfi_guest *guest, hf_error *error)
+/* The guest is among those who are woken when the load ends, and when something else may end the wait: until then, or
+ * until_ns. HF_OK: the load has ended. */
+static hf_status wait_for(struct hfi_fetch *f, struct hfi_guest *guest, int64_t until_ns, hf_error *error)
 {
     struct hfi_lock *lock = f->lock;
     struct hfi_wait wait;
-    bool waits = f->options->wait_ms != HF_OFF;
-    hf_status status = waits ? hfi_fetch_begin_wait(f, error) : HF_BUSY;
-    if (status == HF_OK) {
-        int64_t until_ns = hfi_after_ms(hfi_now(f->client->clock), f->options->wait_ms);
+    hf_status status = hfi_fetch_begin_wait(f, error);
+    bool waits = status == HF_OK;
+    if (waits) {
         hfi_wait_begin(&wait, f->client, f->options->cancel, &guest->park, until_ns);
         (void)pthread_mutex_lock(&lock->mutex);
         status = hfi_wait_for(&wait, &guest->done, &lock->mutex, NULL);
@@ -26,8 +26,17 @@ static hf_status wait_for(struct hfi_fetch *f, struct hfi_guest *guest, hf_error
     }
     (void)pthread_mutex_lock(&lock->mutex);
     hfi_list_remove(&guest->link);
-    status = guest->done ? HF_OK : status == HF_LIMIT ? status : hfi_lock_explain(lock, status, error);
     (void)pthread_mutex_unlock(&lock->mutex);
+    return guest->done ? HF_OK : status;
+}
+
+static hf_status explain(struct hfi_fetch *f, hf_status status, hf_error *error)
+{
+    if (status == HF_OK || status == HF_LIMIT) /* that has its words */
+        return status;
+    (void)pthread_mutex_lock(&f->lock->mutex);
+    status = hfi_lock_explain(f->lock, status, error);
+    (void)pthread_mutex_unlock(&f->lock->mutex);
     return status;
 }
 
@@ -39,10 +48,12 @@ static hf_status share_load(struct hfi_fetch *f, bool *none, hf_value **value, h
     hfi_park_init(&guest.park);
     hfi_list_append(&f->lock->shared->parked, &guest.link);
     (void)pthread_mutex_unlock(&f->lock->mutex);
-    hf_status status = wait_for(f, &guest, error);
-    *none = status == HF_OK && (guest.status == HF_CANCELED || guest.status == HF_CLOSED || guest.status == HF_UNAVAILABLE);
+    hf_status status = wait_for(f, &guest, f->alone_until_ns, error);
+    *none = status == HF_OK && guest.status != HF_OK && guest.failure.status == HF_OK;
+    if (status == HF_TIMEOUT && f->options->wait_ms == HF_OFF)
+        status = HF_BUSY;
     if (status != HF_OK || *none)
-        return status;
+        return explain(f, status, error);
     if (guest.status == HF_OK)
         status = hfi_fetch_answer(f, guest.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
     else if (error != NULL)
@@ -52,15 +63,14 @@ static hf_status share_load(struct hfi_fetch *f, bool *none, hf_value **value, h
 }
 
 /* UNAVAILABLE: it would come later than this call may wait. */
-static hf_status take_turn(struct hfi_fetch *f, int64_t *begin_ns, hf_error *error)
+static hf_status take_turn(struct hfi_fetch *f, int64_t now, int64_t *begin_ns, hf_error *error)
 {
     char quoted[160];
-    int64_t now = hfi_now(f->client->clock), last = atomic_load(&f->client->local_turn), turn;
-    int64_t until_ns = f->options->wait_ms == HF_OFF ? now : hfi_after_ms(now, f->options->wait_ms);
+    int64_t last = atomic_load(&f->client->local_turn), turn;
     do {
         turn = hfi_freshness_local(last, now);
         *begin_ns = hfi_freshness_local_at(turn);
-        if (*begin_ns > until_ns) {
+        if (*begin_ns > f->alone_until_ns) {
             (void)hfi_fail(error, HF_UNAVAILABLE, "raise local_bytes, that more is remembered, or wait_ms",
                            "cannot load %s: without the server this client loads %d values a second, and these are others'",
                            hfi_quote(quoted, sizeof quoted, f->key, f->size), HFI_LOCAL_LOADS);
@@ -71,23 +81,24 @@ static hf_status take_turn(struct hfi_fetch *f, int64_t *begin_ns, hf_error *err
     return HF_OK;
 }
 
-/* The origin has not got a fleet's worth of loads to give while nobody shares them. */
+/* The origin has not got a fleet's worth of loads to give while nobody shares them. Who gives up while it waits gives its
+ * turn back to those who come. */
 static hf_status wait_for_turn(struct hfi_fetch *f, hf_error *error)
 {
-    struct hfi_wait wait;
-    struct hfi_park park;
-    int64_t begin_ns;
-    hf_status status = take_turn(f, &begin_ns, error);
-    if (status != HF_OK || begin_ns <= hfi_now(f->client->clock))
+    struct hfi_guest me = {.done = false};
+    int64_t now = hfi_now(f->client->clock), begin_ns;
+    hf_status status = take_turn(f, now, &begin_ns, error);
+    if (status != HF_OK || begin_ns <= now)
         return status;
-    hfi_park_init(&park);
-    hfi_wait_begin(&wait, f->client, f->options->cancel, &park, begin_ns);
+    hfi_park_init(&me.park);
     (void)pthread_mutex_lock(&f->lock->mutex);
-    status = hfi_wait_for(&wait, &(bool){false}, &f->lock->mutex, NULL);
-    status = status == HF_TIMEOUT ? HF_OK : hfi_lock_explain(f->lock, status, error);
+    hfi_list_append(&f->lock->shared->parked, &me.link);
     (void)pthread_mutex_unlock(&f->lock->mutex);
-    hfi_wait_end(&wait);
-    return status;
+    status = wait_for(f, &me, begin_ns, error);
+    if (status == HF_TIMEOUT)
+        return HF_OK;
+    (void)atomic_fetch_sub(&f->client->local_turn, hfi_freshness_local(0, 0));
+    return explain(f, status, error);
 }
 
 /* In the one load that runs here for all. */
@@ -95,8 +106,8 @@ static hf_status load_here(struct hfi_fetch *f, hf_value **value, hf_error *erro
 {
     struct hfi_lock *lock = f->lock;
     struct hf_loading loading = {.body = NULL};
-    hf_status status = wait_for_turn(f, &loading.failure);
-    if (status == HF_OK)
+    hf_status turn = wait_for_turn(f, error), status = turn;
+    if (turn == HF_OK)
         status = hfi_fetch_load(f, NULL, &loading);
     if (status == HF_OK)
         hfi_fetch_remember_load(f, &loading, -1);
@@ -105,7 +116,7 @@ static hf_status load_here(struct hfi_fetch *f, hf_value **value, hf_error *erro
     (void)pthread_mutex_unlock(&lock->mutex);
     if (status == HF_OK)
         status = hfi_fetch_answer(f, loading.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
-    else if (error != NULL)
+    else if (turn == HF_OK && error != NULL)
         *error = loading.failure;
     hfi_body_unref(loading.body);
     return status;
@@ -115,6 +126,8 @@ static hf_status load(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     bool none = true;
     hf_status status = hfi_fetch_need_lock(f, error);
+    int64_t now = hfi_now(f->client->clock);
+    f->alone_until_ns = f->options->wait_ms == HF_OFF ? now : hfi_after_ms(now, f->options->wait_ms);
     while (status == HF_OK && none) {
         (void)pthread_mutex_lock(&f->lock->mutex);
         if (f->lock->shared->loading) {

@@ -118,7 +118,7 @@ hf_status hfi_fetch_seek(struct hfi_fetch *f, bool once, hf_lease **lease, hf_va
     struct hfi_seeker seeker;
     struct share shared = {NULL};
     hf_status status = HF_OK;
-    hfi_seeker_init(&seeker, &options);
+    hfi_seeker_init(&seeker, lock, &options);
     (void)pthread_mutex_lock(&lock->mutex);
     wait_for_verdict(f, once, &seeker);
     if (seeker.waiter.verdict == HFI_GOT_LEASE)

@@ -155,8 +155,9 @@ void hfi_handle_forked(hf_lease *lease)
     free(lease);
 }
 
-void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t now)
+void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t hold_end, int64_t now)
 {
+    lease->hold_end = hold_end;
     lease->fence = fence;
     lease->since_ns = now;
     atomic_store_explicit(lease->end, end, memory_order_release);
@@ -183,7 +184,7 @@ static void signal_holder_locked(struct hfi_ear *ear)
     ear->signal_waits = !ear->handed_out;
     if (ear->signal_waits)
         return;
-    ear->warned = tid != 0; /* what nobody was sent is owed at LOST */
+    ear->warned = tid; /* what this thread was not sent is owed at LOST */
     (void)syscall(SYS_tgkill, getpid(), tid, ear->signal);
 }
 
@@ -213,8 +214,11 @@ static void announce(struct hfi_ear *ear, hf_event_kind kind, hf_reason reason)
         ear->pending[at].kind = kind;
         ear->pending[at].reason = reason;
     }
-    ear->warned = ear->warned && kind != HF_EVENT_SAFE_AGAIN;
-    if (ear->signal != 0 && (stop_now || (kind == HF_EVENT_LOST && !ear->warned)))
+    if (kind == HF_EVENT_SAFE_AGAIN) {
+        ear->warned = 0;
+        ear->signal_waits = false;
+    }
+    if (ear->signal != 0 && (stop_now || (kind == HF_EVENT_LOST && (ear->warned == 0 || ear->warned != atomic_load(&ear->tid)))))
         signal_holder_locked(ear);
     bool post = may_post_locked(ear);
     (void)pthread_mutex_unlock(&ear->mutex);
@@ -363,7 +367,7 @@ hf_reason hf_lease_reason(const hf_lease *lease)
         return HF_REASON_FORKED;
     /* V may have passed before the watchdog came to say so. */
     if (atomic_load(&lease->condition) != HF_LEASE_LOST && !hf_lease_is_valid(lease))
-        return HF_REASON_EXPIRED;
+        return hfi_lease_over(lease->hold_end, hfi_now(lease->client->clock));
     return (hf_reason)atomic_load(&lease->reason);
 }
 

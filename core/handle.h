@@ -22,6 +22,7 @@ struct hf_lease {
     struct hfi_ear *ear;          /* NULL: nobody asked to be told */
     int64_t fence;
     int64_t since_ns;             /* granted */
+    int64_t hold_end;             /* max_hold_ms; HFI_NEVER */
     _Atomic(int) references;      /* the owner, the lock that calls it its holder, a posted event */
     _Atomic(int) event_fd;        /* -1: none made */
     _Atomic(uint64_t) owner;      /* the acquiring or bound thread's number, the program's own, or 0: nobody */
@@ -44,7 +45,7 @@ struct hfi_ear {
     struct hfi_call call;
     bool     handed_out;          /* by acquire: before, its caller knows nothing of it, and events wait */
     bool     signal_waits;
-    bool     warned;              /* the signal was sent for what may end yet */
+    int      warned;              /* the thread that was sent the signal for what may end yet; 0: none */
     bool     posted, released;
     uint64_t runner;              /* the thread that runs on_event now; 0: none */
     struct hfi_park quiet;        /* woken when nothing is posted any more */
@@ -61,7 +62,7 @@ void hfi_handle_unref(hf_lease *lease);
 void hfi_handle_drop(hf_lease *lease, int count); /* so many references */
 
 /* By the lock, its mutex held. */
-void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t now);
+void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t hold_end, int64_t now);
 /* Forward, and only while it lives. False: somebody has found it over before, so it is, whatever the server says. */
 bool hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now);
 void hfi_handle_withdraw(hf_lease *lease);                           /* V = 0 */

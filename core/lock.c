@@ -269,7 +269,7 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t 
     free(lock->trouble); /* of an earlier time */
     lock->trouble = NULL;
     seeker->lease = lock->holder = lease;
-    hfi_handle_begin(lease, waiter->end, waiter->fence, now);
+    hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.times.hold_end, now);
     return true;
 }
 
@@ -317,7 +317,7 @@ static void found_over(struct hfi_lock *lock, int64_t now)
 {
     struct hfi_actions actions;
     hfi_actions_init(&actions);
-    hfi_entry_lost(&lock->entry, HF_REASON_EXPIRED, now, &actions);
+    hfi_entry_lost(&lock->entry, hfi_lease_over(lock->entry.times.hold_end, now), now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
 }
 

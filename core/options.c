@@ -136,13 +136,6 @@ static hf_status check_signal(const hf_lock_options *options, hf_error *error)
     return HF_OK;
 }
 
-int64_t hfi_lock_lease_ms(const hf_lock_options *o)
-{
-    if (o->max_hold_ms == 0 || o->max_hold_ms >= o->lease_ms)
-        return o->lease_ms;
-    return o->max_hold_ms > SHORTEST_LEASE_MS ? o->max_hold_ms : SHORTEST_LEASE_MS;
-}
-
 hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, hf_error *error)
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_LOCK", error);
@@ -154,8 +147,9 @@ hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, h
         status = check_ms(&o->max_hold_ms, 0, 0, HFI_LONGEST_MS, false, false, "max_hold_ms", error);
     if (status == HF_OK)
         status = check_ms(&o->linger_ms, 0, 0, DAY_MS, false, false, "linger_ms", error);
+    int64_t held_ms = o->max_hold_ms > 0 && o->max_hold_ms < o->lease_ms ? o->max_hold_ms : o->lease_ms;
     if (status == HF_OK)
-        status = check_ms(&o->stop_ms, hfi_lock_lease_ms(o) / 10 > 50 ? hfi_lock_lease_ms(o) / 10 : 50, 1, o->lease_ms - 1, false, false,
+        status = check_ms(&o->stop_ms, held_ms / 10 > 50 ? held_ms / 10 : 50, 1, o->lease_ms - 1, false, false,
                           "stop_ms (below lease_ms)", error);
     if (status == HF_OK)
         status = check_signal(o, error);

@@ -24,8 +24,6 @@ hf_status hfi_client_option_parse(hf_client_options *options, const char *name, 
 hf_status hfi_client_options_check(hf_client_options *options, hf_error *error);
 hf_status hfi_lock_options_check(hf_lock_options *options, int64_t default_lease_ms, hf_error *error);
 hf_status hfi_fetch_options_check(hf_fetch_options *options, int64_t default_lease_ms, hf_error *error);
-/* The lease that a lock of these checked options needs: no longer than it may be held. */
-int64_t hfi_lock_lease_ms(const hf_lock_options *options);
 /* A lock's name, 1..HF_NAME_MAX bytes, or a data key, 1..HF_KEY_MAX, without NUL; fills *size. INVALID. */
 hf_status hfi_name_check(enum hfi_use use, const char *name, size_t given_size, size_t *size, hf_error *error);
 

@@ -49,10 +49,11 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giv
         }
     } else {
         was_valid = false;
-        atomic_store(&lease->reason, HF_REASON_EXPIRED);
+        hf_reason reason = hfi_lease_over(lease->hold_end, now);
+        atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, HF_LEASE_LOST);
         hfi_count(client, lost);
-        hfi_entry_lost(&lock->entry, HF_REASON_EXPIRED, now, &actions);
+        hfi_entry_lost(&lock->entry, reason, now, &actions);
     }
     hfi_lock_perform(lock, &actions, now, was_valid ? giving : NULL); /* after a loss nobody waits for an answer */
     return was_valid;

@@ -45,9 +45,9 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
             hfi_entry_renewed(&lock->entry, command->stamp_ns, now, hfi_lane_rtt_ns(lock->lane), &actions);
         else if (how != HFI_RENEW_FAILED)
             hfi_entry_lost(&lock->entry,
-                           how == HFI_RENEW_GONE    ? HF_REASON_GONE
-                           : how == HFI_RENEW_TAKEN ? HF_REASON_TAKEN
-                                                    : HF_REASON_REVOKED,
+                           how == HFI_RENEW_REVOKED || lock->revoked != 0 ? HF_REASON_REVOKED
+                           : how == HFI_RENEW_GONE                        ? HF_REASON_GONE
+                                                                          : HF_REASON_TAKEN,
                            now, &actions);
         if (how == HFI_RENEW_WANTED)
             hfi_entry_wanted(&lock->entry, now, &actions);

@@ -317,7 +317,7 @@ static bool write_listed(struct hfi_lane *lane)
         if (kick)
             atomic_store(&lane->watch, HFI_LOOKS_SOON);
     } else if (hfi_lane_is_down(lane)) {
-        send_back_locked(lane, hfi_lane_is_silent(lane));
+        send_back_locked(lane, !hfi_lane_is_unreachable(lane));
     }
     int64_t nearest_ns = lane->nearest_ns;
     bool send = atomic_load(&lane->state) == HFI_LANE_UP && hfi_buffer_size(&lane->out) > 0;
@@ -395,12 +395,13 @@ bool hfi_lane_is_up(const struct hfi_lane *lane)
 bool hfi_lane_is_down(const struct hfi_lane *lane)
 {
     int state = atomic_load(&lane->state);
-    return state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->failed));
+    return state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->trouble) != HFI_NO_TROUBLE);
 }
 
-bool hfi_lane_is_silent(const struct hfi_lane *lane)
+bool hfi_lane_is_unreachable(const struct hfi_lane *lane)
 {
-    return atomic_load(&lane->silent);
+    int state = atomic_load(&lane->state);
+    return state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->trouble) == HFI_UNREACHABLE);
 }
 
 int hfi_lane_index(const struct hfi_lane *lane)

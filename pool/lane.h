@@ -27,8 +27,8 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket
 bool    hfi_lane_is_up(const struct hfi_lane *lane);
 /* Down and not about to come up: the last dial failed and the next one is not due. Commands come back UNSENT. */
 bool    hfi_lane_is_down(const struct hfi_lane *lane);
-/* Down because the server was silent; whether it answers a dial is not known yet. */
-bool    hfi_lane_is_silent(const struct hfi_lane *lane);
+/* Down, and not only because the server was silent. */
+bool    hfi_lane_is_unreachable(const struct hfi_lane *lane);
 int     hfi_lane_index(const struct hfi_lane *lane);  /* 0, 1, ...: unique in the pool */
 int64_t hfi_lane_rtt_ns(const struct hfi_lane *lane); /* smoothed; 0 before the first reply */
 /* Since when the oldest sent command waits for its answer; HFI_NEVER: none does. */

@@ -30,6 +30,13 @@ enum hfi_lane_state {
     HFI_LANE_CLOSED  /* for good                                                         */
 };
 
+/* Why commands come back unsent, while there is no connection. */
+enum hfi_lane_trouble {
+    HFI_NO_TROUBLE, /* they do not */
+    HFI_SILENT,     /* the server was, and whether it answers a dial is not known: patient ones stay */
+    HFI_UNREACHABLE /* the last dial failed */
+};
+
 /* What the listener does for a lane until it looks again. Its poll() may sleep through a reply that a reader takes from
  * under it: only what has a point in time is sure to end. */
 enum hfi_lane_watch {
@@ -48,8 +55,7 @@ struct hfi_lane {
     _Atomic(bool) writing;      /* the write role is taken */
     _Atomic(bool) again;        /* there is something to write that the inbox does not show */
     _Atomic(int) state;         /* enum hfi_lane_state; changed under the mutex */
-    _Atomic(bool) failed;       /* the last dial failed, or there was silence: commands come back unsent */
-    _Atomic(bool) silent;       /* it was silence, and no dial has failed since: patient ones stay */
+    _Atomic(int) trouble;       /* enum hfi_lane_trouble */
     _Atomic(bool) blocked;      /* the socket took not all of `out`: wait for POLLOUT */
     _Atomic(int64_t) silent_ns; /* not 0: give it up if a command sent by then is still unanswered */
     _Atomic(int64_t) rtt_ns;

@@ -167,8 +167,7 @@ static int64_t road_ns(const struct hfi_lane *lane)
 
 static void fail(struct hfi_lane *lane, const hf_error *error, int64_t now_ns)
 {
-    bool news = !atomic_exchange(&lane->failed, true);
-    atomic_store(&lane->silent, false);
+    bool news = atomic_exchange(&lane->trouble, HFI_UNREACHABLE) == HFI_NO_TROUBLE;
     lane->dial_due_ns = hfi_backoff_next_ns(&lane->backoff, now_ns);
     hfi_pool_note_failure(lane->pool, error);
     if (lane->index == 0)
@@ -206,11 +205,10 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->answered_ns = lane->up_ns = now_ns;
     lane->times_up++;
     lane->announcing = true;
-    atomic_store(&lane->silent, false);
     atomic_store(&lane->state, HFI_LANE_UP);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-up-to-told");
-    bool news = atomic_exchange(&lane->failed, false) || lane->times_up > 1;
+    bool news = atomic_exchange(&lane->trouble, HFI_NO_TROUBLE) != HFI_NO_TROUBLE || lane->times_up > 1;
     if (lane->index == 0)
         hfi_pool_note_verdict(pool);
     if (news)
@@ -228,7 +226,7 @@ static bool gives_way(const struct hfi_lane *lane)
 {
     const struct hfi_lane *renewals = hfi_pool_lane(lane->pool, HFI_RESERVED_LANE, 0);
     int state = atomic_load(&renewals->state);
-    bool comes = state == HFI_LANE_BROKEN || (state == HFI_LANE_DIALING && !atomic_load(&renewals->failed));
+    bool comes = state == HFI_LANE_BROKEN || (state == HFI_LANE_DIALING && atomic_load(&renewals->trouble) == HFI_NO_TROUBLE);
     return comes && road_ns(lane) != 0;
 }
 
@@ -297,8 +295,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         why = lane->why;
         /* A silent server is away until it answers a dial: nobody else is to find that out by waiting. */
         if (why.os_errno == ETIMEDOUT) {
-            atomic_store(&lane->silent, true);
-            atomic_store(&lane->failed, true);
+            atomic_store(&lane->trouble, HFI_SILENT);
             atomic_store(&lane->again, true); /* what is listed already comes back too */
         }
         atomic_store(&lane->state, HFI_LANE_DIALING);

@@ -156,9 +156,9 @@ static _Atomic(pthread_t) signaled_thread;
 static void on_signal(int number)
 {
     (void)number;
+    atomic_store(&signaled_thread, pthread_self());
     signals_seen++;
     atomic_store(&signal_at_ns, now_ns());
-    atomic_store(&signaled_thread, pthread_self());
 }
 
 static void install(int number)
@@ -423,84 +423,6 @@ static void the_callers_loop_runs_callbacks_when_the_descriptor_says_so(void **s
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
-static void *hold_in_poll(void *arg)
-{
-    hf_lease *lease = arg;
-    sigset_t none;
-    (void)sigemptyset(&none);
-    if (hf_lease_bind(lease, NULL) != HF_OK)
-        return NULL;
-    while (signals_seen == 0)
-        (void)poll(NULL, 0, 1);
-    return lease;
-}
-
-static void what_nobody_owns_signals_nobody(void **state)
-{
-    struct fixture *f = *state;
-    install(SIGUSR2);
-    hf_lease *lease = must_take(f, "unbound", HF_LOCK(.lease_ms = 1500, .signal = SIGUSR2, .on_event = note, .arg = &f->record));
-    assert_int_equal(hf_lease_unbind(lease, NULL), HF_OK);
-    freeReplyObject(hft_server_ask(f->server, "DEL hf:{unbound}"));
-    the_last_event_is_lost(f, lease, HF_REASON_GONE);
-    assert_int_equal(signals_seen, 0);
-}
-
-/* The end was announced while nobody owned it: who has taken it over is signalled at the loss. */
-static void a_warning_that_nobody_was_sent_is_owed_at_the_loss(void **state)
-{
-    struct fixture *f = *state;
-    install(SIGUSR2);
-    hf_lease *lease = must_take(f, "owed", HF_LOCK(.lease_ms = 3000, .stop_ms = 1500, .signal = SIGUSR2,
-                                                   .signal_at = HF_EVENT_AT_RISK, .on_event = note, .arg = &f->record));
-    assert_int_equal(hf_lease_unbind(lease, NULL), HF_OK);
-    hft_server_freeze(f->server);
-    HFT_UNTIL_TRUE(hf_lease_reason(lease) == HF_REASON_ENDING);
-    hf_status bound = hf_lease_bind(lease, NULL);
-    HFT_UNTIL_TRUE(bound != HF_OK || signals_seen != 0);
-    hft_server_thaw(f->server);
-    assert_int_equal(bound, HF_OK);
-    assert_int_equal(signals_seen, 1);
-    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
-}
-
-/* The warning was sent, and the lease handed on after it: nothing is owed. */
-static void a_warning_that_was_sent_is_not_sent_again_to_the_next_owner(void **state)
-{
-    struct fixture *f = *state;
-    install(SIGUSR2);
-    hf_lease *lease = must_take(f, "sent", HF_LOCK(.lease_ms = 3000, .stop_ms = 1500, .signal = SIGUSR2,
-                                                   .signal_at = HF_EVENT_AT_RISK, .on_event = note, .arg = &f->record));
-    hft_server_freeze(f->server);
-    HFT_UNTIL_TRUE(signals_seen != 0);
-    hf_status unbound = hf_lease_unbind(lease, NULL), bound = hf_lease_bind(lease, NULL);
-    HFT_UNTIL_TRUE(hf_lease_state(lease) == HF_LEASE_LOST);
-    hft_server_thaw(f->server);
-    assert_int_equal(unbound, HF_OK);
-    assert_int_equal(bound, HF_OK);
-    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST); /* all is told */
-    assert_int_equal(signals_seen, 1);
-}
-
-static void the_bound_thread_gets_the_signal(void **state)
-{
-    struct fixture *f = *state;
-    pthread_t thread;
-    void *seen;
-    hf_lease *again;
-    install(SIGUSR2);
-    hf_lease *lease = must_take(f, "bound", HF_LOCK(.lease_ms = 1500, .signal = SIGUSR2));
-    (void)pthread_create(&thread, NULL, hold_in_poll, lease);
-    /* Once it is bound there, this thread is not the holder any more. */
-    HFT_UNTIL_TRUE(hf_lock_acquire(f->client, "bound", NULL, &again, NULL) == HF_BUSY);
-    freeReplyObject(hft_server_ask(f->server, "DEL hf:{bound}"));
-    (void)pthread_join(thread, &seen);
-    assert_non_null(seen);
-    assert_true(pthread_equal(atomic_load(&signaled_thread), thread));
-    assert_int_equal(hf_lease_bind(lease, &f->error), HF_LOST);
-    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
-}
-
 static void a_signal_can_come_when_the_end_is_near_and_must_have_a_handler(void **state)
 {
     struct fixture *f = *state;
@@ -636,10 +558,6 @@ int main(void)
         TEST(a_slow_callback_delays_no_renewal_and_no_descriptor),
         TEST(release_waits_for_the_running_callback_and_none_comes_after_it),
         TEST(the_callers_loop_runs_callbacks_when_the_descriptor_says_so),
-        TEST(what_nobody_owns_signals_nobody),
-        TEST(a_warning_that_nobody_was_sent_is_owed_at_the_loss),
-        TEST(a_warning_that_was_sent_is_not_sent_again_to_the_next_owner),
-        TEST(the_bound_thread_gets_the_signal),
         TEST(a_signal_can_come_when_the_end_is_near_and_must_have_a_handler),
         TEST(a_loss_without_a_warning_brings_the_signal_that_a_warning_would_have_brought),
         TEST(verify_asks_the_server_and_latches_what_it_says),

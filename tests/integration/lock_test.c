@@ -455,7 +455,7 @@ static void max_hold_ends_the_lease_and_the_next_gets_it(void **state)
     struct fixture *f = *state;
     int64_t began_ms = hft_boottime_ms();
     hf_lease *lease = must_take(f, f->a, "hold", HF_LOCK(.lease_ms = 60000, .max_hold_ms = 600));
-    assert_in_range(hft_server_ask_integer(f->server, "PTTL hf:{hold}"), 0, 600 + 13 + 3 + 250);
+    assert_in_range(hft_server_ask_integer(f->server, "PTTL hf:{hold}"), 0, 2000); /* a second, or the road and 600 ms */
     hf_lease *next = must_take(f, f->b, "hold", HF_LOCK(.wait_ms = HF_FOREVER));
     assert_in_range(hft_boottime_ms() - began_ms, 600, 20000); /* not when the lease would have ended */
     assert_false(hf_lease_is_valid(lease));

@@ -220,6 +220,7 @@ static void a_lock_broken_by_force_is_somebody_elses_at_once(void **state)
     assert_true(had);
     hf_lease *next = must_take(f, f->b, "job", HF_LOCK(.lease_ms = 60000)); /* a try */
     HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_reason(lease), HF_REASON_REVOKED);
     assert_true(hf_lease_fence(next) > hf_lease_fence(lease));
     assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
     hft_take(&taker, f->a, "job", HF_LOCK(.wait_ms = HF_FOREVER));

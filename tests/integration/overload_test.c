@@ -7,6 +7,7 @@
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
+#include <hiredis/hiredis.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,7 +54,9 @@ static void a_server_that_is_silent_for_less_than_may_be_waited_is_not_away(void
     hf_client *client = client_of_a_frozen_server(f, LONG_MS);
     for (int i = 0; i < THREADS; i++)
         hft_fetch(&all[i], client, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = i == 0 ? HF_FOREVER : LONG_MS));
-    HFT_UNTIL_TRUE(hfi_lane_is_silent(hfi_pool_lane(client->pool, HFI_VALUE_LANE, 0)));
+    const struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, 0);
+    HFT_UNTIL_TRUE(hfi_lane_is_down(lane));
+    assert_false(hfi_lane_is_unreachable(lane));
     for (int i = 0; i < THREADS; i++)
         HFT_UNTIL_TRUE(hft_is_asleep(atomic_load(&all[i].tid)));
     hft_server_thaw(f->server);
@@ -92,6 +95,42 @@ static void a_server_that_answers_no_dial_is_away_for_those_who_would_wait_for_e
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
+static bool refuses_ping(struct fixture *f)
+{
+    redisReply *reply = hft_server_ask(f->server, "PING");
+    bool refuses = reply->type == REDIS_REPLY_ERROR;
+    freeReplyObject(reply);
+    return refuses;
+}
+
+/* It would say so again, as often as it is asked. */
+static void a_server_that_answers_with_an_error_is_asked_once(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    hf_value *value;
+    hf_client *client = hft_client(f->server, HF_CLIENT(.lanes = 1, .local_bytes = HF_OFF));
+    assert_int_equal(source_of(f, client, "before", HF_FETCH(.load = hft_load, .arg = &page)), HF_LOADED);
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET lua-time-limit 10"));
+    redisContext *other = redisConnectUnix(hft_server_socket(f->server));
+    assert_int_equal(redisAppendCommand(other, "EVAL %s 0", "while true do end"), REDIS_OK);
+    int written = 0;
+    while (!written)
+        assert_int_equal(redisBufferWrite(other, &written), REDIS_OK);
+    HFT_UNTIL_TRUE(refuses_ping(f));
+    hf_stats before, after;
+    hf_client_stats(client, &before);
+    hf_status status = hf_fetch(client, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = HF_FOREVER), &value, &f->error);
+    hf_client_stats(client, &after);
+    freeReplyObject(hft_server_ask(f->server, "SCRIPT KILL"));
+    redisFree(other);
+    assert_int_equal(status, HF_OK);
+    assert_int_equal(value->source, HF_LOCAL);
+    hf_value_free(value);
+    assert_in_range(after.remote_commands - before.remote_commands, 1, 20);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 /* ---- so many local loads a second ---- */
 
 struct crowd {
@@ -101,15 +140,27 @@ struct crowd {
 };
 
 /* Each wants a value of its own. */
-static void begin(struct crowd *crowd, hf_client *client, struct hft_page *page, int count)
+static void begin_some(struct crowd *crowd, hf_client *client, struct hft_page *page, int count, int round, hf_cancel *cancel)
 {
     crowd->count = count;
     crowd->fetchers = calloc((size_t)count, sizeof *crowd->fetchers);
     crowd->keys = calloc((size_t)count, sizeof *crowd->keys);
     for (int i = 0; i < count; i++) {
-        (void)snprintf(crowd->keys[i], sizeof crowd->keys[i], "c%d", i);
-        hft_fetch(&crowd->fetchers[i], client, crowd->keys[i], HF_FETCH(.load = hft_load, .arg = page, .wait_ms = LONG_MS));
+        (void)snprintf(crowd->keys[i], sizeof crowd->keys[i], "c%d-%d", round, i);
+        hft_fetch(&crowd->fetchers[i], client, crowd->keys[i],
+                  HF_FETCH(.load = hft_load, .arg = page, .wait_ms = LONG_MS, .cancel = cancel));
     }
+}
+
+static void begin(struct crowd *crowd, hf_client *client, struct hft_page *page, int count)
+{
+    begin_some(crowd, client, page, count, 0, NULL);
+}
+
+static void free_crowd(struct crowd *crowd)
+{
+    free(crowd->fetchers);
+    free(crowd->keys);
 }
 
 static void end(struct crowd *crowd)
@@ -119,8 +170,7 @@ static void end(struct crowd *crowd)
         assert_int_equal(crowd->fetchers[i].value->source, HF_LOCAL);
         hf_value_free(crowd->fetchers[i].value);
     }
-    free(crowd->fetchers);
-    free(crowd->keys);
+    free_crowd(crowd);
 }
 
 static void without_a_server_only_so_many_values_a_second_are_loaded(void **state)
@@ -185,6 +235,65 @@ static void a_cancel_ends_the_wait_for_a_turn_and_leaves_the_load_to_the_others(
     hf_cancel_close(cancel);
 }
 
+/* A request's deadline, again and again: those that come later get the turns of those that gave up. */
+static void who_gives_up_waiting_for_a_turn_keeps_nobody_from_it(void **state)
+{
+    enum { THREADS = 100, ROUNDS = 6 };
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    hf_cancel *cancel;
+    int loads[ROUNDS];
+    assert_int_equal(hf_cancel_open(f->a, &cancel, NULL), HF_OK);
+    hft_server_kill(f->server);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct crowd crowd;
+        begin_some(&crowd, f->a, &page, THREADS, round, cancel);
+        int64_t began_ms = hft_boottime_ms();
+        HFT_UNTIL_TRUE(hft_boottime_ms() >= began_ms + 500);
+        hf_cancel_fire(cancel);
+        for (int i = 0; i < THREADS; i++)
+            if (hft_fetched(&crowd.fetchers[i]) == HF_OK)
+                hf_value_free(crowd.fetchers[i].value);
+        hf_cancel_reset(cancel);
+        free_crowd(&crowd);
+        loads[round] = page.loads;
+    }
+    for (int round = 2; round < ROUNDS; round++)
+        assert_true(loads[round] > loads[round - 1]);
+    hf_cancel_close(cancel);
+}
+
+static void *close_it(void *arg)
+{
+    (void)hf_client_close(arg, NULL);
+    return NULL;
+}
+
+static void close_ends_the_wait_for_a_turn(void **state)
+{
+    enum { THREADS = 6 * A_SECOND };
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content"};
+    struct crowd crowd;
+    pthread_t closing;
+    hf_client *client = hft_client(f->server, HF_CLIENT(.close_ms = 100));
+    hft_server_kill(f->server);
+    begin_some(&crowd, client, &page, THREADS, 0, NULL);
+    for (int i = 0; i < THREADS; i++)
+        HFT_UNTIL_TRUE(atomic_load(&crowd.fetchers[i].done) || hft_is_asleep(atomic_load(&crowd.fetchers[i].tid)));
+    (void)pthread_create(&closing, NULL, close_it, client);
+    int closed = 0;
+    for (int i = 0; i < THREADS; i++) {
+        hf_status status = hft_fetched(&crowd.fetchers[i]);
+        closed += status == HF_CLOSED;
+        if (status == HF_OK)
+            hf_value_free(crowd.fetchers[i].value);
+    }
+    (void)pthread_join(closing, NULL);
+    free_crowd(&crowd);
+    assert_true(closed > A_SECOND); /* by turns it would have been five seconds later, and they loaded */
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
@@ -192,8 +301,11 @@ int main(void)
         TEST(a_server_that_is_silent_for_less_than_may_be_waited_is_not_away),
         TEST(who_may_not_wait_any_longer_loads_without_it),
         TEST(a_server_that_answers_no_dial_is_away_for_those_who_would_wait_for_ever),
+        TEST(a_server_that_answers_with_an_error_is_asked_once),
         TEST(without_a_server_only_so_many_values_a_second_are_loaded),
         TEST(who_cannot_wait_for_a_turn_is_told_when_to_come_back),
+        TEST(who_gives_up_waiting_for_a_turn_keeps_nobody_from_it),
+        TEST(close_ends_the_wait_for_a_turn),
         TEST(a_cancel_ends_the_wait_for_a_turn_and_leaves_the_load_to_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

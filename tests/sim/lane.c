@@ -437,9 +437,9 @@ bool hfi_lane_is_down(const struct hfi_lane *lane)
     return lane->state == CLOSED || (lane->state == DIALING && lane->failed);
 }
 
-bool hfi_lane_is_silent(const struct hfi_lane *lane)
+bool hfi_lane_is_unreachable(const struct hfi_lane *lane)
 {
-    return lane->silent;
+    return hfi_lane_is_down(lane) && !lane->silent;
 }
 
 int hfi_lane_index(const struct hfi_lane *lane)
