@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* acquire.c - hf_lock_acquire. */
 #include "core/acquire.h"
+#include "core/ear.h"
 #include "core/options.h"
 #include "core/table.h"
 #include "core/trouble.h"

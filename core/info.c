@@ -3,6 +3,7 @@
 #include "core/info.h"
 #include "core/call.h"
 #include "core/callback.h"
+#include "core/ear.h"
 #include "core/options.h"
 #include "core/wait.h"
 #include "base/random.h"

@@ -2,6 +2,7 @@
 /* lock.c - see lock.h. No branch here depends on the protocol's state: entry.c decides. */
 #include "core/lock.h"
 #include "core/closing.h"
+#include "core/ear.h"
 #include "core/events.h"
 #include "core/recheck.h"
 #include "core/renew.h"

@@ -132,7 +132,7 @@ void sim_give_back(struct sim_holding *holding)
     bool starved = 2 * sim_stopped(sim.self, holding->given) >= holding->good_for; /* what renews it had no time to */
     if (!valid && sim_faults_cost_nothing() && !starved)
         sim_violation("[no-false-loss] a lease is lost though nothing is wrong");
-    bool late = status == HF_LOST && sim_stopped(sim.self, began) > 0; /* it went out when the key had ended */
+    bool late = status == HF_LOST && (starved || sim_stopped(sim.self, began) > 0); /* it went out when the key had ended */
     if (!late)
         check_status("release", status, &error);
     sim_call_took("release", began, history.command_ms);

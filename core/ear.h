@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* ear.h - what the owner of a lease is told of it, by callback, signal and descriptor, and who that is. */
+#ifndef HFI_EAR_H
+#define HFI_EAR_H
+
+#include "core/handle.h"
+
+#define HFI_EVENTS_MOST 8
+
+/* What the owner asked for besides the lease: most leases have none. */
+struct hfi_ear {
+    hf_lease *lease;
+    int    signal;
+    _Atomic(int) tid;             /* the thread that gets it */
+    hf_event_kind signal_at;
+    hf_event_fn *on_event;
+    void  *arg;
+    char  *label;
+
+    pthread_mutex_t mutex;        /* for what follows */
+    struct hfi_call call;
+    bool     handed_out;          /* by acquire: before, its caller knows nothing of it, and events wait */
+    bool     signal_waits;
+    int      warned;              /* the thread that was sent the signal for what may end yet; 0: none */
+    bool     posted, released;
+    uint64_t runner;              /* the thread that runs on_event now; 0: none */
+    struct hfi_park quiet;        /* woken when nothing is posted any more */
+    int      pending_count;
+    struct { hf_event_kind kind; hf_reason reason; } pending[HFI_EVENTS_MOST];
+    uint64_t sequence;
+};
+
+/* False: no memory. What needs no ear gets none. */
+bool hfi_ear_give(hf_lease *lease, const hf_lock_options *options, int tid);
+void hfi_ear_free(struct hfi_ear *ear); /* NULL is a no-op */
+
+/* By the lock, its mutex held. */
+void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws and latches */
+
+/* By acquire when it is sure to return this lease; it does not look at it afterwards. Until then nobody is told anything:
+ * a callback may release the lease, and acquire may give it back unseen. */
+void hfi_handle_hand_out(hf_lease *lease);
+/* By the owner's release, no mutex held: no event starts after it; a running one has returned, unless this is it. One that
+ * is posted is taken back: it may stand behind the very callback that releases. */
+void hfi_handle_hush(hf_lease *lease);
+/* LOST, and why: fills *error. */
+hf_status hfi_handle_lost(const hf_lease *lease, hf_error *error);
+
+#endif
