@@ -77,6 +77,8 @@ struct hf_client {
     pthread_mutex_t inquiry_mutex; /* info.c */
     struct hfi_list inquiries;
 
+    struct hfi_inbox lost;        /* ear.c: leases of whose loss the log is to be told */
+
     struct hfi_local_cache *local; /* local.c */
     _Atomic(int64_t) local_turn;  /* fetch_alone.c: of the last load without a lease, see freshness.h */
     _Atomic(int64_t) load_ms;     /* fetch.c: how long loads take on average; 0: none yet */

@@ -6,8 +6,10 @@
 #include "base/thread.h"
 #include "core/callback.h"
 #include "core/lock.h"
+#include "core/table.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +117,34 @@ void hfi_handle_hand_out(hf_lease *lease)
     hfi_handle_unref(lease);
 }
 
+/* The log's function may ask anything of the library: no mutex may be held then, so the listener tells it. */
+void hfi_ear_note_loss(hf_lease *lease, hf_reason reason)
+{
+    hf_client *client = lease->client;
+    if (client->log.write == NULL || reason == HF_REASON_CLOSED)
+        return;
+    hfi_handle_ref(lease);
+    hfi_table_ref(lease->lock);
+    hfi_inbox_put(&client->lost, &lease->lost);
+    hfi_pool_kick(client->pool);
+}
+
+void hfi_ear_log_losses(hf_client *client)
+{
+    struct hfi_inbox_node *next;
+    for (struct hfi_inbox_node *node = hfi_inbox_take(&client->lost); node != NULL; node = next) {
+        hf_lease *lease = hfi_of(node, hf_lease, lost);
+        struct hfi_lock *lock = lease->lock;
+        char name[160];
+        next = hfi_inbox_next(node);
+        hfi_log(&client->log, HF_LOG_WARNING, "the lease on %s with fence %" PRId64 " was lost: %s",
+                hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size), lease->fence,
+                hf_reason_text((hf_reason)atomic_load(&lease->reason)));
+        hfi_handle_unref(lease);
+        hfi_table_unref(lock);
+    }
+}
+
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
 {
     uint8_t condition = kind == HF_EVENT_LOST      ? HF_LEASE_LOST
@@ -133,6 +163,7 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
         int fd = atomic_load(&lease->event_fd);
         if (fd >= 0)
             (void)eventfd_write(fd, 1);
+        hfi_ear_note_loss(lease, reason);
     } else {
         atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, condition);

@@ -2,6 +2,7 @@
 /* entry.c - the decisions of a lock name inside one process; see entry.h. Calls entry_held.c, entry_pace.c and lease.c, nothing else. */
 #include "core/entry_steps.h"
 #include "core/fence.h"
+#include "base/rare.h"
 
 #include <string.h>
 
@@ -228,7 +229,7 @@ void hfi_entry_come(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t 
         waiter->here = true;
 }
 
-void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
+HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
     bool was_called = entry->called == waiter;
@@ -249,7 +250,7 @@ void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t
     entry->ask_at = HFI_NEVER;
 }
 
-void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now, struct hfi_actions *actions)
+HFI_RARE void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
     bool left_free = entry->called != NULL && hfi_step_is_free(entry);

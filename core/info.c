@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* info.c - for operators: hf_lock_info, hf_lock_list, hf_lock_break and _now. */
+/* info.c - for operators: hf_lock_info, hf_lock_waiters, hf_lock_list, hf_lock_break and _now. */
 #include "core/info.h"
 #include "core/call.h"
 #include "core/callback.h"
 #include "core/ear.h"
 #include "core/options.h"
+#include "core/server_time.h"
 #include "core/wait.h"
 #include "base/random.h"
 
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WAITERS_MOST      100
 #define HOLDER_ANSWERS_MS 200 /* and two round trips: the question's and the answer's way, as far as our own */
 
 struct inquiry { /* a question to a holder, on the stack of the thread that asks */
@@ -188,21 +190,71 @@ static hf_status inform(struct survey *survey, const struct hfi_keys *keys, hf_e
     return HF_OK;
 }
 
-hf_status hf_lock_info(hf_client *client, const char *name, hf_holder_fn *visit, void *arg, hf_error *error)
+/* HF_OK: the client is entered, and there are keys to be done with. */
+static hf_status enter_named(hf_client *client, const char *name, struct hfi_keys *keys, hf_error *error)
 {
-    struct hfi_keys keys = {0};
-    struct survey survey = {.client = client, .visit = visit, .arg = arg};
     size_t size;
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = visit == NULL ? hfi_fail(error, HF_INVALID, "", "visit is NULL")
-                           : hfi_name_check(HFI_MUTEX, name, 0, &size, error);
+    status = hfi_name_check(HFI_MUTEX, name, 0, &size, error);
     if (status == HF_OK)
-        status = hfi_keys_make(client->key_template, HFI_MUTEX, name, size, &keys, error);
-    if (status == HF_OK)
-        status = inform(&survey, &keys, error);
+        status = hfi_keys_make(client->key_template, HFI_MUTEX, name, size, keys, error);
+    if (status != HF_OK)
+        hfi_client_leave(client);
+    return status;
+}
+
+hf_status hf_lock_info(hf_client *client, const char *name, hf_holder_fn *visit, void *arg, hf_error *error)
+{
+    struct hfi_keys keys;
+    struct survey survey = {.client = client, .visit = visit, .arg = arg};
+    if (visit == NULL)
+        return hfi_fail(error, HF_INVALID, "", "visit is NULL");
+    hf_status status = enter_named(client, name, &keys, error);
+    if (status != HF_OK)
+        return status;
+    status = inform(&survey, &keys, error);
     finish(&survey);
+    hfi_client_leave(client);
+    return status;
+}
+
+/* Tickets are the server's time when a waiter came, in us. */
+static void show_waiters(hf_client *client, const redisReply *reply, hf_waiter_fn *visit, void *arg)
+{
+    struct hfi_token_parts parts;
+    struct hfi_callback callback;
+    int64_t now_us = hfi_server_time_at_least(client, hfi_now(client->clock));
+    bool enough = reply->type != REDIS_REPLY_ARRAY;
+    for (size_t i = 0; !enough && i + 1 < reply->elements; i += 2) {
+        const redisReply *token = reply->element[i];
+        int64_t waits_us = now_us - hfi_wire_number(reply, i + 1, now_us);
+        if (token->type != REDIS_REPLY_STRING || !hfi_token_parse(token->str, token->len, &parts))
+            continue;
+        hf_waiter waiter = {sizeof waiter, parts.host, parts.pid, waits_us > 0 ? waits_us / 1000 : 0};
+        hfi_callback_begin(&callback, client, NULL);
+        enough = !visit(&waiter, arg);
+        hfi_callback_end(&callback);
+    }
+}
+
+hf_status hf_lock_waiters(hf_client *client, const char *name, hf_waiter_fn *visit, void *arg, hf_error *error)
+{
+    struct hfi_keys keys;
+    redisReply *reply = NULL;
+    if (visit == NULL)
+        return hfi_fail(error, HF_INVALID, "", "visit is NULL");
+    hf_status status = enter_named(client, name, &keys, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_call_done(client, lane_of(client), hfi_wire_waiters(&keys, WAITERS_MOST), NULL, "cannot look at the queue",
+                           &reply, error);
+    if (status == HF_OK)
+        show_waiters(client, reply, visit, arg);
+    if (reply != NULL)
+        freeReplyObject(reply);
+    hfi_keys_done(&keys);
     hfi_client_leave(client);
     return status;
 }
@@ -336,18 +388,13 @@ static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool f
 
 static hf_status break_named(hf_client *client, const char *name, bool force, bool *had_holder, hf_error *error)
 {
-    struct hfi_keys keys = {0};
-    size_t size;
+    struct hfi_keys keys;
     if (had_holder != NULL)
         *had_holder = false;
-    hf_status status = hfi_client_enter(client, error);
+    hf_status status = enter_named(client, name, &keys, error);
     if (status != HF_OK)
         return status;
-    status = hfi_name_check(HFI_MUTEX, name, 0, &size, error);
-    if (status == HF_OK)
-        status = hfi_keys_make(client->key_template, HFI_MUTEX, name, size, &keys, error);
-    if (status == HF_OK)
-        status = break_it(client, &keys, force, had_holder, error);
+    status = break_it(client, &keys, force, had_holder, error);
     hfi_keys_done(&keys);
     hfi_client_leave(client);
     return status;

@@ -12,6 +12,7 @@
 #include "core/trouble.h"
 #include "base/perturb.h"
 #include "base/random.h"
+#include "base/rare.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@
 
 static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick);
 
-hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, size_t size, uint64_t hash,
+HFI_RARE hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, size_t size, uint64_t hash,
                        struct hfi_lock **made, hf_error *error)
 {
     struct hfi_keys keys;
@@ -123,7 +124,7 @@ static void asked(struct hfi_command *command)
     hfi_table_unref(lock);
 }
 
-static void got_fences(struct hfi_command *command)
+static HFI_RARE void got_fences(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* options.c - see options.h. */
 #include "core/options.h"
+#include "base/rare.h"
 #include "base/thread.h"
 
 #include <inttypes.h>
@@ -52,7 +53,7 @@ static hf_status check_ms(int64_t *ms, int64_t otherwise, int64_t low, int64_t h
                     name, *ms, low, high, off ? ", or HF_OFF" : "", ever ? ", or HF_FOREVER" : "");
 }
 
-static hf_status check_count(int *count, int otherwise, int low, int high, const char *name, hf_error *error)
+static HFI_RARE hf_status check_count(int *count, int otherwise, int low, int high, const char *name, hf_error *error)
 {
     if (*count == 0)
         *count = otherwise;
@@ -69,7 +70,7 @@ static bool is_client_name(const char *name)
     return *at == 0 && at > name && at - name <= 128;
 }
 
-hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
+HFI_RARE hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_CLIENT", error);
     if (status == HF_OK)

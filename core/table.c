@@ -16,6 +16,7 @@
  */
 #include "core/table.h"
 #include "base/perturb.h"
+#include "base/rare.h"
 #include "core/lock.h"
 
 #include <stdlib.h>
@@ -224,7 +225,7 @@ static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, 
     return true;
 }
 
-static void take_out_locked(struct shard *shard, const struct hfi_lock *lock)
+static HFI_RARE void take_out_locked(struct shard *shard, const struct hfi_lock *lock)
 {
     uint32_t index = lock->slot >> SHARD_BITS;
     struct hfi_spot *spot = lock->spot;
@@ -236,7 +237,7 @@ static void take_out_locked(struct shard *shard, const struct hfi_lock *lock)
     shard->spare = index + 1;
 }
 
-static __attribute__((cold)) hf_status make(hf_client *client, const struct wanted *wanted, struct hfi_lock **made, hf_error *error)
+static HFI_RARE hf_status make(hf_client *client, const struct wanted *wanted, struct hfi_lock **made, hf_error *error)
 {
     struct shard *shard = shard_of(client, wanted->hash);
     struct hfi_lock *gone = NULL;
@@ -308,7 +309,7 @@ void hfi_table_unref(struct hfi_lock *lock)
         hfi_lock_free(lock);
 }
 
-struct hfi_lock *hfi_table_by_grant(hf_client *client, uint64_t grant)
+HFI_RARE struct hfi_lock *hfi_table_by_grant(hf_client *client, uint64_t grant)
 {
     uint32_t slot = (uint32_t)(grant & (((uint64_t)1 << SLOT_BITS) - 1)), index = slot >> SHARD_BITS;
     struct shard *shard = &client->table->shards[slot % SHARDS];
@@ -324,7 +325,7 @@ uint64_t hfi_table_grant(hf_client *client, const struct hfi_lock *lock)
     return (atomic_fetch_add(&client->grants, 1) + 1) << SLOT_BITS | lock->slot;
 }
 
-void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *lock, void *arg), void *arg)
+HFI_RARE void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *lock, void *arg), void *arg)
 {
     for (uint32_t i = 0; i < SHARDS; i++) {
         for (uint32_t index = 0; index < atomic_load(&client->table->shards[i].room); index++) {

@@ -195,6 +195,23 @@ struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)
     return script(&hfi_script_look, 2, &words, hfi_fits_look);
 }
 
+struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    if (!hfi_side_keys_print(keys, &sides))
+        return NULL;
+    add_text(&words, "ZRANGE");
+    add(&words, sides.queue, sides.queue_size);
+    add_number(&words, 0);
+    add_number(&words, most - 1);
+    add_text(&words, "WITHSCORES");
+    struct hfi_command *command = hfi_command_new(words.count, words.text, words.size);
+    hfi_side_keys_done(&sides);
+    return command;
+}
+
 struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex, bool force)
 {
     struct hfi_side_keys sides;

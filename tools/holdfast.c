@@ -56,7 +56,7 @@ static const struct command_named {
     {"show", command_show, "show who holds a lock",
      "usage: holdfast show [--json] [--url URL] NAME\n"
      "\n"
-     "Shows who holds the lock NAME, since when, for how long still, and how many wait for it.\n"
+     "Shows who holds the lock NAME, since when, for how long still, and who waits for it.\n"
      "\n"
      "      --json              an object; null if the lock is free\n" URL_HELP "\n"
      "exit: 0 held, 1 free\n"},

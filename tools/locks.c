@@ -42,6 +42,7 @@ static bool answers(const hf_holder *holder)
     return holder->foreign_value == NULL && holder->held_ms >= 0;
 }
 
+/* Without the last brace. */
 static void print_json(const hf_holder *holder)
 {
     bool ours = holder->foreign_value == NULL;
@@ -66,7 +67,6 @@ static void print_json(const hf_holder *holder)
         json_string(NULL);
     (void)fputs(",\"foreign_value\":", stdout);
     json_string(holder->foreign_value);
-    (void)putchar('}');
 }
 
 static bool add_json(const hf_holder *holder, void *arg)
@@ -74,6 +74,7 @@ static bool add_json(const hf_holder *holder, void *arg)
     size_t *count = arg;
     (void)fputs((*count)++ == 0 ? "[" : ",\n ", stdout);
     print_json(holder);
+    (void)putchar('}');
     return true;
 }
 
@@ -217,6 +218,40 @@ static bool show(const hf_holder *holder, void *arg)
     return true;
 }
 
+struct line {
+    bool json;
+    int  count;
+};
+
+static bool show_waiter(const hf_waiter *waiter, void *arg)
+{
+    struct line *line = arg;
+    char host[CELL], left[32];
+    line->count++;
+    if (line->json) {
+        (void)fputs(line->count > 1 ? ",{\"host\":" : "{\"host\":", stdout);
+        json_string(waiter->host);
+        (void)printf(",\"pid\":%" PRId64 ",\"waits_ms\":%" PRId64 "}", waiter->pid, waiter->waits_ms);
+    } else {
+        seconds(left, sizeof left, waiter->waits_ms);
+        (void)printf("           %d. process %" PRId64 " on %s, for %s\n", line->count, waiter->pid,
+                     cli_plain(waiter->host, host, CELL), left);
+    }
+    return true;
+}
+
+static int show_waiters(hf_client *client, const char *name, bool json)
+{
+    struct line line = {.json = json};
+    hf_error error;
+    if (json)
+        (void)fputs(",\"waiters\":[", stdout);
+    hf_status status = hf_lock_waiters(client, name, show_waiter, &line, &error);
+    if (json)
+        (void)fputs("]}", stdout);
+    return status == HF_OK ? CLI_DONE : cli_failed(&error);
+}
+
 int command_show(int argc, char **argv)
 {
     struct cli_look look = {.least = 1, .most = 1, .has_json = true, .only_looks = true};
@@ -230,11 +265,11 @@ int command_show(int argc, char **argv)
     if (hf_lock_info(client, argv[optind], show, &showing, &error) != HF_OK) {
         code = cli_failed(&error);
     } else {
+        code = showing.held ? show_waiters(client, argv[optind], look.json) : CLI_NO;
         if (look.json)
             (void)puts(showing.held ? "" : "null");
         else if (!showing.held)
             (void)printf("%s is free\n", cli_plain(argv[optind], text, CELL));
-        code = showing.held ? CLI_DONE : CLI_NO;
     }
     (void)hf_client_close(client, NULL);
     return code;

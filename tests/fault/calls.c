@@ -139,6 +139,18 @@ static hf_status call_list(struct hft_place *place)
     return hf_lock_list(place->client, "*", see_holder, NULL, &place->error);
 }
 
+static bool see_waiter(const hf_waiter *waiter, void *arg)
+{
+    (void)waiter;
+    (void)arg;
+    return true;
+}
+
+static hf_status call_waiters(struct hft_place *place)
+{
+    return hf_lock_waiters(place->client, "nobodys", see_waiter, NULL, &place->error);
+}
+
 static hf_status call_break(struct hft_place *place)
 {
     bool had;
@@ -330,6 +342,7 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"parse", hold, call_parse},
                                                    {"info", NULL, call_info},
                                                    {"list", NULL, call_list},
+                                                   {"waiters", NULL, call_waiters},
                                                    {"break", hold, call_break},
                                                    {"break now", hold, call_break_now},
                                                    {"check", NULL, call_check},

@@ -176,6 +176,18 @@ static hf_status list(struct cell *cell, hf_error *error)
     return hf_lock_list(cell->client, NULL, see_holder, NULL, error);
 }
 
+static bool see_waiter(const hf_waiter *waiter, void *arg)
+{
+    (void)waiter;
+    (void)arg;
+    return true;
+}
+
+static hf_status waiters(struct cell *cell, hf_error *error)
+{
+    return hf_lock_waiters(cell->client, "theirs", see_waiter, NULL, error);
+}
+
 static hf_status check(struct cell *cell, hf_error *error)
 {
     return hf_client_check(cell->client, see_finding, NULL, error);
@@ -258,6 +270,7 @@ static const struct call calls[] = {
     {"hf_conn_discard", discard_conn, HF_OK, HF_OK, HF_OK},
     {"hf_lock_info", info, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_lock_list", list, HF_OK, HF_CLOSED, HF_INVALID},
+    {"hf_lock_waiters", waiters, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_lock_break", break_lock, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_client_check", check, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_client_stats, _metrics, _dump", count, HF_OK, HF_OK, HF_OK},

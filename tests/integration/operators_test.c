@@ -181,6 +181,56 @@ static void a_list_waits_for_many_holders_that_do_not_answer_together(void **sta
     redisFree(deaf);
 }
 
+struct line {
+    int count, stop_after;
+    int64_t pids[4], waits_ms[4];
+};
+
+static bool stand_in_line(const hf_waiter *waiter, void *arg)
+{
+    struct line *line = arg;
+    line->pids[line->count % 4] = waiter->pid;
+    line->waits_ms[line->count++ % 4] = waiter->waits_ms;
+    assert_true(waiter->size >= sizeof *waiter);
+    assert_true(waiter->host[0] != 0);
+    return line->count != line->stop_after;
+}
+
+static void who_waits_is_told_in_the_order_in_which_it_will_have_the_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct line line = {.count = 0};
+    struct hft_taker first, second;
+    assert_int_equal(hf_lock_waiters(f->a, "line", stand_in_line, &line, &f->error), HF_OK);
+    assert_int_equal(line.count, 0);
+    freeReplyObject(hft_server_ask(f->server, "SET hf:{line} x PX 60000"));
+    hft_take(&first, f->a, "line", HF_LOCK(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "line") == 1);
+    int64_t began_ms = hft_boottime_ms();
+    HFT_UNTIL_TRUE(hft_boottime_ms() > began_ms + 20);
+    hft_take(&second, f->b, "line", HF_LOCK(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "line") == 2);
+    assert_int_equal(hf_lock_waiters(f->a, "line", stand_in_line, &line, &f->error), HF_OK);
+    assert_int_equal(line.count, 2);
+    assert_int_equal(line.pids[0], getpid());
+    assert_int_equal(line.pids[1], getpid());
+    assert_in_range(line.waits_ms[0], 20, 60000);
+    assert_in_range(line.waits_ms[1], 0, line.waits_ms[0]);
+    line = (struct line){.stop_after = 1};
+    assert_int_equal(hf_lock_waiters(f->b, "line", stand_in_line, &line, &f->error), HF_OK);
+    assert_int_equal(line.count, 1);
+    freeReplyObject(hft_server_ask(f->server, "DEL hf:{line}"));
+    assert_int_equal(hft_taken(&first), HF_OK);
+    assert_int_equal(hf_lease_release(first.lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(&second), HF_OK);
+    assert_int_equal(hf_lease_release(second.lease, NULL), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "SET hf:queue:{line}:hf:{line} x"));
+    assert_int_equal(hf_lock_waiters(f->a, "line", stand_in_line, &line, &f->error), HF_FOREIGN);
+    freeReplyObject(hft_server_ask(f->server, "DEL hf:queue:{line}:hf:{line}"));
+    assert_int_equal(hf_lock_waiters(f->a, "line", NULL, &line, &f->error), HF_INVALID);
+    assert_int_equal(hf_lock_waiters(f->a, "", stand_in_line, &line, &f->error), HF_INVALID);
+}
+
 static void a_broken_lock_goes_to_who_waits_once_the_holder_has_stopped(void **state)
 {
     struct fixture *f = *state;
@@ -441,6 +491,7 @@ int main(void)
         TEST(foreign_holders_are_shown_escaped),
         TEST(list_finds_held_locks_by_glob_and_nothing_else),
         TEST(a_list_waits_for_many_holders_that_do_not_answer_together),
+        TEST(who_waits_is_told_in_the_order_in_which_it_will_have_the_lock),
         TEST(a_broken_lock_goes_to_who_waits_once_the_holder_has_stopped),
         TEST(a_lock_broken_by_force_is_somebody_elses_at_once),
         TEST(a_lock_of_a_server_that_is_full_is_broken_too),

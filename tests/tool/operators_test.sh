@@ -38,6 +38,9 @@ a_holder_is_shown_with_all_that_is_known() {
     "$hf" run -w 20 invoice:42 -- true &
     local second=$!
     until_true waits_for invoice:42 1
+    contains "who waits" "1. process $second on $(hostname), for 0." "$("$hf" show invoice:42)"
+    same "who waits in JSON" "$second $(hostname) True" \
+        "$("$hf" show --json invoice:42 | value '"%d %s %s" % (it["waiters"][0]["pid"], it["waiters"][0]["host"], it["waiters"][0]["waits_ms"] < 60000)')"
     let_go
     wait $second
 }
@@ -72,7 +75,8 @@ json_says_what_the_tables_say() {
     same name "$(printf 'a "b"\\ \303\244 \357\277\275\001')" "$(echo "$shown" | value 'it["name"]')"
     same "pid and label" "$pid nightly job" "$(echo "$shown" | value 'it["pid"], it["label"]' | tr -d "(),'")"
     same "digits of the fence" 19 "$(echo "$shown" | value 'len(it["fence"])')"
-    same "the same from ls" "$(echo "$shown" | value 'sorted(it)')" "$("$hf" ls --json | value 'sorted(it[0])')"
+    same "the same from ls" "$(echo "$shown" | value 'sorted(set(it) - {"waiters"})')" "$("$hf" ls --json | value 'sorted(it[0])')"
+    same "who waits" "[]" "$(echo "$shown" | value 'it["waiters"]')"
     same "what nobody knows" None "$(echo "$shown" | value 'it["foreign_value"]')"
     let_go
     until_true is_free "$name"
