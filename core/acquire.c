@@ -37,6 +37,7 @@ void hfi_seeker_init(struct hfi_seeker *seeker, const struct hfi_lock *lock, con
     hfi_park_init(&seeker->park);
     seeker->options = options;
     seeker->owner = owner_of(options);
+    seeker->thread = hfi_thread_number();
     seeker->tid = options->signal != 0 ? hfi_thread_id() : 0;
     seeker->sleeps = seeker->for_others = false;
     seeker->lease = NULL;

@@ -32,12 +32,6 @@ static const struct hfi_script *const scripts[] = {
     &hfi_script_fence_floor, &hfi_script_acquire, &hfi_script_release, &hfi_script_renew,
     &hfi_script_recheck,     &hfi_script_more,    NULL};
 
-static void kicked(void *self)
-{
-    hfi_cancel_kicked(self);
-    hfi_ear_log_losses(self);
-}
-
 static const struct hfi_pool_ops ops = {
     .scripts = scripts,
     .greeting = hfi_server_time_greeting,
@@ -46,7 +40,7 @@ static const struct hfi_pool_ops ops = {
     .lane_down = hfi_hear_lane_down,
     .heard = hfi_hear,
     .subscribed = hfi_hear_subscribed,
-    .kicked = kicked,
+    .kicked = hfi_cancel_kicked,
     .aside = aside,
 };
 
@@ -163,6 +157,8 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     (void)pthread_mutex_init(&client->inquiry_mutex, NULL);
     hfi_list_init(&client->cancels);
     hfi_inbox_init(&client->lost);
+    atomic_init(&client->events_lane, -1);
+    hfi_list_init(&client->losses.link);
     hfi_list_init(&client->inquiries);
     hfi_park_init(&client->left);
     client->clock = &hfi_boottime;
@@ -275,10 +271,10 @@ static bool stop(hf_client *client)
     if (client->pool != NULL)
         all = hfi_pool_close(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
     hfi_closing_stop(client);
-    hfi_ear_log_losses(client);
     hfi_table_forget(client);
     hfi_watchdog_stop(client->watchdog);
     hfi_dispatcher_stop(client->dispatcher);
+    hfi_ear_log_losses(client);
     hfi_handle_free_spares(client);
     hfi_embedded_leave(client->embedded);
     client->watchdog = NULL;

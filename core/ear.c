@@ -29,7 +29,7 @@ void hfi_ear_free(struct hfi_ear *ear)
 }
 
 /* False: no memory. */
-bool hfi_ear_give(hf_lease *lease, const hf_lock_options *options, int tid)
+bool hfi_ear_give(hf_lease *lease, const hf_lock_options *options, uint64_t thread, int tid)
 {
     if (options->on_event == NULL && options->signal == 0 && options->owner_label == NULL)
         return true;
@@ -44,6 +44,7 @@ bool hfi_ear_give(hf_lease *lease, const hf_lock_options *options, int tid)
     ear->on_event = options->on_event;
     ear->arg = options->arg;
     ear->signal = options->signal;
+    ear->thread = thread;
     atomic_init(&ear->tid, tid);
     ear->signal_at = options->signal_at != 0 ? options->signal_at : HF_EVENT_LOST;
     ear->label = options->owner_label != NULL ? strndup(options->owner_label, 128) : NULL;
@@ -58,7 +59,7 @@ static void signal_holder_locked(struct hfi_ear *ear)
     ear->signal_waits = !ear->handed_out;
     if (ear->signal_waits)
         return;
-    ear->warned = tid; /* what this thread was not sent is owed at LOST */
+    ear->warned = tid != 0 ? ear->thread : 0; /* what this thread was not sent is owed at LOST */
     (void)syscall(SYS_tgkill, getpid(), tid, ear->signal);
 }
 
@@ -92,7 +93,7 @@ static void announce(struct hfi_ear *ear, hf_event_kind kind, hf_reason reason)
         ear->warned = 0;
         ear->signal_waits = false;
     }
-    if (ear->signal != 0 && (stop_now || (kind == HF_EVENT_LOST && (ear->warned == 0 || ear->warned != atomic_load(&ear->tid)))))
+    if (ear->signal != 0 && (stop_now || (kind == HF_EVENT_LOST && (ear->warned == 0 || ear->warned != ear->thread))))
         signal_holder_locked(ear);
     bool post = may_post_locked(ear);
     (void)pthread_mutex_unlock(&ear->mutex);
@@ -117,18 +118,6 @@ void hfi_handle_hand_out(hf_lease *lease)
     hfi_handle_unref(lease);
 }
 
-/* The log's function may ask anything of the library: no mutex may be held then, so the listener tells it. */
-void hfi_ear_note_loss(hf_lease *lease, hf_reason reason)
-{
-    hf_client *client = lease->client;
-    if (client->log.write == NULL || reason == HF_REASON_CLOSED)
-        return;
-    hfi_handle_ref(lease);
-    hfi_table_ref(lease->lock);
-    hfi_inbox_put(&client->lost, &lease->lost);
-    hfi_pool_kick(client->pool);
-}
-
 void hfi_ear_log_losses(hf_client *client)
 {
     struct hfi_inbox_node *next;
@@ -143,6 +132,35 @@ void hfi_ear_log_losses(hf_client *client)
         hfi_handle_unref(lease);
         hfi_table_unref(lock);
     }
+}
+
+static void log_losses(struct hfi_call *call)
+{
+    hf_client *client = hfi_of(call, hf_client, losses);
+    atomic_store(&client->losses_posted, false);
+    HFI_PERTURB("unposted-to-log");
+    hfi_ear_log_losses(client);
+    hfi_client_unref(client);
+}
+
+/* A log function may be slow, and ask anything of the library: it is called with no mutex held, in a thread that nobody
+ * waits for. */
+void hfi_ear_note_loss(hf_lease *lease, hf_reason reason)
+{
+    hf_client *client = lease->client;
+    if (client->log.write == NULL || reason == HF_REASON_CLOSED)
+        return;
+    hfi_handle_ref(lease);
+    hfi_table_ref(lease->lock);
+    hfi_inbox_put(&client->lost, &lease->lost);
+    if (atomic_exchange(&client->losses_posted, true))
+        return;
+    hfi_client_ref(client);
+    client->losses.run = log_losses;
+    if (hfi_dispatcher_chore(client->dispatcher, &client->losses))
+        return;
+    atomic_store(&client->losses_posted, false); /* the next loss tries again, or the end */
+    hfi_client_unref(client);
 }
 
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
@@ -282,13 +300,14 @@ static hf_status check_held(const hf_lease *lease, hf_error *error)
 }
 
 /* Under the lock's mutex, which orders it with what is told. */
-static void move_locked(hf_lease *lease, uint64_t owner, int tid)
+static void move_locked(hf_lease *lease, uint64_t owner, uint64_t thread, int tid)
 {
     struct hfi_ear *ear = lease->ear;
     atomic_store(&lease->owner, owner);
     if (ear == NULL)
         return;
     (void)pthread_mutex_lock(&ear->mutex);
+    ear->thread = thread;
     atomic_store(&ear->tid, tid);
     (void)pthread_mutex_unlock(&ear->mutex);
 }
@@ -303,7 +322,8 @@ hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
     uint64_t owner = atomic_load(&lease->owner);
     status = check_held(lease, error); /* what was told before is not told again */
     if (status == HF_OK)
-        move_locked(lease, owner == 0 || owner >= HFI_THREADS ? hfi_thread_number() : owner, hfi_thread_id());
+        move_locked(lease, owner == 0 || owner >= HFI_THREADS ? hfi_thread_number() : owner, hfi_thread_number(),
+                    hfi_thread_id());
     (void)pthread_mutex_unlock(&lease->lock->mutex);
     return status;
 }
@@ -314,7 +334,7 @@ hf_status hf_lease_unbind(hf_lease *lease, hf_error *error)
     if (status == HF_INVALID || status == HF_FORKED)
         return status;
     (void)pthread_mutex_lock(&lease->lock->mutex);
-    move_locked(lease, 0, 0); /* no thread of this process; nor is one signalled of a loss that is told to us */
+    move_locked(lease, 0, 0, 0); /* no thread of this process; nor is one signalled of a loss that is told to us */
     (void)pthread_mutex_unlock(&lease->lock->mutex);
     return status;
 }

@@ -21,7 +21,8 @@ struct hfi_ear {
     struct hfi_call call;
     bool     handed_out;          /* by acquire: before, its caller knows nothing of it, and events wait */
     bool     signal_waits;
-    int      warned;              /* the thread that was sent the signal for what may end yet; 0: none */
+    uint64_t thread;              /* whose tid that is, by a number that is never used again; 0: nobody's */
+    uint64_t warned;              /* the one that was sent the signal for what may end yet; 0: none */
     bool     posted, released;
     uint64_t runner;              /* the thread that runs on_event now; 0: none */
     struct hfi_park quiet;        /* woken when nothing is posted any more */
@@ -31,7 +32,7 @@ struct hfi_ear {
 };
 
 /* False: no memory. What needs no ear gets none. */
-bool hfi_ear_give(hf_lease *lease, const hf_lock_options *options, int tid);
+bool hfi_ear_give(hf_lease *lease, const hf_lock_options *options, uint64_t thread, int tid);
 void hfi_ear_free(struct hfi_ear *ear); /* NULL is a no-op */
 
 /* By the lock, its mutex held. */
@@ -45,7 +46,7 @@ void hfi_handle_hand_out(hf_lease *lease);
 void hfi_handle_hush(hf_lease *lease);
 /* For the log. The lock's mutex held. */
 void hfi_ear_note_loss(hf_lease *lease, hf_reason reason);
-/* By the listener, no mutex held: a line in the log for each lease that was lost since. */
+/* No mutex held: a line in the log for each lease that was lost since. */
 void hfi_ear_log_losses(hf_client *client);
 /* LOST, and why: fills *error. */
 hf_status hfi_handle_lost(const hf_lease *lease, hf_error *error);

@@ -93,7 +93,8 @@ void hfi_events_look(hf_client *client, int lane)
 {
     if (strcmp(client->keyspace_events, "off") == 0)
         atomic_store(&client->events_state, HFI_EVENTS_OFF);
-    else if (hfi_pool_is_lock_lane(client->pool, lane))
+    else if (hfi_pool_is_lock_lane(client->pool, lane) &&
+             (atomic_compare_exchange_strong(&client->events_lane, &(int){-1}, lane) || atomic_load(&client->events_lane) == lane))
         list(client, lane, hfi_wire_words("CONFIG", "GET", "notify-keyspace-events", NULL), looked);
 }
 

@@ -251,12 +251,12 @@ static hf_status without_server(struct hfi_fetch *f, hf_value **value, hf_error 
 
 /* A silent server may be no more than slow: it is away when nobody can connect to it, or when it has been silent for as
  * long as this call may wait. One that refuses would do so again, and so would one that hangs up on it. */
-static bool is_gone(struct hfi_fetch *f)
+static bool is_gone(const struct hfi_fetch *f)
 {
-    int64_t wait_ms = f->options->wait_ms, now = hfi_now(f->client->clock);
-    f->cuts += !hfi_lane_is_down(f->lane) && now - f->began_ns < f->client->command_ms * HFI_MS;
-    return f->refused || f->answers || f->cuts >= CUTS_MOST || wait_ms == HF_OFF || atomic_load(&f->client->closing) ||
-           hfi_lane_is_unreachable(f->lane) || now >= hfi_after_ms(f->since_ns, wait_ms);
+    int64_t wait_ms = f->options->wait_ms;
+    return f->refused || f->answers || hfi_lane_cuts(f->lane) - f->cuts >= CUTS_MOST || wait_ms == HF_OFF ||
+           atomic_load(&f->client->closing) ||
+           hfi_lane_is_unreachable(f->lane) || hfi_now(f->client->clock) >= hfi_after_ms(f->since_ns, wait_ms);
 }
 
 static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)
@@ -305,6 +305,7 @@ static hf_status fetch_key(hf_client *client, const char *key, size_t size, cons
     f.hash = hfi_name_hash(HFI_FETCH, key, size);
     f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, f.hash);
     f.since_ns = hfi_now(client->clock);
+    f.cuts = hfi_lane_cuts(f.lane);
     status = fetch(&f, value, error);
     hfi_body_unref(f.found);
     hfi_body_unref(f.seen.body);

@@ -45,13 +45,15 @@ static hf_status explain(struct hfi_fetch *f, hf_status status, hf_error *error)
 static hf_status share_load(struct hfi_fetch *f, bool *none, hf_value **value, hf_error *error)
 {
     struct hfi_guest guest = {.done = false};
+    if (f->options->wait_ms == HF_OFF) {
+        (void)pthread_mutex_unlock(&f->lock->mutex);
+        return explain(f, HF_BUSY, error);
+    }
     hfi_park_init(&guest.park);
     hfi_list_append(&f->lock->shared->parked, &guest.link);
     (void)pthread_mutex_unlock(&f->lock->mutex);
     hf_status status = wait_for(f, &guest, f->alone_until_ns, error);
     *none = status == HF_OK && guest.status != HF_OK && guest.failure.status == HF_OK;
-    if (status == HF_TIMEOUT && f->options->wait_ms == HF_OFF)
-        status = HF_BUSY;
     if (status != HF_OK || *none)
         return explain(f, status, error);
     if (guest.status == HF_OK)

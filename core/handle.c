@@ -69,7 +69,7 @@ void hfi_handle_free_spares(hf_client *client)
     }
 }
 
-hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner, int tid)
+hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner, uint64_t thread, int tid)
 {
     hf_client *client = lock->client;
     hf_lease *lease = take_handle(client, owner);
@@ -80,7 +80,7 @@ hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, 
     atomic_init(&lease->condition, HF_LEASE_HELD);
     atomic_init(&lease->event_fd, -1);
     atomic_init(&lease->owner, owner);
-    if (!hfi_ear_give(lease, options, tid)) {
+    if (!hfi_ear_give(lease, options, thread, tid)) {
         hfi_ear_free(lease->ear);
         free_handle(client, lease);
         return NULL;
@@ -189,7 +189,7 @@ hf_reason hf_lease_reason(const hf_lease *lease)
         return HF_REASON_FORKED;
     /* V may have passed before the watchdog came to say so. */
     if (atomic_load(&lease->condition) != HF_LEASE_LOST && !hf_lease_is_valid(lease))
-        return hfi_lease_over(lease->hold_end, hfi_now(lease->client->clock));
+        return hfi_now(lease->client->clock) >= lease->hold_end ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED;
     return (hf_reason)atomic_load(&lease->reason);
 }
 

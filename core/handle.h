@@ -30,9 +30,10 @@ struct hf_lease {
     bool    reentrant;
 };
 
-/* With two references, the owner's and the lock's; its end is 0, its thread's number is `owner`, and `tid` to the kernel.
+/* With two references, the owner's and the lock's; its end is 0, its owner `owner`; the thread that is told
+ * has this number, and `tid` to the kernel.
  * NULL: no memory. The event fd that options may ask for is the owner's to make. */
-hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner, int tid);
+hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner, uint64_t thread, int tid);
 void hfi_handle_ref(hf_lease *lease);
 void hfi_handle_unref(hf_lease *lease);
 void hfi_handle_drop(hf_lease *lease, int count); /* so many references */

@@ -48,15 +48,15 @@ int64_t hfi_lease_end(const struct hfi_lease_times *times)
     return least(times->end, times->hold_end);
 }
 
-hf_reason hfi_lease_over(int64_t hold_end, int64_t now)
-{
-    return now >= hold_end ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED;
-}
-
 /* No renewal moves V any more. */
 static bool is_last(const struct hfi_lease_times *times)
 {
     return times->end >= times->hold_end;
+}
+
+hf_reason hfi_lease_over(const struct hfi_lease_times *times)
+{
+    return is_last(times) ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED;
 }
 
 /* A new round: renewals then, and again and again until V. */
@@ -135,7 +135,7 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
         return due;
     if (now >= end) {
         times->condition = HF_LEASE_LOST;
-        times->reason = hfi_lease_over(times->hold_end, now);
+        times->reason = hfi_lease_over(times);
         due.lost = true;
         due.reason = times->reason;
         return due;

@@ -262,7 +262,7 @@ static void send_more(struct hfi_lock *lock, bool floor_first, int64_t now)
 static bool hand_over(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t now)
 {
     struct hfi_waiter *waiter = &seeker->waiter;
-    hf_lease *lease = hfi_handle_new(lock, seeker->options, seeker->owner, seeker->tid);
+    hf_lease *lease = hfi_handle_new(lock, seeker->options, seeker->owner, seeker->thread, seeker->tid);
     if (lease == NULL) {
         waiter->verdict = HFI_REFUSED;
         waiter->status = HF_NOMEM;
@@ -319,7 +319,7 @@ static void found_over(struct hfi_lock *lock, int64_t now)
 {
     struct hfi_actions actions;
     hfi_actions_init(&actions);
-    hfi_entry_lost(&lock->entry, hfi_lease_over(lock->entry.times.hold_end, now), now, &actions);
+    hfi_entry_lost(&lock->entry, hfi_lease_over(&lock->entry.times), now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
 }
 

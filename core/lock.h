@@ -49,7 +49,8 @@ struct hfi_seeker { /* a thread that wants the lease, on its stack */
     struct hfi_park   park;
     const hf_lock_options *options;
     uint64_t  owner;   /* the thread's number */
-    int       tid;     /* where .signal goes */
+    uint64_t  thread;  /* this one's number, */
+    int       tid;     /* and where .signal goes */
     bool      sleeps;  /* it has to be woken */
     bool      for_others; /* the time given to hfi_seek is for the server's answer; others_ms begins when it is known that
                            * somebody else has the lease, or stands before us (HFI_FETCH) */

@@ -84,7 +84,7 @@ static _Atomic(uint32_t) *chain_of(struct shard *shard, uint32_t room, uint32_t 
     return &spot_at(shard, tag & (room - 1))->head;
 }
 
-bool hfi_table_open(hf_client *client)
+HFI_RARE bool hfi_table_open(hf_client *client)
 {
     struct hfi_table *table = calloc(1, sizeof *table);
     if (table == NULL)
@@ -95,7 +95,7 @@ bool hfi_table_open(hf_client *client)
     return true;
 }
 
-void hfi_table_forget(hf_client *client)
+HFI_RARE void hfi_table_forget(hf_client *client)
 {
     for (int i = 0; i < SHARDS; i++) {
         struct shard *shard = &client->table->shards[i];
@@ -110,7 +110,7 @@ void hfi_table_forget(hf_client *client)
     }
 }
 
-void hfi_table_free(hf_client *client)
+HFI_RARE void hfi_table_free(hf_client *client)
 {
     struct hfi_table *table = client->table;
     if (table == NULL)

@@ -77,9 +77,9 @@ static hf_status verdict(struct hfi_lock *lock, hf_lease *lease, const struct in
         if (inquiry->found == REVOKED)
             hfi_closing_revoked(lock, inquiry->grant, inquiry->revoked, now);
         hfi_entry_lost(&lock->entry,
-                       inquiry->found == MISSING   ? HF_REASON_GONE
-                       : inquiry->found == REVOKED ? HF_REASON_REVOKED
-                                                   : HF_REASON_TAKEN,
+                       inquiry->found == REVOKED || lock->revoked != 0 ? HF_REASON_REVOKED
+                       : inquiry->found == MISSING                     ? HF_REASON_GONE
+                                                                       : HF_REASON_TAKEN,
                        now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }

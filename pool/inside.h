@@ -43,6 +43,8 @@ struct hfi_pool {
     unsigned primaries;    /* how often a lane met another server than the one before, by its run id; 0: never */
 };
 
+/* Whether it is dialled or not. */
+const struct hfi_lane *hfi_pool_renewals_lane(const struct hfi_pool *pool);
 void hfi_pool_note_failure(struct hfi_pool *pool, const hf_error *error);
 void hfi_pool_note_server(struct hfi_pool *pool, const struct hfi_server *server);
 unsigned hfi_pool_primaries(struct hfi_pool *pool);

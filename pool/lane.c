@@ -171,6 +171,7 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
     hfi_fail_server(&lane->why, lane->pool->server_name);
     hfi_fail_errno(&lane->why, os_errno);
     hfi_fail_retry(&lane->why, -1);
+    (void)atomic_fetch_add(&lane->cuts, os_errno != ETIMEDOUT);
     lane->down_untold = true;
     lane->drop_after = lane->doubted = false;
     lane->flying = lane->posted = 0;
@@ -402,6 +403,11 @@ bool hfi_lane_is_unreachable(const struct hfi_lane *lane)
 {
     int state = atomic_load(&lane->state);
     return state == HFI_LANE_CLOSED || (state == HFI_LANE_DIALING && atomic_load(&lane->trouble) == HFI_UNREACHABLE);
+}
+
+unsigned hfi_lane_cuts(const struct hfi_lane *lane)
+{
+    return atomic_load(&lane->cuts);
 }
 
 int hfi_lane_index(const struct hfi_lane *lane)

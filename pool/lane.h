@@ -29,6 +29,7 @@ bool    hfi_lane_is_up(const struct hfi_lane *lane);
 bool    hfi_lane_is_down(const struct hfi_lane *lane);
 /* Down, and not only because the server was silent. */
 bool    hfi_lane_is_unreachable(const struct hfi_lane *lane);
+unsigned hfi_lane_cuts(const struct hfi_lane *lane); /* connections so far that ended otherwise than by silence */
 int     hfi_lane_index(const struct hfi_lane *lane);  /* 0, 1, ...: unique in the pool */
 int64_t hfi_lane_rtt_ns(const struct hfi_lane *lane); /* smoothed; 0 before the first reply */
 /* Since when the oldest sent command waits for its answer; HFI_NEVER: none does. */

@@ -56,6 +56,7 @@ struct hfi_lane {
     _Atomic(bool) again;        /* there is something to write that the inbox does not show */
     _Atomic(int) state;         /* enum hfi_lane_state; changed under the mutex */
     _Atomic(int) trouble;       /* enum hfi_lane_trouble */
+    _Atomic(unsigned) cuts;     /* connections that ended otherwise than by silence */
     _Atomic(bool) blocked;      /* the socket took not all of `out`: wait for POLLOUT */
     _Atomic(int64_t) silent_ns; /* not 0: give it up if a command sent by then is still unanswered */
     _Atomic(int64_t) rtt_ns;

@@ -246,6 +246,11 @@ struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64
     return own;
 }
 
+const struct hfi_lane *hfi_pool_renewals_lane(const struct hfi_pool *pool)
+{
+    return pool->lanes[reserved(pool)];
+}
+
 bool hfi_pool_is_lock_lane(const struct hfi_pool *pool, int index)
 {
     return kind_of(pool, index) == HFI_LOCK_LANE;

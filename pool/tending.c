@@ -161,7 +161,7 @@ static void tend_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *
  * lost too; 0: the road is quick, or it is that one. */
 static int64_t road_ns(const struct hfi_lane *lane)
 {
-    int64_t rtt_ns = hfi_lane_rtt_ns(hfi_pool_lane(lane->pool, HFI_RESERVED_LANE, 0));
+    int64_t rtt_ns = hfi_lane_rtt_ns(hfi_pool_renewals_lane(lane->pool));
     return lane->kind != HFI_RESERVED_LANE && rtt_ns > SLOW_NS ? rtt_ns : 0;
 }
 
@@ -224,7 +224,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
 /* Is the renewals' connection to be made before this one's? */
 static bool gives_way(const struct hfi_lane *lane)
 {
-    const struct hfi_lane *renewals = hfi_pool_lane(lane->pool, HFI_RESERVED_LANE, 0);
+    const struct hfi_lane *renewals = hfi_pool_renewals_lane(lane->pool);
     int state = atomic_load(&renewals->state);
     bool comes = state == HFI_LANE_BROKEN || (state == HFI_LANE_DIALING && atomic_load(&renewals->trouble) == HFI_NO_TROUBLE);
     return comes && road_ns(lane) != 0;

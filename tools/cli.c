@@ -197,8 +197,12 @@ static bool read_look(int argc, char **argv, struct cli_look *look, int *code)
     return given >= look->least && given <= look->most;
 }
 
+/* More than connecting may take: why it failed is better than that it did. */
+#define LOOK_MS 3000
+
 bool cli_look(int argc, char **argv, struct cli_look *look, hf_client **client, int *code)
 {
     return read_look(argc, argv, look, code) &&
-           (*code = open_client(look->url, HF_CLIENT(.keyspace_events = "as-is", .lazy = look->only_looks), client)) == CLI_DONE;
+           (*code = open_client(look->url, HF_CLIENT(.keyspace_events = "as-is", .lazy = look->only_looks,
+                                                      .command_ms = look->only_looks ? LOOK_MS : 0), client)) == CLI_DONE;
 }

@@ -204,13 +204,14 @@ static void print_holder(const hf_holder *holder)
 }
 
 struct showing {
-    bool json, held;
+    bool json, held, is_waited_for;
 };
 
 static bool show(const hf_holder *holder, void *arg)
 {
     struct showing *showing = arg;
     showing->held = true;
+    showing->is_waited_for = holder->waiting > 0;
     if (showing->json)
         print_json(holder);
     else
@@ -240,16 +241,17 @@ static bool show_waiter(const hf_waiter *waiter, void *arg)
     return true;
 }
 
-static int show_waiters(hf_client *client, const char *name, bool json)
+/* That somebody holds it is known; who waits may not be. */
+static void show_waiters(hf_client *client, const char *name, const struct showing *showing)
 {
-    struct line line = {.json = json};
+    struct line line = {.json = showing->json};
     hf_error error;
-    if (json)
+    if (showing->json)
         (void)fputs(",\"waiters\":[", stdout);
-    hf_status status = hf_lock_waiters(client, name, show_waiter, &line, &error);
-    if (json)
+    if (showing->is_waited_for && hf_lock_waiters(client, name, show_waiter, &line, &error) != HF_OK)
+        (void)cli_failed(&error);
+    if (showing->json)
         (void)fputs("]}", stdout);
-    return status == HF_OK ? CLI_DONE : cli_failed(&error);
 }
 
 int command_show(int argc, char **argv)
@@ -265,7 +267,9 @@ int command_show(int argc, char **argv)
     if (hf_lock_info(client, argv[optind], show, &showing, &error) != HF_OK) {
         code = cli_failed(&error);
     } else {
-        code = showing.held ? show_waiters(client, argv[optind], look.json) : CLI_NO;
+        code = showing.held ? CLI_DONE : CLI_NO;
+        if (showing.held)
+            show_waiters(client, argv[optind], &showing);
         if (look.json)
             (void)puts(showing.held ? "" : "null");
         else if (!showing.held)

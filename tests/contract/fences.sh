@@ -31,7 +31,7 @@ bool look(const struct hfi_inbox *inbox)
 END
 for file in "$source/base/park.c" "$work/inbox.c"; do
     # shellcheck disable=SC2086 # words on purpose
-    $compiler $target -std=gnu11 -O2 -w -S -I "$work" -I "$source" "$file" -o - >>"$work/code"
+    $compiler $target -mno-outline-atomics -std=gnu11 -O2 -w -S -I "$work" -I "$source" "$file" -o - >>"$work/code"
 done
 
 failed=0

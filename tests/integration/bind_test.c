@@ -174,6 +174,36 @@ static void a_lost_lease_is_a_line_of_the_log(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_CLOSED);
 }
 
+/* As long as all other leases of its client take to be lost, if it kept who renews them. */
+static void write_slowly(hf_log_level level, const char *line, void *arg)
+{
+    if (level <= HF_LOG_WARNING && strstr(line, "was lost") != NULL) {
+        atomic_fetch_add((_Atomic(int) *)arg, 1);
+        (void)poll(NULL, 0, 20);
+    }
+}
+
+static void a_slow_log_costs_no_lease(void **state)
+{
+    enum { LOST = 100 };
+    struct fixture *f = *state;
+    _Atomic(int) lines = 0;
+    hf_lease *leases[LOST];
+    hf_client *client = hft_client(f->server, HF_CLIENT(.log = write_slowly, .log_arg = &lines));
+    hf_lease *kept = must_take(f, client, "kept", HF_LOCK(.lease_ms = 1000));
+    for (int i = 0; i < LOST; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "lost%d", i);
+        leases[i] = must_take(f, client, name, HF_LOCK(.max_hold_ms = 1000));
+    }
+    HFT_UNTIL_TRUE(atomic_load(&lines) == LOST);
+    assert_true(hf_lease_is_valid(kept));
+    for (int i = 0; i < LOST; i++)
+        assert_int_equal(hf_lease_release(leases[i], NULL), HF_LOST);
+    assert_int_equal(hf_lease_release(kept, NULL), HF_OK);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
@@ -183,6 +213,7 @@ int main(void)
         TEST(a_warning_that_was_sent_is_not_sent_again_but_to_another_thread),
         TEST(the_bound_thread_gets_the_signal),
         TEST(a_lost_lease_is_a_line_of_the_log),
+        TEST(a_slow_log_costs_no_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

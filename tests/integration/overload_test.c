@@ -131,6 +131,29 @@ static void a_server_that_answers_with_an_error_is_asked_once(void **state)
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
+/* Whoever does not wait is not counted with those who do. */
+static void who_does_not_wait_for_a_local_load_is_busy(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content", .stay = true};
+    struct hft_fetcher loader, guest;
+    hf_value *value;
+    hf_client *client = hft_client(f->server, HF_CLIENT(.max_waiters = 1));
+    hft_server_kill(f->server);
+    hft_fetch(&loader, client, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = LONG_MS));
+    HFT_UNTIL_TRUE(page.inside == 1);
+    hft_fetch(&guest, client, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = LONG_MS));
+    HFT_UNTIL_TRUE(hft_is_asleep(atomic_load(&guest.tid)));
+    assert_int_equal(hf_fetch(client, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = HF_OFF), &value, &f->error),
+                     HF_BUSY);
+    atomic_store(&page.stay, false);
+    assert_int_equal(hft_fetched(&loader), HF_OK);
+    assert_int_equal(hft_fetched(&guest), HF_OK);
+    hf_value_free(loader.value);
+    hf_value_free(guest.value);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 /* ---- so many local loads a second ---- */
 
 struct crowd {
@@ -302,6 +325,7 @@ int main(void)
         TEST(who_may_not_wait_any_longer_loads_without_it),
         TEST(a_server_that_answers_no_dial_is_away_for_those_who_would_wait_for_ever),
         TEST(a_server_that_answers_with_an_error_is_asked_once),
+        TEST(who_does_not_wait_for_a_local_load_is_busy),
         TEST(without_a_server_only_so_many_values_a_second_are_loaded),
         TEST(who_cannot_wait_for_a_turn_is_told_when_to_come_back),
         TEST(who_gives_up_waiting_for_a_turn_keeps_nobody_from_it),

@@ -100,6 +100,7 @@ void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why)
                                                            : HFI_LOST_UNUSED;
     int64_t due = hfi_backoff_lost_ns(&lane->backoff, &pool->losses, lost, now_here());
     lane->failed = lane->silent = silent;
+    lane->cuts += !silent;
     sim_say("lane %d is given up: %s", lane->index, why);
     (void)hfi_fail(&pool->why, HF_UNAVAILABLE, "", "the connection is given up: %s", why);
     lane->state = DIALING;
@@ -440,6 +441,11 @@ bool hfi_lane_is_down(const struct hfi_lane *lane)
 bool hfi_lane_is_unreachable(const struct hfi_lane *lane)
 {
     return hfi_lane_is_down(lane) && !lane->silent;
+}
+
+unsigned hfi_lane_cuts(const struct hfi_lane *lane)
+{
+    return lane->cuts;
 }
 
 int hfi_lane_index(const struct hfi_lane *lane)

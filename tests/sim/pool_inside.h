@@ -17,6 +17,7 @@ struct hfi_lane {
     int index;
     enum sim_lane_state state;
     bool failed; /* the last dial did, and the next is not over */
+    unsigned cuts;
     bool silent; /* and it was silence: whether it answers a dial is not known yet */
     bool finishing, down_untold, drop_after, again;
     struct hfi_list queue, flight, finished;

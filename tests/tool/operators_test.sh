@@ -219,6 +219,16 @@ a_full_server_is_looked_at() {
 }
 
 # Nor is it taking part.
+what_cannot_be_said_of_the_queue_leaves_the_holder_shown() {
+    hold queued x
+    cli set 'hf:queue:{queued}:hf:{queued}' x >/dev/null
+    contains "show" "fence" "$("$hf" show queued 2>&1)"
+    "$hf" show queued >/dev/null 2>&1
+    same "code of show" 0 $?
+    cli del 'hf:queue:{queued}:hf:{queued}' >/dev/null
+    let_go
+}
+
 who_looks_writes_no_key() {
     local word
     cli flushall >/dev/null
