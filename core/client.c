@@ -156,9 +156,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     (void)pthread_mutex_init(&client->cancel_mutex, NULL);
     (void)pthread_mutex_init(&client->inquiry_mutex, NULL);
     hfi_list_init(&client->cancels);
-    hfi_inbox_init(&client->lost);
-    atomic_init(&client->events_lane, -1);
-    hfi_list_init(&client->losses.link);
+    hfi_ear_expect_losses(client);
     hfi_list_init(&client->inquiries);
     hfi_park_init(&client->left);
     client->clock = &hfi_boottime;
@@ -274,7 +272,6 @@ static bool stop(hf_client *client)
     hfi_table_forget(client);
     hfi_watchdog_stop(client->watchdog);
     hfi_dispatcher_stop(client->dispatcher);
-    hfi_ear_log_losses(client);
     hfi_handle_free_spares(client);
     hfi_embedded_leave(client->embedded);
     client->watchdog = NULL;

@@ -70,7 +70,6 @@ struct hf_client {
     pthread_mutex_t cancel_mutex; /* cancel.c */
     struct hfi_list cancels;
 
-    _Atomic(int) events_lane;     /* events.c: the lock lane that came up first, and looks; -1: none has */
     _Atomic(int) events_state;    /* events.c: what notify-keyspace-events is, see there */
     char  *keyspace_events;       /* "auto", "as-is", "off" */
     int    database;
@@ -79,7 +78,7 @@ struct hf_client {
     struct hfi_list inquiries;
 
     struct hfi_inbox lost;        /* ear.c: leases of whose loss the log is to be told, */
-    struct hfi_call losses;       /* by this chore */
+    struct hfi_call losses;       /* by this call */
     _Atomic(bool) losses_posted;
 
     struct hfi_local_cache *local; /* local.c */

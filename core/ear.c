@@ -118,8 +118,11 @@ void hfi_handle_hand_out(hf_lease *lease)
     hfi_handle_unref(lease);
 }
 
-void hfi_ear_log_losses(hf_client *client)
+static void log_losses(struct hfi_call *call)
 {
+    hf_client *client = hfi_of(call, hf_client, losses);
+    atomic_store(&client->losses_posted, false); /* a loss that comes from here on posts it again */
+    HFI_PERTURB("unposted-to-log");
     struct hfi_inbox_node *next;
     for (struct hfi_inbox_node *node = hfi_inbox_take(&client->lost); node != NULL; node = next) {
         hf_lease *lease = hfi_of(node, hf_lease, lost);
@@ -134,17 +137,7 @@ void hfi_ear_log_losses(hf_client *client)
     }
 }
 
-static void log_losses(struct hfi_call *call)
-{
-    hf_client *client = hfi_of(call, hf_client, losses);
-    atomic_store(&client->losses_posted, false);
-    HFI_PERTURB("unposted-to-log");
-    hfi_ear_log_losses(client);
-    hfi_client_unref(client);
-}
-
-/* A log function may be slow, and ask anything of the library: it is called with no mutex held, in a thread that nobody
- * waits for. */
+/* A log function may be slow, and ask anything of the library: it is called where callbacks are, with no mutex held. */
 void hfi_ear_note_loss(hf_lease *lease, hf_reason reason)
 {
     hf_client *client = lease->client;
@@ -153,14 +146,15 @@ void hfi_ear_note_loss(hf_lease *lease, hf_reason reason)
     hfi_handle_ref(lease);
     hfi_table_ref(lease->lock);
     hfi_inbox_put(&client->lost, &lease->lost);
-    if (atomic_exchange(&client->losses_posted, true))
-        return;
-    hfi_client_ref(client);
+    if (!atomic_exchange(&client->losses_posted, true))
+        hfi_dispatcher_post(client->dispatcher, &client->losses);
+}
+
+void hfi_ear_expect_losses(hf_client *client)
+{
+    hfi_inbox_init(&client->lost);
+    hfi_list_init(&client->losses.link);
     client->losses.run = log_losses;
-    if (hfi_dispatcher_chore(client->dispatcher, &client->losses))
-        return;
-    atomic_store(&client->losses_posted, false); /* the next loss tries again, or the end */
-    hfi_client_unref(client);
 }
 
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)

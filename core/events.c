@@ -33,12 +33,14 @@ bool hfi_events_merge(const char *configured, char *out, size_t room)
     return count > 0;
 }
 
-static void set_state(hf_client *client, enum hfi_events_state state)
+/* True: it was another. */
+static bool set_state(hf_client *client, enum hfi_events_state state)
 {
-    int before = atomic_exchange(&client->events_state, (int)state);
-    if (before != (int)state && state != HFI_EVENTS_ON)
+    bool changed = atomic_exchange(&client->events_state, (int)state) != (int)state;
+    if (changed && state != HFI_EVENTS_ON)
         hfi_log(&client->log, HF_LOG_INFO, "keyspace events are %s: foreign releases are seen at the timed re-check",
                 hfi_events_text(state));
+    return changed;
 }
 
 static void list(hf_client *client, int64_t lock_lane, struct hfi_command *command, hfi_command_done *done)
@@ -62,8 +64,8 @@ static void configured(struct hfi_command *command)
     hf_client *client = command->self;
     if (command->outcome == HFI_ANSWERED) {
         bool done = command->reply->type == REDIS_REPLY_STATUS;
-        set_state(client, done ? HFI_EVENTS_ON : HFI_EVENTS_FORBIDDEN);
-        if (done)
+        bool changed = set_state(client, done ? HFI_EVENTS_ON : HFI_EVENTS_FORBIDDEN);
+        if (done && changed) /* by this lane, not by another one just before */
             hfi_log(&client->log, HF_LOG_INFO, "switched on keyspace events (notify-keyspace-events) at %s",
                     hfi_pool_server_name(client->pool));
     }
@@ -77,12 +79,12 @@ static void looked(struct hfi_command *command)
     char merged[64];
     if (reply != NULL && (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
                           reply->element[1]->type != REDIS_REPLY_STRING)) {
-        set_state(client, HFI_EVENTS_FORBIDDEN);
+        (void)set_state(client, HFI_EVENTS_FORBIDDEN);
     } else if (reply != NULL) {
         if (!hfi_events_merge(reply->element[1]->str, merged, sizeof merged))
-            set_state(client, HFI_EVENTS_ON);
+            (void)set_state(client, HFI_EVENTS_ON);
         else if (strcmp(client->keyspace_events, "as-is") == 0)
-            set_state(client, HFI_EVENTS_MISSING);
+            (void)set_state(client, HFI_EVENTS_MISSING);
         else
             list(client, command->note[0], hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", merged, NULL), configured);
     }
@@ -93,8 +95,7 @@ void hfi_events_look(hf_client *client, int lane)
 {
     if (strcmp(client->keyspace_events, "off") == 0)
         atomic_store(&client->events_state, HFI_EVENTS_OFF);
-    else if (hfi_pool_is_lock_lane(client->pool, lane) &&
-             (atomic_compare_exchange_strong(&client->events_lane, &(int){-1}, lane) || atomic_load(&client->events_lane) == lane))
+    else if (hfi_pool_is_lock_lane(client->pool, lane))
         list(client, lane, hfi_wire_words("CONFIG", "GET", "notify-keyspace-events", NULL), looked);
 }
 

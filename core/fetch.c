@@ -254,7 +254,7 @@ static hf_status without_server(struct hfi_fetch *f, hf_value **value, hf_error 
 static bool is_gone(const struct hfi_fetch *f)
 {
     int64_t wait_ms = f->options->wait_ms;
-    return f->refused || f->answers || hfi_lane_cuts(f->lane) - f->cuts >= CUTS_MOST || wait_ms == HF_OFF ||
+    return f->refused || f->answers || f->cuts >= CUTS_MOST || wait_ms == HF_OFF ||
            atomic_load(&f->client->closing) ||
            hfi_lane_is_unreachable(f->lane) || hfi_now(f->client->clock) >= hfi_after_ms(f->since_ns, wait_ms);
 }
@@ -264,6 +264,7 @@ static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)
     hf_lease *lease = NULL;
     f->began_ns = hfi_now(f->client->clock);
     f->left_ms = -2;
+    unsigned cuts = hfi_lane_cuts(f->lane);
     hf_status status = read(f, error);
     if (status == HF_OK && f->found != NULL)
         return found(f, value, error);
@@ -271,6 +272,7 @@ static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)
         status = miss(f, &lease, value, error);
     if (status == HF_OK && lease != NULL)
         status = hfi_fetch_fill(f, lease, value, error);
+    f->cuts += hfi_lane_cuts(f->lane) != cuts;
     return status;
 }
 
@@ -305,7 +307,6 @@ static hf_status fetch_key(hf_client *client, const char *key, size_t size, cons
     f.hash = hfi_name_hash(HFI_FETCH, key, size);
     f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, f.hash);
     f.since_ns = hfi_now(client->clock);
-    f.cuts = hfi_lane_cuts(f.lane);
     status = fetch(&f, value, error);
     hfi_body_unref(f.found);
     hfi_body_unref(f.seen.body);

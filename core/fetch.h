@@ -20,7 +20,7 @@ struct hfi_fetch { /* on the caller's stack */
     int64_t began_ns;        /* this attempt's */
     bool again;              /* the server has not answered an attempt before */
     bool answers;            /* with an error: it is there, and would say the same again */
-    unsigned cuts;           /* of the lane, when the call began */
+    int cuts;                /* attempts that met the end of a connection which was not given up for silence */
     int64_t alone_until_ns;  /* without the server: others' loads and turns are waited for until then */
     struct hfi_seen seen;
     struct hfi_body *found;  /* what Redis has: a reference; NULL: nothing */

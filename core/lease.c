@@ -54,9 +54,9 @@ static bool is_last(const struct hfi_lease_times *times)
     return times->end >= times->hold_end;
 }
 
-hf_reason hfi_lease_over(const struct hfi_lease_times *times)
+hf_reason hfi_lease_over(const struct hfi_lease_times *times, int64_t now)
 {
-    return is_last(times) ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED;
+    return is_last(times) && now >= times->hold_end ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED;
 }
 
 /* A new round: renewals then, and again and again until V. */
@@ -135,7 +135,7 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
         return due;
     if (now >= end) {
         times->condition = HF_LEASE_LOST;
-        times->reason = hfi_lease_over(times);
+        times->reason = hfi_lease_over(times, now);
         due.lost = true;
         due.reason = times->reason;
         return due;

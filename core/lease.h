@@ -49,7 +49,7 @@ void hfi_lease_pass(struct hfi_lease_times *times, int64_t good_for_ns, int64_t 
 
 /* V, for this holder; and why it is over then. */
 int64_t hfi_lease_end(const struct hfi_lease_times *times);
-hf_reason hfi_lease_over(const struct hfi_lease_times *times);
+hf_reason hfi_lease_over(const struct hfi_lease_times *times, int64_t now);
 
 /* How long before its end such a lease is no good any more, when it is good for so long: less of a claim. */
 int64_t hfi_lease_stop(int64_t good_for_ns, int64_t length_ns, int64_t stop_ns);

@@ -319,7 +319,7 @@ static void found_over(struct hfi_lock *lock, int64_t now)
 {
     struct hfi_actions actions;
     hfi_actions_init(&actions);
-    hfi_entry_lost(&lock->entry, hfi_lease_over(&lock->entry.times), now, &actions);
+    hfi_entry_lost(&lock->entry, hfi_lease_over(&lock->entry.times, now), now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
 }
 

@@ -40,7 +40,7 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giv
         }
     } else {
         was_valid = false;
-        hf_reason reason = hfi_lease_over(&lock->entry.times);
+        hf_reason reason = hfi_lease_over(&lock->entry.times, now);
         atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, HF_LEASE_LOST);
         hfi_count(client, lost);

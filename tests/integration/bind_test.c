@@ -196,12 +196,13 @@ static void a_slow_log_costs_no_lease(void **state)
         (void)snprintf(name, sizeof name, "lost%d", i);
         leases[i] = must_take(f, client, name, HF_LOCK(.max_hold_ms = 1000));
     }
-    HFT_UNTIL_TRUE(atomic_load(&lines) == LOST);
+    HFT_UNTIL_TRUE(atomic_load(&lines) >= LOST / 2);
     assert_true(hf_lease_is_valid(kept));
     for (int i = 0; i < LOST; i++)
         assert_int_equal(hf_lease_release(leases[i], NULL), HF_LOST);
     assert_int_equal(hf_lease_release(kept, NULL), HF_OK);
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
+    assert_int_equal(lines, LOST); /* all of them, and none after close */
 }
 
 int main(void)

@@ -131,6 +131,42 @@ static void a_server_that_answers_with_an_error_is_asked_once(void **state)
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
+static void *kill_connections(void *arg)
+{
+    struct fixture *f = arg;
+    for (int i = 0; i < 4; i++) {
+        int64_t began_ms = hft_boottime_ms();
+        HFT_UNTIL_TRUE(hft_boottime_ms() >= began_ms + 100);
+        freeReplyObject(hft_server_ask(f->server, "CLIENT KILL TYPE normal SKIPME yes"));
+    }
+    return NULL;
+}
+
+/* While it waits for another process's load, which goes on. */
+static void connections_that_end_while_it_waits_are_no_reason_to_load(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_page page = {.data = "content", .stay = true}, other = {.data = "other"};
+    struct hft_fetcher loader, guest;
+    pthread_t killer;
+    hft_fetch(&loader, f->a, "page", HF_FETCH(.load = hft_load, .arg = &page, .wait_ms = LONG_MS));
+    HFT_UNTIL_TRUE(page.inside == 1);
+    hft_fetch(&guest, f->b, "page", HF_FETCH(.load = hft_load, .arg = &other, .wait_ms = LONG_MS));
+    HFT_UNTIL_TRUE(hft_waiting_here(f->b, "page") == 1);
+    (void)pthread_create(&killer, NULL, kill_connections, f);
+    (void)pthread_join(killer, NULL);
+    hft_server_freeze(f->server);
+    int64_t began_ms = hft_boottime_ms();
+    HFT_UNTIL_TRUE(hft_boottime_ms() >= began_ms + 1500); /* the default command_ms, and half of it */
+    hft_server_thaw(f->server);
+    atomic_store(&page.stay, false);
+    assert_int_equal(hft_fetched(&loader), HF_OK);
+    assert_int_equal(hft_fetched(&guest), HF_OK);
+    assert_int_not_equal(guest.value->source, HF_LOCAL);
+    hf_value_free(loader.value);
+    hf_value_free(guest.value);
+}
+
 /* Whoever does not wait is not counted with those who do. */
 static void who_does_not_wait_for_a_local_load_is_busy(void **state)
 {
@@ -325,6 +361,7 @@ int main(void)
         TEST(who_may_not_wait_any_longer_loads_without_it),
         TEST(a_server_that_answers_no_dial_is_away_for_those_who_would_wait_for_ever),
         TEST(a_server_that_answers_with_an_error_is_asked_once),
+        TEST(connections_that_end_while_it_waits_are_no_reason_to_load),
         TEST(who_does_not_wait_for_a_local_load_is_busy),
         TEST(without_a_server_only_so_many_values_a_second_are_loaded),
         TEST(who_cannot_wait_for_a_turn_is_told_when_to_come_back),
