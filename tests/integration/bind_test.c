@@ -4,6 +4,7 @@
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -15,14 +16,16 @@
 
 #include <cmocka.h>
 
-static volatile sig_atomic_t signals_seen;
+static _Atomic(int) signals_seen; /* by more than one thread */
 static _Atomic(pthread_t) signaled_thread;
 
 static void on_signal(int number)
 {
+    int before = errno;
     (void)number;
     atomic_store(&signaled_thread, pthread_self());
     signals_seen++;
+    errno = before;
 }
 
 static void install(int number)
