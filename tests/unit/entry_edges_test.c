@@ -364,6 +364,83 @@ static void a_renewal_asks_for_what_may_still_be_held(void **state)
     assert_int_equal(s.now, begun + 12000 * HFI_MS);
 }
 
+/* To the nanosecond: a part of a millisecond is asked for as a whole one. */
+static void what_may_still_be_held_is_rounded_up(void **state)
+{
+    (void)state;
+    const int64_t left_ns[] = {1, HFI_MS, HFI_MS + 1, 5 * HFI_MS, 5 * HFI_MS + 1, 6 * HFI_MS - 1}, asked_ms[] = {1, 1, 2, 5, 6, 6};
+    for (size_t i = 0; i < sizeof left_ns / sizeof left_ns[0]; i++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a");
+        hft_stand_init(&s);
+        a.waiter.max_hold_ms = 6000;
+        hft_hold(&s, &a);
+        int64_t now = s.entry.times.hold_end - left_ns[i];
+        assert_int_equal(hfi_entry_renewing(&s.entry, now).ttl_ms, asked_ms[i] + hfi_guard_ms(asked_ms[i], s.rules.guard_ms));
+    }
+}
+
+static void a_question_that_was_answered_is_asked_no_more(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    a.waiter.max_hold_ms = 8000;
+    hft_hold(&s, &a);
+    hft_pass_ms(&s, 1000);
+    assert_string_equal(hft_doubted(&s), "held");
+    assert_string_equal(hft_look(&s), "renew");
+    int64_t sent = s.now;
+    hft_pass_ms(&s, 1);
+    assert_string_equal(hft_renewed(&s, sent), "");
+    hft_pass_ms(&s, 4000);
+    assert_string_equal(hft_look(&s), "");
+}
+
+/* What a short lease's renewal asked for is a claim in the hands of one who wants more, and renewed at once. */
+static void what_was_renewed_for_less_is_still_good_for_who_wants_more(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c");
+    hft_stand_init(&s);
+    b.waiter.lease_ms = 600;
+    b.waiter.stop_ms = 60;
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    hft_pass_ms(&s, 9000);
+    (void)hft_look(&s);
+    hft_pass_ms(&s, 500); /* a's second is over when b has it, and b needs 60 ms */
+    assert_string_equal(hft_release(&s, false), "b=lease");
+    (void)hft_look_next(&s);
+    assert_string_equal(hft_renewed(&s, s.now), "end safe-again");
+    int64_t end = s.entry.times.end;
+    (void)hft_arrive(&s, &c);
+    s.now = end - 400 * HFI_MS; /* less than c's second to stop */
+    assert_string_equal(hft_release(&s, false), "c=lease");
+}
+
+static void what_is_left_is_passed_on_if_a_renewal_can_still_come_through(void **state)
+{
+    (void)state;
+    const int64_t rtt_ns = 7 * HFI_MS, enough = 4 * rtt_ns + HFI_PACE_NS;
+    for (int more = 0; more < 2; more++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+        hft_stand_init(&s);
+        b.waiter.stop_ms = 1;
+        hft_hold(&s, &a);
+        s.entry.times.rtt = rtt_ns;
+        (void)hft_arrive(&s, &b);
+        s.now = s.entry.times.end - enough - more;
+        if (more)
+            assert_string_equal(hft_release(&s, false), "b=lease");
+        else
+            assert_null(strstr(hft_release(&s, false), "b=lease"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +461,10 @@ int main(void)
         cmocka_unit_test(one_that_was_called_and_leaves_while_another_has_it_calls_nobody),
         cmocka_unit_test(why_it_was_in_vain_is_the_trouble_or_the_time),
         cmocka_unit_test(a_renewal_asks_for_what_may_still_be_held),
+        cmocka_unit_test(what_may_still_be_held_is_rounded_up),
+        cmocka_unit_test(a_question_that_was_answered_is_asked_no_more),
+        cmocka_unit_test(what_was_renewed_for_less_is_still_good_for_who_wants_more),
+        cmocka_unit_test(what_is_left_is_passed_on_if_a_renewal_can_still_come_through),
         cmocka_unit_test(a_try_and_a_wait_after_it_are_both_answered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -284,6 +284,33 @@ static void before_max_hold_it_can_expire(void **state)
     assert_int_equal(look_ms(&times, 12000).reason, HF_REASON_EXPIRED);
 }
 
+/* Whoever looks after both: the hold was over with the lease, or the lease before it. */
+static void why_it_is_over_is_what_came_first(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times;
+    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 12500, T0, RTT);
+    assert_int_equal(hfi_lease_over(&times, T0 + 12000 * HFI_MS), HF_REASON_EXPIRED);
+    assert_int_equal(hfi_lease_over(&times, T0 + 13000 * HFI_MS), HF_REASON_EXPIRED);
+    hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 12000, T0, RTT);
+    assert_int_equal(hfi_lease_over(&times, T0 + 12000 * HFI_MS), HF_REASON_MAX_HOLD);
+    assert_int_equal(hfi_lease_over(&times, T0 + 11999 * HFI_MS), HF_REASON_EXPIRED); /* found over before it was moved */
+}
+
+static void a_silence_is_looked_at_when_it_is_one_and_not_between_attempts(void **state)
+{
+    (void)state;
+    struct hfi_lease_times times = lease_of_12s();
+    int64_t now = T0;
+    while (hfi_lease_next(&times) < T0 + 5000 * HFI_MS) {
+        now = hfi_lease_next(&times);
+        assert_false(hfi_lease_look(&times, now, RTT).at_risk);
+    }
+    assert_true(now > T0 + 4000 * HFI_MS); /* more than one attempt */
+    assert_int_equal(hfi_lease_next(&times), T0 + 5000 * HFI_MS);
+    assert_int_equal(look_ms(&times, 5000).reason, HF_REASON_UNCONFIRMED);
+}
+
 /* No claim's quarter of a second: there will be no more of it. */
 static void the_last_of_it_is_told_with_the_whole_time_to_stop(void **state)
 {
@@ -406,6 +433,8 @@ int main(void)
         cmocka_unit_test(a_claim_is_renewed_at_half_and_warns_in_its_last_quarter),
         cmocka_unit_test(it_ends_at_max_hold_and_is_renewed_only_as_far),
         cmocka_unit_test(before_max_hold_it_can_expire),
+        cmocka_unit_test(why_it_is_over_is_what_came_first),
+        cmocka_unit_test(a_silence_is_looked_at_when_it_is_one_and_not_between_attempts),
         cmocka_unit_test(the_last_of_it_is_told_with_the_whole_time_to_stop),
         cmocka_unit_test(a_doubt_is_asked_about_at_once_and_not_again_within_ten_milliseconds),
         cmocka_unit_test(an_answer_to_what_was_sent_before_a_doubt_does_not_settle_it),
