@@ -180,7 +180,7 @@ struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
     begin(&words);
     int64_t blocks = seen / HFI_FENCE_BLOCK + (seen > 0 ? 1 : 0); /* the next multiple: Lua holds it exactly */
     add_text(&words, HFI_FENCE_KEY);
-    add_number(&words, seen < 0 ? -1 : blocks * HFI_FENCE_BLOCK);
+    add_number(&words, blocks * HFI_FENCE_BLOCK);
     add_number(&words, estimate_us);
     return script(&hfi_script_fence_floor, 1, &words, hfi_fits_floor);
 }

@@ -18,7 +18,7 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *to
                                      int64_t enough_ms);
 struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *token);
 struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size);
-struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us); /* seen -1: what the time is, without a write */
+struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us);
 struct hfi_command *hfi_wire_look(const struct hfi_keys *keys);
 struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most); /* the first ones, with their tickets */
 struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex, bool force);

@@ -1,5 +1,5 @@
 -- fence_floor: keep the fence counter ahead of the clock and of all that was seen.
--- KEYS: 1 fences. ARGV: 1 highest fence seen (a multiple of 2048) or 0, -1: write nothing; 2 estimated server us or 0.
+-- KEYS: 1 fences. ARGV: 1 highest fence seen (a multiple of 2048) or 0, 2 estimated server us or 0.
 -- include clock
 local t, estimate = now, tonumber(ARGV[2])
 if estimate > now + 10000 then
@@ -9,11 +9,7 @@ local there = tonumber(call('GET', KEYS[1]) or '0')
 if not there then
     return {err = 'WRONGTYPE The fence counter is not a number'}
 end
-local seen = tonumber(ARGV[1])
-if seen < 0 then
-    return {now, there}
-end
 call('PERSIST', KEYS[1])
-local floor = math.max(there, seen, (t + 2000000) * 2048)
+local floor = math.max(there, tonumber(ARGV[1]), (t + 2000000) * 2048)
 call('SET', KEYS[1], string.format('%.0f', floor))
 return {now, floor}

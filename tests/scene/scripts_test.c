@@ -382,19 +382,6 @@ static void the_floor_follows_a_clock_that_is_ahead_by_more_than_it_may_err(void
     SAYS(fence_floor, "1 F 0 now+10001", "now F+2510001");
 }
 
-static void a_floor_of_who_only_looks_writes_nothing(void **state)
-{
-    (void)state;
-    (void)tell("DEL F");
-    SAYS(fence_floor, "1 F -1 0", "now 0");
-    IS("EXISTS F", "0");
-    (void)tell("SET F 5 PX 100");
-    SAYS(fence_floor, "1 F -1 0", "now 5");
-    IS("PTTL F", "100");
-    (void)tell("SET F x");
-    SAYS(fence_floor, "1 F -1 0", "WRONGTYPE The fence counter is not a number");
-}
-
 /* ---- break ---- */
 
 #define REVOKED "hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:fedcba9876543210:host:1"
@@ -534,7 +521,6 @@ int main(void)
         TEST(what_nobody_hears_is_said_to_be_unheard),
         TEST(the_floor_puts_the_counter_ahead_of_all_that_was_seen),
         TEST(the_floor_follows_a_clock_that_is_ahead_by_more_than_it_may_err),
-        TEST(a_floor_of_who_only_looks_writes_nothing),
         TEST(a_break_leaves_the_key_under_a_token_that_the_holder_is_told),
         TEST(a_break_frees_what_has_no_end_or_is_not_ours),
         TEST(a_break_by_force_hands_on_at_once_and_tells_the_holder),
