@@ -11,7 +11,6 @@
 
 #include <ck_pr.h>
 #include <errno.h>
-#include <string.h>
 
 #define LOOKS 500
 #define ROAD_MS       50

@@ -4,13 +4,7 @@
 #include "core/ear.h"
 #include "core/lock.h"
 #include "core/table.h"
-#include "core/wire.h"
-#include "pool/replies.h"
 #include "base/perturb.h"
-
-#include <hiredis/hiredis.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* Out of the lock, if it is in it; then its reference to the handle is the caller's, besides the owner's: *references
  * counts. True: it was valid, and the server will be told by what `giving` learns, or another thread has the lease now
