@@ -8,15 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS = 3 };
+enum { KEYS = 3, BLOCK = 2048 }; /* fences that one grant may use: from what the counter says then */
 
 struct fetcher {
     struct hft_run *run;
+    struct hft_server *server;
     hf_client *client;
     hf_cancel *cancel;
     pthread_t thread;
     unsigned dice;
-    long forgotten_before;
     long loaded, shared, cached, failed, canceled, absent;
 };
 
@@ -24,13 +24,14 @@ static _Atomic(long) fetches_left;
 static _Atomic(bool) over;
 static _Atomic(long) loads;
 
-/* The loads of a key: who loads with a lease that is valid is alone, but for a load that was thrown away. */
+/* The loads of a key: a loader with a valid lease is alone, but for a load that was thrown away. Until its client has
+ * heard of that, it may hand its lease to another thread, whose fetch began after the forget; so the fence tells. */
 static struct {
-    pthread_mutex_t mutex;
+    pthread_mutex_t mutex; /* for all of it */
     hf_loading *inside[KEYS];
-    long forgotten_before[KEYS]; /* when the fetch began whose load that is */
-    _Atomic(long) forgotten[KEYS]; /* forgets begun, and ended */
-    _Atomic(long) forgetting[KEYS];
+    uint64_t fence[KEYS];     /* of that load's lease */
+    uint64_t forgotten[KEYS]; /* the highest fence of what had been granted when the last forget was over */
+    int      forgetting[KEYS];
 } now = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
 static hf_status load(hf_loading *loading, void *arg)
@@ -39,13 +40,14 @@ static hf_status load(hf_loading *loading, void *arg)
     char words[64];
     const char *key = hf_loading_key(loading);
     int at = key[strlen(key) - 1] - '0';
+    uint64_t fence = hf_lease_fence(hf_loading_lease(loading));
     (void)pthread_mutex_lock(&now.mutex);
     bool other = now.inside[at] != NULL && hf_loading_is_wanted(now.inside[at]);
     bool mine = hf_loading_is_wanted(loading);
-    bool forgotten = now.forgotten_before[at] != atomic_load(&now.forgotten[at]);
+    bool forgotten = now.forgetting[at] > 0 || now.fence[at] <= now.forgotten[at] || fence <= now.forgotten[at];
     HFT_CHECK(me->run, !other || !mine || forgotten, "two load %s", key);
     now.inside[at] = loading;
-    now.forgotten_before[at] = me->forgotten_before;
+    now.fence[at] = fence;
     (void)pthread_mutex_unlock(&now.mutex);
     hft_dawdle(&me->dice, 200);
     (void)pthread_mutex_lock(&now.mutex);
@@ -80,11 +82,14 @@ static void look_at(struct fetcher *me, const char *key, const hf_value *value)
 
 static void forget(struct fetcher *me, const char *key, int at)
 {
-    (void)atomic_fetch_add(&now.forgetting[at], 1);
-    (void)atomic_fetch_add(&now.forgotten[at], 1);
+    (void)pthread_mutex_lock(&now.mutex);
+    now.forgetting[at]++;
+    (void)pthread_mutex_unlock(&now.mutex);
     HFT_CHECK(me->run, hf_fetch_forget(me->client, key, NULL) == HF_OK, "forget failed");
-    (void)atomic_fetch_add(&now.forgotten[at], 1);
-    (void)atomic_fetch_sub(&now.forgetting[at], 1);
+    (void)pthread_mutex_lock(&now.mutex);
+    now.forgotten[at] = (uint64_t)hft_server_ask_integer(me->server, "INCRBY hf:fence 0") + BLOCK - 1;
+    now.forgetting[at]--;
+    (void)pthread_mutex_unlock(&now.mutex);
 }
 
 static void *fetch_on(void *arg)
@@ -97,7 +102,6 @@ static void *fetch_on(void *arg)
         hf_cancel *cancel = hft_die(&me->dice, 2) == 0 ? me->cancel : NULL;
         int at = hft_die(&me->dice, KEYS);
         (void)snprintf(key, sizeof key, "fetched:%d", at);
-        me->forgotten_before = atomic_load(&now.forgetting[at]) == 0 ? atomic_load(&now.forgotten[at]) : -1;
         hf_status status = hf_fetch(me->client, key,
                                     HF_FETCH(.load = load, .arg = me, .ttl_ms = 1 + hft_die(&me->dice, 3),
                                              .stale_ms = hft_die(&me->dice, 2), .negative_ttl_ms = 1, .wait_ms = 20000,
@@ -152,7 +156,8 @@ static void fetch_races(struct hft_run *run)
     for (int i = 0; i < CLIENTS; i++)
         clients[i] = hft_open(hft_server_url(server), NULL);
     for (int i = 0; i < THREADS; i++) {
-        all[i] = (struct fetcher){.run = run, .client = clients[i % CLIENTS], .dice = run->dice + (unsigned)i};
+        all[i] = (struct fetcher){
+            .run = run, .server = server, .client = clients[i % CLIENTS], .dice = run->dice + (unsigned)i};
         HFT_CHECK(run, hf_cancel_open(all[i].client, &all[i].cancel, NULL) == HF_OK, "no cancel");
     }
     for (int i = 0; i < THREADS; i++)
