@@ -52,7 +52,7 @@ static redisReply *ask(struct check *check, struct hfi_command *command)
     redisReply *reply = NULL;
     hf_client *client = check->client;
     check->error = (hf_error){.status = HF_OK};
-    check->answered = hfi_call(client, hfi_pool_lane(client->pool, HFI_VALUE_LANE, 0), command, NULL, &reply, &check->error) ==
+    check->answered = hfi_call(client, hfi_pool_lane(client->pool, HFI_USER_LANE, 0), command, NULL, &reply, &check->error) ==
                       HF_OK;
     check->stopped = check->stopped || check->error.status == HF_CLOSED;
     if (!check->answered || reply->type != REDIS_REPLY_ERROR)

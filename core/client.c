@@ -103,6 +103,7 @@ void hfi_client_unref(hf_client *client)
     hfi_dispatcher_free(client->dispatcher);
     hfi_table_free(client);
     hfi_local_free(client);
+    hfi_loss_log_free(&client->loss_log);
     hfi_wiped_give(client->wiped, client->alive);
     hfi_wiped_free(client->wiped);
     hfi_random_supply_free(client->random);
@@ -156,7 +157,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     (void)pthread_mutex_init(&client->cancel_mutex, NULL);
     (void)pthread_mutex_init(&client->inquiry_mutex, NULL);
     hfi_list_init(&client->cancels);
-    hfi_ear_expect_losses(client);
+    hfi_loss_log_init(&client->loss_log);
     hfi_list_init(&client->inquiries);
     hfi_park_init(&client->left);
     client->clock = &hfi_boottime;

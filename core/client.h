@@ -11,10 +11,10 @@
 #include "core/counters.h"
 #include "core/entry.h"
 #include "core/fence.h"
+#include "core/loss_log.h"
 #include "core/token.h"
 #include "pool/embedded.h"
 #include "pool/pool.h"
-#include "watchdog/dispatcher.h"
 #include "watchdog/watchdog.h"
 
 #include <pthread.h>
@@ -71,15 +71,15 @@ struct hf_client {
     struct hfi_list cancels;
 
     _Atomic(int) events_state;    /* events.c: what notify-keyspace-events is, see there */
+    _Atomic(bool) events_asked;   /* a lane is changing it: the others need not */
+    _Atomic(int64_t) events_set_ns; /* when the server had said that it was changed */
     char  *keyspace_events;       /* "auto", "as-is", "off" */
     int    database;
 
     pthread_mutex_t inquiry_mutex; /* info.c */
     struct hfi_list inquiries;
 
-    struct hfi_inbox lost;        /* ear.c: leases of whose loss the log is to be told, */
-    struct hfi_call losses;       /* by this call */
-    _Atomic(bool) losses_posted;
+    struct hfi_loss_log loss_log;
 
     struct hfi_local_cache *local; /* local.c */
     _Atomic(int64_t) local_turn;  /* fetch_alone.c: of the last load without a lease, see freshness.h */

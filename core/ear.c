@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "core/callback.h"
 #include "core/lock.h"
-#include "core/table.h"
+#include "core/loss_log.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -118,45 +118,6 @@ void hfi_handle_hand_out(hf_lease *lease)
     hfi_handle_unref(lease);
 }
 
-static void log_losses(struct hfi_call *call)
-{
-    hf_client *client = hfi_of(call, hf_client, losses);
-    atomic_store(&client->losses_posted, false); /* a loss that comes from here on posts it again */
-    HFI_PERTURB("unposted-to-log");
-    struct hfi_inbox_node *next;
-    for (struct hfi_inbox_node *node = hfi_inbox_take(&client->lost); node != NULL; node = next) {
-        hf_lease *lease = hfi_of(node, hf_lease, lost);
-        struct hfi_lock *lock = lease->lock;
-        char name[160];
-        next = hfi_inbox_next(node);
-        hfi_log(&client->log, HF_LOG_WARNING, "the lease on %s with fence %" PRId64 " was lost: %s",
-                hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size), lease->fence,
-                hf_reason_text((hf_reason)atomic_load(&lease->reason)));
-        hfi_handle_unref(lease);
-        hfi_table_unref(lock);
-    }
-}
-
-/* A log function may be slow, and ask anything of the library: it is called where callbacks are, with no mutex held. */
-void hfi_ear_note_loss(hf_lease *lease, hf_reason reason)
-{
-    hf_client *client = lease->client;
-    if (client->log.write == NULL || reason == HF_REASON_CLOSED)
-        return;
-    hfi_handle_ref(lease);
-    hfi_table_ref(lease->lock);
-    hfi_inbox_put(&client->lost, &lease->lost);
-    if (!atomic_exchange(&client->losses_posted, true))
-        hfi_dispatcher_post(client->dispatcher, &client->losses);
-}
-
-void hfi_ear_expect_losses(hf_client *client)
-{
-    hfi_inbox_init(&client->lost);
-    hfi_list_init(&client->losses.link);
-    client->losses.run = log_losses;
-}
-
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
 {
     uint8_t condition = kind == HF_EVENT_LOST      ? HF_LEASE_LOST
@@ -175,13 +136,14 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
         int fd = atomic_load(&lease->event_fd);
         if (fd >= 0)
             (void)eventfd_write(fd, 1);
-        hfi_ear_note_loss(lease, reason);
     } else {
         atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, condition);
     }
     if (lease->ear != NULL)
         announce(lease->ear, kind, reason);
+    if (kind == HF_EVENT_LOST)
+        hfi_loss_log_note(lease, reason); /* its callback goes first */
 }
 
 static void run_events(struct hfi_call *call)

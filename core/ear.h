@@ -44,9 +44,6 @@ void hfi_handle_hand_out(hf_lease *lease);
 /* By the owner's release, no mutex held: no event starts after it; a running one has returned, unless this is it. One that
  * is posted is taken back: it may stand behind the very callback that releases. */
 void hfi_handle_hush(hf_lease *lease);
-/* A line in the log for each, by a posted call. The lock's mutex held. */
-void hfi_ear_note_loss(hf_lease *lease, hf_reason reason);
-void hfi_ear_expect_losses(hf_client *client); /* a client is made */
 /* LOST, and why: fills *error. */
 hf_status hfi_handle_lost(const hf_lease *lease, hf_error *error);
 

@@ -33,30 +33,30 @@ bool hfi_events_merge(const char *configured, char *out, size_t room)
     return count > 0;
 }
 
-/* True: it was another. */
-static bool set_state(hf_client *client, enum hfi_events_state state)
+static void set_state(hf_client *client, enum hfi_events_state state)
 {
-    bool changed = atomic_exchange(&client->events_state, (int)state) != (int)state;
-    if (changed && state != HFI_EVENTS_ON)
+    if (atomic_exchange(&client->events_state, (int)state) != (int)state && state != HFI_EVENTS_ON)
         hfi_log(&client->log, HF_LOG_INFO, "keyspace events are %s: foreign releases are seen at the timed re-check",
                 hfi_events_text(state));
-    return changed;
 }
 
-static void list(hf_client *client, int64_t lock_lane, struct hfi_command *command, hfi_command_done *done)
+/* False: no memory for the command. */
+static bool list(hf_client *client, int64_t lock_lane, struct hfi_command *command, hfi_command_done *done)
 {
     int64_t now = hfi_now(client->clock);
     if (command == NULL)
-        return;
+        return false;
     struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_LOCK_LANE, (uint64_t)lock_lane);
     hfi_client_ref(client);
     command->done = done;
     command->note[0] = lock_lane;
     command->self = client;
+    command->stamp_ns = now;
     command->until_ns = now + client->command_ms * HFI_MS;
     hfi_lane_list(lane, command);
     hfi_command_unref(command);
     hfi_lane_flush(lane);
+    return true;
 }
 
 static void configured(struct hfi_command *command)
@@ -64,12 +64,23 @@ static void configured(struct hfi_command *command)
     hf_client *client = command->self;
     if (command->outcome == HFI_ANSWERED) {
         bool done = command->reply->type == REDIS_REPLY_STATUS;
-        bool changed = set_state(client, done ? HFI_EVENTS_ON : HFI_EVENTS_FORBIDDEN);
-        if (done && changed) /* by this lane, not by another one just before */
+        set_state(client, done ? HFI_EVENTS_ON : HFI_EVENTS_FORBIDDEN);
+        if (done) {
+            atomic_store(&client->events_set_ns, command->answered_ns);
             hfi_log(&client->log, HF_LOG_INFO, "switched on keyspace events (notify-keyspace-events) at %s",
                     hfi_pool_server_name(client->pool));
+        }
     }
+    atomic_store(&client->events_asked, false);
     hfi_client_unref(client);
+}
+
+/* Unless another lane has done so since this one looked. */
+static void configure(hf_client *client, const struct hfi_command *look, const char *flags)
+{
+    if (look->stamp_ns <= atomic_load(&client->events_set_ns) ||
+        !list(client, look->note[0], hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", flags, NULL), configured))
+        atomic_store(&client->events_asked, false);
 }
 
 static void looked(struct hfi_command *command)
@@ -79,14 +90,14 @@ static void looked(struct hfi_command *command)
     char merged[64];
     if (reply != NULL && (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
                           reply->element[1]->type != REDIS_REPLY_STRING)) {
-        (void)set_state(client, HFI_EVENTS_FORBIDDEN);
+        set_state(client, HFI_EVENTS_FORBIDDEN);
     } else if (reply != NULL) {
         if (!hfi_events_merge(reply->element[1]->str, merged, sizeof merged))
-            (void)set_state(client, HFI_EVENTS_ON);
+            set_state(client, HFI_EVENTS_ON);
         else if (strcmp(client->keyspace_events, "as-is") == 0)
-            (void)set_state(client, HFI_EVENTS_MISSING);
-        else
-            list(client, command->note[0], hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", merged, NULL), configured);
+            set_state(client, HFI_EVENTS_MISSING);
+        else if (!atomic_exchange(&client->events_asked, true))
+            configure(client, command, merged);
     }
     hfi_client_unref(client);
 }
@@ -96,7 +107,7 @@ void hfi_events_look(hf_client *client, int lane)
     if (strcmp(client->keyspace_events, "off") == 0)
         atomic_store(&client->events_state, HFI_EVENTS_OFF);
     else if (hfi_pool_is_lock_lane(client->pool, lane))
-        list(client, lane, hfi_wire_words("CONFIG", "GET", "notify-keyspace-events", NULL), looked);
+        (void)list(client, lane, hfi_wire_words("CONFIG", "GET", "notify-keyspace-events", NULL), looked);
 }
 
 /* What stands before the key in a channel. */

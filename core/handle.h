@@ -14,7 +14,6 @@ struct hfi_lock;
 struct hfi_ear;
 
 struct hf_lease {
-    struct hfi_inbox_node lost;   /* in client->lost, with a reference each to lease and lock */
     hf_client *client;            /* a reference, as long as there is this memory */
     struct hfi_lock *lock;        /* a reference from the grant to the owner's release */
     _Atomic(int64_t) *end;        /* V; 0: withdrawn; below: found over. In memory that a fork child reads as 0 */

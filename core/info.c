@@ -96,7 +96,7 @@ void hfi_info_heard(hf_client *client, const struct hfi_message *message)
 
 static struct hfi_lane *lane_of(hf_client *client)
 {
-    return hfi_pool_lane(client->pool, HFI_VALUE_LANE, 0);
+    return hfi_pool_lane(client->pool, HFI_USER_LANE, 0);
 }
 
 static void ask_holder(hf_client *client, const char *id, struct inquiry *inquiry)

@@ -3,6 +3,7 @@
 #include "core/closing.h"
 #include "core/ear.h"
 #include "core/lock.h"
+#include "core/loss_log.h"
 #include "core/table.h"
 #include "base/perturb.h"
 
@@ -38,7 +39,7 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giv
         atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, HF_LEASE_LOST);
         hfi_count(client, lost);
-        hfi_ear_note_loss(lease, reason);
+        hfi_loss_log_note(lease, reason);
         hfi_entry_lost(&lock->entry, reason, now, &actions);
     }
     hfi_lock_perform(lock, &actions, now, was_valid ? giving : NULL); /* after a loss nobody waits for an answer */

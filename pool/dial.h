@@ -8,7 +8,8 @@
 #include "pool/transport.h"
 
 enum hfi_dial_purpose {
-    HFI_DIAL_LANE, /* and the scripts, and the owner's greeting */
+    HFI_DIAL_LANE,      /* and the scripts, and the owner's greeting */
+    HFI_DIAL_USER_LANE, /* neither: a connection for what only looks changes nothing at the server */
     HFI_DIAL_SUBSCRIBER,
     HFI_DIAL_BORROWER
 };

@@ -20,7 +20,7 @@ struct redisReply;
 enum hfi_lane_kind {
     HFI_LOCK_LANE,    /* locks: a reply is at most 64 KiB                        */
     HFI_VALUE_LANE,   /* hf_fetch: at most max_value_bytes; what is longer is passed over */
-    HFI_USER_LANE,    /* users' commands: the same                               */
+    HFI_USER_LANE,    /* users' commands, and what operators look at: the same   */
     HFI_RESERVED_LANE /* renewals, nothing else                                  */
 };
 
@@ -36,7 +36,7 @@ struct hfi_server {
 struct hfi_pool_ops {
     /* A lane says hello, after AUTH, SELECT, CLIENT SETNAME, ROLE = master and INFO, in one further round trip: those of
      * `scripts` that the server has not are loaded, and `greeting` (NULL: none) gives one more command; its reply goes to
-     * `greeted`, which refuses the connection with anything but HF_OK (and says why in *error). */
+     * `greeted`, which refuses the connection with anything but HF_OK (and says why in *error). A user lane does without. */
     const struct hfi_script *const *scripts; /* ended by NULL; fewer than 64 */
     struct hfi_command *(*greeting)(void *self, int lane);
     hf_status (*greeted)(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,

@@ -234,8 +234,8 @@ static void tend_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_
 {
     enum hfi_dial_state state = HFI_DIAL_GOING;
     if (lane->dial == NULL && now_ns >= lane->dial_due_ns && !gives_way(lane)) {
-        lane->dial = hfi_dial_begin(lane->pool, HFI_DIAL_LANE, lane->index,
-                                    hfi_after_ms(now_ns, lane->pool->settings.connect_ms));
+        lane->dial = hfi_dial_begin(lane->pool, lane->kind == HFI_USER_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
+                                    lane->index, hfi_after_ms(now_ns, lane->pool->settings.connect_ms));
         if (lane->dial == NULL)
             fail_memory(lane, now_ns);
     }

@@ -29,8 +29,8 @@ static _Atomic(long) loads;
 static struct {
     pthread_mutex_t mutex; /* for all of it */
     hf_loading *inside[KEYS];
-    uint64_t fence[KEYS];     /* of that load's lease */
-    uint64_t forgotten[KEYS]; /* the highest fence of what had been granted when the last forget was over */
+    int64_t  fence[KEYS];     /* of that load's lease */
+    int64_t  forgotten[KEYS]; /* the highest fence of what had been granted when the last forget was over */
     int      forgetting[KEYS];
 } now = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -40,7 +40,7 @@ static hf_status load(hf_loading *loading, void *arg)
     char words[64];
     const char *key = hf_loading_key(loading);
     int at = key[strlen(key) - 1] - '0';
-    uint64_t fence = hf_lease_fence(hf_loading_lease(loading));
+    int64_t fence = hf_lease_fence(hf_loading_lease(loading));
     (void)pthread_mutex_lock(&now.mutex);
     bool other = now.inside[at] != NULL && hf_loading_is_wanted(now.inside[at]);
     bool mine = hf_loading_is_wanted(loading);
@@ -87,7 +87,7 @@ static void forget(struct fetcher *me, const char *key, int at)
     (void)pthread_mutex_unlock(&now.mutex);
     HFT_CHECK(me->run, hf_fetch_forget(me->client, key, NULL) == HF_OK, "forget failed");
     (void)pthread_mutex_lock(&now.mutex);
-    now.forgotten[at] = (uint64_t)hft_server_ask_integer(me->server, "INCRBY hf:fence 0") + BLOCK - 1;
+    now.forgotten[at] = hft_server_ask_integer(me->server, "INCRBY hf:fence 0") + BLOCK - 1;
     now.forgetting[at]--;
     (void)pthread_mutex_unlock(&now.mutex);
 }

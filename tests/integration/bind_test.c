@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* bind_test.c - whom a lease belongs to, and who is signalled, when it goes from one thread to another or to none; and what
- * the log is told. */
+/* bind_test.c - whom a lease belongs to, and who is signalled, when it goes from one thread to another or to none. */
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -135,79 +134,6 @@ static void the_bound_thread_gets_the_signal(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
 }
 
-struct said {
-    _Atomic(int) lines;
-    char last[256];
-    hf_client *client;
-};
-
-/* The log may ask the client, whoever lost the lease. */
-static void write_log(hf_log_level level, const char *line, void *arg)
-{
-    struct said *said = arg;
-    hf_stats stats;
-    if (level > HF_LOG_WARNING || strstr(line, "was lost") == NULL)
-        return;
-    hf_client_stats(said->client, &stats);
-    (void)snprintf(said->last, sizeof said->last, "%s", line);
-    atomic_fetch_add(&said->lines, 1);
-}
-
-static void a_lost_lease_is_a_line_of_the_log(void **state)
-{
-    struct fixture *f = *state;
-    struct said said = {.lines = 0};
-    char fence[32];
-    said.client = hft_client(f->server, HF_CLIENT(.log = write_log, .log_arg = &said));
-    hf_lease *lease = must_take(f, said.client, "logged", HF_LOCK(.lease_ms = 1500));
-    freeReplyObject(hft_server_ask(f->server, "DEL hf:{logged}"));
-    HFT_UNTIL_TRUE(atomic_load(&said.lines) == 1);
-    (void)snprintf(fence, sizeof fence, "%lld", (long long)hf_lease_fence(lease));
-    assert_non_null(strstr(said.last, "\"logged\""));
-    assert_non_null(strstr(said.last, fence));
-    assert_non_null(strstr(said.last, hf_reason_text(HF_REASON_GONE)));
-    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
-    lease = must_take(f, said.client, "found", HF_LOCK(.lease_ms = 100, .max_hold_ms = 1));
-    hf_status status = hf_lease_release(lease, NULL); /* whoever finds it first: the log is told once */
-    if (status == HF_LOST)
-        HFT_UNTIL_TRUE(atomic_load(&said.lines) == 2);
-    lease = must_take(f, said.client, "kept", NULL);
-    assert_int_equal(hf_client_close(said.client, NULL), HF_OK);
-    assert_int_equal(said.lines, status == HF_LOST ? 2 : 1); /* what is given back at the end is not lost */
-    assert_int_equal(hf_lease_release(lease, NULL), HF_CLOSED);
-}
-
-/* As long as all other leases of its client take to be lost, if it kept who renews them. */
-static void write_slowly(hf_log_level level, const char *line, void *arg)
-{
-    if (level <= HF_LOG_WARNING && strstr(line, "was lost") != NULL) {
-        atomic_fetch_add((_Atomic(int) *)arg, 1);
-        (void)poll(NULL, 0, 20);
-    }
-}
-
-static void a_slow_log_costs_no_lease(void **state)
-{
-    enum { LOST = 100 };
-    struct fixture *f = *state;
-    _Atomic(int) lines = 0;
-    hf_lease *leases[LOST];
-    hf_client *client = hft_client(f->server, HF_CLIENT(.log = write_slowly, .log_arg = &lines));
-    hf_lease *kept = must_take(f, client, "kept", HF_LOCK(.lease_ms = 1000));
-    for (int i = 0; i < LOST; i++) {
-        char name[16];
-        (void)snprintf(name, sizeof name, "lost%d", i);
-        leases[i] = must_take(f, client, name, HF_LOCK(.max_hold_ms = 1000));
-    }
-    HFT_UNTIL_TRUE(atomic_load(&lines) >= LOST / 2);
-    assert_true(hf_lease_is_valid(kept));
-    for (int i = 0; i < LOST; i++)
-        assert_int_equal(hf_lease_release(leases[i], NULL), HF_LOST);
-    assert_int_equal(hf_lease_release(kept, NULL), HF_OK);
-    assert_int_equal(hf_client_close(client, NULL), HF_OK);
-    assert_int_equal(lines, LOST); /* all of them, and none after close */
-}
-
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
@@ -216,8 +142,6 @@ int main(void)
         TEST(a_warning_that_nobody_was_sent_is_owed_at_the_loss),
         TEST(a_warning_that_was_sent_is_not_sent_again_but_to_another_thread),
         TEST(the_bound_thread_gets_the_signal),
-        TEST(a_lost_lease_is_a_line_of_the_log),
-        TEST(a_slow_log_costs_no_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

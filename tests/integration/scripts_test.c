@@ -235,6 +235,25 @@ static void each_writes_first_what_a_full_server_does_not_refuse(void **state)
 
 /* ---- old records ---- */
 
+/* As a failover that lost half a second and left the new primary without a replica: its clients' floors are refused. */
+static void a_floor_that_was_refused_goes_in_front_of_the_next_grant(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease = must_take(f, f->b, "other", NULL); /* and the floor that comes once a second */
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    lease = must_take(f, f->a, "k", NULL);
+    int64_t fence = hf_lease_fence(lease);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    freeReplyObject(hft_server_ask(f->server, "SET hf:fence %lld", (long long)(fence - INT64_C(500000) * 2048)));
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET min-replicas-to-write 1"));
+    freeReplyObject(hft_server_ask(f->server, "CLIENT KILL TYPE normal SKIPME yes"));
+    assert_int_equal(hf_lock_acquire(f->b, "k", NULL, &lease, &f->error), HF_UNAVAILABLE);
+    freeReplyObject(hft_server_ask(f->server, "CONFIG SET min-replicas-to-write 0"));
+    lease = must_take(f, f->b, "k", HF_LOCK(.wait_ms = 20000));
+    assert_true(hf_lease_fence(lease) > fence);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
 static void fill_queue(struct fixture *f, int old)
 {
     freeReplyObject(hft_server_ask(f->server,
@@ -314,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(each_says_which_key_is_another_programs_and_leaves_it_alone),
         TEST(a_counter_that_is_no_number_is_no_counter),
+        TEST(a_floor_that_was_refused_goes_in_front_of_the_next_grant),
         TEST(each_writes_first_what_a_full_server_does_not_refuse),
         TEST(old_records_are_dropped_and_not_counted),
         TEST(with_more_of_them_nothing_is_granted_before_all_are_read),
