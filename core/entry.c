@@ -370,7 +370,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
         entry->ask_at = now;
 }
 
-void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
+HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
                         struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
@@ -426,7 +426,7 @@ void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer
     }
 }
 
-bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
+HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
                        struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
@@ -479,7 +479,7 @@ void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *
         ask_early(entry, now, now, actions);
 }
 
-void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
+HFI_RARE void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
     if (now >= entry->tried_until)
@@ -565,7 +565,7 @@ void hfi_entry_sent(struct hfi_entry *entry, const struct hfi_asking *asking, in
     entry->asked_for = asking->lease_ms * HFI_MS;
 }
 
-struct hfi_asking hfi_entry_rechecking(struct hfi_entry *entry, int64_t stamp)
+HFI_RARE struct hfi_asking hfi_entry_rechecking(struct hfi_entry *entry, int64_t stamp)
 {
     struct hfi_asking asking = asking_for(entry, entry->asked_for / HFI_MS);
     remember(entry, &asking, stamp);

@@ -2,6 +2,7 @@
 /* entry_held.c - the decisions about a lease that this process holds: who gets it, until when it is good, which fence,
  * and where it goes when it ends. Calls lease.c and entry.c's steps, nothing else. */
 #include "core/entry_steps.h"
+#include "base/rare.h"
 #include "core/fence.h"
 
 /* Fences that are left of a first block when another is asked for: a thread that does nothing else takes two in a
@@ -136,7 +137,7 @@ static void want_more_later(struct hfi_entry *entry)
     entry->more_below = half < ASK_AT ? (uint16_t)half : ASK_AT;
 }
 
-void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
+HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
                       struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
@@ -287,7 +288,7 @@ int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)
 }
 
 /* The key need not outlive what its holder may have of it; the answer counts for no more than was asked for (P1). */
-struct hfi_renewing hfi_entry_renewing(struct hfi_entry *entry, int64_t now)
+HFI_RARE struct hfi_renewing hfi_entry_renewing(struct hfi_entry *entry, int64_t now)
 {
     hfi_lease_sent(&entry->times, now);
     int64_t length = entry->times.length, left = entry->times.hold_end - now;

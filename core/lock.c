@@ -76,7 +76,7 @@ void hfi_lock_set_timer(struct hfi_lock *lock)
         hfi_table_unref(lock); /* never the last: the caller has one */
 }
 
-static void asked(struct hfi_command *command)
+static HFI_RARE void asked(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
@@ -242,7 +242,7 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
         not_sent(lock, action, HF_NOMEM, now);
 }
 
-static void send_more(struct hfi_lock *lock, bool floor_first, int64_t now)
+static HFI_RARE void send_more(struct hfi_lock *lock, bool floor_first, int64_t now)
 {
     hf_client *client = lock->client;
     int64_t ttl_ms = hfi_entry_question_ttl_ms(&lock->entry, now);
@@ -402,7 +402,7 @@ static bool collect(struct hfi_lock *lock, struct hfi_actions *actions, struct h
     return taken;
 }
 
-static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
+static HFI_RARE void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 {
     struct hfi_lock *lock = hfi_of(alarm, struct hfi_lock, alarm);
     struct hfi_actions actions;

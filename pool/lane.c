@@ -2,6 +2,7 @@
 /* lane.c - group commit: commands are listed without a lock, whoever finds the write side free sends them
  * all; and the one place where outcomes are handed out. */
 #include "base/descriptor.h"
+#include "base/rare.h"
 #include "base/perturb.h"
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
@@ -29,7 +30,7 @@ void hfi_lane_unlock(struct hfi_lane *lane)
     (void)pthread_mutex_unlock(&lane->mutex);
 }
 
-struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, int index)
+HFI_RARE struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, int index)
 {
     struct hfi_lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL)
@@ -160,7 +161,7 @@ static void mark_sent_locked(struct hfi_lane *lane, int64_t now_ns)
     }
 }
 
-void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why)
+HFI_RARE void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why)
 {
     if (atomic_load(&lane->state) != HFI_LANE_UP)
         return;
