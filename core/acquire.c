@@ -188,6 +188,8 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
         hfi_count(client, acquired_locally);
     else
         hfi_count(client, acquired_remotely);
+    if (waits)
+        hfi_histogram_add(&client->waits, seeker.lease->since_ns - now, seeker.lease->since_ns - now);
     HFI_PERTURB("given-to-look");
     bool has_no_fd = options->event_fd && hf_lease_event_fd(seeker.lease) < 0;
     *late = waits && !hf_lease_is_valid(seeker.lease);

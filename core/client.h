@@ -11,6 +11,7 @@
 #include "core/counters.h"
 #include "core/entry.h"
 #include "core/fence.h"
+#include "core/histogram.h"
 #include "core/loss_log.h"
 #include "core/token.h"
 #include "pool/embedded.h"
@@ -86,6 +87,7 @@ struct hf_client {
     _Atomic(int64_t) load_ms;     /* fetch.c: how long loads take on average; 0: none yet */
     _Atomic(uint64_t) busy[HFI_BUSY_MARKS]; /* fetch.c: values that others were loading just now, each in its place */
     struct hfi_counters counters;
+    struct hfi_histogram waits, holds;
 };
 
 /* Every public call of a client begins with it: HF_OK, or CLOSED, FORKED, INVALID (NULL) with the error filled; after

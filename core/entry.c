@@ -448,7 +448,7 @@ HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t f
     return false;
 }
 
-void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+HFI_RARE void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
     if (entry->remote == HFI_NOTHING)

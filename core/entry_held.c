@@ -2,8 +2,8 @@
 /* entry_held.c - the decisions about a lease that this process holds: who gets it, until when it is good, which fence,
  * and where it goes when it ends. Calls lease.c and entry.c's steps, nothing else. */
 #include "core/entry_steps.h"
-#include "base/rare.h"
 #include "core/fence.h"
+#include "base/rare.h"
 
 /* Fences that are left of a first block when another is asked for: a thread that does nothing else takes two in a
  * microsecond, and the answer is read by a thread that has to be woken. Later blocks are asked for one ahead (P8). */

@@ -14,6 +14,7 @@
 #include "core/table.h"
 #include "base/perturb.h"
 #include "base/random.h"
+#include "base/rare.h"
 #include "pool/replies.h"
 
 #include <hiredis/hiredis.h>
@@ -65,7 +66,7 @@ void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, in
 /* ---- read ---- */
 
 /* The key's end is asked for at most once a second; in between the process knows it. */
-static struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end)
+static HFI_RARE struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end)
 {
     const char *get[] = {"GET", f->key}, *pttl[] = {"PTTL", f->key}, *exec[] = {"EXEC"}, *multi[] = {"MULTI"};
     const size_t get_size[] = {3, f->size}, pttl_size[] = {4, f->size}, word_size[] = {4}, five[] = {5};
@@ -196,7 +197,7 @@ static hf_status try_for_it(struct hfi_fetch *f, hf_lease **lease, hf_value **va
 }
 
 /* Stale beats failure: what was found is served unless something newer came. */
-static hf_status refresh(struct hfi_fetch *f, bool is_old, hf_value **value, hf_error *error)
+static HFI_RARE hf_status refresh(struct hfi_fetch *f, bool is_old, hf_value **value, hf_error *error)
 {
     hf_lease *lease = NULL;
     int64_t fresh_ms = f->left_ms - f->options->stale_ms;
@@ -340,7 +341,7 @@ hf_status hf_fetch(hf_client *client, const char *key, const hf_fetch_options *g
     return status;
 }
 
-hf_status hf_fetch_forget(hf_client *client, const char *key, hf_error *error)
+HFI_RARE hf_status hf_fetch_forget(hf_client *client, const char *key, hf_error *error)
 {
     struct hfi_keys keys = {0};
     redisReply *reply = NULL;

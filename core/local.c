@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* local.c - see local.h. A set and a list by last use, under one mutex that is held for a look-up and a comparison. */
 #include "core/local.h"
+#include "base/rare.h"
 #include "base/set.h"
 #include "core/key.h"
 
@@ -133,7 +134,7 @@ static bool is_same_body(const struct hfi_body *a, const struct hfi_body *b)
     return a->absent == b->absent && a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
 }
 
-void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_seen *saw)
+HFI_RARE void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_seen *saw)
 {
     struct hfi_local_cache *cache = client->local;
     struct hfi_body *body = saw->body;

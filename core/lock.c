@@ -46,6 +46,7 @@ HFI_RARE hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char 
 
 void hfi_lock_free(struct hfi_lock *lock)
 {
+    hfi_histogram_add(&lock->client->holds, 0, lock->held_ns);
     (void)pthread_mutex_destroy(&lock->mutex);
     hfi_shared_free(lock->shared);
     free(lock->trouble);

@@ -38,6 +38,7 @@ struct hfi_lock {
     int64_t  may_live_ms;    /* the longest that its key may live after what was sent: a TTL, and before it a record's patience */
     struct hfi_closing *closings; /* tokens that are given back; NULL: none */
     hf_lease *holder;        /* a reference; NULL: nobody here */
+    int64_t  held_ns;        /* holds that the histogram has not been told of: too short for a locked instruction each */
     struct hfi_alarm alarm;
     int64_t  alarm_at;       /* HFI_NEVER: not armed */
     hf_error *trouble;       /* more about entry.trouble; NULL: nothing more */

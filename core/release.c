@@ -7,6 +7,16 @@
 #include "core/table.h"
 #include "base/perturb.h"
 
+/* Mutex held. */
+static void note_hold(struct hfi_lock *lock, int64_t took_ns)
+{
+    lock->held_ns += took_ns;
+    if (lock->held_ns < HFI_MS)
+        return;
+    hfi_histogram_add(&lock->client->holds, took_ns, lock->held_ns);
+    lock->held_ns = 0;
+}
+
 /* Out of the lock, if it is in it; then its reference to the handle is the caller's, besides the owner's: *references
  * counts. True: it was valid, and the server will be told by what `giving` learns, or another thread has the lease now
  * (giving->done, HF_OK). Mutex held. */
@@ -15,6 +25,7 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giv
     hf_client *client = lock->client;
     struct hfi_actions actions;
     int64_t now = hfi_now(client->clock);
+    note_hold(lock, now - lease->since_ns);
     if (lock->holder != lease)
         return false;
     hfi_actions_init(&actions);

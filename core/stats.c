@@ -107,9 +107,9 @@ static void put_label(FILE *out, const char *value)
 }
 
 /* All but its end: `} VALUE`. */
-static void put_sample(FILE *out, const char *name, const hf_client *client)
+static void put_sample(FILE *out, const char *name, const char *part, const hf_client *client)
 {
-    (void)fprintf(out, "holdfast_%s{client=\"", name);
+    (void)fprintf(out, "holdfast_%s%s{client=\"", name, part);
     put_label(out, client->name);
     (void)fputc('"', out);
 }
@@ -119,24 +119,53 @@ static void put_head(FILE *out, const char *name, const char *kind, const char *
     (void)fprintf(out, "# HELP holdfast_%s %s\n# TYPE holdfast_%s %s\n", name, help, name, kind);
 }
 
+/* `all` may have been counted a moment before. */
+static void put_histogram(FILE *out, const char *name, const hf_client *client, const struct hfi_histogram *histogram,
+                          uint64_t all)
+{
+    uint64_t here[HFI_BOUNDS], longer = 0;
+    for (int i = 0; i < HFI_BOUNDS; i++)
+        longer += here[i] = atomic_load_explicit(&histogram->longer[i], memory_order_relaxed);
+    uint64_t ns = atomic_load_explicit(&histogram->sum_ns, memory_order_relaxed);
+    all = all > longer ? all : longer;
+    for (int i = 0; i < HFI_BOUNDS; i++) {
+        int64_t ms = hfi_histogram_bound_ms(i);
+        put_sample(out, name, "_bucket", client);
+        (void)fprintf(out, ",le=\"%" PRId64 ".%03" PRId64 "\"} %" PRIu64 "\n", ms / 1000, ms % 1000, all - longer);
+        longer -= here[i];
+    }
+    put_sample(out, name, "_bucket", client);
+    (void)fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\n", all);
+    put_sample(out, name, "_sum", client);
+    (void)fprintf(out, "} %" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000, ns % 1000000000);
+    put_sample(out, name, "_count", client);
+    (void)fprintf(out, "} %" PRIu64 "\n", all);
+}
+
 static void put_metrics(FILE *out, const hf_client *const *clients, const hf_stats *stats, size_t count)
 {
     put_head(out, "build_info", "gauge", "1, and which version this is");
     for (size_t i = 0; i < count; i++) {
-        put_sample(out, "build_info", clients[i]);
+        put_sample(out, "build_info", "", clients[i]);
         (void)fprintf(out, ",version=\"%s\"} 1\n", hf_version());
     }
     for (size_t m = 0; m < METRICS; m++) {
         put_head(out, metrics[m].name, metrics[m].kind, metrics[m].help);
         for (size_t i = 0; i < count; i++) {
             uint64_t number = number_of(&stats[i], &metrics[m]);
-            put_sample(out, metrics[m].name, clients[i]);
+            put_sample(out, metrics[m].name, "", clients[i]);
             if (metrics[m].at == offsetof(hf_stats, maxwait_us))
                 (void)fprintf(out, "} %" PRIu64 ".%06" PRIu64 "\n", number / 1000000, number % 1000000);
             else
                 (void)fprintf(out, "} %" PRIu64 "\n", number);
         }
     }
+    put_head(out, "wait_seconds", "histogram", "how long callers waited for the leases that they got");
+    for (size_t i = 0; i < count; i++)
+        put_histogram(out, "wait_seconds", clients[i], &clients[i]->waits, stats[i].acquired);
+    put_head(out, "hold_seconds", "histogram", "how long leases were out");
+    for (size_t i = 0; i < count; i++)
+        put_histogram(out, "hold_seconds", clients[i], &clients[i]->holds, stats[i].released);
 }
 
 /* Two samples of one name and label are no page. */

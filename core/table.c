@@ -270,7 +270,7 @@ hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, s
     return status;
 }
 
-struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, size_t size)
+HFI_RARE struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, size_t size)
 {
     enum hfi_use use;
     const char *name;

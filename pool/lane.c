@@ -2,8 +2,8 @@
 /* lane.c - group commit: commands are listed without a lock, whoever finds the write side free sends them
  * all; and the one place where outcomes are handed out. */
 #include "base/descriptor.h"
-#include "base/rare.h"
 #include "base/perturb.h"
+#include "base/rare.h"
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
 

@@ -402,69 +402,6 @@ static void statistics_count_what_happened(void **state)
     assert_int_equal(short_stats[1], 7);
 }
 
-static char *metrics_of(const hf_client *const *clients, size_t count)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    assert_int_equal(hf_clients_metrics(clients, count, out), HF_OK);
-    (void)fclose(out);
-    return text;
-}
-
-/* Each family once: its help, its type, then a sample of each client; a counter's name ends in _total. */
-static void metrics_are_prometheus_text(void **state)
-{
-    struct fixture *f = *state;
-    const hf_client *both[] = {f->a, f->b}, *twice[] = {f->a, f->a};
-    char *rest = NULL, name[64] = "", kind[16], sample[64], client[160], number[32];
-    hf_lease *lease = must_take(f, f->a, "one", NULL);
-    char *text = metrics_of(both, 2);
-    int families = 0, samples = 0, end = 0;
-    bool saw_held = false;
-    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
-        if (sscanf(line, "# TYPE %63s %15s", name, kind) == 2) {
-            assert_int_equal(samples, 2 * families++);
-            assert_int_equal(strcmp(kind, "counter") == 0, strcmp(name + strlen(name) - 6, "_total") == 0);
-            assert_true(strcmp(kind, "counter") == 0 || strcmp(kind, "gauge") == 0);
-            assert_null(strstr(rest, line)); /* no family comes twice */
-        } else if (strncmp(line, "# HELP ", 7) != 0) {
-            assert_int_equal(sscanf(line, "%63[a-z_]{client=\"%159[^\"]\"%*[^}]} %31[0-9.]%n", sample, client, number, &end) == 3 ||
-                                 sscanf(line, "%63[a-z_]{client=\"%159[^\"]\"} %31[0-9.]%n", sample, client, number, &end) == 3,
-                             true);
-            assert_int_equal(line[end], 0);
-            assert_string_equal(sample, name);
-            assert_memory_equal(name, "holdfast_", 9);
-            if (strcmp(name, "holdfast_held") == 0 && strcmp(client, "the-holder") == 0)
-                saw_held = strcmp(number, "1") == 0;
-            samples++;
-        }
-    }
-    free(text);
-    assert_true(families >= 30 && samples == 2 * families && saw_held);
-    assert_int_equal(hf_client_metrics(NULL, stdout), HF_INVALID);
-    assert_int_equal(hf_client_metrics(f->a, NULL), HF_INVALID);
-    assert_int_equal(hf_clients_metrics(both, 0, stdout), HF_INVALID);
-    assert_int_equal(hf_clients_metrics(twice, 2, stdout), HF_INVALID);
-    FILE *full = fopen("/dev/full", "we");
-    (void)setvbuf(full, NULL, _IONBF, 0);
-    assert_int_equal(hf_client_metrics(f->a, full), HF_UNAVAILABLE);
-    assert_int_equal(hf_client_dump(f->a, full), HF_UNAVAILABLE);
-    (void)fclose(full);
-    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
-}
-
-static void a_clients_name_is_escaped_in_its_label(void **state)
-{
-    struct fixture *f = *state;
-    hf_client *odd = hft_client(f->server, HF_CLIENT(.client_name = "a\"b\\c"));
-    const hf_client *one[] = {odd};
-    char *text = metrics_of(one, 1);
-    assert_non_null(strstr(text, "holdfast_held{client=\"a\\\"b\\\\c\"} 0\n"));
-    free(text);
-    assert_int_equal(hf_client_close(odd, NULL), HF_OK);
-}
-
 static void the_dump_shows_every_lock_and_no_token(void **state)
 {
     struct fixture *f = *state;
@@ -498,8 +435,6 @@ int main(void)
         TEST(check_finds_nothing_wrong_with_a_good_server_and_names_what_is_bad),
         TEST(rights_that_are_missing_are_found),
         TEST(statistics_count_what_happened),
-        TEST(metrics_are_prometheus_text),
-        TEST(a_clients_name_is_escaped_in_its_label),
         TEST(the_dump_shows_every_lock_and_no_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
