@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* buffer.c - see buffer.h. Calls nothing but the allocator. */
 #include "base/buffer.h"
-#include "base/rare.h"
 
 #include <stdarg.h>
 #include <stdint.h>
@@ -15,7 +14,7 @@ void hfi_buffer_done(struct hfi_buffer *buffer)
     *buffer = (struct hfi_buffer){0};
 }
 
-HFI_RARE char *hfi_buffer_reserve(struct hfi_buffer *buffer, size_t size)
+char *hfi_buffer_reserve(struct hfi_buffer *buffer, size_t size)
 {
     size_t content = hfi_buffer_size(buffer);
     if (buffer->bytes != NULL && buffer->room - buffer->end >= size)

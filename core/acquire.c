@@ -152,10 +152,17 @@ static void wait_for_it(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_
     hfi_uncount(client, waiting);
 }
 
-/* Once through: a lease, or why not; with the lease the caller's reference to the lock is given away. The first time
- * *until_ns is 0, and set. *late: it was over before it was here, and there is a reference more. */
-static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options, int64_t *until_ns, hf_lease **lease,
-                           bool *late, hf_error *error)
+struct search { /* one call's */
+    int64_t began_ns; /* 0: not yet */
+    int64_t until_ns;
+    bool waited;
+    bool late; /* the lease was over before it was here */
+};
+
+/* Once through: a lease, or why not; with the lease the caller's reference to the lock is given away. If it is late, there
+ * is a reference more. */
+static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options, struct search *search, hf_lease **lease,
+                           hf_error *error)
 {
     hf_client *client = lock->client;
     struct hfi_seeker seeker;
@@ -171,14 +178,17 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
         return status;
     }
     int64_t now = hfi_now(client->clock);
-    if (*until_ns == 0) /* a try has no time of its own: its commands have, one or two of them */
-        *until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
+    if (search->began_ns == 0) {
+        search->began_ns = now;
+        /* A try has no time of its own: its commands have, one or two of them. */
+        search->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
+    }
     bool local = lock->entry.remote == HFI_HELD;
     hfi_entry_arrive(&lock->entry, &seeker.waiter, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
     bool waits = seeker.waiter.verdict == HFI_WAITING;
     if (waits)
-        wait_for_it(lock, &seeker, *until_ns);
+        wait_for_it(lock, &seeker, search->until_ns);
     status = seeker.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_lock_explain(lock, seeker.waiter.status, error);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
@@ -188,12 +198,11 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
         hfi_count(client, acquired_locally);
     else
         hfi_count(client, acquired_remotely);
-    if (waits)
-        hfi_histogram_add(&client->waits, seeker.lease->since_ns - now, seeker.lease->since_ns - now);
     HFI_PERTURB("given-to-look");
     bool has_no_fd = options->event_fd && hf_lease_event_fd(seeker.lease) < 0;
-    *late = waits && !hf_lease_is_valid(seeker.lease);
-    if (has_no_fd || *late)
+    search->waited = search->waited || waits;
+    search->late = waits && !hf_lease_is_valid(seeker.lease);
+    if (has_no_fd || search->late)
         hfi_table_ref(lock);
     if (has_no_fd)
         return without_event_fd(seeker.lease, error);
@@ -215,23 +224,24 @@ static hf_status acquire(hf_client *client, const char *name, size_t size, const
                          hf_lease **lease, hf_error *error)
 {
     struct hfi_lock *lock;
-    int64_t until = 0;
-    bool late = false;
+    struct search search = {0};
     hf_status status = hfi_table_get(client, HFI_MUTEX, name, size, &lock, error);
     if (status != HF_OK)
         return status;
     for (;;) {
-        status = seek_once(lock, options, &until, lease, &late, error);
+        status = seek_once(lock, options, &search, lease, error);
         /* Woken so late that the lease is over: it goes back, and the search goes on. */
         if (status != HF_OK)
             break;
-        if (!late) {
+        if (!search.late) {
+            if (search.waited)
+                hfi_histogram_add(&client->waits, (*lease)->since_ns - search.began_ns);
             hfi_handle_hand_out(*lease);
             return HF_OK;
         }
         (void)hf_lease_post_release(*lease, NULL);
         *lease = NULL;
-        if (hfi_now(client->clock) >= until || options->wait_ms == 0) {
+        if (hfi_now(client->clock) >= search.until_ns || options->wait_ms == 0) {
             status = hfi_fail(error, HF_TIMEOUT, "is this process starved of CPU?", "the lease was over before it was used");
             break;
         }

@@ -66,7 +66,7 @@ void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, in
 /* ---- read ---- */
 
 /* The key's end is asked for at most once a second; in between the process knows it. */
-static HFI_RARE struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end)
+static struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end)
 {
     const char *get[] = {"GET", f->key}, *pttl[] = {"PTTL", f->key}, *exec[] = {"EXEC"}, *multi[] = {"MULTI"};
     const size_t get_size[] = {3, f->size}, pttl_size[] = {4, f->size}, word_size[] = {4}, five[] = {5};

@@ -131,8 +131,7 @@ hf_status hfi_fetch_seek(struct hfi_fetch *f, bool once, hf_lease **lease, hf_va
     hfi_lane_flush(lock->lane);
     if (seeker.waiter.verdict == HFI_GOT_LEASE) {
         hfi_count(f->client, acquired_remotely);
-        int64_t waited_ns = seeker.lease->since_ns - f->since_ns;
-        hfi_histogram_add(&f->client->waits, waited_ns, waited_ns);
+        hfi_histogram_add(&f->client->waits, seeker.lease->since_ns - f->since_ns);
         *lease = seeker.lease;
     }
     return shared.body != NULL ? give_share(f, &shared, value, error) : status;

@@ -3,20 +3,21 @@
 #include "core/histogram.h"
 #include "base/clock.h"
 
-int64_t hfi_histogram_bound_ms(int bound)
+static void add(struct hfi_histogram *histogram, int bound, uint64_t count, int64_t sum_ns)
 {
-    int64_t ms = bound % 2 == 0 ? 1 : 3;
-    for (; bound > 1; bound -= 2)
-        ms *= 10;
-    return ms;
+    (void)atomic_fetch_add_explicit(&histogram->counts[bound], count, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&histogram->sum_ns, (uint64_t)sum_ns, memory_order_relaxed);
 }
 
-void hfi_histogram_add(struct hfi_histogram *histogram, int64_t took_ns, int64_t sum_ns)
+void hfi_histogram_add(struct hfi_histogram *histogram, int64_t ns)
 {
-    int bound = HFI_BOUNDS - 1;
-    while (bound >= 0 && took_ns <= hfi_histogram_bound_ms(bound) * HFI_MS)
-        bound--;
-    if (bound >= 0)
-        (void)atomic_fetch_add_explicit(&histogram->longer[bound], 1, memory_order_relaxed);
-    (void)atomic_fetch_add_explicit(&histogram->sum_ns, (uint64_t)sum_ns, memory_order_relaxed);
+    int bound = 0;
+    for (int64_t most = HFI_MS; bound < HFI_BOUNDS && ns > most; bound++)
+        most = hfi_histogram_next(most, bound);
+    add(histogram, bound, 1, ns);
+}
+
+void hfi_histogram_add_short(struct hfi_histogram *histogram, uint64_t count, int64_t sum_ns)
+{
+    add(histogram, 0, count, sum_ns);
 }

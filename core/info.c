@@ -5,7 +5,6 @@
 #include "core/callback.h"
 #include "core/ear.h"
 #include "core/options.h"
-#include "core/server_time.h"
 #include "core/wait.h"
 #include "base/random.h"
 
@@ -220,12 +219,24 @@ hf_status hf_lock_info(hf_client *client, const char *name, hf_holder_fn *visit,
     return status;
 }
 
+/* Nothing else on a user lane tells it. */
+static hf_status ask_time(hf_client *client, int64_t *now_us, hf_error *error)
+{
+    redisReply *reply;
+    hf_status status = hfi_call_done(client, lane_of(client), hfi_wire_words("TIME", NULL), NULL,
+                                     "cannot ask the server for the time", &reply, error);
+    if (status != HF_OK)
+        return status;
+    *now_us = hfi_wire_number(reply, 0, 0) * 1000000 + hfi_wire_number(reply, 1, 0);
+    freeReplyObject(reply);
+    return HF_OK;
+}
+
 /* Tickets are the server's time when a waiter came, in us. */
-static void show_waiters(hf_client *client, const redisReply *reply, hf_waiter_fn *visit, void *arg)
+static void show_waiters(hf_client *client, const redisReply *reply, int64_t now_us, hf_waiter_fn *visit, void *arg)
 {
     struct hfi_token_parts parts;
     struct hfi_callback callback;
-    int64_t now_us = hfi_server_time_at_least(client, hfi_now(client->clock));
     bool enough = reply->type != REDIS_REPLY_ARRAY;
     for (size_t i = 0; !enough && i + 1 < reply->elements; i += 2) {
         const redisReply *token = reply->element[i];
@@ -243,6 +254,7 @@ hf_status hf_lock_waiters(hf_client *client, const char *name, hf_waiter_fn *vis
 {
     struct hfi_keys keys;
     redisReply *reply = NULL;
+    int64_t now_us;
     if (visit == NULL)
         return hfi_fail(error, HF_INVALID, "", "visit is NULL");
     hf_status status = enter_named(client, name, &keys, error);
@@ -251,7 +263,9 @@ hf_status hf_lock_waiters(hf_client *client, const char *name, hf_waiter_fn *vis
     status = hfi_call_done(client, lane_of(client), hfi_wire_waiters(&keys, WAITERS_MOST), NULL, "cannot look at the queue",
                            &reply, error);
     if (status == HF_OK)
-        show_waiters(client, reply, visit, arg);
+        status = ask_time(client, &now_us, error);
+    if (status == HF_OK)
+        show_waiters(client, reply, now_us, visit, arg);
     if (reply != NULL)
         freeReplyObject(reply);
     hfi_keys_done(&keys);

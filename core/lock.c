@@ -44,9 +44,17 @@ HFI_RARE hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char 
     return HF_OK;
 }
 
+void hfi_lock_tell_holds(struct hfi_lock *lock)
+{
+    if (lock->short_holds > 0)
+        hfi_histogram_add_short(&lock->client->holds, lock->short_holds, lock->short_ns);
+    lock->short_holds = 0;
+    lock->short_ns = 0;
+}
+
 void hfi_lock_free(struct hfi_lock *lock)
 {
-    hfi_histogram_add(&lock->client->holds, 0, lock->held_ns);
+    hfi_lock_tell_holds(lock);
     (void)pthread_mutex_destroy(&lock->mutex);
     hfi_shared_free(lock->shared);
     free(lock->trouble);

@@ -38,7 +38,8 @@ struct hfi_lock {
     int64_t  may_live_ms;    /* the longest that its key may live after what was sent: a TTL, and before it a record's patience */
     struct hfi_closing *closings; /* tokens that are given back; NULL: none */
     hf_lease *holder;        /* a reference; NULL: nobody here */
-    int64_t  held_ns;        /* holds that the histogram has not been told of: too short for a locked instruction each */
+    uint64_t short_holds;    /* that the histogram has not been told of: too short for a locked instruction each; */
+    int64_t  short_ns;       /* how long they took together */
     struct hfi_alarm alarm;
     int64_t  alarm_at;       /* HFI_NEVER: not armed */
     hf_error *trouble;       /* more about entry.trouble; NULL: nothing more */
@@ -80,6 +81,8 @@ size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_ROOM]);
 /* Carries out what was decided; mutex held. `giving` (or NULL) learns the answer of a HFI_GIVE_BACK among it. After
  * unlocking: hfi_lane_flush(lock->lane). */
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_giving *giving);
+/* The histogram is told of the short holds; mutex held, or nobody else knows it any more. */
+void hfi_lock_tell_holds(struct hfi_lock *lock);
 /* Something is about to be sent after which its key may live so long; mutex held. */
 void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms);
 /* The alarm rings when the entry has something to look at; mutex held. */

@@ -8,13 +8,14 @@
 #include "base/perturb.h"
 
 /* Mutex held. */
-static void note_hold(struct hfi_lock *lock, int64_t took_ns)
+static void note_hold(struct hfi_lock *lock, int64_t ns)
 {
-    lock->held_ns += took_ns;
-    if (lock->held_ns < HFI_MS)
+    if (ns > HFI_MS) {
+        hfi_histogram_add(&lock->client->holds, ns);
         return;
-    hfi_histogram_add(&lock->client->holds, took_ns, lock->held_ns);
-    lock->held_ns = 0;
+    }
+    lock->short_holds++;
+    lock->short_ns += ns;
 }
 
 /* Out of the lock, if it is in it; then its reference to the handle is the caller's, besides the owner's: *references

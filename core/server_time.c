@@ -83,10 +83,8 @@ hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server 
     (void)server;
     if (reply->type == REDIS_REPLY_ERROR) {
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
-        if (meaning->status == HF_UNAVAILABLE) { /* a failed save, no replica...: much still passes */
-            atomic_store(&client->floored_at, INT64_MIN / 2);
-            return HF_OK;
-        }
+        if (meaning->status == HF_UNAVAILABLE) /* a failed save, no replica...: reads and much else still pass */
+            return HF_BUSY;
         (void)hfi_reply_fail(reply, "cannot keep the fence counter " HFI_FENCE_KEY,
                              hfi_pool_server_name(client->pool), error);
         hfi_blame(reply->str, &hfi_script_fence_floor, error);
@@ -100,9 +98,7 @@ hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server 
 static void freshened(struct hfi_command *command)
 {
     hf_client *client = command->self;
-    if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
-        atomic_store(&client->floored_at, INT64_MIN / 2); /* it is still owed */
-    } else if (command->outcome == HFI_ANSWERED) {
+    if (command->outcome == HFI_ANSWERED) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
         hfi_server_time_saw(client, (int)command->note[0], said.now_us, command->stamp_ns, command->answered_ns);
     }

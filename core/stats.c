@@ -119,27 +119,30 @@ static void put_head(FILE *out, const char *name, const char *kind, const char *
     (void)fprintf(out, "# HELP holdfast_%s %s\n# TYPE holdfast_%s %s\n", name, help, name, kind);
 }
 
-/* `all` may have been counted a moment before. */
-static void put_histogram(FILE *out, const char *name, const hf_client *client, const struct hfi_histogram *histogram,
-                          uint64_t all)
+static void put_histogram(FILE *out, const char *name, const hf_client *client, const struct hfi_histogram *histogram)
 {
-    uint64_t here[HFI_BOUNDS], longer = 0;
-    for (int i = 0; i < HFI_BOUNDS; i++)
-        longer += here[i] = atomic_load_explicit(&histogram->longer[i], memory_order_relaxed);
-    uint64_t ns = atomic_load_explicit(&histogram->sum_ns, memory_order_relaxed);
-    all = all > longer ? all : longer;
-    for (int i = 0; i < HFI_BOUNDS; i++) {
-        int64_t ms = hfi_histogram_bound_ms(i);
+    uint64_t all = 0, ns = atomic_load_explicit(&histogram->sum_ns, memory_order_relaxed);
+    int64_t ms = 1;
+    for (int i = 0; i <= HFI_BOUNDS; i++, ms = hfi_histogram_next(ms, i - 1)) {
+        all += atomic_load_explicit(&histogram->counts[i], memory_order_relaxed);
         put_sample(out, name, "_bucket", client);
-        (void)fprintf(out, ",le=\"%" PRId64 ".%03" PRId64 "\"} %" PRIu64 "\n", ms / 1000, ms % 1000, all - longer);
-        longer -= here[i];
+        if (i < HFI_BOUNDS)
+            (void)fprintf(out, ",le=\"%" PRId64 ".%03" PRId64 "\"} %" PRIu64 "\n", ms / 1000, ms % 1000, all);
+        else
+            (void)fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\n", all);
     }
-    put_sample(out, name, "_bucket", client);
-    (void)fprintf(out, ",le=\"+Inf\"} %" PRIu64 "\n", all);
     put_sample(out, name, "_sum", client);
     (void)fprintf(out, "} %" PRIu64 ".%09" PRIu64 "\n", ns / 1000000000, ns % 1000000000);
     put_sample(out, name, "_count", client);
     (void)fprintf(out, "} %" PRIu64 "\n", all);
+}
+
+static void tell_holds(struct hfi_lock *lock, void *arg)
+{
+    (void)arg;
+    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_lock_tell_holds(lock);
+    (void)pthread_mutex_unlock(&lock->mutex);
 }
 
 static void put_metrics(FILE *out, const hf_client *const *clients, const hf_stats *stats, size_t count)
@@ -160,12 +163,12 @@ static void put_metrics(FILE *out, const hf_client *const *clients, const hf_sta
                 (void)fprintf(out, "} %" PRIu64 "\n", number);
         }
     }
-    put_head(out, "wait_seconds", "histogram", "how long callers waited for the leases that they got");
+    put_head(out, "wait_seconds", "histogram", "how long callers who had to wait did so for the leases that they got");
     for (size_t i = 0; i < count; i++)
-        put_histogram(out, "wait_seconds", clients[i], &clients[i]->waits, stats[i].acquired);
+        put_histogram(out, "wait_seconds", clients[i], &clients[i]->waits);
     put_head(out, "hold_seconds", "histogram", "how long leases were out");
     for (size_t i = 0; i < count; i++)
-        put_histogram(out, "hold_seconds", clients[i], &clients[i]->holds, stats[i].released);
+        put_histogram(out, "hold_seconds", clients[i], &clients[i]->holds);
 }
 
 /* Two samples of one name and label are no page. */
@@ -188,8 +191,10 @@ hf_status hf_clients_metrics(const hf_client *const *clients, size_t count, FILE
     hf_stats *stats = calloc(count, sizeof *stats);
     if (stats == NULL)
         return HF_NOMEM;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         collect(clients[i], &stats[i]);
+        hfi_table_each((hf_client *)(uintptr_t)clients[i], tell_holds, NULL);
+    }
     put_metrics(out, clients, stats, count);
     free(stats);
     return ferror(out) ? HF_UNAVAILABLE : HF_OK;
