@@ -38,7 +38,7 @@ static void write_one(struct hfi_call *call)
     bool more = log->posted = log->count > 0;
     (void)pthread_mutex_unlock(&log->mutex);
     if (more)
-        hfi_dispatcher_post_last(client->dispatcher, call);
+        hfi_dispatcher_post(client->dispatcher, call);
 }
 
 void hfi_loss_log_init(struct hfi_loss_log *log)
@@ -85,7 +85,7 @@ void hfi_loss_log_note(const hf_lease *lease, hf_reason reason)
     }
     (void)pthread_mutex_unlock(&log->mutex);
     if (post)
-        hfi_dispatcher_post_last(client->dispatcher, &log->call);
+        hfi_dispatcher_post(client->dispatcher, &log->call);
     if (!fits)
         free(line);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* loss_log.h - lines of the log for lost leases. They are written where callbacks run, one when no callback waits: a log
- * function may be slow. */
+/* loss_log.h - lines of the log for lost leases. They are written where callbacks run, one by one, each behind the callbacks
+ * that wait then: a log function may be slow. */
 #ifndef HFI_LOSS_LOG_H
 #define HFI_LOSS_LOG_H
 

@@ -17,7 +17,6 @@
 struct hfi_dispatcher {
     pthread_mutex_t mutex;  /* guards all below; no call runs under it */
     struct hfi_list posted; /* of struct hfi_call, oldest first */
-    struct hfi_list last;   /* posted as well: run when there is none before */
     struct hfi_list chores;
     struct hfi_park work;           /* something was queued, or it ends */
     struct hfi_park done;           /* a posted call has returned, or chores_over */
@@ -27,20 +26,15 @@ struct hfi_dispatcher {
     bool left_behind; /* that thread has not ended in time */
     bool let_go;      /* by its owner: if that thread was left behind, it is the last who knows us */
     pthread_t call_thread, chore_thread;
-    int fd; /* CALLER: readable while calls are posted */
+    int fd; /* CALLER: readable while `posted` is not empty */
 };
 
-static bool is_idle_locked(const struct hfi_dispatcher *dispatcher)
+/* The eventfd follows the list: told at each change between empty and not empty. */
+static void put_locked(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
 {
-    return hfi_list_is_empty(&dispatcher->posted) && hfi_list_is_empty(&dispatcher->last);
-}
-
-/* The eventfd follows the lists: told at each change between empty and not empty. */
-static void put_locked(struct hfi_dispatcher *dispatcher, struct hfi_list *calls, struct hfi_call *call)
-{
-    bool was_idle = is_idle_locked(dispatcher);
-    hfi_list_append(calls, &call->link);
-    if (was_idle && dispatcher->fd >= 0)
+    bool was_empty = hfi_list_is_empty(&dispatcher->posted);
+    hfi_list_append(&dispatcher->posted, &call->link);
+    if (was_empty && dispatcher->fd >= 0)
         (void)eventfd_write(dispatcher->fd, 1);
 }
 
@@ -48,7 +42,7 @@ static void take_locked(struct hfi_dispatcher *dispatcher, struct hfi_call *call
 {
     hfi_list_remove(&call->link);
     eventfd_t ignored;
-    if (is_idle_locked(dispatcher) && dispatcher->fd >= 0)
+    if (hfi_list_is_empty(&dispatcher->posted) && dispatcher->fd >= 0)
         (void)eventfd_read(dispatcher->fd, &ignored);
 }
 
@@ -57,9 +51,8 @@ static void take_locked(struct hfi_dispatcher *dispatcher, struct hfi_call *call
 static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
 {
     size_t ran = 0;
-    while (!dispatcher->runs && !is_idle_locked(dispatcher)) {
-        const struct hfi_list *calls = hfi_list_is_empty(&dispatcher->posted) ? &dispatcher->last : &dispatcher->posted;
-        struct hfi_call *call = hfi_of(calls->next, struct hfi_call, link);
+    while (!dispatcher->runs && !hfi_list_is_empty(&dispatcher->posted)) {
+        struct hfi_call *call = hfi_of(dispatcher->posted.next, struct hfi_call, link);
         take_locked(dispatcher, call);
         dispatcher->runs = true;
         (void)pthread_mutex_unlock(&dispatcher->mutex);
@@ -98,7 +91,7 @@ static void *run_calls(void *arg)
     (void)pthread_mutex_lock(&dispatcher->mutex);
     for (;;) {
         (void)run_posted_locked(dispatcher);
-        if (dispatcher->ends && is_idle_locked(dispatcher))
+        if (dispatcher->ends && hfi_list_is_empty(&dispatcher->posted))
             break;
         (void)sleep_locked(dispatcher, &dispatcher->work, HFI_NEVER);
     }
@@ -140,7 +133,6 @@ hf_status hfi_dispatcher_start(bool caller_runs, struct hfi_dispatcher **out, hf
         return hfi_fail(error, HF_NOMEM, NULL, "no memory for the dispatcher");
     (void)pthread_mutex_init(&dispatcher->mutex, NULL);
     hfi_list_init(&dispatcher->posted);
-    hfi_list_init(&dispatcher->last);
     hfi_list_init(&dispatcher->chores);
     hfi_park_init(&dispatcher->work);
     hfi_park_init(&dispatcher->done);
@@ -196,7 +188,7 @@ void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher)
 
     /* CALLER: what nobody has run yet, after the one that a thread of the user's may be running. */
     (void)pthread_mutex_lock(&dispatcher->mutex);
-    while (dispatcher->runs || !is_idle_locked(dispatcher)) {
+    while (dispatcher->runs || !hfi_list_is_empty(&dispatcher->posted)) {
         if (dispatcher->runs)
             (void)sleep_locked(dispatcher, &dispatcher->done, HFI_NEVER);
         else
@@ -218,23 +210,13 @@ void hfi_dispatcher_free(struct hfi_dispatcher *dispatcher)
         dispatcher_free(dispatcher);
 }
 
-static void post(struct hfi_dispatcher *dispatcher, struct hfi_list *calls, struct hfi_call *call)
+void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
 {
     (void)pthread_mutex_lock(&dispatcher->mutex);
-    put_locked(dispatcher, calls, call);
+    put_locked(dispatcher, call);
     if (!dispatcher->caller_runs)
         hfi_park_wake(&dispatcher->work);
     (void)pthread_mutex_unlock(&dispatcher->mutex);
-}
-
-void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
-{
-    post(dispatcher, &dispatcher->posted, call);
-}
-
-void hfi_dispatcher_post_last(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
-{
-    post(dispatcher, &dispatcher->last, call);
 }
 
 bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *call)

@@ -26,8 +26,6 @@ void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *cal
 /* False: there is no thread to be had, the call is not taken. A chore may outlive the dispatcher: what hangs for longer
  * than a moment when it stops is left behind, so it must own what it touches. */
 bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
-/* The same, and it runs when no other call waits. */
-void hfi_dispatcher_post_last(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
 /* Takes a posted call back. True: it will not run. False: it runs now, has run, or was not posted. */
 bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
 

@@ -205,11 +205,6 @@ void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *cal
     hfi_park_wake(&dispatcher->work);
 }
 
-void hfi_dispatcher_post_last(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
-{
-    hfi_dispatcher_post(dispatcher, call);
-}
-
 bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
 {
     (void)dispatcher;

@@ -218,30 +218,6 @@ static void the_callers_loop_sees_a_readable_descriptor_while_calls_wait(void **
     end(dispatcher);
 }
 
-static void a_last_call_runs_when_no_other_waits(void **state)
-{
-    (void)state;
-    struct hfi_dispatcher *dispatcher = started(true);
-    _Atomic(int) order = 0;
-    struct note last, call;
-    note_init(&last, dispatcher, &order);
-    note_init(&call, dispatcher, &order);
-    last.call.run = call.call.run = run;
-    int fd = hfi_dispatcher_fd(dispatcher);
-    hfi_dispatcher_post_last(dispatcher, &last.call);
-    hfi_dispatcher_post(dispatcher, &call.call);
-    assert_true(hfi_dispatcher_withdraw(dispatcher, &call.call));
-    assert_true(is_readable(fd));
-    hfi_dispatcher_post(dispatcher, &call.call);
-    assert_int_equal(hfi_dispatcher_run(dispatcher), 2);
-    assert_false(is_readable(fd));
-    assert_int_equal(call.ran_as, 1);
-    assert_int_equal(last.ran_as, 2);
-    hfi_dispatcher_post_last(dispatcher, &last.call);
-    end(dispatcher);
-    assert_int_equal(last.ran_as, 3);
-}
-
 static void stopping_runs_what_the_callers_loop_did_not(void **state)
 {
     (void)state;
@@ -312,7 +288,6 @@ int main(void)
         cmocka_unit_test(a_chore_that_hangs_delays_no_call_and_a_call_no_chore),
         cmocka_unit_test(a_chore_that_hangs_does_not_hold_up_the_end),
         cmocka_unit_test(the_callers_loop_sees_a_readable_descriptor_while_calls_wait),
-        cmocka_unit_test(a_last_call_runs_when_no_other_waits),
         cmocka_unit_test(stopping_runs_what_the_callers_loop_did_not),
         cmocka_unit_test(every_call_is_either_run_once_or_taken_back),
     };
