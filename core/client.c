@@ -111,6 +111,7 @@ void hfi_client_unref(hf_client *client)
     (void)pthread_mutex_destroy(&client->cancel_mutex);
     (void)pthread_mutex_destroy(&client->inquiry_mutex);
     free(client->samples);
+    free(client->floors);
     free(client->name);
     free(client->key_template);
     free(client->keyspace_events);
@@ -172,7 +173,6 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->mutex_rules.native = client->mutex_rules.rides_out = client->mutex_rules.barges = true;
     client->mutex_rules.together = true;
     client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* more than the grid is wide */
-    atomic_init(&client->floored_at, INT64_MIN / 2);
     if (o->client_name == NULL) /* a blank in the program's name would be refused by CLIENT SETNAME */
         (void)snprintf(name, sizeof name, "%.100s-%ld", program_invocation_short_name, (long)getpid());
     for (char *at = name; o->client_name == NULL && *at != 0; at++)
@@ -186,9 +186,10 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->alive = client->wiped != NULL ? hfi_wiped_take(client->wiped) : NULL;
     client->sample_count = HFI_LANES_OF(o->lanes);
     client->samples = calloc((size_t)client->sample_count, sizeof *client->samples);
+    client->floors = calloc((size_t)client->sample_count, sizeof *client->floors);
     (void)gethostname(host, sizeof host - 1);
     if (client->alive == NULL || client->random == NULL || client->name == NULL || client->keyspace_events == NULL ||
-        client->samples == NULL || (o->key_template != NULL && client->key_template == NULL) ||
+        client->samples == NULL || client->floors == NULL || (o->key_template != NULL && client->key_template == NULL) ||
         !hfi_table_open(client) || !hfi_local_open(client)) {
         hfi_client_unref(client);
         return NULL;

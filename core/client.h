@@ -32,6 +32,11 @@ struct hfi_spare {
 
 #define HFI_BUSY_MARKS 256
 
+struct hfi_floor { /* a lane's last fence floor: server_time.c */
+    _Atomic(int64_t) at_ns;    /* when it was asked for; negative: it was not taken; 0: none yet */
+    _Atomic(int64_t) asked_ns; /* when the last one was that goes in front of acquires */
+};
+
 struct hf_client {
     _Atomic(int64_t) *alive;      /* client.c: 1; reads 0 in a fork child */
     _Atomic(int)  references;     /* client.c: its user, leases, cancels, pendings; memory only */
@@ -64,7 +69,7 @@ struct hf_client {
     struct hfi_sample *samples;   /* by lane index */
     int    sample_count;
     _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence this client was given */
-    _Atomic(int64_t) floored_at;  /* server_time.c: when the counter was last put ahead of the clock */
+    struct hfi_floor *floors;     /* server_time.c; by lane index */
 
     _Atomic(uint64_t) settled[64]; /* closing.c: marks of tokens that were over just now, each in its place */
 

@@ -2,7 +2,7 @@
 /*
  * fence.h - are the fences we are given ahead of all that were given before? And what time is it at the server? Pure.
  *
- * The server's counter runs ahead of its clock: a fence is about (server time in us + 1..3 s) x 2048. So a counter that
+ * The server's counter runs ahead of its clock: a fence is about (server time in us + 1..2 s) x 2048. So a counter that
  * was lost or went back shows itself (rule P8), and the estimate of the server's time is what it is held against.
  */
 #ifndef HFI_FENCE_H

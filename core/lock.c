@@ -109,7 +109,8 @@ static HFI_RARE void asked(struct hfi_command *command)
     }
     answer.sent_at = command->stamp_ns;
     if (answer.kind == HFI_GRANTED)
-        answer.fence_is_good = hfi_fence_take(client, answer.fence, HFI_FENCE_BLOCK, command->note[1]);
+        answer.fence_is_good = hfi_server_time_is_floored(client, lock->lane, command->stamp_ns, answer.native) &&
+                               hfi_fence_take(client, answer.fence, HFI_FENCE_BLOCK, command->note[1]);
     HFI_PERTURB("answer-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
@@ -147,7 +148,8 @@ static HFI_RARE void got_fences(struct hfi_command *command)
         if (last > MORE_FENCES) /* the answer is where the last of several blocks begins */
             first = last - (MORE_FENCES - HFI_FENCE_BLOCK);
     }
-    bool good = first > 0 && hfi_fence_take(client, first, MORE_FENCES, command->note[1]);
+    bool good = first > 0 && hfi_server_time_is_floored(client, lock->lane, command->stamp_ns, false) &&
+                hfi_fence_take(client, first, MORE_FENCES, command->note[1]);
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0]) {
@@ -162,11 +164,6 @@ static HFI_RARE void got_fences(struct hfi_command *command)
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);
-}
-
-static void ignore(struct hfi_command *command)
-{
-    hfi_table_unref(command->self);
 }
 
 /* The lane takes the command; the lock stays until its outcome is known. False: there was no memory for it. */
@@ -236,7 +233,7 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
     (void)hfi_lock_token(lock, token);
     hfi_lock_may_live(lock, asking.ttl_ms + (action->kind == HFI_SEND_WAIT ? asking.patience_ms : 0));
     if (action->kind == HFI_SEND_NATIVE) {
-        (void)hfi_server_time_freshen(client, lock->lane, now);
+        hfi_server_time_freshen(client, lock->lane, now);
         lock->last_chance_ns = now + asking.ttl_ms * HFI_MS;
         command = hfi_wire_native(&lock->keys, token, asking.ttl_ms);
     } else {
@@ -258,7 +255,7 @@ static HFI_RARE void send_more(struct hfi_lock *lock, bool floor_first, int64_t 
     char token[HFI_TOKEN_ROOM];
     (void)hfi_lock_token(lock, token);
     if (floor_first)
-        (void)list(lock, hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now)), ignore, now);
+        hfi_server_time_floor(client, lock->lane, now);
     if (!list(lock, hfi_wire_more(&lock->keys, token, ttl_ms, MORE_FENCES), got_fences, now)) {
         struct hfi_actions actions;
         hfi_actions_init(&actions);

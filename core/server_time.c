@@ -10,7 +10,8 @@
 
 #include <hiredis/hiredis.h>
 
-#define FLOOR_NS (1000 * HFI_MS)
+#define FLOOR_NS     (500 * HFI_MS)  /* so often it goes in front of native acquires, */
+#define IS_FLOOR_NS  (1000 * HFI_MS) /* and so long it counts for those behind it */
 #define NO_LIMIT_US INT64_C(9000000000000000) /* below 2^53: Lua compares it exactly */
 
 void hfi_server_time_saw(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns)
@@ -69,6 +70,22 @@ bool hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t seen
     return true;
 }
 
+/* What became of a floor. An older one, of another connection perhaps, changes nothing. */
+static void note_floor(hf_client *client, int lane, int64_t asked_ns, bool taken)
+{
+    _Atomic(int64_t) *at = &client->floors[lane].at_ns;
+    int64_t last = atomic_load(at);
+    while (asked_ns >= (last < 0 ? -last : last) &&
+           !atomic_compare_exchange_weak(at, &last, taken ? asked_ns : -asked_ns))
+        ;
+}
+
+bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t asked_ns, bool native)
+{
+    int64_t at = atomic_load(&client->floors[hfi_lane_index(lane)].at_ns);
+    return at > 0 && (!native || asked_ns - at <= IS_FLOOR_NS);
+}
+
 struct hfi_command *hfi_server_time_greeting(void *self, int lane)
 {
     hf_client *client = self;
@@ -81,10 +98,11 @@ hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server 
 {
     hf_client *client = self;
     (void)server;
+    note_floor(client, lane, sent_ns, reply->type != REDIS_REPLY_ERROR);
     if (reply->type == REDIS_REPLY_ERROR) {
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
         if (meaning->status == HF_UNAVAILABLE) /* a failed save, no replica...: reads and much else still pass */
-            return HF_BUSY;
+            return HF_OK;
         (void)hfi_reply_fail(reply, "cannot keep the fence counter " HFI_FENCE_KEY,
                              hfi_pool_server_name(client->pool), error);
         hfi_blame(reply->str, &hfi_script_fence_floor, error);
@@ -95,31 +113,43 @@ hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server 
     return HF_OK;
 }
 
-static void freshened(struct hfi_command *command)
+static void floored(struct hfi_command *command)
 {
     hf_client *client = command->self;
-    if (command->outcome == HFI_ANSWERED) {
+    int lane = (int)command->note[0];
+    bool taken = command->outcome == HFI_ANSWERED && command->reply->type != REDIS_REPLY_ERROR;
+    note_floor(client, lane, command->stamp_ns, taken);
+    if (taken) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
-        hfi_server_time_saw(client, (int)command->note[0], said.now_us, command->stamp_ns, command->answered_ns);
+        hfi_server_time_saw(client, lane, said.now_us, command->stamp_ns, command->answered_ns);
     }
     hfi_client_unref(client);
 }
 
-bool hfi_server_time_freshen(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
+void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
 {
-    int64_t last = atomic_load_explicit(&client->floored_at, memory_order_relaxed);
-    if (now_ns - last < FLOOR_NS || !atomic_compare_exchange_strong(&client->floored_at, &last, now_ns))
-        return false;
-    struct hfi_command *command = hfi_wire_floor(0, 0);
+    struct hfi_command *command =
+        hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now_ns));
     if (command == NULL)
-        return false;
+        return;
     hfi_client_ref(client);
-    command->done = freshened;
+    command->done = floored;
     command->self = client;
     command->note[0] = hfi_lane_index(lane);
     command->stamp_ns = now_ns;
     command->until_ns = now_ns + client->command_ms * HFI_MS;
     hfi_lane_list(lane, command);
     hfi_command_unref(command);
-    return true;
+}
+
+void hfi_server_time_freshen(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
+{
+    struct hfi_floor *floor = &client->floors[hfi_lane_index(lane)];
+    int64_t asked = atomic_load_explicit(&floor->asked_ns, memory_order_relaxed);
+    int64_t at = atomic_load_explicit(&floor->at_ns, memory_order_relaxed);
+    bool is_old = (at < 0 || now_ns - at >= FLOOR_NS) && now_ns - asked >= FLOOR_NS;
+    if (!is_old || !atomic_compare_exchange_strong(&floor->asked_ns, &asked, now_ns))
+        return;
+    HFI_PERTURB("floor-to-list");
+    hfi_server_time_floor(client, lane, now_ns);
 }

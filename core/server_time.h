@@ -20,9 +20,13 @@ bool    hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t s
 struct hfi_command *hfi_server_time_greeting(void *self, int lane);
 hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
                                   const struct redisReply *reply, hf_error *error);
-/* Before a native acquire is listed on this lane, once a second: the counter stays ahead of the clock (P8), at the price
- * of no round trip and of nothing while the client is idle or waits. Scripts look after it themselves. True: a command was
- * listed. */
-bool hfi_server_time_freshen(hf_client *client, struct hfi_lane *lane, int64_t now_ns);
+/* Lists a fence floor, with all that is known here. */
+void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns);
+/* Before a native acquire is listed on this lane, twice a second: the counter stays ahead of the clock (P8), at the price
+ * of no round trip and of nothing while the client is idle or waits. Scripts put it ahead themselves. */
+void hfi_server_time_freshen(hf_client *client, struct hfi_lane *lane, int64_t now_ns);
+/* The fence of a grant that was asked for then on this lane, and is answered now, may be believed: the floor that this
+ * connection was told last was taken, and in front of a native one not long before. */
+bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t asked_ns, bool native);
 
 #endif

@@ -163,7 +163,7 @@ static void put_metrics(FILE *out, const hf_client *const *clients, const hf_sta
                 (void)fprintf(out, "} %" PRIu64 "\n", number);
         }
     }
-    put_head(out, "wait_seconds", "histogram", "how long callers who had to wait did so for the leases that they got");
+    put_head(out, "wait_seconds", "histogram", "how long leases took that were not had at once");
     for (size_t i = 0; i < count; i++)
         put_histogram(out, "wait_seconds", clients[i], &clients[i]->waits);
     put_head(out, "hold_seconds", "histogram", "how long leases were out");

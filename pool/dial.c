@@ -425,11 +425,6 @@ int64_t hfi_dial_again_ns(const struct hfi_dial *dial)
     return dial->again_ns < dial->until_ns ? dial->again_ns : dial->until_ns;
 }
 
-bool hfi_dial_is_ungreeted(const struct hfi_dial *dial)
-{
-    return dial->hello.ungreeted;
-}
-
 struct hfi_wire hfi_dial_take(struct hfi_dial *dial)
 {
     struct hfi_wire wire = dial->wire;

@@ -27,7 +27,6 @@ enum hfi_dial_state hfi_dial_step(struct hfi_dial *dial, int64_t now_ns);
 int hfi_dial_fd(const struct hfi_dial *dial); /* -1: nothing to poll yet */
 short hfi_dial_events(const struct hfi_dial *dial);
 int64_t hfi_dial_again_ns(const struct hfi_dial *dial);
-bool hfi_dial_is_ungreeted(const struct hfi_dial *dial); /* UP: the owner has put up with it for now */
 /* UP: the connection, the caller's from now on. */
 struct hfi_wire hfi_dial_take(struct hfi_dial *dial);
 const struct hfi_server *hfi_dial_server(const struct hfi_dial *dial); /* UP */

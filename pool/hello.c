@@ -273,10 +273,8 @@ static hf_status judge_greeting(struct hfi_hello *hello, const struct redisReply
     }
     if (hello->pool->ops.greeted == NULL)
         return HF_OK;
-    hf_status status = hello->pool->ops.greeted(hello->pool->self, hello->lane, &hello->server, hello->greeting_sent_ns,
-                                                reply, error);
-    hello->ungreeted = status == HF_BUSY;
-    return hello->ungreeted ? HF_OK : status;
+    return hello->pool->ops.greeted(hello->pool->self, hello->lane, &hello->server, hello->greeting_sent_ns,
+                                    reply, error);
 }
 
 static hf_status judge(struct hfi_hello *hello, enum question question, const struct redisReply *reply,

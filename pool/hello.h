@@ -26,7 +26,6 @@ struct hfi_hello {
     uint64_t lacks; /* of the owner's scripts, those that the server has not: a bit each */
     struct hfi_command *greeting;
     int64_t greeting_sent_ns;
-    bool    ungreeted; /* the owner wants it said again */
 };
 
 void hfi_hello_init(struct hfi_hello *hello, struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane);

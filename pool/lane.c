@@ -3,7 +3,6 @@
  * all; and the one place where outcomes are handed out. */
 #include "base/descriptor.h"
 #include "base/perturb.h"
-#include "base/rare.h"
 #include "pool/lane_inside.h"
 #include "pool/listener.h"
 
@@ -30,7 +29,7 @@ void hfi_lane_unlock(struct hfi_lane *lane)
     (void)pthread_mutex_unlock(&lane->mutex);
 }
 
-HFI_RARE struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, int index)
+struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, int index)
 {
     struct hfi_lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL)
@@ -161,7 +160,7 @@ static void mark_sent_locked(struct hfi_lane *lane, int64_t now_ns)
     }
 }
 
-HFI_RARE void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why)
+void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why)
 {
     if (atomic_load(&lane->state) != HFI_LANE_UP)
         return;
@@ -220,43 +219,6 @@ static void check_role_locked(struct hfi_lane *lane, int64_t now_ns)
     hfi_list_append(lane->queue.next, &check->link);
 }
 
-/* ---- a greeting that was put off ---- */
-
-static HFI_RARE void greeted_again(struct hfi_command *command)
-{
-    struct hfi_lane *lane = command->self;
-    const struct hfi_pool *pool = lane->pool;
-    struct hfi_server server;
-    hf_error error;
-    if (command->outcome != HFI_ANSWERED)
-        return;
-    hfi_pool_server(pool, &server);
-    hf_status status =
-        pool->ops.greeted(pool->self, lane->index, &server, command->stamp_ns, command->reply, &error);
-    hfi_lane_lock(lane);
-    if (status == HF_OK && (int64_t)lane->times_up == command->note[0])
-        lane->ungreeted = false;
-    hfi_lane_unlock(lane);
-}
-
-/* Spelled out: NOSCRIPT would put it behind what it has to come before. */
-static HFI_RARE void greet_locked(struct hfi_lane *lane, int64_t now_ns)
-{
-    const struct hfi_pool *pool = lane->pool;
-    struct hfi_command *greeting = pool->ops.greeting(pool->self, lane->index);
-    if (greeting == NULL || (greeting->script != NULL && !hfi_command_spell_out(greeting))) {
-        hfi_command_unref(greeting);
-        hfi_lane_give_up_locked(lane, HF_NOMEM, 0, "no memory to greet it");
-        return;
-    }
-    greeting->done = greeted_again;
-    greeting->self = lane;
-    greeting->note[0] = (int64_t)lane->times_up;
-    greeting->stamp_ns = now_ns;
-    greeting->until_ns = hfi_after_ms(now_ns, pool->settings.command_ms);
-    hfi_list_append(lane->queue.next, &greeting->link);
-}
-
 /* ---- writing ---- */
 
 void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command)
@@ -281,8 +243,6 @@ void hfi_lane_take_locked(struct hfi_lane *lane)
 
 static void board_locked(struct hfi_lane *lane, int64_t now_ns)
 {
-    if (lane->ungreeted && lane->kind != HFI_RESERVED_LANE && !hfi_list_is_empty(&lane->queue))
-        greet_locked(lane, now_ns);
     bool idled = lane->kind != HFI_RESERVED_LANE && lane->flying == 0 && now_ns - lane->answered_ns > FIT_NS;
     if ((idled || lane->doubted) && !hfi_list_is_empty(&lane->queue)) {
         lane->doubted = false;

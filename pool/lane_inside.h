@@ -97,7 +97,6 @@ struct hfi_lane {
     bool announcing;              /* ops->lane_up runs: lane_down waits */
     _Atomic(int) watch;           /* enum hfi_lane_watch; changed under the mutex */
     bool drop_after;              /* the command at the head has been told that the connection is useless */
-    bool ungreeted;               /* the owner's greeting goes in front of all that is sent, until it is taken */
     bool doubted;                 /* a user's command was told so: ROLE is asked in front of the next command */
     int64_t nearest_ns;           /* no deadline in queue or flight is before this */
     int64_t answered_ns;          /* the last reply; for P10 */

@@ -36,8 +36,7 @@ struct hfi_server {
 struct hfi_pool_ops {
     /* A lane says hello, after AUTH, SELECT, CLIENT SETNAME, ROLE = master and INFO, in one further round trip: those of
      * `scripts` that the server has not are loaded, and `greeting` (NULL: none) gives one more command; its reply goes to
-     * `greeted`, which refuses the connection with anything but HF_OK (and says why in *error); or puts up with it, BUSY:
-     * then the greeting goes in front of all that this connection sends, until it is taken. A user lane does without. */
+     * `greeted`, which refuses the connection with anything but HF_OK (and says why in *error). A user lane does without. */
     const struct hfi_script *const *scripts; /* ended by NULL; fewer than 64 */
     struct hfi_command *(*greeting)(void *self, int lane);
     hf_status (*greeted)(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,

@@ -197,7 +197,6 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     hfi_backoff_up(&lane->backoff, now_ns);
     lane->hung_up = false;
     hfi_lane_lock(lane);
-    lane->ungreeted = hfi_dial_is_ungreeted(lane->dial);
     lane->wire = hfi_dial_take(lane->dial);
     lane->parser = parser;
     lane->unparsed = 0;

@@ -20,13 +20,14 @@ local function digits(n)
     return string.format('%.0f', n)
 end
 
--- Multiples of 2048 survive Lua's doubles. A counter that is behind the clock was lost: it comes back ahead of it. nil: the
--- key is no counter, and nothing can be granted.
+-- Multiples of 2048 survive Lua's doubles. A counter that is less than two seconds ahead of the clock may have lost what
+-- another server gave until a moment ago: it comes back ahead of all that. nil: the key is no counter, and nothing can be
+-- granted.
 local function block(size)
     local fence = typed('INCRBY', KEYS[4], size)
-    if fence and fence < now * 2048 then
-        call('SET', KEYS[4], digits((now + 2000000) * 2048))
-        fence = call('INCRBY', KEYS[4], size)
+    if fence and fence < (now + 2000000) * 2048 then
+        fence = (now + 2000000) * 2048 + size
+        call('SET', KEYS[4], digits(fence))
     end
     return fence
 end

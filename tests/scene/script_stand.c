@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #define NOW     INT64_C(1790000000000000)
+#define AHEAD   INT64_C(2000000) /* us that a counter is ahead of the clock, when it has just been put so */
 #define TOKEN(c) "hf1:" c c c c c c c c c c c c c c c c c c c c c c c c c c c c c c c c ":1f:0123456789abcdef:host:1"
 
 static const struct {
@@ -66,6 +67,7 @@ static void append_meaning(char *out, size_t room, const char *word)
         bool is_number = strcmp(part, "now") == 0 || sscanf(part, "now%lld", &more) == 1;
         if (sscanf(part, "F%lld", &more) == 1) {
             is_number = true;
+            more += AHEAD;
             times = 2048;
         }
         (void)snprintf(number, sizeof number, "%lld", ((long long)NOW + more) * times);
@@ -76,7 +78,7 @@ static void append_meaning(char *out, size_t room, const char *word)
 static void append_number(char *text, size_t room, long long number)
 {
     char word[40];
-    long long from_now = number - NOW, fences = number / 2048 - NOW;
+    long long from_now = number - NOW, fences = number / 2048 - NOW - AHEAD;
     if (from_now == 0)
         (void)snprintf(word, sizeof word, "now");
     else if (llabs(from_now) < 1000000000)

@@ -3,7 +3,7 @@
  * script_stand.h - a script by itself on the virtual server, whose time stands still (tests/sim/server_test.c proves it to
  * be like a real one). One line is one call. In it and in what comes back K Q W F V M are the keys (lock, queue, waiters,
  * fences, value, absent mark), A B C D E the tokens of five clients, X and Y other programs' values, `now` the server's
- * time in us, F+1 the first fence above now x 2048; a_b is one word with a blank in it. ` | A< R B K`: A's client was told.
+ * time in us, F+1 the first fence above (now + 2 s) x 2048; a_b is one word with a blank in it. ` | A< R B K`: A's client was told.
  * An error comes without the line of the script that it is from.
  */
 #ifndef HFT_SCRIPT_STAND_H
@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-int hft_scripts_begin(void **state); /* set-up of a case: an empty server, its fence counter at its clock */
+int hft_scripts_begin(void **state); /* set-up of a case: an empty server, its fence counter ahead of its clock */
 
 /* Runs it (NULL: the line is a command); its answer, then the messages that were said. */
 const char *hft_script(const char *line, const struct hfi_script *script);

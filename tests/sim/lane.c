@@ -277,20 +277,10 @@ static void greeted(struct hfi_lane *lane, struct redisReply *reply)
     freeReplyObject(reply);
     if (!lane->wire->client_open)
         return; /* it broke meanwhile */
-    lane->ungreeted = status == HF_BUSY;
-    if (status == HF_OK || lane->ungreeted)
+    if (status == HF_OK)
         come_up(lane);
     else
         fail_dial(lane, error.message);
-}
-
-static void greeted_again(struct hfi_command *command)
-{
-    struct hfi_lane *lane = command->self;
-    hf_error error;
-    if (command->outcome == HFI_ANSWERED && lane->pool->ops.greeted(lane->pool->self, lane->index, &lane->pool->server,
-                                                                    command->stamp_ns, command->reply, &error) == HF_OK)
-        lane->ungreeted = lane->ungreeted && command->note[0] != lane->up_ns;
 }
 
 static void received(void *client, struct sim_packet *packet)
@@ -394,16 +384,6 @@ static void board(struct hfi_lane *lane)
 {
     struct hfi_buffer out = {0};
     int64_t now = now_here();
-    if (lane->ungreeted && lane->kind != HFI_RESERVED_LANE) {
-        struct hfi_command *greeting = lane->pool->ops.greeting(lane->pool->self, lane->index);
-        (void)hfi_command_spell_out(greeting);
-        greeting->done = greeted_again;
-        greeting->self = lane;
-        greeting->note[0] = lane->up_ns;
-        greeting->stamp_ns = now;
-        greeting->until_ns = hfi_after_ms(now, lane->pool->settings.command_ms);
-        hfi_list_append(lane->queue.next, &greeting->link);
-    }
     if (lane->kind != HFI_RESERVED_LANE && hfi_list_is_empty(&lane->flight) &&
         now - lane->answered_ns > FIT_NS) {
         const char *const words[] = {"ROLE"};

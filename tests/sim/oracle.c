@@ -65,7 +65,7 @@ static void check_fence(struct sim_oracle *oracle, int name, int64_t fence, int6
 {
     for (int i = oracle->grant_count; i-- > 0;) {
         const struct sim_grant *other = &oracle->grants[i];
-        bool older = at_server < other->at_server && (is_excused(oracle, other->at_server, at_server) ||
+        bool older = at_server <= other->at_server && (is_excused(oracle, other->at_server, at_server) ||
                                                       at_server <= oracle->forgotten[name]);
         if (other->name == name && fence <= other->fence && !older)
             violated(oracle, "fences-rise", "name %d: fence %" PRId64 " comes after %" PRId64, name, fence,
