@@ -70,14 +70,10 @@ bool hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t seen
     return true;
 }
 
-/* What became of a floor. An older one, of another connection perhaps, changes nothing. */
+/* What became of a floor. Those of a lane are told in order, and a connection's before the next one is greeted. */
 static void note_floor(hf_client *client, int lane, int64_t asked_ns, bool taken)
 {
-    _Atomic(int64_t) *at = &client->floors[lane].at_ns;
-    int64_t last = atomic_load(at);
-    while (asked_ns >= (last < 0 ? -last : last) &&
-           !atomic_compare_exchange_weak(at, &last, taken ? asked_ns : -asked_ns))
-        ;
+    atomic_store(&client->floors[lane].at_ns, taken ? asked_ns : -asked_ns);
 }
 
 bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t asked_ns, bool native)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stopped_test.c - who is stopped between a step and the next, for longer than all that depends on it. (Linked so that
  * hfi_perturb is the one below.) */
+#include "core/fence.h"
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>
@@ -70,12 +71,45 @@ static void a_lease_that_nobody_saw_to_be_over_goes_on(void **state)
     assert_int_equal(hft_released(process, lease), HF_OK);
 }
 
+/* Whoever was to put the counter ahead is stopped before that is listed, and a failover lost a second of it: the grant
+ * behind which the last floor is 1.5 s old has it put ahead first, one of 0.8 s is believed. */
+static void a_native_grant_without_a_floor_before_it_is_not_believed(void **state)
+{
+    (void)state;
+    static const int ages_ms[] = {1500, 800};
+    for (int i = 0; i < 2; i++) {
+        struct hft_actor first, second;
+        char text[60];
+        (void)hft_scene_begin(NULL);
+        struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1));
+        assert_int_equal(hft_released(process, hft_must_take(process, "x", NULL)), HF_OK);
+        hft_pass_ms(ages_ms[i]);
+        if (i == 0) {
+            (void)snprintf(text, sizeof text, "SET hf:fence %lld", (long long)(sim_server_us() + 1000000) * HFI_FENCE_BLOCK);
+            hft_tell(text);
+        }
+        stop_at = "floor-to-list";
+        stop_for = 50 * HFI_MS;
+        hft_take(&first, process, "a", NULL);
+        HFT_UNTIL(stop_at == NULL);
+        int64_t least = (sim_server_us() + 2000000) * HFI_FENCE_BLOCK;
+        hft_take(&second, process, "b", NULL);
+        HFT_UNTIL(second.ended != 0);
+        assert_int_equal(second.status, HF_OK);
+        assert_int_equal(hft_listed(process, "more"), i == 0 ? 1 : 0);
+        assert_int_equal(hf_lease_fence(second.lease) > least, i == 0);
+        HFT_UNTIL(first.ended != 0);
+        assert_int_equal(first.status, HF_OK);
+    }
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_lease_that_was_seen_to_be_over_is_over),
         TEST(a_lease_that_nobody_saw_to_be_over_goes_on),
+        TEST(a_native_grant_without_a_floor_before_it_is_not_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
