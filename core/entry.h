@@ -182,7 +182,7 @@ struct hfi_answer {
 };
 void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
                         struct hfi_actions *actions);
-/* A block of fences came (SEND_MORE, SEND_FLOOR); first 0: none (refused, no answer). */
+/* A block of fences came (SEND_MORE, SEND_FLOOR); first 0: none, it was refused; below: no answer came. */
 void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
                       struct hfi_actions *actions);
 /* No block came, and none will: the counter's key is another program's. */

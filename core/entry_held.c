@@ -164,7 +164,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
             hfi_step_give_back(entry, actions);
         else
             hfi_step_pass(entry, head, now, actions);
-    } else if (ran_out) {
+    } else if (ran_out || first < 0) { /* a server that is silent says nothing of its counter */
         hfi_step_give_back(entry, actions);
     } else if (++entry->bad_fences >= 3) {
         entry->trouble = HF_UNAVAILABLE;

@@ -76,10 +76,10 @@ static void note_floor(hf_client *client, int lane, int64_t asked_ns, bool taken
     atomic_store(&client->floors[lane].at_ns, taken ? asked_ns : -asked_ns);
 }
 
-bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t asked_ns, bool native)
+bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t answered_ns, bool native)
 {
     int64_t at = atomic_load(&client->floors[hfi_lane_index(lane)].at_ns);
-    return at > 0 && (!native || asked_ns - at <= IS_FLOOR_NS);
+    return at > 0 && (!native || answered_ns - at <= IS_FLOOR_NS);
 }
 
 struct hfi_command *hfi_server_time_greeting(void *self, int lane)

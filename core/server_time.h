@@ -25,8 +25,8 @@ void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now
 /* Before a native acquire is listed on this lane, twice a second: the counter stays ahead of the clock (P8), at the price
  * of no round trip and of nothing while the client is idle or waits. Scripts put it ahead themselves. */
 void hfi_server_time_freshen(hf_client *client, struct hfi_lane *lane, int64_t now_ns);
-/* The fence of a grant that was asked for then on this lane, and is answered now, may be believed: the floor that this
- * connection was told last was taken, and in front of a native one not long before. */
-bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t asked_ns, bool native);
+/* The fence of a grant that this lane answered then may be believed: the floor that was answered there last was taken, and
+ * for a native one not long before. */
+bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t answered_ns, bool native);
 
 #endif

@@ -270,6 +270,17 @@ static void a_bad_fence_is_not_used_before_the_floor_brought_a_good_one(void **s
     assert_string_equal(hft_release(&s, false), "give-back");
 }
 
+static void without_an_answer_the_lease_goes_back_and_is_asked_for_again(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    assert_string_equal(hft_answer(&s, bad), "floor");
+    assert_string_equal(hft_fences(&s, -1, 0, false), "give-back native!");
+}
+
 static void a_counter_that_is_another_programs_key_is_told_to_who_needs_a_fence(void **state)
 {
     (void)state;
@@ -604,6 +615,7 @@ int main(void)
         cmocka_unit_test(a_lingering_lease_without_fences_waits_for_them_too),
         cmocka_unit_test(fences_that_come_when_nobody_waits_any_more_or_too_late_are_for_nobody),
         cmocka_unit_test(a_bad_fence_is_not_used_before_the_floor_brought_a_good_one),
+        cmocka_unit_test(without_an_answer_the_lease_goes_back_and_is_asked_for_again),
         cmocka_unit_test(a_counter_that_is_another_programs_key_is_told_to_who_needs_a_fence),
         cmocka_unit_test(three_bad_fences_are_a_server_that_cannot_be_used),
         cmocka_unit_test(a_fence_not_above_the_last_of_the_name_is_bad_whoever_calls_it_good),
