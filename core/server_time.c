@@ -79,7 +79,7 @@ static void note_floor(hf_client *client, int lane, int64_t asked_ns, bool taken
 bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t answered_ns, bool native)
 {
     int64_t at = atomic_load(&client->floors[hfi_lane_index(lane)].at_ns);
-    return at > 0 && (!native || answered_ns - at <= IS_FLOOR_NS);
+    return at > 0 && (!native || answered_ns - at <= IS_FLOOR_NS + hfi_lane_rtt_ns(lane));
 }
 
 struct hfi_command *hfi_server_time_greeting(void *self, int lane)
