@@ -16,6 +16,7 @@
 #include "core/token.h"
 #include "pool/embedded.h"
 #include "pool/pool.h"
+#include "watchdog/dispatcher.h"
 #include "watchdog/watchdog.h"
 
 #include <pthread.h>

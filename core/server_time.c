@@ -82,11 +82,16 @@ bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *
     return at > 0 && (!native || answered_ns - at <= IS_FLOOR_NS + hfi_lane_rtt_ns(lane));
 }
 
+static struct hfi_command *floor_command(hf_client *client, int64_t now_ns)
+{
+    return hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now_ns));
+}
+
 struct hfi_command *hfi_server_time_greeting(void *self, int lane)
 {
     hf_client *client = self;
     (void)lane;
-    return hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, hfi_now(client->clock)));
+    return floor_command(client, hfi_now(client->clock));
 }
 
 hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
@@ -124,8 +129,7 @@ static void floored(struct hfi_command *command)
 
 void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
 {
-    struct hfi_command *command =
-        hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now_ns));
+    struct hfi_command *command = floor_command(client, now_ns);
     if (command == NULL)
         return;
     hfi_client_ref(client);
