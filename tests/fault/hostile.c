@@ -240,8 +240,9 @@ static long flood(struct hft_server *server, char letter, bool doubt)
     for (int64_t until = hft_true_ns() + FLOOD_MS * HFT_NS_PER_MS; hft_true_ns() < until;) {
         read_waiter(to, token, sizeof token);
         (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + 4);
-        if (doubt && strchr(token + 4 + ID + 1, ':') != NULL)
-            strchr(token + 4 + ID + 1, ':')[1] ^= 1;
+        char *random = doubt ? strchr(token + 4 + ID + 1, ':') : NULL;
+        if (random != NULL)
+            random[1] = random[1] == '0' ? '1' : '0';
         (void)snprintf(text, sizeof text, letter == 'G' ? "%c %s 12345 3700000000000000000 hf:{flooded}" : "%c %s hf:{flooded}",
                        letter, token);
         if (letter == 'K') {
@@ -262,11 +263,12 @@ static long flood(struct hft_server *server, char letter, bool doubt)
     return heard;
 }
 
-static void check_paced(struct hft_run *run, const char *what, long commands, int for_each, long heard)
+/* The last words of a flood may be on their way for long on a busy machine: what counts is how long it lasted. */
+static void check_paced(struct hft_run *run, const char *what, long commands, int for_each, long heard, int64_t lasted_ms)
 {
     HFT_CHECK(run, heard > 1000, "only %ld words were heard: %s", heard, what);
-    HFT_CHECK(run, commands <= for_each * (FLOOD_MS / 10) + 30, "%ld commands for %ld words in a second: %s", commands, heard,
-              what);
+    HFT_CHECK(run, commands <= for_each * (lasted_ms / 10) + 30, "%ld commands for %ld words in %lld ms: %s", commands, heard,
+              (long long)lasted_ms, what);
     hft_note(run, "%s: %ld for %ld", what, commands, heard);
 }
 
@@ -276,10 +278,10 @@ static void flooded_waiters(struct hft_run *run)
     static const struct {
         char letter;
         bool doubt, foreign;
-        int for_each; /* commands of one turn: what is given up, and what is nobody's, is released, in doubt once more */
+        int for_each; /* commands of one turn: what is given up, and what is nobody's, is released, in doubt once more each */
         const char *what;
     } floods[] = {{'R', false, false, 1, "R"},     {'G', false, false, 1, "G"},    {'F', false, false, 1, "F"},
-                  {'B', false, false, 3, "B"},     {'R', true, false, 5, "doubt"}, {'K', false, true, 1, "key events"}};
+                  {'B', false, false, 3, "B"},     {'R', true, false, 6, "doubt"}, {'K', false, true, 1, "key events"}};
     for (int round = 0; round < run->times; round++) {
         for (size_t i = 0; i < sizeof floods / sizeof floods[0]; i++) {
             struct hft_server *server = hft_server_start(NULL);
@@ -293,8 +295,10 @@ static void flooded_waiters(struct hft_run *run)
             hft_take(&waiter, client, "flooded", HF_LOCK(.wait_ms = 20000));
             HFT_UNTIL_TRUE(hft_queued(server, "flooded") == 1);
             long commands = (long)sent_by(client);
+            int64_t since = hft_true_ns();
             long heard = flood(server, floods[i].letter, floods[i].doubt);
-            check_paced(run, floods[i].what, (long)sent_by(client) - commands, floods[i].for_each, heard);
+            commands = (long)sent_by(client) - commands;
+            check_paced(run, floods[i].what, commands, floods[i].for_each, heard, (hft_true_ns() - since) / HFT_NS_PER_MS);
             int64_t freed = hft_true_ns();
             if (floods[i].foreign)
                 freeReplyObject(hft_server_ask(server, "DEL hf:{flooded}"));
