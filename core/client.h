@@ -34,8 +34,8 @@ struct hfi_spare {
 #define HFI_BUSY_MARKS 256
 
 struct hfi_floor { /* a lane's last fence floor: server_time.c */
-    _Atomic(int64_t) at_ns;    /* when it was asked for; negative: it was not taken; 0: none yet */
-    _Atomic(int64_t) asked_ns; /* when the last one was that goes in front of acquires */
+    _Atomic(int64_t) until_ns; /* a grant answered by then came soon behind it; 0: it was not taken, or is none yet */
+    _Atomic(int64_t) asked_ns; /* when the last one was; of a handshake's, if it was taken */
 };
 
 struct hf_client {
@@ -72,7 +72,8 @@ struct hf_client {
     _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence this client was given */
     struct hfi_floor *floors;     /* server_time.c; by lane index */
 
-    _Atomic(uint64_t) settled[64]; /* closing.c: marks of tokens that were over just now, each in its place */
+    _Atomic(uint64_t) settled[64]; /* closing.c: marks of tokens that were over just now, each in its place, */
+    _Atomic(uint64_t) healed[64];  /* and of those that a message named, when their release has ended */
 
     pthread_mutex_t cancel_mutex; /* cancel.c */
     struct hfi_list cancels;

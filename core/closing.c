@@ -87,6 +87,11 @@ static _Atomic(uint64_t) *settled(hf_client *client, uint64_t random)
     return &client->settled[random % (sizeof client->settled / sizeof client->settled[0])];
 }
 
+static _Atomic(uint64_t) *healed(hf_client *client, uint64_t random)
+{
+    return &client->healed[random % (sizeof client->healed / sizeof client->healed[0])];
+}
+
 /* What the server said to it, in the releasing thread's words. */
 static void note_refusal(const struct hfi_closing *closing, const struct hfi_command *command)
 {
@@ -118,8 +123,8 @@ static void judge_locked(struct hfi_closing *closing, const struct hfi_command *
         again = hfi_doubt_again_ns(&closing->doubt, said->now_us, now);
     else if (!closing->doubt.unclear)
         atomic_store(settled(client, closing->random), hfi_doubt_over_mark(closing->random, now));
-    else
-        closing->lock->heal_at = closing->not_before_ns;
+    if (again == HFI_NEVER && closing->doubt.unclear)
+        atomic_store(healed(client, closing->random), hfi_doubt_over_mark(closing->random, now));
     if (again == HFI_NEVER || atomic_load(&client->closing))
         finish_locked(closing);
     else
@@ -289,9 +294,13 @@ void hfi_closing_doubt(struct hfi_lock *lock, uint64_t grant, uint64_t random)
 
 void hfi_closing_again(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
 {
-    if (find_locked(lock, grant, random) != NULL)
-        return; /* its release comes behind this acquire */
-    struct hfi_closing *closing = begin(lock, grant, random, end_of_another(lock, now));
+    int64_t ends = end_of_another(lock, now);
+    struct hfi_closing *closing = find_locked(lock, grant, random);
+    if (closing != NULL) { /* its release comes behind this acquire */
+        closing->doubt.ends_ns = closing->doubt.ends_ns > ends ? closing->doubt.ends_ns : ends;
+        return;
+    }
+    closing = begin(lock, grant, random, ends);
     if (closing != NULL)
         send_locked(closing, now);
 }
@@ -313,10 +322,11 @@ static void release_forgotten_locked(struct hfi_lock *lock, uint64_t grant, uint
     struct hfi_closing *closing = find_locked(lock, grant, random);
     if (closing == NULL) {
         int64_t not_before = time_to_stop(lock, grant);
+        int64_t paced = hfi_doubt_heal_ns(atomic_load(healed(lock->client, random)), random, now);
         closing = begin(lock, grant, random, now);
         if (closing == NULL)
             return;
-        closing->not_before_ns = not_before > lock->heal_at ? not_before : lock->heal_at;
+        closing->not_before_ns = not_before > paced ? not_before : paced;
         closing->doubt.unclear = true; /* and stays so: it is not settled by an answer about this key */
     }
     send_locked(closing, now);
@@ -359,8 +369,8 @@ static void release_revoked(struct hfi_lock *lock, uint64_t grant, const struct 
     if (!names_revoked(lock, message, grant, &random))
         return;
     int64_t now = hfi_lock_enter(lock);
-    int64_t not_before = time_to_stop(lock, grant);
-    give_back_revoked(lock, grant, random, not_before > now ? not_before : now + HFI_PACE_NS, now);
+    int64_t not_before = time_to_stop(lock, grant), least = now + HFI_PACE_NS;
+    give_back_revoked(lock, grant, random, not_before > least ? not_before : least, now);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
 }

@@ -32,7 +32,18 @@ uint64_t hfi_doubt_over_mark(uint64_t hash, int64_t now_ns)
     return (hash >> 32 << 32) | (uint32_t)(now_ns / HFI_MS);
 }
 
+static uint32_t age_ms(uint64_t mark, uint64_t hash, int64_t now_ns)
+{
+    return mark >> 32 == hash >> 32 ? (uint32_t)(now_ns / HFI_MS) - (uint32_t)mark : UINT32_MAX;
+}
+
 bool hfi_doubt_has_crossed(uint64_t mark, uint64_t hash, int64_t now_ns)
 {
-    return mark >> 32 == hash >> 32 && (uint32_t)(now_ns / HFI_MS) - (uint32_t)mark <= HFI_DOUBT_CROSSING_MS;
+    return age_ms(mark, hash, now_ns) <= HFI_DOUBT_CROSSING_MS;
+}
+
+int64_t hfi_doubt_heal_ns(uint64_t mark, uint64_t hash, int64_t now_ns)
+{
+    uint32_t age = age_ms(mark, hash, now_ns);
+    return age < HFI_DOUBT_HEAL_MS ? now_ns + (HFI_DOUBT_HEAL_MS - age) * HFI_MS : now_ns;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #define HFI_DOUBT_RETRY_NS (400 * HFI_MS)
+#define HFI_DOUBT_HEAL_MS 10 /* a message that is said again and again, whoever made it up, leads to a release so often */
 #define HFI_DOUBT_CROSSING_MS 100 /* many round trips, and less than a re-check: who waits says R again after it */
 
 /*
@@ -38,5 +39,8 @@ int64_t hfi_doubt_failed_ns(struct hfi_doubt *doubt, bool refused, int64_t now_n
  */
 uint64_t hfi_doubt_over_mark(uint64_t hash, int64_t now_ns);
 bool hfi_doubt_has_crossed(uint64_t mark, uint64_t hash, int64_t now_ns);
+/* A message names the token, whose mark says when the release of it ended that another message led to: not before this is
+ * the next one sent. */
+int64_t hfi_doubt_heal_ns(uint64_t mark, uint64_t hash, int64_t now_ns);
 
 #endif

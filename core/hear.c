@@ -31,7 +31,7 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
     hfi_actions_init(&actions);
     HFI_PERTURB("message-to-entry");
     int64_t now = hfi_lock_enter(lock);
-    bool good = message->letter == 'G' && hfi_server_time_is_floored(lock->client, lock->lane, 0, false) &&
+    bool good = message->letter == 'G' && hfi_server_time_is_floored(lock->client, lock->lane, 0) &&
                 hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now));
     bool is_current = lock->entry.remote != HFI_NOTHING && lock->grant == grant && lock->random == random;
     bool known = is_current;

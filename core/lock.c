@@ -109,7 +109,7 @@ static HFI_RARE void asked(struct hfi_command *command)
     }
     answer.sent_at = command->stamp_ns;
     if (answer.kind == HFI_GRANTED)
-        answer.fence_is_good = hfi_server_time_is_floored(client, lock->lane, command->answered_ns, answer.native) &&
+        answer.fence_is_good = hfi_server_time_is_floored(client, lock->lane, answer.native ? command->answered_ns : 0) &&
                                hfi_fence_take(client, answer.fence, HFI_FENCE_BLOCK, command->note[1]);
     HFI_PERTURB("answer-to-entry");
     int64_t now = hfi_lock_enter(lock);
@@ -148,7 +148,7 @@ static HFI_RARE void got_fences(struct hfi_command *command)
         if (last > MORE_FENCES) /* the answer is where the last of several blocks begins */
             first = last - (MORE_FENCES - HFI_FENCE_BLOCK);
     }
-    bool good = first > 0 && hfi_server_time_is_floored(client, lock->lane, 0, false) &&
+    bool good = first > 0 && hfi_server_time_is_floored(client, lock->lane, 0) &&
                 hfi_fence_take(client, first, MORE_FENCES, command->note[1]);
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);

@@ -37,7 +37,6 @@ struct hfi_lock {
     int64_t  last_chance_ns; /* of its native form: until then, our time, it may still be executed */
     int64_t  may_live_ms;    /* the longest that its key may live after what was sent: a TTL, and before it a record's patience */
     struct hfi_closing *closings; /* tokens that are given back; NULL: none */
-    int64_t  heal_at;        /* not before, another token that a message has named is released */
     hf_lease *holder;        /* a reference; NULL: nobody here */
     uint64_t short_holds;    /* that the histogram has not been told of: too short for a locked instruction each; */
     int64_t  short_ns;       /* how long they took together */

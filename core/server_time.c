@@ -11,7 +11,7 @@
 #include <hiredis/hiredis.h>
 
 #define FLOOR_NS     (500 * HFI_MS)  /* so often it goes in front of native acquires, */
-#define IS_FLOOR_NS  (1000 * HFI_MS) /* and so long it counts for those behind it */
+#define IS_FLOOR_NS  (1000 * HFI_MS) /* and so long it counts for those behind it: from its execution to theirs */
 #define NO_LIMIT_US INT64_C(9000000000000000) /* below 2^53: Lua compares it exactly */
 
 void hfi_server_time_saw(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns)
@@ -71,15 +71,15 @@ bool hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t seen
 }
 
 /* What became of a floor. Those of a lane are told in order, and a connection's before the next one is greeted. */
-static void note_floor(hf_client *client, int lane, int64_t asked_ns, bool taken)
+static void note_floor(hf_client *client, int lane, int64_t until_ns, bool taken)
 {
-    atomic_store(&client->floors[lane].at_ns, taken ? asked_ns : -asked_ns);
+    atomic_store(&client->floors[lane].until_ns, taken ? until_ns : 0);
 }
 
-bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t answered_ns, bool native)
+bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t answered_ns)
 {
-    int64_t at = atomic_load(&client->floors[hfi_lane_index(lane)].at_ns);
-    return at > 0 && (!native || answered_ns - at <= IS_FLOOR_NS + hfi_lane_rtt_ns(lane));
+    int64_t until = atomic_load(&client->floors[hfi_lane_index(lane)].until_ns);
+    return until > 0 && answered_ns <= until;
 }
 
 static struct hfi_command *floor_command(hf_client *client, int64_t now_ns)
@@ -99,7 +99,7 @@ hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server 
 {
     hf_client *client = self;
     (void)server;
-    note_floor(client, lane, sent_ns, reply->type != REDIS_REPLY_ERROR);
+    note_floor(client, lane, sent_ns + IS_FLOOR_NS, reply->type != REDIS_REPLY_ERROR);
     if (reply->type == REDIS_REPLY_ERROR) {
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
         if (meaning->status == HF_UNAVAILABLE) /* a failed save, no replica...: reads and much else still pass */
@@ -109,6 +109,7 @@ hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server 
         hfi_blame(reply->str, &hfi_script_fence_floor, error);
         return meaning->status;
     }
+    atomic_store(&client->floors[lane].asked_ns, sent_ns);
     struct hfi_script_reply said = hfi_wire_script_reply(reply);
     hfi_server_time_saw(client, lane, said.now_us, sent_ns, hfi_now(client->clock));
     return HF_OK;
@@ -119,7 +120,7 @@ static void floored(struct hfi_command *command)
     hf_client *client = command->self;
     int lane = (int)command->note[0];
     bool taken = command->outcome == HFI_ANSWERED && command->reply->type != REDIS_REPLY_ERROR;
-    note_floor(client, lane, command->stamp_ns, taken);
+    note_floor(client, lane, command->note[1], taken);
     if (taken) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
         hfi_server_time_saw(client, lane, said.now_us, command->stamp_ns, command->answered_ns);
@@ -127,15 +128,19 @@ static void floored(struct hfi_command *command)
     hfi_client_unref(client);
 }
 
+/* A grant is executed before its answer and a floor after its question, by what a round trip takes at least together. That
+ * is the shortest one known when the floor leaves: what comes later may be the very stall that makes the floor old. */
 void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
 {
     struct hfi_command *command = floor_command(client, now_ns);
     if (command == NULL)
         return;
+    atomic_store(&client->floors[hfi_lane_index(lane)].asked_ns, now_ns);
     hfi_client_ref(client);
     command->done = floored;
     command->self = client;
     command->note[0] = hfi_lane_index(lane);
+    command->note[1] = now_ns + IS_FLOOR_NS + hfi_lane_nearest_rtt_ns(lane);
     command->stamp_ns = now_ns;
     command->until_ns = now_ns + client->command_ms * HFI_MS;
     hfi_lane_list(lane, command);
@@ -146,9 +151,7 @@ void hfi_server_time_freshen(hf_client *client, struct hfi_lane *lane, int64_t n
 {
     struct hfi_floor *floor = &client->floors[hfi_lane_index(lane)];
     int64_t asked = atomic_load_explicit(&floor->asked_ns, memory_order_relaxed);
-    int64_t at = atomic_load_explicit(&floor->at_ns, memory_order_relaxed);
-    bool is_old = (at < 0 || now_ns - at >= FLOOR_NS) && now_ns - asked >= FLOOR_NS;
-    if (!is_old || !atomic_compare_exchange_strong(&floor->asked_ns, &asked, now_ns))
+    if (now_ns - asked < FLOOR_NS || !atomic_compare_exchange_strong(&floor->asked_ns, &asked, now_ns))
         return;
     HFI_PERTURB("floor-to-list");
     hfi_server_time_floor(client, lane, now_ns);

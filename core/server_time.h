@@ -26,7 +26,7 @@ void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now
  * of no round trip and of nothing while the client is idle or waits. Scripts put it ahead themselves. */
 void hfi_server_time_freshen(hf_client *client, struct hfi_lane *lane, int64_t now_ns);
 /* The fence of a grant that this lane answered then may be believed: the floor that was answered there last was taken, and
- * for a native one not long before: a second and a round trip. */
-bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t answered_ns, bool native);
+ * not more than a second before the grant. answered_ns 0: granted by a script, whenever that was. */
+bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t answered_ns);
 
 #endif

@@ -420,6 +420,11 @@ int64_t hfi_lane_rtt_ns(const struct hfi_lane *lane)
     return atomic_load(&lane->rtt_ns);
 }
 
+int64_t hfi_lane_nearest_rtt_ns(const struct hfi_lane *lane)
+{
+    return atomic_load(&lane->nearest_rtt_ns);
+}
+
 int64_t hfi_lane_waits_since_ns(const struct hfi_lane *lane)
 {
     struct hfi_lane *locked = (struct hfi_lane *)(uintptr_t)lane;

@@ -229,10 +229,18 @@ static void read_waiter(redisContext *to, char *token, size_t room)
         freeReplyObject(reply);
 }
 
-/* Says it about the waiter for a second; `doubt`: about a token of the same grant with another random part. How often it
- * was heard. */
-static long flood(struct hft_server *server, char letter, bool doubt)
+struct flood {
+    char letter;
+    enum { THE_WAITERS, OF_ITS_GRANT, NOBODYS } token; /* the waiter's; with another random part; one of another grant */
+    bool foreign, refused;
+    int  for_each; /* commands of one turn: what is given up, and what is nobody's, is released, in doubt once more each */
+    const char *key, *what;
+};
+
+/* Says it about that token for a second. How often it was heard. */
+static long flood(struct hft_server *server, const struct flood *it)
 {
+    char letter = it->letter;
     struct timeval limit = {20, 0};
     redisContext *to = redisConnectUnixWithTimeout(hft_server_socket(server), limit);
     char token[200] = "", channel[64], text[300];
@@ -240,11 +248,11 @@ static long flood(struct hft_server *server, char letter, bool doubt)
     for (int64_t until = hft_true_ns() + FLOOD_MS * HFT_NS_PER_MS; hft_true_ns() < until;) {
         read_waiter(to, token, sizeof token);
         (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + 4);
-        char *random = doubt ? strchr(token + 4 + ID + 1, ':') : NULL;
-        if (random != NULL)
-            random[1] = random[1] == '0' ? '1' : '0';
-        (void)snprintf(text, sizeof text, letter == 'G' ? "%c %s 12345 3700000000000000000 hf:{flooded}" : "%c %s hf:{flooded}",
-                       letter, token);
+        char *random = strchr(token + 4 + ID + 1, ':'), *other = it->token == NOBODYS ? token + 4 + ID : random;
+        if (random != NULL && it->token != THE_WAITERS)
+            other[1] = other[1] == '1' ? '2' : '1';
+        (void)snprintf(text, sizeof text, letter == 'G' ? "%c %s 12345 3700000000000000000 %s" : "%c %s %s", letter, token,
+                       it->key);
         if (letter == 'K') {
             (void)strcpy(channel, "__keyspace@0__:hf:{flooded}");
             (void)strcpy(text, "del");
@@ -275,13 +283,13 @@ static void check_paced(struct hft_run *run, const char *what, long commands, in
 /* One who waits, one who holds; in the end the one gets what the other gives back. */
 static void flooded_waiters(struct hft_run *run)
 {
-    static const struct {
-        char letter;
-        bool doubt, foreign;
-        int for_each; /* commands of one turn: what is given up, and what is nobody's, is released, in doubt once more each */
-        const char *what;
-    } floods[] = {{'R', false, false, 1, "R"},     {'G', false, false, 1, "G"},    {'F', false, false, 1, "F"},
-                  {'B', false, false, 3, "B"},     {'R', true, false, 6, "doubt"}, {'K', false, true, 1, "key events"}};
+#define HERE "hf:{flooded}"
+    static const struct flood floods[] = {
+        {'R', THE_WAITERS, false, false, 1, HERE, "R"},      {'G', THE_WAITERS, false, false, 1, HERE, "G"},
+        {'F', THE_WAITERS, false, false, 1, HERE, "F"},      {'B', THE_WAITERS, false, false, 3, HERE, "B"},
+        {'R', OF_ITS_GRANT, false, false, 6, HERE, "doubt"}, {'K', THE_WAITERS, true, false, 1, HERE, "key events"},
+        {'R', NOBODYS, false, false, 1, HERE, "nobody's"},   {'R', NOBODYS, false, true, 1, HERE, "refused"},
+        {'R', NOBODYS, false, false, 1, "hf:fetch:{idle}", "a fetch's"}};
     for (int round = 0; round < run->times; round++) {
         for (size_t i = 0; i < sizeof floods / sizeof floods[0]; i++) {
             struct hft_server *server = hft_server_start(NULL);
@@ -296,7 +304,10 @@ static void flooded_waiters(struct hft_run *run)
             HFT_UNTIL_TRUE(hft_queued(server, "flooded") == 1);
             long commands = (long)sent_by(client);
             int64_t since = hft_true_ns();
-            long heard = flood(server, floods[i].letter, floods[i].doubt);
+            if (floods[i].refused)
+                freeReplyObject(hft_server_ask(server, "CONFIG SET min-replicas-to-write 1"));
+            long heard = flood(server, &floods[i]);
+            freeReplyObject(hft_server_ask(server, "CONFIG SET min-replicas-to-write 0"));
             commands = (long)sent_by(client) - commands;
             check_paced(run, floods[i].what, commands, floods[i].for_each, heard, (hft_true_ns() - since) / HFT_NS_PER_MS);
             int64_t freed = hft_true_ns();

@@ -108,6 +108,18 @@ static void the_mark_outlives_the_wrap_of_its_milliseconds(void **state)
     assert_false(hfi_doubt_has_crossed(mark, hash, wrap + 360 * HFI_MS));
 }
 
+static void what_is_named_again_is_released_ten_milliseconds_after_the_last_time(void **state)
+{
+    (void)state;
+    uint64_t mark = hfi_doubt_over_mark(hash, NOW);
+    assert_int_equal(hfi_doubt_heal_ns(mark, hash, NOW), NOW + 10 * HFI_MS);
+    assert_int_equal(hfi_doubt_heal_ns(mark, hash, NOW + 9 * HFI_MS), NOW + 10 * HFI_MS);
+    assert_int_equal(hfi_doubt_heal_ns(mark, hash, NOW + 10 * HFI_MS), NOW + 10 * HFI_MS);
+    assert_int_equal(hfi_doubt_heal_ns(mark, hash, NOW + 500 * HFI_MS), NOW + 500 * HFI_MS);
+    assert_int_equal(hfi_doubt_heal_ns(mark, other, NOW), NOW); /* at once */
+    assert_int_equal(hfi_doubt_heal_ns(0, hash, NOW), NOW);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +132,7 @@ int main(void)
         cmocka_unit_test(a_release_without_an_answer_is_repeated_at_the_pace_of_re_checks),
         cmocka_unit_test(a_message_that_crossed_the_release_is_late_and_no_more),
         cmocka_unit_test(an_orphan_that_a_failover_brought_back_is_released_at_the_next_re_check),
+        cmocka_unit_test(what_is_named_again_is_released_ten_milliseconds_after_the_last_time),
         cmocka_unit_test(the_mark_outlives_the_wrap_of_its_milliseconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
