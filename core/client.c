@@ -111,7 +111,7 @@ void hfi_client_unref(hf_client *client)
     (void)pthread_mutex_destroy(&client->cancel_mutex);
     (void)pthread_mutex_destroy(&client->inquiry_mutex);
     free(client->samples);
-    free(client->floors);
+    free(client->floors_asked_ns);
     free(client->name);
     free(client->key_template);
     free(client->keyspace_events);
@@ -186,10 +186,10 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->alive = client->wiped != NULL ? hfi_wiped_take(client->wiped) : NULL;
     client->sample_count = HFI_LANES_OF(o->lanes);
     client->samples = calloc((size_t)client->sample_count, sizeof *client->samples);
-    client->floors = calloc((size_t)client->sample_count, sizeof *client->floors);
+    client->floors_asked_ns = calloc((size_t)client->sample_count, sizeof *client->floors_asked_ns);
     (void)gethostname(host, sizeof host - 1);
     if (client->alive == NULL || client->random == NULL || client->name == NULL || client->keyspace_events == NULL ||
-        client->samples == NULL || client->floors == NULL || (o->key_template != NULL && client->key_template == NULL) ||
+        client->samples == NULL || client->floors_asked_ns == NULL || (o->key_template != NULL && client->key_template == NULL) ||
         !hfi_table_open(client) || !hfi_local_open(client)) {
         hfi_client_unref(client);
         return NULL;

@@ -33,11 +33,6 @@ struct hfi_spare {
 
 #define HFI_BUSY_MARKS 256
 
-struct hfi_floor { /* a lane's last fence floor: server_time.c */
-    _Atomic(int64_t) until_ns; /* a grant answered by then came soon behind it; 0: it was not taken, or is none yet */
-    _Atomic(int64_t) asked_ns; /* when the last one was; of a handshake's, if it was taken */
-};
-
 struct hf_client {
     _Atomic(int64_t) *alive;      /* client.c: 1; reads 0 in a fork child */
     _Atomic(int)  references;     /* client.c: its user, leases, cancels, pendings; memory only */
@@ -70,7 +65,7 @@ struct hf_client {
     struct hfi_sample *samples;   /* by lane index */
     int    sample_count;
     _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence this client was given */
-    struct hfi_floor *floors;     /* server_time.c; by lane index */
+    _Atomic(int64_t) *floors_asked_ns; /* server_time.c; by lane index: its last fence floor; 0: that was refused */
 
     _Atomic(uint64_t) settled[64]; /* closing.c: marks of tokens that were over just now, each in its place, */
     _Atomic(uint64_t) healed[64];  /* and of those that a message named, when their release has ended */

@@ -51,6 +51,7 @@ static bool list(hf_client *client, int64_t lock_lane, struct hfi_command *comma
     command->done = done;
     command->note[0] = lock_lane;
     command->self = client;
+    command->optional = true;
     command->stamp_ns = now;
     command->until_ns = now + client->command_ms * HFI_MS;
     hfi_lane_list(lane, command);

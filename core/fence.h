@@ -34,7 +34,8 @@ struct hfi_sample {
  * the sample. */
 bool hfi_sample_is_stepped(struct hfi_sample *sample, int64_t server_us, int64_t sent_ns, int64_t answered_ns);
 
-/* `first` starts a block that was asked for when `seen` was the highest fence known. */
-bool hfi_fence_is_good(int64_t first, int64_t seen, int64_t at_least_us);
+/* `first` starts a block that was asked for when `seen` was the highest fence known, and was given when the server's clock
+ * said granted_us (0: not told). at_least_us: what it says now at least. */
+bool hfi_fence_is_good(int64_t first, int64_t seen, int64_t at_least_us, int64_t granted_us);
 
 #endif

@@ -55,16 +55,23 @@ static bool is_one_of(const struct redisReply *reply, const struct form *forms, 
 
 #define IS_ONE_OF(reply, forms) is_one_of((reply), (forms), sizeof(forms) / sizeof(forms)[0])
 
+/* Seconds and microseconds. */
+static bool is_time(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_digits(reply->element[0]) &&
+           is_digits(reply->element[1]) && reply->element[1]->len <= 6;
+}
+
 /* SET said OK or nothing, INCRBY a number; either may have met something foreign. */
 bool hfi_fits_native(const struct hfi_command *command, const struct redisReply *reply)
 {
     (void)command;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2)
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
         return false;
     const struct redisReply *set = reply->element[0], *fence = reply->element[1];
     bool said_ok = set->type == REDIS_REPLY_STATUS && strcmp(set->str, "OK") == 0;
     return (said_ok || set->type == REDIS_REPLY_NIL || set->type == REDIS_REPLY_ERROR) &&
-           (fence->type == REDIS_REPLY_INTEGER || fence->type == REDIS_REPLY_ERROR);
+           (fence->type == REDIS_REPLY_INTEGER || fence->type == REDIS_REPLY_ERROR) && is_time(reply->element[2]);
 }
 
 bool hfi_fits_acquire(const struct hfi_command *command, const struct redisReply *reply)

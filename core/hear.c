@@ -20,7 +20,7 @@ static void granted(struct hfi_lock *lock, const struct hfi_message *message, bo
         return;
     hfi_count(lock->client, hand_offs_taken);
     if (good)
-        (void)hfi_fence_take(lock->client, message->fence, HFI_FENCE_BLOCK, 0);
+        (void)hfi_fence_take(lock->client, message->fence, HFI_FENCE_BLOCK, 0, 0);
 }
 
 /* True: it named a token that is in use, or may stand for one. */
@@ -31,8 +31,8 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
     hfi_actions_init(&actions);
     HFI_PERTURB("message-to-entry");
     int64_t now = hfi_lock_enter(lock);
-    bool good = message->letter == 'G' && hfi_server_time_is_floored(lock->client, lock->lane, 0) &&
-                hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now));
+    bool good = message->letter == 'G' &&
+                hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now), 0);
     bool is_current = lock->entry.remote != HFI_NOTHING && lock->grant == grant && lock->random == random;
     bool known = is_current;
     if (lock->grant == grant && (!is_current || message->letter == 'B')) {

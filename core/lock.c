@@ -94,10 +94,11 @@ static HFI_RARE void asked(struct hfi_command *command)
     struct hfi_actions actions;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
     hfi_actions_init(&actions);
+    int64_t server_us = 0;
     if (command->outcome == HFI_ANSWERED) {
-        int64_t server_us;
         answer = hfi_wire_answer(command->reply, answer.native, &server_us);
-        hfi_server_time_saw(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
+        if (!answer.native) /* those are many, and a floor has told it lately */
+            hfi_server_time_saw(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
     } else if (command->outcome == HFI_UNSENT) {
         answer.kind = HFI_NOT_SENT;
         answer.unclear = false;
@@ -109,8 +110,7 @@ static HFI_RARE void asked(struct hfi_command *command)
     }
     answer.sent_at = command->stamp_ns;
     if (answer.kind == HFI_GRANTED)
-        answer.fence_is_good = hfi_server_time_is_floored(client, lock->lane, answer.native ? command->answered_ns : 0) &&
-                               hfi_fence_take(client, answer.fence, HFI_FENCE_BLOCK, command->note[1]);
+        answer.fence_is_good = hfi_fence_take(client, answer.fence, HFI_FENCE_BLOCK, command->note[1], server_us);
     HFI_PERTURB("answer-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
@@ -139,17 +139,17 @@ static HFI_RARE void got_fences(struct hfi_command *command)
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
     struct hfi_actions actions;
-    int64_t first = command->outcome == HFI_ANSWERED ? 0 : -1;
+    int64_t first = command->outcome == HFI_ANSWERED ? 0 : -1, granted_us = 0;
     hfi_actions_init(&actions);
     if (command->outcome == HFI_ANSWERED) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
         hfi_server_time_saw(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
+        granted_us = said.now_us;
         int64_t last = strcmp(said.word, "GRANTED") == 0 ? hfi_wire_number(command->reply, 2, 0) : 0;
         if (last > MORE_FENCES) /* the answer is where the last of several blocks begins */
             first = last - (MORE_FENCES - HFI_FENCE_BLOCK);
     }
-    bool good = first > 0 && hfi_server_time_is_floored(client, lock->lane, 0) &&
-                hfi_fence_take(client, first, MORE_FENCES, command->note[1]);
+    bool good = first > 0 && hfi_fence_take(client, first, MORE_FENCES, command->note[1], granted_us);
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0]) {

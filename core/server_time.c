@@ -10,8 +10,7 @@
 
 #include <hiredis/hiredis.h>
 
-#define FLOOR_NS     (500 * HFI_MS)  /* so often it goes in front of native acquires, */
-#define IS_FLOOR_NS  (1000 * HFI_MS) /* and so long it counts for those behind it: from its execution to theirs */
+#define FLOOR_NS (500 * HFI_MS) /* so often it goes in front of native acquires */
 #define NO_LIMIT_US INT64_C(9000000000000000) /* below 2^53: Lua compares it exactly */
 
 void hfi_server_time_saw(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns)
@@ -58,10 +57,10 @@ int64_t hfi_fence_seen(const hf_client *client)
     return atomic_load(&client->fence_seen);
 }
 
-bool hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked)
+bool hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked, int64_t granted_us)
 {
     int64_t at_least_us = hfi_server_time_at_least(client, hfi_now(client->clock));
-    if (!hfi_fence_is_good(first, seen_when_asked, at_least_us))
+    if (!hfi_fence_is_good(first, seen_when_asked, at_least_us, granted_us))
         return false;
     int64_t last = first + size - 1, seen = atomic_load(&client->fence_seen);
     HFI_PERTURB("fence-to-take");
@@ -70,16 +69,10 @@ bool hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t seen
     return true;
 }
 
-/* What became of a floor. Those of a lane are told in order, and a connection's before the next one is greeted. */
-static void note_floor(hf_client *client, int lane, int64_t until_ns, bool taken)
+/* 0: it was refused, the next native acquire brings another. */
+static void note_floor(hf_client *client, int lane, int64_t asked_ns)
 {
-    atomic_store(&client->floors[lane].until_ns, taken ? until_ns : 0);
-}
-
-bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t answered_ns)
-{
-    int64_t until = atomic_load(&client->floors[hfi_lane_index(lane)].until_ns);
-    return until > 0 && answered_ns <= until;
+    atomic_store(&client->floors_asked_ns[lane], asked_ns);
 }
 
 static struct hfi_command *floor_command(hf_client *client, int64_t now_ns)
@@ -99,7 +92,7 @@ hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server 
 {
     hf_client *client = self;
     (void)server;
-    note_floor(client, lane, sent_ns + IS_FLOOR_NS, reply->type != REDIS_REPLY_ERROR);
+    note_floor(client, lane, reply->type == REDIS_REPLY_ERROR ? 0 : sent_ns);
     if (reply->type == REDIS_REPLY_ERROR) {
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
         if (meaning->status == HF_UNAVAILABLE) /* a failed save, no replica...: reads and much else still pass */
@@ -109,7 +102,6 @@ hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server 
         hfi_blame(reply->str, &hfi_script_fence_floor, error);
         return meaning->status;
     }
-    atomic_store(&client->floors[lane].asked_ns, sent_ns);
     struct hfi_script_reply said = hfi_wire_script_reply(reply);
     hfi_server_time_saw(client, lane, said.now_us, sent_ns, hfi_now(client->clock));
     return HF_OK;
@@ -118,29 +110,26 @@ hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server 
 static void floored(struct hfi_command *command)
 {
     hf_client *client = command->self;
-    int lane = (int)command->note[0];
-    bool taken = command->outcome == HFI_ANSWERED && command->reply->type != REDIS_REPLY_ERROR;
-    note_floor(client, lane, command->note[1], taken);
-    if (taken) {
+    if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
+        note_floor(client, (int)command->note[0], 0);
+    } else if (command->outcome == HFI_ANSWERED) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
-        hfi_server_time_saw(client, lane, said.now_us, command->stamp_ns, command->answered_ns);
+        hfi_server_time_saw(client, (int)command->note[0], said.now_us, command->stamp_ns, command->answered_ns);
     }
     hfi_client_unref(client);
 }
 
-/* A grant is executed before its answer and a floor after its question, by what a round trip takes at least together. That
- * is the shortest one known when the floor leaves: what comes later may be the very stall that makes the floor old. */
 void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
 {
     struct hfi_command *command = floor_command(client, now_ns);
     if (command == NULL)
         return;
-    atomic_store(&client->floors[hfi_lane_index(lane)].asked_ns, now_ns);
+    note_floor(client, hfi_lane_index(lane), now_ns);
     hfi_client_ref(client);
     command->done = floored;
     command->self = client;
     command->note[0] = hfi_lane_index(lane);
-    command->note[1] = now_ns + IS_FLOOR_NS + hfi_lane_nearest_rtt_ns(lane);
+    command->optional = true;
     command->stamp_ns = now_ns;
     command->until_ns = now_ns + client->command_ms * HFI_MS;
     hfi_lane_list(lane, command);
@@ -149,9 +138,9 @@ void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now
 
 void hfi_server_time_freshen(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
 {
-    struct hfi_floor *floor = &client->floors[hfi_lane_index(lane)];
-    int64_t asked = atomic_load_explicit(&floor->asked_ns, memory_order_relaxed);
-    if (now_ns - asked < FLOOR_NS || !atomic_compare_exchange_strong(&floor->asked_ns, &asked, now_ns))
+    _Atomic(int64_t) *last = &client->floors_asked_ns[hfi_lane_index(lane)];
+    int64_t asked = atomic_load_explicit(last, memory_order_relaxed);
+    if (now_ns - asked < FLOOR_NS || !atomic_compare_exchange_strong(last, &asked, now_ns))
         return;
     HFI_PERTURB("floor-to-list");
     hfi_server_time_floor(client, lane, now_ns);

@@ -14,7 +14,7 @@ int64_t hfi_server_time_at_least(hf_client *client, int64_t now_ns); /* 0: unkno
 /* The highest fence given so far: to be read when a block is asked for. */
 int64_t hfi_fence_seen(const hf_client *client);
 /* Is this block ahead of all that was known when it was asked for? Remembers it if so. */
-bool    hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked);
+bool    hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked, int64_t granted_us);
 
 /* ops->greeting and ops->greeted of the pool: fence_floor in every handshake. */
 struct hfi_command *hfi_server_time_greeting(void *self, int lane);
@@ -25,8 +25,5 @@ void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now
 /* Before a native acquire is listed on this lane, twice a second: the counter stays ahead of the clock (P8), at the price
  * of no round trip and of nothing while the client is idle or waits. Scripts put it ahead themselves. */
 void hfi_server_time_freshen(hf_client *client, struct hfi_lane *lane, int64_t now_ns);
-/* The fence of a grant that this lane answered then may be believed: the floor that was answered there last was taken, and
- * not more than a second before the grant. answered_ns 0: granted by a script, whenever that was. */
-bool hfi_server_time_is_floored(const hf_client *client, const struct hfi_lane *lane, int64_t answered_ns);
 
 #endif

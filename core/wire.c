@@ -105,10 +105,9 @@ struct hfi_command *hfi_wire_words(const char *first, ...)
 
 struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *token, int64_t ttl_ms)
 {
-    struct words set, fence, exec;
+    struct words set, fence;
     begin(&set);
     begin(&fence);
-    begin(&exec);
     add_text(&set, "SET");
     add(&set, keys->lock, keys->lock_size);
     add_text(&set, token);
@@ -118,11 +117,12 @@ struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *tok
     add_text(&fence, "INCRBY");
     add_text(&fence, HFI_FENCE_KEY);
     add_number(&fence, HFI_FENCE_BLOCK);
-    add_text(&exec, "EXEC");
+    static const char *const time[] = {"TIME"}, *const exec[] = {"EXEC"};
+    static const size_t four[] = {4};
     struct hfi_command *command = hfi_wire_words("MULTI", NULL);
     if (command != NULL && hfi_command_append(command, set.count, set.text, set.size) &&
         hfi_command_append(command, fence.count, fence.text, fence.size) &&
-        hfi_command_append(command, exec.count, exec.text, exec.size)) {
+        hfi_command_append(command, 1, time, four) && hfi_command_append(command, 1, exec, four)) {
         command->fits = hfi_fits_native;
         return command;
     }
@@ -385,14 +385,17 @@ static struct hfi_answer answer_of_error(const struct redisReply *reply)
     return (struct hfi_answer){.kind = HFI_CANNOT, .status = meaning->status, .unclear = meaning->executed};
 }
 
-static struct hfi_answer answer_of_exec(const struct redisReply *reply)
+static struct hfi_answer answer_of_exec(const struct redisReply *reply, int64_t *now_us)
 {
     if (!hfi_fits_native(NULL, reply))
         return (struct hfi_answer){.kind = HFI_CANNOT, .status = HF_PROTOCOL};
     if (reply->element[0]->type != REDIS_REPLY_STATUS)
         return (struct hfi_answer){.kind = HFI_BUSY};
-    /* Without a fence (the counter is of another type) 0 is a bad one: the floor is asked for, and says why. */
-    return (struct hfi_answer){.kind = HFI_GRANTED, .fence = number_of(reply->element[1], 0)};
+    int64_t seconds = hfi_wire_number(reply->element[2], 0, 0);
+    bool is_time = seconds > 0 && seconds < TIME_MOST_US / 1000000;
+    *now_us = is_time ? seconds * 1000000 + hfi_wire_number(reply->element[2], 1, 0) : 0;
+    /* Without a fence (the counter is of another type), or a time, 0 is a bad one: the floor is asked for, and says why. */
+    return (struct hfi_answer){.kind = HFI_GRANTED, .fence = is_time ? number_of(reply->element[1], 0) : 0};
 }
 
 static int64_t natural(const struct redisReply *reply, size_t index)
@@ -408,7 +411,7 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
     if (reply->type == REDIS_REPLY_ERROR) {
         answer = answer_of_error(reply);
     } else if (native) {
-        answer = answer_of_exec(reply);
+        answer = answer_of_exec(reply, now_us);
     } else {
         struct hfi_script_reply said = hfi_wire_script_reply(reply);
         *now_us = said.now_us;

@@ -32,7 +32,7 @@ typedef void hfi_command_done(struct hfi_command *command);
  * reply behind it may be somebody else's. Under the lane's mutex. */
 typedef bool hfi_command_fits(const struct hfi_command *command, const struct redisReply *reply);
 
-#define HFI_COMMAND_FIRST 448 /* a native acquire with all its four parts */
+#define HFI_COMMAND_FIRST 448 /* a native acquire with all its five parts */
 
 struct hfi_command {
     /* Set by the caller before it lists the command. */
@@ -45,6 +45,7 @@ struct hfi_command {
     int     expects;   /* for `fits` */
     bool    posted;    /* no thread waits for its reply: none is woken to read it */
     bool    patient;   /* outlasts a silent server: comes back unsent only when its time is over or a dial has failed */
+    bool    optional;  /* without an answer nothing is left undone that a close would have to tell of */
     bool    users;     /* somebody else's words: what an error says of the connection may be made up */
 
     /* Read by `done`. */

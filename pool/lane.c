@@ -89,7 +89,7 @@ void hfi_lane_settle_locked(struct hfi_lane *lane, struct hfi_command *command, 
     hfi_list_append(&lane->finished, &command->link);
     const struct hfi_pool *pool = lane->pool;
     bool closing = atomic_load(&pool->closing_until_ns) != 0 || atomic_load(&pool->hurry_ns) != HFI_NEVER;
-    if (outcome != HFI_ANSWERED && closing && !command->too_long)
+    if (outcome != HFI_ANSWERED && closing && !command->too_long && !command->optional)
         atomic_store(&lane->pool->closed_short, true);
 }
 
@@ -418,11 +418,6 @@ int hfi_lane_index(const struct hfi_lane *lane)
 int64_t hfi_lane_rtt_ns(const struct hfi_lane *lane)
 {
     return atomic_load(&lane->rtt_ns);
-}
-
-int64_t hfi_lane_nearest_rtt_ns(const struct hfi_lane *lane)
-{
-    return atomic_load(&lane->nearest_rtt_ns);
 }
 
 int64_t hfi_lane_waits_since_ns(const struct hfi_lane *lane)

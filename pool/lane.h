@@ -32,7 +32,6 @@ bool    hfi_lane_is_unreachable(const struct hfi_lane *lane);
 unsigned hfi_lane_cuts(const struct hfi_lane *lane); /* connections so far that ended otherwise than by silence */
 int     hfi_lane_index(const struct hfi_lane *lane);  /* 0, 1, ...: unique in the pool */
 int64_t hfi_lane_rtt_ns(const struct hfi_lane *lane); /* smoothed; 0 before the first reply */
-int64_t hfi_lane_nearest_rtt_ns(const struct hfi_lane *lane); /* the shortest lately, of this connection; 0: none yet */
 /* Since when the oldest sent command waits for its answer; HFI_NEVER: none does. */
 int64_t hfi_lane_waits_since_ns(const struct hfi_lane *lane);
 

@@ -198,7 +198,6 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->hung_up = false;
     hfi_lane_lock(lane);
     lane->wire = hfi_dial_take(lane->dial);
-    atomic_store(&lane->nearest_rtt_ns, 0); /* another server may be nearer */
     lane->parser = parser;
     lane->unparsed = 0;
     lane->frame = (struct hfi_frame){0};

@@ -67,7 +67,7 @@ static void answer(struct subject *subject, const redisReply *reply, bool native
         arrive(subject, once);
     said.sent_at = sent_at;
     said.fence_is_good =
-        hfi_fence_is_good(said.fence, 0, hfi_server_clock_at_least_us(&subject->clock, subject->now));
+        hfi_fence_is_good(said.fence, 0, hfi_server_clock_at_least_us(&subject->clock, subject->now), 0);
     if (subject->entry.asking) {
         hfi_entry_answered(&subject->entry, &said, subject->now, HFI_MS, &actions);
         settle(subject, &actions);

@@ -221,7 +221,6 @@ static void match(struct hfi_lane *lane, struct redisReply *reply)
     int64_t now = now_here(), rtt = now - command->sent_ns;
     lane->answered_ns = now;
     lane->rtt_ns = lane->rtt_ns == 0 ? rtt : lane->rtt_ns + (rtt - lane->rtt_ns) / 8;
-    lane->nearest_rtt_ns = lane->nearest_rtt_ns == 0 || rtt < lane->nearest_rtt_ns ? rtt : lane->nearest_rtt_ns;
     if (command->reply->type == REDIS_REPLY_ERROR && spell_out(lane, command))
         return;
     command->answered_ns = now;
@@ -457,11 +456,6 @@ int hfi_lane_index(const struct hfi_lane *lane)
 int64_t hfi_lane_rtt_ns(const struct hfi_lane *lane)
 {
     return lane->rtt_ns;
-}
-
-int64_t hfi_lane_nearest_rtt_ns(const struct hfi_lane *lane)
-{
-    return lane->nearest_rtt_ns;
 }
 
 int64_t hfi_lane_waits_since_ns(const struct hfi_lane *lane)

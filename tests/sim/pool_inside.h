@@ -27,7 +27,7 @@ struct hfi_lane {
     int64_t dial_number; /* of the step of a dial that counts */
     int loads_left;
     int64_t greeting_sent;
-    int64_t rtt_ns, nearest_rtt_ns, answered_ns, up_ns;
+    int64_t rtt_ns, answered_ns, up_ns;
     int64_t look_at, look_number;
     uint64_t commands;
 };

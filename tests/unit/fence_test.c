@@ -41,19 +41,31 @@ static void a_fence_below_the_clock_the_highest_seen_or_any_sane_counter_is_bad(
 {
     (void)state;
     int64_t fence = (NOW_US + 2000000) * HFI_FENCE_BLOCK;
-    assert_true(hfi_fence_is_good(fence, 0, NOW_US));
-    assert_true(hfi_fence_is_good(fence, fence - 1, NOW_US));
-    assert_false(hfi_fence_is_good(fence, fence, NOW_US));
-    assert_true(hfi_fence_is_good(NOW_US * HFI_FENCE_BLOCK, 0, NOW_US));
-    assert_false(hfi_fence_is_good(NOW_US * HFI_FENCE_BLOCK - 1, 0, NOW_US));
-    assert_false(hfi_fence_is_good(HFI_FENCE_BLOCK, 0, 0)); /* a fresh counter, by whom nothing is known */
-    assert_false(hfi_fence_is_good((INT64_C(1) << 60) - 1, 0, 0));
-    assert_true(hfi_fence_is_good(INT64_C(1) << 60, 0, 0));
-    assert_false(hfi_fence_is_good(0, 0, 0));
-    assert_false(hfi_fence_is_good(-1, -2, 0));
-    assert_true(hfi_fence_is_good(INT64_MAX - (INT64_C(1) << 40), 0, 0));
-    assert_false(hfi_fence_is_good(INT64_MAX - (INT64_C(1) << 40) + 1, 0, 0));
-    assert_false(hfi_fence_is_good(INT64_MAX, 0, 0)); /* a block of it would not fit */
+    assert_true(hfi_fence_is_good(fence, 0, NOW_US, 0));
+    assert_true(hfi_fence_is_good(fence, fence - 1, NOW_US, 0));
+    assert_false(hfi_fence_is_good(fence, fence, NOW_US, 0));
+    assert_true(hfi_fence_is_good(NOW_US * HFI_FENCE_BLOCK, 0, NOW_US, 0));
+    assert_false(hfi_fence_is_good(NOW_US * HFI_FENCE_BLOCK - 1, 0, NOW_US, 0));
+    assert_false(hfi_fence_is_good(HFI_FENCE_BLOCK, 0, 0, 0)); /* a fresh counter, by whom nothing is known */
+    assert_false(hfi_fence_is_good((INT64_C(1) << 60) - 1, 0, 0, 0));
+    assert_true(hfi_fence_is_good(INT64_C(1) << 60, 0, 0, 0));
+    assert_false(hfi_fence_is_good(0, 0, 0, 0));
+    assert_false(hfi_fence_is_good(-1, -2, 0, 0));
+    assert_true(hfi_fence_is_good(INT64_MAX - (INT64_C(1) << 40), 0, 0, 0));
+    assert_false(hfi_fence_is_good(INT64_MAX - (INT64_C(1) << 40) + 1, 0, 0, 0));
+    assert_false(hfi_fence_is_good(INT64_MAX, 0, 0, 0)); /* a block of it would not fit */
+}
+
+/* It may have been given by a counter that came back from a demotion, and then it is below what the other primary gave. */
+static void a_fence_that_is_less_than_a_second_ahead_of_its_grant_is_bad(void **state)
+{
+    (void)state;
+    int64_t fence = (NOW_US + 1000000) * HFI_FENCE_BLOCK;
+    assert_true(hfi_fence_is_good(fence, 0, 0, NOW_US));
+    assert_false(hfi_fence_is_good(fence, 0, 0, NOW_US + 1));
+    assert_false(hfi_fence_is_good(fence - 1, 0, 0, NOW_US));
+    assert_true(hfi_fence_is_good(fence, 0, NOW_US + 1000000, NOW_US)); /* the estimate may say more */
+    assert_false(hfi_fence_is_good(fence, 0, NOW_US + 1000001, NOW_US));
 }
 
 static void a_fence_of_today_has_nineteen_digits(void **state)
@@ -117,6 +129,7 @@ int main(void)
         cmocka_unit_test(an_estimate_of_the_servers_clock_errs_by_two_rates_and_never_upwards),
         cmocka_unit_test(only_a_later_server_time_than_expected_moves_the_estimate),
         cmocka_unit_test(a_fence_below_the_clock_the_highest_seen_or_any_sane_counter_is_bad),
+        cmocka_unit_test(a_fence_that_is_less_than_a_second_ahead_of_its_grant_is_bad),
         cmocka_unit_test(a_fence_of_today_has_nineteen_digits),
         cmocka_unit_test(two_replies_whose_clocks_disagree_show_a_step),
         cmocka_unit_test(rates_within_the_bound_and_slow_answers_are_no_step),

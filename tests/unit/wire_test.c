@@ -32,6 +32,8 @@ static redisReply *parse(const char *bytes)
     return reply;
 }
 
+#define TIME "*2\r\n$10\r\n1799999999\r\n$6\r\n000005\r\n" /* as TIME says it */
+
 static struct hfi_answer answer_of(const char *bytes, bool native, int64_t *now_us)
 {
     redisReply *reply = parse(bytes);
@@ -45,14 +47,21 @@ static void a_native_acquire_is_granted_if_set_said_ok(void **state)
 {
     (void)state;
     int64_t now_us = 7;
-    struct hfi_answer answer = answer_of("*2\r\n+OK\r\n:3686400000000002048\r\n", true, &now_us);
+    struct hfi_answer answer = answer_of("*3\r\n+OK\r\n:3686400000000002048\r\n" TIME, true, &now_us);
     assert_int_equal(answer.kind, HFI_GRANTED);
     assert_int_equal(answer.fence, INT64_C(3686400000000002048));
-    assert_int_equal(now_us, 0);
-    assert_int_equal(answer_of("*2\r\n$-1\r\n:3686400000000002048\r\n", true, &now_us).kind, HFI_BUSY);
+    assert_int_equal(now_us, INT64_C(1799999999000005));
+    assert_int_equal(answer_of("*3\r\n$-1\r\n:3686400000000002048\r\n" TIME, true, &now_us).kind, HFI_BUSY);
     /* Without a counter no fence: a bad one, so that the floor is asked for. */
-    answer = answer_of("*2\r\n+OK\r\n-WRONGTYPE no integer\r\n", true, &now_us);
+    answer = answer_of("*3\r\n+OK\r\n-WRONGTYPE no integer\r\n" TIME, true, &now_us);
     assert_int_equal(answer.kind, HFI_GRANTED);
+    assert_int_equal(answer.fence, 0);
+    /* Nor without a time for which there are fences. */
+    answer = answer_of("*3\r\n+OK\r\n:3686400000000002048\r\n*2\r\n$10\r\n4400000000\r\n$1\r\n0\r\n", true, &now_us);
+    assert_int_equal(answer.kind, HFI_GRANTED);
+    assert_int_equal(answer.fence, 0);
+    assert_int_equal(now_us, 0);
+    answer = answer_of("*3\r\n+OK\r\n:3686400000000002048\r\n*2\r\n$2\r\n-5\r\n$1\r\n0\r\n", true, &now_us);
     assert_int_equal(answer.fence, 0);
 }
 
@@ -297,12 +306,13 @@ static void a_native_acquire_is_one_transaction(void **state)
     struct hfi_keys keys = keys_of(HFI_MUTEX);
     struct hfi_command *command = hfi_wire_native(&keys, "tok", 10463);
     assert_non_null(command);
-    assert_int_equal(command->replies, 4);
+    assert_int_equal(command->replies, 5);
     assert_null(command->script);
     assert_string_equal(line_of(command, 0), "MULTI");
     assert_string_equal(line_of(command, 1), "SET hf:{n} tok NX PX 10463");
     assert_string_equal(line_of(command, 2), "INCRBY hf:fence 2048");
-    assert_string_equal(line_of(command, 3), "EXEC");
+    assert_string_equal(line_of(command, 3), "TIME");
+    assert_string_equal(line_of(command, 4), "EXEC");
     hfi_command_unref(command);
     hfi_keys_done(&keys);
 }
