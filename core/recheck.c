@@ -108,7 +108,7 @@ static void list(struct hfi_rechecked_batch *batch, int64_t now)
     }
     command->done = rechecked;
     command->self = batch;
-    command->posted = true;
+    command->posted = command->optional = true;
     command->stamp_ns = now;
     command->until_ns = now + client->command_ms * HFI_MS;
     HFI_PERTURB("re-check-to-list");

@@ -101,6 +101,7 @@ void hfi_renewals_send(struct hfi_renewals *renewals, int at_least)
     batch->lane = hfi_lane_index(lane);
     command->done = renewed;
     command->self = batch;
+    command->optional = true;
     command->stamp_ns = renewals->now;
     command->until_ns = renewals->now + client->command_ms * HFI_MS;
     HFI_PERTURB("renewal-to-list");

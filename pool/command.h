@@ -45,7 +45,7 @@ struct hfi_command {
     int     expects;   /* for `fits` */
     bool    posted;    /* no thread waits for its reply: none is woken to read it */
     bool    patient;   /* outlasts a silent server: comes back unsent only when its time is over or a dial has failed */
-    bool    optional;  /* without an answer nothing is left undone that a close would have to tell of */
+    bool    optional;  /* without an answer no key is left behind: nothing for a close to tell of */
     bool    users;     /* somebody else's words: what an error says of the connection may be made up */
 
     /* Read by `done`. */

@@ -15,8 +15,8 @@ quietly() {
     "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; echo "failed: $*" >&2; exit 1; }
 }
 runs() { # runs PROGRAM...: README's program
-    timeout 20 "$@" >"$work/said"
-    grep -q '^step 3, fence [0-9]\{19\}$' "$work/said"
+    timeout 20 "$@" >"$work/said" || { echo "failed with $?: $*" >&2; return 1; }
+    grep -q '^step 3, fence [0-9]\{19\}$' "$work/said" || { cat "$work/said" >&2; return 1; }
 }
 
 # A package: the folder of libraries is absolute and elsewhere, and nobody asked for what developers need.

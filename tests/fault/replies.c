@@ -354,6 +354,39 @@ static void cuts(struct hft_run *run)
     hft_server_stop(server);
 }
 
+/* Renewals ride on a connection of their own, so nothing else is lost with them. */
+static void keep_silent(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
+{
+    (void)arg;
+    if (hft_request_is(request, "EVALSHA", hfi_script_renew.sha1))
+        judgement->sentence = HFT_SILENCE;
+}
+
+static void silent_renewals(struct hft_run *run)
+{
+    for (int round = 0; round < run->times; round++) {
+        struct hft_server *server = hft_server_start(NULL);
+        struct hft_proxy *proxy = hft_proxy_start(server);
+        hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 5000, .close_ms = 100));
+        hf_lease *lease;
+        hf_error error;
+        hft_proxy_judge(proxy, keep_silent, NULL);
+        hf_status status = hf_lock_acquire(client, "n", HF_LOCK(.lease_ms = 1000), &lease, &error);
+        HFT_CHECK(run, status == HF_OK, "%s", error.message);
+        hf_stats stats;
+        do
+            hf_client_stats(client, &stats);
+        while (status == HF_OK && stats.at_risk == 0 && hf_lease_is_valid(lease)); /* its renewal is under way */
+        if (status == HF_OK)
+            HFT_CHECK(run, hf_lease_release(lease, &error) == HF_OK, "%s", error.message);
+        HFT_CHECK(run, hf_client_close(client, &error) == HF_OK, "%s", error.message);
+        HFT_CHECK(run, hft_lock_keys(server) == 0, "keys are left");
+        hft_tally(run, 1, 0);
+        hft_proxy_stop(proxy);
+        hft_server_stop(server);
+    }
+}
+
 struct refusal {
     const char *text;
     hf_status acquire; /* what a try says; HF_OK: any refusal will do */
@@ -474,4 +507,6 @@ const struct hft_named hft_reply_faults[] = {
      0},
     {"error-replies", "every refusal has its status, grants nothing, and a refused release is repeated",
      error_replies, 1, 20, 0},
+    {"silent-renewals", "a close tells of what may have been left behind, and an unanswered renewal leaves nothing",
+     silent_renewals, 2, 20, 0},
     {.name = NULL}};

@@ -36,7 +36,7 @@ made-up-messages strangers close-with-leases writable-replica one-way quiet-wait
 max-clients client-kill kill-rate config-changes signals cancel-storm half-close stalls narrow-line renewals-first
 rdb-restart embedded freezer far-holders
 slow-replies short-renewals withdrawals watchers healing in-vain prompt-posts prompt-revokes prompt-cancels prompt-notices
-script-errors flooded-waiters return-of-many prefork'''.split()
+script-errors flooded-waiters return-of-many prefork silent-renewals'''.split()
 
 
 class Test:
