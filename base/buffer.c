@@ -17,22 +17,22 @@ void hfi_buffer_done(struct hfi_buffer *buffer)
 char *hfi_buffer_reserve(struct hfi_buffer *buffer, size_t size)
 {
     size_t content = hfi_buffer_size(buffer);
-    if (buffer->bytes != NULL && buffer->room - buffer->end >= size)
+    if (buffer->bytes != NULL && buffer->capacity - buffer->end >= size)
         return buffer->bytes + buffer->end;
     if (size > SIZE_MAX / 2 - content)
         return NULL;
-    if (buffer->bytes == NULL || buffer->room < content + size || buffer->start < content) {
-        size_t room = buffer->room < 256 ? 256 : buffer->room;
-        while (room < content + size)
-            room *= 2;
-        char *bytes = malloc(room);
+    if (buffer->bytes == NULL || buffer->capacity < content + size || buffer->start < content) {
+        size_t capacity = buffer->capacity < 256 ? 256 : buffer->capacity;
+        while (capacity < content + size)
+            capacity *= 2;
+        char *bytes = malloc(capacity);
         if (bytes == NULL)
             return NULL;
         if (buffer->bytes != NULL)
             memcpy(bytes, buffer->bytes + buffer->start, content);
         free(buffer->bytes);
         buffer->bytes = bytes;
-        buffer->room = room;
+        buffer->capacity = capacity;
     } else {
         memmove(buffer->bytes, buffer->bytes + buffer->start, content);
     }

@@ -8,7 +8,7 @@
 
 struct hfi_buffer {
     char  *bytes;
-    size_t start, end, room; /* [start, end) is content */
+    size_t start, end, capacity; /* [start, end) is content */
 };
 
 static inline size_t hfi_buffer_size(const struct hfi_buffer *buffer)

@@ -77,13 +77,13 @@ void hfi_fail_retry(hf_error *error, int64_t retry_ms)
         error->retry_ms = retry_ms;
 }
 
-const char *hfi_quote(char *out, size_t room, const void *bytes, size_t size)
+const char *hfi_quote(char *out, size_t capacity, const void *bytes, size_t size)
 {
     static const char hex[] = "0123456789abcdef";
     const unsigned char *from = bytes;
     size_t at = 0;
-    if (room < 8) {
-        if (room > 0)
+    if (capacity < 8) {
+        if (capacity > 0)
             out[0] = 0;
         return out;
     }
@@ -91,7 +91,7 @@ const char *hfi_quote(char *out, size_t room, const void *bytes, size_t size)
     for (size_t i = 0; i < size; i++) {
         unsigned char byte = from[i];
         bool plain = byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
-        if (at + (plain ? 1u : 4u) + 5 > room) {
+        if (at + (plain ? 1u : 4u) + 5 > capacity) {
             memcpy(out + at, "...", 3);
             at += 3;
             break;

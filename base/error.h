@@ -15,6 +15,6 @@ void hfi_fail_errno(hf_error *error, int os_errno);
 void hfi_fail_retry(hf_error *error, int64_t retry_ms);
 
 /* Foreign bytes for a message: quoted, escaped, cut to what fits. Returns out. */
-const char *hfi_quote(char *out, size_t room, const void *bytes, size_t size);
+const char *hfi_quote(char *out, size_t capacity, const void *bytes, size_t size);
 
 #endif

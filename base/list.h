@@ -10,7 +10,7 @@ struct hfi_list {
     struct hfi_list *next, *prev; /* of a head or of a link; a link that is in no list points to itself */
 };
 
-#define hfi_of(link, type, member) ((type *)(void *)((char *)(link) - offsetof(type, member)))
+#define hfi_container_of(link, type, member) ((type *)(void *)((char *)(link) - offsetof(type, member)))
 
 static inline void hfi_list_init(struct hfi_list *list)
 {

@@ -24,38 +24,38 @@ static int boottime(const struct ck_ec_ops *ops, struct timespec *out)
     return clock_gettime(CLOCK_BOOTTIME, out);
 }
 
-/* One system call wakes many: sleepers do not sleep on their own word but in a room, each under one bit of its futex.
+/* One system call wakes many: sleepers do not sleep on their own word but in a bucket, each under one bit of its futex.
  * Parks get their places in the order in which threads lie down, which is about the order in which replies wake them,
- * so a batch is one or two rooms. Two sleepers under one bit wake together; each looks at its own count. */
-#define ROOMS     512
-#define BEDS      32 /* bits of a futex' set */
+ * so a batch is one or two buckets. Two sleepers under one bit wake together; each looks at its own count. */
+#define BUCKETS     512
+#define BITS      32 /* bits of a futex' set */
 #define HELD_MOST 64
 #define FOREVER   (HFI_NEVER / 1000000000)
 
-static _Atomic(uint32_t) rooms[ROOMS], next_place;
+static _Atomic(uint32_t) buckets[BUCKETS], next_bucket_bit;
 
 static _Thread_local struct {
     int depth, count;
     struct {
-        uint32_t room, beds;
-    } calls[HELD_MOST];
+        uint32_t bucket, bits;
+    } wakes[HELD_MOST];
 } held;
 
 static struct hfi_park *park_of(const uint32_t *word)
 {
-    return hfi_of((uint32_t *)(uintptr_t)word, struct hfi_park, count);
+    return hfi_container_of((uint32_t *)(uintptr_t)word, struct hfi_park, count);
 }
 
-/* The room's word is read first: whoever changes the count later changes the room later still. Futexes know no
+/* The bucket's word is read first: whoever changes the count later changes the bucket later still. Futexes know no
  * CLOCK_BOOTTIME, so the deadline moves to the clock they know; who waits for ever needs neither clock nor timer. */
 static void wait32(const struct ck_ec_wait_state *state, const uint32_t *word, uint32_t expected,
                    const struct timespec *deadline)
 {
     const struct timespec *end = state->data;
     struct timespec until;
-    uint32_t place = atomic_load(&park_of(word)->place) - 1;
-    _Atomic(uint32_t) *room = &rooms[place / BEDS];
-    uint32_t nights = atomic_load(room);
+    uint32_t bucket_bit = atomic_load(&park_of(word)->bucket_bit) - 1;
+    _Atomic(uint32_t) *bucket = &buckets[bucket_bit / BITS];
+    uint32_t generation = atomic_load(bucket);
     if (ck_pr_load_32(word) != expected)
         return;
     if (end->tv_sec == FOREVER)
@@ -73,15 +73,15 @@ static void wait32(const struct ck_ec_wait_state *state, const uint32_t *word, u
         }
     }
     HFI_PERTURB("park-to-futex");
-    (void)syscall(SYS_futex, room, FUTEX_WAIT_BITSET_PRIVATE, nights, deadline != NULL ? &until : NULL, NULL,
-                  UINT32_C(1) << place % BEDS);
+    (void)syscall(SYS_futex, bucket, FUTEX_WAIT_BITSET_PRIVATE, generation, deadline != NULL ? &until : NULL, NULL,
+                  UINT32_C(1) << bucket_bit % BITS);
 }
 
-static void call(uint32_t room, uint32_t beds)
+static void futex_wake(uint32_t bucket, uint32_t bits)
 {
     int before = errno;
-    (void)atomic_fetch_add(&rooms[room], 1);
-    (void)syscall(SYS_futex, &rooms[room], FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, beds);
+    (void)atomic_fetch_add(&buckets[bucket], 1);
+    (void)syscall(SYS_futex, &buckets[bucket], FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, NULL, NULL, bits);
     errno = before;
 }
 
@@ -95,25 +95,25 @@ void hfi_park_let_go(void)
     if (--held.depth > 0)
         return;
     for (int i = 0; i < held.count; i++)
-        call(held.calls[i].room, held.calls[i].beds);
+        futex_wake(held.wakes[i].bucket, held.wakes[i].bits);
     held.count = 0;
 }
 
 static void wake32(const struct ck_ec_ops *ops, const uint32_t *word)
 {
     (void)ops;
-    uint32_t place = atomic_load(&park_of(word)->place) - 1;
-    uint32_t room = place / BEDS, bed = UINT32_C(1) << place % BEDS;
+    uint32_t bucket_bit = atomic_load(&park_of(word)->bucket_bit) - 1;
+    uint32_t bucket = bucket_bit / BITS, bit = UINT32_C(1) << bucket_bit % BITS;
     int i = 0;
-    while (i < held.count && held.calls[i].room != room)
+    while (i < held.count && held.wakes[i].bucket != bucket)
         i++;
     if (held.depth == 0 || i == HELD_MOST) {
-        call(room, bed);
+        futex_wake(bucket, bit);
     } else if (i < held.count) {
-        held.calls[i].beds |= bed;
+        held.wakes[i].bits |= bit;
     } else {
-        held.calls[i].room = room;
-        held.calls[i].beds = bed;
+        held.wakes[i].bucket = bucket;
+        held.wakes[i].bits = bit;
         held.count++;
     }
 }
@@ -131,25 +131,25 @@ static struct ck_ec32 *counter(struct hfi_park *park)
 void hfi_park_init(struct hfi_park *park)
 {
     ck_ec32_init(counter(park), 0);
-    atomic_init(&park->place, 0);
+    atomic_init(&park->bucket_bit, 0);
     atomic_init(&park->kick_fd, -1);
 }
 
-uint32_t hfi_park_ticket(struct hfi_park *park)
+uint32_t hfi_park_epoch(struct hfi_park *park)
 {
-    uint32_t ticket = ck_ec32_value(counter(park));
+    uint32_t epoch = ck_ec32_value(counter(park));
     hfi_tsan_acquire(park);
-    return ticket;
+    return epoch;
 }
 
-uint32_t hfi_park_next(uint32_t ticket)
+uint32_t hfi_park_next(uint32_t epoch)
 {
-    return (ticket + 1) & (uint32_t)INT32_MAX; /* ck_ec counts in 31 bits */
+    return (epoch + 1) & (uint32_t)INT32_MAX; /* ck_ec counts in 31 bits */
 }
 
-bool hfi_park_is_woken(struct hfi_park *park, uint32_t ticket)
+bool hfi_park_is_woken(struct hfi_park *park, uint32_t epoch)
 {
-    return hfi_park_ticket(park) != ticket;
+    return hfi_park_epoch(park) != epoch;
 }
 
 /* ck_ec looks at the deadline between the steps of its back-off only; this brings each step's end forward to it. */
@@ -162,19 +162,19 @@ static int not_beyond(const struct ck_ec_wait_state *state, struct timespec *ste
 }
 
 /* Before the count shows that somebody sleeps. */
-static void take_place(struct hfi_park *park)
+static void take_bucket_bit(struct hfi_park *park)
 {
     uint32_t none = 0;
-    if (atomic_load(&park->place) == 0)
-        (void)atomic_compare_exchange_strong(&park->place, &none,
-                                             atomic_fetch_add(&next_place, 1) % (ROOMS * BEDS) + 1);
+    if (atomic_load(&park->bucket_bit) == 0)
+        (void)atomic_compare_exchange_strong(&park->bucket_bit, &none,
+                                             atomic_fetch_add(&next_bucket_bit, 1) % (BUCKETS * BITS) + 1);
 }
 
-bool hfi_park_wait(struct hfi_park *park, uint32_t ticket, int64_t until_ns)
+bool hfi_park_wait(struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
-    take_place(park);
+    take_bucket_bit(park);
     struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
-    bool woken = ck_ec32_wait_pred(counter(park), &mode, ticket, not_beyond, &until,
+    bool woken = ck_ec32_wait_pred(counter(park), &mode, epoch, not_beyond, &until,
                                    until_ns == HFI_NEVER ? NULL : &until) == 0;
     hfi_tsan_acquire(park);
     return woken;

@@ -10,16 +10,16 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 
-#define SHELVES 64
+#define STRIPES 64
 #define WORDS   14
 
-/* A shelf fills two cache lines; a thread goes to its own, and past it if another thread is there. */
+/* A stripe fills two cache lines; a thread goes to its own, and past it if another thread is there. */
 struct hfi_random_supply {
     struct {
         _Atomic(bool) taken;
         uint32_t left;
         uint64_t words[WORDS];
-    } shelves[SHELVES];
+    } stripes[STRIPES];
 };
 
 bool hfi_random(void *bytes, size_t size)
@@ -60,19 +60,19 @@ void hfi_random_supply_free(struct hfi_random_supply *supply)
 
 bool hfi_random_word(struct hfi_random_supply *supply, uint64_t *word)
 {
-    int shelf = (int)(hfi_thread_number() % SHELVES);
-    if (atomic_exchange(&supply->shelves[shelf].taken, true))
+    int stripe = (int)(hfi_thread_number() % STRIPES);
+    if (atomic_exchange(&supply->stripes[stripe].taken, true))
         return hfi_random(word, sizeof *word);
-    uint64_t *words = supply->shelves[shelf].words;
-    uint32_t left = supply->shelves[shelf].left;
-    bool ok = left > 0 || hfi_random(words, sizeof supply->shelves[shelf].words);
+    uint64_t *words = supply->stripes[stripe].words;
+    uint32_t left = supply->stripes[stripe].left;
+    bool ok = left > 0 || hfi_random(words, sizeof supply->stripes[stripe].words);
     if (ok) {
         left = left > 0 ? left - 1 : WORDS - 1;
         *word = words[left];
         words[left] = 0; /* a token is as secret as it is used */
-        supply->shelves[shelf].left = left;
+        supply->stripes[stripe].left = left;
     }
-    atomic_store(&supply->shelves[shelf].taken, false);
+    atomic_store(&supply->stripes[stripe].taken, false);
     return ok;
 }
 
@@ -86,7 +86,7 @@ hf_status hfi_random_fail(hf_error *error, const char *what)
 }
 
 /* splitmix64: a Weyl sequence, then two xor-multiply rounds. */
-uint64_t hfi_dice(uint64_t *state)
+uint64_t hfi_rng_next(uint64_t *state)
 {
     uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -96,6 +96,6 @@ uint64_t hfi_dice(uint64_t *state)
 
 int64_t hfi_jitter(uint64_t *state, int64_t value, double part)
 {
-    double die = (double)(hfi_dice(state) >> 11) / 9007199254740992.0; /* [0, 1), 53 bits */
+    double die = (double)(hfi_rng_next(state) >> 11) / 9007199254740992.0; /* [0, 1), 53 bits */
     return value + (int64_t)((double)value * part * (2.0 * die - 1.0));
 }

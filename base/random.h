@@ -23,7 +23,7 @@ void hfi_random_supply_free(struct hfi_random_supply *supply); /* NULL is a no-o
 bool hfi_random_word(struct hfi_random_supply *supply, uint64_t *word);
 
 /* A cheap generator for jitter, not for secrets: next number of the sequence that *state is in (any value). */
-uint64_t hfi_dice(uint64_t *state);
+uint64_t hfi_rng_next(uint64_t *state);
 /* `value` moved by at most `part` (0.1: 10 %) up or down. */
 int64_t hfi_jitter(uint64_t *state, int64_t value, double part);
 

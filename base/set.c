@@ -18,9 +18,9 @@ static void deallocate(void *memory, size_t size, bool deferred)
 
 static struct ck_malloc memory = {.malloc = allocate, .free = deallocate};
 
-bool hfi_set_open(struct hfi_set *set, unsigned long room, hfi_set_hash *hash, hfi_set_same *same)
+bool hfi_set_open(struct hfi_set *set, unsigned long capacity, hfi_set_hash *hash, hfi_set_same *same)
 {
-    return ck_hs_init(&set->table, CK_HS_MODE_OBJECT | CK_HS_MODE_SPMC | CK_HS_MODE_DELETE, hash, same, &memory, room, 0);
+    return ck_hs_init(&set->table, CK_HS_MODE_OBJECT | CK_HS_MODE_SPMC | CK_HS_MODE_DELETE, hash, same, &memory, capacity, 0);
 }
 
 void hfi_set_close(struct hfi_set *set)

@@ -14,7 +14,7 @@ struct hfi_set {
 typedef unsigned long hfi_set_hash(const void *thing, unsigned long seed); /* without using the seed */
 typedef bool          hfi_set_same(const void *a, const void *b);
 
-bool  hfi_set_open(struct hfi_set *set, unsigned long room, hfi_set_hash *hash, hfi_set_same *same); /* false: no memory */
+bool  hfi_set_open(struct hfi_set *set, unsigned long capacity, hfi_set_hash *hash, hfi_set_same *same); /* false: no memory */
 void  hfi_set_close(struct hfi_set *set); /* the things are their owner's */
 void *hfi_set_find(struct hfi_set *set, uint64_t hash, const void *like); /* NULL: none */
 bool  hfi_set_add(struct hfi_set *set, uint64_t hash, void *thing);       /* false: no memory, or one is there */

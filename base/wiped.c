@@ -15,7 +15,7 @@ struct hfi_wiped {
     pthread_mutex_t mutex;
     void **pages;
     size_t page_count;
-    _Atomic(int64_t) **spare; /* room for every word of every page, so giving back cannot fail */
+    _Atomic(int64_t) **free_list; /* room for every word of every page, so giving back cannot fail */
     size_t spare_count;
 };
 
@@ -35,7 +35,7 @@ void hfi_wiped_free(struct hfi_wiped *words)
         (void)munmap(words->pages[i], PAGE_BYTES);
     (void)pthread_mutex_destroy(&words->mutex);
     free(words->pages);
-    free(words->spare);
+    free(words->free_list);
     free(words);
 }
 
@@ -45,10 +45,10 @@ static void grow_locked(struct hfi_wiped *words)
     if (pages == NULL)
         return;
     words->pages = pages;
-    void *spare = realloc(words->spare, (words->page_count + 1) * PAGE_WORDS * sizeof *words->spare);
-    if (spare == NULL)
+    void *free_list = realloc(words->free_list, (words->page_count + 1) * PAGE_WORDS * sizeof *words->free_list);
+    if (free_list == NULL)
         return;
-    words->spare = spare;
+    words->free_list = free_list;
     char *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (page == MAP_FAILED)
         return;
@@ -58,7 +58,7 @@ static void grow_locked(struct hfi_wiped *words)
     }
     words->pages[words->page_count++] = page;
     for (size_t i = 0; i < PAGE_WORDS; i++)
-        words->spare[words->spare_count++] = (_Atomic(int64_t) *)(void *)(page + i * sizeof(int64_t));
+        words->free_list[words->spare_count++] = (_Atomic(int64_t) *)(void *)(page + i * sizeof(int64_t));
 }
 
 _Atomic(int64_t) *hfi_wiped_take(struct hfi_wiped *words)
@@ -68,7 +68,7 @@ _Atomic(int64_t) *hfi_wiped_take(struct hfi_wiped *words)
     if (words->spare_count == 0)
         grow_locked(words);
     if (words->spare_count > 0)
-        word = words->spare[--words->spare_count];
+        word = words->free_list[--words->spare_count];
     (void)pthread_mutex_unlock(&words->mutex);
     if (word != NULL)
         atomic_store(word, 0);
@@ -80,6 +80,6 @@ void hfi_wiped_give(struct hfi_wiped *words, _Atomic(int64_t) *word)
     if (word == NULL)
         return;
     (void)pthread_mutex_lock(&words->mutex);
-    words->spare[words->spare_count++] = word;
+    words->free_list[words->spare_count++] = word;
     (void)pthread_mutex_unlock(&words->mutex);
 }

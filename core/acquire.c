@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* acquire.c - hf_lock_acquire. */
 #include "core/acquire.h"
-#include "core/ear.h"
+#include "core/event_sink.h"
 #include "core/options.h"
 #include "core/table.h"
 #include "core/trouble.h"
@@ -31,79 +31,79 @@ static int64_t lease_ms(const struct hfi_lock *lock, const hf_lock_options *opti
     return options->max_hold_ms == 0 || enough_ms > options->lease_ms ? options->lease_ms : enough_ms;
 }
 
-void hfi_seeker_init(struct hfi_seeker *seeker, const struct hfi_lock *lock, const hf_lock_options *options)
+void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *lock, const hf_lock_options *options)
 {
-    hfi_park_init(&seeker->park);
-    seeker->options = options;
-    seeker->owner = owner_of(options);
-    seeker->thread = hfi_thread_number();
-    seeker->tid = options->signal != 0 ? hfi_thread_id() : 0;
-    seeker->sleeps = seeker->for_others = false;
-    seeker->lease = NULL;
-    seeker->waiter.once = options->wait_ms == 0; /* the rest of it is set by hfi_entry_arrive, and by a verdict */
+    hfi_park_init(&acquirer->park);
+    acquirer->options = options;
+    acquirer->owner = owner_of(options);
+    acquirer->thread = hfi_thread_number();
+    acquirer->tid = options->signal != 0 ? hfi_thread_id() : 0;
+    acquirer->sleeps = acquirer->for_others = false;
+    acquirer->lease = NULL;
+    acquirer->waiter.once = options->wait_ms == 0; /* the rest of it is set by hfi_entry_arrive, and by a verdict */
     bool stops_at_once = options->max_hold_ms != 0 && options->stop_ms >= options->max_hold_ms;
-    seeker->waiter.lease_ms = lease_ms(lock, options);
-    seeker->waiter.stop_ms = stops_at_once ? options->max_hold_ms / 2 : options->stop_ms;
-    seeker->waiter.max_hold_ms = options->max_hold_ms;
-    seeker->waiter.linger_ms = options->linger_ms;
+    acquirer->waiter.lease_ms = lease_ms(lock, options);
+    acquirer->waiter.stop_ms = stops_at_once ? options->max_hold_ms / 2 : options->stop_ms;
+    acquirer->waiter.max_hold_ms = options->max_hold_ms;
+    acquirer->waiter.linger_ms = options->linger_ms;
 }
 
 /* This thread was called, and runs. */
-static void come(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t now)
+static void come(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
 {
     struct hfi_actions actions;
     hfi_actions_init(&actions);
-    hfi_entry_come(&lock->entry, &seeker->waiter, now, &actions);
+    hfi_entry_successor_runs(&lock->entry, &acquirer->waiter, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
 }
 
 /* The next pass is this thread's, and sections are short: a look before the sleep. */
-static void wait_shortly(struct hfi_seeker *seeker, uint32_t ticket)
+static void wait_shortly(struct hfi_acquirer *acquirer, uint32_t ticket)
 {
-    for (int i = 0; i < LOOKS && !hfi_park_is_woken(&seeker->park, ticket); i++)
+    for (int i = 0; i < LOOKS && !hfi_park_is_woken(&acquirer->park, ticket); i++)
         ck_pr_stall();
 }
 
-static void give_up(struct hfi_lock *lock, struct hfi_seeker *seeker, hf_status status, int64_t now)
+static void give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_status status, int64_t now)
 {
     struct hfi_actions actions;
     hfi_actions_init(&actions);
-    hfi_entry_leave(&lock->entry, &seeker->waiter, now, &actions);
+    hfi_entry_leave(&lock->entry, &acquirer->waiter, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
-    seeker->waiter.verdict = HFI_REFUSED;
-    seeker->waiter.status = status;
+    acquirer->waiter.verdict = HFI_REFUSED;
+    acquirer->waiter.status = status;
 }
 
-void hfi_seek(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns, hf_cancel *cancel)
+void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t until_ns, hf_cancel *cancel)
 {
     hf_client *client = lock->client;
     struct hfi_wait wait;
-    seeker->sleeps = true;
-    hfi_wait_begin(&wait, client, cancel, &seeker->park, until_ns);
-    while (seeker->waiter.verdict == HFI_WAITING) {
-        uint32_t ticket = hfi_park_ticket(&seeker->park);
-        bool asking = lock->entry.asking || lock->entry.fencing; /* an answer is to be read */
+    acquirer->sleeps = true;
+    hfi_wait_begin(&wait, client, cancel, &acquirer->park, until_ns);
+    while (acquirer->waiter.verdict == HFI_WAITING) {
+        uint32_t ticket = hfi_park_epoch(&acquirer->park);
+        bool asking = lock->entry.in_flight || lock->entry.awaiting_fences; /* an answer is to be read */
         int64_t now = hfi_now(client->clock);
-        if (lock->entry.called == &seeker->waiter && !seeker->waiter.here) {
-            come(lock, seeker, now);
+        if (lock->entry.successor == &acquirer->waiter && !acquirer->waiter.overtaken) {
+            come(lock, acquirer, now);
             continue;
         }
-        if (seeker->for_others && lock->entry.remote != HFI_ASKING) {
-            seeker->for_others = false;
-            wait.until_ns = hfi_after_ms(now, seeker->others_ms);
+        if (acquirer->for_others && lock->entry.remote != HFI_ASKING) {
+            acquirer->for_others = false;
+            wait.until_ns = hfi_after_ms(now, acquirer->others_ms);
         }
         hf_status over = hfi_wait_is_over(&wait, now);
         if (over != HF_OK) {
-            if (over == HF_TIMEOUT && seeker->waiter.once && lock->entry.trouble == HF_OK)
+            if (over == HF_TIMEOUT && acquirer->waiter.once && lock->entry.trouble == HF_OK)
                 hfi_lock_note_silence(lock);
-            give_up(lock, seeker, over == HF_TIMEOUT ? hfi_entry_why_in_vain(&lock->entry, &seeker->waiter) : over, now);
+            give_up(lock, acquirer, over == HF_TIMEOUT ? hfi_entry_why_in_vain(&lock->entry, &acquirer->waiter) : over, now);
             break;
         }
         (void)pthread_mutex_unlock(&lock->mutex);
         HFI_PERTURB("seek-to-wait");
         hfi_lane_flush(lock->lane);
-        if (seeker->waiter.here)
-            wait_shortly(seeker, ticket);
+        if (acquirer->waiter.overtaken)
+            wait_shortly(acquirer, ticket);
         hfi_wait_sleep(&wait, ticket, asking ? lock->lane : NULL);
         HFI_PERTURB("seek-woken");
         (void)pthread_mutex_lock(&lock->mutex);
@@ -144,11 +144,11 @@ static hf_status without_event_fd(hf_lease *lease, hf_error *error)
 }
 
 /* Those who do not get it at once. */
-static void wait_for_it(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t until_ns)
+static void wait_for_it(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t until_ns)
 {
     hf_client *client = lock->client;
     hfi_count(client, waiting);
-    hfi_seek(lock, seeker, until_ns, seeker->options->cancel);
+    hfi_acquire(lock, acquirer, until_ns, acquirer->options->cancel);
     hfi_uncount(client, waiting);
 }
 
@@ -161,13 +161,13 @@ struct search { /* one call's */
 
 /* Once through: a lease, or why not; with the lease the caller's reference to the lock is given away. If it is late, there
  * is a reference more. */
-static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options, struct search *search, hf_lease **lease,
+static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *options, struct search *search, hf_lease **lease,
                            hf_error *error)
 {
     hf_client *client = lock->client;
-    struct hfi_seeker seeker;
+    struct hfi_acquirer acquirer;
     struct hfi_actions actions;
-    hfi_seeker_init(&seeker, lock, options);
+    hfi_acquirer_init(&acquirer, lock, options);
     hfi_actions_init(&actions);
     (void)pthread_mutex_lock(&lock->mutex);
     hf_status status = reenter(lock, options, lease, error);
@@ -184,12 +184,12 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
         search->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
     }
     bool local = lock->entry.remote == HFI_HELD;
-    hfi_entry_arrive(&lock->entry, &seeker.waiter, now, &actions);
+    hfi_entry_arrive(&lock->entry, &acquirer.waiter, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
-    bool waits = seeker.waiter.verdict == HFI_WAITING;
+    bool waits = acquirer.waiter.verdict == HFI_WAITING;
     if (waits)
-        wait_for_it(lock, &seeker, search->until_ns);
-    status = seeker.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_lock_explain(lock, seeker.waiter.status, error);
+        wait_for_it(lock, &acquirer, search->until_ns);
+    status = acquirer.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_lock_explain(lock, acquirer.waiter.status, error);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     if (status != HF_OK)
@@ -199,14 +199,14 @@ static hf_status seek_once(struct hfi_lock *lock, const hf_lock_options *options
     else
         hfi_count(client, acquired_remotely);
     HFI_PERTURB("given-to-look");
-    bool has_no_fd = options->event_fd && hf_lease_event_fd(seeker.lease) < 0;
+    bool has_no_fd = options->event_fd && hf_lease_event_fd(acquirer.lease) < 0;
     search->waited = search->waited || waits;
-    search->late = waits && !hf_lease_is_valid(seeker.lease);
+    search->late = waits && !hf_lease_is_valid(acquirer.lease);
     if (has_no_fd || search->late)
         hfi_table_ref(lock);
     if (has_no_fd)
-        return without_event_fd(seeker.lease, error);
-    *lease = seeker.lease;
+        return without_event_fd(acquirer.lease, error);
+    *lease = acquirer.lease;
     return HF_OK;
 }
 
@@ -229,7 +229,7 @@ static hf_status acquire(hf_client *client, const char *name, size_t size, const
     if (status != HF_OK)
         return status;
     for (;;) {
-        status = seek_once(lock, options, &search, lease, error);
+        status = acquire_once(lock, options, &search, lease, error);
         /* Woken so late that the lease is over: it goes back, and the search goes on. */
         if (status != HF_OK)
             break;

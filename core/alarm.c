@@ -12,7 +12,7 @@ void hfi_alarm_due(void *self, struct hfi_timer *const *timers, size_t count, in
     hfi_renewals_init(&renewals, self, now_ns);
     hfi_rechecks_init(&rechecks, self, now_ns);
     for (size_t i = 0; i < count; i++) {
-        struct hfi_alarm *alarm = hfi_of(timers[i], struct hfi_alarm, timer);
+        struct hfi_alarm *alarm = hfi_container_of(timers[i], struct hfi_alarm, timer);
         alarm->ring(alarm, &tick);
         hfi_renewals_send(&renewals, HFI_RENEW_MOST);
     }

@@ -2,7 +2,7 @@
 /* call.c - see call.h. */
 #include "core/call.h"
 #include "base/perturb.h"
-#include "core/blame.h"
+#include "core/script_error.h"
 #include "core/wait.h"
 #include "pool/replies.h"
 
@@ -134,7 +134,7 @@ hf_status hfi_call_done(hf_client *client, struct hfi_lane *lane, struct hfi_com
         return status;
     status = hfi_reply_fail(*reply, did_what, hfi_pool_server_name(client->pool), error);
     if (script != NULL)
-        hfi_blame((*reply)->str, script, error);
+        hfi_script_error_annotate((*reply)->str, script, error);
     freeReplyObject(*reply);
     *reply = NULL;
     return status;

@@ -101,11 +101,11 @@ void hfi_cancel_kicked(void *self)
     HFI_PERTURB("kicked-to-cancels");
     (void)pthread_mutex_lock(&client->cancel_mutex);
     for (struct hfi_list *at = client->cancels.next; at != &client->cancels; at = at->next) {
-        hf_cancel *cancel = hfi_of(at, hf_cancel, link);
+        hf_cancel *cancel = hfi_container_of(at, hf_cancel, link);
         if (!atomic_load(&cancel->fired))
             continue;
         for (struct hfi_list *one = cancel->waiting.next; one != &cancel->waiting; one = one->next)
-            hfi_park_wake(hfi_of(one, struct hfi_canceled, link)->park);
+            hfi_park_wake(hfi_container_of(one, struct hfi_canceled, link)->park);
     }
     (void)pthread_mutex_unlock(&client->cancel_mutex);
 }

@@ -111,14 +111,14 @@ static void check_events(struct check *check)
 }
 
 /* "field:value\r\n" of INFO, copied; false if it is not there. */
-static bool info_field(const char *info, const char *field, char *out, size_t room)
+static bool info_field(const char *info, const char *field, char *out, size_t capacity)
 {
     size_t size = strlen(field);
     for (const char *line = info; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncmp(line, field, size) != 0 || line[size] != ':')
             continue;
-        (void)snprintf(out, room, "%.*s", (int)strcspn(line + size + 1, "\r\n"), line + size + 1);
+        (void)snprintf(out, capacity, "%.*s", (int)strcspn(line + size + 1, "\r\n"), line + size + 1);
         return true;
     }
     return false;
@@ -205,7 +205,7 @@ static bool hears_itself(hf_client *client, const char *name)
         if (hf_lock_info(client, name, note_answer, &answered, NULL) != HF_OK)
             return false;
         if (!answered)
-            (void)hfi_park_wait(&pause, hfi_park_ticket(&pause), now + ASK_AGAIN_NS);
+            (void)hfi_park_wait(&pause, hfi_park_epoch(&pause), now + ASK_AGAIN_NS);
     }
     return answered;
 }

@@ -4,10 +4,10 @@
 #include "core/acquire.h"
 #include "core/callback.h"
 #include "core/cancel.h"
-#include "core/closing.h"
-#include "core/ear.h"
+#include "core/retire.h"
+#include "core/event_sink.h"
 #include "core/handle.h"
-#include "core/hear.h"
+#include "core/inbound.h"
 #include "core/local.h"
 #include "core/options.h"
 #include "core/scripts.h"
@@ -25,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool aside(void *self, void (*run)(void *arg), void *arg);
+static bool in_background(void *self, void (*run)(void *arg), void *arg);
 
 /* What every client needs; of the others the first use brings the source. */
 static const struct hfi_script *const scripts[] = {
@@ -34,14 +34,14 @@ static const struct hfi_script *const scripts[] = {
 
 static const struct hfi_pool_ops ops = {
     .scripts = scripts,
-    .greeting = hfi_server_time_greeting,
-    .greeted = hfi_server_time_greeted,
-    .lane_up = hfi_hear_lane_up,
-    .lane_down = hfi_hear_lane_down,
-    .heard = hfi_hear,
-    .subscribed = hfi_hear_subscribed,
+    .handshake_floor = hfi_server_time_handshake_floor,
+    .handshake_floored = hfi_server_time_handshake_floored,
+    .lane_up = hfi_inbound_lane_up,
+    .lane_down = hfi_inbound_lane_down,
+    .heard = hfi_inbound_message,
+    .subscribed = hfi_inbound_subscribed,
     .kicked = hfi_cancel_kicked,
-    .aside = aside,
+    .in_background = in_background,
 };
 
 static hf_status refuse_in_log(hf_error *error)
@@ -118,32 +118,32 @@ void hfi_client_unref(hf_client *client)
     free(client);
 }
 
-struct errand { /* a chore of the pool's on the dispatcher's thread */
-    struct hfi_call call;
+struct background { /* a chore of the pool's on the dispatcher's thread */
+    struct hfi_job job;
     void (*run)(void *arg);
     void *arg;
 };
 
-static void run_errand(struct hfi_call *call)
+static void run_background(struct hfi_job *job)
 {
-    struct errand *errand = hfi_of(call, struct errand, call);
-    errand->run(errand->arg);
-    free(errand);
+    struct background *background = hfi_container_of(job, struct background, job);
+    background->run(background->arg);
+    free(background);
 }
 
-static bool aside(void *self, void (*run)(void *arg), void *arg)
+static bool in_background(void *self, void (*run)(void *arg), void *arg)
 {
     hf_client *client = self;
-    struct errand *errand = calloc(1, sizeof *errand);
-    if (errand == NULL)
+    struct background *background = calloc(1, sizeof *background);
+    if (background == NULL)
         return false;
-    hfi_list_init(&errand->call.link);
-    errand->call.run = run_errand;
-    errand->run = run;
-    errand->arg = arg;
-    if (hfi_dispatcher_chore(client->dispatcher, &errand->call))
+    hfi_list_init(&background->job.link);
+    background->job.run = run_background;
+    background->run = run;
+    background->arg = arg;
+    if (hfi_dispatcher_chore(client->dispatcher, &background->job))
         return true;
-    free(errand);
+    free(background);
     return false;
 }
 
@@ -171,7 +171,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->max_value_bytes = o->max_value_bytes;
     client->mutex_rules.guard_ms = client->fetch_rules.guard_ms = o->guard_ms == HF_OFF ? 0 : o->guard_ms;
     client->mutex_rules.native = client->mutex_rules.rides_out = client->mutex_rules.barges = true;
-    client->mutex_rules.together = true;
+    client->mutex_rules.batch_rechecks = true;
     client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* more than the grid is wide */
     if (o->client_name == NULL) /* a blank in the program's name would be refused by CLIENT SETNAME */
         (void)snprintf(name, sizeof name, "%.100s-%ld", program_invocation_short_name, (long)getpid());
@@ -223,23 +223,23 @@ static void forget_query(struct query *query)
         free(query->texts[--query->count]);
 }
 
-static hf_status start(hf_client *client, const hf_client_options *o, struct hfi_place *place, hf_error *error)
+static hf_status start(hf_client *client, const hf_client_options *o, struct hfi_endpoint *endpoint, hf_error *error)
 {
     const char *socket;
     char *path;
-    if (place->scheme == HFI_EMBEDDED) {
+    if (endpoint->scheme == HFI_EMBEDDED) {
         int64_t until = hfi_after_ms(hfi_now(client->clock), o->connect_ms);
-        hf_status status = hfi_embedded_join(place->path, until, &client->embedded, &socket, error);
+        hf_status status = hfi_embedded_join(endpoint->path, until, &client->embedded, &socket, error);
         if (status != HF_OK)
             return status;
         path = strdup(socket);
         if (path == NULL)
             return hfi_fail(error, HF_NOMEM, "", "no memory for a client");
-        free(place->path);
-        place->path = path;
+        free(endpoint->path);
+        endpoint->path = path;
     }
     struct hfi_pool_settings settings = {
-        .place = *place,
+        .endpoint = *endpoint,
         .client_name = client->name,
         .connect_ms = o->connect_ms,
         .command_ms = o->command_ms,
@@ -251,7 +251,7 @@ static hf_status start(hf_client *client, const hf_client_options *o, struct hfi
         .lifetime_ms = o->lifetime_ms,
         .max_value_bytes = o->max_value_bytes,
     };
-    client->database = place->database;
+    client->database = endpoint->database;
     client->has_dispatcher_thread = o->dispatch == HF_DISPATCH_THREAD;
     hf_status status = hfi_watchdog_start(client->clock, hfi_alarm_due, client, &client->watchdog, error);
     if (status == HF_OK)
@@ -270,11 +270,11 @@ static bool stop(hf_client *client)
     bool all = true;
     if (client->pool != NULL)
         all = hfi_pool_close(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
-    hfi_closing_stop(client);
+    hfi_retire_stop(client);
     hfi_table_forget(client);
     hfi_watchdog_stop(client->watchdog);
     hfi_dispatcher_stop(client->dispatcher);
-    hfi_handle_free_spares(client);
+    hfi_handle_free_cached(client);
     hfi_embedded_leave(client->embedded);
     client->watchdog = NULL;
     client->embedded = NULL;
@@ -284,7 +284,7 @@ static bool stop(hf_client *client)
 static hf_status open_client(const char *uri, const hf_client_options *given, hf_client **client_out, hf_error *error)
 {
     hf_client_options o;
-    struct hfi_place place = {0};
+    struct hfi_endpoint endpoint = {0};
     struct query query = {.options = &o};
     if (client_out == NULL)
         return hfi_fail(error, HF_INVALID, "", "the place for the client is NULL");
@@ -295,16 +295,16 @@ static hf_status open_client(const char *uri, const hf_client_options *given, hf
         uri = "redis://127.0.0.1:6379";
     hf_status status = hfi_options_take(&o, sizeof o, given, "HF_CLIENT", error);
     if (status == HF_OK)
-        status = hfi_uri_parse(uri, take_query, &query, &place, error);
+        status = hfi_uri_parse(uri, take_query, &query, &endpoint, error);
     if (status == HF_OK)
         status = hfi_client_options_check(&o, error);
     if (status == HF_OK && o.user != NULL) {
-        wipe(place.user);
-        place.user = strdup(o.user);
+        wipe(endpoint.user);
+        endpoint.user = strdup(o.user);
     }
     if (status == HF_OK && o.password != NULL) {
-        wipe(place.password);
-        place.password = strdup(o.password);
+        wipe(endpoint.password);
+        endpoint.password = strdup(o.password);
     }
     hf_client *client = NULL;
     unsigned char random[16];
@@ -313,9 +313,9 @@ static hf_status open_client(const char *uri, const hf_client_options *given, hf
     if (status == HF_OK) {
         client = make(&o, random);
         status = client == NULL ? hfi_fail(error, HF_NOMEM, "", "no memory for a client")
-                                : start(client, &o, &place, error);
+                                : start(client, &o, &endpoint, error);
     }
-    hfi_place_done(&place);
+    hfi_endpoint_done(&endpoint);
     forget_query(&query);
     if (status != HF_OK && client != NULL) {
         atomic_store(&client->closing, true);
@@ -346,7 +346,7 @@ static void end_lock(struct hfi_lock *lock, void *arg)
     hfi_lock_perform(lock, &actions, now, NULL);
     if (lock->shared != NULL)
         hfi_shared_wake(lock->shared);
-    hfi_closing_hasten(lock, now);
+    hfi_retire_hasten(lock, now);
     (void)pthread_mutex_unlock(&lock->mutex);
 }
 
@@ -354,13 +354,13 @@ static void end_lock(struct hfi_lock *lock, void *arg)
 static void wait_for_calls(hf_client *client)
 {
     for (;;) {
-        uint32_t ticket = hfi_park_ticket(&client->left);
+        uint32_t epoch = hfi_park_epoch(&client->left);
         if (atomic_load(&client->calls) == 0)
             break;
         hfi_table_each(client, end_lock, NULL);
         hfi_borrow_end(client->pool);
         hfi_pool_hurry(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
-        (void)hfi_park_wait(&client->left, ticket, hfi_after_ms(hfi_now(client->clock), 100));
+        (void)hfi_park_wait(&client->left, epoch, hfi_after_ms(hfi_now(client->clock), 100));
     }
     (void)pthread_mutex_lock(&client->time_mutex); /* whoever woke us has let go of the client */
     (void)pthread_mutex_unlock(&client->time_mutex);

@@ -25,8 +25,8 @@ struct hfi_table;
 struct hfi_local_cache;
 
 /* A released handle that the threads of this number use next; a cache line each. */
-#define HFI_SPARES 16
-struct hfi_spare {
+#define HFI_CACHED_HANDLES 16
+struct hfi_cached_handle {
     _Atomic(struct hf_lease *) lease;
     char apart[56];
 };
@@ -58,7 +58,7 @@ struct hf_client {
     struct hfi_table *table;      /* table.c */
     struct hfi_entry_rules mutex_rules, fetch_rules;
     _Atomic(uint64_t) grants;     /* lock.c: grant numbers given */
-    struct hfi_spare spares[HFI_SPARES]; /* handle.c */
+    struct hfi_cached_handle cached_handles[HFI_CACHED_HANDLES]; /* handle.c */
 
     pthread_mutex_t time_mutex;   /* server_time.c, for these three */
     struct hfi_server_clock server_clock;
@@ -67,7 +67,7 @@ struct hf_client {
     _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence this client was given */
     _Atomic(int64_t) *floors_asked_ns; /* server_time.c; by lane index: its last fence floor; 0: that was refused */
 
-    _Atomic(uint64_t) settled[64]; /* closing.c: marks of tokens that were over just now, each in its place, */
+    _Atomic(uint64_t) retired[64]; /* retire.c: marks of tokens that were over just now, each in its place, */
     _Atomic(uint64_t) healed[64];  /* and of those that a message named, when their release has ended */
 
     pthread_mutex_t cancel_mutex; /* cancel.c */

@@ -11,7 +11,7 @@
 void hfi_actions_init(struct hfi_actions *actions)
 {
     actions->count = 0;
-    actions->called = NULL;
+    actions->successor = NULL;
     hfi_list_init(&actions->woken);
 }
 
@@ -34,17 +34,17 @@ void hfi_entry_init(struct hfi_entry *entry, const struct hfi_entry_rules *rules
     entry->ask_at = HFI_NEVER;
     entry->tried_until = INT64_MIN;
     entry->tried_status = HF_BUSY;
-    entry->dice = seed;
+    entry->rng = seed;
 }
 
 bool hfi_entry_is_idle(const struct hfi_entry *entry)
 {
-    return hfi_list_is_empty(&entry->waiters) && entry->remote == HFI_NOTHING && !entry->asking;
+    return hfi_list_is_empty(&entry->waiters) && entry->remote == HFI_NOTHING && !entry->in_flight;
 }
 
 struct hfi_waiter *hfi_step_head_of(const struct hfi_entry *entry)
 {
-    return hfi_list_is_empty(&entry->waiters) ? NULL : hfi_of(entry->waiters.next, struct hfi_waiter, link);
+    return hfi_list_is_empty(&entry->waiters) ? NULL : hfi_container_of(entry->waiters.next, struct hfi_waiter, link);
 }
 
 void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_status status, struct hfi_actions *actions)
@@ -59,7 +59,7 @@ void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_sta
 static void refuse(struct hfi_entry *entry, hf_status status, bool everybody, struct hfi_actions *actions)
 {
     for (struct hfi_list *at = entry->waiters.next, *next; at != &entry->waiters; at = next) {
-        struct hfi_waiter *waiter = hfi_of(at, struct hfi_waiter, link);
+        struct hfi_waiter *waiter = hfi_container_of(at, struct hfi_waiter, link);
         next = at->next;
         if (waiter->once || everybody)
             hfi_step_decide(waiter, HFI_REFUSED, status, actions);
@@ -83,15 +83,15 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     hfi_step_unwatch(entry, actions);
     entry->remote = HFI_NOTHING;
-    entry->called = NULL;
-    entry->asking = false;
-    entry->plain = entry->rechecking = entry->missed = false;
-    entry->other_head = false;
-    entry->claim_wanted = entry->early = false;
+    entry->successor = NULL;
+    entry->in_flight = false;
+    entry->batchable = entry->recheck_in_flight = entry->missed = false;
+    entry->head_changed = false;
+    entry->requery_pending = entry->early = false;
     entry->is_held_here = false;
-    entry->fencing = false;
+    entry->awaiting_fences = false;
     entry->more_asked = false;
-    entry->wanted = entry->deaf = false;
+    entry->remote_waiters = entry->deaf = false;
     entry->late = 0;
     entry->bad_fences = 0;
     entry->ticket = entry->position = entry->early_at = 0;
@@ -109,10 +109,10 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
         return;
     if (fresh)
         entry->remote = HFI_ASKING;
-    entry->asking = true;
-    entry->plain = entry->rechecking = entry->missed = false;
-    entry->other_head = false;
-    entry->claim_wanted = entry->early = false;
+    entry->in_flight = true;
+    entry->batchable = entry->recheck_in_flight = entry->missed = false;
+    entry->head_changed = false;
+    entry->requery_pending = entry->early = false;
     entry->ask_at = HFI_NEVER;
     enum hfi_action_kind kind = head->once ? HFI_SEND_TRY : HFI_SEND_WAIT;
     if (fresh && entry->rules->native && (head->once || (!entry->contended && entry->ticket == 0)))
@@ -123,8 +123,8 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
 /* The same token, place and record, for which nothing has changed so far as we know. */
 static void recheck(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    entry->asking = entry->rechecking = true;
-    entry->plain = entry->missed = false;
+    entry->in_flight = entry->recheck_in_flight = true;
+    entry->batchable = entry->missed = false;
     entry->ask_at = HFI_NEVER;
     hfi_step_act(actions, HFI_SEND_RECHECK);
 }
@@ -132,7 +132,7 @@ static void recheck(struct hfi_entry *entry, struct hfi_actions *actions)
 /* What is held goes back to the server; whoever waits here stands in its queue like anybody else. */
 void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    entry->contended = entry->wanted;
+    entry->contended = entry->remote_waiters;
     hfi_step_act(actions, HFI_GIVE_BACK);
     hfi_step_forget_token(entry, actions);
     hfi_step_ask(entry, actions);
@@ -143,7 +143,7 @@ static void ask_early(struct hfi_entry *entry, int64_t at, int64_t now, struct h
 {
     at = hfi_step_next_early(entry, at);
     entry->early = true;
-    if (entry->asking)
+    if (entry->in_flight)
         return; /* its answer may be from before: see answered_in_queue */
     if (at <= now) {
         entry->early_at = now;
@@ -166,17 +166,17 @@ void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, 
     ask_early(entry, now, now, actions);
 }
 
-void hfi_step_close_token(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    hfi_step_act(actions, HFI_CLOSE_TOKEN);
+    hfi_step_act(actions, HFI_RETIRE_TOKEN);
     hfi_step_forget_token(entry, actions);
 }
 
 /* A grant of ours says that we own it: only an answer to a question asked now can tell. */
-static void claim_now(struct hfi_entry *entry, struct hfi_actions *actions)
+static void requery_now(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    if (entry->asking)
-        entry->claim_wanted = true;
+    if (entry->in_flight)
+        entry->requery_pending = true;
     else
         hfi_step_ask(entry, actions);
 }
@@ -185,12 +185,12 @@ static void claim_now(struct hfi_entry *entry, struct hfi_actions *actions)
  * more of it than the called one leaves it to that. */
 static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
-    const struct hfi_waiter *first = entry->called != NULL ? entry->called : waiter;
+    const struct hfi_waiter *first = entry->successor != NULL ? entry->successor : waiter;
     entry->linger_end = HFI_NEVER;
     if (!hfi_step_suits(entry, first, now) || (!hfi_step_has_fences(entry) && !entry->more_asked))
         hfi_step_give_back(entry, actions);
     else if (!hfi_step_has_fences(entry))
-        entry->fencing = true;
+        entry->awaiting_fences = true;
     else if (hfi_step_suits(entry, waiter, now))
         hfi_step_pass(entry, waiter, now, actions);
 }
@@ -198,10 +198,10 @@ static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now
 void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    bool free = hfi_step_is_free(entry) && (hfi_list_is_empty(&entry->waiters) || entry->called != NULL);
+    bool free = hfi_step_is_free(entry) && (hfi_list_is_empty(&entry->waiters) || entry->successor != NULL);
     bool taken = entry->remote != HFI_NOTHING || !hfi_list_is_empty(&entry->waiters);
     waiter->verdict = HFI_WAITING;
-    waiter->here = false;
+    waiter->overtaken = false;
     waiter->status = HF_OK;
     hfi_list_init(&waiter->link);
     hfi_list_append(&entry->waiters, &waiter->link);
@@ -218,49 +218,49 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
         hfi_step_decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, actions);
 }
 
-void hfi_entry_come(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
+void hfi_entry_successor_runs(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    if (entry->called != waiter)
+    if (entry->successor != waiter)
         return;
     if (hfi_step_is_free(entry))
         take(entry, waiter, now, actions);
     else
-        waiter->here = true;
+        waiter->overtaken = true;
 }
 
 HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    bool was_called = entry->called == waiter;
+    bool was_called = entry->successor == waiter;
     if (waiter == hfi_step_head_of(entry))
-        entry->other_head = true;
+        entry->head_changed = true;
     hfi_list_remove(&waiter->link);
     if (was_called)
-        entry->called = NULL;
+        entry->successor = NULL;
     if (!hfi_list_is_empty(&entry->waiters)) {
         if (was_called && hfi_step_is_free(entry))
-            hfi_step_call(entry, now, actions);
+            hfi_step_wake_successor(entry, now, actions);
         return;
     }
-    if (entry->remote == HFI_HELD && (entry->fencing || (was_called && !entry->is_held_here)))
+    if (entry->remote == HFI_HELD && (entry->awaiting_fences || (was_called && !entry->is_held_here)))
         hfi_step_give_back(entry, actions);
     else if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
-        hfi_step_close_token(entry, actions);
+        hfi_step_retire_token(entry, actions);
     entry->ask_at = HFI_NEVER;
 }
 
 HFI_RARE void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    bool left_free = entry->called != NULL && hfi_step_is_free(entry);
-    entry->called = NULL;
+    bool left_free = entry->successor != NULL && hfi_step_is_free(entry);
+    entry->successor = NULL;
     while (!hfi_list_is_empty(&entry->waiters))
         hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, status, actions);
     if (left_free)
         hfi_step_give_back(entry, actions);
     else if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
-        hfi_step_close_token(entry, actions);
+        hfi_step_retire_token(entry, actions);
     entry->ask_at = HFI_NEVER;
 }
 
@@ -269,12 +269,12 @@ HFI_RARE void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, in
 static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at, struct hfi_actions *actions)
 {
     entry->trouble = (uint8_t)status;
-    entry->plain = entry->rechecking;
+    entry->batchable = entry->recheck_in_flight;
     refuse(entry, status, !entry->rules->rides_out, actions);
     if (!hfi_list_is_empty(&entry->waiters))
         entry->ask_at = again_at;
     else if (entry->remote != HFI_NOTHING)
-        hfi_step_close_token(entry, actions);
+        hfi_step_retire_token(entry, actions);
 }
 
 static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
@@ -334,7 +334,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     bool nearer = entry->ticket == 0 ? !answer->ours : answer->position < entry->position;
     entry->ticket = answer->ticket;
     entry->position = answer->position;
-    if (entry->claim_wanted) {
+    if (entry->requery_pending) {
         hfi_step_ask(entry, actions);
         return;
     }
@@ -343,11 +343,11 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     entry->recorded_period_ms = entry->asked_period_ms;
     int64_t period_ms = hfi_step_period_ms(entry);
     int64_t wish_ms = hfi_step_wish_again_ms(entry, answer->unheard, period_ms);
-    if (entry->rules->together && wish_ms == period_ms)
+    if (entry->rules->batch_rechecks && wish_ms == period_ms)
         hfi_step_ask_together_in(entry, now, period_ms, rtt_ns);
     else
         hfi_step_ask_in(entry, now, wish_ms);
-    entry->plain = entry->rules->together;
+    entry->batchable = entry->rules->batch_rechecks;
     /* The queue may begin with waiters that were killed a moment ago, so not only its head looks when the key ends. */
     bool timed = answer->position < TIMED_POSITIONS || answer->left_ms == 0; /* 0: there may be no holder any more */
     if (timed && answer->left_ms >= 0 && answer->left_ms < 2 * period_ms) { /* the next question may be due after 1.1 of it */
@@ -358,7 +358,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     }
     if (answer->left_ms == 0 && nearer) { /* it dropped old records, and has not come to the end of them */
         entry->ask_at = now;
-        entry->plain = false;
+        entry->batchable = false;
     }
     bool watch = !answer->ours && answer->left_ms != 0 && answer->position <= 2;
     if (watch != entry->watching)
@@ -374,7 +374,7 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
                         struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    entry->asking = false;
+    entry->in_flight = false;
     if (entry->remote == HFI_HELD && answer->kind != HFI_GRANTED)
         return; /* it was executed before the hand-off that we already know of */
     switch (answer->kind) {
@@ -407,7 +407,7 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
         hfi_step_ask(entry, actions);
         break;
     case HFI_NO_ANSWER:
-        entry->early = !entry->rechecking;
+        entry->early = !entry->recheck_in_flight;
         trouble(entry, HF_UNAVAILABLE, hfi_step_next_early(entry, now), actions);
         break;
     case HFI_NOT_SENT:
@@ -438,7 +438,7 @@ HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t f
             continue;
         claim = claim < own ? claim : own; /* it may have been asked for somebody who has left */
         if (echo + claim - now < claim / 4) {
-            claim_now(entry, actions);
+            requery_now(entry, actions);
             return false;
         }
         hfi_step_hold(entry, echo + claim, claim, fence, good, now, rtt_ns, actions);
@@ -448,14 +448,14 @@ HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t f
     return false;
 }
 
-HFI_RARE void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+HFI_RARE void hfi_entry_remote_waiter(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
     if (entry->remote == HFI_NOTHING)
         return;
-    entry->wanted = true;
+    entry->remote_waiters = true;
     if (entry->remote == HFI_HELD) {
-        if (hfi_step_is_free(entry) && entry->called == NULL) /* else it ends with the batch of local passes */
+        if (hfi_step_is_free(entry) && entry->successor == NULL) /* else it ends with the batch of local passes */
             hfi_step_give_back(entry, actions);
     } else { /* we may own it without knowing */
         ask_early(entry, now, now, actions);
@@ -464,31 +464,31 @@ HFI_RARE void hfi_entry_wanted(struct hfi_entry *entry, int64_t now, struct hfi_
 
 void hfi_entry_ask_together(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
-    if (!entry->rules->together || (!entry->asking && !entry->plain))
-        hfi_entry_nudged(entry, now, actions);
-    else if (entry->asking)
+    if (!entry->rules->batch_rechecks || (!entry->in_flight && !entry->batchable))
+        hfi_entry_requery(entry, now, actions);
+    else if (entry->in_flight)
         entry->missed = true;
     else if (entry->remote == HFI_QUEUED && now < entry->ask_at)
         entry->ask_at = now;
 }
 
-void hfi_entry_nudged(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+void hfi_entry_requery(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
     if (entry->remote != HFI_HELD && !hfi_list_is_empty(&entry->waiters))
         ask_early(entry, now, now, actions);
 }
 
-HFI_RARE void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
+HFI_RARE void hfi_entry_on_timer(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
     if (now >= entry->tried_until)
         entry->tried_until = INT64_MIN;
     if (entry->remote != HFI_HELD) {
-        if (!entry->asking && now >= entry->ask_at) {
+        if (!entry->in_flight && now >= entry->ask_at) {
             if (entry->early)
                 entry->early_at = now;
-            if (entry->plain && !entry->other_head && !entry->early)
+            if (entry->batchable && !entry->head_changed && !entry->early)
                 recheck(entry, actions);
             else
                 hfi_step_ask(entry, actions);
@@ -499,7 +499,7 @@ HFI_RARE void hfi_entry_look(struct hfi_entry *entry, int64_t now, int64_t rtt_n
         hfi_step_give_back(entry, actions);
         return;
     }
-    struct hfi_lease_due due = hfi_lease_look(&entry->times, now, rtt_ns);
+    struct hfi_lease_due due = hfi_lease_on_timer(&entry->times, now, rtt_ns);
     if (due.lost) {
         hfi_entry_lost(entry, due.reason, now, actions);
         return;
@@ -518,15 +518,15 @@ int64_t hfi_entry_next(const struct hfi_entry *entry)
     if (entry->remote == HFI_NOTHING && entry->tried_until != INT64_MIN && hfi_list_is_empty(&entry->waiters))
         return entry->tried_until; /* until then what a try found out is remembered */
     if (entry->remote != HFI_HELD)
-        return entry->asking ? HFI_NEVER : entry->ask_at;
+        return entry->in_flight ? HFI_NEVER : entry->ask_at;
     int64_t next = hfi_lease_next(&entry->times);
     return entry->linger_end < next ? entry->linger_end : next;
 }
 
-static struct hfi_asking asking_for(const struct hfi_entry *entry, int64_t lease)
+static struct hfi_acquire_params asking_for(const struct hfi_entry *entry, int64_t lease)
 {
     int64_t period = hfi_step_recheck_ms(entry, lease), claim = hfi_claim_ms(lease, period);
-    return (struct hfi_asking){.lease_ms = lease,
+    return (struct hfi_acquire_params){.lease_ms = lease,
                                .ttl_ms = lease + hfi_guard_ms(lease, entry->rules->guard_ms),
                                .period_ms = period,
                                .claim_ms = claim,
@@ -535,7 +535,7 @@ static struct hfi_asking asking_for(const struct hfi_entry *entry, int64_t lease
                                .ticket = entry->ticket};
 }
 
-struct hfi_asking hfi_entry_asking(const struct hfi_entry *entry)
+struct hfi_acquire_params hfi_entry_acquire_params(const struct hfi_entry *entry)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     return asking_for(entry, head != NULL ? head->lease_ms : 1000);
@@ -548,26 +548,26 @@ hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_
     return waiter->once ? HF_UNAVAILABLE : HF_TIMEOUT; /* who tries waits for nothing but the server */
 }
 
-static void remember(struct hfi_entry *entry, const struct hfi_asking *asking, int64_t stamp)
+static void remember(struct hfi_entry *entry, const struct hfi_acquire_params *params, int64_t stamp)
 {
     for (int i = HFI_ECHOES - 1; i > 0; i--) {
         entry->echoes[i] = entry->echoes[i - 1];
         entry->claims[i] = entry->claims[i - 1];
     }
     entry->echoes[0] = stamp;
-    entry->claims[0] = asking->claim_ms * HFI_MS;
-    entry->asked_period_ms = (int32_t)asking->period_ms;
+    entry->claims[0] = params->claim_ms * HFI_MS;
+    entry->asked_period_ms = (int32_t)params->period_ms;
 }
 
-void hfi_entry_sent(struct hfi_entry *entry, const struct hfi_asking *asking, int64_t stamp)
+void hfi_entry_sent(struct hfi_entry *entry, const struct hfi_acquire_params *params, int64_t stamp)
 {
-    remember(entry, asking, stamp);
-    entry->asked_for = asking->lease_ms * HFI_MS;
+    remember(entry, params, stamp);
+    entry->asked_for = params->lease_ms * HFI_MS;
 }
 
-HFI_RARE struct hfi_asking hfi_entry_rechecking(struct hfi_entry *entry, int64_t stamp)
+HFI_RARE struct hfi_acquire_params hfi_entry_recheck_params(struct hfi_entry *entry, int64_t stamp)
 {
-    struct hfi_asking asking = asking_for(entry, entry->asked_for / HFI_MS);
-    remember(entry, &asking, stamp);
-    return asking;
+    struct hfi_acquire_params params = asking_for(entry, entry->asked_for / HFI_MS);
+    remember(entry, &params, stamp);
+    return params;
 }

@@ -11,21 +11,21 @@
 
 static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_actions *actions)
 {
-    if (entry->called == waiter)
-        entry->called = NULL;
+    if (entry->successor == waiter)
+        entry->successor = NULL;
     bool begins = entry->fence == entry->fence_end;
     if (begins) {
         entry->more_below = ASK_AT;
-        entry->fence = entry->spare - 1;
-        entry->fence_end = entry->spare_end;
-        entry->spare = entry->spare_end = 0;
+        entry->fence = entry->next_block - 1;
+        entry->fence_end = entry->next_block_end;
+        entry->next_block = entry->next_block_end = 0;
     }
     entry->is_held_here = true;
     entry->linger_ms = waiter->linger_ms;
     waiter->end = hfi_lease_end(&entry->times);
     waiter->fence = ++entry->fence;
     hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, actions);
-    if (entry->spare == 0 && !entry->more_asked && (begins || entry->fence_end - entry->fence < entry->more_below)) {
+    if (entry->next_block == 0 && !entry->more_asked && (begins || entry->fence_end - entry->fence < entry->more_below)) {
         entry->more_asked = true;
         hfi_step_act(actions, HFI_SEND_MORE);
     }
@@ -55,7 +55,7 @@ void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t n
 
 bool hfi_step_is_free(const struct hfi_entry *entry)
 {
-    return entry->remote == HFI_HELD && !entry->is_held_here && !entry->fencing;
+    return entry->remote == HFI_HELD && !entry->is_held_here && !entry->awaiting_fences;
 }
 
 /* With the time that it needs to stop, and that a renewal needs to come through. */
@@ -68,10 +68,10 @@ bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *wait
 
 /* Waking it takes longer than a section; until it runs, whoever comes along may have the lease (P6 is for the remote
  * queue). It is the next but one at the latest: see hfi_entry_release. */
-void hfi_step_call(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+void hfi_step_wake_successor(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
-    entry->called = actions->called = hfi_step_head_of(entry);
-    entry->called_at = now;
+    entry->successor = actions->successor = hfi_step_head_of(entry);
+    entry->successor_since = now;
 }
 
 /* The remote lease is ours until `end`, the stamp of what brought it and what that is good for. */
@@ -80,7 +80,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
 {
     hfi_step_unwatch(entry, actions);
     entry->remote = HFI_HELD;
-    entry->contended = entry->more_asked = entry->claim_wanted = false; /* `wanted` may have been heard before */
+    entry->contended = entry->more_asked = entry->requery_pending = false; /* `wanted` may have been heard before */
     entry->good_for = good_for;
     entry->passes = 0;
     entry->batch_since = now;
@@ -88,16 +88,16 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     entry->trouble = HF_OK;
     entry->late = entry->bad_fences = 0;
     entry->fence_end = entry->fence;
-    entry->spare = entry->spare_end = 0;
+    entry->next_block = entry->next_block_end = 0;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     hfi_lease_begin(&entry->times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
     if (entry->deaf)
-        hfi_lease_doubt(&entry->times);
+        hfi_lease_question(&entry->times);
     entry->deaf = false;
     entry->shortest = entry->times.length;
     entry->lengthened_at = now;
-    entry->fencing = !good || fence <= entry->fence; /* not above what was given under this name: behind, whoever says */
-    if (entry->fencing) {
+    entry->awaiting_fences = !good || fence <= entry->fence; /* not above what was given under this name: behind, whoever says */
+    if (entry->awaiting_fences) {
         hfi_step_act(actions, HFI_SEND_FLOOR);
         return;
     }
@@ -127,7 +127,7 @@ void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_f
 
 bool hfi_step_has_fences(const struct hfi_entry *entry)
 {
-    return entry->fence < entry->fence_end || entry->spare != 0;
+    return entry->fence < entry->fence_end || entry->next_block != 0;
 }
 
 /* Again when half of what is left is used: in vain so often that it does not matter. */
@@ -145,17 +145,17 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
     entry->more_asked = false;
     if (entry->remote != HFI_HELD)
         return;
-    if (!entry->fencing) {
-        if (good && first > entry->fence_end && entry->spare == 0) {
-            entry->spare = first;
-            entry->spare_end = first + count - 1;
+    if (!entry->awaiting_fences) {
+        if (good && first > entry->fence_end && entry->next_block == 0) {
+            entry->next_block = first;
+            entry->next_block_end = first + count - 1;
         } else {
             want_more_later(entry);
         }
         return;
     }
     if (good && first > entry->fence) {
-        entry->fencing = false;
+        entry->awaiting_fences = false;
         entry->fence = first - 1;
         entry->fence_end = first + count - 1;
         entry->more_below = ASK_AT;
@@ -181,7 +181,7 @@ void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->more_asked = false;
     if (entry->remote != HFI_HELD)
         return;
-    if (!entry->fencing) {
+    if (!entry->awaiting_fences) {
         want_more_later(entry);
         return;
     }
@@ -195,7 +195,7 @@ static bool may_pass(const struct hfi_entry *entry, int64_t now)
     bool batch_is_over = entry->passes >= HFI_PASS_MOST || now - entry->batch_since >= HFI_PASS_MOST_NS;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     return head != NULL && hfi_step_suits(entry, head, now) && (hfi_step_has_fences(entry) || entry->more_asked) &&
-           !(entry->wanted && batch_is_over);
+           !(entry->remote_waiters && batch_is_over);
 }
 
 bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions)
@@ -206,15 +206,15 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
     entry->is_held_here = false;
     entry->times.hold_end = HFI_NEVER; /* it was this holder's */
     if (!quietly && may_pass(entry, now)) {
-        bool overdue = entry->called != NULL && (entry->called->here || now - entry->called_at >= HFI_CALL_NS);
+        bool overdue = entry->successor != NULL && (entry->successor->overtaken || now - entry->successor_since >= HFI_BARGE_WINDOW_NS);
         entry->passes = entry->passes < HFI_PASS_MOST ? (uint8_t)(entry->passes + 1) : HFI_PASS_MOST;
         if (!hfi_step_has_fences(entry))
-            entry->fencing = true;
+            entry->awaiting_fences = true;
         else if (!entry->rules->barges || overdue)
             hfi_step_pass(entry, hfi_step_head_of(entry), now, actions);
-        else if (entry->called == NULL)
-            hfi_step_call(entry, now, actions);
-    } else if (!quietly && entry->linger_ms > 0 && !entry->wanted && hfi_list_is_empty(&entry->waiters)) {
+        else if (entry->successor == NULL)
+            hfi_step_wake_successor(entry, now, actions);
+    } else if (!quietly && entry->linger_ms > 0 && !entry->remote_waiters && hfi_list_is_empty(&entry->waiters)) {
         entry->linger_end = hfi_after_ms(now, entry->linger_ms);
     } else {
         hfi_step_give_back(entry, actions);
@@ -247,24 +247,24 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, in
 void hfi_entry_renew_now(struct hfi_entry *entry)
 {
     if (entry->remote == HFI_HELD)
-        hfi_lease_doubt(&entry->times); /* what is under way was executed before, perhaps */
+        hfi_lease_question(&entry->times); /* what is under way was executed before, perhaps */
 }
 
 void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     entry->deaf = entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED; /* it may be ours already */
     if (entry->remote == HFI_HELD)
-        hfi_lease_doubt(&entry->times); /* the answer of a renewal that left before may not know of it */
+        hfi_lease_question(&entry->times); /* the answer of a renewal that left before may not know of it */
     hfi_entry_ask_together(entry, now, actions);
 }
 
 /* For a held one only the server can tell: a renewal asks it. One that waits is changed for another, in the same place. */
-bool hfi_entry_doubted(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+bool hfi_entry_token_questioned(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     if (entry->remote == HFI_HELD)
-        hfi_lease_doubt(&entry->times);
+        hfi_lease_question(&entry->times);
     else if (entry->remote != HFI_NOTHING)
-        hfi_step_ask_anew(entry, HFI_CLOSE_TOKEN, now, actions);
+        hfi_step_ask_anew(entry, HFI_RETIRE_TOKEN, now, actions);
     return entry->remote == HFI_HELD;
 }
 
@@ -288,7 +288,7 @@ int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)
 }
 
 /* The key need not outlive what its holder may have of it; the answer counts for no more than was asked for (P1). */
-HFI_RARE struct hfi_renewing hfi_entry_renewing(struct hfi_entry *entry, int64_t now)
+HFI_RARE struct hfi_renew_params hfi_entry_renew_params(struct hfi_entry *entry, int64_t now)
 {
     hfi_lease_sent(&entry->times, now);
     int64_t length = entry->times.length, left = entry->times.hold_end - now;
@@ -298,5 +298,5 @@ HFI_RARE struct hfi_renewing hfi_entry_renewing(struct hfi_entry *entry, int64_t
         entry->lengthened_at = now;
     }
     int64_t lease_ms = length / HFI_MS;
-    return (struct hfi_renewing){lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms), entry->times.attempt / 4 * 3};
+    return (struct hfi_renew_params){lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms), entry->times.attempt / 4 * 3};
 }

@@ -33,13 +33,13 @@ int64_t hfi_step_period_ms(const struct hfi_entry *entry)
 
 void hfi_step_ask_in(struct hfi_entry *entry, int64_t now, int64_t ms)
 {
-    entry->ask_at = now + hfi_jitter(&entry->dice, ms * HFI_MS, 0.1);
+    entry->ask_at = now + hfi_jitter(&entry->rng, ms * HFI_MS, 0.1);
 }
 
 void hfi_step_ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, int64_t rtt_ns)
 {
     int64_t period = ms * HFI_MS - (rtt_ns < ms * HFI_MS / 4 ? rtt_ns : ms * HFI_MS / 4);
-    int64_t at = now + hfi_jitter(&entry->dice, period, 0.1);
+    int64_t at = now + hfi_jitter(&entry->rng, period, 0.1);
     at += GRID_NS - 1 - (at - entry->rules->phase - 1) % GRID_NS;
     entry->ask_at = at > now + period + period / 10 ? at - GRID_NS : at;
 }

@@ -26,8 +26,8 @@ void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_sta
 void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_actions *actions);
 void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions);
 void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions);
-void hfi_step_close_token(struct hfi_entry *entry, struct hfi_actions *actions);
-/* Another token for the same place in the remote queue (P6). giving_up: HFI_GIVE_BACK or HFI_CLOSE_TOKEN. */
+void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_actions *actions);
+/* Another token for the same place in the remote queue (P6). giving_up: HFI_GIVE_BACK or HFI_RETIRE_TOKEN. */
 void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, int64_t now, struct hfi_actions *actions);
 void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions);
 
@@ -50,7 +50,7 @@ int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at);
 void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good, int64_t now,
                    int64_t rtt_ns, struct hfi_actions *actions);
 void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
-void hfi_step_call(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions); /* the oldest waiter */
+void hfi_step_wake_successor(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions); /* the oldest waiter */
 bool hfi_step_has_fences(const struct hfi_entry *entry);
 bool hfi_step_is_free(const struct hfi_entry *entry); /* held for this process, by none of its threads */
 /* More is left of it than this thread wants for stopping. */

@@ -20,7 +20,7 @@ const char *hfi_events_text(enum hfi_events_state state)
     return texts[state];
 }
 
-bool hfi_events_merge(const char *configured, char *out, size_t room)
+bool hfi_events_merge(const char *configured, char *out, size_t capacity)
 {
     /* A stands for all classes, g x e among them; K says that they are published by key. */
     bool all = strchr(configured, 'A') != NULL;
@@ -29,7 +29,7 @@ bool hfi_events_merge(const char *configured, char *out, size_t room)
     for (const char *flag = "Kgxe"; *flag != 0; flag++)
         if (strchr(configured, *flag) == NULL && (*flag == 'K' || !all))
             missing[count++] = *flag;
-    (void)snprintf(out, room, "%s%s", configured, missing);
+    (void)snprintf(out, capacity, "%s%s", configured, missing);
     return count > 0;
 }
 
@@ -150,14 +150,14 @@ static void ask_again(hf_client *client, const char *channel, size_t channel_siz
     hfi_actions_init(&actions);
     int64_t now = hfi_lock_enter(lock);
     if (lock->watched)
-        hfi_entry_nudged(&lock->entry, now, &actions);
+        hfi_entry_requery(&lock->entry, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);
 }
 
-void hfi_events_heard(hf_client *client, const char *channel, size_t channel_size, const char *event, size_t size)
+void hfi_events_on_message(hf_client *client, const char *channel, size_t channel_size, const char *event, size_t size)
 {
     static const char *const ends[] = {"del", "expired", "evicted", "rename_from"};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)

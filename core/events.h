@@ -19,13 +19,13 @@ const char *hfi_events_text(enum hfi_events_state state);
 
 /* The flags that are missing from what is configured for K, g, x and e to be sent, merged: writes the new setting to out.
  * False: nothing is missing. Pure. */
-bool hfi_events_merge(const char *configured, char *out, size_t room);
+bool hfi_events_merge(const char *configured, char *out, size_t capacity);
 
 /* A lane came up: look at the configuration of the server, and mend it if allowed. Lists commands, never blocks. */
 void hfi_events_look(hf_client *client, int lane);
 /* Listen to the lock key's events, or no longer; the lock's mutex held. */
 void hfi_events_watch(struct hfi_lock *lock, bool on);
-void hfi_events_heard(hf_client *client, const char *channel, size_t channel_size, const char *event, size_t size);
+void hfi_events_on_message(hf_client *client, const char *channel, size_t channel_size, const char *event, size_t size);
 void hfi_events_subscribed(hf_client *client, const char *channel, size_t channel_size);
 
 #endif

@@ -12,7 +12,7 @@
 /* Each grant is given from a counter that is so far ahead of the clock, and each floor puts it twice as far. */
 #define AHEAD_US 1000000
 
-void hfi_server_clock_saw(struct hfi_server_clock *clock, int64_t server_us, int64_t now_ns)
+void hfi_server_clock_observe(struct hfi_server_clock *clock, int64_t server_us, int64_t now_ns)
 {
     if (server_us > hfi_server_clock_at_least_us(clock, now_ns)) {
         clock->us = server_us;

@@ -20,7 +20,7 @@ struct hfi_server_clock {
 };
 
 /* A reply that carries server time. sent_ns..now_ns is when the server wrote it. */
-void    hfi_server_clock_saw(struct hfi_server_clock *clock, int64_t server_us, int64_t now_ns);
+void    hfi_server_clock_observe(struct hfi_server_clock *clock, int64_t server_us, int64_t now_ns);
 /* Never more than it can be there; 0 if none was seen. */
 int64_t hfi_server_clock_at_least_us(const struct hfi_server_clock *clock, int64_t now_ns);
 /* Never less than it can be there, if the sample is right. */

@@ -50,7 +50,7 @@ void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t lef
     int64_t now = hfi_now(f->client->clock);
     int64_t end = left_ms == -2 ? 0 : left_ms < 0 ? HFI_NEVER : now + left_ms * HFI_MS;
     struct hfi_seen saw = {*body, end, now, load_ms, stored, f->seen.forgets};
-    hfi_local_saw(f->client, f->key, f->size, &saw);
+    hfi_local_observe(f->client, f->key, f->size, &saw);
     *body = saw.body;
 }
 
@@ -190,7 +190,7 @@ static hf_status try_for_it(struct hfi_fetch *f, hf_lease **lease, hf_value **va
         return HF_BUSY;
     hf_status status = hfi_fetch_need_lock(f, error);
     if (status == HF_OK)
-        status = hfi_fetch_seek(f, true, lease, value, error);
+        status = hfi_fetch_acquire(f, true, lease, value, error);
     if (status == HF_BUSY)
         atomic_store(mark, hfi_freshness_busy_mark(f->hash, hfi_now(f->client->clock)));
     return status;
@@ -212,8 +212,8 @@ static HFI_RARE hf_status refresh(struct hfi_fetch *f, bool is_old, hf_value **v
 static hf_status found(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     const hf_fetch_options *o = f->options;
-    uint64_t dice = (uint64_t)f->began_ns;
-    double u = (double)((hfi_dice(&dice) >> 11) + 1) / 9007199254740992.0; /* (0, 1] */
+    uint64_t rng = (uint64_t)f->began_ns;
+    double u = (double)((hfi_rng_next(&rng) >> 11) + 1) / 9007199254740992.0; /* (0, 1] */
     int64_t fresh_ms = f->left_ms < 0 ? 0 : f->left_ms - o->stale_ms;
     int64_t load_ms = hfi_freshness_load_ms(f->seen.load_ms, atomic_load(&f->client->load_ms), o->ttl_ms);
     switch (hfi_freshness(f->left_ms, o->stale_ms, o->early, load_ms, u)) {
@@ -235,7 +235,7 @@ static hf_status miss(struct hfi_fetch *f, hf_lease **lease, hf_value **value, h
         status = hfi_fetch_begin_wait(f, error);
     if (status != HF_OK)
         return status;
-    status = hfi_fetch_seek(f, once, lease, value, error);
+    status = hfi_fetch_acquire(f, once, lease, value, error);
     if (!once)
         hfi_fetch_end_wait(f);
     return status;

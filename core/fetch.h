@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch.h - one call of hf_fetch, as its four parts see it: fetch.c reads and decides, fetch_seek.c gets the lease or
+/* fetch.h - one call of hf_fetch, as its four parts see it: fetch.c reads and decides, fetch_acquire.c gets the lease or
  * another's value, fetch_fill.c loads and stores, fetch_alone.c does without the server. */
 #ifndef HFI_FETCH_H
 #define HFI_FETCH_H
@@ -38,13 +38,13 @@ void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, in
 /* One run of the caller's loader; lease NULL: without. As hfi_loading_run. */
 hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading);
 
-/* fetch_seek.c. The lock's entry, and where its waiters share: what only a fetch needs that finds nothing fresh. */
+/* fetch_acquire.c. The lock's entry, and where its waiters share: what only a fetch needs that finds nothing fresh. */
 hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error);
 /* Around a wait for another's load: LIMIT if too many calls wait. */
 hf_status hfi_fetch_begin_wait(struct hfi_fetch *f, hf_error *error);
 void hfi_fetch_end_wait(struct hfi_fetch *f);
 /* Waits for the lease or a value; `once`: does not wait. *lease, or *value, or a status that is neither. */
-hf_status hfi_fetch_seek(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error);
+hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error);
 
 /* fetch_fill.c. With the lease, which is released. */
 hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value, hf_error *error);

@@ -84,7 +84,7 @@ static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *l
 {
     const struct hfi_body *body = loading->body;
     enum hfi_filling filling = kept <= 0 ? HFI_FILL_NOTHING : body->absent ? HFI_FILL_ABSENT : HFI_FILL_VALUE;
-    char token[HFI_TOKEN_ROOM] = "";
+    char token[HFI_TOKEN_CAPACITY] = "";
     (void)pthread_mutex_lock(&lock->mutex);
     if (lock->holder == lease)
         (void)hfi_lock_token(lock, token);

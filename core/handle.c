@@ -5,7 +5,7 @@
 #include "base/perturb.h"
 #include "base/thread.h"
 #include "core/callback.h"
-#include "core/ear.h"
+#include "core/event_sink.h"
 #include "core/lock.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 static _Atomic(struct hf_lease *) *spare_of(hf_client *client, uint64_t owner)
 {
-    return &client->spares[owner % HFI_SPARES].lease;
+    return &client->cached_handles[owner % HFI_CACHED_HANDLES].lease;
 }
 
 static void free_handle(hf_client *client, hf_lease *lease)
@@ -47,23 +47,23 @@ static hf_lease *take_handle(hf_client *client, uint64_t owner)
     return NULL;
 }
 
-/* A closing client's spares go with hfi_handle_free_spares: what comes to them later, does not stay. */
+/* A closing client's spares go with hfi_handle_free_cached: what comes to them later, does not stay. */
 static void give_handle(hf_client *client, hf_lease *lease)
 {
-    _Atomic(struct hf_lease *) *spare = spare_of(client, atomic_load(&lease->owner));
+    _Atomic(struct hf_lease *) *cached = spare_of(client, atomic_load(&lease->owner));
     hf_lease *none = NULL;
-    if (!atomic_load(&client->closing) && atomic_compare_exchange_strong(spare, &none, lease)) {
+    if (!atomic_load(&client->closing) && atomic_compare_exchange_strong(cached, &none, lease)) {
         HFI_PERTURB("handle-spared");
-        lease = atomic_load(&client->closing) ? atomic_exchange(spare, NULL) : NULL;
+        lease = atomic_load(&client->closing) ? atomic_exchange(cached, NULL) : NULL;
     }
     if (lease != NULL)
         free_handle(client, lease);
 }
 
-void hfi_handle_free_spares(hf_client *client)
+void hfi_handle_free_cached(hf_client *client)
 {
-    for (int i = 0; i < HFI_SPARES; i++) {
-        hf_lease *lease = atomic_exchange(&client->spares[i].lease, NULL);
+    for (int i = 0; i < HFI_CACHED_HANDLES; i++) {
+        hf_lease *lease = atomic_exchange(&client->cached_handles[i].lease, NULL);
         if (lease != NULL)
             free_handle(client, lease);
     }
@@ -80,8 +80,8 @@ hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, 
     atomic_init(&lease->condition, HF_LEASE_HELD);
     atomic_init(&lease->event_fd, -1);
     atomic_init(&lease->owner, owner);
-    if (!hfi_ear_give(lease, options, thread, tid)) {
-        hfi_ear_free(lease->ear);
+    if (!hfi_event_sink_attach(lease, options, thread, tid)) {
+        hfi_event_sink_free(lease->sink);
         free_handle(client, lease);
         return NULL;
     }
@@ -107,7 +107,7 @@ void hfi_handle_drop(hf_lease *lease, int count)
     int fd = atomic_load(&lease->event_fd);
     if (fd >= 0)
         (void)close(fd);
-    hfi_ear_free(lease->ear);
+    hfi_event_sink_free(lease->sink);
     give_handle(client, lease);
 }
 
@@ -116,9 +116,9 @@ void hfi_handle_forked(hf_lease *lease)
     int fd = atomic_load(&lease->event_fd);
     if (fd >= 0)
         (void)close(fd);
-    if (lease->ear != NULL)
-        free(lease->ear->label);
-    free(lease->ear);
+    if (lease->sink != NULL)
+        free(lease->sink->label);
+    free(lease->sink);
     free(lease);
 }
 

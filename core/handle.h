@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* handle.h - hf_lease: what the user holds of a lease. Its V is withdrawn and its end told (core/ear.h) by the lock it came
+/* handle.h - hf_lease: what the user holds of a lease. Its V is withdrawn and its end told (core/event_sink.h) by the lock it came
  * from, under that lock's mutex; its ear's mutex comes after it. */
 #ifndef HFI_HANDLE_H
 #define HFI_HANDLE_H
@@ -11,13 +11,13 @@
 #include <holdfast/lock.h>
 
 struct hfi_lock;
-struct hfi_ear;
+struct hfi_event_sink;
 
 struct hf_lease {
     hf_client *client;            /* a reference, as long as there is this memory */
     struct hfi_lock *lock;        /* a reference from the grant to the owner's release */
     _Atomic(int64_t) *end;        /* V; 0: withdrawn; below: found over. In memory that a fork child reads as 0 */
-    struct hfi_ear *ear;          /* NULL: nobody asked to be told */
+    struct hfi_event_sink *sink;          /* NULL: nobody asked to be told */
     int64_t fence;
     int64_t since_ns;             /* granted */
     int64_t hold_end;             /* max_hold_ms; HFI_NEVER */
@@ -47,7 +47,7 @@ void hfi_handle_withdraw(hf_lease *lease);                           /* V = 0 */
 void hfi_handle_end(hf_lease *lease);
 
 /* The spare ones, of a closing client whose threads have ended. */
-void hfi_handle_free_spares(hf_client *client);
+void hfi_handle_free_cached(hf_client *client);
 
 /* In a fork child, where any mutex may be locked for ever: the child's copy is freed, nothing else is touched. */
 void hfi_handle_forked(hf_lease *lease);

@@ -3,7 +3,7 @@
 #include "core/info.h"
 #include "core/call.h"
 #include "core/callback.h"
-#include "core/ear.h"
+#include "core/event_sink.h"
 #include "core/options.h"
 #include "core/wait.h"
 #include "base/random.h"
@@ -54,7 +54,7 @@ void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message)
 {
     hf_client *client = lock->client;
     const hf_lease *holder = lock->holder;
-    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_ROOM + 256];
+    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_CAPACITY + 256];
     if (holder == NULL || message->rest_size != HFI_CHANNEL_SIZE || memcmp(message->rest, "hf:c:", 5) != 0)
         return;
     memcpy(channel, message->rest, HFI_CHANNEL_SIZE);
@@ -62,7 +62,7 @@ void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message)
     int64_t now = hfi_now(client->clock);
     (void)snprintf(text, sizeof text, "A %.*s %" PRId64 " %" PRId64 " %s", (int)message->token_size, message->token,
                    holder->fence, (now - holder->since_ns) / HFI_MS,
-                   holder->ear != NULL && holder->ear->label != NULL ? holder->ear->label : client->name);
+                   holder->sink != NULL && holder->sink->label != NULL ? holder->sink->label : client->name);
     struct hfi_command *command = hfi_wire_words("PUBLISH", channel, text, NULL);
     if (command == NULL)
         return;
@@ -74,11 +74,11 @@ void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message)
     hfi_command_unref(command);
 }
 
-void hfi_info_heard(hf_client *client, const struct hfi_message *message)
+void hfi_info_on_message(hf_client *client, const struct hfi_message *message)
 {
     (void)pthread_mutex_lock(&client->inquiry_mutex);
     for (struct hfi_list *at = client->inquiries.next; at != &client->inquiries; at = at->next) {
-        struct inquiry *inquiry = hfi_of(at, struct inquiry, link);
+        struct inquiry *inquiry = hfi_container_of(at, struct inquiry, link);
         if (inquiry->answered || inquiry->token_size != message->token_size ||
             memcmp(inquiry->token, message->token, message->token_size) != 0)
             continue;
@@ -100,7 +100,7 @@ static struct hfi_lane *lane_of(hf_client *client)
 
 static void ask_holder(hf_client *client, const char *id, struct inquiry *inquiry)
 {
-    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_ROOM + HFI_CHANNEL_SIZE + 8];
+    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_CAPACITY + HFI_CHANNEL_SIZE + 8];
     redisReply *reply;
     (void)snprintf(channel, sizeof channel, "hf:c:%s", id);
     (void)snprintf(text, sizeof text, "I %.*s %s", (int)inquiry->token_size, inquiry->token, client->identity.channel);
@@ -168,7 +168,7 @@ static hf_status inform(struct survey *survey, const struct hfi_keys *keys, hf_e
     *held = (struct holding){.keys = *keys, .inquiry = {.held_ms = -1}};
     hf_status status = hfi_call_done(survey->client, lane_of(survey->client), hfi_wire_look(keys), NULL,
                                      "cannot look at the lock", &held->reply, error);
-    const char *word = status == HF_OK ? held->reply->element[0]->str : ""; /* the form is core/fits.c's */
+    const char *word = status == HF_OK ? held->reply->element[0]->str : ""; /* the form is core/reply_schema.c's */
     if (strcmp(word, "HELD") != 0) {
         if (strcmp(word, "FOREIGN") == 0)
             status = hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key",
@@ -326,11 +326,11 @@ static hf_status inform_of_key(struct survey *survey, const redisReply *key, con
 }
 
 /* SCAN's pattern for all our lock keys: the template's text with its special bytes escaped. */
-static void scan_pattern(const hf_client *client, char *out, size_t room)
+static void scan_pattern(const hf_client *client, char *out, size_t capacity)
 {
     const char *template = client->key_template != NULL ? client->key_template : "hf:%s";
     size_t at = 0;
-    for (const char *from = template; *from != 0 && at + 3 < room; from++) {
+    for (const char *from = template; *from != 0 && at + 3 < capacity; from++) {
         if (from[0] == '%' && from[1] == 's') {
             out[at++] = '*';
             from++;

@@ -9,6 +9,6 @@
 /* Message I about the lock's current token: answers. The lock's mutex held. */
 void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message);
 /* Message A: an answer to a question of ours. */
-void hfi_info_heard(hf_client *client, const struct hfi_message *message);
+void hfi_info_on_message(hf_client *client, const struct hfi_message *message);
 
 #endif

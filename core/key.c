@@ -76,7 +76,7 @@ hf_status hfi_template_check(const char *key_template, hf_error *error)
 struct frame {
     const char *before, *after;
     size_t before_size, after_size;
-    char room[32];
+    char capacity[32];
 };
 
 static void frame_of(const char *key_template, enum hfi_use use, const char *name, size_t size, struct frame *frame)
@@ -84,7 +84,7 @@ static void frame_of(const char *key_template, enum hfi_use use, const char *nam
     size_t tag_size;
     const char *prefix = use == HFI_FETCH ? "hf:fetch:" : "hf:";
     char number[12];
-    frame->before = frame->room;
+    frame->before = frame->capacity;
     frame->after = "";
     if (use == HFI_MUTEX && key_template != NULL) {
         const char *at = strstr(key_template, "%s");
@@ -95,15 +95,15 @@ static void frame_of(const char *key_template, enum hfi_use use, const char *nam
         return;
     }
     if (tag_of(name, size, &tag_size) != NULL) {
-        (void)snprintf(frame->room, sizeof frame->room, "%s:", prefix);
+        (void)snprintf(frame->capacity, sizeof frame->capacity, "%s:", prefix);
     } else if (memchr(name, '{', size) == NULL && memchr(name, '}', size) == NULL) {
-        (void)snprintf(frame->room, sizeof frame->room, "%s{", prefix);
+        (void)snprintf(frame->capacity, sizeof frame->capacity, "%s{", prefix);
         frame->after = "}";
     } else {
         number_tag(name, size, number);
-        (void)snprintf(frame->room, sizeof frame->room, "%s{%s}:", prefix, number);
+        (void)snprintf(frame->capacity, sizeof frame->capacity, "%s{%s}:", prefix, number);
     }
-    frame->before_size = strlen(frame->room);
+    frame->before_size = strlen(frame->capacity);
     frame->after_size = strlen(frame->after);
 }
 
@@ -129,10 +129,10 @@ static char *print_side_key(char *at, const char *kind, const struct hfi_keys *k
 bool hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides)
 {
     size_t size = 3 * (strlen("hf:absent:{}:") + keys->tag_size + keys->lock_size + 1);
-    sides->more = size > sizeof sides->room ? malloc(size) : NULL;
-    if (size > sizeof sides->room && sides->more == NULL)
+    sides->more = size > sizeof sides->capacity ? malloc(size) : NULL;
+    if (size > sizeof sides->capacity && sides->more == NULL)
         return false;
-    char *at = sides->more != NULL ? sides->more : sides->room;
+    char *at = sides->more != NULL ? sides->more : sides->capacity;
     at = print_side_key(at, "hf:queue:{", keys, &sides->queue, &sides->queue_size);
     at = print_side_key(at, "hf:wait:{", keys, &sides->waiters, &sides->waiters_size);
     sides->absent = NULL;

@@ -26,8 +26,8 @@ struct hfi_keys {
 struct hfi_side_keys {
     char  *queue, *waiters, *absent; /* absent: HFI_FETCH only, else NULL */
     size_t queue_size, waiters_size, absent_size;
-    char  *more; /* where room is too small */
-    char   room[3 * (2 * 520 + 16)];
+    char  *more; /* where capacity is too small */
+    char   capacity[3 * (2 * 520 + 16)];
 };
 
 /* key_template: NULL, or the user's with one %s; it applies to HFI_MUTEX only. INVALID (a name or template that would

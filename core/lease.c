@@ -102,9 +102,9 @@ void hfi_lease_pass(struct hfi_lease_times *times, int64_t good_for_ns, int64_t 
     times->moved = times->renew_next != first;
     times->silent_since = before.silent_since;
     times->tried_at = before.tried_at;
-    times->doubted = before.doubted;
+    times->questioned = before.questioned;
     times->asked = before.asked;
-    times->doubted_after = before.doubted_after;
+    times->questioned_after = before.questioned_after;
 }
 
 /* A repeated attempt waits for the next of the points that all leases of this length share: what one lost connection
@@ -121,13 +121,13 @@ static int64_t next_attempt(int64_t attempt, int64_t now, int64_t rtt_ns)
 /* Whoever hastens it, again and again: attempts stay apart, by what is usual for a short lease if that is less. */
 static int64_t renew_at(const struct hfi_lease_times *times)
 {
-    int64_t wanted = !times->doubted ? times->renew_next
+    int64_t wanted = !times->questioned ? times->renew_next
                      : times->asked  ? least(times->renew_next, times->tried_at + times->attempt)
                                      : 0;
     return most(wanted, times->tried_at + least(HFI_PACE_NS, times->attempt / 4 * 3));
 }
 
-struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns)
+struct hfi_lease_due hfi_lease_on_timer(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns)
 {
     struct hfi_lease_due due = {0};
     int64_t end = hfi_lease_end(times);
@@ -140,7 +140,7 @@ struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, 
         due.reason = times->reason;
         return due;
     }
-    if (now >= renew_at(times) && (!is_last(times) || times->doubted)) {
+    if (now >= renew_at(times) && (!is_last(times) || times->questioned)) {
         due.renew = true;
         times->tried_at = now;
         times->renew_next = next_attempt(times->attempt, now, rtt_ns);
@@ -193,15 +193,15 @@ bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t g
 
 void hfi_lease_settle(struct hfi_lease_times *times, int64_t sent_at)
 {
-    if (sent_at > times->doubted_after)
-        times->doubted = false;
+    if (sent_at > times->questioned_after)
+        times->questioned = false;
 }
 
-void hfi_lease_doubt(struct hfi_lease_times *times)
+void hfi_lease_question(struct hfi_lease_times *times)
 {
-    times->doubted = true;
+    times->questioned = true;
     times->asked = false;
-    times->doubted_after = times->tried_at;
+    times->questioned_after = times->tried_at;
 }
 
 int64_t hfi_lease_next(const struct hfi_lease_times *times)
@@ -211,7 +211,7 @@ int64_t hfi_lease_next(const struct hfi_lease_times *times)
         return HFI_NEVER;
     if (!times->ending_told)
         next = least(next, next - times->stop);
-    if (!is_last(times) || times->doubted)
+    if (!is_last(times) || times->questioned)
         next = least(next, renew_at(times));
     if (!is_last(times) && times->condition == HF_LEASE_HELD)
         next = least(next, overdue_at(times));

@@ -35,8 +35,8 @@ struct hfi_lease_times {
     hf_reason reason : 8;
     bool ending_told;
     bool moved;           /* renew_next is not when the first renewal of a round is due */
-    bool doubted, asked;  /* an attempt sent after `doubted_after` is to settle it; one is under way, or lost */
-    int64_t doubted_after;
+    bool questioned, asked;  /* an attempt sent after `questioned_after` is to settle it; one is under way, or lost */
+    int64_t questioned_after;
 };
 
 /* granted_at + good_for = V. good_for is the lease, or a claim's length. */
@@ -61,9 +61,9 @@ struct hfi_lease_due {
     bool lost;       /* V has passed: LOST with .reason; nothing else is set */
     hf_reason reason;
 };
-struct hfi_lease_due hfi_lease_look(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns);
+struct hfi_lease_due hfi_lease_on_timer(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns);
 
-/* The attempt that hfi_lease_look has asked for has this stamp, which is read before its `now`. */
+/* The attempt that hfi_lease_on_timer has asked for has this stamp, which is read before its `now`. */
 void hfi_lease_sent(struct hfi_lease_times *times, int64_t stamp);
 
 /* A renewal whose stamp is sent_at was executed, and asked for good_for: V moves forward, never up from the dead. Less
@@ -71,8 +71,8 @@ void hfi_lease_sent(struct hfi_lease_times *times, int64_t stamp);
 bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns);
 /* Somebody says that it is over, or something was missed: the next attempt asks, now but for HFI_PACE_NS, and others after
  * it until one is answered. Also when V is at hold_end, and nothing else is sent. */
-void hfi_lease_doubt(struct hfi_lease_times *times);
-/* A renewal whose stamp is sent_at was answered: that settles what was doubted before it. */
+void hfi_lease_question(struct hfi_lease_times *times);
+/* A renewal whose stamp is sent_at was answered: that settles what was questioned before it. */
 void hfi_lease_settle(struct hfi_lease_times *times, int64_t sent_at);
 /* Whatever is due next comes at this point. */
 int64_t hfi_lease_next(const struct hfi_lease_times *times);

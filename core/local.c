@@ -75,7 +75,7 @@ void hfi_local_free(hf_client *client)
     if (cache == NULL)
         return;
     while (!hfi_list_is_empty(&cache->by_use))
-        drop_locked(cache, hfi_of(cache->by_use.next, struct item, link));
+        drop_locked(cache, hfi_container_of(cache->by_use.next, struct item, link));
     hfi_set_close(&cache->items);
     (void)pthread_mutex_destroy(&cache->mutex);
     free(cache);
@@ -134,7 +134,7 @@ static bool is_same_body(const struct hfi_body *a, const struct hfi_body *b)
     return a->absent == b->absent && a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
 }
 
-HFI_RARE void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_seen *saw)
+HFI_RARE void hfi_local_observe(hf_client *client, const char *key, size_t size, struct hfi_seen *saw)
 {
     struct hfi_local_cache *cache = client->local;
     struct hfi_body *body = saw->body;
@@ -173,7 +173,7 @@ HFI_RARE void hfi_local_saw(hf_client *client, const char *key, size_t size, str
     if (item != NULL)
         item->seen.stored = saw->stored;
     while (cache->bytes > cache->limit && !hfi_list_is_empty(&cache->by_use))
-        drop_locked(cache, hfi_of(cache->by_use.next, struct item, link));
+        drop_locked(cache, hfi_container_of(cache->by_use.next, struct item, link));
     (void)pthread_mutex_unlock(&cache->mutex);
 }
 

@@ -22,7 +22,7 @@ struct hfi_seen {
 void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_seen *seen);
 /* Remembers, unless the key was forgotten since saw->forgets was read. A body of the same bytes as before gives way to the
  * one remembered: the caller's reference moves to it. end_ns 0, load_ms 0: keep what is known. */
-void hfi_local_saw(hf_client *client, const char *key, size_t size, struct hfi_seen *saw);
+void hfi_local_observe(hf_client *client, const char *key, size_t size, struct hfi_seen *saw);
 void hfi_local_forget(hf_client *client, const char *key, size_t size);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* lock.c - see lock.h. No branch here depends on the protocol's state: entry.c decides. */
 #include "core/lock.h"
-#include "core/closing.h"
-#include "core/ear.h"
+#include "core/retire.h"
+#include "core/event_sink.h"
 #include "core/events.h"
 #include "core/recheck.h"
 #include "core/renew.h"
@@ -90,7 +90,7 @@ static HFI_RARE void asked(struct hfi_command *command)
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
     /* The native form is a pipeline. (A script that was spelt out has no `script` any more.) */
-    struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .unclear = true, .native = command->replies > 1};
+    struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .in_doubt = true, .native = command->replies > 1};
     struct hfi_actions actions;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
     hfi_actions_init(&actions);
@@ -98,36 +98,36 @@ static HFI_RARE void asked(struct hfi_command *command)
     if (command->outcome == HFI_ANSWERED) {
         answer = hfi_wire_answer(command->reply, answer.native, &server_us);
         if (!answer.native) /* those are many, and a floor has told it lately */
-            hfi_server_time_saw(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
+            hfi_server_time_observe(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
     } else if (command->outcome == HFI_UNSENT) {
         answer.kind = HFI_NOT_SENT;
-        answer.unclear = false;
+        answer.in_doubt = false;
         answer.status = hfi_pool_why_down(client->pool, NULL);
     } else if (command->too_long) { /* VALUE, then: it was executed, and leaves nothing behind */
         answer.kind = HFI_CANNOT;
-        answer.unclear = false;
+        answer.in_doubt = false;
         answer.status = HF_LIMIT;
     }
     answer.sent_at = command->stamp_ns;
     if (answer.kind == HFI_GRANTED)
-        answer.fence_is_good = hfi_fence_take(client, answer.fence, HFI_FENCE_BLOCK, command->note[1], server_us);
+        answer.fence_is_good = hfi_fence_accept(client, answer.fence, HFI_FENCE_BLOCK, command->note[1], server_us);
     HFI_PERTURB("answer-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
-        if (answer.unclear)
-            lock->unclear = true;
+        if (answer.in_doubt)
+            lock->in_doubt = true;
         hfi_lock_note_trouble(lock, command, answer.kind == HFI_LATE);
         if (answer.kind == HFI_HAS_VALUE) {
             hfi_shared_take(lock, command->reply);
-            if (lock->unclear) /* an earlier question of this token may still be executed */
-                hfi_closing_begin(lock, now, NULL);
+            if (lock->in_doubt) /* an earlier question of this token may still be executed */
+                hfi_retire_begin(lock, now, NULL);
         }
         hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
-    } else if (answer.unclear) {
-        hfi_closing_doubt(lock, (uint64_t)command->note[0], (uint64_t)command->note[2]);
+    } else if (answer.in_doubt) {
+        hfi_retire_in_doubt(lock, (uint64_t)command->note[0], (uint64_t)command->note[2]);
     } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
-        hfi_closing_again(lock, (uint64_t)command->note[0], (uint64_t)command->note[2], now);
+        hfi_retire_again(lock, (uint64_t)command->note[0], (uint64_t)command->note[2], now);
     }
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
@@ -143,13 +143,13 @@ static HFI_RARE void got_fences(struct hfi_command *command)
     hfi_actions_init(&actions);
     if (command->outcome == HFI_ANSWERED) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
-        hfi_server_time_saw(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
+        hfi_server_time_observe(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
         granted_us = said.now_us;
         int64_t last = strcmp(said.word, "GRANTED") == 0 ? hfi_wire_number(command->reply, 2, 0) : 0;
         if (last > MORE_FENCES) /* the answer is where the last of several blocks begins */
             first = last - (MORE_FENCES - HFI_FENCE_BLOCK);
     }
-    bool good = first > 0 && hfi_fence_take(client, first, MORE_FENCES, command->note[1], granted_us);
+    bool good = first > 0 && hfi_fence_accept(client, first, MORE_FENCES, command->note[1], granted_us);
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0]) {
@@ -185,7 +185,7 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
     return true;
 }
 
-size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_ROOM])
+size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_CAPACITY])
 {
     return hfi_token_make(&lock->client->identity, lock->grant, lock->random, out);
 }
@@ -197,7 +197,7 @@ static bool fresh_token(struct hfi_lock *lock)
     lock->grant = hfi_table_grant(lock->client, lock);
     lock->revoked = 0;
     lock->last_chance_us = lock->last_chance_ns = lock->may_live_ms = 0;
-    lock->unclear = false;
+    lock->in_doubt = false;
     return true;
 }
 
@@ -222,8 +222,8 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
     hf_client *client = lock->client;
     bool once = action->kind == HFI_SEND_TRY;
     struct hfi_command *command;
-    struct hfi_asking asking = hfi_entry_asking(&lock->entry);
-    char token[HFI_TOKEN_ROOM];
+    struct hfi_acquire_params params = hfi_entry_acquire_params(&lock->entry);
+    char token[HFI_TOKEN_CAPACITY];
     if (action->fresh && !fresh_token(lock)) { /* without one nothing may be granted */
         hfi_lock_note_no_random(lock);
         not_sent(lock, action, HF_INTERNAL, now);
@@ -231,19 +231,19 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
     }
     HFI_PERTURB("stamp-to-command");
     (void)hfi_lock_token(lock, token);
-    hfi_lock_may_live(lock, asking.ttl_ms + (action->kind == HFI_SEND_WAIT ? asking.patience_ms : 0));
+    hfi_lock_may_live(lock, params.ttl_ms + (action->kind == HFI_SEND_WAIT ? params.patience_ms : 0));
     if (action->kind == HFI_SEND_NATIVE) {
-        hfi_server_time_freshen(client, lock->lane, now);
-        lock->last_chance_ns = now + asking.ttl_ms * HFI_MS;
-        command = hfi_wire_native(&lock->keys, token, asking.ttl_ms);
+        hfi_server_time_advance_floor(client, lock->lane, now);
+        lock->last_chance_ns = now + params.ttl_ms * HFI_MS;
+        command = hfi_wire_native(&lock->keys, token, params.ttl_ms);
     } else {
         int64_t not_after = hfi_server_time_not_after(client, hfi_lane_index(lock->lane), now);
         if (not_after > lock->last_chance_us)
             lock->last_chance_us = not_after;
-        command = hfi_wire_acquire(&lock->keys, token, once, &asking, not_after, now,
+        command = hfi_wire_acquire(&lock->keys, token, once, &params, not_after, now,
                                    lock->shared != NULL ? lock->shared->enough_ms : 0);
     }
-    hfi_entry_sent(&lock->entry, &asking, now);
+    hfi_entry_sent(&lock->entry, &params, now);
     if (!list(lock, command, asked, now))
         not_sent(lock, action, HF_NOMEM, now);
 }
@@ -252,7 +252,7 @@ static HFI_RARE void send_more(struct hfi_lock *lock, bool floor_first, int64_t 
 {
     hf_client *client = lock->client;
     int64_t ttl_ms = hfi_entry_question_ttl_ms(&lock->entry, now);
-    char token[HFI_TOKEN_ROOM];
+    char token[HFI_TOKEN_CAPACITY];
     (void)hfi_lock_token(lock, token);
     if (floor_first)
         hfi_server_time_floor(client, lock->lane, now);
@@ -265,10 +265,10 @@ static HFI_RARE void send_more(struct hfi_lock *lock, bool floor_first, int64_t 
 }
 
 /* False: no memory, the waiter is refused. */
-static bool hand_over(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t now)
+static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
 {
-    struct hfi_waiter *waiter = &seeker->waiter;
-    hf_lease *lease = hfi_handle_new(lock, seeker->options, seeker->owner, seeker->thread, seeker->tid);
+    struct hfi_waiter *waiter = &acquirer->waiter;
+    hf_lease *lease = hfi_handle_new(lock, acquirer->options, acquirer->owner, acquirer->thread, acquirer->tid);
     if (lease == NULL) {
         waiter->verdict = HFI_REFUSED;
         waiter->status = HF_NOMEM;
@@ -276,7 +276,7 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_seeker *seeker, int64_t 
     }
     free(lock->trouble); /* of an earlier time */
     lock->trouble = NULL;
-    seeker->lease = lock->holder = lease;
+    acquirer->lease = lock->holder = lease;
     hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.times.hold_end, now);
     return true;
 }
@@ -295,14 +295,14 @@ static void wake_decided(struct hfi_lock *lock, struct hfi_actions *actions, int
 {
     bool handed = true;
     while (!hfi_list_is_empty(&actions->woken)) {
-        struct hfi_waiter *waiter = hfi_of(actions->woken.next, struct hfi_waiter, link);
-        struct hfi_seeker *seeker = hfi_of(waiter, struct hfi_seeker, waiter);
+        struct hfi_waiter *waiter = hfi_container_of(actions->woken.next, struct hfi_waiter, link);
+        struct hfi_acquirer *acquirer = hfi_container_of(waiter, struct hfi_acquirer, waiter);
         hfi_list_remove(&waiter->link);
         if (waiter->verdict == HFI_GOT_LEASE)
-            handed = hand_over(lock, seeker, now);
+            handed = hand_over(lock, acquirer, now);
         HFI_PERTURB("lease-given-to-wake");
-        if (seeker->sleeps)
-            hfi_park_wake(&seeker->park);
+        if (acquirer->sleeps)
+            hfi_park_wake(&acquirer->park);
     }
     if (!handed)
         take_back(lock, now);
@@ -344,7 +344,7 @@ static void count_queued(struct hfi_lock *lock)
     (void)atomic_fetch_add_explicit(&rules->queued, queued ? 1 : (uint64_t)-1, memory_order_relaxed);
 }
 
-void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_giving *giving)
+void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_releaser *releaser)
 {
     for (int i = 0; i < actions->count; i++) {
         const struct hfi_action *action = &actions->at[i];
@@ -359,8 +359,8 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
             send_more(lock, action->kind == HFI_SEND_FLOOR, now);
             break;
         case HFI_GIVE_BACK:
-        case HFI_CLOSE_TOKEN:
-            hfi_closing_begin(lock, now, action->kind == HFI_GIVE_BACK ? giving : NULL);
+        case HFI_RETIRE_TOKEN:
+            hfi_retire_begin(lock, now, action->kind == HFI_GIVE_BACK ? releaser : NULL);
             break;
         case HFI_MOVE_END:
             if (lock->holder != NULL && !hfi_handle_move_end(lock->holder, action->end, now))
@@ -380,8 +380,8 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
             break;
         }
     }
-    if (actions->called != NULL)
-        hfi_park_wake(&hfi_of(actions->called, struct hfi_seeker, waiter)->park);
+    if (actions->successor != NULL)
+        hfi_park_wake(&hfi_container_of(actions->successor, struct hfi_acquirer, waiter)->park);
     wake_decided(lock, actions, now);
     count_queued(lock);
     if (lock->shared != NULL)
@@ -396,9 +396,9 @@ static bool collect(struct hfi_lock *lock, struct hfi_actions *actions, struct h
     bool taken = false;
     for (int i = 0; i < actions->count; i++) {
         if (actions->at[i].kind == HFI_SEND_RENEW) {
-            struct hfi_renewing renewing = hfi_entry_renewing(&lock->entry, tick->now);
-            hfi_lock_may_live(lock, renewing.ttl_ms);
-            hfi_renewals_add(tick->renewals, lock, renewing.ttl_ms, renewing.patience_ns);
+            struct hfi_renew_params params = hfi_entry_renew_params(&lock->entry, tick->now);
+            hfi_lock_may_live(lock, params.ttl_ms);
+            hfi_renewals_add(tick->renewals, lock, params.ttl_ms, params.patience_ns);
         } else if (actions->at[i].kind == HFI_SEND_RECHECK) {
             taken = hfi_rechecks_add(tick->rechecks, lock);
             if (!taken)
@@ -410,14 +410,14 @@ static bool collect(struct hfi_lock *lock, struct hfi_actions *actions, struct h
 
 static HFI_RARE void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 {
-    struct hfi_lock *lock = hfi_of(alarm, struct hfi_lock, alarm);
+    struct hfi_lock *lock = hfi_container_of(alarm, struct hfi_lock, alarm);
     struct hfi_actions actions;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
     hfi_actions_init(&actions);
     HFI_PERTURB("alarm-to-entry");
     int64_t now = hfi_lock_enter(lock);
     lock->alarm_at = HFI_NEVER;
-    hfi_entry_look(&lock->entry, now, rtt, &actions);
+    hfi_entry_on_timer(&lock->entry, now, rtt, &actions);
     bool taken = collect(lock, &actions, tick, now);
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);

@@ -13,22 +13,22 @@
 #include "core/key.h"
 #include "core/wire.h"
 
-struct hfi_spot;   /* table.c */
+struct hfi_slot;   /* table.c */
 struct hfi_shared; /* fetch.c */
-struct hfi_closing; /* closing.c */
+struct hfi_retirement; /* retire.c */
 
 struct hfi_lock {
     /* Never changes. */
     hf_client *client;
     struct hfi_keys keys; /* behind this struct, in the same memory */
     struct hfi_lane *lane;
-    struct hfi_spot *spot; /* table.c: counts the references */
-    uint32_t slot;
+    struct hfi_slot *slot; /* table.c: counts the references */
+    uint32_t slot_id;
 
     bool     watched; /* the mutex's too: events.c listens to its key, and has a reference */
     bool     refused; /* the mutex's too: trouble is what the server has answered, and not its silence */
     bool     queued;  /* the mutex's too: counted in the entry's rules */
-    bool     unclear; /* the mutex's too: one of the token's acquires got no answer, release until it is surely over */
+    bool     in_doubt; /* the mutex's too: one of the token's acquires got no answer, release until it is surely over */
     pthread_mutex_t mutex;   /* for all that follows */
     struct hfi_entry entry;
     uint64_t grant, random;  /* of the current token: hfi_lock_token */
@@ -36,7 +36,7 @@ struct hfi_lock {
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* of its native form: until then, our time, it may still be executed */
     int64_t  may_live_ms;    /* the longest that its key may live after what was sent: a TTL, and before it a record's patience */
-    struct hfi_closing *closings; /* tokens that are given back; NULL: none */
+    struct hfi_retirement *retirements; /* tokens that are given back; NULL: none */
     hf_lease *holder;        /* a reference; NULL: nobody here */
     uint64_t short_holds;    /* that the histogram has not been told of: too short for a locked instruction each; */
     int64_t  short_ns;       /* how long they took together */
@@ -46,7 +46,7 @@ struct hfi_lock {
     struct hfi_shared *shared; /* HFI_FETCH: fetch.c; NULL before the first waiter */
 };
 
-struct hfi_seeker { /* a thread that wants the lease, on its stack */
+struct hfi_acquirer { /* a thread that wants the lease, on its stack */
     struct hfi_waiter waiter;
     struct hfi_park   park;
     const hf_lock_options *options;
@@ -54,14 +54,14 @@ struct hfi_seeker { /* a thread that wants the lease, on its stack */
     uint64_t  thread;  /* this one's number, */
     int       tid;     /* and where .signal goes */
     bool      sleeps;  /* it has to be woken */
-    bool      for_others; /* the time given to hfi_seek is for the server's answer; others_ms begins when it is known that
+    bool      for_others; /* the time given to hfi_acquire is for the server's answer; others_ms begins when it is known that
                            * somebody else has the lease, or stands before us (HFI_FETCH) */
     int64_t   others_ms;
-    hf_lease *lease; /* when the waiter has got it: the holder, with a reference for the seeker. So long as a thread only
+    hf_lease *lease; /* when the waiter has got it: the holder, with a reference for the acquirer. So long as a thread only
                       * waits it takes no memory, and no allocator makes a cache for it */
 };
 
-struct hfi_giving { /* a thread that waits for its release's answer, on its stack */
+struct hfi_releaser { /* a thread that waits for its release's answer, on its stack */
     struct hfi_park park;
     bool      done;
     hf_status status; /* HF_OK, LOST (gone), UNKNOWN */
@@ -77,10 +77,10 @@ void hfi_lock_free(struct hfi_lock *lock);
  * Whatever an entry is told, it is told in the order of the clock. */
 int64_t hfi_lock_enter(struct hfi_lock *lock);
 /* The current token as it goes over the wire; its length. Mutex held. */
-size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_ROOM]);
-/* Carries out what was decided; mutex held. `giving` (or NULL) learns the answer of a HFI_GIVE_BACK among it. After
+size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_CAPACITY]);
+/* Carries out what was decided; mutex held. `releaser` (or NULL) learns the answer of a HFI_GIVE_BACK among it. After
  * unlocking: hfi_lane_flush(lock->lane). */
-void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_giving *giving);
+void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_releaser *releaser);
 /* The histogram is told of the short holds; mutex held, or nobody else knows it any more. */
 void hfi_lock_tell_holds(struct hfi_lock *lock);
 /* Something is about to be sent after which its key may live so long; mutex held. */

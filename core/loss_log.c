@@ -17,12 +17,12 @@ struct line {
     char      name[160]; /* quoted */
 };
 
-static void write_one(struct hfi_call *call)
+static void write_one(struct hfi_job *job)
 {
-    hf_client *client = hfi_of(call, hf_client, loss_log.call);
+    hf_client *client = hfi_container_of(job, hf_client, loss_log.job);
     struct hfi_loss_log *log = &client->loss_log;
     (void)pthread_mutex_lock(&log->mutex);
-    struct line *line = hfi_of(log->lines.next, struct line, link);
+    struct line *line = hfi_container_of(log->lines.next, struct line, link);
     hfi_list_remove(&line->link);
     log->count--;
     long left_out = log->count == 0 ? log->left_out : 0;
@@ -38,21 +38,21 @@ static void write_one(struct hfi_call *call)
     bool more = log->posted = log->count > 0;
     (void)pthread_mutex_unlock(&log->mutex);
     if (more)
-        hfi_dispatcher_post(client->dispatcher, call);
+        hfi_dispatcher_post(client->dispatcher, job);
 }
 
 void hfi_loss_log_init(struct hfi_loss_log *log)
 {
     (void)pthread_mutex_init(&log->mutex, NULL);
     hfi_list_init(&log->lines);
-    hfi_list_init(&log->call.link);
-    log->call.run = write_one;
+    hfi_list_init(&log->job.link);
+    log->job.run = write_one;
 }
 
 void hfi_loss_log_free(struct hfi_loss_log *log)
 {
     while (!hfi_list_is_empty(&log->lines)) {
-        struct line *line = hfi_of(log->lines.next, struct line, link);
+        struct line *line = hfi_container_of(log->lines.next, struct line, link);
         hfi_list_remove(&line->link);
         free(line);
     }
@@ -85,7 +85,7 @@ void hfi_loss_log_note(const hf_lease *lease, hf_reason reason)
     }
     (void)pthread_mutex_unlock(&log->mutex);
     if (post)
-        hfi_dispatcher_post(client->dispatcher, &log->call);
+        hfi_dispatcher_post(client->dispatcher, &log->job);
     if (!fits)
         free(line);
 }

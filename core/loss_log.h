@@ -16,7 +16,7 @@ struct hfi_loss_log { /* of one client */
     int  count;
     long left_out;         /* more than there is room or memory for */
     bool posted;
-    struct hfi_call call;
+    struct hfi_job job;
 };
 
 void hfi_loss_log_init(struct hfi_loss_log *log);

@@ -70,7 +70,7 @@ static void look_ahead(const struct hfi_rechecked_batch *batch, int index)
             __builtin_prefetch(lock + at, 1);
     }
     if (index + AHEAD < batch->count)
-        __builtin_prefetch(batch->locks[index + AHEAD]->spot, 1);
+        __builtin_prefetch(batch->locks[index + AHEAD]->slot, 1);
 }
 
 static void rechecked_all(struct hfi_rechecked_batch *batch, const struct hfi_command *command)
@@ -90,7 +90,7 @@ static void rechecked(struct hfi_command *command)
 {
     struct hfi_rechecked_batch *batch = command->self;
     if (command->outcome == HFI_ANSWERED)
-        hfi_server_time_saw(batch->client, hfi_lane_index(batch->lane), hfi_wire_script_reply(command->reply).now_us,
+        hfi_server_time_observe(batch->client, hfi_lane_index(batch->lane), hfi_wire_script_reply(command->reply).now_us,
                             command->stamp_ns, command->answered_ns);
     rechecked_all(batch, command);
 }
@@ -99,7 +99,7 @@ static void list(struct hfi_rechecked_batch *batch, int64_t now)
 {
     hf_client *client = batch->client;
     struct hfi_lane *lane = batch->lane;
-    struct hfi_rechecking common = {hfi_server_time_not_after(client, hfi_lane_index(lane), now), batch->patience_ms, now,
+    struct hfi_recheck_params common = {hfi_server_time_not_after(client, hfi_lane_index(lane), now), batch->patience_ms, now,
                                     batch->claim_ttl_ms};
     struct hfi_command *command = hfi_wire_recheck(&client->identity, &common, batch->what, batch->count);
     if (command == NULL) {
@@ -121,13 +121,13 @@ void hfi_rechecks_init(struct hfi_rechecks *rechecks, hf_client *client, int64_t
     *rechecks = (struct hfi_rechecks){.client = client, .now = now};
 }
 
-/* With room for one more; NULL: no memory. */
+/* With capacity for one more; NULL: no memory. */
 static struct hfi_rechecked_batch *batch_for(struct hfi_rechecks *rechecks, struct hfi_lane *lane,
-                                             const struct hfi_asking *asking)
+                                             const struct hfi_acquire_params *params)
 {
     struct hfi_rechecked_batch *batch = rechecks->batches;
-    while (batch != NULL && (batch->lane != lane || batch->patience_ms != asking->patience_ms ||
-                             batch->claim_ttl_ms != asking->claim_ttl_ms || batch->count == HFI_RECHECK_MOST))
+    while (batch != NULL && (batch->lane != lane || batch->patience_ms != params->patience_ms ||
+                             batch->claim_ttl_ms != params->claim_ttl_ms || batch->count == HFI_RECHECK_MOST))
         batch = batch->next;
     if (batch != NULL)
         return batch;
@@ -137,8 +137,8 @@ static struct hfi_rechecked_batch *batch_for(struct hfi_rechecks *rechecks, stru
     hfi_client_ref(rechecks->client);
     batch->client = rechecks->client;
     batch->lane = lane;
-    batch->patience_ms = asking->patience_ms;
-    batch->claim_ttl_ms = asking->claim_ttl_ms;
+    batch->patience_ms = params->patience_ms;
+    batch->claim_ttl_ms = params->claim_ttl_ms;
     batch->count = 0;
     batch->next = rechecks->batches;
     rechecks->batches = batch;
@@ -147,9 +147,9 @@ static struct hfi_rechecked_batch *batch_for(struct hfi_rechecks *rechecks, stru
 
 bool hfi_rechecks_add(struct hfi_rechecks *rechecks, struct hfi_lock *lock)
 {
-    struct hfi_asking asking = hfi_entry_rechecking(&lock->entry, rechecks->now);
-    hfi_lock_may_live(lock, asking.claim_ttl_ms + asking.patience_ms);
-    struct hfi_rechecked_batch *batch = batch_for(rechecks, lock->lane, &asking);
+    struct hfi_acquire_params params = hfi_entry_recheck_params(&lock->entry, rechecks->now);
+    hfi_lock_may_live(lock, params.claim_ttl_ms + params.patience_ms);
+    struct hfi_rechecked_batch *batch = batch_for(rechecks, lock->lane, &params);
     if (batch == NULL)
         return false;
     batch->locks[batch->count] = lock;

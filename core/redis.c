@@ -4,7 +4,7 @@
 
 #include "core/call.h"
 #include "core/client.h"
-#include "core/refused.h"
+#include "core/lane_safety.h"
 #include "pool/borrow.h"
 
 #include <hiredis/hiredis.h>
@@ -31,7 +31,7 @@ static hf_status carry(hf_client *client, struct redisReply **reply, hf_error *e
                        const char *const *argv, const size_t *sizes)
 {
     char name[64];
-    const char *why = hfi_refused(argc, argv, sizes);
+    const char *why = hfi_lane_unsafe(argc, argv, sizes);
     if (why != NULL)
         return hfi_fail(error, HF_INVALID, borrow_hint, "hf_command cannot carry %s: it %s",
                         hfi_quote(name, sizeof name, argv[0], sizes[0]), why);

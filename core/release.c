@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* release.c - hf_lease_release, hf_lease_post_release. */
-#include "core/closing.h"
-#include "core/ear.h"
+#include "core/retire.h"
+#include "core/event_sink.h"
 #include "core/lock.h"
 #include "core/loss_log.h"
 #include "core/table.h"
@@ -19,9 +19,9 @@ static void note_hold(struct hfi_lock *lock, int64_t ns)
 }
 
 /* Out of the lock, if it is in it; then its reference to the handle is the caller's, besides the owner's: *references
- * counts. True: it was valid, and the server will be told by what `giving` learns, or another thread has the lease now
- * (giving->done, HF_OK). Mutex held. */
-static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giving, int *references)
+ * counts. True: it was valid, and the server will be told by what `releaser` learns, or another thread has the lease now
+ * (releaser->done, HF_OK). Mutex held. */
+static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *releaser, int *references)
 {
     hf_client *client = lock->client;
     struct hfi_actions actions;
@@ -41,9 +41,9 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giv
         bool goes_back = false;
         for (int i = 0; i < actions.count; i++)
             goes_back = goes_back || actions.at[i].kind == HFI_GIVE_BACK;
-        if (giving != NULL && !goes_back) {
-            giving->done = true;
-            giving->status = HF_OK;
+        if (releaser != NULL && !goes_back) {
+            releaser->done = true;
+            releaser->status = HF_OK;
         }
     } else {
         was_valid = false;
@@ -54,22 +54,22 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_giving *giv
         hfi_loss_log_note(lease, reason);
         hfi_entry_lost(&lock->entry, reason, now, &actions);
     }
-    hfi_lock_perform(lock, &actions, now, was_valid ? giving : NULL); /* after a loss nobody waits for an answer */
+    hfi_lock_perform(lock, &actions, now, was_valid ? releaser : NULL); /* after a loss nobody waits for an answer */
     return was_valid;
 }
 
-static hf_status answer(const hf_lease *lease, const struct hfi_giving *giving, hf_error *error)
+static hf_status answer(const hf_lease *lease, const struct hfi_releaser *releaser, hf_error *error)
 {
     char name[160];
-    if (giving->status == HF_OK)
+    if (releaser->status == HF_OK)
         return HF_OK;
     (void)hfi_quote(name, sizeof name, lease->lock->keys.name, lease->lock->keys.name_size);
-    if (giving->status == HF_LOST)
+    if (releaser->status == HF_LOST)
         return hfi_fail(error, HF_LOST, "roll back, or let the fence decide; look at eviction and failover of the server",
                         "lock %s was no longer ours at the server: %s", name, hf_reason_text(HF_REASON_GONE));
-    if (giving->why->status != HF_OK)
-        hfi_fail(error, HF_UNKNOWN, giving->why->hint, "lock %s stays until its lease ends or the server lets it go: %s",
-                 name, giving->why->message);
+    if (releaser->why->status != HF_OK)
+        hfi_fail(error, HF_UNKNOWN, releaser->why->hint, "lock %s stays until its lease ends or the server lets it go: %s",
+                 name, releaser->why->message);
     else
         hfi_fail(error, HF_UNKNOWN, "nothing to do: it is released when the server answers again, or ends by itself",
                  "the server did not confirm the release of lock %s", name);
@@ -82,10 +82,10 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
 {
     struct hfi_lock *lock = lease->lock;
     hf_error why;
-    struct hfi_giving giving = {.done = false, .status = HF_OK, .why = &why};
+    struct hfi_releaser releaser = {.done = false, .status = HF_OK, .why = &why};
     hf_status status = HF_OK;
     why.status = HF_OK;
-    hfi_park_init(&giving.park);
+    hfi_park_init(&releaser.park);
     (void)pthread_mutex_lock(&lock->mutex);
     if (lease->depth > 0) {
         lease->depth--;
@@ -95,15 +95,15 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
         return status;
     }
     hfi_park_hold();
-    bool wanted = lock->entry.wanted; /* somebody waits elsewhere: it goes now */
-    bool was_valid = leave(lock, lease, wait ? &giving : NULL, references);
-    while (was_valid && wait && !giving.done) {
-        uint32_t ticket = hfi_park_ticket(&giving.park);
+    bool wanted = lock->entry.remote_waiters; /* somebody waits elsewhere: it goes now */
+    bool was_valid = leave(lock, lease, wait ? &releaser : NULL, references);
+    while (was_valid && wait && !releaser.done) {
+        uint32_t epoch = hfi_park_epoch(&releaser.park);
         (void)pthread_mutex_unlock(&lock->mutex);
         HFI_PERTURB("release-to-wait");
         hfi_park_let_go();
         hfi_lane_flush(lock->lane);
-        (void)hfi_lane_wait(lock->lane, &giving.park, ticket, HFI_NEVER);
+        (void)hfi_lane_wait(lock->lane, &releaser.park, epoch, HFI_NEVER);
         (void)pthread_mutex_lock(&lock->mutex);
         hfi_park_hold();
     }
@@ -116,7 +116,7 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     if (!was_valid)
         status = hfi_handle_lost(lease, error);
     else if (wait)
-        status = answer(lease, &giving, error);
+        status = answer(lease, &releaser, error);
     return status;
 }
 
@@ -125,7 +125,7 @@ static void drop(hf_lease *lease, int references)
 {
     hf_client *client = lease->client;
     struct hfi_lock *lock = lease->lock;
-    hfi_handle_hush(lease);
+    hfi_handle_stop_events(lease);
     HFI_PERTURB("release-to-drop");
     hfi_count(client, released);
     hfi_table_unref(lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* renew.c - see renew.h. */
 #include "core/renew.h"
-#include "core/closing.h"
+#include "core/retire.h"
 #include "core/server_time.h"
 #include "core/table.h"
 #include "base/perturb.h"
@@ -34,12 +34,12 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
         how = hfi_wire_renewed(command->reply, index, &revoked);
     if (revoked != NULL && !hfi_token_is_of_grant(&client->identity, revoked->str, revoked->len, grant, &random))
         how = HFI_RENEW_TAKEN;
-    bool ours = how == HFI_RENEW_OK || how == HFI_RENEW_WANTED;
+    bool ours = how == HFI_RENEW_OK || how == HFI_RENEW_REMOTE_WAITER;
     hfi_actions_init(&actions);
     HFI_PERTURB("renewed-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (how == HFI_RENEW_REVOKED)
-        hfi_closing_revoked(lock, grant, random, now);
+        hfi_retire_revoked(lock, grant, random, now);
     if (lock->grant == grant) {
         if (ours)
             hfi_entry_renewed(&lock->entry, command->stamp_ns, now, hfi_lane_rtt_ns(lock->lane), &actions);
@@ -49,8 +49,8 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
                            : how == HFI_RENEW_GONE                        ? HF_REASON_GONE
                                                                           : HF_REASON_TAKEN,
                            now, &actions);
-        if (how == HFI_RENEW_WANTED)
-            hfi_entry_wanted(&lock->entry, now, &actions);
+        if (how == HFI_RENEW_REMOTE_WAITER)
+            hfi_entry_remote_waiter(&lock->entry, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
     (void)pthread_mutex_unlock(&lock->mutex);
@@ -66,7 +66,7 @@ static void renewed(struct hfi_command *command)
 {
     struct hfi_renewed_batch *batch = command->self;
     if (command->outcome == HFI_ANSWERED)
-        hfi_server_time_saw(batch->client, batch->lane, hfi_wire_script_reply(command->reply).now_us, command->stamp_ns,
+        hfi_server_time_observe(batch->client, batch->lane, hfi_wire_script_reply(command->reply).now_us, command->stamp_ns,
                             command->answered_ns);
     for (int i = 0; i < batch->count; i++)
         renewed_one(batch, i, command);

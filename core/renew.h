@@ -13,7 +13,7 @@ struct hfi_renewals { /* of one tick */
     int64_t patience_ns; /* the shortest distance of attempts among them */
     struct hfi_renewed_batch *batch;
     struct hfi_renewal what[HFI_RENEW_MOST];
-    char tokens[HFI_RENEW_MOST][HFI_TOKEN_ROOM];
+    char tokens[HFI_RENEW_MOST][HFI_TOKEN_CAPACITY];
 };
 
 void hfi_renewals_init(struct hfi_renewals *renewals, hf_client *client, int64_t now);

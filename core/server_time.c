@@ -2,7 +2,7 @@
 /* server_time.c - see server_time.h. */
 #include "core/server_time.h"
 #include "base/perturb.h"
-#include "core/blame.h"
+#include "core/script_error.h"
 #include "core/scripts.h"
 #include "core/table.h"
 #include "core/wire.h"
@@ -13,13 +13,13 @@
 #define FLOOR_NS (500 * HFI_MS) /* so often it goes in front of native acquires */
 #define NO_LIMIT_US INT64_C(9000000000000000) /* below 2^53: Lua compares it exactly */
 
-void hfi_server_time_saw(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns)
+void hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns)
 {
     bool stepped = false;
     if (server_us <= 0)
         return;
     (void)pthread_mutex_lock(&client->time_mutex);
-    hfi_server_clock_saw(&client->server_clock, server_us, answered_ns);
+    hfi_server_clock_observe(&client->server_clock, server_us, answered_ns);
     if (lane >= 0 && lane < client->sample_count)
         stepped = hfi_sample_is_stepped(&client->samples[lane], server_us, sent_ns, answered_ns);
     (void)pthread_mutex_unlock(&client->time_mutex);
@@ -57,7 +57,7 @@ int64_t hfi_fence_seen(const hf_client *client)
     return atomic_load(&client->fence_seen);
 }
 
-bool hfi_fence_take(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked, int64_t granted_us)
+bool hfi_fence_accept(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked, int64_t granted_us)
 {
     int64_t at_least_us = hfi_server_time_at_least(client, hfi_now(client->clock));
     if (!hfi_fence_is_good(first, seen_when_asked, at_least_us, granted_us))
@@ -80,14 +80,14 @@ static struct hfi_command *floor_command(hf_client *client, int64_t now_ns)
     return hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now_ns));
 }
 
-struct hfi_command *hfi_server_time_greeting(void *self, int lane)
+struct hfi_command *hfi_server_time_handshake_floor(void *self, int lane)
 {
     hf_client *client = self;
     (void)lane;
     return floor_command(client, hfi_now(client->clock));
 }
 
-hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
+hf_status hfi_server_time_handshake_floored(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
                                   const struct redisReply *reply, hf_error *error)
 {
     hf_client *client = self;
@@ -99,11 +99,11 @@ hf_status hfi_server_time_greeted(void *self, int lane, const struct hfi_server 
             return HF_OK;
         (void)hfi_reply_fail(reply, "cannot keep the fence counter " HFI_FENCE_KEY,
                              hfi_pool_server_name(client->pool), error);
-        hfi_blame(reply->str, &hfi_script_fence_floor, error);
+        hfi_script_error_annotate(reply->str, &hfi_script_fence_floor, error);
         return meaning->status;
     }
     struct hfi_script_reply said = hfi_wire_script_reply(reply);
-    hfi_server_time_saw(client, lane, said.now_us, sent_ns, hfi_now(client->clock));
+    hfi_server_time_observe(client, lane, said.now_us, sent_ns, hfi_now(client->clock));
     return HF_OK;
 }
 
@@ -114,7 +114,7 @@ static void floored(struct hfi_command *command)
         note_floor(client, (int)command->note[0], 0);
     } else if (command->outcome == HFI_ANSWERED) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
-        hfi_server_time_saw(client, (int)command->note[0], said.now_us, command->stamp_ns, command->answered_ns);
+        hfi_server_time_observe(client, (int)command->note[0], said.now_us, command->stamp_ns, command->answered_ns);
     }
     hfi_client_unref(client);
 }
@@ -136,7 +136,7 @@ void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now
     hfi_command_unref(command);
 }
 
-void hfi_server_time_freshen(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
+void hfi_server_time_advance_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
 {
     _Atomic(int64_t) *last = &client->floors_asked_ns[hfi_lane_index(lane)];
     int64_t asked = atomic_load_explicit(last, memory_order_relaxed);

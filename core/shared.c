@@ -42,7 +42,7 @@ void hfi_shared_look(struct hfi_lock *lock)
     if (!was_asking || lock->shared->asking)
         return;
     for (struct hfi_list *at = lock->entry.waiters.next; at != &lock->entry.waiters; at = at->next)
-        hfi_park_wake(&hfi_of(hfi_of(at, struct hfi_waiter, link), struct hfi_seeker, waiter)->park);
+        hfi_park_wake(&hfi_container_of(hfi_container_of(at, struct hfi_waiter, link), struct hfi_acquirer, waiter)->park);
 }
 
 void hfi_shared_take(struct hfi_lock *lock, struct redisReply *reply)
@@ -63,7 +63,7 @@ void hfi_shared_end_load(struct hfi_shared *shared, hf_status status, struct hfi
 {
     shared->loading = false;
     while (!hfi_list_is_empty(&shared->parked)) {
-        struct hfi_guest *guest = hfi_of(shared->parked.next, struct hfi_guest, link);
+        struct hfi_guest *guest = hfi_container_of(shared->parked.next, struct hfi_guest, link);
         hfi_list_remove(&guest->link);
         guest->status = status;
         if (status == HF_OK)
@@ -78,5 +78,5 @@ void hfi_shared_end_load(struct hfi_shared *shared, hf_status status, struct hfi
 void hfi_shared_wake(struct hfi_shared *shared)
 {
     for (struct hfi_list *at = shared->parked.next; at != &shared->parked; at = at->next)
-        hfi_park_wake(&hfi_of(at, struct hfi_guest, link)->park);
+        hfi_park_wake(&hfi_container_of(at, struct hfi_guest, link)->park);
 }

@@ -2,9 +2,9 @@
 /*
  * table.c - see table.h. Shards with a mutex each, for whoever makes a lock or ends one; finding one takes none.
  *
- * Every lock has a spot, which counts its references and is a link of the chain that its name is looked up in. Spots
+ * Every lock has a slot, which counts its references and is a link of the chain that its name is looked up in. Spots
  * stay where they are until the client's memory goes, so anybody may look at any of them at any time: a reader adds a
- * reference where there is one already (from none nobody comes back), and only then looks whose spot it is. Chains are
+ * reference where there is one already (from none nobody comes back), and only then looks whose slot it is. Chains are
  * changed under a reader's feet: then it finds nothing, and looks again under the mutex, where they hold still.
  *
  * So a lock's memory goes with its last reference, at once; nothing is kept for a thread, which may end, or for a fork
@@ -24,28 +24,28 @@
 
 #define SHARD_BITS 6
 #define SHARDS     (1 << SHARD_BITS)
-#define SLOT_BITS  24 /* of a grant number: the shard, and above it the spot's index there */
+#define SLOT_BITS  24 /* of a grant number: the shard, and above it the slot's index there */
 #define RECENT     8
-#define FIRST      8 /* spots of a shard's first segment; each other one doubles what there is */
+#define FIRST      8 /* slots of a shard's first segment; each other one doubles what there is */
 #define SEGMENTS   16
 #define STEPS_MOST 64 /* of a reader along a chain that changes */
 
-_Static_assert(FIRST << (SEGMENTS - 1) == 1 << (SLOT_BITS - SHARD_BITS), "as many spots as a grant number can name");
+_Static_assert(FIRST << (SEGMENTS - 1) == 1 << (SLOT_BITS - SHARD_BITS), "as many slots as a grant number can name");
 
-struct hfi_spot {
+struct hfi_slot {
     _Atomic(int)      references; /* 0: nobody's */
     _Atomic(uint32_t) tag;        /* of the lock's hash; its low bits are the chain's number */
-    _Atomic(uint32_t) next;       /* in the chain, or of the spare ones: an index + 1; 0: none */
-    _Atomic(uint32_t) head;       /* of the chain that has this spot's index for a number */
+    _Atomic(uint32_t) next;       /* in the chain, or of the free ones: an index + 1; 0: none */
+    _Atomic(uint32_t) head;       /* of the chain that has this slot's index for a number */
     struct hfi_lock *lock;        /* while there are references */
 };
 
 struct shard {
     pthread_mutex_t mutex; /* to change any of it */
-    _Atomic(struct hfi_spot *) segments[SEGMENTS];
-    _Atomic(uint32_t) room; /* spots, and chains: a power of two, or 0 */
-    uint32_t used, spare;   /* spots that ever had a lock; the first of those that have none now, + 1 */
-    unsigned turn;
+    _Atomic(struct hfi_slot *) segments[SEGMENTS];
+    _Atomic(uint32_t) capacity; /* slots, and chains: a power of two, or 0 */
+    uint32_t used, free;   /* slots that ever had a lock; the first of those that have none now, + 1 */
+    unsigned next_recent;
     struct hfi_lock *recent[RECENT]; /* a reference each */
 };
 
@@ -71,17 +71,17 @@ static struct shard *shard_of(hf_client *client, uint64_t hash)
     return &client->table->shards[(hash >> 40) % SHARDS];
 }
 
-/* Of an index below `room`. */
-static struct hfi_spot *spot_at(struct shard *shard, uint32_t index)
+/* Of an index below `capacity`. */
+static struct hfi_slot *slot_at(struct shard *shard, uint32_t index)
 {
     int segment = index < FIRST ? 0 : 32 - __builtin_clz(index / FIRST);
     uint32_t before = segment == 0 ? 0 : (uint32_t)FIRST << (segment - 1);
     return atomic_load_explicit(&shard->segments[segment], memory_order_acquire) + (index - before);
 }
 
-static _Atomic(uint32_t) *chain_of(struct shard *shard, uint32_t room, uint32_t tag)
+static _Atomic(uint32_t) *chain_of(struct shard *shard, uint32_t capacity, uint32_t tag)
 {
-    return &spot_at(shard, tag & (room - 1))->head;
+    return &slot_at(shard, tag & (capacity - 1))->head;
 }
 
 HFI_RARE bool hfi_table_open(hf_client *client)
@@ -125,74 +125,74 @@ HFI_RARE void hfi_table_free(hf_client *client)
     client->table = NULL;
 }
 
-/* A reference to the lock whose spot this is; NULL: it is nobody's. */
-static struct hfi_lock *pin(struct hfi_spot *spot)
+/* A reference to the lock whose slot this is; NULL: it is nobody's. */
+static struct hfi_lock *pin(struct hfi_slot *slot)
 {
-    int references = atomic_load(&spot->references);
+    int references = atomic_load(&slot->references);
     while (references > 0)
-        if (atomic_compare_exchange_weak(&spot->references, &references, references + 1))
-            return spot->lock;
+        if (atomic_compare_exchange_weak(&slot->references, &references, references + 1))
+            return slot->lock;
     return NULL;
 }
 
 /* With a reference. NULL: it was not found, which says little. */
 static struct hfi_lock *find(struct shard *shard, const struct wanted *wanted)
 {
-    uint32_t tag = (uint32_t)wanted->hash, room = atomic_load_explicit(&shard->room, memory_order_acquire);
-    uint32_t at = room == 0 ? 0 : atomic_load_explicit(chain_of(shard, room, tag), memory_order_acquire);
+    uint32_t tag = (uint32_t)wanted->hash, capacity = atomic_load_explicit(&shard->capacity, memory_order_acquire);
+    uint32_t at = capacity == 0 ? 0 : atomic_load_explicit(chain_of(shard, capacity, tag), memory_order_acquire);
     for (int steps = 0; at != 0 && steps < STEPS_MOST; steps++) {
-        struct hfi_spot *spot = spot_at(shard, at - 1);
-        if (atomic_load_explicit(&spot->tag, memory_order_relaxed) == tag) {
+        struct hfi_slot *slot = slot_at(shard, at - 1);
+        if (atomic_load_explicit(&slot->tag, memory_order_relaxed) == tag) {
             HFI_PERTURB("table-seen");
-            struct hfi_lock *lock = pin(spot);
+            struct hfi_lock *lock = pin(slot);
             if (lock != NULL && is_same(lock, wanted))
                 return lock;
             if (lock != NULL)
                 hfi_table_unref(lock);
         }
-        at = atomic_load_explicit(&spot->next, memory_order_acquire);
+        at = atomic_load_explicit(&slot->next, memory_order_acquire);
     }
     return NULL;
 }
 
 static struct hfi_lock *find_locked(struct shard *shard, const struct wanted *wanted)
 {
-    uint32_t tag = (uint32_t)wanted->hash, room = atomic_load(&shard->room);
-    uint32_t at = room == 0 ? 0 : atomic_load(chain_of(shard, room, tag));
+    uint32_t tag = (uint32_t)wanted->hash, capacity = atomic_load(&shard->capacity);
+    uint32_t at = capacity == 0 ? 0 : atomic_load(chain_of(shard, capacity, tag));
     while (at != 0) {
-        struct hfi_spot *spot = spot_at(shard, at - 1);
-        if (atomic_load(&spot->tag) == tag && is_same(spot->lock, wanted)) {
-            atomic_fetch_add(&spot->references, 1);
-            return spot->lock;
+        struct hfi_slot *slot = slot_at(shard, at - 1);
+        if (atomic_load(&slot->tag) == tag && is_same(slot->lock, wanted)) {
+            atomic_fetch_add(&slot->references, 1);
+            return slot->lock;
         }
-        at = atomic_load(&spot->next);
+        at = atomic_load(&slot->next);
     }
     return NULL;
 }
 
-static void join_chain_locked(struct shard *shard, uint32_t room, uint32_t index)
+static void join_chain_locked(struct shard *shard, uint32_t capacity, uint32_t index)
 {
-    struct hfi_spot *spot = spot_at(shard, index);
-    _Atomic(uint32_t) *head = chain_of(shard, room, atomic_load(&spot->tag));
-    atomic_store(&spot->next, atomic_load(head));
+    struct hfi_slot *slot = slot_at(shard, index);
+    _Atomic(uint32_t) *head = chain_of(shard, capacity, atomic_load(&slot->tag));
+    atomic_store(&slot->next, atomic_load(head));
     atomic_store(head, index + 1);
 }
 
-/* Twice the spots, twice the chains. */
+/* Twice the slots, twice the chains. */
 static bool grow_locked(struct shard *shard)
 {
-    uint32_t room = atomic_load(&shard->room), more = room == 0 ? FIRST : room;
-    int segment = room == 0 ? 0 : 32 - __builtin_clz(room / FIRST);
-    struct hfi_spot *spots = segment < SEGMENTS ? calloc(more, sizeof *spots) : NULL;
-    if (spots == NULL)
+    uint32_t capacity = atomic_load(&shard->capacity), more = capacity == 0 ? FIRST : capacity;
+    int segment = capacity == 0 ? 0 : 32 - __builtin_clz(capacity / FIRST);
+    struct hfi_slot *slots = segment < SEGMENTS ? calloc(more, sizeof *slots) : NULL;
+    if (slots == NULL)
         return false;
-    atomic_store(&shard->segments[segment], spots);
-    for (uint32_t i = 0; i < room; i++)
-        atomic_store(&spot_at(shard, i)->head, 0);
+    atomic_store(&shard->segments[segment], slots);
+    for (uint32_t i = 0; i < capacity; i++)
+        atomic_store(&slot_at(shard, i)->head, 0);
     for (uint32_t i = 0; i < shard->used; i++)
-        if (atomic_load(&spot_at(shard, i)->references) > 0)
-            join_chain_locked(shard, room + more, i);
-    atomic_store(&shard->room, room + more);
+        if (atomic_load(&slot_at(shard, i)->references) > 0)
+            join_chain_locked(shard, capacity + more, i);
+    atomic_store(&shard->capacity, capacity + more);
     return true;
 }
 
@@ -201,24 +201,24 @@ static bool grow_locked(struct shard *shard)
 static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, struct hfi_lock **gone)
 {
     struct shard *shard = shard_of(client, hash);
-    uint32_t index = shard->spare - 1;
-    if (shard->spare == 0) {
-        if (shard->used == atomic_load(&shard->room) && !grow_locked(shard))
+    uint32_t index = shard->free - 1;
+    if (shard->free == 0) {
+        if (shard->used == atomic_load(&shard->capacity) && !grow_locked(shard))
             return false;
         index = shard->used++;
     } else {
-        shard->spare = atomic_load(&spot_at(shard, index)->next);
+        shard->free = atomic_load(&slot_at(shard, index)->next);
     }
-    struct hfi_spot *spot = spot_at(shard, index);
+    struct hfi_slot *slot = slot_at(shard, index);
     bool stays = lock->keys.use == HFI_MUTEX; /* a fetch has its values elsewhere, which are not few */
-    lock->spot = spot;
-    lock->slot = index << SHARD_BITS | (uint32_t)(shard - client->table->shards);
-    spot->lock = lock;
-    atomic_store(&spot->tag, (uint32_t)hash);
-    atomic_store(&spot->references, stays ? 2 : 1);
-    join_chain_locked(shard, atomic_load(&shard->room), index);
+    lock->slot = slot;
+    lock->slot_id = index << SHARD_BITS | (uint32_t)(shard - client->table->shards);
+    slot->lock = lock;
+    atomic_store(&slot->tag, (uint32_t)hash);
+    atomic_store(&slot->references, stays ? 2 : 1);
+    join_chain_locked(shard, atomic_load(&shard->capacity), index);
     if (stays) {
-        struct hfi_lock **turn = &shard->recent[shard->turn++ % RECENT];
+        struct hfi_lock **turn = &shard->recent[shard->next_recent++ % RECENT];
         *gone = *turn;
         *turn = lock;
     }
@@ -227,14 +227,14 @@ static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, 
 
 static HFI_RARE void take_out_locked(struct shard *shard, const struct hfi_lock *lock)
 {
-    uint32_t index = lock->slot >> SHARD_BITS;
-    struct hfi_spot *spot = lock->spot;
-    _Atomic(uint32_t) *link = chain_of(shard, atomic_load(&shard->room), atomic_load(&spot->tag));
+    uint32_t index = lock->slot_id >> SHARD_BITS;
+    struct hfi_slot *slot = lock->slot;
+    _Atomic(uint32_t) *link = chain_of(shard, atomic_load(&shard->capacity), atomic_load(&slot->tag));
     while (atomic_load(link) != index + 1)
-        link = &spot_at(shard, atomic_load(link) - 1)->next;
-    atomic_store(link, atomic_load(&spot->next));
-    atomic_store(&spot->next, shard->spare);
-    shard->spare = index + 1;
+        link = &slot_at(shard, atomic_load(link) - 1)->next;
+    atomic_store(link, atomic_load(&slot->next));
+    atomic_store(&slot->next, shard->free);
+    shard->free = index + 1;
 }
 
 static HFI_RARE hf_status make(hf_client *client, const struct wanted *wanted, struct hfi_lock **made, hf_error *error)
@@ -287,21 +287,21 @@ HFI_RARE struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, s
 
 void hfi_table_ref(struct hfi_lock *lock)
 {
-    atomic_fetch_add(&lock->spot->references, 1);
+    atomic_fetch_add(&lock->slot->references, 1);
 }
 
 /* Only under the shard's mutex does a lock lose its last reference, so what is in a chain there has one. */
 void hfi_table_unref(struct hfi_lock *lock)
 {
-    struct hfi_spot *spot = lock->spot;
-    int references = atomic_load(&spot->references);
+    struct hfi_slot *slot = lock->slot;
+    int references = atomic_load(&slot->references);
     while (references > 1)
-        if (atomic_compare_exchange_weak(&spot->references, &references, references - 1))
+        if (atomic_compare_exchange_weak(&slot->references, &references, references - 1))
             return;
     HFI_PERTURB("table-last-reference");
-    struct shard *shard = &lock->client->table->shards[lock->slot % SHARDS];
+    struct shard *shard = &lock->client->table->shards[lock->slot_id % SHARDS];
     (void)pthread_mutex_lock(&shard->mutex);
-    bool last = atomic_fetch_sub(&spot->references, 1) == 1;
+    bool last = atomic_fetch_sub(&slot->references, 1) == 1;
     if (last)
         take_out_locked(shard, lock);
     (void)pthread_mutex_unlock(&shard->mutex);
@@ -311,24 +311,24 @@ void hfi_table_unref(struct hfi_lock *lock)
 
 HFI_RARE struct hfi_lock *hfi_table_by_grant(hf_client *client, uint64_t grant)
 {
-    uint32_t slot = (uint32_t)(grant & (((uint64_t)1 << SLOT_BITS) - 1)), index = slot >> SHARD_BITS;
-    struct shard *shard = &client->table->shards[slot % SHARDS];
-    if (index >= atomic_load(&shard->room))
+    uint32_t slot_id = (uint32_t)(grant & (((uint64_t)1 << SLOT_BITS) - 1)), index = slot_id >> SHARD_BITS;
+    struct shard *shard = &client->table->shards[slot_id % SHARDS];
+    if (index >= atomic_load(&shard->capacity))
         return NULL;
-    struct hfi_lock *lock = pin(spot_at(shard, index));
+    struct hfi_lock *lock = pin(slot_at(shard, index));
     HFI_PERTURB("table-found-by-grant");
     return lock;
 }
 
 uint64_t hfi_table_grant(hf_client *client, const struct hfi_lock *lock)
 {
-    return (atomic_fetch_add(&client->grants, 1) + 1) << SLOT_BITS | lock->slot;
+    return (atomic_fetch_add(&client->grants, 1) + 1) << SLOT_BITS | lock->slot_id;
 }
 
 HFI_RARE void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *lock, void *arg), void *arg)
 {
     for (uint32_t i = 0; i < SHARDS; i++) {
-        for (uint32_t index = 0; index < atomic_load(&client->table->shards[i].room); index++) {
+        for (uint32_t index = 0; index < atomic_load(&client->table->shards[i].capacity); index++) {
             struct hfi_lock *lock = hfi_table_by_grant(client, index << SHARD_BITS | i);
             if (lock == NULL)
                 continue;

@@ -37,7 +37,7 @@ static char *put_hex(char *at, uint64_t number, int digits)
     return at + digits;
 }
 
-size_t hfi_token_make(const struct hfi_identity *identity, uint64_t grant, uint64_t random, char out[HFI_TOKEN_ROOM])
+size_t hfi_token_make(const struct hfi_identity *identity, uint64_t grant, uint64_t random, char out[HFI_TOKEN_CAPACITY])
 {
     size_t where_size = strlen(identity->where);
     char *at = out;
@@ -61,7 +61,7 @@ static size_t hex_digits(const char *text, size_t most)
 
 bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *parts)
 {
-    char text[HFI_TOKEN_ROOM];
+    char text[HFI_TOKEN_CAPACITY];
     if (size >= sizeof text || memchr(token, 0, size) != NULL)
         return false;
     memcpy(text, token, size);
@@ -96,7 +96,7 @@ bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *par
 bool hfi_token_is_of(const struct hfi_identity *identity, const char *token, size_t size, uint64_t *grant,
                      uint64_t *random)
 {
-    char made[HFI_TOKEN_ROOM];
+    char made[HFI_TOKEN_CAPACITY];
     struct hfi_token_parts parts;
     if (!hfi_token_parse(token, size, &parts))
         return false;

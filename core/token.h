@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HFI_TOKEN_ROOM   176
+#define HFI_TOKEN_CAPACITY   176
 #define HFI_CHANNEL_SIZE 37 /* "hf:c:" and the client id */
 
 struct hfi_identity { /* of a client */
@@ -23,7 +23,7 @@ struct hfi_identity { /* of a client */
 void hfi_identity_make(struct hfi_identity *identity, const unsigned char random[16], const char *host, int64_t pid);
 
 /* Returns its length. */
-size_t hfi_token_make(const struct hfi_identity *identity, uint64_t grant, uint64_t random, char out[HFI_TOKEN_ROOM]);
+size_t hfi_token_make(const struct hfi_identity *identity, uint64_t grant, uint64_t random, char out[HFI_TOKEN_CAPACITY]);
 
 struct hfi_token_parts {
     char     id[33];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* trouble.c - see trouble.h. */
 #include "core/trouble.h"
-#include "core/blame.h"
+#include "core/script_error.h"
 #include "base/random.h"
 #include "pool/replies.h"
 
@@ -50,12 +50,12 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
     hf_error error = {.status = HF_OK};
     const char *foreign = hfi_wire_foreign(command->reply);
     if (foreign != NULL) {
-        (void)hfi_blame_key(&lock->keys, foreign, &error);
+        (void)hfi_script_error_key(&lock->keys, foreign, &error);
     } else if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
         (void)hfi_reply_fail(command->reply, "the server refuses to lock", hfi_pool_server_name(lock->client->pool),
                              &error);
         if (command->script != NULL)
-            hfi_blame(command->reply->str, command->script, &error);
+            hfi_script_error_annotate(command->reply->str, command->script, &error);
     } else if (late) {
         (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server's clock being stepped? let NTP slew it",
                        "by the server's clock our questions come too late, again and again");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* verify.c - hf_lease_verify. */
-#include "core/closing.h"
-#include "core/ear.h"
+#include "core/retire.h"
+#include "core/event_sink.h"
 #include "core/lock.h"
 #include "core/table.h"
 #include "base/perturb.h"
@@ -20,7 +20,7 @@ struct inquiry { /* whose is the key? Freed by the asking thread, or by the answ
     uint64_t revoked; /* its random digits */
     hf_error why;
     uint64_t grant;
-    char token[HFI_TOKEN_ROOM];
+    char token[HFI_TOKEN_CAPACITY];
 };
 
 static void verified(struct hfi_command *command)
@@ -75,7 +75,7 @@ static hf_status verdict(struct hfi_lock *lock, hf_lease *lease, const struct in
         int64_t now = hfi_now(client->clock);
         hfi_actions_init(&actions);
         if (inquiry->found == REVOKED)
-            hfi_closing_revoked(lock, inquiry->grant, inquiry->revoked, now);
+            hfi_retire_revoked(lock, inquiry->grant, inquiry->revoked, now);
         hfi_entry_lost(&lock->entry,
                        inquiry->found == REVOKED || lock->revoked != 0 ? HF_REASON_REVOKED
                        : inquiry->found == MISSING                     ? HF_REASON_GONE
@@ -118,10 +118,10 @@ static hf_status verify(hf_lease *lease, hf_error *error)
     hfi_command_unref(command);
     /* Not longer than the lease: then the answer frees the inquiry, whenever it comes. */
     while (!inquiry->done && !inquiry->abandoned) {
-        uint32_t ticket = hfi_park_ticket(&inquiry->park);
+        uint32_t epoch = hfi_park_epoch(&inquiry->park);
         (void)pthread_mutex_unlock(&lock->mutex);
         hfi_lane_flush(lock->lane);
-        (void)hfi_lane_wait(lock->lane, &inquiry->park, ticket, end);
+        (void)hfi_lane_wait(lock->lane, &inquiry->park, epoch, end);
         HFI_PERTURB("verify-woken");
         (void)pthread_mutex_lock(&lock->mutex);
         end = atomic_load(lease->end); /* renewed meanwhile, or withdrawn */

@@ -23,25 +23,25 @@ hf_status hfi_wait_is_over(const struct hfi_wait *wait, int64_t now)
     return now >= wait->until_ns ? HF_TIMEOUT : HF_OK;
 }
 
-void hfi_wait_sleep(const struct hfi_wait *wait, uint32_t ticket, struct hfi_lane *lane)
+void hfi_wait_sleep(const struct hfi_wait *wait, uint32_t epoch, struct hfi_lane *lane)
 {
     HFI_PERTURB("wait-to-sleep");
     if (lane != NULL)
-        (void)hfi_lane_wait(lane, wait->park, ticket, wait->until_ns);
+        (void)hfi_lane_wait(lane, wait->park, epoch, wait->until_ns);
     else
-        (void)hfi_park_wait(wait->park, ticket, wait->until_ns);
+        (void)hfi_park_wait(wait->park, epoch, wait->until_ns);
 }
 
 hf_status hfi_wait_for(const struct hfi_wait *wait, const bool *done, pthread_mutex_t *mutex, struct hfi_lane *lane)
 {
     hf_status over = HF_OK;
     while (!*done && over == HF_OK) {
-        uint32_t ticket = hfi_park_ticket(wait->park);
+        uint32_t epoch = hfi_park_epoch(wait->park);
         over = hfi_wait_is_over(wait, wait->until_ns != HFI_NEVER ? hfi_now(wait->client->clock) : 0);
         if (over != HF_OK)
             break;
         (void)pthread_mutex_unlock(mutex);
-        hfi_wait_sleep(wait, ticket, lane);
+        hfi_wait_sleep(wait, epoch, lane);
         (void)pthread_mutex_lock(mutex);
     }
     return *done ? HF_OK : over;

@@ -22,8 +22,8 @@ void hfi_wait_end(struct hfi_wait *wait);
 
 /* HF_OK: nothing ends it. Else CANCELED, CLOSED or TIMEOUT. */
 hf_status hfi_wait_is_over(const struct hfi_wait *wait, int64_t now);
-/* One sleep; the ticket was taken before anything was looked at. Meanwhile reads the lane's replies; NULL: there are none. */
-void hfi_wait_sleep(const struct hfi_wait *wait, uint32_t ticket, struct hfi_lane *lane);
+/* One sleep; the epoch was taken before anything was looked at. Meanwhile reads the lane's replies; NULL: there are none. */
+void hfi_wait_sleep(const struct hfi_wait *wait, uint32_t epoch, struct hfi_lane *lane);
 /* Until *done, which is set and woken for under the mutex, held on entry and on return: HF_OK. Or why it ended before. */
 hf_status hfi_wait_for(const struct hfi_wait *wait, const bool *done, pthread_mutex_t *mutex, struct hfi_lane *lane);
 

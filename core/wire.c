@@ -2,7 +2,7 @@
 /* wire.c - see wire.h. */
 #include "core/wire.h"
 #include "core/fence.h"
-#include "core/fits.h"
+#include "core/reply_schema.h"
 #include "core/scripts.h"
 #include "pool/replies.h"
 
@@ -50,7 +50,7 @@ static void add_text(struct words *words, const char *text)
 
 static void add_number(struct words *words, int64_t number)
 {
-    char *room = words->number[words->numbers++], *end = room + sizeof words->number[0], *at = end;
+    char *capacity = words->number[words->numbers++], *end = capacity + sizeof words->number[0], *at = end;
     uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
     do
         *--at = (char)('0' + rest % 10);
@@ -79,7 +79,7 @@ static int add_keys(struct words *words, const struct hfi_keys *keys, struct hfi
 }
 
 static struct hfi_command *script(const struct hfi_script *which, int keys, const struct words *words,
-                                  hfi_command_fits *fits)
+                                  hfi_reply_validator *fits)
 {
     if (words->failed)
         return NULL;
@@ -87,7 +87,7 @@ static struct hfi_command *script(const struct hfi_script *which, int keys, cons
     if (words->sides != NULL)
         hfi_side_keys_done(words->sides);
     if (command != NULL)
-        command->fits = fits;
+        command->validate = fits;
     return command;
 }
 
@@ -123,7 +123,7 @@ struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *tok
     if (command != NULL && hfi_command_append(command, set.count, set.text, set.size) &&
         hfi_command_append(command, fence.count, fence.text, fence.size) &&
         hfi_command_append(command, 1, time, four) && hfi_command_append(command, 1, exec, four)) {
-        command->fits = hfi_fits_native;
+        command->validate = hfi_schema_native;
         return command;
     }
     if (command != NULL)
@@ -132,7 +132,7 @@ struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *tok
 }
 
 struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *token, bool once,
-                                     const struct hfi_asking *asking, int64_t not_after_us, int64_t echo,
+                                     const struct hfi_acquire_params *params, int64_t not_after_us, int64_t echo,
                                      int64_t enough_ms)
 {
     struct hfi_side_keys sides;
@@ -140,16 +140,16 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *to
     begin(&words);
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, token);
-    add_number(&words, asking->ttl_ms);
+    add_number(&words, params->ttl_ms);
     add_number(&words, not_after_us);
     add_text(&words, once ? "try" : "wait");
     add_number(&words, echo);
-    add_number(&words, asking->ticket);
-    add_number(&words, asking->claim_ttl_ms);
-    add_number(&words, asking->patience_ms * 1000);
+    add_number(&words, params->ticket);
+    add_number(&words, params->claim_ttl_ms);
+    add_number(&words, params->patience_ms * 1000);
     if (keys->use == HFI_FETCH)
         add_number(&words, enough_ms);
-    return script(&hfi_script_acquire, key_count, &words, hfi_fits_acquire);
+    return script(&hfi_script_acquire, key_count, &words, hfi_schema_acquire);
 }
 
 struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *token)
@@ -159,7 +159,7 @@ struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *to
     begin(&words);
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, token);
-    return script(&hfi_script_release, key_count, &words, hfi_fits_release);
+    return script(&hfi_script_release, key_count, &words, hfi_schema_release);
 }
 
 struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size)
@@ -171,7 +171,7 @@ struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token
     add_text(&words, token);
     add_number(&words, ttl_ms);
     add_number(&words, size);
-    return script(&hfi_script_more, key_count, &words, hfi_fits_more);
+    return script(&hfi_script_more, key_count, &words, hfi_schema_more);
 }
 
 struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
@@ -182,7 +182,7 @@ struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
     add_text(&words, HFI_FENCE_KEY);
     add_number(&words, blocks * HFI_FENCE_BLOCK);
     add_number(&words, estimate_us);
-    return script(&hfi_script_fence_floor, 1, &words, hfi_fits_floor);
+    return script(&hfi_script_fence_floor, 1, &words, hfi_schema_floor);
 }
 
 struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)
@@ -192,7 +192,7 @@ struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)
     begin(&words);
     (void)add_keys(&words, keys, &sides);
     words.count = words.failed ? 0 : 2; /* lock, queue */
-    return script(&hfi_script_look, 2, &words, hfi_fits_look);
+    return script(&hfi_script_look, 2, &words, hfi_schema_look);
 }
 
 struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most)
@@ -220,7 +220,7 @@ struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *rand
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, random_hex);
     add_text(&words, force ? "force" : "");
-    return script(&hfi_script_break, key_count, &words, hfi_fits_break);
+    return script(&hfi_script_break, key_count, &words, hfi_schema_break);
 }
 
 struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)
@@ -229,7 +229,7 @@ struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)
     struct words words;
     begin(&words);
     int key_count = add_keys(&words, keys, &sides);
-    return script(&hfi_script_forget, key_count, &words, hfi_fits_forget);
+    return script(&hfi_script_forget, key_count, &words, hfi_schema_forget);
 }
 
 struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token, enum hfi_filling filling,
@@ -243,7 +243,7 @@ struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token
     add_text(&words, filling == HFI_FILL_VALUE ? "value" : filling == HFI_FILL_ABSENT ? "absent" : "nothing");
     add_number(&words, ttl_ms);
     add(&words, size > 0 ? data : "", size);
-    return script(&hfi_script_fill, key_count, &words, hfi_fits_fill);
+    return script(&hfi_script_fill, key_count, &words, hfi_schema_fill);
 }
 
 static bool add_renewals(struct hfi_command *command, const struct hfi_renewal *renewals, int count)
@@ -266,27 +266,27 @@ static bool add_renewals(struct hfi_command *command, const struct hfi_renewal *
 
 struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count)
 {
-    size_t room = 0;
+    size_t capacity = 0;
     for (int i = 0; i < count; i++)
-        room += 2 * (size_t)renewals[i].keys->lock_size + renewals[i].keys->tag_size + HFI_TOKEN_ROOM + 36;
-    struct hfi_command *command = hfi_command_script_begin(&hfi_script_renew, count, 4 * count, room);
+        capacity += 2 * (size_t)renewals[i].keys->lock_size + renewals[i].keys->tag_size + HFI_TOKEN_CAPACITY + 36;
+    struct hfi_command *command = hfi_command_script_begin(&hfi_script_renew, count, 4 * count, capacity);
     if (command == NULL)
         return NULL;
     if (!add_renewals(command, renewals, count)) {
         hfi_command_unref(command);
         return NULL;
     }
-    command->fits = hfi_fits_renew;
-    command->expects = count + 1;
+    command->validate = hfi_schema_renew;
+    command->element_count = count + 1;
     return command;
 }
 
 static bool add_rechecks(struct hfi_command *command, const struct hfi_identity *identity,
-                         const struct hfi_rechecking *common, const struct hfi_recheck *rechecks, int count)
+                         const struct hfi_recheck_params *common, const struct hfi_recheck *rechecks, int count)
 {
     struct hfi_side_keys sides;
     struct words words = {.count = 0};
-    char token[HFI_TOKEN_ROOM];
+    char token[HFI_TOKEN_CAPACITY];
     bool all = true;
     for (int i = 0; i < count; i++) {
         if (!all || !hfi_side_keys_print(rechecks[i].keys, &sides))
@@ -309,21 +309,21 @@ static bool add_rechecks(struct hfi_command *command, const struct hfi_identity 
     return all;
 }
 
-struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const struct hfi_rechecking *common,
+struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const struct hfi_recheck_params *common,
                                      const struct hfi_recheck *rechecks, int count)
 {
-    size_t room = 4 * 20 + (size_t)count * HFI_TOKEN_ROOM;
+    size_t capacity = 4 * 20 + (size_t)count * HFI_TOKEN_CAPACITY;
     for (int i = 0; i < count; i++)
-        room += 3 * (size_t)rechecks[i].keys->lock_size + 2 * ((size_t)rechecks[i].keys->tag_size + 12);
-    struct hfi_command *command = hfi_command_script_begin(&hfi_script_recheck, 3 * count, 4 * count + 4, room);
+        capacity += 3 * (size_t)rechecks[i].keys->lock_size + 2 * ((size_t)rechecks[i].keys->tag_size + 12);
+    struct hfi_command *command = hfi_command_script_begin(&hfi_script_recheck, 3 * count, 4 * count + 4, capacity);
     if (command == NULL)
         return NULL;
     if (!add_rechecks(command, identity, common, rechecks, count)) {
         hfi_command_unref(command);
         return NULL;
     }
-    command->fits = hfi_fits_recheck;
-    command->expects = count + 1;
+    command->validate = hfi_schema_recheck;
+    command->element_count = count + 1;
     return command;
 }
 
@@ -382,12 +382,12 @@ const char *hfi_wire_foreign(const struct redisReply *reply)
 static struct hfi_answer answer_of_error(const struct redisReply *reply)
 {
     const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
-    return (struct hfi_answer){.kind = HFI_CANNOT, .status = meaning->status, .unclear = meaning->executed};
+    return (struct hfi_answer){.kind = HFI_CANNOT, .status = meaning->status, .in_doubt = meaning->executed};
 }
 
 static struct hfi_answer answer_of_exec(const struct redisReply *reply, int64_t *now_us)
 {
-    if (!hfi_fits_native(NULL, reply))
+    if (!hfi_schema_native(NULL, reply))
         return (struct hfi_answer){.kind = HFI_CANNOT, .status = HF_PROTOCOL};
     if (reply->element[0]->type != REDIS_REPLY_STATUS)
         return (struct hfi_answer){.kind = HFI_BUSY};
@@ -465,7 +465,7 @@ enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index, con
     case 1:
         return HFI_RENEW_OK;
     case 4:
-        return HFI_RENEW_WANTED;
+        return HFI_RENEW_REMOTE_WAITER;
     case 0:
         return HFI_RENEW_GONE;
     case 2:

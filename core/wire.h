@@ -14,7 +14,7 @@ struct redisReply;
  * answer. All return NULL: no memory. */
 struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *token, int64_t ttl_ms);
 struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *token, bool once,
-                                     const struct hfi_asking *asking, int64_t not_after_us, int64_t echo,
+                                     const struct hfi_acquire_params *params, int64_t not_after_us, int64_t echo,
                                      int64_t enough_ms);
 struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *token);
 struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size);
@@ -37,14 +37,14 @@ struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count
 
 /* Re-checks of several names with one stamp: what they have in common, and whose they are. */
 #define HFI_RECHECK_MOST 32
-struct hfi_rechecking {
+struct hfi_recheck_params {
     int64_t not_after_us, patience_ms, echo, claim_ttl_ms;
 };
 struct hfi_recheck {
     const struct hfi_keys *keys;
     uint64_t grant, random; /* of the token */
 };
-struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const struct hfi_rechecking *common,
+struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const struct hfi_recheck_params *common,
                                      const struct hfi_recheck *rechecks, int count);
 
 /* Any plain command of NUL-terminated words; ends with NULL. */
@@ -69,7 +69,7 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
 /* HFI_IN_QUEUE without a ticket, which is the one it had, or HFI_ASK_ALONE. */
 struct hfi_answer hfi_wire_rechecked(const struct redisReply *reply, int index);
 
-enum hfi_renewed { HFI_RENEW_OK, HFI_RENEW_WANTED, HFI_RENEW_GONE, HFI_RENEW_TAKEN, HFI_RENEW_REVOKED, HFI_RENEW_FAILED };
+enum hfi_renewed { HFI_RENEW_OK, HFI_RENEW_REMOTE_WAITER, HFI_RENEW_GONE, HFI_RENEW_TAKEN, HFI_RENEW_REVOKED, HFI_RENEW_FAILED };
 /* WANTED: it is ours, and somebody waits elsewhere. REVOKED: *revoked is the token that is to be given back, the reply's. */
 enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index, const struct redisReply **revoked);
 

@@ -13,7 +13,7 @@
 
 void hfi_backoff_init(struct hfi_backoff *backoff, uint64_t seed)
 {
-    *backoff = (struct hfi_backoff){.dice = seed};
+    *backoff = (struct hfi_backoff){.rng = seed};
 }
 
 static bool has_lasted(const struct hfi_backoff *backoff, int64_t now_ns)
@@ -36,7 +36,7 @@ int64_t hfi_backoff_next_ns(struct hfi_backoff *backoff, int64_t now_ns)
     }
     if (backoff->tries < INT16_MAX)
         backoff->tries++;
-    return now_ns + hfi_jitter(&backoff->dice, wait_ms * HFI_MS, JITTER);
+    return now_ns + hfi_jitter(&backoff->rng, wait_ms * HFI_MS, JITTER);
 }
 
 void hfi_backoff_up(struct hfi_backoff *backoff, int64_t now_ns)
@@ -62,5 +62,5 @@ int64_t hfi_backoff_lost_ns(struct hfi_backoff *backoff, struct hfi_losses *loss
         return hfi_backoff_next_ns(backoff, now_ns);
     backoff->up_ns = 0;
     backoff->tries = 1;
-    return now_ns + (lost == HFI_LOST_URGENT && lasted ? 0 : hfi_jitter(&backoff->dice, pause_ns, JITTER));
+    return now_ns + (lost == HFI_LOST_URGENT && lasted ? 0 : hfi_jitter(&backoff->rng, pause_ns, JITTER));
 }

@@ -9,7 +9,7 @@
 struct hfi_backoff { /* of one connection */
     int tries;     /* dials since the last connection that was of use */
     int64_t up_ns; /* since when there is a connection; 0: there is none */
-    uint64_t dice;
+    uint64_t rng;
 };
 
 struct hfi_losses { /* of one endpoint, zeroed at first: how many of its connections were lost lately */

@@ -13,7 +13,7 @@
 #include "pool/backoff.h"
 #include "pool/borrowers.h"
 #include "pool/dial.h"
-#include "pool/inside.h"
+#include "pool/pool_private.h"
 #include "pool/listener.h"
 #include "pool/reset.h"
 
@@ -53,12 +53,12 @@ struct hfi_borrowers {
     int total, idle_count, out_count, testing, dialing, waiting;
     int references; /* the pool's, and one for each that is out */
     bool closed;
-    uint64_t dice;
+    uint64_t rng;
     struct hfi_backoff backoff;
     int64_t down_until_ns; /* the last dial failed; before this nobody tries again */
     hf_error why;
     struct hfi_dial *dial; /* the listener's own, for min_connections */
-    int64_t tend_at_ns;    /* the listener's own */
+    int64_t maintain_at_ns;    /* the listener's own */
     /* A fork child walks these without the mutex: every connection's descriptor, or -1. */
     int slots;
     _Atomic(int) fds[];
@@ -79,8 +79,8 @@ struct hfi_borrowers *hfi_borrowers_new(struct hfi_pool *pool)
     hfi_list_init(&all->idle);
     hfi_list_init(&all->out);
     hfi_list_init(&all->waiters);
-    all->dice = (uint64_t)(uintptr_t)all ^ (uint64_t)hfi_now(&hfi_boottime);
-    hfi_backoff_init(&all->backoff, hfi_dice(&all->dice));
+    all->rng = (uint64_t)(uintptr_t)all ^ (uint64_t)hfi_now(&hfi_boottime);
+    hfi_backoff_init(&all->backoff, hfi_rng_next(&all->rng));
     return all;
 }
 
@@ -113,7 +113,7 @@ static void pass_on_right_locked(struct hfi_borrowers *all)
         all->total--;
         return;
     }
-    struct waiter *waiter = hfi_of(all->waiters.next, struct waiter, link);
+    struct waiter *waiter = hfi_container_of(all->waiters.next, struct waiter, link);
     hfi_list_remove(&waiter->link);
     waiter->may_dial = true;
     hfi_park_wake(&waiter->park);
@@ -127,7 +127,7 @@ static void pass_on_locked(struct hfi_borrowers *all, struct hfi_borrowed *borro
         all->idle_count++;
         return;
     }
-    struct waiter *waiter = hfi_of(all->waiters.next, struct waiter, link);
+    struct waiter *waiter = hfi_container_of(all->waiters.next, struct waiter, link);
     hfi_list_remove(&waiter->link);
     waiter->granted = borrowed;
     hfi_park_wake(&waiter->park);
@@ -135,7 +135,7 @@ static void pass_on_locked(struct hfi_borrowers *all, struct hfi_borrowed *borro
 
 static struct hfi_borrowed *take_idle_locked(struct hfi_borrowers *all, struct hfi_list *link)
 {
-    struct hfi_borrowed *borrowed = hfi_of(link, struct hfi_borrowed, link);
+    struct hfi_borrowed *borrowed = hfi_container_of(link, struct hfi_borrowed, link);
     hfi_list_remove(link);
     all->idle_count--;
     return borrowed;
@@ -167,7 +167,7 @@ static struct hfi_borrowed *wrap(struct hfi_borrowers *all, int fd, int64_t now_
     if (settings->lifetime_ms > 0) {
         (void)pthread_mutex_lock(&all->mutex);
         borrowed->dies_ns =
-            hfi_after_ms(now_ns, hfi_jitter(&all->dice, settings->lifetime_ms, LIFETIME_JITTER));
+            hfi_after_ms(now_ns, hfi_jitter(&all->rng, settings->lifetime_ms, LIFETIME_JITTER));
         (void)pthread_mutex_unlock(&all->mutex);
     }
     return borrowed;
@@ -261,9 +261,9 @@ static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct
     all->waiting++;
     bool in_time = true;
     while (in_time && me.granted == NULL && !me.may_dial && !me.closed) {
-        uint32_t ticket = hfi_park_ticket(&me.park);
+        uint32_t epoch = hfi_park_epoch(&me.park);
         (void)pthread_mutex_unlock(&all->mutex);
-        in_time = hfi_park_wait(&me.park, ticket, until_ns);
+        in_time = hfi_park_wait(&me.park, epoch, until_ns);
         HFI_PERTURB("borrow-woken");
         (void)pthread_mutex_lock(&all->mutex);
     }
@@ -416,7 +416,7 @@ static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
     int left = all->total;
     for (struct hfi_list *link = all->idle.next, *next; link != &all->idle; link = next) {
         next = link->next;
-        if (!may_close_idle(all, hfi_of(link, struct hfi_borrowed, link), left, now_ns))
+        if (!may_close_idle(all, hfi_container_of(link, struct hfi_borrowed, link), left, now_ns))
             continue;
         (void)take_idle_locked(all, link);
         hfi_list_append(&old, link);
@@ -424,7 +424,7 @@ static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
     }
     (void)pthread_mutex_unlock(&all->mutex);
     while (!hfi_list_is_empty(&old)) {
-        struct hfi_borrowed *borrowed = hfi_of(old.next, struct hfi_borrowed, link);
+        struct hfi_borrowed *borrowed = hfi_container_of(old.next, struct hfi_borrowed, link);
         hfi_list_remove(&borrowed->link);
         destroy(borrowed);
         (void)pthread_mutex_lock(&all->mutex);
@@ -440,7 +440,7 @@ static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
     int64_t longest_ns = 0;
     (void)pthread_mutex_lock(&all->mutex);
     for (struct hfi_list *link = all->out.next; link != &all->out; link = link->next) {
-        struct hfi_borrowed *borrowed = hfi_of(link, struct hfi_borrowed, link);
+        struct hfi_borrowed *borrowed = hfi_container_of(link, struct hfi_borrowed, link);
         int64_t out_ns = now_ns - borrowed->out_since_ns;
         if (borrowed->reported || out_ns < LEAK_AFTER_NS)
             continue;
@@ -505,19 +505,19 @@ static void fill(struct hfi_borrowers *all, int64_t now_ns)
     }
 }
 
-int64_t hfi_borrowers_tend(struct hfi_borrowers *all, int64_t now_ns, int *fd, short *events)
+int64_t hfi_borrowers_maintain(struct hfi_borrowers *all, int64_t now_ns, int *fd, short *events)
 {
     fill(all, now_ns);
     *fd = all->dial != NULL ? hfi_dial_fd(all->dial) : -1;
     *events = all->dial != NULL ? hfi_dial_events(all->dial) : 0;
-    if (now_ns >= all->tend_at_ns) {
+    if (now_ns >= all->maintain_at_ns) {
         close_idle(all, now_ns);
         report_leaks(all, now_ns);
-        all->tend_at_ns = now_ns + TEND_EVERY_NS;
+        all->maintain_at_ns = now_ns + TEND_EVERY_NS;
     }
     (void)pthread_mutex_lock(&all->mutex);
     bool is_needed = all->total > 0 || all->pool->settings.min_connections > 0;
-    int64_t again_ns = is_needed ? all->tend_at_ns : HFI_NEVER;
+    int64_t again_ns = is_needed ? all->maintain_at_ns : HFI_NEVER;
     if (all->dial == NULL && all->down_until_ns > now_ns && all->total < all->pool->settings.min_connections)
         again_ns = all->down_until_ns < again_ns ? all->down_until_ns : again_ns;
     (void)pthread_mutex_unlock(&all->mutex);
@@ -533,7 +533,7 @@ void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *coun
     uint64_t used = 0;
     for (const struct hfi_list *link = all->idle.next; link != &all->idle; link = link->next)
         used +=
-            now_ns - hfi_of(link, const struct hfi_borrowed, link)->idle_since_ns >= CHECK_AFTER_NS ? 1 : 0;
+            now_ns - hfi_container_of(link, const struct hfi_borrowed, link)->idle_since_ns >= CHECK_AFTER_NS ? 1 : 0;
     counts->cl_active = counts->sv_active = (uint64_t)all->out_count;
     counts->cl_waiting = (uint64_t)all->waiting;
     counts->sv_idle = (uint64_t)all->idle_count - used;
@@ -543,7 +543,7 @@ void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *coun
     counts->maxwait_us = 0;
     if (!hfi_list_is_empty(&all->waiters))
         counts->maxwait_us =
-            (uint64_t)(now_ns - hfi_of(all->waiters.next, struct waiter, link)->since_ns) / 1000;
+            (uint64_t)(now_ns - hfi_container_of(all->waiters.next, struct waiter, link)->since_ns) / 1000;
     (void)pthread_mutex_unlock(&all->mutex);
 }
 
@@ -553,7 +553,7 @@ void hfi_borrow_end(struct hfi_pool *pool)
     (void)pthread_mutex_lock(&all->mutex);
     all->closed = true;
     while (!hfi_list_is_empty(&all->waiters)) {
-        struct waiter *waiter = hfi_of(all->waiters.next, struct waiter, link);
+        struct waiter *waiter = hfi_container_of(all->waiters.next, struct waiter, link);
         hfi_list_remove(&waiter->link);
         waiter->closed = true;
         hfi_park_wake(&waiter->park);

@@ -11,7 +11,7 @@ struct hfi_borrowers *hfi_borrowers_new(struct hfi_pool *pool); /* NULL: no memo
 /* The listener's, before every poll(): closes what has idled or lived too long, keeps min_connections, tells of
  * those that are out too long. Never blocks. When it wants its next turn at the latest; *fd >= 0: also when that is
  * ready. */
-int64_t hfi_borrowers_tend(struct hfi_borrowers *borrowers, int64_t now_ns, int *fd, short *events);
+int64_t hfi_borrowers_maintain(struct hfi_borrowers *borrowers, int64_t now_ns, int *fd, short *events);
 void hfi_borrowers_count(struct hfi_borrowers *borrowers, struct hfi_pool_counts *counts);
 /* After the listener has ended: whoever waits gets CLOSED, idle connections are closed. */
 void hfi_borrowers_close(struct hfi_borrowers *borrowers);

@@ -74,7 +74,7 @@ void hfi_channels_free(struct hfi_channels *channels)
         return;
     for (int i = 0; i < channels->subscribers; i++)
         while (!hfi_list_is_empty(&channels->lists[i].all))
-            forget_locked(channels, hfi_of(channels->lists[i].all.next, struct hfi_channel, all));
+            forget_locked(channels, hfi_container_of(channels->lists[i].all.next, struct hfi_channel, all));
     (void)pthread_mutex_destroy(&channels->mutex);
     free(channels->buckets);
     free(channels);
@@ -99,7 +99,7 @@ static struct hfi_channel *find_locked(struct hfi_channels *channels, const char
     uint64_t hash = hash_of(name, size);
     struct hfi_list *bucket = bucket_locked(channels, hash);
     for (struct hfi_list *at = bucket->next; at != bucket; at = at->next) {
-        struct hfi_channel *channel = hfi_of(at, struct hfi_channel, chain);
+        struct hfi_channel *channel = hfi_container_of(at, struct hfi_channel, chain);
         if (channel->hash == hash && channel->size == size && memcmp(channel->name, name, size) == 0)
             return channel;
     }
@@ -119,7 +119,7 @@ static void grow_locked(struct hfi_channels *channels)
     for (int i = 0; i < channels->subscribers; i++) {
         struct hfi_list *all = &channels->lists[i].all;
         for (struct hfi_list *at = all->next; at != all; at = at->next) {
-            struct hfi_channel *channel = hfi_of(at, struct hfi_channel, all);
+            struct hfi_channel *channel = hfi_container_of(at, struct hfi_channel, all);
             hfi_list_append(bucket_locked(channels, channel->hash), &channel->chain);
         }
     }
@@ -196,7 +196,7 @@ struct hfi_channel *hfi_channels_next(struct hfi_channels *channels, int subscri
     *step = HFI_CHANNEL_REST;
     lock(channels);
     while (*step == HFI_CHANNEL_REST && !hfi_list_is_empty(todo)) {
-        channel = hfi_of(todo->next, struct hfi_channel, todo);
+        channel = hfi_container_of(todo->next, struct hfi_channel, todo);
         hfi_list_remove(&channel->todo);
         bool wanted = channel->wanted > 0;
         if (wanted != channel->asked) {
@@ -241,7 +241,7 @@ void hfi_channels_lose(struct hfi_channels *channels, int subscriber)
     struct hfi_list *all = &channels->lists[subscriber].all, *next;
     lock(channels);
     for (struct hfi_list *at = all->next; at != all; at = next) {
-        struct hfi_channel *channel = hfi_of(at, struct hfi_channel, all);
+        struct hfi_channel *channel = hfi_container_of(at, struct hfi_channel, all);
         next = at->next;
         channel->asked = channel->live = false;
         channel->owed = 0;

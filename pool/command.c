@@ -22,7 +22,7 @@ static const char evalsha_head[] = "$7\r\nEVALSHA\r\n$40\r\n";
  * thread's stock to the other's. So the last one of a thread's comes back to it, blank: they outlive every client. */
 static struct {
     _Alignas(64) _Atomic(struct hfi_command *) command;
-} spares[SPARES];
+} cached[SPARES];
 
 static void drop_bytes(struct hfi_command *command)
 {
@@ -34,16 +34,16 @@ static void drop_bytes(struct hfi_command *command)
 
 static bool make_room(struct hfi_command *command, size_t more)
 {
-    if (more <= command->room - command->size)
+    if (more <= command->capacity - command->size)
         return true;
-    size_t room = command->size + more;
-    char *bytes = room >= more ? malloc(room) : NULL;
+    size_t capacity = command->size + more;
+    char *bytes = capacity >= more ? malloc(capacity) : NULL;
     if (bytes == NULL)
         return false;
     memcpy(bytes, command->bytes, command->size);
     drop_bytes(command);
     command->bytes = bytes;
-    command->room = room;
+    command->capacity = capacity;
     return true;
 }
 
@@ -83,7 +83,7 @@ static size_t size_of(int index, const char *const *argv, const size_t *sizes)
     return sizes != NULL ? sizes[index] : strlen(argv[index]);
 }
 
-/* `before` words come first, which the caller puts: room is made for theirs, `front` bytes in all. */
+/* `before` words come first, which the caller puts: capacity is made for theirs, `front` bytes in all. */
 static bool begin(struct hfi_command *command, int before, size_t front, int argc, const char *const *argv,
                   const size_t *sizes)
 {
@@ -106,7 +106,7 @@ static void put_words(struct hfi_command *command, int argc, const char *const *
 static struct hfi_command *blank(void)
 {
     int home = (int)(hfi_thread_number() % SPARES);
-    struct hfi_command *command = atomic_exchange(&spares[home].command, NULL);
+    struct hfi_command *command = atomic_exchange(&cached[home].command, NULL);
     if (command == NULL)
         command = malloc(sizeof *command);
     if (command == NULL)
@@ -114,7 +114,7 @@ static struct hfi_command *blank(void)
     memset(command, 0, offsetof(struct hfi_command, first));
     command->home = home;
     command->bytes = command->first;
-    command->room = sizeof command->first;
+    command->capacity = sizeof command->first;
     hfi_list_init(&command->link);
     atomic_init(&command->references, 1);
     return command;
@@ -130,14 +130,14 @@ struct hfi_command *hfi_command_new(int argc, const char *const *argv, const siz
     return command;
 }
 
-struct hfi_command *hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t room)
+struct hfi_command *hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t capacity)
 {
     char number[HEAD_MOST], *count = print_before(number + sizeof number, (size_t)keys);
     size_t digits = (size_t)(number + sizeof number - count);
     struct hfi_command *command = blank();
     if (command == NULL)
         return NULL;
-    if (!begin(command, 3 + argc, 7 + SHA_DIGITS + digits + room, 0, NULL, NULL)) {
+    if (!begin(command, 3 + argc, 7 + SHA_DIGITS + digits + capacity, 0, NULL, NULL)) {
         hfi_command_unref(command);
         return NULL;
     }
@@ -159,10 +159,10 @@ bool hfi_command_word(struct hfi_command *command, const char *word, size_t size
 struct hfi_command *hfi_command_script(const struct hfi_script *script, int keys, int argc, const char *const *argv,
                                        const size_t *sizes)
 {
-    size_t room = 0;
+    size_t capacity = 0;
     for (int i = 0; i < argc; i++)
-        room += size_of(i, argv, sizes);
-    struct hfi_command *command = hfi_command_script_begin(script, keys, argc, room);
+        capacity += size_of(i, argv, sizes);
+    struct hfi_command *command = hfi_command_script_begin(script, keys, argc, capacity);
     if (command != NULL)
         put_words(command, argc, argv, sizes);
     return command;
@@ -176,7 +176,7 @@ bool hfi_command_append(struct hfi_command *command, int argc, const char *const
     return true;
 }
 
-bool hfi_command_spell_out(struct hfi_command *command)
+bool hfi_command_inline_script(struct hfi_command *command)
 {
     const struct hfi_script *script = command->script;
     const char *count_end = memchr(command->bytes, '\n', command->size);
@@ -200,7 +200,7 @@ bool hfi_command_spell_out(struct hfi_command *command)
     memcpy(at, command->bytes + skipped, command->size - skipped);
     drop_bytes(command);
     command->bytes = bytes;
-    command->size = command->room = size;
+    command->size = command->capacity = size;
     command->script = NULL;
     return true;
 }
@@ -218,6 +218,6 @@ void hfi_command_unref(struct hfi_command *command)
         freeReplyObject(command->reply);
     drop_bytes(command);
     struct hfi_command *none = NULL;
-    if (!atomic_compare_exchange_strong(&spares[command->home].command, &none, command))
+    if (!atomic_compare_exchange_strong(&cached[command->home].command, &none, command))
         free(command);
 }

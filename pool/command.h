@@ -30,19 +30,19 @@ typedef void hfi_command_done(struct hfi_command *command);
 
 /* Whether this, which is no error, can be the command's reply at all. If not, a byte of the stream is wrong, and every
  * reply behind it may be somebody else's. Under the lane's mutex. */
-typedef bool hfi_command_fits(const struct hfi_command *command, const struct redisReply *reply);
+typedef bool hfi_reply_validator(const struct hfi_command *command, const struct redisReply *reply);
 
 #define HFI_COMMAND_FIRST 448 /* a native acquire with all its five parts */
 
 struct hfi_command {
     /* Set by the caller before it lists the command. */
     hfi_command_done *done;
-    hfi_command_fits *fits; /* NULL: whatever comes. Else what does not fit ends its connection, unanswered */
+    hfi_reply_validator *validate; /* NULL: whatever comes. Else what does not fit ends its connection, unanswered */
     void   *self;
     int64_t until_ns;  /* no answer by then: the connection is given up, and all that rides on it */
     int64_t stamp_ns;  /* for the caller: the clock before the command was listed (rule L1)       */
     int64_t note[3];   /* for the caller */
-    int     expects;   /* for `fits` */
+    int     element_count;   /* for `fits` */
     bool    posted;    /* no thread waits for its reply: none is woken to read it */
     bool    patient;   /* outlasts a silent server: comes back unsent only when its time is over or a dial has failed */
     bool    optional;  /* without an answer no key is left behind: nothing for a close to tell of */
@@ -59,7 +59,7 @@ struct hfi_command {
     struct hfi_list       link;
     const struct hfi_script *script; /* not NULL: EVALSHA, sent again as EVAL after NOSCRIPT */
     char  *bytes;
-    size_t size, room;
+    size_t size, capacity;
     int    replies;                  /* how many replies belong to it */
     int    replies_seen;
     bool   sent;
@@ -74,16 +74,16 @@ struct hfi_command *hfi_command_new(int argc, const char *const *argv, const siz
 /* EVALSHA script keys argv...; argv has the keys first. */
 struct hfi_command *hfi_command_script(const struct hfi_script *script, int keys, int argc, const char *const *argv,
                                        const size_t *sizes);
-/* The same word by word: `argc` times hfi_command_word follows. room: the words' bytes, at most, so that memory is asked
+/* The same word by word: `argc` times hfi_command_word follows. capacity: the words' bytes, at most, so that memory is asked
  * for once. */
-struct hfi_command *hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t room);
+struct hfi_command *hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t capacity);
 bool hfi_command_word(struct hfi_command *command, const char *word, size_t size); /* false: no memory */
 /* One more command behind it in the same bytes (a pipeline that belongs together, MULTI ... EXEC). Only the last
  * reply is kept; if that is EXECABORT, the error that led to it. False: no memory, unchanged. */
 bool hfi_command_append(struct hfi_command *command, int argc, const char *const *argv, const size_t *sizes);
 
 /* EVALSHA becomes EVAL with the source, once and for good: the answer to NOSCRIPT. False: not one script's, or no memory. */
-bool hfi_command_spell_out(struct hfi_command *command);
+bool hfi_command_inline_script(struct hfi_command *command);
 
 void hfi_command_ref(struct hfi_command *command);
 void hfi_command_unref(struct hfi_command *command); /* the last one frees it and its reply */

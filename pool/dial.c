@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* dial.c - finds the server, connects, and holds the conversation that pool/hello.c thinks up. */
+/* dial.c - finds the server, connects, and holds the conversation that pool/handshake.c thinks up. */
 #include "pool/dial.h"
 #include "base/buffer.h"
 #include "base/descriptor.h"
-#include "pool/hello.h"
+#include "pool/handshake.h"
 #include "pool/hurry.h"
-#include "pool/inside.h"
+#include "pool/pool_private.h"
 #include "pool/parser.h"
 #include "pool/race.h"
 #include "pool/topology.h"
@@ -36,12 +36,12 @@ struct hfi_dial {
     struct hfi_race race;
     int racing[HFI_ADDRESSES_MOST]; /* sockets that connect, by address; -1: none */
     int any;                        /* where there are several: an epoll of them; else -1 */
-    int winner;                     /* the address that `wire` is connected to */
+    int winner;                     /* the address that `connection` is connected to */
 
-    struct hfi_wire wire;
+    struct hfi_connection connection;
     struct redisReader *reader;
     size_t unparsed;
-    struct hfi_hello hello;
+    struct hfi_handshake handshake;
     hf_error error;
 };
 
@@ -90,11 +90,11 @@ struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose pur
     dial->pool = pool;
     dial->until_ns = until_ns;
     dial->again_ns = until_ns;
-    dial->wire = HFI_NO_WIRE;
+    dial->connection = HFI_NO_CONNECTION;
     dial->any = -1;
     for (int i = 0; i < HFI_ADDRESSES_MOST; i++)
         dial->racing[i] = -1;
-    hfi_hello_init(&dial->hello, pool, purpose, lane);
+    hfi_handshake_init(&dial->handshake, pool, purpose, lane);
     return dial;
 }
 
@@ -117,7 +117,7 @@ static void end_race(struct hfi_dial *dial)
 static void hang_up(struct hfi_dial *dial)
 {
     end_race(dial);
-    dial->wire.transport->close(&dial->wire);
+    dial->connection.transport->close(&dial->connection);
     if (dial->reader != NULL)
         redisReaderFree(dial->reader);
     dial->reader = NULL;
@@ -129,7 +129,7 @@ void hfi_dial_end(struct hfi_dial *dial)
     if (dial == NULL)
         return;
     hang_up(dial);
-    hfi_hello_done(&dial->hello);
+    hfi_handshake_done(&dial->handshake);
     free(dial);
 }
 
@@ -163,7 +163,7 @@ static enum hfi_dial_state find(struct hfi_dial *dial, int64_t now_ns)
 
 static void win(struct hfi_dial *dial, int index)
 {
-    dial->wire.fd = dial->racing[index];
+    dial->connection.fd = dial->racing[index];
     dial->racing[index] = -1;
     dial->winner = index;
     end_race(dial);
@@ -243,8 +243,8 @@ static bool is_ours(const struct hfi_dial *dial)
 {
     struct ucred peer = {.uid = (uid_t)-1};
     socklen_t size = sizeof peer;
-    return dial->pool->settings.place.scheme != HFI_EMBEDDED ||
-           (getsockopt(dial->wire.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid());
+    return dial->pool->settings.endpoint.scheme != HFI_EMBEDDED ||
+           (getsockopt(dial->connection.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid());
 }
 
 static enum hfi_dial_state start(struct hfi_dial *dial)
@@ -254,7 +254,7 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
                        "another user's server listens at %s", dial->pool->server_name);
         return fail(dial);
     }
-    int wants = dial->wire.transport->start(&dial->wire);
+    int wants = dial->connection.transport->start(&dial->connection);
     if (wants > 0) {
         dial->events = (short)wants;
     } else if (wants < 0) {
@@ -264,7 +264,7 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
         dial->step = TALK;
         dial->events = POLLIN;
         dial->reader = hfi_parser_create(REPLY_MOST);
-        if (dial->reader == NULL || !hfi_hello_begin(&dial->hello)) {
+        if (dial->reader == NULL || !hfi_handshake_begin(&dial->handshake)) {
             (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s",
                            dial->pool->server_name);
             return fail(dial);
@@ -275,9 +275,9 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
 
 static void say(struct hfi_dial *dial)
 {
-    struct hfi_buffer *out = &dial->hello.out;
+    struct hfi_buffer *out = &dial->handshake.out;
     while (hfi_buffer_size(out) > 0) {
-        ssize_t sent = dial->wire.transport->send(&dial->wire, hfi_buffer_data(out), hfi_buffer_size(out));
+        ssize_t sent = dial->connection.transport->send(&dial->connection, hfi_buffer_data(out), hfi_buffer_size(out));
         if (sent < 0) {
             /* A server that refuses us says why before it hangs up: read that first. */
             dial->events = errno == EAGAIN ? POLLIN | POLLOUT : POLLIN;
@@ -308,7 +308,7 @@ static void fail_parser(struct hfi_dial *dial)
 static bool judge_all(struct hfi_dial *dial)
 {
     void *reply;
-    while (!dial->hello.over) {
+    while (!dial->handshake.over) {
         if (redisReaderGetReply(dial->reader, &reply) != REDIS_OK) {
             fail_parser(dial);
             return false;
@@ -319,12 +319,12 @@ static bool judge_all(struct hfi_dial *dial)
             return dial->unparsed <= REPLY_MOST;
         }
         dial->unparsed = dial->reader->len - dial->reader->pos;
-        hf_status status = hfi_hello_answer(&dial->hello, reply, &dial->error);
+        hf_status status = hfi_handshake_answer(&dial->handshake, reply, &dial->error);
         freeReplyObject(reply);
         if (status != HF_OK)
             return false;
         /* At the end of a stage nothing may be left: its bytes would answer the next stage's questions. */
-        if (dial->hello.answered == 0 && dial->reader->pos < dial->reader->len) {
+        if (dial->handshake.answered == 0 && dial->reader->pos < dial->reader->len) {
             fail_garbage(dial, "says more than it was asked");
             return false;
         }
@@ -337,7 +337,7 @@ static enum hfi_dial_state talk(struct hfi_dial *dial)
     char bytes[16384];
     for (;;) {
         say(dial);
-        ssize_t got = dial->wire.transport->recv(&dial->wire, bytes, sizeof bytes);
+        ssize_t got = dial->connection.transport->recv(&dial->connection, bytes, sizeof bytes);
         if (got < 0 && errno == EAGAIN) {
             dial->again_ns = dial->until_ns;
             return HFI_DIAL_GOING;
@@ -353,7 +353,7 @@ static enum hfi_dial_state talk(struct hfi_dial *dial)
         }
         if (!judge_all(dial))
             return fail(dial);
-        if (dial->hello.over)
+        if (dial->handshake.over)
             return HFI_DIAL_UP;
     }
 }
@@ -397,8 +397,8 @@ enum hfi_dial_state hfi_dial_step(struct hfi_dial *dial, int64_t now_ns)
 
 int hfi_dial_fd(const struct hfi_dial *dial)
 {
-    if (dial->wire.fd >= 0)
-        return dial->wire.fd;
+    if (dial->connection.fd >= 0)
+        return dial->connection.fd;
     return dial->any >= 0 ? dial->any : dial->racing[0];
 }
 
@@ -406,7 +406,7 @@ void hfi_dial_forked(const struct hfi_dial *dial)
 {
     if (dial == NULL)
         return;
-    const int all[] = {dial->wire.fd, dial->any};
+    const int all[] = {dial->connection.fd, dial->any};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (all[i] >= 0)
             (void)close(all[i]);
@@ -425,16 +425,16 @@ int64_t hfi_dial_again_ns(const struct hfi_dial *dial)
     return dial->again_ns < dial->until_ns ? dial->again_ns : dial->until_ns;
 }
 
-struct hfi_wire hfi_dial_take(struct hfi_dial *dial)
+struct hfi_connection hfi_dial_take(struct hfi_dial *dial)
 {
-    struct hfi_wire wire = dial->wire;
-    dial->wire = HFI_NO_WIRE;
-    return wire;
+    struct hfi_connection connection = dial->connection;
+    dial->connection = HFI_NO_CONNECTION;
+    return connection;
 }
 
 const struct hfi_server *hfi_dial_server(const struct hfi_dial *dial)
 {
-    return &dial->hello.server;
+    return &dial->handshake.server;
 }
 
 const hf_error *hfi_dial_error(const struct hfi_dial *dial)

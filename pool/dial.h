@@ -28,7 +28,7 @@ int hfi_dial_fd(const struct hfi_dial *dial); /* -1: nothing to poll yet */
 short hfi_dial_events(const struct hfi_dial *dial);
 int64_t hfi_dial_again_ns(const struct hfi_dial *dial);
 /* UP: the connection, the caller's from now on. */
-struct hfi_wire hfi_dial_take(struct hfi_dial *dial);
+struct hfi_connection hfi_dial_take(struct hfi_dial *dial);
 const struct hfi_server *hfi_dial_server(const struct hfi_dial *dial); /* UP */
 const hf_error *hfi_dial_error(const struct hfi_dial *dial);           /* FAILED */
 void hfi_dial_end(struct hfi_dial *dial); /* closes what was not taken; NULL is a no-op */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* hurry.c - see hurry.h, and hfi_pool_hurry. */
 #include "pool/hurry.h"
-#include "pool/lane_inside.h"
+#include "pool/lane_private.h"
 #include "pool/listener.h"
 #include "pool/topology.h"
 

@@ -3,7 +3,7 @@
 #ifndef HFI_HURRY_H
 #define HFI_HURRY_H
 
-#include "pool/inside.h"
+#include "pool/pool_private.h"
 
 /* until_ns, or sooner if close has begun. */
 int64_t hfi_hurry_until(const struct hfi_pool *pool, int64_t until_ns);

@@ -3,7 +3,7 @@
  * all; and the one place where outcomes are handed out. */
 #include "base/descriptor.h"
 #include "base/perturb.h"
-#include "pool/lane_inside.h"
+#include "pool/lane_private.h"
 #include "pool/listener.h"
 
 #include <errno.h>
@@ -39,14 +39,14 @@ struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, in
     lane->index = index;
     bool sifted = hfi_lane_is_sifted(lane);
     lane->reply_most = sifted ? pool->settings.max_value_bytes + LOCK_REPLY_MOST : LOCK_REPLY_MOST;
-    lane->in_room = sifted ? 65536 : 16384;
-    lane->in = malloc(lane->in_room);
-    lane->wire = HFI_NO_WIRE;
+    lane->in_capacity = sifted ? 65536 : 16384;
+    lane->in = malloc(lane->in_capacity);
+    lane->connection = HFI_NO_CONNECTION;
     lane->nearest_ns = HFI_NEVER;
     hfi_inbox_init(&lane->inbox);
     hfi_list_init(&lane->queue);
-    hfi_list_init(&lane->flight);
-    hfi_list_init(&lane->finished);
+    hfi_list_init(&lane->in_flight);
+    hfi_list_init(&lane->completed);
     hfi_list_init(&lane->waiters);
     (void)pthread_mutex_init(&lane->mutex, NULL);
     (void)pthread_cond_init(&lane->quiet, NULL);
@@ -64,7 +64,7 @@ void hfi_lane_free(struct hfi_lane *lane)
     if (lane == NULL)
         return;
     hfi_dial_end(lane->dial);
-    lane->wire.transport->close(&lane->wire);
+    lane->connection.transport->close(&lane->connection);
     if (lane->wake_fd >= 0)
         (void)close(lane->wake_fd);
     if (lane->parser != NULL)
@@ -78,7 +78,7 @@ void hfi_lane_free(struct hfi_lane *lane)
 
 /* ---- outcomes ---- */
 
-void hfi_lane_settle_locked(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome)
+void hfi_lane_complete_locked(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome)
 {
     hfi_list_remove(&command->link);
     command->outcome = outcome;
@@ -86,26 +86,26 @@ void hfi_lane_settle_locked(struct hfi_lane *lane, struct hfi_command *command, 
         freeReplyObject(command->reply); /* the first error of a pipeline that was cut short */
         command->reply = NULL;
     }
-    hfi_list_append(&lane->finished, &command->link);
+    hfi_list_append(&lane->completed, &command->link);
     const struct hfi_pool *pool = lane->pool;
     bool closing = atomic_load(&pool->closing_until_ns) != 0 || atomic_load(&pool->hurry_ns) != HFI_NEVER;
     if (outcome != HFI_ANSWERED && closing && !command->too_long && !command->optional)
         atomic_store(&lane->pool->closed_short, true);
 }
 
-void hfi_lane_finish(struct hfi_lane *lane)
+void hfi_lane_run_completions(struct hfi_lane *lane)
 {
     hfi_lane_lock(lane);
-    if (lane->finishing) {
+    if (lane->completing) {
         hfi_lane_unlock(lane);
         return; /* we may be inside a `done`; whoever it is comes back for the rest */
     }
-    lane->finishing = true;
+    lane->completing = true;
     for (;;) {
         struct hfi_list batch;
         hfi_list_init(&batch);
-        while (!hfi_list_is_empty(&lane->finished)) {
-            struct hfi_list *first = lane->finished.next;
+        while (!hfi_list_is_empty(&lane->completed)) {
+            struct hfi_list *first = lane->completed.next;
             hfi_list_remove(first);
             hfi_list_append(&batch, first);
         }
@@ -117,7 +117,7 @@ void hfi_lane_finish(struct hfi_lane *lane)
         hfi_lane_unlock(lane);
         hfi_park_hold();
         while (!hfi_list_is_empty(&batch)) {
-            struct hfi_command *command = hfi_of(batch.next, struct hfi_command, link);
+            struct hfi_command *command = hfi_container_of(batch.next, struct hfi_command, link);
             hfi_list_remove(&command->link);
             HFI_PERTURB("outcome-to-done");
             command->done(command);
@@ -128,7 +128,7 @@ void hfi_lane_finish(struct hfi_lane *lane)
             lane->pool->ops.lane_down(lane->pool->self, lane->index);
         hfi_lane_lock(lane);
     }
-    lane->finishing = false;
+    lane->completing = false;
     (void)pthread_cond_signal(&lane->quiet);
     bool broken = atomic_load(&lane->state) == HFI_LANE_BROKEN;
     hfi_lane_unlock(lane);
@@ -139,8 +139,8 @@ void hfi_lane_finish(struct hfi_lane *lane)
 /* From the end of the flight: what is still in `out` to its first byte has not left. */
 static void unmark_unsent_locked(struct hfi_lane *lane, size_t left)
 {
-    for (struct hfi_list *at = lane->flight.prev; at != &lane->flight; at = at->prev) {
-        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+    for (struct hfi_list *at = lane->in_flight.prev; at != &lane->in_flight; at = at->prev) {
+        struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
         if (command->size > left)
             break;
         left -= command->size;
@@ -151,8 +151,8 @@ static void unmark_unsent_locked(struct hfi_lane *lane, size_t left)
 /* Before a send: everything in `out` may leave now. */
 static void mark_sent_locked(struct hfi_lane *lane, int64_t now_ns)
 {
-    for (struct hfi_list *at = lane->flight.prev; at != &lane->flight; at = at->prev) {
-        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+    for (struct hfi_list *at = lane->in_flight.prev; at != &lane->in_flight; at = at->prev) {
+        struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
         if (command->sent)
             break;
         command->sent = true;
@@ -165,7 +165,7 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
     if (atomic_load(&lane->state) != HFI_LANE_UP)
         return;
     atomic_store(&lane->state, HFI_LANE_BROKEN);
-    (void)shutdown(lane->wire.fd, SHUT_RDWR); /* wakes a reader that sleeps on it */
+    (void)shutdown(lane->connection.fd, SHUT_RDWR); /* wakes a reader that sleeps on it */
     (void)hfi_fail(&lane->why, status, "check the server and the network between",
                    "the connection to %s is given up: %s", lane->pool->server_name, why);
     hfi_fail_server(&lane->why, lane->pool->server_name);
@@ -173,17 +173,17 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
     hfi_fail_retry(&lane->why, -1);
     (void)atomic_fetch_add(&lane->cuts, os_errno != ETIMEDOUT);
     lane->down_untold = true;
-    lane->drop_after = lane->doubted = false;
-    lane->flying = lane->posted = 0;
-    while (!hfi_list_is_empty(&lane->flight)) {
-        struct hfi_command *last = hfi_of(lane->flight.prev, struct hfi_command, link);
+    lane->drop_after = lane->role_check_due = false;
+    lane->in_flight_count = lane->posted = 0;
+    while (!hfi_list_is_empty(&lane->in_flight)) {
+        struct hfi_command *last = hfi_container_of(lane->in_flight.prev, struct hfi_command, link);
         if (last->sent)
             break;
         hfi_list_remove(&last->link);
         hfi_list_append(lane->queue.next, &last->link); /* in front: it was listed before the others */
     }
-    while (!hfi_list_is_empty(&lane->flight))
-        hfi_lane_settle_locked(lane, hfi_of(lane->flight.next, struct hfi_command, link), HFI_UNANSWERED);
+    while (!hfi_list_is_empty(&lane->in_flight))
+        hfi_lane_complete_locked(lane, hfi_container_of(lane->in_flight.next, struct hfi_command, link), HFI_UNANSWERED);
 }
 
 /* ---- rule P10: a connection can live through a demotion ---- */
@@ -233,7 +233,7 @@ void hfi_lane_take_locked(struct hfi_lane *lane)
     struct hfi_inbox_node *node = hfi_inbox_take(&lane->inbox);
     while (node != NULL) {
         struct hfi_inbox_node *next = hfi_inbox_next(node);
-        struct hfi_command *command = hfi_of(node, struct hfi_command, listed);
+        struct hfi_command *command = hfi_container_of(node, struct hfi_command, listed);
         hfi_list_append(&lane->queue, &command->link);
         if (command->until_ns < lane->nearest_ns)
             lane->nearest_ns = command->until_ns;
@@ -241,24 +241,24 @@ void hfi_lane_take_locked(struct hfi_lane *lane)
     }
 }
 
-static void board_locked(struct hfi_lane *lane, int64_t now_ns)
+static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
 {
-    bool idled = lane->kind != HFI_RESERVED_LANE && lane->flying == 0 && now_ns - lane->answered_ns > FIT_NS;
-    if ((idled || lane->doubted) && !hfi_list_is_empty(&lane->queue)) {
-        lane->doubted = false;
+    bool idled = lane->kind != HFI_RESERVED_LANE && lane->in_flight_count == 0 && now_ns - lane->answered_ns > FIT_NS;
+    if ((idled || lane->role_check_due) && !hfi_list_is_empty(&lane->queue)) {
+        lane->role_check_due = false;
         check_role_locked(lane, now_ns);
     }
     while (!hfi_list_is_empty(&lane->queue) && atomic_load(&lane->state) == HFI_LANE_UP) {
-        struct hfi_command *command = hfi_of(lane->queue.next, struct hfi_command, link);
+        struct hfi_command *command = hfi_container_of(lane->queue.next, struct hfi_command, link);
         hfi_list_remove(&command->link);
         if (!hfi_buffer_append(&lane->out, command->bytes, command->size)) {
-            hfi_lane_settle_locked(lane, command, HFI_UNSENT);
+            hfi_lane_complete_locked(lane, command, HFI_UNSENT);
             continue;
         }
-        hfi_list_append(&lane->flight, &command->link);
-        lane->flying++;
+        hfi_list_append(&lane->in_flight, &command->link);
+        lane->in_flight_count++;
         lane->posted += command->posted;
-        lane->boarded++;
+        lane->staged++;
     }
     mark_sent_locked(lane, now_ns);
 }
@@ -268,7 +268,7 @@ static void send_out(struct hfi_lane *lane)
     int failed = 0;
     while (hfi_buffer_size(&lane->out) > 0 && failed == 0) {
         ssize_t sent =
-            lane->wire.transport->send(&lane->wire, hfi_buffer_data(&lane->out), hfi_buffer_size(&lane->out));
+            lane->connection.transport->send(&lane->connection, hfi_buffer_data(&lane->out), hfi_buffer_size(&lane->out));
         if (sent >= 0)
             hfi_buffer_eat(&lane->out, (size_t)sent);
         else
@@ -295,10 +295,10 @@ static void send_out(struct hfi_lane *lane)
 static void send_back_locked(struct hfi_lane *lane, bool but_patient)
 {
     for (struct hfi_list *at = lane->queue.next, *next; at != &lane->queue; at = next) {
-        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
         next = at->next;
         if (!but_patient || !command->patient)
-            hfi_lane_settle_locked(lane, command, HFI_UNSENT);
+            hfi_lane_complete_locked(lane, command, HFI_UNSENT);
     }
 }
 
@@ -313,8 +313,8 @@ static bool write_listed(struct hfi_lane *lane)
     hfi_lane_take_locked(lane);
     int state = atomic_load(&lane->state);
     if (state == HFI_LANE_UP) {
-        board_locked(lane, now_ns);
-        kick = lane->flying > 0 && !lane->reading && atomic_load(&lane->watch) == HFI_UNWATCHED;
+        stage_locked(lane, now_ns);
+        kick = lane->in_flight_count > 0 && !lane->reading && atomic_load(&lane->watch) == HFI_UNWATCHED;
         if (kick)
             atomic_store(&lane->watch, HFI_LOOKS_SOON);
     } else if (hfi_lane_is_down(lane)) {
@@ -324,7 +324,7 @@ static bool write_listed(struct hfi_lane *lane)
     bool send = atomic_load(&lane->state) == HFI_LANE_UP && hfi_buffer_size(&lane->out) > 0;
     if (send)
         lane->sends++;
-    bool finished = !hfi_list_is_empty(&lane->finished) || lane->down_untold;
+    bool finished = !hfi_list_is_empty(&lane->completed) || lane->down_untold;
     hfi_lane_unlock(lane);
     HFI_PERTURB("boarded-to-sent");
     if (send)
@@ -347,7 +347,7 @@ bool hfi_lane_is_near(const struct hfi_lane *lane)
  * one send for a crowd. The reader counts down before it looks at the inbox, we list before we look at the count. */
 static bool reader_sends(const struct hfi_lane *lane)
 {
-    return atomic_load(&lane->flying) > CROWD && hfi_lane_is_near(lane) && !atomic_load(&lane->again) &&
+    return atomic_load(&lane->in_flight_count) > CROWD && hfi_lane_is_near(lane) && !atomic_load(&lane->again) &&
            atomic_load(&lane->state) == HFI_LANE_UP;
 }
 
@@ -366,7 +366,7 @@ static void flush(struct hfi_lane *lane, bool now)
             hfi_listener_kick(lane->pool->listener); /* it may have been waiting for the role */
     }
     if (finish)
-        hfi_lane_finish(lane);
+        hfi_lane_run_completions(lane);
 }
 
 void hfi_lane_flush(struct hfi_lane *lane)
@@ -425,8 +425,8 @@ int64_t hfi_lane_waits_since_ns(const struct hfi_lane *lane)
     struct hfi_lane *locked = (struct hfi_lane *)(uintptr_t)lane;
     int64_t since_ns = HFI_NEVER;
     hfi_lane_lock(locked);
-    if (!hfi_list_is_empty(&lane->flight)) {
-        const struct hfi_command *head = hfi_of(lane->flight.next, struct hfi_command, link);
+    if (!hfi_list_is_empty(&lane->in_flight)) {
+        const struct hfi_command *head = hfi_container_of(lane->in_flight.next, struct hfi_command, link);
         since_ns = head->sent ? head->sent_ns : HFI_NEVER;
     }
     hfi_lane_unlock(locked);

@@ -22,7 +22,7 @@ void hfi_lane_flush(struct hfi_lane *lane);
  * look), so that this thread's next command takes it along. On an idle one it is sent now. */
 void hfi_lane_flush_soon(struct hfi_lane *lane);
 /* As hfi_park_wait; meanwhile, unless another thread does, reads the lane's replies (and runs their `done`). */
-bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns);
+bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns);
 
 bool    hfi_lane_is_up(const struct hfi_lane *lane);
 /* Down and not about to come up: the last dial failed and the next one is not due. Commands come back UNSENT. */

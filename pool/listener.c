@@ -5,7 +5,7 @@
 #include "base/perturb.h"
 #include "base/thread.h"
 #include "pool/borrowers.h"
-#include "pool/lane_inside.h"
+#include "pool/lane_private.h"
 #include "pool/subscribe.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ struct owner {
 struct hfi_poll_set {
     struct pollfd *fds;
     struct owner *owners;
-    size_t count, room;
+    size_t count, capacity;
     int64_t again_ns;
 };
 
@@ -46,7 +46,7 @@ static _Thread_local struct hfi_listener *own;
 
 void hfi_poll_set_add(struct hfi_poll_set *set, int fd, short events, hfi_ready_fn *ready, void *self)
 {
-    if (fd < 0 || set->count == set->room) /* its room is for everything that can be in it */
+    if (fd < 0 || set->count == set->capacity) /* its capacity is for everything that can be in it */
         return;
     set->fds[set->count] = (struct pollfd){fd, events, 0};
     set->owners[set->count++] = (struct owner){ready, self};
@@ -96,11 +96,11 @@ static void look_around(struct hfi_listener *listener, int64_t now_ns)
     set->again_ns = HFI_NEVER;
     hfi_poll_set_add(set, listener->kick_fd, POLLIN, NULL, NULL);
     for (int i = pool->lane_count; i-- > 0;) /* the renewals' lane first: it is the last */
-        hfi_lane_tend(pool->lanes[i], now_ns, set);
-    hfi_subscribers_tend(pool->subscribers, now_ns, set);
+        hfi_lane_maintain(pool->lanes[i], now_ns, set);
+    hfi_subscribers_maintain(pool->subscribers, now_ns, set);
     int fd = -1;
     short events = 0;
-    hfi_poll_set_again(set, hfi_borrowers_tend(pool->borrowers, now_ns, &fd, &events));
+    hfi_poll_set_again(set, hfi_borrowers_maintain(pool->borrowers, now_ns, &fd, &events));
     hfi_poll_set_add(set, fd, events, NULL, NULL);
     if (atomic_load(&pool->closing_until_ns) != 0)
         hfi_poll_set_again(set, now_ns + CLOSING_TICK_NS);
@@ -124,7 +124,7 @@ static void sleep_on(struct hfi_listener *listener)
             set->fds[i].revents = 0;
 }
 
-static void heed(struct hfi_listener *listener)
+static void dispatch_ready(struct hfi_listener *listener)
 {
     struct hfi_pool *pool = listener->pool;
     struct hfi_poll_set *set = &listener->set;
@@ -146,7 +146,7 @@ static bool is_over(struct hfi_pool *pool, int64_t now_ns)
     if (until_ns == 0 || now_ns >= until_ns)
         return until_ns != 0;
     for (int i = 0; i < pool->lane_count; i++)
-        if (!hfi_lane_is_settled(pool->lanes[i]))
+        if (!hfi_lane_is_drained(pool->lanes[i]))
             return false;
     return true;
 }
@@ -162,13 +162,13 @@ static void *listen_to_all(void *arg)
         if (is_over(pool, now_ns))
             break;
         sleep_on(listener);
-        heed(listener);
+        dispatch_ready(listener);
     }
     for (int i = 0; i < pool->lane_count; i++)
-        hfi_lane_say_farewell(pool->lanes[i]);
+        hfi_lane_half_close(pool->lanes[i]);
     hfi_subscribers_end(pool->subscribers);
     for (int i = 0; i < pool->lane_count; i++)
-        hfi_lane_part(pool->lanes[i], atomic_load(&pool->closing_until_ns));
+        hfi_lane_drain(pool->lanes[i], atomic_load(&pool->closing_until_ns));
     return NULL;
 }
 
@@ -181,9 +181,9 @@ hf_status hfi_listener_start(struct hfi_pool *pool, struct hfi_listener **listen
     new->pool = pool;
     atomic_init(&new->wakes_ns, HFI_NEVER);
     /* The kick, one of the borrowers', and what else there is. */
-    new->set.room = 2 + (size_t)pool->lane_count + (size_t)hfi_subscribers_count(pool->subscribers);
-    new->set.fds = calloc(new->set.room, sizeof *new->set.fds);
-    new->set.owners = calloc(new->set.room, sizeof *new->set.owners);
+    new->set.capacity = 2 + (size_t)pool->lane_count + (size_t)hfi_subscribers_count(pool->subscribers);
+    new->set.fds = calloc(new->set.capacity, sizeof *new->set.fds);
+    new->set.owners = calloc(new->set.capacity, sizeof *new->set.owners);
     new->kick_fd = hfi_descriptor_event();
     hf_status status = HF_OK;
     if (new->set.fds == NULL || new->set.owners == NULL || new->kick_fd < 0)

@@ -4,7 +4,7 @@
 #include "base/descriptor.h"
 #include "base/perturb.h"
 #include "pool/borrowers.h"
-#include "pool/lane_inside.h"
+#include "pool/lane_private.h"
 #include "pool/listener.h"
 #include "pool/subscribe.h"
 #include "pool/topology.h"
@@ -33,10 +33,10 @@ static void found(void *self)
         hfi_listener_kick(pool->listener);
 }
 
-static bool aside(void *self, void (*run)(void *arg), void *arg)
+static bool in_background(void *self, void (*run)(void *arg), void *arg)
 {
     const struct hfi_pool *pool = self;
-    return pool->ops.aside != NULL && pool->ops.aside(pool->self, run, arg);
+    return pool->ops.in_background != NULL && pool->ops.in_background(pool->self, run, arg);
 }
 
 static bool copy_settings(struct hfi_pool *pool, const struct hfi_pool_settings *settings)
@@ -47,27 +47,27 @@ static bool copy_settings(struct hfi_pool *pool, const struct hfi_pool_settings 
         pool->settings.lanes = 1;
     if (pool->settings.subscribers < 1)
         pool->settings.subscribers = 1;
-    if (!hfi_place_copy(&pool->settings.place, &settings->place))
+    if (!hfi_endpoint_copy(&pool->settings.endpoint, &settings->endpoint))
         return false;
     pool->settings.client_name = strdup(settings->client_name != NULL ? settings->client_name : "");
-    const struct hfi_place *place = &pool->settings.place;
-    if (place->scheme != HFI_TCP)
+    const struct hfi_endpoint *endpoint = &pool->settings.endpoint;
+    if (endpoint->scheme != HFI_TCP)
         (void)snprintf(pool->server_name, sizeof pool->server_name, "%s",
-                       place->path != NULL ? place->path : "");
-    else if (strchr(place->host, ':') != NULL)
-        (void)snprintf(pool->server_name, sizeof pool->server_name, "[%s]:%d", place->host, place->port);
+                       endpoint->path != NULL ? endpoint->path : "");
+    else if (strchr(endpoint->host, ':') != NULL)
+        (void)snprintf(pool->server_name, sizeof pool->server_name, "[%s]:%d", endpoint->host, endpoint->port);
     else
-        (void)snprintf(pool->server_name, sizeof pool->server_name, "%s:%d", place->host, place->port);
+        (void)snprintf(pool->server_name, sizeof pool->server_name, "%s:%d", endpoint->host, endpoint->port);
     return pool->settings.client_name != NULL;
 }
 
 static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *settings, hf_error *error)
 {
-    const struct hfi_topology_ops topology_ops = {aside, found, pool};
+    const struct hfi_topology_ops topology_ops = {in_background, found, pool};
     if (!copy_settings(pool, settings))
         return hfi_fail(error, HF_NOMEM, NULL, "no memory for a connection pool");
     hf_status status =
-        hfi_topology_new(&pool->settings.place, pool->clock, &topology_ops, &pool->topology, error);
+        hfi_topology_new(&pool->settings.endpoint, pool->clock, &topology_ops, &pool->topology, error);
     if (status != HF_OK)
         return status;
     int count = HFI_LANES_OF(pool->settings.lanes);
@@ -170,7 +170,7 @@ void hfi_pool_free(struct hfi_pool *pool)
     if (pool->hurry_fd >= 0)
         (void)close(pool->hurry_fd);
     free((char *)(uintptr_t)pool->settings.client_name);
-    hfi_place_done(&pool->settings.place);
+    hfi_endpoint_done(&pool->settings.endpoint);
     (void)pthread_cond_destroy(&pool->judged);
     (void)pthread_mutex_destroy(&pool->mutex);
     free(pool);
@@ -207,10 +207,10 @@ static struct hfi_lane *warm(struct hfi_pool *pool, int index)
 
 struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, uint64_t hash)
 {
-    int place = (int)(hash % (uint64_t)pool->settings.lanes);
+    int endpoint = (int)(hash % (uint64_t)pool->settings.lanes);
     if (kind == HFI_RESERVED_LANE)
         return warm(pool, reserved(pool));
-    return warm(pool, (int)kind * pool->settings.lanes + place);
+    return warm(pool, (int)kind * pool->settings.lanes + endpoint);
 }
 
 /* Two of its usual round trips are no silence yet, however short the patience; but four patiences are. */
@@ -343,7 +343,7 @@ void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts)
     for (int i = 0; i < pool->lane_count; i++) {
         struct hfi_lane *lane = pool->lanes[i];
         hfi_lane_lock(lane);
-        counts->commands += lane->boarded;
+        counts->commands += lane->staged;
         counts->round_trips += lane->sends;
         counts->reconnects += lane->times_up > 1 ? lane->times_up - 1 : 0;
         hfi_lane_unlock(lane);

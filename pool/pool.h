@@ -24,7 +24,7 @@ enum hfi_lane_kind {
     HFI_RESERVED_LANE /* renewals, nothing else                                  */
 };
 
-/* What the pool knows of the server behind a connection once it has said hello. */
+/* What the pool knows of the server behind a connection once it has said handshake. */
 struct hfi_server {
     int  version;    /* 70015 for 7.0.15; 0: not told (no right to INFO) */
     char run_id[48]; /* "" if not told */
@@ -34,12 +34,12 @@ struct hfi_server {
 /* What the owner of the pool is asked and told. Called by the listener, or by a waiting thread where marked (*).
  * None may block; each may list and flush commands. */
 struct hfi_pool_ops {
-    /* A lane says hello, after AUTH, SELECT, CLIENT SETNAME, ROLE = master and INFO, in one further round trip: those of
+    /* A lane says handshake, after AUTH, SELECT, CLIENT SETNAME, ROLE = master and INFO, in one further round trip: those of
      * `scripts` that the server has not are loaded, and `greeting` (NULL: none) gives one more command; its reply goes to
      * `greeted`, which refuses the connection with anything but HF_OK (and says why in *error). A user lane does without. */
     const struct hfi_script *const *scripts; /* ended by NULL; fewer than 64 */
-    struct hfi_command *(*greeting)(void *self, int lane);
-    hf_status (*greeted)(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
+    struct hfi_command *(*handshake_floor)(void *self, int lane);
+    hf_status (*handshake_floored)(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
                          const struct redisReply *reply, hf_error *error);
     void (*lane_up)(void *self, int lane);
     /* (*) Every command of which a byte may have left has its outcome; the others wait for the next connection. */
@@ -51,11 +51,11 @@ struct hfi_pool_ops {
     /* The listener saw hfi_pool_kick. */
     void (*kicked)(void *self);
     /* Run `run(arg)` soon in a thread that may block (name lookup). */
-    bool (*aside)(void *self, void (*run)(void *arg), void *arg);
+    bool (*in_background)(void *self, void (*run)(void *arg), void *arg);
 };
 
 struct hfi_pool_settings {
-    struct hfi_place place;  /* pool/uri.h: where, who, which database; deep-copied */
+    struct hfi_endpoint endpoint;  /* pool/uri.h: where, who, which database; deep-copied */
     const char *client_name; /* CLIENT SETNAME */
     int64_t connect_ms, command_ms;
     int     lanes, subscribers;

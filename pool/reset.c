@@ -3,10 +3,10 @@
  * is found here, never by the next one. */
 #include "pool/reset.h"
 #include "base/buffer.h"
-#include "pool/hello.h"
+#include "pool/handshake.h"
 #include "pool/hurry.h"
 #include "pool/parser.h"
-#include "pool/inside.h"
+#include "pool/pool_private.h"
 #include "pool/transport.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 struct talk {
     struct hfi_pool *pool;
-    struct hfi_wire wire;
+    struct hfi_connection connection;
     int64_t until_ns;
     struct redisReader *reader;
     size_t unparsed;
@@ -29,13 +29,13 @@ struct talk {
 
 static bool wait_ready(const struct talk *talk, short events)
 {
-    return hfi_hurry_poll(talk->pool, talk->wire.fd, events, talk->until_ns);
+    return hfi_hurry_poll(talk->pool, talk->connection.fd, events, talk->until_ns);
 }
 
 static bool say(struct talk *talk, const char *bytes, size_t size)
 {
     while (size > 0) {
-        ssize_t sent = talk->wire.transport->send(&talk->wire, bytes, size);
+        ssize_t sent = talk->connection.transport->send(&talk->connection, bytes, size);
         if (sent < 0 && (errno != EAGAIN || !wait_ready(talk, POLLOUT)))
             return false;
         if (sent > 0) {
@@ -58,7 +58,7 @@ static redisReply *hear(struct talk *talk)
             talk->unparsed = talk->reader->len - talk->reader->pos;
             return reply;
         }
-        ssize_t got = talk->wire.transport->recv(&talk->wire, bytes, sizeof bytes);
+        ssize_t got = talk->connection.transport->recv(&talk->connection, bytes, sizeof bytes);
         if (got == 0 || (got < 0 && (errno != EAGAIN || !wait_ready(talk, POLLIN))))
             return NULL;
         if (got > 0) {
@@ -85,14 +85,14 @@ bool hfi_reset_is_quiet(int fd)
 
 static bool talk_begin(struct talk *talk, struct hfi_pool *pool, int fd, int64_t until_ns)
 {
-    *talk = (struct talk){.pool = pool, .wire = HFI_NO_WIRE, .until_ns = until_ns, .reader = hfi_parser_create(REPLY_MOST)};
-    talk->wire.fd = fd;
+    *talk = (struct talk){.pool = pool, .connection = HFI_NO_CONNECTION, .until_ns = until_ns, .reader = hfi_parser_create(REPLY_MOST)};
+    talk->connection.fd = fd;
     return talk->reader != NULL;
 }
 
 static bool talk_end(struct talk *talk, bool good)
 {
-    good = good && talk->reader->pos == talk->reader->len && hfi_reset_is_quiet(talk->wire.fd);
+    good = good && talk->reader->pos == talk->reader->len && hfi_reset_is_quiet(talk->connection.fd);
     if (talk->reader != NULL)
         redisReaderFree(talk->reader);
     return good;
@@ -169,29 +169,29 @@ static bool hear_preamble(struct talk *talk, int version, bool *done)
 bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
 {
     struct hfi_server server;
-    struct hfi_hello hello;
+    struct hfi_handshake handshake;
     struct talk talk;
     hfi_pool_server(pool, &server);
-    hfi_hello_init(&hello, pool, HFI_DIAL_BORROWER, -1);
+    hfi_handshake_init(&handshake, pool, HFI_DIAL_BORROWER, -1);
     /* The first questions leave with the preamble: without a password that is all in one round trip. */
-    bool good = talk_begin(&talk, pool, fd, until_ns) && hfi_hello_begin(&hello) &&
-                say_preamble(&talk, server.version, pool->settings.place.database);
+    bool good = talk_begin(&talk, pool, fd, until_ns) && hfi_handshake_begin(&handshake) &&
+                say_preamble(&talk, server.version, pool->settings.endpoint.database);
     bool preamble_heard = false, done = false;
-    while (good && !(preamble_heard && hello.over)) {
-        size_t size = hfi_buffer_size(&hello.out);
-        good = say(&talk, hfi_buffer_data(&hello.out), size);
+    while (good && !(preamble_heard && handshake.over)) {
+        size_t size = hfi_buffer_size(&handshake.out);
+        good = say(&talk, hfi_buffer_data(&handshake.out), size);
         if (good && size > 0)
-            explicit_bzero(hello.out.bytes + hello.out.start, size); /* it may hold the password */
-        hfi_buffer_eat(&hello.out, size);
+            explicit_bzero(handshake.out.bytes + handshake.out.start, size); /* it may hold the password */
+        hfi_buffer_eat(&handshake.out, size);
         if (good && !preamble_heard) {
             good = preamble_heard = hear_preamble(&talk, server.version, &done);
         } else if (good) {
             redisReply *reply = hear(&talk);
-            good = reply != NULL && hfi_hello_answer(&hello, reply, NULL) == HF_OK;
+            good = reply != NULL && hfi_handshake_answer(&handshake, reply, NULL) == HF_OK;
             freeReplyObject(reply);
         }
     }
-    hfi_hello_done(&hello);
+    hfi_handshake_done(&handshake);
     if (good && !done) {
         const char *behind = leftovers(server.version);
         good = say(&talk, behind, strlen(behind)) && hear_leftovers(&talk, server.version, &done) && done;

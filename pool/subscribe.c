@@ -9,7 +9,7 @@
 #include "pool/channels.h"
 #include "pool/parser.h"
 #include "pool/dial.h"
-#include "pool/inside.h"
+#include "pool/pool_private.h"
 #include "pool/replies.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@
 
 #define PING_NS      (2000 * HFI_MS) /* so long nothing heard: ask whether it is still there */
 #define MESSAGE_MOST (1024 * 1024)
-#define EARS         8 /* so many subscribers a waiting thread looks at */
+#define SOCKETS_MOST         8 /* so many subscribers a waiting thread looks at */
 #define IN_VAIN_MOST 4 /* messages for others; then it sleeps like the others */
 
 struct ask { /* what the server still has to confirm, in order; channel NULL: a PING */
@@ -38,7 +38,7 @@ struct subscriber {
     struct hfi_dial *dial;
     struct hfi_backoff backoff;
     int64_t dial_due_ns;
-    struct hfi_wire wire;
+    struct hfi_connection connection;
     struct redisReader *parser;
     size_t unparsed;
     struct hfi_buffer out, asks;
@@ -57,7 +57,7 @@ struct hfi_subscribers {
     int count;
     _Atomic(bool) hearing;   /* the role: whoever has it may touch what is below, and the list */
     _Atomic(bool) missed;    /* the listener wanted it */
-    _Atomic(bool) overheard; /* a waiting thread sleeps on the sockets beside the listener */
+    _Atomic(bool) polled_inline; /* a waiting thread sleeps on the sockets beside the listener */
     int wake_fd;             /* that thread's */
     char in[16384];
     struct subscriber list[];
@@ -81,7 +81,7 @@ struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count)
     all->count = count;
     for (int i = 0; i < count; i++) {
         struct subscriber *one = &all->list[i];
-        *one = (struct subscriber){.all = all, .index = i, .wire = HFI_NO_WIRE, .expect_ns = HFI_NEVER};
+        *one = (struct subscriber){.all = all, .index = i, .connection = HFI_NO_CONNECTION, .expect_ns = HFI_NEVER};
         hfi_backoff_init(&one->backoff, (uint64_t)hfi_now(pool->clock) ^ ((uint64_t)(i + 128) << 48));
     }
     return all;
@@ -118,7 +118,7 @@ static bool take_role_or_be_called(struct hfi_subscribers *all)
 
 static void hang_up(struct subscriber *one)
 {
-    one->wire.transport->close(&one->wire);
+    one->connection.transport->close(&one->connection);
     if (one->parser != NULL)
         redisReaderFree(one->parser);
     one->parser = NULL;
@@ -153,8 +153,8 @@ void hfi_subscribers_forked(struct hfi_subscribers *subscribers)
 {
     for (int i = 0; i < subscribers->count; i++) {
         const struct subscriber *one = &subscribers->list[i];
-        if (one->wire.fd >= 0)
-            (void)close(one->wire.fd);
+        if (one->connection.fd >= 0)
+            (void)close(one->connection.fd);
         hfi_dial_forked(one->dial);
     }
     (void)close(subscribers->wake_fd);
@@ -217,7 +217,7 @@ static bool send_out(struct subscriber *one)
 {
     while (hfi_buffer_size(&one->out) > 0) {
         ssize_t sent =
-            one->wire.transport->send(&one->wire, hfi_buffer_data(&one->out), hfi_buffer_size(&one->out));
+            one->connection.transport->send(&one->connection, hfi_buffer_data(&one->out), hfi_buffer_size(&one->out));
         if (sent < 0)
             return errno == EAGAIN || errno == ENOBUFS;
         hfi_buffer_eat(&one->out, (size_t)sent);
@@ -294,7 +294,7 @@ static const char *hear_all(struct subscriber *one)
 static const char *receive(struct subscriber *one, int64_t now_ns)
 {
     char *in = one->all->in;
-    ssize_t got = one->wire.transport->recv(&one->wire, in, sizeof one->all->in);
+    ssize_t got = one->connection.transport->recv(&one->connection, in, sizeof one->all->in);
     if (got < 0 && errno == EAGAIN)
         return NULL;
     if (got <= 0)
@@ -328,27 +328,27 @@ static void ready(void *self, short events, int64_t now_ns)
 
 /* ---- a waiting thread looks too ---- */
 
-static nfds_t list_ears(struct hfi_subscribers *all, struct pollfd *on)
+static nfds_t list_sockets(struct hfi_subscribers *all, struct pollfd *on)
 {
     nfds_t count = 0;
     if (!take_role(all))
         return 0;
-    for (int i = 0; i < all->count && count < EARS; i++)
-        if (all->list[i].wire.fd >= 0 && all->list[i].wrong == NULL)
-            on[count++] = (struct pollfd){all->list[i].wire.fd, POLLIN, 0};
+    for (int i = 0; i < all->count && count < SOCKETS_MOST; i++)
+        if (all->list[i].connection.fd >= 0 && all->list[i].wrong == NULL)
+            on[count++] = (struct pollfd){all->list[i].connection.fd, POLLIN, 0};
     give_role(all);
     return count;
 }
 
 /* False: the listener is at it. */
-static bool overhear(struct hfi_subscribers *all)
+static bool poll_inline(struct hfi_subscribers *all)
 {
     if (!take_role(all))
         return false;
     int64_t now_ns = hfi_now(all->pool->clock);
     for (int i = 0; i < all->count; i++) {
         struct subscriber *one = &all->list[i];
-        if (one->wire.fd < 0 || one->wrong != NULL)
+        if (one->connection.fd < 0 || one->wrong != NULL)
             continue;
         one->wrong = receive(one, now_ns);
         if (one->wrong != NULL)
@@ -359,7 +359,7 @@ static bool overhear(struct hfi_subscribers *all)
 }
 
 static void sleep_on(const struct hfi_subscribers *all, struct pollfd *on, nfds_t count, struct hfi_park *park,
-                     uint32_t ticket, int64_t until_ns)
+                     uint32_t epoch, int64_t until_ns)
 {
     struct timespec length = {0, 0};
     int64_t left = until_ns == HFI_NEVER ? HFI_NEVER : until_ns - hfi_now(all->pool->clock);
@@ -367,41 +367,41 @@ static void sleep_on(const struct hfi_subscribers *all, struct pollfd *on, nfds_
         length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
     hfi_park_kick(park, all->wake_fd);
     HFI_PERTURB("ear-named-to-poll");
-    if (!hfi_park_is_woken(park, ticket))
+    if (!hfi_park_is_woken(park, epoch))
         (void)ppoll(on, count, until_ns != HFI_NEVER ? &length : NULL, NULL);
     hfi_park_kick(park, -1);
 }
 
-bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
+bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
-    struct pollfd on[1 + EARS] = {{all->wake_fd, POLLIN, 0}};
-    if (atomic_exchange(&all->overheard, true))
-        return hfi_park_wait(park, ticket, until_ns);
-    nfds_t ears = list_ears(all, on + 1);
-    for (int in_vain = 0; ears > 0 && in_vain < IN_VAIN_MOST && !hfi_park_is_woken(park, ticket);) {
+    struct pollfd on[1 + SOCKETS_MOST] = {{all->wake_fd, POLLIN, 0}};
+    if (atomic_exchange(&all->polled_inline, true))
+        return hfi_park_wait(park, epoch, until_ns);
+    nfds_t sockets = list_sockets(all, on + 1);
+    for (int in_vain = 0; sockets > 0 && in_vain < IN_VAIN_MOST && !hfi_park_is_woken(park, epoch);) {
         bool heard = false;
         if (until_ns != HFI_NEVER && hfi_now(all->pool->clock) >= until_ns)
             break;
-        sleep_on(all, on, 1 + ears, park, ticket, until_ns);
-        for (nfds_t i = 1; i <= ears; i++)
+        sleep_on(all, on, 1 + sockets, park, epoch, until_ns);
+        for (nfds_t i = 1; i <= sockets; i++)
             heard = heard || on[i].revents != 0;
         if (on[0].revents != 0) {
             eventfd_t kicks;
             (void)eventfd_read(all->wake_fd, &kicks);
-        } else if (heard && !overhear(all)) {
+        } else if (heard && !poll_inline(all)) {
             break;
         }
         in_vain += heard;
-        for (nfds_t i = 0; i <= ears; i++)
+        for (nfds_t i = 0; i <= sockets; i++)
             on[i].revents = 0;
     }
-    atomic_store(&all->overheard, false);
-    return hfi_park_is_woken(park, ticket) || hfi_park_wait(park, ticket, until_ns);
+    atomic_store(&all->polled_inline, false);
+    return hfi_park_is_woken(park, epoch) || hfi_park_wait(park, epoch, until_ns);
 }
 
 /* ---- tending ---- */
 
-static void tend_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
+static void maintain_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
 {
     const char *wrong = one->wrong;
     /* One that was demoted still answers, and hears nothing of who is handed a lease. */
@@ -421,7 +421,7 @@ static void tend_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_set 
         hfi_poll_set_again(set, one->dial_due_ns);
         return;
     }
-    hfi_poll_set_add(set, one->wire.fd, hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN, ready,
+    hfi_poll_set_add(set, one->connection.fd, hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN, ready,
                      one);
     hfi_poll_set_again(set, one->expect_ns != HFI_NEVER ? one->expect_ns : one->heard_ns + PING_NS);
 }
@@ -434,7 +434,7 @@ static void judge_dial(struct subscriber *one, enum hfi_dial_state state, int64_
     HFI_PERTURB("subscriber-dialled");
     if (one->parser != NULL) {
         (void)memcpy(one->run_id, hfi_dial_server(one->dial)->run_id, sizeof one->run_id);
-        one->wire = hfi_dial_take(one->dial);
+        one->connection = hfi_dial_take(one->dial);
         one->unparsed = 0;
         one->heard_ns = now_ns;
         one->expect_ns = HFI_NEVER;
@@ -454,7 +454,7 @@ static void judge_dial(struct subscriber *one, enum hfi_dial_state state, int64_
     one->dial = NULL;
 }
 
-static void tend_down(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
+static void maintain_down(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
 {
     struct hfi_pool *pool = one->all->pool;
     if (!hfi_channels_any(one->all->channels, one->index))
@@ -478,20 +478,20 @@ static void tend_down(struct subscriber *one, int64_t now_ns, struct hfi_poll_se
         return;
     }
     judge_dial(one, state, now_ns);
-    if (one->wire.fd < 0)
+    if (one->connection.fd < 0)
         hfi_poll_set_again(set, one->dial_due_ns);
 }
 
-void hfi_subscribers_tend(struct hfi_subscribers *subscribers, int64_t now_ns, struct hfi_poll_set *set)
+void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_ns, struct hfi_poll_set *set)
 {
     if (!take_role_or_be_called(subscribers))
         return;
     for (int i = 0; i < subscribers->count; i++) {
         struct subscriber *one = &subscribers->list[i];
-        if (one->wire.fd < 0)
-            tend_down(one, now_ns, set);
-        if (one->wire.fd >= 0)
-            tend_up(one, now_ns, set);
+        if (one->connection.fd < 0)
+            maintain_down(one, now_ns, set);
+        if (one->connection.fd >= 0)
+            maintain_up(one, now_ns, set);
     }
     give_role(subscribers);
 }

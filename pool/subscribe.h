@@ -13,10 +13,10 @@ struct hfi_subscribers;
 struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count); /* NULL: no memory */
 void hfi_subscribers_free(struct hfi_subscribers *subscribers);                /* NULL is a no-op */
 int hfi_subscribers_count(const struct hfi_subscribers *subscribers);
-void hfi_subscribers_tend(struct hfi_subscribers *subscribers, int64_t now_ns, struct hfi_poll_set *set);
+void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_ns, struct hfi_poll_set *set);
 /* As hfi_park_wait, for any thread that waits for a message; one at a time looks at the connections beside the listener
  * meanwhile: if it is first, what it waits for takes no way through another thread. */
-bool hfi_subscribers_wait(struct hfi_subscribers *subscribers, struct hfi_park *park, uint32_t ticket,
+bool hfi_subscribers_wait(struct hfi_subscribers *subscribers, struct hfi_park *park, uint32_t epoch,
                           int64_t until_ns);
 void hfi_subscribers_end(struct hfi_subscribers *subscribers); /* closes the connections */
 void hfi_subscribers_forked(

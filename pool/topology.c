@@ -104,7 +104,7 @@ static int look_up(const char *host, const char *port, int flags, struct hfi_add
     return failed;
 }
 
-hf_status hfi_topology_new(const struct hfi_place *place, const struct hfi_clock *clock,
+hf_status hfi_topology_new(const struct hfi_endpoint *endpoint, const struct hfi_clock *clock,
                            const struct hfi_topology_ops *ops, struct hfi_topology **topology,
                            hf_error *error)
 {
@@ -119,12 +119,12 @@ hf_status hfi_topology_new(const struct hfi_place *place, const struct hfi_clock
     new->references = 1;
     new->owned = true;
     hf_status status = HF_OK;
-    if (place->scheme != HFI_TCP) {
-        status = unix_address(place->path != NULL ? place->path : "", &new->found, error);
+    if (endpoint->scheme != HFI_TCP) {
+        status = unix_address(endpoint->path != NULL ? endpoint->path : "", &new->found, error);
     } else {
-        (void)snprintf(new->port, sizeof new->port, "%d", place->port);
-        if (look_up(place->host, new->port, AI_NUMERICHOST, &new->found) != 0) {
-            new->host = strdup(place->host);
+        (void)snprintf(new->port, sizeof new->port, "%d", endpoint->port);
+        if (look_up(endpoint->host, new->port, AI_NUMERICHOST, &new->found) != 0) {
+            new->host = strdup(endpoint->host);
             if (new->host == NULL)
                 status = hfi_fail(error, HF_NOMEM, NULL, "no memory for a connection pool");
         }
@@ -179,11 +179,11 @@ static void looked_up(void *arg)
 }
 
 /* Under the mutex, which `aside` may not need: it only queues. */
-static void look_aside_locked(struct hfi_topology *topology)
+static void look_up_in_background_locked(struct hfi_topology *topology)
 {
     topology->looking = true;
     topology->references++;
-    if (topology->ops.aside != NULL && topology->ops.aside(topology->ops.self, looked_up, topology))
+    if (topology->ops.in_background != NULL && topology->ops.in_background(topology->ops.self, looked_up, topology))
         return;
     topology->references--;
     topology->looking = false;
@@ -209,7 +209,7 @@ enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_ad
     enum hfi_where where = HFI_NOT_FOUND;
     (void)pthread_mutex_lock(&topology->mutex);
     if (topology->host != NULL && !topology->looking && hfi_now(topology->clock) >= topology->look_again_ns)
-        look_aside_locked(topology);
+        look_up_in_background_locked(topology);
     if (topology->found.count > 0) {
         *addresses = topology->found;
         where = HFI_FOUND;
@@ -226,10 +226,10 @@ enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns
                                  struct hfi_addresses *addresses, hf_error *error)
 {
     for (;;) {
-        uint32_t ticket = hfi_park_ticket(&topology->looked);
+        uint32_t epoch = hfi_park_epoch(&topology->looked);
         enum hfi_where where = hfi_topology_primary(topology, addresses, error);
         if (where != HFI_LOOKING || atomic_load(&topology->hurried) ||
-            !hfi_park_wait(&topology->looked, ticket, until_ns))
+            !hfi_park_wait(&topology->looked, epoch, until_ns))
             return where;
     }
 }

@@ -26,7 +26,7 @@ enum hfi_where { HFI_FOUND, HFI_LOOKING, HFI_NOT_FOUND };
 
 /* What a topology asks of its owner. */
 struct hfi_topology_ops {
-    bool (*aside)(void *self, void (*run)(void *arg), void *arg); /* NULL: no name can be looked up */
+    bool (*in_background)(void *self, void (*run)(void *arg), void *arg); /* NULL: no name can be looked up */
     void (*found)(void *self); /* a lookup has ended; from the thread that may block */
     void *self;
 };
@@ -35,7 +35,7 @@ struct hfi_topology;
 
 /* Paths and numeric addresses are settled here; a name is not looked up before it is asked for. INVALID,
  * NOMEM. */
-hf_status hfi_topology_new(const struct hfi_place *place, const struct hfi_clock *clock,
+hf_status hfi_topology_new(const struct hfi_endpoint *endpoint, const struct hfi_clock *clock,
                            const struct hfi_topology_ops *ops, struct hfi_topology **topology,
                            hf_error *error);
 /* The owner is told nothing any more; a lookup that still runs frees the rest when it ends. NULL is a no-op.

@@ -6,34 +6,34 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int plain_start(struct hfi_wire *wire)
+static int plain_start(struct hfi_connection *connection)
 {
-    (void)wire;
+    (void)connection;
     return 0;
 }
 
-static ssize_t plain_send(struct hfi_wire *wire, const void *bytes, size_t size)
+static ssize_t plain_send(struct hfi_connection *connection, const void *bytes, size_t size)
 {
     ssize_t sent;
     do
-        sent = send(wire->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+        sent = send(connection->fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
     return sent;
 }
 
-static ssize_t plain_recv(struct hfi_wire *wire, void *bytes, size_t size)
+static ssize_t plain_recv(struct hfi_connection *connection, void *bytes, size_t size)
 {
     ssize_t got;
     do
-        got = recv(wire->fd, bytes, size, MSG_DONTWAIT);
+        got = recv(connection->fd, bytes, size, MSG_DONTWAIT);
     while (got < 0 && errno == EINTR);
     return got;
 }
 
-static void plain_close(struct hfi_wire *wire)
+static void plain_close(struct hfi_connection *connection)
 {
-    int fd = wire->fd;
-    wire->fd = -1; /* first: a child forked in between must not close somebody else's descriptor */
+    int fd = connection->fd;
+    connection->fd = -1; /* first: a child forked in between must not close somebody else's descriptor */
     if (fd >= 0)
         (void)close(fd);
 }

@@ -8,7 +8,7 @@
 
 struct hfi_transport;
 
-struct hfi_wire {
+struct hfi_connection {
     const struct hfi_transport *transport;
     int fd;        /* non-blocking, CLOEXEC; -1: none */
     void *session; /* the transport's own */
@@ -16,15 +16,15 @@ struct hfi_wire {
 
 struct hfi_transport {
     /* The socket is connected: 0 when bytes may flow; POLLIN or POLLOUT: call again then; -1 and errno. */
-    int (*start)(struct hfi_wire *wire);
+    int (*start)(struct hfi_connection *connection);
     /* As send and recv of a non-blocking socket, but EINTR is ridden out. Never SIGPIPE. */
-    ssize_t (*send)(struct hfi_wire *wire, const void *bytes, size_t size);
-    ssize_t (*recv)(struct hfi_wire *wire, void *bytes, size_t size);
-    void (*close)(struct hfi_wire *wire); /* also for a wire without a connection */
+    ssize_t (*send)(struct hfi_connection *connection, const void *bytes, size_t size);
+    ssize_t (*recv)(struct hfi_connection *connection, void *bytes, size_t size);
+    void (*close)(struct hfi_connection *connection); /* also for a connection without a connection */
 };
 
 extern const struct hfi_transport hfi_plain_transport;
 
-#define HFI_NO_WIRE ((struct hfi_wire){&hfi_plain_transport, -1, NULL})
+#define HFI_NO_CONNECTION ((struct hfi_connection){&hfi_plain_transport, -1, NULL})
 
 #endif

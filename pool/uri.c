@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* uri.c - a URI becomes a place, or a sentence about the part that is wrong. No password is ever shown. */
+/* uri.c - a URI becomes a endpoint, or a sentence about the part that is wrong. No password is ever shown. */
 #include "pool/uri.h"
 
 #include <arpa/inet.h>
@@ -116,14 +116,14 @@ static int number(struct part part, int most)
     return part.size > 0 ? value : -1;
 }
 
-static hf_status parse_database(struct part part, struct hfi_place *place, bool *given, hf_error *error)
+static hf_status parse_database(struct part part, struct hfi_endpoint *endpoint, bool *given, hf_error *error)
 {
     int database = number(part, INT_MAX);
     if (database < 0)
         return wrong_part(error, "database", part, "is not a number", "redis://host:6379/0, or ?db=0");
-    if (*given && database != place->database)
+    if (*given && database != endpoint->database)
         return wrong_part(error, "database", part, "is the second one", "say it once: as /0 or as ?db=0");
-    place->database = database;
+    endpoint->database = database;
     *given = true;
     return HF_OK;
 }
@@ -159,7 +159,7 @@ static hf_status check_encoding(struct part name, struct part value, const char 
 }
 
 static hf_status parse_query(struct part query, bool database_given, hfi_uri_query *take, void *self,
-                             struct hfi_place *place, hf_error *error)
+                             struct hfi_endpoint *endpoint, hf_error *error)
 {
     struct part rest = query;
     while (rest.size > 0) {
@@ -179,7 +179,7 @@ static hf_status parse_query(struct part query, bool database_given, hfi_uri_que
         if (status == HF_OK)
             status = check_encoding(name, value, value_text, error);
         if (status == HF_OK && strcmp(name_text, "db") == 0)
-            status = parse_database(value, place, &database_given, error);
+            status = parse_database(value, endpoint, &database_given, error);
         else if (status == HF_OK)
             status = take(self, name_text, value_text, error);
         wipe_free(name_text);
@@ -190,48 +190,48 @@ static hf_status parse_query(struct part query, bool database_given, hfi_uri_que
     return HF_OK;
 }
 
-static hf_status parse_user(struct part part, struct hfi_place *place, hf_error *error)
+static hf_status parse_user(struct part part, struct hfi_endpoint *endpoint, hf_error *error)
 {
     struct part password, user = cut(part, ":", &password);
     hf_status status = HF_OK;
     if (user.size > 0)
-        status = decode(user, "user", &place->user, error);
+        status = decode(user, "user", &endpoint->user, error);
     if (status == HF_OK && password.size > 1)
         status = decode(part_of(password.from + 1, password.from + password.size), "password",
-                        &place->password, error);
+                        &endpoint->password, error);
     return status;
 }
 
-static hf_status parse_host(struct part host, struct hfi_place *place, hf_error *error)
+static hf_status parse_host(struct part host, struct hfi_endpoint *endpoint, hf_error *error)
 {
-    hf_status status = decode(host, "host", &place->host, error);
+    hf_status status = decode(host, "host", &endpoint->host, error);
     if (status != HF_OK)
         return status;
-    if (place->host[0] == 0)
+    if (endpoint->host[0] == 0)
         return hfi_fail(error, HF_INVALID, "redis://127.0.0.1:6379", "the URI names no host");
-    if (strpbrk(place->host, ",;") != NULL)
+    if (strpbrk(endpoint->host, ",;") != NULL)
         return wrong_part(error, "host", host, "is a list", "one primary for now: redis://host:6379");
-    if (strpbrk(place->host, "/\\@[]<>\"'") != NULL)
+    if (strpbrk(endpoint->host, "/\\@[]<>\"'") != NULL)
         return wrong_part(error, "host", host, "is neither a name nor an address", "redis://127.0.0.1:6379");
     return HF_OK;
 }
 
-static hf_status parse_ipv6(struct part address, struct hfi_place *place, hf_error *error)
+static hf_status parse_ipv6(struct part address, struct hfi_endpoint *endpoint, hf_error *error)
 {
-    hf_status status = decode(address, "host", &place->host, error);
+    hf_status status = decode(address, "host", &endpoint->host, error);
     if (status != HF_OK)
         return status;
     struct in6_addr ignored;
     char without_zone[INET6_ADDRSTRLEN] = "";
-    size_t size = strcspn(place->host, "%");
+    size_t size = strcspn(endpoint->host, "%");
     if (size < sizeof without_zone)
-        memcpy(without_zone, place->host, size);
+        memcpy(without_zone, endpoint->host, size);
     if (inet_pton(AF_INET6, without_zone, &ignored) != 1)
         return wrong_part(error, "host", address, "is not an IPv6 address", "redis://[::1]:6379");
     return HF_OK;
 }
 
-static hf_status parse_host_port(struct part authority, struct hfi_place *place, hf_error *error)
+static hf_status parse_host_port(struct part authority, struct hfi_endpoint *endpoint, hf_error *error)
 {
     struct part port;
     hf_status status;
@@ -242,21 +242,21 @@ static hf_status parse_host_port(struct part authority, struct hfi_place *place,
         port = part_of(port.from + 1, port.from + port.size);
         if (port.size > 0 && port.from[0] != ':')
             return wrong_part(error, "host", authority, "goes on after ]", "redis://[::1]:6379");
-        status = parse_ipv6(address, place, error);
+        status = parse_ipv6(address, endpoint, error);
     } else {
         struct part host = cut(authority, ":", &port);
         if (port.size > 0 && memchr(port.from + 1, ':', port.size - 1) != NULL)
             return wrong_part(error, "host", authority, "has more than one colon",
                               "an IPv6 address stands in brackets: redis://[::1]:6379");
-        status = parse_host(host, place, error);
+        status = parse_host(host, endpoint, error);
     }
     if (status != HF_OK)
         return status;
-    place->port = DEFAULT_PORT;
+    endpoint->port = DEFAULT_PORT;
     if (port.size > 0) {
         port = part_of(port.from + 1, port.from + port.size);
-        place->port = number(port, 65535);
-        if (place->port < 1)
+        endpoint->port = number(port, 65535);
+        if (endpoint->port < 1)
             return wrong_part(error, "port", port, "is not a number between 1 and 65535",
                               "redis://127.0.0.1:6379");
     }
@@ -264,7 +264,7 @@ static hf_status parse_host_port(struct part authority, struct hfi_place *place,
 }
 
 /* What stands between :// and the path. The last @ ends the user and password. */
-static hf_status parse_authority(struct part authority, struct part rest, struct hfi_place *place,
+static hf_status parse_authority(struct part authority, struct part rest, struct hfi_endpoint *endpoint,
                                  hf_error *error)
 {
     const char *end = authority.from + authority.size;
@@ -272,46 +272,46 @@ static hf_status parse_authority(struct part authority, struct part rest, struct
     if (at == NULL && rest.size > 0 && memchr(rest.from, '@', rest.size) != NULL)
         return hfi_fail(error, HF_INVALID, encode_hint,
                         "the URI has an @ behind the host: a password that is not encoded?");
-    hf_status status = at != NULL ? parse_user(part_of(authority.from, at), place, error) : HF_OK;
+    hf_status status = at != NULL ? parse_user(part_of(authority.from, at), endpoint, error) : HF_OK;
     if (status != HF_OK)
         return status;
     struct part where = part_of(at != NULL ? at + 1 : authority.from, end);
-    if (place->scheme == HFI_TCP)
-        return parse_host_port(where, place, error);
+    if (endpoint->scheme == HFI_TCP)
+        return parse_host_port(where, endpoint, error);
     if (where.size > 0)
         return wrong_part(error, "host", where, "cannot be, a socket has none",
                           "three slashes: unix:///run/redis.sock");
     return HF_OK;
 }
 
-static hf_status parse_socket(struct part path, struct hfi_place *place, hf_error *error)
+static hf_status parse_socket(struct part path, struct hfi_endpoint *endpoint, hf_error *error)
 {
     if (path.size < 2)
         return hfi_fail(error, HF_INVALID, "unix:///run/redis.sock", "the URI names no socket");
-    hf_status status = decode(path, "socket path", &place->path, error);
+    hf_status status = decode(path, "socket path", &endpoint->path, error);
     size_t most = sizeof((struct sockaddr_un *)0)->sun_path - 1;
-    if (status == HF_OK && strlen(place->path) > most)
+    if (status == HF_OK && strlen(endpoint->path) > most)
         return hfi_fail(error, HF_INVALID, "a shorter path, or a symbolic link to it",
-                        "the URI's socket path is %zu bytes long, the system allows %zu", strlen(place->path),
+                        "the URI's socket path is %zu bytes long, the system allows %zu", strlen(endpoint->path),
                         most);
     return status;
 }
 
-static hf_status parse_instance(struct part name, struct hfi_place *place, hf_error *error)
+static hf_status parse_instance(struct part name, struct hfi_endpoint *endpoint, hf_error *error)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     if (name.size == 0)
         return HF_OK;
-    hf_status status = decode(name, "instance name", &place->path, error);
+    hf_status status = decode(name, "instance name", &endpoint->path, error);
     if (status == HF_OK &&
-        (strspn(place->path, letters) != strlen(place->path) || strlen(place->path) > NAME_MOST))
+        (strspn(endpoint->path, letters) != strlen(endpoint->path) || strlen(endpoint->path) > NAME_MOST))
         return wrong_part(error, "instance name", name, "is not 1 to 32 letters, digits, - and _",
                           "embedded:test");
     return status;
 }
 
 static hf_status parse_scheme(struct part uri, struct part *scheme, struct part *rest,
-                              struct hfi_place *place, hf_error *error)
+                              struct hfi_endpoint *endpoint, hf_error *error)
 {
     static const char *const later[] = {"rediss", "sentinel",       "sentinels",     "cluster", "clusters",
                                         "quorum", "redis+sentinel", "redis+cluster", "valkeys"};
@@ -325,67 +325,67 @@ static hf_status parse_scheme(struct part uri, struct part *scheme, struct part 
             return wrong_part(error, "scheme", *scheme, "comes with a later version",
                               "use redis:// or unix:// for now");
     if (is(*scheme, "redis") || is(*scheme, "valkey"))
-        place->scheme = HFI_TCP;
+        endpoint->scheme = HFI_TCP;
     else if (is(*scheme, "unix"))
-        place->scheme = HFI_UNIX;
+        endpoint->scheme = HFI_UNIX;
     else if (is(*scheme, "embedded"))
-        place->scheme = HFI_EMBEDDED;
+        endpoint->scheme = HFI_EMBEDDED;
     else
         return wrong_part(error, "scheme", *scheme, "is not known",
                           "redis://127.0.0.1:6379, unix:///run/redis.sock or embedded:");
     return HF_OK;
 }
 
-static hf_status parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_place *place,
+static hf_status parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_endpoint *endpoint,
                        hf_error *error)
 {
     struct part scheme, rest, path, questions, ignored;
     bool database_given = false;
-    hf_status status = parse_scheme(part_of(uri, uri + strlen(uri)), &scheme, &rest, place, error);
+    hf_status status = parse_scheme(part_of(uri, uri + strlen(uri)), &scheme, &rest, endpoint, error);
     if (status != HF_OK)
         return status;
     if (cut(rest, "#", &ignored).size != rest.size)
         return hfi_fail(error, HF_INVALID, encode_hint, "the URI has a #");
-    if (place->scheme == HFI_EMBEDDED) {
+    if (endpoint->scheme == HFI_EMBEDDED) {
         path = cut(rest, "?", &questions);
-        status = parse_instance(path, place, error);
+        status = parse_instance(path, endpoint, error);
     } else {
         if (rest.size < 2 || memcmp(rest.from, "//", 2) != 0)
             return wrong_part(error, "scheme", scheme, "is not followed by ://", "redis://127.0.0.1:6379");
         struct part authority = cut(part_of(rest.from + 2, rest.from + rest.size), "/?", &rest);
-        status = parse_authority(authority, rest, place, error);
+        status = parse_authority(authority, rest, endpoint, error);
         path = cut(rest, "?", &questions);
-        if (status == HF_OK && place->scheme == HFI_UNIX)
-            status = parse_socket(path, place, error);
+        if (status == HF_OK && endpoint->scheme == HFI_UNIX)
+            status = parse_socket(path, endpoint, error);
         else if (status == HF_OK && path.size > 1)
             status =
-                parse_database(part_of(path.from + 1, path.from + path.size), place, &database_given, error);
+                parse_database(part_of(path.from + 1, path.from + path.size), endpoint, &database_given, error);
     }
-    return status == HF_OK ? parse_query(questions, database_given, query, self, place, error) : status;
+    return status == HF_OK ? parse_query(questions, database_given, query, self, endpoint, error) : status;
 }
 
-hf_status hfi_uri_parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_place *place,
+hf_status hfi_uri_parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_endpoint *endpoint,
                         hf_error *error)
 {
-    *place = (struct hfi_place){0};
-    hf_status status = parse(uri, query, self, place, error);
+    *endpoint = (struct hfi_endpoint){0};
+    hf_status status = parse(uri, query, self, endpoint, error);
     if (status != HF_OK)
-        hfi_place_done(place);
+        hfi_endpoint_done(endpoint);
     return status;
 }
 
-void hfi_place_done(struct hfi_place *place)
+void hfi_endpoint_done(struct hfi_endpoint *endpoint)
 {
-    wipe_free(place->host);
-    wipe_free(place->path);
-    wipe_free(place->user);
-    wipe_free(place->password);
-    *place = (struct hfi_place){0};
+    wipe_free(endpoint->host);
+    wipe_free(endpoint->path);
+    wipe_free(endpoint->user);
+    wipe_free(endpoint->password);
+    *endpoint = (struct hfi_endpoint){0};
 }
 
-bool hfi_place_copy(struct hfi_place *to, const struct hfi_place *from)
+bool hfi_endpoint_copy(struct hfi_endpoint *to, const struct hfi_endpoint *from)
 {
-    *to = (struct hfi_place){.scheme = from->scheme, .port = from->port, .database = from->database};
+    *to = (struct hfi_endpoint){.scheme = from->scheme, .port = from->port, .database = from->database};
     const char *const texts[] = {from->host, from->path, from->user, from->password};
     char **const copies[] = {&to->host, &to->path, &to->user, &to->password};
     for (int i = 0; i < 4; i++) {
@@ -393,7 +393,7 @@ bool hfi_place_copy(struct hfi_place *to, const struct hfi_place *from)
             continue;
         *copies[i] = strdup(texts[i]);
         if (*copies[i] == NULL) {
-            hfi_place_done(to);
+            hfi_endpoint_done(to);
             return false;
         }
     }

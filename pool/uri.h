@@ -7,7 +7,7 @@
 
 enum hfi_scheme { HFI_TCP, HFI_UNIX, HFI_EMBEDDED };
 
-struct hfi_place { /* all strings owned; hfi_place_done frees and wipes them */
+struct hfi_endpoint { /* all strings owned; hfi_endpoint_done frees and wipes them */
     enum hfi_scheme scheme;
     char *host;     /* TCP: name or address, no brackets */
     int   port;     /* TCP */
@@ -23,8 +23,8 @@ typedef hf_status hfi_uri_query(void *self, const char *name, const char *value,
  * rediss, sentinel, cluster, quorum: HF_INVALID that says they come later. Every error names the bad part and never
  * shows the password; nothing but a password may have control characters in it, encoded or not. `database` may stand in
  * the query as db; what the parser does not know goes to `query`, each name once. */
-hf_status hfi_uri_parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_place *place, hf_error *error);
-void      hfi_place_done(struct hfi_place *place);
-bool      hfi_place_copy(struct hfi_place *to, const struct hfi_place *from); /* false: no memory, `to` is empty */
+hf_status hfi_uri_parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_endpoint *endpoint, hf_error *error);
+void      hfi_endpoint_done(struct hfi_endpoint *endpoint);
+bool      hfi_endpoint_copy(struct hfi_endpoint *to, const struct hfi_endpoint *from); /* false: no memory, `to` is empty */
 
 #endif

@@ -16,7 +16,7 @@
 
 struct hfi_dispatcher {
     pthread_mutex_t mutex;  /* guards all below; no call runs under it */
-    struct hfi_list posted; /* of struct hfi_call, oldest first */
+    struct hfi_list posted; /* of struct hfi_job, oldest first */
     struct hfi_list chores;
     struct hfi_park work;           /* something was queued, or it ends */
     struct hfi_park done;           /* a posted call has returned, or chores_over */
@@ -30,34 +30,34 @@ struct hfi_dispatcher {
 };
 
 /* The eventfd follows the list: told at each change between empty and not empty. */
-static void put_locked(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+static void put_locked(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
     bool was_empty = hfi_list_is_empty(&dispatcher->posted);
-    hfi_list_append(&dispatcher->posted, &call->link);
+    hfi_list_append(&dispatcher->posted, &job->link);
     if (was_empty && dispatcher->fd >= 0)
         (void)eventfd_write(dispatcher->fd, 1);
 }
 
-static void take_locked(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+static void take_locked(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
-    hfi_list_remove(&call->link);
+    hfi_list_remove(&job->link);
     eventfd_t ignored;
     if (hfi_list_is_empty(&dispatcher->posted) && dispatcher->fd >= 0)
         (void)eventfd_read(dispatcher->fd, &ignored);
 }
 
-/* Runs posted calls until there are none. Whoever comes while another thread does so, or from inside a call,
+/* Runs posted calls until there are none. Whoever comes while another thread does so, or from inside a job,
  * gets 0. */
 static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
 {
     size_t ran = 0;
     while (!dispatcher->runs && !hfi_list_is_empty(&dispatcher->posted)) {
-        struct hfi_call *call = hfi_of(dispatcher->posted.next, struct hfi_call, link);
-        take_locked(dispatcher, call);
+        struct hfi_job *job = hfi_container_of(dispatcher->posted.next, struct hfi_job, link);
+        take_locked(dispatcher, job);
         dispatcher->runs = true;
         (void)pthread_mutex_unlock(&dispatcher->mutex);
         HFI_PERTURB("call-to-run");
-        call->run(call);
+        job->run(job);
         (void)pthread_mutex_lock(&dispatcher->mutex);
         dispatcher->runs = false;
         hfi_park_wake(&dispatcher->done);
@@ -69,10 +69,10 @@ static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
 /* False: until_ns has passed. */
 static bool sleep_locked(struct hfi_dispatcher *dispatcher, struct hfi_park *park, int64_t until_ns)
 {
-    uint32_t ticket = hfi_park_ticket(park);
+    uint32_t epoch = hfi_park_epoch(park);
     (void)pthread_mutex_unlock(&dispatcher->mutex);
     HFI_PERTURB("dispatcher-to-sleep");
-    bool woken = hfi_park_wait(park, ticket, until_ns);
+    bool woken = hfi_park_wait(park, epoch, until_ns);
     (void)pthread_mutex_lock(&dispatcher->mutex);
     return woken;
 }
@@ -105,10 +105,10 @@ static void *run_chores(void *arg)
     (void)pthread_mutex_lock(&dispatcher->mutex);
     for (;;) {
         if (!hfi_list_is_empty(&dispatcher->chores)) {
-            struct hfi_call *call = hfi_of(dispatcher->chores.next, struct hfi_call, link);
-            hfi_list_remove(&call->link);
+            struct hfi_job *job = hfi_container_of(dispatcher->chores.next, struct hfi_job, link);
+            hfi_list_remove(&job->link);
             (void)pthread_mutex_unlock(&dispatcher->mutex);
-            call->run(call);
+            job->run(job);
             (void)pthread_mutex_lock(&dispatcher->mutex);
         } else if (dispatcher->ends) {
             break;
@@ -210,16 +210,16 @@ void hfi_dispatcher_free(struct hfi_dispatcher *dispatcher)
         dispatcher_free(dispatcher);
 }
 
-void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
     (void)pthread_mutex_lock(&dispatcher->mutex);
-    put_locked(dispatcher, call);
+    put_locked(dispatcher, job);
     if (!dispatcher->caller_runs)
         hfi_park_wake(&dispatcher->work);
     (void)pthread_mutex_unlock(&dispatcher->mutex);
 }
 
-bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
     (void)pthread_mutex_lock(&dispatcher->mutex);
     if (!dispatcher->has_chore_thread && !dispatcher->ends)
@@ -227,19 +227,19 @@ bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *ca
             hfi_thread_start(&dispatcher->chore_thread, "hf-chores", run_chores, dispatcher) == 0;
     bool taken = dispatcher->has_chore_thread && !dispatcher->ends;
     if (taken) {
-        hfi_list_append(&dispatcher->chores, &call->link);
+        hfi_list_append(&dispatcher->chores, &job->link);
         hfi_park_wake(&dispatcher->work);
     }
     (void)pthread_mutex_unlock(&dispatcher->mutex);
     return taken;
 }
 
-bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
     (void)pthread_mutex_lock(&dispatcher->mutex);
-    bool listed = !hfi_list_is_empty(&call->link);
+    bool listed = !hfi_list_is_empty(&job->link);
     if (listed)
-        take_locked(dispatcher, call);
+        take_locked(dispatcher, job);
     (void)pthread_mutex_unlock(&dispatcher->mutex);
     return listed;
 }

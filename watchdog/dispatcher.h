@@ -9,9 +9,9 @@
 
 struct hfi_dispatcher;
 
-struct hfi_call { /* embedded in its owner; one that is posted must not be posted again before it has run */
+struct hfi_job { /* embedded in its owner; one that is posted must not be posted again before it has run */
     struct hfi_list link; /* hfi_list_init before its first use */
-    void (*run)(struct hfi_call *call); /* the call may be gone when it returns */
+    void (*run)(struct hfi_job *job); /* the call may be gone when it returns */
 };
 
 /* caller_runs: HF_DISPATCH_CALLER, posted calls wait for hfi_dispatcher_run. Chores have a thread of their own, which
@@ -22,12 +22,12 @@ void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher);
 /* Stopped, the memory: until then calls can be taken back, and none is there. NULL is a no-op. */
 void hfi_dispatcher_free(struct hfi_dispatcher *dispatcher);
 
-void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call); /* any thread, never blocks */
+void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_job *job); /* any thread, never blocks */
 /* False: there is no thread to be had, the call is not taken. A chore may outlive the dispatcher: what hangs for longer
  * than a moment when it stops is left behind, so it must own what it touches. */
-bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
+bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_job *job);
 /* Takes a posted call back. True: it will not run. False: it runs now, has run, or was not posted. */
-bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_call *call);
+bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_job *job);
 
 int    hfi_dispatcher_fd(struct hfi_dispatcher *dispatcher); /* CALLER: readable while calls wait; -1 in THREAD mode */
 size_t hfi_dispatcher_run(struct hfi_dispatcher *dispatcher); /* CALLER: runs them, never blocks; how many */

@@ -52,13 +52,13 @@ static void *watch(void *arg)
         run_due_locked(dog);
         if (dog->ends)
             break;
-        uint32_t ticket = hfi_park_ticket(&dog->park);
+        uint32_t epoch = hfi_park_epoch(&dog->park);
         int64_t next_ns = hfi_timers_next_ns(&dog->timers);
         int64_t until_ns = next_ns == HFI_NEVER ? HFI_NEVER : hfi_now(dog->clock) + LONGEST_SLEEP_NS;
         dog->sleeps_until_ns = until_ns = next_ns < until_ns ? next_ns : until_ns;
         (void)pthread_mutex_unlock(&dog->mutex);
         HFI_PERTURB("watchdog-to-sleep");
-        (void)hfi_park_wait(&dog->park, ticket, until_ns);
+        (void)hfi_park_wait(&dog->park, epoch, until_ns);
         (void)pthread_mutex_lock(&dog->mutex);
         dog->sleeps_until_ns = 0;
     }

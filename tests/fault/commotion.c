@@ -23,7 +23,7 @@ struct caller {
     hf_client *client;
     hf_cancel *cancel; /* the thread's own; it keeps the client's memory until the thread has ended */
     pthread_t thread;
-    unsigned dice;
+    unsigned rng;
     int depth; /* of loaders within loaders */
     long done, loads, values, stale, local, failed, canceled, closed, lost;
 };
@@ -42,8 +42,8 @@ static unsigned sum_of(const char *text, size_t size)
 
 static size_t print_value(struct caller *me, const char *key, size_t filling, char *out)
 {
-    size_t size = (size_t)sprintf(out, "%s|%d|", key, hft_die(&me->dice, 1000000));
-    memset(out + size, 'a' + hft_die(&me->dice, 26), filling);
+    size_t size = (size_t)sprintf(out, "%s|%d|", key, hft_die(&me->rng, 1000000));
+    memset(out + size, 'a' + hft_die(&me->rng, 26), filling);
     size += filling;
     return size + (size_t)sprintf(out + size, "|%08x", sum_of(out, size));
 }
@@ -71,9 +71,9 @@ static hf_status load(hf_loading *loading, void *arg)
     const char *key = hf_loading_key(loading);
     me->loads++;
     me->depth++;
-    if (hft_die(&me->dice, 4) == 0)
-        (void)poll(NULL, 0, hft_die(&me->dice, 40));
-    int kind = hft_die(&me->dice, 16);
+    if (hft_die(&me->rng, 4) == 0)
+        (void)poll(NULL, 0, hft_die(&me->rng, 40));
+    int kind = hft_die(&me->rng, 16);
     if (kind == 0 && me->depth < 3)
         fetch(me);
     else if (kind == 1)
@@ -83,12 +83,12 @@ static hf_status load(hf_loading *loading, void *arg)
     else if (kind == 3)
         HFT_CHECK(me->run, hf_client_close(me->client, NULL) == HF_INVALID, "closed in a loader");
     me->depth--;
-    if (hft_die(&me->dice, 8) == 0)
-        hf_loading_set_ttl(loading, hft_die(&me->dice, 2) == 0 ? HF_OFF : 1 + hft_die(&me->dice, 50));
-    size_t size = print_value(me, key, (size_t)hft_die(&me->dice, hft_die(&me->dice, 8) == 0 ? MOST : 50), value);
-    switch (hft_die(&me->dice, 12)) {
+    if (hft_die(&me->rng, 8) == 0)
+        hf_loading_set_ttl(loading, hft_die(&me->rng, 2) == 0 ? HF_OFF : 1 + hft_die(&me->rng, 50));
+    size_t size = print_value(me, key, (size_t)hft_die(&me->rng, hft_die(&me->rng, 8) == 0 ? MOST : 50), value);
+    switch (hft_die(&me->rng, 12)) {
     case 0:
-        return hf_loading_fail(loading, EIO, "the dice");
+        return hf_loading_fail(loading, EIO, "the rng");
     case 1:
         return HF_NOMEM;
     case 2:
@@ -121,15 +121,15 @@ static void fetch(struct caller *me)
     char key[16];
     hf_value *value;
     hf_error error = {.status = HF_OK};
-    (void)snprintf(key, sizeof key, "page:%d", hft_die(&me->dice, KEYS));
+    (void)snprintf(key, sizeof key, "page:%d", hft_die(&me->rng, KEYS));
     hf_status status = hf_fetch(me->client, key,
-                                HF_FETCH(.load = load, .arg = me, .ttl_ms = 1 + hft_die(&me->dice, 30),
-                                         .stale_ms = hft_die(&me->dice, 2) * hft_die(&me->dice, 200),
-                                         .early = hft_die(&me->dice, 2), .negative_ttl_ms = hft_die(&me->dice, 3),
-                                         .wait_ms = waits[hft_die(&me->dice, 5)], .lease_ms = 100 + hft_die(&me->dice, 400),
-                                         .max_load_ms = 5 + hft_die(&me->dice, 60),
-                                         .when_down = hft_die(&me->dice, 4) == 0 ? HF_FAIL : HF_LOAD_LOCALLY,
-                                         .cancel = hft_die(&me->dice, 3) == 0 ? me->cancel : NULL),
+                                HF_FETCH(.load = load, .arg = me, .ttl_ms = 1 + hft_die(&me->rng, 30),
+                                         .stale_ms = hft_die(&me->rng, 2) * hft_die(&me->rng, 200),
+                                         .early = hft_die(&me->rng, 2), .negative_ttl_ms = hft_die(&me->rng, 3),
+                                         .wait_ms = waits[hft_die(&me->rng, 5)], .lease_ms = 100 + hft_die(&me->rng, 400),
+                                         .max_load_ms = 5 + hft_die(&me->rng, 60),
+                                         .when_down = hft_die(&me->rng, 4) == 0 ? HF_FAIL : HF_LOAD_LOCALLY,
+                                         .cancel = hft_die(&me->rng, 3) == 0 ? me->cancel : NULL),
                                 &value, &error);
     switch ((int)status) {
     case HF_OK:
@@ -164,7 +164,7 @@ static void forget(struct caller *me)
 {
     char key[16];
     hf_error error;
-    (void)snprintf(key, sizeof key, "page:%d", hft_die(&me->dice, KEYS));
+    (void)snprintf(key, sizeof key, "page:%d", hft_die(&me->rng, KEYS));
     hf_status status = hf_fetch_forget(me->client, key, &error);
     HFT_CHECK(me->run, status == HF_OK || status == HF_CLOSED || status == HF_UNKNOWN || status == HF_UNAVAILABLE,
               "forget: %s: %s", hf_status_name(status), error.message);
@@ -181,12 +181,12 @@ static void take(struct caller *me)
     char name[16];
     hf_lease *lease;
     hf_error error;
-    (void)snprintf(name, sizeof name, "lock:%d", hft_die(&me->dice, LOCKS));
+    (void)snprintf(name, sizeof name, "lock:%d", hft_die(&me->rng, LOCKS));
     hf_status status = hf_lock_acquire(me->client, name,
-                                       HF_LOCK(.wait_ms = hft_die(&me->dice, 2) * hft_die(&me->dice, 100), .lease_ms = 300,
+                                       HF_LOCK(.wait_ms = hft_die(&me->rng, 2) * hft_die(&me->rng, 100), .lease_ms = 300,
                                                .on_event = hear, .arg = me->run, .reentrant = true,
-                                               .linger_ms = hft_die(&me->dice, 3) * 5,
-                                               .cancel = hft_die(&me->dice, 3) == 0 ? me->cancel : NULL),
+                                               .linger_ms = hft_die(&me->rng, 3) * 5,
+                                               .cancel = hft_die(&me->rng, 3) == 0 ? me->cancel : NULL),
                                        &lease, &error);
     HFT_CHECK(me->run,
               status == HF_OK || status == HF_BUSY || status == HF_TIMEOUT || status == HF_CANCELED || status == HF_CLOSED ||
@@ -194,10 +194,10 @@ static void take(struct caller *me)
               "acquire: %s: %s", hf_status_name(status), error.message);
     if (status != HF_OK)
         return;
-    hft_dawdle(&me->dice, 300);
-    if (hft_die(&me->dice, 8) == 0)
+    hft_dawdle(&me->rng, 300);
+    if (hft_die(&me->rng, 8) == 0)
         (void)hf_lease_verify(lease, NULL);
-    status = hft_die(&me->dice, 2) == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);
+    status = hft_die(&me->rng, 2) == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);
     HFT_CHECK(me->run, status == HF_OK || status == HF_LOST || status == HF_UNKNOWN || status == HF_CLOSED, "release: %s: %s",
               hf_status_name(status), error.message);
     me->lost += status == HF_LOST;
@@ -214,7 +214,7 @@ static void ask_strangely(struct caller *me)
                {"local t = {} for i = 1, 30000 do t[i] = i end return t", HF_LIMIT},
                {"return {{{{{{{{{{1}}}}}}}}}}", HF_LIMIT},
                {"return 7", HF_OK}};
-    int at = hft_die(&me->dice, sizeof all / sizeof all[0]);
+    int at = hft_die(&me->rng, sizeof all / sizeof all[0]);
     redisReply *reply;
     hf_error error;
     hf_status status = hf_command(me->client, &reply, &error, "EVAL %s 0", all[at].script);
@@ -234,7 +234,7 @@ static void borrow(struct caller *me)
     hf_conn *conn;
     hf_error error;
     int done = 0;
-    hf_status status = hf_conn_borrow(me->client, hft_die(&me->dice, 3) * 10, &conn, &error);
+    hf_status status = hf_conn_borrow(me->client, hft_die(&me->rng, 3) * 10, &conn, &error);
     HFT_CHECK(me->run,
               status == HF_OK || status == HF_BUSY || status == HF_TIMEOUT || status == HF_CLOSED || status == HF_UNAVAILABLE,
               "borrow: %s: %s", hf_status_name(status), error.message);
@@ -246,14 +246,14 @@ static void borrow(struct caller *me)
               "a connection is not as new");
     if (reply != NULL)
         freeReplyObject(reply);
-    int what = hft_die(&me->dice, 9);
+    int what = hft_die(&me->rng, 9);
     if (what < 6 && context->err == 0)
         (void)redisAppendCommand(context, dirt[what]);
     while (what < 6 && context->err == 0 && done == 0 && redisBufferWrite(context, &done) == REDIS_OK)
         ;
     if (what == 6)
         (void)shutdown(context->fd, 2);
-    if (hft_die(&me->dice, 4) == 0)
+    if (hft_die(&me->rng, 4) == 0)
         hf_conn_discard(conn);
     else
         hf_conn_return(conn);
@@ -263,7 +263,7 @@ static void *go_on(void *arg)
 {
     struct caller *me = arg;
     while (!atomic_load(&over) && me->closed == 0) {
-        int what = hft_die(&me->dice, 20);
+        int what = hft_die(&me->rng, 20);
         if (what < 11)
             fetch(me);
         else if (what < 14)
@@ -336,7 +336,7 @@ static void fetch_storm(struct hft_run *run)
                                   HF_CLIENT(.command_ms = 300, .close_ms = CLOSE_MS, .max_value_bytes = MOST, .client_name = "commotion",
                                             .local_bytes = hft_roll(run, 4) == 0 ? HF_OFF : 20000, .max_connections = 3));
         for (int i = 0; i < THREADS; i++) {
-            all[i] = (struct caller){.run = run, .client = clients[i % CLIENTS], .dice = run->dice + (unsigned)(round * 100 + i)};
+            all[i] = (struct caller){.run = run, .client = clients[i % CLIENTS], .rng = run->rng + (unsigned)(round * 100 + i)};
             HFT_CHECK(run, hf_cancel_open(all[i].client, &all[i].cancel, NULL) == HF_OK, "no cancel");
             (void)pthread_create(&all[i].thread, NULL, go_on, &all[i]);
         }

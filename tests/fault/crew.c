@@ -14,7 +14,7 @@ struct member {
     struct hft_seat *seat;
     pthread_t thread;
     int process, number;
-    unsigned dice;
+    unsigned rng;
     long acquired, timeouts, unavailable, lost, unknown;
     int64_t longest_ns;
 };
@@ -39,7 +39,7 @@ static void stay(struct member *me, hf_lease *lease, int lock, int64_t asked)
     uint32_t count = atomic_load(&seat->count);
     int64_t now = hft_true_ns();
     int64_t until =
-        now + (me->crew->plan.stay_us > 0 ? rand_r(&me->dice) % me->crew->plan.stay_us : 0) * 1000;
+        now + (me->crew->plan.stay_us > 0 ? rand_r(&me->rng) % me->crew->plan.stay_us : 0) * 1000;
     if (count == me->crew->ledger->room || !hf_lease_is_valid(lease))
         return;
     struct hft_interval *section = &seat->history[count];
@@ -66,7 +66,7 @@ static void stay(struct member *me, hf_lease *lease, int lock, int64_t asked)
 static void once(struct member *me)
 {
     struct hft_crew *crew = me->crew;
-    int lock = rand_r(&me->dice) % crew->plan.locks;
+    int lock = rand_r(&me->rng) % crew->plan.locks;
     char name[48];
     hf_lease *lease;
     hf_error error;
@@ -95,7 +95,7 @@ static void once(struct member *me)
     me->longest_ns = took > me->longest_ns ? took : me->longest_ns;
     stay(me, lease, lock, asked);
     status =
-        rand_r(&me->dice) % 4 == 0 ? hf_lease_post_release(lease, &error) : hf_lease_release(lease, &error);
+        rand_r(&me->rng) % 4 == 0 ? hf_lease_post_release(lease, &error) : hf_lease_release(lease, &error);
     me->lost += status == HF_LOST;
     me->unknown += status == HF_UNKNOWN || status == HF_UNAVAILABLE;
     HFT_CHECK(crew->run,
@@ -135,7 +135,7 @@ struct hft_crew *hft_crew_start(struct hft_run *run, const struct hft_crew_plan 
                                            .process = c,
                                            .number = t,
                                            .seat = hft_ledger_seat(crew->ledger, c, t),
-                                           .dice = run->seed * 7919u + (unsigned)i};
+                                           .rng = run->seed * 7919u + (unsigned)i};
         if (pthread_create(&crew->members[i].thread, NULL, work, &crew->members[i]) != 0)
             exit(1);
     }

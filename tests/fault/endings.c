@@ -19,7 +19,7 @@ enum { OWNERS = 6, BATCH = 4, ROOM = 64 * BATCH };
 struct ending { /* one lease. Used again only long after: who speaks of it too late is heard */
     struct hft_run *run;
     hf_client *client;
-    unsigned dice;           /* the callback's */
+    unsigned rng;           /* the callback's */
     _Atomic(int) claimed;    /* whoever sets it first releases: the owner or the callback */
     _Atomic(bool) released;  /* a release has returned */
     _Atomic(int) events, losses;
@@ -32,7 +32,7 @@ struct owner {
     hf_cancel *cancel;
     pthread_t thread;
     int number;
-    unsigned dice;
+    unsigned rng;
     long ended, lost, by_callback, events, canceled;
     struct ending endings[ROOM];
 };
@@ -45,9 +45,9 @@ static void use_the_api(struct ending *ending, hf_lease *lease, bool lost)
     char name[48];
     hf_lease *side;
     hf_status status;
-    switch (hft_die(&ending->dice, 6)) {
+    switch (hft_die(&ending->rng, 6)) {
     case 0: /* another lock, taken and given back */
-        (void)snprintf(name, sizeof name, "side:%d", hft_die(&ending->dice, 3));
+        (void)snprintf(name, sizeof name, "side:%d", hft_die(&ending->rng, 3));
         status = hf_lock_acquire(ending->client, name, HF_LOCK(.wait_ms = 100), &side, NULL);
         HFT_CHECK(ending->run, status == HF_OK || status == HF_TIMEOUT, "in a callback: %s", hf_status_name(status));
         if (status == HF_OK)
@@ -65,7 +65,7 @@ static void use_the_api(struct ending *ending, hf_lease *lease, bool lost)
         HFT_CHECK(ending->run, hf_client_close(ending->client, NULL) == HF_INVALID, "closed in a callback");
         break;
     default:
-        hft_dawdle(&ending->dice, 50);
+        hft_dawdle(&ending->rng, 50);
     }
 }
 
@@ -83,7 +83,7 @@ static void hear(hf_lease *lease, const hf_event *event, void *arg)
         HFT_CHECK(run, hf_lease_reason(lease) == event->reason, "LOST for two reasons");
     }
     use_the_api(ending, lease, lost);
-    if (hft_die(&ending->dice, 3) == 0 && atomic_exchange(&ending->claimed, 1) == 0) {
+    if (hft_die(&ending->rng, 3) == 0 && atomic_exchange(&ending->claimed, 1) == 0) {
         ending->said = hf_lease_release(lease, NULL);
         HFT_CHECK(run, ending->said == HF_LOST || (ending->said == HF_OK && !lost), "release in a callback: %s",
                   hf_status_name(ending->said));
@@ -98,14 +98,14 @@ static hf_lease *begin_one(struct owner *me, struct ending *ending, int i)
     char name[48];
     hf_lease *lease;
     hf_error error;
-    int64_t hold = hft_die(&me->dice, 4) == 0 ? 1 + hft_die(&me->dice, 4) : 0;
-    *ending = (struct ending){.run = me->run, .client = me->client, .dice = (unsigned)rand_r(&me->dice)};
+    int64_t hold = hft_die(&me->rng, 4) == 0 ? 1 + hft_die(&me->rng, 4) : 0;
+    *ending = (struct ending){.run = me->run, .client = me->client, .rng = (unsigned)rand_r(&me->rng)};
     (void)snprintf(name, sizeof name, "ending:%d:%d", me->number, i);
-    hf_cancel *cancel = hft_die(&me->dice, 4) == 0 ? me->cancel : NULL;
+    hf_cancel *cancel = hft_die(&me->rng, 4) == 0 ? me->cancel : NULL;
     hf_status status = hf_lock_acquire(me->client, name,
-                                       HF_LOCK(.wait_ms = 10000, .lease_ms = 100 + hft_die(&me->dice, 400),
+                                       HF_LOCK(.wait_ms = 10000, .lease_ms = 100 + hft_die(&me->rng, 400),
                                                .max_hold_ms = hold, .on_event = hear, .arg = ending,
-                                               .cancel = cancel, .event_fd = hft_die(&me->dice, 8) == 0),
+                                               .cancel = cancel, .event_fd = hft_die(&me->rng, 8) == 0),
                                        &lease, &error);
     if (status == HF_OK)
         return lease;
@@ -118,7 +118,7 @@ static void end_one(struct owner *me, struct ending *ending, hf_lease *lease)
 {
     bool by_me = atomic_exchange(&ending->claimed, 1) == 0;
     if (by_me) {
-        ending->said = hft_die(&me->dice, 2) == 0 ? hf_lease_release(lease, NULL) : hf_lease_post_release(lease, NULL);
+        ending->said = hft_die(&me->rng, 2) == 0 ? hf_lease_release(lease, NULL) : hf_lease_post_release(lease, NULL);
         atomic_store(&ending->released, true);
     }
     while (!atomic_load(&ending->released))
@@ -143,11 +143,11 @@ static void *own(void *arg)
         for (int i = 0; i < BATCH; i++) {
             hf_lease *lease = leases[i];
             /* Claimed by its callback, a lease may be gone: only who ends it may ask it anything. */
-            hft_dawdle(&me->dice, hft_die(&me->dice, 20) == 0 ? 3000 : 100);
+            hft_dawdle(&me->rng, hft_die(&me->rng, 20) == 0 ? 3000 : 100);
             if (lease != NULL)
                 end_one(me, &me->endings[turn + i], lease);
         }
-        if (hft_die(&me->dice, 4) == 0)
+        if (hft_die(&me->rng, 4) == 0)
             hf_cancel_reset(me->cancel);
     }
     return NULL;
@@ -159,7 +159,7 @@ struct spoiler {
     hf_client *client;
     struct owner *owners;
     pthread_t thread;
-    unsigned dice;
+    unsigned rng;
     long spoiled;
 };
 
@@ -170,9 +170,9 @@ static void *spoil(void *arg)
     redisContext *redis = redisConnectUnix(hft_server_socket(me->server));
     while (!atomic_load(&no_more) && redis != NULL && redis->err == 0) {
         char name[48];
-        int at = hft_die(&me->dice, OWNERS);
-        (void)snprintf(name, sizeof name, "ending:%d:%d", at, hft_die(&me->dice, BATCH));
-        int die = hft_die(&me->dice, 8);
+        int at = hft_die(&me->rng, OWNERS);
+        (void)snprintf(name, sizeof name, "ending:%d:%d", at, hft_die(&me->rng, BATCH));
+        int die = hft_die(&me->rng, 8);
         if (die == 0)
             hf_cancel_fire(me->owners[at].cancel);
         else if (die < 6)
@@ -180,7 +180,7 @@ static void *spoil(void *arg)
         else
             HFT_CHECK(me->run, hf_lock_break(me->client, name, NULL, NULL) == HF_OK, "break failed");
         me->spoiled++;
-        hft_dawdle(&me->dice, 200);
+        hft_dawdle(&me->rng, 200);
     }
     HFT_CHECK(me->run, redis != NULL && redis->err == 0, "no connection to spoil by");
     if (redis != NULL)
@@ -201,13 +201,13 @@ static void terminal_events(struct hft_run *run)
     atomic_store(&endings_left, run->times);
     atomic_store(&no_more, false);
     for (int i = 0; i < OWNERS; i++) {
-        owners[i] = (struct owner){.run = run, .client = clients[0], .number = i, .dice = run->dice + (unsigned)i};
+        owners[i] = (struct owner){.run = run, .client = clients[0], .number = i, .rng = run->rng + (unsigned)i};
         HFT_CHECK(run, hf_cancel_open(clients[0], &owners[i].cancel, NULL) == HF_OK, "no cancel");
         (void)pthread_create(&owners[i].thread, NULL, own, &owners[i]);
     }
     for (int i = 0; i < SPOILERS; i++) {
         spoilers[i] = (struct spoiler){.run = run, .server = server, .client = clients[1], .owners = owners,
-                                       .dice = run->dice + 100 + (unsigned)i};
+                                       .rng = run->rng + 100 + (unsigned)i};
         (void)pthread_create(&spoilers[i].thread, NULL, spoil, &spoilers[i]);
     }
     for (int i = 0; i < OWNERS; i++) {
@@ -254,7 +254,7 @@ struct gatekeeper {
     hf_lease *gate;
     const char *url;
     pthread_t thread;
-    unsigned dice;
+    unsigned rng;
     hf_status said, neighbour;
 };
 
@@ -264,7 +264,7 @@ static void *open_the_gate(void *arg)
     struct gatekeeper *me = arg;
     hf_client *client;
     hf_lease *lease;
-    hft_dawdle(&me->dice, 300);
+    hft_dawdle(&me->rng, 300);
     me->said = hf_lease_release(me->gate, NULL);
     me->neighbour = hf_client_open(me->url, NULL, &client, NULL);
     if (me->neighbour != HF_OK)
@@ -286,7 +286,7 @@ static void count_closed(hf_lease *lease, const hf_event *event, void *arg)
 static void close_once(struct hft_run *run, struct hft_server *server, hf_client *stays, long *granted)
 {
     struct last_wait waits[WAITERS];
-    struct gatekeeper keeper = {.url = hft_server_url(server), .dice = run->dice};
+    struct gatekeeper keeper = {.url = hft_server_url(server), .rng = run->rng};
     hf_client *client = hft_open(hft_server_url(server), NULL);
     hf_lease *held[HELD];
     _Atomic(int) heard[HELD];
@@ -309,7 +309,7 @@ static void close_once(struct hft_run *run, struct hft_server *server, hf_client
         hf_client_stats(client, &stats);
     } while (stats.waiting < WAITERS);
     (void)pthread_create(&keeper.thread, NULL, open_the_gate, &keeper);
-    hft_dawdle(&run->dice, 400);
+    hft_dawdle(&run->rng, 400);
     hf_error error;
     hf_status status = hf_client_close(client, &error);
     HFT_CHECK(run, status == HF_OK, "close: %s: %s", hf_status_name(status), error.message);

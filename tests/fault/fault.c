@@ -90,7 +90,7 @@ void hft_cannot(struct hft_run *run, const char *format, ...)
 
 int hft_roll(struct hft_run *run, int sides)
 {
-    return rand_r(&run->dice) % sides;
+    return rand_r(&run->rng) % sides;
 }
 
 void hft_sleep_until(int64_t at_ns)
@@ -256,7 +256,7 @@ static void sum_up(const struct hft_named *fault, struct hft_run *run, int64_t t
 static int run_one(const struct hft_named *fault, struct hft_run *run)
 {
     running = fault->name;
-    run->dice = run->seed;
+    run->rng = run->seed;
     if (run->times == 0)
         run->times = run->full ? fault->full_times : fault->times;
     if ((fault->needs & HFT_PRELOADED) != 0 && hft_preload() == NULL) {

@@ -24,7 +24,7 @@ struct hft_run { /* one run of one fault */
     long count;       /* hft_tally: what was tried, */
     int64_t worst_ns; /* ... and the worst of what was measured; -1: nothing was */
     char note[512];   /* the numbers, for the last line */
-    unsigned dice;
+    unsigned rng;
 };
 
 enum { HFT_PRELOADED = 1 /* the preload library */, HFT_MEASURES = 2 /* hft_in_time */ };

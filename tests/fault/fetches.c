@@ -16,7 +16,7 @@ struct fetcher {
     hf_client *client;
     hf_cancel *cancel;
     pthread_t thread;
-    unsigned dice;
+    unsigned rng;
     long loaded, shared, cached, failed, canceled, absent;
 };
 
@@ -49,14 +49,14 @@ static hf_status load(hf_loading *loading, void *arg)
     now.inside[at] = loading;
     now.fence[at] = fence;
     (void)pthread_mutex_unlock(&now.mutex);
-    hft_dawdle(&me->dice, 200);
+    hft_dawdle(&me->rng, 200);
     (void)pthread_mutex_lock(&now.mutex);
     if (now.inside[at] == loading)
         now.inside[at] = NULL;
     (void)pthread_mutex_unlock(&now.mutex);
-    switch (hft_die(&me->dice, 6)) {
+    switch (hft_die(&me->rng, 6)) {
     case 0:
-        return hf_loading_fail(loading, ENOENT, "the dice said so");
+        return hf_loading_fail(loading, ENOENT, "the rng said so");
     case 1:
         return hf_loading_absent(loading);
     default:
@@ -99,12 +99,12 @@ static void *fetch_on(void *arg)
         char key[32];
         hf_value *value;
         hf_error error;
-        hf_cancel *cancel = hft_die(&me->dice, 2) == 0 ? me->cancel : NULL;
-        int at = hft_die(&me->dice, KEYS);
+        hf_cancel *cancel = hft_die(&me->rng, 2) == 0 ? me->cancel : NULL;
+        int at = hft_die(&me->rng, KEYS);
         (void)snprintf(key, sizeof key, "fetched:%d", at);
         hf_status status = hf_fetch(me->client, key,
-                                    HF_FETCH(.load = load, .arg = me, .ttl_ms = 1 + hft_die(&me->dice, 3),
-                                             .stale_ms = hft_die(&me->dice, 2), .negative_ttl_ms = 1, .wait_ms = 20000,
+                                    HF_FETCH(.load = load, .arg = me, .ttl_ms = 1 + hft_die(&me->rng, 3),
+                                             .stale_ms = hft_die(&me->rng, 2), .negative_ttl_ms = 1, .wait_ms = 20000,
                                              .cancel = cancel),
                                     &value, &error);
         if (status == HF_OK) {
@@ -112,14 +112,14 @@ static void *fetch_on(void *arg)
             hf_value_free(value);
         } else if (status == HF_LOAD_FAILED) {
             me->failed++;
-            HFT_CHECK(me->run, error.os_errno == ENOENT && strstr(error.message, "the dice said so") != NULL,
+            HFT_CHECK(me->run, error.os_errno == ENOENT && strstr(error.message, "the rng said so") != NULL,
                       "a failed load says: %s", error.message);
         } else if (status == HF_CANCELED && cancel != NULL) {
             me->canceled++;
         } else {
             hft_broken(me->run, "fetch: %s: %s", hf_status_name(status), error.message);
         }
-        if (hft_die(&me->dice, 50) == 0)
+        if (hft_die(&me->rng, 50) == 0)
             forget(me, key, at);
         if (cancel != NULL)
             hf_cancel_reset(cancel);
@@ -130,15 +130,15 @@ static void *fetch_on(void *arg)
 struct firing {
     struct fetcher *fetchers;
     int count;
-    unsigned dice;
+    unsigned rng;
 };
 
 static void *fire_all(void *arg)
 {
     struct firing *me = arg;
     while (!atomic_load(&over)) {
-        hft_dawdle(&me->dice, 300);
-        hf_cancel_fire(me->fetchers[hft_die(&me->dice, me->count)].cancel);
+        hft_dawdle(&me->rng, 300);
+        hf_cancel_fire(me->fetchers[hft_die(&me->rng, me->count)].cancel);
     }
     return NULL;
 }
@@ -147,7 +147,7 @@ static void fetch_races(struct hft_run *run)
 {
     enum { CLIENTS = 2, THREADS = 8 };
     static struct fetcher all[THREADS];
-    struct firing firing = {.fetchers = all, .count = THREADS, .dice = run->dice + 100};
+    struct firing firing = {.fetchers = all, .count = THREADS, .rng = run->rng + 100};
     struct hft_server *server = hft_server_start(NULL);
     hf_client *clients[CLIENTS];
     pthread_t thread;
@@ -157,7 +157,7 @@ static void fetch_races(struct hft_run *run)
         clients[i] = hft_open(hft_server_url(server), NULL);
     for (int i = 0; i < THREADS; i++) {
         all[i] = (struct fetcher){
-            .run = run, .server = server, .client = clients[i % CLIENTS], .dice = run->dice + (unsigned)i};
+            .run = run, .server = server, .client = clients[i % CLIENTS], .rng = run->rng + (unsigned)i};
         HFT_CHECK(run, hf_cancel_open(all[i].client, &all[i].cancel, NULL) == HF_OK, "no cancel");
     }
     for (int i = 0; i < THREADS; i++)

@@ -27,7 +27,7 @@ struct liar {
     struct hft_server *server;
     pthread_t thread;
     _Atomic(bool) stop;
-    unsigned dice;
+    unsigned rng;
     long told, heard;
     char seen[SEEN][200]; /* tokens that wait, hold, or did */
 };
@@ -43,17 +43,17 @@ static redisReply *keep(redisReply **slot, redisReply *reply)
 /* A token of somebody who waits (W's fields) or holds, or one that only looks like it. */
 static bool find_token(struct liar *me, redisContext *to, char *token, size_t room)
 {
-    int lock = rand_r(&me->dice) % LOCKS;
+    int lock = rand_r(&me->rng) % LOCKS;
     redisReply *reply = NULL;
     const char *found = NULL;
-    if (rand_r(&me->dice) % 2 == 0) {
+    if (rand_r(&me->rng) % 2 == 0) {
         (void)keep(&reply, redisCommand(to, "GET hf:{crew:%d}", lock));
         if (reply != NULL && reply->type == REDIS_REPLY_STRING)
             found = reply->str;
     } else {
         (void)keep(&reply, redisCommand(to, "HKEYS hf:wait:{crew:%d}:hf:{crew:%d}", lock, lock));
         if (reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements > 0)
-            found = reply->element[(size_t)rand_r(&me->dice) % reply->elements]->str;
+            found = reply->element[(size_t)rand_r(&me->rng) % reply->elements]->str;
     }
     if (found != NULL)
         (void)snprintf(token, room, "%s", found);
@@ -66,9 +66,9 @@ static bool find_token(struct liar *me, redisContext *to, char *token, size_t ro
  * one, as a break would leave it. */
 static void pick_token(struct liar *me, char *token, size_t room)
 {
-    (void)snprintf(token, room, "%s", me->seen[rand_r(&me->dice) % SEEN]);
-    if (*token != 0 && rand_r(&me->dice) % 3 == 0)
-        token[4 + ID + 1 + (size_t)rand_r(&me->dice) % 12] = "0123456789abcdef:"[rand_r(&me->dice) % 17];
+    (void)snprintf(token, room, "%s", me->seen[rand_r(&me->rng) % SEEN]);
+    if (*token != 0 && rand_r(&me->rng) % 3 == 0)
+        token[4 + ID + 1 + (size_t)rand_r(&me->rng) % 12] = "0123456789abcdef:"[rand_r(&me->rng) % 17];
 }
 
 /* What a break of this token could have left. */
@@ -77,7 +77,7 @@ static void break_of(struct liar *me, const char *token, char other[200])
     (void)snprintf(other, 200, "%s", token);
     char *random = strlen(other) > CHANNEL ? strchr(other + CHANNEL, ':') : NULL;
     if (random != NULL && strlen(random) > 16)
-        random[1 + rand_r(&me->dice) % 16] = "0123456789abcdef"[rand_r(&me->dice) % 16];
+        random[1 + rand_r(&me->rng) % 16] = "0123456789abcdef"[rand_r(&me->rng) % 16];
 }
 
 /* Near, so that it would make a good date; or what somebody has really sent, who is another client than the token's:
@@ -87,13 +87,13 @@ static int64_t pick_echo(struct liar *me, redisContext *to, const char *token)
     struct timespec now;
     char waiter[200];
     long long sent = 0;
-    int lock = rand_r(&me->dice) % LOCKS;
+    int lock = rand_r(&me->rng) % LOCKS;
     (void)clock_gettime(CLOCK_BOOTTIME, &now);
     int64_t echo = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-    if (rand_r(&me->dice) % 3 == 0)
-        return (int64_t)rand_r(&me->dice) * rand_r(&me->dice);
-    if (rand_r(&me->dice) % 2 == 0)
-        return echo - rand_r(&me->dice) % 1000000000;
+    if (rand_r(&me->rng) % 3 == 0)
+        return (int64_t)rand_r(&me->rng) * rand_r(&me->rng);
+    if (rand_r(&me->rng) % 2 == 0)
+        return echo - rand_r(&me->rng) % 1000000000;
     pick_token(me, waiter, sizeof waiter);
     if (strncmp(waiter, token, 4 + ID) == 0)
         return echo;
@@ -110,32 +110,32 @@ static int64_t pick_fence(struct liar *me)
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    if (rand_r(&me->dice) % 3 == 0)
-        return INT64_C(9000000000000000000) + rand_r(&me->dice);
-    return ((int64_t)now.tv_sec * 1000000 + 5000000 + rand_r(&me->dice) % 1000000) * 2048;
+    if (rand_r(&me->rng) % 3 == 0)
+        return INT64_C(9000000000000000000) + rand_r(&me->rng);
+    return ((int64_t)now.tv_sec * 1000000 + 5000000 + rand_r(&me->rng) % 1000000) * 2048;
 }
 
 static void lie(struct liar *me, redisContext *to)
 {
     static const char letters[] = "GGGRRFBBBIAZ";
     char channel[CHANNEL + 1], text[700], token[200], other[200], key[32];
-    char letter = letters[(size_t)rand_r(&me->dice) % (sizeof letters - 1)];
+    char letter = letters[(size_t)rand_r(&me->rng) % (sizeof letters - 1)];
     pick_token(me, token, sizeof token);
     pick_token(me, other, sizeof other);
-    if (rand_r(&me->dice) % 2 == 0)
+    if (rand_r(&me->rng) % 2 == 0)
         break_of(me, token, other);
-    (void)snprintf(key, sizeof key, "hf:{crew:%d}", rand_r(&me->dice) % LOCKS);
-    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", (rand_r(&me->dice) % 8 == 0 ? other : token) + 4);
+    (void)snprintf(key, sizeof key, "hf:{crew:%d}", rand_r(&me->rng) % LOCKS);
+    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", (rand_r(&me->rng) % 8 == 0 ? other : token) + 4);
     if (letter == 'G')
         (void)snprintf(text, sizeof text, "G %s %" PRId64 " %" PRId64 " %s", token, pick_echo(me, to, token), pick_fence(me),
                        key);
     else if (letter == 'B')
-        (void)snprintf(text, sizeof text, "B %s %s", token, rand_r(&me->dice) % 4 == 0 ? "-" : other);
+        (void)snprintf(text, sizeof text, "B %s %s", token, rand_r(&me->rng) % 4 == 0 ? "-" : other);
     else if (letter == 'R')
         (void)snprintf(text, sizeof text, "R %s %s", token, key);
     else
         (void)snprintf(text, sizeof text, "%c %s%s", letter, token,
-                       rand_r(&me->dice) % 4 == 0 ? " 99999999999999999999999999" : " 1 2 3");
+                       rand_r(&me->rng) % 4 == 0 ? " 99999999999999999999999999" : " 1 2 3");
     redisReply *reply = redisCommand(to, "PUBLISH %s %s", channel, text);
     me->told++;
     me->heard += reply != NULL && reply->type == REDIS_REPLY_INTEGER && reply->integer > 0;
@@ -174,7 +174,7 @@ static void forged_messages(struct hft_run *run)
                                      .wait_ms = 5000,
                                      .command_ms = 2000,
                                      .stay_us = 3000};
-        struct liar liar = {.run = run, .server = server, .dice = run->seed + (unsigned)round};
+        struct liar liar = {.run = run, .server = server, .rng = run->seed + (unsigned)round};
         struct hft_crew *crew = hft_crew_start(run, &plan);
         HFT_UNTIL_TRUE(hft_crew_acquired(crew) > 50);
         long kib = hft_resident_kib();

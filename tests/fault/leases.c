@@ -23,7 +23,7 @@ static void count_loss(hf_lease *lease, const hf_event *event, void *arg)
 
 struct swallower {
     _Atomic(long) renewals, swallowed;
-    unsigned dice;
+    unsigned rng;
 };
 
 static void swallow_a_third(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
@@ -32,7 +32,7 @@ static void swallow_a_third(const struct hft_request *request, struct hft_judgem
     if (!hft_request_is(request, "EVALSHA", hfi_script_renew.sha1))
         return;
     atomic_fetch_add(&swallower->renewals, 1);
-    if (rand_r(&swallower->dice) % 3 != 0)
+    if (rand_r(&swallower->rng) % 3 != 0)
         return;
     atomic_fetch_add(&swallower->swallowed, 1);
     judgement->sentence = HFT_SILENCE;
@@ -58,7 +58,7 @@ static void swallowed_renewals(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
     struct hft_proxy *proxy = hft_proxy_start(server);
-    struct swallower swallower = {.dice = run->seed};
+    struct swallower swallower = {.rng = run->seed};
     hf_client *clients[CROWD_MOST];
     static hf_lease *leases[CROWD_MOST][LEASES];
     int crowd = run->full ? CROWD_MOST : 4, held = 0, lost = 0;
@@ -151,7 +151,7 @@ static void lost_before_expiry(struct hft_run *run)
 }
 
 struct unlucky_release {
-    unsigned dice;
+    unsigned rng;
     _Atomic(int) hits;
 };
 
@@ -159,17 +159,17 @@ static void spoil_releases(const struct hft_request *request, struct hft_judgeme
 {
     static const enum hft_sentence sentences[] = {HFT_CUT_BEFORE, HFT_CUT_AFTER, HFT_SILENCE};
     struct unlucky_release *unlucky = arg;
-    if (!hft_request_is(request, "EVALSHA", hfi_script_release.sha1) || rand_r(&unlucky->dice) % 4 != 0)
+    if (!hft_request_is(request, "EVALSHA", hfi_script_release.sha1) || rand_r(&unlucky->rng) % 4 != 0)
         return;
     atomic_fetch_add(&unlucky->hits, 1);
-    judgement->sentence = sentences[rand_r(&unlucky->dice) % 3];
+    judgement->sentence = sentences[rand_r(&unlucky->rng) % 3];
 }
 
 struct incarnations {
     struct hft_run *run;
     hf_client *client;
     int number, count;
-    unsigned dice;
+    unsigned rng;
     _Atomic(int) done, unknown;
 };
 
@@ -188,7 +188,7 @@ static void *incarnate(void *arg)
                   error.message);
         if (status != HF_OK)
             continue;
-        hft_sleep_ms(rand_r(&me->dice) % 3 == 0 ? 450 : rand_r(&me->dice) % 20);
+        hft_sleep_ms(rand_r(&me->rng) % 3 == 0 ? 450 : rand_r(&me->rng) % 20);
         status = hf_lease_verify(lease, &error);
         HFT_CHECK(me->run, status != HF_LOST, "%s: a late release has taken the next lease", name);
         status = hf_lease_release(lease, &error);
@@ -205,7 +205,7 @@ static void late_release(struct hft_run *run)
     enum { NAMES = 16 };
     struct hft_server *server = hft_server_start(NULL);
     struct hft_proxy *proxy = hft_proxy_start(server);
-    struct unlucky_release unlucky = {.dice = run->seed};
+    struct unlucky_release unlucky = {.rng = run->seed};
     struct incarnations all[NAMES] = {0};
     pthread_t threads[NAMES];
     int done = 0, unknown = 0;
@@ -216,7 +216,7 @@ static void late_release(struct hft_run *run)
                                        .client = client,
                                        .number = i,
                                        .count = run->times,
-                                       .dice = run->seed * 31 + (unsigned)i};
+                                       .rng = run->seed * 31 + (unsigned)i};
         (void)pthread_create(&threads[i], NULL, incarnate, &all[i]);
     }
     for (int i = 0; i < NAMES; i++) {

@@ -55,9 +55,9 @@ static hf_status render(hf_loading *loading, void *arg)
     return hf_loading_set(loading, "page", 4);
 }
 
-static void serve(struct house *house, hf_client *client, unsigned *dice)
+static void serve(struct house *house, hf_client *client, unsigned *rng)
 {
-    struct request request = {house, rand_r(dice) % PAGES};
+    struct request request = {house, rand_r(rng) % PAGES};
     char key[16];
     hf_value *value;
     (void)snprintf(key, sizeof key, "page%d", request.page);
@@ -73,24 +73,24 @@ static void serve(struct house *house, hf_client *client, unsigned *dice)
     burn_ms(20); /* the rest of the request */
 }
 
-static int be_a_child(struct house *house, unsigned dice)
+static int be_a_child(struct house *house, unsigned rng)
 {
     struct sigaction action = {.sa_handler = end_soon};
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)sigaction(SIGTERM, &action, NULL);
     hf_client *client = hft_open(house->url, HF_CLIENT(.connect_ms = 20000)); /* before there was one, a page was nobody's */
     while (!asked_to_end && !atomic_load(&house->closes))
-        serve(house, client, &dice);
+        serve(house, client, &rng);
     (void)hf_client_close(client, NULL); /* UNKNOWN while the server stands still */
     return 0;
 }
 
-static pid_t start_child(struct house *house, unsigned dice)
+static pid_t start_child(struct house *house, unsigned rng)
 {
     (void)fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
-        _exit(be_a_child(house, dice));
+        _exit(be_a_child(house, rng));
     return pid;
 }
 

@@ -71,7 +71,7 @@ struct hft_proxy {
     long spoiled;
     int64_t dials[DIALS], line_ns[2]; /* until when each way of the line is taken */
     int dial_count;
-    unsigned dice;
+    unsigned rng;
     bool stop;
 };
 
@@ -156,12 +156,12 @@ static const struct hft_way *way_to(const struct hft_proxy *proxy, const struct 
 static void spoil(struct hft_proxy *proxy, char *bytes, size_t size)
 {
     size_t near = size < 4 ? size : 4;
-    size_t at = (size_t)rand_r(&proxy->dice) % (rand_r(&proxy->dice) % 2 == 0 ? near : size);
+    size_t at = (size_t)rand_r(&proxy->rng) % (rand_r(&proxy->rng) % 2 == 0 ? near : size);
     char before = bytes[at];
     while (bytes[at] == before)
-        bytes[at] = (char)(before >= '0' && before <= '9' && rand_r(&proxy->dice) % 4 != 0
-                               ? '0' + rand_r(&proxy->dice) % 10
-                               : rand_r(&proxy->dice) % 256);
+        bytes[at] = (char)(before >= '0' && before <= '9' && rand_r(&proxy->rng) % 4 != 0
+                               ? '0' + rand_r(&proxy->rng) % 10
+                               : rand_r(&proxy->rng) % 256);
     proxy->spoiled++;
 }
 
@@ -175,7 +175,7 @@ static void send_later(struct hft_proxy *proxy, struct connection *connection, s
     struct chunk *chunk = malloc(sizeof *chunk + size);
     if (chunk == NULL)
         die("no memory");
-    int64_t jitter = way->jitter_ns > 0 ? (int64_t)rand_r(&proxy->dice) * 997 % way->jitter_ns : 0;
+    int64_t jitter = way->jitter_ns > 0 ? (int64_t)rand_r(&proxy->rng) * 997 % way->jitter_ns : 0;
     int64_t due = now_ns() + way->delay_ns + jitter + more_ns, *line_ns = &proxy->line_ns[to == &connection->client];
     if (due < to->due_ns)
         due = to->due_ns;
@@ -184,7 +184,7 @@ static void send_later(struct hft_proxy *proxy, struct connection *connection, s
     to->due_ns = due;
     *chunk = (struct chunk){.due_ns = due, .size = size};
     memcpy(chunk->bytes, bytes, size);
-    if (way->spoil_one_in > 0 && rand_r(&proxy->dice) % way->spoil_one_in == 0)
+    if (way->spoil_one_in > 0 && rand_r(&proxy->rng) % way->spoil_one_in == 0)
         spoil(proxy, chunk->bytes, size);
     *to->last = chunk;
     to->last = &chunk->next;

@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-int hft_die(unsigned *dice, int sides)
+int hft_die(unsigned *rng, int sides)
 {
-    return rand_r(dice) % sides;
+    return rand_r(rng) % sides;
 }
 
-void hft_dawdle(unsigned *dice, int most_us)
+void hft_dawdle(unsigned *rng, int most_us)
 {
-    int64_t until = hft_true_ns() + hft_die(dice, most_us + 1) * INT64_C(1000);
-    if (hft_die(dice, 4) == 0)
+    int64_t until = hft_true_ns() + hft_die(rng, most_us + 1) * INT64_C(1000);
+    if (hft_die(rng, 4) == 0)
         (void)sched_yield();
     while (hft_true_ns() < until)
         ;
@@ -52,7 +52,7 @@ struct stormer {
     hf_cancel *cancel; /* NULL: it is patient */
     struct stormer *all;
     pthread_t thread;
-    unsigned dice;
+    unsigned rng;
     _Atomic(int) phase;
     long got, canceled, slow;
     int64_t worst_ns;
@@ -65,7 +65,7 @@ static _Atomic(long) storm_left;
 /* Whoever is about to give the lease on, or just has, ends somebody's wait: often that of the one who is to have it. */
 static void fire_one(struct stormer *me)
 {
-    struct stormer *one = &me->all[hft_die(&me->dice, STORM_THREADS)];
+    struct stormer *one = &me->all[hft_die(&me->rng, STORM_THREADS)];
     int waits = WAITS;
     if (one->cancel == NULL || !atomic_compare_exchange_strong(&one->phase, &waits, FIRING))
         return;
@@ -84,12 +84,12 @@ static void try_once(struct stormer *me)
     me->worst_ns = took > me->worst_ns ? took : me->worst_ns;
     me->slow += took > SLOW_MS * HFT_NS_PER_MS;
     if (status == HF_OK) {
-        bool early = hft_die(&me->dice, 2) == 0;
+        bool early = hft_die(&me->rng, 2) == 0;
         me->got++;
-        hft_dawdle(&me->dice, 60);
+        hft_dawdle(&me->rng, 60);
         if (early)
             fire_one(me);
-        status = hft_die(&me->dice, 2) == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);
+        status = hft_die(&me->rng, 2) == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);
         HFT_CHECK(me->run, status == HF_OK, "a release: %s: %s", hf_status_name(status), error.message);
         if (!early)
             fire_one(me);
@@ -112,8 +112,8 @@ static void *be_stormed(void *arg)
                 (void)sched_yield();
             hf_cancel_reset(me->cancel);
         }
-        if (hft_die(&me->dice, 4) == 0)
-            hft_sleep_until(hft_true_ns() + hft_die(&me->dice, 2000) * INT64_C(1000)); /* let the queue run dry */
+        if (hft_die(&me->rng, 4) == 0)
+            hft_sleep_until(hft_true_ns() + hft_die(&me->rng, 2000) * INT64_C(1000)); /* let the queue run dry */
     }
     return NULL;
 }
@@ -169,7 +169,7 @@ static void cancel_storm(struct hft_run *run)
         clients[i] = hft_open(hft_server_url(server), NULL);
     for (int i = 0; i < THREADS; i++) {
         all[i] = (struct stormer){
-            .run = run, .client = clients[i % CLIENTS], .all = all, .dice = run->dice + (unsigned)i};
+            .run = run, .client = clients[i % CLIENTS], .all = all, .rng = run->rng + (unsigned)i};
         /* One is patient; where nobody is, the last waiter often leaves the queue with the lease on its way to it. */
         HFT_CHECK(run, i == 0 || hf_cancel_open(all[i].client, &all[i].cancel, NULL) == HF_OK, "no cancel");
     }
@@ -220,7 +220,7 @@ struct renewed {
     hf_client *client, *other;
     pthread_t thread;
     int number;
-    unsigned dice;
+    unsigned rng;
     long released, lost;
 };
 
@@ -239,10 +239,10 @@ static void *release_beside_renewals(void *arg)
                 hf_lock_acquire(me->client, name, HF_LOCK(.wait_ms = 5000, .lease_ms = LEASE_MS), &leases[i], NULL);
             HFT_CHECK(me->run, status == HF_OK, "acquire: %s", hf_status_name(status));
         }
-        hft_sleep_until(began + (DUE_MS - 3 + hft_die(&me->dice, 6)) * HFT_NS_PER_MS);
+        hft_sleep_until(began + (DUE_MS - 3 + hft_die(&me->rng, 6)) * HFT_NS_PER_MS);
         for (int i = 0; i < LEASES; i++) {
-            bool wait = hft_die(&me->dice, 3) > 0;
-            hft_dawdle(&me->dice, 100);
+            bool wait = hft_die(&me->rng, 3) > 0;
+            hft_dawdle(&me->rng, 100);
             bool sure = hf_lease_remaining_ms(leases[i]) > 20;
             int64_t before = hft_true_ns();
             hf_status status = wait ? hf_lease_release(leases[i], NULL) : hf_lease_post_release(leases[i], NULL);
@@ -272,7 +272,7 @@ static void renewed_releases(struct hft_run *run)
     long released = 0, lost = 0;
     for (int i = 0; i < THREADS; i++) {
         all[i] = (struct renewed){
-            .run = run, .client = clients[0], .other = clients[1], .number = i, .dice = run->dice + (unsigned)i};
+            .run = run, .client = clients[0], .other = clients[1], .number = i, .rng = run->rng + (unsigned)i};
         (void)pthread_create(&all[i].thread, NULL, release_beside_renewals, &all[i]);
     }
     for (int i = 0; i < THREADS; i++) {
@@ -302,7 +302,7 @@ struct passer {
     struct hft_run *run;
     hf_client *client;
     pthread_t thread;
-    unsigned dice;
+    unsigned rng;
     _Atomic(bool) *over;
     long passes, lost;
 };
@@ -342,14 +342,14 @@ static void *pass_on(void *arg)
             continue;
         }
         come_in(me->run, lease);
-        hft_dawdle(&me->dice, 50);
-        if (hft_die(&me->dice, 8) == 0) {
+        hft_dawdle(&me->rng, 50);
+        if (hft_die(&me->rng, 8) == 0) {
             status = hf_lease_verify(lease, &error);
             HFT_CHECK(me->run, status == HF_OK || status == HF_LOST, "verify: %s", hf_status_name(status));
             HFT_CHECK(me->run, status == HF_OK || !hf_lease_is_valid(lease), "lost, and valid");
         }
         go_out(lease);
-        status = hft_die(&me->dice, 2) == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);
+        status = hft_die(&me->rng, 2) == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);
         HFT_CHECK(me->run, status == HF_OK || status == HF_LOST, "release: %s: %s", hf_status_name(status), error.message);
         me->passes++;
         me->lost += status == HF_LOST;
@@ -368,7 +368,7 @@ static void passes_and_loss(struct hft_run *run)
                             hft_open(hft_server_url(server), NULL)};
     long passes = 0, lost = 0;
     for (int i = 0; i < THREADS; i++) {
-        all[i] = (struct passer){.run = run, .client = clients[0], .dice = run->dice + (unsigned)i, .over = &over};
+        all[i] = (struct passer){.run = run, .client = clients[0], .rng = run->rng + (unsigned)i, .over = &over};
         (void)pthread_create(&all[i].thread, NULL, pass_on, &all[i]);
     }
     for (int i = 0; i < run->times; i++) {
@@ -376,7 +376,7 @@ static void passes_and_loss(struct hft_run *run)
             freeReplyObject(hft_server_ask(server, "DEL hf:{passed}"));
         else
             HFT_CHECK(run, hf_lock_break(clients[1], "passed", NULL, NULL) == HF_OK, "break failed");
-        hft_dawdle(&run->dice, 3000);
+        hft_dawdle(&run->rng, 3000);
     }
     atomic_store(&over, true);
     for (int i = 0; i < THREADS; i++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* races.h - what the races share: dice that belong to one thread, and the end that every race has to come to. */
+/* races.h - what the races share: rng that belong to one thread, and the end that every race has to come to. */
 #ifndef HFT_RACES_H
 #define HFT_RACES_H
 
 #include "tests/fault/fault.h"
 
-int hft_die(unsigned *dice, int sides); /* 0 .. sides - 1 */
+int hft_die(unsigned *rng, int sides); /* 0 .. sides - 1 */
 /* Keeps the processor for up to so long, or gives it away: others come in between, now here, now there. */
-void hft_dawdle(unsigned *dice, int most_us);
+void hft_dawdle(unsigned *rng, int most_us);
 
 /* Nothing is held or waited for by these clients, and nothing stands at the server but the fence counter and what a
  * fetch has stored. */

@@ -86,24 +86,24 @@ static void judge_echoes(struct hft_run *run, struct echoes *all, int count)
     hft_note(run, "%d answered, %d unknown, %d unsent, none mixed up", answered, unanswered, unsent);
 }
 
-struct dice {
-    unsigned dice;
+struct rng {
+    unsigned rng;
     int one_in, least_ms, most_ms;
     _Atomic(long) hits;
 };
 
 static void delay_some(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
 {
-    struct dice *dice = arg;
+    struct rng *rng = arg;
     bool grant =
         hft_request_is(request, "EXEC", NULL) || hft_request_is(request, "EVALSHA", hfi_script_acquire.sha1);
-    int one_in = grant ? 20 : dice->one_in;
-    if ((!grant && !hft_request_is(request, "ECHO", NULL)) || rand_r(&dice->dice) % one_in != 0)
+    int one_in = grant ? 20 : rng->one_in;
+    if ((!grant && !hft_request_is(request, "ECHO", NULL)) || rand_r(&rng->rng) % one_in != 0)
         return;
-    atomic_fetch_add(&dice->hits, 1);
+    atomic_fetch_add(&rng->hits, 1);
     judgement->sentence = HFT_LATE_REPLY;
     judgement->delay_ns =
-        (dice->least_ms + rand_r(&dice->dice) % (dice->most_ms - dice->least_ms)) * HFT_NS_PER_MS;
+        (rng->least_ms + rand_r(&rng->rng) % (rng->most_ms - rng->least_ms)) * HFT_NS_PER_MS;
 }
 
 struct late_grants { /* tries whose answers come late, often after the try was given up */
@@ -141,14 +141,14 @@ static void delayed_replies(struct hft_run *run)
     enum { MOST = 256, SHORT = 32, TRIERS = 4 };
     struct hft_server *server = hft_server_start(NULL);
     struct hft_proxy *proxy = hft_proxy_start(server);
-    struct dice dice = {.dice = run->seed, .one_in = run->full ? 2000 : 400, .least_ms = 5, .most_ms = 90};
+    struct rng rng = {.rng = run->seed, .one_in = run->full ? 2000 : 400, .least_ms = 5, .most_ms = 90};
     struct hft_network slow = {.to_client = {{.jitter_ns = 2 * HFT_NS_PER_MS}}};
     static struct echoes all[MOST];
     struct late_grants tries[TRIERS];
     _Atomic(bool) stop = false;
     long late = 0;
     int threads = run->full ? MOST : SHORT;
-    hft_proxy_judge(proxy, delay_some, &dice);
+    hft_proxy_judge(proxy, delay_some, &rng);
     hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 40));
     hft_proxy_network(proxy, &slow);
     start_echoes(run, all, threads, client, run->times, 2000);
@@ -168,9 +168,9 @@ static void delayed_replies(struct hft_run *run)
         hft_sleep_ms(5);
     HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld late grants were not given back",
               (long long)hft_lock_keys(server));
-    HFT_CHECK(run, atomic_load(&dice.hits) > 0, "no reply was delayed beyond the rest");
+    HFT_CHECK(run, atomic_load(&rng.hits) > 0, "no reply was delayed beyond the rest");
     hft_note(run, "%ld delayed by 5 to 90 ms, all others by up to 2; %ld acquires given up",
-             atomic_load(&dice.hits), late);
+             atomic_load(&rng.hits), late);
     (void)hf_client_close(client, NULL);
     hft_proxy_stop(proxy);
     hft_server_stop(server);

@@ -32,7 +32,7 @@ struct scene {
 struct worker {
     struct scene *scene;
     pthread_t thread;
-    unsigned dice;
+    unsigned rng;
 };
 
 static void note(struct scene *scene, const char *name, hf_status status)
@@ -56,8 +56,8 @@ static void once(struct worker *me, int number)
     (void)snprintf(name, sizeof name, "vain:%d", number);
     if (hf_lock_acquire(scene->clients[number % 2], name, HF_LOCK(.lease_ms = LEASE_MS, .wait_ms = 2000), &lease, NULL) != HF_OK)
         return;
-    hft_take(&taker, scene->clients[1 - number % 2], name, HF_LOCK(.lease_ms = LEASE_MS, .wait_ms = rand_r(&me->dice) % 80));
-    hft_sleep_ms(rand_r(&me->dice) % 80);
+    hft_take(&taker, scene->clients[1 - number % 2], name, HF_LOCK(.lease_ms = LEASE_MS, .wait_ms = rand_r(&me->rng) % 80));
+    hft_sleep_ms(rand_r(&me->rng) % 80);
     (void)hf_lease_post_release(lease, NULL);
     hf_status status = hft_taken(&taker);
     if (status == HF_OK)
@@ -126,7 +126,7 @@ static void in_vain(struct hft_run *run)
     for (int i = 0; i < 2; i++)
         scene->clients[i] = hft_open(hft_server_url(server), NULL);
     for (int i = 0; i < WORKERS; i++) {
-        workers[i] = (struct worker){.scene = scene, .dice = run->seed * 131 + (unsigned)i};
+        workers[i] = (struct worker){.scene = scene, .rng = run->seed * 131 + (unsigned)i};
         (void)pthread_create(&workers[i].thread, NULL, work, &workers[i]);
     }
     for (int round = 0; round < run->times; round++) {

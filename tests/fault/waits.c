@@ -110,7 +110,7 @@ static void silent_subscribers(struct hft_run *run)
 }
 
 struct delayer {
-    unsigned dice;
+    unsigned rng;
     int least_ms, most_ms;
 };
 
@@ -122,7 +122,7 @@ static void delay_grants(const struct hft_request *request, struct hft_judgement
         return;
     judgement->sentence = HFT_LATE_REPLY;
     judgement->delay_ns =
-        (delayer->least_ms + rand_r(&delayer->dice) % (delayer->most_ms - delayer->least_ms)) * HFT_NS_PER_MS;
+        (delayer->least_ms + rand_r(&delayer->rng) % (delayer->most_ms - delayer->least_ms)) * HFT_NS_PER_MS;
 }
 
 struct late {

@@ -19,7 +19,7 @@ static void take_token(const char *token, size_t size)
     HFT_MUST(parts.host[0] != 0 && strlen(parts.host) < sizeof parts.host && parts.pid >= 0);
     struct hfi_identity identity;
     const unsigned char random[16] = {0};
-    char again[HFI_TOKEN_ROOM];
+    char again[HFI_TOKEN_CAPACITY];
     hfi_identity_make(&identity, random, parts.host, parts.pid);
     struct hfi_token_parts more;
     HFT_MUST(hfi_token_parse(again, hfi_token_make(&identity, parts.grant, 7, again), &more));

@@ -26,7 +26,7 @@ struct subject {
 static void settle(struct subject *subject, struct hfi_actions *actions)
 {
     while (!hfi_list_is_empty(&actions->woken)) {
-        struct hfi_waiter *waiter = hfi_of(actions->woken.next, struct hfi_waiter, link);
+        struct hfi_waiter *waiter = hfi_container_of(actions->woken.next, struct hfi_waiter, link);
         hfi_list_remove(&waiter->link);
         HFT_MUST(waiter->verdict != HFI_WAITING);
         HFT_MUST(waiter->verdict != HFI_GOT_LEASE || (waiter->end > subject->now && waiter->fence > 0));
@@ -35,7 +35,7 @@ static void settle(struct subject *subject, struct hfi_actions *actions)
     for (int i = 0; i < actions->count; i++)
         if (actions->at[i].kind == HFI_SEND_NATIVE || actions->at[i].kind == HFI_SEND_WAIT ||
             actions->at[i].kind == HFI_SEND_TRY) {
-            struct hfi_asking asking = hfi_entry_asking(&subject->entry);
+            struct hfi_acquire_params asking = hfi_entry_acquire_params(&subject->entry);
             hfi_entry_sent(&subject->entry, &asking, subject->now);
         }
     hfi_actions_init(actions);
@@ -58,7 +58,7 @@ static void answer(struct subject *subject, const redisReply *reply, bool native
     subject->now += HFI_MS;
     struct hfi_answer said = hfi_wire_answer(reply, native, &us);
     if (us > 0) { /* as core/server_time.c does */
-        hfi_server_clock_saw(&subject->clock, us, subject->now);
+        hfi_server_clock_observe(&subject->clock, us, subject->now);
         (void)hfi_sample_is_stepped(&subject->sample, us, sent_at, subject->now);
         (void)hfi_server_clock_at_most_us(&subject->clock, subject->now + 1000 * HFI_MS);
     }
@@ -68,7 +68,7 @@ static void answer(struct subject *subject, const redisReply *reply, bool native
     said.sent_at = sent_at;
     said.fence_is_good =
         hfi_fence_is_good(said.fence, 0, hfi_server_clock_at_least_us(&subject->clock, subject->now), 0);
-    if (subject->entry.asking) {
+    if (subject->entry.in_flight) {
         hfi_entry_answered(&subject->entry, &said, subject->now, HFI_MS, &actions);
         settle(subject, &actions);
     }
@@ -80,7 +80,7 @@ static void answer(struct subject *subject, const redisReply *reply, bool native
     HFT_MUST(next == HFI_NEVER || next <= subject->now + 20000 * HFI_MS);
     if (next != HFI_NEVER && next > subject->now)
         subject->now = next;
-    hfi_entry_look(&subject->entry, subject->now, HFI_MS, &actions);
+    hfi_entry_on_timer(&subject->entry, subject->now, HFI_MS, &actions);
     settle(subject, &actions);
 }
 

@@ -32,16 +32,16 @@ static void is_said(const hf_error *error, hf_status status)
 static void take_uri(const char *uri)
 {
     struct taken taken = {.count = 0};
-    struct hfi_place place;
+    struct hfi_endpoint place;
     hf_error error;
     hf_status status = hfi_uri_parse(uri, option, &taken, &place, &error);
     if (status == HF_OK) {
-        struct hfi_place copy;
+        struct hfi_endpoint copy;
         HFT_MUST(place.scheme != HFI_TCP || (place.host != NULL && place.port > 0 && place.port < 65536));
         HFT_MUST(place.scheme != HFI_UNIX || place.path != NULL);
-        HFT_MUST(place.database >= 0 && hfi_place_copy(&copy, &place));
-        hfi_place_done(&copy);
-        hfi_place_done(&place);
+        HFT_MUST(place.database >= 0 && hfi_endpoint_copy(&copy, &place));
+        hfi_endpoint_done(&copy);
+        hfi_endpoint_done(&place);
     } else {
         is_said(&error, status);
         const char *password = strstr(uri, ":sEcReT@"); /* and the word stands nowhere else */

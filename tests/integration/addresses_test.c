@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* addresses_test.c - a name with several addresses, of which some are dead: dialled on a clock of the test's own. */
 #include "pool/dial.h"
-#include "pool/inside.h"
+#include "pool/pool_private.h"
 #include "pool/topology.h"
 #include "tests/support/clock_fake.h"
 #include "tests/support/fds.h"
@@ -90,7 +90,7 @@ static void *look_up(void *arg)
     return NULL;
 }
 
-static bool aside(void *self, void (*run)(void *arg), void *arg)
+static bool in_background(void *self, void (*run)(void *arg), void *arg)
 {
     pthread_t thread;
     struct lookup *lookup = malloc(sizeof *lookup);
@@ -116,12 +116,12 @@ static int set_up(void **state)
         f->fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         (void)connect(f->fillers[i], (struct sockaddr *)&at, sizeof at);
     }
-    f->pool.settings.place = (struct hfi_place){.scheme = HFI_TCP, .host = (char *)(uintptr_t) "many", .port = 1};
+    f->pool.settings.endpoint = (struct hfi_endpoint){.scheme = HFI_TCP, .host = (char *)(uintptr_t) "many", .port = 1};
     f->pool.settings.command_ms = 60000; /* the kernel's own patience is twice as long */
     f->pool.clock = &hfi_boottime;
     (void)snprintf(f->pool.server_name, sizeof f->pool.server_name, "many:1");
-    const struct hfi_topology_ops ops = {aside, found, f};
-    return hfi_topology_new(&f->pool.settings.place, f->pool.clock, &ops, &f->pool.topology, NULL) != HF_OK;
+    const struct hfi_topology_ops ops = {in_background, found, f};
+    return hfi_topology_new(&f->pool.settings.endpoint, f->pool.clock, &ops, &f->pool.topology, NULL) != HF_OK;
 }
 
 static int tear_down(void **state)
@@ -265,9 +265,9 @@ static void later_lookups_leave_what_is_known_in_its_order(void **state)
     struct hft_clock fake;
     struct hfi_topology *topology;
     struct hfi_addresses ignored;
-    const struct hfi_topology_ops ops = {aside, found, f};
+    const struct hfi_topology_ops ops = {in_background, found, f};
     hft_clock_init(&fake, 1000 * HFI_MS);
-    assert_int_equal(hfi_topology_new(&f->pool.settings.place, &fake.clock, &ops, &topology, NULL), HF_OK);
+    assert_int_equal(hfi_topology_new(&f->pool.settings.endpoint, &fake.clock, &ops, &topology, NULL), HF_OK);
     list_ports(11, 12, 13);
     assert_int_equal(hfi_topology_wait(topology, HFI_NEVER, &ignored, NULL), HFI_FOUND);
     assert_string_equal(order(topology), "11 12 13");

@@ -79,9 +79,9 @@ static int set_up_with(void **state, const char *config)
                                              .idle_ms = 600000,
                                              .lifetime_ms = 3600000,
                                              .max_value_bytes = 1 << 20};
-    f->settings.place.scheme = HFI_UNIX;
-    f->settings.place.path = strdup(hft_server_socket(f->server));
-    f->settings.place.database = 2;
+    f->settings.endpoint.scheme = HFI_UNIX;
+    f->settings.endpoint.path = strdup(hft_server_socket(f->server));
+    f->settings.endpoint.database = 2;
     if (config == NULL)
         (void)hft_server_ask_integer(f->server, "DBSIZE"); /* its own connection is not to be counted */
     f->descriptors = hft_open_descriptors();
@@ -102,9 +102,9 @@ static int tear_down(void **state)
     hfi_pool_free(f->pool);
     int left = hft_open_descriptors() - f->descriptors;
     hft_server_stop(f->server);
-    free(f->settings.place.path);
-    free(f->settings.place.user);
-    free(f->settings.place.password);
+    free(f->settings.endpoint.path);
+    free(f->settings.endpoint.user);
+    free(f->settings.endpoint.password);
     free(f);
     if (left > 0)
         print_message("             %d descriptors left\n", left);
@@ -264,8 +264,8 @@ static int set_up_password(void **state)
 static void a_returned_connection_is_logged_in_again(void **state)
 {
     struct fixture *f = *state;
-    f->settings.place.user = strdup("me");
-    f->settings.place.password = strdup("secret");
+    f->settings.endpoint.user = strdup("me");
+    f->settings.endpoint.password = strdup("secret");
     open_pool(f);
     for (int i = 0; i < 3; i++) {
         struct hfi_borrowed *borrowed = borrow(f);
@@ -535,7 +535,7 @@ struct stormer {
 static void *storm(void *arg)
 {
     struct stormer *me = arg;
-    uint64_t dice = (uint64_t)me->number;
+    uint64_t rng = (uint64_t)me->number;
     for (int i = 0; i < ROUNDS; i++) {
         struct hfi_borrowed *borrowed;
         if (hfi_borrow(me->f->pool, in_ms(20000), &borrowed, NULL) != HF_OK) {
@@ -543,7 +543,7 @@ static void *storm(void *arg)
             continue;
         }
         me->counted += ask(borrowed, "INCR count")[0] != 0;
-        uint64_t die = hfi_dice(&dice) % 8;
+        uint64_t die = hfi_rng_next(&rng) % 8;
         if (die == 0)
             hfi_borrow_discard(borrowed);
         else if (die < 4)

@@ -169,7 +169,7 @@ static bool joins(const struct fixture *f, struct hfi_embedded **share, char id[
 static void work(struct fixture *f, bool stay)
 {
     struct shared *shared = f->shared;
-    uint64_t dice = (uint64_t)getpid();
+    uint64_t rng = (uint64_t)getpid();
     while (!atomic_load(&shared->stop)) {
         struct hfi_embedded *share;
         const char *path;
@@ -190,7 +190,7 @@ static void work(struct fixture *f, bool stay)
         while (stay)
             (void)pause();
         hfi_embedded_leave(share);
-        nap_ms((int)(hfi_dice(&dice) % 60)); /* so that now and then nobody is left */
+        nap_ms((int)(hfi_rng_next(&rng) % 60)); /* so that now and then nobody is left */
     }
 }
 
@@ -280,14 +280,14 @@ static void killing_processes_at_any_moment_never_makes_two_servers(void **state
 {
     struct fixture *f = *state;
     pid_t pids[WORKERS];
-    uint64_t dice = 3;
+    uint64_t rng = 3;
     int most = 0, kills = 0;
     for (int i = 0; i < WORKERS; i++)
         pids[i] = start_worker(f, false);
     int64_t until_ns = in_ms(5000);
     while (hfi_now(&hfi_boottime) < until_ns && !atomic_load(&f->shared->failed)) {
-        nap_ms((int)(hfi_dice(&dice) % 15));
-        int which = (int)(hfi_dice(&dice) % WORKERS), now = listeners(f);
+        nap_ms((int)(hfi_rng_next(&rng) % 15));
+        int which = (int)(hfi_rng_next(&rng) % WORKERS), now = listeners(f);
         most = now > most ? now : most;
         (void)kill(pids[which], SIGKILL);
         (void)waitpid(pids[which], NULL, 0);

@@ -46,8 +46,8 @@ static void assert_opens(struct hft_pool *kit, hf_status expected, const char *w
 
 static void log_in(struct hft_pool *kit, const char *user, const char *password)
 {
-    kit->settings.place.user = (char *)(uintptr_t)user;
-    kit->settings.place.password = (char *)(uintptr_t)password;
+    kit->settings.endpoint.user = (char *)(uintptr_t)user;
+    kit->settings.endpoint.password = (char *)(uintptr_t)password;
 }
 
 static void passwords_and_users_are_checked_and_never_shown(void **state)
@@ -104,7 +104,7 @@ static void a_connection_is_in_its_database_and_has_its_name(void **state)
     (void)state;
     struct hft_server *server = hft_server_start(NULL);
     hft_pool_init(&kit, server);
-    kit.settings.place.database = 3;
+    kit.settings.endpoint.database = 3;
     assert_int_equal(hft_pool_open(&kit, NULL, NULL), HF_OK);
     struct hfi_lane *lane = hfi_pool_lane(kit.pool, HFI_LOCK_LANE, 0);
     hft_ask(lane, &call, "CLIENT INFO");
@@ -117,7 +117,7 @@ static void a_connection_is_in_its_database_and_has_its_name(void **state)
     assert_true(told.uptime_s >= 0);
     hft_pool_close(&kit);
     hft_pool_init(&kit, server);
-    kit.settings.place.database = 99;
+    kit.settings.endpoint.database = 99;
     assert_opens(&kit, HF_INVALID, "out of range");
     hft_server_stop(server);
 }
@@ -127,12 +127,12 @@ static void a_server_that_is_not_there_is_named(void **state)
     struct hft_pool kit;
     (void)state;
     hft_pool_init(&kit, NULL);
-    kit.settings.place.path = (char *)(uintptr_t) "/tmp/no/such.sock";
+    kit.settings.endpoint.path = (char *)(uintptr_t) "/tmp/no/such.sock";
     assert_opens(&kit, HF_UNAVAILABLE, "/tmp/no/such.sock");
-    kit.settings.place =
-        (struct hfi_place){.scheme = HFI_TCP, .host = (char *)(uintptr_t) "127.0.0.1", .port = 1};
+    kit.settings.endpoint =
+        (struct hfi_endpoint){.scheme = HFI_TCP, .host = (char *)(uintptr_t) "127.0.0.1", .port = 1};
     assert_opens(&kit, HF_UNAVAILABLE, "127.0.0.1:1");
-    kit.settings.place.host = (char *)(uintptr_t) "no-such-host.invalid";
+    kit.settings.endpoint.host = (char *)(uintptr_t) "no-such-host.invalid";
     assert_opens(&kit, HF_UNAVAILABLE, "no-such-host.invalid");
 }
 
@@ -143,14 +143,14 @@ static void tcp_and_names_work_too(void **state)
     (void)state;
     struct hft_server *server = hft_server_start_tcp(NULL);
     hft_pool_init(&kit, NULL);
-    kit.settings.place = (struct hfi_place){
+    kit.settings.endpoint = (struct hfi_endpoint){
         .scheme = HFI_TCP, .host = (char *)(uintptr_t) "127.0.0.1", .port = hft_server_port(server)};
     assert_opens(&kit, HF_OK, "");
     struct addrinfo *found = NULL;
     bool named = getaddrinfo("localhost", NULL, NULL, &found) == 0;
     if (!named)
         print_message("this machine has no localhost: an address it is\n");
-    kit.settings.place.host = (char *)(uintptr_t)(named ? "localhost" : "127.0.0.1"); /* ::1 may be first, and refuse */
+    kit.settings.endpoint.host = (char *)(uintptr_t)(named ? "localhost" : "127.0.0.1"); /* ::1 may be first, and refuse */
     if (named)
         freeaddrinfo(found);
     assert_int_equal(hft_pool_open(&kit, NULL, NULL), HF_OK);
@@ -172,7 +172,7 @@ static void another_users_server_is_not_taken_for_our_private_one(void **state)
     }
     struct hft_server *server = hft_server_start(NULL);
     hft_pool_init(&kit, server);
-    kit.settings.place.scheme = HFI_EMBEDDED;
+    kit.settings.endpoint.scheme = HFI_EMBEDDED;
     assert_opens(&kit, HF_OK, "");
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     (void)snprintf(at.sun_path, sizeof at.sun_path, "%s/other.sock", hft_server_folder(server));
@@ -182,7 +182,7 @@ static void another_users_server_is_not_taken_for_our_private_one(void **state)
     int listens = listen(fd, 8);
     assert_int_equal(seteuid(0), 0);
     assert_int_equal(listens, 0);
-    kit.settings.place.path = at.sun_path;
+    kit.settings.endpoint.path = at.sun_path;
     assert_opens(&kit, HF_UNAVAILABLE, "another user's server");
     (void)close(fd);
     hft_server_stop(server);
@@ -224,7 +224,7 @@ static void a_user_with_few_rights_gets_in_and_one_without_the_needed_ones_hears
     assert_int_equal(hft_pool_open(&kit, NULL, &error),
                      HF_UNAVAILABLE); /* the kit's greeting wants the version */
     assert_non_null(strstr(error.message, "owner does not like"));
-    kit.settings.place.database = 2;
+    kit.settings.endpoint.database = 2;
     assert_opens(&kit, HF_DENIED, "select");
     hft_server_stop(server);
 }
@@ -379,7 +379,7 @@ static void peers_that_are_no_redis_or_too_old_are_told_apart(void **state)
     atomic_store(&impostor.answer, "");
     assert_int_equal(pthread_create(&thread, NULL, pretend, NULL), 0);
     hft_pool_init(&kit, NULL);
-    kit.settings.place.path = at.sun_path;
+    kit.settings.endpoint.path = at.sun_path;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         hf_error error = {0};
         atomic_store(&impostor.answer, cases[i].answer);

@@ -69,7 +69,7 @@ static bool is(const redisReply *request, size_t at, const char *word)
     return at < request->elements && strcasecmp(request->element[at]->str, word) == 0;
 }
 
-/* The right answers to a greeting; NULL: it is none of a greeting's. */
+/* The right answers to a handshake_floor; NULL: it is none of a greeting's. */
 static const char *greet(const redisReply *request)
 {
     if (is(request, 0, "ROLE"))

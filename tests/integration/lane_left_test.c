@@ -3,7 +3,7 @@
  * slept on, and what is not left to it is nobody else's to take. Nothing here has a deadline: what nobody does is waited for
  * in vain. (Linked so that hfi_dial_end is the one below.) */
 #include "pool/dial.h"
-#include "pool/lane_inside.h"
+#include "pool/lane_private.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
 

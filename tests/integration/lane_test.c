@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lane_test.c - many threads on one connection: everybody gets the answer that is theirs, in order, in few
  * sends. */
-#include "pool/lane_inside.h"
+#include "pool/lane_private.h"
 #include "tests/support/script_source.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
@@ -364,7 +364,7 @@ static void a_wait_ends_at_its_time_also_in_the_reader(void **state)
     hft_server_freeze(server);
     hft_post(lane, &call, hft_command("PING", hft_in_ms(5000)));
     int64_t until_ns = hft_in_ms(30);
-    assert_false(hfi_lane_wait(lane, &call.park, hfi_park_ticket(&call.park), until_ns));
+    assert_false(hfi_lane_wait(lane, &call.park, hfi_park_epoch(&call.park), until_ns));
     assert_true(hft_now() >= until_ns);
     assert_true(hfi_lane_waits_since_ns(lane) <= until_ns);
     hft_server_thaw(server);
@@ -388,7 +388,7 @@ static void a_reader_can_be_woken_by_other_things_than_replies(void **state)
     hfi_park_init(&park);
     hft_server_freeze(server);
     hft_post(lane, &call, hft_command("PING", hft_in_ms(5000)));
-    uint32_t ticket = hfi_park_ticket(&park);
+    uint32_t ticket = hfi_park_epoch(&park);
     assert_int_equal(pthread_create(&waker, NULL, wake_soon, &park), 0);
     assert_true(hfi_lane_wait(lane, &park, ticket, HFI_NEVER));
     (void)pthread_join(waker, NULL);

@@ -2,7 +2,7 @@
 /* messages_test.c - whoever may PUBLISH can say anything to a client, and real breaks are said the same way. */
 #include "core/client.h"
 #include "core/events.h"
-#include "core/hear.h"
+#include "core/inbound.h"
 #include "core/lock.h"
 #include "core/table.h"
 #include "tests/support/messages.h"
@@ -267,7 +267,7 @@ static double cpu_of_messages(struct fixture *f, int open)
         (void)hf_lease_post_release(leases[i], NULL);
     double took = cpu_ns();
     for (int i = 0; i < TIMES; i++)
-        hfi_hear(f->a, f->a->identity.channel, HFI_CHANNEL_SIZE, said[i % TOLD], strlen(said[i % TOLD]));
+        hfi_inbound_message(f->a, f->a->identity.channel, HFI_CHANNEL_SIZE, said[i % TOLD], strlen(said[i % TOLD]));
     took = cpu_ns() - took;
     hft_server_thaw(f->server);
     HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 0);
@@ -291,7 +291,7 @@ static double cpu_of_events(struct fixture *f, int watched)
     double took = cpu_ns();
     for (int i = 0; i < TIMES; i++) {
         int size = snprintf(channel, sizeof channel, "__keyspace@0__:hf:{n%d}", i % TOLD * (watched / TOLD));
-        hfi_hear(f->a, channel, (size_t)size, "del", 3);
+        hfi_inbound_message(f->a, channel, (size_t)size, "del", 3);
     }
     took = cpu_ns() - took;
     for (int i = 0; i < watched; i++) {

@@ -2,7 +2,7 @@
 /* reset_test.c - what outlives RESET, or a server without it: a returned connection is as new all the same, or is not lent
  * again. */
 #include "pool/borrow.h"
-#include "pool/inside.h"
+#include "pool/pool_private.h"
 #include "tests/support/pool_kit.h"
 
 #include <poll.h>
@@ -44,8 +44,8 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
     hft_pool_close(&f->kit);
-    free(f->kit.settings.place.user);
-    free(f->kit.settings.place.password);
+    free(f->kit.settings.endpoint.user);
+    free(f->kit.settings.endpoint.password);
     hft_server_stop(f->server);
     free(f);
     return 0;
@@ -142,8 +142,8 @@ static void the_next_borrower_may_be_evicted_again(void **state)
 static void the_next_borrower_may_be_evicted_again_where_there_is_a_password(void **state)
 {
     struct fixture *f = *state;
-    f->kit.settings.place.user = strdup("me");
-    f->kit.settings.place.password = strdup("secret");
+    f->kit.settings.endpoint.user = strdup("me");
+    f->kit.settings.endpoint.password = strdup("secret");
     open_pool(f);
     leaves_eviction_as_it_was(f, NULL);
     leaves_eviction_as_it_was(f, "MULTI");
@@ -160,8 +160,8 @@ static void the_next_borrowers_scripts_are_not_debugged(void **state)
 static void the_next_borrowers_scripts_are_not_debugged_where_there_is_a_password(void **state)
 {
     struct fixture *f = *state;
-    f->kit.settings.place.user = strdup("me");
-    f->kit.settings.place.password = strdup("secret");
+    f->kit.settings.endpoint.user = strdup("me");
+    f->kit.settings.endpoint.password = strdup("secret");
     open_pool(f);
     debugs_nobody(f);
 }

@@ -200,7 +200,7 @@ static void a_subscription_follows_the_lanes_to_another_primary(void **state)
     (void)snprintf(address, sizeof address, "%s/moves.sock", hft_server_folder(next));
     assert_int_equal(symlink(hft_server_socket(server), address), 0);
     hft_pool_init(&moving, server);
-    moving.settings.place.path = address;
+    moving.settings.endpoint.path = address;
     assert_int_equal(hft_pool_open(&moving, NULL, &error), HF_OK);
     assert_true(hfi_pool_subscribe(moving.pool, "news", 4));
     HFT_UNTIL(listeners("news") == 1);
@@ -250,8 +250,8 @@ static void a_channel_without_right_is_refused_and_the_others_work(void **state)
     redisReply *reply = hft_server_ask(server, "ACL SETUSER poor on >secret ~* +@all resetchannels &ok-*");
     freeReplyObject(reply);
     hft_pool_init(&poor, server);
-    poor.settings.place.user = (char *)(uintptr_t) "poor";
-    poor.settings.place.password = (char *)(uintptr_t) "secret";
+    poor.settings.endpoint.user = (char *)(uintptr_t) "poor";
+    poor.settings.endpoint.password = (char *)(uintptr_t) "secret";
     assert_int_equal(hft_pool_open(&poor, NULL, NULL), HF_OK);
     assert_true(hfi_pool_subscribe(poor.pool, "ok-1", 4));
     assert_true(hfi_pool_subscribe(poor.pool, "forbidden", 9));
@@ -283,7 +283,7 @@ static void *wait_for_messages(void *arg)
     int64_t until_ns = hft_in_ms(20000);
     me->in_time = true;
     while (me->in_time) {
-        uint32_t ticket = hfi_park_ticket(&me->pool->owner.changed);
+        uint32_t ticket = hfi_park_epoch(&me->pool->owner.changed);
         if (heard_by(me->pool) >= me->goal)
             break;
         me->in_time = hfi_lane_wait(hfi_pool_lane(me->pool->pool, HFI_LOCK_LANE, 0), &me->pool->owner.changed,

@@ -23,8 +23,8 @@ EQUIVALENT = os.path.join(HERE, 'equivalent.txt')
 GOAL = 95
 
 # What decides, and the scripts: where a wrong comparison costs somebody the lock.
-FILES = ['core/entry*.c', 'core/lease.c', 'core/doubt.c', 'core/fence.c', 'core/server_time.c', 'core/renew.c',
-         'core/closing.c', 'core/hear.c', 'core/scripts/*.lua']
+FILES = ['core/entry*.c', 'core/lease.c', 'core/in_doubt.c', 'core/fence.c', 'core/server_time.c', 'core/renew.c',
+         'core/retire.c', 'core/inbound.c', 'core/scripts/*.lua']
 
 # Tests with real servers that take seconds, and sleep most of them.
 REAL = ['fetch', 'lock', 'operators', 'orphan', 'recheck', 'scripts']

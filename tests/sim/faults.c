@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* faults.c - what goes wrong, and when: by the profile, by the dice. */
+/* faults.c - what goes wrong, and when: by the profile, by the rng. */
 #include "tests/sim/history.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static struct sim_wire *some_wire(void)
     struct sim_wire *found = NULL;
     int count = 0;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
-        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
         if (wire->client_open && wire->process->alive && sim_between(0, count++) == 0)
             found = wire;
     }
@@ -58,7 +58,7 @@ static void kill_one(void)
     sim_watch_killed(process);
     sim_kill(process);
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
-        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
         if (wire->process == process)
             sim_wire_close(wire); /* the kernel still sends what it has */
     }
@@ -112,7 +112,7 @@ static void isolate_one(void)
     sim_say("process %d is cut off for %.0f ms", process->id, (double)(until - sim.now) / 1e6);
     process->isolated_until = until;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
-        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
         if (wire->process != process || !wire->client_open)
             continue;
         wire->up_stalled_until = wire->up_stalled_until > until ? wire->up_stalled_until : until;
@@ -327,7 +327,7 @@ void sim_faults_end(void)
     sim_network.delay_most = HFI_MS;
     sim_network.delay_least = HFI_MS / 20;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
-        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
         if (wire->client_open &&
             !wire->server_open) /* else an idle one would be found out at its next use only */
             sim_wire_down(wire, sim_packet_new(SIM_END, NULL, 0));

@@ -129,7 +129,7 @@ void hfi_watchdog_stop(struct hfi_watchdog *dog)
     if (dog == NULL)
         return;
     while (dog->rings)
-        (void)hfi_park_wait(&dog->rung, hfi_park_ticket(&dog->rung), HFI_NEVER);
+        (void)hfi_park_wait(&dog->rung, hfi_park_epoch(&dog->rung), HFI_NEVER);
     dog->number++;
     dog->timers.soonest = NULL;
 }
@@ -155,9 +155,9 @@ static void run_calls(void *arg)
 {
     struct hfi_dispatcher *dispatcher = arg;
     for (;;) {
-        uint32_t ticket = hfi_park_ticket(&dispatcher->work);
+        uint32_t ticket = hfi_park_epoch(&dispatcher->work);
         while (!hfi_list_is_empty(&dispatcher->posted)) {
-            struct hfi_call *call = hfi_of(dispatcher->posted.next, struct hfi_call, link);
+            struct hfi_job *call = hfi_container_of(dispatcher->posted.next, struct hfi_job, link);
             hfi_list_remove(&call->link);
             call->run(call);
         }
@@ -191,7 +191,7 @@ void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher)
     dispatcher->ends = true;
     hfi_park_wake(&dispatcher->work);
     while (!dispatcher->over)
-        (void)hfi_park_wait(&dispatcher->done, hfi_park_ticket(&dispatcher->done), HFI_NEVER);
+        (void)hfi_park_wait(&dispatcher->done, hfi_park_epoch(&dispatcher->done), HFI_NEVER);
 }
 
 void hfi_dispatcher_free(struct hfi_dispatcher *dispatcher)
@@ -199,20 +199,20 @@ void hfi_dispatcher_free(struct hfi_dispatcher *dispatcher)
     (void)dispatcher; /* the history's end frees everything */
 }
 
-void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_job *call)
 {
     hfi_list_append(&dispatcher->posted, &call->link);
     hfi_park_wake(&dispatcher->work);
 }
 
-bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_job *call)
 {
     (void)dispatcher;
     (void)call;
     return false; /* nothing is looked up here */
 }
 
-bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_call *call)
+bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_job *call)
 {
     (void)dispatcher;
     bool listed = !hfi_list_is_empty(&call->link);

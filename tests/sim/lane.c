@@ -44,7 +44,7 @@ void sim_lane_finish(struct hfi_lane *lane)
     lane->finishing = true;
     while (!hfi_list_is_empty(&lane->finished) || lane->down_untold) {
         while (!hfi_list_is_empty(&lane->finished)) {
-            struct hfi_command *command = hfi_of(lane->finished.next, struct hfi_command, link);
+            struct hfi_command *command = hfi_container_of(lane->finished.next, struct hfi_command, link);
             hfi_list_remove(&command->link);
             command->done(command);
             hfi_command_unref(command);
@@ -76,7 +76,7 @@ static bool put_off(struct hfi_lane *lane, sim_event_fn *run, int64_t number)
 static void refuse_queue(struct hfi_lane *lane)
 {
     for (struct hfi_list *at = lane->queue.next, *next; at != &lane->queue; at = next) {
-        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
         next = at->next;
         if (!lane->silent || !command->patient)
             settle(lane, command, HFI_UNSENT);
@@ -108,7 +108,7 @@ void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why)
     lane->drop_after = false;
     sim_wire_close(lane->wire);
     while (!hfi_list_is_empty(&lane->flight))
-        settle(lane, hfi_of(lane->flight.next, struct hfi_command, link), HFI_UNANSWERED);
+        settle(lane, hfi_container_of(lane->flight.next, struct hfi_command, link), HFI_UNANSWERED);
     if (silent)
         refuse_queue(lane);
     if (!pool->closing)
@@ -125,7 +125,7 @@ static void plan(struct hfi_lane *lane)
     const struct hfi_list *lists[] = {&lane->queue, &lane->flight};
     for (int i = 0; i < 2; i++) {
         for (const struct hfi_list *at = lists[i]->next; at != lists[i]; at = at->next) {
-            int64_t until = hfi_of(at, struct hfi_command, link)->until_ns;
+            int64_t until = hfi_container_of(at, struct hfi_command, link)->until_ns;
             nearest = until < nearest ? until : nearest;
         }
     }
@@ -140,7 +140,7 @@ void sim_lane_hurry(struct hfi_lane *lane, int64_t until_ns)
     struct hfi_list *lists[] = {&lane->queue, &lane->flight};
     for (int i = 0; i < 2; i++)
         for (struct hfi_list *at = lists[i]->next; at != lists[i]; at = at->next) {
-            struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+            struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
             command->until_ns = command->until_ns < until_ns ? command->until_ns : until_ns;
         }
     plan(lane);
@@ -154,13 +154,13 @@ static void look(void *what, int64_t number)
         return;
     lane->look_at = 0;
     for (struct hfi_list *at = lane->queue.next; at != &lane->queue; at = next) {
-        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
         next = at->next;
         if (command->until_ns <= now_here())
             settle(lane, command, HFI_UNSENT);
     }
     for (struct hfi_list *at = lane->flight.next; at != &lane->flight; at = at->next) {
-        if (hfi_of(at, struct hfi_command, link)->until_ns <= now_here()) {
+        if (hfi_container_of(at, struct hfi_command, link)->until_ns <= now_here()) {
             sim_lane_give_up(lane, true, "a command got no answer in time");
             break;
         }
@@ -174,7 +174,7 @@ static void look(void *what, int64_t number)
 static bool spell_out(struct hfi_lane *lane, struct hfi_command *command)
 {
     if (command->script == NULL || command->replies != 1 || command->until_ns <= now_here() ||
-        strncmp(command->reply->str, "NOSCRIPT", 8) != 0 || !hfi_command_spell_out(command))
+        strncmp(command->reply->str, "NOSCRIPT", 8) != 0 || !hfi_command_inline_script(command))
         return false;
     freeReplyObject(command->reply);
     command->reply = NULL;
@@ -213,7 +213,7 @@ static void match(struct hfi_lane *lane, struct redisReply *reply)
         sim_lane_give_up(lane, false, "a reply that nobody asked for");
         return;
     }
-    struct hfi_command *command = hfi_of(lane->flight.next, struct hfi_command, link);
+    struct hfi_command *command = hfi_container_of(lane->flight.next, struct hfi_command, link);
     if (reply->type == REDIS_REPLY_ERROR && hfi_reply_meaning(reply->str, reply->len)->reconnect)
         lane->drop_after = true;
     if (!keep_reply(command, reply))
@@ -265,7 +265,7 @@ static void fail_dial(struct hfi_lane *lane, const char *why)
     sim_lane_finish(lane);
 }
 
-static void greeted(struct hfi_lane *lane, struct redisReply *reply)
+static void handshake_floored(struct hfi_lane *lane, struct redisReply *reply)
 {
     struct hfi_pool *pool = lane->pool;
     struct hfi_server server = {.version = 70015, .uptime_s = (sim.now - sim_server.started) / 1000000000};
@@ -273,7 +273,7 @@ static void greeted(struct hfi_lane *lane, struct redisReply *reply)
     (void)snprintf(server.run_id, sizeof server.run_id, "%040d", lane->wire->epoch);
     pool->server = server;
     hf_status status =
-        pool->ops.greeted(pool->self, lane->index, &server, lane->greeting_sent, reply, &error);
+        pool->ops.handshake_floored(pool->self, lane->index, &server, lane->greeting_sent, reply, &error);
     freeReplyObject(reply);
     if (!lane->wire->client_open)
         return; /* it broke meanwhile */
@@ -294,7 +294,7 @@ static void received(void *client, struct sim_packet *packet)
             lane->loads_left--;
             freeReplyObject(reply);
         } else if (lane->state == DIALING) {
-            greeted(lane, reply);
+            handshake_floored(lane, reply);
         } else {
             match(lane, reply);
         }
@@ -328,7 +328,7 @@ static void time_out_dial(void *what, int64_t number)
         fail_dial(lane, "no answer");
 }
 
-/* The scripts and the greeting, after what AUTH, SELECT, ROLE and INFO cost. */
+/* The scripts and the handshake_floor, after what AUTH, SELECT, ROLE and INFO cost. */
 static void greet(void *what, int64_t number)
 {
     static const char load[] = "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$1\r\nx\r\n";
@@ -337,13 +337,13 @@ static void greet(void *what, int64_t number)
     if (lane->dial_number != number || lane->state != DIALING || sim_server.frozen_until > sim.now ||
         sim.self->isolated_until > sim.now || put_off(lane, greet, number))
         return; /* the timeout comes, or this again */
-    struct hfi_command *greeting = pool->ops.greeting(pool->self, lane->index);
+    struct hfi_command *handshake_floor = pool->ops.handshake_floor(pool->self, lane->index);
     if (lane->dial_number != number) {
-        hfi_command_unref(greeting);
+        hfi_command_unref(handshake_floor);
         return;
     }
     if (!sim_server.up) {
-        hfi_command_unref(greeting);
+        hfi_command_unref(handshake_floor);
         fail_dial(lane, "connection refused");
         return;
     }
@@ -353,10 +353,10 @@ static void greet(void *what, int64_t number)
     lane->wire = sim_wire_new(sim.self, sim_server.epoch, lane, received, broken);
     lane->loads_left = 1;
     lane->greeting_sent = now_here();
-    (void)hfi_command_spell_out(greeting); /* NOSCRIPT has no branch of its own in this greeting */
+    (void)hfi_command_inline_script(handshake_floor); /* NOSCRIPT has no branch of its own in this handshake_floor */
     sim_wire_up(lane->wire, sim_packet_new(SIM_BYTES, load, sizeof load - 1));
-    sim_wire_up(lane->wire, sim_packet_new(SIM_BYTES, greeting->bytes, greeting->size));
-    hfi_command_unref(greeting);
+    sim_wire_up(lane->wire, sim_packet_new(SIM_BYTES, handshake_floor->bytes, handshake_floor->size));
+    hfi_command_unref(handshake_floor);
 }
 
 static void dial(void *what, int64_t number)
@@ -393,7 +393,7 @@ static void board(struct hfi_lane *lane)
         hfi_list_append(lane->queue.next, &check->link);
     }
     while (!hfi_list_is_empty(&lane->queue)) {
-        struct hfi_command *command = hfi_of(lane->queue.next, struct hfi_command, link);
+        struct hfi_command *command = hfi_container_of(lane->queue.next, struct hfi_command, link);
         hfi_list_remove(&command->link);
         hfi_list_append(&lane->flight, &command->link);
         command->sent = true;
@@ -461,7 +461,7 @@ int64_t hfi_lane_rtt_ns(const struct hfi_lane *lane)
 int64_t hfi_lane_waits_since_ns(const struct hfi_lane *lane)
 {
     return hfi_list_is_empty(&lane->flight) ? HFI_NEVER
-                                            : hfi_of(lane->flight.next, struct hfi_command, link)->sent_ns;
+                                            : hfi_container_of(lane->flight.next, struct hfi_command, link)->sent_ns;
 }
 
 struct hfi_lane *sim_lane_warm(struct hfi_lane *lane)

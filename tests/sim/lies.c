@@ -25,12 +25,12 @@ static int some_name(void)
 }
 
 /* One that the server has seen; some with another random digit, as a break would leave it. */
-static bool some_token(char token[HFI_TOKEN_ROOM], int *name)
+static bool some_token(char token[HFI_TOKEN_CAPACITY], int *name)
 {
     const char *found = sim_tokens_some(name);
     if (found == NULL)
         return false;
-    (void)snprintf(token, HFI_TOKEN_ROOM, "%s", found);
+    (void)snprintf(token, HFI_TOKEN_CAPACITY, "%s", found);
     if (sim_chance(20))
         token[OWNER + strcspn(token + OWNER, ":") + (size_t)sim_between(1, 16)] = "0123456789abcdef"[sim_between(0, 15)];
     return true;
@@ -39,7 +39,7 @@ static bool some_token(char token[HFI_TOKEN_ROOM], int *name)
 /* What somebody who waits has sent with its last question; 0: nobody waits. */
 static int64_t some_echo(const char *token)
 {
-    char waiter[HFI_TOKEN_ROOM], key[40], field[100];
+    char waiter[HFI_TOKEN_CAPACITY], key[40], field[100];
     struct hfi_buffer reply = {0};
     long long echo = 0;
     int name;
@@ -61,7 +61,7 @@ static int64_t some_echo(const char *token)
 
 static size_t compose(char *text, size_t room, char letter, const char *token)
 {
-    char other[HFI_TOKEN_ROOM], key[40];
+    char other[HFI_TOKEN_CAPACITY], key[40];
     int name, size = 0;
     print_key(key, sizeof key, some_name());
     switch (letter) {
@@ -97,7 +97,7 @@ static size_t compose(char *text, size_t room, char letter, const char *token)
 
 void sim_lie(void)
 {
-    char token[HFI_TOKEN_ROOM], other[HFI_TOKEN_ROOM], channel[64], text[600];
+    char token[HFI_TOKEN_CAPACITY], other[HFI_TOKEN_CAPACITY], channel[64], text[600];
     int name, asked;
     if (!some_token(token, &name))
         return;

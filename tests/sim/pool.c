@@ -68,7 +68,7 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
     (void)hfi_pool_lane(pool, HFI_LOCK_LANE, 0);
     (void)hfi_pool_lane(pool, HFI_RESERVED_LANE, 0);
     while (!lazy && pool->verdicts == 0)
-        (void)hfi_park_wait(&pool->quiet, hfi_park_ticket(&pool->quiet), HFI_NEVER);
+        (void)hfi_park_wait(&pool->quiet, hfi_park_epoch(&pool->quiet), HFI_NEVER);
     if (lazy || pool->lanes[0].state == UP)
         return HF_OK;
     hf_status status = hfi_pool_why_down(pool, error);
@@ -100,7 +100,7 @@ bool hfi_pool_close(struct hfi_pool *pool, int64_t until_ns)
     for (int i = 0; i < pool->lane_count; i++)
         hfi_lane_flush(&pool->lanes[i]);
     while (!is_settled(pool) && hfi_now(&hfi_boottime) < until_ns)
-        (void)hfi_park_wait(&pool->quiet, hfi_park_ticket(&pool->quiet), until_ns);
+        (void)hfi_park_wait(&pool->quiet, hfi_park_epoch(&pool->quiet), until_ns);
     for (int i = 0; i < pool->lane_count; i++) {
         struct hfi_lane *lane = &pool->lanes[i];
         if (lane->state == UP)
@@ -110,7 +110,7 @@ bool hfi_pool_close(struct hfi_pool *pool, int64_t until_ns)
     }
     sim_subscriber_end(pool);
     while (is_busy(pool)) /* nothing of it is called afterwards */
-        (void)hfi_park_wait(&pool->quiet, hfi_park_ticket(&pool->quiet), HFI_NEVER);
+        (void)hfi_park_wait(&pool->quiet, hfi_park_epoch(&pool->quiet), HFI_NEVER);
     pool->closed = true;
     return !pool->closed_short;
 }

@@ -66,7 +66,7 @@ static int64_t subscribers(void *self, const char *channel, size_t size)
     int64_t count = 0;
     (void)self;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
-        const struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        const struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
         count += !wire->demoted && listens(wire, channel, size);
     }
     return count;
@@ -82,7 +82,7 @@ static int64_t publish(void *self, const char *channel, size_t channel_size, con
     int64_t heard = 0;
     (void)self;
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
-        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
         if (!listens(wire, channel, channel_size))
             continue;
         heard += !wire->demoted;
@@ -172,7 +172,7 @@ void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_
             (double)(until - sim.now) / 1e6, keeps_data ? "keeps" : "loses", (long long)step_us / 1000,
             ends[old_end]);
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
-        struct sim_wire *wire = hfi_of(at, struct sim_wire, link);
+        struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
         if (wire->server_open && old_end != SIM_DEMOTED)
             sim_wire_drop(wire, old_end == SIM_CLOSED);
         wire->demoted = old_end == SIM_DEMOTED;

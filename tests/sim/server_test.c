@@ -34,7 +34,7 @@ struct call {
 
 static struct sim_keyspace keys;
 static struct hft_server *server;
-static uint64_t dice = 7;
+static uint64_t rng = 7;
 static int64_t now_us = INT64_C(1790000000000000);
 enum { SCRIPTS = 10, RECHECK = 8, LOOK = 9 };
 static char *sources[SCRIPTS];
@@ -45,7 +45,7 @@ static const struct hfi_script *const scripts[SCRIPTS] = {
 
 static int64_t between(int64_t least, int64_t most)
 {
-    return least + (int64_t)(hfi_dice(&dice) % (uint64_t)(most - least + 1));
+    return least + (int64_t)(hfi_rng_next(&rng) % (uint64_t)(most - least + 1));
 }
 
 /* The source with another clock, wherever it looks at one. */

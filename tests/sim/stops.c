@@ -11,7 +11,7 @@
 #define WEIGHT     16
 
 static struct {
-    uint64_t dice;
+    uint64_t rng;
     unsigned kind;   /* that this history likes */
     int64_t marks;   /* between two stops, on average; 0: there are none */
     int64_t longest; /* ns */
@@ -26,12 +26,12 @@ static struct {
 
 static int64_t between(int64_t least, int64_t most)
 {
-    return least + (int64_t)(hfi_dice(&stops.dice) % (uint64_t)(most - least + 1));
+    return least + (int64_t)(hfi_rng_next(&stops.rng) % (uint64_t)(most - least + 1));
 }
 
 void sim_stops_begin(void)
 {
-    stops.dice = sim.seed ^ UINT64_C(0x73746f7073); /* other numbers than those of the world's dice */
+    stops.rng = sim.seed ^ UINT64_C(0x73746f7073); /* other numbers than those of the world's rng */
     stops.count = 0;
     stops.paused = false;
     stops.kind = (unsigned)between(0, KINDS - 1);

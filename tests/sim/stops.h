@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stops.h - at the marks of base/perturb.h, which core/ has in this build, whoever comes by may be stopped for a while: a
- * thread of the program, the watchdog, whoever reads replies or messages. When and for how long is drawn from dice of its
+ * thread of the program, the watchdog, whoever reads replies or messages. When and for how long is drawn from rng of its
  * own; how often, and at which marks more often than at others, is another thing in each history.
  */
 #ifndef SIM_STOPS_H

@@ -259,7 +259,7 @@ void sim_sleep(int64_t ns)
 {
     struct hfi_park never;
     hfi_park_init(&never);
-    (void)hfi_park_wait(&never, hfi_park_ticket(&never), sim_clock(sim.self, sim.now) + ns);
+    (void)hfi_park_wait(&never, hfi_park_epoch(&never), sim_clock(sim.self, sim.now) + ns);
 }
 
 /* ---- mutexes: the real ones, but nobody blocks ---- */
@@ -280,7 +280,7 @@ int sim_mutex_unlock(pthread_mutex_t *mutex)
 {
     int failed = pthread_mutex_unlock(mutex);
     for (struct hfi_list *at = at_mutexes.next; at != &at_mutexes; at = at->next) {
-        struct sim_thread *thread = hfi_of(at, struct sim_thread, at_mutex);
+        struct sim_thread *thread = hfi_container_of(at, struct sim_thread, at_mutex);
         if (thread->waits_for == mutex)
             resume_at(sim.now + sim_between(0, HFI_MS / 20), thread);
     }
@@ -294,7 +294,7 @@ void hfi_park_init(struct hfi_park *park)
     park->count = 0;
 }
 
-uint32_t hfi_park_ticket(struct hfi_park *park)
+uint32_t hfi_park_epoch(struct hfi_park *park)
 {
     return park->count;
 }
@@ -331,7 +331,7 @@ void hfi_park_wake(struct hfi_park *park)
 {
     park->count++;
     for (struct hfi_list *at = sim.self->threads.next; at != &sim.self->threads; at = at->next) {
-        struct sim_thread *thread = hfi_of(at, struct sim_thread, link);
+        struct sim_thread *thread = hfi_container_of(at, struct sim_thread, link);
         if (thread->waits_on == park)
             resume_at(sim.now + sim_between(0, HFI_MS / 20), thread);
     }

@@ -38,7 +38,7 @@ static void look(const struct sim_holding *holding)
     if (valid) {
         const struct hfi_lock *lock = holding->lease->lock;
         const char *there = sim_keyspace_string(&sim_server.keys, lock->keys.lock);
-        char token[HFI_TOKEN_ROOM];
+        char token[HFI_TOKEN_CAPACITY];
         (void)hfi_lock_token(lock, token);
         sim_oracle_backed(&history.oracle, holding->grant, there != NULL && strcmp(there, token) == 0, sim.now);
     }
@@ -89,7 +89,7 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     holding->lease = lease;
     holding->given = sim.now;
     holding->good_for = hf_lease_remaining_ms(lease) * HFI_MS;
-    char token[HFI_TOKEN_ROOM];
+    char token[HFI_TOKEN_CAPACITY];
     (void)hfi_lock_token(lease->lock, token);
     look_for_passes(holding->lock, token);
     holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease),
@@ -237,7 +237,7 @@ static void look_for_gap(int lock)
 static bool is_in_use(hf_client *client, const char *token)
 {
     struct hfi_token_parts parts;
-    char current[HFI_TOKEN_ROOM];
+    char current[HFI_TOKEN_CAPACITY];
     if (!hfi_token_parse(token, strlen(token), &parts))
         return false;
     struct hfi_lock *lock = hfi_table_by_grant(client, parts.grant);

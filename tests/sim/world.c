@@ -22,11 +22,11 @@ static struct event *heap;
 static size_t heap_count, heap_room;
 static uint64_t event_number;
 
-/* ---- dice ---- */
+/* ---- rng ---- */
 
 uint64_t sim_roll(void)
 {
-    return hfi_dice(&sim.dice);
+    return hfi_rng_next(&sim.rng);
 }
 
 int64_t sim_between(int64_t least, int64_t most)
@@ -216,6 +216,6 @@ void sim_begin(uint64_t seed, bool verbose)
     heap_count = 0;
     event_number = 0;
     sim_threads_begin();
-    sim = (struct sim_world){.seed = seed, .dice = seed, .verbose = verbose};
+    sim = (struct sim_world){.seed = seed, .rng = seed, .verbose = verbose};
     (void)sim_roll();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * world.h - virtual time, events, and processes whose threads are coroutines. One history at a time, everything in one
- * thread of ours, every choice by one pair of dice: the same seed is the same history.
+ * thread of ours, every choice by one pair of rng: the same seed is the same history.
  *
  * What runs between two yields is atomic: a wait (hfi_park_wait, hfi_lane_wait), a mutex that somebody has who stopped,
  * and a stop at a mark of base/perturb.h (stops.h).
@@ -38,7 +38,7 @@ struct sim_process {
 
 struct sim_world {
     int64_t now; /* true time, ns from the history's start */
-    uint64_t seed, dice;
+    uint64_t seed, rng;
     bool verbose;
     struct sim_process *self;   /* whose code runs now; NULL: nobody's */
     struct sim_thread *running; /* NULL: an event, not a thread */
@@ -55,7 +55,7 @@ void sim_begin(uint64_t seed, bool verbose);
 void sim_run(int64_t until);
 bool sim_next(int64_t until); /* one of them; false: there is none until then, or something failed */
 
-/* dice */
+/* rng */
 uint64_t sim_roll(void);
 int64_t sim_between(int64_t least, int64_t most); /* both included */
 bool sim_chance(int percent);

@@ -19,7 +19,7 @@ struct actor {
     struct hft_seat *seat;
     hf_client *client;
     int process, lock, told_fd;
-    unsigned dice;
+    unsigned rng;
     _Atomic(int64_t) told_ns;
 };
 
@@ -60,7 +60,7 @@ static bool readable(int fd, int ms)
 static int64_t choose_fate(struct actor *actor, int64_t now)
 {
     int64_t lease_ns = actor->stage->ledger->plan.lease_ms * HFT_MS;
-    int die = rand_r(&actor->dice);
+    int die = rand_r(&actor->rng);
     if (die % 4 == 0) {
         atomic_store(&actor->mark->due_ns, INT64_MAX);
         return now + die / 4 % 30 * HFT_MS;
@@ -134,7 +134,7 @@ static void leave(struct actor *actor, hf_lease *lease)
 {
     hf_error error;
     hf_status status =
-        rand_r(&actor->dice) % 2 == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);
+        rand_r(&actor->rng) % 2 == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);
     eventfd_t told;
     if (status == HF_LOST) { /* the end came between the last look and this call */
         atomic_fetch_add(&actor->stage->ledger->lost[HF_REASON_NONE], 1);
@@ -146,7 +146,7 @@ static void leave(struct actor *actor, hf_lease *lease)
 
 void hft_actor_hold(struct hft_stage *stage, int process, unsigned seed)
 {
-    struct actor actor = {.stage = stage, .mark = &stage->marks[process], .process = process, .dice = seed,
+    struct actor actor = {.stage = stage, .mark = &stage->marks[process], .process = process, .rng = seed,
                           .seat = hft_ledger_seat(stage->ledger, process, 0),
                           .lock = process % stage->ledger->plan.locks, .told_fd = eventfd(0, EFD_NONBLOCK)};
     char name[24];

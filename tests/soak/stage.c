@@ -42,7 +42,7 @@ void hft_stage_open(struct hft_stage *stage, int processes, int names, int64_t l
     stage->sums = shared(SUMS * sizeof *stage->sums);
     stage->pids = calloc((size_t)processes, sizeof *stage->pids);
     stage->act = act;
-    stage->dice = stage->seed;
+    stage->rng = stage->seed;
     if (stage->pids == NULL)
         exit(1);
 }
@@ -54,7 +54,7 @@ struct hft_mark *hft_stage_mark(struct hft_stage *stage, int process)
 
 int hft_stage_roll(struct hft_stage *stage, int sides)
 {
-    return rand_r(&stage->dice) % sides;
+    return rand_r(&stage->rng) % sides;
 }
 
 void hft_stage_key(int lock, char key[32])

@@ -47,7 +47,7 @@ struct hft_stage {
     _Atomic(int64_t) *sums;   /* shared; what they mean is the campaign's */
     hft_act_fn *act;
     pid_t *pids;
-    unsigned incarnations, dice;
+    unsigned incarnations, rng;
     int64_t latest_wake_ns;    /* of the director: how late this machine is */
     int64_t slowest_answer_ns; /* of the server to the director's PING */
     int64_t ping_ns;

@@ -42,19 +42,19 @@ static void count_end(hf_status status)
 /* Some names come back all the time, others never: neither may leave anything. */
 static void *take(void *arg)
 {
-    unsigned dice = (unsigned)(uintptr_t)arg;
+    unsigned rng = (unsigned)(uintptr_t)arg;
     for (long i = 0; !atomic_load(&stop); i++) {
         char name[48];
         hf_lease *lease;
-        if (rand_r(&dice) % 2 == 0)
-            (void)snprintf(name, sizeof name, "witness:%d", rand_r(&dice) % 4);
+        if (rand_r(&rng) % 2 == 0)
+            (void)snprintf(name, sizeof name, "witness:%d", rand_r(&rng) % 4);
         else
             (void)snprintf(name, sizeof name, "witness:%u:%ld", (unsigned)(uintptr_t)arg, i);
-        hf_status status = hf_lock_acquire(client, name, HF_LOCK(.wait_ms = 20000, .event_fd = rand_r(&dice) % 2 == 0),
+        hf_status status = hf_lock_acquire(client, name, HF_LOCK(.wait_ms = 20000, .event_fd = rand_r(&rng) % 2 == 0),
                                            &lease, NULL);
         if (status == HF_OK) {
-            pause_ms(rand_r(&dice) % 4);
-            count_end(rand_r(&dice) % 2 == 0 ? hf_lease_release(lease, NULL) : hf_lease_post_release(lease, NULL));
+            pause_ms(rand_r(&rng) % 4);
+            count_end(rand_r(&rng) % 2 == 0 ? hf_lease_release(lease, NULL) : hf_lease_post_release(lease, NULL));
             atomic_fetch_add(&taken, 1);
         } else {
             atomic_fetch_add(&failed, 1);
@@ -72,12 +72,12 @@ static hf_status load(hf_loading *loading, void *arg)
 
 static void *fetch(void *arg)
 {
-    unsigned dice = 1;
+    unsigned rng = 1;
     (void)arg;
     while (!atomic_load(&stop)) {
         char key[32];
         hf_value *value = NULL;
-        (void)snprintf(key, sizeof key, "page:%d", rand_r(&dice) % 50);
+        (void)snprintf(key, sizeof key, "page:%d", rand_r(&rng) % 50);
         hf_status status = hf_fetch(client, key, HF_FETCH(.ttl_ms = 2000, .load = load), &value, NULL);
         hf_value_free(value);
         atomic_fetch_add(status == HF_OK ? &fetched : &failed, 1);

@@ -18,7 +18,7 @@ struct writer {
     struct hft_store store;
     hf_client *client;
     int lock;
-    unsigned dice;
+    unsigned rng;
 };
 
 static void pause_ms(int64_t ms)
@@ -35,7 +35,7 @@ static void add(struct writer *writer, enum hft_writer_sum sum)
 /* Writes without looking, until a proper end, or until it was refused often enough. True: it was stale. */
 static bool write_blindly(struct writer *writer, hf_lease *lease, int64_t turn)
 {
-    int64_t entered = hft_now_ns(), until = entered + (200 + rand_r(&writer->dice) % 600) * HFT_MS, ended = 0;
+    int64_t entered = hft_now_ns(), until = entered + (200 + rand_r(&writer->rng) % 600) * HFT_MS, ended = 0;
     for (int refused = 0; refused < AGAIN;) {
         enum hft_written written = hft_store_write(&writer->store, writer->lock, hf_lease_fence(lease), turn);
         add(writer, HFT_WRITES);
@@ -57,7 +57,7 @@ static bool write_blindly(struct writer *writer, hf_lease *lease, int64_t turn)
         int64_t now = hft_now_ns();
         if (refused == 0 && (ended != 0 ? now > ended + ALONE_MS * HFT_MS : now > until))
             return false;
-        pause_ms(4 + rand_r(&writer->dice) % 12);
+        pause_ms(4 + rand_r(&writer->rng) % 12);
     }
     return true;
 }
@@ -83,7 +83,7 @@ static void hold(struct writer *writer, hf_lease *lease)
 
 void hft_writer_act(struct hft_stage *stage, int process, unsigned seed)
 {
-    struct writer writer = {.stage = stage, .mark = &stage->marks[process], .dice = seed,
+    struct writer writer = {.stage = stage, .mark = &stage->marks[process], .rng = seed,
                             .lock = process % stage->ledger->plan.locks};
     char name[24];
     hf_lease *lease;
@@ -92,14 +92,14 @@ void hft_writer_act(struct hft_stage *stage, int process, unsigned seed)
     hft_store_open(&writer.store, hft_server_socket(stage->store));
     writer.client = hft_actor_client(stage);
     for (;;) {
-        bool eager = rand_r(&writer.dice) % 2 == 0; /* asks again and again, without a place in the queue */
+        bool eager = rand_r(&writer.rng) % 2 == 0; /* asks again and again, without a place in the queue */
         atomic_store(&writer.mark->act, (int)HFT_ASKING);
         hf_status status = hf_lock_acquire(writer.client, name,
             HF_LOCK(.lease_ms = stage->ledger->plan.lease_ms, .wait_ms = eager ? 0 : 3000), &lease, &error);
         if (status == HF_OK)
             hold(&writer, lease);
         else if (status == HF_BUSY || status == HF_TIMEOUT || status == HF_UNAVAILABLE)
-            pause_ms(5 + rand_r(&writer.dice) % 25);
+            pause_ms(5 + rand_r(&writer.rng) % 25);
         else
             hft_complain(stage->ledger, "acquire of %s: %s: %s", name, hf_status_name(status), error.message);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* perturb.c - what the marks of base/perturb.h do in the stress build: a thread that comes by goes on, yields, spins or
- * sleeps, by dice of its own. HF_STRESS_SEED (1) and the order in which threads first came by a mark fix the dice; the
+ * sleeps, by rng of its own. HF_STRESS_SEED (1) and the order in which threads first came by a mark fix the rng; the
  * schedule is the kernel's all the same. HF_STRESS_PLACES names a file to which a program that exits appends the marks
  * that it came by: a mark that is never passed perturbs nothing. */
 #include "base/perturb.h"
@@ -44,11 +44,11 @@ static void spin_ns(int64_t length)
 
 void hfi_perturb(const char *place)
 {
-    static _Thread_local uint64_t dice;
+    static _Thread_local uint64_t rng;
     int before = errno;
-    if (dice == 0)
-        dice = seed * UINT64_C(0x9e3779b97f4a7c15) + ++threads;
-    uint64_t die = hfi_dice(&dice);
+    if (rng == 0)
+        rng = seed * UINT64_C(0x9e3779b97f4a7c15) + ++threads;
+    uint64_t die = hfi_rng_next(&rng);
     unsigned chance = die % 256, length = (unsigned)(die >> 32);
     note(place);
     if (chance < 1) { /* rarely, and long enough for a whole hand-off elsewhere */

@@ -14,7 +14,7 @@ static const char *const kinds[] = {
     [HFI_SEND_NATIVE] = "native",  [HFI_SEND_WAIT] = "wait",    [HFI_SEND_TRY] = "try",
     [HFI_SEND_RECHECK] = "re-check",
     [HFI_SEND_RENEW] = "renew",    [HFI_SEND_MORE] = "more",    [HFI_SEND_FLOOR] = "floor",
-    [HFI_GIVE_BACK] = "give-back", [HFI_CLOSE_TOKEN] = "close",
+    [HFI_GIVE_BACK] = "give-back", [HFI_RETIRE_TOKEN] = "close",
     [HFI_MOVE_END] = "end"};
 static const char *const reasons[] = {"NONE",    "UNCONFIRMED", "ENDING", "EXPIRED", "GONE",  "TAKEN",
                                       "REVOKED", "MAX_HOLD",    "CLOCK",  "FORKED",  "CLOSED"};
@@ -32,13 +32,13 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
     case HFI_SEND_WAIT:
     case HFI_SEND_TRY:
         stand->asked_at = stand->now;
-        stand->asking = hfi_entry_asking(&stand->entry);
+        stand->asking = hfi_entry_acquire_params(&stand->entry);
         hfi_entry_sent(&stand->entry, &stand->asking, stand->now);
         say(stand, kinds[action->kind], action->fresh ? "!" : "");
         break;
     case HFI_SEND_RECHECK:
         stand->asked_at = stand->now;
-        stand->asking = hfi_entry_rechecking(&stand->entry, stand->now);
+        stand->asking = hfi_entry_recheck_params(&stand->entry, stand->now);
         say(stand, kinds[action->kind], "");
         break;
     case HFI_TELL:
@@ -55,13 +55,13 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
         break;
     case HFI_SEND_RENEW: /* its stamp is the tick's, which was read before the mutex was had */
         stand->sent_at = stand->now - HFI_MS / 20;
-        (void)hfi_entry_renewing(&stand->entry, stand->sent_at);
+        (void)hfi_entry_renew_params(&stand->entry, stand->sent_at);
         say(stand, kinds[action->kind], "");
         break;
     case HFI_SEND_MORE:
     case HFI_SEND_FLOOR:
     case HFI_GIVE_BACK:
-    case HFI_CLOSE_TOKEN:
+    case HFI_RETIRE_TOKEN:
     case HFI_MOVE_END:
         say(stand, kinds[action->kind], "");
         break;
@@ -75,10 +75,10 @@ static const char *perform(struct hft_stand *stand, struct hfi_actions *actions)
     assert_true(actions->count < HFI_ACTIONS_MOST);
     for (int i = 0; i < actions->count; i++)
         say_action(stand, &actions->at[i]);
-    if (actions->called != NULL)
-        say(stand, "call:", hfi_of(actions->called, struct hft_thread, waiter)->name);
+    if (actions->successor != NULL)
+        say(stand, "call:", hfi_container_of(actions->successor, struct hft_thread, waiter)->name);
     while (!hfi_list_is_empty(&actions->woken)) {
-        struct hft_thread *thread = hfi_of(actions->woken.next, struct hft_thread, waiter.link);
+        struct hft_thread *thread = hfi_container_of(actions->woken.next, struct hft_thread, waiter.link);
         hfi_list_remove(&thread->waiter.link);
         say(stand, thread->name, "=");
         const char *verdict = thread->waiter.verdict == HFI_GOT_LEASE ? "lease"
@@ -133,7 +133,7 @@ const char *hft_leave(struct hft_stand *stand, struct hft_thread *thread)
 
 const char *hft_come(struct hft_stand *stand, struct hft_thread *thread)
 {
-    DO(hfi_entry_come(&stand->entry, &thread->waiter, stand->now, &actions));
+    DO(hfi_entry_successor_runs(&stand->entry, &thread->waiter, stand->now, &actions));
 }
 
 const char *hft_answer(struct hft_stand *stand, struct hfi_answer answer)
@@ -170,14 +170,14 @@ const char *hft_no_counter(struct hft_stand *stand)
 
 const char *hft_wanted(struct hft_stand *stand)
 {
-    DO(hfi_entry_wanted(&stand->entry, stand->now, &actions));
+    DO(hfi_entry_remote_waiter(&stand->entry, stand->now, &actions));
 }
 
 const char *hft_doubted(struct hft_stand *stand)
 {
     struct hfi_actions actions;
     hfi_actions_init(&actions);
-    bool may_be_held = hfi_entry_doubted(&stand->entry, stand->now, &actions);
+    bool may_be_held = hfi_entry_token_questioned(&stand->entry, stand->now, &actions);
     (void)perform(stand, &actions);
     if (may_be_held)
         say(stand, "held", "");
@@ -191,7 +191,7 @@ const char *hft_missed(struct hft_stand *stand)
 
 const char *hft_nudged(struct hft_stand *stand)
 {
-    DO(hfi_entry_nudged(&stand->entry, stand->now, &actions));
+    DO(hfi_entry_requery(&stand->entry, stand->now, &actions));
 }
 
 const char *hft_release(struct hft_stand *stand, bool quietly)
@@ -228,7 +228,7 @@ const char *hft_refuse_all(struct hft_stand *stand, hf_status status)
 
 const char *hft_look(struct hft_stand *stand)
 {
-    DO(hfi_entry_look(&stand->entry, stand->now, stand->rtt, &actions));
+    DO(hfi_entry_on_timer(&stand->entry, stand->now, stand->rtt, &actions));
 }
 
 const char *hft_look_next(struct hft_stand *stand)

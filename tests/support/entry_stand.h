@@ -24,7 +24,7 @@ struct hft_stand {
     int64_t sent_at; /* the stamp of the last renewal */
     int64_t counter;  /* the last block of fences given out */
     int64_t asked_at; /* stamp of the last acquire or re-check */
-    struct hfi_asking asking; /* of the last re-check */
+    struct hfi_acquire_params asking; /* of the last re-check */
     char did[512];
 };
 

@@ -34,7 +34,7 @@ static int64_t ahead(void *self)
     return hft_now() + atomic_load(&owner->ahead_ns);
 }
 
-static struct hfi_command *greeting(void *self, int lane)
+static struct hfi_command *handshake_floor(void *self, int lane)
 {
     const char *const words[] = {"TIME"};
     (void)self;
@@ -42,7 +42,7 @@ static struct hfi_command *greeting(void *self, int lane)
     return hfi_command_new(1, words, NULL);
 }
 
-static hf_status greeted(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
+static hf_status handshake_floored(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
                          const struct redisReply *reply, hf_error *error)
 {
     struct hft_owner *owner = self;
@@ -117,7 +117,7 @@ static void *run_errand(void *arg)
     return NULL;
 }
 
-static bool aside(void *self, void (*run)(void *arg), void *arg)
+static bool in_background(void *self, void (*run)(void *arg), void *arg)
 {
     pthread_t thread;
     struct errand *errand = malloc(sizeof *errand);
@@ -140,7 +140,7 @@ void hft_pool_init(struct hft_pool *kit, const struct hft_server *server)
     (void)pthread_mutex_init(&kit->owner.mutex, NULL);
     hfi_park_init(&kit->owner.changed);
     kit->settings = (struct hfi_pool_settings){
-        .place = {.scheme = HFI_UNIX,
+        .endpoint = {.scheme = HFI_UNIX,
                   .path = server != NULL ? (char *)(uintptr_t)hft_server_socket(server) : NULL},
         .client_name = "pool-kit",
         .connect_ms = 2000,
@@ -157,14 +157,14 @@ void hft_pool_init(struct hft_pool *kit, const struct hft_server *server)
 hf_status hft_pool_open(struct hft_pool *kit, const struct hfi_script *const *scripts, hf_error *error)
 {
     struct hfi_pool_ops ops = {.scripts = scripts,
-                               .greeting = greeting,
-                               .greeted = greeted,
+                               .handshake_floor = handshake_floor,
+                               .handshake_floored = handshake_floored,
                                .lane_up = lane_up,
                                .lane_down = lane_down,
                                .heard = heard,
                                .subscribed = subscribed,
                                .kicked = kicked,
-                               .aside = aside};
+                               .in_background = in_background};
     return hfi_pool_open(&kit->settings, &ops, &kit->owner, &kit->owner.clock, NULL, false, &kit->pool,
                          error);
 }
@@ -233,7 +233,7 @@ bool hft_is_over(struct hft_call *call)
 void hft_wait(struct hfi_lane *lane, struct hft_call *call)
 {
     for (;;) {
-        uint32_t ticket = hfi_park_ticket(&call->park);
+        uint32_t ticket = hfi_park_epoch(&call->park);
         if (hft_is_over(call))
             return;
         (void)hfi_lane_wait(lane, &call->park, ticket, HFI_NEVER);
@@ -243,7 +243,7 @@ void hft_wait(struct hfi_lane *lane, struct hft_call *call)
 void hft_sleep(struct hft_call *call)
 {
     for (;;) {
-        uint32_t ticket = hfi_park_ticket(&call->park);
+        uint32_t ticket = hfi_park_epoch(&call->park);
         if (hft_is_over(call))
             return;
         (void)hfi_park_wait(&call->park, ticket, HFI_NEVER);

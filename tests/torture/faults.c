@@ -58,7 +58,7 @@ static void spawn(struct hft_fleet *fleet, int process)
 
 void hft_fleet_start(struct hft_fleet *fleet, struct hft_ledger *ledger, struct hft_server *server)
 {
-    *fleet = (struct hft_fleet){.ledger = ledger, .server = server, .frozen = -1, .dice = ledger->plan.seed};
+    *fleet = (struct hft_fleet){.ledger = ledger, .server = server, .frozen = -1, .rng = ledger->plan.seed};
     fleet->pids = room_for(NULL, (size_t)ledger->plan.processes * sizeof *fleet->pids);
     fleet->ask_holders = room_for(NULL, (size_t)ledger->plan.locks * 32 + 8);
     size_t at = (size_t)sprintf(fleet->ask_holders, "MGET");
@@ -159,7 +159,7 @@ static bool note_deaths(struct hft_fleet *fleet, pid_t pid, int64_t at_ns)
 
 void hft_fleet_kill_one(struct hft_fleet *fleet)
 {
-    int process = rand_r(&fleet->dice) % fleet->ledger->plan.processes;
+    int process = rand_r(&fleet->rng) % fleet->ledger->plan.processes;
     pid_t pid = fleet->pids[process];
     int64_t at_ns = hft_now_ns();
     (void)kill(pid, SIGKILL);
@@ -172,7 +172,7 @@ void hft_fleet_kill_one(struct hft_fleet *fleet)
 bool hft_fleet_freeze_holder(struct hft_fleet *fleet)
 {
     redisReply *reply = holders(fleet);
-    pid_t pid = holder_of(reply, rand_r(&fleet->dice) % fleet->ledger->plan.locks);
+    pid_t pid = holder_of(reply, rand_r(&fleet->rng) % fleet->ledger->plan.locks);
     int process = 0;
     freeReplyObject(reply);
     while (process < fleet->ledger->plan.processes && fleet->pids[process] != pid)

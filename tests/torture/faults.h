@@ -23,7 +23,7 @@ struct hft_fleet {
     int kills, holders; /* processes killed or frozen; how many of them held something */
     int frozen;         /* process, -1: none */
     long looks;         /* at keys that a living process has */
-    unsigned dice, incarnations;
+    unsigned rng, incarnations;
 };
 
 void hft_fleet_start(struct hft_fleet *fleet, struct hft_ledger *ledger, struct hft_server *server);

@@ -23,7 +23,7 @@ struct process {
 struct worker {
     struct process *process;
     struct hft_seat *seat;
-    unsigned dice;
+    unsigned rng;
     int number;
 };
 
@@ -44,14 +44,14 @@ static void now_doing(struct hft_seat *seat, enum hft_doing doing, int lock)
 static int64_t length_of_stay_us(struct worker *worker)
 {
     const struct hft_plan *plan = &worker->process->ledger->plan;
-    int die = rand_r(&worker->dice) % 4000;
+    int die = rand_r(&worker->rng) % 4000;
     if (plan->bare)
         return 0;
     if (die == 0 || (plan->fault == HFT_FREEZE_SERVER && die % 8 == 0)) /* so that many hold when it freezes */
-        return plan->lease_ms * (500 + rand_r(&worker->dice) % 2000);
+        return plan->lease_ms * (500 + rand_r(&worker->rng) % 2000);
     if (die % 20 == 1)
-        return 1000 + rand_r(&worker->dice) % 2000;
-    return die % 4 == 2 ? rand_r(&worker->dice) % 50 : 0;
+        return 1000 + rand_r(&worker->rng) % 2000;
+    return die % 4 == 2 ? rand_r(&worker->rng) % 50 : 0;
 }
 
 /* The holder's time inside, as it can know it: from the first to the last moment before which it asks and is
@@ -89,7 +89,7 @@ static void give_back(struct worker *worker, hf_lease *lease, int lock)
     bool late = !hf_lease_is_valid(lease);
     hf_reason reason = hf_lease_reason(lease); /* NONE: the end came during the release */
     now_doing(worker->seat, HFT_RELEASING, lock);
-    hf_status status = rand_r(&worker->dice) % 4 == 0 ? hf_lease_post_release(lease, &error)
+    hf_status status = rand_r(&worker->rng) % 4 == 0 ? hf_lease_post_release(lease, &error)
                                                       : hf_lease_release(lease, &error);
     now_doing(worker->seat, HFT_WORKING, lock);
     if (status == HF_LOST)
@@ -106,14 +106,14 @@ static void one_section(struct worker *worker)
 {
     struct process *process = worker->process;
     struct hft_ledger *ledger = process->ledger;
-    int lock = rand_r(&worker->dice) % ledger->plan.locks;
+    int lock = rand_r(&worker->rng) % ledger->plan.locks;
     char name[32];
     hf_lease *lease;
     hf_error error;
     (void)snprintf(name, sizeof name, "torture:%d", lock);
     /* Some are in a hurry and get nothing, of which nothing may be left. */
-    bool hurries = !ledger->plan.bare && rand_r(&worker->dice) % 8 == 0;
-    int64_t wait_ms = hurries ? rand_r(&worker->dice) % 20 : HFT_WAIT_MS;
+    bool hurries = !ledger->plan.bare && rand_r(&worker->rng) % 8 == 0;
+    int64_t wait_ms = hurries ? rand_r(&worker->rng) % 20 : HFT_WAIT_MS;
     hft_ledger_wants(ledger, process->number, worker->number, lock);
     int64_t asked_ns = hft_now_ns();
     now_doing(worker->seat, HFT_ACQUIRING, lock);

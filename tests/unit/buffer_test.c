@@ -26,19 +26,19 @@ static void what_is_appended_comes_out_in_order_whatever_was_eaten_between(void 
     (void)state;
     static char written[400000];
     struct hfi_buffer buffer = {0};
-    uint64_t dice = 1;
+    uint64_t rng = 1;
     size_t in = 0, out = 0;
     for (size_t i = 0; i < sizeof written; i++)
-        written[i] = (char)hfi_dice(&dice);
+        written[i] = (char)hfi_rng_next(&rng);
     while (out < sizeof written) {
-        size_t size = hfi_dice(&dice) % 3000;
+        size_t size = hfi_rng_next(&rng) % 3000;
         if (in + size > sizeof written)
             size = sizeof written - in;
         assert_true(hfi_buffer_append(&buffer, written + in, size));
         in += size;
         assert_int_equal(hfi_buffer_size(&buffer), in - out);
         assert_memory_equal(hfi_buffer_data(&buffer), written + out, in - out);
-        size = in == sizeof written ? in - out : hfi_dice(&dice) % (in - out + 1);
+        size = in == sizeof written ? in - out : hfi_rng_next(&rng) % (in - out + 1);
         hfi_buffer_eat(&buffer, size);
         out += size;
     }
@@ -56,7 +56,7 @@ static void a_stream_that_is_eaten_does_not_make_it_grow(void **state)
         if (i > 0)
             hfi_buffer_eat(&buffer, sizeof some); /* never quite empty */
     }
-    assert_true(buffer.room <= 1024);
+    assert_true(buffer.capacity <= 1024);
     hfi_buffer_done(&buffer);
 }
 

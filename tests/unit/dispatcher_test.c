@@ -37,7 +37,7 @@ static bool gate_pass(struct gate *gate)
 {
     int64_t until_ns = hfi_after_ms(hfi_now(&hfi_boottime), 20000);
     for (;;) {
-        uint32_t ticket = hfi_park_ticket(&gate->park);
+        uint32_t ticket = hfi_park_epoch(&gate->park);
         if (atomic_load(&gate->open))
             return true;
         if (!hfi_park_wait(&gate->park, ticket, until_ns))
@@ -46,7 +46,7 @@ static bool gate_pass(struct gate *gate)
 }
 
 struct note {
-    struct hfi_call call;
+    struct hfi_job call;
     struct hfi_dispatcher *dispatcher;
     struct gate entered, leave; /* of a call that stays inside until it is let go */
     struct note *after;         /* posted from inside */
@@ -67,9 +67,9 @@ static void note_init(struct note *note, struct hfi_dispatcher *dispatcher, _Ato
     gate_init(&note->leave);
 }
 
-static void run(struct hfi_call *call)
+static void run(struct hfi_job *call)
 {
-    struct note *note = hfi_of(call, struct note, call);
+    struct note *note = hfi_container_of(call, struct note, call);
     note->thread = pthread_self();
     note->taken_inside = hfi_dispatcher_withdraw(note->dispatcher, call); /* it runs already */
     if (note->after != NULL)
@@ -77,9 +77,9 @@ static void run(struct hfi_call *call)
     atomic_store(&note->ran_as, 1 + atomic_fetch_add(note->order, 1));
 }
 
-static void run_slowly(struct hfi_call *call)
+static void run_slowly(struct hfi_job *call)
 {
-    struct note *note = hfi_of(call, struct note, call);
+    struct note *note = hfi_container_of(call, struct note, call);
     gate_open(&note->entered);
     (void)gate_pass(&note->leave);
     atomic_store(&note->left, true);
@@ -237,12 +237,12 @@ struct racer {
     struct hfi_dispatcher *dispatcher;
     _Atomic(long) ran;
     long taken_back, posted;
-    struct hfi_call call;
+    struct hfi_job call;
 };
 
-static void count_run(struct hfi_call *call)
+static void count_run(struct hfi_job *call)
 {
-    (void)atomic_fetch_add(&hfi_of(call, struct racer, call)->ran, 1);
+    (void)atomic_fetch_add(&hfi_container_of(call, struct racer, call)->ran, 1);
 }
 
 /* As a lease does it: post, then either take back or wait, and the call is free to be posted again. */

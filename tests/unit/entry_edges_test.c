@@ -78,12 +78,12 @@ static void position_63_is_the_last_that_asks_every_400_ms_unless_many_names_wai
     assert_int_equal(hfi_recheck_ms(64, 5001, 300), 400);
 }
 
-static int64_t asks_in_ms(int64_t position, int64_t left_ms, uint64_t dice)
+static int64_t asks_in_ms(int64_t position, int64_t left_ms, uint64_t rng)
 {
     struct hft_stand s;
     struct hft_thread a = hft_thread("a");
     hft_stand_init(&s);
-    s.entry.dice = dice;
+    s.entry.rng = rng;
     (void)hft_arrive(&s, &a);
     (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_BUSY, .native = true});
     (void)hft_answer(&s, in_queue(position, left_ms));
@@ -127,10 +127,10 @@ static void spread(int64_t rtt_ms, int64_t *least, int64_t *most)
         struct hft_stand s;
         struct hft_thread a = hft_thread("a");
         hft_stand_init(&s);
-        s.rules.together = true;
+        s.rules.batch_rechecks = true;
         s.rules.phase = i % 40 * HFI_MS;
         s.rtt = rtt_ms * HFI_MS;
-        s.entry.dice = (uint64_t)i;
+        s.entry.rng = (uint64_t)i;
         hft_queue(&s, &a, 0);
         int64_t away = (s.entry.ask_at - s.now) / 1000;
         *least = away < *least ? away : *least;
@@ -276,7 +276,7 @@ static void the_fences_of_a_grant_that_a_message_was_faster_than_are_kept(void *
         assert_string_equal(hft_handed(&s, s.asked_at), "a=lease");
         int64_t block = s.counter + 10 * HFI_FENCE_BLOCK;
         (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_GRANTED, .fence = block, .fence_is_good = good});
-        assert_int_equal(s.entry.spare, good ? block : 0);
+        assert_int_equal(s.entry.next_block, good ? block : 0);
     }
 }
 
@@ -317,7 +317,7 @@ static void why_it_was_in_vain_is_the_trouble_or_the_time(void **state)
     struct hft_stand s;
     struct hft_thread a = hft_thread("a");
     hft_stand_init(&s);
-    s.rules.together = true;
+    s.rules.batch_rechecks = true;
     hft_queue(&s, &a, 0);
     assert_int_equal(hfi_entry_why_in_vain(&s.entry, &a.waiter), HF_TIMEOUT);
     assert_string_equal(hft_look_next(&s), "re-check");
@@ -355,7 +355,7 @@ static void a_renewal_asks_for_what_may_still_be_held(void **state)
         assert_string_equal(hft_look_next(&s), "renew");
         int64_t left = begun + 12000 * HFI_MS - s.now, asked = (left + HFI_MS - 1) / HFI_MS;
         assert_in_range(asked, lengths[i] - 20, lengths[i] + 20);
-        assert_int_equal(hfi_entry_renewing(&s.entry, s.now).ttl_ms, asked + hfi_guard_ms(asked, s.rules.guard_ms));
+        assert_int_equal(hfi_entry_renew_params(&s.entry, s.now).ttl_ms, asked + hfi_guard_ms(asked, s.rules.guard_ms));
         assert_string_equal(hft_renewed(&s, s.now), "end");
     }
     assert_int_equal(hfi_lease_end(&s.entry.times), begun + 12000 * HFI_MS);
@@ -376,7 +376,7 @@ static void what_may_still_be_held_is_rounded_up(void **state)
         a.waiter.max_hold_ms = 6000;
         hft_hold(&s, &a);
         int64_t now = s.entry.times.hold_end - left_ns[i];
-        assert_int_equal(hfi_entry_renewing(&s.entry, now).ttl_ms, asked_ms[i] + hfi_guard_ms(asked_ms[i], s.rules.guard_ms));
+        assert_int_equal(hfi_entry_renew_params(&s.entry, now).ttl_ms, asked_ms[i] + hfi_guard_ms(asked_ms[i], s.rules.guard_ms));
     }
 }
 

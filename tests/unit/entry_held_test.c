@@ -438,13 +438,13 @@ static void a_question_before_max_hold_lengthens_no_ones_lease(void **state)
     assert_string_equal(hft_doubted(&s), "held");
     assert_string_equal(hft_look(&s), "renew");
     int64_t sent = s.now, end = s.entry.times.end;
-    assert_int_equal(hfi_entry_renewing(&s.entry, s.now).ttl_ms, 1000 + hfi_guard_ms(1000, s.rules.guard_ms));
+    assert_int_equal(hfi_entry_renew_params(&s.entry, s.now).ttl_ms, 1000 + hfi_guard_ms(1000, s.rules.guard_ms));
     hft_pass_ms(&s, 1);
     assert_string_equal(hft_renewed(&s, sent), "");
     assert_string_equal(hft_release(&s, false), "b=lease");
     assert_string_equal(hft_renewed(&s, sent), "");
     assert_int_equal(s.entry.times.end, end);
-    assert_int_equal(hfi_entry_renewing(&s.entry, s.now).ttl_ms, 10000 + hfi_guard_ms(10000, s.rules.guard_ms));
+    assert_int_equal(hfi_entry_renew_params(&s.entry, s.now).ttl_ms, 10000 + hfi_guard_ms(10000, s.rules.guard_ms));
     assert_string_equal(hft_renewed(&s, s.now), "end");
 }
 

@@ -45,7 +45,7 @@ static int flood(struct hft_stand *s, enum message message)
         asked += strstr(tell(s, message), "wait") != NULL;
         if (hfi_entry_next(&s->entry) <= s->now)
             asked += strstr(hft_look(s), "wait") != NULL;
-        if (s->entry.asking && i % 2 == 1)
+        if (s->entry.in_flight && i % 2 == 1)
             asked += strstr(hft_answer(s, queued(9000, 0)), "wait") != NULL;
     }
     return asked;
@@ -62,8 +62,8 @@ static void whatever_floods_it_a_waiter_asks_a_hundred_times_a_second_and_not_mo
         int asked = flood(&s, message);
         if (asked < 90 || asked > 101)
             fail_msg("flooded with messages of kind %d it asked %d times in a second", message, asked);
-        assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
-        if (s.entry.asking)
+        assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 4711);
+        if (s.entry.in_flight)
             assert_string_equal(hft_answer(&s, granted), "a=lease");
     }
 }
@@ -97,7 +97,7 @@ static void a_re_check_that_a_message_brings_forward_is_an_acquire(void **state)
     struct hft_stand s;
     struct hft_thread a = hft_thread("a");
     hft_stand_init(&s);
-    s.rules.together = true;
+    s.rules.batch_rechecks = true;
     hft_queue(&s, &a, 0);
     assert_string_equal(hft_look_next(&s), "re-check");
     assert_string_equal(hft_nudged(&s), "");
@@ -143,7 +143,7 @@ static void a_break_changes_the_token_at_once_and_asks_when_its_turn_comes(void 
     assert_string_equal(hft_arrive(&s, &b), "b=BUSY");
     assert_string_equal(hft_look_next(&s), "wait!");
     assert_int_equal(s.now, first + HFI_PACE_NS);
-    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 4711);
 }
 
 /* The key is always about to end: another program takes it for a millisecond again and again, or a server says so. */

@@ -196,7 +196,7 @@ static void a_renewal_asks_for_the_key_and_waits_for_less_than_an_attempt(void *
     hft_stand_init(&s);
     a.waiter.lease_ms = 3900;
     hft_hold(&s, &a);
-    struct hfi_renewing renewing = hfi_entry_renewing(&s.entry, s.now);
+    struct hfi_renew_params renewing = hfi_entry_renew_params(&s.entry, s.now);
     assert_int_equal(renewing.ttl_ms, 3900 + 82 + 3 + 250);
     assert_int_equal(renewing.patience_ns, 150 * HFI_MS); /* three quarters of 200 ms */
 }

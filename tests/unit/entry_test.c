@@ -58,12 +58,12 @@ static void a_busy_lock_is_waited_for_by_script_under_the_same_token_and_place(v
     hft_stand_init(&s);
     (void)hft_arrive(&s, &a);
     assert_string_equal(hft_answer(&s, native_busy), "wait");
-    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 0);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 0);
     assert_string_equal(hft_answer(&s, queued_at(3)), "");
     int64_t asked = s.now;
     assert_string_equal(hft_look_next(&s), "wait");
     assert_in_range((uint64_t)(s.now - asked) / HFI_MS, 360, 440);
-    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 4711);
     assert_string_equal(hft_answer(&s, queued_at(64)), "");
     assert_string_equal(hft_look_next(&s), "wait"); /* as its patience wants it */
     assert_string_equal(hft_answer(&s, queued_at(64)), "");
@@ -80,16 +80,16 @@ static void a_question_brings_its_lease_claim_and_patience(void **state)
     struct hft_thread a = hft_thread("a");
     hft_stand_init(&s);
     hft_queue(&s, &a, 0);
-    struct hfi_asking asking = hfi_entry_asking(&s.entry);
+    struct hfi_acquire_params asking = hfi_entry_acquire_params(&s.entry);
     assert_int_equal(asking.ttl_ms, 10000 + 210 + 3 + 250);
     assert_int_equal(asking.claim_ttl_ms, 1000 + 21 + 3 + 250);
     assert_int_equal(asking.patience_ms, 1200);
     s.rules.queued = 251;
-    assert_int_equal(hfi_entry_asking(&s.entry).patience_ms, 3000);
-    assert_int_equal(hfi_entry_asking(&s.entry).claim_ms, 2500);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).patience_ms, 3000);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).claim_ms, 2500);
     s.rules.queued = 5001;
-    assert_int_equal(hfi_entry_asking(&s.entry).patience_ms, 6000);
-    assert_int_equal(hfi_entry_asking(&s.entry).claim_ms, 5000);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).patience_ms, 6000);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).claim_ms, 5000);
 }
 
 /* The record is fresh for three of the R that its question counted by, whatever R is when the answer comes. */
@@ -244,13 +244,13 @@ static void the_place_belongs_to_the_entry_and_is_left_by_the_last(void **state)
     (void)hft_arrive(&s, &c);
     assert_string_equal(hft_leave(&s, &a), "");
     assert_string_equal(hft_leave(&s, &c), "");
-    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4713);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 4713);
     assert_string_equal(hft_look_next(&s), "wait");
     assert_string_equal(hft_answer(&s, queued_at(0)), "");
     assert_string_equal(hft_leave(&s, &b), "close");
     assert_true(hfi_entry_is_idle(&s.entry));
     assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
-    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 0);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 0);
 }
 
 static void who_inherits_a_question_for_a_shorter_lease_gets_no_more_than_was_asked_for(void **state)
@@ -444,15 +444,15 @@ static void a_token_given_up_while_others_wait_leaves_its_place_to_the_next(void
     assert_string_equal(hft_look_next(&s), "wait");
     hft_pass_ms(&s, 7500);
     assert_string_equal(hft_answer(&s, granted), "explain-late give-back wait!");
-    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 4711);
     assert_string_equal(hft_answer(&s, queued_at(0)), "");
     hft_pass_ms(&s, 10);
     assert_string_equal(hft_doubted(&s), "close wait!");
-    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 4711);
     assert_string_equal(hft_leave(&s, &a), "close");
     assert_true(hfi_entry_is_idle(&s.entry));
     assert_string_equal(hft_arrive(&s, &a), "wait!"); /* nobody's place is kept for who comes later */
-    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 0);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 0);
 }
 
 static void a_doubt_about_a_held_lease_is_a_question_to_the_server(void **state)
@@ -478,7 +478,7 @@ static void a_waiter_asks_again_within_the_patience_it_was_given(void **state)
         int64_t asked = s.asked_at, patience = i == 0 ? 1200 : 3000;
         assert_string_equal(hft_look_next(&s), "wait");
         assert_in_range((uint64_t)(s.now - asked) / HFI_MS, 3 * patience / 10, 11 * patience / 30);
-        assert_int_equal(hfi_entry_asking(&s.entry).patience_ms, 3000);
+        assert_int_equal(hfi_entry_acquire_params(&s.entry).patience_ms, 3000);
         assert_string_equal(hft_answer(&s, queued_at(100)), "");
     }
     assert_string_equal(hft_look_next(&s), "wait");

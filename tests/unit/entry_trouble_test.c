@@ -82,7 +82,7 @@ static void what_was_not_sent_is_tried_again_later_with_a_fresh_token(void **sta
     unsent.native = false; /* a re-check: the place in the queue stays */
     assert_string_equal(hft_answer(&s, unsent), "");
     assert_string_equal(hft_look_next(&s), "wait");
-    assert_int_equal(hfi_entry_asking(&s.entry).ticket, 4711);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 4711);
 }
 
 static void a_nudge_ends_the_wait_for_a_server_that_was_away(void **state)

@@ -55,7 +55,7 @@ struct walk {
     struct hfi_entry_rules rules;
     struct hfi_entry entry;
     struct hfi_actions actions;
-    uint64_t dice;
+    uint64_t rng;
     unsigned seed;
     int step;
     int64_t now, counter, last_fence;
@@ -83,7 +83,7 @@ static int seen[HFI_HELD + 1][EVENTS];
 
 static int64_t roll(struct walk *walk, int64_t sides)
 {
-    return (int64_t)(hfi_dice(&walk->dice) % (uint64_t)sides);
+    return (int64_t)(hfi_rng_next(&walk->rng) % (uint64_t)sides);
 }
 
 static bool chance(struct walk *walk, int percent)
@@ -108,7 +108,7 @@ static void executed(struct walk *walk, struct sent what)
 
 static void send_acquire(struct walk *walk, const struct hfi_action *action)
 {
-    struct hfi_asking asking = hfi_entry_asking(&walk->entry);
+    struct hfi_acquire_params asking = hfi_entry_acquire_params(&walk->entry);
     if (action->fresh) {
         CHECK(walk, !walk->known || walk->closed); /* a token the server may know is never just dropped */
         walk->promise = 0;
@@ -128,9 +128,9 @@ static void send_acquire(struct walk *walk, const struct hfi_action *action)
 
 static void send_recheck(struct walk *walk)
 {
-    struct hfi_asking asking = hfi_entry_rechecking(&walk->entry, walk->now);
-    int64_t claim = hfi_entry_asking(&walk->entry).claim_ms;
-    CHECK(walk, walk->rules.together && walk->queued); /* it takes no place */
+    struct hfi_acquire_params asking = hfi_entry_recheck_params(&walk->entry, walk->now);
+    int64_t claim = hfi_entry_acquire_params(&walk->entry).claim_ms;
+    CHECK(walk, walk->rules.batch_rechecks && walk->queued); /* it takes no place */
     CHECK(walk, !walk->under_way);
     CHECK(walk, asking.claim_ttl_ms == claim + hfi_guard_ms(claim, walk->rules.guard_ms));
     walk->kind = HFI_SEND_RECHECK;
@@ -164,7 +164,7 @@ static void perform_one(struct walk *walk, const struct hfi_action *action)
         walk->blocks_asked++;
         break;
     case HFI_GIVE_BACK:
-    case HFI_CLOSE_TOKEN:
+    case HFI_RETIRE_TOKEN:
         CHECK(walk, walk->holder == NULL);
         walk->closed = true;
         walk->under_way = false;
@@ -227,7 +227,7 @@ static void check(struct walk *walk)
     int64_t next = hfi_entry_next(entry);
     int listed = 0;
     for (const struct hfi_list *at = entry->waiters.next; at != &entry->waiters; at = at->next, listed++) {
-        const struct hfi_waiter *waiter = hfi_of(at, struct hfi_waiter, link);
+        const struct hfi_waiter *waiter = hfi_container_of(at, struct hfi_waiter, link);
         CHECK(walk, waiter->verdict == HFI_WAITING);
         CHECK(walk, !waiter->once || listed == 0); /* who tries stands in no line */
     }
@@ -239,13 +239,13 @@ static void check(struct walk *walk)
         CHECK(walk, entry->times.end <= walk->promise); /* V before the server's end, whatever happened */
         CHECK(walk, next != HFI_NEVER);
         CHECK(walk,
-              walk->holder != NULL || entry->fencing || entry->called != NULL ||
+              walk->holder != NULL || entry->awaiting_fences || entry->successor != NULL ||
                   (listed == 0 && entry->linger_end != HFI_NEVER));
-        CHECK(walk, entry->called == NULL || entry->called->verdict == HFI_WAITING);
-        CHECK(walk, walk->holder != NULL || entry->fencing || entry->times.hold_end == HFI_NEVER);
-        CHECK(walk, entry->fence <= entry->fence_end || entry->fencing);
+        CHECK(walk, entry->successor == NULL || entry->successor->verdict == HFI_WAITING);
+        CHECK(walk, walk->holder != NULL || entry->awaiting_fences || entry->times.hold_end == HFI_NEVER);
+        CHECK(walk, entry->fence <= entry->fence_end || entry->awaiting_fences);
     } else if (listed > 0) {
-        CHECK(walk, entry->asking ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
+        CHECK(walk, entry->in_flight ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
     } else {
         CHECK(walk, entry->remote == HFI_NOTHING && (next == HFI_NEVER || next == entry->tried_until));
         CHECK(walk, hfi_entry_is_idle(entry));
@@ -263,7 +263,7 @@ static void perform(struct walk *walk)
     for (int i = 0; i < walk->actions.count; i++)
         perform_one(walk, &walk->actions.at[i]);
     while (!hfi_list_is_empty(&walk->actions.woken))
-        wake(walk, hfi_of(walk->actions.woken.next, struct thread, waiter.link));
+        wake(walk, hfi_container_of(walk->actions.woken.next, struct thread, waiter.link));
     hfi_actions_init(&walk->actions);
     check(walk);
 }
@@ -466,7 +466,7 @@ static bool look(struct walk *walk)
         walk->now = next;
     walk->now += chance(walk, 10) ? roll(walk, 3000 * HFI_MS) : 0;
     for (int looks = 0; looks < 6; looks++) {
-        hfi_entry_look(&walk->entry, walk->now, roll(walk, HFI_MS), &walk->actions);
+        hfi_entry_on_timer(&walk->entry, walk->now, roll(walk, HFI_MS), &walk->actions);
         perform(walk);
         if (hfi_entry_next(&walk->entry) > walk->now)
             return true;
@@ -483,9 +483,9 @@ static bool happen(struct walk *walk, enum event event)
     case LEAVE:
         return leave(walk);
     case COME: /* the called thread runs, now or never */
-        if (walk->entry.called == NULL)
+        if (walk->entry.successor == NULL)
             return false;
-        hfi_entry_come(&walk->entry, walk->entry.called, walk->now, &walk->actions);
+        hfi_entry_successor_runs(&walk->entry, walk->entry.successor, walk->now, &walk->actions);
         return true;
     case ANSWER:
         return answer(walk);
@@ -493,10 +493,10 @@ static bool happen(struct walk *walk, enum event event)
     case FORGED:
         return handed(walk, event == FORGED);
     case WANTED:
-        hfi_entry_wanted(&walk->entry, walk->now, &walk->actions);
+        hfi_entry_remote_waiter(&walk->entry, walk->now, &walk->actions);
         return true;
     case NUDGED:
-        hfi_entry_nudged(&walk->entry, walk->now, &walk->actions);
+        hfi_entry_requery(&walk->entry, walk->now, &walk->actions);
         return true;
     case MISSED:
         hfi_entry_missed(&walk->entry, walk->now, &walk->actions);
@@ -542,12 +542,12 @@ static enum event any_event(struct walk *walk)
 static void go(unsigned seed)
 {
     struct walk walk = {
-        .seed = seed, .dice = seed, .now = INT64_C(100000) * HFI_MS, .counter = INT64_C(1) << 61};
+        .seed = seed, .rng = seed, .now = INT64_C(100000) * HFI_MS, .counter = INT64_C(1) << 61};
     walk.rules.guard_ms = 250;
     walk.rules.native = seed % 3 != 0;
     walk.rules.rides_out = seed % 4 != 0;
     walk.rules.barges = seed % 2 != 0;
-    walk.rules.together = seed % 5 != 0;
+    walk.rules.batch_rechecks = seed % 5 != 0;
     walk.rules.phase = seed * HFI_MS / 3;
     hfi_entry_init(&walk.entry, &walk.rules, seed);
     hfi_actions_init(&walk.actions);

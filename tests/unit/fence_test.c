@@ -18,7 +18,7 @@ static void an_estimate_of_the_servers_clock_errs_by_two_rates_and_never_upwards
     (void)state;
     struct hfi_server_clock clock = {0};
     assert_int_equal(hfi_server_clock_at_least_us(&clock, T0), 0);
-    hfi_server_clock_saw(&clock, NOW_US, T0);
+    hfi_server_clock_observe(&clock, NOW_US, T0);
     assert_int_equal(hfi_server_clock_at_least_us(&clock, T0), NOW_US);
     assert_int_equal(hfi_server_clock_at_least_us(&clock, T0 + 100 * S), NOW_US + 98000000);
     assert_int_equal(hfi_server_clock_at_most_us(&clock, T0), NOW_US + 1000);
@@ -30,10 +30,10 @@ static void only_a_later_server_time_than_expected_moves_the_estimate(void **sta
 {
     (void)state;
     struct hfi_server_clock clock = {0};
-    hfi_server_clock_saw(&clock, NOW_US, T0);
-    hfi_server_clock_saw(&clock, NOW_US - 3600000000, T0 + S); /* stepped back, or a failover */
+    hfi_server_clock_observe(&clock, NOW_US, T0);
+    hfi_server_clock_observe(&clock, NOW_US - 3600000000, T0 + S); /* stepped back, or a failover */
     assert_int_equal(hfi_server_clock_at_least_us(&clock, T0 + S), NOW_US + 980000);
-    hfi_server_clock_saw(&clock, NOW_US + 1000000, T0 + S);
+    hfi_server_clock_observe(&clock, NOW_US + 1000000, T0 + S);
     assert_int_equal(hfi_server_clock_at_least_us(&clock, T0 + S), NOW_US + 1000000);
 }
 

@@ -50,10 +50,10 @@ static void early_refresh_begins_where_the_formula_says(void **state)
 static void the_nearer_the_end_the_likelier_a_reload(void **state)
 {
     (void)state;
-    uint64_t dice = 3;
+    uint64_t rng = 3;
     int at_one = 0, at_five = 0;
     for (int i = 0; i < 100000; i++) {
-        double u = (double)((hfi_dice(&dice) >> 11) + 1) / 9007199254740992.0;
+        double u = (double)((hfi_rng_next(&rng) >> 11) + 1) / 9007199254740992.0;
         at_one += hfi_freshness(300, 0, 1.0, 300, u) == HFI_NEARLY_OLD;
         at_five += hfi_freshness(1500, 0, 1.0, 300, u) == HFI_NEARLY_OLD;
     }

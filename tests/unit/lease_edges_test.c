@@ -70,7 +70,7 @@ static void a_repeated_attempt_comes_at_the_next_point_that_is_not_too_near(void
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hfi_lease_times times = lease_of(3900, 50, 0, T0);
         int64_t point = (times.renew_next / times.attempt + 1) * times.attempt;
-        assert_true(hfi_lease_look(&times, point + cases[i].after_point_us * 1000, RTT).renew);
+        assert_true(hfi_lease_on_timer(&times, point + cases[i].after_point_us * 1000, RTT).renew);
         assert_int_equal(times.renew_next, point + cases[i].next_us * 1000);
     }
 }
@@ -85,7 +85,7 @@ static void slow_round_trips_leave_the_grid_only_where_they_are_too_long_for_it(
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct hfi_lease_times times = lease_of(3900, 50, 0, T0);
         int64_t point = (times.renew_next / times.attempt + 1) * times.attempt;
-        assert_true(hfi_lease_look(&times, point + 10 * HFI_MS, cases[i].rtt).renew);
+        assert_true(hfi_lease_on_timer(&times, point + 10 * HFI_MS, cases[i].rtt).renew);
         assert_int_equal(times.renew_next, point + cases[i].next);
     }
 }
@@ -99,13 +99,13 @@ static void hastened_attempts_are_10_ms_apart_or_what_is_usual_for_a_short_lease
         int64_t now = T0 + 20 * HFI_MS, apart = i == 0 ? 10 * HFI_MS : times.attempt / 4 * 3;
         assert_in_range(times.attempt / 1000, i == 0 ? 200000 : 5120, i == 0 ? 200000 : 5130);
         times.renew_next = 0;
-        assert_true(hfi_lease_look(&times, now, RTT).renew);
+        assert_true(hfi_lease_on_timer(&times, now, RTT).renew);
         assert_int_equal(times.tried_at, now);
         times.renew_next = 0;
         int64_t next = hfi_lease_next(&times);
         assert_int_equal(next - now, apart);
-        assert_false(hfi_lease_look(&times, next - 1, RTT).renew);
-        assert_true(hfi_lease_look(&times, next, RTT).renew);
+        assert_false(hfi_lease_on_timer(&times, next - 1, RTT).renew);
+        assert_true(hfi_lease_on_timer(&times, next, RTT).renew);
     }
 }
 
@@ -122,9 +122,9 @@ static void a_hold_may_last_a_millisecond(void **state)
 {
     (void)state;
     struct hfi_lease_times times = lease_of(12000, 2000, 1, T0);
-    assert_true(hfi_lease_look(&times, T0, RTT).at_risk);
+    assert_true(hfi_lease_on_timer(&times, T0, RTT).at_risk);
     assert_int_equal(hfi_lease_next(&times), T0 + HFI_MS);
-    struct hfi_lease_due due = hfi_lease_look(&times, T0 + HFI_MS, RTT);
+    struct hfi_lease_due due = hfi_lease_on_timer(&times, T0 + HFI_MS, RTT);
     assert_true(due.lost);
     assert_int_equal(due.reason, HF_REASON_MAX_HOLD);
 }
@@ -133,11 +133,11 @@ static void a_hold_that_is_over_with_the_lease_is_the_reason(void **state)
 {
     (void)state;
     struct hfi_lease_times times = lease_of(1000, 50, 1000, T0);
-    struct hfi_lease_due due = hfi_lease_look(&times, T0 + 1000 * HFI_MS, RTT);
+    struct hfi_lease_due due = hfi_lease_on_timer(&times, T0 + 1000 * HFI_MS, RTT);
     assert_true(due.lost);
     assert_int_equal(due.reason, HF_REASON_MAX_HOLD);
     times = lease_of(1000, 50, 1001, T0);
-    assert_int_equal(hfi_lease_look(&times, T0 + 1000 * HFI_MS, RTT).reason, HF_REASON_EXPIRED);
+    assert_int_equal(hfi_lease_on_timer(&times, T0 + 1000 * HFI_MS, RTT).reason, HF_REASON_EXPIRED);
 }
 
 /* The answers of two attempts of one tick: the second moves nothing, so it makes nobody safe. */
@@ -146,10 +146,10 @@ static void a_renewal_that_moves_nothing_changes_nothing(void **state)
     (void)state;
     struct hfi_lease_times times = lease_of(12000, 2000, 0, T0);
     assert_false(hfi_lease_renewed(&times, T0 + 4000 * HFI_MS, times.length, T0 + 4001 * HFI_MS, RTT));
-    assert_true(hfi_lease_look(&times, times.renew_next, RTT).renew);
+    assert_true(hfi_lease_on_timer(&times, times.renew_next, RTT).renew);
     int64_t overdue = times.tried_at + 1000 * HFI_MS;
-    assert_false(hfi_lease_look(&times, overdue - 1, RTT).at_risk);
-    assert_true(hfi_lease_look(&times, overdue, RTT).at_risk);
+    assert_false(hfi_lease_on_timer(&times, overdue - 1, RTT).at_risk);
+    assert_true(hfi_lease_on_timer(&times, overdue, RTT).at_risk);
     struct hfi_lease_times before = times;
     assert_false(hfi_lease_renewed(&times, T0 + 4000 * HFI_MS, times.length, overdue + 1, RTT));
     assert_int_equal(times.condition, HF_LEASE_AT_RISK);
@@ -162,7 +162,7 @@ static void a_renewal_that_is_answered_within_the_last_stretch_makes_nobody_safe
     (void)state;
     for (int late = 0; late < 2; late++) {
         struct hfi_lease_times times = lease_of(12000, 2000, 0, T0);
-        assert_int_equal(hfi_lease_look(&times, T0 + 10000 * HFI_MS, RTT).reason, HF_REASON_ENDING);
+        assert_int_equal(hfi_lease_on_timer(&times, T0 + 10000 * HFI_MS, RTT).reason, HF_REASON_ENDING);
         int64_t end = T0 + 13000 * HFI_MS, now = end - 2000 * HFI_MS - !late;
         assert_int_equal(hfi_lease_renewed(&times, end - 12000 * HFI_MS, times.length, now, RTT), !late);
         assert_int_equal(times.end, end);

@@ -42,7 +42,7 @@ static void what_was_asked_is_asked_again_at_its_pace_whoever_has_it(void **stat
 {
     (void)state;
     struct hfi_lease_times times = lease_of(12000);
-    assert_true(hfi_lease_look(&times, T0 + 4000 * HFI_MS, RTT).renew);
+    assert_true(hfi_lease_on_timer(&times, T0 + 4000 * HFI_MS, RTT).renew);
     int64_t next = times.renew_next;
     for (int i = 0; i < 6; i++) { /* by 60 s it should have been renewed long ago */
         pass(&times, 12000, i % 2 == 0 ? 60000 : 12000, 4010 + i);
@@ -57,11 +57,11 @@ static void a_silence_begins_with_the_stamp_of_the_first_question(void **state)
     struct hfi_lease_times times = lease_of(12000);
     hfi_lease_sent(&times, T0); /* nothing was asked */
     assert_int_equal(times.silent_since, HFI_NEVER);
-    assert_true(hfi_lease_look(&times, T0 + 4000 * HFI_MS, RTT).renew);
+    assert_true(hfi_lease_on_timer(&times, T0 + 4000 * HFI_MS, RTT).renew);
     hfi_lease_sent(&times, T0 + 4000 * HFI_MS - 50000);
     assert_int_equal(times.silent_since, T0 + 4000 * HFI_MS - 50000);
     int64_t second = hfi_lease_next(&times);
-    assert_true(hfi_lease_look(&times, second, RTT).renew);
+    assert_true(hfi_lease_on_timer(&times, second, RTT).renew);
     hfi_lease_sent(&times, second - 50000);
     assert_int_equal(times.silent_since, T0 + 4000 * HFI_MS - 50000);
     pass(&times, 12000, 60000, 4700);
@@ -74,7 +74,7 @@ static void its_own_answer_ends_it_and_an_earlier_ones_does_not(void **state)
     struct hfi_lease_times times = lease_of(60000);
     pass(&times, 60000, 1000, 0);
     int64_t now = hfi_lease_next(&times), stamp = now - 50000;
-    assert_true(hfi_lease_look(&times, now, RTT).renew);
+    assert_true(hfi_lease_on_timer(&times, now, RTT).renew);
     hfi_lease_sent(&times, stamp);
     (void)hfi_lease_renewed(&times, stamp - 1, HFI_MS * 1000, now + 1, RTT);
     assert_int_equal(times.silent_since, stamp);

@@ -22,7 +22,7 @@ static struct hfi_lease_times lease_of_12s(void)
 
 static struct hfi_lease_due look_ms(struct hfi_lease_times *times, int64_t ms)
 {
-    return hfi_lease_look(times, T0 + ms * HFI_MS, RTT);
+    return hfi_lease_on_timer(times, T0 + ms * HFI_MS, RTT);
 }
 
 /* As an attempt that was sent and answered `ms` after T0. */
@@ -61,7 +61,7 @@ static void the_first_renewal_is_due_at_a_third(void **state)
     (void)state;
     struct hfi_lease_times times = lease_of_12s();
     assert_int_equal(hfi_lease_next(&times), T0 + 4000 * HFI_MS);
-    assert_nothing_due(hfi_lease_look(&times, T0 + 4000 * HFI_MS - 1, RTT));
+    assert_nothing_due(hfi_lease_on_timer(&times, T0 + 4000 * HFI_MS - 1, RTT));
     struct hfi_lease_due due = look_ms(&times, 4000);
     assert_true(due.renew);
     assert_false(due.at_risk);
@@ -78,7 +78,7 @@ static void renewal_is_tried_at_least_twelve_times_before_the_end(void **state)
         hfi_lease_begin(&times, T0 + lengths[i] * HFI_MS, lengths[i] * HFI_MS, lengths[i], 50, 0, T0, RTT);
         for (;;) {
             int64_t next = hfi_lease_next(&times);
-            struct hfi_lease_due due = hfi_lease_look(&times, next, RTT);
+            struct hfi_lease_due due = hfi_lease_on_timer(&times, next, RTT);
             if (due.lost)
                 break;
             tries += due.renew;
@@ -99,7 +99,7 @@ static void renewals_that_failed_apart_are_tried_again_together(void **state)
         int64_t t0 = T0 + i * 2 * HFI_MS;
         hfi_lease_begin(&times, t0 + 1000 * HFI_MS, 1000 * HFI_MS, 1000, 50, 0, t0, RTT);
         for (int tries = 0; tries < 2;)
-            tries += hfi_lease_look(&times, again[i] = hfi_lease_next(&times), RTT).renew;
+            tries += hfi_lease_on_timer(&times, again[i] = hfi_lease_next(&times), RTT).renew;
         points += i > 0 && again[i] != again[i - 1];
     }
     assert_in_range(points, 1, 2);
@@ -112,9 +112,9 @@ static void attempts_are_a_round_trip_apart_at_least(void **state)
     hfi_lease_begin(&times, T0 + 1000 * HFI_MS, 1000 * HFI_MS, 1000, 100, 0, T0,
                     RTT); /* round trips grew since */
     int64_t first = hfi_lease_next(&times);
-    assert_true(hfi_lease_look(&times, first, 200 * HFI_MS).renew);
-    assert_false(hfi_lease_look(&times, first + 199 * HFI_MS, 200 * HFI_MS).renew);
-    assert_true(hfi_lease_look(&times, first + 200 * HFI_MS, 200 * HFI_MS).renew);
+    assert_true(hfi_lease_on_timer(&times, first, 200 * HFI_MS).renew);
+    assert_false(hfi_lease_on_timer(&times, first + 199 * HFI_MS, 200 * HFI_MS).renew);
+    assert_true(hfi_lease_on_timer(&times, first + 200 * HFI_MS, 200 * HFI_MS).renew);
 }
 
 static void an_overdue_renewal_is_told_once_and_so_is_its_coming_through(void **state)
@@ -123,7 +123,7 @@ static void an_overdue_renewal_is_told_once_and_so_is_its_coming_through(void **
     struct hfi_lease_times times = lease_of_12s();
     assert_true(look_ms(&times, 4000).renew);
     assert_int_equal(hfi_lease_next(&times), times.renew_next);
-    assert_false(hfi_lease_look(&times, T0 + 5000 * HFI_MS - 1, RTT).at_risk);
+    assert_false(hfi_lease_on_timer(&times, T0 + 5000 * HFI_MS - 1, RTT).at_risk);
     struct hfi_lease_due due = look_ms(&times, 5000);
     assert_true(due.at_risk);
     assert_int_equal(due.reason, HF_REASON_UNCONFIRMED);
@@ -142,7 +142,7 @@ static void slow_round_trips_give_a_renewal_more_time_before_it_is_overdue(void 
     struct hfi_lease_times times;
     hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 500, 0, T0, 500 * HFI_MS);
     assert_true(look_ms(&times, 4000).renew);
-    assert_false(hfi_lease_look(&times, T0 + 6000 * HFI_MS - 1, RTT).at_risk);
+    assert_false(hfi_lease_on_timer(&times, T0 + 6000 * HFI_MS - 1, RTT).at_risk);
     assert_true(look_ms(&times, 6000).at_risk);
 }
 
@@ -152,7 +152,7 @@ static void the_end_is_announced_stop_ms_before_also_to_who_was_warned(void **st
     struct hfi_lease_times times = lease_of_12s();
     assert_true(look_ms(&times, 4000).renew);
     assert_int_equal(look_ms(&times, 5000).reason, HF_REASON_UNCONFIRMED);
-    assert_false(hfi_lease_look(&times, T0 + 10000 * HFI_MS - 1, RTT).at_risk);
+    assert_false(hfi_lease_on_timer(&times, T0 + 10000 * HFI_MS - 1, RTT).at_risk);
     struct hfi_lease_due due = look_ms(&times, 10000);
     assert_true(due.at_risk);
     assert_int_equal(due.reason, HF_REASON_ENDING);
@@ -168,7 +168,7 @@ static void the_first_question_may_be_late(void **state)
     struct hfi_lease_times times = lease_of_12s();
     struct hfi_lease_due due = look_ms(&times, 6000);
     assert_true(due.renew && !due.at_risk);
-    assert_false(hfi_lease_look(&times, T0 + 7000 * HFI_MS - 1, RTT).at_risk);
+    assert_false(hfi_lease_on_timer(&times, T0 + 7000 * HFI_MS - 1, RTT).at_risk);
     assert_true(look_ms(&times, 7000).at_risk);
 }
 
@@ -186,7 +186,7 @@ static void at_its_end_and_not_before_it_is_lost_for_good(void **state)
 {
     (void)state;
     struct hfi_lease_times times = lease_of_12s();
-    assert_false(hfi_lease_look(&times, T0 + 12000 * HFI_MS - 1, RTT).lost);
+    assert_false(hfi_lease_on_timer(&times, T0 + 12000 * HFI_MS - 1, RTT).lost);
     struct hfi_lease_due due = look_ms(&times, 12000);
     assert_true(due.lost);
     assert_false(due.renew);
@@ -304,7 +304,7 @@ static void a_silence_is_looked_at_when_it_is_one_and_not_between_attempts(void 
     int64_t now = T0;
     while (hfi_lease_next(&times) < T0 + 5000 * HFI_MS) {
         now = hfi_lease_next(&times);
-        assert_false(hfi_lease_look(&times, now, RTT).at_risk);
+        assert_false(hfi_lease_on_timer(&times, now, RTT).at_risk);
     }
     assert_true(now > T0 + 4000 * HFI_MS); /* more than one attempt */
     assert_int_equal(hfi_lease_next(&times), T0 + 5000 * HFI_MS);
@@ -329,11 +329,11 @@ static void a_doubt_is_asked_about_at_once_and_not_again_within_ten_milliseconds
 {
     (void)state;
     struct hfi_lease_times times = lease_of_12s();
-    hfi_lease_doubt(&times);
+    hfi_lease_question(&times);
     assert_true(hfi_lease_next(&times) <= T0);
     assert_true(look_ms(&times, 1).renew);
     assert_nothing_due(look_ms(&times, 2));
-    hfi_lease_doubt(&times);
+    hfi_lease_question(&times);
     assert_int_equal(hfi_lease_next(&times), T0 + 11 * HFI_MS);
     assert_nothing_due(look_ms(&times, 10));
     assert_true(look_ms(&times, 11).renew);
@@ -346,7 +346,7 @@ static void an_answer_to_what_was_sent_before_a_doubt_does_not_settle_it(void **
     (void)state;
     struct hfi_lease_times times = lease_of_12s();
     assert_true(look_ms(&times, 4000).renew);
-    hfi_lease_doubt(&times);
+    hfi_lease_question(&times);
     hfi_lease_settle(&times, T0 + 4000 * HFI_MS);
     (void)renewed_ms(&times, 4000, 4005);
     assert_int_equal(hfi_lease_next(&times), T0 + 4010 * HFI_MS);
@@ -361,7 +361,7 @@ static void a_doubt_is_asked_about_until_it_is_answered_and_then_no_more(void **
         struct hfi_lease_times times;
         hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, is_last ? 9000 : 0, T0, RTT);
         (void)look_ms(&times, 1000);
-        hfi_lease_doubt(&times);
+        hfi_lease_question(&times);
         assert_true(look_ms(&times, 1001).renew);
         assert_nothing_due(look_ms(&times, 1400));
         assert_true(look_ms(&times, 2300).renew);
@@ -376,7 +376,7 @@ static void what_was_granted_before_a_doubt_does_not_settle_or_delay_it(void **s
 {
     (void)state;
     struct hfi_lease_times times = lease_of_12s();
-    hfi_lease_doubt(&times);
+    hfi_lease_question(&times);
     assert_true(look_ms(&times, 1).renew);
     (void)hfi_lease_renewed(&times, T0 + HFI_MS / 2, times.length, T0 + 30 * HFI_MS, RTT);
     assert_true(look_ms(&times, 2 + 8000 / 13).renew);
@@ -388,7 +388,7 @@ static void a_doubt_about_the_last_of_it_is_one_question(void **state)
     struct hfi_lease_times times;
     hfi_lease_begin(&times, T0 + 12000 * HFI_MS, 12000 * HFI_MS, 12000, 2000, 10000, T0, RTT);
     assert_nothing_due(look_ms(&times, 1000));
-    hfi_lease_doubt(&times);
+    hfi_lease_question(&times);
     assert_true(look_ms(&times, 1001).renew);
     hfi_lease_settle(&times, T0 + 1001 * HFI_MS);
     (void)hfi_lease_renewed(&times, T0 + 1001 * HFI_MS, 0, T0 + 1002 * HFI_MS, RTT); /* it may not extend anything */
@@ -405,7 +405,7 @@ static void looking_at_each_next_point_never_stands_still(void **state)
     for (int looks = 0; hfi_lease_next(&times) != HFI_NEVER; looks++) {
         int64_t next = hfi_lease_next(&times);
         now = next > now ? next : now;
-        struct hfi_lease_due due = hfi_lease_look(&times, now, 50 * HFI_MS);
+        struct hfi_lease_due due = hfi_lease_on_timer(&times, now, 50 * HFI_MS);
         assert_true(due.renew || due.at_risk || due.lost);
         assert_true(looks < 100);
     }

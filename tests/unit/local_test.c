@@ -44,7 +44,7 @@ static void remember_with(hf_client *client, const char *key, const char *value,
 {
     saw.body = hfi_body_copy(value, strlen(value));
     assert_non_null(saw.body);
-    hfi_local_saw(client, key, strlen(key), &saw);
+    hfi_local_observe(client, key, strlen(key), &saw);
     hfi_body_unref(saw.body);
 }
 
@@ -93,7 +93,7 @@ static void the_same_bytes_again_are_kept_once(void **state)
     hfi_local_look(*state, "k", 1, &seen);
     struct hfi_seen again = {.body = hfi_body_copy("value", 5), .stored = true};
     assert_non_null(again.body);
-    hfi_local_saw(*state, "k", 1, &again);
+    hfi_local_observe(*state, "k", 1, &again);
     assert_ptr_equal(again.body, seen.body); /* the caller's reference has moved */
     hfi_body_unref(again.body);
     hfi_body_unref(seen.body);
@@ -121,7 +121,7 @@ static void an_empty_value_and_none_are_two_things(void **state)
     saw(*state, "k", "", END, 0);
     struct hfi_seen absent = {.body = hfi_body_absent(), .end_ns = END, .asked_ns = 1, .stored = true};
     assert_non_null(absent.body);
-    hfi_local_saw(*state, "k", 1, &absent);
+    hfi_local_observe(*state, "k", 1, &absent);
     hfi_body_unref(absent.body);
     hfi_local_look(*state, "k", 1, &seen);
     assert_true(seen.body->absent);

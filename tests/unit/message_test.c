@@ -126,16 +126,16 @@ static void no_bytes_make_the_parser_stumble(void **state)
 {
     (void)state;
     static const char alphabet[] = "GRFBIA  0123456789t-";
-    uint64_t dice = 11;
+    uint64_t rng = 11;
     int understood = 0;
     for (int i = 0; i < 100000; i++) {
         struct hfi_message message;
-        size_t size = (size_t)(hfi_dice(&dice) % 40);
+        size_t size = (size_t)(hfi_rng_next(&rng) % 40);
         char *text = malloc(size > 0 ? size : 1);
         assert_non_null(text);
         for (size_t at = 0; at < size; at++)
-            text[at] = hfi_dice(&dice) % 50 == 0 ? (char)hfi_dice(&dice)
-                                                 : alphabet[hfi_dice(&dice) % (sizeof alphabet - 1)];
+            text[at] = hfi_rng_next(&rng) % 50 == 0 ? (char)hfi_rng_next(&rng)
+                                                 : alphabet[hfi_rng_next(&rng) % (sizeof alphabet - 1)];
         if (hfi_message_parse(text, size, &message)) {
             understood++;
             assert_true(message.token_size > 0);

@@ -26,7 +26,7 @@ static void a_wake_between_ticket_and_wait_is_not_lost(void **state)
     (void)state;
     struct hfi_park park;
     hfi_park_init(&park);
-    uint32_t ticket = hfi_park_ticket(&park);
+    uint32_t ticket = hfi_park_epoch(&park);
     assert_false(hfi_park_is_woken(&park, ticket));
     hfi_park_wake(&park);
     assert_true(hfi_park_is_woken(&park, ticket));
@@ -39,7 +39,7 @@ static void a_wake_before_the_ticket_does_not_count(void **state)
     struct hfi_park park;
     hfi_park_init(&park);
     hfi_park_wake(&park);
-    uint32_t ticket = hfi_park_ticket(&park);
+    uint32_t ticket = hfi_park_epoch(&park);
     assert_false(hfi_park_wait(&park, ticket, hfi_now(&hfi_boottime) + HFI_MS));
 }
 
@@ -48,9 +48,9 @@ static void the_next_ticket_is_the_one_after_one_wake(void **state)
     (void)state;
     struct hfi_park park;
     hfi_park_init(&park);
-    uint32_t ticket = hfi_park_ticket(&park);
+    uint32_t ticket = hfi_park_epoch(&park);
     hfi_park_wake(&park);
-    assert_int_equal(hfi_park_ticket(&park), hfi_park_next(ticket));
+    assert_int_equal(hfi_park_epoch(&park), hfi_park_next(ticket));
     assert_false(hfi_park_is_woken(&park, hfi_park_next(ticket)));
     hfi_park_wake(&park);
     assert_true(hfi_park_is_woken(&park, hfi_park_next(ticket)));
@@ -65,14 +65,14 @@ static void the_wait_ends_at_its_time_and_not_before(void **state)
     int64_t least_late = INT64_MAX;
     for (int i = 0; i < 5; i++) { /* a busy machine is late now and then, a wrong deadline every time */
         int64_t until = hfi_now(&hfi_boottime) + 20 * HFI_MS;
-        assert_false(hfi_park_wait(&park, hfi_park_ticket(&park), until));
+        assert_false(hfi_park_wait(&park, hfi_park_epoch(&park), until));
         int64_t late = hfi_now(&hfi_boottime) - until;
         assert_true(late >= 0);
         least_late = late < least_late ? late : least_late;
     }
     assert_true(least_late < 100 * HFI_MS);
-    assert_false(hfi_park_wait(&park, hfi_park_ticket(&park), hfi_now(&hfi_boottime) - HFI_MS));
-    assert_false(hfi_park_wait(&park, hfi_park_ticket(&park), 0));
+    assert_false(hfi_park_wait(&park, hfi_park_epoch(&park), hfi_now(&hfi_boottime) - HFI_MS));
+    assert_false(hfi_park_wait(&park, hfi_park_epoch(&park), 0));
 }
 
 struct duel {
@@ -85,7 +85,7 @@ static void *answer(void *arg)
     struct duel *duel = arg;
     for (int round = 0; round < ROUNDS; round++) {
         for (;;) {
-            uint32_t ticket = hfi_park_ticket(&duel->theirs);
+            uint32_t ticket = hfi_park_epoch(&duel->theirs);
             if (atomic_load(&duel->turn) == 2 * round + 1)
                 break;
             (void)hfi_park_wait(&duel->theirs, ticket, HFI_NEVER);
@@ -108,7 +108,7 @@ static void two_threads_wake_each_other_for_ever_so_long(void **state)
         atomic_store(&duel.turn, 2 * round + 1);
         hfi_park_wake(&duel.theirs);
         for (;;) {
-            uint32_t ticket = hfi_park_ticket(&duel.mine);
+            uint32_t ticket = hfi_park_epoch(&duel.mine);
             if (atomic_load(&duel.turn) == 2 * round + 2)
                 break;
             (void)hfi_park_wait(&duel.mine, ticket, HFI_NEVER);
@@ -142,7 +142,7 @@ static void one_wake_wakes_all_who_sleep(void **state)
     static struct crowd crowd;
     pthread_t threads[CROWD];
     hfi_park_init(&crowd.park);
-    crowd.ticket = hfi_park_ticket(&crowd.park);
+    crowd.ticket = hfi_park_epoch(&crowd.park);
     for (int i = 0; i < CROWD; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, sleep_in_crowd, &crowd), 0);
     for (int i = 0; i < CROWD; i++)
@@ -165,7 +165,7 @@ struct sleeper {
 static void *sleep_alone(void *arg)
 {
     struct sleeper *sleeper = arg;
-    uint32_t ticket = hfi_park_ticket(&sleeper->park);
+    uint32_t ticket = hfi_park_epoch(&sleeper->park);
     atomic_store(&sleeper->tid, (int)gettid());
     (void)hfi_park_wait(&sleeper->park, ticket, HFI_NEVER);
     atomic_store(&sleeper->up, true);
@@ -189,8 +189,8 @@ static void who_shares_a_place_sleeps_on(void **state)
     lie_down(&first, &threads[0]);
     do {
         hfi_park_init(&second.park);
-        assert_false(hfi_park_wait(&second.park, hfi_park_ticket(&second.park), 0));
-    } while (second.park.place != first.park.place);
+        assert_false(hfi_park_wait(&second.park, hfi_park_epoch(&second.park), 0));
+    } while (second.park.bucket_bit != first.park.bucket_bit);
     lie_down(&second, &threads[1]);
     hfi_park_wake(&second.park);
     assert_int_equal(pthread_join(threads[1], NULL), 0);
@@ -255,7 +255,7 @@ static void signals_are_ridden_out(void **state)
     assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
     assert_int_equal(pthread_create(&other, NULL, disturb, &disturbed), 0);
     int64_t until = hfi_now(&hfi_boottime) + 30 * HFI_MS;
-    bool woken = hfi_park_wait(&park, hfi_park_ticket(&park), until);
+    bool woken = hfi_park_wait(&park, hfi_park_epoch(&park), until);
     int64_t after = hfi_now(&hfi_boottime);
     atomic_store(&disturbed.over, true);
     assert_int_equal(pthread_join(other, NULL), 0);
@@ -278,7 +278,7 @@ static void *poll_until_woken(void *arg)
     bool last = false;
     for (int round = 0; !last; round++) {
         for (;;) {
-            uint32_t ticket = hfi_park_ticket(&duel->theirs);
+            uint32_t ticket = hfi_park_epoch(&duel->theirs);
             if (atomic_load(&duel->turn) == 2 * round + 1)
                 break;
             hfi_park_kick(&duel->theirs, kick.fd);
@@ -314,7 +314,7 @@ static void who_polls_is_kicked_by_the_wake(void **state)
         atomic_store(&duel->turn, 2 * round + 1);
         hfi_park_wake(&duel->theirs);
         for (;;) {
-            uint32_t ticket = hfi_park_ticket(&duel->mine);
+            uint32_t ticket = hfi_park_epoch(&duel->mine);
             if (atomic_load(&duel->turn) == 2 * round + 2)
                 break;
             (void)hfi_park_wait(&duel->mine, ticket, HFI_NEVER);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* random_test.c - bytes, dice and jitter. */
+/* random_test.c - bytes, rng and jitter. */
 #include "base/random.h"
 
 #include <setjmp.h>
@@ -75,24 +75,24 @@ static void the_same_state_rolls_the_same_dice(void **state)
     (void)state;
     uint64_t one = 42, other = 42, third = 43;
     for (int i = 0; i < 100; i++)
-        assert_true(hfi_dice(&one) == hfi_dice(&other));
-    assert_true(hfi_dice(&one) != hfi_dice(&third));
+        assert_true(hfi_rng_next(&one) == hfi_rng_next(&other));
+    assert_true(hfi_rng_next(&one) != hfi_rng_next(&third));
 }
 
 static void jitter_keeps_within_its_part_and_uses_both_sides(void **state)
 {
     (void)state;
-    uint64_t dice = 7;
+    uint64_t rng = 7;
     int64_t least = INT64_MAX, most = 0;
     for (int i = 0; i < 10000; i++) {
-        int64_t value = hfi_jitter(&dice, 1000, 0.1);
+        int64_t value = hfi_jitter(&rng, 1000, 0.1);
         least = value < least ? value : least;
         most = value > most ? value : most;
     }
     assert_true(least >= 900 && least <= 905);
     assert_true(most <= 1100 && most >= 1095);
-    assert_int_equal(hfi_jitter(&dice, 0, 0.5), 0);
-    assert_int_equal(hfi_jitter(&dice, 77, 0), 77);
+    assert_int_equal(hfi_jitter(&rng, 0, 0.5), 0);
+    assert_int_equal(hfi_jitter(&rng, 77, 0), 77);
 }
 
 int main(void)

@@ -207,14 +207,14 @@ static void what_is_there_is_found_while_the_table_changes(void **state)
 
 static void *come_and_go(void *arg)
 {
-    unsigned dice = (unsigned)(uintptr_t)arg;
+    unsigned rng = (unsigned)(uintptr_t)arg;
     for (int i = 0; i < STEPS; i++) {
-        dice = dice * 1664525u + 1013904223u;
-        int number = (int)((dice >> 8) % (i % 3 == 0 ? NAMES : 40u));
+        rng = rng * 1664525u + 1013904223u;
+        int number = (int)((rng >> 8) % (i % 3 == 0 ? NAMES : 40u));
         struct hfi_lock *lock = get(HFI_MUTEX, number);
         uint64_t grant = hfi_table_grant(&client, lock);
         struct hfi_lock *same = hfi_table_by_grant(&client, grant);
-        struct hfi_lock *any = hfi_table_by_grant(&client, dice >> 4 & 0xffff), *again = get(HFI_MUTEX, number);
+        struct hfi_lock *any = hfi_table_by_grant(&client, rng >> 4 & 0xffff), *again = get(HFI_MUTEX, number);
         if (!is(lock, number) || same != lock || again != lock ||
             (any != NULL && (any->client != &client || strncmp(any->keys.name, "name:", 5) != 0)))
             atomic_fetch_add(&wrong, 1);

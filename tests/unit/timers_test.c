@@ -58,14 +58,14 @@ static struct hfi_timer *soonest_of(struct hfi_timer *timer)
 static void it_agrees_with_a_plain_array_through_a_long_random_history(void **state)
 {
     (void)state;
-    uint64_t dice = 20;
+    uint64_t rng = 20;
     struct hfi_timers timers = {0};
     struct hfi_timer timer[MANY] = {0};
     bool armed[MANY] = {false};
     for (int step = 0; step < 300000; step++) {
-        uint64_t die = hfi_dice(&dice);
+        uint64_t die = hfi_rng_next(&rng);
         int which = (int)(die % MANY);
-        int64_t at_ns = (int64_t)(hfi_dice(&dice) % 1000);
+        int64_t at_ns = (int64_t)(hfi_rng_next(&rng) % 1000);
         if (die >> 60 < 11) {
             assert_int_equal(hfi_timers_set(&timers, &timer[which], at_ns), armed[which]);
             armed[which] = true;
@@ -89,16 +89,16 @@ static void it_agrees_with_a_plain_array_through_a_long_random_history(void **st
 static void those_of_one_point_of_time_come_and_go_as_they_like(void **state)
 {
     (void)state;
-    uint64_t dice = 3;
+    uint64_t rng = 3;
     struct hfi_timers timers = {0};
     struct hfi_timer timer[MANY] = {0};
     for (int round = 0; round < 2000; round++) {
-        int armed = 0, points = 1 + (int)(hfi_dice(&dice) % 5);
+        int armed = 0, points = 1 + (int)(hfi_rng_next(&rng) % 5);
         for (int i = 0; i < MANY; i++)
-            (void)hfi_timers_set(&timers, &timer[i], 100 * (1 + (int64_t)(hfi_dice(&dice) % (uint64_t)points)));
+            (void)hfi_timers_set(&timers, &timer[i], 100 * (1 + (int64_t)(hfi_rng_next(&rng) % (uint64_t)points)));
         for (int i = 0; i < MANY; i++)
-            if (hfi_dice(&dice) % 3 == 0)
-                (void)hfi_timers_set(&timers, &timer[i], hfi_dice(&dice) % 2 == 0 ? HFI_NEVER : 250);
+            if (hfi_rng_next(&rng) % 3 == 0)
+                (void)hfi_timers_set(&timers, &timer[i], hfi_rng_next(&rng) % 2 == 0 ? HFI_NEVER : 250);
         for (int i = 0; i < MANY; i++)
             armed += hfi_timer_is_armed(&timer[i]);
         int64_t last = 0;
@@ -117,10 +117,10 @@ static void a_hundred_thousand_timers_are_no_burden(void **state)
     struct hfi_timers timers = {0};
     struct hfi_timer *timer = calloc(many, sizeof *timer), *taken;
     assert_non_null(timer);
-    uint64_t dice = 7;
+    uint64_t rng = 7;
     for (int round = 0; round < 5; round++)
         for (size_t i = 0; i < many; i++)
-            (void)hfi_timers_set(&timers, &timer[i], (int64_t)(hfi_dice(&dice) >> 20));
+            (void)hfi_timers_set(&timers, &timer[i], (int64_t)(hfi_rng_next(&rng) >> 20));
     size_t count = 0;
     int64_t last = 0;
     while ((taken = hfi_timers_take(&timers, HFI_NEVER - 1)) != NULL) {

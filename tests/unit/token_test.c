@@ -30,7 +30,7 @@ static bool parses(const char *token)
 static void a_token_is_laid_out_as_the_protocol_says(void **state)
 {
     (void)state;
-    char token[HFI_TOKEN_ROOM];
+    char token[HFI_TOKEN_CAPACITY];
     struct hfi_identity identity = identity_of("web-1.example.org");
     size_t size = hfi_token_make(&identity, 0x2a, 0xbeef, token);
     assert_string_equal(token, "hf1:" ID ":2a:000000000000beef:web-1.example.org:4711");
@@ -44,7 +44,7 @@ static void a_token_is_laid_out_as_the_protocol_says(void **state)
 static void a_token_comes_apart_into_what_it_was_made_of(void **state)
 {
     (void)state;
-    char token[HFI_TOKEN_ROOM];
+    char token[HFI_TOKEN_CAPACITY];
     struct hfi_token_parts parts;
     struct hfi_identity identity = identity_of("web-1");
     size_t size = hfi_token_make(&identity, UINT64_MAX, UINT64_MAX, token);
@@ -58,7 +58,7 @@ static void a_token_comes_apart_into_what_it_was_made_of(void **state)
 static void the_longest_token_fits_its_room(void **state)
 {
     (void)state;
-    char token[HFI_TOKEN_ROOM];
+    char token[HFI_TOKEN_CAPACITY];
     static const unsigned char bytes[16] = {0};
     struct hfi_identity identity;
     struct hfi_token_parts parts;
@@ -68,7 +68,7 @@ static void the_longest_token_fits_its_room(void **state)
     hfi_identity_make(&identity, bytes, host, INT64_MAX);
     assert_int_equal(strlen(identity.host), 64);
     size_t size = hfi_token_make(&identity, UINT64_MAX, UINT64_MAX, token);
-    assert_true(size < HFI_TOKEN_ROOM);
+    assert_true(size < HFI_TOKEN_CAPACITY);
     assert_true(hfi_token_parse(token, size, &parts));
     assert_int_equal(parts.pid, INT64_MAX);
 }
@@ -146,17 +146,17 @@ static void a_token_of_this_client_is_what_it_would_make_itself(void **state)
 static void no_bytes_make_the_parser_stumble(void **state)
 {
     (void)state;
-    uint64_t dice = 5;
-    char token[HFI_TOKEN_ROOM];
+    uint64_t rng = 5;
+    char token[HFI_TOKEN_CAPACITY];
     struct hfi_token_parts parts;
     struct hfi_identity identity = identity_of("web");
     size_t length = hfi_token_make(&identity, 7, 8, token);
     for (int i = 0; i < 20000; i++) {
-        size_t size = (size_t)(hfi_dice(&dice) % 250);
+        size_t size = (size_t)(hfi_rng_next(&rng) % 250);
         char *bytes = malloc(size + 1);
         assert_non_null(bytes);
         for (size_t at = 0; at < size; at++)
-            bytes[at] = at < length && hfi_dice(&dice) % 20 != 0 ? token[at] : (char)hfi_dice(&dice);
+            bytes[at] = at < length && hfi_rng_next(&rng) % 20 != 0 ? token[at] : (char)hfi_rng_next(&rng);
         char *exact = realloc(bytes, size > 0 ? size : 1);
         assert_non_null(exact);
         (void)hfi_token_parse(exact, size, &parts);

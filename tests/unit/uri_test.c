@@ -70,19 +70,19 @@ static void every_form_is_understood(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         const struct good *g = &good[i];
-        struct hfi_place place, copy;
+        struct hfi_endpoint place, copy;
         hf_error error = {0};
         char seen[200] = "";
         if (hfi_uri_parse(g->uri, note_query, seen, &place, &error) != HF_OK)
             fail_msg("%s: %s", g->uri, error.message);
-        assert_true(hfi_place_copy(&copy, &place));
-        hfi_place_done(&place);
+        assert_true(hfi_endpoint_copy(&copy, &place));
+        hfi_endpoint_done(&place);
         if (copy.scheme != g->scheme || copy.port != g->port || copy.database != g->database ||
             !same(copy.host, g->host) || !same(copy.path, g->path) || !same(copy.user, g->user) ||
             !same(copy.password, g->password) || !same(seen, g->query))
             fail_msg("%s: host %s port %d path %s user %s password %s db %d query %s", g->uri, copy.host,
                      copy.port, copy.path, copy.user, copy.password, copy.database, seen);
-        hfi_place_done(&copy);
+        hfi_endpoint_done(&copy);
         assert_null(copy.host);
         assert_null(copy.password);
     }
@@ -186,7 +186,7 @@ static void every_mistake_is_named_and_no_password_shown(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        struct hfi_place place;
+        struct hfi_endpoint place;
         hf_error error = {0};
         char seen[200] = "";
         hf_status status = hfi_uri_parse(bad[i].uri, note_query, seen, &place, &error);
@@ -210,11 +210,11 @@ static void every_prefix_is_parsed_without_reading_past_its_end(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
         for (size_t size = 0; size <= strlen(good[i].uri); size++) {
-            struct hfi_place place;
+            struct hfi_endpoint place;
             char seen[200] = "", *prefix = strndup(good[i].uri, size);
             hf_status status = hfi_uri_parse(prefix, note_query, seen, &place, NULL);
             assert_true(status == HF_OK || status == HF_INVALID);
-            hfi_place_done(&place);
+            hfi_endpoint_done(&place);
             free(prefix);
         }
 }

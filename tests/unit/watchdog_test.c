@@ -87,7 +87,7 @@ static bool has_fired(struct fixture *f, size_t count)
     int64_t until_ns = hfi_after_ms(hfi_now(&hfi_boottime), 20000);
     for (;;) {
         (void)pthread_mutex_lock(&f->mutex);
-        uint32_t ticket = hfi_park_ticket(&f->park);
+        uint32_t ticket = hfi_park_epoch(&f->park);
         bool enough = f->fired >= count;
         (void)pthread_mutex_unlock(&f->mutex);
         if (enough || !hfi_park_wait(&f->park, ticket, until_ns))

@@ -160,17 +160,17 @@ static void an_error_is_an_answer_unclear_where_it_may_have_been_done(void **sta
         answer_of("-OOM command not allowed when used memory > 'maxmemory'.\r\n", true, &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT);
     assert_int_equal(answer.status, HF_UNAVAILABLE);
-    assert_false(answer.unclear);
+    assert_false(answer.in_doubt);
     answer = answer_of(
         "-OOM command not allowed when used memory > 'maxmemory'. script: f00, on @user_script:7.\r\n", false,
         &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT); /* and comes again, whoever asks at once */
     assert_int_equal(answer.status, HF_UNAVAILABLE);
-    assert_true(answer.unclear); /* the script may have written before */
+    assert_true(answer.in_doubt); /* the script may have written before */
     answer = answer_of("-ERR of a kind that nobody has heard of\r\n", false, &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT);
     assert_int_equal(answer.status, HF_UNAVAILABLE);
-    assert_true(answer.unclear);
+    assert_true(answer.in_doubt);
     answer = answer_of("-NOPERM this user has no permissions to run the 'set' command\r\n", true, &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT);
     assert_int_equal(answer.status, HF_DENIED);
@@ -183,7 +183,7 @@ static void a_renewals_codes_are_read_by_index(void **state)
 {
     (void)state;
     static const enum hfi_renewed expected[] = {
-        HFI_RENEW_OK,    HFI_RENEW_GONE,   HFI_RENEW_TAKEN, HFI_RENEW_TAKEN, HFI_RENEW_WANTED,
+        HFI_RENEW_OK,    HFI_RENEW_GONE,   HFI_RENEW_TAKEN, HFI_RENEW_TAKEN, HFI_RENEW_REMOTE_WAITER,
         HFI_RENEW_REVOKED, HFI_RENEW_FAILED, HFI_RENEW_FAILED /* shorter than was asked for */
     };
     const redisReply *revoked = NULL;
@@ -231,15 +231,15 @@ static void no_reply_makes_the_decoder_stumble(void **state)
                                         "$6\r\nQUEUED\r\n", "$4\r\nBUSY\r\n",
                                         "$5\r\nVALUE\r\n",  "$4\r\nLATE\r\n",
                                         "*1\r\n:5\r\n"};
-    uint64_t dice = 17;
+    uint64_t rng = 17;
     for (int i = 0; i < 20000; i++) {
         char bytes[600];
         int64_t now_us;
-        unsigned count = (unsigned)(hfi_dice(&dice) % 8);
+        unsigned count = (unsigned)(hfi_rng_next(&rng) % 8);
         size_t at = (size_t)snprintf(bytes, sizeof bytes, "*%u\r\n", count);
         for (unsigned j = 0; j < count; j++)
             at += (size_t)snprintf(bytes + at, sizeof bytes - at, "%s",
-                                   atoms[hfi_dice(&dice) % (sizeof atoms / sizeof atoms[0])]);
+                                   atoms[hfi_rng_next(&rng) % (sizeof atoms / sizeof atoms[0])]);
         redisReply *reply = parse(bytes);
         struct hfi_answer answer = hfi_wire_answer(reply, i % 2 == 0, &now_us);
         assert_true(answer.kind >= HFI_GRANTED && answer.kind <= HFI_CANNOT);
@@ -321,7 +321,7 @@ static void the_scripts_get_their_keys_and_arguments_in_order(void **state)
 {
     (void)state;
     struct hfi_keys keys = keys_of(HFI_MUTEX);
-    struct hfi_asking asking = {
+    struct hfi_acquire_params asking = {
         .lease_ms = 10000, .ttl_ms = 10463, .claim_ttl_ms = 1274, .patience_ms = 1200, .ticket = 42};
     assert_script(hfi_wire_acquire(&keys, "tok", false, &asking, 99, 77, 55), &hfi_script_acquire,
                   MUTEX_KEYS " tok 10463 99 wait 77 42 1274 1200000");
@@ -370,7 +370,7 @@ static void renewals_of_many_leases_ride_one_script(void **state)
                   "2 hf:{n} hf:fetch:{n} tok 1000 hf:queue:{n}:hf:{n} tok 1001 hf:queue:{n}:hf:fetch:{n}");
     struct hfi_command *command = hfi_wire_renew(renewals, HFI_RENEW_MOST);
     assert_non_null(command);
-    assert_int_equal(command->expects, HFI_RENEW_MOST + 1);
+    assert_int_equal(command->element_count, HFI_RENEW_MOST + 1);
     assert_non_null(strstr(line_of(command, 0), " tok 1031 hf:queue:{n}:hf:fetch:{n}"));
     hfi_command_unref(command);
     hfi_keys_done(&n);
@@ -384,7 +384,7 @@ static void re_checks_of_many_names_ride_one_script(void **state)
     const unsigned char random[16] = {0xab};
     struct hfi_keys k, braced;
     struct hfi_recheck rechecks[HFI_RECHECK_MOST];
-    const struct hfi_rechecking common = {17, 1200, 77, 1274};
+    const struct hfi_recheck_params common = {17, 1200, 77, 1274};
     hfi_identity_make(&identity, random, "host", 9);
     assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, "k", 1, &k, NULL), HF_OK);
     assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, "a{b}", 4, &braced, NULL), HF_OK);
@@ -398,7 +398,7 @@ static void re_checks_of_many_names_ride_one_script(void **state)
                   "hf:wait:{b}:hf::a{b} 17 1200000 77 1274 " TOKEN("1") " " TOKEN("2"));
     struct hfi_command *command = hfi_wire_recheck(&identity, &common, rechecks, HFI_RECHECK_MOST);
     assert_non_null(command);
-    assert_int_equal(command->expects, HFI_RECHECK_MOST + 1);
+    assert_int_equal(command->element_count, HFI_RECHECK_MOST + 1);
     assert_memory_equal(command->bytes, "*135\r\n", 6); /* EVALSHA, sha1, count; 3 keys and a token each; 4 for all */
     assert_non_null(memmem(command->bytes, command->size, TOKEN("20"), strlen(TOKEN("20"))));
     hfi_command_unref(command);

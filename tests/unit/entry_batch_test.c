@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_together_test.c - re-checks that expect no news: when they may go with those of other names, and what follows. */
+/* entry_batch_test.c - re-checks that expect no news: when they may go with those of other names, and what follows. */
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>
@@ -21,7 +21,7 @@ static int queue_at(int64_t position, int64_t lease_ms)
     b = hft_thread("b");
     a.waiter.lease_ms = lease_ms;
     a.waiter.stop_ms = lease_ms / 10;
-    s.rules.together = true;
+    s.rules.batch_rechecks = true;
     s.rules.phase = 7 * HFI_MS;
     hft_queue(&s, &a, position);
     return 0;
@@ -265,7 +265,7 @@ static void who_stands_in_no_queue_so_far_asks_alone_when_a_server_comes_back(vo
 {
     (void)state;
     hft_stand_init(&s);
-    s.rules.together = true;
+    s.rules.batch_rechecks = true;
     a = hft_thread("a");
     (void)hft_arrive(&s, &a);
     (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_NOT_SENT, .status = HF_UNAVAILABLE, .native = true});

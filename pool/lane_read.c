@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* reading.c - the reader's role: one of the waiting threads receives for all of them, matches replies to
+/* lane_read.c - the reader's role: one of the waiting threads receives for all of them, matches replies to
  * commands, and passes the role on when its own wait ends; the listener reads what nobody waits for. */
-#include "pool/lane_inside.h"
+#include "pool/lane_private.h"
 #include "base/perturb.h"
 #include "pool/listener.h"
 #include "pool/replies.h"
@@ -22,9 +22,9 @@
 #define SPIN_SCORE     8    /* so many misses in a row switch it off, */
 #define SPIN_PAUSE     64   /* for so many sleeps, */
 #define SPIN_PAUSE_MAX 1024 /* and for twice as many after each try that missed again */
-#define TURN_MOST_NS   (HFI_MS / 2) /* a turn for those in line that took longer was another program's; */
-#define TURN_PAUSE     64 /* then none for so many sleeps; till so many in a row were short, twice as many each time */
-#define TURN_PAUSE_MAX 1024
+#define YIELD_MOST_NS   (HFI_MS / 2) /* a turn for those in line that took longer was another program's; */
+#define YIELD_PAUSE     64 /* then none for so many sleeps; till so many in a row were short, twice as many each time */
+#define YIELD_PAUSE_MAX 1024
 #define LISTENER_TURNS 16
 #define LEFT_NS        (5 * HFI_MS) /* a silent server: what was left to the reader is sent after so long all the same */
 
@@ -37,13 +37,13 @@ struct waiter { /* on its thread's stack; in the lane's list under the lane's mu
 /* ---- replies to commands ---- */
 
 /* The answer to NOSCRIPT: again, with the source, before anything that is not sent yet. */
-static bool spell_out_locked(struct hfi_lane *lane, struct hfi_command *command, int64_t now_ns)
+static bool inline_script_locked(struct hfi_lane *lane, struct hfi_command *command, int64_t now_ns)
 {
     if (command->script == NULL || command->replies != 1 || command->until_ns <= now_ns ||
         strncmp(command->reply->str, "NOSCRIPT", 8) != 0)
         return false;
     struct redisReply *noscript = command->reply;
-    if (!hfi_command_spell_out(command))
+    if (!hfi_command_inline_script(command))
         return false;
     freeReplyObject(noscript);
     command->reply = NULL;
@@ -82,27 +82,27 @@ static bool may_be_its(const struct hfi_command *command, const struct redisRepl
         return true;
     if (command->replies_seen + 1 < command->replies)
         return reply->type == REDIS_REPLY_STATUS;
-    return command->fits == NULL || command->fits(command, reply);
+    return command->validate == NULL || command->validate(command, reply);
 }
 
 static void note_answer_locked(struct hfi_lane *lane, const struct hfi_command *command, int64_t now_ns)
 {
-    lane->flying--;
+    lane->in_flight_count--;
     lane->posted -= command->posted;
     lane->answered_ns = now_ns;
 }
 
 bool hfi_lane_pass_over_locked(struct hfi_lane *lane, int64_t now_ns)
 {
-    if (atomic_load(&lane->state) != HFI_LANE_UP || hfi_list_is_empty(&lane->flight)) {
+    if (atomic_load(&lane->state) != HFI_LANE_UP || hfi_list_is_empty(&lane->in_flight)) {
         hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that nobody asked for");
         return false;
     }
-    struct hfi_command *command = hfi_of(lane->flight.next, struct hfi_command, link);
+    struct hfi_command *command = hfi_container_of(lane->in_flight.next, struct hfi_command, link);
     command->too_long = true;
     if (++command->replies_seen == command->replies) {
         note_answer_locked(lane, command, now_ns);
-        hfi_lane_settle_locked(lane, command, HFI_UNANSWERED);
+        hfi_lane_complete_locked(lane, command, HFI_UNANSWERED);
     }
     return true;
 }
@@ -110,15 +110,15 @@ bool hfi_lane_pass_over_locked(struct hfi_lane *lane, int64_t now_ns)
 /* Takes the reply. False: the connection was given up. *sent_ns: of the command that is complete with it. */
 static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_t now_ns, int64_t *sent_ns)
 {
-    if (atomic_load(&lane->state) != HFI_LANE_UP || hfi_list_is_empty(&lane->flight)) {
+    if (atomic_load(&lane->state) != HFI_LANE_UP || hfi_list_is_empty(&lane->in_flight)) {
         hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that nobody asked for");
         freeReplyObject(reply);
         return false;
     }
-    struct hfi_command *command = hfi_of(lane->flight.next, struct hfi_command, link);
+    struct hfi_command *command = hfi_container_of(lane->in_flight.next, struct hfi_command, link);
     if (reply->type == REDIS_REPLY_ERROR && hfi_reply_meaning(reply->str, reply->len)->reconnect) {
         lane->drop_after = lane->drop_after || !command->users;
-        lane->doubted = true;
+        lane->role_check_due = true;
     }
     if (!may_be_its(command, reply)) { /* nor can we say what became of it: this may be the answer to another */
         hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that is no answer to what was asked");
@@ -129,11 +129,11 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
         return true;
     note_answer_locked(lane, command, now_ns);
     *sent_ns = command->sent_ns;
-    if (command->reply->type == REDIS_REPLY_ERROR && spell_out_locked(lane, command, now_ns))
+    if (command->reply->type == REDIS_REPLY_ERROR && inline_script_locked(lane, command, now_ns))
         return true;
     bool unfit = hfi_lane_is_role_check(command) && !hfi_lane_is_master_reply(command->reply);
     command->answered_ns = now_ns;
-    hfi_lane_settle_locked(lane, command, HFI_ANSWERED);
+    hfi_lane_complete_locked(lane, command, HFI_ANSWERED);
     if (unfit)
         hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, 0, "it is not a primary any more");
     else if (lane->drop_after)
@@ -206,7 +206,7 @@ enum taken { GOT, EMPTY, OVER };
 /* With the read role: what the socket has now. fresh: it was empty when somebody last looked. */
 static enum taken take_in(struct hfi_lane *lane, bool fresh)
 {
-    ssize_t got = lane->wire.transport->recv(&lane->wire, lane->in, lane->in_room);
+    ssize_t got = lane->connection.transport->recv(&lane->connection, lane->in, lane->in_capacity);
     if (got < 0 && errno == EAGAIN)
         return EMPTY;
     if (got <= 0) {
@@ -225,35 +225,35 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
 }
 
 /* May those in line for this CPU go first, before this sleep? */
-static bool may_let_others(struct hfi_lane *lane)
+static bool may_yield(struct hfi_lane *lane)
 {
-    if (lane->turn_pause > 0)
-        lane->turn_pause--;
-    return lane->turn_pause == 0;
+    if (lane->yield_pause > 0)
+        lane->yield_pause--;
+    return lane->yield_pause == 0;
 }
 
 /* Those in line may be our own, each about to list its next command or to send it, or the server itself. Where other
  * programs stand there too it is theirs for milliseconds, and a sleeper would be back sooner. */
-static void let_others(struct hfi_lane *lane)
+static void yield(struct hfi_lane *lane)
 {
     int64_t before_ns = hfi_now(lane->pool->clock);
     (void)sched_yield();
-    if (hfi_now(lane->pool->clock) - before_ns <= TURN_MOST_NS) {
-        if (++lane->turns_kept == TURN_PAUSE)
-            lane->turn_misses = 0;
+    if (hfi_now(lane->pool->clock) - before_ns <= YIELD_MOST_NS) {
+        if (++lane->yields_kept == YIELD_PAUSE)
+            lane->yield_misses = 0;
         return;
     }
-    lane->turns_kept = 0;
-    lane->turn_pause = TURN_PAUSE << lane->turn_misses;
-    if (lane->turn_pause < TURN_PAUSE_MAX)
-        lane->turn_misses++;
+    lane->yields_kept = 0;
+    lane->yield_pause = YIELD_PAUSE << lane->yield_misses;
+    if (lane->yield_pause < YIELD_PAUSE_MAX)
+        lane->yield_misses++;
 }
 
 /* Looking at the socket beats sleeping on it while the server answers faster than a thread is woken and no other thread
  * waits on the lane, and the looks find something. Between two looks whoever is in line for this core has it: threads
  * with other locks read other lanes. The score forgets: misses switch it off for a while, then it is tried again. Where
  * the server shares our core with others it answers only while we sleep, every try misses, and tries become rare. */
-static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket)
+static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
     if (rtt_ns == 0 || rtt_ns > SPIN_RTT_NS || atomic_load(&lane->waiting) > 0)
@@ -263,7 +263,7 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ti
             return EMPTY;
         lane->spin_score = 1;
     }
-    bool let = may_let_others(lane);
+    bool yields = may_yield(lane);
     int64_t until_ns = hfi_now(lane->pool->clock) + SPIN_MOST_NS;
     for (int i = 1; i <= SPINS; i++) {
         enum taken taken = take_in(lane, true);
@@ -273,10 +273,10 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ti
             lane->spin_misses = 0;
             return taken;
         }
-        if (hfi_park_is_woken(park, ticket))
+        if (hfi_park_is_woken(park, epoch))
             return EMPTY;
-        if (let && lane->turn_pause == 0)
-            let_others(lane);
+        if (yields && lane->yield_pause == 0)
+            yield(lane);
         if (i % 16 == 0 && hfi_now(lane->pool->clock) >= until_ns)
             break;
     }
@@ -290,18 +290,18 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ti
 
 /* Those whom the last replies woke stand in line for this CPU, and each is about to list its next command. Their turn
  * before our sleep makes one send of many, and by then the server may have answered, and nobody need sleep. */
-static enum taken let_others_list(struct hfi_lane *lane)
+static enum taken yield_and_flush(struct hfi_lane *lane)
 {
-    if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !may_let_others(lane))
+    if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !may_yield(lane))
         return EMPTY;
-    let_others(lane);
+    yield(lane);
     hfi_lane_flush_now(lane);
     return take_in(lane, true);
 }
 
-static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
+static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
-    struct pollfd on[2] = {{lane->wire.fd, POLLIN, 0}, {lane->wake_fd, POLLIN, 0}};
+    struct pollfd on[2] = {{lane->connection.fd, POLLIN, 0}, {lane->wake_fd, POLLIN, 0}};
     struct timespec length = {0, 0};
     if (atomic_load(&lane->blocked))
         on[0].events |= POLLOUT;
@@ -311,7 +311,7 @@ static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t tick
             length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
     }
     hfi_park_kick(park, lane->wake_fd);
-    if (!hfi_park_is_woken(park, ticket))
+    if (!hfi_park_is_woken(park, epoch))
         (void)ppoll(on, 2, until_ns != HFI_NEVER ? &length : NULL, NULL);
     hfi_park_kick(park, -1);
     if (on[1].revents != 0) {
@@ -327,13 +327,13 @@ static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t tick
 /* ---- the role ---- */
 
 /* Something is left to do, and the listener would not come for it by itself. It knew nothing of a full socket while we
- * were to wait for room there. */
+ * were to wait for capacity there. */
 static bool is_left_alone_locked(const struct hfi_lane *lane)
 {
     int watch = atomic_load(&lane->watch);
     if (atomic_load(&lane->blocked))
         return watch != HFI_LOOKS_SOON;
-    return lane->flying > 0 && watch == HFI_UNWATCHED;
+    return lane->in_flight_count > 0 && watch == HFI_UNWATCHED;
 }
 
 /* To the thread that came last: it has the longest wait before it, so the role moves least. */
@@ -346,8 +346,8 @@ static void pass_role(struct hfi_lane *lane)
     if (atomic_load(&lane->state) != HFI_LANE_UP) {
         (void)pthread_cond_signal(&lane->quiet);
         kick = true; /* the listener waits for the role, to close the connection */
-    } else if (lane->flying > lane->posted && !hfi_list_is_empty(&lane->waiters)) {
-        struct waiter *next = hfi_of(lane->waiters.prev, struct waiter, link);
+    } else if (lane->in_flight_count > lane->posted && !hfi_list_is_empty(&lane->waiters)) {
+        struct waiter *next = hfi_container_of(lane->waiters.prev, struct waiter, link);
         hfi_list_remove(&next->link);
         (void)atomic_fetch_sub(&lane->waiting, 1);
         next->chosen = true;
@@ -365,45 +365,45 @@ static void pass_role(struct hfi_lane *lane)
 /* Without the mutex: whoever sees it wrong passes the role on under the mutex, and looks again there. */
 static bool is_worth_reading(const struct hfi_lane *lane)
 {
-    return atomic_load(&lane->state) == HFI_LANE_UP && atomic_load(&lane->flying) > 0;
+    return atomic_load(&lane->state) == HFI_LANE_UP && atomic_load(&lane->in_flight_count) > 0;
 }
 
 /* With the role, until this thread is woken, its time is up, or there is nothing to read; then passes it on.
  */
-static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
+static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     bool fresh = false;
-    while (!hfi_park_is_woken(park, ticket) && is_worth_reading(lane) &&
+    while (!hfi_park_is_woken(park, epoch) && is_worth_reading(lane) &&
            hfi_now(lane->pool->clock) < until_ns) {
         enum taken taken = take_in(lane, fresh);
         fresh = true;
         if (taken == EMPTY)
-            taken = spin(lane, park, ticket);
+            taken = spin(lane, park, epoch);
         if (taken == EMPTY)
-            taken = let_others_list(lane);
+            taken = yield_and_flush(lane);
         if (taken == EMPTY) {
-            int64_t look_ns = atomic_load(&lane->flying) > 1 ? hfi_now(lane->pool->clock) + LEFT_NS : until_ns;
-            sleep_on(lane, park, ticket, look_ns < until_ns ? look_ns : until_ns);
+            int64_t look_ns = atomic_load(&lane->in_flight_count) > 1 ? hfi_now(lane->pool->clock) + LEFT_NS : until_ns;
+            sleep_on(lane, park, epoch, look_ns < until_ns ? look_ns : until_ns);
             if (look_ns < until_ns && hfi_now(lane->pool->clock) >= look_ns)
                 hfi_lane_flush_now(lane);
             continue;
         }
         hfi_lane_flush_now(lane); /* first: the server has something to do while we wake those it answered */
-        hfi_lane_finish(lane);
+        hfi_lane_run_completions(lane);
     }
     pass_role(lane);
 }
 
-bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket, int64_t until_ns)
+bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     struct waiter me = {.park = park};
     hfi_list_init(&me.link);
     for (;;) {
-        if (hfi_park_is_woken(park, ticket))
+        if (hfi_park_is_woken(park, epoch))
             return true;
         hfi_lane_lock(lane);
-        bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && lane->flying > 0;
-        bool by_message = lane->kind == HFI_LOCK_LANE && lane->flying == 0;
+        bool mine = !lane->reading && atomic_load(&lane->state) == HFI_LANE_UP && lane->in_flight_count > 0;
+        bool by_message = lane->kind == HFI_LOCK_LANE && lane->in_flight_count == 0;
         if (mine) {
             lane->reading = true;
         } else {
@@ -414,8 +414,8 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket
         hfi_lane_unlock(lane);
         HFI_PERTURB("waiter-to-wait");
         if (!mine) {
-            bool woken = by_message ? hfi_subscribers_wait(lane->pool->subscribers, park, ticket, until_ns)
-                                    : hfi_park_wait(park, ticket, until_ns);
+            bool woken = by_message ? hfi_subscribers_wait(lane->pool->subscribers, park, epoch, until_ns)
+                                    : hfi_park_wait(park, epoch, until_ns);
             hfi_lane_lock(lane);
             mine = me.chosen;
             if (!mine) {
@@ -425,10 +425,10 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t ticket
             hfi_lane_unlock(lane);
             if (!mine)
                 return woken;
-            ticket = hfi_park_next(ticket); /* the wake that brought the role was not the caller's */
+            epoch = hfi_park_next(epoch); /* the wake that brought the role was not the caller's */
         }
-        read_for_all(lane, park, ticket, until_ns);
-        if (!hfi_park_is_woken(park, ticket) && hfi_now(lane->pool->clock) >= until_ns)
+        read_for_all(lane, park, epoch, until_ns);
+        if (!hfi_park_is_woken(park, epoch) && hfi_now(lane->pool->clock) >= until_ns)
             return false;
     }
 }
@@ -444,8 +444,8 @@ void hfi_lane_read_some(struct hfi_lane *lane)
         return;
     bool fresh = lane->kind == HFI_RESERVED_LANE; /* the listener sleeps on its replies */
     for (int turn = 0; turn < LISTENER_TURNS && take_in(lane, fresh) == GOT; turn++)
-        hfi_lane_finish(lane);
-    hfi_lane_finish(lane);
+        hfi_lane_run_completions(lane);
+    hfi_lane_run_completions(lane);
     hfi_lane_flush_now(lane);
     pass_role(lane);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* sifting.c - what comes in where callers choose what is asked for: a reply that is too much is passed over, and only the
+/* lane_sift.c - what comes in where callers choose what is asked for: a reply that is too much is passed over, and only the
  * one who asked for it is told. Everybody else's come behind it as if nothing had been. */
-#include "pool/lane_inside.h"
+#include "pool/lane_private.h"
 #include "pool/parser.h"
 
 #include <errno.h>

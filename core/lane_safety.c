@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* refused.c - the table of commands that block, bind or change a connection. */
-#include "core/refused.h"
+/* lane_safety.c - the table of commands that block, bind or change a connection. */
+#include "core/lane_safety.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static bool blocks_on_streams(int argc, const char *const *argv, const size_t *s
     return false;
 }
 
-const char *hfi_refused(int argc, const char *const *argv, const size_t *sizes)
+const char *hfi_lane_unsafe(int argc, const char *const *argv, const size_t *sizes)
 {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         const struct refused *row = &table[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* closing_test.c - tokens that are given up: released until nothing of theirs can come, told to who waits, and forgotten. */
+/* retire_test.c - tokens that are given up: released until nothing of theirs can come, told to who waits, and forgotten. */
 #include "tests/scene/scene.h"
 
 #include <malloc.h>

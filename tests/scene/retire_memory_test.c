@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* closing_memory_test.c - what a token that is given back costs in memory is given back too, however it ends; and without
+/* retire_memory_test.c - what a token that is given back costs in memory is given back too, however it ends; and without
  * memory for it the key ends by itself. (Linked so that calloc, free and hfi_perturb are those below.) */
 #include "tests/scene/scene.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* inside.h - a pool as the files of this floor see it. */
-#ifndef HFI_INSIDE_H
-#define HFI_INSIDE_H
+/* pool_private.h - a pool as the files of this floor see it. */
+#ifndef HFI_POOL_PRIVATE_H
+#define HFI_POOL_PRIVATE_H
 
 #include "pool/backoff.h"
 #include "pool/pool.h"

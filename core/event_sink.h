@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* ear.h - what the owner of a lease is told of it, by callback, signal and descriptor, and who that is. */
-#ifndef HFI_EAR_H
-#define HFI_EAR_H
+/* event_sink.h - what the owner of a lease is told of it, by callback, signal and descriptor, and who that is. */
+#ifndef HFI_EVENT_SINK_H
+#define HFI_EVENT_SINK_H
 
 #include "core/handle.h"
 
 #define HFI_EVENTS_MOST 8
 
 /* What the owner asked for besides the lease: most leases have none. */
-struct hfi_ear {
+struct hfi_event_sink {
     hf_lease *lease;
     int    signal;
     _Atomic(int) tid;             /* the thread that gets it */
@@ -18,7 +18,7 @@ struct hfi_ear {
     char  *label;
 
     pthread_mutex_t mutex;        /* for what follows */
-    struct hfi_call call;
+    struct hfi_job job;
     bool     handed_out;          /* by acquire: before, its caller knows nothing of it, and events wait */
     bool     signal_waits;
     uint64_t thread;              /* whose tid that is, by a number that is never used again; 0: nobody's */
@@ -32,8 +32,8 @@ struct hfi_ear {
 };
 
 /* False: no memory. What needs no ear gets none. */
-bool hfi_ear_give(hf_lease *lease, const hf_lock_options *options, uint64_t thread, int tid);
-void hfi_ear_free(struct hfi_ear *ear); /* NULL is a no-op */
+bool hfi_event_sink_attach(hf_lease *lease, const hf_lock_options *options, uint64_t thread, int tid);
+void hfi_event_sink_free(struct hfi_event_sink *sink); /* NULL is a no-op */
 
 /* By the lock, its mutex held. */
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws and latches */
@@ -43,7 +43,7 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* 
 void hfi_handle_hand_out(hf_lease *lease);
 /* By the owner's release, no mutex held: no event starts after it; a running one has returned, unless this is it. One that
  * is posted is taken back: it may stand behind the very callback that releases. */
-void hfi_handle_hush(hf_lease *lease);
+void hfi_handle_stop_events(hf_lease *lease);
 /* LOST, and why: fills *error. */
 hf_status hfi_handle_lost(const hf_lease *lease, hf_error *error);
 

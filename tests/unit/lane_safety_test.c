@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* refused_test.c - what hf_command does not carry, and what it does. */
-#include "core/refused.h"
+/* lane_safety_test.c - what hf_command does not carry, and what it does. */
+#include "core/lane_safety.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@ static bool is_refused(const char *line)
         argv[argc] = word;
         sizes[argc++] = strlen(word);
     }
-    return hfi_refused(argc, argv, sizes) != NULL;
+    return hfi_lane_unsafe(argc, argv, sizes) != NULL;
 }
 
 static void what_blocks_binds_or_changes_a_connection_is_refused(void **state)
@@ -109,8 +109,8 @@ static void a_name_is_compared_by_its_size_and_not_up_to_a_nul(void **state)
     (void)state;
     const char *argv[] = {"MULTIPLY"};
     const size_t all[] = {8}, five[] = {5};
-    assert_null(hfi_refused(1, argv, all));
-    assert_non_null(hfi_refused(1, argv, five));
+    assert_null(hfi_lane_unsafe(1, argv, all));
+    assert_non_null(hfi_lane_unsafe(1, argv, five));
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* tending.c - the listener's part in a lane: dial, read what nobody waits for, deadlines, tear down,
+/* lane_maintain.c - the listener's part in a lane: dial, read what nobody waits for, deadlines, tear down,
  * farewell. */
 #include "base/perturb.h"
-#include "pool/lane_inside.h"
+#include "pool/lane_private.h"
 #include "pool/listener.h"
 #include "pool/parser.h"
 
@@ -26,7 +26,7 @@ static void flush_again(struct hfi_lane *lane)
 {
     atomic_store(&lane->again, true);
     hfi_lane_flush(lane);
-    hfi_lane_finish(lane);
+    hfi_lane_run_completions(lane);
 }
 
 /* ---- deadlines ---- */
@@ -36,7 +36,7 @@ static bool sweep_list_locked(struct hfi_lane *lane, struct hfi_list *list, bool
     bool expired = false;
     struct hfi_list *next;
     for (struct hfi_list *at = list->next; at != list; at = next) {
-        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
         next = at->next;
         if (command->until_ns > now_ns) {
             if (command->until_ns < lane->nearest_ns)
@@ -44,7 +44,7 @@ static bool sweep_list_locked(struct hfi_lane *lane, struct hfi_list *list, bool
         } else {
             expired = true;
             if (drop)
-                hfi_lane_settle_locked(lane, command, HFI_UNSENT);
+                hfi_lane_complete_locked(lane, command, HFI_UNSENT);
         }
     }
     return expired;
@@ -56,14 +56,14 @@ static void sweep_locked(struct hfi_lane *lane, int64_t now_ns)
         return;
     lane->nearest_ns = HFI_NEVER;
     (void)sweep_list_locked(lane, &lane->queue, true, now_ns);
-    if (sweep_list_locked(lane, &lane->flight, false, now_ns))
+    if (sweep_list_locked(lane, &lane->in_flight, false, now_ns))
         hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, ETIMEDOUT, "a command got no answer in time");
 }
 
 static void hurry_list_locked(struct hfi_list *list, int64_t until_ns)
 {
     for (struct hfi_list *at = list->next; at != list; at = at->next) {
-        struct hfi_command *command = hfi_of(at, struct hfi_command, link);
+        struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
         if (command->until_ns > until_ns)
             command->until_ns = until_ns;
     }
@@ -74,7 +74,7 @@ void hfi_lane_hurry(struct hfi_lane *lane, int64_t until_ns)
     hfi_lane_lock(lane);
     hfi_lane_take_locked(lane);
     hurry_list_locked(&lane->queue, until_ns);
-    hurry_list_locked(&lane->flight, until_ns);
+    hurry_list_locked(&lane->in_flight, until_ns);
     if (until_ns < lane->nearest_ns)
         lane->nearest_ns = until_ns;
     hfi_lane_unlock(lane);
@@ -83,7 +83,7 @@ void hfi_lane_hurry(struct hfi_lane *lane, int64_t until_ns)
 
 static const struct hfi_command *head_locked(const struct hfi_lane *lane)
 {
-    return hfi_list_is_empty(&lane->flight) ? NULL : hfi_of(lane->flight.next, struct hfi_command, link);
+    return hfi_list_is_empty(&lane->in_flight) ? NULL : hfi_container_of(lane->in_flight.next, struct hfi_command, link);
 }
 
 /* ---- up ---- */
@@ -101,7 +101,7 @@ static void ready(void *self, short events, int64_t now_ns)
 }
 
 /* What to watch the socket for, and when to look again. */
-static short attend_locked(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
+static short watch_events_locked(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
     short events = POLLRDHUP;
     const struct hfi_command *head = head_locked(lane);
@@ -114,12 +114,12 @@ static short attend_locked(struct hfi_lane *lane, int64_t now_ns, struct hfi_pol
         } else {
             hfi_poll_set_again(set, head->sent_ns + GRACE_NS);
         }
-    } else if (lane->boarded != lane->boarded_seen) { /* busy: a look now and then instead of a kick for every command */
+    } else if (lane->staged != lane->staged_seen) { /* busy: a look now and then instead of a kick for every command */
         hfi_poll_set_again(set, now_ns + GRACE_NS);
     } else {
         watch = HFI_UNWATCHED;
     }
-    lane->boarded_seen = lane->boarded;
+    lane->staged_seen = lane->staged;
     atomic_store(&lane->watch, watch);
     if (watch != HFI_LOOKS_SOON && !hfi_inbox_is_empty(&lane->inbox)) /* hfi_lane_flush_soon saw the word of before */
         hfi_poll_set_again(set, now_ns);
@@ -129,7 +129,7 @@ static short attend_locked(struct hfi_lane *lane, int64_t now_ns, struct hfi_pol
     return events;
 }
 
-static void tend_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
+static void maintain_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
     short events = 0;
     hfi_lane_flush_now(lane); /* what was to be sent soon */
@@ -141,13 +141,13 @@ static void tend_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *
     if (silent_ns != 0 && head != NULL && head->sent && head->sent_ns <= silent_ns)
         hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, ETIMEDOUT, "the server is silent");
     if (atomic_load(&lane->state) == HFI_LANE_UP)
-        events = attend_locked(lane, now_ns, set);
+        events = watch_events_locked(lane, now_ns, set);
     bool reader_sees = lane->reading && lane->hung_up;
-    int fd = lane->wire.fd;
-    bool finish = !hfi_list_is_empty(&lane->finished) || lane->down_untold;
+    int fd = lane->connection.fd;
+    bool finish = !hfi_list_is_empty(&lane->completed) || lane->down_untold;
     hfi_lane_unlock(lane);
     if (finish)
-        hfi_lane_finish(lane);
+        hfi_lane_run_completions(lane);
     if (events != 0 && !reader_sees)
         hfi_poll_set_add(set, fd, events, ready, lane);
     else if (events != 0)
@@ -197,7 +197,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     hfi_backoff_up(&lane->backoff, now_ns);
     lane->hung_up = false;
     hfi_lane_lock(lane);
-    lane->wire = hfi_dial_take(lane->dial);
+    lane->connection = hfi_dial_take(lane->dial);
     lane->parser = parser;
     lane->unparsed = 0;
     lane->frame = (struct hfi_frame){0};
@@ -222,7 +222,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
 }
 
 /* Is the renewals' connection to be made before this one's? */
-static bool gives_way(const struct hfi_lane *lane)
+static bool yields_to_renewals(const struct hfi_lane *lane)
 {
     const struct hfi_lane *renewals = hfi_pool_renewals_lane(lane->pool);
     int state = atomic_load(&renewals->state);
@@ -230,10 +230,10 @@ static bool gives_way(const struct hfi_lane *lane)
     return comes && road_ns(lane) != 0;
 }
 
-static void tend_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
+static void maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
     enum hfi_dial_state state = HFI_DIAL_GOING;
-    if (lane->dial == NULL && now_ns >= lane->dial_due_ns && !gives_way(lane)) {
+    if (lane->dial == NULL && now_ns >= lane->dial_due_ns && !yields_to_renewals(lane)) {
         lane->dial = hfi_dial_begin(lane->pool, lane->kind == HFI_USER_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
                                     lane->index, hfi_after_ms(now_ns, lane->pool->settings.connect_ms));
         if (lane->dial == NULL)
@@ -252,35 +252,35 @@ static void tend_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_
     if (lane->dial != NULL) {
         hfi_poll_set_add(set, hfi_dial_fd(lane->dial), hfi_dial_events(lane->dial), NULL, NULL);
         hfi_poll_set_again(set, hfi_dial_again_ns(lane->dial));
-    } else if (atomic_load(&lane->state) == HFI_LANE_DIALING && !gives_way(lane)) {
+    } else if (atomic_load(&lane->state) == HFI_LANE_DIALING && !yields_to_renewals(lane)) {
         hfi_poll_set_again(set, lane->dial_due_ns);
     }
     hfi_lane_lock(lane); /* what is listed stays there: whoever listed it flushes, and finds nothing if it was taken */
     sweep_locked(lane, now_ns);
     hfi_poll_set_again(set, lane->nearest_ns);
-    bool finish = !hfi_list_is_empty(&lane->finished);
+    bool finish = !hfi_list_is_empty(&lane->completed);
     hfi_lane_unlock(lane);
     if (finish)
-        hfi_lane_finish(lane);
+        hfi_lane_run_completions(lane);
 }
 
 /* Whoever holds a role now kicks the listener when it gives it back. */
 static void tear_down(struct hfi_lane *lane, int64_t now_ns)
 {
     hfi_lane_lock(lane);
-    bool owed = !hfi_list_is_empty(&lane->finished) || lane->down_untold;
+    bool owed = !hfi_list_is_empty(&lane->completed) || lane->down_untold;
     hfi_lane_unlock(lane);
     if (owed)
-        hfi_lane_finish(lane);
+        hfi_lane_run_completions(lane);
     if (atomic_exchange(&lane->writing, true))
         return;
     hf_error why;
     HFI_PERTURB("lane-to-tear-down");
     hfi_lane_lock(lane);
     bool idle =
-        !lane->reading && !lane->finishing && !lane->down_untold && hfi_list_is_empty(&lane->finished);
+        !lane->reading && !lane->completing && !lane->down_untold && hfi_list_is_empty(&lane->completed);
     if (idle) {
-        lane->wire.transport->close(&lane->wire);
+        lane->connection.transport->close(&lane->connection);
         redisReaderFree(lane->parser);
         lane->parser = NULL;
         hfi_buffer_eat(&lane->out, hfi_buffer_size(&lane->out));
@@ -309,64 +309,64 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
     }
 }
 
-void hfi_lane_tend(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
+void hfi_lane_maintain(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
     if (atomic_load(&lane->state) == HFI_LANE_BROKEN)
         tear_down(lane, now_ns);
     if (atomic_load(&lane->state) == HFI_LANE_DIALING)
-        tend_dialing(lane, now_ns, set);
+        maintain_dialing(lane, now_ns, set);
     if (atomic_load(&lane->state) == HFI_LANE_UP)
-        tend_up(lane, now_ns, set);
+        maintain_up(lane, now_ns, set);
 }
 
 /* ---- the end ---- */
 
-bool hfi_lane_is_settled(struct hfi_lane *lane)
+bool hfi_lane_is_drained(struct hfi_lane *lane)
 {
     hfi_lane_lock(lane);
     bool settled = hfi_inbox_is_empty(&lane->inbox) && hfi_list_is_empty(&lane->queue) &&
-                   hfi_list_is_empty(&lane->flight) && hfi_list_is_empty(&lane->finished) && !lane->finishing;
+                   hfi_list_is_empty(&lane->in_flight) && hfi_list_is_empty(&lane->completed) && !lane->completing;
     hfi_lane_unlock(lane);
     return settled;
 }
 
-void hfi_lane_say_farewell(struct hfi_lane *lane)
+void hfi_lane_half_close(struct hfi_lane *lane)
 {
     hfi_lane_lock(lane);
     hfi_lane_take_locked(lane);
-    if (!hfi_list_is_empty(&lane->flight))
+    if (!hfi_list_is_empty(&lane->in_flight))
         hfi_lane_give_up_locked(lane, HF_CLOSED, 0, "the client closes");
     while (!hfi_list_is_empty(&lane->queue))
-        hfi_lane_settle_locked(lane, hfi_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
-    if (lane->wire.fd >= 0)
-        (void)shutdown(lane->wire.fd, SHUT_WR);
+        hfi_lane_complete_locked(lane, hfi_container_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
+    if (lane->connection.fd >= 0)
+        (void)shutdown(lane->connection.fd, SHUT_WR);
     atomic_store(&lane->state, HFI_LANE_CLOSED);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-closed-to-told");
     (void)eventfd_write(lane->wake_fd, 1); /* a reader that sleeps lets go */
-    hfi_lane_finish(lane);
+    hfi_lane_run_completions(lane);
 }
 
-void hfi_lane_part(struct hfi_lane *lane, int64_t until_ns)
+void hfi_lane_drain(struct hfi_lane *lane, int64_t until_ns)
 {
     while (atomic_exchange(&lane->writing, true))
         (void)sched_yield();
     hfi_lane_lock(lane);
-    while (lane->reading || lane->finishing)
+    while (lane->reading || lane->completing)
         (void)pthread_cond_wait(&lane->quiet, &lane->mutex);
     hfi_lane_unlock(lane);
     /* A close with bytes unread sends a reset, and the server may drop what it has not executed yet (P11). */
-    while (lane->wire.fd >= 0) {
+    while (lane->connection.fd >= 0) {
         int64_t left = until_ns - hfi_now(lane->pool->clock);
         struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-        struct pollfd end = {lane->wire.fd, POLLIN, 0};
+        struct pollfd end = {lane->connection.fd, POLLIN, 0};
         if (left <= 0 || (ppoll(&end, 1, &length, NULL) <= 0 && errno != EINTR))
             break;
-        ssize_t got = lane->wire.transport->recv(&lane->wire, lane->in, lane->in_room);
+        ssize_t got = lane->connection.transport->recv(&lane->connection, lane->in, lane->in_capacity);
         if (got == 0 || (got < 0 && errno != EAGAIN))
             break;
     }
-    lane->wire.transport->close(&lane->wire);
+    lane->connection.transport->close(&lane->connection);
     hfi_dial_end(lane->dial);
     lane->dial = NULL;
     atomic_store(&lane->writing, false);
@@ -374,8 +374,8 @@ void hfi_lane_part(struct hfi_lane *lane, int64_t until_ns)
 
 void hfi_lane_forked(struct hfi_lane *lane)
 {
-    if (lane->wire.fd >= 0)
-        (void)close(lane->wire.fd);
+    if (lane->connection.fd >= 0)
+        (void)close(lane->connection.fd);
     hfi_dial_forked(lane->dial);
     if (lane->wake_fd >= 0)
         (void)close(lane->wake_fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch_seek.c - the caller that finds nothing fresh: it gets the lease, or what another's load has brought. */
+/* fetch_acquire.c - the caller that finds nothing fresh: it gets the lease, or what another's load has brought. */
 #include "core/acquire.h"
 #include "core/fetch.h"
 #include "core/shared.h"
@@ -46,18 +46,18 @@ static void note_enough(const struct hfi_fetch *f)
 }
 
 /* In the time of one question (once), or until wait_ms after others are known to load. Mutex held. */
-static void wait_for_verdict(struct hfi_fetch *f, bool once, struct hfi_seeker *seeker)
+static void wait_for_verdict(struct hfi_fetch *f, bool once, struct hfi_acquirer *acquirer)
 {
     struct hfi_lock *lock = f->lock;
     struct hfi_actions actions;
     hfi_actions_init(&actions);
     note_enough(f);
     int64_t now = hfi_now(f->client->clock);
-    hfi_entry_arrive(&lock->entry, &seeker->waiter, now, &actions);
+    hfi_entry_arrive(&lock->entry, &acquirer->waiter, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
-    seeker->for_others = !once;
-    seeker->others_ms = f->options->wait_ms;
-    hfi_seek(lock, seeker, hfi_after_ms(now, f->client->command_ms + 500), f->options->cancel);
+    acquirer->for_others = !once;
+    acquirer->others_ms = f->options->wait_ms;
+    hfi_acquire(lock, acquirer, hfi_after_ms(now, f->client->command_ms + 500), f->options->cancel);
 }
 
 struct share { /* of what has come to the lock, to the caller */
@@ -106,7 +106,7 @@ static hf_status give_share(struct hfi_fetch *f, struct share *share, hf_value *
     return status;
 }
 
-hf_status hfi_fetch_seek(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error)
+hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error)
 {
     const hf_fetch_options *o = f->options;
     struct hfi_lock *lock = f->lock;
@@ -115,24 +115,24 @@ hf_status hfi_fetch_seek(struct hfi_fetch *f, bool once, hf_lease **lease, hf_va
                                .wait_ms = once ? 0 : 1,
                                .max_hold_ms = o->max_load_ms == HF_FOREVER ? 0 : o->max_load_ms,
                                .stop_ms = o->lease_ms / 10 > 50 ? o->lease_ms / 10 : 50};
-    struct hfi_seeker seeker;
+    struct hfi_acquirer acquirer;
     struct share shared = {NULL};
     hf_status status = HF_OK;
-    hfi_seeker_init(&seeker, lock, &options);
+    hfi_acquirer_init(&acquirer, lock, &options);
     (void)pthread_mutex_lock(&lock->mutex);
-    wait_for_verdict(f, once, &seeker);
-    if (seeker.waiter.verdict == HFI_GOT_LEASE)
+    wait_for_verdict(f, once, &acquirer);
+    if (acquirer.waiter.verdict == HFI_GOT_LEASE)
         hfi_table_ref(lock); /* the handle's */
-    else if (seeker.waiter.verdict == HFI_GOT_VALUE)
+    else if (acquirer.waiter.verdict == HFI_GOT_VALUE)
         share(f, &shared);
-    if (seeker.waiter.verdict != HFI_GOT_LEASE && shared.body == NULL)
-        status = explain(f, &seeker.waiter, error);
+    if (acquirer.waiter.verdict != HFI_GOT_LEASE && shared.body == NULL)
+        status = explain(f, &acquirer.waiter, error);
     (void)pthread_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
-    if (seeker.waiter.verdict == HFI_GOT_LEASE) {
+    if (acquirer.waiter.verdict == HFI_GOT_LEASE) {
         hfi_count(f->client, acquired_remotely);
-        hfi_histogram_add(&f->client->waits, seeker.lease->since_ns - f->since_ns);
-        *lease = seeker.lease;
+        hfi_histogram_add(&f->client->waits, acquirer.lease->since_ns - f->since_ns);
+        *lease = acquirer.lease;
     }
     return shared.body != NULL ? give_share(f, &shared, value, error) : status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* blame.c - see blame.h. "..., on @user_script:11." and the eleventh line of the source give the name. */
-#include "core/blame.h"
+/* script_error.c - see script_error.h. "..., on @user_script:11." and the eleventh line of the source give the name. */
+#include "core/script_error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static const char *line_of(const char *source, long number)
     return line;
 }
 
-void hfi_blame(const char *reply, const struct hfi_script *script, hf_error *error)
+void hfi_script_error_annotate(const char *reply, const struct hfi_script *script, hf_error *error)
 {
     static const char mark[] = "on @user_script:", call[] = "call('";
     const char *at = strstr(reply, mark);
@@ -34,7 +34,7 @@ void hfi_blame(const char *reply, const struct hfi_script *script, hf_error *err
     free(source);
 }
 
-hf_status hfi_blame_key(const struct hfi_keys *keys, const char *which, hf_error *error)
+hf_status hfi_script_error_key(const struct hfi_keys *keys, const char *which, hf_error *error)
 {
     struct hfi_side_keys sides;
     if (!hfi_side_keys_print(keys, &sides))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* hear.c - see hear.h. */
-#include "core/hear.h"
-#include "core/closing.h"
+/* inbound.c - see inbound.h. */
+#include "core/inbound.h"
+#include "core/retire.h"
 #include "core/events.h"
 #include "core/info.h"
 #include "core/lock.h"
@@ -20,7 +20,7 @@ static void granted(struct hfi_lock *lock, const struct hfi_message *message, bo
         return;
     hfi_count(lock->client, hand_offs_taken);
     if (good)
-        (void)hfi_fence_take(lock->client, message->fence, HFI_FENCE_BLOCK, 0, 0);
+        (void)hfi_fence_accept(lock->client, message->fence, HFI_FENCE_BLOCK, 0, 0);
 }
 
 /* True: it named a token that is in use, or may stand for one. */
@@ -37,8 +37,8 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
     bool known = is_current;
     if (lock->grant == grant && (!is_current || message->letter == 'B')) {
         if (message->letter == 'B' && lock->entry.remote == HFI_HELD)
-            hfi_closing_note_break(lock, message);
-        known = hfi_entry_doubted(&lock->entry, now, &actions);
+            hfi_retire_note_break(lock, message);
+        known = hfi_entry_token_questioned(&lock->entry, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     } else if (is_current) {
         switch (message->letter) {
@@ -46,10 +46,10 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
             granted(lock, message, good, now, rtt, &actions);
             break;
         case 'R':
-            hfi_entry_wanted(&lock->entry, now, &actions);
+            hfi_entry_remote_waiter(&lock->entry, now, &actions);
             break;
         case 'F':
-            hfi_entry_nudged(&lock->entry, now, &actions);
+            hfi_entry_requery(&lock->entry, now, &actions);
             break;
         case 'I':
             hfi_info_tell(lock, message);
@@ -62,19 +62,19 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
     return known;
 }
 
-void hfi_hear(void *self, const char *channel, size_t channel_size, const char *text, size_t size)
+void hfi_inbound_message(void *self, const char *channel, size_t channel_size, const char *text, size_t size)
 {
     hf_client *client = self;
     struct hfi_message message;
     uint64_t grant, random;
     if (channel_size != HFI_CHANNEL_SIZE || memcmp(channel, client->identity.channel, channel_size) != 0) {
-        hfi_events_heard(client, channel, channel_size, text, size);
+        hfi_events_on_message(client, channel, channel_size, text, size);
         return;
     }
     if (!hfi_message_parse(text, size, &message))
         return;
     if (message.letter == 'A') {
-        hfi_info_heard(client, &message);
+        hfi_info_on_message(client, &message);
         return;
     }
     if (!hfi_token_is_of(&client->identity, message.token, message.token_size, &grant, &random))
@@ -82,7 +82,7 @@ void hfi_hear(void *self, const char *channel, size_t channel_size, const char *
     struct hfi_lock *lock = hfi_table_by_grant(client, grant);
     bool known = lock != NULL && concerns(lock, &message, grant, random);
     if (!known) /* and never wanted again: a token is known before it is sent, and used once */
-        hfi_closing_heal(client, lock, grant, random, &message);
+        hfi_retire_heal(client, lock, grant, random, &message);
     if (lock != NULL)
         hfi_table_unref(lock);
 }
@@ -111,7 +111,7 @@ static void look_around(struct hfi_lock *lock, void *arg)
 }
 
 /* Whatever was said while nobody listened is lost: every waiter asks again, every holder whether somebody waits. */
-void hfi_hear_subscribed(void *self, const char *channel, size_t channel_size)
+void hfi_inbound_subscribed(void *self, const char *channel, size_t channel_size)
 {
     hf_client *client = self;
     if (channel_size == HFI_CHANNEL_SIZE && memcmp(channel, client->identity.channel, channel_size) == 0)
@@ -120,14 +120,14 @@ void hfi_hear_subscribed(void *self, const char *channel, size_t channel_size)
         hfi_events_subscribed(client, channel, channel_size);
 }
 
-void hfi_hear_lane_up(void *self, int lane)
+void hfi_inbound_lane_up(void *self, int lane)
 {
     hf_client *client = self;
     hfi_events_look(client, lane);
     hfi_table_each(client, ask_again, &lane);
 }
 
-void hfi_hear_lane_down(void *self, int lane)
+void hfi_inbound_lane_down(void *self, int lane)
 {
     (void)self;
     (void)lane;

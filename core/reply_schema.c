@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fits.c - see fits.h. */
-#include "core/fits.h"
+/* reply_schema.c - see reply_schema.h. */
+#include "core/reply_schema.h"
 
 #include <hiredis/hiredis.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static bool is_time(const struct redisReply *reply)
 }
 
 /* SET said OK or nothing, INCRBY a number; either may have met something foreign. */
-bool hfi_fits_native(const struct hfi_command *command, const struct redisReply *reply)
+bool hfi_schema_native(const struct hfi_command *command, const struct redisReply *reply)
 {
     (void)command;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
@@ -74,7 +74,7 @@ bool hfi_fits_native(const struct hfi_command *command, const struct redisReply 
            (fence->type == REDIS_REPLY_INTEGER || fence->type == REDIS_REPLY_ERROR) && is_time(reply->element[2]);
 }
 
-bool hfi_fits_acquire(const struct hfi_command *command, const struct redisReply *reply)
+bool hfi_schema_acquire(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"GRANTED", "nn"}, {"QUEUED", "nnnnnn"}, {"BUSY", "nnnn"}, {"LATE", "n"},
                                         {"FOREIGN", "ns"}, {"VALUE", "nsn"},     {"ABSENT", "nn"}};
@@ -82,49 +82,49 @@ bool hfi_fits_acquire(const struct hfi_command *command, const struct redisReply
     return IS_ONE_OF(reply, forms);
 }
 
-bool hfi_fits_release(const struct hfi_command *command, const struct redisReply *reply)
+bool hfi_schema_release(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}, {"MORE", "n"}};
     (void)command;
     return is_word(reply, "FREE") || IS_ONE_OF(reply, forms);
 }
 
-bool hfi_fits_more(const struct hfi_command *command, const struct redisReply *reply)
+bool hfi_schema_more(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"GRANTED", "nn"}, {"GONE", "n"}, {"FOREIGN", "ns"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }
 
-bool hfi_fits_fill(const struct hfi_command *command, const struct redisReply *reply)
+bool hfi_schema_fill(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"FILLED", "n"}, {"FREE", "n"}, {"REFUSED", "n"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }
 
-bool hfi_fits_break(const struct hfi_command *command, const struct redisReply *reply)
+bool hfi_schema_break(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"BROKEN", "n"}, {"FREE", "n"}, {"FOREIGN", "ns"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }
 
-bool hfi_fits_look(const struct hfi_command *command, const struct redisReply *reply)
+bool hfi_schema_look(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"HELD", "snn"}, {"FREE", ""}, {"FOREIGN", "s"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }
 
-bool hfi_fits_forget(const struct hfi_command *command, const struct redisReply *reply)
+bool hfi_schema_forget(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"DONE", "n"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }
 
-bool hfi_fits_floor(const struct hfi_command *command, const struct redisReply *reply)
+bool hfi_schema_floor(const struct hfi_command *command, const struct redisReply *reply)
 {
     (void)command;
     return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_number(reply->element[0]) &&
@@ -135,7 +135,7 @@ bool hfi_fits_floor(const struct hfi_command *command, const struct redisReply *
 static bool is_time_and(const struct hfi_command *command, const struct redisReply *reply,
                         bool (*is_one)(const struct redisReply *reply))
 {
-    bool fits = reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t)command->expects &&
+    bool fits = reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t)command->element_count &&
                 is_number(reply->element[0]);
     for (size_t i = 1; fits && i < reply->elements; i++)
         fits = is_one(reply->element[i]);
@@ -149,7 +149,7 @@ static bool is_renewed(const struct redisReply *reply)
            (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= 5);
 }
 
-bool hfi_fits_renew(const struct hfi_command *command, const struct redisReply *reply)
+bool hfi_schema_renew(const struct hfi_command *command, const struct redisReply *reply)
 {
     return is_time_and(command, reply, is_renewed);
 }
@@ -170,7 +170,7 @@ static bool is_place(const struct redisReply *reply)
     return fits;
 }
 
-bool hfi_fits_recheck(const struct hfi_command *command, const struct redisReply *reply)
+bool hfi_schema_recheck(const struct hfi_command *command, const struct redisReply *reply)
 {
     return is_time_and(command, reply, is_place);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ear.c - see ear.h; and the parts of lease.h that say whom a lease belongs to and how it is told. */
-#include "core/ear.h"
+/* event_sink.c - see event_sink.h; and the parts of lease.h that say whom a lease belongs to and how it is told. */
+#include "core/event_sink.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
 #include "base/thread.h"
@@ -17,104 +17,104 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void run_events(struct hfi_call *call);
+static void run_events(struct hfi_job *job);
 
-void hfi_ear_free(struct hfi_ear *ear)
+void hfi_event_sink_free(struct hfi_event_sink *sink)
 {
-    if (ear == NULL)
+    if (sink == NULL)
         return;
-    (void)pthread_mutex_destroy(&ear->mutex);
-    free(ear->label);
-    free(ear);
+    (void)pthread_mutex_destroy(&sink->mutex);
+    free(sink->label);
+    free(sink);
 }
 
 /* False: no memory. */
-bool hfi_ear_give(hf_lease *lease, const hf_lock_options *options, uint64_t thread, int tid)
+bool hfi_event_sink_attach(hf_lease *lease, const hf_lock_options *options, uint64_t thread, int tid)
 {
     if (options->on_event == NULL && options->signal == 0 && options->owner_label == NULL)
         return true;
-    struct hfi_ear *ear = calloc(1, sizeof *ear);
-    if (ear == NULL)
+    struct hfi_event_sink *sink = calloc(1, sizeof *sink);
+    if (sink == NULL)
         return false;
-    (void)pthread_mutex_init(&ear->mutex, NULL);
-    hfi_park_init(&ear->quiet);
-    hfi_list_init(&ear->call.link);
-    ear->call.run = run_events;
-    ear->lease = lease;
-    ear->on_event = options->on_event;
-    ear->arg = options->arg;
-    ear->signal = options->signal;
-    ear->thread = thread;
-    atomic_init(&ear->tid, tid);
-    ear->signal_at = options->signal_at != 0 ? options->signal_at : HF_EVENT_LOST;
-    ear->label = options->owner_label != NULL ? strndup(options->owner_label, 128) : NULL;
-    lease->ear = ear;
-    return options->owner_label == NULL || ear->label != NULL;
+    (void)pthread_mutex_init(&sink->mutex, NULL);
+    hfi_park_init(&sink->quiet);
+    hfi_list_init(&sink->job.link);
+    sink->job.run = run_events;
+    sink->lease = lease;
+    sink->on_event = options->on_event;
+    sink->arg = options->arg;
+    sink->signal = options->signal;
+    sink->thread = thread;
+    atomic_init(&sink->tid, tid);
+    sink->signal_at = options->signal_at != 0 ? options->signal_at : HF_EVENT_LOST;
+    sink->label = options->owner_label != NULL ? strndup(options->owner_label, 128) : NULL;
+    lease->sink = sink;
+    return options->owner_label == NULL || sink->label != NULL;
 }
 
 /* Under the ear's mutex, so that a thread that is unbound gets none any more, and may end. */
-static void signal_holder_locked(struct hfi_ear *ear)
+static void signal_holder_locked(struct hfi_event_sink *sink)
 {
-    int tid = atomic_load(&ear->tid);
-    ear->signal_waits = !ear->handed_out;
-    if (ear->signal_waits)
+    int tid = atomic_load(&sink->tid);
+    sink->signal_waits = !sink->handed_out;
+    if (sink->signal_waits)
         return;
-    ear->warned = tid != 0 ? ear->thread : 0; /* what this thread was not sent is owed at LOST */
-    (void)syscall(SYS_tgkill, getpid(), tid, ear->signal);
+    sink->warned = tid != 0 ? sink->thread : 0; /* what this thread was not sent is owed at LOST */
+    (void)syscall(SYS_tgkill, getpid(), tid, sink->signal);
 }
 
 /* True: the caller posts it, with a reference. */
-static bool may_post_locked(struct hfi_ear *ear)
+static bool may_post_locked(struct hfi_event_sink *sink)
 {
-    bool post = ear->handed_out && !ear->posted && ear->pending_count > 0;
-    ear->posted = ear->posted || post;
+    bool post = sink->handed_out && !sink->posted && sink->pending_count > 0;
+    sink->posted = sink->posted || post;
     return post;
 }
 
-static void post_events(struct hfi_ear *ear)
+static void post_events(struct hfi_event_sink *sink)
 {
-    hfi_handle_ref(ear->lease);
+    hfi_handle_ref(sink->lease);
     HFI_PERTURB("event-to-post");
-    hfi_dispatcher_post(ear->lease->client->dispatcher, &ear->call);
+    hfi_dispatcher_post(sink->lease->client->dispatcher, &sink->job);
 }
 
-static void announce(struct hfi_ear *ear, hf_event_kind kind, hf_reason reason)
+static void announce(struct hfi_event_sink *sink, hf_event_kind kind, hf_reason reason)
 {
     /* Who stops when it is about to end is told that it is over if that comes without a warning. */
-    bool stop_now = kind == HF_EVENT_AT_RISK && reason != HF_REASON_UNCONFIRMED && ear->signal_at == HF_EVENT_AT_RISK;
-    (void)pthread_mutex_lock(&ear->mutex);
-    if (ear->on_event != NULL && !ear->released) {
+    bool stop_now = kind == HF_EVENT_AT_RISK && reason != HF_REASON_UNCONFIRMED && sink->signal_at == HF_EVENT_AT_RISK;
+    (void)pthread_mutex_lock(&sink->mutex);
+    if (sink->on_event != NULL && !sink->released) {
         /* A callback that is slower than events come in misses the older of the passing ones, never LOST. */
-        int at = ear->pending_count < HFI_EVENTS_MOST ? ear->pending_count++ : HFI_EVENTS_MOST - 1;
-        ear->pending[at].kind = kind;
-        ear->pending[at].reason = reason;
+        int at = sink->pending_count < HFI_EVENTS_MOST ? sink->pending_count++ : HFI_EVENTS_MOST - 1;
+        sink->pending[at].kind = kind;
+        sink->pending[at].reason = reason;
     }
     if (kind == HF_EVENT_SAFE_AGAIN) {
-        ear->warned = 0;
-        ear->signal_waits = false;
+        sink->warned = 0;
+        sink->signal_waits = false;
     }
-    if (ear->signal != 0 && (stop_now || (kind == HF_EVENT_LOST && (ear->warned == 0 || ear->warned != ear->thread))))
-        signal_holder_locked(ear);
-    bool post = may_post_locked(ear);
-    (void)pthread_mutex_unlock(&ear->mutex);
+    if (sink->signal != 0 && (stop_now || (kind == HF_EVENT_LOST && (sink->warned == 0 || sink->warned != sink->thread))))
+        signal_holder_locked(sink);
+    bool post = may_post_locked(sink);
+    (void)pthread_mutex_unlock(&sink->mutex);
     if (post)
-        post_events(ear);
+        post_events(sink);
 }
 
 void hfi_handle_hand_out(hf_lease *lease)
 {
-    struct hfi_ear *ear = lease->ear;
-    if (ear == NULL)
+    struct hfi_event_sink *sink = lease->sink;
+    if (sink == NULL)
         return;
     hfi_handle_ref(lease); /* from here on a callback may release it */
-    (void)pthread_mutex_lock(&ear->mutex);
-    ear->handed_out = true;
-    if (ear->signal_waits)
-        signal_holder_locked(ear);
-    bool post = may_post_locked(ear);
-    (void)pthread_mutex_unlock(&ear->mutex);
+    (void)pthread_mutex_lock(&sink->mutex);
+    sink->handed_out = true;
+    if (sink->signal_waits)
+        signal_holder_locked(sink);
+    bool post = may_post_locked(sink);
+    (void)pthread_mutex_unlock(&sink->mutex);
     if (post)
-        post_events(ear);
+        post_events(sink);
     hfi_handle_unref(lease);
 }
 
@@ -140,63 +140,63 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
         atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, condition);
     }
-    if (lease->ear != NULL)
-        announce(lease->ear, kind, reason);
+    if (lease->sink != NULL)
+        announce(lease->sink, kind, reason);
     if (kind == HF_EVENT_LOST)
         hfi_loss_log_note(lease, reason); /* its callback goes first */
 }
 
-static void run_events(struct hfi_call *call)
+static void run_events(struct hfi_job *job)
 {
-    struct hfi_ear *ear = hfi_of(call, struct hfi_ear, call);
-    hf_lease *lease = ear->lease;
+    struct hfi_event_sink *sink = hfi_container_of(job, struct hfi_event_sink, job);
+    hf_lease *lease = sink->lease;
     struct hfi_callback callback;
     for (;;) {
         hf_event event = {.size = sizeof event, .fence = lease->fence};
-        (void)pthread_mutex_lock(&ear->mutex);
-        bool over = ear->released || ear->pending_count == 0;
-        ear->runner = over ? 0 : hfi_thread_number();
+        (void)pthread_mutex_lock(&sink->mutex);
+        bool over = sink->released || sink->pending_count == 0;
+        sink->runner = over ? 0 : hfi_thread_number();
         if (over) {
-            ear->posted = false;
-            hfi_park_wake(&ear->quiet);
+            sink->posted = false;
+            hfi_park_wake(&sink->quiet);
         } else {
-            event.kind = ear->pending[0].kind;
-            event.reason = ear->pending[0].reason;
-            event.sequence = ++ear->sequence;
-            memmove(&ear->pending[0], &ear->pending[1], sizeof ear->pending - sizeof ear->pending[0]);
-            ear->pending_count--;
+            event.kind = sink->pending[0].kind;
+            event.reason = sink->pending[0].reason;
+            event.sequence = ++sink->sequence;
+            memmove(&sink->pending[0], &sink->pending[1], sizeof sink->pending - sizeof sink->pending[0]);
+            sink->pending_count--;
         }
-        (void)pthread_mutex_unlock(&ear->mutex);
+        (void)pthread_mutex_unlock(&sink->mutex);
         HFI_PERTURB("event-taken");
         if (over)
             break;
         event.remaining_ms = event.kind == HF_EVENT_LOST ? 0 : hf_lease_remaining_ms(lease);
         hfi_callback_begin(&callback, lease->client, NULL);
-        ear->on_event(lease, &event, ear->arg);
+        sink->on_event(lease, &event, sink->arg);
         hfi_callback_end(&callback);
     }
     hfi_handle_unref(lease);
 }
 
-void hfi_handle_hush(hf_lease *lease)
+void hfi_handle_stop_events(hf_lease *lease)
 {
-    struct hfi_ear *ear = lease->ear;
-    if (ear == NULL || ear->on_event == NULL)
+    struct hfi_event_sink *sink = lease->sink;
+    if (sink == NULL || sink->on_event == NULL)
         return;
-    (void)pthread_mutex_lock(&ear->mutex);
-    ear->released = true;
-    while (ear->posted && ear->runner != hfi_thread_number()) {
-        uint32_t ticket = hfi_park_ticket(&ear->quiet);
-        (void)pthread_mutex_unlock(&ear->mutex);
+    (void)pthread_mutex_lock(&sink->mutex);
+    sink->released = true;
+    while (sink->posted && sink->runner != hfi_thread_number()) {
+        uint32_t epoch = hfi_park_epoch(&sink->quiet);
+        (void)pthread_mutex_unlock(&sink->mutex);
         HFI_PERTURB("hush-to-withdraw");
-        if (hfi_dispatcher_withdraw(lease->client->dispatcher, &ear->call)) {
+        if (hfi_dispatcher_withdraw(lease->client->dispatcher, &sink->job)) {
             hfi_handle_unref(lease);
             return;
         }
-        (void)hfi_park_wait(&ear->quiet, ticket, HFI_NEVER);
-        (void)pthread_mutex_lock(&ear->mutex);
+        (void)hfi_park_wait(&sink->quiet, epoch, HFI_NEVER);
+        (void)pthread_mutex_lock(&sink->mutex);
     }
-    (void)pthread_mutex_unlock(&ear->mutex);
+    (void)pthread_mutex_unlock(&sink->mutex);
 }
 
 const char *hf_reason_text(hf_reason reason)
@@ -258,14 +258,14 @@ static hf_status check_held(const hf_lease *lease, hf_error *error)
 /* Under the lock's mutex, which orders it with what is told. */
 static void move_locked(hf_lease *lease, uint64_t owner, uint64_t thread, int tid)
 {
-    struct hfi_ear *ear = lease->ear;
+    struct hfi_event_sink *sink = lease->sink;
     atomic_store(&lease->owner, owner);
-    if (ear == NULL)
+    if (sink == NULL)
         return;
-    (void)pthread_mutex_lock(&ear->mutex);
-    ear->thread = thread;
-    atomic_store(&ear->tid, tid);
-    (void)pthread_mutex_unlock(&ear->mutex);
+    (void)pthread_mutex_lock(&sink->mutex);
+    sink->thread = thread;
+    atomic_store(&sink->tid, tid);
+    (void)pthread_mutex_unlock(&sink->mutex);
 }
 
 hf_status hf_lease_bind(hf_lease *lease, hf_error *error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hear_test.c - messages, and what was missed: which of them make a client ask, tell a holder, or do nothing. */
+/* inbound_test.c - messages, and what was missed: which of them make a client ask, tell a holder, or do nothing. */
 #include "tests/scene/scene.h"
 #include "tests/sim/pool_inside.h"
 #include "core/client.h"

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/* handshake.c - the handshake as a conversation: AUTH alone; then SELECT, CLIENT SETNAME, ROLE, INFO and, on a lane, which
+ * scripts the server has; then, on a lane, those that it has not, and the owner's greeting. Each stage is one pipeline. */
+#include "pool/handshake.h"
+#include "pool/pool_private.h"
+#include "pool/replies.h"
+#include "pool/script.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OLDEST_VERSION 60000
+
+enum stage { BEFORE, AUTH, HELLO, GREET, OVER };
+enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_INFO, ASK_EXISTS, ASK_LOAD, ASK_GREETING };
+
+void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane)
+{
+    *handshake = (struct hfi_handshake){.pool = pool, .purpose = purpose, .lane = lane, .stage = BEFORE};
+    handshake->server.uptime_s = -1;
+}
+
+void hfi_handshake_done(struct hfi_handshake *handshake)
+{
+    if (handshake->out.bytes != NULL)
+        explicit_bzero(handshake->out.bytes, handshake->out.capacity);
+    hfi_buffer_done(&handshake->out);
+    hfi_command_unref(handshake->handshake_floor);
+    handshake->handshake_floor = NULL;
+}
+
+static bool add_word(struct hfi_handshake *handshake, const char *word)
+{
+    return hfi_buffer_print(&handshake->out, "$%zu\r\n", strlen(word)) &&
+           hfi_buffer_append(&handshake->out, word, strlen(word)) && hfi_buffer_append(&handshake->out, "\r\n", 2);
+}
+
+/* Framed here and not by hiredis: its copies of a password would not be wiped. `count` words have to follow. */
+static bool begin_question(struct hfi_handshake *handshake, enum question question, int count)
+{
+    if (handshake->asked_count == HFI_HANDSHAKE_MOST || !hfi_buffer_print(&handshake->out, "*%d\r\n", count))
+        return false;
+    handshake->asked[handshake->asked_count++] = (unsigned char)question;
+    return true;
+}
+
+static bool ask(struct hfi_handshake *handshake, enum question question, const char *first, const char *second,
+                const char *third)
+{
+    int count = second == NULL ? 1 : third == NULL ? 2 : 3;
+    return begin_question(handshake, question, count) && add_word(handshake, first) && (count < 2 || add_word(handshake, second)) &&
+           (count < 3 || add_word(handshake, third));
+}
+
+static bool ask_auth(struct hfi_handshake *handshake)
+{
+    const struct hfi_endpoint *endpoint = &handshake->pool->settings.endpoint;
+    /* A user without a password asks with an empty one: not asking would make it the server's default user. */
+    const char *password = endpoint->password != NULL ? endpoint->password : "";
+    if (endpoint->user == NULL && endpoint->password == NULL)
+        return true;
+    if (hfi_buffer_reserve(&handshake->out, 1024 + strlen(password)) == NULL) /* never moved, so wiped whole */
+        return false;
+    if (endpoint->user != NULL)
+        return ask(handshake, ASK_AUTH, "AUTH", endpoint->user, password);
+    return ask(handshake, ASK_AUTH, "AUTH", password, NULL);
+}
+
+static const struct hfi_script *script(const struct hfi_handshake *handshake, int number)
+{
+    const struct hfi_script *const *scripts = handshake->pool->ops.scripts;
+    return scripts != NULL ? scripts[number] : NULL;
+}
+
+static bool ask_for_scripts(struct hfi_handshake *handshake)
+{
+    int count = 0;
+    while (script(handshake, count) != NULL)
+        count++;
+    handshake->lacks = ((uint64_t)1 << count) - 1;
+    bool ok = count == 0 || (begin_question(handshake, ASK_EXISTS, 2 + count) && add_word(handshake, "SCRIPT") &&
+                             add_word(handshake, "EXISTS"));
+    for (int i = 0; ok && i < count; i++)
+        ok = add_word(handshake, script(handshake, i)->sha1);
+    return ok;
+}
+
+static bool ask_hello(struct hfi_handshake *handshake)
+{
+    const struct hfi_pool_settings *settings = &handshake->pool->settings;
+    char database[16];
+    bool ok = true;
+    (void)snprintf(database, sizeof database, "%d", settings->endpoint.database);
+    if (settings->endpoint.database != 0 && handshake->purpose != HFI_DIAL_SUBSCRIBER)
+        ok = ask(handshake, ASK_SELECT, "SELECT", database, NULL);
+    if (settings->client_name != NULL && settings->client_name[0] != 0)
+        ok = ok && ask(handshake, ASK_NAME, "CLIENT", "SETNAME", settings->client_name);
+    ok = ok && ask(handshake, ASK_ROLE, "ROLE", NULL, NULL);
+    if (handshake->purpose != HFI_DIAL_BORROWER)
+        ok = ok && ask(handshake, ASK_INFO, "INFO", "server", NULL);
+    if (handshake->purpose == HFI_DIAL_LANE)
+        ok = ok && ask_for_scripts(handshake);
+    return ok;
+}
+
+static bool ask_greeting(struct hfi_handshake *handshake)
+{
+    handshake->greeting_sent_ns = hfi_now(handshake->pool->clock);
+    if (handshake->asked_count == HFI_HANDSHAKE_MOST ||
+        !hfi_buffer_append(&handshake->out, handshake->handshake_floor->bytes, handshake->handshake_floor->size))
+        return false;
+    handshake->asked[handshake->asked_count++] = ASK_GREETING;
+    return true;
+}
+
+/* One connection brings them for all that are dialled with it: the others' scripts are there when they are needed, or go
+ * out again as EVAL. */
+static bool ask_load(struct hfi_handshake *handshake)
+{
+    struct hfi_pool *pool = handshake->pool;
+    int64_t now_ns = hfi_now(pool->clock);
+    if (handshake->lacks == 0 ||
+        (pool->scripts_sent_ns != 0 && now_ns < hfi_after_ms(pool->scripts_sent_ns, pool->settings.connect_ms)))
+        return true;
+    pool->scripts_sent_ns = now_ns;
+    bool ok = true;
+    for (int i = 0; ok && script(handshake, i) != NULL; i++) {
+        if ((handshake->lacks >> i & 1) == 0)
+            continue;
+        char *source = hfi_script_source(script(handshake, i));
+        ok = source != NULL && ask(handshake, ASK_LOAD, "SCRIPT", "LOAD", source);
+        free(source);
+    }
+    return ok;
+}
+
+static bool ask_greet(struct hfi_handshake *handshake)
+{
+    const struct hfi_pool *pool = handshake->pool;
+    if (handshake->purpose != HFI_DIAL_LANE)
+        return true;
+    if (!ask_load(handshake))
+        return false;
+    if (pool->ops.handshake_floor == NULL)
+        return true;
+    handshake->handshake_floor = pool->ops.handshake_floor(pool->self, handshake->lane);
+    return handshake->handshake_floor != NULL && ask_greeting(handshake);
+}
+
+/* On to the next stage in which there is something to ask. */
+static bool go_on(struct hfi_handshake *handshake)
+{
+    bool ok = true;
+    handshake->asked_count = handshake->answered = 0;
+    while (ok && handshake->asked_count == 0 && handshake->stage != OVER) {
+        handshake->stage++;
+        if (handshake->stage == AUTH)
+            ok = ask_auth(handshake);
+        else if (handshake->stage == HELLO)
+            ok = ask_hello(handshake);
+        else if (handshake->stage == GREET)
+            ok = ask_greet(handshake);
+    }
+    handshake->over = handshake->stage == OVER;
+    return ok;
+}
+
+bool hfi_handshake_begin(struct hfi_handshake *handshake)
+{
+    return go_on(handshake);
+}
+
+static bool begins(const struct redisReply *reply, const char *words)
+{
+    return reply->str != NULL && strncmp(reply->str, words, strlen(words)) == 0;
+}
+
+static hf_status refuse(const struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
+{
+    char did_what[192];
+    (void)snprintf(did_what, sizeof did_what, "cannot use %s", handshake->pool->server_name);
+    return hfi_reply_fail(reply, did_what, handshake->pool->server_name, error);
+}
+
+static hf_status judge_role(const struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 || reply->element[0]->str == NULL)
+        return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not know its role",
+                        handshake->pool->server_name);
+    if (strcmp(reply->element[0]->str, "master") == 0)
+        return HF_OK;
+    char role[64];
+    (void)hfi_fail(error, HF_UNAVAILABLE, "point the URI at the primary, or wait until the failover is over",
+                   "%s is not a primary, its role is %s", handshake->pool->server_name,
+                   hfi_quote(role, sizeof role, reply->element[0]->str, reply->element[0]->len));
+    hfi_fail_retry(error, 200);
+    return HF_UNAVAILABLE;
+}
+
+static const char *info(const struct redisReply *reply, const char *field)
+{
+    const char *at = reply->str;
+    size_t size = strlen(field);
+    while (at != NULL && *at != 0) {
+        if (strncmp(at, field, size) == 0)
+            return at + size;
+        at = strchr(at, '\n');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return NULL;
+}
+
+static hf_status judge_info(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
+{
+    struct hfi_server *server = &handshake->server;
+    int major = 0, minor = 0, patch = 0;
+    const char *version = info(reply, "redis_version:"), *run_id = info(reply, "run_id:");
+    const char *uptime = info(reply, "uptime_in_seconds:");
+    if (version == NULL || sscanf(version, "%3d.%3d.%3d", &major, &minor, &patch) < 2)
+        return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not tell its version",
+                        handshake->pool->server_name);
+    server->version = major * 10000 + minor * 100 + patch;
+    if (run_id != NULL)
+        (void)snprintf(server->run_id, sizeof server->run_id, "%.*s", (int)strcspn(run_id, "\r\n"), run_id);
+    if (uptime != NULL)
+        server->uptime_s = strtoll(uptime, NULL, 10);
+    if (server->version < OLDEST_VERSION)
+        return hfi_fail(error, HF_PROTOCOL, "holdfast needs Redis 6.0 or later, or Valkey",
+                        "%s is Redis %d.%d.%d", handshake->pool->server_name, major, minor, patch);
+    return HF_OK;
+}
+
+/* Rights that a minimal user may lack, or commands that an operator may have renamed away: we live without.
+ */
+static bool is_dispensable(enum question question, const struct redisReply *reply)
+{
+    bool no_right = begins(reply, "NOPERM"), unknown = begins(reply, "ERR unknown");
+    switch (question) {
+    case ASK_ROLE:
+        return no_right;
+    case ASK_NAME:
+    case ASK_INFO:
+    case ASK_EXISTS: /* then all are loaded */
+    case ASK_LOAD:   /* then EVALSHA is told NOSCRIPT, and goes out again as EVAL */
+        return no_right || unknown;
+    default:
+        return false;
+    }
+}
+
+static hf_status judge_scripts(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
+{
+    bool fits = reply->type == REDIS_REPLY_ARRAY;
+    for (int i = 0; fits && script(handshake, i) != NULL; i++) {
+        fits = (size_t)i < reply->elements && reply->element[i]->type == REDIS_REPLY_INTEGER;
+        if (fits && reply->element[i]->integer != 0)
+            handshake->lacks &= ~((uint64_t)1 << i);
+    }
+    if (fits)
+        return HF_OK;
+    return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not tell which scripts it has",
+                    handshake->pool->server_name);
+}
+
+static hf_status judge_greeting(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
+{
+    if (reply->type == REDIS_REPLY_ERROR && begins(reply, "NOSCRIPT") && handshake->handshake_floor->script != NULL) {
+        if (hfi_command_inline_script(handshake->handshake_floor) && ask_greeting(handshake))
+            return HF_OK;
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->pool->server_name);
+    }
+    if (handshake->pool->ops.handshake_floored == NULL)
+        return HF_OK;
+    return handshake->pool->ops.handshake_floored(handshake->pool->self, handshake->lane, &handshake->server, handshake->greeting_sent_ns,
+                                    reply, error);
+}
+
+static hf_status judge(struct hfi_handshake *handshake, enum question question, const struct redisReply *reply,
+                       hf_error *error)
+{
+    if (question == ASK_GREETING)
+        return judge_greeting(handshake, reply, error);
+    if (reply->type == REDIS_REPLY_ERROR)
+        return is_dispensable(question, reply) ? HF_OK : refuse(handshake, reply, error);
+    if (question == ASK_ROLE)
+        return judge_role(handshake, reply, error);
+    if (question == ASK_INFO)
+        return judge_info(handshake, reply, error);
+    if (question == ASK_EXISTS)
+        return judge_scripts(handshake, reply, error);
+    return HF_OK;
+}
+
+hf_status hfi_handshake_answer(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
+{
+    if (handshake->answered == handshake->asked_count)
+        return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s answers what nobody asked",
+                        handshake->pool->server_name);
+    hf_status status = judge(handshake, handshake->asked[handshake->answered], reply, error);
+    handshake->answered++;
+    if (status == HF_OK && handshake->answered == handshake->asked_count && !go_on(handshake))
+        status = hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->pool->server_name);
+    return status;
+}
