@@ -21,7 +21,7 @@ int hfi_thread_id(void);
 /* The calling thread's number: above HFI_THREADS, and never another thread's of this process, as a kernel id is when it
  * comes again. Whose something is, is asked by this. */
 uint64_t hfi_thread_number(void);
-/* One pointer of the calling thread's own, NULL at first: the callbacks it is in (core/callback.c). */
+/* One pointer of the calling thread's own, NULL at first: the callbacks it is in (core/context/callback.c). */
 void **hfi_thread_own(void);
 /* Between the two, which may nest, pthread_cancel has to wait: our calls are no cancellation points. False: this thread
  * is in a function that may not call us; unshield is owed all the same. */

@@ -2,7 +2,7 @@
 cmake_minimum_required(VERSION 3.25)
 file(GLOB scripts ${FOLDER}/*.lua)
 list(SORT scripts)
-set(text "/* Made from core/scripts by the build. */\n#include \"core/scripts.h\"\n")
+set(text "/* Made from core/scripts by the build. */\n#include \"core/protocol/scripts.h\"\n")
 
 # Comments and indentation would travel to every server; the line structure stays, for its error messages.
 function(strip source out)

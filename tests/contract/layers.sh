@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# layers.sh SOURCE BUILD: a floor includes only floors below it, and everything else only the public headers.
+# layers.sh SOURCE BUILD: a floor includes only floors below it, a room of core only rooms below it; what decides includes
+# neither; of pool core sees the front door alone; and everything else includes only the public headers.
 set -eu
 cd "$1"
 failed=0
 
-# climbs FOLDERS FORBIDDEN: no file in FOLDERS includes a file of a floor in FORBIDDEN (an alternation).
+# climbs FOLDERS FORBIDDEN: no file in FOLDERS includes what begins as FORBIDDEN (an alternation) does.
 climbs() {
     # shellcheck disable=SC2086,SC2038 # folders are words on purpose, and no name has a blank
     found=$(find $1 -name '*.[ch]' -o -name '*.hpp' -o -name '*.cpp' 2>/dev/null |
@@ -20,6 +21,23 @@ climbs "pool" "watchdog|core|tests|tools|examples"
 climbs "watchdog" "pool|core|tests|tools|examples"
 climbs "core" "tests|tools|examples"
 climbs "include tools examples bench" "base|pool|watchdog|core|tests"
+
+# The rooms of core, lowest first: none includes one above it. Policy is pure, and sees no other floor than base.
+above=client
+for room in fetch lock context protocol policy; do
+    climbs "core/$room" "core/($above)"
+    above="$above|$room"
+done
+climbs "core/policy" "pool|watchdog"
+climbs "core/protocol" "watchdog"
+
+# The rest of pool is its back room.
+door='borrow|command|embedded|hurry|lane|pool|replies|script|uri'
+behind=$(grep -rnE --include='*.[ch]' '#include "pool/' core | grep -vE "\"pool/($door)\.h\"" || true)
+if [ -n "$behind" ]; then
+    echo "behind pool's front door: $behind" >&2
+    failed=1
+fi
 
 up=$(grep -rnE --include='*.[ch]' '#[[:space:]]*include[[:space:]]*"\.\.?/' base pool watchdog core include tools examples bench tests || true)
 if [ -n "$up" ]; then

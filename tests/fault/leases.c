@@ -2,7 +2,7 @@
 /* leases.c - faults between a holder and the server: renewals lost, silence, releases that come late. */
 #include "tests/fault/fault.h"
 
-#include "core/scripts.h"
+#include "core/protocol/scripts.h"
 #include "tests/support/takers.h"
 
 #include <poll.h>

@@ -2,7 +2,7 @@
 /* replies.c - faults of the connection itself: replies late, cut, dripping, refused, or never. */
 #include "tests/fault/fault.h"
 
-#include "core/scripts.h"
+#include "core/protocol/scripts.h"
 #include "tests/support/takers.h"
 
 #include <holdfast/redis.h>

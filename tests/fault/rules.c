@@ -2,7 +2,7 @@
 /* rules.c - promises about what we send and whom we believe, looked at from the server's side. */
 #include "tests/fault/fault.h"
 
-#include "core/scripts.h"
+#include "core/protocol/scripts.h"
 #include "tests/support/takers.h"
 #include "tests/support/script_source.h"
 

@@ -3,7 +3,7 @@
  * for whoever wants one has what was left there cleared away. */
 #include "tests/fault/fault.h"
 
-#include "core/scripts.h"
+#include "core/protocol/scripts.h"
 #include "tests/support/takers.h"
 #include "tests/support/script_source.h"
 

@@ -2,7 +2,7 @@
 /* waits.c - faults between a waiter and its grant: messages that never come, answers that come too late. */
 #include "tests/fault/fault.h"
 
-#include "core/scripts.h"
+#include "core/protocol/scripts.h"
 #include "tests/support/takers.h"
 
 #include <holdfast/redis.h>

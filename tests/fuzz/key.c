@@ -2,8 +2,8 @@
 /* key.c - names and templates: refused, or keys that share a slot and never lie among each other. */
 #include "tests/fuzz/fuzz.h"
 
-#include "core/key.h"
-#include "core/options.h"
+#include "core/protocol/key.h"
+#include "core/protocol/options.h"
 
 static void make(const char *key_template, enum hfi_use use, const char *name, size_t size)
 {

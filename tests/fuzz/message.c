@@ -2,8 +2,8 @@
 /* message.c - what anybody may publish on a control channel, and tokens: taken apart within their bytes. */
 #include "tests/fuzz/fuzz.h"
 
-#include "core/message.h"
-#include "core/token.h"
+#include "core/protocol/message.h"
+#include "core/protocol/token.h"
 
 static void is_inside(const char *part, size_t part_size, const char *text, size_t size)
 {

@@ -3,8 +3,8 @@
  * answer says through an entry. */
 #include "tests/fuzz/fuzz.h"
 
-#include "core/fence.h"
-#include "core/wire.h"
+#include "core/policy/fence.h"
+#include "core/protocol/wire.h"
 #include "pool/framing.h"
 #include "pool/parser.h"
 #include "pool/replies.h"
@@ -57,7 +57,7 @@ static void answer(struct subject *subject, const redisReply *reply, bool native
     int64_t us, sent_at = subject->now;
     subject->now += HFI_MS;
     struct hfi_answer said = hfi_wire_answer(reply, native, &us);
-    if (us > 0) { /* as core/server_time.c does */
+    if (us > 0) { /* as core/lock/server_time.c does */
         hfi_server_clock_observe(&subject->clock, us, subject->now);
         (void)hfi_sample_is_stepped(&subject->sample, us, sent_at, subject->now);
         (void)hfi_server_clock_at_most_us(&subject->clock, subject->now + 1000 * HFI_MS);

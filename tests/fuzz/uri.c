@@ -3,7 +3,7 @@
  * shows the password. */
 #include "tests/fuzz/fuzz.h"
 
-#include "core/options.h"
+#include "core/protocol/options.h"
 #include "pool/uri.h"
 
 struct taken { /* the options, and the values that they point to */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* handshake_test.c - who is let in, who is refused, and whether the error says what a person needs to know.
  */
-#include "core/client.h"
+#include "core/context/context.h"
 #include "pool/dial.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* messages_test.c - whoever may PUBLISH can say anything to a client, and real breaks are said the same way. */
-#include "core/client.h"
-#include "core/events.h"
-#include "core/inbound.h"
-#include "core/lock.h"
-#include "core/table.h"
+#include "core/context/context.h"
+#include "core/lock/events.h"
+#include "core/lock/inbound.h"
+#include "core/lock/lock.h"
+#include "core/lock/table.h"
 #include "tests/support/messages.h"
 #include "tests/support/pages.h"
 #include "tests/support/pair.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* overload_test.c - a server that is slow is not away: who may wait does, and where there is none the origin is not given
  * all the loads at once that nobody shares. */
-#include "core/client.h"
+#include "core/context/context.h"
 #include "tests/support/fds.h"
 #include "tests/support/pages.h"
 #include "tests/support/pair.h"

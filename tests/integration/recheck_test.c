@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* recheck_test.c - one process waits for many names: what it says to the server meanwhile, and that it gets them all. */
-#include "core/scripts.h"
+#include "core/protocol/scripts.h"
 #include "tests/support/script_source.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* scripts_test.c - the scripts by themselves, where the server is full, and where a key of theirs is another program's:
  * what each answers, and what it leaves. */
-#include "core/scripts.h"
+#include "core/protocol/scripts.h"
 #include "tests/support/pair.h"
 #include "tests/support/script_source.h"
 #include "tests/support/takers.h"

@@ -23,8 +23,8 @@ EQUIVALENT = os.path.join(HERE, 'equivalent.txt')
 GOAL = 95
 
 # What decides, and the scripts: where a wrong comparison costs somebody the lock.
-FILES = ['core/entry*.c', 'core/lease.c', 'core/in_doubt.c', 'core/fence.c', 'core/server_time.c', 'core/renew.c',
-         'core/retire.c', 'core/inbound.c', 'core/scripts/*.lua']
+FILES = ['core/policy/entry*.c', 'core/policy/lease.c', 'core/policy/in_doubt.c', 'core/policy/fence.c', 'core/lock/server_time.c', 'core/lock/renew.c',
+         'core/lock/retire.c', 'core/lock/inbound.c', 'core/scripts/*.lua']
 
 # Tests with real servers that take seconds, and sleep most of them.
 REAL = ['fetch', 'lock', 'operators', 'orphan', 'recheck', 'scripts']
@@ -335,7 +335,7 @@ def run_file(path, mutants, plan, log, kept):
 
 def arguments():
     parser = argparse.ArgumentParser(prog='dev mutate', description='Makes every small mistake; which does a test notice?')
-    parser.add_argument('files', nargs='*', metavar='FILE', help='core/lease.c (default: all that decide, and the scripts)')
+    parser.add_argument('files', nargs='*', metavar='FILE', help='core/policy/lease.c (default: all that decide, and the scripts)')
     parser.add_argument('--list', action='store_true', help='the mutants, by their names for equivalent.txt')
     parser.add_argument('--check', action='store_true', help='is equivalent.txt about today\'s sources? builds nothing')
     parser.add_argument('--sample', type=int, metavar='N', help='only N of them, chosen by --seed')

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* breaks_test.c - an operator's break, whenever it comes: the holder is alive, so the key is gone when it has stopped. */
 #include "tests/scene/scene.h"
-#include "core/client.h"
+#include "core/context/context.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

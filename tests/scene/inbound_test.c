@@ -2,8 +2,8 @@
 /* inbound_test.c - messages, and what was missed: which of them make a client ask, tell a holder, or do nothing. */
 #include "tests/scene/scene.h"
 #include "tests/sim/pool_inside.h"
-#include "core/client.h"
-#include "core/fence.h"
+#include "core/context/context.h"
+#include "core/policy/fence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

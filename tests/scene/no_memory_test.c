@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* no_memory_test.c - no memory for a command: whoever waits is told, nothing is lost that could be kept, and when there is
  * memory again all goes on. (Linked so that malloc, hfi_command_script and hfi_command_script_begin are those below.) */
-#include "core/lock.h"
-#include "core/scripts.h"
-#include "core/table.h"
+#include "core/lock/lock.h"
+#include "core/protocol/scripts.h"
+#include "core/lock/table.h"
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>

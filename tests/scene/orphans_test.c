@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* orphans_test.c - tokens of this client that nobody here has: who names them, what is released for it, how often. */
 #include "tests/scene/scene.h"
-#include "core/client.h"
+#include "core/context/context.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* scene.c - see scene.h. It takes the place of sim's own onlookers (watch.c, tokens.c). */
 #include "tests/scene/scene.h"
-#include "core/client.h"
-#include "core/scripts.h"
+#include "core/context/context.h"
+#include "core/protocol/scripts.h"
 #include "tests/sim/pool_inside.h"
 
 #include <setjmp.h>

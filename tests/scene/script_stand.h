@@ -9,7 +9,7 @@
 #ifndef HFT_SCRIPT_STAND_H
 #define HFT_SCRIPT_STAND_H
 
-#include "core/scripts.h"
+#include "core/protocol/scripts.h"
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
 /* server_time_test.c - what a client knows of its server's clock, and what it does when that was stepped (P0). */
 #include "tests/scene/scene.h"
 
-#include "core/fence.h"
+#include "core/policy/fence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stopped_test.c - who is stopped between a step and the next, for longer than all that depends on it. (Linked so that
  * hfi_perturb is the one below.) */
-#include "core/fence.h"
+#include "core/policy/fence.h"
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>

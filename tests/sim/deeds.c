@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* deeds.c - what the threads of a program do: they lock, hold, fetch, cancel, break and release; and what each call
  * promises. */
-#include "core/fence.h"
+#include "core/policy/fence.h"
 #include "tests/sim/history.h"
 #include "tests/sim/stops.h"
 

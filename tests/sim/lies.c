@@ -4,7 +4,7 @@
  * wait and that are over, their echoes, keys and channels, of all clients. All but one: a G with an echo of the client
  * whose token it names would be a grant, and believed (docs/protocol.md, Token and channel).
  */
-#include "core/token.h"
+#include "core/protocol/token.h"
 #include "tests/sim/history.h"
 
 #include <inttypes.h>

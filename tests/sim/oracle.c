@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* oracle.c - see oracle.h. */
 #include "tests/sim/oracle.h"
-#include "core/fence.h"
+#include "core/policy/fence.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* server.c - see server.h. */
 #include "tests/sim/server.h"
-#include "core/scripts.h"
+#include "core/protocol/scripts.h"
 #include "tests/sim/lua.h"
 #include "tests/support/script_source.h"
 

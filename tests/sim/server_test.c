@@ -5,7 +5,7 @@
  * the scripts is given as their last argument, lifetimes are long and compared with a tolerance.
  */
 #include "base/random.h"
-#include "core/scripts.h"
+#include "core/protocol/scripts.h"
 #include "tests/sim/lua.h"
 #include "tests/support/server.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* tokens.c - what the server and the lanes do with tokens and keys, told to the oracle: who came when, who
  * stands in the queue, who was taken, whose release was listed, how long keys may live. */
-#include "core/scripts.h"
+#include "core/protocol/scripts.h"
 #include "tests/sim/history.h"
 #include "tests/sim/pool_inside.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* watch.c - looks at all leases and keys while a history runs, and tells the oracle. */
-#include "core/lock.h"
-#include "core/table.h"
+#include "core/lock/lock.h"
+#include "core/lock/table.h"
 #include "tests/sim/history.h"
 #include "tests/sim/stops.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* entry_stand.c - see entry_stand.h. */
 #include "tests/support/entry_stand.h"
-#include "core/fence.h"
+#include "core/policy/fence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
 #ifndef HFT_ENTRY_STAND_H
 #define HFT_ENTRY_STAND_H
 
-#include "core/entry.h"
+#include "core/policy/entry.h"
 
 #define HFT_FENCE (INT64_C(3700000000000000000) / 2048 * 2048) /* where the counter of the stand begins */
 

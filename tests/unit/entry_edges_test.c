@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* entry_edges_test.c - asking and waiting, exactly at their edges: positions, periods, echoes, what is forgotten. */
-#include "core/fence.h"
+#include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>

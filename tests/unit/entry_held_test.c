@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* entry_held_test.c - an entry that holds: passes, batches, lingering, fences, renewals, loss, release. */
-#include "core/fence.h"
+#include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>

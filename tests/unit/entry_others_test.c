@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* entry_others_test.c - what was begun for one thread is taken over by another, which wants it otherwise: its own lease,
  * stop, max_hold and linger count, and who only tries is never left in a line. */
-#include "core/fence.h"
+#include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>

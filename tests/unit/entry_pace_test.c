@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* entry_pace_test.c - how often a waiting entry may ask, whatever it is told, answered or refused. */
-#include "core/fence.h"
+#include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>

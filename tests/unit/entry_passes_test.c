@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* entry_passes_test.c - what a lease that goes from thread to thread keeps, and what the next one's wishes change. */
-#include "core/fence.h"
+#include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>

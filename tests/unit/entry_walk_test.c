@@ -6,8 +6,8 @@
  * bound of its own for V: the stamps and lengths of what the server really executed for the current token.
  */
 #include "base/random.h"
-#include "core/entry.h"
-#include "core/fence.h"
+#include "core/policy/entry.h"
+#include "core/policy/fence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* events_test.c - what is added to a server's notify-keyspace-events, and nothing that stood there is lost. */
-#include "core/events.h"
+#include "core/lock/events.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fence_test.c - is a fence ahead of all that was given, and what time can it be at the server? */
 #include "base/clock.h"
-#include "core/fence.h"
+#include "core/policy/fence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

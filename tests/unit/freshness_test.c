@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* freshness_test.c - when a cached value is served, and when somebody begins to load it again. */
 #include "base/random.h"
-#include "core/freshness.h"
+#include "core/policy/freshness.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* histogram_test.c - bounds, and where a time is counted. */
 #include "base/clock.h"
-#include "core/histogram.h"
+#include "core/context/histogram.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* in_doubt_test.c - a token that was given up is released until nothing of it can come any more, and not longer. */
-#include "core/in_doubt.h"
+#include "core/policy/in_doubt.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

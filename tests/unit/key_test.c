@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* key_test.c - which keys a name has: those of docs/protocol.md, all in one slot, none in anybody's way. */
-#include "core/key.h"
+#include "core/protocol/key.h"
 
 #include <holdfast/fetch.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* lane_safety_test.c - what hf_command does not carry, and what it does. */
-#include "core/lane_safety.h"
+#include "core/protocol/lane_safety.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

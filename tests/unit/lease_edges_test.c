@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lease_edges_test.c - lease.c exactly at its edges, and the grid on which many leases are renewed together. */
 #include "base/clock.h"
-#include "core/lease.h"
+#include "core/policy/lease.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

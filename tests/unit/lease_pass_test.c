@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lease_pass_test.c - a lease that goes from thread to thread: what stays of its renewals, and of a silence. */
 #include "base/clock.h"
-#include "core/lease.h"
+#include "core/policy/lease.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

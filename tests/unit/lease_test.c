@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lease_test.c - when a lease is renewed, at risk and lost, to the nanosecond. */
 #include "base/clock.h"
-#include "core/lease.h"
+#include "core/policy/lease.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

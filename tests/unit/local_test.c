@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* local_test.c - the values that a process saw last: found again, replaced, and never more than there is room for. */
-#include "core/local.h"
+#include "core/fetch/local.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

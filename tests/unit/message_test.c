@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* message_test.c - a control channel is open to everybody: messages are read as they are meant, or not at all. */
 #include "base/random.h"
-#include "core/message.h"
+#include "core/protocol/message.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

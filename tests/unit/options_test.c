@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* options_test.c - options of programs of any age, their defaults, and what is said of a wrong one. */
-#include "core/options.h"
+#include "core/protocol/options.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* reply_schema_test.c - an answer of another form is no answer: one wrong byte, and the reply behind it is somebody else's. */
-#include "core/reply_schema.h"
+#include "core/protocol/reply_schema.h"
 #include "pool/parser.h"
 
 #include <hiredis/hiredis.h>

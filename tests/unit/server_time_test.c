@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* server_time_test.c - the highest fence seen, while several threads are given fences; the limit of who knows no time. */
-#include "core/server_time.h"
+#include "core/lock/server_time.h"
 
 #include <pthread.h>
 #include <setjmp.h>

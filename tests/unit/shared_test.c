@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* shared_test.c - the value that the threads waiting on one fetch lock get. */
-#include "core/shared.h"
+#include "core/fetch/shared.h"
 
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
@@ -46,14 +46,14 @@ static void an_answer_that_could_not_be_kept_leaves_no_older_one_in_its_place(vo
     redisReply *older = answer_with(text("older")), *newer = answer_with(number(0)); /* of which no value can be made */
     (void)state;
     assert_non_null(hfi_shared_of(&lock));
-    hfi_shared_take(&lock, older);
+    hfi_shared_ops.take(&lock, older);
     assert_string_equal(lock.shared->body->data, "older");
     assert_true(lock.shared->left_ms == 5000);
-    hfi_shared_take(&lock, newer);
+    hfi_shared_ops.take(&lock, newer);
     assert_null(lock.shared->body);
     freeReplyObject(older);
     freeReplyObject(newer);
-    hfi_shared_free(lock.shared);
+    hfi_shared_ops.free(lock.shared);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* table_test.c - the table of locks alone: the locks in it are made and freed here, and counted. */
-#include "core/table.h"
-#include "core/lock.h"
+#include "core/lock/table.h"
+#include "core/lock/lock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* token_test.c - a token's layout is protocol; what has another one is not ours. */
 #include "base/random.h"
-#include "core/token.h"
+#include "core/protocol/token.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

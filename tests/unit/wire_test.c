@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* wire_test.c - what goes out, byte by byte, and what the server's replies mean; replies are parsed from their bytes. */
 #include "base/random.h"
-#include "core/fence.h"
-#include "core/scripts.h"
-#include "core/wire.h"
+#include "core/policy/fence.h"
+#include "core/protocol/scripts.h"
+#include "core/protocol/wire.h"
 
 #include <hiredis/hiredis.h>
 #include <setjmp.h>

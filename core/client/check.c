@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* check.c - hf_client_check: what about this server will hurt, and the command that mends it. */
+#include "core/context/call.h"
+#include "core/context/callback.h"
+#include "core/lock/events.h"
+#include "core/protocol/key.h"
+#include "core/lock/lock.h"
+#include "core/protocol/wire.h"
+#include "base/random.h"
+#include "pool/replies.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ASK_AGAIN_NS (20 * HFI_MS)
+
+struct check {
+    hf_client *client;
+    hf_finding_fn *visit;
+    void *arg;
+    bool stopped;
+    bool answered;  /* the last question was, with an error perhaps */
+    hf_error error; /* of the last question */
+};
+
+static void find(struct check *check, hf_log_level level, const char *remedy, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void find(struct check *check, hf_log_level level, const char *remedy, const char *format, ...)
+{
+    char what[256];
+    struct hfi_callback callback;
+    va_list words;
+    if (check->stopped)
+        return;
+    va_start(words, format);
+    (void)vsnprintf(what, sizeof what, format, words);
+    va_end(words);
+    hf_finding finding = {.size = sizeof finding, .level = level, .what = what, .remedy = remedy};
+    hfi_callback_begin(&callback, check->client, NULL);
+    check->stopped = !check->visit(&finding, check->arg);
+    hfi_callback_end(&callback);
+}
+
+/* NULL: no answer, or an error, which is in check->error. */
+static redisReply *ask(struct check *check, struct hfi_command *command)
+{
+    redisReply *reply = NULL;
+    hf_client *client = check->client;
+    check->error = (hf_error){.status = HF_OK};
+    check->answered = hfi_call(client, hfi_pool_lane(client->pool, HFI_USER_LANE, 0), command, NULL, &reply, &check->error) ==
+                      HF_OK;
+    check->stopped = check->stopped || check->error.status == HF_CLOSED;
+    if (!check->answered || reply->type != REDIS_REPLY_ERROR)
+        return reply;
+    (void)hfi_reply_fail(reply, "the server refuses", hfi_pool_server_name(client->pool), &check->error);
+    freeReplyObject(reply);
+    return NULL;
+}
+
+static void check_version(struct check *check)
+{
+    struct hfi_server server;
+    hfi_pool_server(check->client->pool, &server);
+    if (server.version == 0)
+        find(check, HF_LOG_WARNING, "ACL SETUSER <user> +info", "the server does not tell its version");
+    else if (server.version < 60200)
+        find(check, HF_LOG_WARNING, "update the server to 6.2 or later", "server version %d.%d.%d is old",
+             server.version / 10000, server.version / 100 % 100, server.version % 100);
+    else
+        find(check, HF_LOG_INFO, "", "server version %d.%d.%d, up for %" PRId64 " s", server.version / 10000,
+             server.version / 100 % 100, server.version % 100, server.uptime_s);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void check_round_trip(struct check *check)
+{
+    int64_t took[11];
+    for (size_t i = 0; i < 11; i++) {
+        int64_t start = hfi_now(check->client->clock);
+        redisReply *reply = ask(check, hfi_wire_words("PING", NULL));
+        if (reply == NULL) {
+            find(check, HF_LOG_ERROR, check->error.hint, "PING fails: %s", check->error.message);
+            return;
+        }
+        freeReplyObject(reply);
+        took[i] = hfi_now(check->client->clock) - start;
+    }
+    qsort(took, 11, sizeof took[0], by_size);
+    double ms = (double)took[5] / (double)HFI_MS;
+    find(check, ms > 20 ? HF_LOG_WARNING : HF_LOG_INFO, ms > 20 ? "use a server that is nearer; leases of 10 s or more" : "",
+         "round trip %.3f ms (median of 11)", ms);
+}
+
+static void check_events(struct check *check)
+{
+    enum hfi_events_state state = (enum hfi_events_state)atomic_load(&check->client->events_state);
+    bool fine = state == HFI_EVENTS_ON || state == HFI_EVENTS_OFF, may = state == HFI_EVENTS_MISSING;
+    find(check, fine || may ? HF_LOG_INFO : HF_LOG_WARNING,
+         fine ? "" : "CONFIG SET notify-keyspace-events Kgxe (only waits behind other libraries' locks gain by it)",
+         "keyspace events are %s", hfi_events_text(state));
+}
+
+/* "field:value\r\n" of INFO, copied; false if it is not there. */
+static bool info_field(const char *info, const char *field, char *out, size_t capacity)
+{
+    size_t size = strlen(field);
+    for (const char *line = info; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, field, size) != 0 || line[size] != ':')
+            continue;
+        (void)snprintf(out, capacity, "%.*s", (int)strcspn(line + size + 1, "\r\n"), line + size + 1);
+        return true;
+    }
+    return false;
+}
+
+static void check_memory(struct check *check)
+{
+    char policy[64], limit[32], used[32];
+    redisReply *reply = ask(check, hfi_wire_words("INFO", "memory", NULL));
+    if (reply == NULL || reply->type != REDIS_REPLY_STRING || !info_field(reply->str, "maxmemory_policy", policy, 64) ||
+        !info_field(reply->str, "maxmemory", limit, 32) || !info_field(reply->str, "used_memory", used, 32)) {
+        find(check, HF_LOG_WARNING, "ACL SETUSER <user> +info", "the server does not tell its eviction policy");
+    } else if (strcmp(policy, "noeviction") != 0) {
+        find(check, strcmp(limit, "0") == 0 ? HF_LOG_WARNING : HF_LOG_ERROR, "CONFIG SET maxmemory-policy noeviction",
+             "eviction policy %s may evict locks that are held%s", policy,
+             strcmp(limit, "0") == 0 ? " (should maxmemory be set)" : "");
+    } else {
+        find(check, HF_LOG_INFO, "", "eviction policy noeviction: locks are not evicted");
+        if (strtoll(limit, NULL, 10) > 0 && strtod(used, NULL) > 0.9 * strtod(limit, NULL))
+            find(check, HF_LOG_WARNING, "raise maxmemory, or move other data elsewhere",
+                 "%s of %s bytes of memory are in use; a full server grants no locks", used, limit);
+    }
+    if (reply != NULL)
+        freeReplyObject(reply);
+}
+
+static void check_persistence(struct check *check)
+{
+    char aof[8], saved[16];
+    redisReply *reply = ask(check, hfi_wire_words("INFO", "persistence", NULL));
+    if (reply == NULL || reply->type != REDIS_REPLY_STRING || !info_field(reply->str, "aof_enabled", aof, sizeof aof) ||
+        !info_field(reply->str, "rdb_last_bgsave_status", saved, sizeof saved))
+        find(check, HF_LOG_WARNING, "ACL SETUSER <user> +info", "the server does not tell how it keeps data");
+    else if (strcmp(saved, "ok") != 0)
+        find(check, HF_LOG_ERROR, "look at the server's log; or CONFIG SET stop-writes-on-bgsave-error no",
+             "the last background save failed: writes, renewals too, may be refused");
+    else if (strcmp(aof, "1") != 0)
+        find(check, HF_LOG_INFO, "CONFIG SET appendonly yes",
+             "no append-only file: a crash forgets who holds what (fences still order writes)");
+    else
+        find(check, HF_LOG_INFO, "", "append-only file is on");
+    if (reply != NULL)
+        freeReplyObject(reply);
+}
+
+static void check_right(struct check *check, const char *what, const char *remedy, struct hfi_command *command)
+{
+    redisReply *reply = ask(check, command);
+    if (reply == NULL && check->error.status == HF_DENIED)
+        find(check, HF_LOG_ERROR, remedy, "%s is not allowed: %s", what, check->error.message);
+    if (reply != NULL)
+        freeReplyObject(reply);
+}
+
+static void check_rights(struct check *check)
+{
+    static const char probe[] = "hf:{holdfast.doctor}";
+    hf_client *client = check->client;
+    check_right(check, "GET", "ACL SETUSER <user> ~hf:* +@read", hfi_wire_words("GET", probe, NULL));
+    check_right(check, "PTTL", "ACL SETUSER <user> ~hf:* +@read", hfi_wire_words("PTTL", probe, NULL));
+    check_right(check, "MULTI", "ACL SETUSER <user> +@transaction", hfi_wire_words("DISCARD", NULL));
+    check_right(check, "a script", "ACL SETUSER <user> +@scripting", hfi_wire_words("EVAL", "return 1", "0", NULL));
+    check_right(check, "SET", "ACL SETUSER <user> ~hf:* +@write", hfi_wire_words("SET", probe, "", "XX", "PX", "1", NULL));
+    check_right(check, "PUBLISH", "ACL SETUSER <user> &hf:c:* +@pubsub",
+                hfi_wire_words("PUBLISH", client->identity.channel, "-", NULL));
+    check_right(check, "SCAN", "ACL SETUSER <user> +scan", hfi_wire_words("SCAN", "0", "COUNT", "1", NULL));
+}
+
+static bool note_answer(const hf_holder *holder, void *arg)
+{
+    *(bool *)arg = holder->held_ms >= 0;
+    return true;
+}
+
+/* A question to the holder, which is this client, goes the way of a hand-off and comes back. A client that was opened a
+ * moment ago may not be subscribed yet, so it is asked for as long as a command may take. */
+static bool hears_itself(hf_client *client, const char *name)
+{
+    bool answered = false;
+    struct hfi_park pause;
+    hfi_park_init(&pause);
+    int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, client->command_ms);
+    for (; !answered && now < until; now = hfi_now(client->clock)) {
+        if (hf_lock_info(client, name, note_answer, &answered, NULL) != HF_OK)
+            return false;
+        if (!answered)
+            (void)hfi_park_wait(&pause, hfi_park_epoch(&pause), now + ASK_AGAIN_NS);
+    }
+    return answered;
+}
+
+/* The proof: a lock of a name that nobody else has. */
+static void check_lock(struct check *check)
+{
+    hf_client *client = check->client;
+    uint64_t random;
+    char name[40];
+    hf_lease *lease;
+    hf_error error;
+    if (!hfi_random(&random, sizeof random))
+        return;
+    (void)snprintf(name, sizeof name, "holdfast.doctor.%016" PRIx64, random);
+    if (hf_lock_acquire(client, name, NULL, &lease, &error) != HF_OK) {
+        find(check, HF_LOG_ERROR, error.hint, "no lock can be had: %s", error.message);
+        return;
+    }
+    if (hears_itself(client, name))
+        find(check, HF_LOG_INFO, "", "hand-off messages arrive");
+    else
+        find(check, HF_LOG_WARNING, "ACL SETUSER <user> &hf:c:* +subscribe +publish",
+             "messages do not come back: hand-offs wait for the timed re-check");
+    if (hf_lease_release(lease, &error) != HF_OK)
+        find(check, HF_LOG_ERROR, error.hint, "a lock cannot be given back: %s", error.message);
+    else
+        find(check, HF_LOG_INFO, "", "a lock was taken and given back");
+}
+
+static void check_fences(struct check *check)
+{
+    redisReply *reply = ask(check, hfi_wire_words("PTTL", HFI_FENCE_KEY, NULL));
+    if (reply != NULL && reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0)
+        find(check, HF_LOG_WARNING, "PERSIST " HFI_FENCE_KEY, "the fence counter has an expiry");
+    if (reply != NULL)
+        freeReplyObject(reply);
+}
+
+hf_status hf_client_check(hf_client *client, hf_finding_fn *visit, void *arg, hf_error *error)
+{
+    struct check check = {.client = client, .visit = visit, .arg = arg};
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    if (visit == NULL) {
+        status = hfi_fail(error, HF_INVALID, "", "visit is NULL");
+    } else {
+        check_round_trip(&check);
+        if (!check.answered) {
+            status = check.error.status;
+            if (error != NULL)
+                *error = check.error;
+        } else {
+            check_version(&check);
+            check_memory(&check);
+            check_persistence(&check);
+            check_events(&check);
+            check_rights(&check);
+            check_fences(&check);
+            check_lock(&check);
+        }
+        if (atomic_load(&client->closing)) /* what it could not ask is no finding */
+            status = hfi_fail(error, HF_CLOSED, "", "the client is closing");
+    }
+    hfi_client_leave(client);
+    return status;
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/* client.c - hf_client: from a URI to three threads and back. */
+#include "core/context/context.h"
+#include "core/lock/acquire.h"
+#include "core/context/callback.h"
+#include "core/context/cancel.h"
+#include "core/lock/retire.h"
+#include "core/lock/event_sink.h"
+#include "core/lock/handle.h"
+#include "core/lock/inbound.h"
+#include "core/fetch/local.h"
+#include "core/protocol/options.h"
+#include "core/protocol/scripts.h"
+#include "core/lock/server_time.h"
+#include "core/fetch/shared.h"
+#include "core/lock/table.h"
+#include "base/perturb.h"
+#include "base/random.h"
+#include "base/thread.h"
+#include "pool/borrow.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool in_background(void *self, void (*run)(void *arg), void *arg);
+
+/* What every client needs; of the others the first use brings the source. */
+static const struct hfi_script *const scripts[] = {
+    &hfi_script_fence_floor, &hfi_script_acquire, &hfi_script_release, &hfi_script_renew,
+    &hfi_script_recheck,     &hfi_script_more,    NULL};
+
+static const struct hfi_pool_ops ops = {
+    .scripts = scripts,
+    .handshake_floor = hfi_server_time_handshake_floor,
+    .handshake_floored = hfi_server_time_handshake_floored,
+    .lane_up = hfi_inbound_lane_up,
+    .lane_down = hfi_inbound_lane_down,
+    .heard = hfi_inbound_message,
+    .subscribed = hfi_inbound_subscribed,
+    .kicked = hfi_cancel_kicked,
+    .in_background = in_background,
+};
+
+static hf_status refuse_in_log(hf_error *error)
+{
+    return hfi_fail(error, HF_INVALID, "note down what is to be done, and do it in a thread of your own",
+                    "hf_* was called inside a log function");
+}
+
+hf_status hfi_client_enter(hf_client *client, hf_error *error)
+{
+    if (client == NULL)
+        return hfi_fail(error, HF_INVALID, "pass the client that hf_client_open gave", "the client is NULL");
+    if (hfi_client_is_forked(client))
+        return hfi_fail(error, HF_FORKED, "open a client of its own in the child process",
+                        "the client belongs to the parent process");
+    if (!hfi_thread_shield()) {
+        hfi_thread_unshield();
+        return refuse_in_log(error);
+    }
+    atomic_fetch_add(&client->calls, 1);
+    HFI_PERTURB("counted-to-look");
+    if (!atomic_load(&client->closing))
+        return HF_OK;
+    hfi_client_leave(client);
+    return hfi_fail(error, HF_CLOSED, "", "the client is closed or closing");
+}
+
+void hfi_client_leave(hf_client *client)
+{
+    if (!atomic_load(&client->closing)) {
+        HFI_PERTURB("open-to-uncount");
+        (void)atomic_fetch_sub(&client->calls, 1); /* the client may be gone now */
+    } else {
+        (void)pthread_mutex_lock(&client->time_mutex);
+        (void)atomic_fetch_sub(&client->calls, 1);
+        hfi_park_wake(&client->left);
+        (void)pthread_mutex_unlock(&client->time_mutex);
+    }
+    hfi_thread_unshield();
+}
+
+void hfi_client_ref(hf_client *client)
+{
+    atomic_fetch_add(&client->references, 1);
+}
+
+static void wipe(char *text)
+{
+    if (text != NULL)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+void hfi_client_unref(hf_client *client)
+{
+    if (atomic_fetch_sub(&client->references, 1) != 1)
+        return;
+    hfi_pool_free(client->pool);
+    hfi_dispatcher_free(client->dispatcher);
+    hfi_table_free(client);
+    hfi_local_free(client);
+    hfi_loss_log_free(&client->loss_log);
+    hfi_wiped_give(client->wiped, client->alive);
+    hfi_wiped_free(client->wiped);
+    hfi_random_supply_free(client->random);
+    (void)pthread_mutex_destroy(&client->time_mutex);
+    (void)pthread_mutex_destroy(&client->cancel_mutex);
+    (void)pthread_mutex_destroy(&client->inquiry_mutex);
+    free(client->samples);
+    free(client->floors_asked_ns);
+    free(client->name);
+    free(client->key_template);
+    free(client->keyspace_events);
+    free(client);
+}
+
+struct background { /* a chore of the pool's on the dispatcher's thread */
+    struct hfi_job job;
+    void (*run)(void *arg);
+    void *arg;
+};
+
+static void run_background(struct hfi_job *job)
+{
+    struct background *background = hfi_container_of(job, struct background, job);
+    background->run(background->arg);
+    free(background);
+}
+
+static bool in_background(void *self, void (*run)(void *arg), void *arg)
+{
+    hf_client *client = self;
+    struct background *background = calloc(1, sizeof *background);
+    if (background == NULL)
+        return false;
+    hfi_list_init(&background->job.link);
+    background->job.run = run_background;
+    background->run = run;
+    background->arg = arg;
+    if (hfi_dispatcher_chore(client->dispatcher, &background->job))
+        return true;
+    free(background);
+    return false;
+}
+
+static hf_client *make(const hf_client_options *o, const unsigned char random[16])
+{
+    char host[256] = "", name[160];
+    hf_client *client = calloc(1, sizeof *client);
+    if (client == NULL)
+        return NULL;
+    atomic_init(&client->references, 1);
+    (void)pthread_mutex_init(&client->time_mutex, NULL);
+    (void)pthread_mutex_init(&client->cancel_mutex, NULL);
+    (void)pthread_mutex_init(&client->inquiry_mutex, NULL);
+    hfi_list_init(&client->cancels);
+    hfi_loss_log_init(&client->loss_log);
+    hfi_list_init(&client->inquiries);
+    hfi_park_init(&client->left);
+    client->clock = &hfi_boottime;
+    client->log = (struct hfi_log){o->log, o->log_arg};
+    client->lease_ms = o->lease_ms;
+    client->command_ms = o->command_ms;
+    client->close_ms = o->close_ms == HF_OFF ? 0 : o->close_ms;
+    client->local_bytes = o->local_bytes;
+    client->max_waiters = o->max_waiters;
+    client->max_value_bytes = o->max_value_bytes;
+    client->fetch_ops = &hfi_shared_ops;
+    client->mutex_rules.guard_ms = client->fetch_rules.guard_ms = o->guard_ms == HF_OFF ? 0 : o->guard_ms;
+    client->mutex_rules.native = client->mutex_rules.rides_out = client->mutex_rules.barges = true;
+    client->mutex_rules.batch_rechecks = true;
+    client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* more than the grid is wide */
+    if (o->client_name == NULL) /* a blank in the program's name would be refused by CLIENT SETNAME */
+        (void)snprintf(name, sizeof name, "%.100s-%ld", program_invocation_short_name, (long)getpid());
+    for (char *at = name; o->client_name == NULL && *at != 0; at++)
+        if (*at <= ' ' || *at > '~')
+            *at = '_';
+    client->name = strdup(o->client_name != NULL ? o->client_name : name);
+    client->keyspace_events = strdup(o->keyspace_events);
+    client->key_template = o->key_template != NULL ? strdup(o->key_template) : NULL;
+    client->random = hfi_random_supply_new();
+    client->wiped = hfi_wiped_new();
+    client->alive = client->wiped != NULL ? hfi_wiped_take(client->wiped) : NULL;
+    client->sample_count = HFI_LANES_OF(o->lanes);
+    client->samples = calloc((size_t)client->sample_count, sizeof *client->samples);
+    client->floors_asked_ns = calloc((size_t)client->sample_count, sizeof *client->floors_asked_ns);
+    (void)gethostname(host, sizeof host - 1);
+    if (client->alive == NULL || client->random == NULL || client->name == NULL || client->keyspace_events == NULL ||
+        client->samples == NULL || client->floors_asked_ns == NULL || (o->key_template != NULL && client->key_template == NULL) ||
+        !hfi_table_open(client) || !hfi_local_open(client)) {
+        hfi_client_unref(client);
+        return NULL;
+    }
+    hfi_identity_make(&client->identity, random, host, (int64_t)getpid());
+    atomic_store(client->alive, 1);
+    return client;
+}
+
+struct query { /* a URI's, as the parser gives it; what the options point to lives until the client has its copies */
+    hf_client_options *options;
+    char *texts[HFI_NAMED_OPTIONS];
+    int   count;
+};
+
+static hf_status take_query(void *self, const char *name, const char *value, hf_error *error)
+{
+    struct query *query = self;
+    if (query->count == HFI_NAMED_OPTIONS)
+        return hfi_fail(error, HF_INVALID, "", "the URI has more than %d options", query->count);
+    char *text = strdup(value);
+    if (text == NULL)
+        return hfi_fail(error, HF_NOMEM, "", "no memory for a client");
+    query->texts[query->count++] = text;
+    return hfi_client_option_parse(query->options, name, text, error);
+}
+
+static void forget_query(struct query *query)
+{
+    while (query->count > 0)
+        free(query->texts[--query->count]);
+}
+
+static hf_status start(hf_client *client, const hf_client_options *o, struct hfi_endpoint *endpoint, hf_error *error)
+{
+    const char *socket;
+    char *path;
+    if (endpoint->scheme == HFI_EMBEDDED) {
+        int64_t until = hfi_after_ms(hfi_now(client->clock), o->connect_ms);
+        hf_status status = hfi_embedded_join(endpoint->path, until, &client->embedded, &socket, error);
+        if (status != HF_OK)
+            return status;
+        path = strdup(socket);
+        if (path == NULL)
+            return hfi_fail(error, HF_NOMEM, "", "no memory for a client");
+        free(endpoint->path);
+        endpoint->path = path;
+    }
+    struct hfi_pool_settings settings = {
+        .endpoint = *endpoint,
+        .client_name = client->name,
+        .connect_ms = o->connect_ms,
+        .command_ms = o->command_ms,
+        .lanes = o->lanes,
+        .subscribers = o->subscribers,
+        .min_connections = o->min_connections,
+        .max_connections = o->max_connections,
+        .idle_ms = o->idle_ms,
+        .lifetime_ms = o->lifetime_ms,
+        .max_value_bytes = o->max_value_bytes,
+    };
+    client->database = endpoint->database;
+    client->has_dispatcher_thread = o->dispatch == HF_DISPATCH_THREAD;
+    hf_status status = hfi_watchdog_start(client->clock, hfi_alarm_due, client, &client->watchdog, error);
+    if (status == HF_OK)
+        status = hfi_dispatcher_start(o->dispatch == HF_DISPATCH_CALLER, &client->dispatcher, error);
+    if (status == HF_OK)
+        status = hfi_pool_open(&settings, &ops, client, client->clock, &client->log, o->lazy, &client->pool, error);
+    if (status == HF_OK &&
+        !hfi_pool_subscribe(client->pool, client->identity.channel, HFI_CHANNEL_SIZE))
+        status = hfi_fail(error, HF_NOMEM, "", "no memory for a client");
+    return status;
+}
+
+/* Everything that runs ends; the memory stays for leases that are still out. False: some answer did not come. */
+static bool stop(hf_client *client)
+{
+    bool all = true;
+    if (client->pool != NULL)
+        all = hfi_pool_close(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
+    hfi_retire_stop(client);
+    hfi_table_forget(client);
+    hfi_watchdog_stop(client->watchdog);
+    hfi_dispatcher_stop(client->dispatcher);
+    hfi_handle_free_cached(client);
+    hfi_embedded_leave(client->embedded);
+    client->watchdog = NULL;
+    client->embedded = NULL;
+    return all;
+}
+
+static hf_status open_client(const char *uri, const hf_client_options *given, hf_client **client_out, hf_error *error)
+{
+    hf_client_options o;
+    struct hfi_endpoint endpoint = {0};
+    struct query query = {.options = &o};
+    if (client_out == NULL)
+        return hfi_fail(error, HF_INVALID, "", "the place for the client is NULL");
+    *client_out = NULL;
+    if (uri == NULL)
+        uri = secure_getenv("HOLDFAST_URL");
+    if (uri == NULL || *uri == 0)
+        uri = "redis://127.0.0.1:6379";
+    hf_status status = hfi_options_take(&o, sizeof o, given, "HF_CLIENT", error);
+    if (status == HF_OK)
+        status = hfi_uri_parse(uri, take_query, &query, &endpoint, error);
+    if (status == HF_OK)
+        status = hfi_client_options_check(&o, error);
+    if (status == HF_OK && o.user != NULL) {
+        wipe(endpoint.user);
+        endpoint.user = strdup(o.user);
+    }
+    if (status == HF_OK && o.password != NULL) {
+        wipe(endpoint.password);
+        endpoint.password = strdup(o.password);
+    }
+    hf_client *client = NULL;
+    unsigned char random[16];
+    if (status == HF_OK && !hfi_random(random, sizeof random))
+        status = hfi_random_fail(error, "a client");
+    if (status == HF_OK) {
+        client = make(&o, random);
+        status = client == NULL ? hfi_fail(error, HF_NOMEM, "", "no memory for a client")
+                                : start(client, &o, &endpoint, error);
+    }
+    hfi_endpoint_done(&endpoint);
+    forget_query(&query);
+    if (status != HF_OK && client != NULL) {
+        atomic_store(&client->closing, true);
+        (void)stop(client);
+        hfi_client_unref(client);
+    } else if (status == HF_OK) {
+        *client_out = client;
+    }
+    return status;
+}
+
+hf_status hf_client_open(const char *uri, const hf_client_options *options, hf_client **client, hf_error *error)
+{
+    hf_status status =
+        hfi_thread_shield() ? open_client(uri, options, client, error) : refuse_in_log(error);
+    hfi_thread_unshield();
+    return status;
+}
+
+static void end_lock(struct hfi_lock *lock, void *arg)
+{
+    struct hfi_actions actions;
+    (void)arg;
+    hfi_actions_init(&actions);
+    int64_t now = hfi_lock_enter(lock);
+    hfi_entry_refuse_all(&lock->entry, HF_CLOSED, now, &actions);
+    hfi_entry_lost(&lock->entry, HF_REASON_CLOSED, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    if (lock->shared != NULL)
+        hfi_shared_wake(lock->shared);
+    hfi_retire_hasten(lock, now);
+    (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+/* Calls that wait see `closing` when they are woken; loaders are waited for. */
+static void wait_for_calls(hf_client *client)
+{
+    for (;;) {
+        uint32_t epoch = hfi_park_epoch(&client->left);
+        if (atomic_load(&client->calls) == 0)
+            break;
+        hfi_table_each(client, end_lock, NULL);
+        hfi_borrow_end(client->pool);
+        hfi_pool_hurry(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
+        (void)hfi_park_wait(&client->left, epoch, hfi_after_ms(hfi_now(client->clock), 100));
+    }
+    (void)pthread_mutex_lock(&client->time_mutex); /* whoever woke us has let go of the client */
+    (void)pthread_mutex_unlock(&client->time_mutex);
+}
+
+static hf_status close_forked(hf_client *client, hf_error *error)
+{
+    hfi_pool_forked(client->pool);
+    hfi_embedded_leave(client->embedded);
+    return hfi_fail(error, HF_FORKED, "the parent's client lives on", "the client belongs to the parent process");
+}
+
+static hf_status close_client(hf_client *client, hf_error *error)
+{
+    if (client == NULL)
+        return HF_OK;
+    if (hfi_client_is_forked(client))
+        return close_forked(client, error);
+    if (hfi_callback_is_inside(client))
+        return hfi_fail(error, HF_INVALID, "close it from another thread, or after the callback",
+                        "hf_client_close was called inside a callback, loader or visit of this client");
+    if (atomic_exchange(&client->closing, true))
+        return hfi_fail(error, HF_CLOSED, "", "the client is closed already");
+    HFI_PERTURB("closing-to-wait");
+    wait_for_calls(client);
+    hfi_table_each(client, end_lock, NULL);
+    bool all = stop(client);
+    hfi_client_unref(client);
+    return all ? HF_OK
+               : hfi_fail(error, HF_UNKNOWN, "they end by themselves after their lease",
+                          "the server did not confirm that all leases were given back");
+}
+
+hf_status hf_client_close(hf_client *client, hf_error *error)
+{
+    hf_status status = hfi_thread_shield() ? close_client(client, error) : refuse_in_log(error);
+    hfi_thread_unshield();
+    return status;
+}
+
+int hf_client_fd(hf_client *client)
+{
+    return client == NULL || hfi_client_is_forked(client) ? -1 : hfi_dispatcher_fd(client->dispatcher);
+}
+
+size_t hf_client_dispatch(hf_client *client)
+{
+    if (hfi_client_enter(client, NULL) != HF_OK)
+        return 0;
+    size_t ran = client->has_dispatcher_thread ? 0 : hfi_dispatcher_run(client->dispatcher);
+    hfi_client_leave(client);
+    return ran;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* call.c - see call.h. */
+#include "core/context/call.h"
+#include "base/perturb.h"
+#include "core/protocol/script_error.h"
+#include "core/context/wait.h"
+#include "pool/replies.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+
+struct call { /* on the stack of the thread that waits. If a cancel may take that one away: freed by it, or by the answer */
+    pthread_mutex_t mutex;
+    struct hfi_park park;
+    bool done, abandoned;
+    enum hfi_outcome outcome;
+    bool too_long;
+    struct redisReply *reply;
+};
+
+static void end(struct call *call)
+{
+    if (call->reply != NULL)
+        freeReplyObject(call->reply);
+    (void)pthread_mutex_destroy(&call->mutex);
+}
+
+static void called(struct hfi_command *command)
+{
+    struct call *call = command->self;
+    (void)pthread_mutex_lock(&call->mutex);
+    call->outcome = command->outcome;
+    call->too_long = command->too_long;
+    call->reply = command->reply;
+    command->reply = NULL;
+    call->done = true;
+    bool abandoned = call->abandoned;
+    hfi_park_wake(&call->park);
+    (void)pthread_mutex_unlock(&call->mutex);
+    if (!abandoned)
+        return;
+    end(call);
+    free(call);
+}
+
+/* False: canceled, and the call is not this thread's any more. */
+static bool wait_for(hf_client *client, struct call *call, struct hfi_lane *lane, hf_cancel *cancel)
+{
+    struct hfi_wait wait;
+    hfi_wait_begin(&wait, client, cancel, &call->park, HFI_NEVER); /* the command's until_ns ends it */
+    wait.is_hurried = true;
+    (void)pthread_mutex_lock(&call->mutex);
+    bool done = hfi_wait_for(&wait, &call->done, &call->mutex, lane) == HF_OK;
+    (void)pthread_mutex_unlock(&call->mutex);
+    hfi_wait_end(&wait); /* before the park may go */
+    if (done)
+        return true;
+    (void)pthread_mutex_lock(&call->mutex);
+    done = call->done;
+    call->abandoned = !done;
+    (void)pthread_mutex_unlock(&call->mutex);
+    return done;
+}
+
+static void begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, struct call *call)
+{
+    *call = (struct call){.done = false};
+    (void)pthread_mutex_init(&call->mutex, NULL);
+    hfi_park_init(&call->park);
+    command->done = called;
+    command->self = call;
+    command->stamp_ns = hfi_now(client->clock);
+    command->until_ns = command->stamp_ns + client->command_ms * HFI_MS;
+    HFI_PERTURB("call-to-list");
+    hfi_lane_list(lane, command);
+    hfi_lane_flush(lane);
+}
+
+static hf_status explain(hf_client *client, const struct call *call, hf_error *error)
+{
+    if (call->outcome == HFI_UNSENT && atomic_load(&client->closing))
+        return hfi_fail(error, HF_CLOSED, "", "the client was closed before this could be sent");
+    if (call->outcome == HFI_UNSENT)
+        return hfi_pool_why_down(client->pool, error);
+    if (call->outcome == HFI_UNANSWERED && call->too_long) {
+        hfi_fail(error, HF_LIMIT, "raise max_value_bytes",
+                 "the reply is longer than max_value_bytes (%zu), or nested too deeply", client->max_value_bytes);
+        hfi_fail_server(error, hfi_pool_server_name(client->pool));
+        return HF_LIMIT;
+    }
+    if (call->outcome == HFI_ANSWERED)
+        return HF_OK;
+    hfi_fail(error, HF_UNKNOWN, "is the server overloaded, stopped, or cut off?",
+             "the server did not answer within %lld ms", (long long)client->command_ms);
+    hfi_fail_server(error, hfi_pool_server_name(client->pool));
+    hfi_fail_retry(error, 1000);
+    return HF_UNKNOWN;
+}
+
+hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
+                   struct redisReply **reply, hf_error *error)
+{
+    struct call here, *call = cancel == NULL ? &here : malloc(sizeof *call);
+    bool closing = atomic_load(&client->closing), begun = command != NULL && call != NULL && !closing;
+    *reply = NULL;
+    if (begun)
+        begin(client, lane, command, call);
+    else if (call != &here)
+        free(call);
+    hfi_command_unref(command);
+    if (closing)
+        return hfi_fail(error, HF_CLOSED, "", "the client is closing");
+    if (!begun)
+        return hfi_fail(error, HF_NOMEM, "", "no memory for a command");
+    if (!wait_for(client, call, lane, cancel))
+        return hfi_fail(error, HF_CANCELED, "", "waiting for the server was canceled");
+    hf_status status = explain(client, call, error);
+    if (status == HF_OK) {
+        *reply = call->reply;
+        call->reply = NULL;
+    }
+    end(call);
+    if (call != &here)
+        free(call);
+    return status;
+}
+
+hf_status hfi_call_done(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
+                        const char *did_what, struct redisReply **reply, hf_error *error)
+{
+    const struct hfi_script *script = command != NULL ? command->script : NULL;
+    hf_status status = hfi_call(client, lane, command, cancel, reply, error);
+    if (status != HF_OK || (*reply)->type != REDIS_REPLY_ERROR)
+        return status;
+    status = hfi_reply_fail(*reply, did_what, hfi_pool_server_name(client->pool), error);
+    if (script != NULL)
+        hfi_script_error_annotate((*reply)->str, script, error);
+    freeReplyObject(*reply);
+    *reply = NULL;
+    return status;
+}

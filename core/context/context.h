@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* client.h - what the files of core/ share of one hf_client. Its parts belong to the file named beside them. */
+#ifndef HFI_CONTEXT_H
+#define HFI_CONTEXT_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/park.h"
+#include "base/wiped.h"
+#include "core/context/counters.h"
+#include "core/policy/entry.h"
+#include "core/policy/fence.h"
+#include "core/context/histogram.h"
+#include "core/context/loss_log.h"
+#include "core/protocol/token.h"
+#include "pool/embedded.h"
+#include "pool/pool.h"
+#include "watchdog/dispatcher.h"
+#include "watchdog/watchdog.h"
+
+#include <pthread.h>
+
+struct hfi_table;
+struct hfi_local_cache;
+
+/* A released handle that the threads of this number use next; a cache line each. */
+#define HFI_CACHED_HANDLES 16
+struct hfi_cached_handle {
+    _Atomic(struct hf_lease *) lease;
+    char apart[56];
+};
+
+#define HFI_BUSY_MARKS 256
+
+struct hfi_lock;
+struct hfi_shared;
+struct redisReply;
+
+struct hfi_fetch_ops { /* what a lock of hf_fetch hands up to the room above: fetch/shared.c */
+    void (*take)(struct hfi_lock *lock, struct redisReply *reply);
+    void (*look)(struct hfi_lock *lock);
+    int64_t (*enough_ms)(const struct hfi_shared *shared);
+    void (*free)(struct hfi_shared *shared);
+};
+
+struct hf_client {
+    _Atomic(int64_t) *alive;      /* client.c: 1; reads 0 in a fork child */
+    _Atomic(int)  references;     /* client.c: its user, leases, cancels, pendings; memory only */
+    _Atomic(int)  calls;          /* client.c: calls under way */
+    _Atomic(bool) closing;        /* client.c */
+    struct hfi_park left;         /* client.c: woken when the last call leaves a closing client; time_mutex */
+    const struct hfi_clock *clock;
+    struct hfi_log log;
+    struct hfi_pool *pool;
+    struct hfi_watchdog *watchdog;
+    struct hfi_dispatcher *dispatcher;
+    struct hfi_embedded *embedded;
+    struct hfi_wiped *wiped;
+    struct hfi_random_supply *random; /* for tokens */
+    struct hfi_identity identity;
+    char   *name;                 /* client_name */
+    char   *key_template;
+    int64_t lease_ms, command_ms, close_ms;
+    int64_t local_bytes;          /* HF_OFF: none */
+    size_t  max_waiters, max_value_bytes;
+    bool    has_dispatcher_thread;
+
+    struct hfi_table *table;      /* table.c */
+    struct hfi_entry_rules mutex_rules, fetch_rules;
+    const struct hfi_fetch_ops *fetch_ops;
+    _Atomic(uint64_t) grants;     /* lock.c: grant numbers given */
+    struct hfi_cached_handle cached_handles[HFI_CACHED_HANDLES]; /* handle.c */
+
+    pthread_mutex_t time_mutex;   /* server_time.c, for these three */
+    struct hfi_server_clock server_clock;
+    struct hfi_sample *samples;   /* by lane index */
+    int    sample_count;
+    _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence this client was given */
+    _Atomic(int64_t) *floors_asked_ns; /* server_time.c; by lane index: its last fence floor; 0: that was refused */
+
+    _Atomic(uint64_t) retired[64]; /* retire.c: marks of tokens that were over just now, each in its place, */
+    _Atomic(uint64_t) healed[64];  /* and of those that a message named, when their release has ended */
+
+    pthread_mutex_t cancel_mutex; /* cancel.c */
+    struct hfi_list cancels;
+
+    _Atomic(int) events_state;    /* events.c: what notify-keyspace-events is, see there */
+    _Atomic(bool) events_asked;   /* a lane is changing it: the others need not */
+    _Atomic(int64_t) events_set_ns; /* when the server had said that it was changed */
+    char  *keyspace_events;       /* "auto", "as-is", "off" */
+    int    database;
+
+    pthread_mutex_t inquiry_mutex; /* info.c */
+    struct hfi_list inquiries;
+
+    struct hfi_loss_log loss_log;
+
+    struct hfi_local_cache *local; /* local.c */
+    _Atomic(int64_t) local_turn;  /* fetch_alone.c: of the last load without a lease, see freshness.h */
+    _Atomic(int64_t) load_ms;     /* fetch.c: how long loads take on average; 0: none yet */
+    _Atomic(uint64_t) busy[HFI_BUSY_MARKS]; /* fetch.c: values that others were loading just now, each in its place */
+    struct hfi_counters counters;
+    struct hfi_histogram waits, holds;
+};
+
+/* Every public call of a client begins with it: HF_OK, or CLOSED, FORKED, INVALID (NULL) with the error filled; after
+ * HF_OK it ends with hfi_client_leave. */
+hf_status hfi_client_enter(hf_client *client, hf_error *error);
+void      hfi_client_leave(hf_client *client);
+/* Memory only: leases outlive their client's connections. */
+void hfi_client_ref(hf_client *client);
+void hfi_client_unref(hf_client *client);
+static inline bool hfi_client_is_forked(const hf_client *client)
+{
+    return atomic_load_explicit(client->alive, memory_order_relaxed) == 0;
+}
+
+#endif

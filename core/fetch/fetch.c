@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fetch.c - hf_fetch: a cached value, loaded once by the whole fleet.
+ *
+ *   read ----fresh: without the lock's entry, one GET------------> CACHED
+ *     |------old: try for the lease, never wait: got it -> load, else STALE
+ *     |------missing: seek the lease: got it -> load; somebody else's load came first -> SHARED, CACHED
+ *     `------no server: the value last seen here -> STALE; else one load per process -> LOCAL
+ */
+#include "core/context/call.h"
+#include "core/fetch/fetch.h"
+#include "core/policy/freshness.h"
+#include "core/protocol/options.h"
+#include "core/lock/table.h"
+#include "base/perturb.h"
+#include "base/random.h"
+#include "base/rare.h"
+#include "pool/replies.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define END_IS_KNOWN_FOR (1000 * HFI_MS)
+#define CUTS_MOST        3
+
+hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
+                        hf_value **value, hf_error *error)
+{
+    switch (source) {
+    case HF_CACHED:
+        hfi_count(f->client, hits);
+        break;
+    case HF_SHARED:
+        hfi_count(f->client, hits_shared);
+        break;
+    case HF_STALE:
+        hfi_count(f->client, hits_stale);
+        break;
+    case HF_LOADED:
+    case HF_LOCAL:
+        break;
+    }
+    return hfi_value_new(body, source, stored, fresh_ms, value, error);
+}
+
+void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored)
+{
+    HFI_PERTURB("seen-to-remember");
+    int64_t now = hfi_now(f->client->clock);
+    int64_t end = left_ms == -2 ? 0 : left_ms < 0 ? HFI_NEVER : now + left_ms * HFI_MS;
+    struct hfi_seen saw = {*body, end, now, load_ms, stored, f->seen.forgets};
+    hfi_local_observe(f->client, f->key, f->size, &saw);
+    *body = saw.body;
+}
+
+void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms)
+{
+    bool kept = loading->body->absent ? f->options->negative_ttl_ms > 0 : loading->ttl_ms != HF_OFF;
+    if (kept)
+        hfi_fetch_remember(f, &loading->body, left_ms < 0 ? -2 : left_ms, loading->took_ms, left_ms >= 0);
+    else
+        hfi_local_forget(f->client, f->key, f->size); /* what was seen before is not what was seen last */
+}
+
+/* ---- read ---- */
+
+/* The key's end is asked for at most once a second; in between the process knows it. */
+static struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end)
+{
+    const char *get[] = {"GET", f->key}, *pttl[] = {"PTTL", f->key}, *exec[] = {"EXEC"}, *multi[] = {"MULTI"};
+    const size_t get_size[] = {3, f->size}, pttl_size[] = {4, f->size}, word_size[] = {4}, five[] = {5};
+    struct hfi_command *command = with_end ? hfi_command_new(1, multi, five) : hfi_command_new(2, get, get_size);
+    if (command == NULL)
+        return NULL;
+    command->patient = f->again;
+    if (!with_end || (hfi_command_append(command, 2, get, get_size) &&
+                      hfi_command_append(command, 2, pttl, pttl_size) && hfi_command_append(command, 1, exec, word_size)))
+        return command;
+    hfi_command_unref(command);
+    return NULL;
+}
+
+static hf_status ask(struct hfi_fetch *f, struct hfi_command *command, redisReply **reply, hf_error *error)
+{
+    hf_status status = hfi_call(f->client, f->lane, command, f->options->cancel, reply, error);
+    if (status != HF_OK || (*reply)->type != REDIS_REPLY_ERROR)
+        return status;
+    f->answers = true;
+    status = hfi_reply_fail(*reply, "cannot read the cached value", hfi_pool_server_name(f->client->pool), error);
+    freeReplyObject(*reply);
+    *reply = NULL;
+    return status;
+}
+
+/* A full server takes nothing into a transaction. The end comes first: what it is of ends no later than what is read. */
+static hf_status ask_apart(struct hfi_fetch *f, redisReply **reply, hf_error *error)
+{
+    const char *pttl[] = {"PTTL", f->key};
+    const size_t sizes[] = {4, f->size};
+    hf_status status = ask(f, hfi_command_new(2, pttl, sizes), reply, error);
+    if (status != HF_OK)
+        return status;
+    f->left_ms = (*reply)->type == REDIS_REPLY_INTEGER ? (*reply)->integer : -2;
+    freeReplyObject(*reply);
+    return ask(f, read_command(f, false), reply, error);
+}
+
+static hf_status ask_together(struct hfi_fetch *f, redisReply **reply, hf_error *error)
+{
+    hf_status status = hfi_call(f->client, f->lane, read_command(f, true), f->options->cancel, reply, error);
+    if (status != HF_OK || (*reply)->type != REDIS_REPLY_ERROR)
+        return status;
+    freeReplyObject(*reply);
+    return ask_apart(f, reply, error);
+}
+
+/* A value as long as the one seen last is most often that one: then nothing is taken, copied or remembered anew. */
+static struct hfi_body *body_of(const struct hfi_fetch *f, struct redisReply **reply)
+{
+    struct hfi_body *seen = f->seen.body;
+    if (seen == NULL || seen->absent || seen->size != (size_t)(*reply)->len ||
+        memcmp(seen->data, (*reply)->str, seen->size) != 0)
+        return hfi_body_take(reply);
+    hfi_body_ref(seen);
+    return seen;
+}
+
+static hf_status read(struct hfi_fetch *f, hf_error *error)
+{
+    redisReply *reply;
+    int64_t now = f->began_ns;
+    bool with_end = f->seen.end_ns <= now || now - f->seen.asked_ns > END_IS_KNOWN_FOR;
+    hf_status status = with_end ? ask_together(f, &reply, error) : ask(f, read_command(f, false), &reply, error);
+    if (status != HF_OK)
+        return status;
+    bool both = with_end && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
+    redisReply **got = both ? &reply->element[0] : &reply;
+    if ((*got)->type == REDIS_REPLY_STRING) {
+        if (both)
+            f->left_ms = hfi_wire_number(reply, 1, -1);
+        f->found = body_of(f, got);
+        status = f->found != NULL ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory for a value");
+    } else if ((*got)->type == REDIS_REPLY_ERROR) {
+        status = hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key; choose another one",
+                          "the cached value is not a string");
+    } else if ((*got)->type != REDIS_REPLY_NIL) {
+        status = hfi_fail(error, HF_PROTOCOL, "", "the server's answer to GET has another form");
+    }
+    freeReplyObject(reply);
+    if (f->found == NULL)
+        return status;
+    if (f->left_ms == -2 && f->found == f->seen.body) /* the end is the one remembered with these bytes */
+        f->left_ms = f->seen.end_ns == HFI_NEVER ? -1 : (f->seen.end_ns - now) / HFI_MS;
+    else
+        hfi_fetch_remember(f, &f->found, f->left_ms, 0, true);
+    return status;
+}
+
+/* ---- load ---- */
+
+hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading)
+{
+    *loading = (struct hf_loading){.client = f->client,
+                                   .key = f->lock->keys.name,
+                                   .key_size = f->lock->keys.name_size,
+                                   .lease = lease,
+                                   .ttl_ms = f->options->ttl_ms};
+    hf_status status = hfi_loading_run(loading, f->options->load, f->options->arg);
+    hfi_count(f->client, loads);
+    if (status == HF_OK) /* a mean that two threads change at once loses one of them, and no more */
+        atomic_store(&f->client->load_ms, hfi_freshness_mean_ms(atomic_load(&f->client->load_ms), loading->took_ms));
+    else
+        hfi_count(f->client, load_failures);
+    return status;
+}
+
+/* ---- hf_fetch ---- */
+
+static bool is_away(hf_status status)
+{
+    return status == HF_UNKNOWN || status == HF_UNAVAILABLE;
+}
+
+/* Somebody else loads: no other read of this process asks within the next moment whether that is still so. */
+static hf_status try_for_it(struct hfi_fetch *f, hf_lease **lease, hf_value **value, hf_error *error)
+{
+    _Atomic(uint64_t) *mark = &f->client->busy[f->hash % HFI_BUSY_MARKS];
+    if (hfi_freshness_is_busy(atomic_load(mark), f->hash, f->began_ns))
+        return HF_BUSY;
+    hf_status status = hfi_fetch_need_lock(f, error);
+    if (status == HF_OK)
+        status = hfi_fetch_acquire(f, true, lease, value, error);
+    if (status == HF_BUSY)
+        atomic_store(mark, hfi_freshness_busy_mark(f->hash, hfi_now(f->client->clock)));
+    return status;
+}
+
+/* Stale beats failure: what was found is served unless something newer came. */
+static HFI_RARE hf_status refresh(struct hfi_fetch *f, bool is_old, hf_value **value, hf_error *error)
+{
+    hf_lease *lease = NULL;
+    int64_t fresh_ms = f->left_ms - f->options->stale_ms;
+    hf_status status = try_for_it(f, &lease, value, error);
+    if (status == HF_OK && lease != NULL)
+        status = hfi_fetch_fill(f, lease, value, error);
+    if (status == HF_OK && *value != NULL)
+        return HF_OK;
+    return hfi_fetch_answer(f, f->found, is_old ? HF_STALE : HF_CACHED, true, fresh_ms, value, error);
+}
+
+static hf_status found(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    const hf_fetch_options *o = f->options;
+    uint64_t rng = (uint64_t)f->began_ns;
+    double u = (double)((hfi_rng_next(&rng) >> 11) + 1) / 9007199254740992.0; /* (0, 1] */
+    int64_t fresh_ms = f->left_ms < 0 ? 0 : f->left_ms - o->stale_ms;
+    int64_t load_ms = hfi_freshness_load_ms(f->seen.load_ms, atomic_load(&f->client->load_ms), o->ttl_ms);
+    switch (hfi_freshness(f->left_ms, o->stale_ms, o->early, load_ms, u)) {
+    case HFI_FRESH:
+        return hfi_fetch_answer(f, f->found, HF_CACHED, true, fresh_ms, value, error);
+    case HFI_NEARLY_OLD:
+        return refresh(f, false, value, error);
+    case HFI_OLD:
+        return refresh(f, true, value, error);
+    }
+    return HF_INTERNAL;
+}
+
+static hf_status miss(struct hfi_fetch *f, hf_lease **lease, hf_value **value, hf_error *error)
+{
+    bool once = f->options->wait_ms == HF_OFF;
+    hf_status status = hfi_fetch_need_lock(f, error);
+    if (status == HF_OK && !once)
+        status = hfi_fetch_begin_wait(f, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_fetch_acquire(f, once, lease, value, error);
+    if (!once)
+        hfi_fetch_end_wait(f);
+    return status;
+}
+
+static hf_status without_server(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    char quoted[160];
+    if (!atomic_load(&f->client->closing))
+        return hfi_fetch_alone(f, value, error);
+    return hfi_fail(error, HF_CLOSED, "", "the client was closed while %s was fetched",
+                    hfi_quote(quoted, sizeof quoted, f->key, f->size));
+}
+
+/* A silent server may be no more than slow: it is away when nobody can connect to it, or when it has been silent for as
+ * long as this call may wait. One that refuses would do so again, and so would one that hangs up on it. */
+static bool is_gone(const struct hfi_fetch *f)
+{
+    int64_t wait_ms = f->options->wait_ms;
+    return f->refused || f->answers || f->cuts >= CUTS_MOST || wait_ms == HF_OFF ||
+           atomic_load(&f->client->closing) ||
+           hfi_lane_is_unreachable(f->lane) || hfi_now(f->client->clock) >= hfi_after_ms(f->since_ns, wait_ms);
+}
+
+static hf_status attempt(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    hf_lease *lease = NULL;
+    f->began_ns = hfi_now(f->client->clock);
+    f->left_ms = -2;
+    unsigned cuts = hfi_lane_cuts(f->lane);
+    hf_status status = read(f, error);
+    if (status == HF_OK && f->found != NULL)
+        return found(f, value, error);
+    if (status == HF_OK)
+        status = miss(f, &lease, value, error);
+    if (status == HF_OK && lease != NULL)
+        status = hfi_fetch_fill(f, lease, value, error);
+    f->cuts += hfi_lane_cuts(f->lane) != cuts;
+    return status;
+}
+
+static hf_status fetch(struct hfi_fetch *f, hf_value **value, hf_error *error)
+{
+    char quoted[160];
+    hf_status status;
+    do {
+        hfi_body_unref(f->seen.body);
+        hfi_local_look(f->client, f->key, f->size, &f->seen);
+        status = attempt(f, value, error);
+        f->again = is_away(status);
+    } while (f->again && f->seen.body == NULL && !is_gone(f));
+    if (f->again)
+        return without_server(f, value, error);
+    if (status == HF_CANCELED)
+        return hfi_fail(error, status, "", "fetching %s was canceled", hfi_quote(quoted, sizeof quoted, f->key, f->size));
+    return status;
+}
+
+static hf_status fetch_key(hf_client *client, const char *key, size_t size, const hf_fetch_options *o, hf_value **value,
+                           hf_error *error)
+{
+    struct hfi_fetch f = {.client = client, .key = key, .size = size, .options = o};
+    char quoted[160];
+    if (hfi_loader_is_at(client, key, size))
+        return hfi_fail(error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
+                        hfi_quote(quoted, sizeof quoted, key, size));
+    hf_status status = hfi_fetch_key_check(client->key_template, key, size, error);
+    if (status != HF_OK)
+        return status;
+    f.hash = hfi_name_hash(HFI_FETCH, key, size);
+    f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, f.hash);
+    f.since_ns = hfi_now(client->clock);
+    status = fetch(&f, value, error);
+    hfi_body_unref(f.found);
+    hfi_body_unref(f.seen.body);
+    if (f.lock != NULL)
+        hfi_table_unref(f.lock);
+    return status;
+}
+
+hf_status hf_fetch(hf_client *client, const char *key, const hf_fetch_options *given, hf_value **value, hf_error *error)
+{
+    hf_fetch_options options;
+    size_t size;
+    if (value == NULL)
+        return hfi_fail(error, HF_INVALID, "", "the place for the value is NULL");
+    *value = NULL;
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_options_take(&options, sizeof options, given, "HF_FETCH", error);
+    if (status == HF_OK)
+        status = hfi_fetch_options_check(&options, client->lease_ms, error);
+    if (status == HF_OK)
+        status = hfi_name_check(HFI_FETCH, key, options.key_size, &size, error);
+    if (status == HF_OK) {
+        hf_error why = {.status = HF_OK}; /* what failed on the way to an answer is nobody's business */
+        status = fetch_key(client, key, size, &options, value, &why);
+        if (status != HF_OK && error != NULL)
+            *error = why;
+    }
+    hfi_client_leave(client);
+    return status;
+}
+
+HFI_RARE hf_status hf_fetch_forget(hf_client *client, const char *key, hf_error *error)
+{
+    struct hfi_keys keys = {0};
+    redisReply *reply = NULL;
+    size_t size;
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_name_check(HFI_FETCH, key, 0, &size, error);
+    if (status == HF_OK)
+        status = hfi_keys_make(client->key_template, HFI_FETCH, key, size, &keys, error);
+    if (status == HF_OK) {
+        struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, hfi_name_hash(HFI_FETCH, key, size));
+        status = hfi_call_done(client, lane, hfi_wire_forget(&keys), NULL, "cannot forget the value", &reply, error);
+        hfi_local_forget(client, key, size); /* now: what is read from here on was there after it */
+    }
+    if (reply != NULL)
+        freeReplyObject(reply);
+    hfi_keys_done(&keys);
+    hfi_client_leave(client);
+    return status;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* fetch_acquire.c - the caller that finds nothing fresh: it gets the lease, or what another's load has brought. */
+#include "core/lock/acquire.h"
+#include "core/fetch/fetch.h"
+#include "core/fetch/shared.h"
+#include "core/lock/table.h"
+#include "core/lock/trouble.h"
+
+hf_status hfi_fetch_begin_wait(struct hfi_fetch *f, hf_error *error)
+{
+    hf_client *client = f->client;
+    if (hfi_counted(client, waiting) >= client->max_waiters)
+        return hfi_fail(error, HF_LIMIT, "raise max_waiters, or fetch with fewer threads",
+                        "max_waiters (%zu) calls wait already", client->max_waiters);
+    hfi_count(client, waiting);
+    return HF_OK;
+}
+
+void hfi_fetch_end_wait(struct hfi_fetch *f)
+{
+    hfi_uncount(f->client, waiting);
+}
+
+hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error)
+{
+    if (f->lock != NULL)
+        return HF_OK;
+    hf_status status = hfi_table_get(f->client, HFI_FETCH, f->key, f->size, &f->lock, error);
+    if (status != HF_OK)
+        return status;
+    (void)pthread_mutex_lock(&f->lock->mutex);
+    bool has_room = hfi_shared_of(f->lock) != NULL;
+    (void)pthread_mutex_unlock(&f->lock->mutex);
+    return has_room ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
+}
+
+/* What lives longer than what was found is somebody's newer load; after a miss, whatever is fresh will do. The question
+ * that is under way, or will be repeated, is for all who wait: the most modest of them is asked for. */
+static void note_enough(const struct hfi_fetch *f)
+{
+    struct hfi_shared *shared = f->lock->shared;
+    int64_t stale_ms = f->options->stale_ms;
+    int64_t enough = f->found != NULL && f->left_ms > stale_ms ? f->left_ms : stale_ms;
+    if (f->lock->entry.remote == HFI_NOTHING || enough < shared->enough_ms)
+        shared->enough_ms = enough;
+}
+
+/* In the time of one question (once), or until wait_ms after others are known to load. Mutex held. */
+static void wait_for_verdict(struct hfi_fetch *f, bool once, struct hfi_acquirer *acquirer)
+{
+    struct hfi_lock *lock = f->lock;
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    note_enough(f);
+    int64_t now = hfi_now(f->client->clock);
+    hfi_entry_arrive(&lock->entry, &acquirer->waiter, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    acquirer->for_others = !once;
+    acquirer->others_ms = f->options->wait_ms;
+    hfi_acquire(lock, acquirer, hfi_after_ms(now, f->client->command_ms + 500), f->options->cancel);
+}
+
+struct share { /* of what has come to the lock, to the caller */
+    struct hfi_body *body; /* a reference; NULL: nothing */
+    hf_source source;
+    int64_t left_ms, fresh_ms;
+    bool stored;
+};
+
+/* Each caller has its own idea of how old a value may be. Mutex held. */
+static void share(const struct hfi_fetch *f, struct share *share)
+{
+    const struct hfi_shared *shared = f->lock->shared;
+    *share = (struct share){shared->body, shared->loaded_here ? HF_SHARED : HF_CACHED, shared->left_ms, 0, shared->stored};
+    if (share->body == NULL)
+        return;
+    hfi_body_ref(share->body);
+    if (!share->stored)
+        share->fresh_ms = shared->ttl_ms;
+    else if (share->left_ms >= 0)
+        share->fresh_ms = share->left_ms - (share->body->absent ? 0 : f->options->stale_ms);
+    if (share->stored && share->fresh_ms < 0)
+        share->source = HF_STALE;
+}
+
+/* Neither a lease nor a value. Mutex held. */
+static hf_status explain(struct hfi_fetch *f, const struct hfi_waiter *waiter, hf_error *error)
+{
+    struct hfi_lock *lock = f->lock;
+    if (waiter->verdict == HFI_GOT_VALUE)
+        return hfi_fail(error, HF_NOMEM, "", "no memory for a value");
+    f->refused = waiter->status == HF_UNAVAILABLE && lock->refused;
+    if (waiter->status != HF_LOAD_FAILED)
+        return hfi_lock_explain(lock, waiter->status, error);
+    if (error != NULL)
+        *error = lock->shared->failure;
+    return lock->shared->failure.status;
+}
+
+static hf_status give_share(struct hfi_fetch *f, struct share *share, hf_value **value, hf_error *error)
+{
+    if (share->stored) /* else whoever has loaded it knows whether to keep it */
+        hfi_fetch_remember(f, &share->body, share->body->absent ? -2 : share->left_ms, 0, true);
+    hf_status status = hfi_fetch_answer(f, share->body, share->source, share->stored, share->fresh_ms, value, error);
+    hfi_body_unref(share->body);
+    return status;
+}
+
+hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error)
+{
+    const hf_fetch_options *o = f->options;
+    struct hfi_lock *lock = f->lock;
+    hf_lock_options options = {.size = sizeof options,
+                               .lease_ms = o->lease_ms,
+                               .wait_ms = once ? 0 : 1,
+                               .max_hold_ms = o->max_load_ms == HF_FOREVER ? 0 : o->max_load_ms,
+                               .stop_ms = o->lease_ms / 10 > 50 ? o->lease_ms / 10 : 50};
+    struct hfi_acquirer acquirer;
+    struct share shared = {NULL};
+    hf_status status = HF_OK;
+    hfi_acquirer_init(&acquirer, lock, &options);
+    (void)pthread_mutex_lock(&lock->mutex);
+    wait_for_verdict(f, once, &acquirer);
+    if (acquirer.waiter.verdict == HFI_GOT_LEASE)
+        hfi_table_ref(lock); /* the handle's */
+    else if (acquirer.waiter.verdict == HFI_GOT_VALUE)
+        share(f, &shared);
+    if (acquirer.waiter.verdict != HFI_GOT_LEASE && shared.body == NULL)
+        status = explain(f, &acquirer.waiter, error);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    if (acquirer.waiter.verdict == HFI_GOT_LEASE) {
+        hfi_count(f->client, acquired_remotely);
+        hfi_histogram_add(&f->client->waits, acquirer.lease->since_ns - f->since_ns);
+        *lease = acquirer.lease;
+    }
+    return shared.body != NULL ? give_share(f, &shared, value, error) : status;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* fetch_fill.c - the caller that has the lease: it loads, stores, and tells those who wait here. */
+#include "core/fetch/fetch.h"
+#include "core/fetch/shared.h"
+#include "core/lock/table.h"
+#include "core/context/wait.h"
+#include "base/perturb.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct filler { /* freed by the thread that waits for the fill's answer, or by the answer if that thread waits no more */
+    struct hfi_lock *lock; /* whose mutex guards all of it; the command has a reference */
+    hf_lease *lease;
+    struct hfi_body *body; /* a reference */
+    int64_t kept_ms, ttl_ms;
+    struct hfi_park park;
+    bool done, abandoned, stored, refused;
+};
+
+/* 0: not stored. */
+static int64_t kept_ms(const struct hfi_fetch *f, const struct hf_loading *loading)
+{
+    if (loading->body->absent)
+        return f->options->negative_ttl_ms > 0 ? f->options->negative_ttl_ms : 0;
+    if (loading->ttl_ms == HF_OFF || loading->body->size > f->client->max_value_bytes)
+        return 0;
+    return loading->ttl_ms + f->options->stale_ms;
+}
+
+static int64_t fresh_for_ms(const struct hfi_fetch *f, const struct hf_loading *loading)
+{
+    int64_t ttl_ms = loading->body->absent ? f->options->negative_ttl_ms : loading->ttl_ms;
+    return ttl_ms == HF_OFF ? 0 : ttl_ms;
+}
+
+static void forget(struct filler *filler)
+{
+    hfi_body_unref(filler->body);
+    free(filler);
+}
+
+static void filled(struct hfi_command *command)
+{
+    struct filler *filler = command->self;
+    struct hfi_lock *lock = filler->lock;
+    struct hfi_actions actions;
+    struct hfi_script_reply said = {"", 0, 0};
+    if (command->outcome == HFI_ANSWERED)
+        said = hfi_wire_script_reply(command->reply);
+    bool known = said.now_us != 0;
+    hfi_actions_init(&actions);
+    HFI_PERTURB("fill-answered");
+    int64_t now = hfi_lock_enter(lock);
+    filler->stored = strcmp(said.word, "FILLED") == 0;
+    filler->refused = strcmp(said.word, "REFUSED") == 0;
+    if (lock->holder == filler->lease && filler->refused) {
+        hfi_entry_lost(&lock->entry, HF_REASON_GONE, now, &actions); /* who waits asks again */
+    } else if (lock->holder == filler->lease) {
+        hfi_shared_put(lock->shared, filler->body, filler->kept_ms, filler->ttl_ms, filler->stored);
+        lock->shared->loaded_here = true;
+        lock->holder = NULL;
+        hfi_handle_end(filler->lease);
+        hfi_handle_unref(filler->lease); /* the lock's */
+        hfi_entry_filled(&lock->entry, !known, &actions);
+    }
+    hfi_lock_perform(lock, &actions, now, NULL);
+    filler->done = true;
+    bool abandoned = filler->abandoned;
+    hfi_park_wake(&filler->park);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    if (abandoned) {
+        (void)hf_lease_post_release(filler->lease, NULL);
+        forget(filler);
+    }
+    hfi_table_unref(lock); /* the filler may have gone on and let go of it */
+}
+
+/* The value is copied into the command without the mutex: it may be long. NULL: the lease is lost, or no memory. */
+static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *lease, const struct hf_loading *loading,
+                                        int64_t kept)
+{
+    const struct hfi_body *body = loading->body;
+    enum hfi_filling filling = kept <= 0 ? HFI_FILL_NOTHING : body->absent ? HFI_FILL_ABSENT : HFI_FILL_VALUE;
+    char token[HFI_TOKEN_CAPACITY] = "";
+    (void)pthread_mutex_lock(&lock->mutex);
+    if (lock->holder == lease)
+        (void)hfi_lock_token(lock, token);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    if (token[0] == 0)
+        return NULL;
+    return hfi_wire_fill(&lock->keys, token, filling, kept, body->data, filling == HFI_FILL_VALUE ? body->size : 0);
+}
+
+/* NULL: the value is thrown away, V has passed or somebody else has loaded since. Mutex held. */
+static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading,
+                                   struct hfi_command *command, int64_t now)
+{
+    struct hfi_lock *lock = f->lock;
+    struct filler *filler = NULL;
+    if (command != NULL && lock->holder == lease && hf_lease_is_valid(lease))
+        filler = calloc(1, sizeof *filler);
+    if (filler == NULL)
+        return NULL;
+    int64_t kept = kept_ms(f, loading);
+    *filler = (struct filler){.lock = lock, .lease = lease, .body = loading->body, .kept_ms = kept};
+    filler->ttl_ms = fresh_for_ms(f, loading);
+    hfi_body_ref(filler->body);
+    hfi_park_init(&filler->park);
+    hfi_handle_withdraw(lease); /* P3 */
+    HFI_PERTURB("withdrawn-to-filled");
+    hfi_table_ref(lock);
+    command->done = filled;
+    command->self = filler;
+    command->stamp_ns = now;
+    command->until_ns = now + f->client->command_ms * HFI_MS;
+    HFI_PERTURB("fill-to-list");
+    hfi_lane_list(lock->lane, command);
+    return filler;
+}
+
+/* False: canceled, and the filler and the lease are not this thread's any more. Mutex held on entry, not on return. */
+static bool wait_for(struct hfi_fetch *f, struct filler *filler)
+{
+    struct hfi_lock *lock = f->lock;
+    struct hfi_wait wait;
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    hfi_wait_begin(&wait, f->client, f->options->cancel, &filler->park, HFI_NEVER); /* the command's until_ns ends it */
+    wait.is_hurried = true;
+    (void)pthread_mutex_lock(&lock->mutex);
+    (void)hfi_wait_for(&wait, &filler->done, &lock->mutex, lock->lane);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_wait_end(&wait); /* before the park may go */
+    (void)pthread_mutex_lock(&lock->mutex);
+    bool done = filler->done;
+    filler->abandoned = !done;
+    (void)pthread_mutex_unlock(&lock->mutex);
+    return done;
+}
+
+/* Stores the value if the lease is still ours, which is released. *refused: it was thrown away. */
+static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading, bool *refused)
+{
+    struct hfi_command *command = fill_command(f->lock, lease, loading, kept_ms(f, loading));
+    int64_t now = hfi_lock_enter(f->lock);
+    struct filler *filler = begin_locked(f, lease, loading, command, now);
+    hfi_command_unref(command);
+    *refused = filler == NULL;
+    if (filler == NULL)
+        (void)pthread_mutex_unlock(&f->lock->mutex);
+    else if (!wait_for(f, filler))
+        return false;
+    (void)hf_lease_post_release(lease, NULL); /* its end was told by the fill, or it is lost */
+    bool stored = filler != NULL && filler->stored;
+    *refused = *refused || filler->refused;
+    if (filler != NULL)
+        forget(filler);
+    return stored;
+}
+
+/* The loader's failure is everybody's here who waits for it; elsewhere the next in the queue tries. Who waits when the
+ * lease is lost waits for another load. */
+static void fail_waiters(struct hfi_fetch *f, const hf_lease *lease, const struct hf_loading *loading)
+{
+    struct hfi_lock *lock = f->lock;
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    int64_t now = hfi_lock_enter(lock);
+    if (lock->holder == lease && hf_lease_is_valid(lease)) {
+        lock->shared->failure = loading->failure;
+        hfi_entry_refuse_all(&lock->entry, HF_LOAD_FAILED, now, &actions);
+    }
+    hfi_lock_perform(lock, &actions, now, NULL);
+    (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value, hf_error *error)
+{
+    struct hf_loading loading;
+    hf_status status = hfi_fetch_load(f, lease, &loading);
+    if (status != HF_OK) {
+        fail_waiters(f, lease, &loading);
+        (void)hf_lease_post_release(lease, NULL);
+        if (error != NULL)
+            *error = loading.failure;
+        return status;
+    }
+    bool refused, stored = fill(f, lease, &loading, &refused);
+    if (!refused)
+        hfi_fetch_remember_load(f, &loading, stored ? kept_ms(f, &loading) : -1);
+    status = hfi_fetch_answer(f, loading.body, HF_LOADED, stored, fresh_for_ms(f, &loading), value, error);
+    hfi_body_unref(loading.body);
+    return status;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* loading.c - see loading.h; and what a running loader may call. */
+#include "core/fetch/loading.h"
+#include "core/context/callback.h"
+#include "core/lock/handle.h"
+#include "core/protocol/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool hfi_loader_is_at(const hf_client *client, const char *key, size_t size)
+{
+    for (const struct hfi_callback *at = hfi_callback_innermost(); at != NULL; at = at->outer)
+        if (at->client == client && at->loading != NULL && at->loading->key_size == size &&
+            memcmp(at->loading->key, key, size) == 0)
+            return true;
+    return false;
+}
+
+hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *arg)
+{
+    char quoted[160];
+    struct hfi_callback callback;
+    const struct hfi_clock *clock = loading->client->clock;
+    int64_t start = hfi_now(clock);
+    hfi_callback_begin(&callback, loading->client, loading);
+    hf_status status = load(loading, arg);
+    hfi_callback_end(&callback);
+    loading->took_ms = (hfi_now(clock) - start) / HFI_MS;
+    if (loading->took_ms < 1)
+        loading->took_ms = 1;
+    (void)hfi_quote(quoted, sizeof quoted, loading->key, loading->key_size);
+    if (status == HF_OK && loading->body != NULL)
+        return HF_OK;
+    if (status == HF_OK)
+        status = loading->answered
+                     ? hfi_fail(&loading->failure, HF_NOMEM, "", "no memory for the value of %s", quoted)
+                     : hfi_fail(&loading->failure, HF_LOAD_FAILED, "call hf_loading_set, _give or _absent before returning HF_OK",
+                                "the loader of %s gave no value", quoted);
+    else if (loading->failure.status == HF_OK)
+        status = hfi_fail(&loading->failure, HF_LOAD_FAILED, "return hf_loading_fail() to say why",
+                          "the loader of %s failed: %s", quoted, hf_status_text(status));
+    else
+        status = loading->failure.status;
+    hfi_body_unref(loading->body);
+    loading->body = NULL;
+    return status;
+}
+
+const char *hf_loading_key(const hf_loading *loading)
+{
+    return loading->key;
+}
+
+hf_lease *hf_loading_lease(const hf_loading *loading)
+{
+    return loading->lease;
+}
+
+bool hf_loading_is_wanted(const hf_loading *loading)
+{
+    return loading->lease == NULL || hf_lease_is_valid(loading->lease);
+}
+
+static hf_status answer(struct hf_loading *loading, struct hfi_body *body)
+{
+    loading->body = body;
+    loading->answered = true;
+    return body != NULL ? HF_OK : HF_NOMEM;
+}
+
+static hf_status refuse(struct hf_loading *loading, const char *why)
+{
+    char quoted[160];
+    return hfi_fail(&loading->failure, HF_INVALID, "give one answer: hf_loading_set, _give or _absent", "the loader of %s %s",
+                    hfi_quote(quoted, sizeof quoted, loading->key, loading->key_size), why);
+}
+
+hf_status hf_loading_set(hf_loading *loading, const void *data, size_t size)
+{
+    if (loading->answered)
+        return refuse(loading, "answered twice");
+    if (data == NULL && size > 0)
+        return refuse(loading, "gave NULL for data");
+    return answer(loading, hfi_body_copy(data, size));
+}
+
+/* Copied, for a value ends with a NUL byte that the caller's bytes may have no room for. */
+hf_status hf_loading_give(hf_loading *loading, void *data, size_t size, void (*free_data)(void *data))
+{
+    hf_status status = hf_loading_set(loading, data, size);
+    if (free_data != NULL)
+        free_data(data);
+    return status;
+}
+
+hf_status hf_loading_absent(hf_loading *loading)
+{
+    if (loading->answered)
+        return refuse(loading, "answered twice");
+    return answer(loading, hfi_body_absent());
+}
+
+void hf_loading_set_ttl(hf_loading *loading, int64_t ttl_ms)
+{
+    if ((ttl_ms > 0 && ttl_ms <= HFI_LONGEST_MS) || ttl_ms == HF_OFF)
+        loading->ttl_ms = ttl_ms;
+}
+
+hf_status hf_loading_fail(hf_loading *loading, int os_errno, const char *message)
+{
+    char quoted[160];
+    (void)hfi_fail(&loading->failure, HF_LOAD_FAILED, os_errno != 0 ? strerrordesc_np(os_errno) : "",
+                   "the loader of %s failed: %s", hfi_quote(quoted, sizeof quoted, loading->key, loading->key_size),
+                   message != NULL ? message : "it did not say why");
+    hfi_fail_errno(&loading->failure, os_errno);
+    return HF_LOAD_FAILED;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* local.c - see local.h. A set and a list by last use, under one mutex that is held for a look-up and a comparison. */
+#include "core/fetch/local.h"
+#include "base/rare.h"
+#include "base/set.h"
+#include "core/protocol/key.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FORGET_PLACES 64
+
+struct item {
+    struct hfi_list link; /* by use, the longest unused first */
+    struct hfi_seen seen;
+    uint64_t hash;
+    size_t   size;
+    const char *key;
+    char     bytes[];
+};
+
+struct hfi_local_cache {
+    pthread_mutex_t mutex;
+    struct hfi_set items;
+    struct hfi_list by_use;
+    int64_t bytes, limit;
+    uint64_t forgets[FORGET_PLACES]; /* so far, of the keys that share a place */
+};
+
+static unsigned long hash_of(const void *object, unsigned long seed)
+{
+    (void)seed;
+    return (unsigned long)((const struct item *)object)->hash;
+}
+
+static bool is_same(const void *a, const void *b)
+{
+    const struct item *x = a, *y = b;
+    return x->size == y->size && memcmp(x->key, y->key, x->size) == 0;
+}
+
+bool hfi_local_open(hf_client *client)
+{
+    struct hfi_local_cache *cache = calloc(1, sizeof *cache);
+    if (cache == NULL)
+        return false;
+    if (!hfi_set_open(&cache->items, 64, hash_of, is_same)) {
+        free(cache);
+        return false;
+    }
+    (void)pthread_mutex_init(&cache->mutex, NULL);
+    hfi_list_init(&cache->by_use);
+    cache->limit = client->local_bytes == HF_OFF ? 0 : client->local_bytes;
+    client->local = cache;
+    return true;
+}
+
+static int64_t weight(const struct item *item)
+{
+    return (int64_t)(sizeof *item + item->size + (item->seen.body != NULL ? item->seen.body->size : 0));
+}
+
+static void drop_locked(struct hfi_local_cache *cache, struct item *item)
+{
+    cache->bytes -= weight(item);
+    hfi_list_remove(&item->link);
+    hfi_set_remove(&cache->items, item->hash, item);
+    hfi_body_unref(item->seen.body);
+    free(item);
+}
+
+void hfi_local_free(hf_client *client)
+{
+    struct hfi_local_cache *cache = client->local;
+    if (cache == NULL)
+        return;
+    while (!hfi_list_is_empty(&cache->by_use))
+        drop_locked(cache, hfi_container_of(cache->by_use.next, struct item, link));
+    hfi_set_close(&cache->items);
+    (void)pthread_mutex_destroy(&cache->mutex);
+    free(cache);
+    client->local = NULL;
+}
+
+static struct item *find_locked(struct hfi_local_cache *cache, uint64_t hash, const char *key, size_t size)
+{
+    struct item wanted = {.hash = hash, .size = size, .key = key};
+    return hfi_set_find(&cache->items, hash, &wanted);
+}
+
+void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_seen *seen)
+{
+    struct hfi_local_cache *cache = client->local;
+    *seen = (struct hfi_seen){0};
+    uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
+    if (cache->limit == 0)
+        return;
+    (void)pthread_mutex_lock(&cache->mutex);
+    struct item *item = find_locked(cache, hash, key, size);
+    if (item != NULL) {
+        *seen = item->seen;
+        hfi_body_ref(seen->body);
+        hfi_list_remove(&item->link);
+        hfi_list_append(&cache->by_use, &item->link);
+    }
+    seen->forgets = cache->forgets[hash % FORGET_PLACES];
+    (void)pthread_mutex_unlock(&cache->mutex);
+}
+
+static struct item *add_locked(struct hfi_local_cache *cache, uint64_t hash, const char *key, size_t size,
+                               struct hfi_body *body)
+{
+    struct item *item = calloc(1, sizeof *item + size);
+    if (item == NULL)
+        return NULL;
+    memcpy(item->bytes, key, size);
+    item->key = item->bytes;
+    item->size = size;
+    item->hash = hash;
+    if (!hfi_set_add(&cache->items, hash, item)) {
+        free(item);
+        return NULL;
+    }
+    hfi_body_ref(body);
+    item->seen.body = body;
+    hfi_list_init(&item->link);
+    hfi_list_append(&cache->by_use, &item->link);
+    cache->bytes += weight(item);
+    return item;
+}
+
+static bool is_same_body(const struct hfi_body *a, const struct hfi_body *b)
+{
+    return a->absent == b->absent && a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
+}
+
+HFI_RARE void hfi_local_observe(hf_client *client, const char *key, size_t size, struct hfi_seen *saw)
+{
+    struct hfi_local_cache *cache = client->local;
+    struct hfi_body *body = saw->body;
+    uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
+    (void)pthread_mutex_lock(&cache->mutex);
+    struct item *item = find_locked(cache, hash, key, size);
+    if (cache->forgets[hash % FORGET_PLACES] != saw->forgets) {
+        item = NULL;
+    } else if ((int64_t)(body->size + size + sizeof *item) > cache->limit) {
+        if (item != NULL)
+            drop_locked(cache, item); /* what it replaces is not the last one seen any more */
+        item = NULL;
+    } else if (item == NULL) {
+        item = add_locked(cache, hash, key, size, body);
+    } else if (item->seen.body != body) {
+        struct hfi_body *give_way = body;
+        if (is_same_body(item->seen.body, body)) {
+            saw->body = item->seen.body;
+            hfi_body_ref(saw->body);
+        } else {
+            cache->bytes -= weight(item);
+            give_way = item->seen.body;
+            item->seen.body = body;
+            hfi_body_ref(body);
+            cache->bytes += weight(item);
+            item->seen.end_ns = 0; /* another value, another end */
+        }
+        hfi_body_unref(give_way);
+    }
+    if (item != NULL && saw->end_ns != 0) {
+        item->seen.end_ns = saw->end_ns;
+        item->seen.asked_ns = saw->asked_ns;
+    }
+    if (item != NULL && saw->load_ms != 0)
+        item->seen.load_ms = saw->load_ms;
+    if (item != NULL)
+        item->seen.stored = saw->stored;
+    while (cache->bytes > cache->limit && !hfi_list_is_empty(&cache->by_use))
+        drop_locked(cache, hfi_container_of(cache->by_use.next, struct item, link));
+    (void)pthread_mutex_unlock(&cache->mutex);
+}
+
+void hfi_local_forget(hf_client *client, const char *key, size_t size)
+{
+    struct hfi_local_cache *cache = client->local;
+    uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
+    (void)pthread_mutex_lock(&cache->mutex);
+    struct item *item = find_locked(cache, hash, key, size);
+    if (item != NULL)
+        drop_locked(cache, item);
+    cache->forgets[hash % FORGET_PLACES]++;
+    (void)pthread_mutex_unlock(&cache->mutex);
+}

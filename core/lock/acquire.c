@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/* acquire.c - hf_lock_acquire. */
+#include "core/lock/acquire.h"
+#include "core/lock/event_sink.h"
+#include "core/protocol/options.h"
+#include "core/lock/table.h"
+#include "core/lock/trouble.h"
+#include "core/context/wait.h"
+#include "base/perturb.h"
+#include "base/thread.h"
+
+#include <ck_pr.h>
+#include <errno.h>
+
+#define LOOKS 500
+#define ROAD_MS       50
+#define HELD_LEAST_MS 1000
+
+static uint64_t owner_of(const hf_lock_options *options)
+{
+    return options->owner != 0 ? options->owner : hfi_thread_number();
+}
+
+/* No longer than it may be held, and the way there and back; but for a second, so that a hand-off outlives a re-check. */
+static int64_t lease_ms(const struct hfi_lock *lock, const hf_lock_options *options)
+{
+    int64_t rtt_ns = hfi_lane_rtt_ns(lock->lane);
+    int64_t road_ms = rtt_ns != 0 ? 4 * rtt_ns / HFI_MS + ROAD_MS : lock->client->command_ms;
+    int64_t enough_ms = options->max_hold_ms + road_ms;
+    enough_ms = enough_ms < HELD_LEAST_MS ? HELD_LEAST_MS : enough_ms;
+    return options->max_hold_ms == 0 || enough_ms > options->lease_ms ? options->lease_ms : enough_ms;
+}
+
+void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *lock, const hf_lock_options *options)
+{
+    hfi_park_init(&acquirer->park);
+    acquirer->options = options;
+    acquirer->owner = owner_of(options);
+    acquirer->thread = hfi_thread_number();
+    acquirer->tid = options->signal != 0 ? hfi_thread_id() : 0;
+    acquirer->sleeps = acquirer->for_others = false;
+    acquirer->lease = NULL;
+    acquirer->waiter.once = options->wait_ms == 0; /* the rest of it is set by hfi_entry_arrive, and by a verdict */
+    bool stops_at_once = options->max_hold_ms != 0 && options->stop_ms >= options->max_hold_ms;
+    acquirer->waiter.lease_ms = lease_ms(lock, options);
+    acquirer->waiter.stop_ms = stops_at_once ? options->max_hold_ms / 2 : options->stop_ms;
+    acquirer->waiter.max_hold_ms = options->max_hold_ms;
+    acquirer->waiter.linger_ms = options->linger_ms;
+}
+
+/* This thread was called, and runs. */
+static void come(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    hfi_entry_successor_runs(&lock->entry, &acquirer->waiter, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+}
+
+/* The next pass is this thread's, and sections are short: a look before the sleep. */
+static void wait_shortly(struct hfi_acquirer *acquirer, uint32_t ticket)
+{
+    for (int i = 0; i < LOOKS && !hfi_park_is_woken(&acquirer->park, ticket); i++)
+        ck_pr_stall();
+}
+
+static void give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_status status, int64_t now)
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    hfi_entry_leave(&lock->entry, &acquirer->waiter, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    acquirer->waiter.verdict = HFI_REFUSED;
+    acquirer->waiter.status = status;
+}
+
+void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t until_ns, hf_cancel *cancel)
+{
+    hf_client *client = lock->client;
+    struct hfi_wait wait;
+    acquirer->sleeps = true;
+    hfi_wait_begin(&wait, client, cancel, &acquirer->park, until_ns);
+    while (acquirer->waiter.verdict == HFI_WAITING) {
+        uint32_t ticket = hfi_park_epoch(&acquirer->park);
+        bool asking = lock->entry.in_flight || lock->entry.awaiting_fences; /* an answer is to be read */
+        int64_t now = hfi_now(client->clock);
+        if (lock->entry.successor == &acquirer->waiter && !acquirer->waiter.overtaken) {
+            come(lock, acquirer, now);
+            continue;
+        }
+        if (acquirer->for_others && lock->entry.remote != HFI_ASKING) {
+            acquirer->for_others = false;
+            wait.until_ns = hfi_after_ms(now, acquirer->others_ms);
+        }
+        hf_status over = hfi_wait_is_over(&wait, now);
+        if (over != HF_OK) {
+            if (over == HF_TIMEOUT && acquirer->waiter.once && lock->entry.trouble == HF_OK)
+                hfi_lock_note_silence(lock);
+            give_up(lock, acquirer, over == HF_TIMEOUT ? hfi_entry_why_in_vain(&lock->entry, &acquirer->waiter) : over, now);
+            break;
+        }
+        (void)pthread_mutex_unlock(&lock->mutex);
+        HFI_PERTURB("seek-to-wait");
+        hfi_lane_flush(lock->lane);
+        if (acquirer->waiter.overtaken)
+            wait_shortly(acquirer, ticket);
+        hfi_wait_sleep(&wait, ticket, asking ? lock->lane : NULL);
+        HFI_PERTURB("seek-woken");
+        (void)pthread_mutex_lock(&lock->mutex);
+    }
+    /* The cancel's list is left before the park goes; its mutex may not be taken under the lock's. */
+    (void)pthread_mutex_unlock(&lock->mutex);
+    HFI_PERTURB("seek-over");
+    hfi_wait_end(&wait);
+    (void)pthread_mutex_lock(&lock->mutex);
+}
+
+/* The owner asks again. HF_OK: it has one more of the same lease; HF_BUSY: somebody else holds it. */
+static hf_status reenter(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease, hf_error *error)
+{
+    hf_lease *holder = lock->holder;
+    if (holder == NULL || atomic_load(&holder->owner) != owner_of(options) || !hf_lease_is_valid(holder))
+        return HF_BUSY;
+    if (!options->reentrant || !holder->reentrant) {
+        char name[160];
+        return hfi_fail(error, HF_DEADLOCK,
+                        "release it first, hand it over with hf_lease_unbind, or acquire both times with .reentrant",
+                        "this %s already holds lock %s", options->owner != 0 ? "owner" : "thread",
+                        hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size));
+    }
+    holder->depth++;
+    *lease = holder;
+    return HF_OK;
+}
+
+/* A descriptor that can be had at any time cannot be had now: without it the lease is not what was asked for. */
+static hf_status without_event_fd(hf_lease *lease, hf_error *error)
+{
+    int os_errno = errno;
+    (void)hf_lease_post_release(lease, NULL);
+    hfi_fail(error, HF_NOMEM, "raise the limit of open files (ulimit -n)", "no descriptor for the lease's event");
+    hfi_fail_errno(error, os_errno);
+    return HF_NOMEM;
+}
+
+/* Those who do not get it at once. */
+static void wait_for_it(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t until_ns)
+{
+    hf_client *client = lock->client;
+    hfi_count(client, waiting);
+    hfi_acquire(lock, acquirer, until_ns, acquirer->options->cancel);
+    hfi_uncount(client, waiting);
+}
+
+struct search { /* one call's */
+    int64_t began_ns; /* 0: not yet */
+    int64_t until_ns;
+    bool waited;
+    bool late; /* the lease was over before it was here */
+};
+
+/* Once through: a lease, or why not; with the lease the caller's reference to the lock is given away. If it is late, there
+ * is a reference more. */
+static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *options, struct search *search, hf_lease **lease,
+                           hf_error *error)
+{
+    hf_client *client = lock->client;
+    struct hfi_acquirer acquirer;
+    struct hfi_actions actions;
+    hfi_acquirer_init(&acquirer, lock, options);
+    hfi_actions_init(&actions);
+    (void)pthread_mutex_lock(&lock->mutex);
+    hf_status status = reenter(lock, options, lease, error);
+    if (status != HF_BUSY) {
+        (void)pthread_mutex_unlock(&lock->mutex);
+        if (status == HF_OK)
+            hfi_table_unref(lock); /* the lease has one from the first time */
+        return status;
+    }
+    int64_t now = hfi_now(client->clock);
+    if (search->began_ns == 0) {
+        search->began_ns = now;
+        /* A try has no time of its own: its commands have, one or two of them. */
+        search->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
+    }
+    bool local = lock->entry.remote == HFI_HELD;
+    hfi_entry_arrive(&lock->entry, &acquirer.waiter, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    bool waits = acquirer.waiter.verdict == HFI_WAITING;
+    if (waits)
+        wait_for_it(lock, &acquirer, search->until_ns);
+    status = acquirer.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_lock_explain(lock, acquirer.waiter.status, error);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    if (status != HF_OK)
+        return status;
+    if (local)
+        hfi_count(client, acquired_locally);
+    else
+        hfi_count(client, acquired_remotely);
+    HFI_PERTURB("given-to-look");
+    bool has_no_fd = options->event_fd && hf_lease_event_fd(acquirer.lease) < 0;
+    search->waited = search->waited || waits;
+    search->late = waits && !hf_lease_is_valid(acquirer.lease);
+    if (has_no_fd || search->late)
+        hfi_table_ref(lock);
+    if (has_no_fd)
+        return without_event_fd(acquirer.lease, error);
+    *lease = acquirer.lease;
+    return HF_OK;
+}
+
+static void count_refusal(hf_client *client, hf_status status)
+{
+    if (status == HF_BUSY)
+        hfi_count(client, busy);
+    else if (status == HF_TIMEOUT)
+        hfi_count(client, timeouts);
+    else if (status == HF_CANCELED)
+        hfi_count(client, canceled);
+}
+
+static hf_status acquire(hf_client *client, const char *name, size_t size, const hf_lock_options *options,
+                         hf_lease **lease, hf_error *error)
+{
+    struct hfi_lock *lock;
+    struct search search = {0};
+    hf_status status = hfi_table_get(client, HFI_MUTEX, name, size, &lock, error);
+    if (status != HF_OK)
+        return status;
+    for (;;) {
+        status = acquire_once(lock, options, &search, lease, error);
+        /* Woken so late that the lease is over: it goes back, and the search goes on. */
+        if (status != HF_OK)
+            break;
+        if (!search.late) {
+            if (search.waited)
+                hfi_histogram_add(&client->waits, (*lease)->since_ns - search.began_ns);
+            hfi_handle_hand_out(*lease);
+            return HF_OK;
+        }
+        (void)hf_lease_post_release(*lease, NULL);
+        *lease = NULL;
+        if (hfi_now(client->clock) >= search.until_ns || options->wait_ms == 0) {
+            status = hfi_fail(error, HF_TIMEOUT, "is this process starved of CPU?", "the lease was over before it was used");
+            break;
+        }
+    }
+    hfi_table_unref(lock);
+    return status;
+}
+
+hf_status hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *given, hf_lease **lease,
+                          hf_error *error)
+{
+    hf_lock_options options;
+    size_t size;
+    if (lease == NULL)
+        return hfi_fail(error, HF_INVALID, "", "the place for the lease is NULL");
+    *lease = NULL;
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_options_take(&options, sizeof options, given, "HF_LOCK", error);
+    if (status == HF_OK)
+        status = hfi_lock_options_check(&options, client->lease_ms, error);
+    if (status == HF_OK)
+        status = hfi_name_check(HFI_MUTEX, name, options.name_size, &size, error);
+    if (status == HF_OK && hfi_counted(client, waiting) >= client->max_waiters)
+        status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or wait with fewer threads",
+                          "max_waiters (%zu) calls wait already", client->max_waiters);
+    if (status == HF_OK) {
+        status = acquire(client, name, size, &options, lease, error);
+        count_refusal(client, status);
+    }
+    hfi_client_leave(client);
+    return status;
+}

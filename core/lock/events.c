@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* events.c - see events.h. */
+#include "core/lock/events.h"
+#include "base/buffer.h"
+#include "base/perturb.h"
+#include "core/lock/lock.h"
+#include "core/lock/table.h"
+
+#include <hiredis/hiredis.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX_ROOM 40
+
+const char *hfi_events_text(enum hfi_events_state state)
+{
+    static const char *const texts[] = {"not known yet", "off by option", "in force", "not configured (as-is)",
+                                        "not allowed by the server"};
+    return texts[state];
+}
+
+bool hfi_events_merge(const char *configured, char *out, size_t capacity)
+{
+    /* A stands for all classes, g x e among them; K says that they are published by key. */
+    bool all = strchr(configured, 'A') != NULL;
+    char missing[5] = "";
+    int count = 0;
+    for (const char *flag = "Kgxe"; *flag != 0; flag++)
+        if (strchr(configured, *flag) == NULL && (*flag == 'K' || !all))
+            missing[count++] = *flag;
+    (void)snprintf(out, capacity, "%s%s", configured, missing);
+    return count > 0;
+}
+
+static void set_state(hf_client *client, enum hfi_events_state state)
+{
+    if (atomic_exchange(&client->events_state, (int)state) != (int)state && state != HFI_EVENTS_ON)
+        hfi_log(&client->log, HF_LOG_INFO, "keyspace events are %s: foreign releases are seen at the timed re-check",
+                hfi_events_text(state));
+}
+
+/* False: no memory for the command. */
+static bool list(hf_client *client, int64_t lock_lane, struct hfi_command *command, hfi_command_done *done)
+{
+    int64_t now = hfi_now(client->clock);
+    if (command == NULL)
+        return false;
+    struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_LOCK_LANE, (uint64_t)lock_lane);
+    hfi_client_ref(client);
+    command->done = done;
+    command->note[0] = lock_lane;
+    command->self = client;
+    command->optional = true;
+    command->stamp_ns = now;
+    command->until_ns = now + client->command_ms * HFI_MS;
+    hfi_lane_list(lane, command);
+    hfi_command_unref(command);
+    hfi_lane_flush(lane);
+    return true;
+}
+
+static void configured(struct hfi_command *command)
+{
+    hf_client *client = command->self;
+    if (command->outcome == HFI_ANSWERED) {
+        bool done = command->reply->type == REDIS_REPLY_STATUS;
+        set_state(client, done ? HFI_EVENTS_ON : HFI_EVENTS_FORBIDDEN);
+        if (done) {
+            atomic_store(&client->events_set_ns, command->answered_ns);
+            hfi_log(&client->log, HF_LOG_INFO, "switched on keyspace events (notify-keyspace-events) at %s",
+                    hfi_pool_server_name(client->pool));
+        }
+    }
+    atomic_store(&client->events_asked, false);
+    hfi_client_unref(client);
+}
+
+/* Unless another lane has done so since this one looked. */
+static void configure(hf_client *client, const struct hfi_command *look, const char *flags)
+{
+    if (look->stamp_ns <= atomic_load(&client->events_set_ns) ||
+        !list(client, look->note[0], hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", flags, NULL), configured))
+        atomic_store(&client->events_asked, false);
+}
+
+static void looked(struct hfi_command *command)
+{
+    hf_client *client = command->self;
+    const redisReply *reply = command->outcome == HFI_ANSWERED ? command->reply : NULL;
+    char merged[64];
+    if (reply != NULL && (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 ||
+                          reply->element[1]->type != REDIS_REPLY_STRING)) {
+        set_state(client, HFI_EVENTS_FORBIDDEN);
+    } else if (reply != NULL) {
+        if (!hfi_events_merge(reply->element[1]->str, merged, sizeof merged))
+            set_state(client, HFI_EVENTS_ON);
+        else if (strcmp(client->keyspace_events, "as-is") == 0)
+            set_state(client, HFI_EVENTS_MISSING);
+        else if (!atomic_exchange(&client->events_asked, true))
+            configure(client, command, merged);
+    }
+    hfi_client_unref(client);
+}
+
+void hfi_events_look(hf_client *client, int lane)
+{
+    if (strcmp(client->keyspace_events, "off") == 0)
+        atomic_store(&client->events_state, HFI_EVENTS_OFF);
+    else if (hfi_pool_is_lock_lane(client->pool, lane))
+        (void)list(client, lane, hfi_wire_words("CONFIG", "GET", "notify-keyspace-events", NULL), looked);
+}
+
+/* What stands before the key in a channel. */
+static size_t print_prefix(const hf_client *client, char out[PREFIX_ROOM])
+{
+    return (size_t)snprintf(out, PREFIX_ROOM, "__keyspace@%d__:", client->database);
+}
+
+void hfi_events_watch(struct hfi_lock *lock, bool on)
+{
+    hf_client *client = lock->client;
+    char channel[PREFIX_ROOM + HFI_ANY_KEY_MOST];
+    if (on == lock->watched || (on && strcmp(client->keyspace_events, "off") == 0))
+        return;
+    size_t size = print_prefix(client, channel);
+    memcpy(channel + size, lock->keys.lock, lock->keys.lock_size);
+    size += lock->keys.lock_size;
+    lock->watched = on;
+    if (on) {
+        hfi_table_ref(lock);
+        (void)hfi_pool_subscribe(client->pool, channel, size);
+    } else {
+        hfi_pool_unsubscribe(client->pool, channel, size);
+        hfi_table_unref(lock); /* never the last: the caller has one */
+    }
+}
+
+static void ask_again(hf_client *client, const char *channel, size_t channel_size)
+{
+    struct hfi_actions actions;
+    char prefix[PREFIX_ROOM];
+    size_t size = print_prefix(client, prefix);
+    struct hfi_lock *lock = channel_size > size && memcmp(channel, prefix, size) == 0
+                                ? hfi_table_by_key(client, channel + size, channel_size - size)
+                                : NULL;
+    if (lock == NULL)
+        return;
+    HFI_PERTURB("watch-found");
+    hfi_actions_init(&actions);
+    int64_t now = hfi_lock_enter(lock);
+    if (lock->watched)
+        hfi_entry_requery(&lock->entry, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}
+
+void hfi_events_on_message(hf_client *client, const char *channel, size_t channel_size, const char *event, size_t size)
+{
+    static const char *const ends[] = {"del", "expired", "evicted", "rename_from"};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
+        if (strlen(ends[i]) == size && memcmp(ends[i], event, size) == 0)
+            ask_again(client, channel, channel_size);
+}
+
+/* Acknowledged: the key may have gone before. Ask, and only then rely on the events. */
+void hfi_events_subscribed(hf_client *client, const char *channel, size_t channel_size)
+{
+    ask_again(client, channel, channel_size);
+}

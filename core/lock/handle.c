@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* handle.c - see handle.h; and the parts of lease.h that ask nothing of the server. */
+#include "core/lock/handle.h"
+#include "base/descriptor.h"
+#include "base/perturb.h"
+#include "base/thread.h"
+#include "core/context/callback.h"
+#include "core/lock/event_sink.h"
+#include "core/lock/lock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FOUND_OVER (-1) /* instead of a V that has passed */
+
+static _Atomic(struct hf_lease *) *spare_of(hf_client *client, uint64_t owner)
+{
+    return &client->cached_handles[owner % HFI_CACHED_HANDLES].lease;
+}
+
+static void free_handle(hf_client *client, hf_lease *lease)
+{
+    hfi_wiped_give(client->wiped, lease->end);
+    free(lease);
+    hfi_client_unref(client);
+}
+
+/* A plain handle with its word and its reference to the client: this thread's last one, or new. */
+static hf_lease *take_handle(hf_client *client, uint64_t owner)
+{
+    hf_lease *lease = atomic_exchange(spare_of(client, owner), NULL);
+    if (lease != NULL)
+        return lease;
+    lease = malloc(sizeof *lease);
+    _Atomic(int64_t) *end = lease != NULL ? hfi_wiped_take(client->wiped) : NULL;
+    if (end != NULL) {
+        hfi_client_ref(client);
+        lease->end = end;
+        return lease;
+    }
+    free(lease);
+    return NULL;
+}
+
+/* A closing client's spares go with hfi_handle_free_cached: what comes to them later, does not stay. */
+static void give_handle(hf_client *client, hf_lease *lease)
+{
+    _Atomic(struct hf_lease *) *cached = spare_of(client, atomic_load(&lease->owner));
+    hf_lease *none = NULL;
+    if (!atomic_load(&client->closing) && atomic_compare_exchange_strong(cached, &none, lease)) {
+        HFI_PERTURB("handle-spared");
+        lease = atomic_load(&client->closing) ? atomic_exchange(cached, NULL) : NULL;
+    }
+    if (lease != NULL)
+        free_handle(client, lease);
+}
+
+void hfi_handle_free_cached(hf_client *client)
+{
+    for (int i = 0; i < HFI_CACHED_HANDLES; i++) {
+        hf_lease *lease = atomic_exchange(&client->cached_handles[i].lease, NULL);
+        if (lease != NULL)
+            free_handle(client, lease);
+    }
+}
+
+hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner, uint64_t thread, int tid)
+{
+    hf_client *client = lock->client;
+    hf_lease *lease = take_handle(client, owner);
+    if (lease == NULL)
+        return NULL;
+    *lease = (hf_lease){.client = client, .lock = lock, .end = lease->end, .reentrant = options->reentrant};
+    atomic_init(&lease->references, 2);
+    atomic_init(&lease->condition, HF_LEASE_HELD);
+    atomic_init(&lease->event_fd, -1);
+    atomic_init(&lease->owner, owner);
+    if (!hfi_event_sink_attach(lease, options, thread, tid)) {
+        hfi_event_sink_free(lease->sink);
+        free_handle(client, lease);
+        return NULL;
+    }
+    return lease;
+}
+
+void hfi_handle_ref(hf_lease *lease)
+{
+    atomic_fetch_add(&lease->references, 1);
+}
+
+void hfi_handle_unref(hf_lease *lease)
+{
+    hfi_handle_drop(lease, 1);
+}
+
+/* Where all that are left are the caller's nobody else can come by one, and no subtraction is needed. */
+void hfi_handle_drop(hf_lease *lease, int count)
+{
+    hf_client *client = lease->client;
+    if (atomic_load(&lease->references) != count && atomic_fetch_sub(&lease->references, count) != count)
+        return;
+    int fd = atomic_load(&lease->event_fd);
+    if (fd >= 0)
+        (void)close(fd);
+    hfi_event_sink_free(lease->sink);
+    give_handle(client, lease);
+}
+
+void hfi_handle_forked(hf_lease *lease)
+{
+    int fd = atomic_load(&lease->event_fd);
+    if (fd >= 0)
+        (void)close(fd);
+    if (lease->sink != NULL)
+        free(lease->sink->label);
+    free(lease->sink);
+    free(lease);
+}
+
+void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t hold_end, int64_t now)
+{
+    lease->hold_end = hold_end;
+    lease->fence = fence;
+    lease->since_ns = now;
+    atomic_store_explicit(lease->end, end, memory_order_release);
+}
+
+bool hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now)
+{
+    int64_t before = atomic_load(lease->end);
+    HFI_PERTURB("end-to-raise");
+    while (before > now && before < end && !atomic_compare_exchange_weak(lease->end, &before, end))
+        ;
+    return before != FOUND_OVER;
+}
+
+void hfi_handle_withdraw(hf_lease *lease)
+{
+    atomic_store_explicit(lease->end, 0, memory_order_release); /* before all that its thread gives away later */
+}
+
+void hfi_handle_end(hf_lease *lease)
+{
+    if (atomic_load(&lease->condition) == HF_LEASE_AT_RISK)
+        hfi_uncount(lease->client, at_risk);
+}
+
+/* Whoever finds it over says so in its V: a thread that read the clock before, and was stopped since, cannot raise it. */
+static inline int64_t left_ns(const hf_lease *lease)
+{
+    int64_t now = hfi_now(lease->client->clock), end = atomic_load(lease->end);
+    while (end <= now && end > 0 && !atomic_compare_exchange_weak(lease->end, &end, FOUND_OVER))
+        ;
+    return end > now ? end - now : 0;
+}
+
+bool hf_lease_is_valid(const hf_lease *lease)
+{
+    return lease != NULL && left_ns(lease) > 0;
+}
+
+int64_t hf_lease_remaining_ms(const hf_lease *lease)
+{
+    return lease != NULL ? left_ns(lease) / HFI_MS : 0;
+}
+
+int64_t hf_lease_fence(const hf_lease *lease)
+{
+    return lease != NULL ? lease->fence : 0;
+}
+
+hf_lease_condition hf_lease_state(const hf_lease *lease)
+{
+    if (!hf_lease_is_valid(lease))
+        return HF_LEASE_LOST;
+    return (hf_lease_condition)atomic_load(&lease->condition);
+}
+
+hf_reason hf_lease_reason(const hf_lease *lease)
+{
+    if (lease == NULL)
+        return HF_REASON_NONE;
+    if (hfi_client_is_forked(lease->client))
+        return HF_REASON_FORKED;
+    /* V may have passed before the watchdog came to say so. */
+    if (atomic_load(&lease->condition) != HF_LEASE_LOST && !hf_lease_is_valid(lease))
+        return hfi_now(lease->client->clock) >= lease->hold_end ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED;
+    return (hf_reason)atomic_load(&lease->reason);
+}
+
+const char *hf_lease_name(const hf_lease *lease)
+{
+    return lease != NULL ? lease->lock->keys.name : "";
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* inbound.c - see inbound.h. */
+#include "core/lock/inbound.h"
+#include "core/lock/retire.h"
+#include "core/lock/events.h"
+#include "core/lock/info.h"
+#include "core/lock/lock.h"
+#include "core/protocol/message.h"
+#include "core/lock/server_time.h"
+#include "core/lock/table.h"
+#include "base/perturb.h"
+
+#include <string.h>
+
+/* Only what was believed may raise the highest fence seen: the message may be anybody's. */
+static void granted(struct hfi_lock *lock, const struct hfi_message *message, bool good, int64_t now, int64_t rtt_ns,
+                    struct hfi_actions *actions)
+{
+    if (!hfi_entry_granted(&lock->entry, message->echo, message->fence, good, now, rtt_ns, actions))
+        return;
+    hfi_count(lock->client, hand_offs_taken);
+    if (good)
+        (void)hfi_fence_accept(lock->client, message->fence, HFI_FENCE_BLOCK, 0, 0);
+}
+
+/* True: it named a token that is in use, or may stand for one. */
+static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant, uint64_t random)
+{
+    struct hfi_actions actions;
+    int64_t rtt = hfi_lane_rtt_ns(lock->lane);
+    hfi_actions_init(&actions);
+    HFI_PERTURB("message-to-entry");
+    int64_t now = hfi_lock_enter(lock);
+    bool good = message->letter == 'G' &&
+                hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now), 0);
+    bool is_current = lock->entry.remote != HFI_NOTHING && lock->grant == grant && lock->random == random;
+    bool known = is_current;
+    if (lock->grant == grant && (!is_current || message->letter == 'B')) {
+        if (message->letter == 'B' && lock->entry.remote == HFI_HELD)
+            hfi_retire_note_break(lock, message);
+        known = hfi_entry_token_questioned(&lock->entry, now, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    } else if (is_current) {
+        switch (message->letter) {
+        case 'G':
+            granted(lock, message, good, now, rtt, &actions);
+            break;
+        case 'R':
+            hfi_entry_remote_waiter(&lock->entry, now, &actions);
+            break;
+        case 'F':
+            hfi_entry_requery(&lock->entry, now, &actions);
+            break;
+        case 'I':
+            hfi_info_tell(lock, message);
+            break;
+        }
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    return known;
+}
+
+void hfi_inbound_message(void *self, const char *channel, size_t channel_size, const char *text, size_t size)
+{
+    hf_client *client = self;
+    struct hfi_message message;
+    uint64_t grant, random;
+    if (channel_size != HFI_CHANNEL_SIZE || memcmp(channel, client->identity.channel, channel_size) != 0) {
+        hfi_events_on_message(client, channel, channel_size, text, size);
+        return;
+    }
+    if (!hfi_message_parse(text, size, &message))
+        return;
+    if (message.letter == 'A') {
+        hfi_info_on_message(client, &message);
+        return;
+    }
+    if (!hfi_token_is_of(&client->identity, message.token, message.token_size, &grant, &random))
+        return;
+    struct hfi_lock *lock = hfi_table_by_grant(client, grant);
+    bool known = lock != NULL && concerns(lock, &message, grant, random);
+    if (!known) /* and never wanted again: a token is known before it is sent, and used once */
+        hfi_retire_heal(client, lock, grant, random, &message);
+    if (lock != NULL)
+        hfi_table_unref(lock);
+}
+
+static void happens(struct hfi_lock *lock, void (*what)(struct hfi_entry *, int64_t, struct hfi_actions *))
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    int64_t now = hfi_lock_enter(lock);
+    what(&lock->entry, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+}
+
+static void ask_again(struct hfi_lock *lock, void *lane)
+{
+    if (hfi_lane_index(lock->lane) == *(const int *)lane)
+        happens(lock, hfi_entry_ask_together);
+}
+
+static void look_around(struct hfi_lock *lock, void *arg)
+{
+    (void)arg;
+    happens(lock, hfi_entry_missed);
+}
+
+/* Whatever was said while nobody listened is lost: every waiter asks again, every holder whether somebody waits. */
+void hfi_inbound_subscribed(void *self, const char *channel, size_t channel_size)
+{
+    hf_client *client = self;
+    if (channel_size == HFI_CHANNEL_SIZE && memcmp(channel, client->identity.channel, channel_size) == 0)
+        hfi_table_each(client, look_around, NULL);
+    else
+        hfi_events_subscribed(client, channel, channel_size);
+}
+
+void hfi_inbound_lane_up(void *self, int lane)
+{
+    hf_client *client = self;
+    hfi_events_look(client, lane);
+    hfi_table_each(client, ask_again, &lane);
+}
+
+void hfi_inbound_lane_down(void *self, int lane)
+{
+    (void)self;
+    (void)lane;
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/* info.c - for operators: hf_lock_info, hf_lock_waiters, hf_lock_list, hf_lock_break and _now. */
+#include "core/lock/info.h"
+#include "core/context/call.h"
+#include "core/context/callback.h"
+#include "core/lock/event_sink.h"
+#include "core/protocol/options.h"
+#include "core/context/wait.h"
+#include "base/random.h"
+
+#include <fnmatch.h>
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WAITERS_MOST      100
+#define HOLDER_ANSWERS_MS 200 /* and two round trips: the question's and the answer's way, as far as our own */
+
+struct inquiry { /* a question to a holder, on the stack of the thread that asks */
+    struct hfi_list link; /* client->inquiries; its mutex guards all */
+    struct hfi_park park;
+    const char *token;
+    size_t  token_size;
+    int64_t until_ns; /* for the answer; 0: nobody has heard the question */
+    bool    answered;
+    int64_t fence, held_ms;
+    char    label[132];
+};
+
+struct holding { /* a lock that is held, from the look at it until the visit */
+    struct hfi_keys keys;
+    redisReply *reply;
+    struct hfi_token_parts parts;
+    struct inquiry inquiry; /* without a token: another library's */
+};
+
+struct survey { /* holders are asked together: one that does not answer is waited for */
+    hf_client    *client;
+    hf_holder_fn *visit;
+    void         *arg;
+    bool   enough;
+    size_t count;
+    struct holding held[16];
+};
+
+static void posted(struct hfi_command *command)
+{
+    hfi_client_unref(command->self);
+}
+
+void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message)
+{
+    hf_client *client = lock->client;
+    const hf_lease *holder = lock->holder;
+    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_CAPACITY + 256];
+    if (holder == NULL || message->rest_size != HFI_CHANNEL_SIZE || memcmp(message->rest, "hf:c:", 5) != 0)
+        return;
+    memcpy(channel, message->rest, HFI_CHANNEL_SIZE);
+    channel[HFI_CHANNEL_SIZE] = 0;
+    int64_t now = hfi_now(client->clock);
+    (void)snprintf(text, sizeof text, "A %.*s %" PRId64 " %" PRId64 " %s", (int)message->token_size, message->token,
+                   holder->fence, (now - holder->since_ns) / HFI_MS,
+                   holder->sink != NULL && holder->sink->label != NULL ? holder->sink->label : client->name);
+    struct hfi_command *command = hfi_wire_words("PUBLISH", channel, text, NULL);
+    if (command == NULL)
+        return;
+    hfi_client_ref(client);
+    command->done = posted;
+    command->self = client;
+    command->until_ns = now + client->command_ms * HFI_MS;
+    hfi_lane_list(lock->lane, command);
+    hfi_command_unref(command);
+}
+
+void hfi_info_on_message(hf_client *client, const struct hfi_message *message)
+{
+    (void)pthread_mutex_lock(&client->inquiry_mutex);
+    for (struct hfi_list *at = client->inquiries.next; at != &client->inquiries; at = at->next) {
+        struct inquiry *inquiry = hfi_container_of(at, struct inquiry, link);
+        if (inquiry->answered || inquiry->token_size != message->token_size ||
+            memcmp(inquiry->token, message->token, message->token_size) != 0)
+            continue;
+        size_t size = message->rest_size < sizeof inquiry->label ? message->rest_size : sizeof inquiry->label - 1;
+        memcpy(inquiry->label, message->rest, size);
+        inquiry->label[size] = 0;
+        inquiry->fence = message->fence;
+        inquiry->held_ms = message->held_ms;
+        inquiry->answered = true;
+        hfi_park_wake(&inquiry->park);
+    }
+    (void)pthread_mutex_unlock(&client->inquiry_mutex);
+}
+
+static struct hfi_lane *lane_of(hf_client *client)
+{
+    return hfi_pool_lane(client->pool, HFI_USER_LANE, 0);
+}
+
+static void ask_holder(hf_client *client, const char *id, struct inquiry *inquiry)
+{
+    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_CAPACITY + HFI_CHANNEL_SIZE + 8];
+    redisReply *reply;
+    (void)snprintf(channel, sizeof channel, "hf:c:%s", id);
+    (void)snprintf(text, sizeof text, "I %.*s %s", (int)inquiry->token_size, inquiry->token, client->identity.channel);
+    hfi_park_init(&inquiry->park);
+    (void)pthread_mutex_lock(&client->inquiry_mutex);
+    hfi_list_append(&client->inquiries, &inquiry->link);
+    (void)pthread_mutex_unlock(&client->inquiry_mutex);
+    int64_t asked = hfi_now(client->clock);
+    hf_status status =
+        hfi_call(client, lane_of(client), hfi_wire_words("PUBLISH", channel, text, NULL), NULL, &reply, NULL);
+    int64_t now = hfi_now(client->clock);
+    if (status == HF_OK && reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
+        inquiry->until_ns = hfi_after_ms(now, HOLDER_ANSWERS_MS) + 2 * (now - asked);
+    if (status == HF_OK)
+        freeReplyObject(reply);
+}
+
+/* A holder that is alive answers; one that is not leaves the fields as they are. */
+static void hear_holder(hf_client *client, struct inquiry *inquiry, bool enough)
+{
+    struct hfi_wait wait;
+    hfi_wait_begin(&wait, client, NULL, &inquiry->park, enough ? 0 : inquiry->until_ns);
+    (void)pthread_mutex_lock(&client->inquiry_mutex);
+    (void)hfi_wait_for(&wait, &inquiry->answered, &client->inquiry_mutex, NULL);
+    hfi_list_remove(&inquiry->link);
+    (void)pthread_mutex_unlock(&client->inquiry_mutex);
+}
+
+static void show(struct survey *survey, const struct holding *held)
+{
+    char foreign[256];
+    const redisReply *value = held->reply->element[1];
+    hf_holder holder = {.size = sizeof holder, .name = held->keys.name, .host = held->parts.host,
+                        .label = held->inquiry.label, .pid = held->parts.pid, .fence = held->inquiry.fence,
+                        .held_ms = held->inquiry.held_ms};
+    holder.remaining_ms = hfi_wire_number(held->reply, 2, -1);
+    holder.waiting = hfi_wire_number(held->reply, 3, 0);
+    if (held->inquiry.token == NULL)
+        holder.foreign_value = hfi_quote(foreign, sizeof foreign, value->str, value->len);
+    struct hfi_callback callback;
+    hfi_callback_begin(&callback, survey->client, NULL);
+    survey->enough = !survey->visit(&holder, survey->arg);
+    hfi_callback_end(&callback);
+}
+
+/* Visits those that were looked at. */
+static void finish(struct survey *survey)
+{
+    for (size_t i = 0; i < survey->count; i++) {
+        struct holding *held = &survey->held[i];
+        if (held->inquiry.token != NULL)
+            hear_holder(survey->client, &held->inquiry, survey->enough);
+        if (!survey->enough)
+            show(survey, held);
+        freeReplyObject(held->reply);
+        hfi_keys_done(&held->keys);
+    }
+    survey->count = 0;
+}
+
+/* Looks at the lock of these keys, which it takes over, and asks its holder. A free lock has none. */
+static hf_status inform(struct survey *survey, const struct hfi_keys *keys, hf_error *error)
+{
+    struct holding *held = &survey->held[survey->count];
+    *held = (struct holding){.keys = *keys, .inquiry = {.held_ms = -1}};
+    hf_status status = hfi_call_done(survey->client, lane_of(survey->client), hfi_wire_look(keys), NULL,
+                                     "cannot look at the lock", &held->reply, error);
+    const char *word = status == HF_OK ? held->reply->element[0]->str : ""; /* the form is core/protocol/reply_schema.c's */
+    if (strcmp(word, "HELD") != 0) {
+        if (strcmp(word, "FOREIGN") == 0)
+            status = hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key",
+                              "the key of the lock is not a string");
+        if (held->reply != NULL)
+            freeReplyObject(held->reply);
+        hfi_keys_done(&held->keys);
+        return status;
+    }
+    const redisReply *value = held->reply->element[1];
+    if (hfi_token_parse(value->str, value->len, &held->parts)) {
+        held->inquiry.token = value->str;
+        held->inquiry.token_size = value->len;
+        ask_holder(survey->client, held->parts.id, &held->inquiry);
+    }
+    if (++survey->count == sizeof survey->held / sizeof survey->held[0])
+        finish(survey);
+    return HF_OK;
+}
+
+/* HF_OK: the client is entered, and there are keys to be done with. */
+static hf_status enter_named(hf_client *client, const char *name, struct hfi_keys *keys, hf_error *error)
+{
+    size_t size;
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_name_check(HFI_MUTEX, name, 0, &size, error);
+    if (status == HF_OK)
+        status = hfi_keys_make(client->key_template, HFI_MUTEX, name, size, keys, error);
+    if (status != HF_OK)
+        hfi_client_leave(client);
+    return status;
+}
+
+hf_status hf_lock_info(hf_client *client, const char *name, hf_holder_fn *visit, void *arg, hf_error *error)
+{
+    struct hfi_keys keys;
+    struct survey survey = {.client = client, .visit = visit, .arg = arg};
+    if (visit == NULL)
+        return hfi_fail(error, HF_INVALID, "", "visit is NULL");
+    hf_status status = enter_named(client, name, &keys, error);
+    if (status != HF_OK)
+        return status;
+    status = inform(&survey, &keys, error);
+    finish(&survey);
+    hfi_client_leave(client);
+    return status;
+}
+
+/* Nothing else on a user lane tells it. */
+static hf_status ask_time(hf_client *client, int64_t *now_us, hf_error *error)
+{
+    redisReply *reply;
+    hf_status status = hfi_call_done(client, lane_of(client), hfi_wire_words("TIME", NULL), NULL,
+                                     "cannot ask the server for the time", &reply, error);
+    if (status != HF_OK)
+        return status;
+    *now_us = hfi_wire_number(reply, 0, 0) * 1000000 + hfi_wire_number(reply, 1, 0);
+    freeReplyObject(reply);
+    return HF_OK;
+}
+
+/* Tickets are the server's time when a waiter came, in us. */
+static void show_waiters(hf_client *client, const redisReply *reply, int64_t now_us, hf_waiter_fn *visit, void *arg)
+{
+    struct hfi_token_parts parts;
+    struct hfi_callback callback;
+    bool enough = reply->type != REDIS_REPLY_ARRAY;
+    for (size_t i = 0; !enough && i + 1 < reply->elements; i += 2) {
+        const redisReply *token = reply->element[i];
+        int64_t waits_us = now_us - hfi_wire_number(reply, i + 1, now_us);
+        if (token->type != REDIS_REPLY_STRING || !hfi_token_parse(token->str, token->len, &parts))
+            continue;
+        hf_waiter waiter = {sizeof waiter, parts.host, parts.pid, waits_us > 0 ? waits_us / 1000 : 0};
+        hfi_callback_begin(&callback, client, NULL);
+        enough = !visit(&waiter, arg);
+        hfi_callback_end(&callback);
+    }
+}
+
+hf_status hf_lock_waiters(hf_client *client, const char *name, hf_waiter_fn *visit, void *arg, hf_error *error)
+{
+    struct hfi_keys keys;
+    redisReply *reply = NULL;
+    int64_t now_us;
+    if (visit == NULL)
+        return hfi_fail(error, HF_INVALID, "", "visit is NULL");
+    hf_status status = enter_named(client, name, &keys, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_call_done(client, lane_of(client), hfi_wire_waiters(&keys, WAITERS_MOST), NULL, "cannot look at the queue",
+                           &reply, error);
+    if (status == HF_OK)
+        status = ask_time(client, &now_us, error);
+    if (status == HF_OK)
+        show_waiters(client, reply, now_us, visit, arg);
+    if (reply != NULL)
+        freeReplyObject(reply);
+    hfi_keys_done(&keys);
+    hfi_client_leave(client);
+    return status;
+}
+
+/* The lock name that gives this key, or NULL: a side key, or nobody's we know. */
+static const char *name_of(const hf_client *client, const char *key, size_t key_size, size_t *size)
+{
+    size_t before = 3, after = 0; /* hf:{name} and its variants */
+    if (client->key_template != NULL) {
+        const char *at = strstr(client->key_template, "%s");
+        before = (size_t)(at - client->key_template);
+        after = strlen(at + 2);
+        if (key_size <= before + after || memcmp(key, client->key_template, before) != 0 ||
+            memcmp(key + key_size - after, at + 2, after) != 0)
+            return NULL;
+    } else if (key_size > 4 && memcmp(key, "hf::", 4) == 0) {
+        before = 4;
+    } else if (key_size > 5 && memcmp(key, "hf:{", 4) == 0) {
+        const char *close = memchr(key + 4, '}', key_size - 4);
+        if (close == NULL)
+            return NULL;
+        bool plain = close == key + key_size - 1;
+        before = plain ? 4 : (size_t)(close - key) + 2; /* hf:{number}:name */
+        after = plain ? 1 : 0;
+        if (key_size <= before + after)
+            return NULL;
+    } else {
+        return NULL;
+    }
+    *size = key_size - before - after;
+    return key + before;
+}
+
+static hf_status inform_of_key(struct survey *survey, const redisReply *key, const char *glob, hf_error *error)
+{
+    const hf_client *client = survey->client;
+    struct hfi_keys keys = {0};
+    char text[HF_NAME_MAX + 1];
+    size_t size = 0;
+    const char *name = name_of(client, key->str, key->len, &size);
+    if (name == NULL || size > HF_NAME_MAX || memchr(name, 0, size) != NULL)
+        return HF_OK;
+    memcpy(text, name, size);
+    text[size] = 0;
+    if (glob != NULL && fnmatch(glob, text, 0) != 0)
+        return HF_OK;
+    hf_status status = hfi_keys_make(client->key_template, HFI_MUTEX, text, size, &keys, error);
+    if (status == HF_INVALID) /* one of our side keys under a template */
+        return HF_OK;
+    if (status == HF_OK && keys.lock_size == key->len && memcmp(keys.lock, key->str, key->len) == 0)
+        status = inform(survey, &keys, error);
+    else
+        hfi_keys_done(&keys);
+    return status == HF_FOREIGN ? HF_OK : status; /* it was a string when SCAN saw it */
+}
+
+/* SCAN's pattern for all our lock keys: the template's text with its special bytes escaped. */
+static void scan_pattern(const hf_client *client, char *out, size_t capacity)
+{
+    const char *template = client->key_template != NULL ? client->key_template : "hf:%s";
+    size_t at = 0;
+    for (const char *from = template; *from != 0 && at + 3 < capacity; from++) {
+        if (from[0] == '%' && from[1] == 's') {
+            out[at++] = '*';
+            from++;
+            continue;
+        }
+        if (strchr("*?[]\\", *from) != NULL)
+            out[at++] = '\\';
+        out[at++] = *from;
+    }
+    out[at] = 0;
+}
+
+static hf_status list(struct survey *survey, const char *glob, hf_error *error)
+{
+    hf_client *client = survey->client;
+    char cursor[24] = "0", pattern[1100];
+    hf_status status = HF_OK;
+    scan_pattern(client, pattern, sizeof pattern);
+    do {
+        redisReply *reply;
+        status = hfi_call_done(client, lane_of(client),
+                               hfi_wire_words("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "string", NULL),
+                               NULL, "cannot list the locks", &reply, error);
+        if (status != HF_OK)
+            break;
+        bool good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+                    reply->element[0]->type == REDIS_REPLY_STRING && reply->element[1]->type == REDIS_REPLY_ARRAY;
+        (void)snprintf(cursor, sizeof cursor, "%s", good ? reply->element[0]->str : "0");
+        for (size_t i = 0; good && status == HF_OK && !survey->enough && i < reply->element[1]->elements; i++)
+            status = inform_of_key(survey, reply->element[1]->element[i], glob, error);
+        freeReplyObject(reply);
+    } while (status == HF_OK && !survey->enough && strcmp(cursor, "0") != 0);
+    finish(survey);
+    return status;
+}
+
+hf_status hf_lock_list(hf_client *client, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error)
+{
+    struct survey survey = {.client = client, .visit = visit, .arg = arg};
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = visit == NULL ? hfi_fail(error, HF_INVALID, "", "visit is NULL") : list(&survey, glob, error);
+    hfi_client_leave(client);
+    return status;
+}
+
+static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool force, bool *had_holder, hf_error *error)
+{
+    redisReply *reply;
+    uint64_t random;
+    char hex[17];
+    if (!hfi_random(&random, sizeof random))
+        return hfi_random_fail(error, "the breaking of a lock");
+    (void)snprintf(hex, sizeof hex, "%016" PRIx64, random);
+    uint64_t hash = hfi_name_hash(HFI_MUTEX, keys->name, keys->name_size);
+    hf_status status = hfi_call_done(client, hfi_pool_lane(client->pool, HFI_LOCK_LANE, hash),
+                                     hfi_wire_break(keys, hex, force), NULL, "cannot break the lock", &reply, error);
+    if (status != HF_OK)
+        return status;
+    struct hfi_script_reply said = hfi_wire_script_reply(reply);
+    if (had_holder != NULL)
+        *had_holder = strcmp(said.word, "BROKEN") == 0;
+    if (strcmp(said.word, "FOREIGN") == 0)
+        status = hfi_fail(error, HF_FOREIGN, "delete it yourself if you are sure", "the key of the lock is not a string");
+    freeReplyObject(reply);
+    return status;
+}
+
+static hf_status break_named(hf_client *client, const char *name, bool force, bool *had_holder, hf_error *error)
+{
+    struct hfi_keys keys;
+    if (had_holder != NULL)
+        *had_holder = false;
+    hf_status status = enter_named(client, name, &keys, error);
+    if (status != HF_OK)
+        return status;
+    status = break_it(client, &keys, force, had_holder, error);
+    hfi_keys_done(&keys);
+    hfi_client_leave(client);
+    return status;
+}
+
+hf_status hf_lock_break(hf_client *client, const char *name, bool *had_holder, hf_error *error)
+{
+    return break_named(client, name, false, had_holder, error);
+}
+
+hf_status hf_lock_break_now(hf_client *client, const char *name, bool *had_holder, hf_error *error)
+{
+    return break_named(client, name, true, had_holder, error);
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/* lock.c - see lock.h. No branch here depends on the protocol's state: entry.c decides. */
+#include "core/lock/lock.h"
+#include "core/lock/retire.h"
+#include "core/lock/event_sink.h"
+#include "core/lock/events.h"
+#include "core/lock/recheck.h"
+#include "core/lock/renew.h"
+#include "core/lock/server_time.h"
+#include "core/lock/table.h"
+#include "core/lock/trouble.h"
+#include "base/perturb.h"
+#include "base/random.h"
+#include "base/rare.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MORE_FENCES (16 * HFI_FENCE_BLOCK)
+
+static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick);
+
+HFI_RARE hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, size_t size, uint64_t hash,
+                       struct hfi_lock **made, hf_error *error)
+{
+    struct hfi_keys keys;
+    void *memory;
+    hf_status status = hfi_keys_make_behind(sizeof(struct hfi_lock), &memory, client->key_template, use, name, size, &keys,
+                                            error);
+    if (status != HF_OK)
+        return status;
+    struct hfi_lock *lock = memory;
+    memset(lock, 0, sizeof *lock);
+    lock->keys = keys;
+    lock->client = client;
+    lock->lane = hfi_pool_lane(client->pool, use == HFI_FETCH ? HFI_VALUE_LANE : HFI_LOCK_LANE, hash);
+    lock->alarm.ring = ring;
+    lock->alarm_at = HFI_NEVER;
+    (void)pthread_mutex_init(&lock->mutex, NULL);
+    hfi_entry_init(&lock->entry, use == HFI_FETCH ? &client->fetch_rules : &client->mutex_rules, hash);
+    *made = lock;
+    return HF_OK;
+}
+
+void hfi_lock_tell_holds(struct hfi_lock *lock)
+{
+    if (lock->short_holds > 0)
+        hfi_histogram_add_short(&lock->client->holds, lock->short_holds, lock->short_ns);
+    lock->short_holds = 0;
+    lock->short_ns = 0;
+}
+
+void hfi_lock_free(struct hfi_lock *lock)
+{
+    hfi_lock_tell_holds(lock);
+    (void)pthread_mutex_destroy(&lock->mutex);
+    if (lock->shared != NULL)
+        lock->client->fetch_ops->free(lock->shared);
+    free(lock->trouble);
+    free(lock);
+}
+
+int64_t hfi_lock_enter(struct hfi_lock *lock)
+{
+    (void)pthread_mutex_lock(&lock->mutex);
+    HFI_PERTURB("mutex-to-clock");
+    return hfi_now(lock->client->clock);
+}
+
+/* One reference for as long as the alarm is armed. */
+void hfi_lock_set_timer(struct hfi_lock *lock)
+{
+    /* Close takes every alarm back, and nothing that still happens to the entry sets it again. */
+    int64_t next = atomic_load(&lock->client->closing) ? HFI_NEVER : hfi_entry_next(&lock->entry);
+    /* Later than armed: let it ring, find nothing and be armed again; local passes would move it all the time. */
+    if (next == lock->alarm_at || (next != HFI_NEVER && next > lock->alarm_at))
+        return;
+    bool was_armed = hfi_watchdog_arm(lock->client->watchdog, &lock->alarm.timer, next);
+    bool is_armed = next != HFI_NEVER;
+    lock->alarm_at = next;
+    if (is_armed && !was_armed)
+        hfi_table_ref(lock);
+    else if (was_armed && !is_armed)
+        hfi_table_unref(lock); /* never the last: the caller has one */
+}
+
+static HFI_RARE void asked(struct hfi_command *command)
+{
+    struct hfi_lock *lock = command->self;
+    hf_client *client = lock->client;
+    /* The native form is a pipeline. (A script that was spelt out has no `script` any more.) */
+    struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .in_doubt = true, .native = command->replies > 1};
+    struct hfi_actions actions;
+    int64_t rtt = hfi_lane_rtt_ns(lock->lane);
+    hfi_actions_init(&actions);
+    int64_t server_us = 0;
+    if (command->outcome == HFI_ANSWERED) {
+        answer = hfi_wire_answer(command->reply, answer.native, &server_us);
+        if (!answer.native) /* those are many, and a floor has told it lately */
+            hfi_server_time_observe(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
+    } else if (command->outcome == HFI_UNSENT) {
+        answer.kind = HFI_NOT_SENT;
+        answer.in_doubt = false;
+        answer.status = hfi_pool_why_down(client->pool, NULL);
+    } else if (command->too_long) { /* VALUE, then: it was executed, and leaves nothing behind */
+        answer.kind = HFI_CANNOT;
+        answer.in_doubt = false;
+        answer.status = HF_LIMIT;
+    }
+    answer.sent_at = command->stamp_ns;
+    if (answer.kind == HFI_GRANTED)
+        answer.fence_is_good = hfi_fence_accept(client, answer.fence, HFI_FENCE_BLOCK, command->note[1], server_us);
+    HFI_PERTURB("answer-to-entry");
+    int64_t now = hfi_lock_enter(lock);
+    if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
+        if (answer.in_doubt)
+            lock->in_doubt = true;
+        hfi_lock_note_trouble(lock, command, answer.kind == HFI_LATE);
+        if (answer.kind == HFI_HAS_VALUE) {
+            client->fetch_ops->take(lock, command->reply);
+            if (lock->in_doubt) /* an earlier question of this token may still be executed */
+                hfi_retire_begin(lock, now, NULL);
+        }
+        hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    } else if (answer.in_doubt) {
+        hfi_retire_in_doubt(lock, (uint64_t)command->note[0], (uint64_t)command->note[2]);
+    } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
+        hfi_retire_again(lock, (uint64_t)command->note[0], (uint64_t)command->note[2], now);
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}
+
+static HFI_RARE void got_fences(struct hfi_command *command)
+{
+    struct hfi_lock *lock = command->self;
+    hf_client *client = lock->client;
+    struct hfi_actions actions;
+    int64_t first = command->outcome == HFI_ANSWERED ? 0 : -1, granted_us = 0;
+    hfi_actions_init(&actions);
+    if (command->outcome == HFI_ANSWERED) {
+        struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
+        hfi_server_time_observe(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
+        granted_us = said.now_us;
+        int64_t last = strcmp(said.word, "GRANTED") == 0 ? hfi_wire_number(command->reply, 2, 0) : 0;
+        if (last > MORE_FENCES) /* the answer is where the last of several blocks begins */
+            first = last - (MORE_FENCES - HFI_FENCE_BLOCK);
+    }
+    bool good = first > 0 && hfi_fence_accept(client, first, MORE_FENCES, command->note[1], granted_us);
+    HFI_PERTURB("fences-to-entry");
+    int64_t now = hfi_lock_enter(lock);
+    if (lock->grant == (uint64_t)command->note[0]) {
+        lock->refused = command->outcome == HFI_ANSWERED; /* without a fence that is above the last one nothing is granted */
+        hfi_lock_note_trouble(lock, command, false);
+        if (hfi_wire_foreign(command->reply) != NULL)
+            hfi_entry_no_counter(&lock->entry, &actions);
+        else
+            hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, now, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}
+
+/* The lane takes the command; the lock stays until its outcome is known. False: there was no memory for it. */
+static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command_done *done, int64_t stamp)
+{
+    if (command == NULL)
+        return false;
+    command->done = done;
+    command->self = lock;
+    command->stamp_ns = stamp;
+    command->until_ns = stamp + lock->client->command_ms * HFI_MS;
+    command->note[0] = (int64_t)lock->grant;
+    command->note[1] = hfi_fence_seen(lock->client);
+    command->note[2] = (int64_t)lock->random;
+    hfi_table_ref(lock);
+    HFI_PERTURB("command-to-list");
+    hfi_lane_list(lock->lane, command);
+    hfi_command_unref(command);
+    return true;
+}
+
+size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_CAPACITY])
+{
+    return hfi_token_make(&lock->client->identity, lock->grant, lock->random, out);
+}
+
+static bool fresh_token(struct hfi_lock *lock)
+{
+    if (!hfi_random_word(lock->client->random, &lock->random))
+        return false;
+    lock->grant = hfi_table_grant(lock->client, lock);
+    lock->revoked = 0;
+    lock->last_chance_us = lock->last_chance_ns = lock->may_live_ms = 0;
+    lock->in_doubt = false;
+    return true;
+}
+
+static void not_sent(struct hfi_lock *lock, const struct hfi_action *action, hf_status status, int64_t now)
+{
+    struct hfi_answer none = {.kind = HFI_NOT_SENT, .status = status, .native = action->fresh, .sent_at = now};
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    hfi_entry_answered(&lock->entry, &none, now, 0, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+}
+
+void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms)
+{
+    if (ms > lock->may_live_ms)
+        lock->may_live_ms = ms;
+}
+
+/* `now` is the stamp: read before the command can leave (P1). */
+static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action, int64_t now)
+{
+    hf_client *client = lock->client;
+    bool once = action->kind == HFI_SEND_TRY;
+    struct hfi_command *command;
+    struct hfi_acquire_params params = hfi_entry_acquire_params(&lock->entry);
+    char token[HFI_TOKEN_CAPACITY];
+    if (action->fresh && !fresh_token(lock)) { /* without one nothing may be granted */
+        hfi_lock_note_no_random(lock);
+        not_sent(lock, action, HF_INTERNAL, now);
+        return;
+    }
+    HFI_PERTURB("stamp-to-command");
+    (void)hfi_lock_token(lock, token);
+    hfi_lock_may_live(lock, params.ttl_ms + (action->kind == HFI_SEND_WAIT ? params.patience_ms : 0));
+    if (action->kind == HFI_SEND_NATIVE) {
+        hfi_server_time_advance_floor(client, lock->lane, now);
+        lock->last_chance_ns = now + params.ttl_ms * HFI_MS;
+        command = hfi_wire_native(&lock->keys, token, params.ttl_ms);
+    } else {
+        int64_t not_after = hfi_server_time_not_after(client, hfi_lane_index(lock->lane), now);
+        if (not_after > lock->last_chance_us)
+            lock->last_chance_us = not_after;
+        command = hfi_wire_acquire(&lock->keys, token, once, &params, not_after, now,
+                                   lock->shared != NULL ? client->fetch_ops->enough_ms(lock->shared) : 0);
+    }
+    hfi_entry_sent(&lock->entry, &params, now);
+    if (!list(lock, command, asked, now))
+        not_sent(lock, action, HF_NOMEM, now);
+}
+
+static HFI_RARE void send_more(struct hfi_lock *lock, bool floor_first, int64_t now)
+{
+    hf_client *client = lock->client;
+    int64_t ttl_ms = hfi_entry_question_ttl_ms(&lock->entry, now);
+    char token[HFI_TOKEN_CAPACITY];
+    (void)hfi_lock_token(lock, token);
+    if (floor_first)
+        hfi_server_time_floor(client, lock->lane, now);
+    if (!list(lock, hfi_wire_more(&lock->keys, token, ttl_ms, MORE_FENCES), got_fences, now)) {
+        struct hfi_actions actions;
+        hfi_actions_init(&actions);
+        hfi_entry_fences(&lock->entry, 0, 0, false, now, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+}
+
+/* False: no memory, the waiter is refused. */
+static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
+{
+    struct hfi_waiter *waiter = &acquirer->waiter;
+    hf_lease *lease = hfi_handle_new(lock, acquirer->options, acquirer->owner, acquirer->thread, acquirer->tid);
+    if (lease == NULL) {
+        waiter->verdict = HFI_REFUSED;
+        waiter->status = HF_NOMEM;
+        return false;
+    }
+    free(lock->trouble); /* of an earlier time */
+    lock->trouble = NULL;
+    acquirer->lease = lock->holder = lease;
+    hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.times.hold_end, now);
+    return true;
+}
+
+/* What nobody could be given. */
+static void take_back(struct hfi_lock *lock, int64_t now)
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    if (!hfi_entry_release(&lock->entry, now, true, &actions))
+        hfi_entry_lost(&lock->entry, HF_REASON_EXPIRED, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+}
+
+static void wake_decided(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now)
+{
+    bool handed = true;
+    while (!hfi_list_is_empty(&actions->woken)) {
+        struct hfi_waiter *waiter = hfi_container_of(actions->woken.next, struct hfi_waiter, link);
+        struct hfi_acquirer *acquirer = hfi_container_of(waiter, struct hfi_acquirer, waiter);
+        hfi_list_remove(&waiter->link);
+        if (waiter->verdict == HFI_GOT_LEASE)
+            handed = hand_over(lock, acquirer, now);
+        HFI_PERTURB("lease-given-to-wake");
+        if (acquirer->sleeps)
+            hfi_park_wake(&acquirer->park);
+    }
+    if (!handed)
+        take_back(lock, now);
+}
+
+static void tell_holder(struct hfi_lock *lock, const struct hfi_action *action)
+{
+    hf_lease *holder = lock->holder;
+    if (holder == NULL)
+        return;
+    hfi_handle_tell(holder, action->event, action->reason);
+    if (action->event == HF_EVENT_LOST) {
+        lock->holder = NULL;
+        hfi_handle_unref(holder); /* never the last: its owner has not released it */
+    }
+}
+
+/* Its renewal came through, but its holder has seen it end meanwhile. */
+static void found_over(struct hfi_lock *lock, int64_t now)
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    hfi_entry_lost(&lock->entry, hfi_lease_over(&lock->entry.times, now), now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+}
+
+/* Whoever asks again and again: in a queue, or kept out of it by the server's trouble. */
+static void count_queued(struct hfi_lock *lock)
+{
+    hf_client *client = lock->client;
+    const struct hfi_entry *entry = &lock->entry;
+    bool in_trouble = entry->trouble != HF_OK && entry->remote != HFI_HELD && !hfi_list_is_empty(&entry->waiters);
+    bool queued = entry->remote == HFI_QUEUED || in_trouble;
+    if (queued == lock->queued)
+        return;
+    lock->queued = queued;
+    struct hfi_entry_rules *rules =
+        lock->entry.rules == &client->fetch_rules ? &client->fetch_rules : &client->mutex_rules;
+    (void)atomic_fetch_add_explicit(&rules->queued, queued ? 1 : (uint64_t)-1, memory_order_relaxed);
+}
+
+void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_releaser *releaser)
+{
+    for (int i = 0; i < actions->count; i++) {
+        const struct hfi_action *action = &actions->at[i];
+        switch (action->kind) {
+        case HFI_SEND_NATIVE:
+        case HFI_SEND_WAIT:
+        case HFI_SEND_TRY:
+            send_acquire(lock, action, now);
+            break;
+        case HFI_SEND_MORE:
+        case HFI_SEND_FLOOR:
+            send_more(lock, action->kind == HFI_SEND_FLOOR, now);
+            break;
+        case HFI_GIVE_BACK:
+        case HFI_RETIRE_TOKEN:
+            hfi_retire_begin(lock, now, action->kind == HFI_GIVE_BACK ? releaser : NULL);
+            break;
+        case HFI_MOVE_END:
+            if (lock->holder != NULL && !hfi_handle_move_end(lock->holder, action->end, now))
+                found_over(lock, now);
+            break;
+        case HFI_TELL:
+            tell_holder(lock, action);
+            break;
+        case HFI_EXPLAIN_LATE:
+            hfi_lock_note_late_grant(lock);
+            break;
+        case HFI_WATCH_FOREIGN:
+            hfi_events_watch(lock, action->fresh);
+            break;
+        case HFI_SEND_RENEW: /* the alarm's, see ring() */
+        case HFI_SEND_RECHECK:
+            break;
+        }
+    }
+    if (actions->successor != NULL)
+        hfi_park_wake(&hfi_container_of(actions->successor, struct hfi_acquirer, waiter)->park);
+    wake_decided(lock, actions, now);
+    count_queued(lock);
+    if (lock->shared != NULL)
+        lock->client->fetch_ops->look(lock);
+    hfi_lock_set_timer(lock);
+}
+
+/* What the alarm collects with others of its tick, whose time is their stamp: it is the oldest of them all. True: a
+ * re-check, which has taken the caller's reference. */
+static bool collect(struct hfi_lock *lock, struct hfi_actions *actions, struct hfi_tick *tick, int64_t now)
+{
+    bool taken = false;
+    for (int i = 0; i < actions->count; i++) {
+        if (actions->at[i].kind == HFI_SEND_RENEW) {
+            struct hfi_renew_params params = hfi_entry_renew_params(&lock->entry, tick->now);
+            hfi_lock_may_live(lock, params.ttl_ms);
+            hfi_renewals_add(tick->renewals, lock, params.ttl_ms, params.patience_ns);
+        } else if (actions->at[i].kind == HFI_SEND_RECHECK) {
+            taken = hfi_rechecks_add(tick->rechecks, lock);
+            if (!taken)
+                hfi_entry_answered(&lock->entry, &(struct hfi_answer){.kind = HFI_ASK_ALONE}, now, 0, actions);
+        }
+    }
+    return taken;
+}
+
+static HFI_RARE void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
+{
+    struct hfi_lock *lock = hfi_container_of(alarm, struct hfi_lock, alarm);
+    struct hfi_actions actions;
+    int64_t rtt = hfi_lane_rtt_ns(lock->lane);
+    hfi_actions_init(&actions);
+    HFI_PERTURB("alarm-to-entry");
+    int64_t now = hfi_lock_enter(lock);
+    lock->alarm_at = HFI_NEVER;
+    hfi_entry_on_timer(&lock->entry, now, rtt, &actions);
+    bool taken = collect(lock, &actions, tick, now);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    if (taken)
+        return; /* it is sent with the others */
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}

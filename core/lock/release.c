@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* release.c - hf_lease_release, hf_lease_post_release. */
+#include "core/lock/retire.h"
+#include "core/lock/event_sink.h"
+#include "core/lock/lock.h"
+#include "core/lock/table.h"
+#include "base/perturb.h"
+
+/* Mutex held. */
+static void note_hold(struct hfi_lock *lock, int64_t ns)
+{
+    if (ns > HFI_MS) {
+        hfi_histogram_add(&lock->client->holds, ns);
+        return;
+    }
+    lock->short_holds++;
+    lock->short_ns += ns;
+}
+
+/* Out of the lock, if it is in it; then its reference to the handle is the caller's, besides the owner's: *references
+ * counts. True: it was valid, and the server will be told by what `releaser` learns, or another thread has the lease now
+ * (releaser->done, HF_OK). Mutex held. */
+static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *releaser, int *references)
+{
+    hf_client *client = lock->client;
+    struct hfi_actions actions;
+    int64_t now = hfi_now(client->clock);
+    note_hold(lock, now - lease->since_ns);
+    if (lock->holder != lease)
+        return false;
+    hfi_actions_init(&actions);
+    bool was_valid = now < atomic_load(lease->end);
+    /* P3: V is withdrawn before anything is listed, and before another thread may have the lease. */
+    hfi_handle_withdraw(lease);
+    HFI_PERTURB("withdrawn-to-released");
+    lock->holder = NULL;
+    ++*references;
+    hfi_handle_end(lease);
+    if (was_valid && hfi_entry_release(&lock->entry, now, atomic_load(&client->closing), &actions)) {
+        bool goes_back = false;
+        for (int i = 0; i < actions.count; i++)
+            goes_back = goes_back || actions.at[i].kind == HFI_GIVE_BACK;
+        if (releaser != NULL && !goes_back) {
+            releaser->done = true;
+            releaser->status = HF_OK;
+        }
+    } else {
+        was_valid = false;
+        hf_reason reason = hfi_lease_over(&lock->entry.times, now);
+        atomic_store(&lease->reason, (uint8_t)reason);
+        atomic_store(&lease->condition, HF_LEASE_LOST);
+        hfi_count(client, lost);
+        hfi_handle_log_loss(lease, reason);
+        hfi_entry_lost(&lock->entry, reason, now, &actions);
+    }
+    hfi_lock_perform(lock, &actions, now, was_valid ? releaser : NULL); /* after a loss nobody waits for an answer */
+    return was_valid;
+}
+
+static hf_status answer(const hf_lease *lease, const struct hfi_releaser *releaser, hf_error *error)
+{
+    char name[160];
+    if (releaser->status == HF_OK)
+        return HF_OK;
+    (void)hfi_quote(name, sizeof name, lease->lock->keys.name, lease->lock->keys.name_size);
+    if (releaser->status == HF_LOST)
+        return hfi_fail(error, HF_LOST, "roll back, or let the fence decide; look at eviction and failover of the server",
+                        "lock %s was no longer ours at the server: %s", name, hf_reason_text(HF_REASON_GONE));
+    if (releaser->why->status != HF_OK)
+        hfi_fail(error, HF_UNKNOWN, releaser->why->hint, "lock %s stays until its lease ends or the server lets it go: %s",
+                 name, releaser->why->message);
+    else
+        hfi_fail(error, HF_UNKNOWN, "nothing to do: it is released when the server answers again, or ends by itself",
+                 "the server did not confirm the release of lock %s", name);
+    hfi_fail_server(error, hfi_pool_server_name(lease->client->pool));
+    return HF_UNKNOWN;
+}
+
+/* *references: those that are the caller's to drop; none, if an owner has it still that had acquired it again. */
+static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error *error)
+{
+    struct hfi_lock *lock = lease->lock;
+    hf_error why;
+    struct hfi_releaser releaser = {.done = false, .status = HF_OK, .why = &why};
+    hf_status status = HF_OK;
+    why.status = HF_OK;
+    hfi_park_init(&releaser.park);
+    (void)pthread_mutex_lock(&lock->mutex);
+    if (lease->depth > 0) {
+        lease->depth--;
+        *references = 0;
+        status = hf_lease_is_valid(lease) ? HF_OK : hfi_handle_lost(lease, error); /* once unlocked, another thread may free it */
+        (void)pthread_mutex_unlock(&lock->mutex);
+        return status;
+    }
+    hfi_park_hold();
+    bool wanted = lock->entry.remote_waiters; /* somebody waits elsewhere: it goes now */
+    bool was_valid = leave(lock, lease, wait ? &releaser : NULL, references);
+    while (was_valid && wait && !releaser.done) {
+        uint32_t epoch = hfi_park_epoch(&releaser.park);
+        (void)pthread_mutex_unlock(&lock->mutex);
+        HFI_PERTURB("release-to-wait");
+        hfi_park_let_go();
+        hfi_lane_flush(lock->lane);
+        (void)hfi_lane_wait(lock->lane, &releaser.park, epoch, HFI_NEVER);
+        (void)pthread_mutex_lock(&lock->mutex);
+        hfi_park_hold();
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_park_let_go();
+    if (wait || wanted)
+        hfi_lane_flush(lock->lane);
+    else
+        hfi_lane_flush_soon(lock->lane);
+    if (!was_valid)
+        status = hfi_handle_lost(lease, error);
+    else if (wait)
+        status = answer(lease, &releaser, error);
+    return status;
+}
+
+/* The last of it, whatever became of the lease. */
+static void drop(hf_lease *lease, int references)
+{
+    hf_client *client = lease->client;
+    struct hfi_lock *lock = lease->lock;
+    hfi_handle_stop_events(lease);
+    HFI_PERTURB("release-to-drop");
+    hfi_count(client, released);
+    hfi_table_unref(lock);
+    hfi_handle_drop(lease, references);
+}
+
+static hf_status release(hf_lease *lease, bool wait, hf_error *error)
+{
+    if (lease == NULL)
+        return HF_OK;
+    hf_client *client = lease->client;
+    if (hfi_client_is_forked(client)) {
+        hfi_handle_forked(lease);
+        return hfi_fail(error, HF_FORKED, "the parent still holds it", "the lease belongs to the parent process");
+    }
+    bool entered = hfi_client_enter(client, NULL) == HF_OK;
+    if (!entered)
+        hfi_client_ref(client); /* the handle may hold the last one; a call that was let in is waited for */
+    int references = 1;
+    hf_status status = give_back(lease, wait && entered, &references, error);
+    if (references > 0)
+        drop(lease, references);
+    if (entered)
+        hfi_client_leave(client);
+    else
+        hfi_client_unref(client);
+    return status;
+}
+
+hf_status hf_lease_release(hf_lease *lease, hf_error *error)
+{
+    return release(lease, true, error);
+}
+
+hf_status hf_lease_post_release(hf_lease *lease, hf_error *error)
+{
+    return release(lease, false, error);
+}

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+/* retire.c - see retire.h. When it is over, and when to ask again, is decided in in_doubt.c. */
+#include "core/lock/retire.h"
+#include "core/protocol/script_error.h"
+#include "core/policy/in_doubt.h"
+#include "core/protocol/scripts.h"
+#include "core/lock/server_time.h"
+#include "core/lock/table.h"
+#include "base/perturb.h"
+#include "pool/replies.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hfi_retirement {
+    struct hfi_retirement *next; /* of lock->retirements */
+    struct hfi_lock *lock;    /* a reference; its mutex guards what follows */
+    struct hfi_alarm alarm;
+    uint64_t grant, random;
+    struct hfi_in_doubt in_doubt;
+    int64_t not_before_ns;    /* the next release; a revoked holder has until then to stop */
+    struct hfi_releaser *releaser;
+    bool    asked;            /* once at least */
+    bool    asking;
+    bool    over;             /* not in the list any more */
+    int     references;       /* the list, a command under way, the armed alarm */
+};
+
+/* After the mutex, with what was the last reference. */
+static void end(struct hfi_retirement *retirement)
+{
+    struct hfi_lock *lock = retirement->lock;
+    free(retirement);
+    hfi_table_unref(lock);
+}
+
+static void tell_locked(struct hfi_retirement *retirement, hf_status status)
+{
+    struct hfi_releaser *releaser = retirement->releaser;
+    if (releaser == NULL)
+        return;
+    retirement->releaser = NULL;
+    releaser->status = status;
+    releaser->done = true;
+    hfi_park_wake(&releaser->park);
+}
+
+static void arm_locked(struct hfi_retirement *retirement, int64_t at_ns)
+{
+    hf_client *client = retirement->lock->client;
+    if (atomic_load(&client->closing))
+        return;
+    if (at_ns < retirement->not_before_ns)
+        at_ns = retirement->not_before_ns;
+    if (!hfi_watchdog_arm(client->watchdog, &retirement->alarm.timer, at_ns))
+        retirement->references++;
+}
+
+/* Nothing of this token can come any more, or nobody is there to ask. Never the last reference: the caller has one. */
+static void finish_locked(struct hfi_retirement *retirement)
+{
+    struct hfi_retirement **at = &retirement->lock->retirements;
+    if (retirement->over)
+        return;
+    while (*at != retirement)
+        at = &(*at)->next;
+    *at = retirement->next;
+    retirement->over = true;
+    retirement->references--;
+    if (hfi_watchdog_arm(retirement->lock->client->watchdog, &retirement->alarm.timer, HFI_NEVER))
+        retirement->references--;
+}
+
+static struct hfi_retirement *find_locked(const struct hfi_lock *lock, uint64_t grant, uint64_t random)
+{
+    struct hfi_retirement *retirement = lock->retirements;
+    while (retirement != NULL && (retirement->grant != grant || retirement->random != random))
+        retirement = retirement->next;
+    return retirement;
+}
+
+/* A message about a token that has just been given back is late and no more, and there are many: the next one's wish and
+ * the holder's release often cross. Those that may come alive again are not among these, and a mark ages (in_doubt.h). */
+static _Atomic(uint64_t) *retired_mark(hf_client *client, uint64_t random)
+{
+    return &client->retired[random % (sizeof client->retired / sizeof client->retired[0])];
+}
+
+static _Atomic(uint64_t) *healed(hf_client *client, uint64_t random)
+{
+    return &client->healed[random % (sizeof client->healed / sizeof client->healed[0])];
+}
+
+/* What the server said to it, in the releasing thread's words. */
+static void note_refusal(const struct hfi_retirement *retirement, const struct hfi_command *command)
+{
+    hf_error *why = retirement->releaser != NULL ? retirement->releaser->why : NULL;
+    if (why == NULL)
+        return;
+    (void)hfi_reply_fail(command->reply, "the server refuses to release", hfi_pool_server_name(retirement->lock->client->pool),
+                         why);
+    hfi_script_error_annotate(command->reply->str, &hfi_script_release, why);
+}
+
+static void judge_locked(struct hfi_retirement *retirement, const struct hfi_command *command, const struct hfi_script_reply *said,
+                         int64_t now)
+{
+    hf_client *client = retirement->lock->client;
+    int64_t again = HFI_NEVER;
+    bool known = said->word[0] != 0;
+    bool refused = command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR;
+    bool was_ours = strcmp(said->word, "FREE") == 0 || strcmp(said->word, "HANDED") == 0;
+    if (strcmp(said->word, "HANDED") == 0)
+        hfi_count(client, hand_offs_given);
+    if (refused)
+        note_refusal(retirement, command);
+    tell_locked(retirement, !known ? HF_UNKNOWN : was_ours ? HF_OK : HF_LOST);
+    retirement->not_before_ns = now + HFI_PACE_NS;
+    if (!known)
+        again = hfi_in_doubt_failed_ns(&retirement->in_doubt, refused, now);
+    else if (!hfi_in_doubt_is_over(&retirement->in_doubt, said->now_us, now))
+        again = hfi_in_doubt_again_ns(&retirement->in_doubt, said->now_us, now);
+    else if (!retirement->in_doubt.unanswered)
+        atomic_store(retired_mark(client, retirement->random), hfi_in_doubt_over_mark(retirement->random, now));
+    if (again == HFI_NEVER && retirement->in_doubt.unanswered)
+        atomic_store(healed(client, retirement->random), hfi_in_doubt_over_mark(retirement->random, now));
+    if (again == HFI_NEVER || atomic_load(&client->closing))
+        finish_locked(retirement);
+    else
+        arm_locked(retirement, again);
+}
+
+static void send_locked(struct hfi_retirement *retirement, int64_t now);
+
+static void released(struct hfi_command *command)
+{
+    struct hfi_retirement *retirement = command->self;
+    struct hfi_lock *lock = retirement->lock;
+    struct hfi_script_reply said = {"", 0, 0};
+    if (command->outcome == HFI_ANSWERED) {
+        said = hfi_wire_script_reply(command->reply);
+        hfi_server_time_observe(lock->client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
+    }
+    bool more = strcmp(said.word, "MORE") == 0; /* it dropped as many old records as it may, and gave nothing back yet */
+    HFI_PERTURB("release-answered");
+    int64_t now = hfi_lock_enter(lock);
+    retirement->asking = false;
+    if (more)
+        send_locked(retirement, now);
+    else
+        judge_locked(retirement, command, &said, now);
+    bool last = --retirement->references == 0;
+    (void)pthread_mutex_unlock(&lock->mutex);
+    if (more)
+        hfi_lane_flush(lock->lane);
+    if (last)
+        end(retirement);
+}
+
+/* Now, if it is time and none is under way. Without memory for the command the alarm tries again. */
+static void send_locked(struct hfi_retirement *retirement, int64_t now)
+{
+    struct hfi_lock *lock = retirement->lock;
+    char token[HFI_TOKEN_CAPACITY];
+    if (retirement->asking)
+        return;
+    if (now < retirement->not_before_ns) {
+        arm_locked(retirement, retirement->not_before_ns);
+        return;
+    }
+    (void)hfi_token_make(&lock->client->identity, retirement->grant, retirement->random, token);
+    struct hfi_command *command = hfi_wire_release(&lock->keys, token);
+    if (command == NULL) {
+        tell_locked(retirement, HF_UNKNOWN);
+        arm_locked(retirement, now + HFI_IN_DOUBT_RETRY_NS);
+        return;
+    }
+    retirement->asked = retirement->asking = true;
+    retirement->references++;
+    command->done = released;
+    command->self = retirement;
+    command->stamp_ns = now;
+    command->until_ns = now + lock->client->command_ms * HFI_MS;
+    HFI_PERTURB("release-to-list");
+    hfi_lane_list(lock->lane, command);
+    hfi_command_unref(command);
+}
+
+static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
+{
+    struct hfi_retirement *retirement = hfi_container_of(alarm, struct hfi_retirement, alarm);
+    struct hfi_lock *lock = retirement->lock;
+    HFI_PERTURB("closing-rings");
+    (void)pthread_mutex_lock(&lock->mutex);
+    if (!retirement->over)
+        send_locked(retirement, tick->now);
+    bool last = --retirement->references == 0;
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    if (last)
+        end(retirement);
+}
+
+/* NULL: no memory, the key ends by itself. ends_ns: when that is. */
+static struct hfi_retirement *begin(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t ends_ns)
+{
+    struct hfi_retirement *retirement = calloc(1, sizeof *retirement);
+    if (retirement == NULL)
+        return NULL;
+    hfi_table_ref(lock);
+    retirement->lock = lock;
+    retirement->alarm.ring = ring;
+    retirement->references = 1;
+    retirement->grant = grant;
+    retirement->random = random;
+    retirement->in_doubt.ends_ns = ends_ns;
+    retirement->next = lock->retirements;
+    lock->retirements = retirement;
+    return retirement;
+}
+
+/* All that could give it the key, or prolong that, was sent by now. */
+static int64_t end_of_key(const struct hfi_lock *lock, int64_t now)
+{
+    return hfi_after_ms(now, lock->client->command_ms + lock->may_live_ms);
+}
+
+/* Of a token that is not, or not surely, the one that was sent last: what was asked for is not known any more. */
+static int64_t end_of_another(const struct hfi_lock *lock, int64_t now)
+{
+    const hf_client *client = lock->client;
+    int64_t usual_ms = client->lease_ms + hfi_guard_ms(client->lease_ms, lock->entry.rules->guard_ms) +
+                       3 * hfi_recheck_ms(INT64_MAX, UINT64_MAX, INT64_MAX);
+    int64_t ms = usual_ms > lock->may_live_ms ? usual_ms : lock->may_live_ms;
+    return hfi_after_ms(now, client->command_ms + ms);
+}
+
+static void give_back_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t not_before, int64_t now)
+{
+    if (find_locked(lock, grant, random) != NULL)
+        return;
+    struct hfi_retirement *retirement = begin(lock, grant, random, end_of_another(lock, now));
+    if (retirement == NULL)
+        return;
+    retirement->not_before_ns = not_before;
+    send_locked(retirement, now);
+}
+
+void hfi_retire_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
+{
+    give_back_revoked(lock, grant, random, hfi_after_ms(now, lock->entry.rules->guard_ms), now);
+}
+
+static bool names_revoked(const struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant, uint64_t *random)
+{
+    return hfi_token_is_of_grant(&lock->client->identity, message->rest, message->rest_size, grant, random);
+}
+
+void hfi_retire_note_break(struct hfi_lock *lock, const struct hfi_message *message)
+{
+    uint64_t random;
+    if (names_revoked(lock, message, lock->grant, &random) && random != lock->random)
+        lock->revoked = random;
+}
+
+void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *releaser)
+{
+    uint64_t revoked = lock->revoked;
+    lock->revoked = 0;
+    if (revoked != 0 && releaser != NULL) /* the holder has stopped */
+        give_back_revoked(lock, lock->grant, revoked, now, now);
+    else if (revoked != 0)
+        hfi_retire_revoked(lock, lock->grant, revoked, now);
+    struct hfi_retirement *retirement = begin(lock, lock->grant, lock->random, end_of_key(lock, now));
+    if (retirement != NULL) {
+        retirement->releaser = releaser;
+        retirement->in_doubt.unanswered = lock->in_doubt;
+        retirement->in_doubt.last_chance_us = lock->last_chance_us;
+        retirement->in_doubt.last_chance_ns = lock->last_chance_ns;
+        send_locked(retirement, now);
+    } else if (releaser != NULL) {
+        releaser->status = HF_UNKNOWN;
+        releaser->done = true;
+    }
+}
+
+void hfi_retire_in_doubt(struct hfi_lock *lock, uint64_t grant, uint64_t random)
+{
+    struct hfi_retirement *retirement = find_locked(lock, grant, random);
+    if (retirement != NULL)
+        retirement->in_doubt.unanswered = true;
+}
+
+void hfi_retire_again(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
+{
+    int64_t ends = end_of_another(lock, now);
+    struct hfi_retirement *retirement = find_locked(lock, grant, random);
+    if (retirement != NULL) { /* its release comes behind this acquire */
+        retirement->in_doubt.ends_ns = retirement->in_doubt.ends_ns > ends ? retirement->in_doubt.ends_ns : ends;
+        return;
+    }
+    retirement = begin(lock, grant, random, ends);
+    if (retirement != NULL)
+        send_locked(retirement, now);
+}
+
+/* A revoked holder keeps its time to stop, whichever token of its grant a second break has put there. */
+static int64_t time_to_stop(const struct hfi_lock *lock, uint64_t grant)
+{
+    int64_t until = 0;
+    for (const struct hfi_retirement *at = lock->retirements; at != NULL; at = at->next)
+        if (at->grant == grant && at->not_before_ns > until)
+            until = at->not_before_ns;
+    return until;
+}
+
+/* One failure ends it: who wants the lock will say so again. A message that is repeated, whoever made it up, costs a release
+ * in HFI_PACE_NS and not one in each round trip. */
+static void release_forgotten_locked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
+{
+    struct hfi_retirement *retirement = find_locked(lock, grant, random);
+    if (retirement == NULL) {
+        int64_t not_before = time_to_stop(lock, grant);
+        int64_t paced = hfi_in_doubt_heal_ns(atomic_load(healed(lock->client, random)), random, now);
+        retirement = begin(lock, grant, random, now);
+        if (retirement == NULL)
+            return;
+        retirement->not_before_ns = not_before > paced ? not_before : paced;
+        retirement->in_doubt.unanswered = true; /* and stays so: it is not settled by an answer about this key */
+    }
+    send_locked(retirement, now);
+}
+
+/* Long after we stopped to count with it, an acquire of ours was executed (a native one has no not_after), or its release
+ * was lost with a server that failed over. Whoever sent the message may have made up token and key: the release deletes
+ * nothing but this very token, which nobody uses. */
+static void release_forgotten(hf_client *client, uint64_t grant, uint64_t random, const struct hfi_message *message)
+{
+    if (hfi_in_doubt_has_crossed(atomic_load(retired_mark(client, random)), random, hfi_now(client->clock)))
+        return;
+    struct hfi_lock *lock = hfi_table_by_key(client, message->key, message->key_size);
+    if (lock == NULL)
+        return;
+    release_forgotten_locked(lock, grant, random, hfi_lock_enter(lock));
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}
+
+/* True: it is being given back here. */
+static bool hurry(struct hfi_lock *lock, uint64_t grant, uint64_t random)
+{
+    HFI_PERTURB("closing-found");
+    int64_t now = hfi_lock_enter(lock);
+    struct hfi_retirement *retirement = find_locked(lock, grant, random);
+    if (retirement != NULL)
+        send_locked(retirement, now);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    return retirement != NULL;
+}
+
+/* A break of what nobody holds: what it has left there is nobody's either. Who waited here with the broken token asks
+ * first, and so keeps its place: within HFI_PACE_NS. */
+static void release_revoked(struct hfi_lock *lock, uint64_t grant, const struct hfi_message *message)
+{
+    uint64_t random;
+    if (!names_revoked(lock, message, grant, &random))
+        return;
+    int64_t now = hfi_lock_enter(lock);
+    int64_t not_before = time_to_stop(lock, grant), least = now + HFI_PACE_NS;
+    give_back_revoked(lock, grant, random, not_before > least ? not_before : least, now);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+}
+
+/* The number of a grant that is long over may be another lock's by now, so the key goes before it. */
+static void clear_break(hf_client *client, struct hfi_lock *by_grant, uint64_t grant, const struct hfi_message *message)
+{
+    struct hfi_lock *by_key = hfi_table_by_key(client, message->key, message->key_size);
+    if (by_key != NULL) {
+        release_revoked(by_key, grant, message);
+        hfi_table_unref(by_key);
+    } else if (by_grant != NULL) {
+        release_revoked(by_grant, grant, message);
+    }
+}
+
+void hfi_retire_heal(hf_client *client, struct hfi_lock *lock, uint64_t grant, uint64_t random,
+                      const struct hfi_message *message)
+{
+    bool found = lock != NULL && hurry(lock, grant, random);
+    if (message->letter == 'B')
+        clear_break(client, lock, grant, message);
+    else if (!found && (message->letter == 'G' || message->letter == 'R'))
+        release_forgotten(client, grant, random, message);
+}
+
+void hfi_retire_hasten(struct hfi_lock *lock, int64_t now)
+{
+    for (struct hfi_retirement *retirement = lock->retirements; retirement != NULL; retirement = retirement->next) {
+        if (retirement->asked)
+            continue;
+        retirement->not_before_ns = 0;
+        send_locked(retirement, now);
+    }
+}
+
+static void stop(struct hfi_lock *lock, void *arg)
+{
+    (void)arg;
+    HFI_PERTURB("closing-stopped");
+    (void)pthread_mutex_lock(&lock->mutex);
+    while (lock->retirements != NULL) {
+        struct hfi_retirement *retirement = lock->retirements;
+        tell_locked(retirement, HF_UNKNOWN);
+        retirement->references++;
+        finish_locked(retirement);
+        if (--retirement->references == 0)
+            end(retirement); /* not the last reference to the lock: the table's walk has one */
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+void hfi_retire_stop(hf_client *client)
+{
+    hfi_table_each(client, stop, NULL);
+}

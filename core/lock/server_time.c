@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* server_time.c - see server_time.h. */
+#include "core/lock/server_time.h"
+#include "base/perturb.h"
+#include "core/protocol/script_error.h"
+#include "core/protocol/scripts.h"
+#include "core/lock/table.h"
+#include "core/protocol/wire.h"
+#include "pool/replies.h"
+
+#include <hiredis/hiredis.h>
+
+#define FLOOR_NS (500 * HFI_MS) /* so often it goes in front of native acquires */
+#define NO_LIMIT_US INT64_C(9000000000000000) /* below 2^53: Lua compares it exactly */
+
+void hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns)
+{
+    bool stepped = false;
+    if (server_us <= 0)
+        return;
+    (void)pthread_mutex_lock(&client->time_mutex);
+    hfi_server_clock_observe(&client->server_clock, server_us, answered_ns);
+    if (lane >= 0 && lane < client->sample_count)
+        stepped = hfi_sample_is_stepped(&client->samples[lane], server_us, sent_ns, answered_ns);
+    (void)pthread_mutex_unlock(&client->time_mutex);
+    if (stepped) {
+        HFI_PERTURB("stepped-to-renew");
+        hfi_log(&client->log, HF_LOG_WARNING, "the server's clock was stepped; renewing all leases at once");
+        hfi_table_renew_all(client);
+    }
+}
+
+int64_t hfi_server_time_not_after(hf_client *client, int lane, int64_t now_ns)
+{
+    struct hfi_server_clock clock = {0};
+    (void)pthread_mutex_lock(&client->time_mutex);
+    if (lane < client->sample_count && client->samples[lane].us != 0)
+        clock = (struct hfi_server_clock){client->samples[lane].us, client->samples[lane].sent_ns};
+    else
+        clock = client->server_clock;
+    (void)pthread_mutex_unlock(&client->time_mutex);
+    if (clock.us == 0)
+        return NO_LIMIT_US;
+    return hfi_server_clock_at_most_us(&clock, now_ns) + client->command_ms * 1000;
+}
+
+int64_t hfi_server_time_at_least(hf_client *client, int64_t now_ns)
+{
+    (void)pthread_mutex_lock(&client->time_mutex);
+    int64_t us = hfi_server_clock_at_least_us(&client->server_clock, now_ns);
+    (void)pthread_mutex_unlock(&client->time_mutex);
+    return us;
+}
+
+int64_t hfi_fence_seen(const hf_client *client)
+{
+    return atomic_load(&client->fence_seen);
+}
+
+bool hfi_fence_accept(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked, int64_t granted_us)
+{
+    int64_t at_least_us = hfi_server_time_at_least(client, hfi_now(client->clock));
+    if (!hfi_fence_is_good(first, seen_when_asked, at_least_us, granted_us))
+        return false;
+    int64_t last = first + size - 1, seen = atomic_load(&client->fence_seen);
+    HFI_PERTURB("fence-to-take");
+    while (last > seen && !atomic_compare_exchange_weak(&client->fence_seen, &seen, last))
+        ;
+    return true;
+}
+
+/* 0: it was refused, the next native acquire brings another. */
+static void note_floor(hf_client *client, int lane, int64_t asked_ns)
+{
+    atomic_store(&client->floors_asked_ns[lane], asked_ns);
+}
+
+static struct hfi_command *floor_command(hf_client *client, int64_t now_ns)
+{
+    return hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now_ns));
+}
+
+struct hfi_command *hfi_server_time_handshake_floor(void *self, int lane)
+{
+    hf_client *client = self;
+    (void)lane;
+    return floor_command(client, hfi_now(client->clock));
+}
+
+hf_status hfi_server_time_handshake_floored(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
+                                  const struct redisReply *reply, hf_error *error)
+{
+    hf_client *client = self;
+    (void)server;
+    note_floor(client, lane, reply->type == REDIS_REPLY_ERROR ? 0 : sent_ns);
+    if (reply->type == REDIS_REPLY_ERROR) {
+        const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
+        if (meaning->status == HF_UNAVAILABLE) /* a failed save, no replica...: reads and much else still pass */
+            return HF_OK;
+        (void)hfi_reply_fail(reply, "cannot keep the fence counter " HFI_FENCE_KEY,
+                             hfi_pool_server_name(client->pool), error);
+        hfi_script_error_annotate(reply->str, &hfi_script_fence_floor, error);
+        return meaning->status;
+    }
+    struct hfi_script_reply said = hfi_wire_script_reply(reply);
+    hfi_server_time_observe(client, lane, said.now_us, sent_ns, hfi_now(client->clock));
+    return HF_OK;
+}
+
+static void floored(struct hfi_command *command)
+{
+    hf_client *client = command->self;
+    if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
+        note_floor(client, (int)command->note[0], 0);
+    } else if (command->outcome == HFI_ANSWERED) {
+        struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
+        hfi_server_time_observe(client, (int)command->note[0], said.now_us, command->stamp_ns, command->answered_ns);
+    }
+    hfi_client_unref(client);
+}
+
+void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
+{
+    struct hfi_command *command = floor_command(client, now_ns);
+    if (command == NULL)
+        return;
+    note_floor(client, hfi_lane_index(lane), now_ns);
+    hfi_client_ref(client);
+    command->done = floored;
+    command->self = client;
+    command->note[0] = hfi_lane_index(lane);
+    command->optional = true;
+    command->stamp_ns = now_ns;
+    command->until_ns = now_ns + client->command_ms * HFI_MS;
+    hfi_lane_list(lane, command);
+    hfi_command_unref(command);
+}
+
+void hfi_server_time_advance_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
+{
+    _Atomic(int64_t) *last = &client->floors_asked_ns[hfi_lane_index(lane)];
+    int64_t asked = atomic_load_explicit(last, memory_order_relaxed);
+    if (now_ns - asked < FLOOR_NS || !atomic_compare_exchange_strong(last, &asked, now_ns))
+        return;
+    HFI_PERTURB("floor-to-list");
+    hfi_server_time_floor(client, lane, now_ns);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * table.c - see table.h. Shards with a mutex each, for whoever makes a lock or ends one; finding one takes none.
+ *
+ * Every lock has a slot, which counts its references and is a link of the chain that its name is looked up in. Spots
+ * stay where they are until the client's memory goes, so anybody may look at any of them at any time: a reader adds a
+ * reference where there is one already (from none nobody comes back), and only then looks whose slot it is. Chains are
+ * changed under a reader's feet: then it finds nothing, and looks again under the mutex, where they hold still.
+ *
+ * So a lock's memory goes with its last reference, at once; nothing is kept for a thread, which may end, or for a fork
+ * child, which may find it half-way; and a look costs one compare-and-swap. ck_ht with ck_epoch would defer the memory,
+ * want a record for each thread, and a fence and a reference for each look.
+ *
+ * The locks made last keep a reference here, RECENT in each shard: a name that is asked for again and again is not made
+ * again each time. Such a lock is as good as new, see hfi_entry_arrive.
+ */
+#include "core/lock/table.h"
+#include "base/perturb.h"
+#include "base/rare.h"
+#include "core/lock/lock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SHARD_BITS 6
+#define SHARDS     (1 << SHARD_BITS)
+#define SLOT_BITS  24 /* of a grant number: the shard, and above it the slot's index there */
+#define RECENT     8
+#define FIRST      8 /* slots of a shard's first segment; each other one doubles what there is */
+#define SEGMENTS   16
+#define STEPS_MOST 64 /* of a reader along a chain that changes */
+
+_Static_assert(FIRST << (SEGMENTS - 1) == 1 << (SLOT_BITS - SHARD_BITS), "as many slots as a grant number can name");
+
+struct hfi_slot {
+    _Atomic(int)      references; /* 0: nobody's */
+    _Atomic(uint32_t) tag;        /* of the lock's hash; its low bits are the chain's number */
+    _Atomic(uint32_t) next;       /* in the chain, or of the free ones: an index + 1; 0: none */
+    _Atomic(uint32_t) head;       /* of the chain that has this slot's index for a number */
+    struct hfi_lock *lock;        /* while there are references */
+};
+
+struct shard {
+    pthread_mutex_t mutex; /* to change any of it */
+    _Atomic(struct hfi_slot *) segments[SEGMENTS];
+    _Atomic(uint32_t) capacity; /* slots, and chains: a power of two, or 0 */
+    uint32_t used, free;   /* slots that ever had a lock; the first of those that have none now, + 1 */
+    unsigned next_recent;
+    struct hfi_lock *recent[RECENT]; /* a reference each */
+};
+
+struct hfi_table {
+    struct shard shards[SHARDS];
+};
+
+struct wanted {
+    enum hfi_use use;
+    const char *name;
+    size_t   size;
+    uint64_t hash;
+};
+
+static bool is_same(const struct hfi_lock *lock, const struct wanted *wanted)
+{
+    return lock->keys.use == wanted->use && lock->keys.name_size == wanted->size &&
+           memcmp(lock->keys.name, wanted->name, wanted->size) == 0;
+}
+
+static struct shard *shard_of(hf_client *client, uint64_t hash)
+{
+    return &client->table->shards[(hash >> 40) % SHARDS];
+}
+
+/* Of an index below `capacity`. */
+static struct hfi_slot *slot_at(struct shard *shard, uint32_t index)
+{
+    int segment = index < FIRST ? 0 : 32 - __builtin_clz(index / FIRST);
+    uint32_t before = segment == 0 ? 0 : (uint32_t)FIRST << (segment - 1);
+    return atomic_load_explicit(&shard->segments[segment], memory_order_acquire) + (index - before);
+}
+
+static _Atomic(uint32_t) *chain_of(struct shard *shard, uint32_t capacity, uint32_t tag)
+{
+    return &slot_at(shard, tag & (capacity - 1))->head;
+}
+
+HFI_RARE bool hfi_table_open(hf_client *client)
+{
+    struct hfi_table *table = calloc(1, sizeof *table);
+    if (table == NULL)
+        return false;
+    for (int i = 0; i < SHARDS; i++)
+        (void)pthread_mutex_init(&table->shards[i].mutex, NULL);
+    client->table = table;
+    return true;
+}
+
+HFI_RARE void hfi_table_forget(hf_client *client)
+{
+    for (int i = 0; i < SHARDS; i++) {
+        struct shard *shard = &client->table->shards[i];
+        struct hfi_lock *recent[RECENT];
+        (void)pthread_mutex_lock(&shard->mutex);
+        memcpy(recent, shard->recent, sizeof recent);
+        memset(shard->recent, 0, sizeof shard->recent);
+        (void)pthread_mutex_unlock(&shard->mutex);
+        for (int j = 0; j < RECENT; j++)
+            if (recent[j] != NULL)
+                hfi_table_unref(recent[j]);
+    }
+}
+
+HFI_RARE void hfi_table_free(hf_client *client)
+{
+    struct hfi_table *table = client->table;
+    if (table == NULL)
+        return;
+    hfi_table_forget(client);
+    for (int i = 0; i < SHARDS; i++) {
+        for (int j = 0; j < SEGMENTS; j++)
+            free(atomic_load(&table->shards[i].segments[j]));
+        (void)pthread_mutex_destroy(&table->shards[i].mutex);
+    }
+    free(table);
+    client->table = NULL;
+}
+
+/* A reference to the lock whose slot this is; NULL: it is nobody's. */
+static struct hfi_lock *pin(struct hfi_slot *slot)
+{
+    int references = atomic_load(&slot->references);
+    while (references > 0)
+        if (atomic_compare_exchange_weak(&slot->references, &references, references + 1))
+            return slot->lock;
+    return NULL;
+}
+
+/* With a reference. NULL: it was not found, which says little. */
+static struct hfi_lock *find(struct shard *shard, const struct wanted *wanted)
+{
+    uint32_t tag = (uint32_t)wanted->hash, capacity = atomic_load_explicit(&shard->capacity, memory_order_acquire);
+    uint32_t at = capacity == 0 ? 0 : atomic_load_explicit(chain_of(shard, capacity, tag), memory_order_acquire);
+    for (int steps = 0; at != 0 && steps < STEPS_MOST; steps++) {
+        struct hfi_slot *slot = slot_at(shard, at - 1);
+        if (atomic_load_explicit(&slot->tag, memory_order_relaxed) == tag) {
+            HFI_PERTURB("table-seen");
+            struct hfi_lock *lock = pin(slot);
+            if (lock != NULL && is_same(lock, wanted))
+                return lock;
+            if (lock != NULL)
+                hfi_table_unref(lock);
+        }
+        at = atomic_load_explicit(&slot->next, memory_order_acquire);
+    }
+    return NULL;
+}
+
+static struct hfi_lock *find_locked(struct shard *shard, const struct wanted *wanted)
+{
+    uint32_t tag = (uint32_t)wanted->hash, capacity = atomic_load(&shard->capacity);
+    uint32_t at = capacity == 0 ? 0 : atomic_load(chain_of(shard, capacity, tag));
+    while (at != 0) {
+        struct hfi_slot *slot = slot_at(shard, at - 1);
+        if (atomic_load(&slot->tag) == tag && is_same(slot->lock, wanted)) {
+            atomic_fetch_add(&slot->references, 1);
+            return slot->lock;
+        }
+        at = atomic_load(&slot->next);
+    }
+    return NULL;
+}
+
+static void join_chain_locked(struct shard *shard, uint32_t capacity, uint32_t index)
+{
+    struct hfi_slot *slot = slot_at(shard, index);
+    _Atomic(uint32_t) *head = chain_of(shard, capacity, atomic_load(&slot->tag));
+    atomic_store(&slot->next, atomic_load(head));
+    atomic_store(head, index + 1);
+}
+
+/* Twice the slots, twice the chains. */
+static bool grow_locked(struct shard *shard)
+{
+    uint32_t capacity = atomic_load(&shard->capacity), more = capacity == 0 ? FIRST : capacity;
+    int segment = capacity == 0 ? 0 : 32 - __builtin_clz(capacity / FIRST);
+    struct hfi_slot *slots = segment < SEGMENTS ? calloc(more, sizeof *slots) : NULL;
+    if (slots == NULL)
+        return false;
+    atomic_store(&shard->segments[segment], slots);
+    for (uint32_t i = 0; i < capacity; i++)
+        atomic_store(&slot_at(shard, i)->head, 0);
+    for (uint32_t i = 0; i < shard->used; i++)
+        if (atomic_load(&slot_at(shard, i)->references) > 0)
+            join_chain_locked(shard, capacity + more, i);
+    atomic_store(&shard->capacity, capacity + more);
+    return true;
+}
+
+/* The lock can be found from here on; two references, the caller's and that of `recent`. *gone: whose turn it was to
+ * lose that one, or NULL. False: no memory. */
+static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, struct hfi_lock **gone)
+{
+    struct shard *shard = shard_of(client, hash);
+    uint32_t index = shard->free - 1;
+    if (shard->free == 0) {
+        if (shard->used == atomic_load(&shard->capacity) && !grow_locked(shard))
+            return false;
+        index = shard->used++;
+    } else {
+        shard->free = atomic_load(&slot_at(shard, index)->next);
+    }
+    struct hfi_slot *slot = slot_at(shard, index);
+    bool stays = lock->keys.use == HFI_MUTEX; /* a fetch has its values elsewhere, which are not few */
+    lock->slot = slot;
+    lock->slot_id = index << SHARD_BITS | (uint32_t)(shard - client->table->shards);
+    slot->lock = lock;
+    atomic_store(&slot->tag, (uint32_t)hash);
+    atomic_store(&slot->references, stays ? 2 : 1);
+    join_chain_locked(shard, atomic_load(&shard->capacity), index);
+    if (stays) {
+        struct hfi_lock **turn = &shard->recent[shard->next_recent++ % RECENT];
+        *gone = *turn;
+        *turn = lock;
+    }
+    return true;
+}
+
+static HFI_RARE void take_out_locked(struct shard *shard, const struct hfi_lock *lock)
+{
+    uint32_t index = lock->slot_id >> SHARD_BITS;
+    struct hfi_slot *slot = lock->slot;
+    _Atomic(uint32_t) *link = chain_of(shard, atomic_load(&shard->capacity), atomic_load(&slot->tag));
+    while (atomic_load(link) != index + 1)
+        link = &slot_at(shard, atomic_load(link) - 1)->next;
+    atomic_store(link, atomic_load(&slot->next));
+    atomic_store(&slot->next, shard->free);
+    shard->free = index + 1;
+}
+
+static HFI_RARE hf_status make(hf_client *client, const struct wanted *wanted, struct hfi_lock **made, hf_error *error)
+{
+    struct shard *shard = shard_of(client, wanted->hash);
+    struct hfi_lock *gone = NULL;
+    hf_status status = HF_OK;
+    (void)pthread_mutex_lock(&shard->mutex);
+    struct hfi_lock *lock = find_locked(shard, wanted);
+    if (lock == NULL) {
+        status = hfi_lock_new(client, wanted->use, wanted->name, wanted->size, wanted->hash, &lock, error);
+        if (status == HF_OK && !put_locked(client, lock, wanted->hash, &gone)) {
+            hfi_lock_free(lock);
+            status = hfi_fail(error, HF_NOMEM, "", "no memory for another lock name");
+        }
+    }
+    (void)pthread_mutex_unlock(&shard->mutex);
+    if (gone != NULL)
+        hfi_table_unref(gone);
+    *made = status == HF_OK ? lock : NULL;
+    return status;
+}
+
+hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, size_t size, struct hfi_lock **found,
+                        hf_error *error)
+{
+    struct wanted wanted = {use, name, size, hfi_name_hash(use, name, size)};
+    hf_status status = HF_OK;
+    *found = find(shard_of(client, wanted.hash), &wanted);
+    if (*found == NULL)
+        status = make(client, &wanted, found, error);
+    HFI_PERTURB("table-found");
+    return status;
+}
+
+HFI_RARE struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, size_t size)
+{
+    enum hfi_use use;
+    const char *name;
+    size_t name_size;
+    struct hfi_lock *lock;
+    if (!hfi_key_name(client->key_template, key, size, &use, &name, &name_size) ||
+        hfi_table_get(client, use, name, name_size, &lock, NULL) != HF_OK)
+        return NULL;
+    if (lock->keys.lock_size == size && memcmp(lock->keys.lock, key, size) == 0)
+        return lock;
+    hfi_table_unref(lock);
+    return NULL;
+}
+
+void hfi_table_ref(struct hfi_lock *lock)
+{
+    atomic_fetch_add(&lock->slot->references, 1);
+}
+
+/* Only under the shard's mutex does a lock lose its last reference, so what is in a chain there has one. */
+void hfi_table_unref(struct hfi_lock *lock)
+{
+    struct hfi_slot *slot = lock->slot;
+    int references = atomic_load(&slot->references);
+    while (references > 1)
+        if (atomic_compare_exchange_weak(&slot->references, &references, references - 1))
+            return;
+    HFI_PERTURB("table-last-reference");
+    struct shard *shard = &lock->client->table->shards[lock->slot_id % SHARDS];
+    (void)pthread_mutex_lock(&shard->mutex);
+    bool last = atomic_fetch_sub(&slot->references, 1) == 1;
+    if (last)
+        take_out_locked(shard, lock);
+    (void)pthread_mutex_unlock(&shard->mutex);
+    if (last)
+        hfi_lock_free(lock);
+}
+
+HFI_RARE struct hfi_lock *hfi_table_by_grant(hf_client *client, uint64_t grant)
+{
+    uint32_t slot_id = (uint32_t)(grant & (((uint64_t)1 << SLOT_BITS) - 1)), index = slot_id >> SHARD_BITS;
+    struct shard *shard = &client->table->shards[slot_id % SHARDS];
+    if (index >= atomic_load(&shard->capacity))
+        return NULL;
+    struct hfi_lock *lock = pin(slot_at(shard, index));
+    HFI_PERTURB("table-found-by-grant");
+    return lock;
+}
+
+uint64_t hfi_table_grant(hf_client *client, const struct hfi_lock *lock)
+{
+    return (atomic_fetch_add(&client->grants, 1) + 1) << SLOT_BITS | lock->slot_id;
+}
+
+HFI_RARE void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *lock, void *arg), void *arg)
+{
+    for (uint32_t i = 0; i < SHARDS; i++) {
+        for (uint32_t index = 0; index < atomic_load(&client->table->shards[i].capacity); index++) {
+            struct hfi_lock *lock = hfi_table_by_grant(client, index << SHARD_BITS | i);
+            if (lock == NULL)
+                continue;
+            visit(lock, arg);
+            hfi_table_unref(lock);
+        }
+    }
+}
+
+static void renew_one(struct hfi_lock *lock, void *arg)
+{
+    (void)arg;
+    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_entry_renew_now(&lock->entry);
+    hfi_lock_set_timer(lock);
+    (void)pthread_mutex_unlock(&lock->mutex);
+}
+
+void hfi_table_renew_all(hf_client *client)
+{
+    hfi_table_each(client, renew_one, NULL);
+}

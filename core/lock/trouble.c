@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* trouble.c - see trouble.h. */
+#include "core/lock/trouble.h"
+#include "core/protocol/script_error.h"
+#include "base/random.h"
+#include "pool/replies.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void keep_trouble(struct hfi_lock *lock, const hf_error *error)
+{
+    lock->refused = false;
+    if (lock->trouble == NULL)
+        lock->trouble = malloc(sizeof *lock->trouble);
+    if (lock->trouble != NULL)
+        *lock->trouble = *error;
+}
+
+void hfi_lock_note_late_grant(struct hfi_lock *lock)
+{
+    hf_error error;
+    (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server or this process starved, or lease_ms too short for the way there?",
+                   "the server's answer came when the lease was over, or nearly: it was given back");
+    hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
+    hfi_fail_retry(&error, -1);
+    keep_trouble(lock, &error);
+}
+
+void hfi_lock_note_no_random(struct hfi_lock *lock)
+{
+    hf_error error;
+    (void)hfi_random_fail(&error, "its token");
+    keep_trouble(lock, &error);
+}
+
+void hfi_lock_note_silence(struct hfi_lock *lock)
+{
+    hf_error error;
+    (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server overloaded, stopped, or cut off?",
+                   "the server did not answer in time");
+    hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
+    hfi_fail_retry(&error, 1000);
+    keep_trouble(lock, &error);
+}
+
+void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late)
+{
+    hf_error error = {.status = HF_OK};
+    const char *foreign = hfi_wire_foreign(command->reply);
+    if (foreign != NULL) {
+        (void)hfi_script_error_key(&lock->keys, foreign, &error);
+    } else if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
+        (void)hfi_reply_fail(command->reply, "the server refuses to lock", hfi_pool_server_name(lock->client->pool),
+                             &error);
+        if (command->script != NULL)
+            hfi_script_error_annotate(command->reply->str, command->script, &error);
+    } else if (late) {
+        (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server's clock being stepped? let NTP slew it",
+                       "by the server's clock our questions come too late, again and again");
+        hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
+    } else if (command->outcome == HFI_UNSENT) {
+        (void)hfi_pool_why_down(lock->client->pool, &error);
+    } else if (command->too_long) {
+        (void)hfi_fail(&error, HF_LIMIT, "raise max_value_bytes", "the value is longer than max_value_bytes (%zu)",
+                       lock->client->max_value_bytes);
+    } else if (command->outcome == HFI_UNANSWERED) {
+        hfi_lock_note_silence(lock);
+    }
+    if (error.status == HF_OK)
+        return;
+    keep_trouble(lock, &error);
+    lock->refused = command->outcome == HFI_ANSWERED;
+}
+
+hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_error *error)
+{
+    char name[160];
+    (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
+    switch ((int)status) {
+    case HF_BUSY:
+        hfi_fail(error, status, "wait with wait_ms, or come back later", "lock %s is held by somebody else", name);
+        hfi_fail_retry(error, -1);
+        return status;
+    case HF_TIMEOUT:
+        hfi_fail(error, status, "allow a longer wait_ms, or look who holds it with `holdfast show`",
+                 "lock %s was not free within wait_ms", name);
+        hfi_fail_retry(error, -1);
+        return status;
+    case HF_CANCELED:
+        return hfi_fail(error, status, "", "waiting for lock %s was canceled", name);
+    case HF_CLOSED:
+        return hfi_fail(error, status, "", "the client was closed while waiting for lock %s", name);
+    case HF_NOMEM:
+        return hfi_fail(error, status, "", "no memory for a lease on lock %s", name);
+    }
+    if (lock->trouble == NULL || lock->trouble->status != status) {
+        hfi_fail(error, status, "look at the server with `holdfast doctor`", "lock %s: %s", name, hf_status_text(status));
+        hfi_fail_server(error, hfi_pool_server_name(lock->client->pool));
+        return status;
+    }
+    const hf_error *why = lock->trouble;
+    hfi_fail(error, status, why->hint, "cannot get lock %s: %s", name, why->message);
+    hfi_fail_server(error, why->server);
+    hfi_fail_errno(error, why->os_errno);
+    hfi_fail_retry(error, why->retry_ms);
+    return status;
+}

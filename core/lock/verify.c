@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* verify.c - hf_lease_verify. */
+#include "core/lock/retire.h"
+#include "core/lock/event_sink.h"
+#include "core/lock/lock.h"
+#include "core/lock/table.h"
+#include "base/perturb.h"
+#include "pool/replies.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct inquiry { /* whose is the key? Freed by the asking thread, or by the answer if that comes too late for it */
+    struct hfi_lock *lock;
+    struct hfi_park park;
+    bool done, abandoned;
+    enum hfi_outcome outcome;
+    enum { SAME, MISSING, OTHERS, REVOKED, ERROR } found;
+    uint64_t revoked; /* its random digits */
+    hf_error why;
+    uint64_t grant;
+    char token[HFI_TOKEN_CAPACITY];
+};
+
+static void verified(struct hfi_command *command)
+{
+    struct inquiry *inquiry = command->self;
+    struct hfi_lock *lock = inquiry->lock;
+    const redisReply *reply = command->reply;
+    HFI_PERTURB("verify-answered");
+    (void)pthread_mutex_lock(&lock->mutex);
+    inquiry->outcome = command->outcome;
+    if (command->outcome == HFI_ANSWERED && reply->type == REDIS_REPLY_ERROR) {
+        inquiry->found = ERROR;
+        (void)hfi_reply_fail(reply, "cannot verify the lease", hfi_pool_server_name(lock->client->pool), &inquiry->why);
+        if (strncmp(reply->str, "WRONGTYPE", 9) == 0)
+            inquiry->found = OTHERS;
+    } else if (command->outcome == HFI_ANSWERED) {
+        bool same = reply->type == REDIS_REPLY_STRING && reply->len == strlen(inquiry->token) &&
+                    memcmp(reply->str, inquiry->token, reply->len) == 0;
+        inquiry->found = same ? SAME : reply->type == REDIS_REPLY_NIL ? MISSING : OTHERS;
+        if (inquiry->found == OTHERS && reply->type == REDIS_REPLY_STRING &&
+            hfi_token_is_of_grant(&lock->client->identity, reply->str, reply->len, inquiry->grant, &inquiry->revoked))
+            inquiry->found = REVOKED;
+    }
+    bool abandoned = inquiry->abandoned;
+    inquiry->done = true;
+    hfi_park_wake(&inquiry->park);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    if (abandoned) {
+        free(inquiry);
+        hfi_table_unref(lock);
+    }
+}
+
+static hf_status verdict(struct hfi_lock *lock, hf_lease *lease, const struct inquiry *inquiry, hf_error *error)
+{
+    hf_client *client = lock->client;
+    if (inquiry->outcome == HFI_UNSENT)
+        return hfi_pool_why_down(client->pool, error);
+    if (inquiry->outcome == HFI_UNANSWERED) {
+        hfi_fail(error, HF_UNKNOWN, "the lease stands until its end; ask again", "the server did not answer in time");
+        hfi_fail_server(error, hfi_pool_server_name(client->pool));
+        return HF_UNKNOWN;
+    }
+    if (inquiry->found == ERROR) {
+        if (error != NULL)
+            *error = inquiry->why;
+        return inquiry->why.status;
+    }
+    (void)pthread_mutex_lock(&lock->mutex);
+    if (inquiry->found != SAME && lock->holder == lease && lock->grant == inquiry->grant) {
+        struct hfi_actions actions;
+        int64_t now = hfi_now(client->clock);
+        hfi_actions_init(&actions);
+        if (inquiry->found == REVOKED)
+            hfi_retire_revoked(lock, inquiry->grant, inquiry->revoked, now);
+        hfi_entry_lost(&lock->entry,
+                       inquiry->found == REVOKED || lock->revoked != 0 ? HF_REASON_REVOKED
+                       : inquiry->found == MISSING                     ? HF_REASON_GONE
+                                                                       : HF_REASON_TAKEN,
+                       now, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    return hf_lease_is_valid(lease) ? HF_OK : hfi_handle_lost(lease, error);
+}
+
+static hf_status verify(hf_lease *lease, hf_error *error)
+{
+    struct hfi_lock *lock = lease->lock;
+    hf_client *client = lock->client;
+    struct inquiry *inquiry = calloc(1, sizeof *inquiry);
+    struct hfi_command *command = hfi_wire_words("GET", lock->keys.lock, NULL);
+    if (inquiry == NULL || command == NULL) {
+        free(inquiry);
+        if (command != NULL)
+            hfi_command_unref(command);
+        return hfi_fail(error, HF_NOMEM, "", "no memory to ask the server");
+    }
+    inquiry->lock = lock;
+    hfi_park_init(&inquiry->park);
+    int64_t now = hfi_lock_enter(lock), end = atomic_load(lease->end);
+    if (lock->holder != lease || now >= end) {
+        (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_command_unref(command);
+        free(inquiry);
+        return hfi_handle_lost(lease, error);
+    }
+    inquiry->grant = lock->grant;
+    (void)hfi_lock_token(lock, inquiry->token);
+    command->done = verified;
+    command->self = inquiry;
+    command->until_ns = now + client->command_ms * HFI_MS;
+    hfi_lane_list(lock->lane, command);
+    hfi_command_unref(command);
+    /* Not longer than the lease: then the answer frees the inquiry, whenever it comes. */
+    while (!inquiry->done && !inquiry->abandoned) {
+        uint32_t epoch = hfi_park_epoch(&inquiry->park);
+        (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_lane_flush(lock->lane);
+        (void)hfi_lane_wait(lock->lane, &inquiry->park, epoch, end);
+        HFI_PERTURB("verify-woken");
+        (void)pthread_mutex_lock(&lock->mutex);
+        end = atomic_load(lease->end); /* renewed meanwhile, or withdrawn */
+        inquiry->abandoned = !inquiry->done && hfi_now(client->clock) >= end;
+    }
+    bool abandoned = inquiry->abandoned;
+    if (abandoned)
+        hfi_table_ref(lock);
+    (void)pthread_mutex_unlock(&lock->mutex);
+    if (abandoned)
+        return hfi_handle_lost(lease, error);
+    hf_status status = verdict(lock, lease, inquiry, error);
+    free(inquiry);
+    return status;
+}
+
+hf_status hf_lease_verify(hf_lease *lease, hf_error *error)
+{
+    if (lease == NULL)
+        return hfi_fail(error, HF_INVALID, "pass the lease that hf_lock_acquire gave", "lease is NULL");
+    hf_client *client = lease->client;
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = verify(lease, error);
+    hfi_client_leave(client);
+    return status;
+}

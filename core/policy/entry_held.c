@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_held.c - the decisions about a lease that this process holds: who gets it, until when it is good, which fence,
+ * and where it goes when it ends. Calls lease.c and entry.c's steps, nothing else. */
+#include "core/policy/entry_steps.h"
+#include "core/policy/fence.h"
+#include "base/rare.h"
+
+/* Fences that are left of a first block when another is asked for: a thread that does nothing else takes two in a
+ * microsecond, and the answer is read by a thread that has to be woken. Later blocks are asked for one ahead (P8). */
+#define ASK_AT (HFI_FENCE_BLOCK / 8 * 7)
+
+static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_actions *actions)
+{
+    if (entry->successor == waiter)
+        entry->successor = NULL;
+    bool begins = entry->fence == entry->fence_end;
+    if (begins) {
+        entry->more_below = ASK_AT;
+        entry->fence = entry->next_block - 1;
+        entry->fence_end = entry->next_block_end;
+        entry->next_block = entry->next_block_end = 0;
+    }
+    entry->is_held_here = true;
+    entry->linger_ms = waiter->linger_ms;
+    waiter->end = hfi_lease_end(&entry->times);
+    waiter->fence = ++entry->fence;
+    hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, actions);
+    if (entry->next_block == 0 && !entry->more_asked && (begins || entry->fence_end - entry->fence < entry->more_below)) {
+        entry->more_asked = true;
+        hfi_step_act(actions, HFI_SEND_MORE);
+    }
+}
+
+/* This thread wants of it what the one before did, and nothing has happened yet that it would have to be told. */
+static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter *waiter)
+{
+    return waiter->lease_ms * HFI_MS == times->length && waiter->stop_ms * HFI_MS == times->full_stop &&
+           waiter->max_hold_ms == 0 && times->hold_end == HFI_NEVER && !times->ending_told &&
+           times->condition == HF_LEASE_HELD;
+}
+
+/* The same remote lease for another thread. */
+void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
+{
+    if (!goes_on(&entry->times, waiter)) {
+        int64_t length = entry->times.length;
+        hfi_lease_pass(&entry->times, entry->good_for, waiter->lease_ms, waiter->stop_ms, waiter->max_hold_ms, now);
+        if (entry->times.length > length)
+            entry->lengthened_at = now;
+        if (entry->times.length < entry->shortest)
+            entry->shortest = entry->times.length;
+    }
+    give(entry, waiter, actions);
+}
+
+bool hfi_step_is_free(const struct hfi_entry *entry)
+{
+    return entry->remote == HFI_HELD && !entry->is_held_here && !entry->awaiting_fences;
+}
+
+/* With the time that it needs to stop, and that a renewal needs to come through. */
+bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now)
+{
+    int64_t left = entry->times.end - now;
+    return left > hfi_lease_stop(entry->good_for, waiter->lease_ms * HFI_MS, waiter->stop_ms * HFI_MS) &&
+           left > 4 * entry->times.rtt + HFI_PACE_NS;
+}
+
+/* Waking it takes longer than a section; until it runs, whoever comes along may have the lease (P6 is for the remote
+ * queue). It is the next but one at the latest: see hfi_entry_release. */
+void hfi_step_wake_successor(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+{
+    entry->successor = actions->successor = hfi_step_head_of(entry);
+    entry->successor_since = now;
+}
+
+/* The remote lease is ours until `end`, the stamp of what brought it and what that is good for. */
+void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good, int64_t now,
+                 int64_t rtt_ns, struct hfi_actions *actions)
+{
+    hfi_step_unwatch(entry, actions);
+    entry->remote = HFI_HELD;
+    entry->contended = entry->more_asked = entry->requery_pending = false; /* `wanted` may have been heard before */
+    entry->good_for = good_for;
+    entry->passes = 0;
+    entry->batch_since = now;
+    entry->ask_at = entry->linger_end = HFI_NEVER;
+    entry->trouble = HF_OK;
+    entry->late = entry->bad_fences = 0;
+    entry->fence_end = entry->fence;
+    entry->next_block = entry->next_block_end = 0;
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
+    hfi_lease_begin(&entry->times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
+    if (entry->deaf)
+        hfi_lease_question(&entry->times);
+    entry->deaf = false;
+    entry->shortest = entry->times.length;
+    entry->lengthened_at = now;
+    entry->awaiting_fences = !good || fence <= entry->fence; /* not above what was given under this name: behind, whoever says */
+    if (entry->awaiting_fences) {
+        hfi_step_act(actions, HFI_SEND_FLOOR);
+        return;
+    }
+    entry->fence = fence - 1;
+    entry->fence_end = fence + HFI_FENCE_BLOCK - 1;
+    entry->more_below = ASK_AT;
+    give(entry, hfi_step_head_of(entry), actions);
+}
+
+/* Anything that was sent at sent_at with the held token extended the key, for at least good_for. */
+void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
+                      struct hfi_actions *actions)
+{
+    int64_t before = entry->times.end, end = hfi_lease_end(&entry->times);
+    if (good_for > entry->times.length)
+        good_for = entry->times.length;
+    bool safe_again = hfi_lease_renewed(&entry->times, sent_at, good_for, now, rtt_ns);
+    if (entry->times.end != before)
+        entry->good_for = good_for;
+    if (!entry->is_held_here)
+        return;
+    if (hfi_lease_end(&entry->times) != end)
+        hfi_step_act(actions, HFI_MOVE_END)->end = hfi_lease_end(&entry->times);
+    if (safe_again)
+        hfi_step_act(actions, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
+}
+
+bool hfi_step_has_fences(const struct hfi_entry *entry)
+{
+    return entry->fence < entry->fence_end || entry->next_block != 0;
+}
+
+/* Again when half of what is left is used: in vain so often that it does not matter. */
+static void want_more_later(struct hfi_entry *entry)
+{
+    int64_t half = (entry->fence_end - entry->fence) / 2;
+    entry->more_below = half < ASK_AT ? (uint16_t)half : ASK_AT;
+}
+
+HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
+                      struct hfi_actions *actions)
+{
+    hfi_step_at(entry, now);
+    bool ran_out = entry->more_asked; /* if it waits for fences; else the counter was behind */
+    entry->more_asked = false;
+    if (entry->remote != HFI_HELD)
+        return;
+    if (!entry->awaiting_fences) {
+        if (good && first > entry->fence_end && entry->next_block == 0) {
+            entry->next_block = first;
+            entry->next_block_end = first + count - 1;
+        } else {
+            want_more_later(entry);
+        }
+        return;
+    }
+    if (good && first > entry->fence) {
+        entry->awaiting_fences = false;
+        entry->fence = first - 1;
+        entry->fence_end = first + count - 1;
+        entry->more_below = ASK_AT;
+        struct hfi_waiter *head = hfi_step_head_of(entry); /* another than it was granted for, perhaps */
+        if (head == NULL || !hfi_step_suits(entry, head, now))
+            hfi_step_give_back(entry, actions);
+        else
+            hfi_step_pass(entry, head, now, actions);
+    } else if (ran_out || first < 0) { /* a server that is silent says nothing of its counter */
+        hfi_step_give_back(entry, actions);
+    } else if (++entry->bad_fences >= 3) {
+        entry->trouble = HF_UNAVAILABLE;
+        while (!hfi_list_is_empty(&entry->waiters))
+            hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_UNAVAILABLE, actions);
+        hfi_step_give_back(entry, actions);
+    } else {
+        hfi_step_act(actions, HFI_SEND_FLOOR);
+    }
+}
+
+void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
+{
+    entry->more_asked = false;
+    if (entry->remote != HFI_HELD)
+        return;
+    if (!entry->awaiting_fences) {
+        want_more_later(entry);
+        return;
+    }
+    while (!hfi_list_is_empty(&entry->waiters))
+        hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_FOREIGN, actions);
+    hfi_step_give_back(entry, actions);
+}
+
+static bool may_pass(const struct hfi_entry *entry, int64_t now)
+{
+    bool batch_is_over = entry->passes >= HFI_PASS_MOST || now - entry->batch_since >= HFI_PASS_MOST_NS;
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
+    return head != NULL && hfi_step_suits(entry, head, now) && (hfi_step_has_fences(entry) || entry->more_asked) &&
+           !(entry->remote_waiters && batch_is_over);
+}
+
+bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions)
+{
+    hfi_step_at(entry, now);
+    if (now >= hfi_lease_end(&entry->times))
+        return false;
+    entry->is_held_here = false;
+    entry->times.hold_end = HFI_NEVER; /* it was this holder's */
+    if (!quietly && may_pass(entry, now)) {
+        bool overdue = entry->successor != NULL && (entry->successor->overtaken || now - entry->successor_since >= HFI_BARGE_WINDOW_NS);
+        entry->passes = entry->passes < HFI_PASS_MOST ? (uint8_t)(entry->passes + 1) : HFI_PASS_MOST;
+        if (!hfi_step_has_fences(entry))
+            entry->awaiting_fences = true;
+        else if (!entry->rules->barges || overdue)
+            hfi_step_pass(entry, hfi_step_head_of(entry), now, actions);
+        else if (entry->successor == NULL)
+            hfi_step_wake_successor(entry, now, actions);
+    } else if (!quietly && entry->linger_ms > 0 && !entry->remote_waiters && hfi_list_is_empty(&entry->waiters)) {
+        entry->linger_end = hfi_after_ms(now, entry->linger_ms);
+    } else {
+        hfi_step_give_back(entry, actions);
+    }
+    return true;
+}
+
+void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_actions *actions)
+{
+    if (entry->remote != HFI_HELD)
+        return;
+    while (!hfi_list_is_empty(&entry->waiters))
+        hfi_step_decide(hfi_step_head_of(entry), HFI_GOT_VALUE, HF_OK, actions);
+    if (give_it_back)
+        hfi_step_give_back(entry, actions);
+    else
+        hfi_step_forget_token(entry, actions);
+}
+
+void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
+{
+    hfi_step_at(entry, now);
+    if (entry->remote != HFI_HELD)
+        return;
+    int64_t good_for = sent_at <= entry->lengthened_at ? entry->shortest : entry->times.length;
+    hfi_lease_settle(&entry->times, sent_at);
+    hfi_step_confirmed(entry, sent_at, good_for, now, rtt_ns, actions);
+}
+
+void hfi_entry_renew_now(struct hfi_entry *entry)
+{
+    if (entry->remote == HFI_HELD)
+        hfi_lease_question(&entry->times); /* what is under way was executed before, perhaps */
+}
+
+void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+{
+    entry->deaf = entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED; /* it may be ours already */
+    if (entry->remote == HFI_HELD)
+        hfi_lease_question(&entry->times); /* the answer of a renewal that left before may not know of it */
+    hfi_entry_ask_together(entry, now, actions);
+}
+
+/* For a held one only the server can tell: a renewal asks it. One that waits is changed for another, in the same place. */
+bool hfi_entry_token_questioned(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+{
+    if (entry->remote == HFI_HELD)
+        hfi_lease_question(&entry->times);
+    else if (entry->remote != HFI_NOTHING)
+        hfi_step_ask_anew(entry, HFI_RETIRE_TOKEN, now, actions);
+    return entry->remote == HFI_HELD;
+}
+
+void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions)
+{
+    hfi_step_at(entry, now);
+    if (entry->remote != HFI_HELD)
+        return;
+    if (entry->is_held_here) {
+        struct hfi_action *action = hfi_step_act(actions, HFI_TELL);
+        action->event = HF_EVENT_LOST;
+        action->reason = reason;
+    }
+    hfi_step_give_back(entry, actions);
+}
+
+int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)
+{
+    int64_t left_ms = (entry->times.end - now) / HFI_MS;
+    return left_ms > 1 ? left_ms : 1;
+}
+
+/* The key need not outlive what its holder may have of it; the answer counts for no more than was asked for (P1). */
+HFI_RARE struct hfi_renew_params hfi_entry_renew_params(struct hfi_entry *entry, int64_t now)
+{
+    hfi_lease_sent(&entry->times, now);
+    int64_t length = entry->times.length, left = entry->times.hold_end - now;
+    if (left < length) {
+        length = left > HFI_MS ? (left + HFI_MS - 1) / HFI_MS * HFI_MS : HFI_MS;
+        entry->shortest = length < entry->shortest ? length : entry->shortest;
+        entry->lengthened_at = now;
+    }
+    int64_t lease_ms = length / HFI_MS;
+    return (struct hfi_renew_params){lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms), entry->times.attempt / 4 * 3};
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_pace.c - when a name asks the server next. Pure but for the dice. */
+#include "core/policy/entry_steps.h"
+#include "base/random.h"
+
+#include <stdatomic.h>
+
+/* So many names share one script and one wake-up. Two points of it are within every R: were it one, names that began
+ * together would stay together for ever. */
+#define GRID_NS (40 * HFI_MS)
+
+/* What so many ask the server for at every R keeps it from handing on. */
+int64_t hfi_recheck_ms(int64_t position, uint64_t queued, int64_t lease_ms)
+{
+    int64_t period = queued > 5000 ? 2000 : queued > 250 || position >= 64 ? 1000 : 400, most = lease_ms / 5 * 2;
+    return period < most ? period : most < 400 ? 400 : most;
+}
+
+int64_t hfi_step_recheck_ms(const struct hfi_entry *entry, int64_t lease_ms)
+{
+    return hfi_recheck_ms(entry->position, atomic_load_explicit(&entry->rules->queued, memory_order_relaxed), lease_ms);
+}
+
+int64_t hfi_step_period_ms(const struct hfi_entry *entry)
+{
+    int64_t period = hfi_step_recheck_ms(entry, entry->asked_for / HFI_MS);
+    if (entry->asked_period_ms != 0 && entry->asked_period_ms < period)
+        period = entry->asked_period_ms;
+    if (entry->recorded_period_ms != 0 && entry->recorded_period_ms < period)
+        period = entry->recorded_period_ms;
+    return period;
+}
+
+void hfi_step_ask_in(struct hfi_entry *entry, int64_t now, int64_t ms)
+{
+    entry->ask_at = now + hfi_jitter(&entry->rng, ms * HFI_MS, 0.1);
+}
+
+void hfi_step_ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, int64_t rtt_ns)
+{
+    int64_t period = ms * HFI_MS - (rtt_ns < ms * HFI_MS / 4 ? rtt_ns : ms * HFI_MS / 4);
+    int64_t at = now + hfi_jitter(&entry->rng, period, 0.1);
+    at += GRID_NS - 1 - (at - entry->rules->phase - 1) % GRID_NS;
+    entry->ask_at = at > now + period + period / 10 ? at - GRID_NS : at;
+}
+
+int64_t hfi_step_wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t period_ms)
+{
+    int64_t ms = INT64_C(10) << entry->unheard;
+    bool soon = unheard && ms < period_ms;
+    entry->unheard = soon ? entry->unheard + 1 : unheard ? entry->unheard : 0;
+    return soon ? ms : period_ms;
+}
+
+void hfi_step_ask_later(struct hfi_entry *entry, int64_t now)
+{
+    hfi_step_ask_in(entry, now, hfi_step_period_ms(entry));
+}
+
+int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at)
+{
+    int64_t least = entry->early_at + HFI_PACE_NS;
+    return at > least ? at : least;
+}

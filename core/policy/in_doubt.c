@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* in_doubt.c - see in_doubt.h. */
+#include "core/policy/in_doubt.h"
+
+#define DOUBLINGS 2 /* of the pause after a refusal */
+
+bool hfi_in_doubt_is_over(const struct hfi_in_doubt *in_doubt, int64_t server_us, int64_t now_ns)
+{
+    return !in_doubt->unanswered || (server_us > in_doubt->last_chance_us && now_ns > in_doubt->last_chance_ns);
+}
+
+int64_t hfi_in_doubt_again_ns(const struct hfi_in_doubt *in_doubt, int64_t server_us, int64_t now_ns)
+{
+    if (server_us == 0)
+        return now_ns + HFI_IN_DOUBT_RETRY_NS;
+    if (in_doubt->last_chance_us >= server_us)
+        return now_ns + (in_doubt->last_chance_us - server_us) * 1000 + HFI_MS;
+    return in_doubt->last_chance_ns + HFI_MS;
+}
+
+int64_t hfi_in_doubt_failed_ns(struct hfi_in_doubt *in_doubt, bool refused, int64_t now_ns)
+{
+    int64_t again = now_ns + (refused ? HFI_IN_DOUBT_RETRY_NS << in_doubt->refusals : HFI_IN_DOUBT_RETRY_NS);
+    if (refused && in_doubt->refusals < DOUBLINGS)
+        in_doubt->refusals++;
+    return again < in_doubt->ends_ns ? again : HFI_NEVER;
+}
+
+/* Half of the hash, and milliseconds that begin again after 49 days. Where both deceive, one message counts for nothing. */
+uint64_t hfi_in_doubt_over_mark(uint64_t hash, int64_t now_ns)
+{
+    return (hash >> 32 << 32) | (uint32_t)(now_ns / HFI_MS);
+}
+
+static uint32_t age_ms(uint64_t mark, uint64_t hash, int64_t now_ns)
+{
+    return mark >> 32 == hash >> 32 ? (uint32_t)(now_ns / HFI_MS) - (uint32_t)mark : UINT32_MAX;
+}
+
+bool hfi_in_doubt_has_crossed(uint64_t mark, uint64_t hash, int64_t now_ns)
+{
+    return age_ms(mark, hash, now_ns) <= HFI_IN_DOUBT_CROSSING_MS;
+}
+
+int64_t hfi_in_doubt_heal_ns(uint64_t mark, uint64_t hash, int64_t now_ns)
+{
+    uint32_t age = age_ms(mark, hash, now_ns);
+    return age < HFI_IN_DOUBT_HEAL_MS ? now_ns + (HFI_IN_DOUBT_HEAL_MS - age) * HFI_MS : now_ns;
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+/* key.c - see key.h. Calls nothing but the allocator. */
+#include "core/protocol/key.h"
+
+#include <holdfast/fetch.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The part of a key that Redis Cluster hashes: between the first { and the next }, if that is not empty. */
+static const char *tag_of(const char *key, size_t size, size_t *tag_size)
+{
+    const char *open = memchr(key, '{', size);
+    if (open == NULL)
+        return NULL;
+    size_t rest = size - (size_t)(open + 1 - key);
+    const char *close = memchr(open + 1, '}', rest);
+    if (close == NULL || close == open + 1)
+        return NULL;
+    *tag_size = (size_t)(close - open - 1);
+    return open + 1;
+}
+
+/* CRC16-CCITT (XMODEM): polynomial 0x1021, start 0, as the cluster specification wants it. */
+unsigned hfi_key_slot(const char *key, size_t size)
+{
+    size_t tag_size;
+    const char *tag = tag_of(key, size, &tag_size);
+    if (tag != NULL) {
+        key = tag;
+        size = tag_size;
+    }
+    unsigned crc = 0;
+    for (size_t i = 0; i < size; i++) {
+        crc ^= (unsigned)(unsigned char)key[i] << 8;
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc & 0x8000) != 0 ? ((crc << 1) ^ 0x1021) & 0xffff : (crc << 1) & 0xffff;
+    }
+    return crc & 16383;
+}
+
+uint64_t hfi_name_hash(enum hfi_use use, const char *name, size_t size)
+{
+    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)use;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ (unsigned char)name[i]) * UINT64_C(1099511628211);
+    return hash ^ (hash >> 29);
+}
+
+/* For keys with braces and no tag: the smallest number that hashes to the same slot serves as one. */
+static void number_tag(const char *key, size_t size, char out[12])
+{
+    unsigned slot = hfi_key_slot(key, size);
+    for (unsigned number = 0;; number++) {
+        int length = snprintf(out, 12, "%u", number);
+        if (hfi_key_slot(out, (size_t)length) == slot)
+            return;
+    }
+}
+
+hf_status hfi_template_check(const char *key_template, hf_error *error)
+{
+    const char *hint = "write the lock name as one %s, for example \"%s:lock\"";
+    if (key_template == NULL)
+        return HF_OK;
+    const char *at = strstr(key_template, "%s");
+    if (at == NULL || strchr(at + 1, '%') != NULL || strchr(key_template, '%') != at)
+        return hfi_fail(error, HF_INVALID, hint, "key_template must contain one %%s and no other %%");
+    if (strlen(key_template) > 512)
+        return hfi_fail(error, HF_INVALID, "512 bytes at most", "key_template is too long");
+    return HF_OK;
+}
+
+/* What stands before and after a name in its lock key. */
+struct frame {
+    const char *before, *after;
+    size_t before_size, after_size;
+    char capacity[32];
+};
+
+static void frame_of(const char *key_template, enum hfi_use use, const char *name, size_t size, struct frame *frame)
+{
+    size_t tag_size;
+    const char *prefix = use == HFI_FETCH ? "hf:fetch:" : "hf:";
+    char number[12];
+    frame->before = frame->capacity;
+    frame->after = "";
+    if (use == HFI_MUTEX && key_template != NULL) {
+        const char *at = strstr(key_template, "%s");
+        frame->before = key_template;
+        frame->before_size = (size_t)(at - key_template);
+        frame->after = at + 2;
+        frame->after_size = strlen(at + 2);
+        return;
+    }
+    if (tag_of(name, size, &tag_size) != NULL) {
+        (void)snprintf(frame->capacity, sizeof frame->capacity, "%s:", prefix);
+    } else if (memchr(name, '{', size) == NULL && memchr(name, '}', size) == NULL) {
+        (void)snprintf(frame->capacity, sizeof frame->capacity, "%s{", prefix);
+        frame->after = "}";
+    } else {
+        number_tag(name, size, number);
+        (void)snprintf(frame->capacity, sizeof frame->capacity, "%s{%s}:", prefix, number);
+    }
+    frame->before_size = strlen(frame->capacity);
+    frame->after_size = strlen(frame->after);
+}
+
+static char *put(char *at, const char *text, size_t size)
+{
+    memcpy(at, text, size);
+    return at + size;
+}
+
+/* A side key: its kind, the tag that keeps it in the lock key's slot, the whole lock key. */
+static char *print_side_key(char *at, const char *kind, const struct hfi_keys *keys, char **key, size_t *size)
+{
+    *key = at;
+    at = put(at, kind, strlen(kind));
+    at = put(at, keys->tag, keys->tag_size);
+    at = put(at, "}:", 2);
+    at = put(at, keys->lock, keys->lock_size);
+    *size = (size_t)(at - *key);
+    *at = 0;
+    return at + 1;
+}
+
+bool hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides)
+{
+    size_t size = 3 * (strlen("hf:absent:{}:") + keys->tag_size + keys->lock_size + 1);
+    sides->more = size > sizeof sides->capacity ? malloc(size) : NULL;
+    if (size > sizeof sides->capacity && sides->more == NULL)
+        return false;
+    char *at = sides->more != NULL ? sides->more : sides->capacity;
+    at = print_side_key(at, "hf:queue:{", keys, &sides->queue, &sides->queue_size);
+    at = print_side_key(at, "hf:wait:{", keys, &sides->waiters, &sides->waiters_size);
+    sides->absent = NULL;
+    if (keys->use == HFI_FETCH)
+        (void)print_side_key(at, "hf:absent:{", keys, &sides->absent, &sides->absent_size);
+    return true;
+}
+
+void hfi_side_keys_done(struct hfi_side_keys *sides)
+{
+    free(sides->more);
+}
+
+static bool starts(const char *key, size_t size, const char *with)
+{
+    return size >= strlen(with) && memcmp(key, with, strlen(with)) == 0;
+}
+
+static bool is_side_key(const char *key, size_t size)
+{
+    return starts(key, size, "hf:queue:") || starts(key, size, "hf:wait:") || starts(key, size, "hf:absent:") ||
+           starts(key, size, HFI_FENCE_KEY) || starts(key, size, "hf:fetch:") || starts(key, size, "hf:c:");
+}
+
+/* Where the locks of clients with this template, or without one, have their keys: a value there would be taken for a
+ * token, and a token served. */
+static bool is_lock_key(const char *key_template, const char *key, size_t size)
+{
+    if (starts(key, size, "hf:{") || starts(key, size, "hf::"))
+        return true;
+    if (key_template == NULL)
+        return false;
+    const char *behind = strstr(key_template, "%s") + 2;
+    size_t before_size = (size_t)(behind - 2 - key_template), behind_size = strlen(behind);
+    return size > before_size + behind_size && size - before_size - behind_size <= HF_NAME_MAX &&
+           memcmp(key, key_template, before_size) == 0 && memcmp(key + size - behind_size, behind, behind_size) == 0;
+}
+
+bool hfi_key_name(const char *key_template, const char *key, size_t size, enum hfi_use *use, const char **name,
+                  size_t *name_size)
+{
+    const char *end = key + size;
+    *use = starts(key, size, "hf:fetch:") ? HFI_FETCH : HFI_MUTEX;
+    if (*use == HFI_MUTEX && key_template != NULL) {
+        size_t before = (size_t)(strstr(key_template, "%s") - key_template), behind = strlen(key_template) - before - 2;
+        if (size <= before + behind)
+            return false;
+        *name = key + before;
+        end -= behind;
+    } else {
+        const char *prefix = *use == HFI_FETCH ? "hf:fetch:" : "hf:";
+        if (size <= strlen(prefix) || !starts(key, size, prefix))
+            return false;
+        *name = key + strlen(prefix);
+        if (**name == ':') { /* it has a tag of its own */
+            (*name)++;
+        } else if (end[-1] == '}' && memchr(*name, '}', (size_t)(end - *name)) == end - 1) {
+            (*name)++;
+            end--;
+        } else { /* a number for a tag */
+            const char *close = memchr(*name, '}', (size_t)(end - *name));
+            *name = close == NULL || end - close < 2 ? end : close + 2;
+        }
+    }
+    *name_size = (size_t)(end - *name);
+    return end > *name && *name_size <= (*use == HFI_FETCH ? HF_KEY_MAX : HF_NAME_MAX) && memchr(*name, 0, *name_size) == NULL;
+}
+
+hf_status hfi_fetch_key_check(const char *key_template, const char *key, size_t size, hf_error *error)
+{
+    char quoted[80];
+    if (!is_side_key(key, size) && !is_lock_key(key_template, key, size))
+        return HF_OK;
+    return hfi_fail(error, HF_INVALID, "choose another key, or a narrower key_template",
+                    "the key %s lies where holdfast keeps its own keys", hfi_quote(quoted, sizeof quoted, key, size));
+}
+
+static hf_status check_key(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
+                           const struct hfi_keys *keys, hf_error *error)
+{
+    char quoted[80];
+    if (use == HFI_FETCH)
+        return hfi_fetch_key_check(key_template, name, name_size, error);
+    if (is_side_key(keys->lock, keys->lock_size))
+        return hfi_fail(error, HF_INVALID, "choose another name or key_template",
+                        "the lock key %s lies where holdfast keeps its own keys",
+                        hfi_quote(quoted, sizeof quoted, keys->lock, keys->lock_size));
+    return HF_OK;
+}
+
+hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_template, enum hfi_use use, const char *name,
+                               size_t name_size, struct hfi_keys *keys, hf_error *error)
+{
+    struct frame frame;
+    char number[12];
+    *keys = (struct hfi_keys){.use = (uint8_t)use};
+    frame_of(key_template, use, name, name_size, &frame);
+    size_t size = frame.before_size + name_size + frame.after_size;
+    if (use == HFI_MUTEX && size > HFI_LOCK_KEY_MOST)
+        return hfi_fail(error, HF_INVALID, "choose a shorter name or key_template", "the lock key is too long");
+    /* Only a template can make a key that needs a number for its tag. */
+    *memory = malloc(front + size + 1 + name_size + 1 + (key_template != NULL ? sizeof number : 0));
+    if (*memory == NULL)
+        return hfi_fail(error, HF_NOMEM, "", "no memory for the keys of a lock");
+    char *text = (char *)*memory + front;
+    keys->lock = text;
+    keys->lock_size = (uint16_t)size;
+    keys->name_size = (uint16_t)name_size;
+    keys->name = put(put(put(text, frame.before, frame.before_size), name, name_size), frame.after, frame.after_size);
+    *keys->name++ = 0;
+    *put(keys->name, name, name_size) = 0;
+    size_t tag_size = size;
+    const char *tag = tag_of(text, size, &tag_size);
+    keys->tag = text + (tag != NULL ? tag - text : 0);
+    if (tag == NULL && (memchr(text, '{', size) != NULL || memchr(text, '}', size) != NULL)) {
+        number_tag(text, size, number);
+        tag_size = strlen(number);
+        keys->tag = keys->name + name_size + 1;
+        memcpy(keys->tag, number, tag_size + 1);
+    }
+    keys->tag_size = (uint16_t)tag_size;
+    hf_status status = check_key(key_template, use, name, name_size, keys, error);
+    if (status == HF_OK)
+        return HF_OK;
+    free(*memory);
+    *keys = (struct hfi_keys){0};
+    return status;
+}
+
+hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
+                        struct hfi_keys *keys, hf_error *error)
+{
+    void *memory;
+    return hfi_keys_make_behind(0, &memory, key_template, use, name, name_size, keys, error);
+}
+
+void hfi_keys_done(struct hfi_keys *keys)
+{
+    free(keys->lock);
+    *keys = (struct hfi_keys){0};
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* reply_schema.c - see reply_schema.h. */
+#include "core/protocol/reply_schema.h"
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+/* n: an integer, or digits; s: any string. Before them the word itself. */
+struct form {
+    const char *word, *rest;
+};
+
+static bool is_digits(const struct redisReply *reply)
+{
+    if (reply->type != REDIS_REPLY_STRING || reply->len == 0 || reply->len > 20)
+        return false;
+    size_t sign = reply->len > 1 && reply->str[0] == '-';
+    return strspn(reply->str + sign, "0123456789") + sign == (size_t)reply->len;
+}
+
+static bool is_number(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_INTEGER || is_digits(reply);
+}
+
+static bool is_of_kind(const struct redisReply *reply, char kind)
+{
+    return kind == 'n' ? is_number(reply) : reply->type == REDIS_REPLY_STRING;
+}
+
+static bool is_word(const struct redisReply *reply, const char *word)
+{
+    return reply->type == REDIS_REPLY_STRING && strcmp(reply->str, word) == 0;
+}
+
+static bool has_form(const struct redisReply *reply, const struct form *form)
+{
+    if (reply->elements != 1 + strlen(form->rest) || !is_word(reply->element[0], form->word))
+        return false;
+    for (size_t i = 1; i < reply->elements; i++)
+        if (!is_of_kind(reply->element[i], form->rest[i - 1]))
+            return false;
+    return true;
+}
+
+static bool is_one_of(const struct redisReply *reply, const struct form *forms, size_t count)
+{
+    if (reply->type != REDIS_REPLY_ARRAY)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (has_form(reply, &forms[i]))
+            return true;
+    return false;
+}
+
+#define IS_ONE_OF(reply, forms) is_one_of((reply), (forms), sizeof(forms) / sizeof(forms)[0])
+
+/* Seconds and microseconds. */
+static bool is_time(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_digits(reply->element[0]) &&
+           is_digits(reply->element[1]) && reply->element[1]->len <= 6;
+}
+
+/* SET said OK or nothing, INCRBY a number; either may have met something foreign. */
+bool hfi_schema_native(const struct hfi_command *command, const struct redisReply *reply)
+{
+    (void)command;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
+        return false;
+    const struct redisReply *set = reply->element[0], *fence = reply->element[1];
+    bool said_ok = set->type == REDIS_REPLY_STATUS && strcmp(set->str, "OK") == 0;
+    return (said_ok || set->type == REDIS_REPLY_NIL || set->type == REDIS_REPLY_ERROR) &&
+           (fence->type == REDIS_REPLY_INTEGER || fence->type == REDIS_REPLY_ERROR) && is_time(reply->element[2]);
+}
+
+bool hfi_schema_acquire(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"GRANTED", "nn"}, {"QUEUED", "nnnnnn"}, {"BUSY", "nnnn"}, {"LATE", "n"},
+                                        {"FOREIGN", "ns"}, {"VALUE", "nsn"},     {"ABSENT", "nn"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_schema_release(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}, {"MORE", "n"}};
+    (void)command;
+    return is_word(reply, "FREE") || IS_ONE_OF(reply, forms);
+}
+
+bool hfi_schema_more(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"GRANTED", "nn"}, {"GONE", "n"}, {"FOREIGN", "ns"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_schema_fill(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"FILLED", "n"}, {"FREE", "n"}, {"REFUSED", "n"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_schema_break(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"BROKEN", "n"}, {"FREE", "n"}, {"FOREIGN", "ns"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_schema_look(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"HELD", "snn"}, {"FREE", ""}, {"FOREIGN", "s"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_schema_forget(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"DONE", "n"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_schema_floor(const struct hfi_command *command, const struct redisReply *reply)
+{
+    (void)command;
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_number(reply->element[0]) &&
+           is_number(reply->element[1]);
+}
+
+/* The server's time, then one for each of what was asked for. */
+static bool is_time_and(const struct hfi_command *command, const struct redisReply *reply,
+                        bool (*is_one)(const struct redisReply *reply))
+{
+    bool fits = reply->type == REDIS_REPLY_ARRAY && reply->elements == (size_t)command->element_count &&
+                is_number(reply->element[0]);
+    for (size_t i = 1; fits && i < reply->elements; i++)
+        fits = is_one(reply->element[i]);
+    return fits;
+}
+
+/* A code, or what took the key's place. */
+static bool is_renewed(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_STRING ||
+           (reply->type == REDIS_REPLY_INTEGER && reply->integer >= 0 && reply->integer <= 5);
+}
+
+bool hfi_schema_renew(const struct hfi_command *command, const struct redisReply *reply)
+{
+    return is_time_and(command, reply, is_renewed);
+}
+
+/* `pttl position ours heard`; 0: ask alone. */
+static bool is_place(const struct redisReply *reply)
+{
+    static const char *const ends[] = {" 0 -1", " 1 -1", " 1 0", " 1 1"};
+    if (reply->type == REDIS_REPLY_INTEGER)
+        return reply->integer == 0;
+    if (reply->type != REDIS_REPLY_STRING || reply->len > 44 || strlen(reply->str) != (size_t)reply->len)
+        return false;
+    const char *at = reply->str + (reply->str[0] == '-');
+    size_t left = strspn(at, "0123456789"), position = at[left] == ' ' ? strspn(at + left + 1, "0123456789") : 0;
+    bool fits = false;
+    for (size_t i = 0; left > 0 && position > 0 && i < sizeof ends / sizeof ends[0]; i++)
+        fits = fits || strcmp(at + left + 1 + position, ends[i]) == 0;
+    return fits;
+}
+
+bool hfi_schema_recheck(const struct hfi_command *command, const struct redisReply *reply)
+{
+    return is_time_and(command, reply, is_place);
+}

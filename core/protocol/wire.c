@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT */
+/* wire.c - see wire.h. */
+#include "core/protocol/wire.h"
+#include "core/policy/fence.h"
+#include "core/protocol/reply_schema.h"
+#include "core/protocol/scripts.h"
+#include "pool/replies.h"
+
+#include <errno.h>
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS_MOST 16
+/* The year 2109. No clock shows more; and 2048 fences for each of its microseconds still fit the counter: one time with a
+ * wrong digit, handed to fence_floor as an estimate, would otherwise end it for good. */
+#define TIME_MOST_US INT64_C(4400000000000000)
+
+/* A command's words as they are collected; numbers are printed into it. */
+struct words {
+    int count;
+    int numbers;
+    struct hfi_side_keys *sides; /* some of the words; NULL: none is, or there was no memory for them */
+    bool failed;
+    const char *text[WORDS_MOST];
+    size_t size[WORDS_MOST];
+    char number[WORDS_MOST][24];
+};
+
+static void begin(struct words *words)
+{
+    words->count = words->numbers = 0;
+    words->sides = NULL;
+    words->failed = false;
+}
+
+static void add(struct words *words, const void *text, size_t size)
+{
+    words->text[words->count] = text;
+    words->size[words->count++] = size;
+}
+
+static void add_text(struct words *words, const char *text)
+{
+    add(words, text, strlen(text));
+}
+
+static void add_number(struct words *words, int64_t number)
+{
+    char *capacity = words->number[words->numbers++], *end = capacity + sizeof words->number[0], *at = end;
+    uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    do
+        *--at = (char)('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    if (number < 0)
+        *--at = '-';
+    add(words, at, (size_t)(end - at));
+}
+
+/* The keys that every script about one name has, in the order of its KEYS. Returns how many. */
+static int add_keys(struct words *words, const struct hfi_keys *keys, struct hfi_side_keys *sides)
+{
+    words->failed = !hfi_side_keys_print(keys, sides);
+    if (words->failed)
+        return 0;
+    words->sides = sides;
+    add(words, keys->lock, keys->lock_size);
+    add(words, sides->queue, sides->queue_size);
+    add(words, sides->waiters, sides->waiters_size);
+    add_text(words, HFI_FENCE_KEY);
+    if (sides->absent == NULL)
+        return 4;
+    add(words, keys->name, keys->name_size);
+    add(words, sides->absent, sides->absent_size);
+    return 6;
+}
+
+static struct hfi_command *script(const struct hfi_script *which, int keys, const struct words *words,
+                                  hfi_reply_validator *fits)
+{
+    if (words->failed)
+        return NULL;
+    struct hfi_command *command = hfi_command_script(which, keys, words->count, words->text, words->size);
+    if (words->sides != NULL)
+        hfi_side_keys_done(words->sides);
+    if (command != NULL)
+        command->validate = fits;
+    return command;
+}
+
+struct hfi_command *hfi_wire_words(const char *first, ...)
+{
+    struct words words;
+    begin(&words);
+    va_list more;
+    va_start(more, first);
+    for (const char *word = first; word != NULL && words.count < WORDS_MOST; word = va_arg(more, const char *))
+        add_text(&words, word);
+    va_end(more);
+    return hfi_command_new(words.count, words.text, words.size);
+}
+
+struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *token, int64_t ttl_ms)
+{
+    struct words set, fence;
+    begin(&set);
+    begin(&fence);
+    add_text(&set, "SET");
+    add(&set, keys->lock, keys->lock_size);
+    add_text(&set, token);
+    add_text(&set, "NX");
+    add_text(&set, "PX");
+    add_number(&set, ttl_ms);
+    add_text(&fence, "INCRBY");
+    add_text(&fence, HFI_FENCE_KEY);
+    add_number(&fence, HFI_FENCE_BLOCK);
+    static const char *const time[] = {"TIME"}, *const exec[] = {"EXEC"};
+    static const size_t four[] = {4};
+    struct hfi_command *command = hfi_wire_words("MULTI", NULL);
+    if (command != NULL && hfi_command_append(command, set.count, set.text, set.size) &&
+        hfi_command_append(command, fence.count, fence.text, fence.size) &&
+        hfi_command_append(command, 1, time, four) && hfi_command_append(command, 1, exec, four)) {
+        command->validate = hfi_schema_native;
+        return command;
+    }
+    if (command != NULL)
+        hfi_command_unref(command);
+    return NULL;
+}
+
+struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *token, bool once,
+                                     const struct hfi_acquire_params *params, int64_t not_after_us, int64_t echo,
+                                     int64_t enough_ms)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    int key_count = add_keys(&words, keys, &sides);
+    add_text(&words, token);
+    add_number(&words, params->ttl_ms);
+    add_number(&words, not_after_us);
+    add_text(&words, once ? "try" : "wait");
+    add_number(&words, echo);
+    add_number(&words, params->ticket);
+    add_number(&words, params->claim_ttl_ms);
+    add_number(&words, params->patience_ms * 1000);
+    if (keys->use == HFI_FETCH)
+        add_number(&words, enough_ms);
+    return script(&hfi_script_acquire, key_count, &words, hfi_schema_acquire);
+}
+
+struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *token)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    int key_count = add_keys(&words, keys, &sides);
+    add_text(&words, token);
+    return script(&hfi_script_release, key_count, &words, hfi_schema_release);
+}
+
+struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    int key_count = add_keys(&words, keys, &sides);
+    add_text(&words, token);
+    add_number(&words, ttl_ms);
+    add_number(&words, size);
+    return script(&hfi_script_more, key_count, &words, hfi_schema_more);
+}
+
+struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
+{
+    struct words words;
+    begin(&words);
+    int64_t blocks = seen / HFI_FENCE_BLOCK + (seen > 0 ? 1 : 0); /* the next multiple: Lua holds it exactly */
+    add_text(&words, HFI_FENCE_KEY);
+    add_number(&words, blocks * HFI_FENCE_BLOCK);
+    add_number(&words, estimate_us);
+    return script(&hfi_script_fence_floor, 1, &words, hfi_schema_floor);
+}
+
+struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    (void)add_keys(&words, keys, &sides);
+    words.count = words.failed ? 0 : 2; /* lock, queue */
+    return script(&hfi_script_look, 2, &words, hfi_schema_look);
+}
+
+struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    if (!hfi_side_keys_print(keys, &sides))
+        return NULL;
+    add_text(&words, "ZRANGE");
+    add(&words, sides.queue, sides.queue_size);
+    add_number(&words, 0);
+    add_number(&words, most - 1);
+    add_text(&words, "WITHSCORES");
+    struct hfi_command *command = hfi_command_new(words.count, words.text, words.size);
+    hfi_side_keys_done(&sides);
+    return command;
+}
+
+struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex, bool force)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    int key_count = add_keys(&words, keys, &sides);
+    add_text(&words, random_hex);
+    add_text(&words, force ? "force" : "");
+    return script(&hfi_script_break, key_count, &words, hfi_schema_break);
+}
+
+struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    int key_count = add_keys(&words, keys, &sides);
+    return script(&hfi_script_forget, key_count, &words, hfi_schema_forget);
+}
+
+struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token, enum hfi_filling filling,
+                                  int64_t ttl_ms, const void *data, size_t size)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    int key_count = add_keys(&words, keys, &sides);
+    add_text(&words, token);
+    add_text(&words, filling == HFI_FILL_VALUE ? "value" : filling == HFI_FILL_ABSENT ? "absent" : "nothing");
+    add_number(&words, ttl_ms);
+    add(&words, size > 0 ? data : "", size);
+    return script(&hfi_script_fill, key_count, &words, hfi_schema_fill);
+}
+
+static bool add_renewals(struct hfi_command *command, const struct hfi_renewal *renewals, int count)
+{
+    struct hfi_side_keys sides;
+    char ttl[24];
+    bool all = true;
+    for (int i = 0; i < count; i++)
+        all = all && hfi_command_word(command, renewals[i].keys->lock, renewals[i].keys->lock_size);
+    for (int i = 0; i < count; i++) {
+        if (!all || !hfi_side_keys_print(renewals[i].keys, &sides))
+            return false;
+        all = hfi_command_word(command, renewals[i].token, strlen(renewals[i].token)) &&
+              hfi_command_word(command, ttl, (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, renewals[i].ttl_ms)) &&
+              hfi_command_word(command, sides.queue, sides.queue_size);
+        hfi_side_keys_done(&sides);
+    }
+    return all;
+}
+
+struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count)
+{
+    size_t capacity = 0;
+    for (int i = 0; i < count; i++)
+        capacity += 2 * (size_t)renewals[i].keys->lock_size + renewals[i].keys->tag_size + HFI_TOKEN_CAPACITY + 36;
+    struct hfi_command *command = hfi_command_script_begin(&hfi_script_renew, count, 4 * count, capacity);
+    if (command == NULL)
+        return NULL;
+    if (!add_renewals(command, renewals, count)) {
+        hfi_command_unref(command);
+        return NULL;
+    }
+    command->validate = hfi_schema_renew;
+    command->element_count = count + 1;
+    return command;
+}
+
+static bool add_rechecks(struct hfi_command *command, const struct hfi_identity *identity,
+                         const struct hfi_recheck_params *common, const struct hfi_recheck *rechecks, int count)
+{
+    struct hfi_side_keys sides;
+    struct words words = {.count = 0};
+    char token[HFI_TOKEN_CAPACITY];
+    bool all = true;
+    for (int i = 0; i < count; i++) {
+        if (!all || !hfi_side_keys_print(rechecks[i].keys, &sides))
+            return false;
+        all = hfi_command_word(command, rechecks[i].keys->lock, rechecks[i].keys->lock_size) &&
+              hfi_command_word(command, sides.queue, sides.queue_size) &&
+              hfi_command_word(command, sides.waiters, sides.waiters_size);
+        hfi_side_keys_done(&sides);
+    }
+    add_number(&words, common->not_after_us);
+    add_number(&words, common->patience_ms * 1000);
+    add_number(&words, common->echo);
+    add_number(&words, common->claim_ttl_ms);
+    for (int i = 0; i < words.count; i++)
+        all = all && hfi_command_word(command, words.text[i], words.size[i]);
+    for (int i = 0; i < count; i++) {
+        size_t size = hfi_token_make(identity, rechecks[i].grant, rechecks[i].random, token);
+        all = all && hfi_command_word(command, token, size);
+    }
+    return all;
+}
+
+struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const struct hfi_recheck_params *common,
+                                     const struct hfi_recheck *rechecks, int count)
+{
+    size_t capacity = 4 * 20 + (size_t)count * HFI_TOKEN_CAPACITY;
+    for (int i = 0; i < count; i++)
+        capacity += 3 * (size_t)rechecks[i].keys->lock_size + 2 * ((size_t)rechecks[i].keys->tag_size + 12);
+    struct hfi_command *command = hfi_command_script_begin(&hfi_script_recheck, 3 * count, 4 * count + 4, capacity);
+    if (command == NULL)
+        return NULL;
+    if (!add_rechecks(command, identity, common, rechecks, count)) {
+        hfi_command_unref(command);
+        return NULL;
+    }
+    command->validate = hfi_schema_recheck;
+    command->element_count = count + 1;
+    return command;
+}
+
+static int64_t number_of(const struct redisReply *reply, int64_t otherwise)
+{
+    if (reply->type == REDIS_REPLY_INTEGER)
+        return reply->integer;
+    if (reply->type != REDIS_REPLY_STRING || reply->len == 0 || reply->len > 20)
+        return otherwise;
+    char *end;
+    errno = 0;
+    int64_t number = strtoll(reply->str, &end, 10);
+    return end == reply->str + reply->len && errno == 0 ? number : otherwise;
+}
+
+int64_t hfi_wire_number(const struct redisReply *reply, size_t index, int64_t otherwise)
+{
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || index >= reply->elements)
+        return otherwise;
+    return number_of(reply->element[index], otherwise);
+}
+
+struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply)
+{
+    struct hfi_script_reply said = {"", 0, 0};
+    if (reply != NULL && reply->type == REDIS_REPLY_STRING)
+        said.word = reply->str;
+    if (reply == NULL || reply->type != REDIS_REPLY_ARRAY || reply->elements < 1)
+        return said;
+    said.count = reply->elements;
+    int64_t first = number_of(reply->element[0], -1);
+    if (first >= 0) {
+        said.now_us = first;
+    } else if (reply->element[0]->type == REDIS_REPLY_STRING && reply->elements >= 2) {
+        said.word = reply->element[0]->str;
+        said.now_us = number_of(reply->element[1], 0);
+    }
+    if (said.now_us < 0 || said.now_us > TIME_MOST_US)
+        said.now_us = 0;
+    return said;
+}
+
+const char *hfi_wire_foreign(const struct redisReply *reply)
+{
+    static const char *const words[] = {"queue", "wait", "fence", "data", "absent"};
+    if (strcmp(hfi_wire_script_reply(reply).word, "FOREIGN") != 0)
+        return NULL;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (reply->elements > 2 && reply->element[2]->type == REDIS_REPLY_STRING &&
+            strcmp(reply->element[2]->str, words[i]) == 0)
+            return words[i];
+    return "lock";
+}
+
+/* Out of the middle of a script it is an answer too: who asks again at once gets the same again. */
+static struct hfi_answer answer_of_error(const struct redisReply *reply)
+{
+    const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
+    return (struct hfi_answer){.kind = HFI_CANNOT, .status = meaning->status, .in_doubt = meaning->executed};
+}
+
+static struct hfi_answer answer_of_exec(const struct redisReply *reply, int64_t *now_us)
+{
+    if (!hfi_schema_native(NULL, reply))
+        return (struct hfi_answer){.kind = HFI_CANNOT, .status = HF_PROTOCOL};
+    if (reply->element[0]->type != REDIS_REPLY_STATUS)
+        return (struct hfi_answer){.kind = HFI_BUSY};
+    int64_t seconds = hfi_wire_number(reply->element[2], 0, 0);
+    bool is_time = seconds > 0 && seconds < TIME_MOST_US / 1000000;
+    *now_us = is_time ? seconds * 1000000 + hfi_wire_number(reply->element[2], 1, 0) : 0;
+    /* Without a fence (the counter is of another type), or a time, 0 is a bad one: the floor is asked for, and says why. */
+    return (struct hfi_answer){.kind = HFI_GRANTED, .fence = is_time ? number_of(reply->element[1], 0) : 0};
+}
+
+static int64_t natural(const struct redisReply *reply, size_t index)
+{
+    int64_t number = hfi_wire_number(reply, index, 0);
+    return number > 0 ? number : 0;
+}
+
+struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, int64_t *now_us)
+{
+    struct hfi_answer answer = {.kind = HFI_CANNOT, .status = HF_PROTOCOL};
+    *now_us = 0;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        answer = answer_of_error(reply);
+    } else if (native) {
+        answer = answer_of_exec(reply, now_us);
+    } else {
+        struct hfi_script_reply said = hfi_wire_script_reply(reply);
+        *now_us = said.now_us;
+        if (strcmp(said.word, "GRANTED") == 0)
+            answer = (struct hfi_answer){.kind = HFI_GRANTED, .fence = hfi_wire_number(reply, 2, 0)};
+        else if (strcmp(said.word, "BUSY") == 0)
+            answer = (struct hfi_answer){.kind = HFI_BUSY,
+                                         .left_ms = hfi_wire_number(reply, 2, -1),
+                                         .unheard = hfi_wire_number(reply, 4, -1) == 0};
+        else if (strcmp(said.word, "QUEUED") == 0)
+            answer = (struct hfi_answer){.kind = HFI_IN_QUEUE,
+                                         .left_ms = hfi_wire_number(reply, 2, -1),
+                                         .position = natural(reply, 3),
+                                         .ticket = hfi_wire_number(reply, 4, 0),
+                                         .ours = hfi_wire_number(reply, 5, 1) == 1,
+                                         .unheard = hfi_wire_number(reply, 6, -1) == 0};
+        else if (strcmp(said.word, "LATE") == 0)
+            answer = (struct hfi_answer){.kind = HFI_LATE};
+        else if (strcmp(said.word, "FOREIGN") == 0)
+            answer = (struct hfi_answer){.kind = HFI_FOREIGN_TYPE};
+        else if (strcmp(said.word, "VALUE") == 0 || strcmp(said.word, "ABSENT") == 0)
+            answer = (struct hfi_answer){.kind = HFI_HAS_VALUE};
+    }
+    answer.native = native;
+    return answer;
+}
+
+struct hfi_answer hfi_wire_rechecked(const struct redisReply *reply, int index)
+{
+    struct hfi_answer answer = {.kind = HFI_ASK_ALONE};
+    size_t at = (size_t)index + 1;
+    if (reply->type != REDIS_REPLY_ARRAY || at >= reply->elements || reply->element[at]->type != REDIS_REPLY_STRING)
+        return answer;
+    char *position, *ours, *heard;
+    answer.left_ms = strtoll(reply->element[at]->str, &position, 10);
+    answer.position = strtoll(position, &ours, 10);
+    answer.ours = strtoll(ours, &heard, 10) == 1;
+    answer.unheard = strcmp(heard, " 0") == 0;
+    answer.kind = HFI_IN_QUEUE;
+    return answer;
+}
+
+enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index, const struct redisReply **revoked)
+{
+    size_t at = (size_t)index + 1;
+    if (reply->type == REDIS_REPLY_ARRAY && at < reply->elements && reply->element[at]->type == REDIS_REPLY_STRING) {
+        *revoked = reply->element[at];
+        return HFI_RENEW_REVOKED;
+    }
+    switch (hfi_wire_number(reply, at, -1)) {
+    case 1:
+        return HFI_RENEW_OK;
+    case 4:
+        return HFI_RENEW_REMOTE_WAITER;
+    case 0:
+        return HFI_RENEW_GONE;
+    case 2:
+    case 3:
+        return HFI_RENEW_TAKEN;
+    default:
+        return HFI_RENEW_FAILED;
+    }
+}
