@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* entry.c - the decisions of a lock name inside one process; see entry.h. Calls entry_held.c, entry_pace.c and lease.c, nothing else. */
+/* entry.c - the decisions of a lock name inside one process; see entry.h. Calls entry_held.c, entry_pace.c and lease.c,
+ * nothing else. */
 #include "core/policy/entry_steps.h"
 #include "core/policy/fence.h"
 #include "base/rare.h"
 
 #include <string.h>
 
-#define TIMED_POSITIONS 16 /* re-check when the holder's key ends, 10 ms apart */
+#define TIMED_POSITIONS 16 /* queue positions that ask when the holder's key ends, 10 ms apart */
 
 void hfi_actions_init(struct hfi_actions *actions)
 {
@@ -15,7 +16,8 @@ void hfi_actions_init(struct hfi_actions *actions)
     hfi_list_init(&actions->woken);
 }
 
-/* The worst case of one happening is a loss with a re-ask: five. An overflow would be a bug of this file. */
+/* The worst case of one event is a loss followed by a new acquire: five actions. An overflow would be a bug of this
+ * file. */
 struct hfi_action *hfi_step_act(struct hfi_actions *actions, enum hfi_action_kind kind)
 {
     struct hfi_action *action = &actions->at[actions->count < HFI_ACTIONS_MOST ? actions->count++ : HFI_ACTIONS_MOST - 1];
@@ -55,7 +57,7 @@ void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_sta
     hfi_list_append(&actions->woken, &waiter->link);
 }
 
-/* Those who ask once, or everybody. */
+/* Refuses the tries, or all waiters. */
 static void refuse(struct hfi_entry *entry, hf_status status, bool everybody, struct hfi_actions *actions)
 {
     for (struct hfi_list *at = entry->waiters.next, *next; at != &entry->waiters; at = next) {
@@ -78,7 +80,7 @@ void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->watching = false;
 }
 
-/* The token is of no use any more; the next question starts with a fresh one. */
+/* The token is of no use any more; the next acquire starts with a fresh one. */
 void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     hfi_step_unwatch(entry, actions);
@@ -120,7 +122,7 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
     hfi_step_act(actions, kind)->fresh = fresh;
 }
 
-/* The same token, place and record, for which nothing has changed so far as we know. */
+/* A batched re-check: as far as we know, nothing has changed for this token, its place and its record. */
 static void recheck(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     entry->in_flight = entry->recheck_in_flight = true;
@@ -129,7 +131,7 @@ static void recheck(struct hfi_entry *entry, struct hfi_actions *actions)
     hfi_step_act(actions, HFI_SEND_RECHECK);
 }
 
-/* What is held goes back to the server; whoever waits here stands in its queue like anybody else. */
+/* The held lease goes back to the server. The local waiters then queue there like those of other processes. */
 void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     entry->contended = entry->remote_waiters;
@@ -138,13 +140,14 @@ void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions)
     hfi_step_ask(entry, actions);
 }
 
-/* At `at`, or now: anybody may publish what he likes a thousand times a second, and a key may always be about to end. */
+/* Ask at `at`, or now, but paced: any client may publish a thousand messages a second, and each answer may say that the
+ * key is about to end. */
 static void ask_early(struct hfi_entry *entry, int64_t at, int64_t now, struct hfi_actions *actions)
 {
     at = hfi_step_next_early(entry, at);
     entry->early = true;
     if (entry->in_flight)
-        return; /* its answer may be from before: see answered_in_queue */
+        return; /* the answer in flight may predate the event: see answered_in_queue */
     if (at <= now) {
         entry->early_at = now;
         hfi_step_ask(entry, actions);
@@ -172,7 +175,7 @@ void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_actions *actions)
     hfi_step_forget_token(entry, actions);
 }
 
-/* A grant of ours says that we own it: only an answer to a question asked now can tell. */
+/* A grant message with an echo of ours came too late to be used. Only the answer to a new acquire can date V. */
 static void requery_now(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     if (entry->in_flight)
@@ -181,8 +184,8 @@ static void requery_now(struct hfi_entry *entry, struct hfi_actions *actions)
         hfi_step_ask(entry, actions);
 }
 
-/* What is free, if it is good for long enough; as soon as there is a fence, if one is under way. Who comes by and needs
- * more of it than the called one leaves it to that. */
+/* Take the free lease if enough of it is left; if its next fences are still in flight, wait for them. An arriving
+ * thread that needs more of the lease than the successor leaves it to the successor. */
 static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     const struct hfi_waiter *first = entry->successor != NULL ? entry->successor : waiter;
@@ -208,7 +211,7 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
     if (free) {
         take(entry, waiter, now, actions);
     } else if (!taken) {
-        entry->trouble = HF_OK; /* of an earlier time, and so is the place of those who left while they wanted another token */
+        entry->trouble = HF_OK; /* of earlier waiters, as is the place: they may have left while changing tokens */
         entry->ticket = entry->position = 0;
         entry->unheard = waiter->once ? entry->unheard : 0;
         hfi_step_ask(entry, actions);
@@ -264,8 +267,8 @@ HFI_RARE void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, in
     entry->ask_at = HFI_NEVER;
 }
 
-/* The server cannot serve us now: those who asked once are told, the others ride it out. What became of a re-check does
- * not matter: another will do. */
+/* The server cannot serve us now: tries are refused, the other waiters ride it out. After a failed re-check the next
+ * question is a re-check too, for the outcome of the failed one does not matter. */
 static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at, struct hfi_actions *actions)
 {
     entry->trouble = (uint8_t)status;
@@ -288,9 +291,9 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
         return;
     }
     int64_t good_for = head == NULL ? 0 : head->lease_ms * HFI_MS;
-    if (good_for > entry->asked_for) /* asked for somebody who has left (P1, P6) */
+    if (good_for > entry->asked_for) /* the acquire was sent for a waiter that has left (P1, P6) */
         good_for = entry->asked_for;
-    if (now >= answer->sent_at + good_for - good_for / 4) { /* too little is left to hand it to anybody */
+    if (now >= answer->sent_at + good_for - good_for / 4) { /* too little is left to give it to a waiter */
         hfi_step_act(actions, HFI_EXPLAIN_LATE);
         refuse_once(entry, HF_UNAVAILABLE, actions);
         hfi_step_ask_anew(entry, HFI_GIVE_BACK, now, actions);
@@ -307,7 +310,7 @@ static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answ
     /* SET NX sees neither another type of key nor an orphan of ours (P5): once a second a try asks the script too. */
     if (answer->native && head != NULL && head->once && now >= entry->tried_until) {
         entry->tried_until = now + 1000 * HFI_MS;
-        entry->tried_status = HF_BUSY; /* until it is known better */
+        entry->tried_status = HF_BUSY; /* until the script has answered */
         hfi_step_ask(entry, actions);
         return;
     }
@@ -348,15 +351,15 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     else
         hfi_step_ask_in(entry, now, wish_ms);
     entry->batchable = entry->rules->batch_rechecks;
-    /* The queue may begin with waiters that were killed a moment ago, so not only its head looks when the key ends. */
+    /* The first waiters in the queue may have been killed a moment ago, so not only the head asks when the key ends. */
     bool timed = answer->position < TIMED_POSITIONS || answer->left_ms == 0; /* 0: there may be no holder any more */
-    if (timed && answer->left_ms >= 0 && answer->left_ms < 2 * period_ms) { /* the next question may be due after 1.1 of it */
+    if (timed && answer->left_ms >= 0 && answer->left_ms < 2 * period_ms) { /* the next may be due at 1.1 periods */
         int64_t before = answer->position < TIMED_POSITIONS ? answer->position : TIMED_POSITIONS;
         int64_t gone = now + (answer->left_ms + 2 + 10 * before) * HFI_MS;
-        if (gone < entry->ask_at) /* and takes the lock, it hopes */
+        if (gone < entry->ask_at) /* the lock may be free then */
             ask_early(entry, gone, now, actions);
     }
-    if (answer->left_ms == 0 && nearer) { /* it dropped old records, and has not come to the end of them */
+    if (answer->left_ms == 0 && nearer) { /* the script has dropped old records, and more of them are left */
         entry->ask_at = now;
         entry->batchable = false;
     }
@@ -364,7 +367,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     if (watch != entry->watching)
         hfi_step_act(actions, HFI_WATCH_FOREIGN)->fresh = watch;
     entry->watching = watch;
-    if (was_hinted) /* while the question was under way */
+    if (was_hinted) /* while the question was in flight */
         ask_early(entry, now, now, actions);
     else if (entry->missed)
         entry->ask_at = now;
@@ -376,7 +379,7 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
     hfi_step_at(entry, now);
     entry->in_flight = false;
     if (entry->remote == HFI_HELD && answer->kind != HFI_GRANTED)
-        return; /* it was executed before the hand-off that we already know of */
+        return; /* the command was executed before the hand-off that is already known */
     switch (answer->kind) {
     case HFI_GRANTED:
         answered_granted(entry, answer, now, rtt_ns, actions);
@@ -394,7 +397,8 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
             hfi_step_ask(entry, actions);
         break;
     case HFI_FOREIGN_TYPE:
-        if (!hfi_list_is_empty(&entry->waiters) && hfi_step_head_of(entry)->once) /* one that waits needs more keys */
+        /* A waiting acquire needs more keys than a try, so its answer says nothing about tries. */
+        if (!hfi_list_is_empty(&entry->waiters) && hfi_step_head_of(entry)->once)
             entry->tried_status = HF_FOREIGN;
         hfi_entry_refuse_all(entry, HF_FOREIGN, now, actions);
         break;
@@ -417,7 +421,7 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
     case HFI_CANNOT:
         if (answer->status != HF_UNAVAILABLE && answer->status != HF_NOMEM) {
             hfi_entry_refuse_all(entry, answer->status, now, actions);
-        } else { /* want of memory or descriptors, ours, passes like the server's troubles */
+        } else { /* our own lack of memory or descriptors passes, like the server's troubles */
             trouble(entry, answer->status, now, actions);
             if (!hfi_list_is_empty(&entry->waiters))
                 hfi_step_ask_later(entry, now);
@@ -436,7 +440,7 @@ HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t f
         int64_t claim = entry->claims[i], own = hfi_step_head_of(entry)->lease_ms * HFI_MS;
         if (entry->echoes[i] != echo || echo == 0)
             continue;
-        claim = claim < own ? claim : own; /* it may have been asked for somebody who has left */
+        claim = claim < own ? claim : own; /* it may have been sent for a waiter that has left */
         if (echo + claim - now < claim / 4) {
             requery_now(entry, actions);
             return false;
@@ -455,9 +459,9 @@ HFI_RARE void hfi_entry_remote_waiter(struct hfi_entry *entry, int64_t now, stru
         return;
     entry->remote_waiters = true;
     if (entry->remote == HFI_HELD) {
-        if (hfi_step_is_free(entry) && entry->successor == NULL) /* else it ends with the batch of local passes */
+        if (hfi_step_is_free(entry) && entry->successor == NULL) /* else given back after the batch of local passes */
             hfi_step_give_back(entry, actions);
-    } else { /* we may own it without knowing */
+    } else { /* we may own the lease without knowing it */
         ask_early(entry, now, now, actions);
     }
 }
@@ -516,7 +520,7 @@ HFI_RARE void hfi_entry_on_timer(struct hfi_entry *entry, int64_t now, int64_t r
 int64_t hfi_entry_next(const struct hfi_entry *entry)
 {
     if (entry->remote == HFI_NOTHING && entry->tried_until != INT64_MIN && hfi_list_is_empty(&entry->waiters))
-        return entry->tried_until; /* until then what a try found out is remembered */
+        return entry->tried_until; /* until then the entry remembers tried_status */
     if (entry->remote != HFI_HELD)
         return entry->in_flight ? HFI_NEVER : entry->ask_at;
     int64_t next = hfi_lease_next(&entry->times);
@@ -545,7 +549,7 @@ hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_
 {
     if (entry->trouble != HF_OK)
         return entry->trouble;
-    return waiter->once ? HF_UNAVAILABLE : HF_TIMEOUT; /* who tries waits for nothing but the server */
+    return waiter->once ? HF_UNAVAILABLE : HF_TIMEOUT; /* a try waits for nothing but the server */
 }
 
 static void remember(struct hfi_entry *entry, const struct hfi_acquire_params *params, int64_t stamp)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_held.c - the decisions about a lease that this process holds: who gets it, until when it is good, which fence,
- * and where it goes when it ends. Calls lease.c and entry.c's steps, nothing else. */
+/* entry_held.c - the decisions about a lease that this process holds: its local holder, its V, its fences, and where it
+ * goes when it is released. Calls lease.c and entry.c's steps, nothing else. */
 #include "core/policy/entry_steps.h"
 #include "core/policy/fence.h"
 #include "base/rare.h"
 
-/* Fences that are left of a first block when another is asked for: a thread that does nothing else takes two in a
- * microsecond, and the answer is read by a thread that has to be woken. Later blocks are asked for one ahead (P8). */
+/* Request the second block when this many fences of the first are left. A tight acquire/release loop uses about two per
+ * microsecond, and the reply must first wake its reader. Later blocks are requested one ahead (P8). */
 #define ASK_AT (HFI_FENCE_BLOCK / 8 * 7)
 
 static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_actions *actions)
@@ -31,7 +31,7 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
     }
 }
 
-/* This thread wants of it what the one before did, and nothing has happened yet that it would have to be told. */
+/* True: the waiter wants the same times as the holder before, and nothing has happened that it must be notified of. */
 static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter *waiter)
 {
     return waiter->lease_ms * HFI_MS == times->length && waiter->stop_ms * HFI_MS == times->full_stop &&
@@ -39,7 +39,7 @@ static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter
            times->condition == HF_LEASE_HELD;
 }
 
-/* The same remote lease for another thread. */
+/* Pass the remote lease to another thread. */
 void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     if (!goes_on(&entry->times, waiter)) {
@@ -58,7 +58,7 @@ bool hfi_step_is_free(const struct hfi_entry *entry)
     return entry->remote == HFI_HELD && !entry->is_held_here && !entry->awaiting_fences;
 }
 
-/* With the time that it needs to stop, and that a renewal needs to come through. */
+/* Enough is left for the waiter to stop and for a renewal to come through. */
 bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now)
 {
     int64_t left = entry->times.end - now;
@@ -66,21 +66,21 @@ bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *wait
            left > 4 * entry->times.rtt + HFI_PACE_NS;
 }
 
-/* Waking it takes longer than a section; until it runs, whoever comes along may have the lease (P6 is for the remote
- * queue). It is the next but one at the latest: see hfi_entry_release. */
+/* Waking a thread takes longer than a critical section. Until the successor runs, an arriving thread may barge in (P6
+ * is for the remote queue). The successor is the next but one at the latest: see hfi_entry_release. */
 void hfi_step_wake_successor(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     entry->successor = actions->successor = hfi_step_head_of(entry);
     entry->successor_since = now;
 }
 
-/* The remote lease is ours until `end`, the stamp of what brought it and what that is good for. */
+/* The remote lease is ours until `end`: the stamp of the command that brought it, plus good_for. */
 void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good, int64_t now,
                  int64_t rtt_ns, struct hfi_actions *actions)
 {
     hfi_step_unwatch(entry, actions);
     entry->remote = HFI_HELD;
-    entry->contended = entry->more_asked = entry->requery_pending = false; /* `wanted` may have been heard before */
+    entry->contended = entry->more_asked = entry->requery_pending = false; /* R may have come: remote_waiters stays */
     entry->good_for = good_for;
     entry->passes = 0;
     entry->batch_since = now;
@@ -96,7 +96,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     entry->deaf = false;
     entry->shortest = entry->times.length;
     entry->lengthened_at = now;
-    entry->awaiting_fences = !good || fence <= entry->fence; /* not above what was given under this name: behind, whoever says */
+    entry->awaiting_fences = !good || fence <= entry->fence; /* not above the name's last fence: also behind */
     if (entry->awaiting_fences) {
         hfi_step_act(actions, HFI_SEND_FLOOR);
         return;
@@ -107,7 +107,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     give(entry, hfi_step_head_of(entry), actions);
 }
 
-/* Anything that was sent at sent_at with the held token extended the key, for at least good_for. */
+/* A command that was sent at sent_at with the held token has set the key's TTL for at least good_for. */
 void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
                       struct hfi_actions *actions)
 {
@@ -130,7 +130,7 @@ bool hfi_step_has_fences(const struct hfi_entry *entry)
     return entry->fence < entry->fence_end || entry->next_block != 0;
 }
 
-/* Again when half of what is left is used: in vain so often that it does not matter. */
+/* Request again when half of the fences left are used: failing requests are then too few to matter. */
 static void want_more_later(struct hfi_entry *entry)
 {
     int64_t half = (entry->fence_end - entry->fence) / 2;
@@ -141,7 +141,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
                       struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    bool ran_out = entry->more_asked; /* if it waits for fences; else the counter was behind */
+    bool ran_out = entry->more_asked; /* if awaiting fences: all are used; false: the counter was behind */
     entry->more_asked = false;
     if (entry->remote != HFI_HELD)
         return;
@@ -159,12 +159,12 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
         entry->fence = first - 1;
         entry->fence_end = first + count - 1;
         entry->more_below = ASK_AT;
-        struct hfi_waiter *head = hfi_step_head_of(entry); /* another than it was granted for, perhaps */
+        struct hfi_waiter *head = hfi_step_head_of(entry); /* perhaps not the waiter that the lease was granted for */
         if (head == NULL || !hfi_step_suits(entry, head, now))
             hfi_step_give_back(entry, actions);
         else
             hfi_step_pass(entry, head, now, actions);
-    } else if (ran_out || first < 0) { /* a server that is silent says nothing of its counter */
+    } else if (ran_out || first < 0) { /* the silence of a server says nothing about its counter */
         hfi_step_give_back(entry, actions);
     } else if (++entry->bad_fences >= 3) {
         entry->trouble = HF_UNAVAILABLE;
@@ -204,7 +204,7 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
     if (now >= hfi_lease_end(&entry->times))
         return false;
     entry->is_held_here = false;
-    entry->times.hold_end = HFI_NEVER; /* it was this holder's */
+    entry->times.hold_end = HFI_NEVER; /* the limit was this holder's */
     if (!quietly && may_pass(entry, now)) {
         bool overdue = entry->successor != NULL && (entry->successor->overtaken || now - entry->successor_since >= HFI_BARGE_WINDOW_NS);
         entry->passes = entry->passes < HFI_PASS_MOST ? (uint8_t)(entry->passes + 1) : HFI_PASS_MOST;
@@ -247,18 +247,19 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, in
 void hfi_entry_renew_now(struct hfi_entry *entry)
 {
     if (entry->remote == HFI_HELD)
-        hfi_lease_question(&entry->times); /* what is under way was executed before, perhaps */
+        hfi_lease_question(&entry->times); /* a renewal in flight may have been executed before the reason for this */
 }
 
 void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
-    entry->deaf = entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED; /* it may be ours already */
+    entry->deaf = entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED; /* the lease may be ours already */
     if (entry->remote == HFI_HELD)
-        hfi_lease_question(&entry->times); /* the answer of a renewal that left before may not know of it */
+        hfi_lease_question(&entry->times); /* a renewal in flight may have been executed before the missed message */
     hfi_entry_ask_together(entry, now, actions);
 }
 
-/* For a held one only the server can tell: a renewal asks it. One that waits is changed for another, in the same place. */
+/* If the lease is held, only the server knows the truth, and a renewal asks it. A waiting token is replaced by
+ * another in the same place. */
 bool hfi_entry_token_questioned(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     if (entry->remote == HFI_HELD)
@@ -287,7 +288,7 @@ int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)
     return left_ms > 1 ? left_ms : 1;
 }
 
-/* The key need not outlive what its holder may have of it; the answer counts for no more than was asked for (P1). */
+/* The key need not outlive hold_end, so less is asked for; the answer counts for no more than was asked for (P1). */
 HFI_RARE struct hfi_renew_params hfi_entry_renew_params(struct hfi_entry *entry, int64_t now)
 {
     hfi_lease_sent(&entry->times, now);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_pace.c - when a name asks the server next. Pure but for the dice. */
+/* entry_pace.c - when a name asks the server next. Pure but for the jitter. */
 #include "core/policy/entry_steps.h"
 #include "base/random.h"
 
 #include <stdatomic.h>
 
-/* So many names share one script and one wake-up. Two points of it are within every R: were it one, names that began
- * together would stay together for ever. */
+/* Re-checks are aligned to this grid so that one wake-up and one script serve many names. The jitter window of R always
+ * spans at least two grid points; with one, names that start together would stay in lockstep. */
 #define GRID_NS (40 * HFI_MS)
 
-/* What so many ask the server for at every R keeps it from handing on. */
+/* The re-checks of many names would keep the server from handing leases on, so R grows with their number. */
 int64_t hfi_recheck_ms(int64_t position, uint64_t queued, int64_t lease_ms)
 {
     int64_t period = queued > 5000 ? 2000 : queued > 250 || position >= 64 ? 1000 : 400, most = lease_ms / 5 * 2;

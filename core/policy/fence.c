@@ -2,14 +2,15 @@
 /* fence.c - see fence.h. */
 #include "core/policy/fence.h"
 
-/* Rate error of each clock, as a part of 100; two clocks differ by twice that. */
+/* Each clock's rate may err by 1 %, so two clocks may differ by 2 %. */
 #define TWO_RHO(x) ((x) / 50)
 
-/* Below, the counter began at 0; above, nothing could be added to it (and no clock gets there before the year 2112). */
+/* Below LEAST, the counter has begun at 0. Above MOST, nothing could be added to it; no clock gets there before the
+ * year 2112. */
 #define LEAST (INT64_C(1) << 60)
 #define MOST  (INT64_MAX - (INT64_C(1) << 40))
 
-/* Each grant is given from a counter that is so far ahead of the clock, and each floor puts it twice as far. */
+/* How far ahead of the clock the counter must be when it grants. A fence floor puts it twice as far ahead. */
 #define AHEAD_US 1000000
 
 void hfi_server_clock_observe(struct hfi_server_clock *clock, int64_t server_us, int64_t now_ns)

@@ -6,7 +6,7 @@
 
 #define SECOND_NS 1000000000
 #define BUSY_MS   10
-#define TIME_BITS 24 /* of a mark; 4 hours, and then one wrong mark in 1.6 million lasts 10 ms */
+#define TIME_BITS 24 /* of a mark: wraps after 4 hours, then one stale mark in 1.6 million counts for 10 ms */
 #define TIME_MASK ((UINT64_C(1) << TIME_BITS) - 1)
 
 enum hfi_freshness hfi_freshness(int64_t left_ms, int64_t stale_ms, double beta, int64_t load_ms, double u)

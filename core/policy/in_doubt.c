@@ -26,7 +26,7 @@ int64_t hfi_in_doubt_failed_ns(struct hfi_in_doubt *in_doubt, bool refused, int6
     return again < in_doubt->ends_ns ? again : HFI_NEVER;
 }
 
-/* Half of the hash, and milliseconds that begin again after 49 days. Where both deceive, one message counts for nothing. */
+/* Half of the hash, and milliseconds that wrap after 49 days. If both match by accident, one message is ignored. */
 uint64_t hfi_in_doubt_over_mark(uint64_t hash, int64_t now_ns)
 {
     return (hash >> 32 << 32) | (uint32_t)(now_ns / HFI_MS);

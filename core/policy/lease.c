@@ -3,7 +3,7 @@
 #include "core/policy/lease.h"
 #include "base/clock.h"
 
-#define ATTEMPTS 13 /* that fit between the first renewal and V; the rule asks for twelve */
+#define ATTEMPTS 13 /* attempts that fit between the first renewal and V; the rule asks for twelve */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -25,7 +25,7 @@ int64_t hfi_claim_ms(int64_t lease_ms, int64_t recheck_ms)
     return least(recheck_ms / 2 * 5, lease_ms);
 }
 
-/* Leases that are due at about the same time are due at the same time: one script for many. */
+/* Renewals that are due at about the same time are moved to the same time, so that one script serves many leases. */
 static int64_t on_grid(int64_t at, int64_t length)
 {
     int64_t grid = least(length / 100, 20 * HFI_MS);
@@ -37,7 +37,8 @@ int64_t hfi_lease_stop(int64_t good_for_ns, int64_t length_ns, int64_t stop_ns)
     return good_for_ns < length_ns ? least(stop_ns, good_for_ns / 4) : stop_ns;
 }
 
-/* Renew when two thirds are left; of a claim when half is, and not after a third of the lease. */
+/* Renew a lease when two thirds of it are left. Renew a claim when half of it is left, or a third of the lease has
+ * passed, whichever is sooner. */
 static int64_t left_at_first(const struct hfi_lease_times *times, int64_t good_for)
 {
     return good_for < times->length ? most(good_for / 2, good_for - times->length / 3) : times->length / 3 * 2;
@@ -48,7 +49,7 @@ int64_t hfi_lease_end(const struct hfi_lease_times *times)
     return least(times->end, times->hold_end);
 }
 
-/* No renewal moves V any more. */
+/* True: no renewal moves V any more. */
 static bool is_last(const struct hfi_lease_times *times)
 {
     return times->end >= times->hold_end;
@@ -59,7 +60,7 @@ hf_reason hfi_lease_over(const struct hfi_lease_times *times, int64_t now)
     return is_last(times) && now >= times->hold_end ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED;
 }
 
-/* A new round: renewals then, and again and again until V. */
+/* Begin a round: a first renewal, then repeated attempts until V. */
 static void start_round(struct hfi_lease_times *times, int64_t good_for, int64_t rtt_ns)
 {
     int64_t left = left_at_first(times, good_for);
@@ -88,8 +89,8 @@ void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_fo
     start_round(times, good_for_ns, rtt_ns);
 }
 
-/* It asks for the length that the holder before wanted (P1). But who takes over a longer lease is told as soon as with
- * its own that it was lost, or that somebody waits: it is renewed as often. */
+/* A renewal in flight asks for the length that the holder before wanted (P1). A holder that takes over a longer lease
+ * must learn of its loss, or of remote waiters, as soon as with its own length, so the lease is renewed as often. */
 void hfi_lease_pass(struct hfi_lease_times *times, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
                     int64_t max_hold_ms, int64_t now)
 {
@@ -107,8 +108,8 @@ void hfi_lease_pass(struct hfi_lease_times *times, int64_t good_for_ns, int64_t 
     times->questioned_after = before.questioned_after;
 }
 
-/* A repeated attempt waits for the next of the points that all leases of this length share: what one lost connection
- * has swallowed goes out again as one command, not as one for each lease. */
+/* A repeated attempt waits for the next point of a grid that all leases of this length share: renewals that were lost
+ * with one connection go out again as one command, not as one for each lease. */
 static int64_t next_attempt(int64_t attempt, int64_t now, int64_t rtt_ns)
 {
     int64_t least_wait = attempt / 4 * 3;
@@ -118,7 +119,8 @@ static int64_t next_attempt(int64_t attempt, int64_t now, int64_t rtt_ns)
     return next - now < least_wait ? next + attempt : next;
 }
 
-/* Whoever hastens it, again and again: attempts stay apart, by what is usual for a short lease if that is less. */
+/* However often a renewal is hastened, attempts stay HFI_PACE_NS apart, or 3/4 of the usual interval if that is less (a
+ * short lease). */
 static int64_t renew_at(const struct hfi_lease_times *times)
 {
     int64_t wanted = !times->questioned ? times->renew_next
@@ -172,10 +174,10 @@ bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t g
     int64_t end = sent_at + good_for_ns;
     if (times->condition == HF_LEASE_LOST || now >= hfi_lease_end(times))
         return false;
-    if (end <= times->end) { /* it was longer in other hands: the next is due when it would be for this one's own */
+    if (end <= times->end) { /* another holder's lease was longer: renew when this holder's own would be due */
         times->renew_next = most(times->renew_next, on_grid(end - left_at_first(times, good_for_ns), times->length));
         times->moved = true;
-        if (sent_at < times->silent_since) /* a later one is unanswered, or nothing is */
+        if (sent_at < times->silent_since) /* a later attempt is unanswered, or none is */
             return false;
         times->silent_since = HFI_NEVER;
         times->rtt = rtt_ns;

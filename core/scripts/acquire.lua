@@ -1,7 +1,7 @@
--- acquire: take the lock, or stand in its queue. The same call again is a re-check, and claims what was handed off.
+-- acquire: take the lock, or join its queue. The same call again is a re-check, and claims a lease that was handed off.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences; for a fetch also 5 data, 6 absent mark.
 -- ARGV: 1 token, 2 ttl ms, 3 not after (server us), 4 try|wait, 5 echo, 6 ticket or 0, 7 claim ttl ms,
---       8 patience us; for a fetch also 9 enough ms: data that lives longer is the answer.
+--       8 patience us; for a fetch also 9 enough ms: data with a longer TTL is the answer.
 -- include hand_off
 local token, ticket = ARGV[1], ARGV[6]
 if now > tonumber(ARGV[3]) then
@@ -49,12 +49,12 @@ if not held then
     end
     held = call('GET', KEYS[1])
 end
--- 0: ask again at once, there are more old records to be dropped.
+-- left 0 without a holder: more old records are to be dropped, so the caller asks again at once.
 local left, ours = held and call('PTTL', KEYS[1]) or 0, held and is_ours(held)
 if ARGV[4] == 'try' then
     return {'BUSY', now, left, ours and 1 or 0, ours and want(held, KEYS[1]) or -1}
 end
--- A first write that memory limits do not refuse, before ZADD and HSET, which they would.
+-- A first write that memory limits do not refuse. They would refuse ZADD or HSET here.
 if typed('HDEL', KEYS[3], '') == nil then
     return {'FOREIGN', now, 'wait'}
 end
@@ -71,7 +71,7 @@ call('HSET', KEYS[3], token, digits(now + tonumber(ARGV[8])) .. ' ' .. ARGV[5] .
 call('PEXPIRE', KEYS[2], '60000')
 call('PEXPIRE', KEYS[3], '60000')
 local position = call('ZRANK', KEYS[2], token)
--- The first says R. Those that were killed say nothing, so a re-check makes room.
+-- Only the head of the queue publishes R. Killed waiters do not, so a re-check drops their old records from the head.
 if ARGV[6] ~= '0' then
     while position > 0 and dropped < 1024 and not record(call('ZRANGE', KEYS[2], '0', '0')[1]) do
         position = position - 1

@@ -1,4 +1,4 @@
--- part of other scripts: what time it is here.
+-- part of other scripts: the server's time.
 local call, try = redis.call, redis.pcall
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]

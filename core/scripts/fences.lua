@@ -1,7 +1,7 @@
--- part of other scripts: keys that may be another program's, and fences. KEYS: 4 fences.
+-- part of other scripts: keys that may belong to another program, and fences. KEYS: 4 fences.
 
--- As call, but nil for a key that another program filled with something else. It is left alone. Nobody can wait by it, so
--- a lease is given back as if nobody did; whoever would have to wait is told which key it is.
+-- Like call, but nil for a key of another type: it is another program's, and left alone. No client can queue with such
+-- a key, so a lease is released as if there were no waiter. An acquire that has to wait is told which key it is.
 local function typed(...)
     local said = try(...)
     if type(said) ~= 'table' or not said.err then
@@ -14,15 +14,15 @@ local function typed(...)
     end
 end
 
--- Lua would write 3.7e+18; every number that leaves inside a text or command goes through here. In an answer Redis
--- makes an integer of it: exact up to 2^53, and for fences, multiples of 2048, as far as they go.
+-- Lua would write 3.7e+18, so every number in a string or command is formatted here. A number in an answer is turned
+-- into an integer by Redis: exact up to 2^53, and for all fences, which are multiples of 2048.
 local function digits(n)
     return string.format('%.0f', n)
 end
 
--- Multiples of 2048 survive Lua's doubles. A counter that is less than two seconds ahead of the clock may have lost what
--- another server gave until a moment ago: it comes back ahead of all that. nil: the key is no counter, and nothing can be
--- granted.
+-- Lua's doubles hold multiples of 2048 exactly. A counter that is less than two seconds ahead of the clock may have
+-- lost fences that another server gave a moment ago, so it is set ahead of them all. nil: the key is no counter, and
+-- nothing can be granted.
 local function block(size)
     local fence = typed('INCRBY', KEYS[4], size)
     if fence and fence < (now + 2000000) * 2048 then

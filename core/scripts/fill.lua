@@ -1,4 +1,4 @@
--- fill: the holder of a fetch lock stores what it loaded, frees the lock and tells everybody who waits for the value.
+-- fill: the holder of a fetch lock stores what it loaded, frees the lock and notifies the waiters of the value.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 data, 6 absent mark.
 -- ARGV: 1 token, 2 value|absent|nothing, 3 ttl ms, 4 the value.
 -- include hand_off

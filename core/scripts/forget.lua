@@ -1,4 +1,4 @@
--- forget: throw a fetched value away; a load under way will not be stored, the next waiter loads again.
+-- forget: delete a fetched value. A load that is in progress will not be stored; the next waiter loads again.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences, 5 data, 6 absent mark.
 -- include hand_off
 call('DEL', KEYS[5], KEYS[6])

@@ -1,6 +1,6 @@
 -- part of other scripts: passing a lease on. KEYS: 1 lock, 2 queue, 3 waiters, 4 fences.
--- What a script costs here the next in the server's line waits for: the calls are as few as they can be, and what they are
--- given is text where it can be, for Redis takes as long to print a number as half a call lasts.
+-- All clients of the server wait while a script runs. So it makes as few calls as it can, and passes strings where it
+-- can: to print a number takes Redis half as long as a call.
 -- include clock
 -- include fences
 -- include say
@@ -10,8 +10,8 @@ local function leave(token)
     return typed('ZREM', KEYS[2], token)
 end
 
--- What a waiter left with its last question: echo and claim ttl. One that has not asked for too long loses its place; each
--- of those costs the server 3 us, so a script drops 1024 and no more.
+-- Returns what a waiter left with its last question: echo and claim ttl. A waiter that has not asked for too long loses
+-- its place. Each such waiter costs the server 3 us, so a script drops no more than 1024.
 local dropped = 0
 local function record(token)
     local till, echo, claim = string.match(typed('HGET', KEYS[3], token) or '', '^(%d+) (%d+) (%d+)$')
@@ -22,13 +22,13 @@ local function record(token)
     leave(token)
 end
 
--- To the first waiter that lives: its record is fresh and somebody hears its channel. A fresh one that nobody hears
--- is kept in reserve. A caller that is heard goes before it, for then the other was most likely killed; where nobody
--- is heard there is no pub/sub, and the order of the queue is all there is. 64 fresh ones are looked at: they cost 3 us
--- each. 'MORE': nothing was done but to drop old ones, and there may be more of them.
--- A message is a promise: a replica's subscribers hear it too and are not counted here. So a grant is published to
--- the one who gets the lease and to nobody else; who is there is counted.
--- `gone` waits no more. 'ME' if the caller is next, 'HANDED', 'MORE', or nil if nobody waits.
+-- Hand the lease to the first live waiter: its record is fresh and its channel has a subscriber. The first fresh waiter
+-- without one is the reserve. A caller with a subscriber goes before the reserve, which was most likely killed. Where
+-- no channel has one, there is no pub/sub, and only the order of the queue counts. At most 64 fresh waiters are tried,
+-- at 3 us each. A grant message is a promise. A replica's subscribers receive it too and are not counted here. So a
+-- grant is published only to the waiter that gets the lease, and liveness is tested by counting subscribers.
+-- `gone` waits no more. Returns 'ME' if the caller is next, 'HANDED', nil if there is no waiter, or 'MORE': only old
+-- records were dropped, and there may be more of them.
 local function hand_off(me, gone)
     local to, echo, claim, another
     local skipped, from, till = 0, '0', '1'
@@ -64,7 +64,7 @@ local function hand_off(me, gone)
     if not to then
         return nil
     end
-    -- First the removals: memory limits refuse a SET or INCRBY as a script's first write, never these.
+    -- Removals come first: memory limits refuse SET or INCRBY as a script's first write, but never a removal.
     call('HDEL', KEYS[3], to, gone or to)
     call('ZREM', KEYS[2], to, gone or to)
     local fence = block('2048')
@@ -74,7 +74,7 @@ local function hand_off(me, gone)
     local ears = channel(to)
     call('SET', KEYS[1], to, 'PX', claim)
     call('PUBLISH', ears, 'G ' .. to .. ' ' .. echo .. ' ' .. digits(fence) .. ' ' .. KEYS[1])
-    -- Whoever comes next said R to the holder before; this one has not heard it.
+    -- The waiter behind the new holder published R to the old one; the new one has not received it.
     if another then
         call('PUBLISH', ears, 'R ' .. to .. ' ' .. KEYS[1])
     end

@@ -1,5 +1,5 @@
--- look: who holds a lock, for how long still, how many processes wait. Writes nothing, so a full server answers it, which
--- refuses whatever is said inside MULTI.
+-- look: the holder of a lock, the TTL that is left, the number of waiting processes. Writes nothing, so a full server
+-- answers it. Inside MULTI such a server refuses every command.
 -- KEYS: 1 lock, 2 queue.
 local held = redis.pcall('GET', KEYS[1])
 if type(held) == 'table' then

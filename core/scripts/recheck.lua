@@ -1,5 +1,5 @@
--- recheck: up to 32 waiters of one client say that they still wait, each for a name of its own. Grants nothing, makes
--- no place in a queue: whatever is not plainly waiting as before is answered 0, untouched, and asks by acquire.
+-- recheck: up to 32 waiters of one client, each for its own name, renew their records. It grants nothing and makes no
+-- place in a queue. A token that is not plainly waiting as before is answered 0, left alone, and asks by acquire.
 -- KEYS: lock, queue, waiters of each. ARGV: 1 not after (server us), 2 patience us, 3 echo, 4 claim ttl ms; the tokens.
 -- Answers the time, then `pttl position ours heard` of each, or 0.
 -- include clock
@@ -8,7 +8,7 @@ local in_time = now <= tonumber(ARGV[1])
 local record = string.format('%.0f', now + tonumber(ARGV[2])) .. ' ' .. ARGV[3] .. ' ' .. ARGV[4]
 local answer = {now}
 
--- Nobody is to be dropped in front of this one: that is acquire's.
+-- True: no old record is to be dropped at the head of the queue. To drop it is acquire's task.
 local function is_in_place(position, queue, waiters)
     if position == 0 then
         return true

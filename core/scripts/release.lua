@@ -1,6 +1,6 @@
 -- release: give back, leave the queue or cancel, whichever applies to the token; the next waiter gets the lease.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 token.
--- Nobody waits, as nearly always: the same as below, in half the time. TIME would cost more than any of these calls.
+-- Mostly there is no waiter: then the same as below, in half the time. TIME would cost more than any of these calls.
 local held = redis.pcall('GET', KEYS[1])
 if held == ARGV[1] and redis.call('PTTL', KEYS[2]) == -2 then
     redis.call('DEL', KEYS[1])

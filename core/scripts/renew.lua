@@ -1,8 +1,8 @@
 -- renew: extend up to 32 leases, forward only, never creating a key.
--- KEYS: the locks. ARGV: token, ttl ms and queue of each; a renewal has to pass where the queue cannot be looked at.
--- Answers the time, then a code each: 1 extended, 4 extended and somebody waits, 0 gone, 2 taken, 3 another type of key,
--- 5 it may not be looked at;
--- revoked by an operator: the token that is there instead.
+-- KEYS: the locks. ARGV: token, ttl ms and queue of each. A renewal must pass where this user may not read the queue.
+-- Answers the time, then a code each: 1 extended, 4 extended and a process waits, 0 gone, 2 taken, 3 another key type,
+-- 5 this user may not read the key;
+-- or, if revoked by an operator, the token that is there instead.
 -- include clock
 local keys, args = KEYS, ARGV
 local answer = {now}
