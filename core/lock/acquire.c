@@ -21,7 +21,8 @@ static uint64_t owner_of(const hf_lock_options *options)
     return options->owner != 0 ? options->owner : hfi_thread_number();
 }
 
-/* No longer than it may be held, and the way there and back; but for a second, so that a hand-off outlives a re-check. */
+/* The lease need not be longer than max_hold_ms plus the way to the server and back, but is at least a second, so that
+ * a hand-off outlives a re-check. */
 static int64_t lease_ms(const struct hfi_lock *lock, const hf_lock_options *options)
 {
     int64_t rtt_ns = hfi_lane_rtt_ns(lock->lane);
@@ -40,7 +41,7 @@ void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *loc
     acquirer->tid = options->signal != 0 ? hfi_thread_id() : 0;
     acquirer->sleeps = acquirer->for_others = false;
     acquirer->lease = NULL;
-    acquirer->waiter.once = options->wait_ms == 0; /* the rest of it is set by hfi_entry_arrive, and by a verdict */
+    acquirer->waiter.once = options->wait_ms == 0; /* hfi_entry_arrive and the verdict set the rest */
     bool stops_at_once = options->max_hold_ms != 0 && options->stop_ms >= options->max_hold_ms;
     acquirer->waiter.lease_ms = lease_ms(lock, options);
     acquirer->waiter.stop_ms = stops_at_once ? options->max_hold_ms / 2 : options->stop_ms;
@@ -48,7 +49,7 @@ void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *loc
     acquirer->waiter.linger_ms = options->linger_ms;
 }
 
-/* This thread was called, and runs. */
+/* This thread was woken as the successor, and runs now. */
 static void come(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
 {
     struct hfi_actions actions;
@@ -57,7 +58,7 @@ static void come(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t n
     hfi_lock_perform(lock, &actions, now, NULL);
 }
 
-/* The next pass is this thread's, and sections are short: a look before the sleep. */
+/* The next local pass goes to this thread, and sections are short: spin before sleeping. */
 static void wait_shortly(struct hfi_acquirer *acquirer, uint32_t ticket)
 {
     for (int i = 0; i < LOOKS && !hfi_park_is_woken(&acquirer->park, ticket); i++)
@@ -82,7 +83,7 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
     hfi_wait_begin(&wait, client, cancel, &acquirer->park, until_ns);
     while (acquirer->waiter.verdict == HFI_WAITING) {
         uint32_t ticket = hfi_park_epoch(&acquirer->park);
-        bool asking = lock->entry.in_flight || lock->entry.awaiting_fences; /* an answer is to be read */
+        bool asking = lock->entry.in_flight || lock->entry.awaiting_fences; /* a reply has to be read */
         int64_t now = hfi_now(client->clock);
         if (lock->entry.successor == &acquirer->waiter && !acquirer->waiter.overtaken) {
             come(lock, acquirer, now);
@@ -108,14 +109,15 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
         HFI_PERTURB("seek-woken");
         (void)pthread_mutex_lock(&lock->mutex);
     }
-    /* The cancel's list is left before the park goes; its mutex may not be taken under the lock's. */
+    /* Leave the cancel's list before the park goes out of scope. The cancel's mutex may not be taken under the
+     * lock's. */
     (void)pthread_mutex_unlock(&lock->mutex);
     HFI_PERTURB("seek-over");
     hfi_wait_end(&wait);
     (void)pthread_mutex_lock(&lock->mutex);
 }
 
-/* The owner asks again. HF_OK: it has one more of the same lease; HF_BUSY: somebody else holds it. */
+/* Re-entry. HF_OK: the owner has the same lease once more. HF_BUSY: this owner does not hold it. */
 static hf_status reenter(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease, hf_error *error)
 {
     hf_lease *holder = lock->holder;
@@ -133,7 +135,8 @@ static hf_status reenter(struct hfi_lock *lock, const hf_lock_options *options, 
     return HF_OK;
 }
 
-/* A descriptor that can be had at any time cannot be had now: without it the lease is not what was asked for. */
+/* hf_lease_event_fd fails now, though it may succeed later. The options ask for the descriptor at once, so without it
+ * the lease is given back. */
 static hf_status without_event_fd(hf_lease *lease, hf_error *error)
 {
     int os_errno = errno;
@@ -143,7 +146,7 @@ static hf_status without_event_fd(hf_lease *lease, hf_error *error)
     return HF_NOMEM;
 }
 
-/* Those who do not get it at once. */
+/* For a caller that is not granted the lease at once. */
 static void wait_for_it(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t until_ns)
 {
     hf_client *client = lock->client;
@@ -152,15 +155,15 @@ static void wait_for_it(struct hfi_lock *lock, struct hfi_acquirer *acquirer, in
     hfi_uncount(client, waiting);
 }
 
-struct search { /* one call's */
-    int64_t began_ns; /* 0: not yet */
+struct search { /* of one hf_lock_acquire */
+    int64_t began_ns; /* 0: not begun */
     int64_t until_ns;
     bool waited;
-    bool late; /* the lease was over before it was here */
+    bool late; /* the lease was over before the caller had it */
 };
 
-/* Once through: a lease, or why not; with the lease the caller's reference to the lock is given away. If it is late, there
- * is a reference more. */
+/* One attempt. HF_OK: *lease, which takes over the caller's reference to the lock; if search->late is set, the caller
+ * has one more reference. */
 static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *options, struct search *search, hf_lease **lease,
                            hf_error *error)
 {
@@ -174,13 +177,13 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     if (status != HF_BUSY) {
         (void)pthread_mutex_unlock(&lock->mutex);
         if (status == HF_OK)
-            hfi_table_unref(lock); /* the lease has one from the first time */
+            hfi_table_unref(lock); /* the lease has a reference from its first acquire */
         return status;
     }
     int64_t now = hfi_now(client->clock);
     if (search->began_ns == 0) {
         search->began_ns = now;
-        /* A try has no time of its own: its commands have, one or two of them. */
+        /* A try has no time of its own, only that of its commands, one or two. */
         search->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
     }
     bool local = lock->entry.remote == HFI_HELD;
@@ -230,7 +233,7 @@ static hf_status acquire(hf_client *client, const char *name, size_t size, const
         return status;
     for (;;) {
         status = acquire_once(lock, options, &search, lease, error);
-        /* Woken so late that the lease is over: it goes back, and the search goes on. */
+        /* The thread may have been woken so late that the lease is over: give it back and try again. */
         if (status != HF_OK)
             break;
         if (!search.late) {

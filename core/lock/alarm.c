@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* alarm.c - what the watchdog hands to core: the alarms of one tick, and then what they have collected. */
+/* alarm.c - one tick of the watchdog: runs the alarms that are due, then sends the renewals and re-checks they
+ * collected. */
 #include "core/lock/alarm.h"
 #include "core/lock/recheck.h"
 #include "core/lock/renew.h"

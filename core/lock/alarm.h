@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* alarm.h - what core arms in the watchdog: a timer that knows what it rings for, and what one tick collects into few
- * scripts. */
+/* alarm.h - core's timers in the watchdog: an alarm has a handler for its expiry, and a tick batches the commands of
+ * the alarms that are due into few scripts. */
 #ifndef HFI_ALARM_H
 #define HFI_ALARM_H
 
@@ -11,14 +11,14 @@ struct hfi_renewals;
 struct hfi_rechecks;
 
 struct hfi_tick {
-    int64_t now; /* read before any of its commands was listed: their stamp */
+    int64_t now; /* stamp of its commands: read before any of them was listed */
     struct hfi_renewals *renewals;
     struct hfi_rechecks *rechecks;
 };
 
 struct hfi_alarm {
     struct hfi_timer timer;
-    /* In the watchdog's thread, no mutex held. */
+    /* Called in the watchdog's thread with no mutex held. */
     void (*ring)(struct hfi_alarm *alarm, struct hfi_tick *tick);
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* event_sink.c - see event_sink.h; and the parts of lease.h that say whom a lease belongs to and how it is told. */
+/* event_sink.c - see event_sink.h; also the functions of lease.h for the event descriptor, the owner and the reason
+ * texts. */
 #include "core/lock/event_sink.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
@@ -28,7 +29,7 @@ void hfi_event_sink_free(struct hfi_event_sink *sink)
     free(sink);
 }
 
-/* False: no memory. */
+/* False: no memory; the caller frees lease->sink. */
 bool hfi_event_sink_attach(hf_lease *lease, const hf_lock_options *options, uint64_t thread, int tid)
 {
     if (options->on_event == NULL && options->signal == 0 && options->owner_label == NULL)
@@ -52,18 +53,18 @@ bool hfi_event_sink_attach(hf_lease *lease, const hf_lock_options *options, uint
     return options->owner_label == NULL || sink->label != NULL;
 }
 
-/* Under the ear's mutex, so that a thread that is unbound gets none any more, and may end. */
+/* The sink's mutex is held while signalling: once unbind has returned, its thread gets no signal and may end. */
 static void signal_holder_locked(struct hfi_event_sink *sink)
 {
     int tid = atomic_load(&sink->tid);
     sink->signal_waits = !sink->handed_out;
     if (sink->signal_waits)
         return;
-    sink->warned = tid != 0 ? sink->thread : 0; /* what this thread was not sent is owed at LOST */
+    sink->warned = tid != 0 ? sink->thread : 0; /* a thread that was not signalled now is signalled at LOST */
     (void)syscall(SYS_tgkill, getpid(), tid, sink->signal);
 }
 
-/* True: the caller posts it, with a reference. */
+/* True: the caller must call post_events() after unlocking. */
 static bool may_post_locked(struct hfi_event_sink *sink)
 {
     bool post = sink->handed_out && !sink->posted && sink->pending_count > 0;
@@ -80,11 +81,12 @@ static void post_events(struct hfi_event_sink *sink)
 
 static void announce(struct hfi_event_sink *sink, hf_event_kind kind, hf_reason reason)
 {
-    /* Who stops when it is about to end is told that it is over if that comes without a warning. */
+    /* A holder that asked for its signal at AT_RISK gets it at LOST if the loss comes without that warning. */
     bool stop_now = kind == HF_EVENT_AT_RISK && reason != HF_REASON_UNCONFIRMED && sink->signal_at == HF_EVENT_AT_RISK;
     (void)pthread_mutex_lock(&sink->mutex);
     if (sink->on_event != NULL && !sink->released) {
-        /* A callback that is slower than events come in misses the older of the passing ones, never LOST. */
+        /* When the callback is slower than the events, the newest overwrites the one before it: a passing event may be
+         * missed, LOST never. */
         int at = sink->pending_count < HFI_EVENTS_MOST ? sink->pending_count++ : HFI_EVENTS_MOST - 1;
         sink->pending[at].kind = kind;
         sink->pending[at].reason = reason;
@@ -149,7 +151,7 @@ void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
     if (lease->sink != NULL)
         announce(lease->sink, kind, reason);
     if (kind == HF_EVENT_LOST)
-        hfi_handle_log_loss(lease, reason); /* its callback goes first */
+        hfi_handle_log_loss(lease, reason); /* the line is written behind the callback */
 }
 
 static void run_events(struct hfi_job *job)
@@ -240,13 +242,13 @@ int hf_lease_event_fd(hf_lease *lease)
         return fd;
     }
     HFI_PERTURB("descriptor-to-condition");
-    /* Told before there was a descriptor to tell it by; twice does no harm. */
+    /* The loss may have been announced before the descriptor existed. Writing twice does no harm. */
     if (atomic_load(&lease->condition) == HF_LEASE_LOST)
         (void)eventfd_write(made, 1);
     return made;
 }
 
-/* Whoever the lease goes to: it is held, here. */
+/* HF_OK if this process still holds the lease; otherwise *error is filled. */
 static hf_status check_held(const hf_lease *lease, hf_error *error)
 {
     if (lease == NULL)
@@ -261,7 +263,7 @@ static hf_status check_held(const hf_lease *lease, hf_error *error)
     return HF_OK;
 }
 
-/* Under the lock's mutex, which orders it with what is told. */
+/* The lock's mutex is held, which orders the change of owner with hfi_handle_tell(). */
 static void move_locked(hf_lease *lease, uint64_t owner, uint64_t thread, int tid)
 {
     struct hfi_event_sink *sink = lease->sink;
@@ -282,7 +284,7 @@ hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
     HFI_PERTURB("held-to-bound");
     (void)pthread_mutex_lock(&lease->lock->mutex);
     uint64_t owner = atomic_load(&lease->owner);
-    status = check_held(lease, error); /* what was told before is not told again */
+    status = check_held(lease, error); /* a loss that was announced before is not repeated for the new owner */
     if (status == HF_OK)
         move_locked(lease, owner == 0 || owner >= HFI_THREADS ? hfi_thread_number() : owner, hfi_thread_number(),
                     hfi_thread_id());
@@ -296,7 +298,7 @@ hf_status hf_lease_unbind(hf_lease *lease, hf_error *error)
     if (status == HF_INVALID || status == HF_FORKED)
         return status;
     (void)pthread_mutex_lock(&lease->lock->mutex);
-    move_locked(lease, 0, 0, 0); /* no thread of this process; nor is one signalled of a loss that is told to us */
+    move_locked(lease, 0, 0, 0); /* owned by no thread; a loss returned here is signalled to no thread either */
     (void)pthread_mutex_unlock(&lease->lock->mutex);
     return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* event_sink.h - what the owner of a lease is told of it, by callback, signal and descriptor, and who that is. */
+/* event_sink.h - delivers the events of a lease to its owner by callback, signal and descriptor, and knows which thread
+ * is signalled. */
 #ifndef HFI_EVENT_SINK_H
 #define HFI_EVENT_SINK_H
 
@@ -7,45 +8,46 @@
 
 #define HFI_EVENTS_MOST 8
 
-/* What the owner asked for besides the lease: most leases have none. */
+/* The notifications that the lock options ask for. Most leases have no sink. */
 struct hfi_event_sink {
     hf_lease *lease;
     int    signal;
-    _Atomic(int) tid;             /* the thread that gets it */
+    _Atomic(int) tid;             /* kernel id of the thread that .signal goes to; 0: none */
     hf_event_kind signal_at;
     hf_event_fn *on_event;
     void  *arg;
     char  *label;
 
-    pthread_mutex_t mutex;        /* for what follows */
+    pthread_mutex_t mutex;        /* guards the fields below */
     struct hfi_job job;
-    bool     handed_out;          /* by acquire: before, its caller knows nothing of it, and events wait */
+    bool     handed_out;          /* false: the caller of acquire does not know the lease yet, so events wait */
     bool     signal_waits;
-    uint64_t thread;              /* whose tid that is, by a number that is never used again; 0: nobody's */
-    uint64_t warned;              /* the one that was sent the signal for what may end yet; 0: none */
+    uint64_t thread;              /* number of that thread, never reused as a tid is; 0: none */
+    uint64_t warned;              /* number of the thread that was signalled at AT_RISK; 0: none */
     bool     posted, released;
-    uint64_t runner;              /* the thread that runs on_event now; 0: none */
-    struct hfi_park quiet;        /* woken when nothing is posted any more */
+    uint64_t runner;              /* number of the thread that runs on_event now; 0: none */
+    struct hfi_park quiet;        /* woken when the job is no longer posted */
     int      pending_count;
     struct { hf_event_kind kind; hf_reason reason; } pending[HFI_EVENTS_MOST];
     uint64_t sequence;
 };
 
-/* False: no memory. What needs no ear gets none. */
+/* Gives the lease a sink if its options ask for one. False: no memory. */
 bool hfi_event_sink_attach(hf_lease *lease, const hf_lock_options *options, uint64_t thread, int tid);
 void hfi_event_sink_free(struct hfi_event_sink *sink); /* NULL is a no-op */
 
-/* By the lock, its mutex held. */
-void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws and latches */
+/* Called by the lock with its mutex held. */
+void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws V and latches */
 void hfi_handle_log_loss(const hf_lease *lease, hf_reason reason);
 
-/* By acquire when it is sure to return this lease; it does not look at it afterwards. Until then nobody is told anything:
- * a callback may release the lease, and acquire may give it back unseen. */
+/* Called by acquire once it is certain to return this lease; acquire must not touch the lease afterwards. No event is
+ * delivered before: a callback may release the lease, and acquire may still give it back unseen. */
 void hfi_handle_hand_out(hf_lease *lease);
-/* By the owner's release, no mutex held: no event starts after it; a running one has returned, unless this is it. One that
- * is posted is taken back: it may stand behind the very callback that releases. */
+/* Called by the owner's release with no mutex held. No callback starts afterwards, and a running one has returned
+ * unless the caller is that callback. A posted job is withdrawn: it may be queued behind the very callback that
+ * releases. */
 void hfi_handle_stop_events(hf_lease *lease);
-/* LOST, and why: fills *error. */
+/* Fills *error with the reason of the loss. Returns LOST, or CLOSED if the client was closed. */
 hf_status hfi_handle_lost(const hf_lease *lease, hf_error *error);
 
 #endif

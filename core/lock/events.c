@@ -22,7 +22,7 @@ const char *hfi_events_text(enum hfi_events_state state)
 
 bool hfi_events_merge(const char *configured, char *out, size_t capacity)
 {
-    /* A stands for all classes, g x e among them; K says that they are published by key. */
+    /* A stands for all event classes, including g, x and e; K publishes them on the key's channel. */
     bool all = strchr(configured, 'A') != NULL;
     char missing[5] = "";
     int count = 0;
@@ -76,7 +76,7 @@ static void configured(struct hfi_command *command)
     hfi_client_unref(client);
 }
 
-/* Unless another lane has done so since this one looked. */
+/* Sets the flags, unless another lane has set them since this one read the configuration. */
 static void configure(hf_client *client, const struct hfi_command *look, const char *flags)
 {
     if (look->stamp_ns <= atomic_load(&client->events_set_ns) ||
@@ -111,7 +111,7 @@ void hfi_events_look(hf_client *client, int lane)
         (void)list(client, lane, hfi_wire_words("CONFIG", "GET", "notify-keyspace-events", NULL), looked);
 }
 
-/* What stands before the key in a channel. */
+/* Writes the part of a channel that precedes the key and returns its length. */
 static size_t print_prefix(const hf_client *client, char out[PREFIX_ROOM])
 {
     return (size_t)snprintf(out, PREFIX_ROOM, "__keyspace@%d__:", client->database);
@@ -165,7 +165,7 @@ void hfi_events_on_message(hf_client *client, const char *channel, size_t channe
             ask_again(client, channel, channel_size);
 }
 
-/* Acknowledged: the key may have gone before. Ask, and only then rely on the events. */
+/* The subscription is confirmed, but the key may have gone before. Ask once, and only then rely on the events. */
 void hfi_events_subscribed(hf_client *client, const char *channel, size_t channel_size)
 {
     ask_again(client, channel, channel_size);

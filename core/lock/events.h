@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* events.h - keyspace events: they wake those who wait behind another library's lock (P9), and nobody else. Never
- * required: without them the timed re-check finds out. */
+/* events.h - keyspace events wake only waiters behind another library's lock (P9). They are never required: without
+ * them the timed re-check finds the release. */
 #ifndef HFI_EVENTS_H
 #define HFI_EVENTS_H
 
@@ -12,18 +12,18 @@ enum hfi_events_state {
     HFI_EVENTS_UNKNOWN,   /* not asked yet                          */
     HFI_EVENTS_OFF,       /* the option says not to subscribe       */
     HFI_EVENTS_ON,        /* the server sends what is needed        */
-    HFI_EVENTS_MISSING,   /* it does not, and "as-is" forbids to change that */
-    HFI_EVENTS_FORBIDDEN  /* it does not, or may not; CONFIG is refused */
+    HFI_EVENTS_MISSING,   /* it does not, and "as-is" forbids changing that */
+    HFI_EVENTS_FORBIDDEN  /* CONFIG is refused: it does not, or we cannot know */
 };
 const char *hfi_events_text(enum hfi_events_state state);
 
-/* The flags that are missing from what is configured for K, g, x and e to be sent, merged: writes the new setting to out.
- * False: nothing is missing. Pure. */
+/* Writes to out the configured flags, completed so that K, g, x and e are sent. False: nothing was missing. Pure. */
 bool hfi_events_merge(const char *configured, char *out, size_t capacity);
 
-/* A lane came up: look at the configuration of the server, and mend it if allowed. Lists commands, never blocks. */
+/* For a lane that came up: reads the server's configuration and completes it if allowed. Lists commands, never
+ * blocks. */
 void hfi_events_look(hf_client *client, int lane);
-/* Listen to the lock key's events, or no longer; the lock's mutex held. */
+/* Subscribes to the events of the lock's key, or unsubscribes; the lock's mutex held. */
 void hfi_events_watch(struct hfi_lock *lock, bool on);
 void hfi_events_on_message(hf_client *client, const char *channel, size_t channel_size, const char *event, size_t size);
 void hfi_events_subscribed(hf_client *client, const char *channel, size_t channel_size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* handle.c - see handle.h; and the parts of lease.h that ask nothing of the server. */
+/* handle.c - see handle.h; also the functions of lease.h that need no server. */
 #include "core/lock/handle.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FOUND_OVER (-1) /* instead of a V that has passed */
+#define FOUND_OVER (-1) /* stored in place of a V that has passed */
 
 static _Atomic(struct hf_lease *) *spare_of(hf_client *client, uint64_t owner)
 {
@@ -30,7 +30,7 @@ static void free_handle(hf_client *client, hf_lease *lease)
     hfi_client_unref(client);
 }
 
-/* A plain handle with its word and its reference to the client: this thread's last one, or new. */
+/* A blank handle with its V word and its client reference: the one cached for this owner number, or a new one. */
 static hf_lease *take_handle(hf_client *client, uint64_t owner)
 {
     hf_lease *lease = atomic_exchange(spare_of(client, owner), NULL);
@@ -47,7 +47,8 @@ static hf_lease *take_handle(hf_client *client, uint64_t owner)
     return NULL;
 }
 
-/* A closing client's spares go with hfi_handle_free_cached: what comes to them later, does not stay. */
+/* hfi_handle_free_cached() empties the cache of a closing client. `closing` is tested again after the insertion, so
+ * that no handle stays in the cache after that. */
 static void give_handle(hf_client *client, hf_lease *lease)
 {
     _Atomic(struct hf_lease *) *cached = spare_of(client, atomic_load(&lease->owner));
@@ -98,7 +99,7 @@ void hfi_handle_unref(hf_lease *lease)
     hfi_handle_drop(lease, 1);
 }
 
-/* Where all that are left are the caller's nobody else can come by one, and no subtraction is needed. */
+/* If the caller has all remaining references, no other thread can obtain one and the subtraction is not needed. */
 void hfi_handle_drop(hf_lease *lease, int count)
 {
     hf_client *client = lease->client;
@@ -141,7 +142,7 @@ bool hfi_handle_move_end(hf_lease *lease, int64_t end, int64_t now)
 
 void hfi_handle_withdraw(hf_lease *lease)
 {
-    atomic_store_explicit(lease->end, 0, memory_order_release); /* before all that its thread gives away later */
+    atomic_store_explicit(lease->end, 0, memory_order_release); /* visible before all this thread publishes later */
 }
 
 void hfi_handle_end(hf_lease *lease)
@@ -150,7 +151,8 @@ void hfi_handle_end(hf_lease *lease)
         hfi_uncount(lease->client, at_risk);
 }
 
-/* Whoever finds it over says so in its V: a thread that read the clock before, and was stopped since, cannot raise it. */
+/* A reader that finds V past stores FOUND_OVER. A thread that read the clock earlier and was then stopped cannot raise
+ * V any more. */
 static inline int64_t left_ns(const hf_lease *lease)
 {
     int64_t now = hfi_now(lease->client->clock), end = atomic_load(lease->end);
@@ -187,7 +189,7 @@ hf_reason hf_lease_reason(const hf_lease *lease)
         return HF_REASON_NONE;
     if (hfi_client_is_forked(lease->client))
         return HF_REASON_FORKED;
-    /* V may have passed before the watchdog came to say so. */
+    /* V may have passed before the watchdog announced it. */
     if (atomic_load(&lease->condition) != HF_LEASE_LOST && !hf_lease_is_valid(lease))
         return hfi_now(lease->client->clock) >= lease->hold_end ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED;
     return (hf_reason)atomic_load(&lease->reason);

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Only what was believed may raise the highest fence seen: the message may be anybody's. */
+/* Only an accepted fence may raise the highest fence seen: any client can publish such a message. */
 static void granted(struct hfi_lock *lock, const struct hfi_message *message, bool good, int64_t now, int64_t rtt_ns,
                     struct hfi_actions *actions)
 {
@@ -23,7 +23,7 @@ static void granted(struct hfi_lock *lock, const struct hfi_message *message, bo
         (void)hfi_fence_accept(lock->client, message->fence, HFI_FENCE_BLOCK, 0, 0);
 }
 
-/* True: it named a token that is in use, or may stand for one. */
+/* True: the message named the token in use, or one that a break may have put in its place. */
 static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant, uint64_t random)
 {
     struct hfi_actions actions;
@@ -81,7 +81,7 @@ void hfi_inbound_message(void *self, const char *channel, size_t channel_size, c
         return;
     struct hfi_lock *lock = hfi_table_by_grant(client, grant);
     bool known = lock != NULL && concerns(lock, &message, grant, random);
-    if (!known) /* and never wanted again: a token is known before it is sent, and used once */
+    if (!known) /* and never will be: a token is known before it is sent, and used once */
         hfi_retire_heal(client, lock, grant, random, &message);
     if (lock != NULL)
         hfi_table_unref(lock);
@@ -110,7 +110,8 @@ static void look_around(struct hfi_lock *lock, void *arg)
     happens(lock, hfi_entry_missed);
 }
 
-/* Whatever was said while nobody listened is lost: every waiter asks again, every holder whether somebody waits. */
+/* Messages published while the subscription was down are lost: every waiter asks again, and every holder renews to
+ * learn whether another process waits. */
 void hfi_inbound_subscribed(void *self, const char *channel, size_t channel_size)
 {
     hf_client *client = self;

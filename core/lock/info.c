@@ -16,27 +16,27 @@
 #include <string.h>
 
 #define WAITERS_MOST      100
-#define HOLDER_ANSWERS_MS 200 /* and two round trips: the question's and the answer's way, as far as our own */
+#define HOLDER_ANSWERS_MS 200 /* plus two round trips of ours: the holder may be as far from the server */
 
 struct inquiry { /* a question to a holder, on the stack of the thread that asks */
-    struct hfi_list link; /* client->inquiries; its mutex guards all */
+    struct hfi_list link; /* in client->inquiries; the mutex of that list guards all fields */
     struct hfi_park park;
     const char *token;
     size_t  token_size;
-    int64_t until_ns; /* for the answer; 0: nobody has heard the question */
+    int64_t until_ns; /* deadline of the answer; 0: no client received the question */
     bool    answered;
     int64_t fence, held_ms;
     char    label[132];
 };
 
-struct holding { /* a lock that is held, from the look at it until the visit */
+struct holding { /* a held lock, from the look at it until its visit */
     struct hfi_keys keys;
     redisReply *reply;
     struct hfi_token_parts parts;
-    struct inquiry inquiry; /* without a token: another library's */
+    struct inquiry inquiry; /* token NULL: the holder is another library */
 };
 
-struct survey { /* holders are asked together: one that does not answer is waited for */
+struct survey { /* holders are asked in batches, so that the waits for silent ones overlap */
     hf_client    *client;
     hf_holder_fn *visit;
     void         *arg;
@@ -118,7 +118,7 @@ static void ask_holder(hf_client *client, const char *id, struct inquiry *inquir
         freeReplyObject(reply);
 }
 
-/* A holder that is alive answers; one that is not leaves the fields as they are. */
+/* Waits for the holder's answer. A dead holder leaves the fields as they are. */
 static void hear_holder(hf_client *client, struct inquiry *inquiry, bool enough)
 {
     struct hfi_wait wait;
@@ -146,7 +146,7 @@ static void show(struct survey *survey, const struct holding *held)
     hfi_callback_end(&callback);
 }
 
-/* Visits those that were looked at. */
+/* Waits for the answers of the batch and visits its locks. */
 static void finish(struct survey *survey)
 {
     for (size_t i = 0; i < survey->count; i++) {
@@ -161,14 +161,14 @@ static void finish(struct survey *survey)
     survey->count = 0;
 }
 
-/* Looks at the lock of these keys, which it takes over, and asks its holder. A free lock has none. */
+/* Looks at the lock of these keys, which it takes over, and asks its holder. A free lock is left out. */
 static hf_status inform(struct survey *survey, const struct hfi_keys *keys, hf_error *error)
 {
     struct holding *held = &survey->held[survey->count];
     *held = (struct holding){.keys = *keys, .inquiry = {.held_ms = -1}};
     hf_status status = hfi_call_done(survey->client, lane_of(survey->client), hfi_wire_look(keys), NULL,
                                      "cannot look at the lock", &held->reply, error);
-    const char *word = status == HF_OK ? held->reply->element[0]->str : ""; /* the form is core/protocol/reply_schema.c's */
+    const char *word = status == HF_OK ? held->reply->element[0]->str : ""; /* checked by reply_schema.c */
     if (strcmp(word, "HELD") != 0) {
         if (strcmp(word, "FOREIGN") == 0)
             status = hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key",
@@ -189,7 +189,7 @@ static hf_status inform(struct survey *survey, const struct hfi_keys *keys, hf_e
     return HF_OK;
 }
 
-/* HF_OK: the client is entered, and there are keys to be done with. */
+/* HF_OK: the client is entered and *keys is made; the caller has to undo both. */
 static hf_status enter_named(hf_client *client, const char *name, struct hfi_keys *keys, hf_error *error)
 {
     size_t size;
@@ -219,7 +219,7 @@ hf_status hf_lock_info(hf_client *client, const char *name, hf_holder_fn *visit,
     return status;
 }
 
-/* Nothing else on a user lane tells it. */
+/* Server time: no other reply on a user lane carries it. */
 static hf_status ask_time(hf_client *client, int64_t *now_us, hf_error *error)
 {
     redisReply *reply;
@@ -232,7 +232,7 @@ static hf_status ask_time(hf_client *client, int64_t *now_us, hf_error *error)
     return HF_OK;
 }
 
-/* Tickets are the server's time when a waiter came, in us. */
+/* A ticket is the server's time in us at which its waiter came. */
 static void show_waiters(hf_client *client, const redisReply *reply, int64_t now_us, hf_waiter_fn *visit, void *arg)
 {
     struct hfi_token_parts parts;
@@ -273,7 +273,7 @@ hf_status hf_lock_waiters(hf_client *client, const char *name, hf_waiter_fn *vis
     return status;
 }
 
-/* The lock name that gives this key, or NULL: a side key, or nobody's we know. */
+/* The name of the lock that has this key. NULL: a side key, or not a key of ours. */
 static const char *name_of(const hf_client *client, const char *key, size_t key_size, size_t *size)
 {
     size_t before = 3, after = 0; /* hf:{name} and its variants */
@@ -322,7 +322,7 @@ static hf_status inform_of_key(struct survey *survey, const redisReply *key, con
         status = inform(survey, &keys, error);
     else
         hfi_keys_done(&keys);
-    return status == HF_FOREIGN ? HF_OK : status; /* it was a string when SCAN saw it */
+    return status == HF_FOREIGN ? HF_OK : status; /* its type has changed since SCAN */
 }
 
 /* SCAN's pattern for all our lock keys: the template's text with its special bytes escaped. */

@@ -68,12 +68,13 @@ int64_t hfi_lock_enter(struct hfi_lock *lock)
     return hfi_now(lock->client->clock);
 }
 
-/* One reference for as long as the alarm is armed. */
+/* An armed alarm has a reference to the lock. */
 void hfi_lock_set_timer(struct hfi_lock *lock)
 {
-    /* Close takes every alarm back, and nothing that still happens to the entry sets it again. */
+    /* Close disarms every alarm, and no later event of the entry may arm it again. */
     int64_t next = atomic_load(&lock->client->closing) ? HFI_NEVER : hfi_entry_next(&lock->entry);
-    /* Later than armed: let it ring, find nothing and be armed again; local passes would move it all the time. */
+    /* Do not move an armed alarm to a later time: it rings, finds nothing due and is armed again. Local passes would
+     * move it all the time. */
     if (next == lock->alarm_at || (next != HFI_NEVER && next > lock->alarm_at))
         return;
     bool was_armed = hfi_watchdog_arm(lock->client->watchdog, &lock->alarm.timer, next);
@@ -89,7 +90,7 @@ static HFI_RARE void asked(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
-    /* The native form is a pipeline. (A script that was spelt out has no `script` any more.) */
+    /* Only the native form is a pipeline. (`script` does not tell: it is NULL once a script was resent as EVAL.) */
     struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .in_doubt = true, .native = command->replies > 1};
     struct hfi_actions actions;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
@@ -103,7 +104,7 @@ static HFI_RARE void asked(struct hfi_command *command)
         answer.kind = HFI_NOT_SENT;
         answer.in_doubt = false;
         answer.status = hfi_pool_why_down(client->pool, NULL);
-    } else if (command->too_long) { /* VALUE, then: it was executed, and leaves nothing behind */
+    } else if (command->too_long) { /* it was VALUE: the script was executed, and left nothing behind */
         answer.kind = HFI_CANNOT;
         answer.in_doubt = false;
         answer.status = HF_LIMIT;
@@ -119,7 +120,7 @@ static HFI_RARE void asked(struct hfi_command *command)
         hfi_lock_note_trouble(lock, command, answer.kind == HFI_LATE);
         if (answer.kind == HFI_HAS_VALUE) {
             client->fetch_ops->take(lock, command->reply);
-            if (lock->in_doubt) /* an earlier question of this token may still be executed */
+            if (lock->in_doubt) /* an earlier acquire of this token may still be executed */
                 hfi_retire_begin(lock, now, NULL);
         }
         hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
@@ -146,14 +147,14 @@ static HFI_RARE void got_fences(struct hfi_command *command)
         hfi_server_time_observe(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
         granted_us = said.now_us;
         int64_t last = strcmp(said.word, "GRANTED") == 0 ? hfi_wire_number(command->reply, 2, 0) : 0;
-        if (last > MORE_FENCES) /* the answer is where the last of several blocks begins */
+        if (last > MORE_FENCES) /* the reply is the first fence of the last of several blocks */
             first = last - (MORE_FENCES - HFI_FENCE_BLOCK);
     }
     bool good = first > 0 && hfi_fence_accept(client, first, MORE_FENCES, command->note[1], granted_us);
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0]) {
-        lock->refused = command->outcome == HFI_ANSWERED; /* without a fence that is above the last one nothing is granted */
+        lock->refused = command->outcome == HFI_ANSWERED; /* without a higher fence nothing is granted */
         hfi_lock_note_trouble(lock, command, false);
         if (hfi_wire_foreign(command->reply) != NULL)
             hfi_entry_no_counter(&lock->entry, &actions);
@@ -166,7 +167,7 @@ static HFI_RARE void got_fences(struct hfi_command *command)
     hfi_table_unref(lock);
 }
 
-/* The lane takes the command; the lock stays until its outcome is known. False: there was no memory for it. */
+/* Lists the command with a reference to the lock until its outcome is known. False: `command` is NULL, no memory. */
 static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command_done *done, int64_t stamp)
 {
     if (command == NULL)
@@ -224,7 +225,7 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
     struct hfi_command *command;
     struct hfi_acquire_params params = hfi_entry_acquire_params(&lock->entry);
     char token[HFI_TOKEN_CAPACITY];
-    if (action->fresh && !fresh_token(lock)) { /* without one nothing may be granted */
+    if (action->fresh && !fresh_token(lock)) { /* nothing may be granted without a token */
         hfi_lock_note_no_random(lock);
         not_sent(lock, action, HF_INTERNAL, now);
         return;
@@ -274,14 +275,14 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int6
         waiter->status = HF_NOMEM;
         return false;
     }
-    free(lock->trouble); /* of an earlier time */
+    free(lock->trouble); /* of an earlier acquire */
     lock->trouble = NULL;
     acquirer->lease = lock->holder = lease;
     hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.times.hold_end, now);
     return true;
 }
 
-/* What nobody could be given. */
+/* Releases a lease for which there was no handle. */
 static void take_back(struct hfi_lock *lock, int64_t now)
 {
     struct hfi_actions actions;
@@ -320,7 +321,7 @@ static void tell_holder(struct hfi_lock *lock, const struct hfi_action *action)
     }
 }
 
-/* Its renewal came through, but its holder has seen it end meanwhile. */
+/* The renewal succeeded, but a reader has found the lease over meanwhile. */
 static void found_over(struct hfi_lock *lock, int64_t now)
 {
     struct hfi_actions actions;
@@ -329,7 +330,7 @@ static void found_over(struct hfi_lock *lock, int64_t now)
     hfi_lock_perform(lock, &actions, now, NULL);
 }
 
-/* Whoever asks again and again: in a queue, or kept out of it by the server's trouble. */
+/* Counts an entry that keeps asking: in a queue, or kept out of it by the server's trouble. */
 static void count_queued(struct hfi_lock *lock)
 {
     hf_client *client = lock->client;
@@ -375,7 +376,7 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
         case HFI_WATCH_FOREIGN:
             hfi_events_watch(lock, action->fresh);
             break;
-        case HFI_SEND_RENEW: /* the alarm's, see ring() */
+        case HFI_SEND_RENEW: /* sent by the alarm, see ring() */
         case HFI_SEND_RECHECK:
             break;
         }
@@ -389,8 +390,8 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
     hfi_lock_set_timer(lock);
 }
 
-/* What the alarm collects with others of its tick, whose time is their stamp: it is the oldest of them all. True: a
- * re-check, which has taken the caller's reference. */
+/* Adds the entry's renewal or re-check to the batches of this tick. Their stamp is the tick's time, which is older than
+ * each decision. True: a re-check was added and has taken the caller's reference. */
 static bool collect(struct hfi_lock *lock, struct hfi_actions *actions, struct hfi_tick *tick, int64_t now)
 {
     bool taken = false;
@@ -422,7 +423,7 @@ static HFI_RARE void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     hfi_lock_perform(lock, &actions, now, NULL);
     (void)pthread_mutex_unlock(&lock->mutex);
     if (taken)
-        return; /* it is sent with the others */
+        return; /* it is flushed with its batch */
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);
 }

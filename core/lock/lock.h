@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lock.h - the shell of an entry: its mutex, its keys, its lane, its token. What the entry decides is carried out here,
- * under the mutex, so that commands are listed in the order of the decisions; sending comes after the mutex.
+ * lock.h - the shell of an entry: its mutex, its keys, its lane, its token. The entry's decisions are carried out here,
+ * under the mutex, so that commands are listed in the order of the decisions. They are sent after unlocking.
  */
 #ifndef HFI_LOCK_H
 #define HFI_LOCK_H
@@ -13,59 +13,59 @@
 #include "core/protocol/key.h"
 #include "core/protocol/wire.h"
 
-struct hfi_slot;   /* table.c */
-struct hfi_shared; /* fetch.c */
+struct hfi_slot;       /* table.c */
+struct hfi_shared;     /* fetch/shared.c */
 struct hfi_retirement; /* retire.c */
 
 struct hfi_lock {
     /* Never changes. */
     hf_client *client;
-    struct hfi_keys keys; /* behind this struct, in the same memory */
+    struct hfi_keys keys; /* stored behind this struct, in the same memory */
     struct hfi_lane *lane;
     struct hfi_slot *slot; /* table.c: counts the references */
     uint32_t slot_id;
 
-    bool     watched; /* the mutex's too: events.c listens to its key, and has a reference */
-    bool     refused; /* the mutex's too: trouble is what the server has answered, and not its silence */
-    bool     queued;  /* the mutex's too: counted in the entry's rules */
-    bool     in_doubt; /* the mutex's too: one of the token's acquires got no answer, release until it is surely over */
-    pthread_mutex_t mutex;   /* for all that follows */
+    bool     watched;  /* (mutex) events.c is subscribed to its key, and has a reference */
+    bool     refused;  /* (mutex) trouble is an answer of the server, not its silence */
+    bool     queued;   /* (mutex) counted in `queued` of the entry's rules */
+    bool     in_doubt; /* (mutex) an acquire of the token got no answer: release the token until it is certainly over */
+    pthread_mutex_t mutex;   /* guards the fields below, and those marked (mutex) */
     struct hfi_entry entry;
     uint64_t grant, random;  /* of the current token: hfi_lock_token */
-    uint64_t revoked;        /* the random digits that a break has put there instead, as a message said; 0 */
+    uint64_t revoked;        /* random digits of the token that a break left instead, according to a message; 0: none */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
-    int64_t  last_chance_ns; /* of its native form: until then, our time, it may still be executed */
-    int64_t  may_live_ms;    /* the longest that its key may live after what was sent: a TTL, and before it a record's patience */
-    struct hfi_retirement *retirements; /* tokens that are given back; NULL: none */
-    hf_lease *holder;        /* a reference; NULL: nobody here */
-    uint64_t short_holds;    /* that the histogram has not been told of: too short for a locked instruction each; */
-    int64_t  short_ns;       /* how long they took together */
+    int64_t  last_chance_ns; /* our time until which its native acquire may still be executed */
+    int64_t  may_live_ms;    /* longest life of its key after what was sent: a TTL, and before it a record's patience */
+    struct hfi_retirement *retirements; /* retirements of earlier tokens; NULL: none */
+    hf_lease *holder;        /* a reference; NULL: no holder in this process */
+    uint64_t short_holds;    /* not yet in the histogram: too short to pay an atomic instruction for each */
+    int64_t  short_ns;       /* their total duration */
     struct hfi_alarm alarm;
     int64_t  alarm_at;       /* HFI_NEVER: not armed */
-    hf_error *trouble;       /* more about entry.trouble; NULL: nothing more */
-    struct hfi_shared *shared; /* HFI_FETCH: fetch.c; NULL before the first waiter */
+    hf_error *trouble;       /* details of entry.trouble; NULL: none */
+    struct hfi_shared *shared; /* HFI_FETCH: fetch/shared.c; NULL before the first waiter */
 };
 
-struct hfi_acquirer { /* a thread that wants the lease, on its stack */
+struct hfi_acquirer { /* a thread that acquires the lease, on its stack */
     struct hfi_waiter waiter;
     struct hfi_park   park;
     const hf_lock_options *options;
-    uint64_t  owner;   /* the thread's number */
-    uint64_t  thread;  /* this one's number, */
-    int       tid;     /* and where .signal goes */
-    bool      sleeps;  /* it has to be woken */
-    bool      for_others; /* the time given to hfi_acquire is for the server's answer; others_ms begins when it is known that
-                           * somebody else has the lease, or stands before us (HFI_FETCH) */
+    uint64_t  owner;   /* options->owner, or the thread's number */
+    uint64_t  thread;  /* the thread's number, */
+    int       tid;     /* and its kernel id, which .signal goes to */
+    bool      sleeps;  /* the thread has to be woken for its verdict */
+    bool      for_others; /* until_ns of hfi_acquire limits the wait for the server's answer only; others_ms begins once
+                           * another holder, or a waiter ahead of this one, is known (HFI_FETCH) */
     int64_t   others_ms;
-    hf_lease *lease; /* when the waiter has got it: the holder, with a reference for the acquirer. So long as a thread only
-                      * waits it takes no memory, and no allocator makes a cache for it */
+    hf_lease *lease; /* HFI_GOT_LEASE: the holder, with a reference for the acquirer. A thread that only waits allocates
+                      * nothing, so the allocator makes no cache for it */
 };
 
 struct hfi_releaser { /* a thread that waits for its release's answer, on its stack */
     struct hfi_park park;
     bool      done;
     hf_status status; /* HF_OK, LOST (gone), UNKNOWN */
-    hf_error *why;    /* UNKNOWN because the server refuses: filled */
+    hf_error *why;    /* filled if UNKNOWN because the server refuses */
 };
 
 /* Only the table calls these two. */
@@ -73,19 +73,19 @@ hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, si
                        struct hfi_lock **lock, hf_error *error);
 void hfi_lock_free(struct hfi_lock *lock);
 
-/* Takes the mutex, and the time under it: a clock that was read before could date what others have decided since (P1).
- * Whatever an entry is told, it is told in the order of the clock. */
+/* Locks the mutex and returns the time read under it. A time read before could be older than what other threads have
+ * decided since (P1). So an entry receives all events in the order of the clock. */
 int64_t hfi_lock_enter(struct hfi_lock *lock);
-/* The current token as it goes over the wire; its length. Mutex held. */
+/* Writes the current token as it is sent and returns its length. Mutex held. */
 size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_CAPACITY]);
-/* Carries out what was decided; mutex held. `releaser` (or NULL) learns the answer of a HFI_GIVE_BACK among it. After
- * unlocking: hfi_lane_flush(lock->lane). */
+/* Carries out the entry's actions; mutex held. `releaser` (or NULL) receives the answer to a HFI_GIVE_BACK among them.
+ * Call hfi_lane_flush(lock->lane) after unlocking. */
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_releaser *releaser);
-/* The histogram is told of the short holds; mutex held, or nobody else knows it any more. */
+/* Adds the short holds to the histogram; mutex held, or no other thread can reach the lock any more. */
 void hfi_lock_tell_holds(struct hfi_lock *lock);
-/* Something is about to be sent after which its key may live so long; mutex held. */
+/* A command is about to be sent after which the key may live for `ms`; mutex held. */
 void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms);
-/* The alarm rings when the entry has something to look at; mutex held. */
+/* Arms the alarm for the next time at which the entry has something to do; mutex held. */
 void hfi_lock_set_timer(struct hfi_lock *lock);
 
 #endif

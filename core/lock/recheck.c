@@ -2,9 +2,9 @@
 /*
  * recheck.c - see recheck.h.
  *
- * A batch is listed when its tick ends, so a release or an acquire of one of its names may be listed before it (P4 is
- * for those). It does no harm there: for a token that is not in the queue the script does nothing. For the same reason
- * one without an answer leaves no doubt behind (P5): executed late it creates nothing.
+ * A batch is listed at the end of its tick, so a release or an acquire of one of its names may be listed before it (P4
+ * orders only those two). That does no harm: for a token that is not in the queue the script does nothing. For the same
+ * reason a re-check without an answer leaves no token in doubt (P5): executed late, it creates nothing.
  */
 #include "core/lock/recheck.h"
 #include "core/lock/server_time.h"
@@ -40,7 +40,7 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
         answer = hfi_wire_rechecked(command->reply, index);
         if (command->reply->type == REDIS_REPLY_ERROR)
             answer = hfi_wire_answer(command->reply, false, &no_time);
-        if (answer.kind == HFI_CANNOT && answer.status != HF_UNAVAILABLE) /* perhaps one of them, perhaps a right */
+        if (answer.kind == HFI_CANNOT && answer.status != HF_UNAVAILABLE) /* caused by one name, or a missing right */
             answer.kind = HFI_ASK_ALONE;
     } else if (command != NULL && command->outcome == HFI_UNSENT) {
         answer.kind = HFI_NOT_SENT;
@@ -61,7 +61,7 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
     hfi_table_unref(lock);
 }
 
-/* Of ten thousand locks each has been out of every cache for long: the next ones are fetched while this one is at work. */
+/* With ten thousand locks, each has long left every CPU cache: prefetch the next ones while this one is processed. */
 static void look_ahead(const struct hfi_rechecked_batch *batch, int index)
 {
     if (index + 2 * AHEAD < batch->count) {
@@ -121,7 +121,7 @@ void hfi_rechecks_init(struct hfi_rechecks *rechecks, hf_client *client, int64_t
     *rechecks = (struct hfi_rechecks){.client = client, .now = now};
 }
 
-/* With capacity for one more; NULL: no memory. */
+/* A batch with these parameters and capacity for one more name; NULL: no memory. */
 static struct hfi_rechecked_batch *batch_for(struct hfi_rechecks *rechecks, struct hfi_lane *lane,
                                              const struct hfi_acquire_params *params)
 {

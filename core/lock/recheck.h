@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* recheck.h - the re-checks of one watchdog tick that expect no news, in scripts of 32 names of one lane. */
+/* recheck.h - batched re-checks: those of one watchdog tick that expect no news, in scripts of up to 32 names of one
+ * lane. */
 #ifndef HFI_RECHECK_H
 #define HFI_RECHECK_H
 
@@ -14,9 +15,10 @@ struct hfi_rechecks { /* of one tick */
 };
 
 void hfi_rechecks_init(struct hfi_rechecks *rechecks, hf_client *client, int64_t now);
-/* Re-check the lock's current token; mutex held. True: the caller's reference is taken. False: no memory. */
+/* Adds a re-check of the lock's current token; mutex held. True: takes over the caller's reference. False: no
+ * memory. */
 bool hfi_rechecks_add(struct hfi_rechecks *rechecks, struct hfi_lock *lock);
-/* All that were added. No mutex held. */
+/* Sends all that were added. No mutex held. */
 void hfi_rechecks_send(struct hfi_rechecks *rechecks);
 
 #endif

@@ -17,9 +17,9 @@ static void note_hold(struct hfi_lock *lock, int64_t ns)
     lock->short_ns += ns;
 }
 
-/* Out of the lock, if it is in it; then its reference to the handle is the caller's, besides the owner's: *references
- * counts. True: it was valid, and the server will be told by what `releaser` learns, or another thread has the lease now
- * (releaser->done, HF_OK). Mutex held. */
+/* Detaches the handle from its lock, if it is the holder. The lock's reference then passes to the caller (counted in
+ * *references). True: the lease was valid. Its release is listed and `releaser` receives the answer, or the lease stays
+ * in this process (releaser->done, HF_OK). Mutex held. */
 static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *releaser, int *references)
 {
     hf_client *client = lock->client;
@@ -30,7 +30,7 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *r
         return false;
     hfi_actions_init(&actions);
     bool was_valid = now < atomic_load(lease->end);
-    /* P3: V is withdrawn before anything is listed, and before another thread may have the lease. */
+    /* P3: V is withdrawn before anything is listed, and before another thread may get the lease. */
     hfi_handle_withdraw(lease);
     HFI_PERTURB("withdrawn-to-released");
     lock->holder = NULL;
@@ -53,7 +53,7 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *r
         hfi_handle_log_loss(lease, reason);
         hfi_entry_lost(&lock->entry, reason, now, &actions);
     }
-    hfi_lock_perform(lock, &actions, now, was_valid ? releaser : NULL); /* after a loss nobody waits for an answer */
+    hfi_lock_perform(lock, &actions, now, was_valid ? releaser : NULL); /* after a loss no answer is awaited */
     return was_valid;
 }
 
@@ -76,7 +76,7 @@ static hf_status answer(const hf_lease *lease, const struct hfi_releaser *releas
     return HF_UNKNOWN;
 }
 
-/* *references: those that are the caller's to drop; none, if an owner has it still that had acquired it again. */
+/* *references: the references that the caller has to drop; 0 if a re-entrant owner still holds the lease. */
 static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error *error)
 {
     struct hfi_lock *lock = lease->lock;
@@ -89,12 +89,12 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     if (lease->depth > 0) {
         lease->depth--;
         *references = 0;
-        status = hf_lease_is_valid(lease) ? HF_OK : hfi_handle_lost(lease, error); /* once unlocked, another thread may free it */
+        status = hf_lease_is_valid(lease) ? HF_OK : hfi_handle_lost(lease, error); /* it may be freed once unlocked */
         (void)pthread_mutex_unlock(&lock->mutex);
         return status;
     }
     hfi_park_hold();
-    bool wanted = lock->entry.remote_waiters; /* somebody waits elsewhere: it goes now */
+    bool wanted = lock->entry.remote_waiters; /* another process waits: send the release now */
     bool was_valid = leave(lock, lease, wait ? &releaser : NULL, references);
     while (was_valid && wait && !releaser.done) {
         uint32_t epoch = hfi_park_epoch(&releaser.park);
@@ -119,7 +119,7 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     return status;
 }
 
-/* The last of it, whatever became of the lease. */
+/* The end of the handle, whatever became of the lease. */
 static void drop(hf_lease *lease, int references)
 {
     hf_client *client = lease->client;
@@ -142,7 +142,7 @@ static hf_status release(hf_lease *lease, bool wait, hf_error *error)
     }
     bool entered = hfi_client_enter(client, NULL) == HF_OK;
     if (!entered)
-        hfi_client_ref(client); /* the handle may hold the last one; a call that was let in is waited for */
+        hfi_client_ref(client); /* the lease's reference may be the last; close waits for calls that were let in */
     int references = 1;
     hf_status status = give_back(lease, wait && entered, &references, error);
     if (references > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* retire.c - see retire.h. When it is over, and when to ask again, is decided in in_doubt.c. */
+/* retire.c - see retire.h. in_doubt.c decides when a retirement is over, and when the next release is sent. */
 #include "core/lock/retire.h"
 #include "core/protocol/script_error.h"
 #include "core/policy/in_doubt.h"
@@ -14,20 +14,20 @@
 #include <string.h>
 
 struct hfi_retirement {
-    struct hfi_retirement *next; /* of lock->retirements */
-    struct hfi_lock *lock;    /* a reference; its mutex guards what follows */
+    struct hfi_retirement *next; /* in lock->retirements */
+    struct hfi_lock *lock;    /* a reference; its mutex guards the fields below */
     struct hfi_alarm alarm;
     uint64_t grant, random;
     struct hfi_in_doubt in_doubt;
-    int64_t not_before_ns;    /* the next release; a revoked holder has until then to stop */
+    int64_t not_before_ns;    /* earliest time of the next release; a revoked holder has until then to stop */
     struct hfi_releaser *releaser;
-    bool    asked;            /* once at least */
+    bool    asked;            /* a release was sent at least once */
     bool    asking;
-    bool    over;             /* not in the list any more */
-    int     references;       /* the list, a command under way, the armed alarm */
+    bool    over;             /* no longer in the list */
+    int     references;       /* of the list, a command in flight, the armed alarm */
 };
 
-/* After the mutex, with what was the last reference. */
+/* Called after unlocking, once the last reference is gone. */
 static void end(struct hfi_retirement *retirement)
 {
     struct hfi_lock *lock = retirement->lock;
@@ -57,7 +57,8 @@ static void arm_locked(struct hfi_retirement *retirement, int64_t at_ns)
         retirement->references++;
 }
 
-/* Nothing of this token can come any more, or nobody is there to ask. Never the last reference: the caller has one. */
+/* Ends the retirement: no acquire of the token can be executed any more, or no further release will be sent. Never
+ * drops the last reference: the caller has one. */
 static void finish_locked(struct hfi_retirement *retirement)
 {
     struct hfi_retirement **at = &retirement->lock->retirements;
@@ -80,8 +81,9 @@ static struct hfi_retirement *find_locked(const struct hfi_lock *lock, uint64_t 
     return retirement;
 }
 
-/* A message about a token that has just been given back is late and no more, and there are many: the next one's wish and
- * the holder's release often cross. Those that may come alive again are not among these, and a mark ages (in_doubt.h). */
+/* The mark of a token that has just been given back. A message about such a token is merely late, and common: the next
+ * waiter's R often crosses the holder's release. Tokens that may come alive again are not marked, and a mark ages
+ * (in_doubt.h). */
 static _Atomic(uint64_t) *retired_mark(hf_client *client, uint64_t random)
 {
     return &client->retired[random % (sizeof client->retired / sizeof client->retired[0])];
@@ -92,7 +94,7 @@ static _Atomic(uint64_t) *healed(hf_client *client, uint64_t random)
     return &client->healed[random % (sizeof client->healed / sizeof client->healed[0])];
 }
 
-/* What the server said to it, in the releasing thread's words. */
+/* Puts the server's refusal into the error of the releasing thread. */
 static void note_refusal(const struct hfi_retirement *retirement, const struct hfi_command *command)
 {
     hf_error *why = retirement->releaser != NULL ? retirement->releaser->why : NULL;
@@ -142,7 +144,7 @@ static void released(struct hfi_command *command)
         said = hfi_wire_script_reply(command->reply);
         hfi_server_time_observe(lock->client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
     }
-    bool more = strcmp(said.word, "MORE") == 0; /* it dropped as many old records as it may, and gave nothing back yet */
+    bool more = strcmp(said.word, "MORE") == 0; /* dropped as many old records as allowed; key not yet released */
     HFI_PERTURB("release-answered");
     int64_t now = hfi_lock_enter(lock);
     retirement->asking = false;
@@ -158,7 +160,7 @@ static void released(struct hfi_command *command)
         end(retirement);
 }
 
-/* Now, if it is time and none is under way. Without memory for the command the alarm tries again. */
+/* Sends a release now if it is due and none is in flight. Without memory for the command the alarm tries again. */
 static void send_locked(struct hfi_retirement *retirement, int64_t now)
 {
     struct hfi_lock *lock = retirement->lock;
@@ -202,7 +204,8 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
         end(retirement);
 }
 
-/* NULL: no memory, the key ends by itself. ends_ns: when that is. */
+/* Adds a retirement to the lock's list. ends_ns: when the key has expired by itself. NULL: no memory; the key is left
+ * to expire. */
 static struct hfi_retirement *begin(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t ends_ns)
 {
     struct hfi_retirement *retirement = calloc(1, sizeof *retirement);
@@ -220,13 +223,15 @@ static struct hfi_retirement *begin(struct hfi_lock *lock, uint64_t grant, uint6
     return retirement;
 }
 
-/* All that could give it the key, or prolong that, was sent by now. */
+/* When a key with the current token has certainly expired: all commands that could create or prolong it were sent by
+ * now. */
 static int64_t end_of_key(const struct hfi_lock *lock, int64_t now)
 {
     return hfi_after_ms(now, lock->client->command_ms + lock->may_live_ms);
 }
 
-/* Of a token that is not, or not surely, the one that was sent last: what was asked for is not known any more. */
+/* The same for a token that is not, or not certainly, the one sent last: the TTL that it asked for is not known any
+ * more. */
 static int64_t end_of_another(const struct hfi_lock *lock, int64_t now)
 {
     const hf_client *client = lock->client;
@@ -296,7 +301,7 @@ void hfi_retire_again(struct hfi_lock *lock, uint64_t grant, uint64_t random, in
 {
     int64_t ends = end_of_another(lock, now);
     struct hfi_retirement *retirement = find_locked(lock, grant, random);
-    if (retirement != NULL) { /* its release comes behind this acquire */
+    if (retirement != NULL) { /* its release follows this acquire */
         retirement->in_doubt.ends_ns = retirement->in_doubt.ends_ns > ends ? retirement->in_doubt.ends_ns : ends;
         return;
     }
@@ -305,7 +310,8 @@ void hfi_retire_again(struct hfi_lock *lock, uint64_t grant, uint64_t random, in
         send_locked(retirement, now);
 }
 
-/* A revoked holder keeps its time to stop, whichever token of its grant a second break has put there. */
+/* Until when a revoked holder of this grant has time to stop; 0: none has. A second break, which leaves another token
+ * of the grant, does not shorten that time. */
 static int64_t time_to_stop(const struct hfi_lock *lock, uint64_t grant)
 {
     int64_t until = 0;
@@ -315,8 +321,8 @@ static int64_t time_to_stop(const struct hfi_lock *lock, uint64_t grant)
     return until;
 }
 
-/* One failure ends it: who wants the lock will say so again. A message that is repeated, whoever made it up, costs a release
- * in HFI_PACE_NS and not one in each round trip. */
+/* One failure ends this retirement: a process that wants the lock publishes R again. A repeated message, whatever its
+ * origin, costs one release per HFI_PACE_NS and not one per round trip. */
 static void release_forgotten_locked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
 {
     struct hfi_retirement *retirement = find_locked(lock, grant, random);
@@ -327,14 +333,14 @@ static void release_forgotten_locked(struct hfi_lock *lock, uint64_t grant, uint
         if (retirement == NULL)
             return;
         retirement->not_before_ns = not_before > paced ? not_before : paced;
-        retirement->in_doubt.unanswered = true; /* and stays so: it is not settled by an answer about this key */
+        retirement->in_doubt.unanswered = true; /* and stays so: an answer about this key does not settle it */
     }
     send_locked(retirement, now);
 }
 
-/* Long after we stopped to count with it, an acquire of ours was executed (a native one has no not_after), or its release
- * was lost with a server that failed over. Whoever sent the message may have made up token and key: the release deletes
- * nothing but this very token, which nobody uses. */
+/* An acquire of ours was executed long after its token was given up (a native one has no not_after), or its release was
+ * lost with a server that failed over. The sender of the message may have made up token and key: the release deletes
+ * only this very token, which is not in use. */
 static void release_forgotten(hf_client *client, uint64_t grant, uint64_t random, const struct hfi_message *message)
 {
     if (hfi_in_doubt_has_crossed(atomic_load(retired_mark(client, random)), random, hfi_now(client->clock)))
@@ -348,7 +354,7 @@ static void release_forgotten(hf_client *client, uint64_t grant, uint64_t random
     hfi_table_unref(lock);
 }
 
-/* True: it is being given back here. */
+/* Sends the release of a token that this lock retires. False: it does not retire this token. */
 static bool hurry(struct hfi_lock *lock, uint64_t grant, uint64_t random)
 {
     HFI_PERTURB("closing-found");
@@ -361,8 +367,9 @@ static bool hurry(struct hfi_lock *lock, uint64_t grant, uint64_t random)
     return retirement != NULL;
 }
 
-/* A break of what nobody holds: what it has left there is nobody's either. Who waited here with the broken token asks
- * first, and so keeps its place: within HFI_PACE_NS. */
+/* A break of a token that is not held here: the token that the break left is not held either, and is released,
+ * HFI_PACE_NS later at the earliest. A waiter here with the broken token asks within that time, and so keeps its
+ * place. */
 static void release_revoked(struct hfi_lock *lock, uint64_t grant, const struct hfi_message *message)
 {
     uint64_t random;
@@ -375,7 +382,7 @@ static void release_revoked(struct hfi_lock *lock, uint64_t grant, const struct 
     hfi_lane_flush(lock->lane);
 }
 
-/* The number of a grant that is long over may be another lock's by now, so the key goes before it. */
+/* The slot of an old grant number may belong to another lock by now, so the lock found by key is preferred. */
 static void clear_break(hf_client *client, struct hfi_lock *by_grant, uint64_t grant, const struct hfi_message *message)
 {
     struct hfi_lock *by_key = hfi_table_by_key(client, message->key, message->key_size);
@@ -418,7 +425,7 @@ static void stop(struct hfi_lock *lock, void *arg)
         retirement->references++;
         finish_locked(retirement);
         if (--retirement->references == 0)
-            end(retirement); /* not the last reference to the lock: the table's walk has one */
+            end(retirement); /* not the last reference to the lock: hfi_table_each() has one */
     }
     (void)pthread_mutex_unlock(&lock->mutex);
 }

@@ -10,7 +10,7 @@
 
 #include <hiredis/hiredis.h>
 
-#define FLOOR_NS (500 * HFI_MS) /* so often it goes in front of native acquires */
+#define FLOOR_NS (500 * HFI_MS) /* interval of floors in front of native acquires */
 #define NO_LIMIT_US INT64_C(9000000000000000) /* below 2^53: Lua compares it exactly */
 
 void hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns)
@@ -69,7 +69,7 @@ bool hfi_fence_accept(hf_client *client, int64_t first, int64_t size, int64_t se
     return true;
 }
 
-/* 0: it was refused, the next native acquire brings another. */
+/* asked_ns 0: the floor was refused, and the next native acquire sends another one in front. */
 static void note_floor(hf_client *client, int lane, int64_t asked_ns)
 {
     atomic_store(&client->floors_asked_ns[lane], asked_ns);
@@ -95,7 +95,7 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, const struct h
     note_floor(client, lane, reply->type == REDIS_REPLY_ERROR ? 0 : sent_ns);
     if (reply->type == REDIS_REPLY_ERROR) {
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
-        if (meaning->status == HF_UNAVAILABLE) /* a failed save, no replica...: reads and much else still pass */
+        if (meaning->status == HF_UNAVAILABLE) /* a failed save, too few replicas...: reads and much else still pass */
             return HF_OK;
         (void)hfi_reply_fail(reply, "cannot keep the fence counter " HFI_FENCE_KEY,
                              hfi_pool_server_name(client->pool), error);

@@ -5,25 +5,28 @@
 
 #include "core/context/context.h"
 
-/* A reply on this lane carried server time. A clock that was stepped makes the client renew all its leases at once. */
+/* Records the server time that a reply on this lane carried. If the server's clock was stepped, the client renews all
+ * its leases at once. */
 void    hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns);
-/* Hygiene for the scripts: later than this, in server time, the command must not be executed (P5). */
+/* Hygiene for the scripts: the server time after which the command must not be executed (P5). */
 int64_t hfi_server_time_not_after(hf_client *client, int lane, int64_t now_ns);
 int64_t hfi_server_time_at_least(hf_client *client, int64_t now_ns); /* 0: unknown */
 
-/* The highest fence given so far: to be read when a block is asked for. */
+/* The highest fence accepted so far; to be read when a block is requested. */
 int64_t hfi_fence_seen(const hf_client *client);
-/* Is this block ahead of all that was known when it was asked for? Remembers it if so. */
+/* True: this block is ahead of all fences known when it was requested, and was granted by a counter that was ahead of the
+ * server's clock (granted_us; 0: the reply did not say). It is then remembered as seen. */
 bool    hfi_fence_accept(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked, int64_t granted_us);
 
-/* ops->greeting and ops->greeted of the pool: fence_floor in every handshake. */
+/* ops->handshake_floor and ops->handshake_floored of the pool: fence_floor in every handshake. */
 struct hfi_command *hfi_server_time_handshake_floor(void *self, int lane);
 hf_status hfi_server_time_handshake_floored(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
                                   const struct redisReply *reply, hf_error *error);
-/* Lists a fence floor, with all that is known here. */
+/* Lists a fence_floor with the highest fence seen and the estimate of the server's time. */
 void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns);
-/* Before a native acquire is listed on this lane, twice a second: the counter stays ahead of the clock (P8), at the price
- * of no round trip and of nothing while the client is idle or waits. Scripts put it ahead themselves. */
+/* Called before a native acquire is listed on this lane; lists a floor at most twice a second. That keeps the counter
+ * ahead of the clock (P8) without a round trip of its own, and costs nothing while the client is idle or waits. Scripts
+ * put the counter ahead themselves. */
 void hfi_server_time_advance_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns);
 
 #endif

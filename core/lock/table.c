@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table.c - see table.h. Shards with a mutex each, for whoever makes a lock or ends one; finding one takes none.
+ * table.c - see table.h. A hash table in shards. Creating or ending a lock takes the shard's mutex; finding one takes
+ * none.
  *
- * Every lock has a slot, which counts its references and is a link of the chain that its name is looked up in. Spots
- * stay where they are until the client's memory goes, so anybody may look at any of them at any time: a reader adds a
- * reference where there is one already (from none nobody comes back), and only then looks whose slot it is. Chains are
- * changed under a reader's feet: then it finds nothing, and looks again under the mutex, where they hold still.
+ * Every lock has a slot, which counts the lock's references and links it into the chain of its hash. Slots stay in
+ * place until the client's memory is freed, so any thread may look at any slot at any time. A reader increments a
+ * reference count only where it is positive (no reader revives a count of 0), and only then checks which lock the slot
+ * has. A chain may change while it is read. The reader may then find nothing, and searches again under the mutex, where
+ * chains do not change.
  *
- * So a lock's memory goes with its last reference, at once; nothing is kept for a thread, which may end, or for a fork
- * child, which may find it half-way; and a look costs one compare-and-swap. ck_ht with ck_epoch would defer the memory,
- * want a record for each thread, and a fence and a reference for each look.
+ * So a lock's memory is freed at once with its last reference. There is no per-thread record that a thread's end would
+ * have to clean up or a fork child could find half-written, and a lookup costs one compare-and-swap. ck_ht with
+ * ck_epoch would defer the freeing, and would need a record for each thread and a fence and a reference for each
+ * lookup.
  *
- * The locks made last keep a reference here, RECENT in each shard: a name that is asked for again and again is not made
- * again each time. Such a lock is as good as new, see hfi_entry_arrive.
+ * Each shard keeps a reference to the RECENT locks created last, so that a name that is acquired again and again is not
+ * created each time. Such a lock is as good as new, see hfi_entry_arrive.
  */
 #include "core/lock/table.h"
 #include "base/perturb.h"
@@ -24,27 +27,27 @@
 
 #define SHARD_BITS 6
 #define SHARDS     (1 << SHARD_BITS)
-#define SLOT_BITS  24 /* of a grant number: the shard, and above it the slot's index there */
+#define SLOT_BITS  24 /* low bits of a grant number: the shard, and above it the slot's index in the shard */
 #define RECENT     8
-#define FIRST      8 /* slots of a shard's first segment; each other one doubles what there is */
+#define FIRST      8 /* slots in a shard's first segment; each further segment doubles the total */
 #define SEGMENTS   16
-#define STEPS_MOST 64 /* of a reader along a chain that changes */
+#define STEPS_MOST 64 /* limit for a reader on a chain that changes */
 
 _Static_assert(FIRST << (SEGMENTS - 1) == 1 << (SLOT_BITS - SHARD_BITS), "as many slots as a grant number can name");
 
 struct hfi_slot {
-    _Atomic(int)      references; /* 0: nobody's */
-    _Atomic(uint32_t) tag;        /* of the lock's hash; its low bits are the chain's number */
-    _Atomic(uint32_t) next;       /* in the chain, or of the free ones: an index + 1; 0: none */
-    _Atomic(uint32_t) head;       /* of the chain that has this slot's index for a number */
-    struct hfi_lock *lock;        /* while there are references */
+    _Atomic(int)      references; /* 0: unused */
+    _Atomic(uint32_t) tag;        /* low half of the lock's hash; its own low bits are the chain's number */
+    _Atomic(uint32_t) next;       /* in the chain or the free list: an index + 1; 0: none */
+    _Atomic(uint32_t) head;       /* of the chain whose number is this slot's index */
+    struct hfi_lock *lock;        /* valid while there are references */
 };
 
 struct shard {
-    pthread_mutex_t mutex; /* to change any of it */
+    pthread_mutex_t mutex; /* needed for any change */
     _Atomic(struct hfi_slot *) segments[SEGMENTS];
-    _Atomic(uint32_t) capacity; /* slots, and chains: a power of two, or 0 */
-    uint32_t used, free;   /* slots that ever had a lock; the first of those that have none now, + 1 */
+    _Atomic(uint32_t) capacity; /* number of slots, and of chains: a power of two, or 0 */
+    uint32_t used, free;   /* slots ever used; head of the free list, an index + 1 */
     unsigned next_recent;
     struct hfi_lock *recent[RECENT]; /* a reference each */
 };
@@ -71,7 +74,7 @@ static struct shard *shard_of(hf_client *client, uint64_t hash)
     return &client->table->shards[(hash >> 40) % SHARDS];
 }
 
-/* Of an index below `capacity`. */
+/* The index must be below `capacity`. */
 static struct hfi_slot *slot_at(struct shard *shard, uint32_t index)
 {
     int segment = index < FIRST ? 0 : 32 - __builtin_clz(index / FIRST);
@@ -125,7 +128,7 @@ HFI_RARE void hfi_table_free(hf_client *client)
     client->table = NULL;
 }
 
-/* A reference to the lock whose slot this is; NULL: it is nobody's. */
+/* A reference to the lock of this slot; NULL: the slot is unused. */
 static struct hfi_lock *pin(struct hfi_slot *slot)
 {
     int references = atomic_load(&slot->references);
@@ -135,7 +138,7 @@ static struct hfi_lock *pin(struct hfi_slot *slot)
     return NULL;
 }
 
-/* With a reference. NULL: it was not found, which says little. */
+/* Searches without the mutex; returns a reference. NULL: not found, but the lock may exist all the same. */
 static struct hfi_lock *find(struct shard *shard, const struct wanted *wanted)
 {
     uint32_t tag = (uint32_t)wanted->hash, capacity = atomic_load_explicit(&shard->capacity, memory_order_acquire);
@@ -178,7 +181,7 @@ static void join_chain_locked(struct shard *shard, uint32_t capacity, uint32_t i
     atomic_store(head, index + 1);
 }
 
-/* Twice the slots, twice the chains. */
+/* Doubles the slots and the chains. */
 static bool grow_locked(struct shard *shard)
 {
     uint32_t capacity = atomic_load(&shard->capacity), more = capacity == 0 ? FIRST : capacity;
@@ -196,8 +199,8 @@ static bool grow_locked(struct shard *shard)
     return true;
 }
 
-/* The lock can be found from here on; two references, the caller's and that of `recent`. *gone: whose turn it was to
- * lose that one, or NULL. False: no memory. */
+/* Publishes the lock with the caller's reference and, if it is cached, that of `recent`. *gone: the lock that falls out
+ * of `recent`, whose reference the caller has to drop. False: no memory. */
 static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, struct hfi_lock **gone)
 {
     struct shard *shard = shard_of(client, hash);
@@ -210,7 +213,7 @@ static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, 
         shard->free = atomic_load(&slot_at(shard, index)->next);
     }
     struct hfi_slot *slot = slot_at(shard, index);
-    bool stays = lock->keys.use == HFI_MUTEX; /* a fetch has its values elsewhere, which are not few */
+    bool stays = lock->keys.use == HFI_MUTEX; /* not a fetch: its values are kept elsewhere, and are not few */
     lock->slot = slot;
     lock->slot_id = index << SHARD_BITS | (uint32_t)(shard - client->table->shards);
     slot->lock = lock;
@@ -290,7 +293,7 @@ void hfi_table_ref(struct hfi_lock *lock)
     atomic_fetch_add(&lock->slot->references, 1);
 }
 
-/* Only under the shard's mutex does a lock lose its last reference, so what is in a chain there has one. */
+/* A lock loses its last reference only under the shard's mutex, so under that mutex every lock in a chain has one. */
 void hfi_table_unref(struct hfi_lock *lock)
 {
     struct hfi_slot *slot = lock->slot;

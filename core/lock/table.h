@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* table.h - the locks of a client by name and by slot. A lock is here while anybody refers to it, and gone after, but the
- * 512 that were made last may stay for the next who ask. */
+/* table.h - the locks of a client, by name and by slot. A lock stays in the table while it is referenced; up to 512
+ * recently created ones are kept as a cache. */
 #ifndef HFI_TABLE_H
 #define HFI_TABLE_H
 
@@ -10,23 +10,24 @@
 struct hfi_lock;
 
 bool hfi_table_open(hf_client *client); /* false: no memory */
-void hfi_table_forget(hf_client *client); /* those that only stay */
-void hfi_table_free(hf_client *client);   /* nobody refers to any */
+void hfi_table_forget(hf_client *client); /* drops the cached ones */
+void hfi_table_free(hf_client *client);   /* no reference to any lock is left */
 
-/* The lock of that name, made if there is none; a reference. No mutex if it is there. INVALID (the name), NOMEM. */
+/* A reference to the lock of that name, which is created if there is none. Takes no mutex if it exists. INVALID (the
+ * name), NOMEM. */
 hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, size_t size, struct hfi_lock **lock,
                         hf_error *error);
-/* The same by its key, which need not be one. NULL: no lock or fetch of this client has such a key; or no memory. */
+/* The same by key; any bytes may be passed. NULL: no lock or fetch of this client has such a key; or no memory. */
 struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, size_t size);
 void hfi_table_ref(struct hfi_lock *lock);
 void hfi_table_unref(struct hfi_lock *lock);
 
-/* A grant number names its lock's slot, so that a message that carries only a token finds the lock: a reference, or
- * NULL. The lock may have another token by now. */
+/* A grant number names its lock's slot, so that a message that carries only a token finds the lock. Returns a
+ * reference, or NULL. The lock may have another token by now. */
 struct hfi_lock *hfi_table_by_grant(hf_client *client, uint64_t grant);
 uint64_t hfi_table_grant(hf_client *client, const struct hfi_lock *lock); /* a fresh grant number */
 
-/* Calls visit with every lock, a reference held meanwhile, no mutex. */
+/* Calls visit for every lock, with a reference to it and no mutex held. */
 void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *lock, void *arg), void *arg);
 void hfi_table_renew_all(hf_client *client);
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* trouble.h - why a lock was not to be had: noted when it happens, told to who waited for it. The lock's mutex held. */
+/* trouble.h - why a lock could not be acquired: noted when it happens, reported to the caller that waited. The lock's
+ * mutex is held in all calls. */
 #ifndef HFI_TROUBLE_H
 #define HFI_TROUBLE_H
 
 #include "core/lock/lock.h"
 
-/* What an acquire or re-check without a good answer says about it. */
+/* Notes why an acquire or re-check got no good answer. */
 void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late);
-/* The time of who tries is over, and the server has not said a word. */
+/* The time of a try is over, and the server has not answered. */
 void hfi_lock_note_silence(struct hfi_lock *lock);
-/* The grant came when it was good for nothing any more. */
+/* The grant came too late to be of any use. */
 void hfi_lock_note_late_grant(struct hfi_lock *lock);
-/* There was nothing to make a token of. */
+/* There were no random bytes for a token. */
 void hfi_lock_note_no_random(struct hfi_lock *lock);
-/* Why the last question got no lease: fills *error, returns `status`. */
+/* Fills *error with the reason why the last acquire got no lease; returns `status`. */
 hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_error *error);
 
 #endif

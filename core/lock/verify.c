@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct inquiry { /* whose is the key? Freed by the asking thread, or by the answer if that comes too late for it */
+struct inquiry { /* who owns the key? Freed by the asking thread, or by the answer if that thread has given up */
     struct hfi_lock *lock;
     struct hfi_park park;
     bool done, abandoned;
     enum hfi_outcome outcome;
     enum { SAME, MISSING, OTHERS, REVOKED, ERROR } found;
-    uint64_t revoked; /* its random digits */
+    uint64_t revoked; /* random digits of the token that a break left */
     hf_error why;
     uint64_t grant;
     char token[HFI_TOKEN_CAPACITY];
@@ -116,7 +116,7 @@ static hf_status verify(hf_lease *lease, hf_error *error)
     command->until_ns = now + client->command_ms * HFI_MS;
     hfi_lane_list(lock->lane, command);
     hfi_command_unref(command);
-    /* Not longer than the lease: then the answer frees the inquiry, whenever it comes. */
+    /* Wait no longer than the lease lasts. An inquiry abandoned then is freed by its answer, whenever that comes. */
     while (!inquiry->done && !inquiry->abandoned) {
         uint32_t epoch = hfi_park_epoch(&inquiry->park);
         (void)pthread_mutex_unlock(&lock->mutex);
@@ -124,7 +124,7 @@ static hf_status verify(hf_lease *lease, hf_error *error)
         (void)hfi_lane_wait(lock->lane, &inquiry->park, epoch, end);
         HFI_PERTURB("verify-woken");
         (void)pthread_mutex_lock(&lock->mutex);
-        end = atomic_load(lease->end); /* renewed meanwhile, or withdrawn */
+        end = atomic_load(lease->end); /* it may have been renewed or withdrawn */
         inquiry->abandoned = !inquiry->done && hfi_now(client->clock) >= end;
     }
     bool abandoned = inquiry->abandoned;
