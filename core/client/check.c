@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* check.c - hf_client_check: what about this server will hurt, and the command that mends it. */
+/* check.c - hf_client_check: reports what about this server will cause trouble, and the command that fixes it. */
 #include "core/context/call.h"
 #include "core/context/callback.h"
 #include "core/lock/events.h"
@@ -23,8 +23,8 @@ struct check {
     hf_finding_fn *visit;
     void *arg;
     bool stopped;
-    bool answered;  /* the last question was, with an error perhaps */
-    hf_error error; /* of the last question */
+    bool answered;  /* the last command was, perhaps with an error */
+    hf_error error; /* of the last command */
 };
 
 static void find(struct check *check, hf_log_level level, const char *remedy, const char *format, ...)
@@ -46,7 +46,7 @@ static void find(struct check *check, hf_log_level level, const char *remedy, co
     hfi_callback_end(&callback);
 }
 
-/* NULL: no answer, or an error, which is in check->error. */
+/* NULL: no answer, or an error reply; check->error says which. */
 static redisReply *ask(struct check *check, struct hfi_command *command)
 {
     redisReply *reply = NULL;
@@ -110,7 +110,7 @@ static void check_events(struct check *check)
          "keyspace events are %s", hfi_events_text(state));
 }
 
-/* "field:value\r\n" of INFO, copied; false if it is not there. */
+/* Copies the value from a line "field:value\r\n" of INFO. False: no such line. */
 static bool info_field(const char *info, const char *field, char *out, size_t capacity)
 {
     size_t size = strlen(field);
@@ -193,8 +193,8 @@ static bool note_answer(const hf_holder *holder, void *arg)
     return true;
 }
 
-/* A question to the holder, which is this client, goes the way of a hand-off and comes back. A client that was opened a
- * moment ago may not be subscribed yet, so it is asked for as long as a command may take. */
+/* hf_lock_info sends a message to the holder, here this client itself, over the channel of a hand-off. A client that
+ * was opened a moment ago may not be subscribed yet, so the question is repeated for as long as a command may take. */
 static bool hears_itself(hf_client *client, const char *name)
 {
     bool answered = false;
@@ -210,7 +210,7 @@ static bool hears_itself(hf_client *client, const char *name)
     return answered;
 }
 
-/* The proof: a lock of a name that nobody else has. */
+/* The proof: acquires and releases a lock with a unique name. */
 static void check_lock(struct check *check)
 {
     hf_client *client = check->client;
@@ -268,7 +268,7 @@ hf_status hf_client_check(hf_client *client, hf_finding_fn *visit, void *arg, hf
             check_fences(&check);
             check_lock(&check);
         }
-        if (atomic_load(&client->closing)) /* what it could not ask is no finding */
+        if (atomic_load(&client->closing)) /* a question that close cut off is not a finding */
             status = hfi_fail(error, HF_CLOSED, "", "the client is closing");
     }
     hfi_client_leave(client);

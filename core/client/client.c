@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* client.c - hf_client: from a URI to three threads and back. */
+/* client.c - hf_client: from a URI to three running threads, and back. */
 #include "core/context/context.h"
 #include "core/lock/acquire.h"
 #include "core/context/callback.h"
@@ -27,7 +27,7 @@
 
 static bool in_background(void *self, void (*run)(void *arg), void *arg);
 
-/* What every client needs; of the others the first use brings the source. */
+/* The scripts that every client needs. The source of any other script is sent with its first use. */
 static const struct hfi_script *const scripts[] = {
     &hfi_script_fence_floor, &hfi_script_acquire, &hfi_script_release, &hfi_script_renew,
     &hfi_script_recheck,     &hfi_script_more,    NULL};
@@ -73,7 +73,7 @@ void hfi_client_leave(hf_client *client)
 {
     if (!atomic_load(&client->closing)) {
         HFI_PERTURB("open-to-uncount");
-        (void)atomic_fetch_sub(&client->calls, 1); /* the client may be gone now */
+        (void)atomic_fetch_sub(&client->calls, 1); /* the client may be freed now */
     } else {
         (void)pthread_mutex_lock(&client->time_mutex);
         (void)atomic_fetch_sub(&client->calls, 1);
@@ -118,7 +118,7 @@ void hfi_client_unref(hf_client *client)
     free(client);
 }
 
-struct background { /* a chore of the pool's on the dispatcher's thread */
+struct background { /* a chore of the pool, run by the dispatcher's thread */
     struct hfi_job job;
     void (*run)(void *arg);
     void *arg;
@@ -173,8 +173,8 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->mutex_rules.guard_ms = client->fetch_rules.guard_ms = o->guard_ms == HF_OFF ? 0 : o->guard_ms;
     client->mutex_rules.native = client->mutex_rules.rides_out = client->mutex_rules.barges = true;
     client->mutex_rules.batch_rechecks = true;
-    client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* more than the grid is wide */
-    if (o->client_name == NULL) /* a blank in the program's name would be refused by CLIENT SETNAME */
+    client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* spans more than one grid step */
+    if (o->client_name == NULL) /* CLIENT SETNAME refuses a blank in the program's name */
         (void)snprintf(name, sizeof name, "%.100s-%ld", program_invocation_short_name, (long)getpid());
     for (char *at = name; o->client_name == NULL && *at != 0; at++)
         if (*at <= ' ' || *at > '~')
@@ -200,7 +200,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     return client;
 }
 
-struct query { /* a URI's, as the parser gives it; what the options point to lives until the client has its copies */
+struct query { /* of a URI. `texts` owns the strings that the options point to, until the client has copied them */
     hf_client_options *options;
     char *texts[HFI_NAMED_OPTIONS];
     int   count;
@@ -265,7 +265,7 @@ static hf_status start(hf_client *client, const hf_client_options *o, struct hfi
     return status;
 }
 
-/* Everything that runs ends; the memory stays for leases that are still out. False: some answer did not come. */
+/* Ends all threads and connections; the memory stays for leases that are still out. False: some answer did not come. */
 static bool stop(hf_client *client)
 {
     bool all = true;
@@ -351,7 +351,7 @@ static void end_lock(struct hfi_lock *lock, void *arg)
     (void)pthread_mutex_unlock(&lock->mutex);
 }
 
-/* Calls that wait see `closing` when they are woken; loaders are waited for. */
+/* Waiting calls are woken and see `closing`; running loaders are waited for. */
 static void wait_for_calls(hf_client *client)
 {
     for (;;) {
@@ -363,7 +363,7 @@ static void wait_for_calls(hf_client *client)
         hfi_pool_hurry(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
         (void)hfi_park_wait(&client->left, epoch, hfi_after_ms(hfi_now(client->clock), 100));
     }
-    (void)pthread_mutex_lock(&client->time_mutex); /* whoever woke us has let go of the client */
+    (void)pthread_mutex_lock(&client->time_mutex); /* until the hfi_client_leave() that woke us has let go of it */
     (void)pthread_mutex_unlock(&client->time_mutex);
 }
 

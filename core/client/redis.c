@@ -18,7 +18,7 @@ struct hf_conn {
 
 static const char borrow_hint[] = "take a connection of your own: hf_conn_borrow";
 
-/* The same key goes the same way, so what one thread writes another one, told of it, can read. */
+/* Commands on one key use one lane, so that a thread that has been told of another thread's write can read it. */
 static uint64_t way_of(int argc, const char *const *argv, const size_t *sizes)
 {
     uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
@@ -78,13 +78,13 @@ hf_status hf_command_argv(hf_client *client, struct redisReply **reply, hf_error
     return status;
 }
 
-struct words { /* of a command that hiredis has framed; they point into it */
+struct words { /* of a command that hiredis has framed; argv points into the frame */
     const char **argv;
     size_t *sizes;
     int argc;
 };
 
-/* "*2\r\n$3\r\nGET\r\n$1\r\na\r\n", as hiredis writes it: well-formed. False: no memory. */
+/* Splits a frame such as "*2\r\n$3\r\nGET\r\n$1\r\na\r\n"; from hiredis it is well-formed. False: no memory. */
 static bool split(const char *framed, struct words *words)
 {
     char *at;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stats.c - what a client has done and is doing: hf_client_stats, hf_client_metrics, hf_client_dump. */
+/* stats.c - a client's counters and state: hf_client_stats, hf_client_metrics, hf_client_dump. */
 #include "core/context/context.h"
 #include "core/lock/events.h"
 #include "core/lock/lock.h"
@@ -17,7 +17,7 @@ static void collect(const hf_client *client, hf_stats *stats)
 #define X(name) stats->name = hfi_counted(client, name);
     HFI_COUNTERS(X)
 #undef X
-    /* After `released`, which must not be ahead of it. */
+    /* Read after `released`, which must not be ahead of `acquired`. */
     stats->acquired = hfi_counted(client, acquired_remotely) + hfi_counted(client, acquired_locally);
     stats->held = stats->acquired > stats->released ? stats->acquired - stats->released : 0;
     hfi_pool_count(client->pool, &pool);
@@ -46,7 +46,7 @@ void hf_client_stats_sized(const hf_client *client, hf_stats *stats, size_t size
     memcpy(stats, &all, size < sizeof all ? size : sizeof all);
 }
 
-/* Every number of hf_stats: its field, its name for Prometheus, and what it says. maxwait_us is told in seconds. */
+/* Every number of hf_stats: field, Prometheus name, kind and help text. maxwait_us is printed in seconds. */
 static const struct metric {
     const char *field, *name, *kind, *help;
     size_t at;
@@ -106,7 +106,7 @@ static void put_label(FILE *out, const char *value)
             (void)fprintf(out, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
 }
 
-/* All but its end: `} VALUE`. */
+/* Prints a sample without its end, `} VALUE`, which the caller adds. */
 static void put_sample(FILE *out, const char *name, const char *part, const hf_client *client)
 {
     (void)fprintf(out, "holdfast_%s%s{client=\"", name, part);
@@ -171,7 +171,7 @@ static void put_metrics(FILE *out, const hf_client *const *clients, const hf_sta
         put_histogram(out, "hold_seconds", clients[i], &clients[i]->holds);
 }
 
-/* Two samples of one name and label are no page. */
+/* False: a client is NULL or forked, or two have one name: two samples with the same labels are not a valid page. */
 static bool are_apart(const hf_client *const *clients, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -245,6 +245,6 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
             hfi_events_text((enum hfi_events_state)atomic_load(&client->events_state)));
     for (size_t m = 0; m < METRICS; m++)
         fprintf(out, "%-20s %12" PRIu64 "  %s\n", metrics[m].field, number_of(&stats, &metrics[m]), metrics[m].help);
-    hfi_table_each((hf_client *)(uintptr_t)client, dump_lock, out); /* references are counted, nothing else changes */
+    hfi_table_each((hf_client *)(uintptr_t)client, dump_lock, out); /* counts references, changes nothing else */
     return ferror(out) ? HF_UNAVAILABLE : HF_OK;
 }

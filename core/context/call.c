@@ -9,7 +9,7 @@
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
 
-struct call { /* on the stack of the thread that waits. If a cancel may take that one away: freed by it, or by the answer */
+struct call { /* on the caller's stack; with a cancel on the heap: freed by hfi_call, or by called() if abandoned */
     pthread_mutex_t mutex;
     struct hfi_park park;
     bool done, abandoned;
@@ -43,7 +43,7 @@ static void called(struct hfi_command *command)
     free(call);
 }
 
-/* False: canceled, and the call is not this thread's any more. */
+/* False: cancelled, and called() now owns the call. */
 static bool wait_for(hf_client *client, struct call *call, struct hfi_lane *lane, hf_cancel *cancel)
 {
     struct hfi_wait wait;
@@ -52,7 +52,7 @@ static bool wait_for(hf_client *client, struct call *call, struct hfi_lane *lane
     (void)pthread_mutex_lock(&call->mutex);
     bool done = hfi_wait_for(&wait, &call->done, &call->mutex, lane) == HF_OK;
     (void)pthread_mutex_unlock(&call->mutex);
-    hfi_wait_end(&wait); /* before the park may go */
+    hfi_wait_end(&wait); /* before the park may be freed */
     if (done)
         return true;
     (void)pthread_mutex_lock(&call->mutex);

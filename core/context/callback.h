@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* callback.h - which of a program's functions, called by us, this thread is in: loaders, visits, events; each perhaps
- * called from inside another. They return: who leaves one by longjmp, an exception or pthread_exit leaves us with a call
- * that never ends. */
+/* callback.h - the program's callbacks that this thread is inside: loaders, visits, events. They may nest. Each must
+ * return: one that leaves by longjmp, an exception or pthread_exit leaves behind a public call that never ends. */
 #ifndef HFI_CALLBACK_H
 #define HFI_CALLBACK_H
 
 #include <holdfast/fetch.h>
 
-struct hfi_callback { /* on the stack of the thread that calls it */
+struct hfi_callback { /* on the stack of the thread that runs the callback */
     const hf_client  *client;
     const hf_loading *loading; /* NULL: not a loader */
     struct hfi_callback *outer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cancel.c - see cancel.h. A signal handler may not walk lists, so hf_cancel_fire sets a flag and kicks the listener,
- * and the listener wakes whom it concerns.
+ * cancel.c - see cancel.h. hf_cancel_fire may run in a signal handler, where no list may be walked: it sets a flag and
+ * kicks the listener, which wakes the waiters.
  */
 #include "core/context/cancel.h"
 #include "base/perturb.h"
@@ -10,8 +10,8 @@
 
 struct hf_cancel {
     hf_client *client;       /* a reference */
-    struct hfi_list link;    /* client->cancels; its mutex guards both lists */
-    struct hfi_list waiting; /* hfi_canceled */
+    struct hfi_list link;    /* in client->cancels; client->cancel_mutex guards both lists */
+    struct hfi_list waiting; /* struct hfi_canceled */
     _Atomic(bool) fired;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cancel.h - a thread that waits with an hf_cancel can be woken by it. */
+/* cancel.h - lets an hf_cancel wake the threads that wait with it. */
 #ifndef HFI_CANCEL_H
 #define HFI_CANCEL_H
 
@@ -13,11 +13,12 @@ struct hfi_canceled { /* on the waiter's stack */
     hf_cancel       *cancel;
 };
 
-/* Between the two the park is woken when the cancel fires; look at hfi_cancel_is_fired after every wake. NULL is fine. */
+/* Between enter and leave the park is woken when the cancel fires: check hfi_cancel_is_fired after every wake. A NULL
+ * cancel is valid. */
 void hfi_cancel_enter(hf_cancel *cancel, struct hfi_canceled *place, struct hfi_park *park);
 void hfi_cancel_leave(struct hfi_canceled *place);
 bool hfi_cancel_is_fired(const hf_cancel *cancel);
-/* ops->kicked: wakes all that wait with a fired one. */
+/* ops->kicked of the pool, in the listener: wakes every thread that waits with a cancel that has fired. */
 void hfi_cancel_kicked(void *self);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* client.h - what the files of core/ share of one hf_client. Its parts belong to the file named beside them. */
+/* context.h - struct hf_client, which the files of core/ share. A field belongs to the file named beside it. */
 #ifndef HFI_CONTEXT_H
 #define HFI_CONTEXT_H
 
@@ -24,7 +24,7 @@
 struct hfi_table;
 struct hfi_local_cache;
 
-/* A released handle that the threads of this number use next; a cache line each. */
+/* A free handle, cached for the next lease of a thread whose number maps to it. A cache line each. */
 #define HFI_CACHED_HANDLES 16
 struct hfi_cached_handle {
     _Atomic(struct hf_lease *) lease;
@@ -37,7 +37,7 @@ struct hfi_lock;
 struct hfi_shared;
 struct redisReply;
 
-struct hfi_fetch_ops { /* what a lock of hf_fetch hands up to the room above: fetch/shared.c */
+struct hfi_fetch_ops { /* a fetch lock's calls up into the room above: fetch/shared.c */
     void (*take)(struct hfi_lock *lock, struct redisReply *reply);
     void (*look)(struct hfi_lock *lock);
     int64_t (*enough_ms)(const struct hfi_shared *shared);
@@ -46,10 +46,10 @@ struct hfi_fetch_ops { /* what a lock of hf_fetch hands up to the room above: fe
 
 struct hf_client {
     _Atomic(int64_t) *alive;      /* client.c: 1; reads 0 in a fork child */
-    _Atomic(int)  references;     /* client.c: its user, leases, cancels, pendings; memory only */
+    _Atomic(int)  references;     /* client.c: user, leases, cancels, commands under way; memory only */
     _Atomic(int)  calls;          /* client.c: calls under way */
     _Atomic(bool) closing;        /* client.c */
-    struct hfi_park left;         /* client.c: woken when the last call leaves a closing client; time_mutex */
+    struct hfi_park left;         /* client.c: woken when the last call leaves a closing client, under time_mutex */
     const struct hfi_clock *clock;
     struct hfi_log log;
     struct hfi_pool *pool;
@@ -72,22 +72,22 @@ struct hf_client {
     _Atomic(uint64_t) grants;     /* lock.c: grant numbers given */
     struct hfi_cached_handle cached_handles[HFI_CACHED_HANDLES]; /* handle.c */
 
-    pthread_mutex_t time_mutex;   /* server_time.c, for these three */
+    pthread_mutex_t time_mutex;   /* server_time.c: guards these three */
     struct hfi_server_clock server_clock;
     struct hfi_sample *samples;   /* by lane index */
     int    sample_count;
-    _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence this client was given */
-    _Atomic(int64_t) *floors_asked_ns; /* server_time.c; by lane index: its last fence floor; 0: that was refused */
+    _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence that this client has accepted */
+    _Atomic(int64_t) *floors_asked_ns; /* server_time.c; by lane index: when its last floor was sent; 0: it was refused */
 
-    _Atomic(uint64_t) retired[64]; /* retire.c: marks of tokens that were over just now, each in its place, */
-    _Atomic(uint64_t) healed[64];  /* and of those that a message named, when their release has ended */
+    _Atomic(uint64_t) retired[64]; /* retire.c, by random digits: tokens whose retirement ended a moment ago, */
+    _Atomic(uint64_t) healed[64];  /* and of tokens that a message named, when their release has ended */
 
     pthread_mutex_t cancel_mutex; /* cancel.c */
     struct hfi_list cancels;
 
-    _Atomic(int) events_state;    /* events.c: what notify-keyspace-events is, see there */
-    _Atomic(bool) events_asked;   /* a lane is changing it: the others need not */
-    _Atomic(int64_t) events_set_ns; /* when the server had said that it was changed */
+    _Atomic(int) events_state;    /* enum hfi_events_state, of events.c */
+    _Atomic(bool) events_asked;   /* a lane is changing the setting: other lanes need not */
+    _Atomic(int64_t) events_set_ns; /* when the server confirmed the change */
     char  *keyspace_events;       /* "auto", "as-is", "off" */
     int    database;
 
@@ -97,18 +97,18 @@ struct hf_client {
     struct hfi_loss_log loss_log;
 
     struct hfi_local_cache *local; /* local.c */
-    _Atomic(int64_t) local_turn;  /* fetch_alone.c: of the last load without a lease, see freshness.h */
-    _Atomic(int64_t) load_ms;     /* fetch.c: how long loads take on average; 0: none yet */
-    _Atomic(uint64_t) busy[HFI_BUSY_MARKS]; /* fetch.c: values that others were loading just now, each in its place */
+    _Atomic(int64_t) local_turn;  /* fetch_alone.c: turn of the last load without a lease (freshness.h) */
+    _Atomic(int64_t) load_ms;     /* fetch.c: mean time of a load; 0: none yet */
+    _Atomic(uint64_t) busy[HFI_BUSY_MARKS]; /* fetch.c, by hash: values that another process was loading a moment ago */
     struct hfi_counters counters;
     struct hfi_histogram waits, holds;
 };
 
-/* Every public call of a client begins with it: HF_OK, or CLOSED, FORKED, INVALID (NULL) with the error filled; after
- * HF_OK it ends with hfi_client_leave. */
+/* Every public call of a client begins with hfi_client_enter: HF_OK, or CLOSED, FORKED, INVALID (NULL) with the error
+ * filled. After HF_OK the call ends with hfi_client_leave. */
 hf_status hfi_client_enter(hf_client *client, hf_error *error);
 void      hfi_client_leave(hf_client *client);
-/* Memory only: leases outlive their client's connections. */
+/* A reference keeps only the memory: leases outlive their client's connections. */
 void hfi_client_ref(hf_client *client);
 void hfi_client_unref(hf_client *client);
 static inline bool hfi_client_is_forked(const hf_client *client)

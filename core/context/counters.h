@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* counters.h - what a client counts of its locks; the pool counts its own. Relaxed atomics: for people, and for max_waiters. */
+/* counters.h - a client's counters for its locks; the pool has its own. Relaxed: for statistics and max_waiters. */
 #ifndef HFI_COUNTERS_H
 #define HFI_COUNTERS_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* One step each for a lease that comes and one that goes; how many are held follows from them. */
+/* A lease is counted when it is granted and when it ends; the number held is the difference. */
 #define HFI_COUNTERS(X)                                                                                        \
     X(acquired_locally) X(busy) X(timeouts) X(canceled) X(lost) X(released) X(renewals) X(renewals_failed)     \
     X(hand_offs_given) X(hand_offs_taken) X(loads) X(load_failures) X(hits) X(hits_stale) X(hits_shared)       \

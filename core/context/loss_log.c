@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define LINES_MOST 100 /* a log that hangs, or that nobody dispatches, must not fill the memory */
+#define LINES_MOST 100 /* a log function that hangs, or jobs that are not dispatched, must not fill the memory */
 
 struct line {
     struct hfi_list link;
@@ -79,7 +79,7 @@ void hfi_loss_log_note(hf_client *client, const char *name, size_t size, int64_t
         log->count++;
         log->posted = true;
     } else if (log->count > 0) {
-        log->left_out++; /* the last line of those says so */
+        log->left_out++; /* reported after the last of the queued lines */
     }
     (void)pthread_mutex_unlock(&log->mutex);
     if (post)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fetch.c - hf_fetch: a cached value, loaded once by the whole fleet.
+ * fetch.c - hf_fetch: a cached value, loaded once for the whole fleet.
  *
- *   read ----fresh: without the lock's entry, one GET------------> CACHED
- *     |------old: try for the lease, never wait: got it -> load, else STALE
- *     |------missing: seek the lease: got it -> load; somebody else's load came first -> SHARED, CACHED
- *     `------no server: the value last seen here -> STALE; else one load per process -> LOCAL
+ *   read ----fresh: one GET, no lock ----------------------------> CACHED
+ *     |------old: try the lease without waiting: granted -> load; else STALE
+ *     |------missing: acquire the lease: granted -> load; another caller's load came first -> SHARED, CACHED
+ *     `------no server: the value last seen by this process -> STALE; else one load per process -> LOCAL
  */
 #include "core/context/call.h"
 #include "core/fetch/fetch.h"
@@ -60,12 +60,12 @@ void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, in
     if (kept)
         hfi_fetch_remember(f, &loading->body, left_ms < 0 ? -2 : left_ms, loading->took_ms, left_ms >= 0);
     else
-        hfi_local_forget(f->client, f->key, f->size); /* what was seen before is not what was seen last */
+        hfi_local_forget(f->client, f->key, f->size); /* the remembered value is no longer the last one seen */
 }
 
 /* ---- read ---- */
 
-/* The key's end is asked for at most once a second; in between the process knows it. */
+/* with_end: PTTL too. The key's end is read at most once a second; in between the remembered end serves. */
 static struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end)
 {
     const char *get[] = {"GET", f->key}, *pttl[] = {"PTTL", f->key}, *exec[] = {"EXEC"}, *multi[] = {"MULTI"};
@@ -93,7 +93,8 @@ static hf_status ask(struct hfi_fetch *f, struct hfi_command *command, redisRepl
     return status;
 }
 
-/* A full server takes nothing into a transaction. The end comes first: what it is of ends no later than what is read. */
+/* A server that is out of memory queues nothing in a MULTI, so PTTL and GET go apart. PTTL goes first: the value that
+ * GET then reads ends no earlier than PTTL said. */
 static hf_status ask_apart(struct hfi_fetch *f, redisReply **reply, hf_error *error)
 {
     const char *pttl[] = {"PTTL", f->key};
@@ -115,7 +116,8 @@ static hf_status ask_together(struct hfi_fetch *f, redisReply **reply, hf_error 
     return ask_apart(f, reply, error);
 }
 
-/* A value as long as the one seen last is most often that one: then nothing is taken, copied or remembered anew. */
+/* A value of the same size as the one last seen is most often the same. If the bytes match, the remembered body serves:
+ * nothing is taken from the reply, copied or remembered again. */
 static struct hfi_body *body_of(const struct hfi_fetch *f, struct redisReply **reply)
 {
     struct hfi_body *seen = f->seen.body;
@@ -150,7 +152,7 @@ static hf_status read(struct hfi_fetch *f, hf_error *error)
     freeReplyObject(reply);
     if (f->found == NULL)
         return status;
-    if (f->left_ms == -2 && f->found == f->seen.body) /* the end is the one remembered with these bytes */
+    if (f->left_ms == -2 && f->found == f->seen.body) /* use the end remembered with these bytes */
         f->left_ms = f->seen.end_ns == HFI_NEVER ? -1 : (f->seen.end_ns - now) / HFI_MS;
     else
         hfi_fetch_remember(f, &f->found, f->left_ms, 0, true);
@@ -168,7 +170,7 @@ hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading
                                    .ttl_ms = f->options->ttl_ms};
     hf_status status = hfi_loading_run(loading, f->options->load, f->options->arg);
     hfi_count(f->client, loads);
-    if (status == HF_OK) /* a mean that two threads change at once loses one of them, and no more */
+    if (status == HF_OK) /* if two threads update the mean at once, one load is not counted: harmless */
         atomic_store(&f->client->load_ms, hfi_freshness_mean_ms(atomic_load(&f->client->load_ms), loading->took_ms));
     else
         hfi_count(f->client, load_failures);
@@ -182,7 +184,7 @@ static bool is_away(hf_status status)
     return status == HF_UNKNOWN || status == HF_UNAVAILABLE;
 }
 
-/* Somebody else loads: no other read of this process asks within the next moment whether that is still so. */
+/* If another caller is loading, marks the value: no read of this process tries for the lease in the next 10 ms. */
 static hf_status try_for_it(struct hfi_fetch *f, hf_lease **lease, hf_value **value, hf_error *error)
 {
     _Atomic(uint64_t) *mark = &f->client->busy[f->hash % HFI_BUSY_MARKS];
@@ -196,7 +198,7 @@ static hf_status try_for_it(struct hfi_fetch *f, hf_lease **lease, hf_value **va
     return status;
 }
 
-/* Stale beats failure: what was found is served unless something newer came. */
+/* Stale beats failure: the value found is served unless a newer one came. */
 static HFI_RARE hf_status refresh(struct hfi_fetch *f, bool is_old, hf_value **value, hf_error *error)
 {
     hf_lease *lease = NULL;
@@ -250,8 +252,8 @@ static hf_status without_server(struct hfi_fetch *f, hf_value **value, hf_error 
                     hfi_quote(quoted, sizeof quoted, f->key, f->size));
 }
 
-/* A silent server may be no more than slow: it is away when nobody can connect to it, or when it has been silent for as
- * long as this call may wait. One that refuses would do so again, and so would one that hangs up on it. */
+/* A silent server may only be slow. It counts as gone if it cannot be connected to, or has been silent for as long as
+ * this call may wait. A server that refuses, or hangs up repeatedly, is gone too: it would do so again. */
 static bool is_gone(const struct hfi_fetch *f)
 {
     int64_t wait_ms = f->options->wait_ms;
@@ -332,7 +334,7 @@ hf_status hf_fetch(hf_client *client, const char *key, const hf_fetch_options *g
     if (status == HF_OK)
         status = hfi_name_check(HFI_FETCH, key, options.key_size, &size, error);
     if (status == HF_OK) {
-        hf_error why = {.status = HF_OK}; /* what failed on the way to an answer is nobody's business */
+        hf_error why = {.status = HF_OK}; /* failures on the way to an answer do not reach the caller */
         status = fetch_key(client, key, size, &options, value, &why);
         if (status != HF_OK && error != NULL)
             *error = why;
@@ -355,7 +357,7 @@ HFI_RARE hf_status hf_fetch_forget(hf_client *client, const char *key, hf_error 
     if (status == HF_OK) {
         struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, hfi_name_hash(HFI_FETCH, key, size));
         status = hfi_call_done(client, lane, hfi_wire_forget(&keys), NULL, "cannot forget the value", &reply, error);
-        hfi_local_forget(client, key, size); /* now: what is read from here on was there after it */
+        hfi_local_forget(client, key, size); /* only now: a value read from here on was there after the forget */
     }
     if (reply != NULL)
         freeReplyObject(reply);

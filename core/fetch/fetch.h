@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch.h - one call of hf_fetch, as its four parts see it: fetch.c reads and decides, fetch_acquire.c gets the lease or
- * another's value, fetch_fill.c loads and stores, fetch_alone.c does without the server. */
+/* fetch.h - one call of hf_fetch, shared by its four parts: fetch.c reads and decides, fetch_acquire.c gets the lease
+ * or the value of another caller's load, fetch_fill.c loads and stores, fetch_alone.c works without the server. */
 #ifndef HFI_FETCH_H
 #define HFI_FETCH_H
 
@@ -16,40 +16,41 @@ struct hfi_fetch { /* on the caller's stack */
     struct hfi_lane *lane;
     struct hfi_lock *lock;   /* a reference; NULL: not needed so far */
     const hf_fetch_options *options;
-    int64_t since_ns;        /* the call's beginning */
-    int64_t began_ns;        /* this attempt's */
-    bool again;              /* the server has not answered an attempt before */
-    bool answers;            /* with an error: it is there, and would say the same again */
-    int cuts;                /* attempts that met the end of a connection which was not given up for silence */
-    int64_t alone_until_ns;  /* without the server: others' loads and turns are waited for until then */
+    int64_t since_ns;        /* when the call began */
+    int64_t began_ns;        /* when this attempt began */
+    bool again;              /* an earlier attempt got no answer */
+    bool answers;            /* the server answered with an error, which it would repeat */
+    int cuts;                /* attempts during which the connection ended for another reason than silence */
+    int64_t alone_until_ns;  /* without the server: how long to wait for another thread's load, or a turn */
     struct hfi_seen seen;
     struct hfi_body *found;  /* what Redis has: a reference; NULL: nothing */
-    bool refused;            /* UNAVAILABLE was the server's answer: it is there, and lets nobody write */
+    bool refused;            /* the server answered UNAVAILABLE: it is there, but refuses writes */
     int64_t left_ms;         /* until its key ends; -1: never, -2: not known */
 };
 
-/* fetch.c */
+/* fetch.c. Counts the source and makes the caller's value: HF_OK or NOMEM. */
 hf_status hfi_fetch_answer(struct hfi_fetch *f, struct hfi_body *body, hf_source source, bool stored, int64_t fresh_ms,
                            hf_value **value, hf_error *error);
-/* What this process has seen last; left_ms as above, load_ms 0: not known. A body of the same bytes gives way (local.h). */
+/* Remembers *body as the value last seen; left_ms as above, load_ms 0: not known. If the remembered body has the same
+ * bytes, it replaces *body (local.h). */
 void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t left_ms, int64_t load_ms, bool stored);
-/* What this caller has loaded: unless its ttl says that it is not to be kept anywhere. left_ms -1: it was not stored. */
+/* Remembers what this caller has loaded, unless its ttl forbids to keep it. left_ms -1: it was not stored. */
 void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, int64_t left_ms);
-/* One run of the caller's loader; lease NULL: without. As hfi_loading_run. */
+/* Runs the caller's loader once; lease NULL: without a lease. Returns as hfi_loading_run does. */
 hf_status hfi_fetch_load(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading);
 
-/* fetch_acquire.c. The lock's entry, and where its waiters share: what only a fetch needs that finds nothing fresh. */
+/* fetch_acquire.c. Gets f->lock, and its `shared` for the waiters. Only a fetch that finds nothing fresh needs them. */
 hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error);
-/* Around a wait for another's load: LIMIT if too many calls wait. */
+/* Called before and after a wait for another caller's load. LIMIT: too many calls wait. */
 hf_status hfi_fetch_begin_wait(struct hfi_fetch *f, hf_error *error);
 void hfi_fetch_end_wait(struct hfi_fetch *f);
-/* Waits for the lease or a value; `once`: does not wait. *lease, or *value, or a status that is neither. */
+/* Waits for the lease or a value; once: does not wait. HF_OK with *lease or *value, else neither. */
 hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf_value **value, hf_error *error);
 
-/* fetch_fill.c. With the lease, which is released. */
+/* fetch_fill.c. Loads and stores the value under the lease, and releases it. */
 hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value, hf_error *error);
 
-/* fetch_alone.c. The server is away, or refuses (f->refused); error says why. */
+/* fetch_alone.c. For a server that is away, or refuses (f->refused); error says why on entry. */
 hf_status hfi_fetch_alone(struct hfi_fetch *f, hf_value **value, hf_error *error);
 
 #endif

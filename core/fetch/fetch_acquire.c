@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch_acquire.c - the caller that finds nothing fresh: it gets the lease, or what another's load has brought. */
+/* fetch_acquire.c - a caller that finds nothing fresh: it gets the lease, or the value of another caller's load. */
 #include "core/lock/acquire.h"
 #include "core/fetch/fetch.h"
 #include "core/fetch/shared.h"
@@ -34,8 +34,8 @@ hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error)
     return has_room ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
 }
 
-/* What lives longer than what was found is somebody's newer load; after a miss, whatever is fresh will do. The question
- * that is under way, or will be repeated, is for all who wait: the most modest of them is asked for. */
+/* Sets how long data must live to be an answer. Data that lives longer than the value found is a newer load; after a
+ * miss, any fresh data will do. One acquire, perhaps repeated, serves all waiters: it carries their lowest demand. */
 static void note_enough(const struct hfi_fetch *f)
 {
     struct hfi_shared *shared = f->lock->shared;
@@ -45,7 +45,7 @@ static void note_enough(const struct hfi_fetch *f)
         shared->enough_ms = enough;
 }
 
-/* In the time of one question (once), or until wait_ms after others are known to load. Mutex held. */
+/* Waits no longer than one question takes (once), or until wait_ms after another load is known to run. Mutex held. */
 static void wait_for_verdict(struct hfi_fetch *f, bool once, struct hfi_acquirer *acquirer)
 {
     struct hfi_lock *lock = f->lock;
@@ -60,14 +60,14 @@ static void wait_for_verdict(struct hfi_fetch *f, bool once, struct hfi_acquirer
     hfi_acquire(lock, acquirer, hfi_after_ms(now, f->client->command_ms + 500), f->options->cancel);
 }
 
-struct share { /* of what has come to the lock, to the caller */
+struct share { /* one caller's copy of the value that has come to the lock */
     struct hfi_body *body; /* a reference; NULL: nothing */
     hf_source source;
     int64_t left_ms, fresh_ms;
     bool stored;
 };
 
-/* Each caller has its own idea of how old a value may be. Mutex held. */
+/* Freshness depends on the caller: stale_ms is its own option. Mutex held. */
 static void share(const struct hfi_fetch *f, struct share *share)
 {
     const struct hfi_shared *shared = f->lock->shared;
@@ -83,7 +83,7 @@ static void share(const struct hfi_fetch *f, struct share *share)
         share->source = HF_STALE;
 }
 
-/* Neither a lease nor a value. Mutex held. */
+/* Why the caller gets neither a lease nor a value. Mutex held. */
 static hf_status explain(struct hfi_fetch *f, const struct hfi_waiter *waiter, hf_error *error)
 {
     struct hfi_lock *lock = f->lock;
@@ -99,7 +99,7 @@ static hf_status explain(struct hfi_fetch *f, const struct hfi_waiter *waiter, h
 
 static hf_status give_share(struct hfi_fetch *f, struct share *share, hf_value **value, hf_error *error)
 {
-    if (share->stored) /* else whoever has loaded it knows whether to keep it */
+    if (share->stored) /* else the thread that loaded it decides whether to remember it */
         hfi_fetch_remember(f, &share->body, share->body->absent ? -2 : share->left_ms, 0, true);
     hf_status status = hfi_fetch_answer(f, share->body, share->source, share->stored, share->fresh_ms, value, error);
     hfi_body_unref(share->body);
@@ -122,7 +122,7 @@ hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf
     (void)pthread_mutex_lock(&lock->mutex);
     wait_for_verdict(f, once, &acquirer);
     if (acquirer.waiter.verdict == HFI_GOT_LEASE)
-        hfi_table_ref(lock); /* the handle's */
+        hfi_table_ref(lock); /* the handle's reference */
     else if (acquirer.waiter.verdict == HFI_GOT_VALUE)
         share(f, &shared);
     if (acquirer.waiter.verdict != HFI_GOT_LEASE && shared.body == NULL)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch_alone.c - hf_fetch when the server is away: what this process has seen last, or one load in it for all its
- * threads. When it is there and lets nobody write, no lease is to be had and nothing is stored: then it is the load, for
- * what others have thrown away is missed at the server only. */
+/* fetch_alone.c - hf_fetch when the server is away: serves the value that this process saw last, or runs one load for
+ * all its threads. A server that is there but refuses writes grants no lease and stores nothing. Then only the load
+ * serves: the value is missing there, perhaps because another process deleted it, so the one seen last is not used. */
 #include "core/fetch/fetch.h"
 #include "core/policy/freshness.h"
 #include "core/fetch/shared.h"
 #include "core/lock/trouble.h"
 #include "core/context/wait.h"
 
-/* The guest is among those who are woken when the load ends, and when something else may end the wait: until then, or
- * until_ns. HF_OK: the load has ended. */
+/* Waits until the load ends, a cancel or close ends the wait, or until_ns. The guest is in shared->parked on entry, so
+ * that it is woken, and not on return. HF_OK: the load has ended. */
 static hf_status wait_for(struct hfi_fetch *f, struct hfi_guest *guest, int64_t until_ns, hf_error *error)
 {
     struct hfi_lock *lock = f->lock;
@@ -32,7 +32,7 @@ static hf_status wait_for(struct hfi_fetch *f, struct hfi_guest *guest, int64_t 
 
 static hf_status explain(struct hfi_fetch *f, hf_status status, hf_error *error)
 {
-    if (status == HF_OK || status == HF_LIMIT) /* that has its words */
+    if (status == HF_OK || status == HF_LIMIT) /* error is filled already */
         return status;
     (void)pthread_mutex_lock(&f->lock->mutex);
     status = hfi_lock_explain(f->lock, status, error);
@@ -40,8 +40,8 @@ static hf_status explain(struct hfi_fetch *f, hf_status status, hf_error *error)
     return status;
 }
 
-/* Another thread of this process loads, or is about to. The lock's mutex is held on entry, not on return. *none: nothing
- * was loaded, that thread has given up before. */
+/* Waits for the load of another thread of this process. The lock's mutex is held on entry, not on return. *none: that
+ * thread gave up before it loaded. */
 static hf_status share_load(struct hfi_fetch *f, bool *none, hf_value **value, hf_error *error)
 {
     struct hfi_guest guest = {.done = false};
@@ -64,7 +64,7 @@ static hf_status share_load(struct hfi_fetch *f, bool *none, hf_value **value, h
     return guest.status == HF_OK ? status : guest.status;
 }
 
-/* UNAVAILABLE: it would come later than this call may wait. */
+/* Reserves this client's next turn to load. UNAVAILABLE: the turn would come later than this call may wait. */
 static hf_status take_turn(struct hfi_fetch *f, int64_t now, int64_t *begin_ns, hf_error *error)
 {
     char quoted[160];
@@ -83,8 +83,8 @@ static hf_status take_turn(struct hfi_fetch *f, int64_t now, int64_t *begin_ns, 
     return HF_OK;
 }
 
-/* The origin has not got a fleet's worth of loads to give while nobody shares them. Who gives up while it waits gives its
- * turn back to those who come. */
+/* Without the server, processes do not share loads, and the origin cannot serve a load from every process of a fleet:
+ * the rate is limited. A thread that gives up while it waits returns its turn. */
 static hf_status wait_for_turn(struct hfi_fetch *f, hf_error *error)
 {
     struct hfi_guest me = {.done = false};
@@ -103,7 +103,7 @@ static hf_status wait_for_turn(struct hfi_fetch *f, hf_error *error)
     return explain(f, status, error);
 }
 
-/* In the one load that runs here for all. */
+/* Runs the one load of this process, and gives its result to all guests. */
 static hf_status load_here(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     struct hfi_lock *lock = f->lock;
@@ -143,7 +143,7 @@ static hf_status load(struct hfi_fetch *f, hf_value **value, hf_error *error)
     return status;
 }
 
-/* Nobody can say whether it still stands: it is stale, though its time may not be over. */
+/* fresh_ms of the value last seen, 0 or less: without the server it counts as stale even if its time is not over. */
 static int64_t stale_for_ms(const struct hfi_fetch *f)
 {
     if (f->seen.end_ns == 0 || f->seen.end_ns == HFI_NEVER)

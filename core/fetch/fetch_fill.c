@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch_fill.c - the caller that has the lease: it loads, stores, and tells those who wait here. */
+/* fetch_fill.c - the caller that has the lease: it loads, stores, and gives the value to the waiters of this
+ * process. */
 #include "core/fetch/fetch.h"
 #include "core/fetch/shared.h"
 #include "core/lock/table.h"
@@ -10,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct filler { /* freed by the thread that waits for the fill's answer, or by the answer if that thread waits no more */
-    struct hfi_lock *lock; /* whose mutex guards all of it; the command has a reference */
+struct filler { /* freed by the thread that waits for the fill's answer, or by filled() if abandoned */
+    struct hfi_lock *lock; /* its mutex guards all of this; the command has a reference */
     hf_lease *lease;
     struct hfi_body *body; /* a reference */
     int64_t kept_ms, ttl_ms;
@@ -19,7 +20,7 @@ struct filler { /* freed by the thread that waits for the fill's answer, or by t
     bool done, abandoned, stored, refused;
 };
 
-/* 0: not stored. */
+/* How long the server shall keep the value; 0: not stored. */
 static int64_t kept_ms(const struct hfi_fetch *f, const struct hf_loading *loading)
 {
     if (loading->body->absent)
@@ -56,13 +57,13 @@ static void filled(struct hfi_command *command)
     filler->stored = strcmp(said.word, "FILLED") == 0;
     filler->refused = strcmp(said.word, "REFUSED") == 0;
     if (lock->holder == filler->lease && filler->refused) {
-        hfi_entry_lost(&lock->entry, HF_REASON_GONE, now, &actions); /* who waits asks again */
+        hfi_entry_lost(&lock->entry, HF_REASON_GONE, now, &actions); /* the waiters ask again */
     } else if (lock->holder == filler->lease) {
         hfi_shared_put(lock->shared, filler->body, filler->kept_ms, filler->ttl_ms, filler->stored);
         lock->shared->loaded_here = true;
         lock->holder = NULL;
         hfi_handle_end(filler->lease);
-        hfi_handle_unref(filler->lease); /* the lock's */
+        hfi_handle_unref(filler->lease); /* the lock's reference */
         hfi_entry_filled(&lock->entry, !known, &actions);
     }
     hfi_lock_perform(lock, &actions, now, NULL);
@@ -75,10 +76,10 @@ static void filled(struct hfi_command *command)
         (void)hf_lease_post_release(filler->lease, NULL);
         forget(filler);
     }
-    hfi_table_unref(lock); /* the filler may have gone on and let go of it */
+    hfi_table_unref(lock); /* the waiting thread may have dropped its own reference */
 }
 
-/* The value is copied into the command without the mutex: it may be long. NULL: the lease is lost, or no memory. */
+/* Copies the value into the command without the mutex: it may be long. NULL: the lease is lost, or no memory. */
 static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *lease, const struct hf_loading *loading,
                                         int64_t kept)
 {
@@ -94,7 +95,7 @@ static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *l
     return hfi_wire_fill(&lock->keys, token, filling, kept, body->data, filling == HFI_FILL_VALUE ? body->size : 0);
 }
 
-/* NULL: the value is thrown away, V has passed or somebody else has loaded since. Mutex held. */
+/* Lists the fill. NULL: the value is discarded; V has passed, or another caller has loaded since. Mutex held. */
 static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading,
                                    struct hfi_command *command, int64_t now)
 {
@@ -121,7 +122,7 @@ static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct 
     return filler;
 }
 
-/* False: canceled, and the filler and the lease are not this thread's any more. Mutex held on entry, not on return. */
+/* False: cancelled, and filled() now owns the filler and the lease. Mutex held on entry, not on return. */
 static bool wait_for(struct hfi_fetch *f, struct filler *filler)
 {
     struct hfi_lock *lock = f->lock;
@@ -133,7 +134,7 @@ static bool wait_for(struct hfi_fetch *f, struct filler *filler)
     (void)pthread_mutex_lock(&lock->mutex);
     (void)hfi_wait_for(&wait, &filler->done, &lock->mutex, lock->lane);
     (void)pthread_mutex_unlock(&lock->mutex);
-    hfi_wait_end(&wait); /* before the park may go */
+    hfi_wait_end(&wait); /* before the park may be freed */
     (void)pthread_mutex_lock(&lock->mutex);
     bool done = filler->done;
     filler->abandoned = !done;
@@ -141,7 +142,7 @@ static bool wait_for(struct hfi_fetch *f, struct filler *filler)
     return done;
 }
 
-/* Stores the value if the lease is still ours, which is released. *refused: it was thrown away. */
+/* Stores the value if the lease is still ours, and releases the lease. *refused: the value was discarded. */
 static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading, bool *refused)
 {
     struct hfi_command *command = fill_command(f->lock, lease, loading, kept_ms(f, loading));
@@ -153,7 +154,7 @@ static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loadin
         (void)pthread_mutex_unlock(&f->lock->mutex);
     else if (!wait_for(f, filler))
         return false;
-    (void)hf_lease_post_release(lease, NULL); /* its end was told by the fill, or it is lost */
+    (void)hf_lease_post_release(lease, NULL); /* the fill has ended it already, or it is lost */
     bool stored = filler != NULL && filler->stored;
     *refused = *refused || filler->refused;
     if (filler != NULL)
@@ -161,8 +162,8 @@ static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loadin
     return stored;
 }
 
-/* The loader's failure is everybody's here who waits for it; elsewhere the next in the queue tries. Who waits when the
- * lease is lost waits for another load. */
+/* A failed load fails all waiters of this process; another process, the next in the queue, tries again. If the lease is
+ * lost, the waiters stay, for another load. */
 static void fail_waiters(struct hfi_fetch *f, const hf_lease *lease, const struct hf_loading *loading)
 {
     struct hfi_lock *lock = f->lock;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* loading.c - see loading.h; and what a running loader may call. */
+/* loading.c - see loading.h; also the calls that a running loader may make. */
 #include "core/fetch/loading.h"
 #include "core/context/callback.h"
 #include "core/lock/handle.h"
@@ -85,7 +85,7 @@ hf_status hf_loading_set(hf_loading *loading, const void *data, size_t size)
     return answer(loading, hfi_body_copy(data, size));
 }
 
-/* Copied, for a value ends with a NUL byte that the caller's bytes may have no room for. */
+/* Copies the data: a value ends with a NUL byte, for which the caller's buffer may have no space. */
 hf_status hf_loading_give(hf_loading *loading, void *data, size_t size, void (*free_data)(void *data))
 {
     hf_status status = hf_loading_set(loading, data, size);

@@ -10,15 +10,16 @@ struct hf_loading {
     hf_client  *client;
     const char *key;         /* ends with NUL */
     size_t      key_size;
-    hf_lease   *lease;       /* NULL: without */
+    hf_lease   *lease;       /* NULL: a load without a lease */
     int64_t     ttl_ms;      /* HF_OFF: do not store */
     bool        answered;    /* set, give or absent was called */
-    struct hfi_body *body;   /* NULL: there was no memory for it */
+    struct hfi_body *body;   /* NULL: not answered, or no memory for it */
     hf_error    failure;     /* what hf_loading_fail said */
     int64_t     took_ms;
 };
 
-/* Runs it. HF_OK with loading->body, the caller's; else LOAD_FAILED, NOMEM, INVALID with loading->failure filled. */
+/* Runs the loader. HF_OK: loading->body is the caller's to unref; else LOAD_FAILED, NOMEM, INVALID with
+ * loading->failure filled. */
 hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *arg);
 /* True in a thread that is running a loader of this client for this key. */
 bool hfi_loader_is_at(const hf_client *client, const char *key, size_t size);

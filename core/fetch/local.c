@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* local.c - see local.h. A set and a list by last use, under one mutex that is held for a look-up and a comparison. */
+/* local.c - see local.h. A set and a list by last use, under one mutex that is held for one look-up and comparison. */
 #include "core/fetch/local.h"
 #include "base/rare.h"
 #include "base/set.h"
@@ -11,7 +11,7 @@
 #define FORGET_PLACES 64
 
 struct item {
-    struct hfi_list link; /* by use, the longest unused first */
+    struct hfi_list link; /* in by_use: the least recently used first */
     struct hfi_seen seen;
     uint64_t hash;
     size_t   size;
@@ -24,7 +24,7 @@ struct hfi_local_cache {
     struct hfi_set items;
     struct hfi_list by_use;
     int64_t bytes, limit;
-    uint64_t forgets[FORGET_PLACES]; /* so far, of the keys that share a place */
+    uint64_t forgets[FORGET_PLACES]; /* so far, by hash: of the keys that share a counter */
 };
 
 static unsigned long hash_of(const void *object, unsigned long seed)
@@ -145,7 +145,7 @@ HFI_RARE void hfi_local_observe(hf_client *client, const char *key, size_t size,
         item = NULL;
     } else if ((int64_t)(body->size + size + sizeof *item) > cache->limit) {
         if (item != NULL)
-            drop_locked(cache, item); /* what it replaces is not the last one seen any more */
+            drop_locked(cache, item); /* the remembered value is no longer the last one seen */
         item = NULL;
     } else if (item == NULL) {
         item = add_locked(cache, hash, key, size, body);
@@ -160,7 +160,7 @@ HFI_RARE void hfi_local_observe(hf_client *client, const char *key, size_t size,
             item->seen.body = body;
             hfi_body_ref(body);
             cache->bytes += weight(item);
-            item->seen.end_ns = 0; /* another value, another end */
+            item->seen.end_ns = 0; /* the known end was the old value's */
         }
         hfi_body_unref(give_way);
     }

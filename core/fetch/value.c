@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct box { /* hf_value first: its address is the handle */
+struct box { /* hf_value is first: its address is the handle */
     hf_value value;
     struct hfi_body *body;
 };

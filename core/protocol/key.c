@@ -22,7 +22,7 @@ static const char *tag_of(const char *key, size_t size, size_t *tag_size)
     return open + 1;
 }
 
-/* CRC16-CCITT (XMODEM): polynomial 0x1021, start 0, as the cluster specification wants it. */
+/* CRC16-CCITT (XMODEM): polynomial 0x1021, start 0, as the cluster specification requires. */
 unsigned hfi_key_slot(const char *key, size_t size)
 {
     size_t tag_size;
@@ -48,7 +48,7 @@ uint64_t hfi_name_hash(enum hfi_use use, const char *name, size_t size)
     return hash ^ (hash >> 29);
 }
 
-/* For keys with braces and no tag: the smallest number that hashes to the same slot serves as one. */
+/* The tag of a key that has braces but no tag of its own: the smallest number that hashes to the key's slot. */
 static void number_tag(const char *key, size_t size, char out[12])
 {
     unsigned slot = hfi_key_slot(key, size);
@@ -72,7 +72,7 @@ hf_status hfi_template_check(const char *key_template, hf_error *error)
     return HF_OK;
 }
 
-/* What stands before and after a name in its lock key. */
+/* The parts of a lock key before and after the name. capacity: the buffer for a `before` that is not the template's. */
 struct frame {
     const char *before, *after;
     size_t before_size, after_size;
@@ -113,7 +113,8 @@ static char *put(char *at, const char *text, size_t size)
     return at + size;
 }
 
-/* A side key: its kind, the tag that keeps it in the lock key's slot, the whole lock key. */
+/* Prints a side key: its kind, the tag that keeps it in the lock key's slot, the whole lock key. Returns the byte after
+ * its NUL. */
 static char *print_side_key(char *at, const char *kind, const struct hfi_keys *keys, char **key, size_t *size)
 {
     *key = at;
@@ -157,8 +158,8 @@ static bool is_side_key(const char *key, size_t size)
            starts(key, size, HFI_FENCE_KEY) || starts(key, size, "hf:fetch:") || starts(key, size, "hf:c:");
 }
 
-/* Where the locks of clients with this template, or without one, have their keys: a value there would be taken for a
- * token, and a token served. */
+/* True if a client with this template, or with none, may have a lock key here. A value stored under a lock key would be
+ * read as a token, and a token served as a value. */
 static bool is_lock_key(const char *key_template, const char *key, size_t size)
 {
     if (starts(key, size, "hf:{") || starts(key, size, "hf::"))
@@ -187,12 +188,12 @@ bool hfi_key_name(const char *key_template, const char *key, size_t size, enum h
         if (size <= strlen(prefix) || !starts(key, size, prefix))
             return false;
         *name = key + strlen(prefix);
-        if (**name == ':') { /* it has a tag of its own */
+        if (**name == ':') { /* hf::NAME: the name has its own tag */
             (*name)++;
         } else if (end[-1] == '}' && memchr(*name, '}', (size_t)(end - *name)) == end - 1) {
             (*name)++;
             end--;
-        } else { /* a number for a tag */
+        } else { /* hf:{NUMBER}:NAME */
             const char *close = memchr(*name, '}', (size_t)(end - *name));
             *name = close == NULL || end - close < 2 ? end : close + 2;
         }

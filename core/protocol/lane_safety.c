@@ -38,7 +38,7 @@ static bool is(const char *argument, size_t size, const char *word)
     return size == strlen(word) && strncasecmp(argument, word, size) == 0;
 }
 
-/* XREAD and XREADGROUP take options before STREAMS; what follows are names, and a name may be "BLOCK". */
+/* XREAD and XREADGROUP take options before STREAMS only. The arguments after it are keys, and a key may be "BLOCK". */
 static bool blocks_on_streams(int argc, const char *const *argv, const size_t *sizes)
 {
     if (!is(argv[0], sizes[0], "XREAD") && !is(argv[0], sizes[0], "XREADGROUP"))

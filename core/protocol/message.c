@@ -36,7 +36,7 @@ static bool number(struct scan *scan, int64_t *value)
     return sum <= INT64_MAX;
 }
 
-/* All that is left, blanks included; empty if nothing is. */
+/* The rest of the message, blanks included; may be empty. */
 static void tail(const struct scan *scan, const char **start, size_t *size)
 {
     *start = scan->at < scan->end ? scan->at + 1 : scan->end;

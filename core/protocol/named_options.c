@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* named_options.c - options by their names and as text: a URI's query, and bindings of other languages. */
+/* named_options.c - sets options by name from text: for a URI's query, and for bindings of other languages. */
 #include "core/protocol/key.h"
 #include "core/protocol/options.h"
 
@@ -37,7 +37,7 @@ static const struct named_field lock_fields[] = {
 #undef FIELD
 _Static_assert(sizeof(hf_event_kind) == sizeof(int), "signal_at is a COUNT");
 
-/* Digits, with a minus perhaps; or a word where the option has it. False: not that, or more than the field holds. */
+/* Digits with an optional minus, or "off" or "forever" if the kind has it. False: neither, or out of range. */
 static bool parse_number(const char *text, enum field_kind kind, int64_t *number)
 {
     static const struct {
@@ -84,7 +84,7 @@ static size_t end_of(const struct named_field *field)
     return field->offset + (field->kind == FLAG ? sizeof(bool) : field->kind == COUNT ? sizeof(int) : sizeof(int64_t));
 }
 
-/* `where` is for people: " in the URI". */
+/* keeps: a field that is set already stays as it is. where: for the error message, such as " in the URI". */
 static hf_status parse(const struct named_field *fields, size_t count, void *options, size_t size, bool keeps,
                        const char *name, const char *text, const char *where, hf_error *error)
 {

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <string.h>
 
-#define DAY_MS   INT64_C(86400000)
+#define DAY_MS            INT64_C(86400000)
 #define SHORTEST_LEASE_MS 100
 
 hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error)
@@ -41,7 +41,7 @@ static hf_status check_reserved(const uint64_t *reserved, size_t size, const cha
     return HF_OK;
 }
 
-/* A time with a default, a lowest and a highest value; `off` where HF_OFF, `ever` where HF_FOREVER is meant too. */
+/* Checks a time against its bounds; 0 becomes `otherwise`. off, ever: HF_OFF, HF_FOREVER are valid too. */
 static hf_status check_ms(int64_t *ms, int64_t otherwise, int64_t low, int64_t high, bool off, bool ever,
                           const char *name, hf_error *error)
 {

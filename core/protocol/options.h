@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* options.h - option structs as they come from programs of any age, checked and with their defaults filled in. Pure, but
- * for asking the kernel whether a signal has a handler. */
+/* options.h - takes option structs from programs built against any version, checks them, fills in defaults. Pure,
+ * except that it asks the kernel whether a signal has a handler. */
 #ifndef HFI_OPTIONS_H
 #define HFI_OPTIONS_H
 
@@ -9,22 +9,23 @@
 #include <holdfast/fetch.h>
 #include <holdfast/lock.h>
 
-#define HFI_LONGEST_MS (365 * 100 * INT64_C(86400000)) /* no time in an option is longer: sums of some do not overflow */
+#define HFI_LONGEST_MS (365 * 100 * INT64_C(86400000)) /* longest time in an option: sums of a few do not overflow */
 
-/* Copies *given (NULL: nothing) to *taken: what an older program does not know is 0; what only a newer one knows must
- * be 0. `what` is the macro's name for the message. INVALID. */
+/* Copies *given (NULL: no options) to *taken. Fields that an older program does not have become 0; fields that only a
+ * newer version has must be 0. `what`: the macro's name, for the error message. HF_OK or INVALID. */
 hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error);
 
-#define HFI_NAMED_OPTIONS 18 /* of a client, that may stand in a URI */
+#define HFI_NAMED_OPTIONS 18 /* options of a client that a URI can set */
 
-/* `text` as a value of the named option of a URI's query, unless the field is set already. A field that is a text points
- * to it afterwards. INVALID. */
+/* Sets the named option, from a URI's query, to `text`, unless its field is set already. A string field then points to
+ * `text`. HF_OK or INVALID. */
 hf_status hfi_client_option_parse(hf_client_options *options, const char *name, const char *text, hf_error *error);
-/* Checks, and fills in the defaults. Strings stay the caller's. INVALID. */
+/* Check the options and fill in the defaults. Strings stay the caller's. HF_OK or INVALID. */
 hf_status hfi_client_options_check(hf_client_options *options, hf_error *error);
 hf_status hfi_lock_options_check(hf_lock_options *options, int64_t default_lease_ms, hf_error *error);
 hf_status hfi_fetch_options_check(hf_fetch_options *options, int64_t default_lease_ms, hf_error *error);
-/* A lock's name, 1..HF_NAME_MAX bytes, or a data key, 1..HF_KEY_MAX, without NUL; fills *size. INVALID. */
+/* Checks a lock name (1..HF_NAME_MAX bytes) or a data key (1..HF_KEY_MAX), without NUL bytes inside, and fills *size.
+ * given_size 0: up to the NUL. HF_OK or INVALID. */
 hf_status hfi_name_check(enum hfi_use use, const char *name, size_t given_size, size_t *size, hf_error *error);
 
 #endif

@@ -5,7 +5,7 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-/* n: an integer, or digits; s: any string. Before them the word itself. */
+/* An array of `word` and one element for each letter of `rest`. n: an integer, or a string of digits; s: any string. */
 struct form {
     const char *word, *rest;
 };
@@ -55,14 +55,14 @@ static bool is_one_of(const struct redisReply *reply, const struct form *forms, 
 
 #define IS_ONE_OF(reply, forms) is_one_of((reply), (forms), sizeof(forms) / sizeof(forms)[0])
 
-/* Seconds and microseconds. */
+/* Seconds and microseconds, as TIME replies. */
 static bool is_time(const struct redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_digits(reply->element[0]) &&
            is_digits(reply->element[1]) && reply->element[1]->len <= 6;
 }
 
-/* SET said OK or nothing, INCRBY a number; either may have met something foreign. */
+/* SET replied OK or nil, INCRBY a number. Either may be an error, for example over another program's key. */
 bool hfi_schema_native(const struct hfi_command *command, const struct redisReply *reply)
 {
     (void)command;
@@ -131,7 +131,7 @@ bool hfi_schema_floor(const struct hfi_command *command, const struct redisReply
            is_number(reply->element[1]);
 }
 
-/* The server's time, then one for each of what was asked for. */
+/* The server's time, then one element for each name in the command. */
 static bool is_time_and(const struct hfi_command *command, const struct redisReply *reply,
                         bool (*is_one)(const struct redisReply *reply))
 {
@@ -142,7 +142,7 @@ static bool is_time_and(const struct hfi_command *command, const struct redisRep
     return fits;
 }
 
-/* A code, or what took the key's place. */
+/* A code, or the token that has taken the holder's place in the key. */
 static bool is_renewed(const struct redisReply *reply)
 {
     return reply->type == REDIS_REPLY_STRING ||
@@ -154,7 +154,7 @@ bool hfi_schema_renew(const struct hfi_command *command, const struct redisReply
     return is_time_and(command, reply, is_renewed);
 }
 
-/* `pttl position ours heard`; 0: ask alone. */
+/* `pttl position ours heard`, or 0: this name needs an acquire of its own. */
 static bool is_place(const struct redisReply *reply)
 {
     static const char *const ends[] = {" 0 -1", " 1 -1", " 1 0", " 1 1"};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* script_error.c - see script_error.h. "..., on @user_script:11." and the eleventh line of the source give the name. */
+/* script_error.c - see script_error.h. The command's name stands in the source line that the error names:
+ * "..., on @user_script:11." */
 #include "core/protocol/script_error.h"
 
 #include <stdio.h>

@@ -27,7 +27,7 @@ void hfi_identity_make(struct hfi_identity *identity, const unsigned char random
     (void)snprintf(identity->channel, sizeof identity->channel, "hf:c:%s", identity->id);
 }
 
-/* Without snprintf: a token is printed for every command that names it. */
+/* Not snprintf, which is slow: a token is printed for every command that names it. */
 static char *put_hex(char *at, uint64_t number, int digits)
 {
     while (digits < 16 && (number >> (4 * digits)) != 0)

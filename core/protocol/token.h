@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* token.h - owner tokens: `hf1:` 32 hex client id `:` hex grant number `:` 16 hex random `:` host `:` pid. Pure.
- * Scripts cut the control channel `hf:c:<client id>` out of one, so the layout is protocol. */
+ * Scripts derive the control channel `hf:c:<client id>` from it, so the layout is part of the protocol. */
 #ifndef HFI_TOKEN_H
 #define HFI_TOKEN_H
 
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HFI_TOKEN_CAPACITY   176
-#define HFI_CHANNEL_SIZE 37 /* "hf:c:" and the client id */
+#define HFI_TOKEN_CAPACITY 176
+#define HFI_CHANNEL_SIZE   37 /* "hf:c:" and the client id */
 
 struct hfi_identity { /* of a client */
     char id[33];      /* 32 hex digits */
@@ -19,10 +19,10 @@ struct hfi_identity { /* of a client */
     char channel[HFI_CHANNEL_SIZE + 1];
 };
 
-/* From 16 random bytes; what cannot stand in a token's host becomes '_'. */
+/* The id is made of the random bytes. Bytes of `host` that a token cannot have become '_'. */
 void hfi_identity_make(struct hfi_identity *identity, const unsigned char random[16], const char *host, int64_t pid);
 
-/* Returns its length. */
+/* Prints the token with its NUL; returns its length. */
 size_t hfi_token_make(const struct hfi_identity *identity, uint64_t grant, uint64_t random, char out[HFI_TOKEN_CAPACITY]);
 
 struct hfi_token_parts {
@@ -33,10 +33,10 @@ struct hfi_token_parts {
 };
 /* False: not a token of ours (another library's value). */
 bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *parts);
-/* False: not byte for byte what hfi_token_make makes of these two numbers for this client. */
+/* True: byte for byte what hfi_token_make prints for this client and these two numbers, which are returned. */
 bool hfi_token_is_of(const struct hfi_identity *identity, const char *token, size_t size, uint64_t *grant,
                      uint64_t *random);
-/* Nor one of this grant, whatever its random digits: what a break has put in the place of another. */
+/* The same, and the grant number is `grant`; the random digits may differ: a break replaces a token by such a one. */
 bool hfi_token_is_of_grant(const struct hfi_identity *identity, const char *token, size_t size, uint64_t grant,
                            uint64_t *random);
 

@@ -15,15 +15,15 @@
 #include <string.h>
 
 #define WORDS_MOST 16
-/* The year 2109. No clock shows more; and 2048 fences for each of its microseconds still fit the counter: one time with a
- * wrong digit, handed to fence_floor as an estimate, would otherwise end it for good. */
+/* The year 2109. No right clock shows a later time, and up to it 2048 fences per microsecond fit the counter. Without
+ * this limit one time with a wrong digit, passed to fence_floor as an estimate, would exhaust the counter for good. */
 #define TIME_MOST_US INT64_C(4400000000000000)
 
-/* A command's words as they are collected; numbers are printed into it. */
+/* Collects a command's words. Numbers are printed into `number`. */
 struct words {
     int count;
     int numbers;
-    struct hfi_side_keys *sides; /* some of the words; NULL: none is, or there was no memory for them */
+    struct hfi_side_keys *sides; /* some words point into them; NULL: none do, or no memory */
     bool failed;
     const char *text[WORDS_MOST];
     size_t size[WORDS_MOST];
@@ -60,7 +60,7 @@ static void add_number(struct words *words, int64_t number)
     add(words, at, (size_t)(end - at));
 }
 
-/* The keys that every script about one name has, in the order of its KEYS. Returns how many. */
+/* Adds the keys of a script about one name, in the order of its KEYS. Returns their number. */
 static int add_keys(struct words *words, const struct hfi_keys *keys, struct hfi_side_keys *sides)
 {
     words->failed = !hfi_side_keys_print(keys, sides);
@@ -378,7 +378,7 @@ const char *hfi_wire_foreign(const struct redisReply *reply)
     return "lock";
 }
 
-/* Out of the middle of a script it is an answer too: who asks again at once gets the same again. */
+/* An error from the middle of a script is an answer too: an immediate retry would get the same one. */
 static struct hfi_answer answer_of_error(const struct redisReply *reply)
 {
     const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
@@ -394,7 +394,8 @@ static struct hfi_answer answer_of_exec(const struct redisReply *reply, int64_t 
     int64_t seconds = hfi_wire_number(reply->element[2], 0, 0);
     bool is_time = seconds > 0 && seconds < TIME_MOST_US / 1000000;
     *now_us = is_time ? seconds * 1000000 + hfi_wire_number(reply->element[2], 1, 0) : 0;
-    /* Without a fence (the counter is of another type), or a time, 0 is a bad one: the floor is asked for, and says why. */
+    /* No fence if the counter is of another type, or if the time is none. 0 is a bad fence (P8): the fence_floor that it
+     * causes says why. */
     return (struct hfi_answer){.kind = HFI_GRANTED, .fence = is_time ? number_of(reply->element[1], 0) : 0};
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wire.h - what goes over the wire: commands of protocol.md from arguments, meanings from replies. No I/O. */
+/* wire.h - the wire format: builds the commands of protocol.md from arguments, reads meanings from replies. No I/O. */
 #ifndef HFI_WIRE_H
 #define HFI_WIRE_H
 
@@ -10,8 +10,8 @@
 
 struct redisReply;
 
-/* With a fetch's keys the acquire looks at the data key first, and takes data that lives longer than enough_ms for an
- * answer. All return NULL: no memory. */
+/* Each returns NULL if there is no memory. With a fetch's keys, acquire looks at the data key first: data that lives
+ * longer than enough_ms is its answer. */
 struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *token, int64_t ttl_ms);
 struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *token, bool once,
                                      const struct hfi_acquire_params *params, int64_t not_after_us, int64_t echo,
@@ -20,7 +20,7 @@ struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *to
 struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size);
 struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us);
 struct hfi_command *hfi_wire_look(const struct hfi_keys *keys);
-struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most); /* the first ones, with their tickets */
+struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most); /* the first ones, with tickets */
 struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex, bool force);
 struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys);
 enum hfi_filling { HFI_FILL_VALUE, HFI_FILL_ABSENT, HFI_FILL_NOTHING };
@@ -35,7 +35,7 @@ struct hfi_renewal {
 };
 struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count);
 
-/* Re-checks of several names with one stamp: what they have in common, and whose they are. */
+/* Batched re-checks: several names in one script, with one stamp. The params are common to all of them. */
 #define HFI_RECHECK_MOST 32
 struct hfi_recheck_params {
     int64_t not_after_us, patience_ms, echo, claim_ttl_ms;
@@ -47,30 +47,33 @@ struct hfi_recheck {
 struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const struct hfi_recheck_params *common,
                                      const struct hfi_recheck *rechecks, int count);
 
-/* Any plain command of NUL-terminated words; ends with NULL. */
+/* A plain command of NUL-terminated words; the argument list ends with NULL. */
 struct hfi_command *hfi_wire_words(const char *first, ...) __attribute__((sentinel));
 
-/* A script's answer: an array that starts with a word, or with the time (renew); or the word alone. */
+/* A script's reply: an array that begins with a word, or with the time (renew, recheck, fence_floor), or a lone
+ * word. */
 struct hfi_script_reply {
     const char *word;   /* "GRANTED", ...; "" if the reply has another form */
     int64_t     now_us; /* server time; 0: none */
     size_t      count;
 };
 struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply);
-/* Which key is another program's: "lock", "queue", "wait", "fence", "data", "absent"; NULL: this is no FOREIGN. */
+/* Which key is another program's: "lock", "queue", "wait", "fence", "data", "absent"; NULL: the reply is not
+ * FOREIGN. */
 const char *hfi_wire_foreign(const struct redisReply *reply);
-/* Element `index` as a number; `otherwise` if it is none. */
+/* Element `index` as a number; `otherwise` if it is missing or not a number. */
 int64_t hfi_wire_number(const struct redisReply *reply, size_t index, int64_t otherwise);
 
-/* What an answered acquire says. *now_us is 0 where the reply carries no time. Error replies become HFI_CANNOT, unclear
- * where the server may have done it. */
+/* The meaning of an acquire's reply. *now_us is 0 if the reply carries no time. An error reply becomes HFI_CANNOT,
+ * in_doubt if the server may have executed the command. */
 struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, int64_t *now_us);
 
-/* HFI_IN_QUEUE without a ticket, which is the one it had, or HFI_ASK_ALONE. */
+/* Name `index` of a recheck: HFI_IN_QUEUE without a ticket (it has not changed), or HFI_ASK_ALONE. */
 struct hfi_answer hfi_wire_rechecked(const struct redisReply *reply, int index);
 
 enum hfi_renewed { HFI_RENEW_OK, HFI_RENEW_REMOTE_WAITER, HFI_RENEW_GONE, HFI_RENEW_TAKEN, HFI_RENEW_REVOKED, HFI_RENEW_FAILED };
-/* WANTED: it is ours, and somebody waits elsewhere. REVOKED: *revoked is the token that is to be given back, the reply's. */
+/* Name `index` of a renewal. REMOTE_WAITER: the lease is ours, and another process waits for it. REVOKED: *revoked is
+ * the token to be released, which belongs to the reply. */
 enum hfi_renewed hfi_wire_renewed(const struct redisReply *reply, int index, const struct redisReply **revoked);
 
 #endif
