@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* command.c - the bytes of commands, and who still needs them. Framed here: hiredis prints every length
- * with printf and keeps none of the memory. */
+/* command.c - the bytes of commands and their reference counts. Commands are framed here because hiredis prints every
+ * length with printf and reuses no memory. */
 #include "pool/command.h"
 #include "pool/script.h"
 #include "base/thread.h"
@@ -11,15 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "*5\r\n$7\r\nEVALSHA\r\n$40\r\n<sha1>\r\n": what stands between the count and the keys. */
+/* A script's command begins with "*5\r\n$7\r\nEVALSHA\r\n$40\r\n<sha1>\r\n". This is the part between count and
+ * digest. */
 #define SHA_DIGITS 40
 static const char evalsha_head[] = "$7\r\nEVALSHA\r\n$40\r\n";
 
 #define HEAD_MOST 23 /* "$", 20 digits, "\r\n" */
 #define SPARES    64
 
-/* A command is made by one thread and mostly ends in another, the reader: an allocator would carry each from one
- * thread's stock to the other's. So the last one of a thread's comes back to it, blank: they outlive every client. */
+/* A command is made in one thread and mostly freed in another, the reader: an allocator would move each from one
+ * thread's cache to the other's. So a thread's last freed command comes back to it through this cache. Its bytes are
+ * cleared, because the cache outlives every client. */
 static struct {
     _Alignas(64) _Atomic(struct hfi_command *) command;
 } cached[SPARES];
@@ -83,7 +85,8 @@ static size_t size_of(int index, const char *const *argv, const size_t *sizes)
     return sizes != NULL ? sizes[index] : strlen(argv[index]);
 }
 
-/* `before` words come first, which the caller puts: capacity is made for theirs, `front` bytes in all. */
+/* Puts the word count and reserves capacity for all words: `before` words of `front` bytes in all, which the caller
+ * puts first, and argv. False: no memory. */
 static bool begin(struct hfi_command *command, int before, size_t front, int argc, const char *const *argv,
                   const size_t *sizes)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* framing.c - see framing.h. A reply is one element, and an array owes as many more as it says. */
+/* framing.c - see framing.h. A reply is one element; an array owes as many more as it announces. */
 #include "pool/framing.h"
 
 #include <string.h>
 
-#define NUMBER_MOST (UINT64_C(1) << 48) /* nobody announces more in earnest */
-#define PLAIN_MOST  16                  /* bytes of a line that is looked at in one go */
-#define LEAST       4                   /* bytes of an element: ":1\r\n" */
+#define NUMBER_MOST (UINT64_C(1) << 48) /* a larger number is an error of the protocol */
+#define PLAIN_MOST  16                  /* bytes of the longest line that eat_plain_line reads */
+#define LEAST       4                   /* bytes of the shortest element: ":1\r\n" */
 
 static bool is_too_deep(const struct hfi_frame *frame)
 {
     return frame->depth > HFI_FRAME_DEEPEST;
 }
 
-/* An element has come to its end, and with it the arrays whose last one it is. */
+/* An element has ended, and with it every array whose last element it was. */
 static void end_element(struct hfi_frame *frame)
 {
     frame->owed--;
@@ -58,7 +58,7 @@ static void read_digit(struct hfi_frame *frame, char digit)
         frame->wrong = true;
 }
 
-/* Its last byte; NULL: not among these. */
+/* Returns the last byte of the current line, or NULL if the line does not end within these bytes. */
 static const char *end_of_line(const struct hfi_frame *frame, const char *bytes, size_t size)
 {
     const char *at = memchr(bytes, '\n', size);
@@ -67,7 +67,7 @@ static const char *end_of_line(const struct hfi_frame *frame, const char *bytes,
     return at;
 }
 
-/* Up to the line's end, at most. */
+/* Consumes bytes, at most up to the end of the line. Returns how many. */
 static size_t eat_line(struct hfi_frame *frame, const char *bytes, size_t size)
 {
     const char *end = end_of_line(frame, bytes, size);
@@ -87,7 +87,8 @@ static size_t eat_line(struct hfi_frame *frame, const char *bytes, size_t size)
     return used;
 }
 
-/* Nearly every line: "$1000\r\n", "*2\r\n", ":7\r\n", at its beginning and all there. 0: another one. */
+/* Fast path for nearly every line ("$1000\r\n", "*2\r\n", ":7\r\n"): one that begins here and is complete. Returns
+ * its size, or 0 for any other line. */
 static size_t eat_plain_line(struct hfi_frame *frame, const char *bytes, size_t size)
 {
     uint64_t number = 0;

@@ -13,7 +13,7 @@ void hfi_pool_hurry(struct hfi_pool *pool, int64_t until_ns)
 {
     if (atomic_load(&pool->hurry_ns) == HFI_NEVER) {
         atomic_store(&pool->hurry_ns, until_ns);
-        (void)eventfd_write(pool->hurry_fd, 1); /* and nobody reads it: who comes later sees it too */
+        (void)eventfd_write(pool->hurry_fd, 1); /* never read, so later waiters see it too */
         hfi_topology_hurry(pool->topology);
     }
     for (int i = 0; i < pool->lane_count; i++)

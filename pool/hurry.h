@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* hurry.h - who waits for the server while the client is being closed has no more time than close has. */
+/* hurry.h - a thread that waits for the server while the client is being closed waits no longer than close does. */
 #ifndef HFI_HURRY_H
 #define HFI_HURRY_H
 
 #include "pool/pool_private.h"
 
-/* until_ns, or sooner if close has begun. */
+/* Returns until_ns, or the end that close has set if that is sooner. */
 int64_t hfi_hurry_until(const struct hfi_pool *pool, int64_t until_ns);
-/* A user's thread sleeps until the descriptor is ready, a signal or close comes, or it is time. False: it is. */
+/* For a user's thread: sleeps until the descriptor is ready, a signal or close comes, or the time is over (until_ns, or
+ * the end that close has set). False: the time is over. */
 bool hfi_hurry_poll(struct hfi_pool *pool, int fd, short events, int64_t until_ns);
 
 #endif

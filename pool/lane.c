@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lane.c - group commit: commands are listed without a lock, whoever finds the write side free sends them
- * all; and the one place where outcomes are handed out. */
+/* lane.c - group commit: commands are listed without a lock, and the thread that finds the write role free sends them
+ * all. Also the only place that hands out outcomes. */
 #include "base/descriptor.h"
 #include "base/perturb.h"
 #include "pool/lane_private.h"
@@ -98,7 +98,7 @@ void hfi_lane_run_completions(struct hfi_lane *lane)
     hfi_lane_lock(lane);
     if (lane->completing) {
         hfi_lane_unlock(lane);
-        return; /* we may be inside a `done`; whoever it is comes back for the rest */
+        return; /* we may be inside a `done`; the completing thread comes back for the rest */
     }
     lane->completing = true;
     for (;;) {
@@ -136,7 +136,7 @@ void hfi_lane_run_completions(struct hfi_lane *lane)
         hfi_listener_kick(lane->pool->listener);
 }
 
-/* From the end of the flight: what is still in `out` to its first byte has not left. */
+/* The last `left` bytes in flight are still in `out`: a command that lies wholly within them has not left. */
 static void unmark_unsent_locked(struct hfi_lane *lane, size_t left)
 {
     for (struct hfi_list *at = lane->in_flight.prev; at != &lane->in_flight; at = at->prev) {
@@ -148,7 +148,7 @@ static void unmark_unsent_locked(struct hfi_lane *lane, size_t left)
     }
 }
 
-/* Before a send: everything in `out` may leave now. */
+/* Called before a send: from now on everything in `out` may have left. */
 static void mark_sent_locked(struct hfi_lane *lane, int64_t now_ns)
 {
     for (struct hfi_list *at = lane->in_flight.prev; at != &lane->in_flight; at = at->prev) {
@@ -186,7 +186,7 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
         hfi_lane_complete_locked(lane, hfi_container_of(lane->in_flight.next, struct hfi_command, link), HFI_UNANSWERED);
 }
 
-/* ---- rule P10: a connection can live through a demotion ---- */
+/* ---- rule P10: a connection can survive a demotion ---- */
 
 static void role_checked(struct hfi_command *command)
 {
@@ -201,7 +201,7 @@ bool hfi_lane_is_role_check(const struct hfi_command *command)
 bool hfi_lane_is_master_reply(const struct redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR)
-        return strncmp(reply->str, "NOPERM", 6) == 0; /* the handshake has put up with that too */
+        return strncmp(reply->str, "NOPERM", 6) == 0; /* the handshake tolerates that too */
     return reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 && reply->element[0]->str != NULL &&
            strcmp(reply->element[0]->str, "master") == 0;
 }
@@ -267,8 +267,8 @@ static void send_out(struct hfi_lane *lane)
 {
     int failed = 0;
     while (hfi_buffer_size(&lane->out) > 0 && failed == 0) {
-        ssize_t sent =
-            lane->connection.transport->send(&lane->connection, hfi_buffer_data(&lane->out), hfi_buffer_size(&lane->out));
+        ssize_t sent = lane->connection.transport->send(&lane->connection, hfi_buffer_data(&lane->out),
+                                                        hfi_buffer_size(&lane->out));
         if (sent >= 0)
             hfi_buffer_eat(&lane->out, (size_t)sent);
         else
@@ -302,7 +302,7 @@ static void send_back_locked(struct hfi_lane *lane, bool but_patient)
     }
 }
 
-/* With the write role. True: commands were finished. */
+/* Needs the write role. Returns true if hfi_lane_run_completions is due. */
 static bool write_listed(struct hfi_lane *lane)
 {
     int64_t now_ns = hfi_now(lane->pool->clock);
@@ -343,8 +343,9 @@ bool hfi_lane_is_near(const struct hfi_lane *lane)
     return near_ns != 0 && near_ns < NEAR_NS;
 }
 
-/* While so many are in flight to a server that is near, whoever reads the next reply sends what was listed until then:
- * one send for a crowd. The reader counts down before it looks at the inbox, we list before we look at the count. */
+/* With more than CROWD commands in flight to a near server, the reader of the next reply sends everything listed by
+ * then: one send for many commands. Store-load pairing with the reader: we list the command, then read
+ * in_flight_count; the reader decrements it, then tests the inbox. */
 static bool reader_sends(const struct hfi_lane *lane)
 {
     return atomic_load(&lane->in_flight_count) > CROWD && hfi_lane_is_near(lane) && !atomic_load(&lane->again) &&
@@ -358,12 +359,12 @@ static void flush(struct hfi_lane *lane, bool now)
         if (!now && reader_sends(lane))
             break;
         if (atomic_exchange(&lane->writing, true))
-            break; /* the thread that has the role looks again after it gave it back */
+            break; /* the thread that has the write role looks again after giving it back */
         finish |= write_listed(lane);
         HFI_PERTURB("written-to-role-back");
         atomic_store(&lane->writing, false);
         if (atomic_load(&lane->state) == HFI_LANE_BROKEN)
-            hfi_listener_kick(lane->pool->listener); /* it may have been waiting for the role */
+            hfi_listener_kick(lane->pool->listener); /* tear_down() may have found the role taken */
     }
     if (finish)
         hfi_lane_run_completions(lane);
@@ -379,14 +380,15 @@ void hfi_lane_flush_now(struct hfi_lane *lane)
     flush(lane, true);
 }
 
-/* We list before we look whether the listener is about to; it says that it is not before it looks at the list. */
+/* Store-load pairing with watch_events_locked(): our caller lists the command, then we read `watch`; the listener
+ * changes `watch`, then tests the inbox. One of us sees the other. */
 void hfi_lane_flush_soon(struct hfi_lane *lane)
 {
     if (atomic_load(&lane->watch) != HFI_LOOKS_SOON || !hfi_lane_is_near(lane) || !hfi_lane_is_up(lane))
         hfi_lane_flush(lane);
 }
 
-/* ---- questions ---- */
+/* ---- state ---- */
 
 bool hfi_lane_is_up(const struct hfi_lane *lane)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_maintain.c - the listener's part in a lane: dial, read what nobody waits for, deadlines, tear down,
- * farewell. */
+/* lane_maintain.c - the listener's part of a lane: dial, read replies that no thread waits for, deadlines, tear down,
+ * close. */
 #include "base/perturb.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
@@ -15,12 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A reply that nobody waits for may lie in the socket for so long: its sender often is about to wait for
- * another one and then takes both, and a listener woken for each posted command would cost more than the
+/* A reply that no thread waits for may stay in the socket this long. The thread that sent its command often is about to
+ * wait for another reply, and then reads both; to wake the listener for each posted command would cost more than the
  * command. */
 #define GRACE_NS   (HFI_MS / 2)
-#define SLOW_NS    (10 * HFI_MS) /* a round trip */
-#define HANG_UP_NS (10 * HFI_MS) /* the reader is about to see the end of the connection by itself */
+#define SLOW_NS    (10 * HFI_MS) /* a longer round trip means a slow link */
+#define HANG_UP_NS (10 * HFI_MS) /* time for the reader to see a hang-up itself */
 
 static void flush_again(struct hfi_lane *lane)
 {
@@ -78,12 +78,13 @@ void hfi_lane_hurry(struct hfi_lane *lane, int64_t until_ns)
     if (until_ns < lane->nearest_ns)
         lane->nearest_ns = until_ns;
     hfi_lane_unlock(lane);
-    flush_again(lane); /* those who listed what was taken find the inbox empty */
+    flush_again(lane); /* the listers of what was taken find the inbox empty, and send nothing */
 }
 
 static const struct hfi_command *head_locked(const struct hfi_lane *lane)
 {
-    return hfi_list_is_empty(&lane->in_flight) ? NULL : hfi_container_of(lane->in_flight.next, struct hfi_command, link);
+    return hfi_list_is_empty(&lane->in_flight) ? NULL
+                                               : hfi_container_of(lane->in_flight.next, struct hfi_command, link);
 }
 
 /* ---- up ---- */
@@ -100,7 +101,7 @@ static void ready(void *self, short events, int64_t now_ns)
     }
 }
 
-/* What to watch the socket for, and when to look again. */
+/* Returns the events to poll the socket for. Sets `watch`, and in `set` when to look again. */
 static short watch_events_locked(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
     short events = POLLRDHUP;
@@ -114,14 +115,14 @@ static short watch_events_locked(struct hfi_lane *lane, int64_t now_ns, struct h
         } else {
             hfi_poll_set_again(set, head->sent_ns + GRACE_NS);
         }
-    } else if (lane->staged != lane->staged_seen) { /* busy: a look now and then instead of a kick for every command */
+    } else if (lane->staged != lane->staged_seen) { /* busy: timed looks instead of a kick for every command */
         hfi_poll_set_again(set, now_ns + GRACE_NS);
     } else {
         watch = HFI_UNWATCHED;
     }
     lane->staged_seen = lane->staged;
     atomic_store(&lane->watch, watch);
-    if (watch != HFI_LOOKS_SOON && !hfi_inbox_is_empty(&lane->inbox)) /* hfi_lane_flush_soon saw the word of before */
+    if (watch != HFI_LOOKS_SOON && !hfi_inbox_is_empty(&lane->inbox)) /* flush_soon may have read the old `watch` */
         hfi_poll_set_again(set, now_ns);
     if (atomic_load(&lane->blocked) && !lane->reading)
         events |= POLLOUT;
@@ -132,7 +133,7 @@ static short watch_events_locked(struct hfi_lane *lane, int64_t now_ns, struct h
 static void maintain_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
     short events = 0;
-    hfi_lane_flush_now(lane); /* what was to be sent soon */
+    hfi_lane_flush_now(lane); /* what hfi_lane_flush_soon left to us */
     HFI_PERTURB("flushed-to-tend");
     hfi_lane_lock(lane);
     sweep_locked(lane, now_ns);
@@ -156,9 +157,9 @@ static void maintain_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_s
 
 /* ---- down ---- */
 
-/* Over a slow road the renewals' connection is made first, and has the road to itself: what the others say meanwhile would
- * stand before it in the road's queue. This is for how long another lane that was lost waits, to see whether that one is
- * lost too; 0: the road is quick, or it is that one. */
+/* Over a slow link the reserved lane (renewals) is dialled first, and alone: bytes of other lanes would queue up in
+ * front of its own. Returns how long another lost lane waits to see whether the reserved lane is lost too; 0 if the
+ * link is fast or `lane` is the reserved one. */
 static int64_t road_ns(const struct hfi_lane *lane)
 {
     int64_t rtt_ns = hfi_lane_rtt_ns(hfi_pool_renewals_lane(lane->pool));
@@ -174,7 +175,7 @@ static void fail(struct hfi_lane *lane, const hf_error *error, int64_t now_ns)
         hfi_pool_note_verdict(lane->pool);
     if (news)
         hfi_log(&lane->pool->log, HF_LOG_WARNING, "%s; dialling again", error->message);
-    flush_again(lane); /* what waited for this dial comes back unsent */
+    flush_again(lane); /* the commands that waited for this dial come back UNSENT */
 }
 
 static void fail_memory(struct hfi_lane *lane, int64_t now_ns)
@@ -218,15 +219,16 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     hfi_lane_lock(lane);
     lane->announcing = false;
     hfi_lane_unlock(lane);
-    flush_again(lane); /* what waited for the dial */
+    flush_again(lane); /* sends the commands that waited for the dial */
 }
 
-/* Is the renewals' connection to be made before this one's? */
+/* Must the reserved lane (renewals) be dialled before this one? */
 static bool yields_to_renewals(const struct hfi_lane *lane)
 {
     const struct hfi_lane *renewals = hfi_pool_renewals_lane(lane->pool);
     int state = atomic_load(&renewals->state);
-    bool comes = state == HFI_LANE_BROKEN || (state == HFI_LANE_DIALING && atomic_load(&renewals->trouble) == HFI_NO_TROUBLE);
+    bool comes = state == HFI_LANE_BROKEN ||
+                 (state == HFI_LANE_DIALING && atomic_load(&renewals->trouble) == HFI_NO_TROUBLE);
     return comes && road_ns(lane) != 0;
 }
 
@@ -255,7 +257,7 @@ static void maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_p
     } else if (atomic_load(&lane->state) == HFI_LANE_DIALING && !yields_to_renewals(lane)) {
         hfi_poll_set_again(set, lane->dial_due_ns);
     }
-    hfi_lane_lock(lane); /* what is listed stays there: whoever listed it flushes, and finds nothing if it was taken */
+    hfi_lane_lock(lane); /* leave the inbox alone: a lister flushes only what it finds there */
     sweep_locked(lane, now_ns);
     hfi_poll_set_again(set, lane->nearest_ns);
     bool finish = !hfi_list_is_empty(&lane->completed);
@@ -264,7 +266,8 @@ static void maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_p
         hfi_lane_run_completions(lane);
 }
 
-/* Whoever holds a role now kicks the listener when it gives it back. */
+/* Closes the connection if both roles are free. Otherwise the thread that has a role kicks the listener when it gives
+ * the role back. */
 static void tear_down(struct hfi_lane *lane, int64_t now_ns)
 {
     hfi_lane_lock(lane);
@@ -286,23 +289,23 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         hfi_buffer_eat(&lane->out, hfi_buffer_size(&lane->out));
         atomic_store(&lane->blocked, false);
         atomic_store(&lane->watch, HFI_UNWATCHED);
-        /* It has answered since it came up: what broke is the connection, not the server. Renewals cannot wait for
-         * such a proof: their lane may have been given up for its very first command. */
+        /* If the lane has answered since it came up, the connection broke, not the server. The reserved lane cannot
+         * wait for this proof: it may have been given up because of its first command. */
         enum hfi_lost lost = lane->kind == HFI_RESERVED_LANE   ? HFI_LOST_URGENT
                              : lane->answered_ns > lane->up_ns ? HFI_LOST_SERVED
                                                                : HFI_LOST_UNUSED;
         lane->dial_due_ns = hfi_backoff_lost_ns(&lane->backoff, &lane->pool->losses, lost, now_ns) + road_ns(lane);
         why = lane->why;
-        /* A silent server is away until it answers a dial: nobody else is to find that out by waiting. */
+        /* A silent server counts as away until it answers a dial, so that no other caller has to wait to find out. */
         if (why.os_errno == ETIMEDOUT) {
             atomic_store(&lane->trouble, HFI_SILENT);
-            atomic_store(&lane->again, true); /* what is listed already comes back too */
+            atomic_store(&lane->again, true); /* commands that are listed already come back too */
         }
         atomic_store(&lane->state, HFI_LANE_DIALING);
     }
     hfi_lane_unlock(lane);
     atomic_store(&lane->writing, false);
-    hfi_lane_flush(lane); /* what was listed while we had the role */
+    hfi_lane_flush(lane); /* commands listed while we had the write role */
     if (idle) {
         hfi_pool_note_failure(lane->pool, &why);
         hfi_log(&lane->pool->log, HF_LOG_WARNING, "%s", why.message);
@@ -343,7 +346,7 @@ void hfi_lane_half_close(struct hfi_lane *lane)
     atomic_store(&lane->state, HFI_LANE_CLOSED);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-closed-to-told");
-    (void)eventfd_write(lane->wake_fd, 1); /* a reader that sleeps lets go */
+    (void)eventfd_write(lane->wake_fd, 1); /* a sleeping reader gives the role back */
     hfi_lane_run_completions(lane);
 }
 
@@ -355,7 +358,7 @@ void hfi_lane_drain(struct hfi_lane *lane, int64_t until_ns)
     while (lane->reading || lane->completing)
         (void)pthread_cond_wait(&lane->quiet, &lane->mutex);
     hfi_lane_unlock(lane);
-    /* A close with bytes unread sends a reset, and the server may drop what it has not executed yet (P11). */
+    /* close() with bytes unread sends a reset, and the server may then drop what it has not executed yet (P11). */
     while (lane->connection.fd >= 0) {
         int64_t left = until_ns - hfi_now(lane->pool->clock);
         struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};

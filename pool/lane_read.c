@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_read.c - the reader's role: one of the waiting threads receives for all of them, matches replies to
- * commands, and passes the role on when its own wait ends; the listener reads what nobody waits for. */
+/* lane_read.c - the read role: one of the waiting threads receives for all of them, matches replies to commands, and
+ * passes the role on when its own wait ends. The listener reads replies that no thread waits for. */
 #include "pool/lane_private.h"
 #include "base/perturb.h"
 #include "pool/listener.h"
@@ -16,27 +16,27 @@
 #include <time.h>
 
 #define BATCH          64
-#define SPINS          200           /* looks at the socket before the reader sleeps in poll() */
-#define SPIN_RTT_NS    (HFI_MS / 10) /* only while round trips are shorter than this */
-#define SPIN_MOST_NS   (HFI_MS / 10)
-#define SPIN_SCORE     8    /* so many misses in a row switch it off, */
-#define SPIN_PAUSE     64   /* for so many sleeps, */
-#define SPIN_PAUSE_MAX 1024 /* and for twice as many after each try that missed again */
-#define YIELD_MOST_NS   (HFI_MS / 2) /* a turn for those in line that took longer was another program's; */
-#define YIELD_PAUSE     64 /* then none for so many sleeps; till so many in a row were short, twice as many each time */
-#define YIELD_PAUSE_MAX 1024
-#define LISTENER_TURNS 16
-#define LEFT_NS        (5 * HFI_MS) /* a silent server: what was left to the reader is sent after so long all the same */
+#define SPINS           200           /* looks at the socket before the reader sleeps in poll() */
+#define SPIN_RTT_NS     (HFI_MS / 10) /* spin only while round trips are shorter than this */
+#define SPIN_MOST_NS    (HFI_MS / 10)
+#define SPIN_SCORE      8            /* this many misses in a row switch spinning off, */
+#define SPIN_PAUSE      64           /* for this many sleeps, */
+#define SPIN_PAUSE_MAX  1024         /* doubled up to here by each new try that misses */
+#define YIELD_MOST_NS   (HFI_MS / 2) /* a longer yield gave the CPU to another program: */
+#define YIELD_PAUSE     64           /* no yields for this many sleeps; */
+#define YIELD_PAUSE_MAX 1024         /* doubled up to here each time, until YIELD_PAUSE yields in a row were short */
+#define LISTENER_TURNS  16
+#define LEFT_NS         (5 * HFI_MS) /* if the server is silent, send what was left to the reader after this anyway */
 
 struct waiter { /* on its thread's stack; in the lane's list under the lane's mutex */
     struct hfi_list link;
     struct hfi_park *park;
-    bool chosen; /* the read role is this thread's now */
+    bool chosen; /* this thread was given the read role */
 };
 
 /* ---- replies to commands ---- */
 
-/* The answer to NOSCRIPT: again, with the source, before anything that is not sent yet. */
+/* After NOSCRIPT: sends the script again, with its source, before anything that is not sent yet. */
 static bool inline_script_locked(struct hfi_lane *lane, struct hfi_command *command, int64_t now_ns)
 {
     if (command->script == NULL || command->replies != 1 || command->until_ns <= now_ns ||
@@ -55,7 +55,8 @@ static bool inline_script_locked(struct hfi_lane *lane, struct hfi_command *comm
     return true;
 }
 
-/* Of a pipeline the last reply is kept, but the error that made EXEC fail says more than EXEC's. */
+/* Keeps the last reply of a pipeline, or the error that made EXEC fail: it says more than EXEC's own. Returns whether
+ * this was the last reply. */
 static bool keep_reply(struct hfi_command *command, struct redisReply *reply)
 {
     struct redisReply *first_error = command->reply;
@@ -75,7 +76,8 @@ static bool keep_reply(struct hfi_command *command, struct redisReply *reply)
     return last;
 }
 
-/* Of a pipeline MULTI says OK, what follows is QUEUED; after an error (no right to MULTI) all may come. */
+/* Can this be the command's next reply? In a pipeline MULTI gets OK, and the commands behind it get QUEUED; after an
+ * error (no right to MULTI) any reply may come. */
 static bool may_be_its(const struct hfi_command *command, const struct redisReply *reply)
 {
     if (reply->type == REDIS_REPLY_ERROR || command->reply != NULL)
@@ -107,7 +109,8 @@ bool hfi_lane_pass_over_locked(struct hfi_lane *lane, int64_t now_ns)
     return true;
 }
 
-/* Takes the reply. False: the connection was given up. *sent_ns: of the command that is complete with it. */
+/* Takes ownership of the reply. False: the connection was given up. *sent_ns: when the command was sent, if this reply
+ * completes it. */
 static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_t now_ns, int64_t *sent_ns)
 {
     if (atomic_load(&lane->state) != HFI_LANE_UP || hfi_list_is_empty(&lane->in_flight)) {
@@ -120,7 +123,7 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
         lane->drop_after = lane->drop_after || !command->users;
         lane->role_check_due = true;
     }
-    if (!may_be_its(command, reply)) { /* nor can we say what became of it: this may be the answer to another */
+    if (!may_be_its(command, reply)) { /* the command's outcome is unknown: this may be another one's reply */
         hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that is no answer to what was asked");
         freeReplyObject(reply);
         return false;
@@ -141,7 +144,8 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
     return atomic_load(&lane->state) == HFI_LANE_UP;
 }
 
-/* Smoothed like TCP's. A reply that lay in the socket before anybody looked says only "at most". */
+/* Smooths the round-trip time as TCP does. A sample that is not fresh is only an upper bound: the reply may have lain
+ * in the socket for a while. */
 static void note_rtt(struct hfi_lane *lane, int64_t sample_ns, bool fresh)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns), nearest_ns = atomic_load(&lane->nearest_rtt_ns);
@@ -203,7 +207,7 @@ bool hfi_lane_match_all(struct hfi_lane *lane, bool fresh)
 
 enum taken { GOT, EMPTY, OVER };
 
-/* With the read role: what the socket has now. fresh: it was empty when somebody last looked. */
+/* Needs the read role. Receives and handles what the socket has now. fresh: the socket was empty at the last look. */
 static enum taken take_in(struct hfi_lane *lane, bool fresh)
 {
     ssize_t got = lane->connection.transport->recv(&lane->connection, lane->in, lane->in_capacity);
@@ -218,13 +222,13 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
         return hfi_lane_sift(lane, (size_t)got, fresh) ? GOT : OVER;
     lane->unparsed += (size_t)got;
     if (redisReaderFeed(lane->parser, lane->in, (size_t)got) != REDIS_OK) {
-        give_up(lane, HF_NOMEM, ENOMEM, "no memory for its replies"); /* all that feeding can fail for */
+        give_up(lane, HF_NOMEM, ENOMEM, "no memory for its replies"); /* the only reason for feeding to fail */
         return OVER;
     }
     return hfi_lane_match_all(lane, fresh) ? GOT : OVER;
 }
 
-/* May those in line for this CPU go first, before this sleep? */
+/* Should the reader yield the CPU before this sleep? Counts down yield_pause. */
 static bool may_yield(struct hfi_lane *lane)
 {
     if (lane->yield_pause > 0)
@@ -232,8 +236,9 @@ static bool may_yield(struct hfi_lane *lane)
     return lane->yield_pause == 0;
 }
 
-/* Those in line may be our own, each about to list its next command or to send it, or the server itself. Where other
- * programs stand there too it is theirs for milliseconds, and a sleeper would be back sooner. */
+/* Yields the CPU. The threads that get it may be ours, each about to list or send its next command, or the server
+ * itself. Another program would keep it for milliseconds; a thread asleep in poll() would be back sooner, so a long
+ * yield pauses yielding. */
 static void yield(struct hfi_lane *lane)
 {
     int64_t before_ns = hfi_now(lane->pool->clock);
@@ -249,10 +254,11 @@ static void yield(struct hfi_lane *lane)
         lane->yield_misses++;
 }
 
-/* Looking at the socket beats sleeping on it while the server answers faster than a thread is woken and no other thread
- * waits on the lane, and the looks find something. Between two looks whoever is in line for this core has it: threads
- * with other locks read other lanes. The score forgets: misses switch it off for a while, then it is tried again. Where
- * the server shares our core with others it answers only while we sleep, every try misses, and tries become rare. */
+/* Looks at the socket repeatedly instead of sleeping on it. That pays while the server answers faster than a thread
+ * wakes up, no other thread waits on the lane, and the looks find replies. Between two looks this thread yields the
+ * core: threads with other locks read other lanes. Misses lower spin_score until spinning is off for a while; then it
+ * is tried again. A server that shares our core with others answers only while we sleep: every try misses, and tries
+ * become rare. */
 static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
@@ -288,8 +294,9 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ep
     return EMPTY;
 }
 
-/* Those whom the last replies woke stand in line for this CPU, and each is about to list its next command. Their turn
- * before our sleep makes one send of many, and by then the server may have answered, and nobody need sleep. */
+/* The threads woken by the last replies are ready to run on this CPU, and each is about to list its next command. To
+ * yield to them before sleeping makes one send of their commands. By then the server may have answered, which saves
+ * the sleep. */
 static enum taken yield_and_flush(struct hfi_lane *lane)
 {
     if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !may_yield(lane))
@@ -326,8 +333,8 @@ static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoc
 
 /* ---- the role ---- */
 
-/* Something is left to do, and the listener would not come for it by itself. It knew nothing of a full socket while we
- * were to wait for capacity there. */
+/* Work is left that the listener will not look at unless it is kicked. While we had the read role, waiting for
+ * POLLOUT on a full socket was our task, so the listener does not poll for it. */
 static bool is_left_alone_locked(const struct hfi_lane *lane)
 {
     int watch = atomic_load(&lane->watch);
@@ -336,7 +343,7 @@ static bool is_left_alone_locked(const struct hfi_lane *lane)
     return lane->in_flight_count > 0 && watch == HFI_UNWATCHED;
 }
 
-/* To the thread that came last: it has the longest wait before it, so the role moves least. */
+/* Gives the read role to the thread that began to wait last: its wait will last longest, so the role moves least. */
 static void pass_role(struct hfi_lane *lane)
 {
     bool kick = false;
@@ -345,7 +352,7 @@ static void pass_role(struct hfi_lane *lane)
     lane->reading = false;
     if (atomic_load(&lane->state) != HFI_LANE_UP) {
         (void)pthread_cond_signal(&lane->quiet);
-        kick = true; /* the listener waits for the role, to close the connection */
+        kick = true; /* the listener needs the role to close the connection */
     } else if (lane->in_flight_count > lane->posted && !hfi_list_is_empty(&lane->waiters)) {
         struct waiter *next = hfi_container_of(lane->waiters.prev, struct waiter, link);
         hfi_list_remove(&next->link);
@@ -362,14 +369,14 @@ static void pass_role(struct hfi_lane *lane)
         hfi_listener_kick(lane->pool->listener);
 }
 
-/* Without the mutex: whoever sees it wrong passes the role on under the mutex, and looks again there. */
+/* Reads without the mutex: on a stale answer the reader calls pass_role(), which looks again under the mutex. */
 static bool is_worth_reading(const struct hfi_lane *lane)
 {
     return atomic_load(&lane->state) == HFI_LANE_UP && atomic_load(&lane->in_flight_count) > 0;
 }
 
-/* With the role, until this thread is woken, its time is up, or there is nothing to read; then passes it on.
- */
+/* Needs the read role. Reads until this thread is woken, its time is up, or nothing is left to read; then passes the
+ * role on. */
 static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     bool fresh = false;
@@ -388,7 +395,7 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
                 hfi_lane_flush_now(lane);
             continue;
         }
-        hfi_lane_flush_now(lane); /* first: the server has something to do while we wake those it answered */
+        hfi_lane_flush_now(lane); /* first, so that the server works while we wake the threads it answered */
         hfi_lane_run_completions(lane);
     }
     pass_role(lane);
@@ -442,7 +449,7 @@ void hfi_lane_read_some(struct hfi_lane *lane)
     hfi_lane_unlock(lane);
     if (!mine)
         return;
-    bool fresh = lane->kind == HFI_RESERVED_LANE; /* the listener sleeps on its replies */
+    bool fresh = lane->kind == HFI_RESERVED_LANE; /* the listener polls for its replies */
     for (int turn = 0; turn < LISTENER_TURNS && take_in(lane, fresh) == GOT; turn++)
         hfi_lane_run_completions(lane);
     hfi_lane_run_completions(lane);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_sift.c - what comes in where callers choose what is asked for: a reply that is too much is passed over, and only the
- * one who asked for it is told. Everybody else's come behind it as if nothing had been. */
+/* lane_sift.c - input of value and user lanes, where callers choose the commands. A reply that is too much is
+ * discarded as it comes in, and only its own command fails; the replies behind it are handed out as usual. */
 #include "pool/lane_private.h"
 #include "pool/parser.h"
 
@@ -29,7 +29,7 @@ static bool parse(struct hfi_lane *lane, const char *bytes, size_t size, bool fr
     return hfi_lane_match_all(lane, fresh);
 }
 
-/* What the parser has of the reply at hand is of no use. */
+/* Drops the part of the incoming reply that the parser already has. */
 static bool begin_to_skip(struct hfi_lane *lane)
 {
     struct redisReader *parser = hfi_parser_create(lane->reply_most);

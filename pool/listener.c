@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CLOSING_TICK_NS (2 * HFI_MS) /* replies that user threads read settle a lane without a word to us */
+#define CLOSING_TICK_NS (2 * HFI_MS) /* user threads that drain a lane do not kick us: look this often */
 
 struct owner {
     hfi_ready_fn *ready;
@@ -35,9 +35,9 @@ struct hfi_listener {
     pthread_t thread;
     int kick_fd;
     _Atomic(bool) kicked;       /* kick_fd has been written since the last look */
-    _Atomic(bool) owner_kicked; /* ops->kicked is wished for */
-    _Atomic(int64_t) wakes_ns;  /* it sleeps no longer than this; NEVER also while it looks around */
-    bool rescan;                /* a kick by the listener itself, while it looked around */
+    _Atomic(bool) owner_kicked; /* ops->kicked is to be called */
+    _Atomic(int64_t) wakes_ns;  /* its sleep ends by then; HFI_NEVER also while it looks around */
+    bool rescan;                /* the listener kicked itself while it looked around */
     struct hfi_poll_set set;
 };
 
@@ -46,7 +46,7 @@ static _Thread_local struct hfi_listener *own;
 
 void hfi_poll_set_add(struct hfi_poll_set *set, int fd, short events, hfi_ready_fn *ready, void *self)
 {
-    if (fd < 0 || set->count == set->capacity) /* its capacity is for everything that can be in it */
+    if (fd < 0 || set->count == set->capacity) /* not reached: the capacity is enough for all that can be added */
         return;
     set->fds[set->count] = (struct pollfd){fd, events, 0};
     set->owners[set->count++] = (struct owner){ready, self};
@@ -87,7 +87,8 @@ static void look_around(struct hfi_listener *listener, int64_t now_ns)
 {
     struct hfi_pool *pool = listener->pool;
     struct hfi_poll_set *set = &listener->set;
-    /* NEVER before the look: whoever adds something due after it was looked at sees NEVER, and kicks. */
+    /* Store-load pairing with hfi_listener_kick_before(): a thread that publishes a deadline after we looked for it
+     * reads HFI_NEVER here, and kicks. */
     atomic_store(&listener->wakes_ns, HFI_NEVER);
     (void)atomic_exchange(&listener->kicked, false);
     HFI_PERTURB("unkicked-to-look");
@@ -95,7 +96,7 @@ static void look_around(struct hfi_listener *listener, int64_t now_ns)
     set->count = 0;
     set->again_ns = HFI_NEVER;
     hfi_poll_set_add(set, listener->kick_fd, POLLIN, NULL, NULL);
-    for (int i = pool->lane_count; i-- > 0;) /* the renewals' lane first: it is the last */
+    for (int i = pool->lane_count; i-- > 0;) /* the reserved lane (renewals) first: it has the last index */
         hfi_lane_maintain(pool->lanes[i], now_ns, set);
     hfi_subscribers_maintain(pool->subscribers, now_ns, set);
     int fd = -1;
@@ -180,7 +181,7 @@ hf_status hfi_listener_start(struct hfi_pool *pool, struct hfi_listener **listen
         return hfi_fail(error, HF_NOMEM, NULL, "no memory for a listener");
     new->pool = pool;
     atomic_init(&new->wakes_ns, HFI_NEVER);
-    /* The kick, one of the borrowers', and what else there is. */
+    /* kick_fd, one descriptor of the borrowers, and one of each lane and subscriber. */
     new->set.capacity = 2 + (size_t)pool->lane_count + (size_t)hfi_subscribers_count(pool->subscribers);
     new->set.fds = calloc(new->set.capacity, sizeof *new->set.fds);
     new->set.owners = calloc(new->set.capacity, sizeof *new->set.owners);
@@ -189,7 +190,7 @@ hf_status hfi_listener_start(struct hfi_pool *pool, struct hfi_listener **listen
     if (new->set.fds == NULL || new->set.owners == NULL || new->kick_fd < 0)
         status = hfi_fail(error, HF_NOMEM, "raise the limit of open files",
                           "no memory or descriptor for a listener");
-    *listener = new; /* before the thread runs: it is what it kicks */
+    *listener = new; /* before the thread runs: the thread kicks *listener */
     int failed = status == HF_OK ? hfi_thread_start(&new->thread, "hf-listener", listen_to_all, new) : 0;
     if (failed != 0) {
         status = hfi_fail(error, HF_NOMEM, "raise the limit of threads", "no thread for a listener: %s",

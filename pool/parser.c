@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* parser.c - see parser.h. hiredis takes memory for all elements of an array as soon as it has read how many there will
- * be: ten bytes of a server would cost gigabytes. */
+/* parser.c - see parser.h. hiredis allocates memory for all elements of an array as soon as it has read their count, so
+ * ten bytes from a server could cost gigabytes. */
 #include "pool/parser.h"
 
 #include <hiredis/hiredis.h>
@@ -19,12 +19,12 @@ typedef int count_type;
 static redisReplyObjectFunctions bounded;
 static void *(*create_array)(const redisReadTask *, count_type);
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static bool is_made; /* may fail for want of memory, and is tried again */
+static bool is_made; /* `bounded` is set; tried again if there was no memory */
 
 static void *create_bounded_array(const redisReadTask *task, count_type count)
 {
     if ((size_t)count > (uintptr_t)task->privdata / LEAST_ELEMENT)
-        return NULL; /* to hiredis: no memory. The reader is broken from then on */
+        return NULL; /* hiredis takes it for no memory. The reader is broken from then on */
     return create_array(task, count);
 }
 
@@ -47,6 +47,6 @@ struct redisReader *hfi_parser_create(size_t reply_most)
     redisReader *reader = is_made ? redisReaderCreateWithFunctions(&bounded) : NULL;
     (void)pthread_mutex_unlock(&mutex);
     if (reader != NULL)
-        reader->privdata = (void *)(uintptr_t)reply_most; /* NOLINT: a number, not a place */
+        reader->privdata = (void *)(uintptr_t)reply_most; /* NOLINT: a number, not an address */
     return reader;
 }

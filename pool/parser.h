@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* parser.h - hiredis' parser of replies, with a limit to what a server may announce. */
+/* parser.h - hiredis's reply parser, with a limit on the array sizes that a server may announce. */
 #ifndef HFI_PARSER_H
 #define HFI_PARSER_H
 
@@ -7,8 +7,8 @@
 
 struct redisReader;
 
-/* Refuses an array that could not be complete within `reply_most` bytes, before memory is taken for it. NULL: no memory.
- * To be freed by redisReaderFree. */
+/* The parser refuses an array that cannot be complete within `reply_most` bytes before it allocates memory for it. The
+ * caller frees the parser with redisReaderFree. NULL: no memory. */
 struct redisReader *hfi_parser_create(size_t reply_most);
 
 #endif

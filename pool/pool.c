@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.c - a pool as a whole: open, close, which lane, and what it knows of the server. */
+/* pool.c - a pool as a whole: open, close, choice of lanes, and what is known of the server. */
 #include "pool/pool.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
@@ -88,7 +88,7 @@ static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *se
     return HF_OK;
 }
 
-/* Ends the listener, if it runs. Every command has its outcome then. */
+/* Ends the listener, if it runs. After that every command has its outcome. */
 static bool end(struct hfi_pool *pool, int64_t until_ns)
 {
     atomic_store(&pool->closing_until_ns, until_ns > 0 ? until_ns : 1);
@@ -98,7 +98,7 @@ static bool end(struct hfi_pool *pool, int64_t until_ns)
     hfi_listener_kick(pool->listener);
     hfi_listener_join(pool->listener);
     for (int i = 0; i < pool->lane_count; i++)
-        hfi_lane_flush(pool->lanes[i]); /* what was listed too late comes back unsent */
+        hfi_lane_flush(pool->lanes[i]); /* commands listed too late come back UNSENT */
     hfi_borrowers_close(pool->borrowers);
     return !atomic_load(&pool->closed_short);
 }
@@ -131,7 +131,7 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
     (void)pthread_cond_init(&new->judged, NULL);
     hf_status status = build(new, settings, error);
     if (status == HF_OK) {
-        *pool = new; /* the listener calls its owner, and the owner the pool, from now on */
+        *pool = new; /* from now on the listener calls the owner, which calls the pool */
         if (!lazy)
             (void)hfi_pool_lane(new, HFI_LOCK_LANE, 0);
         status = hfi_listener_start(new, &new->listener, error);
@@ -160,7 +160,7 @@ void hfi_pool_free(struct hfi_pool *pool)
     if (pool == NULL)
         return;
     hfi_topology_free(
-        pool->topology); /* first: a lookup that ends now must not kick a listener that is gone */
+        pool->topology); /* first: a lookup that ends now must not kick a freed listener */
     hfi_listener_free(pool->listener);
     for (int i = 0; i < pool->lane_count; i++)
         hfi_lane_free(pool->lanes[i]);
@@ -213,7 +213,8 @@ struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, u
     return warm(pool, (int)kind * pool->settings.lanes + endpoint);
 }
 
-/* Two of its usual round trips are no silence yet, however short the patience; but four patiences are. */
+/* The time without an answer after which a lane is silent: patience_ns, or two of its usual round trips if that is
+ * longer, but at most four times patience_ns. */
 static int64_t silence_ns(const struct hfi_lane *lane, int64_t patience_ns)
 {
     int64_t usual_ns = 2 * hfi_lane_rtt_ns(lane);

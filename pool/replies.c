@@ -11,7 +11,7 @@
 #define KEEP       false
 #define RECONNECT  true
 
-/* The first row whose words begin the reply, whole words only. */
+/* The first row whose prefix begins the reply counts. A prefix matches whole words only. */
 #define REPLIES(X)                                                                                           \
     X("LOADING", UNAVAILABLE, NOT_DONE, KEEP, 200, "the server is loading its data; try again in a moment")  \
     X("READONLY", UNAVAILABLE, NOT_DONE, RECONNECT, 200,                                                     \
@@ -72,7 +72,7 @@
     {prefix, HF_##status, executed, reconnect, retry_ms, hint},
 static const struct hfi_meaning meanings[] = {REPLIES(X)};
 #undef X
-/* A script that fails half way may have written before. */
+/* The same for an error inside a script: the script may have written before it failed. */
 #define X(prefix, status, executed, reconnect, retry_ms, hint)                                               \
     {prefix, HF_##status, MAYBE_DONE, reconnect, retry_ms, hint},
 static const struct hfi_meaning meanings_in_script[] = {REPLIES(X)};
@@ -103,7 +103,7 @@ const struct hfi_meaning *hfi_reply_meaning(const char *text, size_t size)
         if (inner != NULL)
             text = inner + 3;
     } else if (find(text, size, " script: ") != NULL && find(text, size, ", on @user_script:") != NULL) {
-        row = meanings_in_script; /* Redis 7 keeps the first word and says where at the end */
+        row = meanings_in_script; /* Redis 7 keeps the first word, and puts the location at the end */
     } else if (size > sizeof abort_because - 1 &&
                memcmp(text, abort_because, sizeof abort_because - 1) == 0) {
         text += sizeof abort_because - 1;
@@ -126,7 +126,7 @@ hf_status hfi_reply_fail(const struct redisReply *reply, const char *did_what, c
         return HF_INTERNAL;
     }
     const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
-    /* An unknown command is shown with its arguments, and those of AUTH are a password. */
+    /* The server repeats an unknown command with its arguments. Leave them out: those of AUTH are a password. */
     const char *arguments = find(reply->str, reply->len, ", with args beginning with");
     size_t size = arguments != NULL ? (size_t)(arguments - reply->str) : reply->len;
     (void)hfi_fail(error, meaning->status, meaning->hint, "%s: the server says %s", did_what,

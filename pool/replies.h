@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* replies.h - what an error reply means. One table for the whole library. Pure. */
+/* replies.h - the meaning of error replies, in one table for the whole library. Pure. */
 #ifndef HFI_REPLIES_H
 #define HFI_REPLIES_H
 
@@ -10,16 +10,16 @@ struct redisReply;
 struct hfi_meaning {
     const char *prefix;   /* "OOM", "READONLY", ... the first word of the reply */
     hf_status   status;
-    bool        executed; /* false: the server certainly did not do it */
+    bool        executed; /* false: the server certainly did not execute the command */
     bool        reconnect; /* the connection is of no use any more (READONLY, NOAUTH, ...) */
     int64_t     retry_ms; /* as hf_error.retry_ms */
     const char *hint;
 };
 
-/* For a reply of type error; what is not in the table is HF_UNAVAILABLE: see the last row. Never NULL. */
+/* For a reply of type error. An error that is not in the table is HF_UNAVAILABLE: see the last row. Never NULL. */
 const struct hfi_meaning *hfi_reply_meaning(const char *text, size_t size);
-/* hfi_fail from an error reply: "did what" is the beginning of the sentence, e.g. "cannot acquire \"x\"". NOPERM names
- * the command the server names. Returns the status. */
+/* hfi_fail from an error reply: did_what begins the sentence, e.g. "cannot acquire \"x\"". NOPERM names the command
+ * that the server names. Returns the status. */
 hf_status hfi_reply_fail(const struct redisReply *reply, const char *did_what, const char *server, hf_error *error);
 
 #endif

@@ -7,10 +7,11 @@
 
 #define HFI_SCRIPT_PIECES 3
 
-/* The source is its pieces, one after the other: its own beginning, what several scripts have in them, the rest. */
+/* The source is the concatenation of its pieces: the script's own beginning, a part that several scripts share, the
+ * rest. */
 struct hfi_script {
     const char *name;
-    const char *sha1; /* 40 hex digits, of the whole */
+    const char *sha1; /* 40 hex digits, of the whole source */
     size_t      size;
     struct {
         const char *text;
@@ -18,8 +19,8 @@ struct hfi_script {
     } pieces[HFI_SCRIPT_PIECES];
 };
 
-char *hfi_script_copy(const struct hfi_script *script, char *to); /* `size` bytes; where they end */
-/* A copy, and a 0. The caller frees it. NULL: no memory. */
+char *hfi_script_copy(const struct hfi_script *script, char *to); /* copies `size` bytes, returns their end */
+/* A copy that ends with a NUL. The caller frees it. NULL: no memory. */
 char *hfi_script_source(const struct hfi_script *script);
 
 #endif

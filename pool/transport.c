@@ -33,7 +33,7 @@ static ssize_t plain_recv(struct hfi_connection *connection, void *bytes, size_t
 static void plain_close(struct hfi_connection *connection)
 {
     int fd = connection->fd;
-    connection->fd = -1; /* first: a child forked in between must not close somebody else's descriptor */
+    connection->fd = -1; /* before close(): a child forked in between must not close a descriptor that was reused */
     if (fd >= 0)
         (void)close(fd);
 }

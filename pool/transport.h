@@ -15,12 +15,13 @@ struct hfi_connection {
 };
 
 struct hfi_transport {
-    /* The socket is connected: 0 when bytes may flow; POLLIN or POLLOUT: call again then; -1 and errno. */
+    /* For a connected socket. Returns 0 when bytes may flow; POLLIN or POLLOUT: call again when the socket is ready for
+     * it; -1 and errno. */
     int (*start)(struct hfi_connection *connection);
-    /* As send and recv of a non-blocking socket, but EINTR is ridden out. Never SIGPIPE. */
+    /* As send and recv on a non-blocking socket, but EINTR is retried. Never SIGPIPE. */
     ssize_t (*send)(struct hfi_connection *connection, const void *bytes, size_t size);
     ssize_t (*recv)(struct hfi_connection *connection, void *bytes, size_t size);
-    void (*close)(struct hfi_connection *connection); /* also for a connection without a connection */
+    void (*close)(struct hfi_connection *connection); /* also for HFI_NO_CONNECTION */
 };
 
 extern const struct hfi_transport hfi_plain_transport;
