@@ -9,7 +9,7 @@
 #define JITTER    0.2
 #define LASTED_NS (1000 * HFI_MS)
 #define LATELY_NS (1000 * HFI_MS)
-#define ONE_LOSS  1000 /* a loss fades */
+#define ONE_LOSS  1000 /* fixed point: a loss decays over LATELY_NS */
 
 void hfi_backoff_init(struct hfi_backoff *backoff, uint64_t seed)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* backoff.h - when to dial again. Pure: the caller says what time it is. */
+/* backoff.h - when to dial again. Pure: the caller passes the time. */
 #ifndef HFI_BACKOFF_H
 #define HFI_BACKOFF_H
 
@@ -7,29 +7,30 @@
 #include <stdint.h>
 
 struct hfi_backoff { /* of one connection */
-    int tries;     /* dials since the last connection that was of use */
-    int64_t up_ns; /* since when there is a connection; 0: there is none */
+    int tries;     /* dials since the last useful connection */
+    int64_t up_ns; /* when the connection came up; 0: there is none */
     uint64_t rng;
 };
 
-struct hfi_losses { /* of one endpoint, zeroed at first: how many of its connections were lost lately */
+struct hfi_losses { /* recent connection losses of one endpoint; initially zeroed */
     int64_t last_ns, lately;
 };
 
 enum hfi_lost {
-    HFI_LOST_UNUSED, /* before it was of any use */
+    HFI_LOST_UNUSED, /* it never answered */
     HFI_LOST_SERVED, /* it has answered */
-    HFI_LOST_URGENT  /* it need not have: its user can least wait */
+    HFI_LOST_URGENT  /* whether or not it has answered: its user can least afford a delay */
 };
 
 void hfi_backoff_init(struct hfi_backoff *backoff, uint64_t seed);
-/* A dial failed: when the next one is due. At once, then 50 ms, doubling to 1 s, each +-20 %. */
+/* A dial failed. Returns when the next one is due: at once, then after 50 ms, doubling to 1 s, each +-20 %. */
 int64_t hfi_backoff_next_ns(struct hfi_backoff *backoff, int64_t now_ns);
 void hfi_backoff_up(struct hfi_backoff *backoff, int64_t now_ns);
-/* A connection was lost: when the next dial is due. One that lasted a second or has served was of use, and what counts is
- * how many of the endpoint's were lost within about a second, n: (n - 1)^2 / 8 us, +-20 %, at most 1 s. So one loss costs
- * nothing, 100 a second cost a millisecond each, and a server that ends all it accepts is not dialled in a busy loop. An
- * urgent one that lasted is free of it. Any other goes on with the row of dials that failed. */
+/* A connection was lost. Returns when the next dial is due. An UNUSED connection that lasted less than a second counts
+ * as one more failed dial. After any other the delay is (n - 1)^2 / 8 us, +-20 %, at most 1 s, where n is the number of
+ * losses of the endpoint within about a second. One loss costs nothing, 100 a second cost a millisecond each, and a
+ * server that ends every connection it accepts is not dialled in a busy loop. An URGENT connection that lasted a second
+ * is dialled again at once. */
 int64_t hfi_backoff_lost_ns(struct hfi_backoff *backoff, struct hfi_losses *losses, enum hfi_lost lost, int64_t now_ns);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * borrow.c - who has which connection. A connection is idle (in the stack, newest on top), out (with a
- * borrower), in a test or reset (with the thread that does it), or being dialled; all of them together are
- * `total`, at most max_connections. Who returns one hands it to the longest waiter; who gives one up hands on
- * the right to dial.
+ * borrow.c - the state of each borrowed connection. It is idle (in the stack, newest on top), out (with a
+ * borrower), under test or reset (by one thread), or being dialled. `total` counts all of them and is at most
+ * max_connections. A returned connection goes to the longest waiter. If a connection is destroyed instead, the
+ * longest waiter gets the right to dial.
  */
 #include "pool/borrow.h"
 #include "base/list.h"
@@ -23,7 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CHECK_AFTER_NS  (30000 * HFI_MS) /* idle for longer: asked before it is lent */
+#define CHECK_AFTER_NS  (30000 * HFI_MS) /* idle for longer: sent a PING before it is lent */
 #define LEAK_AFTER_NS   (60000 * HFI_MS)
 #define LIFETIME_JITTER 0.1
 #define TEND_EVERY_NS   (1000 * HFI_MS)
@@ -33,12 +33,12 @@ struct hfi_borrowed {
     struct redisContext *context;
     struct hfi_list link; /* in `idle` or `out` */
     int fd;               /* as dialled: the user may have reconnected the context */
-    int slot;             /* its place in `fds` */
+    int slot;             /* its index in `fds` */
     int64_t dies_ns, idle_since_ns, out_since_ns;
-    bool reported; /* as out for too long */
+    bool reported; /* already logged as out for too long */
 };
 
-struct waiter { /* on the stack of the thread that waits */
+struct waiter { /* on the stack of the waiting thread */
     struct hfi_list link;
     struct hfi_park park;
     int64_t since_ns;
@@ -47,19 +47,19 @@ struct waiter { /* on the stack of the thread that waits */
 };
 
 struct hfi_borrowers {
-    struct hfi_pool *pool; /* of no use after close */
-    pthread_mutex_t mutex; /* all below, but `fds` */
+    struct hfi_pool *pool; /* not to be used after close */
+    pthread_mutex_t mutex; /* guards all below except `fds` */
     struct hfi_list idle, out, waiters;
     int total, idle_count, out_count, testing, dialing, waiting;
-    int references; /* the pool's, and one for each that is out */
+    int references; /* one for the pool, one for each connection that is out */
     bool closed;
     uint64_t rng;
     struct hfi_backoff backoff;
-    int64_t down_until_ns; /* the last dial failed; before this nobody tries again */
+    int64_t down_until_ns; /* the last dial failed: no thread dials before this */
     hf_error why;
-    struct hfi_dial *dial; /* the listener's own, for min_connections */
-    int64_t maintain_at_ns;    /* the listener's own */
-    /* A fork child walks these without the mutex: every connection's descriptor, or -1. */
+    struct hfi_dial *dial;  /* the listener's own, for min_connections */
+    int64_t maintain_at_ns; /* the listener's own */
+    /* Every connection's descriptor, or -1. A fork child closes them without the mutex. */
     int slots;
     _Atomic(int) fds[];
 };
@@ -94,19 +94,19 @@ static void unref_locked(struct hfi_borrowers *all)
     free(all);
 }
 
-/* A connection ends. With no mutex held. */
+/* Closes and frees a connection. Call it with no mutex held. NULL is a no-op. */
 static void destroy(struct hfi_borrowed *borrowed)
 {
     if (borrowed == NULL)
         return;
-    /* First: a child forked in between must not close somebody else's descriptor. */
+    /* Cleared before the close(): a child forked in between must not close a reused descriptor. */
     if (atomic_exchange(&borrowed->borrowers->fds[borrowed->slot], -1) < 0)
         borrowed->context->fd = -1;
     redisFree(borrowed->context);
     free(borrowed);
 }
 
-/* The right to have one connection goes to the longest waiter, or back. */
+/* The right to have one connection passes to the longest waiter, or is given up. */
 static void pass_on_right_locked(struct hfi_borrowers *all)
 {
     if (hfi_list_is_empty(&all->waiters)) {
@@ -141,8 +141,8 @@ static struct hfi_borrowed *take_idle_locked(struct hfi_borrowers *all, struct h
     return borrowed;
 }
 
-/* A socket that has said hello becomes a connection; NULL: no memory, the socket is closed. A slot is free:
- * there are as many as connections are allowed. */
+/* Makes a connection of a socket that has passed the handshake. NULL: no memory, the socket is closed. A slot is
+ * always free: there is one for each connection that is allowed. */
 static struct hfi_borrowed *wrap(struct hfi_borrowers *all, int fd, int64_t now_ns)
 {
     const struct hfi_pool_settings *settings = &all->pool->settings;
@@ -246,7 +246,7 @@ static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
     return fit;
 }
 
-/* In the queue until a connection or the right to dial is handed over. */
+/* Queues the caller until it is handed a connection (*granted) or the right to dial (*granted is NULL). */
 static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct hfi_borrowed **granted,
                              hf_error *error)
 {
@@ -308,10 +308,10 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
     if (status != HF_OK)
         return status;
     if (first)
-        hfi_listener_kick(pool->listener); /* the listener slept without us in mind */
+        hfi_listener_kick(pool->listener); /* while `total` was 0, it slept with no maintenance due */
 
-    /* From here on we have the right to one connection. What came out of the stack unfit makes room for a new
-     * one: those below it have idled longer. */
+    /* From here on this thread has the right to one connection. An unfit one from the stack is replaced by a new
+     * one, not by the next in the stack, which has idled longer. */
     if (borrowed != NULL && !is_fit(all, borrowed)) {
         destroy(borrowed);
         borrowed = NULL;
@@ -321,7 +321,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
     if (status == HF_OK && !set_timeout(borrowed))
         status = hfi_fail(error, HF_UNAVAILABLE, NULL, "cannot set the timeout of a connection to %s",
                           pool->server_name);
-    if (status != HF_OK) { /* in this order: who has the right finds a free slot */
+    if (status != HF_OK) { /* before the right passes on: its next owner needs a free slot */
         destroy(borrowed);
         borrowed = NULL;
     }
@@ -340,7 +340,7 @@ struct redisContext *hfi_borrowed_context(struct hfi_borrowed *borrowed)
     return borrowed->context;
 }
 
-/* Nothing is on its way in either direction, and it is still the connection that was lent. */
+/* No data is pending in either direction, and it is still the connection that was lent. */
 static bool is_clean(const struct hfi_borrowed *borrowed)
 {
     const struct redisContext *context = borrowed->context;
@@ -407,7 +407,7 @@ static bool may_close_idle(const struct hfi_borrowers *all, const struct hfi_bor
            now_ns >= hfi_after_ms(borrowed->idle_since_ns, settings->idle_ms);
 }
 
-/* Closes what has been idle or alive for too long. */
+/* Closes idle connections that have been idle or alive for too long. */
 static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
 {
     struct hfi_list old;
@@ -433,7 +433,7 @@ static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
     }
 }
 
-/* Once for each that is out for too long. */
+/* Logs connections that are out for too long, each once. */
 static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
 {
     int leaks = 0;
@@ -467,7 +467,7 @@ static bool begin_fill(struct hfi_borrowers *all, int64_t now_ns)
     return begin;
 }
 
-/* The listener's own dial has come to an end. */
+/* The listener's own dial has ended. */
 static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
 {
     struct hfi_borrowed *borrowed = up ? wrap(all, hfi_dial_take(all->dial).fd, now_ns) : NULL;

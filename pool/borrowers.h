@@ -8,14 +8,15 @@
 struct hfi_borrowers;
 
 struct hfi_borrowers *hfi_borrowers_new(struct hfi_pool *pool); /* NULL: no memory */
-/* The listener's, before every poll(): closes what has idled or lived too long, keeps min_connections, tells of
- * those that are out too long. Never blocks. When it wants its next turn at the latest; *fd >= 0: also when that is
- * ready. */
+/* Called by the listener before every poll(). Closes connections that have idled or lived too long, keeps
+ * min_connections, logs those that are out too long. Never blocks. Returns when it must be called again at the latest;
+ * if *fd >= 0, also call it when that descriptor is ready. */
 int64_t hfi_borrowers_maintain(struct hfi_borrowers *borrowers, int64_t now_ns, int *fd, short *events);
 void hfi_borrowers_count(struct hfi_borrowers *borrowers, struct hfi_pool_counts *counts);
-/* After the listener has ended: whoever waits gets CLOSED, idle connections are closed. */
+/* After the listener has ended: waiters get CLOSED, idle connections are closed. */
 void hfi_borrowers_close(struct hfi_borrowers *borrowers);
-/* After close, when no hfi_borrow is under way any more. What is still out stays its borrower's. NULL is a no-op. */
+/* After close, when no hfi_borrow is under way any more. A connection that is still out stays its borrower's. NULL is a
+ * no-op. */
 void hfi_borrowers_free(struct hfi_borrowers *borrowers);
 void hfi_borrowers_forked(struct hfi_borrowers *borrowers); /* in a fork child: closes descriptors, nothing else */
 

@@ -106,7 +106,7 @@ static struct hfi_channel *find_locked(struct hfi_channels *channels, const char
     return NULL;
 }
 
-/* No memory: longer chains, nothing worse. */
+/* Without memory the chains only become longer. */
 static void grow_locked(struct hfi_channels *channels)
 {
     size_t count = channels->bucket_count * 2;
@@ -232,7 +232,7 @@ void hfi_channels_refuse(struct hfi_channels *channels, struct hfi_channel *chan
     lock(channels);
     if (channel->owed > 0)
         channel->owed--;
-    channel->live = false; /* and it counts as asked: no use in asking again on this connection */
+    channel->live = false; /* `asked` stays: asking again on this connection is of no use */
     unlock(channels);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dial.c - finds the server, connects, and holds the conversation that pool/handshake.c thinks up. */
+/* dial.c - finds the server, connects, and does the I/O of the handshake (pool/handshake.c). */
 #include "pool/dial.h"
 #include "base/buffer.h"
 #include "base/descriptor.h"
@@ -21,7 +21,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define REPLY_MOST      65536 /* nothing the server says in a handshake is longer */
+#define REPLY_MOST      65536 /* no reply in a handshake is longer */
 #define BACKLOG_WAIT_NS (5 * HFI_MS)
 
 enum step { FIND, CONNECT, START, TALK };
@@ -34,9 +34,9 @@ struct hfi_dial {
 
     struct hfi_addresses addresses;
     struct hfi_race race;
-    int racing[HFI_ADDRESSES_MOST]; /* sockets that connect, by address; -1: none */
-    int any;                        /* where there are several: an epoll of them; else -1 */
-    int winner;                     /* the address that `connection` is connected to */
+    int racing[HFI_ADDRESSES_MOST]; /* connecting sockets, by address; -1: none */
+    int any;                        /* an epoll of the sockets if there are several addresses; else -1 */
+    int winner;                     /* the index of the address of `connection` */
 
     struct hfi_connection connection;
     struct redisReader *reader;
@@ -101,12 +101,12 @@ struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose pur
 static void drop(int *fd)
 {
     int dropped = *fd;
-    *fd = -1; /* first: a child forked in between must not close somebody else's descriptor */
+    *fd = -1; /* cleared before close(): a child forked in between must not close a reused descriptor */
     if (dropped >= 0)
         (void)close(dropped);
 }
 
-/* Those that have not won, or all of them. */
+/* Closes the sockets that have not won: all of them if there is no winner. */
 static void end_race(struct hfi_dial *dial)
 {
     for (int i = 0; i < HFI_ADDRESSES_MOST; i++)
@@ -153,7 +153,7 @@ static enum hfi_dial_state find(struct hfi_dial *dial, int64_t now_ns)
         dial->step = CONNECT;
         break;
     case HFI_LOOKING:
-        dial->again_ns = dial->until_ns; /* the topology's owner steps us when it is found */
+        dial->again_ns = dial->until_ns; /* the topology's owner steps this dial when the lookup ends */
         break;
     default:
         return fail(dial);
@@ -177,7 +177,7 @@ static void give_up(struct hfi_dial *dial, int index, int os_errno, const char *
     hfi_race_failed(&dial->race, now_ns);
 }
 
-/* One of several: they are polled together. False: errno. */
+/* Adds one of several sockets to the epoll. False: see errno. */
 static bool watch(struct hfi_dial *dial, int fd)
 {
     struct epoll_event event = {.events = EPOLLOUT};
@@ -193,14 +193,14 @@ static void try_address(struct hfi_dial *dial, int index, int64_t now_ns)
     int fd = hfi_descriptor(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     dial->racing[index] = fd;
     if (fd < 0 || (dial->addresses.count > 1 && !watch(dial, fd))) {
-        give_up(dial, index, errno, "make a socket for", now_ns); /* no IPv6 here is no reason not to try IPv4 */
+        give_up(dial, index, errno, "make a socket for", now_ns); /* without IPv6 here, still try IPv4 */
         return;
     }
     if (family != AF_UNIX)
         set_tcp(dial, fd);
     if (connect(fd, (const struct sockaddr *)&address->at, address->size) == 0) {
         win(dial, index);
-    } else if (errno == EAGAIN) { /* a unix socket whose backlog is full: nothing to poll for */
+    } else if (errno == EAGAIN) { /* a unix socket with a full backlog: nothing to poll for */
         drop(&dial->racing[index]);
         hfi_race_postponed(&dial->race, now_ns + BACKLOG_WAIT_NS);
     } else if (errno != EINPROGRESS && errno != EINTR) {
@@ -223,7 +223,7 @@ static void look_at(struct hfi_dial *dial, int index, int64_t now_ns)
         give_up(dial, index, failed, "connect to", now_ns);
 }
 
-/* The first one that is connected wins. */
+/* The first socket that connects wins. */
 static enum hfi_dial_state connect_any(struct hfi_dial *dial, int64_t now_ns)
 {
     int next = 0;
@@ -238,7 +238,7 @@ static enum hfi_dial_state connect_any(struct hfi_dial *dial, int64_t now_ns)
     return HFI_DIAL_GOING;
 }
 
-/* A private server is its user's: what listens where it was may be another's by now. */
+/* A private server must run as our user: after ours has ended, another user's may listen at its path. */
 static bool is_ours(const struct hfi_dial *dial)
 {
     struct ucred peer = {.uid = (uid_t)-1};
@@ -279,7 +279,7 @@ static void say(struct hfi_dial *dial)
     while (hfi_buffer_size(out) > 0) {
         ssize_t sent = dial->connection.transport->send(&dial->connection, hfi_buffer_data(out), hfi_buffer_size(out));
         if (sent < 0) {
-            /* A server that refuses us says why before it hangs up: read that first. */
+            /* A server that refuses a connection says why before it hangs up: read that first. */
             dial->events = errno == EAGAIN ? POLLIN | POLLOUT : POLLIN;
             return;
         }
@@ -295,7 +295,7 @@ static void fail_garbage(struct hfi_dial *dial, const char *what)
                    dial->pool->server_name, what);
 }
 
-/* The parser gave up: over bytes that are no reply, or for want of memory. */
+/* The parser failed, on bytes that are no reply or for lack of memory. */
 static void fail_parser(struct hfi_dial *dial)
 {
     if (dial->reader->err == REDIS_ERR_OOM)
@@ -304,7 +304,7 @@ static void fail_parser(struct hfi_dial *dial)
         fail_garbage(dial, "does not speak the Redis protocol");
 }
 
-/* False: failed, the error is set. */
+/* Judges every complete reply. False: the dial failed, dial->error is set. */
 static bool judge_all(struct hfi_dial *dial)
 {
     void *reply;
@@ -323,7 +323,7 @@ static bool judge_all(struct hfi_dial *dial)
         freeReplyObject(reply);
         if (status != HF_OK)
             return false;
-        /* At the end of a stage nothing may be left: its bytes would answer the next stage's questions. */
+        /* No bytes may be left at the end of a stage: they would be taken for replies to the next stage. */
         if (dial->handshake.answered == 0 && dial->reader->pos < dial->reader->len) {
             fail_garbage(dial, "says more than it was asked");
             return false;
@@ -372,7 +372,7 @@ static enum hfi_dial_state take_step(struct hfi_dial *dial, int64_t now_ns)
     }
 }
 
-/* The address that let us in is the first one next time; one that connects and is of no use is the last. */
+/* An address whose handshake succeeds is tried first next time. One that connects but then fails is tried last. */
 static enum hfi_dial_state rate(struct hfi_dial *dial, enum hfi_dial_state state)
 {
     if (dial->step == START || dial->step == TALK)

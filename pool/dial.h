@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* dial.h - from nothing to a connection that has said hello: connect and handshake, one step at a time, never
- * blocking, so that one thread can dial many at once. */
+/* dial.h - establishes a connection: connect and handshake, one step at a time. No step blocks, so one thread can dial
+ * many connections at once. */
 #ifndef HFI_DIAL_H
 #define HFI_DIAL_H
 
@@ -8,8 +8,8 @@
 #include "pool/transport.h"
 
 enum hfi_dial_purpose {
-    HFI_DIAL_LANE,      /* and the scripts, and the owner's greeting */
-    HFI_DIAL_USER_LANE, /* neither: a connection for what only looks changes nothing at the server */
+    HFI_DIAL_LANE,      /* the handshake also loads scripts and sends the owner's command (ops->handshake_floor) */
+    HFI_DIAL_USER_LANE, /* neither: a connection for commands that only look changes nothing at the server */
     HFI_DIAL_SUBSCRIBER,
     HFI_DIAL_BORROWER
 };
@@ -18,23 +18,23 @@ enum hfi_dial_state { HFI_DIAL_GOING, HFI_DIAL_UP, HFI_DIAL_FAILED };
 
 struct hfi_dial;
 
-/* It fails if it is not up until_ns. NULL: no memory. */
+/* The dial fails if it is not UP by until_ns. NULL: no memory. */
 struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane,
                                 int64_t until_ns);
-/* Does what can be done now. While it is GOING: step again when the fd is ready, and at again_ns at the
- * latest. */
+/* Does what can be done now. While it returns GOING, call it again when the fd is ready, and at hfi_dial_again_ns at
+ * the latest. */
 enum hfi_dial_state hfi_dial_step(struct hfi_dial *dial, int64_t now_ns);
 int hfi_dial_fd(const struct hfi_dial *dial); /* -1: nothing to poll yet */
 short hfi_dial_events(const struct hfi_dial *dial);
 int64_t hfi_dial_again_ns(const struct hfi_dial *dial);
-/* UP: the connection, the caller's from now on. */
+/* UP: the connection, owned by the caller from now on. */
 struct hfi_connection hfi_dial_take(struct hfi_dial *dial);
 const struct hfi_server *hfi_dial_server(const struct hfi_dial *dial); /* UP */
 const hf_error *hfi_dial_error(const struct hfi_dial *dial);           /* FAILED */
 void hfi_dial_end(struct hfi_dial *dial); /* closes what was not taken; NULL is a no-op */
-void hfi_dial_forked(const struct hfi_dial *dial); /* in a fork child: closes, and leaves the memory; NULL is a no-op */
+void hfi_dial_forked(const struct hfi_dial *dial); /* in a fork child: closes, frees nothing; NULL is a no-op */
 
-/* The whole of it for a caller that may wait: a borrower's non-blocking, CLOEXEC socket. HF_OK, UNAVAILABLE,
+/* The whole dial, for a caller that may block. *fd: a non-blocking, CLOEXEC socket for a borrower. HF_OK, UNAVAILABLE,
  * DENIED, PROTOCOL, INVALID, NOMEM. */
 hf_status hfi_dial_now(struct hfi_pool *pool, int64_t until_ns, int *fd, hf_error *error);
 

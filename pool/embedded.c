@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* embedded.c - the private redis-server of one user: who starts it, who may use it, when it ends.
+/* embedded.c - the private redis-server of one user: which process starts it, which may use it, when it ends.
  *
- * All agreement is by what the kernel takes back from a process, however it ends. The server has inherited
- *   the folder    flocked: one server in a folder, and systemd-tmpfiles leaves such a folder alone
- *   the name      a socket in the abstract namespace, bound: one server in a network namespace, even where a cleaner
- *                 of temporary files has removed the folder of the one that runs
- *   `members`     a FIFO's reading end. Whoever uses the server has the other end open; when nobody has it any more,
- *                 the kernel kills the server (SIGIO made SIGKILL), which keeps nothing that would be worth an end
- * Who wants to use one opens the FIFO first and asks then: an answer that comes after that is from a server that stays.
+ * Processes coordinate only by resources that the kernel takes back from a process however it ends. The server inherits
+ *   the folder    flocked: one server per folder, and systemd-tmpfiles leaves a locked folder alone
+ *   the name      a bound socket in the abstract namespace: one server per network namespace, even after a cleaner of
+ *                 temporary files has removed the folder of the running server
+ *   `members`     the reading end of a FIFO. Each process that uses the server has the writing end open. When the last
+ *                 one has closed it, the kernel kills the server (SIGIO made SIGKILL), which has nothing to save
+ * A joining process opens the FIFO before it sends PING: a server that answers after that stays.
  */
 #include "pool/embedded.h"
 #include "base/clock.h"
@@ -31,11 +31,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* In the server. */
+/* Descriptor numbers in the server. */
 #define MEMBERS_IN_IT 3
 #define NAME_IN_IT    4
 #define FOLDER_IN_IT  5
-#define REPORT_IN_IT  6 /* until it is one */
+#define REPORT_IN_IT  6 /* until exec() */
 
 #define PLACES_MOST 3
 #define SOCKET_NAME "/redis.sock"
@@ -46,15 +46,16 @@ struct hfi_embedded {
     char path[sizeof((struct sockaddr_un *)0)->sun_path];
 };
 
-struct places { /* where a server of this user's may be; new ones are started in the first */
+struct places { /* folders in which this user's server may be; a new one is started in the first */
     char folders[PLACES_MOST][FOLDER_MOST + 1];
     int count;
 };
 
-/* What is known of the server after a look around. */
+/* What a search for the server has found. */
 enum finding { NONE, NO_FOLDER, NO_SOCKET, DEAF, ENDED };
 
-/* Nobody says when a redis-server is ready or gone: look again, in short steps that grow. False: until_ns has passed. */
+/* A redis-server announces neither its start nor its end: poll for them, with short steps that grow. False: until_ns
+ * has passed. */
 static bool nap(int *step_ms, int64_t until_ns)
 {
     if (hfi_now(&hfi_boottime) >= until_ns)
@@ -88,7 +89,8 @@ static void add_place(struct places *places, const char *base, const char *own, 
         places->count++;
 }
 
-/* A folder for what lives as long as a login, which belongs to us alone. Its path is shown in messages. */
+/* A folder for files that live as long as a login, which only this user can enter. Messages show its path, so that has
+ * no control characters. */
 static bool is_runtime_folder(const char *path)
 {
     struct stat facts;
@@ -114,7 +116,8 @@ static void find_places(struct places *places, const char *name)
     add_place(places, temporary, "", name);
 }
 
-/* It is ours alone, or nothing is done: whoever can write there could be our server. *fd -1 and HF_OK: it is not there. */
+/* Fails unless the folder is this user's alone: a process that can write there could pose as our server. With HF_OK,
+ * *fd is -1 if there is no such folder. */
 static hf_status open_folder(const char *folder, bool make, int *fd, hf_error *error)
 {
     struct stat facts;
@@ -171,13 +174,13 @@ static bool answers(int fd, int64_t until_ns)
            strncmp(reply, "+PONG", 5) == 0;
 }
 
-/* Fails with ENXIO where no server has the other end. */
+/* Fails with ENXIO if no server has the reading end open. */
 static int open_members(int folder_fd)
 {
     return hfi_descriptor(openat(folder_fd, "members", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
 }
 
-/* The same FIFO, where a cleaner has removed its name: the server at the end of `talk` has it open. */
+/* Opens the same FIFO after a cleaner has removed its name: the server that `talk` is connected to has it open. */
 static int open_members_of(int talk)
 {
     char path[48];
@@ -210,7 +213,7 @@ static bool enter(struct hfi_embedded *share, int folder_fd, int64_t until_ns)
 
 /* ---- starting ---- */
 
-/* Bound and nothing else: it is there to be taken. -1 and EADDRINUSE: a server has it. */
+/* The socket is only bound, never used: the name serves as a lock. -1 and EADDRINUSE: a server has it. */
 static int take_name(const char *name)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -226,15 +229,15 @@ static int take_name(const char *name)
     return fd;
 }
 
-struct inheritance { /* what the server gets, by our numbers */
+struct inheritance { /* descriptors that the server inherits, as numbered in this process */
     int members, name, folder, report;
 };
 
-/* In the child that becomes the server: these four where they belong, nothing else but the standard three. */
+/* In the child that becomes the server: moves these four to their numbers, and sets up the three standard streams. */
 static void arrange(const struct inheritance *ours, const char *log)
 {
     int given[] = {ours->members, ours->name, ours->folder, ours->report};
-    for (int i = 0; i < 4; i++) /* out of each other's way */
+    for (int i = 0; i < 4; i++) /* first out of the range of the final numbers */
         given[i] = fcntl(given[i], F_DUPFD_CLOEXEC, REPORT_IN_IT + 1);
     for (int i = 0; i < 4; i++) {
         (void)close(MEMBERS_IN_IT + i);
@@ -248,7 +251,7 @@ static void arrange(const struct inheritance *ours, const char *log)
     }
 }
 
-/* What its starter has set himself is none of the others' who use it. */
+/* Raises the soft limits to the hard ones: the starter set them for itself, not for the others that use the server. */
 static void shed_limits(void)
 {
     static const __rlimit_resource_t resources[] = {RLIMIT_AS, RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_NOFILE};
@@ -259,10 +262,10 @@ static void shed_limits(void)
             (void)setrlimit(resources[i], &limit);
         }
     }
-    (void)setpriority(PRIO_PROCESS, 0, 0); /* who is nice is refused, but for root */
+    (void)setpriority(PRIO_PROCESS, 0, 0); /* fails in a process with a positive nice value, except root's */
 }
 
-/* Never returns. Between fork and exec of a program with threads: system calls only. */
+/* Never returns. Runs between fork and exec of a multithreaded program: system calls only. */
 static void become_server(const struct hfi_embedded *share, const struct inheritance *ours, const char *folder,
                           const char *log)
 {
@@ -271,7 +274,8 @@ static void become_server(const struct hfi_embedded *share, const struct inherit
                                      "--logfile", log, "--loglevel", "warning", NULL};
     char *const no_environment[] = {NULL};
     sigset_t none;
-    /* We still have our starter's own end of the FIFO. If he is gone when that closes, the signal is for us. */
+    /* This child still has a copy of the starter's writing end of the FIFO. If the starter has ended by the time that
+     * copy is closed, SIGKILL comes to this child. */
     (void)fcntl(ours->members, F_SETOWN, getpid());
     (void)fcntl(ours->members, F_SETSIG, SIGKILL);
     (void)fcntl(ours->members, F_SETFL, O_NONBLOCK | O_ASYNC);
@@ -290,7 +294,8 @@ static void become_server(const struct hfi_embedded *share, const struct inherit
     _exit(1);
 }
 
-/* As a daemon: the direct child ends at once, so nothing of it stays in the process we live in. An errno. */
+/* Starts the server as a daemon: the direct child exits at once, so the program is left without a child. Returns 0 or
+ * an errno. */
 static int spawn(const struct hfi_embedded *share, struct inheritance *ours, const char *folder, int64_t until_ns)
 {
     char log[sizeof share->path + 16];
@@ -301,7 +306,7 @@ static int spawn(const struct hfi_embedded *share, struct inheritance *ours, con
         return errno;
     ours->report = report[1];
     (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the program's runs in a child */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* no signal handler of the program runs in a child */
     pid_t child = fork();
     if (child == 0) {
         (void)setsid();
@@ -318,7 +323,8 @@ static int spawn(const struct hfi_embedded *share, struct inheritance *ours, con
     drop(&report[1]);
     while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
         continue;
-    /* An exec closes the other end. A child that somebody forks just now has it too: that one is not waited for. */
+    /* A successful exec closes the writing end. A child that another thread forks meanwhile has a copy of it,
+     * so this wait is limited. */
     int64_t left_ms = (until_ns - hfi_now(&hfi_boottime)) / HFI_MS;
     struct pollfd said = {.fd = report[0], .events = POLLIN};
     if (failed == 0 && poll(&said, 1, left_ms > 0 ? (int)left_ms : 0) == 1 &&
@@ -339,7 +345,8 @@ static hf_status fail_start(int failed, hf_error *error)
     return status;
 }
 
-/* We have folder and name, so no server has. A socket that answers all the same is not ours to remove. */
+/* We hold the folder's lock and the name, so no embedded server does. If the socket still accepts connections, it is
+ * not ours to remove. */
 static hf_status start_alone(struct hfi_embedded *share, struct inheritance *ours, const char *folder, int64_t until_ns,
                              enum finding *found, hf_error *error)
 {
@@ -353,7 +360,7 @@ static hf_status start_alone(struct hfi_embedded *share, struct inheritance *our
     failed = mkfifoat(ours->folder, "members", 0600) != 0 && errno != EEXIST ? errno : 0;
     if (failed == 0) {
         ours->members = hfi_descriptor(openat(ours->folder, "members", O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
-        share->member_fd = open_members(ours->folder); /* before there is a server to be killed for want of one */
+        share->member_fd = open_members(ours->folder); /* first: a server without a writer would be killed */
         failed = ours->members < 0 || share->member_fd < 0 ? errno : spawn(share, ours, folder, until_ns);
     }
     drop(&ours->members);
@@ -362,7 +369,8 @@ static hf_status start_alone(struct hfi_embedded *share, struct inheritance *our
     return failed != 0 ? fail_start(failed, error) : HF_OK;
 }
 
-/* Unless one runs. HF_OK and a member_fd: it is on its way; else *found says why nothing was started. */
+/* Starts a server unless one runs. HF_OK and a member_fd: it is starting. HF_OK without: *found says why none was
+ * started. */
 static hf_status start_server(struct hfi_embedded *share, const char *folder, const char *name, int64_t until_ns,
                               enum finding *found, hf_error *error)
 {
@@ -383,7 +391,7 @@ static hf_status start_server(struct hfi_embedded *share, const char *folder, co
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- join and leave ---- */
 
 static void set_path(struct hfi_embedded *share, const char *folder)
 {
@@ -397,7 +405,7 @@ static bool join_one_that_runs(struct hfi_embedded *share, const struct places *
     for (int i = 0; i < places->count && !entered && *status == HF_OK; i++) {
         int folder_fd = -1;
         hf_status looked = open_folder(places->folders[i], false, &folder_fd, i == 0 ? error : NULL);
-        *status = i == 0 ? looked : HF_OK; /* one of the others that is not ours alone has no server of ours */
+        *status = i == 0 ? looked : HF_OK; /* another folder that is not ours alone has no server of ours */
         set_path(share, places->folders[i]);
         entered = folder_fd >= 0 && enter(share, folder_fd, until_ns);
         drop(&folder_fd);
@@ -423,7 +431,7 @@ static hf_status fail_silent(const struct hfi_embedded *share, const char *folde
     return HF_UNAVAILABLE;
 }
 
-/* Has a server the folder? Ours, when it was started and nobody else could have it. */
+/* True if a server holds the folder's lock. Once ours has been started, no other server can hold it. */
 static bool is_held(const char *folder)
 {
     int fd = -1;
@@ -437,7 +445,7 @@ static hf_status join(struct hfi_embedded *share, const char *name, int64_t unti
     struct places places;
     hf_status status = HF_OK;
     enum finding found = NONE;
-    int step_ms = 1, own = -1; /* the FIFO, from when we start a server until it answers */
+    int step_ms = 1, own = -1; /* own: the FIFO, from the start of our server until it answers */
     find_places(&places, name);
     const char *first = places.folders[0];
     while (!join_one_that_runs(share, &places, until_ns, &status, error) && status == HF_OK) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* handshake.c - the handshake as a conversation: AUTH alone; then SELECT, CLIENT SETNAME, ROLE, INFO and, on a lane, which
- * scripts the server has; then, on a lane, those that it has not, and the owner's greeting. Each stage is one pipeline. */
+/* handshake.c - the stages of the handshake: AUTH alone; then SELECT, CLIENT SETNAME, ROLE, INFO and, on a lane, SCRIPT
+ * EXISTS; then, on a lane, SCRIPT LOAD of the missing scripts and the owner's command (ops->handshake_floor). Each
+ * stage is one pipeline. */
 #include "pool/handshake.h"
 #include "pool/pool_private.h"
 #include "pool/replies.h"
@@ -37,7 +38,7 @@ static bool add_word(struct hfi_handshake *handshake, const char *word)
            hfi_buffer_append(&handshake->out, word, strlen(word)) && hfi_buffer_append(&handshake->out, "\r\n", 2);
 }
 
-/* Framed here and not by hiredis: its copies of a password would not be wiped. `count` words have to follow. */
+/* Framed here, not by hiredis, whose copies of a password would not be wiped. The caller appends `count` words. */
 static bool begin_question(struct hfi_handshake *handshake, enum question question, int count)
 {
     if (handshake->asked_count == HFI_HANDSHAKE_MOST || !hfi_buffer_print(&handshake->out, "*%d\r\n", count))
@@ -57,11 +58,11 @@ static bool ask(struct hfi_handshake *handshake, enum question question, const c
 static bool ask_auth(struct hfi_handshake *handshake)
 {
     const struct hfi_endpoint *endpoint = &handshake->pool->settings.endpoint;
-    /* A user without a password asks with an empty one: not asking would make it the server's default user. */
+    /* A user without a password sends an empty one: without AUTH the connection would be the server's default user. */
     const char *password = endpoint->password != NULL ? endpoint->password : "";
     if (endpoint->user == NULL && endpoint->password == NULL)
         return true;
-    if (hfi_buffer_reserve(&handshake->out, 1024 + strlen(password)) == NULL) /* never moved, so wiped whole */
+    if (hfi_buffer_reserve(&handshake->out, 1024 + strlen(password)) == NULL) /* never moves, so it is wiped whole */
         return false;
     if (endpoint->user != NULL)
         return ask(handshake, ASK_AUTH, "AUTH", endpoint->user, password);
@@ -115,8 +116,8 @@ static bool ask_greeting(struct hfi_handshake *handshake)
     return true;
 }
 
-/* One connection brings them for all that are dialled with it: the others' scripts are there when they are needed, or go
- * out again as EVAL. */
+/* Of the connections dialled within connect_ms, one loads the scripts for all. The other connections find them loaded
+ * when they need them, or send them again as EVAL. */
 static bool ask_load(struct hfi_handshake *handshake)
 {
     struct hfi_pool *pool = handshake->pool;
@@ -149,7 +150,7 @@ static bool ask_greet(struct hfi_handshake *handshake)
     return handshake->handshake_floor != NULL && ask_greeting(handshake);
 }
 
-/* On to the next stage in which there is something to ask. */
+/* Advances to the next stage that has something to ask. */
 static bool go_on(struct hfi_handshake *handshake)
 {
     bool ok = true;
@@ -232,8 +233,7 @@ static hf_status judge_info(struct hfi_handshake *handshake, const struct redisR
     return HF_OK;
 }
 
-/* Rights that a minimal user may lack, or commands that an operator may have renamed away: we live without.
- */
+/* Can we do without this reply? A minimal user may lack the right, and an operator may have renamed the command. */
 static bool is_dispensable(enum question question, const struct redisReply *reply)
 {
     bool no_right = begins(reply, "NOPERM"), unknown = begins(reply, "ERR unknown");
@@ -242,8 +242,8 @@ static bool is_dispensable(enum question question, const struct redisReply *repl
         return no_right;
     case ASK_NAME:
     case ASK_INFO:
-    case ASK_EXISTS: /* then all are loaded */
-    case ASK_LOAD:   /* then EVALSHA is told NOSCRIPT, and goes out again as EVAL */
+    case ASK_EXISTS: /* then all scripts are loaded */
+    case ASK_LOAD:   /* then EVALSHA gets NOSCRIPT, and is sent again as EVAL */
         return no_right || unknown;
     default:
         return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* handshake.h - what is said on a new connection before it may be used, and what answers will do. No I/O: the
- * dial carries the bytes. */
+/* handshake.h - the commands sent on a new connection before it may be used, and which replies are acceptable. No I/O:
+ * the caller sends and receives. */
 #ifndef HFI_HANDSHAKE_H
 #define HFI_HANDSHAKE_H
 
@@ -9,29 +9,29 @@
 
 #include <stdint.h>
 
-#define HFI_HANDSHAKE_MOST 64 /* questions in one pipeline */
+#define HFI_HANDSHAKE_MOST 64 /* commands in one pipeline */
 
 struct hfi_handshake {
     struct hfi_pool *pool;
     enum hfi_dial_purpose purpose;
     int lane;
 
-    struct hfi_buffer out; /* to be sent */
-    bool over;             /* everything is answered */
+    struct hfi_buffer out; /* bytes to send */
+    bool over;             /* every stage is answered */
 
     int stage;
-    unsigned char asked[HFI_HANDSHAKE_MOST]; /* of this stage, in order */
+    unsigned char asked[HFI_HANDSHAKE_MOST]; /* enum question, of this stage, in order */
     int asked_count, answered;
     struct hfi_server server;
-    uint64_t lacks; /* of the owner's scripts, those that the server has not: a bit each */
+    uint64_t lacks; /* a bit for each of the owner's scripts that the server does not have */
     struct hfi_command *handshake_floor;
     int64_t greeting_sent_ns;
 };
 
 void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane);
 void hfi_handshake_done(struct hfi_handshake *handshake);  /* wipes and frees */
-bool hfi_handshake_begin(struct hfi_handshake *handshake); /* the first questions into `out`; false: no memory */
-/* The next answer. Not HF_OK: the connection is refused, *error says why. */
+bool hfi_handshake_begin(struct hfi_handshake *handshake); /* puts the first stage into `out`; false: no memory */
+/* Takes the next reply. Not HF_OK: the connection is refused, *error says why. */
 hf_status hfi_handshake_answer(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reset.c - see reset.h. Every reply is compared with what must come: an answer that a borrower did not read
- * is found here, never by the next one. */
+/* reset.c - see reset.h. Every reply is compared with the expected one: a reply that a borrower left unread is found
+ * here, never by the next borrower. */
 #include "pool/reset.h"
 #include "base/buffer.h"
 #include "pool/handshake.h"
@@ -16,8 +16,8 @@
 #include <strings.h>
 
 #define REPLY_MOST      65536
-#define RESET_SINCE     60200 /* the version that knows RESET */
-#define REPLIES_WITHOUT 5     /* to the preamble that does without it */
+#define RESET_SINCE     60200 /* the first version with RESET */
+#define REPLIES_WITHOUT 5     /* replies to the preamble without RESET */
 
 struct talk {
     struct hfi_pool *pool;
@@ -46,7 +46,7 @@ static bool say(struct talk *talk, const char *bytes, size_t size)
     return true;
 }
 
-/* The next reply, the caller's to free; NULL: none came, or not one of ours. */
+/* The next reply; the caller frees it. NULL: none came, or what came is not acceptable. */
 static redisReply *hear(struct talk *talk)
 {
     char bytes[4096];
@@ -106,9 +106,9 @@ bool hfi_reset_ping(struct hfi_pool *pool, int fd, int64_t until_ns)
     return talk_end(&talk, good);
 }
 
-/* What RESET leaves as it was, or did before 7.2. In a transaction or subscribed none of it is done, behind RESET we are nobody
- * where there is a password, and SCRIPT DEBUG must be the first of what is sent: so it is said in front of all, and where
- * that was in vain once more behind it. */
+/* Commands for the state that RESET does not clear, or did not before 7.2. They go in front of everything: SCRIPT DEBUG
+ * must come first, and after RESET the connection is not authenticated if there is a password. In a transaction or a
+ * subscription that has no effect: then they are sent once more at the end. */
 static const char *leftovers(int version)
 {
     return version < 70200 ? "SCRIPT DEBUG NO\r\nCLIENT NO-EVICT off\r\n" : "SCRIPT DEBUG NO\r\n";
@@ -127,7 +127,7 @@ static bool say_preamble(struct talk *talk, int version, int database)
     return good;
 }
 
-/* Where the type or an error may be its answer. */
+/* Expects a reply of this type, or an error that begins with `error`. */
 static bool hear_either(struct talk *talk, int type, const char *error)
 {
     redisReply *reply = hear(talk);
@@ -137,7 +137,8 @@ static bool hear_either(struct talk *talk, int type, const char *error)
     return good;
 }
 
-/* *done: all of it is. Who has no right to a command, or whose server does not know it, has switched nothing on. */
+/* *done: every command has taken effect, or has nothing to undo: a borrower without the right to a command, or whose
+ * server does not know it, has switched nothing on. */
 static bool hear_leftovers(struct talk *talk, int version, bool *done)
 {
     *done = true;
@@ -159,7 +160,7 @@ static bool hear_preamble(struct talk *talk, int version, bool *done)
         return false;
     if (version >= RESET_SINCE)
         return hear_status(talk, "RESET");
-    /* DISCARD is an error unless there was a MULTI; who has no right to HELLO has not said it. */
+    /* DISCARD is an error unless there was a MULTI. NOPERM for HELLO: then the borrower cannot have sent it either. */
     bool good = hear_either(talk, REDIS_REPLY_STATUS, "") && hear_either(talk, REDIS_REPLY_ARRAY, "NOPERM");
     for (int i = 2; good && i < REPLIES_WITHOUT; i++)
         good = hear_status(talk, "OK");
@@ -173,7 +174,7 @@ bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
     struct talk talk;
     hfi_pool_server(pool, &server);
     hfi_handshake_init(&handshake, pool, HFI_DIAL_BORROWER, -1);
-    /* The first questions leave with the preamble: without a password that is all in one round trip. */
+    /* The handshake's first stage leaves with the preamble: without a password all of it takes one round trip. */
     bool good = talk_begin(&talk, pool, fd, until_ns) && hfi_handshake_begin(&handshake) &&
                 say_preamble(&talk, server.version, pool->settings.endpoint.database);
     bool preamble_heard = false, done = false;

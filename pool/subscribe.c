@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* subscribe.c - subscriber connections: asks for channels, hands messages up, notices silence, dials anew. All that is
- * the listener's; a thread that waits for a message may hear in its stead. */
+/* subscribe.c - subscriber connections: subscribes to channels, hands messages up, notices silence, dials anew. All of
+ * this is the listener's work, but a thread that waits for a message may receive in its place. */
 #include "pool/subscribe.h"
 #include "base/buffer.h"
 #include "base/descriptor.h"
@@ -23,12 +23,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PING_NS      (2000 * HFI_MS) /* so long nothing heard: ask whether it is still there */
+#define PING_NS      (2000 * HFI_MS) /* no byte received for this long: PING */
 #define MESSAGE_MOST (1024 * 1024)
-#define SOCKETS_MOST         8 /* so many subscribers a waiting thread looks at */
-#define IN_VAIN_MOST 4 /* messages for others; then it sleeps like the others */
+#define SOCKETS_MOST 8 /* subscribers that a waiting thread polls */
+#define IN_VAIN_MOST 4 /* messages for others, after which that thread sleeps like the others */
 
-struct ask { /* what the server still has to confirm, in order; channel NULL: a PING */
+struct ask { /* a command that the server has yet to confirm, in order; channel NULL: a PING */
     struct hfi_channel *channel;
 };
 
@@ -42,11 +42,11 @@ struct subscriber {
     struct redisReader *parser;
     size_t unparsed;
     struct hfi_buffer out, asks;
-    int64_t heard_ns;  /* the last byte */
-    int64_t expect_ns; /* something must be heard by then; NEVER: nothing is owed */
+    int64_t heard_ns;  /* when the last byte came */
+    int64_t expect_ns; /* a byte must come by then; HFI_NEVER: no reply is owed */
     bool failed;
-    bool served; /* it has heard a byte */
-    const char *wrong; /* a waiting thread found it of no use: the listener is to hang up */
+    bool served;        /* a byte has come */
+    const char *wrong;  /* set by a waiting thread that found it useless: the listener hangs up */
     unsigned primaries; /* the pool's count when it was dialled */
     char run_id[48];
 };
@@ -55,10 +55,10 @@ struct hfi_subscribers {
     struct hfi_pool *pool;
     struct hfi_channels *channels;
     int count;
-    _Atomic(bool) hearing;   /* the role: whoever has it may touch what is below, and the list */
-    _Atomic(bool) missed;    /* the listener wanted it */
-    _Atomic(bool) polled_inline; /* a waiting thread sleeps on the sockets beside the listener */
-    int wake_fd;             /* that thread's */
+    _Atomic(bool) hearing;       /* the role: its owner may touch what is below, and the list */
+    _Atomic(bool) missed;        /* the listener wanted the role */
+    _Atomic(bool) polled_inline; /* a waiting thread polls the sockets beside the listener */
+    int wake_fd;                 /* wakes that thread */
     char in[16384];
     struct subscriber list[];
 };
@@ -107,7 +107,8 @@ static void give_role(struct hfi_subscribers *all)
         hfi_listener_kick(all->pool->listener);
 }
 
-/* The listener's way. Who has the role has either given it back by the second look, or sees that it was missed. */
+/* For the listener. Store-load pairing with give_role(): we set `missed`, then try again; the owner gives the role
+ * back, then tests `missed`. One of us sees the other. */
 static bool take_role_or_be_called(struct hfi_subscribers *all)
 {
     if (take_role(all))
@@ -160,7 +161,7 @@ void hfi_subscribers_forked(struct hfi_subscribers *subscribers)
     (void)close(subscribers->wake_fd);
 }
 
-/* ---- losing it ---- */
+/* ---- losing a connection ---- */
 
 static void lose(struct subscriber *one, int64_t now_ns, const char *why)
 {
@@ -173,7 +174,7 @@ static void lose(struct subscriber *one, int64_t now_ns, const char *why)
             why);
 }
 
-/* ---- asking ---- */
+/* ---- sending ---- */
 
 static bool put_ask(struct subscriber *one, const char *word, struct hfi_channel *channel, int64_t now_ns)
 {
@@ -197,7 +198,7 @@ static void tell_subscribed(const struct hfi_pool *pool, const struct hfi_channe
         pool->ops.subscribed(pool->self, channel->name, channel->size);
 }
 
-/* False: no memory, half a command may stand in `out`. */
+/* False: no memory, and `out` may end in half a command. */
 static bool ask_all(struct subscriber *one, int64_t now_ns)
 {
     enum hfi_channel_step step;
@@ -212,7 +213,7 @@ static bool ask_all(struct subscriber *one, int64_t now_ns)
     return ok;
 }
 
-/* False: the connection is of no use. */
+/* False: the connection is useless. */
 static bool send_out(struct subscriber *one)
 {
     while (hfi_buffer_size(&one->out) > 0) {
@@ -225,14 +226,14 @@ static bool send_out(struct subscriber *one)
     return true;
 }
 
-/* ---- hearing ---- */
+/* ---- receiving ---- */
 
 static bool is_word(const struct redisReply *reply, const char *word)
 {
     return reply->str != NULL && reply->len == strlen(word) && memcmp(reply->str, word, reply->len) == 0;
 }
 
-/* The server answers what was asked, in order. False: it does not. */
+/* Matches a reply to the oldest command: the server answers in order. False: it does not match. */
 static bool confirm(struct subscriber *one, const struct redisReply *reply)
 {
     struct ask ask;
@@ -290,7 +291,7 @@ static const char *hear_all(struct subscriber *one)
     }
 }
 
-/* NULL: all is well. */
+/* NULL: all is well; else what is wrong. */
 static const char *receive(struct subscriber *one, int64_t now_ns)
 {
     char *in = one->all->in;
@@ -326,7 +327,7 @@ static void ready(void *self, short events, int64_t now_ns)
     give_role(one->all);
 }
 
-/* ---- a waiting thread looks too ---- */
+/* ---- a waiting thread polls too ---- */
 
 static nfds_t list_sockets(struct hfi_subscribers *all, struct pollfd *on)
 {
@@ -340,7 +341,7 @@ static nfds_t list_sockets(struct hfi_subscribers *all, struct pollfd *on)
     return count;
 }
 
-/* False: the listener is at it. */
+/* Receives on every connection. False: the listener has the role. */
 static bool poll_inline(struct hfi_subscribers *all)
 {
     if (!take_role(all))
@@ -399,12 +400,12 @@ bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, ui
     return hfi_park_is_woken(park, epoch) || hfi_park_wait(park, epoch, until_ns);
 }
 
-/* ---- tending ---- */
+/* ---- maintaining ---- */
 
 static void maintain_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
 {
     const char *wrong = one->wrong;
-    /* One that was demoted still answers, and hears nothing of who is handed a lease. */
+    /* A demoted server still answers, but its subscribers are not told of hand-offs. */
     if (wrong == NULL && hfi_pool_has_moved(one->all->pool, one->primaries, one->run_id))
         wrong = "the primary is another one now";
     if (wrong == NULL && one->expect_ns == HFI_NEVER && now_ns - one->heard_ns >= PING_NS &&
@@ -496,7 +497,7 @@ void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_n
     give_role(subscribers);
 }
 
-/* ---- for every thread ---- */
+/* ---- for any thread ---- */
 
 bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* subscribe.h - the subscribers: a few connections, any number of channels. The listener's alone, but for
- * hfi_subscribers_wait and what pool.h offers to every thread (hfi_pool_subscribe and its sisters are in subscribe.c
- * too). */
+/* subscribe.h - the subscribers: a few connections, any number of channels. They belong to the listener thread, except
+ * hfi_subscribers_wait. The calls of pool.h for any thread (hfi_pool_subscribe and the like) are in subscribe.c too. */
 #ifndef HFI_SUBSCRIBE_H
 #define HFI_SUBSCRIBE_H
 
@@ -14,8 +13,8 @@ struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count); /
 void hfi_subscribers_free(struct hfi_subscribers *subscribers);                /* NULL is a no-op */
 int hfi_subscribers_count(const struct hfi_subscribers *subscribers);
 void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_ns, struct hfi_poll_set *set);
-/* As hfi_park_wait, for any thread that waits for a message; one at a time looks at the connections beside the listener
- * meanwhile: if it is first, what it waits for takes no way through another thread. */
+/* As hfi_park_wait, for any thread that waits for a message. Meanwhile one such thread at a time polls the connections
+ * beside the listener: a message that it receives itself need not pass through another thread. */
 bool hfi_subscribers_wait(struct hfi_subscribers *subscribers, struct hfi_park *park, uint32_t epoch,
                           int64_t until_ns);
 void hfi_subscribers_end(struct hfi_subscribers *subscribers); /* closes the connections */

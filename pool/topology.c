@@ -23,8 +23,8 @@ struct hfi_topology {
     int references;        /* the owner's, and a running lookup's */
     bool owned, looking;
     int64_t look_again_ns;
-    struct hfi_addresses found; /* in the order of what became of them */
-    hf_error why; /* of the last lookup, if it failed */
+    struct hfi_addresses found; /* in the order to try them, see hfi_topology_rate */
+    hf_error why;               /* of the last lookup, if it failed */
     struct hfi_park looked;
     _Atomic(bool) hurried;
 };
@@ -50,7 +50,7 @@ static void move(struct hfi_addresses *addresses, int from, int to)
     addresses->list[to] = moved;
 }
 
-/* One family's addresses are often all dead together: so they take turns with the other's (RFC 8305). */
+/* Interleaves the families (RFC 8305), because the addresses of one family are often all dead together. */
 static void mix_families(struct hfi_addresses *addresses)
 {
     for (int i = 1; i < addresses->count; i++) {
@@ -62,7 +62,7 @@ static void mix_families(struct hfi_addresses *addresses)
     }
 }
 
-/* -1: it is not there. */
+/* -1: not in the list. */
 static int index_of(const struct hfi_addresses *addresses, const struct hfi_address *address)
 {
     int i = addresses->count - 1;
@@ -72,7 +72,7 @@ static int index_of(const struct hfi_addresses *addresses, const struct hfi_addr
     return i;
 }
 
-/* Those that were there before come first, in the order that they had. */
+/* Addresses that were known before come first, in their old order. */
 static void keep_order(const struct hfi_addresses *before, struct hfi_addresses *found)
 {
     int kept = 0;
@@ -83,7 +83,7 @@ static void keep_order(const struct hfi_addresses *before, struct hfi_addresses 
     }
 }
 
-/* 0, or getaddrinfo's. */
+/* Returns 0, or getaddrinfo's error. */
 static int look_up(const char *host, const char *port, int flags, struct hfi_addresses *addresses)
 {
     struct addrinfo wish = {
@@ -174,11 +174,11 @@ static void looked_up(void *arg)
     }
     hfi_park_wake(&topology->looked);
     if (topology->owned)
-        topology->ops.found(topology->ops.self); /* under the mutex: free waits for it. It only kicks */
+        topology->ops.found(topology->ops.self); /* under the mutex, so that free waits for it; it only kicks */
     unref_locked(topology);
 }
 
-/* Under the mutex, which `aside` may not need: it only queues. */
+/* Calls `in_background` under the mutex: it only queues, and must not take this mutex. */
 static void look_up_in_background_locked(struct hfi_topology *topology)
 {
     topology->looking = true;

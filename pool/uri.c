@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* uri.c - a URI becomes a endpoint, or a sentence about the part that is wrong. No password is ever shown. */
+/* uri.c - parses a URI into an endpoint, or into an error about the part that is wrong. No password is ever shown. */
 #include "pool/uri.h"
 
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@ static struct part part_of(const char *from, const char *end)
     return (struct part){from, (size_t)(end - from)};
 }
 
-/* Up to the first of `ends`; *rest is what begins with it (empty if none is there). */
+/* The part before the first of `ends`; *rest begins with that character (empty if there is none). */
 static struct part cut(struct part whole, const char *ends, struct part *rest)
 {
     const char *end = whole.from + whole.size, *at = whole.from;
@@ -54,14 +54,14 @@ static void wipe_free(char *text)
     free(text);
 }
 
-/* The C1 ones too, which UTF-8 writes as 0xc2 and another byte. */
+/* C1 control characters too, which UTF-8 encodes as 0xc2 and another byte. */
 static bool is_control(unsigned char before, unsigned char byte)
 {
     return byte < ' ' || byte == 0x7f || (before == 0xc2 && byte >= 0x80 && byte < 0xa0);
 }
 
-/* Percent-decoded into *out, which is the caller's. `what` is for the message; no content is shown. A password may be
- * anything; the rest stands in messages later, which may go to a terminal. */
+/* Percent-decodes into *out, owned by the caller. `what` names the part in the error, which shows no content. A
+ * password may be anything; other parts appear in later messages, which may go to a terminal. */
 static hf_status decode(struct part part, const char *what, char **out, hf_error *error)
 {
     static const char blank[] = "has a space or control character";
@@ -103,7 +103,7 @@ static hf_status wrong_part(hf_error *error, const char *what, struct part part,
                     hfi_quote(shown, sizeof shown, part.from, part.size), why);
 }
 
-/* Decimal digits only; -1 if it is something else or beyond `most`. */
+/* Decimal digits only; -1 if it is something else or greater than `most`. */
 static int number(struct part part, int most)
 {
     int value = 0;
@@ -148,7 +148,7 @@ static bool is_number_like(const char *text)
     return *text != 0 && text[strspn(text, "+-.0123456789")] == 0;
 }
 
-/* What the encoding of an option hides from a reader: another name, or a number. */
+/* Refuses an encoding that hides an option's name or its number from a human reader. */
 static hf_status check_encoding(struct part name, struct part value, const char *value_text, hf_error *error)
 {
     if (memchr(name.from, '%', name.size) != NULL)
@@ -263,7 +263,7 @@ static hf_status parse_host_port(struct part authority, struct hfi_endpoint *end
     return HF_OK;
 }
 
-/* What stands between :// and the path. The last @ ends the user and password. */
+/* Parses the part between :// and the path. The last @ ends the user and password. */
 static hf_status parse_authority(struct part authority, struct part rest, struct hfi_endpoint *endpoint,
                                  hf_error *error)
 {

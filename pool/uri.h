@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* uri.h - where a deployment is, from a URI. Pure: no I/O. */
+/* uri.h - parses the URI of a deployment. Pure: no I/O. */
 #ifndef HFI_URI_H
 #define HFI_URI_H
 
@@ -11,20 +11,20 @@ struct hfi_endpoint { /* all strings owned; hfi_endpoint_done frees and wipes th
     enum hfi_scheme scheme;
     char *host;     /* TCP: name or address, no brackets */
     int   port;     /* TCP */
-    char *path;     /* UNIX: the socket; EMBEDDED: NULL or the name of the instance; joined: its socket */
+    char *path;     /* UNIX: the socket; EMBEDDED: NULL or the name of the instance; after joining: its socket */
     char *user, *password; /* NULL: none */
     int   database;
 };
 
-/* One name=value of the query, percent-decoded. HF_OK, or the answer for the whole parse (hfi_fail'ed). */
+/* One name=value of the query, percent-decoded. An error, set by hfi_fail, becomes the result of the whole parse. */
 typedef hf_status hfi_uri_query(void *self, const char *name, const char *value, hf_error *error);
 
 /* redis://[user[:password]@]host[:port][/database], redis://[::1]:6379, unix:///path[?db=n], embedded:[name].
- * rediss, sentinel, cluster, quorum: HF_INVALID that says they come later. Every error names the bad part and never
- * shows the password; nothing but a password may have control characters in it, encoded or not. `database` may stand in
- * the query as db; what the parser does not know goes to `query`, each name once. */
+ * rediss, sentinel, cluster, quorum: HF_INVALID, and the error says that they come later. Every error names the bad
+ * part and never shows the password. No part except a password may contain control characters, encoded or not.
+ * `database` may be given in the query as db. Options that the parser does not know go to `query`, each name once. */
 hf_status hfi_uri_parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_endpoint *endpoint, hf_error *error);
 void      hfi_endpoint_done(struct hfi_endpoint *endpoint);
-bool      hfi_endpoint_copy(struct hfi_endpoint *to, const struct hfi_endpoint *from); /* false: no memory, `to` is empty */
+bool      hfi_endpoint_copy(struct hfi_endpoint *to, const struct hfi_endpoint *from); /* false: no memory, *to empty */
 
 #endif
