@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* buffer.h - bytes that grow at the end and are eaten at the front. One thread at a time. */
+/* buffer.h - bytes appended at the end and consumed at the front. One thread at a time. */
 #ifndef HFI_BUFFER_H
 #define HFI_BUFFER_H
 
@@ -24,7 +24,7 @@ static inline const char *hfi_buffer_data(const struct hfi_buffer *buffer)
 void hfi_buffer_done(struct hfi_buffer *buffer); /* frees, zeroes */
 bool hfi_buffer_append(struct hfi_buffer *buffer, const void *bytes, size_t size); /* false: no memory, unchanged */
 bool hfi_buffer_print(struct hfi_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* At least `size` writable bytes at the end; NULL: no memory. Then say how many were written. */
+/* At least `size` writable bytes at the end; NULL: no memory. Pass the number written to hfi_buffer_wrote. */
 char *hfi_buffer_reserve(struct hfi_buffer *buffer, size_t size);
 void  hfi_buffer_wrote(struct hfi_buffer *buffer, size_t size);
 void  hfi_buffer_eat(struct hfi_buffer *buffer, size_t size); /* drops from the front */

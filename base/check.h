@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* check.h - what must hold between two steps of ours. Builds for development (HOLDFAST_CHECKED) stop where it does not;
- * in every other build a check is nothing at all, and never ends a user's process. */
+/* check.h - invariants between two steps of our own code. Development builds (HOLDFAST_CHECKED) abort where one does
+ * not hold; in every other build a check compiles to nothing, and never ends a user's process. */
 #ifndef HFI_CHECK_H
 #define HFI_CHECK_H
 

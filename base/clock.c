@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock.c - CLOCK_BOOTTIME behind a table, so that tests own the time. */
+/* clock.c - CLOCK_BOOTTIME behind a function pointer, so that tests control the time. */
 #include "base/clock.h"
 
 #include <stddef.h>

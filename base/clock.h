@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* clock.h - the only source of time. Points are nanoseconds of CLOCK_BOOTTIME: it counts a suspended machine's
- * sleep too, and nobody can set it. */
+/* clock.h - the only source of time. Points are nanoseconds of CLOCK_BOOTTIME: it includes the time for which a
+ * machine was suspended, and it cannot be set. */
 #ifndef HFI_CLOCK_H
 #define HFI_CLOCK_H
 
@@ -21,7 +21,7 @@ static inline int64_t hfi_now(const struct hfi_clock *clock)
     return clock->now_ns(clock->self);
 }
 
-/* `ms` from `now_ns`; HFI_NEVER where that is beyond counting or ms is negative (HF_FOREVER). */
+/* `now_ns` plus `ms`; HFI_NEVER if that overflows or ms is negative (HF_FOREVER). */
 int64_t hfi_after_ms(int64_t now_ns, int64_t ms);
 
 #endif

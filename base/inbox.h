@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* inbox.h - many threads put things in, one at a time takes everything out, oldest first. Lock-free (ck_stack). */
+/* inbox.h - many threads put nodes in, one at a time takes all of them out, oldest first. Lock-free (ck_stack). */
 #ifndef HFI_INBOX_H
 #define HFI_INBOX_H
 
@@ -22,14 +22,14 @@ static inline void hfi_inbox_init(struct hfi_inbox *inbox)
     ck_stack_init(&inbox->stack);
 }
 
-/* After all that this thread has stored atomically before. */
+/* Sequentially consistent: ordered after this thread's earlier atomic stores. */
 static inline bool hfi_inbox_is_empty(const struct hfi_inbox *inbox)
 {
     return __atomic_load_n(&inbox->stack.head, __ATOMIC_SEQ_CST) == NULL;
 }
 
-/* Any thread. The node belongs to the inbox until it is taken, and is in it before this thread looks at anything else. A
- * push of our own: ck_stack's stores the link after the last place where ThreadSanitizer could be told of it. */
+/* Any thread. The node belongs to the inbox until it is taken. It is in the inbox before any later load of this
+ * thread. Not ck_stack's push, which stores the link where ThreadSanitizer can no longer be notified of it. */
 static inline void hfi_inbox_put(struct hfi_inbox *inbox, struct hfi_inbox_node *node)
 {
     struct ck_stack_entry *newest = ck_pr_load_ptr(&inbox->stack.head);
@@ -41,7 +41,7 @@ static inline void hfi_inbox_put(struct hfi_inbox *inbox, struct hfi_inbox_node 
     ck_pr_fence_atomic_load();
 }
 
-/* Everything put in so far, oldest first, linked by hfi_inbox_next; NULL if empty. */
+/* Takes everything put in so far, oldest first, linked by hfi_inbox_next; NULL if empty. */
 static inline struct hfi_inbox_node *hfi_inbox_take(struct hfi_inbox *inbox)
 {
     struct ck_stack_entry *newest = ck_stack_batch_pop_upmc(&inbox->stack), *oldest = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* list.h - a circular list threaded through the things themselves. The caller serialises. */
+/* list.h - an intrusive circular list. The caller serialises. */
 #ifndef HFI_LIST_H
 #define HFI_LIST_H
 
@@ -30,7 +30,7 @@ static inline void hfi_list_append(struct hfi_list *list, struct hfi_list *link)
     list->prev = link;
 }
 
-/* Out of whichever list it is in; harmless for a link that is in none. */
+/* Removes the link from its list; a no-op for a link that is in none. */
 static inline void hfi_list_remove(struct hfi_list *link)
 {
     link->prev->next = link->next;

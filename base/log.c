@@ -15,7 +15,7 @@ void hfi_log(const struct hfi_log *log, hf_log_level level, const char *format, 
     va_start(words, format);
     (void)vsnprintf(line, sizeof line, format, words);
     va_end(words);
-    hfi_thread_forbid(); /* it may be called by the listener: what waits for that one would wait for ever */
+    hfi_thread_forbid(); /* the listener may be the caller: a call that waits for the listener would never return */
     log->write(level, line, log->arg);
     hfi_thread_permit();
 }

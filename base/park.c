@@ -24,11 +24,12 @@ static int boottime(const struct ck_ec_ops *ops, struct timespec *out)
     return clock_gettime(CLOCK_BOOTTIME, out);
 }
 
-/* One system call wakes many: sleepers do not sleep on their own word but in a bucket, each under one bit of its futex.
- * Parks get their places in the order in which threads lie down, which is about the order in which replies wake them,
- * so a batch is one or two buckets. Two sleepers under one bit wake together; each looks at its own count. */
-#define BUCKETS     512
-#define BITS      32 /* bits of a futex' set */
+/* A sleeper does not sleep on its own word but in a bucket, under one bit of the bucket's futex, so that one system
+ * call wakes many. Parks get their bucket and bit in the order in which threads first sleep, which is about the order
+ * in which replies wake them, so a batch is one or two buckets. Two sleepers under one bit wake together; each tests
+ * its own count. */
+#define BUCKETS   512
+#define BITS      32 /* of a futex's bitset */
 #define HELD_MOST 64
 #define FOREVER   (HFI_NEVER / 1000000000)
 
@@ -46,8 +47,9 @@ static struct hfi_park *park_of(const uint32_t *word)
     return hfi_container_of((uint32_t *)(uintptr_t)word, struct hfi_park, count);
 }
 
-/* The bucket's word is read first: whoever changes the count later changes the bucket later still. Futexes know no
- * CLOCK_BOOTTIME, so the deadline moves to the clock they know; who waits for ever needs neither clock nor timer. */
+/* The bucket's generation is read before the count is tested: a waker moves the count first and the generation later,
+ * so a wake after the test ends the futex wait. Futexes do not know CLOCK_BOOTTIME, so the deadline is converted to
+ * CLOCK_MONOTONIC. A wait without a deadline needs neither clock nor timer. */
 static void wait32(const struct ck_ec_wait_state *state, const uint32_t *word, uint32_t expected,
                    const struct timespec *deadline)
 {
@@ -118,7 +120,7 @@ static void wake32(const struct ck_ec_ops *ops, const uint32_t *word)
     }
 }
 
-/* No busy loop and no back-off ladder before the futex: whoever waits here waits for another thread or machine. */
+/* No busy loop and no back-off before the futex: a wait here is for another thread or machine. */
 static const struct ck_ec_ops ops = {
     .gettime = boottime, .wait32 = wait32, .wake32 = wake32, .busy_loop_iter = 1, .initial_wait_ns = INT32_MAX};
 static const struct ck_ec_mode mode = {.ops = &ops, .single_producer = false};
@@ -152,7 +154,7 @@ bool hfi_park_is_woken(struct hfi_park *park, uint32_t epoch)
     return hfi_park_epoch(park) != epoch;
 }
 
-/* ck_ec looks at the deadline between the steps of its back-off only; this brings each step's end forward to it. */
+/* ck_ec checks the deadline only between the steps of its back-off; this cuts each step short at the deadline. */
 static int not_beyond(const struct ck_ec_wait_state *state, struct timespec *step)
 {
     const struct timespec *until = state->data;
@@ -161,7 +163,7 @@ static int not_beyond(const struct ck_ec_wait_state *state, struct timespec *ste
     return 0;
 }
 
-/* Before the count shows that somebody sleeps. */
+/* Before the count says that there is a sleeper: the waker then reads bucket_bit. */
 static void take_bucket_bit(struct hfi_park *park)
 {
     uint32_t none = 0;
@@ -185,7 +187,8 @@ void hfi_park_wake(struct hfi_park *park)
     hfi_tsan_release(park);
     ck_ec32_inc(counter(park), &mode);
     HFI_PERTURB("count-to-kick");
-    /* After the count has moved: a waiter that names its kick later sees the new count and does not poll. */
+    /* Store-load pairing with hfi_park_kick(): we move the count, then read kick_fd; a waiter that sets kick_fd after
+     * that read observes the new count and does not poll. */
     ck_pr_fence_atomic_load();
     int fd = atomic_load(&park->kick_fd);
     if (fd >= 0)
@@ -195,5 +198,5 @@ void hfi_park_wake(struct hfi_park *park)
 void hfi_park_kick(struct hfi_park *park, int fd)
 {
     (void)atomic_exchange(&park->kick_fd, fd);
-    ck_pr_fence_atomic_load(); /* before the look at the count */
+    ck_pr_fence_atomic_load(); /* before the caller reads the count */
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* perturb.h - marks the places between two steps where another thread may come in: above all between a clock or a flag
- * that is read and the mutex or command that it is read for. In the build of `./dev stress` a thread dawdles there by
- * chance (tests/stress/perturb.c), in the simulator it is stopped (tests/sim/stops.c), and in every other build a mark is
- * nothing at all. */
+/* perturb.h - marks points between two steps where another thread may come in: above all between reading a clock or a
+ * flag and the mutex or command that it is read for. In the build of `./dev stress` a thread pauses there at random
+ * (tests/stress/perturb.c), in the simulator it is stopped (tests/sim/stops.c), and in every other build a mark
+ * compiles to nothing. */
 #ifndef HFI_PERTURB_H
 #define HFI_PERTURB_H
 
 #ifdef HFI_PERTURBED
-/* `place` is a literal of seven bytes or more, unique in the tree. errno stays as it is. Async-signal-safe. */
+/* `place` is a literal of seven bytes or more, unique in the tree. errno is preserved. Async-signal-safe. */
 void hfi_perturb(const char *place);
 #define HFI_PERTURB(place) hfi_perturb(place)
 #else

@@ -13,7 +13,7 @@
 #define STRIPES 64
 #define WORDS   14
 
-/* A stripe fills two cache lines; a thread goes to its own, and past it if another thread is there. */
+/* A stripe fills two cache lines. A thread uses its own stripe, or none while another thread is in that one. */
 struct hfi_random_supply {
     struct {
         _Atomic(bool) taken;
@@ -69,7 +69,7 @@ bool hfi_random_word(struct hfi_random_supply *supply, uint64_t *word)
     if (ok) {
         left = left > 0 ? left - 1 : WORDS - 1;
         *word = words[left];
-        words[left] = 0; /* a token is as secret as it is used */
+        words[left] = 0; /* the supply keeps no copy of what a token was made from */
         supply->stripes[stripe].left = left;
     }
     atomic_store(&supply->stripes[stripe].taken, false);

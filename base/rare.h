@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rare.h - a function that is called rarely, in a file whose others are not: small rather than fast. */
+/* rare.h - marks a rarely called function in a file of hot ones: optimised for size, not for speed. */
 #ifndef HFI_RARE_H
 #define HFI_RARE_H
 

@@ -10,7 +10,7 @@
 
 int hfi_thread_start(pthread_t *thread, const char *name, void *(*run)(void *arg), void *arg)
 {
-    /* A thread is born with its creator's mask: it is deaf from its first instruction only if the creator is. */
+    /* A new thread inherits its creator's signal mask: block all signals here, so that it never has one open. */
     sigset_t all, before;
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -26,7 +26,7 @@ void hfi_thread_leave_behind(pthread_t thread)
     static const char here = 0;
     Dl_info us;
     if (dladdr(&here, &us) != 0)
-        (void)dlopen(us.dli_fname, RTLD_NOW | RTLD_NOLOAD); /* a reference that nobody gives back */
+        (void)dlopen(us.dli_fname, RTLD_NOW | RTLD_NOLOAD); /* a reference that is never dropped */
     (void)pthread_detach(thread);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tsan.h - tells ThreadSanitizer of the order that libck's inline assembly makes and it cannot see. */
+/* tsan.h - tells ThreadSanitizer of the ordering that libck's inline assembly provides and that it cannot see. */
 #ifndef HFI_TSAN_H
 #define HFI_TSAN_H
 

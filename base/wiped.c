@@ -15,7 +15,7 @@ struct hfi_wiped {
     pthread_mutex_t mutex;
     void **pages;
     size_t page_count;
-    _Atomic(int64_t) **free_list; /* room for every word of every page, so giving back cannot fail */
+    _Atomic(int64_t) **free_list; /* has capacity for every word of every page, so giving back cannot fail */
     size_t spare_count;
 };
 

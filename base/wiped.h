@@ -9,8 +9,8 @@
 struct hfi_wiped; /* a growing set of pages; safe from any number of threads */
 
 struct hfi_wiped *hfi_wiped_new(void); /* NULL: no memory */
-void hfi_wiped_free(struct hfi_wiped *words); /* all its words too; NULL is a no-op */
+void hfi_wiped_free(struct hfi_wiped *words); /* frees all its words too; NULL is a no-op */
 _Atomic(int64_t) *hfi_wiped_take(struct hfi_wiped *words); /* a word that is 0; NULL: no memory */
-void hfi_wiped_give(struct hfi_wiped *words, _Atomic(int64_t) *word); /* back, for the next one */
+void hfi_wiped_give(struct hfi_wiped *words, _Atomic(int64_t) *word); /* returns a word for reuse */
 
 #endif

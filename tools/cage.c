@@ -15,7 +15,7 @@
 
 #define DEATH_MS 500
 
-/* The cgroup that we are in, as a folder. False: there is none of version 2. */
+/* The directory of our own cgroup. False: there is none of version 2. */
 static bool find_own(char *out, size_t room)
 {
     static const char *const mounts[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
@@ -43,7 +43,7 @@ int cage_open(void)
     (void)snprintf(name, sizeof name, "holdfast-%ld", (long)getpid());
     if (folder >= 0 && mkdirat(folder, name, 0755) == 0)
         cage = openat(folder, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* A kernel that cannot kill it (before 5.14), or a user who may not move into it: then it is none. */
+    /* No cage if the kernel cannot kill a cgroup (before 5.14), or if the user may not move processes into it. */
     if (cage >= 0 && (faccessat(cage, "cgroup.kill", W_OK, 0) != 0 || faccessat(folder, "cgroup.procs", W_OK, 0) != 0)) {
         (void)close(cage);
         (void)unlinkat(folder, name, AT_REMOVEDIR);
@@ -100,7 +100,7 @@ void cage_close(int cage)
         (void)put(cage, "../cgroup.procs", text);
     if (inside != NULL)
         (void)fclose(inside);
-    /* Its name, wherever we are now. */
+    /* Its present path, whatever cgroup we are in now. */
     char link[48], path[PATH_MAX];
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", cage);
     ssize_t size = readlink(link, path, sizeof path - 1);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Words of the command line are among it: no control character of theirs reaches the terminal. */
+/* The text may contain words of the command line: their control characters must not reach the terminal. */
 __attribute__((format(printf, 1, 0))) static void say(const char *format, va_list words)
 {
     char text[2048];
@@ -89,14 +89,14 @@ int cli_bad_option(const char *command, int said, char **argv)
     const char *word = argv[optind - 1];
     bool is_long = strncmp(word, "--", 2) == 0;
     char letter[3] = {'-', (char)optopt, 0};
-    if (said == ':') /* the option itself is the last word there is */
+    if (said == ':') /* the option is the last word of the command line */
         return cli_misused(command, "%s wants a value", is_long ? word : letter);
     if (is_long && optopt != 0)
         return cli_misused(command, "%s takes no value", word);
     return cli_misused(command, "there is no option %s", is_long ? word : letter);
 }
 
-/* How many milliseconds a unit has; 0: there is none of this name. */
+/* Milliseconds per unit; 0: no unit has this name. */
 static int64_t unit_ms(const char *name)
 {
     static const struct {
@@ -113,7 +113,7 @@ bool cli_duration(const char *text, int64_t *ms)
 {
     int64_t whole = 0, part = 0, scale = 1;
     int digits = 0;
-    bool more = false; /* than the part has room for */
+    bool more = false; /* digits other than 0 follow that are too fine for `part` */
     for (; isdigit((unsigned char)*text); text++, digits++)
         if ((whole = whole * 10 + (*text - '0')) > 1000000000)
             return false;
@@ -197,7 +197,8 @@ static bool read_look(int argc, char **argv, struct cli_look *look, int *code)
     return given >= look->least && given <= look->most;
 }
 
-/* More than connecting may take, where nobody has said how long that is: why it failed is better than that it did. */
+/* command_ms where the URL sets no time: more than connecting may take, so that the error is the cause of a failed
+ * connect and not the lack of a reply. */
 #define LOOK_MS 3000
 
 static bool says_how_long(const char *url)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cli.h - what all commands of the tool share: exit codes, words on stderr, numbers, the client. */
+/* cli.h - what all commands of the tool share: exit codes, messages on stderr, numbers, the client. */
 #ifndef HOLDFAST_TOOL_CLI_H
 #define HOLDFAST_TOOL_CLI_H
 
@@ -16,11 +16,11 @@ enum {
     CLI_OUTPUT = 74,
     CLI_LOST = 76,
     CLI_CANNOT_STOP = 77,
-    CLI_CANNOT_RUN = 126, /* and the shell's */
+    CLI_CANNOT_RUN = 126, /* from here on the shell's */
     CLI_NOT_FOUND = 127
 };
 
-/* All words of the command line, one after the other, where main found them. */
+/* All words of the command line, one after the other, in the memory in which main found them. */
 extern char *cli_words;
 extern size_t cli_words_size;
 
@@ -31,40 +31,41 @@ int command_show(int argc, char **argv);
 int command_break(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
-/* "holdfast: ...", a line of its own. */
+/* Prints "holdfast: ...", a line of its own, on stderr. */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same, and where to read more of `command` (NULL: of the tool). Returns CLI_USAGE. */
+/* The same, then where to read more about `command` (NULL: about the tool). Returns CLI_USAGE. */
 int cli_misused(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Message and hint; the exit code that fits. */
+/* Prints message and hint; returns the exit code that fits. */
 int cli_failed(const hf_error *error);
-/* The operating system said no to `what`: errno. Returns CLI_OS. */
+/* Prints `what` and the text of errno. Returns CLI_OS. */
 int cli_os_failed(const char *what);
 
-/* What getopt_long said with '?' or ':'. Returns CLI_USAGE. */
+/* Explains why getopt_long returned `said`, which is '?' or ':'. Returns CLI_USAGE. */
 int cli_bad_option(const char *command, int said, char **argv);
-/* What an operator's command is called with. */
+/* The command line of an operator's command. */
 struct cli_look {
-    int least, most;  /* of operands */
+    int least, most;  /* number of operands */
     bool has_json, has_force; /* the command has this option */
-    bool only_looks;  /* it connects when it asks, by what writes nothing */
-    const char *url;  /* NULL: as cli_open */
+    bool only_looks;  /* it connects when it first sends, and sends nothing that writes */
+    const char *url;  /* NULL: as in cli_open */
     bool json, force;
 };
-/* Its options, and a client that never changes how the server is configured. False: *code is the exit code. True: optind
- * is at the operands. */
+/* Reads its options, and opens a client that never changes the server's configuration. False: *code is the exit code.
+ * True: optind is at the operands. */
 bool cli_look(int argc, char **argv, struct cli_look *look, hf_client **client, int *code);
 
-/* "1.5", "500ms", "5m", "2h", "1d" as milliseconds, rounded up; seconds without a unit. False: it is something else. */
+/* "1.5", "500ms", "5m", "2h", "1d" as milliseconds, rounded up; without a unit: seconds. False: anything else. */
 bool cli_duration(const char *text, int64_t *ms);
 bool cli_number(const char *text, int most, int *number);
 
-/* Others' words, safe to show: control characters and bytes that are not ASCII become \xNN. Returns out. */
+/* Foreign text, safe to show: control characters and bytes that are not ASCII become \xNN. Returns out. */
 const char *cli_plain(const char *text, char *out, size_t room);
 
-/* NULL url: $HOLDFAST_URL, or the default; so for 0 ms. CLI_DONE, or it has been said. */
+/* `url` NULL: $HOLDFAST_URL, or the default. connect_ms 0: the URL's, or the default. CLI_DONE; else the exit code,
+ * and the error has been printed. */
 int cli_open(const char *url, int64_t connect_ms, hf_client **client);
 
-/* The help of one command (NULL: of all), to stdout. False: there is none of this name. */
+/* Prints the help of one command (NULL: of all) to stdout. False: no command has this name. */
 bool cli_help(const char *command);
 
 #endif

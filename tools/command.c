@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DISMISS_MS 2000 /* for a guard to go when told; then it is killed */
+#define DISMISS_MS 2000 /* for the guard to exit when told to; then it is killed */
 
-/* The guard will wipe those that came from main. */
+/* The guard will wipe the words that came from main. */
 static bool copy_words(struct guard_job *job)
 {
     size_t count = 0;
@@ -45,7 +45,7 @@ bool command_prepare(struct command *command, const struct guard_job *job)
     *command = (struct command){.job = *job, .socket = -1};
     (void)sigemptyset(&command->early);
     command->terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-    /* With its output in a pipe, somebody else in our job may read the terminal: then only on demand. */
+    /* With our output in a pipe, another process of our job may be reading the terminal: lend it only on demand. */
     command->wants_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     command->board = mmap(NULL, sizeof *command->board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (command->board == MAP_FAILED || !copy_words(&command->job) ||
@@ -53,7 +53,7 @@ bool command_prepare(struct command *command, const struct guard_job *job)
         return false;
     atomic_store(&command->board->code, -1);
     command->job.cage = cage_open();
-    family_begin(); /* a shell that has become us may have started others before; the guard is none of them */
+    family_begin(); /* before the fork: children of a shell that exec'd us are strangers, the guard is not */
     command->guard = fork();
     if (command->guard == 0) {
         (void)close(ends[0]);
@@ -105,7 +105,7 @@ int command_hear(struct command *command)
         command_lend_terminal(command);
         for (int number = 1; number < _NSIG; number++)
             if (sigismember(&command->early, number) == 1)
-                (void)command_signal(command, number); /* the guard's copy unblocks them before it becomes the command */
+                (void)command_signal(command, number); /* the guard's child unblocks them before it execs the command */
         wish(command, GUARD_GO);
     }
     command->failure = atomic_load(&board->failure);
@@ -136,11 +136,11 @@ bool command_signal(struct command *command, int number)
             (void)sigaddset(&command->early, number);
         return true;
     }
-    /* Without the guard the command may have been reaped, and its group's number be another's; the kernel killed it. */
+    /* Without the guard the command may have been reaped and its group id reused; the kernel killed it. */
     return command->socket < 0 || kill(-command->pid, number) == 0 || errno != EPERM;
 }
 
-/* The guard itself is none of them, as long as it lives. */
+/* The guard is not of the family itself. Once it is gone, the family is below us. */
 static pid_t ancestor(const struct command *command)
 {
     return command->socket >= 0 ? command->guard : getpid();
@@ -149,7 +149,7 @@ static pid_t ancestor(const struct command *command)
 void command_ask(const struct command *command, struct refusal *refused)
 {
     *refused = (struct refusal){0};
-    if (command->job.cage < 0) /* else all can be killed, though not all be told */
+    if (command->job.cage < 0) /* with a cage all can be killed, though not all be signalled */
         family_ask(ancestor(command), refused);
 }
 
@@ -181,7 +181,7 @@ void command_finish(struct command *command)
     (void)kill(command->guard, SIGCONT);
     while (gone.fd >= 0 && poll(&gone, 1, DISMISS_MS) == 1 && recv(gone.fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
         continue;
-    (void)kill(command->guard, SIGKILL); /* not waited for, and a zombie, if it has gone by itself */
+    (void)kill(command->guard, SIGKILL); /* if it has exited it is an unreaped zombie, so this is still its pid */
     if (command->socket >= 0)
         (void)close(command->socket);
     while (waitpid(command->guard, NULL, 0) < 0 && errno == EINTR)

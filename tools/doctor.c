@@ -12,7 +12,7 @@ static const char *word(const hf_finding *finding)
         return "error";
     case HF_LOG_WARNING:
         return "warning";
-    default: /* nothing is wrong, but it could be better */
+    default: /* nothing is wrong; with a remedy it could be better */
         return finding->remedy[0] != 0 ? "note" : "ok";
     }
 }
@@ -64,7 +64,7 @@ int command_doctor(int argc, char **argv)
         code = cli_failed(&error);
     else if (visit.is_ill)
         code = CLI_NO;
-    if (visit.json && (code == CLI_DONE || code == CLI_NO)) /* after a failure nobody takes it for whole */
+    if (visit.json && (code == CLI_DONE || code == CLI_NO)) /* after a failure the array stays open, visibly cut off */
         (void)puts("]");
     (void)hf_client_close(client, NULL);
     return code;

@@ -15,18 +15,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Lists, a millisecond or more apart where nobody was struck: time to be dead for those that were, and for lists that
- * strangers have torn. A family that always has more than we strike comes to an end too. */
+/* Number of lists, a millisecond or more apart where the last one gave nothing to signal: time for signalled
+ * processes to die, and for torn lists to be read again. It also ends a family that always has more than we kill. */
 #define LISTS_MOST 500
 
 #define PF_FORKNOEXEC 0x40 /* the kernel's, as proc(5) says of "flags" */
 
 struct kin {
     pid_t pid, parent, group, session;
-    unsigned long long born; /* in ticks since boot: with the pid, this one and no other */
-    bool is_dead;            /* and not reaped, or about to be */
-    bool is_copy;            /* forked, and no other program since */
-    bool is_told;
+    unsigned long long born; /* in ticks since boot: together with the pid it identifies the process */
+    bool is_dead;            /* dead, and either not reaped or just being reaped */
+    bool is_copy;            /* forked, and has not exec'd since */
+    bool is_told;            /* was signalled */
 };
 
 struct list {
@@ -46,7 +46,7 @@ static bool read_kin(pid_t pid, struct kin *kin)
     if (size <= 0)
         return false;
     text[size] = 0;
-    const char *at = strrchr(text, ')'); /* the end of its name, which may be anything */
+    const char *at = strrchr(text, ')'); /* the end of the process name, which may contain anything */
     char state = 0;
     int parent = 0, group = 0, session = 0;
     unsigned flags = 0;
@@ -89,7 +89,7 @@ static bool add(struct list *list, const struct kin *kin)
     return true;
 }
 
-/* /proc may be another PID namespace's, whose numbers mean other processes to us. */
+/* /proc may be of another PID namespace, whose pids are other processes here. */
 static bool proc_is_ours(void)
 {
     char text[16];
@@ -100,7 +100,7 @@ static bool proc_is_ours(void)
     return strtol(text, NULL, 10) == (long)getpid();
 }
 
-/* False: there was no descriptor or no memory for it. */
+/* False: no descriptor, or no memory, for the list. */
 static bool list_all(struct list *list)
 {
     bool is_ours = proc_is_ours();
@@ -120,9 +120,9 @@ static bool list_all(struct list *list)
     return !is_ours || (room && find(list, getpid()) != NULL);
 }
 
-static struct list strangers; /* our descendants that are none of the family */
+static struct list strangers; /* our descendants that are not of the family */
 
-enum kinship { STRANGER, DESCENDANT, TORN }; /* TORN: a parent went while the list was made; the next one shows whose it is */
+enum kinship { STRANGER, DESCENDANT, TORN }; /* TORN: a parent exited while the list was made; the next list tells */
 
 static enum kinship kinship(const struct list *list, const struct kin *kin, pid_t ancestor)
 {
@@ -141,8 +141,8 @@ static enum kinship kinship(const struct list *list, const struct kin *kin, pid_
     return TORN;
 }
 
-/* 0, or an errno: EPERM is a refusal, ESRCH that it has died. Its group is told too, whom no fork gets away from, where
- * it cannot be a stranger's: in a session that is not ours, so one of the family began it. */
+/* 0, or an errno: EPERM is a refusal, ESRCH means that it has died. Its group, which no fork can leave, is signalled
+ * too if it cannot be a stranger's: it is in a session that is not ours, so a process of the family began it. */
 static int tell(const struct kin *kin, int number)
 {
     struct kin now;
@@ -150,7 +150,7 @@ static int tell(const struct kin *kin, int number)
     if (fd < 0 && errno != ENOSYS)
         return errno;
     int failed = ESRCH;
-    if (read_kin(kin->pid, &now) && now.born == kin->born) { /* what fd stands for is the one we saw */
+    if (read_kin(kin->pid, &now) && now.born == kin->born) { /* so fd refers to the process in the list */
         if (!now.is_dead)
             failed = (fd < 0 ? kill(kin->pid, number) : pidfd_send_signal(fd, number, NULL, 0)) == 0 ? 0 : errno;
         if (now.session != getsid(0) && now.group > 1) /* 0, 1: it came here from outside our PID namespace */
@@ -174,11 +174,11 @@ static void note_refusal(const struct kin *kin, struct refusal *refused)
 }
 
 struct outcome {
-    bool is_open;     /* some told earlier are not dead yet, or the list was torn */
+    bool is_open;     /* some signalled earlier are not dead yet, or the list was torn */
     bool has_missed;  /* some were alive till now and may have started others before: the next list shows them */
 };
 
-/* To all that were not told before. */
+/* Signals all descendants that were not signalled before. */
 static struct outcome tell_all(struct list *now, const struct list *before, pid_t ancestor, int number,
                                struct refusal *refused)
 {

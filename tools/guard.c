@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LEASH_FD  100 /* out of the way of shells and their scripts, if the limit of descriptors allows it */
-#define AGAIN_MS  100 /* until those are looked for once more that refused to be killed, or got away */
+#define LEASH_FD  100 /* out of the way of shells and their scripts, if the limit of descriptors permits */
+#define AGAIN_MS  100 /* until the next attempt on processes that refused to be killed, or got away */
 
 struct guard {
     struct guard_board *board;
@@ -29,9 +29,9 @@ struct guard {
     int socket;  /* to holdfast */
     int signals; /* signalfd: SIGCHLD */
     int timer;
-    int talk;    /* to the command, until it is one; -1 */
-    /* A pipe. The command and its children have the reading end, whose owner is their process group: when the guard is
-     * gone, and its writing end with it, the kernel kills that group. */
+    int talk;    /* to our child, until it has exec'd the command; -1 */
+    /* A pipe. The command and its children have the read end, which their process group owns (F_SETOWN): when the
+     * guard is gone, its write end is closed, and the kernel kills that group. */
     int leash[2];
 };
 
@@ -49,7 +49,7 @@ static void ring(const struct guard *guard)
 
 /* ---- the command ---- */
 
-/* environ with the fence and the name in front of it, and without our URL; NULL: no memory. */
+/* environ with the fence and the name in front of it, and without $HOLDFAST_URL unless keep_url; NULL: no memory. */
 static char **environment(const struct guard *guard)
 {
     static const char *const ours[] = {"HOLDFAST_FENCE=", "HOLDFAST_NAME=", "HOLDFAST_URL="};
@@ -79,7 +79,7 @@ static bool take_leash(int end)
            fcntl(kept, F_SETFL, O_ASYNC | O_NONBLOCK) == 0;
 }
 
-/* In the new process: waits until all is ready, then becomes the command. */
+/* In the child: waits until all is ready, then execs the command. */
 static _Noreturn void become(const struct guard *guard, int talk, pid_t parent, char **variables)
 {
     char go;
@@ -129,12 +129,12 @@ static void start(struct guard *guard)
         fail(guard, errno);
         return;
     }
-    (void)setpgid(guard->pid, guard->pid); /* it does so too: whoever comes first */
+    (void)setpgid(guard->pid, guard->pid); /* the child does so too: either may come first */
     atomic_store(&guard->board->pid, guard->pid);
     ring(guard);
 }
 
-/* Everything but the guard's own, so that it holds nobody's pipe open. */
+/* Closes all descriptors but the guard's own, so that the guard keeps no pipe of other processes open. */
 static void keep_own(const struct guard *guard)
 {
     int own[] = {guard->socket, guard->signals, guard->timer, guard->leash[0], guard->leash[1], guard->job->cage};
@@ -158,7 +158,7 @@ static void keep_own(const struct guard *guard)
     (void)close_range((unsigned)from, ~0U, 0);
 }
 
-/* The command's end of the pair closes on exec: no bytes, no failure. */
+/* exec closes the child's end of the pair: end of file means that it succeeded, an errno that it failed. */
 static void hear_command(struct guard *guard)
 {
     int failure = 0;
@@ -171,15 +171,15 @@ static void hear_command(struct guard *guard)
         fail(guard, failure);
         return;
     }
-    if (!family_is_copy(guard->pid)) /* a process that dies closes it too */
+    if (!family_is_copy(guard->pid)) /* a child that dies closes its end too */
         atomic_store(&guard->board->runs, 1);
     keep_own(guard);
     ring(guard);
 }
 
-/* ---- its life and its end ---- */
+/* ---- supervising the command ---- */
 
-/* The command stays unreaped, so that its group's number stays its own; orphans that have come to us do not. */
+/* The command stays unreaped, so that its group id is not reused; orphans that have come to us are reaped. */
 static void hear_children(struct guard *guard)
 {
     struct signalfd_siginfo ignored;
@@ -192,7 +192,7 @@ static void hear_children(struct guard *guard)
     }
     if (info.si_pid != 0 && info.si_pid == guard->pid && atomic_load(&guard->board->code) < 0) {
         if (guard->talk >= 0)
-            hear_command(guard); /* what it said of its exec comes first */
+            hear_command(guard); /* the result of its exec comes first */
         atomic_store(&guard->board->code, info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status);
         ring(guard);
     }
@@ -215,7 +215,8 @@ static bool kill_all(const struct guard *guard, struct refusal *refused)
     return family_kill(getpid(), guard->pid, refused);
 }
 
-/* What counts is the time on the board, not how long nobody has rung: we, too, may have stood still. False: it is over. */
+/* The time on the board counts, not the time since the last byte: the guard, too, may have been stopped. False: it is
+ * over. */
 static bool mind_the_time(const struct guard *guard)
 {
     struct refusal refused;
@@ -229,7 +230,7 @@ static bool mind_the_time(const struct guard *guard)
     return false;
 }
 
-/* False: it is over. */
+/* False: the guard is done. */
 static bool hear_holdfast(struct guard *guard)
 {
     char bytes[64];
@@ -245,7 +246,7 @@ static bool hear_holdfast(struct guard *guard)
         return false;
     }
     if (wish == GUARD_END) {
-        (void)fcntl(guard->leash[0], F_SETFL, 0); /* whom the command has left behind may stay */
+        (void)fcntl(guard->leash[0], F_SETFL, 0); /* processes that the command has left behind may stay */
         (void)waitpid(guard->pid, NULL, WNOHANG);
         return false;
     }
@@ -256,7 +257,7 @@ static bool hear_holdfast(struct guard *guard)
     return true;
 }
 
-/* Whoever strikes at holdfast by its name, its words or its group does not strike us too. */
+/* A signal sent to holdfast by its name, its command line or its process group must not hit the guard. */
 static void hide(const struct guard_job *job)
 {
     static const char name[] = "hf-guard";
@@ -272,15 +273,15 @@ void guard_run(int socket, struct guard_board *board, const struct guard_job *jo
     sigset_t set;
     (void)sigfillset(&set);
     (void)sigprocmask(SIG_SETMASK, &set, NULL);
-    (void)sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL); /* ignored, nobody could be waited for */
+    (void)sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL); /* else waitid finds no child */
     hide(job);
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* what leaves the command's group or loses its parent stays below us */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans, and what leaves the command's group, stay below us */
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     guard.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     guard.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (guard.signals < 0 || guard.timer < 0 || pipe2(guard.leash, O_CLOEXEC) != 0)
-        _exit(1); /* holdfast sees that, and does without a command */
+        _exit(1); /* holdfast sees that, and runs no command */
     for (bool goes_on = true; goes_on;) {
         uint64_t ignored;
         struct pollfd fds[] = {{.fd = guard.socket, .events = POLLIN},

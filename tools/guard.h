@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* guard.h - the process between `holdfast run` and its command: it starts the command, and ends it with all that descends
- * from it when the lease is over or we are gone. We end it when the guard is gone; when both are, the kernel does.
+/* guard.h - the process between `holdfast run` and its command: it starts the command, and kills it with all its
+ * descendants when the lease is over or holdfast is gone. holdfast does so when the guard is gone, the kernel when
+ * both are.
  *
- * What each must know of the other is in memory that both share; a byte on the socket between them says: look there. */
+ * The two share a board in memory; a byte on the socket between them means: read the board. */
 #ifndef HOLDFAST_TOOL_GUARD_H
 #define HOLDFAST_TOOL_GUARD_H
 
@@ -12,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* How signals were before we changed them, for the command to find them again. */
+/* The signal state as it was before we changed it, to be restored for the command. */
 struct signals_before {
     sigset_t mask;
     struct sigaction actions[_NSIG];
@@ -21,31 +22,31 @@ struct signals_before {
 enum guard_wish { GUARD_WAIT, GUARD_START, GUARD_GO, GUARD_END };
 
 struct guard_board {
-    /* Ours. */
+    /* Written by holdfast. */
     _Atomic(int64_t) until_ms; /* the command may run until then, a guard_clock_ms */
     _Atomic(int64_t) fence;    /* for START */
-    _Atomic(int)     wish;     /* an enum guard_wish; GO: the terminal is the command's, if it may have it */
-    /* The guard's. */
+    _Atomic(int)     wish;     /* an enum guard_wish; GO: the command has the terminal, if it may have it */
+    /* Written by the guard. */
     _Atomic(int) pid;     /* the command's, and its process group's; 0: not started */
     _Atomic(int) failure; /* an errno: there is no command */
-    _Atomic(int) runs;    /* it is the command by now, no longer the guard's copy */
-    _Atomic(int) stopped; /* a signal that has stopped it; for us to take */
-    _Atomic(int) code;    /* its exit code; -1: it has not ended. It is not reaped before END */
+    _Atomic(int) runs;    /* the guard's child has exec'd and is the command */
+    _Atomic(int) stopped; /* the signal that has stopped the command; holdfast resets it */
+    _Atomic(int) code;    /* the command's exit code; -1: it has not ended. It is not reaped before END */
 };
 
 struct guard_job {
     const char *name;
     char      **command;
-    bool        keep_url; /* the command finds $HOLDFAST_URL too */
+    bool        keep_url; /* $HOLDFAST_URL stays in the command's environment */
     int         cage;     /* cage.h */
     const struct signals_before *before;
-    char *words; /* main's, all of them: what ps and pkill -f see of a process */
+    char *words; /* main's command line, all of it: what ps and pkill -f see of a process */
     size_t words_size;
 };
 
 int64_t guard_clock_ms(void); /* CLOCK_BOOTTIME, in milliseconds */
 
-/* In a process of its own, forked by one that has a single thread. Never returns. */
+/* Runs in a process of its own, forked by a single-threaded one. Never returns. */
 _Noreturn void guard_run(int socket, struct guard_board *board, const struct guard_job *job);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* holdfast.c - the tool: which command is meant, and what each one's help says. */
+/* holdfast.c - the tool: selects the command, and has the help texts. */
 #include "cli.h"
 
 #include <errno.h>
@@ -129,7 +129,8 @@ static int run_tool(int argc, char **argv)
     return cli_misused(NULL, "there is no %s %s", word[0] == '-' ? "option" : "command", word);
 }
 
-/* No descriptor of ours is a standard one. What was closed stays so for the command, and for whoever reads or writes it. */
+/* Fills the standard descriptors that are closed, so that no descriptor of ours gets their numbers. They are opened
+ * in the wrong direction, so that using them still fails, and CLOEXEC, so that the command finds them closed. */
 static bool fill_standard(void)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* How many bytes the character of UTF-8 has that begins here; 0: it is none. RFC 3629, 4: no surrogates, nothing longer
- * than need be, nothing above U+10FFFF. */
+/* The size in bytes of the UTF-8 character that begins here; 0: not a valid one. RFC 3629, 4: no surrogates, no
+ * overlong form, nothing above U+10FFFF. */
 static size_t character(const unsigned char *at)
 {
     static const struct {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CELL = 2100, COLUMNS = 8 }; /* 512 bytes of a name, each shown as \xNN, fit into a cell */
+enum { CELL = 2100, COLUMNS = 8 }; /* a cell holds 512 bytes of a name, each shown as \xNN */
 
 struct table {
     char **cells; /* COLUMNS of them make a row */
@@ -36,13 +36,13 @@ static void count(char *out, size_t room, int64_t number)
         (void)snprintf(out, room, "%" PRId64, number);
 }
 
-/* Label, fence and time of a lease are known to its holder alone, who may be dead. */
+/* Label, fence and hold time are known to the holder alone, which may be dead. */
 static bool answers(const hf_holder *holder)
 {
     return holder->foreign_value == NULL && holder->held_ms >= 0;
 }
 
-/* Without the last brace. */
+/* Leaves the object open: the caller writes the last brace. */
 static void print_json(const hf_holder *holder)
 {
     bool ours = holder->foreign_value == NULL;
@@ -60,7 +60,7 @@ static void print_json(const hf_holder *holder)
     json_number(holder->remaining_ms, 0);
     (void)fputs(",\"waiting\":", stdout);
     json_number(holder->waiting, 0);
-    (void)fputs(",\"fence\":", stdout); /* a string: more digits than a number of JavaScript keeps */
+    (void)fputs(",\"fence\":", stdout); /* a string: it has more digits than a JavaScript number keeps */
     if (answers(holder))
         (void)printf("\"%" PRId64 "\"", holder->fence);
     else
@@ -144,7 +144,7 @@ static int list_table(hf_client *client, const char *glob)
     return code;
 }
 
-/* After a failure the array has no end, and nobody takes it for whole. */
+/* After a failure the array stays open, so that no reader takes it for complete. */
 static int list_json(hf_client *client, const char *glob)
 {
     size_t count = 0;
@@ -241,7 +241,7 @@ static bool show_waiter(const hf_waiter *waiter, void *arg)
     return true;
 }
 
-/* That somebody holds it is known; who waits may not be. */
+/* The holder has been shown by now: a failure to list the waiters is printed and does not change the exit code. */
 static void show_waiters(hf_client *client, const char *name, const struct showing *showing)
 {
     struct line line = {.json = showing->json};
@@ -279,7 +279,7 @@ int command_show(int argc, char **argv)
     return code;
 }
 
-/* The one from whom a lock is taken. */
+/* The holder that a lock is taken from. */
 struct victim {
     char    who[400];
     bool    is_ours, answers;
@@ -298,13 +298,14 @@ static bool look_at(const hf_holder *holder, void *arg)
     return false;
 }
 
-/* One that is alive frees it at once, or has the time to stop. Nobody can say whether another one still works. */
+/* A live holder frees the lock at once, or when its time to stop is over. Whether one that does not answer is still
+ * at work cannot be known. */
 static void say_when_free(hf_client *client, const char *name, const struct victim *before)
 {
     struct victim now = {.is_ours = false};
     char plain[CELL], left[32];
     if (!before->is_ours || before->answers || hf_lock_info(client, name, look_at, &now, NULL) != HF_OK || !now.is_ours ||
-        strcmp(before->who, now.who) != 0) /* it was another one's by then */
+        strcmp(before->who, now.who) != 0) /* it has another holder by now */
         return;
     seconds(left, sizeof left, now.remaining_ms);
     cli_say("the holder, %s, did not answer: %s is free in %s at the latest", before->who, cli_plain(name, plain, sizeof plain),

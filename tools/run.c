@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run.c - holdfast run: obtain the lease, watch over the command while it lasts, answer with an exit code. */
+/* run.c - holdfast run: acquire the lease, supervise the command while it lasts, return an exit code. */
 #include "cli.h"
 #include "command.h"
 
@@ -18,15 +18,15 @@
 
 enum {
     LABEL_MOST = 128,
-    LEAST_CONNECT_MS = 500, /* a server that is far away is no dead one, however short the wait */
-    ANSWER_MS = 200,        /* so long one is waited for that is slower than connecting was */
-    CONNECT_MS = 2000 /* for that the library has so long, if the URL does not say otherwise */
+    LEAST_CONNECT_MS = 500, /* a server that is far away is not dead, however short the wait */
+    ANSWER_MS = 200,        /* least time left for a reply: half of what connecting took, but no more than this */
+    CONNECT_MS = 2000       /* the library's connect_ms, if the URL sets no other */
 };
 
 struct run {
     const char *url, *label, *name;
     char      **words;    /* the command's */
-    char       *shell[4]; /* -c: it is these */
+    char       *shell[4]; /* -c: what `words` points to */
     int64_t     wait_ms, lease_ms, grace_ms;
     int         conflict_code;
     bool        keep_url, verbose;
@@ -35,14 +35,14 @@ struct run {
     struct command command;
     struct signals_before before;
     int  signals, timer, notice; /* signalfd, timerfd, eventfd */
-    bool told_to_stop;           /* somebody sent us TSTP: stop when the command has */
-    bool ending, lost;           /* the command got TERM, KILL for its lease's sake */
-    bool deaf;                   /* but TERM reached nobody */
+    bool told_to_stop;           /* we got SIGTSTP: stop when the command has stopped */
+    bool ending, lost;           /* the command got TERM, KILL because of its lease */
+    bool deaf;                   /* but TERM reached no process */
     bool refuses;                /* some of it could not be killed by us */
-    bool escapes;                /* there was always more of it to kill, the last time */
-    bool said;                   /* that this is so */
+    bool escapes;                /* the last kill gave up: there was always more of it */
+    bool said;                   /* `refuses` has been reported */
     bool unguarded;              /* the guard was killed, so the command was too */
-    hf_reason reason;            /* why, as it was then */
+    hf_reason reason;            /* of `ending` or `lost`, as it was then */
 };
 
 /* Options. -1: go on; else the exit code. */
@@ -56,12 +56,12 @@ static int duration(const char *option, const char *text, int64_t least_ms, int6
                        (double)least_ms / 1000, (double)most_ms / 1000, cli_plain(text, plain, sizeof plain));
 }
 
-struct wishes { /* what has to be checked when all options are known */
+struct wishes { /* to be checked when all options are known */
     bool nonblock, waits, help;
     int64_t grace_ms;
 };
 
-/* Those in front of the next word that is none. */
+/* Parses the options in front of the next word that is not an option. */
 static int parse_options(struct run *run, struct wishes *wishes, int argc, char **argv)
 {
     static const struct option options[] = {
@@ -134,17 +134,17 @@ static int check_options(struct run *run, const struct wishes *wishes)
     return -1;
 }
 
-/* Options stand before and behind the NAME; what follows those is the command's business, with or without a --. */
+/* Options may stand before and after the NAME; the words after them are the command's, with or without a --. */
 static int parse(struct run *run, int argc, char **argv)
 {
     struct wishes wishes = {.grace_ms = -1};
     *run = (struct run){.wait_ms = HF_FOREVER, .lease_ms = 10000, .conflict_code = CLI_NO,
                         .shell = {(char *)(uintptr_t)"/bin/sh", (char *)(uintptr_t)"-c"}};
     int code = parse_options(run, &wishes, argc, argv);
-    char **rest = argv + optind; /* the NAME and all behind it */
+    char **rest = argv + optind; /* the NAME and all words after it */
     if (code == -1 && *rest != NULL) {
         int count = argc - optind;
-        optind = 0; /* from the beginning: the NAME is what a program's name would be */
+        optind = 0; /* restarts getopt: the NAME is in the place of argv[0] */
         code = parse_options(run, &wishes, count, rest);
         run->name = *rest;
         rest += optind;
@@ -167,19 +167,19 @@ static int parse(struct run *run, int argc, char **argv)
     return -1;
 }
 
-/* Signals: handlers while we wait for the lock, a descriptor from then on. */
+/* Signals: handlers while we wait for the lock, a signalfd from then on. */
 
 static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 static volatile sig_atomic_t caught;
 static hf_cancel *_Atomic waiting_with;
-static const struct command *adopting; /* as process 1, from the beginning */
+static const struct command *adopting; /* process 1 gets orphans from the beginning */
 
 static void on_signal(int signal)
 {
     int saved = errno;
     hf_cancel *cancel = atomic_load(&waiting_with);
     if (cancel == NULL)
-        _exit(128 + signal); /* still connecting, so there is nothing to give back; process 1 has no default to do it */
+        _exit(128 + signal); /* still connecting: nothing to give back. Process 1 has no default that ends it */
     caught = signal;
     hf_cancel_fire(cancel);
     errno = saved;
@@ -198,7 +198,7 @@ static void remember_signals(struct run *run)
     (void)sigprocmask(SIG_SETMASK, NULL, &run->before.mask);
     for (int number = 1; number < _NSIG; number++)
         (void)sigaction(number, NULL, &run->before.actions[number]);
-    /* Ignored, it would have our children reaped behind our back. */
+    /* If SIGCHLD were ignored, the kernel would reap our children. */
     (void)sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
 }
 
@@ -229,7 +229,7 @@ static bool take_signals(struct run *run)
     return run->signals >= 0;
 }
 
-/* Runs in the library's dispatcher: wakes the loop, which looks for itself. */
+/* Runs in the library's dispatcher thread: wakes the loop, which checks the lease itself. */
 static void changed(hf_lease *lease, const hf_event *event, void *arg)
 {
     const struct run *run = arg;
@@ -238,7 +238,7 @@ static void changed(hf_lease *lease, const hf_event *event, void *arg)
     (void)eventfd_write(run->notice, 1);
 }
 
-/* A wait begins here. */
+/* The time of -w starts here. */
 static int open_client(struct run *run)
 {
     int64_t from_ms = guard_clock_ms();
@@ -248,7 +248,7 @@ static int open_client(struct run *run)
     if (is_limited) {
         int64_t spent_ms = guard_clock_ms() - from_ms, left_ms = run->wait_ms - spent_ms;
         int64_t least_ms = spent_ms / 2 < ANSWER_MS ? spent_ms / 2 : ANSWER_MS;
-        run->wait_ms = left_ms > least_ms ? left_ms : 0; /* too short for an answer: then it is asked for once */
+        run->wait_ms = left_ms > least_ms ? left_ms : 0; /* too short for a reply: then try once */
     }
     return code;
 }
@@ -299,7 +299,7 @@ static int obtain(struct run *run)
     atomic_store(&waiting_with, cancel);
     int64_t from_ms = guard_clock_ms();
     hf_status status = acquire(run, run->verbose ? 0 : run->wait_ms, cancel, &error);
-    if (run->verbose && status != HF_OK && caught == 0) { /* a try gives up where a wait would ride it out */
+    if (run->verbose && status != HF_OK && caught == 0) { /* a try gives up at trouble that a wait would outlast */
         if (status == HF_BUSY)
             (void)hf_lock_info(run->client, run->name, narrate_holder, run, NULL);
         int64_t spent_ms = guard_clock_ms() - from_ms;
@@ -323,16 +323,16 @@ static int obtain(struct run *run)
     return blocked ? -1 : cli_os_failed("signalfd");
 }
 
-/* Watching over the command. */
+/* Supervising the command. */
 
-/* The clock is read first: too early is safe. */
+/* The clock is read first: a result that is too early is safe. */
 static int64_t valid_until_ms(const struct run *run)
 {
     int64_t now_ms = guard_clock_ms();
     return now_ms + hf_lease_remaining_ms(run->lease);
 }
 
-/* We would have to say "it was stopped", and cannot. */
+/* With such a process we cannot report "the command was stopped". */
 static void say_refusal(struct run *run, const struct refusal *refused)
 {
     char name[160];
@@ -352,7 +352,7 @@ static void tell_to_end(struct run *run)
     run->ending = true;
     run->reason = HF_REASON_ENDING;
     run->deaf = !command_signal(&run->command, SIGTERM);
-    (void)command_signal(&run->command, SIGCONT); /* a stopped one would never hear of it */
+    (void)command_signal(&run->command, SIGCONT); /* a stopped process would not act on TERM */
     command_ask(&run->command, &refused);
     say_refusal(run, &refused);
 }
@@ -364,7 +364,7 @@ static void kill_it(struct run *run)
     say_refusal(run, &refused);
 }
 
-/* What the lease's state asks for now; when to look again. */
+/* Does what the lease's state requires now, and sets the timer for the next check. */
 static void mind_the_lease(struct run *run)
 {
     command_allow(&run->command, valid_until_ms(run));
@@ -377,7 +377,7 @@ static void mind_the_lease(struct run *run)
                hf_lease_reason(run->lease) == HF_REASON_ENDING) {
         tell_to_end(run);
     }
-    /* Often enough that the guard knows of each renewal long before the time that it was told last. */
+    /* Often enough that the guard knows of each renewal long before the last end that it was told. */
     int64_t next_ms = run->lease_ms / 6;
     if (left_ms > run->grace_ms && next_ms > left_ms - run->grace_ms)
         next_ms = left_ms - run->grace_ms;
@@ -390,7 +390,7 @@ static void mind_the_lease(struct run *run)
     (void)timerfd_settime(run->timer, 0, &at, NULL);
 }
 
-/* Stops us, as TSTP would have without our handling, unless nobody could continue us. */
+/* Stops us as an unhandled TSTP would, except in an orphaned process group, where no shell could continue us. */
 static void stop_too(struct run *run)
 {
     sigset_t only, old;
@@ -398,11 +398,11 @@ static void stop_too(struct run *run)
     (void)sigemptyset(&only);
     (void)sigaddset(&only, SIGTSTP);
     (void)raise(SIGTSTP);
-    (void)sigprocmask(SIG_UNBLOCK, &only, &old); /* here */
+    (void)sigprocmask(SIG_UNBLOCK, &only, &old); /* stops here */
     (void)sigprocmask(SIG_SETMASK, &old, NULL);
 }
 
-/* The command goes on, but not without its lease. */
+/* Lets the command go on, but not without its lease. */
 static void resume(struct run *run)
 {
     mind_the_lease(run);
@@ -479,7 +479,7 @@ static void supervise(struct run *run)
         eventfd_t events;
         mind_the_lease(run);
         if (run->lost)
-            fds[3].fd = -1; /* readable for ever */
+            fds[3].fd = -1; /* it stays readable */
         if (is_over(run) || poll(fds, sizeof fds / sizeof *fds, -1) < 0)
             continue;
         if (fds[2].revents != 0)
@@ -490,7 +490,7 @@ static void supervise(struct run *run)
             hear_signals(run);
     }
     if (run->command.is_ended && (run->ending || run->lost))
-        kill_it(run); /* those of it that stayed behind */
+        kill_it(run); /* its processes that stayed behind */
 }
 
 static int command_missing(const struct run *run)
@@ -515,7 +515,7 @@ static int stopped_for(const struct run *run, const char *what, const char *why)
     return all ? CLI_LOST : CLI_CANNOT_STOP;
 }
 
-/* Obtained: run it. Releases the lease. */
+/* Runs the command under the lease, then releases the lease. */
 static int run_command(struct run *run)
 {
     run->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -564,7 +564,7 @@ int command_run(int argc, char **argv)
         return cli_os_failed("cannot prepare for the command");
     catch_signals(&run);
     code = open_client(&run);
-    command_adopt(); /* from here on: a private server that was started just now is not of the command's family */
+    command_adopt(); /* not earlier: a private server that was started just now is not of the command's family */
     if (code == CLI_DONE) {
         code = obtain(&run);
         if (code == -1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dispatcher.c - posted calls and chores: two queues under one mutex, each with a thread that runs it. */
+/* dispatcher.c - posted jobs and chores: two queues under one mutex, each with a thread that runs it. */
 #include "watchdog/dispatcher.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
@@ -15,21 +15,21 @@
 #define CHORES_END_NS (200 * HFI_MS)
 
 struct hfi_dispatcher {
-    pthread_mutex_t mutex;  /* guards all below; no call runs under it */
+    pthread_mutex_t mutex;  /* guards all below; no job runs under it */
     struct hfi_list posted; /* of struct hfi_job, oldest first */
     struct hfi_list chores;
-    struct hfi_park work;           /* something was queued, or it ends */
-    struct hfi_park done;           /* a posted call has returned, or chores_over */
-    bool runs;                      /* a posted call */
+    struct hfi_park work;   /* woken when a job is queued or the dispatcher ends */
+    struct hfi_park done;   /* woken when a posted job has returned, and at chores_over */
+    bool runs;              /* a posted job is running */
     bool caller_runs, has_call_thread, has_chore_thread, ends;
-    bool chores_over; /* the thread of the chores is about to end */
-    bool left_behind; /* that thread has not ended in time */
-    bool let_go;      /* by its owner: if that thread was left behind, it is the last who knows us */
+    bool chores_over; /* the chore thread is about to end */
+    bool left_behind; /* the chore thread did not end in time */
+    bool let_go;      /* freed by its owner: a chore thread left behind then has the last reference */
     pthread_t call_thread, chore_thread;
     int fd; /* CALLER: readable while `posted` is not empty */
 };
 
-/* The eventfd follows the list: told at each change between empty and not empty. */
+/* The eventfd is written or read at each change of `posted` between empty and not empty. */
 static void put_locked(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
     bool was_empty = hfi_list_is_empty(&dispatcher->posted);
@@ -46,8 +46,7 @@ static void take_locked(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
         (void)eventfd_read(dispatcher->fd, &ignored);
 }
 
-/* Runs posted calls until there are none. Whoever comes while another thread does so, or from inside a job,
- * gets 0. */
+/* Runs posted jobs until there are none. Returns 0 while another thread runs them, and inside a job. */
 static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
 {
     size_t ran = 0;
@@ -157,7 +156,7 @@ hf_status hfi_dispatcher_start(bool caller_runs, struct hfi_dispatcher **out, hf
     return HF_OK;
 }
 
-/* A name lookup can hang for long, and cannot be stopped: then its thread is left behind. */
+/* A name lookup can hang for long and cannot be interrupted: then its thread is left behind. */
 static void end_chores(struct hfi_dispatcher *dispatcher)
 {
     int64_t until_ns = hfi_now(&hfi_boottime) + CHORES_END_NS;
@@ -186,7 +185,7 @@ void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher)
     if (dispatcher->has_call_thread)
         (void)pthread_join(dispatcher->call_thread, NULL);
 
-    /* CALLER: what nobody has run yet, after the one that a thread of the user's may be running. */
+    /* CALLER: run what the user's threads have not, after the job that one of them may be running. */
     (void)pthread_mutex_lock(&dispatcher->mutex);
     while (dispatcher->runs || !hfi_list_is_empty(&dispatcher->posted)) {
         if (dispatcher->runs)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * timers.c - see timers.h. `prev` is the older sibling, for a first child the parent, for the root itself.
+ * timers.c - see timers.h. `prev` is the older sibling, for a first child the parent, for the root the root itself.
  *
- * Of those that are due at the same time one stands in the heap and the others in a list behind it: `same` is its first,
- * linked by next and prev, and each is its own `child`. When the one goes the next takes its place, whatever is below it:
- * a heap of ten thousand names is one of twenty points of time.
+ * Of the timers that are due at the same time only one is in the heap. The others are in a list behind it: `same` is
+ * the first of them, they are linked by next and prev, and each is its own `child`. When the timer in the heap goes,
+ * the first of the list takes over its place and its children: a heap of ten thousand names is one of twenty points in
+ * time.
  */
 #include "watchdog/timers.h"
 
 #include <stddef.h>
 
-/* Two roots become one: the later one is the first child of the sooner. `prev` and `next` of the result are
- * the caller's to set. */
+/* Merges two roots: the later one becomes the first child of the sooner one. The caller sets `prev` and `next` of
+ * the root that is returned. */
 static struct hfi_timer *meld(struct hfi_timer *a, struct hfi_timer *b)
 {
     if (b->at_ns < a->at_ns) {
@@ -27,8 +28,8 @@ static struct hfi_timer *meld(struct hfi_timer *a, struct hfi_timer *b)
     return a;
 }
 
-/* A list of siblings becomes one tree: melded in pairs from the left, then the pairs from the right. That,
- * and not melding one by one, is what keeps later takes at O(log n). */
+/* Merges a list of siblings into one tree: in pairs from the left, then the pairs from the right. Melding one by one
+ * would not keep later takes at O(log n). */
 static struct hfi_timer *meld_siblings(struct hfi_timer *first)
 {
     struct hfi_timer *pairs = NULL; /* linked by next, the last pair first */
@@ -89,11 +90,11 @@ static void leave_line(struct hfi_timer *timer)
         timer->next->prev = timer->prev;
 }
 
-/* The first behind it stands where it stood. */
+/* The first timer behind it takes its place in the heap. */
 static struct hfi_timer *give_place(struct hfi_timers *timers, struct hfi_timer *timer)
 {
     struct hfi_timer *heir = timer->same;
-    heir->same = heir->next; /* whose `prev` is the heir already */
+    heir->same = heir->next; /* heir->next->prev is heir already */
     heir->child = timer->child;
     if (heir->child != NULL)
         heir->child->prev = heir;

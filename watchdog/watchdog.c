@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* watchdog.c - the thread that sleeps until the next timer is due and hands out what is. */
+/* watchdog.c - the thread that sleeps until the next timer is due and hands out the timers that are. */
 #include "watchdog/watchdog.h"
 #include "base/park.h"
 #include "base/perturb.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Futexes do not count the sleep of a suspended machine: after it wakes, a timer is at most so late. */
+/* Futexes do not count the time for which a machine was suspended: after a suspend a timer is at most this late. */
 #define LONGEST_SLEEP_NS (1000 * HFI_MS)
 
 struct hfi_watchdog {
@@ -20,11 +20,11 @@ struct hfi_watchdog {
     struct hfi_park park; /* guarded by the mutex, as all below */
     pthread_mutex_t mutex;
     struct hfi_timers timers;
-    int64_t sleeps_until_ns; /* 0: awake, it looks at the timers again before it sleeps */
+    int64_t sleeps_until_ns; /* 0: awake, and it reads the timers again before it sleeps */
     bool ends;
 };
 
-/* Hands out what is due, in turns so that the owner's stack and the mutex are never held long. */
+/* Hands out what is due, in batches, so that the owner's stack stays small and the mutex is never held long. */
 static void run_due_locked(struct hfi_watchdog *dog)
 {
     struct hfi_timer *due[HFI_DUE_MOST];
@@ -115,7 +115,7 @@ bool hfi_watchdog_arm(struct hfi_watchdog *dog, struct hfi_timer *timer, int64_t
     bool was_armed = hfi_timers_set(&dog->timers, timer, at_ns);
     HFI_PERTURB("armed-to-wake");
     if (at_ns < dog->sleeps_until_ns) {
-        dog->sleeps_until_ns = at_ns; /* one wake is enough for all that follow and are later */
+        dog->sleeps_until_ns = at_ns; /* so one wake is enough for all later timers that follow */
         hfi_park_wake(&dog->park);
     }
     (void)pthread_mutex_unlock(&dog->mutex);

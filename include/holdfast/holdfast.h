@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* holdfast.h - all of it but redis.h and auto.h, which are opt-in. */
+/* holdfast.h - includes everything but redis.h and auto.h, which are opt-in. */
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * holdfast.hpp - the same for C++17: handles that end with their scope, are moved, not copied, never throw.
+ * holdfast.hpp - the same for C++17: handles that end with their scope, are moved and not copied, and never throw.
  *
- * Statuses, options and errors are C's own. Every call returns its hf_status, writes its result to an object
- * given by reference (empty on everything but HF_OK) and explains itself in *error, where nullptr is "not
- * interested". What a call blocks for and which threads may make it stands in the C headers.
+ * Statuses, options and errors are those of C. Every call returns its hf_status, writes its result to an object given
+ * by reference (empty unless HF_OK) and explains itself in *error; nullptr is "not interested". See the C headers for
+ * how long a call blocks and which threads may make it.
  */
 #ifndef HOLDFAST_HPP
 #define HOLDFAST_HPP
@@ -37,9 +37,9 @@ public:
 
     explicit operator bool() const noexcept { return raw_ != nullptr; }
     Handle *get() const noexcept { return raw_; }
-    /* The C handle, now the caller's to end. */
+    /* Returns the C handle, which the caller now has to end. */
     [[nodiscard]] Handle *detach() noexcept { return std::exchange(raw_, nullptr); }
-    /* Ends what was there. */
+    /* Ends the old handle. */
     void reset(Handle *raw = nullptr) noexcept
     {
         Handle *old = std::exchange(raw_, raw);
@@ -66,7 +66,7 @@ struct end_cancel {
 };
 } // namespace detail
 
-/* A lease. Its destructor releases it and swallows the answer: call release() where HF_LOST matters. */
+/* A lease. Its destructor releases it and drops the result: call release() where HF_LOST matters. */
 class lease : public handle<hf_lease, detail::end_lease> {
 public:
     using handle::handle;
@@ -88,7 +88,7 @@ public:
     }
 };
 
-/* What hf_fetch gave. Look at it while this object lives. Only an empty one has no value to ask. */
+/* A value of hf_fetch. Its view lives as long as this object. An empty object has no value: call no accessor. */
 class value : public handle<hf_value, detail::end_value> {
 public:
     using handle::handle;
@@ -105,7 +105,7 @@ public:
     std::int64_t fresh_ms() const noexcept { return get()->fresh_ms; }
 };
 
-/* A wish that waiting end. It must outlive the calls it is given to, by `options.cancel = cancel.get()`. */
+/* A request that waiting calls end. It must outlive the calls that get it by `options.cancel = cancel.get()`. */
 class cancel : public handle<hf_cancel, detail::end_cancel> {
 public:
     using handle::handle;
@@ -158,15 +158,15 @@ public:
         result.reset(raw);
         return status;
     }
-    /* `load` is anything that takes a hf_loading * and returns a hf_status. If it throws, the program ends:
-     * the frames below it are C's. */
+    /* `load` is anything that can be called with an hf_loading * and returns an hf_status. If it throws, the program
+     * ends: the frames below it are C. */
     template <typename Load,
               typename = std::enable_if_t<std::is_invocable_r_v<hf_status, Load &, hf_loading *>>>
     [[nodiscard]] hf_status fetch(const char *key, hf_fetch_options options, Load &&load, value &result,
                                   hf_error *error = nullptr) noexcept
     {
         using callable = std::remove_reference_t<Load>;
-        /* A function is no object, and a void * cannot point to it: then it is called through a pointer that is one. */
+        /* A void * cannot point to a function, only to an object: the function is called through a pointer object. */
         using object = std::conditional_t<std::is_function_v<callable>, std::decay_t<Load>, callable>;
         options.load = [](hf_loading *loading, void *arg) noexcept -> hf_status {
             return (*static_cast<object *>(arg))(loading);
