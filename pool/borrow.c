@@ -1,42 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * borrow.c - the state of each borrowed connection. It is idle (in the stack, newest on top), out (with a
- * borrower), under test or reset (by one thread), or being dialled. `total` counts all of them and is at most
- * max_connections. A returned connection goes to the longest waiter. If a connection is destroyed instead, the
- * longest waiter gets the right to dial.
- */
+/* borrow.c - lends a connection, waits for one, takes it back. */
 #include "pool/borrow.h"
-#include "base/list.h"
 #include "base/park.h"
 #include "base/perturb.h"
 #include "base/random.h"
-#include "pool/backoff.h"
+#include "pool/borrow_private.h"
 #include "pool/borrowers.h"
 #include "pool/dial.h"
-#include "pool/pool_private.h"
 #include "pool/listener.h"
 #include "pool/reset.h"
 
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define CHECK_AFTER_NS  (30000 * HFI_MS) /* idle for longer: sent a PING before it is lent */
-#define LEAK_AFTER_NS   (60000 * HFI_MS)
 #define LIFETIME_JITTER 0.1
-#define TEND_EVERY_NS   (1000 * HFI_MS)
-
-struct hfi_borrowed {
-    struct hfi_borrowers *borrowers;
-    struct redisContext *context;
-    struct hfi_list link; /* in `idle` or `out` */
-    int fd;               /* as dialled: the user may have reconnected the context */
-    int slot;             /* its index in `fds` */
-    int64_t dies_ns, idle_since_ns, out_since_ns;
-    bool reported; /* already logged as out for too long */
-};
 
 struct waiter { /* on the stack of the waiting thread */
     struct hfi_list link;
@@ -44,24 +24,6 @@ struct waiter { /* on the stack of the waiting thread */
     int64_t since_ns;
     struct hfi_borrowed *granted;
     bool may_dial, closed;
-};
-
-struct hfi_borrowers {
-    struct hfi_pool *pool; /* not to be used after close */
-    pthread_mutex_t mutex; /* guards all below except `fds` */
-    struct hfi_list idle, out, waiters;
-    int total, idle_count, out_count, testing, dialing, waiting;
-    int references; /* one for the pool, one for each connection that is out */
-    bool closed;
-    uint64_t rng;
-    struct hfi_backoff backoff;
-    int64_t down_until_ns; /* the last dial failed: no thread dials before this */
-    hf_error why;
-    struct hfi_dial *dial;  /* the listener's own, for min_connections */
-    int64_t maintain_at_ns; /* the listener's own */
-    /* Every connection's descriptor, or -1. A fork child closes them without the mutex. */
-    int slots;
-    _Atomic(int) fds[];
 };
 
 struct hfi_borrowers *hfi_borrowers_new(struct hfi_pool *pool)
@@ -94,8 +56,7 @@ static void unref_locked(struct hfi_borrowers *all)
     free(all);
 }
 
-/* Closes and frees a connection. Call it with no mutex held. NULL is a no-op. */
-static void destroy(struct hfi_borrowed *borrowed)
+void hfi_borrow_destroy(struct hfi_borrowed *borrowed)
 {
     if (borrowed == NULL)
         return;
@@ -106,8 +67,7 @@ static void destroy(struct hfi_borrowed *borrowed)
     free(borrowed);
 }
 
-/* The right to have one connection passes to the longest waiter, or is given up. */
-static void pass_on_right_locked(struct hfi_borrowers *all)
+void hfi_borrow_pass_on_right_locked(struct hfi_borrowers *all)
 {
     if (hfi_list_is_empty(&all->waiters)) {
         all->total--;
@@ -119,7 +79,7 @@ static void pass_on_right_locked(struct hfi_borrowers *all)
     hfi_park_wake(&waiter->park);
 }
 
-static void pass_on_locked(struct hfi_borrowers *all, struct hfi_borrowed *borrowed, int64_t now_ns)
+void hfi_borrow_pass_on_locked(struct hfi_borrowers *all, struct hfi_borrowed *borrowed, int64_t now_ns)
 {
     borrowed->idle_since_ns = now_ns;
     if (hfi_list_is_empty(&all->waiters)) {
@@ -133,7 +93,7 @@ static void pass_on_locked(struct hfi_borrowers *all, struct hfi_borrowed *borro
     hfi_park_wake(&waiter->park);
 }
 
-static struct hfi_borrowed *take_idle_locked(struct hfi_borrowers *all, struct hfi_list *link)
+struct hfi_borrowed *hfi_borrow_take_idle_locked(struct hfi_borrowers *all, struct hfi_list *link)
 {
     struct hfi_borrowed *borrowed = hfi_container_of(link, struct hfi_borrowed, link);
     hfi_list_remove(link);
@@ -141,9 +101,7 @@ static struct hfi_borrowed *take_idle_locked(struct hfi_borrowers *all, struct h
     return borrowed;
 }
 
-/* Makes a connection of a socket that has passed the handshake. NULL: no memory, the socket is closed. A slot is
- * always free: there is one for each connection that is allowed. */
-static struct hfi_borrowed *wrap(struct hfi_borrowers *all, int fd, int64_t now_ns)
+struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, int64_t now_ns)
 {
     const struct hfi_pool_settings *settings = &all->pool->settings;
     struct hfi_borrowed *borrowed = calloc(1, sizeof *borrowed);
@@ -207,7 +165,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
     hf_status status = hfi_dial_now(pool, hfi_after_ms(now_ns, pool->settings.connect_ms), &fd, &why);
     now_ns = hfi_now(pool->clock);
     if (status == HF_OK) {
-        *borrowed = wrap(all, fd, now_ns);
+        *borrowed = hfi_borrow_wrap(all, fd, now_ns);
         if (*borrowed == NULL)
             status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", pool->server_name);
     }
@@ -299,7 +257,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
     if (all->closed)
         status = closed(pool, error);
     else if (!hfi_list_is_empty(&all->idle))
-        borrowed = take_idle_locked(all, all->idle.prev);
+        borrowed = hfi_borrow_take_idle_locked(all, all->idle.prev);
     else if (hfi_list_is_empty(&all->waiters) && all->total < all->slots)
         first = all->total++ == 0;
     else
@@ -313,7 +271,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
     /* From here on this thread has the right to one connection. An unfit one from the stack is replaced by a new
      * one, not by the next in the stack, which has idled longer. */
     if (borrowed != NULL && !is_fit(all, borrowed)) {
-        destroy(borrowed);
+        hfi_borrow_destroy(borrowed);
         borrowed = NULL;
     }
     if (borrowed == NULL)
@@ -322,14 +280,14 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
         status = hfi_fail(error, HF_UNAVAILABLE, NULL, "cannot set the timeout of a connection to %s",
                           pool->server_name);
     if (status != HF_OK) { /* before the right passes on: its next owner needs a free slot */
-        destroy(borrowed);
+        hfi_borrow_destroy(borrowed);
         borrowed = NULL;
     }
     (void)pthread_mutex_lock(&all->mutex);
     if (status == HF_OK)
         lend_locked(all, borrowed);
     else
-        pass_on_right_locked(all);
+        hfi_borrow_pass_on_right_locked(all);
     (void)pthread_mutex_unlock(&all->mutex);
     *out = borrowed;
     return status;
@@ -372,13 +330,13 @@ static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
                hfi_reset(pool, borrowed->fd, hfi_after_ms(now_ns, pool->settings.command_ms));
     }
     if (!good)
-        destroy(borrowed);
+        hfi_borrow_destroy(borrowed);
     (void)pthread_mutex_lock(&all->mutex);
     all->testing -= try_reset ? 1 : 0;
     if (good)
-        pass_on_locked(all, borrowed, now_ns);
+        hfi_borrow_pass_on_locked(all, borrowed, now_ns);
     else
-        pass_on_right_locked(all);
+        hfi_borrow_pass_on_right_locked(all);
     unref_locked(all);
 }
 
@@ -394,136 +352,7 @@ void hfi_borrow_discard(struct hfi_borrowed *borrowed)
 
 void hfi_borrow_forked(struct hfi_borrowed *borrowed)
 {
-    destroy(borrowed);
-}
-
-static bool may_close_idle(const struct hfi_borrowers *all, const struct hfi_borrowed *borrowed, int left,
-                           int64_t now_ns)
-{
-    const struct hfi_pool_settings *settings = &all->pool->settings;
-    if (now_ns >= borrowed->dies_ns)
-        return true;
-    return settings->idle_ms > 0 && left > settings->min_connections &&
-           now_ns >= hfi_after_ms(borrowed->idle_since_ns, settings->idle_ms);
-}
-
-/* Closes idle connections that have been idle or alive for too long. */
-static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
-{
-    struct hfi_list old;
-    hfi_list_init(&old);
-    (void)pthread_mutex_lock(&all->mutex);
-    int left = all->total;
-    for (struct hfi_list *link = all->idle.next, *next; link != &all->idle; link = next) {
-        next = link->next;
-        if (!may_close_idle(all, hfi_container_of(link, struct hfi_borrowed, link), left, now_ns))
-            continue;
-        (void)take_idle_locked(all, link);
-        hfi_list_append(&old, link);
-        left--;
-    }
-    (void)pthread_mutex_unlock(&all->mutex);
-    while (!hfi_list_is_empty(&old)) {
-        struct hfi_borrowed *borrowed = hfi_container_of(old.next, struct hfi_borrowed, link);
-        hfi_list_remove(&borrowed->link);
-        destroy(borrowed);
-        (void)pthread_mutex_lock(&all->mutex);
-        pass_on_right_locked(all);
-        (void)pthread_mutex_unlock(&all->mutex);
-    }
-}
-
-/* Logs connections that are out for too long, each once. */
-static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
-{
-    int leaks = 0;
-    int64_t longest_ns = 0;
-    (void)pthread_mutex_lock(&all->mutex);
-    for (struct hfi_list *link = all->out.next; link != &all->out; link = link->next) {
-        struct hfi_borrowed *borrowed = hfi_container_of(link, struct hfi_borrowed, link);
-        int64_t out_ns = now_ns - borrowed->out_since_ns;
-        if (borrowed->reported || out_ns < LEAK_AFTER_NS)
-            continue;
-        borrowed->reported = true;
-        leaks++;
-        longest_ns = out_ns > longest_ns ? out_ns : longest_ns;
-    }
-    (void)pthread_mutex_unlock(&all->mutex);
-    if (leaks > 0)
-        hfi_log(&all->pool->log, HF_LOG_INFO,
-                "%d connection(s) to %s borrowed %lld s ago and not returned yet", leaks,
-                all->pool->server_name, (long long)(longest_ns / (1000 * HFI_MS)));
-}
-
-static bool begin_fill(struct hfi_borrowers *all, int64_t now_ns)
-{
-    const struct hfi_pool_settings *settings = &all->pool->settings;
-    (void)pthread_mutex_lock(&all->mutex);
-    bool begin =
-        all->total < settings->min_connections && all->total < all->slots && now_ns >= all->down_until_ns;
-    all->total += begin ? 1 : 0;
-    all->dialing += begin ? 1 : 0;
-    (void)pthread_mutex_unlock(&all->mutex);
-    return begin;
-}
-
-/* The listener's own dial has ended. */
-static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
-{
-    struct hfi_borrowed *borrowed = up ? wrap(all, hfi_dial_take(all->dial).fd, now_ns) : NULL;
-    (void)pthread_mutex_lock(&all->mutex);
-    all->dialing--;
-    if (borrowed != NULL) {
-        all->down_until_ns = 0;
-        hfi_backoff_up(&all->backoff, now_ns);
-        pass_on_locked(all, borrowed, now_ns);
-    } else {
-        if (all->dial != NULL && !up)
-            all->why = *hfi_dial_error(all->dial);
-        else
-            (void)hfi_fail(&all->why, HF_NOMEM, NULL, "no memory for a connection to %s",
-                           all->pool->server_name);
-        all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
-        pass_on_right_locked(all);
-    }
-    (void)pthread_mutex_unlock(&all->mutex);
-    hfi_dial_end(all->dial);
-    all->dial = NULL;
-}
-
-/* Dials, one at a time, until there are min_connections. */
-static void fill(struct hfi_borrowers *all, int64_t now_ns)
-{
-    while (all->dial != NULL || begin_fill(all, now_ns)) {
-        if (all->dial == NULL)
-            all->dial = hfi_dial_begin(all->pool, HFI_DIAL_BORROWER, -1,
-                                       hfi_after_ms(now_ns, all->pool->settings.connect_ms));
-        enum hfi_dial_state state = all->dial != NULL ? hfi_dial_step(all->dial, now_ns) : HFI_DIAL_FAILED;
-        if (state == HFI_DIAL_GOING)
-            return;
-        end_fill(all, state == HFI_DIAL_UP, now_ns);
-    }
-}
-
-int64_t hfi_borrowers_maintain(struct hfi_borrowers *all, int64_t now_ns, int *fd, short *events)
-{
-    fill(all, now_ns);
-    *fd = all->dial != NULL ? hfi_dial_fd(all->dial) : -1;
-    *events = all->dial != NULL ? hfi_dial_events(all->dial) : 0;
-    if (now_ns >= all->maintain_at_ns) {
-        close_idle(all, now_ns);
-        report_leaks(all, now_ns);
-        all->maintain_at_ns = now_ns + TEND_EVERY_NS;
-    }
-    (void)pthread_mutex_lock(&all->mutex);
-    bool is_needed = all->total > 0 || all->pool->settings.min_connections > 0;
-    int64_t again_ns = is_needed ? all->maintain_at_ns : HFI_NEVER;
-    if (all->dial == NULL && all->down_until_ns > now_ns && all->total < all->pool->settings.min_connections)
-        again_ns = all->down_until_ns < again_ns ? all->down_until_ns : again_ns;
-    (void)pthread_mutex_unlock(&all->mutex);
-    if (all->dial != NULL && hfi_dial_again_ns(all->dial) < again_ns)
-        again_ns = hfi_dial_again_ns(all->dial);
-    return again_ns;
+    hfi_borrow_destroy(borrowed);
 }
 
 void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *counts)
@@ -568,10 +397,10 @@ void hfi_borrowers_close(struct hfi_borrowers *all)
     all->dial = NULL;
     (void)pthread_mutex_lock(&all->mutex);
     while (!hfi_list_is_empty(&all->idle)) {
-        struct hfi_borrowed *borrowed = take_idle_locked(all, all->idle.prev);
+        struct hfi_borrowed *borrowed = hfi_borrow_take_idle_locked(all, all->idle.prev);
         all->total--;
         (void)pthread_mutex_unlock(&all->mutex);
-        destroy(borrowed);
+        hfi_borrow_destroy(borrowed);
         (void)pthread_mutex_lock(&all->mutex);
     }
     (void)pthread_mutex_unlock(&all->mutex);
