@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* subscribe.c - subscriber connections: subscribes to channels, hands messages up, notices silence, dials anew. All of
- * this is the listener's work, but a thread that waits for a message may receive in its place. */
+ * this is the listener's work, but a thread that waits for a message may receive in its place (subscribe_wait.c). */
 #include "pool/subscribe.h"
-#include "base/buffer.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
-#include "pool/backoff.h"
 #include "pool/channels.h"
-#include "pool/parser.h"
 #include "pool/dial.h"
-#include "pool/pool_private.h"
+#include "pool/parser.h"
 #include "pool/replies.h"
+#include "pool/subscribe_private.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -19,48 +17,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PING_NS      (2000 * HFI_MS) /* no byte received for this long: PING */
 #define MESSAGE_MOST (1024 * 1024)
-#define SOCKETS_MOST 8 /* subscribers that a waiting thread polls */
-#define IN_VAIN_MOST 4 /* messages for others, after which that thread sleeps like the others */
 
 struct ask { /* a command that the server has yet to confirm, in order; channel NULL: a PING */
     struct hfi_channel *channel;
-};
-
-struct subscriber {
-    struct hfi_subscribers *all;
-    int index;
-    struct hfi_dial *dial;
-    struct hfi_backoff backoff;
-    int64_t dial_due_ns;
-    struct hfi_connection connection;
-    struct redisReader *parser;
-    size_t unparsed;
-    struct hfi_buffer out, asks;
-    int64_t heard_ns;  /* when the last byte came */
-    int64_t expect_ns; /* a byte must come by then; HFI_NEVER: no reply is owed */
-    bool failed;
-    bool served;        /* a byte has come */
-    const char *wrong;  /* set by a waiting thread that found it useless: the listener hangs up */
-    unsigned primaries; /* the pool's count when it was dialled */
-    char run_id[48];
-};
-
-struct hfi_subscribers {
-    struct hfi_pool *pool;
-    struct hfi_channels *channels;
-    int count;
-    _Atomic(bool) hearing;       /* the role: its owner may touch what is below, and the list */
-    _Atomic(bool) missed;        /* the listener wanted the role */
-    _Atomic(bool) polled_inline; /* a waiting thread polls the sockets beside the listener */
-    int wake_fd;                 /* wakes that thread */
-    char in[16384];
-    struct subscriber list[];
 };
 
 struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count)
@@ -80,8 +43,8 @@ struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count)
     all->channels = channels;
     all->count = count;
     for (int i = 0; i < count; i++) {
-        struct subscriber *one = &all->list[i];
-        *one = (struct subscriber){.all = all, .index = i, .connection = HFI_NO_CONNECTION, .expect_ns = HFI_NEVER};
+        struct hfi_subscriber *one = &all->list[i];
+        *one = (struct hfi_subscriber){.all = all, .index = i, .connection = HFI_NO_CONNECTION, .expect_ns = HFI_NEVER};
         hfi_backoff_init(&one->backoff, (uint64_t)hfi_now(pool->clock) ^ ((uint64_t)(i + 128) << 48));
     }
     return all;
@@ -94,12 +57,12 @@ int hfi_subscribers_count(const struct hfi_subscribers *subscribers)
 
 /* ---- the role ---- */
 
-static bool take_role(struct hfi_subscribers *all)
+bool hfi_subscribers_take_role(struct hfi_subscribers *all)
 {
     return !atomic_exchange(&all->hearing, true);
 }
 
-static void give_role(struct hfi_subscribers *all)
+void hfi_subscribers_give_role(struct hfi_subscribers *all)
 {
     atomic_store(&all->hearing, false);
     HFI_PERTURB("ear-back-to-missed");
@@ -107,17 +70,17 @@ static void give_role(struct hfi_subscribers *all)
         hfi_listener_kick(all->pool->listener);
 }
 
-/* For the listener. Store-load pairing with give_role(): we set `missed`, then try again; the owner gives the role
- * back, then tests `missed`. One of us sees the other. */
+/* For the listener. Store-load pairing with hfi_subscribers_give_role(): we set `missed`, then try again; the owner
+ * gives the role back, then tests `missed`. One of us sees the other. */
 static bool take_role_or_be_called(struct hfi_subscribers *all)
 {
-    if (take_role(all))
+    if (hfi_subscribers_take_role(all))
         return true;
     atomic_store(&all->missed, true);
-    return take_role(all);
+    return hfi_subscribers_take_role(all);
 }
 
-static void hang_up(struct subscriber *one)
+static void hang_up(struct hfi_subscriber *one)
 {
     one->connection.transport->close(&one->connection);
     if (one->parser != NULL)
@@ -130,7 +93,7 @@ static void hang_up(struct subscriber *one)
 
 void hfi_subscribers_end(struct hfi_subscribers *subscribers)
 {
-    while (!take_role(subscribers))
+    while (!hfi_subscribers_take_role(subscribers))
         (void)sched_yield();
     for (int i = 0; i < subscribers->count; i++) {
         hang_up(&subscribers->list[i]);
@@ -153,7 +116,7 @@ void hfi_subscribers_free(struct hfi_subscribers *subscribers)
 void hfi_subscribers_forked(struct hfi_subscribers *subscribers)
 {
     for (int i = 0; i < subscribers->count; i++) {
-        const struct subscriber *one = &subscribers->list[i];
+        const struct hfi_subscriber *one = &subscribers->list[i];
         if (one->connection.fd >= 0)
             (void)close(one->connection.fd);
         hfi_dial_forked(one->dial);
@@ -163,7 +126,7 @@ void hfi_subscribers_forked(struct hfi_subscribers *subscribers)
 
 /* ---- losing a connection ---- */
 
-static void lose(struct subscriber *one, int64_t now_ns, const char *why)
+static void lose(struct hfi_subscriber *one, int64_t now_ns, const char *why)
 {
     struct hfi_pool *pool = one->all->pool;
     hang_up(one);
@@ -176,7 +139,7 @@ static void lose(struct subscriber *one, int64_t now_ns, const char *why)
 
 /* ---- sending ---- */
 
-static bool put_ask(struct subscriber *one, const char *word, struct hfi_channel *channel, int64_t now_ns)
+static bool put_ask(struct hfi_subscriber *one, const char *word, struct hfi_channel *channel, int64_t now_ns)
 {
     struct ask ask = {channel};
     bool ok = hfi_buffer_append(&one->asks, &ask, sizeof ask);
@@ -199,7 +162,7 @@ static void tell_subscribed(const struct hfi_pool *pool, const struct hfi_channe
 }
 
 /* False: no memory, and `out` may end in half a command. */
-static bool ask_all(struct subscriber *one, int64_t now_ns)
+static bool ask_all(struct hfi_subscriber *one, int64_t now_ns)
 {
     enum hfi_channel_step step;
     struct hfi_channel *channel;
@@ -214,7 +177,7 @@ static bool ask_all(struct subscriber *one, int64_t now_ns)
 }
 
 /* False: the connection is useless. */
-static bool send_out(struct subscriber *one)
+static bool send_out(struct hfi_subscriber *one)
 {
     while (hfi_buffer_size(&one->out) > 0) {
         ssize_t sent =
@@ -234,7 +197,7 @@ static bool is_word(const struct redisReply *reply, const char *word)
 }
 
 /* Matches a reply to the oldest command: the server answers in order. False: it does not match. */
-static bool confirm(struct subscriber *one, const struct redisReply *reply)
+static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
 {
     struct ask ask;
     if (hfi_buffer_size(&one->asks) < sizeof ask)
@@ -261,7 +224,7 @@ static bool confirm(struct subscriber *one, const struct redisReply *reply)
     return true;
 }
 
-static bool hear(struct subscriber *one, const struct redisReply *reply)
+static bool hear(struct hfi_subscriber *one, const struct redisReply *reply)
 {
     const struct hfi_pool *pool = one->all->pool;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || !is_word(reply->element[0], "message"))
@@ -275,7 +238,7 @@ static bool hear(struct subscriber *one, const struct redisReply *reply)
     return true;
 }
 
-static const char *hear_all(struct subscriber *one)
+static const char *hear_all(struct hfi_subscriber *one)
 {
     for (;;) {
         void *reply;
@@ -291,8 +254,7 @@ static const char *hear_all(struct subscriber *one)
     }
 }
 
-/* NULL: all is well; else what is wrong. */
-static const char *receive(struct subscriber *one, int64_t now_ns)
+const char *hfi_subscriber_receive(struct hfi_subscriber *one, int64_t now_ns)
 {
     char *in = one->all->in;
     ssize_t got = one->connection.transport->recv(&one->connection, in, sizeof one->all->in);
@@ -314,95 +276,22 @@ static const char *receive(struct subscriber *one, int64_t now_ns)
 
 static void ready(void *self, short events, int64_t now_ns)
 {
-    struct subscriber *one = self;
+    struct hfi_subscriber *one = self;
     if (!take_role_or_be_called(one->all))
         return;
     const char *wrong = one->wrong;
     if (wrong == NULL && (events & (POLLIN | POLLHUP | POLLERR | POLLRDHUP)) != 0)
-        wrong = receive(one, now_ns);
+        wrong = hfi_subscriber_receive(one, now_ns);
     if (wrong == NULL && (events & POLLOUT) && !send_out(one))
         wrong = "sending failed";
     if (wrong != NULL)
         lose(one, now_ns, wrong);
-    give_role(one->all);
-}
-
-/* ---- a waiting thread polls too ---- */
-
-static nfds_t list_sockets(struct hfi_subscribers *all, struct pollfd *on)
-{
-    nfds_t count = 0;
-    if (!take_role(all))
-        return 0;
-    for (int i = 0; i < all->count && count < SOCKETS_MOST; i++)
-        if (all->list[i].connection.fd >= 0 && all->list[i].wrong == NULL)
-            on[count++] = (struct pollfd){all->list[i].connection.fd, POLLIN, 0};
-    give_role(all);
-    return count;
-}
-
-/* Receives on every connection. False: the listener has the role. */
-static bool poll_inline(struct hfi_subscribers *all)
-{
-    if (!take_role(all))
-        return false;
-    int64_t now_ns = hfi_now(all->pool->clock);
-    for (int i = 0; i < all->count; i++) {
-        struct subscriber *one = &all->list[i];
-        if (one->connection.fd < 0 || one->wrong != NULL)
-            continue;
-        one->wrong = receive(one, now_ns);
-        if (one->wrong != NULL)
-            atomic_store(&all->missed, true);
-    }
-    give_role(all);
-    return true;
-}
-
-static void sleep_on(const struct hfi_subscribers *all, struct pollfd *on, nfds_t count, struct hfi_park *park,
-                     uint32_t epoch, int64_t until_ns)
-{
-    struct timespec length = {0, 0};
-    int64_t left = until_ns == HFI_NEVER ? HFI_NEVER : until_ns - hfi_now(all->pool->clock);
-    if (left > 0)
-        length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
-    hfi_park_kick(park, all->wake_fd);
-    HFI_PERTURB("ear-named-to-poll");
-    if (!hfi_park_is_woken(park, epoch))
-        (void)ppoll(on, count, until_ns != HFI_NEVER ? &length : NULL, NULL);
-    hfi_park_kick(park, -1);
-}
-
-bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
-{
-    struct pollfd on[1 + SOCKETS_MOST] = {{all->wake_fd, POLLIN, 0}};
-    if (atomic_exchange(&all->polled_inline, true))
-        return hfi_park_wait(park, epoch, until_ns);
-    nfds_t sockets = list_sockets(all, on + 1);
-    for (int in_vain = 0; sockets > 0 && in_vain < IN_VAIN_MOST && !hfi_park_is_woken(park, epoch);) {
-        bool heard = false;
-        if (until_ns != HFI_NEVER && hfi_now(all->pool->clock) >= until_ns)
-            break;
-        sleep_on(all, on, 1 + sockets, park, epoch, until_ns);
-        for (nfds_t i = 1; i <= sockets; i++)
-            heard = heard || on[i].revents != 0;
-        if (on[0].revents != 0) {
-            eventfd_t kicks;
-            (void)eventfd_read(all->wake_fd, &kicks);
-        } else if (heard && !poll_inline(all)) {
-            break;
-        }
-        in_vain += heard;
-        for (nfds_t i = 0; i <= sockets; i++)
-            on[i].revents = 0;
-    }
-    atomic_store(&all->polled_inline, false);
-    return hfi_park_is_woken(park, epoch) || hfi_park_wait(park, epoch, until_ns);
+    hfi_subscribers_give_role(one->all);
 }
 
 /* ---- maintaining ---- */
 
-static void maintain_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
+static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
 {
     const char *wrong = one->wrong;
     /* A demoted server still answers, but its subscribers are not told of hand-offs. */
@@ -427,7 +316,7 @@ static void maintain_up(struct subscriber *one, int64_t now_ns, struct hfi_poll_
     hfi_poll_set_again(set, one->expect_ns != HFI_NEVER ? one->expect_ns : one->heard_ns + PING_NS);
 }
 
-static void judge_dial(struct subscriber *one, enum hfi_dial_state state, int64_t now_ns)
+static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, int64_t now_ns)
 {
     struct hfi_pool *pool = one->all->pool;
     if (state == HFI_DIAL_UP)
@@ -455,7 +344,7 @@ static void judge_dial(struct subscriber *one, enum hfi_dial_state state, int64_
     one->dial = NULL;
 }
 
-static void maintain_down(struct subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
+static void maintain_down(struct hfi_subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
 {
     struct hfi_pool *pool = one->all->pool;
     if (!hfi_channels_any(one->all->channels, one->index))
@@ -488,13 +377,13 @@ void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_n
     if (!take_role_or_be_called(subscribers))
         return;
     for (int i = 0; i < subscribers->count; i++) {
-        struct subscriber *one = &subscribers->list[i];
+        struct hfi_subscriber *one = &subscribers->list[i];
         if (one->connection.fd < 0)
             maintain_down(one, now_ns, set);
         if (one->connection.fd >= 0)
             maintain_up(one, now_ns, set);
     }
-    give_role(subscribers);
+    hfi_subscribers_give_role(subscribers);
 }
 
 /* ---- for any thread ---- */

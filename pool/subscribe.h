@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* subscribe.h - the subscribers: a few connections, any number of channels. They belong to the listener thread, except
- * hfi_subscribers_wait. The calls of pool.h for any thread (hfi_pool_subscribe and the like) are in subscribe.c too. */
+ * hfi_subscribers_wait (subscribe_wait.c). The calls of pool.h for any thread (hfi_pool_subscribe and the like) are in
+ * subscribe.c too. */
 #ifndef HFI_SUBSCRIBE_H
 #define HFI_SUBSCRIBE_H
 

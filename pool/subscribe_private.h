@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * subscribe_private.h - what subscribe.c (the connections) and subscribe_wait.c (a waiting thread polls too) share of
+ * the subscribers. There is one role: its owner may touch the connections and receive. The listener dials, hangs up and
+ * enforces deadlines with it; a waiting thread only receives, and leaves to the listener what it finds wrong.
+ */
+#ifndef HFI_SUBSCRIBE_PRIVATE_H
+#define HFI_SUBSCRIBE_PRIVATE_H
+
+#include "base/buffer.h"
+#include "pool/backoff.h"
+#include "pool/pool_private.h"
+#include "pool/transport.h"
+
+struct hfi_channels;
+struct hfi_dial;
+struct redisReader;
+
+struct hfi_subscriber {
+    struct hfi_subscribers *all;
+    int index;
+    struct hfi_dial *dial;
+    struct hfi_backoff backoff;
+    int64_t dial_due_ns;
+    struct hfi_connection connection;
+    struct redisReader *parser;
+    size_t unparsed;
+    struct hfi_buffer out, asks;
+    int64_t heard_ns;  /* when the last byte came */
+    int64_t expect_ns; /* a byte must come by then; HFI_NEVER: no reply is owed */
+    bool failed;
+    bool served;        /* a byte has come */
+    const char *wrong;  /* set by a waiting thread that found it useless: the listener hangs up */
+    unsigned primaries; /* the pool's count when it was dialled */
+    char run_id[48];
+};
+
+struct hfi_subscribers {
+    struct hfi_pool *pool;
+    struct hfi_channels *channels;
+    int count;
+    _Atomic(bool) hearing;       /* the role: its owner may touch what is below, and the list */
+    _Atomic(bool) missed;        /* the listener wanted the role */
+    _Atomic(bool) polled_inline; /* a waiting thread polls the sockets beside the listener */
+    int wake_fd;                 /* wakes that thread */
+    char in[16384];
+    struct hfi_subscriber list[];
+};
+
+/* subscribe.c */
+bool hfi_subscribers_take_role(struct hfi_subscribers *all); /* false: another thread has it */
+void hfi_subscribers_give_role(struct hfi_subscribers *all); /* gives it back; calls the listener if that wanted it */
+/* Needs the role. Receives what has come, and hands messages up. NULL: all is well; else what is wrong. */
+const char *hfi_subscriber_receive(struct hfi_subscriber *one, int64_t now_ns);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* subscribe_wait.c - a thread that waits for a message polls the subscribers' sockets itself. */
+#include "base/perturb.h"
+#include "pool/subscribe.h"
+#include "pool/subscribe_private.h"
+
+#include <poll.h>
+#include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#define SOCKETS_MOST 8 /* subscribers that a waiting thread polls */
+#define IN_VAIN_MOST 4 /* messages for others, after which that thread sleeps like the others */
+
+static nfds_t list_sockets(struct hfi_subscribers *all, struct pollfd *on)
+{
+    nfds_t count = 0;
+    if (!hfi_subscribers_take_role(all))
+        return 0;
+    for (int i = 0; i < all->count && count < SOCKETS_MOST; i++)
+        if (all->list[i].connection.fd >= 0 && all->list[i].wrong == NULL)
+            on[count++] = (struct pollfd){all->list[i].connection.fd, POLLIN, 0};
+    hfi_subscribers_give_role(all);
+    return count;
+}
+
+/* Receives on every connection. False: the listener has the role. */
+static bool poll_inline(struct hfi_subscribers *all)
+{
+    if (!hfi_subscribers_take_role(all))
+        return false;
+    int64_t now_ns = hfi_now(all->pool->clock);
+    for (int i = 0; i < all->count; i++) {
+        struct hfi_subscriber *one = &all->list[i];
+        if (one->connection.fd < 0 || one->wrong != NULL)
+            continue;
+        one->wrong = hfi_subscriber_receive(one, now_ns);
+        if (one->wrong != NULL)
+            atomic_store(&all->missed, true);
+    }
+    hfi_subscribers_give_role(all);
+    return true;
+}
+
+static void sleep_on(const struct hfi_subscribers *all, struct pollfd *on, nfds_t count, struct hfi_park *park,
+                     uint32_t epoch, int64_t until_ns)
+{
+    struct timespec length = {0, 0};
+    int64_t left = until_ns == HFI_NEVER ? HFI_NEVER : until_ns - hfi_now(all->pool->clock);
+    if (left > 0)
+        length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
+    hfi_park_kick(park, all->wake_fd);
+    HFI_PERTURB("ear-named-to-poll");
+    if (!hfi_park_is_woken(park, epoch))
+        (void)ppoll(on, count, until_ns != HFI_NEVER ? &length : NULL, NULL);
+    hfi_park_kick(park, -1);
+}
+
+bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
+{
+    struct pollfd on[1 + SOCKETS_MOST] = {{all->wake_fd, POLLIN, 0}};
+    if (atomic_exchange(&all->polled_inline, true))
+        return hfi_park_wait(park, epoch, until_ns);
+    nfds_t sockets = list_sockets(all, on + 1);
+    for (int in_vain = 0; sockets > 0 && in_vain < IN_VAIN_MOST && !hfi_park_is_woken(park, epoch);) {
+        bool heard = false;
+        if (until_ns != HFI_NEVER && hfi_now(all->pool->clock) >= until_ns)
+            break;
+        sleep_on(all, on, 1 + sockets, park, epoch, until_ns);
+        for (nfds_t i = 1; i <= sockets; i++)
+            heard = heard || on[i].revents != 0;
+        if (on[0].revents != 0) {
+            eventfd_t kicks;
+            (void)eventfd_read(all->wake_fd, &kicks);
+        } else if (heard && !poll_inline(all)) {
+            break;
+        }
+        in_vain += heard;
+        for (nfds_t i = 0; i <= sockets; i++)
+            on[i].revents = 0;
+    }
+    atomic_store(&all->polled_inline, false);
+    return hfi_park_is_woken(park, epoch) || hfi_park_wait(park, epoch, until_ns);
+}
