@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* entry_held.c - the decisions about a lease that this process holds: its local holder, its V, its fences, and where it
- * goes when it is released. Calls lease.c and entry.c's steps, nothing else. */
+ * goes when it is released. Calls lease.c and the steps of entry.c and entry_queue.c, nothing else. */
 #include "core/policy/entry_steps.h"
 #include "core/policy/fence.h"
 #include "base/rare.h"

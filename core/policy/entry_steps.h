@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_steps.h - the steps that entry.c (asking and waiting), entry_held.c (holding) and entry_pace.c (when to ask
- * next) call in each other. */
+/* entry_steps.h - the steps that entry.c (waiting here), entry_queue.c (asking the server), entry_held.c (holding) and
+ * entry_pace.c (when to ask next) call in each other. */
 #ifndef HFI_ENTRY_STEPS_H
 #define HFI_ENTRY_STEPS_H
 
@@ -23,14 +23,18 @@ static inline void hfi_step_at(struct hfi_entry *entry, int64_t now)
 struct hfi_action *hfi_step_act(struct hfi_actions *actions, enum hfi_action_kind kind);
 struct hfi_waiter *hfi_step_head_of(const struct hfi_entry *entry); /* the oldest waiter; NULL: none */
 void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_status status, struct hfi_actions *actions);
-void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_actions *actions);
 void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions);
-void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions);
 void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_actions *actions);
+void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions);
+
+/* entry_queue.c */
+void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions);
+void hfi_step_recheck(struct hfi_entry *entry, struct hfi_actions *actions); /* ask again, batched with other names */
 /* Replace the token and keep the place in the remote queue (P6). giving_up, for the old token: HFI_GIVE_BACK or
  * HFI_RETIRE_TOKEN. */
-void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, int64_t now, struct hfi_actions *actions);
-void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions);
+void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, int64_t now,
+                       struct hfi_actions *actions);
+void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_actions *actions);
 
 /* entry_pace.c */
 int64_t hfi_step_recheck_ms(const struct hfi_entry *entry, int64_t lease_ms); /* R for a question sent now */

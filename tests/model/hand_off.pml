@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hand_off.pml - three processes and one key that is passed on; grant messages are lost, doubled and late, a waiter is
- * killed, leases of paused ones end. (core/policy/entry.c, core/scripts/acquire.lua, hand_off.lua, release.lua; P2, P4, P6, P7.)
+ * killed, leases of paused ones end. (core/policy/entry.c, entry_queue.c, core/scripts/acquire.lua, hand_off.lua,
+ * release.lua; P2, P4, P6, P7.)
  *
  * Promise: no two holders, and who waits and lives gets its turn.
  *

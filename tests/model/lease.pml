@@ -3,7 +3,8 @@
  * lease.pml - one key, one client watched closely, all others; clocks of different rate, late commands, late replies.
  *
  * Promise: while the client believes in its lease, the server's key is its own; a released token never comes back. As
- * every client keeps it, no two hold. (L1, L3, P1, P3; core/policy/lease.c, entry.c confirmed(), renew.lua, release.lua.)
+ * every client keeps it, no two hold. (L1, L3, P1, P3; core/policy/lease.c, entry_held.c hfi_step_confirmed(),
+ * renew.lua, release.lua.)
  *
  * Time is a tick of true time. In every WINDOW the client's clock may stand still for one tick, and the server's may
  * run two: the errors that endanger somebody. L local ticks may last 5 true ones, in which the server counts up to 7:
