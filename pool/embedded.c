@@ -12,30 +12,22 @@
 #include "pool/embedded.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "pool/embedded_server.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-/* Descriptor numbers in the server. */
-#define MEMBERS_IN_IT 3
-#define NAME_IN_IT    4
-#define FOLDER_IN_IT  5
-#define REPORT_IN_IT  6 /* until exec() */
 
 #define PLACES_MOST 3
 #define SOCKET_NAME "/redis.sock"
@@ -189,7 +181,7 @@ static int open_members_of(int talk)
     socklen_t size = sizeof peer;
     if (getsockopt(talk, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != geteuid() || peer.pid <= 1)
         return -1;
-    (void)snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)peer.pid, MEMBERS_IN_IT);
+    (void)snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)peer.pid, HFI_EMBEDDED_MEMBERS_FD);
     int fd = stat(path, &facts) == 0 && S_ISFIFO(facts.st_mode)
                  ? hfi_descriptor(open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC))
                  : -1;
@@ -229,111 +221,6 @@ static int take_name(const char *name)
     return fd;
 }
 
-struct inheritance { /* descriptors that the server inherits, as numbered in this process */
-    int members, name, folder, report;
-};
-
-/* In the child that becomes the server: moves these four to their numbers, and sets up the three standard streams. */
-static void arrange(const struct inheritance *ours, const char *log)
-{
-    int given[] = {ours->members, ours->name, ours->folder, ours->report};
-    for (int i = 0; i < 4; i++) /* first out of the range of the final numbers */
-        given[i] = fcntl(given[i], F_DUPFD_CLOEXEC, REPORT_IN_IT + 1);
-    for (int i = 0; i < 4; i++) {
-        (void)close(MEMBERS_IN_IT + i);
-        (void)fcntl(given[i], i < 3 ? F_DUPFD : F_DUPFD_CLOEXEC, MEMBERS_IN_IT + i);
-    }
-    int null = hfi_descriptor(open("/dev/null", O_RDWR | O_CLOEXEC));
-    int out = hfi_descriptor(open(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
-        (void)close(fd);
-        (void)fcntl(fd == STDIN_FILENO || out < 0 ? null : out, F_DUPFD, fd);
-    }
-}
-
-/* Raises the soft limits to the hard ones: the starter set them for itself, not for the others that use the server. */
-static void shed_limits(void)
-{
-    static const __rlimit_resource_t resources[] = {RLIMIT_AS, RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_NOFILE};
-    for (size_t i = 0; i < sizeof resources / sizeof resources[0]; i++) {
-        struct rlimit limit;
-        if (getrlimit(resources[i], &limit) == 0) {
-            limit.rlim_cur = limit.rlim_max;
-            (void)setrlimit(resources[i], &limit);
-        }
-    }
-    (void)setpriority(PRIO_PROCESS, 0, 0); /* fails in a process with a positive nice value, except root's */
-}
-
-/* Never returns. Runs between fork and exec of a multithreaded program: system calls only. */
-static void become_server(const struct hfi_embedded *share, const struct inheritance *ours, const char *folder,
-                          const char *log)
-{
-    const char *const arguments[] = {"redis-server", "--port", "0", "--unixsocket", share->path, "--unixsocketperm", "700",
-                                     "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction", "--dir", folder,
-                                     "--logfile", log, "--loglevel", "warning", NULL};
-    char *const no_environment[] = {NULL};
-    sigset_t none;
-    /* This child still has a copy of the starter's writing end of the FIFO. If the starter has ended by the time that
-     * copy is closed, SIGKILL comes to this child. */
-    (void)fcntl(ours->members, F_SETOWN, getpid());
-    (void)fcntl(ours->members, F_SETSIG, SIGKILL);
-    (void)fcntl(ours->members, F_SETFL, O_NONBLOCK | O_ASYNC);
-    arrange(ours, log);
-    (void)close_range(REPORT_IN_IT + 1, ~0U, 0);
-    shed_limits();
-    for (int number = 1; number < _NSIG; number++)
-        (void)sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)execvpe("redis-server", (char *const *)(uintptr_t)arguments, no_environment);
-    if (errno == ENOENT)
-        (void)execvpe("valkey-server", (char *const *)(uintptr_t)arguments, no_environment);
-    int failed = errno;
-    (void)!write(REPORT_IN_IT, &failed, sizeof failed);
-    _exit(1);
-}
-
-/* Starts the server as a daemon: the direct child exits at once, so the program is left without a child. Returns 0 or
- * an errno. */
-static int spawn(const struct hfi_embedded *share, struct inheritance *ours, const char *folder, int64_t until_ns)
-{
-    char log[sizeof share->path + 16];
-    int report[2], failed = 0;
-    sigset_t all, before;
-    (void)snprintf(log, sizeof log, "%s/server.log", folder);
-    if (!hfi_descriptor_pipe(report))
-        return errno;
-    ours->report = report[1];
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* no signal handler of the program runs in a child */
-    pid_t child = fork();
-    if (child == 0) {
-        (void)setsid();
-        child = fork();
-        if (child == 0)
-            become_server(share, ours, folder, log);
-        failed = child < 0 ? errno : 0;
-        if (failed != 0)
-            (void)!write(report[1], &failed, sizeof failed);
-        _exit(0);
-    }
-    failed = child < 0 ? errno : 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    drop(&report[1]);
-    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-        continue;
-    /* A successful exec closes the writing end. A child that another thread forks meanwhile has a copy of it,
-     * so this wait is limited. */
-    int64_t left_ms = (until_ns - hfi_now(&hfi_boottime)) / HFI_MS;
-    struct pollfd said = {.fd = report[0], .events = POLLIN};
-    if (failed == 0 && poll(&said, 1, left_ms > 0 ? (int)left_ms : 0) == 1 &&
-        read(report[0], &failed, sizeof failed) != (ssize_t)sizeof failed)
-        failed = 0;
-    drop(&report[0]);
-    return failed;
-}
-
 static hf_status fail_start(int failed, hf_error *error)
 {
     hf_status status = is_shortage(failed) ? HF_NOMEM : HF_UNAVAILABLE;
@@ -347,8 +234,8 @@ static hf_status fail_start(int failed, hf_error *error)
 
 /* We hold the folder's lock and the name, so no embedded server does. If the socket still accepts connections, it is
  * not ours to remove. */
-static hf_status start_alone(struct hfi_embedded *share, struct inheritance *ours, const char *folder, int64_t until_ns,
-                             enum finding *found, hf_error *error)
+static hf_status start_alone(struct hfi_embedded *share, struct hfi_inheritance *ours, const char *folder,
+                             int64_t until_ns, enum finding *found, hf_error *error)
 {
     int talk = reach(share), failed = errno;
     *found = DEAF;
@@ -361,7 +248,8 @@ static hf_status start_alone(struct hfi_embedded *share, struct inheritance *our
     if (failed == 0) {
         ours->members = hfi_descriptor(openat(ours->folder, "members", O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW));
         share->member_fd = open_members(ours->folder); /* first: a server without a writer would be killed */
-        failed = ours->members < 0 || share->member_fd < 0 ? errno : spawn(share, ours, folder, until_ns);
+        failed = ours->members < 0 || share->member_fd < 0 ? errno
+                                                           : hfi_embedded_spawn(ours, folder, share->path, until_ns);
     }
     drop(&ours->members);
     if (failed != 0)
@@ -374,7 +262,7 @@ static hf_status start_alone(struct hfi_embedded *share, struct inheritance *our
 static hf_status start_server(struct hfi_embedded *share, const char *folder, const char *name, int64_t until_ns,
                               enum finding *found, hf_error *error)
 {
-    struct inheritance ours = {-1, -1, -1, -1};
+    struct hfi_inheritance ours = {-1, -1, -1, -1};
     hf_status status = open_folder(folder, true, &ours.folder, error);
     if (status != HF_OK)
         return status;
@@ -398,8 +286,8 @@ static void set_path(struct hfi_embedded *share, const char *folder)
     (void)snprintf(share->path, sizeof share->path, "%.*s" SOCKET_NAME, (int)FOLDER_MOST, folder);
 }
 
-static bool join_one_that_runs(struct hfi_embedded *share, const struct places *places, int64_t until_ns, hf_status *status,
-                               hf_error *error)
+static bool join_one_that_runs(struct hfi_embedded *share, const struct places *places, int64_t until_ns,
+                               hf_status *status, hf_error *error)
 {
     bool entered = false;
     for (int i = 0; i < places->count && !entered && *status == HF_OK; i++) {
@@ -415,10 +303,11 @@ static bool join_one_that_runs(struct hfi_embedded *share, const struct places *
 
 static hf_status fail_silent(const struct hfi_embedded *share, const char *folder, enum finding found, hf_error *error)
 {
-    static const char *const words[] = {[NO_FOLDER] = "runs, but its folder was removed (or another user took its name)",
-                                        [NO_SOCKET] = "runs, but its socket was removed",
-                                        [DEAF] = "runs, but did not answer in time",
-                                        [ENDED] = "ended as soon as it was started"};
+    static const char *const words[] = {
+        [NO_FOLDER] = "runs, but its folder was removed (or another user took its name)",
+        [NO_SOCKET] = "runs, but its socket was removed",
+        [DEAF] = "runs, but did not answer in time",
+        [ENDED] = "ended as soon as it was started"};
     char hint[160];
     (void)snprintf(hint, sizeof hint, "see %s/server.log", folder);
     (void)hfi_fail(error, HF_UNAVAILABLE,
