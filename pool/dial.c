@@ -1,49 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* dial.c - finds the server, connects, and does the I/O of the handshake (pool/handshake.c). */
-#include "pool/dial.h"
+/* dial.c - the steps of a dial: finds the server, connects (dial_connect.c), and does the I/O of the handshake
+ * (handshake.c). */
+#include "pool/dial_private.h"
 #include "base/buffer.h"
-#include "base/descriptor.h"
-#include "pool/handshake.h"
 #include "pool/hurry.h"
 #include "pool/pool_private.h"
 #include "pool/parser.h"
-#include "pool/race.h"
-#include "pool/topology.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
-#define REPLY_MOST      65536 /* no reply in a handshake is longer */
-#define BACKLOG_WAIT_NS (5 * HFI_MS)
-
-enum step { FIND, CONNECT, START, TALK };
-
-struct hfi_dial {
-    struct hfi_pool *pool;
-    enum step step;
-    int64_t until_ns, again_ns;
-    short events;
-
-    struct hfi_addresses addresses;
-    struct hfi_race race;
-    int racing[HFI_ADDRESSES_MOST]; /* connecting sockets, by address; -1: none */
-    int any;                        /* an epoll of the sockets if there are several addresses; else -1 */
-    int winner;                     /* the index of the address of `connection` */
-
-    struct hfi_connection connection;
-    struct redisReader *reader;
-    size_t unparsed;
-    struct hfi_handshake handshake;
-    hf_error error;
-};
+#define REPLY_MOST 65536 /* no reply in a handshake is longer */
 
 static enum hfi_dial_state fail(struct hfi_dial *dial)
 {
@@ -51,7 +23,7 @@ static enum hfi_dial_state fail(struct hfi_dial *dial)
     return HFI_DIAL_FAILED;
 }
 
-static hf_status fail_os(struct hfi_dial *dial, int os_errno, const char *what)
+hf_status hfi_dial_fail_os(struct hfi_dial *dial, int os_errno, const char *what)
 {
     bool ours = os_errno == EMFILE || os_errno == ENFILE || os_errno == ENOMEM || os_errno == ENOBUFS;
     hf_status status = ours ? HF_NOMEM : HF_UNAVAILABLE;
@@ -59,8 +31,9 @@ static hf_status fail_os(struct hfi_dial *dial, int os_errno, const char *what)
                        : os_errno == ENOENT || os_errno == ECONNREFUSED
                            ? "is the server running, and is this its address?"
                        : os_errno == EACCES ? "this user may not open the server's socket"
-                       : dial->step == TALK ? "check the server and the network; is this a port for TLS, which we do not speak?"
-                                            : "check the server and the network between";
+                       : dial->step == HFI_STEP_TALK
+                           ? "check the server and the network; is this a port for TLS, which we do not speak?"
+                           : "check the server and the network between";
     char text[96];
     (void)hfi_fail(&dial->error, status, hint, "cannot %s %s: %s", what, dial->pool->server_name,
                    strerror_r(os_errno, text, sizeof text));
@@ -71,9 +44,9 @@ static hf_status fail_os(struct hfi_dial *dial, int os_errno, const char *what)
 
 static void fail_silent(struct hfi_dial *dial)
 {
-    const char *stage = dial->step == FIND   ? "its address was not found"
-                        : dial->step == TALK ? "connected, but there was no answer"
-                                             : "no connection";
+    const char *stage = dial->step == HFI_STEP_FIND   ? "its address was not found"
+                        : dial->step == HFI_STEP_TALK ? "connected, but there was no answer"
+                                                      : "no connection";
     (void)hfi_fail(&dial->error, HF_UNAVAILABLE,
                    "check the server and the network between, or raise connect_ms",
                    "cannot reach %s: %s within connect_ms", dial->pool->server_name, stage);
@@ -98,25 +71,9 @@ struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose pur
     return dial;
 }
 
-static void drop(int *fd)
-{
-    int dropped = *fd;
-    *fd = -1; /* cleared before close(): a child forked in between must not close a reused descriptor */
-    if (dropped >= 0)
-        (void)close(dropped);
-}
-
-/* Closes the sockets that have not won: all of them if there is no winner. */
-static void end_race(struct hfi_dial *dial)
-{
-    for (int i = 0; i < HFI_ADDRESSES_MOST; i++)
-        drop(&dial->racing[i]);
-    drop(&dial->any);
-}
-
 static void hang_up(struct hfi_dial *dial)
 {
-    end_race(dial);
+    hfi_dial_end_race(dial);
     dial->connection.transport->close(&dial->connection);
     if (dial->reader != NULL)
         redisReaderFree(dial->reader);
@@ -133,24 +90,12 @@ void hfi_dial_end(struct hfi_dial *dial)
     free(dial);
 }
 
-static void set_tcp(const struct hfi_dial *dial, int fd)
-{
-    const int on = 1, idle_s = 15, interval_s = 5, probes = 3;
-    const unsigned int unanswered_ms = (unsigned int)(2 * dial->pool->settings.command_ms);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
-}
-
 static enum hfi_dial_state find(struct hfi_dial *dial, int64_t now_ns)
 {
     switch (hfi_topology_primary(dial->pool->topology, &dial->addresses, &dial->error)) {
     case HFI_FOUND:
         hfi_race_init(&dial->race, dial->addresses.count, now_ns, dial->until_ns);
-        dial->step = CONNECT;
+        dial->step = HFI_STEP_CONNECT;
         break;
     case HFI_LOOKING:
         dial->again_ns = dial->until_ns; /* the topology's owner steps this dial when the lookup ends */
@@ -158,83 +103,6 @@ static enum hfi_dial_state find(struct hfi_dial *dial, int64_t now_ns)
     default:
         return fail(dial);
     }
-    return HFI_DIAL_GOING;
-}
-
-static void win(struct hfi_dial *dial, int index)
-{
-    dial->connection.fd = dial->racing[index];
-    dial->racing[index] = -1;
-    dial->winner = index;
-    end_race(dial);
-    dial->step = START;
-}
-
-static void give_up(struct hfi_dial *dial, int index, int os_errno, const char *what, int64_t now_ns)
-{
-    drop(&dial->racing[index]);
-    (void)fail_os(dial, os_errno, what);
-    hfi_race_failed(&dial->race, now_ns);
-}
-
-/* Adds one of several sockets to the epoll. False: see errno. */
-static bool watch(struct hfi_dial *dial, int fd)
-{
-    struct epoll_event event = {.events = EPOLLOUT};
-    if (dial->any < 0)
-        dial->any = hfi_descriptor(epoll_create1(EPOLL_CLOEXEC));
-    return dial->any >= 0 && epoll_ctl(dial->any, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
-static void try_address(struct hfi_dial *dial, int index, int64_t now_ns)
-{
-    const struct hfi_address *address = &dial->addresses.list[index];
-    int family = address->at.ss_family;
-    int fd = hfi_descriptor(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    dial->racing[index] = fd;
-    if (fd < 0 || (dial->addresses.count > 1 && !watch(dial, fd))) {
-        give_up(dial, index, errno, "make a socket for", now_ns); /* without IPv6 here, still try IPv4 */
-        return;
-    }
-    if (family != AF_UNIX)
-        set_tcp(dial, fd);
-    if (connect(fd, (const struct sockaddr *)&address->at, address->size) == 0) {
-        win(dial, index);
-    } else if (errno == EAGAIN) { /* a unix socket with a full backlog: nothing to poll for */
-        drop(&dial->racing[index]);
-        hfi_race_postponed(&dial->race, now_ns + BACKLOG_WAIT_NS);
-    } else if (errno != EINPROGRESS && errno != EINTR) {
-        give_up(dial, index, errno, "connect to", now_ns);
-    }
-}
-
-static void look_at(struct hfi_dial *dial, int index, int64_t now_ns)
-{
-    int failed = 0;
-    socklen_t size = sizeof failed;
-    struct pollfd ready = {dial->racing[index], POLLOUT, 0};
-    if (ready.fd < 0 || poll(&ready, 1, 0) != 1)
-        return;
-    if (getsockopt(ready.fd, SOL_SOCKET, SO_ERROR, &failed, &size) != 0)
-        failed = errno;
-    if (failed == 0)
-        win(dial, index);
-    else
-        give_up(dial, index, failed, "connect to", now_ns);
-}
-
-/* The first socket that connects wins. */
-static enum hfi_dial_state connect_any(struct hfi_dial *dial, int64_t now_ns)
-{
-    int next = 0;
-    for (int i = 0; i < dial->race.begun && dial->step == CONNECT; i++)
-        look_at(dial, i, now_ns);
-    while (dial->step == CONNECT && (next = hfi_race_begin(&dial->race, now_ns)) >= 0)
-        try_address(dial, next, now_ns);
-    if (dial->step == CONNECT && hfi_race_is_lost(&dial->race))
-        return fail(dial);
-    dial->events = dial->any >= 0 ? POLLIN : POLLOUT;
-    dial->again_ns = hfi_race_again_ns(&dial->race);
     return HFI_DIAL_GOING;
 }
 
@@ -258,10 +126,10 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
     if (wants > 0) {
         dial->events = (short)wants;
     } else if (wants < 0) {
-        (void)fail_os(dial, errno, "talk to");
+        (void)hfi_dial_fail_os(dial, errno, "talk to");
         return fail(dial);
     } else {
-        dial->step = TALK;
+        dial->step = HFI_STEP_TALK;
         dial->events = POLLIN;
         dial->reader = hfi_parser_create(REPLY_MOST);
         if (dial->reader == NULL || !hfi_handshake_begin(&dial->handshake)) {
@@ -343,7 +211,7 @@ static enum hfi_dial_state talk(struct hfi_dial *dial)
             return HFI_DIAL_GOING;
         }
         if (got <= 0) {
-            (void)fail_os(dial, got == 0 ? ECONNRESET : errno, "greet");
+            (void)hfi_dial_fail_os(dial, got == 0 ? ECONNRESET : errno, "greet");
             return fail(dial);
         }
         dial->unparsed += (size_t)got;
@@ -361,11 +229,11 @@ static enum hfi_dial_state talk(struct hfi_dial *dial)
 static enum hfi_dial_state take_step(struct hfi_dial *dial, int64_t now_ns)
 {
     switch (dial->step) {
-    case FIND:
+    case HFI_STEP_FIND:
         return find(dial, now_ns);
-    case CONNECT:
-        return connect_any(dial, now_ns);
-    case START:
+    case HFI_STEP_CONNECT:
+        return hfi_dial_connect(dial, now_ns) ? HFI_DIAL_GOING : fail(dial);
+    case HFI_STEP_START:
         return start(dial);
     default:
         return talk(dial);
@@ -375,14 +243,14 @@ static enum hfi_dial_state take_step(struct hfi_dial *dial, int64_t now_ns)
 /* An address whose handshake succeeds is tried first next time. One that connects but then fails is tried last. */
 static enum hfi_dial_state rate(struct hfi_dial *dial, enum hfi_dial_state state)
 {
-    if (dial->step == START || dial->step == TALK)
+    if (dial->step == HFI_STEP_START || dial->step == HFI_STEP_TALK)
         hfi_topology_rate(dial->pool->topology, &dial->addresses.list[dial->winner], state == HFI_DIAL_UP);
     return state;
 }
 
 enum hfi_dial_state hfi_dial_step(struct hfi_dial *dial, int64_t now_ns)
 {
-    enum step before;
+    enum hfi_step before;
     do {
         before = dial->step;
         enum hfi_dial_state state = take_step(dial, now_ns);
