@@ -21,6 +21,7 @@
 #include "pool/framing.h"
 #include "pool/pool_private.h"
 #include "pool/transport.h"
+#include "pool/trial.h"
 
 enum hfi_lane_state {
     HFI_LANE_COLD,    /* not used yet, so not dialled                                     */
@@ -64,19 +65,15 @@ struct hfi_lane {
 
     struct hfi_buffer out; /* owned by the write role */
 
-    struct redisReader *parser; /* owned by the read role, down to yields_kept */
+    struct redisReader *parser; /* owned by the read role, down to yields */
     size_t unparsed;            /* bytes since the last complete reply, on a lane that is not sifted */
     struct hfi_frame frame;     /* of the incoming reply, on a sifted lane */
     bool skips;                 /* the incoming reply is too much, and none of it is kept */
     char *in;
     size_t in_capacity;
-    int spin_score;   /* > 0: polling the socket has paid lately */
-    int spin_pause;   /* sleeps until polling is tried again */
-    int spin_misses;  /* tries in a row that missed */
-    int yield_pause;  /* sleeps until the reader yields before one again */
-    int yield_misses; /* yields that took too long */
-    int yields_kept;  /* short yields since the last one that took too long */
-    int wake_fd;      /* eventfd that the reader polls beside the socket */
+    struct hfi_trial spins;  /* does polling the socket pay? A hit: it found something */
+    struct hfi_trial yields; /* does yielding before a sleep pay? A hit: the yield was short */
+    int wake_fd;             /* eventfd that the reader polls beside the socket */
 
     struct hfi_connection connection; /* changed with both roles free and the mutex held */
 

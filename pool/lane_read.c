@@ -6,6 +6,7 @@
 #include "pool/listener.h"
 #include "pool/replies.h"
 #include "pool/subscribe.h"
+#include "pool/trial.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -16,17 +17,17 @@
 #include <time.h>
 
 #define BATCH          64
-#define SPINS           200           /* looks at the socket before the reader sleeps in poll() */
-#define SPIN_RTT_NS     (HFI_MS / 10) /* spin only while round trips are shorter than this */
-#define SPIN_MOST_NS    (HFI_MS / 10)
-#define SPIN_SCORE      8            /* this many misses in a row switch spinning off, */
-#define SPIN_PAUSE      64           /* for this many sleeps, */
-#define SPIN_PAUSE_MAX  1024         /* doubled up to here by each new try that misses */
-#define YIELD_MOST_NS   (HFI_MS / 2) /* a longer yield gave the CPU to another program: */
-#define YIELD_PAUSE     64           /* no yields for this many sleeps; */
-#define YIELD_PAUSE_MAX 1024         /* doubled up to here each time, until YIELD_PAUSE yields in a row were short */
-#define LISTENER_TURNS  16
-#define LEFT_NS         (5 * HFI_MS) /* if the server is silent, send what was left to the reader after this anyway */
+#define SPINS          200           /* looks at the socket before the reader sleeps in poll() */
+#define SPIN_RTT_NS    (HFI_MS / 10) /* spin only while round trips are shorter than this */
+#define SPIN_MOST_NS   (HFI_MS / 10)
+#define LISTENER_TURNS 16
+#define LEFT_NS        (5 * HFI_MS) /* if the server is silent, send what was left to the reader after this anyway */
+
+/* Pauses are counted in sleeps. */
+static const struct hfi_trial_rules spin_rules = {.score_most = 8, .hits = 1, .pause = 64, .pause_most = 1024};
+/* A longer yield gave the CPU to another program. */
+static const struct hfi_trial_rules yield_rules = {
+    .most_ns = HFI_MS / 2, .score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
 
 struct waiter { /* on its thread's stack; in the lane's list under the lane's mutex */
     struct hfi_list link;
@@ -228,14 +229,6 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
     return hfi_lane_match_all(lane, fresh) ? GOT : OVER;
 }
 
-/* Should the reader yield the CPU before this sleep? Counts down yield_pause. */
-static bool may_yield(struct hfi_lane *lane)
-{
-    if (lane->yield_pause > 0)
-        lane->yield_pause--;
-    return lane->yield_pause == 0;
-}
-
 /* Yields the CPU. The threads that get it may be ours, each about to list or send its next command, or the server
  * itself. Another program would keep it for milliseconds; a thread asleep in poll() would be back sooner, so a long
  * yield pauses yielding. */
@@ -243,54 +236,37 @@ static void yield(struct hfi_lane *lane)
 {
     int64_t before_ns = hfi_now(lane->pool->clock);
     (void)sched_yield();
-    if (hfi_now(lane->pool->clock) - before_ns <= YIELD_MOST_NS) {
-        if (++lane->yields_kept == YIELD_PAUSE)
-            lane->yield_misses = 0;
-        return;
-    }
-    lane->yields_kept = 0;
-    lane->yield_pause = YIELD_PAUSE << lane->yield_misses;
-    if (lane->yield_pause < YIELD_PAUSE_MAX)
-        lane->yield_misses++;
+    hfi_trial_took(&lane->yields, &yield_rules, hfi_now(lane->pool->clock) - before_ns);
 }
 
 /* Looks at the socket repeatedly instead of sleeping on it. That pays while the server answers faster than a thread
  * wakes up, no other thread waits on the lane, and the looks find replies. Between two looks this thread yields the
- * core: threads with other locks read other lanes. Misses lower spin_score until spinning is off for a while; then it
- * is tried again. A server that shares our core with others answers only while we sleep: every try misses, and tries
- * become rare. */
+ * core: threads with other locks read other lanes. After some misses spinning is off for a while; then it is tried
+ * again. A server that shares our core with others answers only while we sleep: every try misses, and tries become
+ * rare. */
 static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch)
 {
     int64_t rtt_ns = atomic_load(&lane->rtt_ns);
     if (rtt_ns == 0 || rtt_ns > SPIN_RTT_NS || atomic_load(&lane->waiting) > 0)
         return EMPTY;
-    if (lane->spin_score == 0) {
-        if (--lane->spin_pause > 0)
-            return EMPTY;
-        lane->spin_score = 1;
-    }
-    bool yields = may_yield(lane);
+    if (!hfi_trial_ask(&lane->spins))
+        return EMPTY;
+    bool yields = hfi_trial_ask(&lane->yields);
     int64_t until_ns = hfi_now(lane->pool->clock) + SPIN_MOST_NS;
     for (int i = 1; i <= SPINS; i++) {
         enum taken taken = take_in(lane, true);
         if (taken != EMPTY) {
-            if (lane->spin_score < SPIN_SCORE)
-                lane->spin_score++;
-            lane->spin_misses = 0;
+            hfi_trial_note(&lane->spins, &spin_rules, true);
             return taken;
         }
         if (hfi_park_is_woken(park, epoch))
             return EMPTY;
-        if (yields && lane->yield_pause == 0)
+        if (yields && hfi_trial_is_on(&lane->yields))
             yield(lane);
         if (i % 16 == 0 && hfi_now(lane->pool->clock) >= until_ns)
             break;
     }
-    if (--lane->spin_score == 0) {
-        lane->spin_pause = SPIN_PAUSE << lane->spin_misses;
-        if (lane->spin_pause < SPIN_PAUSE_MAX)
-            lane->spin_misses++;
-    }
+    hfi_trial_note(&lane->spins, &spin_rules, false);
     return EMPTY;
 }
 
@@ -299,7 +275,7 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ep
  * the sleep. */
 static enum taken yield_and_flush(struct hfi_lane *lane)
 {
-    if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !may_yield(lane))
+    if (atomic_load(&lane->waiting) == 0 || !hfi_lane_is_near(lane) || !hfi_trial_ask(&lane->yields))
         return EMPTY;
     yield(lane);
     hfi_lane_flush_now(lane);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* trial.c - see trial.h. */
+#include "pool/trial.h"
+
+bool hfi_trial_is_on(const struct hfi_trial *trial)
+{
+    return trial->pause == 0;
+}
+
+bool hfi_trial_ask(struct hfi_trial *trial)
+{
+    if (trial->pause > 0)
+        trial->pause--;
+    if (trial->pause > 0)
+        return false;
+    if (trial->score == 0)
+        trial->score = 1;
+    return true;
+}
+
+static void note_hit(struct hfi_trial *trial, const struct hfi_trial_rules *rules)
+{
+    if (trial->score < rules->score_most)
+        trial->score++;
+    if (trial->hits < rules->hits && ++trial->hits == rules->hits)
+        trial->misses = 0;
+}
+
+static void note_miss(struct hfi_trial *trial, const struct hfi_trial_rules *rules)
+{
+    trial->hits = 0;
+    if (--trial->score > 0)
+        return;
+    trial->pause = rules->pause << trial->misses;
+    if (trial->pause < rules->pause_most)
+        trial->misses++;
+}
+
+void hfi_trial_note(struct hfi_trial *trial, const struct hfi_trial_rules *rules, bool hit)
+{
+    if (hit)
+        note_hit(trial, rules);
+    else
+        note_miss(trial, rules);
+}
+
+void hfi_trial_took(struct hfi_trial *trial, const struct hfi_trial_rules *rules, int64_t elapsed_ns)
+{
+    hfi_trial_note(trial, rules, elapsed_ns <= rules->most_ns);
+}

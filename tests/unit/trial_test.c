@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/* trial_test.c - when a reader spins and yields, with the numbers of pool/lane_read.c. */
+#include "pool/trial.h"
+#include "base/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+static const struct hfi_trial_rules spin = {.score_most = 8, .hits = 1, .pause = 64, .pause_most = 1024};
+static const struct hfi_trial_rules yields = {
+    .most_ns = HFI_MS / 2, .score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
+
+#define SHORT_NS yields.most_ns
+#define LONG_NS  (yields.most_ns + 1)
+
+/* How many questions in a row are answered with no. The first yes is taken, too. */
+static int pause_of(struct hfi_trial *trial)
+{
+    int noes = 0;
+    for (; !hfi_trial_ask(trial); noes++)
+        assert_false(hfi_trial_is_on(trial));
+    return noes;
+}
+
+static void note(struct hfi_trial *trial, bool hit, int times)
+{
+    for (int i = 0; i < times; i++) {
+        assert_true(hfi_trial_ask(trial));
+        hfi_trial_note(trial, &spin, hit);
+    }
+}
+
+static void take(struct hfi_trial *trial, int64_t elapsed_ns, int times)
+{
+    for (int i = 0; i < times; i++) {
+        assert_true(hfi_trial_is_on(trial));
+        hfi_trial_took(trial, &yields, elapsed_ns);
+    }
+}
+
+static void the_first_question_says_yes_and_one_miss_begins_a_pause(void **state)
+{
+    struct hfi_trial trial = {0};
+    (void)state;
+    assert_true(hfi_trial_is_on(&trial));
+    note(&trial, false, 1);
+    assert_false(hfi_trial_is_on(&trial));
+    assert_int_equal(pause_of(&trial), 63); /* the sixty-fourth question says yes */
+    assert_true(hfi_trial_is_on(&trial));
+}
+
+static void pauses_double_up_to_the_maximum(void **state)
+{
+    static const int expected[] = {64, 128, 256, 512, 1024, 1024, 1024};
+    struct hfi_trial trial = {0};
+    (void)state;
+    assert_true(hfi_trial_ask(&trial));
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        hfi_trial_note(&trial, &spin, false);
+        assert_int_equal(pause_of(&trial), expected[i] - 1);
+    }
+}
+
+static void a_hit_makes_the_next_pause_the_first_one_again(void **state)
+{
+    struct hfi_trial trial = {0};
+    (void)state;
+    for (int pauses = 0; pauses < 10; pauses++) {
+        for (int i = 0; i < pauses; i++) {
+            (void)pause_of(&trial);
+            hfi_trial_note(&trial, &spin, false);
+        }
+        (void)pause_of(&trial);
+        hfi_trial_note(&trial, &spin, true);
+        note(&trial, false, 2); /* after the pause the score was 1, and the hit made it 2 */
+        assert_int_equal(pause_of(&trial), 63);
+        hfi_trial_note(&trial, &spin, false);
+        assert_int_equal(pause_of(&trial), 127);
+    }
+}
+
+static void the_score_rises_up_to_its_limit_and_falls(void **state)
+{
+    (void)state;
+    for (int hits = 0; hits < 20; hits++) {
+        struct hfi_trial trial = {0};
+        int score = hits < 7 ? 1 + hits : 8;
+        note(&trial, true, hits);
+        note(&trial, false, score - 1);
+        assert_true(hfi_trial_is_on(&trial));
+        note(&trial, false, 1);
+        assert_false(hfi_trial_is_on(&trial));
+        assert_int_equal(pause_of(&trial), 63);
+    }
+}
+
+static void hits_between_misses_keep_it_on(void **state)
+{
+    struct hfi_trial trial = {0};
+    (void)state;
+    note(&trial, true, 1);
+    for (int i = 0; i < 1000; i++) {
+        note(&trial, false, 1);
+        note(&trial, true, 1);
+    }
+    note(&trial, false, 1);
+    assert_true(hfi_trial_is_on(&trial));
+    note(&trial, false, 1);
+    assert_false(hfi_trial_is_on(&trial));
+}
+
+static void a_try_that_is_not_noted_changes_nothing(void **state)
+{
+    struct hfi_trial trial = {0};
+    (void)state;
+    note(&trial, true, 2);
+    for (int i = 0; i < 1000; i++)
+        assert_true(hfi_trial_ask(&trial));
+    note(&trial, false, 2);
+    assert_true(hfi_trial_is_on(&trial));
+    note(&trial, false, 1);
+    assert_false(hfi_trial_is_on(&trial));
+}
+
+static void a_yield_that_took_too_long_pauses_for_so_many_sleeps(void **state)
+{
+    static const int expected[] = {64, 128, 256, 512, 1024, 1024};
+    struct hfi_trial trial = {0};
+    (void)state;
+    assert_true(hfi_trial_ask(&trial));
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        take(&trial, SHORT_NS, 63); /* one too few to be forgiven, and the score does not rise */
+        take(&trial, LONG_NS, 1);
+        assert_int_equal(pause_of(&trial), expected[i] - 1);
+    }
+}
+
+static void so_many_short_yields_in_a_row_make_the_next_pause_the_first_one_again(void **state)
+{
+    struct hfi_trial trial = {0};
+    (void)state;
+    for (int enough = 64; enough < 200; enough += 45) {
+        assert_true(hfi_trial_ask(&trial));
+        for (int i = 0; i < 3; i++) {
+            take(&trial, LONG_NS, 1);
+            assert_int_equal(pause_of(&trial), (64 << i) - 1);
+        }
+        take(&trial, SHORT_NS, enough);
+        take(&trial, LONG_NS, 1);
+        assert_int_equal(pause_of(&trial), 63);
+        take(&trial, SHORT_NS, enough); /* and again: the count began anew */
+    }
+}
+
+static void short_yields_of_before_a_long_one_do_not_count(void **state)
+{
+    struct hfi_trial trial = {0};
+    (void)state;
+    assert_true(hfi_trial_ask(&trial));
+    take(&trial, LONG_NS, 1);
+    assert_int_equal(pause_of(&trial), 63);
+    take(&trial, SHORT_NS, 40);
+    take(&trial, LONG_NS, 1);
+    assert_int_equal(pause_of(&trial), 127);
+    take(&trial, SHORT_NS, 40);
+    take(&trial, LONG_NS, 1);
+    assert_int_equal(pause_of(&trial), 255);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_question_says_yes_and_one_miss_begins_a_pause),
+        cmocka_unit_test(pauses_double_up_to_the_maximum),
+        cmocka_unit_test(a_hit_makes_the_next_pause_the_first_one_again),
+        cmocka_unit_test(the_score_rises_up_to_its_limit_and_falls),
+        cmocka_unit_test(hits_between_misses_keep_it_on),
+        cmocka_unit_test(a_try_that_is_not_noted_changes_nothing),
+        cmocka_unit_test(a_yield_that_took_too_long_pauses_for_so_many_sleeps),
+        cmocka_unit_test(so_many_short_yields_in_a_row_make_the_next_pause_the_first_one_again),
+        cmocka_unit_test(short_yields_of_before_a_long_one_do_not_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
