@@ -1,171 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* run.c - holdfast run: acquire the lease, supervise the command while it lasts, return an exit code. */
+/* run.c - holdfast run: from the lock to the exit code: acquires the lease, has the command supervised, releases. */
 #include "cli.h"
-#include "command.h"
+#include "run.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
-    LABEL_MOST = 128,
     LEAST_CONNECT_MS = 500, /* a server that is far away is not dead, however short the wait */
     ANSWER_MS = 200,        /* least time left for a reply: half of what connecting took, but no more than this */
     CONNECT_MS = 2000       /* the library's connect_ms, if the URL sets no other */
 };
-
-struct run {
-    const char *url, *label, *name;
-    char      **words;    /* the command's */
-    char       *shell[4]; /* -c: what `words` points to */
-    int64_t     wait_ms, lease_ms, grace_ms;
-    int         conflict_code;
-    bool        keep_url, verbose;
-    hf_client  *client;
-    hf_lease   *lease;
-    struct command command;
-    struct signals_before before;
-    int  signals, timer, notice; /* signalfd, timerfd, eventfd */
-    bool told_to_stop;           /* we got SIGTSTP: stop when the command has stopped */
-    bool ending, lost;           /* the command got TERM, KILL because of its lease */
-    bool deaf;                   /* but TERM reached no process */
-    bool refuses;                /* some of it could not be killed by us */
-    bool escapes;                /* the last kill gave up: there was always more of it */
-    bool said;                   /* `refuses` has been reported */
-    bool unguarded;              /* the guard was killed, so the command was too */
-    hf_reason reason;            /* of `ending` or `lost`, as it was then */
-};
-
-/* Options. -1: go on; else the exit code. */
-
-static int duration(const char *option, const char *text, int64_t least_ms, int64_t most_ms, int64_t *ms)
-{
-    char plain[80];
-    if (cli_duration(text, ms) && *ms >= least_ms && *ms <= most_ms)
-        return -1;
-    return cli_misused("run", "%s wants seconds (or 500ms, 5m, 2h, 1d), from %g s to %g s, not \"%s\"", option,
-                       (double)least_ms / 1000, (double)most_ms / 1000, cli_plain(text, plain, sizeof plain));
-}
-
-struct wishes { /* to be checked when all options are known */
-    bool nonblock, waits, help;
-    int64_t grace_ms;
-};
-
-/* Parses the options in front of the next word that is not an option. */
-static int parse_options(struct run *run, struct wishes *wishes, int argc, char **argv)
-{
-    static const struct option options[] = {
-        {"nonblock", no_argument, NULL, 'n'},    {"wait", required_argument, NULL, 'w'},
-        {"timeout", required_argument, NULL, 'w'}, {"lease", required_argument, NULL, 'l'},
-        {"conflict-exit-code", required_argument, NULL, 'E'}, {"command", required_argument, NULL, 'c'},
-        {"grace", required_argument, NULL, 'g'}, {"url", required_argument, NULL, 'u'},
-        {"keep-url", no_argument, NULL, 'k'},    {"label", required_argument, NULL, 'L'},
-        {"verbose", no_argument, NULL, 'v'},     {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0}};
-    int code = -1;
-    for (int said; code == -1 && (said = getopt_long(argc, argv, "+:nw:E:c:vh", options, NULL)) != -1;) {
-        switch (said) {
-        case 'n':
-            wishes->nonblock = true;
-            break;
-        case 'w':
-            wishes->waits = true;
-            code = duration("-w", optarg, 0, INT64_C(1000000000000), &run->wait_ms);
-            break;
-        case 'E':
-            if (!cli_number(optarg, 255, &run->conflict_code))
-                code = cli_misused("run", "-E wants an exit code, from 0 to 255, not \"%s\"", optarg);
-            break;
-        case 'c':
-            run->shell[2] = optarg;
-            break;
-        case 'l':
-            code = duration("--lease", optarg, 100, 86400000, &run->lease_ms);
-            break;
-        case 'g':
-            code = duration("--grace", optarg, 0, 43200000, &wishes->grace_ms);
-            break;
-        case 'u':
-            run->url = optarg;
-            break;
-        case 'k':
-            run->keep_url = true;
-            break;
-        case 'L':
-            run->label = optarg;
-            if (strlen(optarg) < 1 || strlen(optarg) > LABEL_MOST)
-                code = cli_misused("run", "--label wants 1 to %d bytes", LABEL_MOST);
-            break;
-        case 'v':
-            run->verbose = true;
-            break;
-        case 'h':
-            wishes->help = true;
-            break;
-        default:
-            code = cli_bad_option("run", said, argv);
-        }
-    }
-    return code;
-}
-
-static int check_options(struct run *run, const struct wishes *wishes)
-{
-    if (wishes->nonblock && wishes->waits)
-        return cli_misused("run", "-n and -w exclude each other");
-    if (wishes->grace_ms > run->lease_ms / 2)
-        return cli_misused("run", "--grace is more than half the lease (%g seconds)", (double)run->lease_ms / 1000);
-    if (wishes->nonblock)
-        run->wait_ms = 0;
-    if (wishes->grace_ms >= 0)
-        run->grace_ms = wishes->grace_ms;
-    else
-        run->grace_ms = run->lease_ms < 4000 ? run->lease_ms / 2 : 2000;
-    return -1;
-}
-
-/* Options may stand before and after the NAME; the words after them are the command's, with or without a --. */
-static int parse(struct run *run, int argc, char **argv)
-{
-    struct wishes wishes = {.grace_ms = -1};
-    *run = (struct run){.wait_ms = HF_FOREVER, .lease_ms = 10000, .conflict_code = CLI_NO,
-                        .shell = {(char *)(uintptr_t)"/bin/sh", (char *)(uintptr_t)"-c"}};
-    int code = parse_options(run, &wishes, argc, argv);
-    char **rest = argv + optind; /* the NAME and all words after it */
-    if (code == -1 && *rest != NULL) {
-        int count = argc - optind;
-        optind = 0; /* restarts getopt: the NAME is in the place of argv[0] */
-        code = parse_options(run, &wishes, count, rest);
-        run->name = *rest;
-        rest += optind;
-    }
-    if (code == -1 && wishes.help) {
-        (void)cli_help("run");
-        return CLI_DONE;
-    }
-    if (code == -1)
-        code = check_options(run, &wishes);
-    if (code != -1)
-        return code;
-    if (run->name == NULL)
-        return cli_misused("run", "run wants the NAME of a lock");
-    run->words = run->shell[2] != NULL ? run->shell : rest;
-    if (run->shell[2] != NULL && *rest != NULL)
-        return cli_misused("run", "-c and a command exclude each other; \"%s\" is too much", *rest);
-    if (run->words[0] == NULL)
-        return cli_misused("run", "run wants a command after the NAME: holdfast run NAME -- command");
-    return -1;
-}
 
 /* Signals: handlers while we wait for the lock, a signalfd from then on. */
 
@@ -279,7 +131,7 @@ static bool narrate_holder(const hf_holder *holder, void *arg)
 
 static hf_status acquire(struct run *run, int64_t wait_ms, hf_cancel *cancel, hf_error *error)
 {
-    char label[LABEL_MOST + 1];
+    char label[RUN_LABEL_MOST + 1];
     (void)snprintf(label, sizeof label, "%s",
                    run->label != NULL ? run->label : run->shell[2] != NULL ? run->shell[2] : run->words[0]);
     int64_t stop_ms = run->grace_ms > 0 ? run->grace_ms : 1;
@@ -323,176 +175,6 @@ static int obtain(struct run *run)
     return blocked ? -1 : cli_os_failed("signalfd");
 }
 
-/* Supervising the command. */
-
-/* The clock is read first: a result that is too early is safe. */
-static int64_t valid_until_ms(const struct run *run)
-{
-    int64_t now_ms = guard_clock_ms();
-    return now_ms + hf_lease_remaining_ms(run->lease);
-}
-
-/* With such a process we cannot report "the command was stopped". */
-static void say_refusal(struct run *run, const struct refusal *refused)
-{
-    char name[160];
-    run->refuses = refused->count > 0;
-    if (!run->refuses || run->said)
-        return;
-    run->said = true;
-    cli_say("process %ld of the command is another user's (%lu): it can neither be told to stop nor be killed",
-            (long)refused->pid, (unsigned long)refused->uid);
-    (void)fprintf(stderr, "  it runs on without the lock when the lease on %s ends\n",
-                  cli_plain(run->name, name, sizeof name));
-}
-
-static void tell_to_end(struct run *run)
-{
-    struct refusal refused;
-    run->ending = true;
-    run->reason = HF_REASON_ENDING;
-    run->deaf = !command_signal(&run->command, SIGTERM);
-    (void)command_signal(&run->command, SIGCONT); /* a stopped process would not act on TERM */
-    command_ask(&run->command, &refused);
-    say_refusal(run, &refused);
-}
-
-static void kill_it(struct run *run)
-{
-    struct refusal refused;
-    run->escapes = !command_kill(&run->command, &refused);
-    say_refusal(run, &refused);
-}
-
-/* Does what the lease's state requires now, and sets the timer for the next check. */
-static void mind_the_lease(struct run *run)
-{
-    command_allow(&run->command, valid_until_ms(run));
-    int64_t left_ms = hf_lease_remaining_ms(run->lease);
-    if (left_ms == 0 && !run->lost) {
-        run->lost = true;
-        run->reason = hf_lease_reason(run->lease);
-        kill_it(run);
-    } else if (left_ms > 0 && !run->ending && hf_lease_state(run->lease) == HF_LEASE_AT_RISK &&
-               hf_lease_reason(run->lease) == HF_REASON_ENDING) {
-        tell_to_end(run);
-    }
-    /* Often enough that the guard knows of each renewal long before the last end that it was told. */
-    int64_t next_ms = run->lease_ms / 6;
-    if (left_ms > run->grace_ms && next_ms > left_ms - run->grace_ms)
-        next_ms = left_ms - run->grace_ms;
-    if (left_ms <= run->grace_ms && next_ms > left_ms / 2)
-        next_ms = left_ms / 2;
-    next_ms = next_ms < 1 ? 1 : next_ms;
-    struct itimerspec at = {.it_value = {next_ms / 1000, next_ms % 1000 * 1000000}};
-    if (run->lost)
-        memset(&at, 0, sizeof at);
-    (void)timerfd_settime(run->timer, 0, &at, NULL);
-}
-
-/* Stops us as an unhandled TSTP would, except in an orphaned process group, where no shell could continue us. */
-static void stop_too(struct run *run)
-{
-    sigset_t only, old;
-    command_take_terminal(&run->command);
-    (void)sigemptyset(&only);
-    (void)sigaddset(&only, SIGTSTP);
-    (void)raise(SIGTSTP);
-    (void)sigprocmask(SIG_UNBLOCK, &only, &old); /* stops here */
-    (void)sigprocmask(SIG_SETMASK, &old, NULL);
-}
-
-/* Lets the command go on, but not without its lease. */
-static void resume(struct run *run)
-{
-    mind_the_lease(run);
-    command_lend_terminal(&run->command);
-    (void)command_signal(&run->command, SIGCONT);
-}
-
-static void stopped(struct run *run, int number)
-{
-    if (number == SIGTTIN || number == SIGTTOU) {
-        run->command.wants_terminal = true;
-        command_lend_terminal(&run->command);
-        if (run->command.has_terminal)
-            (void)command_signal(&run->command, SIGCONT);
-    } else if (run->told_to_stop || run->command.has_terminal) {
-        run->told_to_stop = false;
-        stop_too(run);
-        resume(run);
-    }
-}
-
-static void hear_guard(struct run *run)
-{
-    int number = command_hear(&run->command);
-    if (number != 0)
-        stopped(run, number);
-    if (run->command.socket < 0 && !run->command.is_ended) {
-        run->unguarded = true;
-        kill_it(run);
-    }
-}
-
-static void pass_on(struct run *run, int number)
-{
-    if (!command_signal(&run->command, number))
-        cli_say("%s cannot be passed on: the command is another user's", strsignal(number));
-}
-
-static void hear_signals(struct run *run)
-{
-    struct signalfd_siginfo info;
-    while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        switch (info.ssi_signo) {
-        case SIGCHLD:
-            command_hear_children(&run->command);
-            break;
-        case SIGCONT:
-            resume(run);
-            break;
-        case SIGTSTP:
-            run->told_to_stop = true;
-            pass_on(run, SIGTSTP);
-            break;
-        default:
-            pass_on(run, (int)info.ssi_signo);
-        }
-    }
-}
-
-/* There is nothing more to wait for. */
-static bool is_over(const struct run *run)
-{
-    return run->command.is_ended || run->command.failure != 0 || run->unguarded || (run->lost && run->refuses);
-}
-
-static void supervise(struct run *run)
-{
-    struct pollfd fds[] = {{.fd = run->signals, .events = POLLIN},
-                           {.fd = run->timer, .events = POLLIN},
-                           {.fd = run->notice, .events = POLLIN},
-                           {.fd = hf_lease_event_fd(run->lease), .events = POLLIN},
-                           {.fd = run->command.socket, .events = POLLIN}};
-    while (!is_over(run)) {
-        eventfd_t events;
-        mind_the_lease(run);
-        if (run->lost)
-            fds[3].fd = -1; /* it stays readable */
-        if (is_over(run) || poll(fds, sizeof fds / sizeof *fds, -1) < 0)
-            continue;
-        if (fds[2].revents != 0)
-            (void)eventfd_read(run->notice, &events);
-        if (fds[4].revents != 0)
-            hear_guard(run);
-        if (fds[0].revents != 0)
-            hear_signals(run);
-    }
-    if (run->command.is_ended && (run->ending || run->lost))
-        kill_it(run); /* its processes that stayed behind */
-}
-
 static int command_missing(const struct run *run)
 {
     int failure = run->command.failure;
@@ -524,8 +206,7 @@ static int run_command(struct run *run)
         (void)hf_lease_release(run->lease, NULL);
         return code;
     }
-    command_start(&run->command, hf_lease_fence(run->lease), valid_until_ms(run));
-    supervise(run);
+    run_supervise(run);
     command_take_terminal(&run->command);
     hf_reason reason = hf_lease_reason(run->lease);
     hf_status released = hf_lease_release(run->lease, NULL);
@@ -553,13 +234,13 @@ static int run_command(struct run *run)
 int command_run(int argc, char **argv)
 {
     struct run run;
-    int code = parse(&run, argc, argv);
+    int code = run_parse(&run, argc, argv);
     if (code != -1)
         return code;
     remember_signals(&run);
     run.notice = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    const struct guard_job job = {.name = run.name, .command = run.words, .keep_url = run.keep_url, .before = &run.before,
-                                  .words = cli_words, .words_size = cli_words_size};
+    const struct guard_job job = {.name = run.name, .command = run.words, .keep_url = run.keep_url,
+                                  .before = &run.before, .words = cli_words, .words_size = cli_words_size};
     if (run.notice < 0 || !command_prepare(&run.command, &job))
         return cli_os_failed("cannot prepare for the command");
     catch_signals(&run);

@@ -2,7 +2,8 @@
 /* cli.c - the arguments of `holdfast run`, a word a line: understood within bounds, or refused. */
 #include "tests/fuzz/fuzz.h"
 
-#include "tools/run.c" /* NOLINT(bugprone-suspicious-include): its parser is static */
+#include "tools/cli.h"
+#include "tools/run.h"
 
 #define WORDS 32
 
@@ -32,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         take_numbers(words[i]);
     memcpy(given, words, sizeof given);
     optind = 0;
-    if (parse(&run, count, words) == -1) {
+    if (run_parse(&run, count, words) == -1) {
         HFT_MUST(run.name != NULL && run.words != NULL && run.words[0] != NULL);
         HFT_MUST(run.lease_ms >= 100 && run.grace_ms >= 0 && run.grace_ms <= run.lease_ms / 2);
         HFT_MUST(run.conflict_code >= 0 && run.conflict_code <= 255);

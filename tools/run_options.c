@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* run_options.c - the options of holdfast run: parsed, and checked against each other. */
+#include "cli.h"
+#include "run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The functions of this file return -1: go on; or the exit code. */
+
+static int duration(const char *option, const char *text, int64_t least_ms, int64_t most_ms, int64_t *ms)
+{
+    char plain[80];
+    if (cli_duration(text, ms) && *ms >= least_ms && *ms <= most_ms)
+        return -1;
+    return cli_misused("run", "%s wants seconds (or 500ms, 5m, 2h, 1d), from %g s to %g s, not \"%s\"", option,
+                       (double)least_ms / 1000, (double)most_ms / 1000, cli_plain(text, plain, sizeof plain));
+}
+
+struct wishes { /* to be checked when all options are known */
+    bool nonblock, waits, help;
+    int64_t grace_ms;
+};
+
+/* Parses the options in front of the next word that is not an option. */
+static int parse_options(struct run *run, struct wishes *wishes, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"nonblock", no_argument, NULL, 'n'},    {"wait", required_argument, NULL, 'w'},
+        {"timeout", required_argument, NULL, 'w'}, {"lease", required_argument, NULL, 'l'},
+        {"conflict-exit-code", required_argument, NULL, 'E'}, {"command", required_argument, NULL, 'c'},
+        {"grace", required_argument, NULL, 'g'}, {"url", required_argument, NULL, 'u'},
+        {"keep-url", no_argument, NULL, 'k'},    {"label", required_argument, NULL, 'L'},
+        {"verbose", no_argument, NULL, 'v'},     {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
+    int code = -1;
+    for (int said; code == -1 && (said = getopt_long(argc, argv, "+:nw:E:c:vh", options, NULL)) != -1;) {
+        switch (said) {
+        case 'n':
+            wishes->nonblock = true;
+            break;
+        case 'w':
+            wishes->waits = true;
+            code = duration("-w", optarg, 0, INT64_C(1000000000000), &run->wait_ms);
+            break;
+        case 'E':
+            if (!cli_number(optarg, 255, &run->conflict_code))
+                code = cli_misused("run", "-E wants an exit code, from 0 to 255, not \"%s\"", optarg);
+            break;
+        case 'c':
+            run->shell[2] = optarg;
+            break;
+        case 'l':
+            code = duration("--lease", optarg, 100, 86400000, &run->lease_ms);
+            break;
+        case 'g':
+            code = duration("--grace", optarg, 0, 43200000, &wishes->grace_ms);
+            break;
+        case 'u':
+            run->url = optarg;
+            break;
+        case 'k':
+            run->keep_url = true;
+            break;
+        case 'L':
+            run->label = optarg;
+            if (strlen(optarg) < 1 || strlen(optarg) > RUN_LABEL_MOST)
+                code = cli_misused("run", "--label wants 1 to %d bytes", RUN_LABEL_MOST);
+            break;
+        case 'v':
+            run->verbose = true;
+            break;
+        case 'h':
+            wishes->help = true;
+            break;
+        default:
+            code = cli_bad_option("run", said, argv);
+        }
+    }
+    return code;
+}
+
+static int check_options(struct run *run, const struct wishes *wishes)
+{
+    if (wishes->nonblock && wishes->waits)
+        return cli_misused("run", "-n and -w exclude each other");
+    if (wishes->grace_ms > run->lease_ms / 2)
+        return cli_misused("run", "--grace is more than half the lease (%g seconds)", (double)run->lease_ms / 1000);
+    if (wishes->nonblock)
+        run->wait_ms = 0;
+    if (wishes->grace_ms >= 0)
+        run->grace_ms = wishes->grace_ms;
+    else
+        run->grace_ms = run->lease_ms < 4000 ? run->lease_ms / 2 : 2000;
+    return -1;
+}
+
+/* Options may stand before and after the NAME; the words after them are the command's, with or without a --. */
+int run_parse(struct run *run, int argc, char **argv)
+{
+    struct wishes wishes = {.grace_ms = -1};
+    *run = (struct run){.wait_ms = HF_FOREVER, .lease_ms = 10000, .conflict_code = CLI_NO,
+                        .shell = {(char *)(uintptr_t)"/bin/sh", (char *)(uintptr_t)"-c"}};
+    int code = parse_options(run, &wishes, argc, argv);
+    char **rest = argv + optind; /* the NAME and all words after it */
+    if (code == -1 && *rest != NULL) {
+        int count = argc - optind;
+        optind = 0; /* restarts getopt: the NAME is in the place of argv[0] */
+        code = parse_options(run, &wishes, count, rest);
+        run->name = *rest;
+        rest += optind;
+    }
+    if (code == -1 && wishes.help) {
+        (void)cli_help("run");
+        return CLI_DONE;
+    }
+    if (code == -1)
+        code = check_options(run, &wishes);
+    if (code != -1)
+        return code;
+    if (run->name == NULL)
+        return cli_misused("run", "run wants the NAME of a lock");
+    run->words = run->shell[2] != NULL ? run->shell : rest;
+    if (run->shell[2] != NULL && *rest != NULL)
+        return cli_misused("run", "-c and a command exclude each other; \"%s\" is too much", *rest);
+    if (run->words[0] == NULL)
+        return cli_misused("run", "run wants a command after the NAME: holdfast run NAME -- command");
+    return -1;
+}
