@@ -90,7 +90,7 @@ int cli_bad_option(const char *command, int said, char **argv)
     bool is_long = strncmp(word, "--", 2) == 0;
     char letter[3] = {'-', (char)optopt, 0};
     if (said == ':') /* the option is the last word of the command line */
-        return cli_misused(command, "%s wants a value", is_long ? word : letter);
+        return cli_misused(command, "%s requires a value", is_long ? word : letter);
     if (is_long && optopt != 0)
         return cli_misused(command, "%s takes no value", word);
     return cli_misused(command, "there is no option %s", is_long ? word : letter);
@@ -191,9 +191,9 @@ static bool read_look(int argc, char **argv, struct cli_look *look, int *code)
     }
     int given = argc - optind;
     if (given < look->least)
-        *code = cli_misused(argv[0], "%s wants the NAME of a lock", argv[0]);
+        *code = cli_misused(argv[0], "%s requires the NAME of a lock", argv[0]);
     else if (given > look->most)
-        *code = cli_misused(argv[0], "%s has one word too many: %s", argv[0], argv[optind + look->most]);
+        *code = cli_misused(argv[0], "%s: unexpected argument %s", argv[0], argv[optind + look->most]);
     return given >= look->least && given <= look->most;
 }
 

@@ -25,58 +25,62 @@ static const struct command_named {
      "usage: holdfast run [options] NAME [--] command [argument ...]\n"
      "       holdfast run [options] NAME -c 'shell line'\n"
      "\n"
-     "Takes the lock NAME, runs the command, gives the lock back. At most one command runs under a\n"
-     "name at any time, on whatever machine. The command finds its fence in $HOLDFAST_FENCE and the\n"
-     "name in $HOLDFAST_NAME, but not $HOLDFAST_URL.\n"
+     "Acquires the lock NAME, runs the command, releases the lock. Across all machines, at most one\n"
+     "command runs under a name at a time. The command gets its fence in $HOLDFAST_FENCE and the name\n"
+     "in $HOLDFAST_NAME; $HOLDFAST_URL is removed from its environment.\n"
      "\n"
      "  -n, --nonblock          try once instead of waiting\n"
      "  -w, --wait, --timeout DURATION\n"
-     "                          wait at most so long (default: for ever)\n"
+     "                          wait at most this long (default: no limit)\n"
      "  -E, --conflict-exit-code CODE\n"
      "                          exit with CODE, not 1, when the lock was not obtained\n"
      "  -c, --command LINE      run this line with /bin/sh\n"
      "      --lease DURATION    how long others wait if this machine dies (default: 10)\n"
-     "      --grace DURATION    the command gets TERM when the lease is lost in less than that, and\n"
-     "                          KILL when it is (default: 2; at most half the lease)\n"
-     "      --label TEXT        what `holdfast show` tells of us (default: the command)\n"
-     "      --keep-url          leave $HOLDFAST_URL, with its password, to the command\n"
-     "  -v, --verbose           say on standard error who holds it, when it was obtained and given back\n" URL_HELP
+     "      --grace DURATION    the command gets TERM this long before the lease would be lost, and\n"
+     "                          KILL when it is lost (default: 2; at most half the lease)\n"
+     "      --label TEXT        shown by `holdfast show` (default: the command)\n"
+     "      --keep-url          pass $HOLDFAST_URL, with its password, to the command\n"
+     "  -v, --verbose           report on standard error who holds the lock, and when it is\n"
+     "                          obtained and released\n" URL_HELP
      "\n"
-     "A DURATION is in seconds (1.5), or says its unit: 500ms, 5m, 2h, 1d.\n"
+     "A DURATION is in seconds (1.5) or has a unit: 500ms, 5m, 2h, 1d.\n"
      "\n"
-     "exit: the command's code; 128 + signal if one ended it, or us before; 1 not obtained; 64 usage;\n"
-     "69 no server; 76 the lease was lost and the command stopped; 77 it was lost, and the command,\n"
-     "another user's, cannot be stopped; 126, 127 no such command\n"},
+     "exit: the command's code; 128 + signal number if a signal ended the command, or ended holdfast\n"
+     "before the command started; 1 not obtained; 64 usage; 69 no server; 76 the lease was lost and the\n"
+     "command stopped; 77 the lease was lost, but not all of the command could be stopped (another\n"
+     "user's process, say); 126 the command cannot be run; 127 command not found\n"},
     {"ls", command_ls, "list the locks that are held",
      "usage: holdfast ls [--json] [--url URL] [GLOB]\n"
      "\n"
      "Lists the locks that are held, or those whose name matches GLOB (as in Redis's KEYS).\n"
      "\n"
-     "      --json              an array of objects; null where nobody knows\n" URL_HELP},
+     "      --json              an array of objects; null for values that are not known\n" URL_HELP},
     {"show", command_show, "show who holds a lock",
      "usage: holdfast show [--json] [--url URL] NAME\n"
      "\n"
-     "Shows who holds the lock NAME, since when, for how long still, and who waits for it.\n"
+     "Shows who holds the lock NAME, since when, how long until it expires, and who waits for it.\n"
      "\n"
      "      --json              an object; null if the lock is free\n" URL_HELP "\n"
      "exit: 0 held, 1 free\n"},
     {"break", command_break, "take a lock from its holder",
      "usage: holdfast break [--force] [--url URL] NAME\n"
      "\n"
-     "Takes the lock NAME from its holder, who is told at once and whose fence is too low from then on.\n"
-     "A holder that does not answer, a dead one perhaps, keeps it until its lease ends; that is said.\n"
+     "Takes the lock NAME from its holder, which is notified at once and whose fence is too low from\n"
+     "then on. A holder that does not answer (it may be dead) keeps the lock until its lease ends;\n"
+     "break says so.\n"
      "\n"
-     "      --force             let the next one in at once: for a holder that you know to be dead. One\n"
-     "                          that is not works on until it hears of it, beside the next one\n" URL_HELP "\n"
+     "      --force             give the lock to the next waiter at once. Use it only if the holder is\n"
+     "                          known to be dead: a live one works on, beside the next holder, until\n"
+     "                          it is notified\n" URL_HELP "\n"
      "exit: 0 it had a holder, 1 it was free\n"},
-    {"doctor", command_doctor, "look the server over",
+    {"doctor", command_doctor, "check the server",
      "usage: holdfast doctor [--json] [--url URL]\n"
      "\n"
-     "Says what is wrong with the server for locks, and the command that mends it. Takes a lock of a\n"
-     "name that nobody else has and gives it back; nothing else is changed.\n"
+     "Reports what makes the server unsuitable for locks, and how to fix it. Takes a lock under a name\n"
+     "that no other client uses and releases it; only that and the fence counter are changed.\n"
      "\n"
      "      --json              an array of findings: level, what, remedy\n" URL_HELP "\n"
-     "exit: 0 nothing that must be mended, 1 something\n"},
+     "exit: 0 no errors, 1 errors found\n"},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)
 
@@ -94,7 +98,7 @@ static void overview(FILE *out)
     for (size_t i = 0; i < COMMANDS; i++)
         (void)fprintf(out, "  %-8s%s\n", commands[i].name, commands[i].what);
     (void)fputs("  help    more about a command: holdfast help run\n\n", out);
-    (void)fputs("holdfast --version tells the version.\n", out);
+    (void)fputs("holdfast --version prints the version.\n", out);
 }
 
 bool cli_help(const char *name)

@@ -133,7 +133,7 @@ static int list_table(hf_client *client, const char *glob)
     if (hf_lock_list(client, glob, add_row, &table, &error) != HF_OK) {
         code = cli_failed(&error);
     } else if (table.no_memory) {
-        cli_say("no memory for so many locks");
+        cli_say("out of memory listing the locks");
         code = CLI_OS;
     } else if (table.rows > 0) {
         print_table(&table);
@@ -310,7 +310,8 @@ static void say_when_free(hf_client *client, const char *name, const struct vict
     seconds(left, sizeof left, now.remaining_ms);
     cli_say("the holder, %s, did not answer: %s is free in %s at the latest", before->who, cli_plain(name, plain, sizeof plain),
             left);
-    (void)fprintf(stderr, "  until then it may still be at work; if you know that it is not, --force lets the next one in now\n");
+    (void)fprintf(stderr, "  until then it may still be at work; if you know that it is not, --force gives the lock to the "
+                          "next waiter now\n");
 }
 
 int command_break(int argc, char **argv)
@@ -334,7 +335,7 @@ int command_break(int argc, char **argv)
     } else if (!look.force) {
         say_when_free(client, argv[optind], &victim);
     } else if (victim.answers) {
-        cli_say("the holder, %s, was at work: until it has stopped, another one may be so too", victim.who);
+        cli_say("the holder, %s, was alive: until it stops, it and the next holder may both be at work", victim.who);
     }
     (void)hf_client_close(client, NULL);
     return code;

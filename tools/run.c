@@ -210,22 +210,22 @@ static int run_command(struct run *run)
     command_take_terminal(&run->command);
     hf_reason reason = hf_lease_reason(run->lease);
     hf_status released = hf_lease_release(run->lease, NULL);
-    narrate(run, released == HF_OK        ? "given back"
-                 : released == HF_UNKNOWN ? "given back, but the server has not confirmed it"
-                                          : "gone before it was given back");
+    narrate(run, released == HF_OK        ? "released"
+                 : released == HF_UNKNOWN ? "released, but the server has not confirmed it"
+                                          : "lost before it was released");
     if (run->command.failure != 0)
         return command_missing(run);
     if (run->lost)
         return stopped_for(run, "was lost", hf_reason_text(run->reason));
     if (run->unguarded)
-        return stopped_for(run, "is given back", "the command's guard was killed");
+        return stopped_for(run, "was released", "the command's guard was killed");
     if (run->ending && !run->deaf)
         return stopped_for(run, "was ending", hf_reason_text(run->reason));
     if (released == HF_LOST) {
         char name[160];
         cli_say("the lease on %s was lost: %s", cli_plain(run->name, name, sizeof name),
                 hf_reason_text(reason != HF_REASON_NONE ? reason : HF_REASON_EXPIRED));
-        (void)fprintf(stderr, "  the command had ended by itself, but perhaps too late\n");
+        (void)fprintf(stderr, "  the command had already ended, but perhaps after the lease\n");
         return CLI_LOST;
     }
     return run->command.code;

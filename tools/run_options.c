@@ -13,8 +13,8 @@ static int duration(const char *option, const char *text, int64_t least_ms, int6
     char plain[80];
     if (cli_duration(text, ms) && *ms >= least_ms && *ms <= most_ms)
         return -1;
-    return cli_misused("run", "%s wants seconds (or 500ms, 5m, 2h, 1d), from %g s to %g s, not \"%s\"", option,
-                       (double)least_ms / 1000, (double)most_ms / 1000, cli_plain(text, plain, sizeof plain));
+    return cli_misused("run", "%s must be a duration of %g s to %g s (seconds, or 500ms, 5m, 2h, 1d), not \"%s\"",
+                       option, (double)least_ms / 1000, (double)most_ms / 1000, cli_plain(text, plain, sizeof plain));
 }
 
 struct wishes { /* to be checked when all options are known */
@@ -45,7 +45,7 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
             break;
         case 'E':
             if (!cli_number(optarg, 255, &run->conflict_code))
-                code = cli_misused("run", "-E wants an exit code, from 0 to 255, not \"%s\"", optarg);
+                code = cli_misused("run", "-E must be an exit code from 0 to 255, not \"%s\"", optarg);
             break;
         case 'c':
             run->shell[2] = optarg;
@@ -65,7 +65,7 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
         case 'L':
             run->label = optarg;
             if (strlen(optarg) < 1 || strlen(optarg) > RUN_LABEL_MOST)
-                code = cli_misused("run", "--label wants 1 to %d bytes", RUN_LABEL_MOST);
+                code = cli_misused("run", "--label must be 1 to %d bytes long", RUN_LABEL_MOST);
             break;
         case 'v':
             run->verbose = true;
@@ -83,7 +83,7 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
 static int check_options(struct run *run, const struct wishes *wishes)
 {
     if (wishes->nonblock && wishes->waits)
-        return cli_misused("run", "-n and -w exclude each other");
+        return cli_misused("run", "-n and -w cannot be combined");
     if (wishes->grace_ms > run->lease_ms / 2)
         return cli_misused("run", "--grace is more than half the lease (%g seconds)", (double)run->lease_ms / 1000);
     if (wishes->nonblock)
@@ -119,11 +119,11 @@ int run_parse(struct run *run, int argc, char **argv)
     if (code != -1)
         return code;
     if (run->name == NULL)
-        return cli_misused("run", "run wants the NAME of a lock");
+        return cli_misused("run", "run requires the NAME of a lock");
     run->words = run->shell[2] != NULL ? run->shell : rest;
     if (run->shell[2] != NULL && *rest != NULL)
-        return cli_misused("run", "-c and a command exclude each other; \"%s\" is too much", *rest);
+        return cli_misused("run", "-c cannot be combined with a command (\"%s\")", *rest);
     if (run->words[0] == NULL)
-        return cli_misused("run", "run wants a command after the NAME: holdfast run NAME -- command");
+        return cli_misused("run", "run requires a command after the NAME: holdfast run NAME -- command");
     return -1;
 }

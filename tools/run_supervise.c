@@ -27,9 +27,9 @@ static void say_refusal(struct run *run, const struct refusal *refused)
     if (!run->refuses || run->said)
         return;
     run->said = true;
-    cli_say("process %ld of the command is another user's (%lu): it can neither be told to stop nor be killed",
+    cli_say("process %ld of the command belongs to another user (%lu) and cannot be signalled",
             (long)refused->pid, (unsigned long)refused->uid);
-    (void)fprintf(stderr, "  it runs on without the lock when the lease on %s ends\n",
+    (void)fprintf(stderr, "  it will keep running without the lock after the lease on %s ends\n",
                   cli_plain(run->name, name, sizeof name));
 }
 
@@ -125,7 +125,7 @@ static void hear_guard(struct run *run)
 static void pass_on(struct run *run, int number)
 {
     if (!command_signal(&run->command, number))
-        cli_say("%s cannot be passed on: the command is another user's", strsignal(number));
+        cli_say("%s cannot be passed on: the command belongs to another user", strsignal(number));
 }
 
 static void hear_signals(struct run *run)

@@ -169,7 +169,7 @@ what_cannot_be_stopped_is_said_at_once_and_is_77() {
     kill -STOP "$REDIS_PID"
     until_true test -s said.txt
     is_gone "$pid" && wrong "it was said only at the end"
-    contains message " of the command is another user's (0)" "$(cat said.txt)" # the child, or one of its own
+    contains message " of the command belongs to another user (0)" "$(cat said.txt)" # the child, or one of its own
     wait "$pid"
     same code 77 $?
     contains message "not all of the command was stopped" "$(cat said.txt)"

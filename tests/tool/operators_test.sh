@@ -107,7 +107,7 @@ a_holder_that_does_not_answer_is_said_to_be_so() {
     "$hf" run -n dead:one -- true
     same "code of the next one, at once" 0 $?
     hold alive:one x
-    contains "what break --force says of a living one" "process $pid on $(hostname), was at work" "$("$hf" break --force alive:one 2>&1)"
+    contains "what break --force says of a living one" "process $pid on $(hostname), was alive" "$("$hf" break --force alive:one 2>&1)"
     wait "$pid"
     same "its code" 76 $?
 }
@@ -120,7 +120,7 @@ verbose_tells_what_happens_to_the_lock() {
     local said
     said=$("$hf" run --verbose wordy -- true 2>&1)
     contains "when it is free" "wordy: obtained after " "$said"
-    contains "at the end" "wordy: given back" "$said"
+    contains "at the end" "wordy: released" "$said"
     same "without it" "" "$("$hf" run wordy -- true 2>&1)"
 }
 

@@ -287,33 +287,33 @@ misused() { # misused PART-OF-THE-MESSAGE WORD...
 }
 
 nonsense_is_64_and_named() {
-    misused '-w wants seconds' run -w soon a -- true
+    misused '-w must be a duration' run -w soon a -- true
     misused '"-1"' run -w -1 a -- true
     misused '"1e3"' run -w 1e3 a -- true
     misused '"nan"' run -w nan a -- true
     misused '""' run -w '' a -- true
     misused '"."' run -w . a -- true
     misused '"99999999999999999999"' run -w 99999999999999999999 a -- true
-    misused '-E wants' run -E 256 a -- true
+    misused '-E must be' run -E 256 a -- true
     misused '"x"' run -E x a -- true
-    misused '--lease wants' run --lease 0.05 a -- true
-    misused '--lease wants' run --lease 90000 a -- true
-    misused '--grace wants' run --grace x a -- true
+    misused '--lease must be' run --lease 0.05 a -- true
+    misused '--lease must be' run --lease 90000 a -- true
+    misused '--grace must be' run --grace x a -- true
     misused '--grace is more' run --grace 6 a -- true
     misused '--grace is more' run --lease 1 --grace 0.6 a -- true
-    misused '--label wants' run --label "$(printf %0200d 1)" a -- true
-    misused '--label wants' run --label '' a -- true
+    misused '--label must be' run --label "$(printf %0200d 1)" a -- true
+    misused '--label must be' run --label '' a -- true
     misused '-n and -w' run -n -w 1 a -- true
     misused '-z' run -z a -- true
     misused '--zzz' run --zzz a -- true
-    misused '-w wants a value' run a -w
+    misused '-w requires a value' run a -w
     misused '"--"' run a -w -- true
     misused 'NAME' run
     misused 'NAME' run -- true
     misused '--' run a
     misused 'command' run a --
-    misused '-c and a command' run -c true a -- true
-    misused '-c wants a value' run a -c
+    misused '-c cannot be combined with a command' run -c true a -- true
+    misused '-c requires a value' run a -c
     misused '"5x"' run -w 5x a -- true
     misused '"m"' run -w m a -- true
     misused '"-5m"' run -w -5m a -- true
@@ -326,10 +326,10 @@ nonsense_is_64_and_named() {
     misused '--frob' --frob
     misused 'NAME' show
     misused 'NAME' break
-    misused 'two' show one two
+    misused 'unexpected argument two' show one two
     misused 'x' doctor x
     misused '--zzz' ls --zzz
-    misused '--url wants a value' ls --url
+    misused '--url requires a value' ls --url
     "$hf" >/dev/null 2>&1
     same "code without a word" 64 $?
 }
