@@ -256,7 +256,7 @@ static hf_status check_held(const hf_lease *lease, hf_error *error)
     if (hfi_client_is_forked(lease->client))
         return hfi_fail(error, HF_FORKED, "open a client of its own in the child", "the lease belongs to the parent");
     if (hf_lease_reason(lease) == HF_REASON_CLOSED)
-        return hfi_fail(error, HF_CLOSED, "", "the lease was given back when the client was closed");
+        return hfi_fail(error, HF_CLOSED, "", "the lease ended when the client was closed");
     if (!hf_lease_is_valid(lease))
         return hfi_fail(error, HF_LOST, "release it, and do not do its work", "the lease was lost: %s",
                         hf_reason_text(hf_lease_reason(lease)));
@@ -308,7 +308,7 @@ hf_status hfi_handle_lost(const hf_lease *lease, hf_error *error)
     char name[160];
     (void)hfi_quote(name, sizeof name, lease->lock->keys.name, lease->lock->keys.name_size);
     if (hf_lease_reason(lease) == HF_REASON_CLOSED)
-        return hfi_fail(error, HF_CLOSED, "", "lock %s was given back when the client was closed", name);
+        return hfi_fail(error, HF_CLOSED, "", "the lease on %s ended when the client was closed", name);
     return hfi_fail(error, HF_LOST, "somebody else may have been in: roll back, or let the fence decide",
                     "the lease on lock %s was lost: %s", name, hf_reason_text(hf_lease_reason(lease)));
 }

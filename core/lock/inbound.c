@@ -20,7 +20,7 @@ static void granted(struct hfi_lock *lock, const struct hfi_message *message, bo
         return;
     hfi_count(lock->client, hand_offs_taken);
     if (good)
-        (void)hfi_fence_accept(lock->client, message->fence, HFI_FENCE_BLOCK, 0, 0);
+        (void)hfi_fence_accept(lock->client, message->fence, HFI_FENCE_BLOCK, 0, 0, now);
 }
 
 /* True: the message named the token in use, or one that a break may have put in its place. */

@@ -111,7 +111,8 @@ static HFI_RARE void asked(struct hfi_command *command)
     }
     answer.sent_at = command->stamp_ns;
     if (answer.kind == HFI_GRANTED)
-        answer.fence_is_good = hfi_fence_accept(client, answer.fence, HFI_FENCE_BLOCK, command->note[1], server_us);
+        answer.fence_is_good = hfi_fence_accept(client, answer.fence, HFI_FENCE_BLOCK, command->note[1], server_us,
+                                                command->stamp_ns);
     HFI_PERTURB("answer-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
@@ -146,11 +147,13 @@ static HFI_RARE void got_fences(struct hfi_command *command)
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
         hfi_server_time_observe(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
         granted_us = said.now_us;
-        int64_t last = strcmp(said.word, "GRANTED") == 0 ? hfi_wire_number(command->reply, 2, 0) : 0;
+        bool granted = strcmp(said.word, "GRANTED") == 0 && granted_us > 0;
+        int64_t last = granted ? hfi_wire_number(command->reply, 2, 0) : 0;
         if (last > MORE_FENCES) /* the reply is the first fence of the last of several blocks */
             first = last - (MORE_FENCES - HFI_FENCE_BLOCK);
     }
-    bool good = first > 0 && hfi_fence_accept(client, first, MORE_FENCES, command->note[1], granted_us);
+    bool good = first > 0 && hfi_fence_accept(client, first, MORE_FENCES, command->note[1], granted_us,
+                                              command->stamp_ns);
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (lock->grant == (uint64_t)command->note[0]) {

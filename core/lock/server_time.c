@@ -57,9 +57,10 @@ int64_t hfi_fence_seen(const hf_client *client)
     return atomic_load(&client->fence_seen);
 }
 
-bool hfi_fence_accept(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked, int64_t granted_us)
+bool hfi_fence_accept(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked, int64_t granted_us,
+                      int64_t asked_ns)
 {
-    int64_t at_least_us = hfi_server_time_at_least(client, hfi_now(client->clock));
+    int64_t at_least_us = hfi_server_time_at_least(client, asked_ns);
     if (!hfi_fence_is_good(first, seen_when_asked, at_least_us, granted_us))
         return false;
     int64_t last = first + size - 1, seen = atomic_load(&client->fence_seen);

@@ -14,9 +14,10 @@ int64_t hfi_server_time_at_least(hf_client *client, int64_t now_ns); /* 0: unkno
 
 /* The highest fence accepted so far; to be read when a block is requested. */
 int64_t hfi_fence_seen(const hf_client *client);
-/* True: this block is ahead of all fences known when it was requested, and was granted by a counter that was ahead of the
- * server's clock (granted_us; 0: the reply did not say). It is then remembered as seen. */
-bool    hfi_fence_accept(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked, int64_t granted_us);
+/* True: this block is ahead of all fences known when it was requested (at asked_ns, our clock), and was granted by a
+ * counter that was ahead of the server's clock (granted_us; 0: the reply did not say). It is then remembered as seen. */
+bool    hfi_fence_accept(hf_client *client, int64_t first, int64_t size, int64_t seen_when_asked, int64_t granted_us,
+                         int64_t asked_ns);
 
 /* ops->handshake_floor and ops->handshake_floored of the pool: fence_floor in every handshake. */
 struct hfi_command *hfi_server_time_handshake_floor(void *self, int lane);

@@ -15,7 +15,7 @@
 
 void hfi_server_clock_observe(struct hfi_server_clock *clock, int64_t server_us, int64_t now_ns)
 {
-    if (server_us > hfi_server_clock_at_least_us(clock, now_ns)) {
+    if (server_us > hfi_server_clock_at_least_us(clock, now_ns > clock->seen_ns ? now_ns : clock->seen_ns)) {
         clock->us = server_us;
         clock->seen_ns = now_ns;
     }
@@ -30,8 +30,8 @@ int64_t hfi_server_clock_at_least_us(const struct hfi_server_clock *clock, int64
 {
     if (clock->us == 0)
         return 0;
-    int64_t elapsed = elapsed_us(clock, now_ns);
-    return clock->us + elapsed - TWO_RHO(elapsed);
+    int64_t elapsed = (now_ns - clock->seen_ns) / 1000;
+    return clock->us + elapsed - TWO_RHO(elapsed > 0 ? elapsed : -elapsed);
 }
 
 int64_t hfi_server_clock_at_most_us(const struct hfi_server_clock *clock, int64_t now_ns)

@@ -59,7 +59,7 @@ static bool is_one_of(const struct redisReply *reply, const struct form *forms, 
 static bool is_time(const struct redisReply *reply)
 {
     return reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 && is_digits(reply->element[0]) &&
-           is_digits(reply->element[1]) && reply->element[1]->len <= 6;
+           is_digits(reply->element[1]) && reply->element[1]->len <= 6 && reply->element[1]->str[0] != '-';
 }
 
 /* SET replied OK or nil, INCRBY a number. Either may be an error, for example over another program's key. */

@@ -103,7 +103,7 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
         struct hfi_script_reply said = hfi_wire_script_reply(reply);
         *now_us = said.now_us;
         if (strcmp(said.word, "GRANTED") == 0)
-            answer = (struct hfi_answer){.kind = HFI_GRANTED, .fence = hfi_wire_number(reply, 2, 0)};
+            answer = (struct hfi_answer){.kind = HFI_GRANTED, .fence = *now_us > 0 ? hfi_wire_number(reply, 2, 0) : 0};
         else if (strcmp(said.word, "BUSY") == 0)
             answer = (struct hfi_answer){.kind = HFI_BUSY,
                                          .left_ms = hfi_wire_number(reply, 2, -1),

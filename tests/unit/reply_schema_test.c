@@ -61,6 +61,7 @@ static void a_refusal_with_one_wrong_byte_is_no_grant(void **state)
     assert_false(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n:3676627372906831873\r\n:17\r\n"));
     assert_false(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n:3676627372906831873\r\n*2\r\n$1\r\nx\r\n$1\r\n5\r\n"));
     assert_false(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n:3676627372906831873\r\n*2\r\n$1\r\n5\r\n$7\r\n1000000\r\n"));
+    assert_false(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n:3676627372906831873\r\n*2\r\n$1\r\n5\r\n$2\r\n-1\r\n"));
     assert_false(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n:3676627372906831873\r\n*1\r\n$1\r\n5\r\n"));
 }
 

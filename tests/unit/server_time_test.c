@@ -21,7 +21,7 @@ static void *take(void *arg)
     int *forgotten = arg;
     for (int i = 0; i < ROUNDS; i++) {
         int64_t first = FIRST + atomic_fetch_add(&next_block, 1) * HFI_FENCE_BLOCK;
-        if (hfi_fence_accept(&client, first, HFI_FENCE_BLOCK, 0, 0))
+        if (hfi_fence_accept(&client, first, HFI_FENCE_BLOCK, 0, 0, hfi_now(client.clock)))
             *forgotten += hfi_fence_seen(&client) < first + HFI_FENCE_BLOCK - 1;
         else
             *forgotten += 1;
@@ -56,8 +56,8 @@ static void what_is_not_above_all_that_was_seen_when_it_was_asked_for_is_refused
 {
     (void)state;
     int64_t seen = hfi_fence_seen(&client);
-    assert_false(hfi_fence_accept(&client, FIRST, HFI_FENCE_BLOCK, FIRST, 0));
-    assert_true(hfi_fence_accept(&client, FIRST + HFI_FENCE_BLOCK, HFI_FENCE_BLOCK, FIRST, 0));
+    assert_false(hfi_fence_accept(&client, FIRST, HFI_FENCE_BLOCK, FIRST, 0, hfi_now(client.clock)));
+    assert_true(hfi_fence_accept(&client, FIRST + HFI_FENCE_BLOCK, HFI_FENCE_BLOCK, FIRST, 0, hfi_now(client.clock)));
     assert_int_equal(hfi_fence_seen(&client), seen); /* it was given meanwhile */
 }
 
