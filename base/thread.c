@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* thread.c - see thread.h. */
 #include "base/thread.h"
+#include "base/mutex.h"
 
 #include <dlfcn.h>
 #include <signal.h>
@@ -49,6 +50,14 @@ void **hfi_thread_own(void)
     static _Thread_local void *own;
     return &own;
 }
+
+#ifdef HFI_CHECKED
+struct hfi_held *hfi_thread_held(void)
+{
+    static _Thread_local struct hfi_held held;
+    return &held;
+}
+#endif
 
 static _Thread_local struct {
     int depth;

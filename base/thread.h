@@ -23,6 +23,9 @@ int hfi_thread_id(void);
 uint64_t hfi_thread_number(void);
 /* One pointer per thread, initially NULL: the stack of callbacks that the thread is in (core/context/callback.c). */
 void **hfi_thread_own(void);
+#ifdef HFI_CHECKED
+struct hfi_held *hfi_thread_held(void); /* the mutexes that the calling thread holds: base/mutex.h */
+#endif
 /* Between shield and unshield, which may nest, pthread_cancel is deferred: our calls are not cancellation points.
  * False: this thread is in a function that may not call us; unshield is still required. */
 bool hfi_thread_shield(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* wiped.c - see wiped.h. Free words are kept in an array of pointers in ordinary memory: a list inside the pages
  * would be wiped too. */
+#include "base/mutex.h"
 #include "base/wiped.h"
 
 #include <pthread.h>
@@ -12,7 +13,7 @@
 #define PAGE_WORDS (PAGE_BYTES / sizeof(int64_t))
 
 struct hfi_wiped {
-    pthread_mutex_t mutex;
+    struct hfi_mutex mutex;
     void **pages;
     size_t page_count;
     _Atomic(int64_t) **free_list; /* has capacity for every word of every page, so giving back cannot fail */
@@ -23,7 +24,7 @@ struct hfi_wiped *hfi_wiped_new(void)
 {
     struct hfi_wiped *words = calloc(1, sizeof *words);
     if (words != NULL)
-        (void)pthread_mutex_init(&words->mutex, NULL);
+        hfi_mutex_init(&words->mutex, HFI_RANK_LEAF);
     return words;
 }
 
@@ -33,7 +34,7 @@ void hfi_wiped_free(struct hfi_wiped *words)
         return;
     for (size_t i = 0; i < words->page_count; i++)
         (void)munmap(words->pages[i], PAGE_BYTES);
-    (void)pthread_mutex_destroy(&words->mutex);
+    hfi_mutex_destroy(&words->mutex);
     free(words->pages);
     free(words->free_list);
     free(words);
@@ -64,12 +65,12 @@ static void grow_locked(struct hfi_wiped *words)
 _Atomic(int64_t) *hfi_wiped_take(struct hfi_wiped *words)
 {
     _Atomic(int64_t) *word = NULL;
-    (void)pthread_mutex_lock(&words->mutex);
+    hfi_mutex_lock(&words->mutex);
     if (words->spare_count == 0)
         grow_locked(words);
     if (words->spare_count > 0)
         word = words->free_list[--words->spare_count];
-    (void)pthread_mutex_unlock(&words->mutex);
+    hfi_mutex_unlock(&words->mutex);
     if (word != NULL)
         atomic_store(word, 0);
     return word;
@@ -79,7 +80,7 @@ void hfi_wiped_give(struct hfi_wiped *words, _Atomic(int64_t) *word)
 {
     if (word == NULL)
         return;
-    (void)pthread_mutex_lock(&words->mutex);
+    hfi_mutex_lock(&words->mutex);
     words->free_list[words->spare_count++] = word;
-    (void)pthread_mutex_unlock(&words->mutex);
+    hfi_mutex_unlock(&words->mutex);
 }

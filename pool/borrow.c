@@ -37,7 +37,7 @@ struct hfi_borrowers *hfi_borrowers_new(struct hfi_pool *pool)
     all->references = 1;
     for (int i = 0; i < slots; i++)
         atomic_init(&all->fds[i], -1);
-    (void)pthread_mutex_init(&all->mutex, NULL);
+    hfi_mutex_init(&all->mutex, HFI_RANK_LEAF);
     hfi_list_init(&all->idle);
     hfi_list_init(&all->out);
     hfi_list_init(&all->waiters);
@@ -49,10 +49,10 @@ struct hfi_borrowers *hfi_borrowers_new(struct hfi_pool *pool)
 static void unref_locked(struct hfi_borrowers *all)
 {
     bool last = --all->references == 0;
-    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_mutex_unlock(&all->mutex);
     if (!last)
         return;
-    (void)pthread_mutex_destroy(&all->mutex);
+    hfi_mutex_destroy(&all->mutex);
     free(all);
 }
 
@@ -123,10 +123,10 @@ struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, int64_t 
         borrowed->slot = (borrowed->slot + 1) % all->slots;
     }
     if (settings->lifetime_ms > 0) {
-        (void)pthread_mutex_lock(&all->mutex);
+        hfi_mutex_lock(&all->mutex);
         borrowed->dies_ns =
             hfi_after_ms(now_ns, hfi_jitter(&all->rng, settings->lifetime_ms, LIFETIME_JITTER));
-        (void)pthread_mutex_unlock(&all->mutex);
+        hfi_mutex_unlock(&all->mutex);
     }
     return borrowed;
 }
@@ -151,16 +151,16 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
     hf_error why;
     int fd;
     int64_t now_ns = hfi_now(pool->clock);
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     if (now_ns < all->down_until_ns) {
         if (error != NULL)
             *error = all->why;
         hf_status status = all->why.status;
-        (void)pthread_mutex_unlock(&all->mutex);
+        hfi_mutex_unlock(&all->mutex);
         return status;
     }
     all->dialing++;
-    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_mutex_unlock(&all->mutex);
     HFI_PERTURB("borrow-to-dial");
     hf_status status = hfi_dial_now(pool, hfi_after_ms(now_ns, pool->settings.connect_ms), &fd, &why);
     now_ns = hfi_now(pool->clock);
@@ -169,7 +169,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
         if (*borrowed == NULL)
             status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", pool->server_name);
     }
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     all->dialing--;
     if (status == HF_OK) {
         all->down_until_ns = 0;
@@ -180,7 +180,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
         all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
         all->why = why;
     }
-    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_mutex_unlock(&all->mutex);
     if (status != HF_OK && error != NULL)
         *error = why;
     return status;
@@ -194,13 +194,13 @@ static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
         return false;
     if (now_ns - borrowed->idle_since_ns < CHECK_AFTER_NS)
         return true;
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     all->testing++;
-    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_mutex_unlock(&all->mutex);
     bool fit = hfi_reset_ping(all->pool, borrowed->fd, hfi_after_ms(now_ns, all->pool->settings.command_ms));
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     all->testing--;
-    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_mutex_unlock(&all->mutex);
     return fit;
 }
 
@@ -220,10 +220,10 @@ static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct
     bool in_time = true;
     while (in_time && me.granted == NULL && !me.may_dial && !me.closed) {
         uint32_t epoch = hfi_park_epoch(&me.park);
-        (void)pthread_mutex_unlock(&all->mutex);
+        hfi_mutex_unlock(&all->mutex);
         in_time = hfi_park_wait(&me.park, epoch, until_ns);
         HFI_PERTURB("borrow-woken");
-        (void)pthread_mutex_lock(&all->mutex);
+        hfi_mutex_lock(&all->mutex);
     }
     all->waiting--;
     hfi_list_remove(&me.link);
@@ -253,7 +253,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
     hf_status status = HF_OK;
     bool first = false;
     *out = NULL;
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     if (all->closed)
         status = closed(pool, error);
     else if (!hfi_list_is_empty(&all->idle))
@@ -262,7 +262,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
         first = all->total++ == 0;
     else
         status = wait_locked(all, until_ns, &borrowed, error);
-    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_mutex_unlock(&all->mutex);
     if (status != HF_OK)
         return status;
     if (first)
@@ -283,12 +283,12 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
         hfi_borrow_destroy(borrowed);
         borrowed = NULL;
     }
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     if (status == HF_OK)
         lend_locked(all, borrowed);
     else
         hfi_borrow_pass_on_right_locked(all);
-    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_mutex_unlock(&all->mutex);
     *out = borrowed;
     return status;
 }
@@ -313,12 +313,12 @@ static bool is_clean(const struct hfi_borrowed *borrowed)
 static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
 {
     struct hfi_borrowers *all = borrowed->borrowers;
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     hfi_list_remove(&borrowed->link);
     all->out_count--;
     try_reset = try_reset && !all->closed;
     all->testing += try_reset ? 1 : 0;
-    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_mutex_unlock(&all->mutex);
 
     int64_t now_ns = 0;
     HFI_PERTURB("borrow-returned");
@@ -331,7 +331,7 @@ static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
     }
     if (!good)
         hfi_borrow_destroy(borrowed);
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     all->testing -= try_reset ? 1 : 0;
     if (good)
         hfi_borrow_pass_on_locked(all, borrowed, now_ns);
@@ -357,7 +357,7 @@ void hfi_borrow_forked(struct hfi_borrowed *borrowed)
 
 void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *counts)
 {
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     int64_t now_ns = hfi_now(all->pool->clock);
     uint64_t used = 0;
     for (const struct hfi_list *link = all->idle.next; link != &all->idle; link = link->next)
@@ -373,13 +373,13 @@ void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *coun
     if (!hfi_list_is_empty(&all->waiters))
         counts->maxwait_us =
             (uint64_t)(now_ns - hfi_container_of(all->waiters.next, struct waiter, link)->since_ns) / 1000;
-    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_mutex_unlock(&all->mutex);
 }
 
 void hfi_borrow_end(struct hfi_pool *pool)
 {
     struct hfi_borrowers *all = pool->borrowers;
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     all->closed = true;
     while (!hfi_list_is_empty(&all->waiters)) {
         struct waiter *waiter = hfi_container_of(all->waiters.next, struct waiter, link);
@@ -387,7 +387,7 @@ void hfi_borrow_end(struct hfi_pool *pool)
         waiter->closed = true;
         hfi_park_wake(&waiter->park);
     }
-    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_mutex_unlock(&all->mutex);
 }
 
 void hfi_borrowers_close(struct hfi_borrowers *all)
@@ -395,22 +395,22 @@ void hfi_borrowers_close(struct hfi_borrowers *all)
     hfi_borrow_end(all->pool);
     hfi_dial_end(all->dial);
     all->dial = NULL;
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     while (!hfi_list_is_empty(&all->idle)) {
         struct hfi_borrowed *borrowed = hfi_borrow_take_idle_locked(all, all->idle.prev);
         all->total--;
-        (void)pthread_mutex_unlock(&all->mutex);
+        hfi_mutex_unlock(&all->mutex);
         hfi_borrow_destroy(borrowed);
-        (void)pthread_mutex_lock(&all->mutex);
+        hfi_mutex_lock(&all->mutex);
     }
-    (void)pthread_mutex_unlock(&all->mutex);
+    hfi_mutex_unlock(&all->mutex);
 }
 
 void hfi_borrowers_free(struct hfi_borrowers *all)
 {
     if (all == NULL)
         return;
-    (void)pthread_mutex_lock(&all->mutex);
+    hfi_mutex_lock(&all->mutex);
     unref_locked(all);
 }
 

@@ -9,6 +9,7 @@
 #define HFI_BORROW_PRIVATE_H
 
 #include "base/list.h"
+#include "base/mutex.h"
 #include "pool/backoff.h"
 #include "pool/pool_private.h"
 
@@ -27,7 +28,7 @@ struct hfi_borrowed {
 
 struct hfi_borrowers {
     struct hfi_pool *pool; /* not to be used after close */
-    pthread_mutex_t mutex; /* guards all below except `fds` */
+    struct hfi_mutex mutex; /* guards all below except `fds` */
     struct hfi_list idle, out, waiters;
     int total, idle_count, out_count, testing, dialing, waiting;
     int references; /* one for the pool, one for each connection that is out */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* channels.c - a chained hash table of channels, and a to-do list per subscriber. */
+#include "base/mutex.h"
 #include "pool/channels.h"
 
 #include <pthread.h>
@@ -13,7 +14,7 @@ struct subscriber_lists {
 };
 
 struct hfi_channels {
-    pthread_mutex_t mutex;
+    struct hfi_mutex mutex;
     struct hfi_list *buckets;
     size_t bucket_count, channel_count; /* bucket_count is a power of two */
     int subscribers;
@@ -41,7 +42,7 @@ struct hfi_channels *hfi_channels_new(int subscribers)
     }
     channels->bucket_count = FIRST_BUCKETS;
     channels->subscribers = subscribers;
-    (void)pthread_mutex_init(&channels->mutex, NULL);
+    hfi_mutex_init(&channels->mutex, HFI_RANK_LEAF);
     for (int i = 0; i < subscribers; i++) {
         hfi_list_init(&channels->lists[i].all);
         hfi_list_init(&channels->lists[i].todo);
@@ -51,12 +52,12 @@ struct hfi_channels *hfi_channels_new(int subscribers)
 
 static void lock(struct hfi_channels *channels)
 {
-    (void)pthread_mutex_lock(&channels->mutex);
+    hfi_mutex_lock(&channels->mutex);
 }
 
 static void unlock(struct hfi_channels *channels)
 {
-    (void)pthread_mutex_unlock(&channels->mutex);
+    hfi_mutex_unlock(&channels->mutex);
 }
 
 static void forget_locked(struct hfi_channels *channels, struct hfi_channel *channel)
@@ -75,7 +76,7 @@ void hfi_channels_free(struct hfi_channels *channels)
     for (int i = 0; i < channels->subscribers; i++)
         while (!hfi_list_is_empty(&channels->lists[i].all))
             forget_locked(channels, hfi_container_of(channels->lists[i].all.next, struct hfi_channel, all));
-    (void)pthread_mutex_destroy(&channels->mutex);
+    hfi_mutex_destroy(&channels->mutex);
     free(channels->buckets);
     free(channels);
 }

@@ -21,12 +21,12 @@
 
 void hfi_lane_lock(struct hfi_lane *lane)
 {
-    (void)pthread_mutex_lock(&lane->mutex);
+    hfi_mutex_lock(&lane->mutex);
 }
 
 void hfi_lane_unlock(struct hfi_lane *lane)
 {
-    (void)pthread_mutex_unlock(&lane->mutex);
+    hfi_mutex_unlock(&lane->mutex);
 }
 
 struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, int index)
@@ -48,7 +48,7 @@ struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, in
     hfi_list_init(&lane->in_flight);
     hfi_list_init(&lane->completed);
     hfi_list_init(&lane->waiters);
-    (void)pthread_mutex_init(&lane->mutex, NULL);
+    hfi_mutex_init(&lane->mutex, HFI_RANK_LEAF);
     (void)pthread_cond_init(&lane->quiet, NULL);
     hfi_backoff_init(&lane->backoff, (uint64_t)hfi_now(pool->clock) ^ ((uint64_t)index << 56));
     lane->wake_fd = hfi_descriptor_event();
@@ -72,7 +72,7 @@ void hfi_lane_free(struct hfi_lane *lane)
     hfi_buffer_done(&lane->out);
     free(lane->in);
     (void)pthread_cond_destroy(&lane->quiet);
-    (void)pthread_mutex_destroy(&lane->mutex);
+    hfi_mutex_destroy(&lane->mutex);
     free(lane);
 }
 

@@ -356,7 +356,7 @@ void hfi_lane_drain(struct hfi_lane *lane, int64_t until_ns)
         (void)sched_yield();
     hfi_lane_lock(lane);
     while (lane->reading || lane->completing)
-        (void)pthread_cond_wait(&lane->quiet, &lane->mutex);
+        hfi_mutex_wait(&lane->mutex, &lane->quiet);
     hfi_lane_unlock(lane);
     /* close() with bytes unread sends a reset, and the server may then drop what it has not executed yet (P11). */
     while (lane->connection.fd >= 0) {

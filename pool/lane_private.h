@@ -16,6 +16,7 @@
 #define HFI_LANE_PRIVATE_H
 
 #include "base/buffer.h"
+#include "base/mutex.h"
 #include "pool/backoff.h"
 #include "pool/dial.h"
 #include "pool/framing.h"
@@ -85,7 +86,7 @@ struct hfi_lane {
     bool hung_up;  /* the listener saw a hang-up that the reader is about to see */
     uint64_t staged_seen;
 
-    pthread_mutex_t mutex; /* guards all below */
+    struct hfi_mutex mutex; /* guards all below */
     pthread_cond_t quiet;  /* CLOSED: a role was given back */
     struct hfi_list queue, in_flight, completed, waiters;
     bool reading;        /* the read role is taken */

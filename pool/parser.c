@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* parser.c - see parser.h. hiredis allocates memory for all elements of an array as soon as it has read their count, so
  * ten bytes from a server could cost gigabytes. */
+#include "base/mutex.h"
 #include "pool/parser.h"
 
 #include <hiredis/hiredis.h>
@@ -18,7 +19,7 @@ typedef int count_type;
 
 static redisReplyObjectFunctions bounded;
 static void *(*create_array)(const redisReadTask *, count_type);
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct hfi_mutex mutex = HFI_MUTEX_STATIC(HFI_RANK_LEAF);
 static bool is_made; /* `bounded` is set; tried again if there was no memory */
 
 static void *create_bounded_array(const redisReadTask *task, count_type count)
@@ -42,10 +43,10 @@ static void make_locked(void)
 
 struct redisReader *hfi_parser_create(size_t reply_most)
 {
-    (void)pthread_mutex_lock(&mutex);
+    hfi_mutex_lock(&mutex);
     make_locked();
     redisReader *reader = is_made ? redisReaderCreateWithFunctions(&bounded) : NULL;
-    (void)pthread_mutex_unlock(&mutex);
+    hfi_mutex_unlock(&mutex);
     if (reader != NULL)
         reader->privdata = (void *)(uintptr_t)reply_most; /* NOLINT: a number, not an address */
     return reader;

@@ -105,10 +105,10 @@ static bool end(struct hfi_pool *pool, int64_t until_ns)
 
 static void wait_for_verdict(struct hfi_pool *pool)
 {
-    (void)pthread_mutex_lock(&pool->mutex);
+    hfi_mutex_lock(&pool->mutex);
     while (pool->verdicts == 0)
-        (void)pthread_cond_wait(&pool->judged, &pool->mutex);
-    (void)pthread_mutex_unlock(&pool->mutex);
+        hfi_mutex_wait(&pool->mutex, &pool->judged);
+    hfi_mutex_unlock(&pool->mutex);
 }
 
 hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct hfi_pool_ops *ops, void *self,
@@ -127,7 +127,7 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
     new->server.uptime_s = -1;
     new->hurry_fd = -1;
     atomic_init(&new->hurry_ns, HFI_NEVER);
-    (void)pthread_mutex_init(&new->mutex, NULL);
+    hfi_mutex_init(&new->mutex, HFI_RANK_LEAF);
     (void)pthread_cond_init(&new->judged, NULL);
     hf_status status = build(new, settings, error);
     if (status == HF_OK) {
@@ -172,7 +172,7 @@ void hfi_pool_free(struct hfi_pool *pool)
     free((char *)(uintptr_t)pool->settings.client_name);
     hfi_endpoint_done(&pool->settings.endpoint);
     (void)pthread_cond_destroy(&pool->judged);
-    (void)pthread_mutex_destroy(&pool->mutex);
+    hfi_mutex_destroy(&pool->mutex);
     free(pool);
 }
 
@@ -266,49 +266,49 @@ int hfi_pool_lane_count(const struct hfi_pool *pool)
 
 void hfi_pool_note_failure(struct hfi_pool *pool, const hf_error *error)
 {
-    (void)pthread_mutex_lock(&pool->mutex);
+    hfi_mutex_lock(&pool->mutex);
     pool->why = *error;
-    (void)pthread_mutex_unlock(&pool->mutex);
+    hfi_mutex_unlock(&pool->mutex);
 }
 
 void hfi_pool_note_server(struct hfi_pool *pool, const struct hfi_server *server)
 {
-    (void)pthread_mutex_lock(&pool->mutex);
+    hfi_mutex_lock(&pool->mutex);
     if (server->run_id[0] != 0 && pool->server.run_id[0] != 0 && strcmp(server->run_id, pool->server.run_id) != 0)
         pool->primaries++;
     pool->server = *server;
-    (void)pthread_mutex_unlock(&pool->mutex);
+    hfi_mutex_unlock(&pool->mutex);
 }
 
 unsigned hfi_pool_primaries(struct hfi_pool *pool)
 {
-    (void)pthread_mutex_lock(&pool->mutex);
+    hfi_mutex_lock(&pool->mutex);
     unsigned primaries = pool->primaries;
-    (void)pthread_mutex_unlock(&pool->mutex);
+    hfi_mutex_unlock(&pool->mutex);
     return primaries;
 }
 
 bool hfi_pool_has_moved(struct hfi_pool *pool, unsigned primaries, const char *run_id)
 {
-    (void)pthread_mutex_lock(&pool->mutex);
+    hfi_mutex_lock(&pool->mutex);
     bool moved = pool->primaries != primaries && strcmp(pool->server.run_id, run_id) != 0;
-    (void)pthread_mutex_unlock(&pool->mutex);
+    hfi_mutex_unlock(&pool->mutex);
     return moved;
 }
 
 void hfi_pool_note_verdict(struct hfi_pool *pool)
 {
-    (void)pthread_mutex_lock(&pool->mutex);
+    hfi_mutex_lock(&pool->mutex);
     pool->verdicts++;
     (void)pthread_cond_broadcast(&pool->judged);
-    (void)pthread_mutex_unlock(&pool->mutex);
+    hfi_mutex_unlock(&pool->mutex);
 }
 
 hf_status hfi_pool_why_down(struct hfi_pool *pool, hf_error *error)
 {
-    (void)pthread_mutex_lock(&pool->mutex);
+    hfi_mutex_lock(&pool->mutex);
     hf_error why = pool->why;
-    (void)pthread_mutex_unlock(&pool->mutex);
+    hfi_mutex_unlock(&pool->mutex);
     if (why.status == HF_OK) {
         (void)hfi_fail(&why, HF_UNAVAILABLE, "try again in a moment", "there is no connection to %s yet",
                        pool->server_name);
@@ -328,9 +328,9 @@ const char *hfi_pool_server_name(const struct hfi_pool *pool)
 void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server)
 {
     struct hfi_pool *locked = (struct hfi_pool *)(uintptr_t)pool;
-    (void)pthread_mutex_lock(&locked->mutex);
+    hfi_mutex_lock(&locked->mutex);
     *server = pool->server;
-    (void)pthread_mutex_unlock(&locked->mutex);
+    hfi_mutex_unlock(&locked->mutex);
 }
 
 void hfi_pool_kick(struct hfi_pool *pool)

@@ -3,6 +3,7 @@
 #ifndef HFI_POOL_PRIVATE_H
 #define HFI_POOL_PRIVATE_H
 
+#include "base/mutex.h"
 #include "pool/backoff.h"
 #include "pool/pool.h"
 
@@ -35,7 +36,7 @@ struct hfi_pool {
     int hurry_fd;                      /* readable once hurry_ns is set */
     _Atomic(bool) closed_short;        /* since hurry or close began, a command has ended without an answer */
 
-    pthread_mutex_t mutex; /* guards all below; a leaf: nothing else is locked under it */
+    struct hfi_mutex mutex; /* guards all below; a leaf: nothing else is locked under it */
     pthread_cond_t judged; /* `verdicts` has grown */
     int verdicts;          /* dials of the first lock lane that came up or failed */
     hf_error why;          /* of the last dial that failed; HF_OK before the first */

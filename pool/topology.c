@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* topology.c - the addresses of the one server. Names are looked up in a thread that may block. */
 #include "pool/topology.h"
+#include "base/mutex.h"
 #include "base/park.h"
 
 #include <netdb.h>
@@ -19,7 +20,7 @@ struct hfi_topology {
     char *host; /* NULL: nothing to look up */
     char port[8];
 
-    pthread_mutex_t mutex; /* all below */
+    struct hfi_mutex mutex; /* all below */
     int references;        /* the owner's, and a running lookup's */
     bool owned, looking;
     int64_t look_again_ns;
@@ -112,7 +113,7 @@ hf_status hfi_topology_new(const struct hfi_endpoint *endpoint, const struct hfi
     *topology = NULL;
     if (new == NULL)
         return hfi_fail(error, HF_NOMEM, NULL, "no memory for a connection pool");
-    (void)pthread_mutex_init(&new->mutex, NULL);
+    hfi_mutex_init(&new->mutex, HFI_RANK_INNER);
     hfi_park_init(&new->looked);
     new->clock = clock;
     new->ops = *ops;
@@ -139,10 +140,10 @@ hf_status hfi_topology_new(const struct hfi_endpoint *endpoint, const struct hfi
 static void unref_locked(struct hfi_topology *topology)
 {
     bool last = --topology->references == 0;
-    (void)pthread_mutex_unlock(&topology->mutex);
+    hfi_mutex_unlock(&topology->mutex);
     if (!last)
         return;
-    (void)pthread_mutex_destroy(&topology->mutex);
+    hfi_mutex_destroy(&topology->mutex);
     free(topology->host);
     free(topology);
 }
@@ -151,7 +152,7 @@ void hfi_topology_free(struct hfi_topology *topology)
 {
     if (topology == NULL)
         return;
-    (void)pthread_mutex_lock(&topology->mutex);
+    hfi_mutex_lock(&topology->mutex);
     topology->owned = false;
     unref_locked(topology);
 }
@@ -161,7 +162,7 @@ static void looked_up(void *arg)
     struct hfi_topology *topology = arg;
     struct hfi_addresses found;
     int failed = look_up(topology->host, topology->port, 0, &found);
-    (void)pthread_mutex_lock(&topology->mutex);
+    hfi_mutex_lock(&topology->mutex);
     topology->looking = false;
     topology->look_again_ns = hfi_now(topology->clock) + LOOK_AGAIN_NS;
     if (failed == 0 && found.count > 0) {
@@ -193,21 +194,21 @@ static void look_up_in_background_locked(struct hfi_topology *topology)
 
 void hfi_topology_rate(struct hfi_topology *topology, const struct hfi_address *address, bool good)
 {
-    (void)pthread_mutex_lock(&topology->mutex);
+    hfi_mutex_lock(&topology->mutex);
     struct hfi_addresses *found = &topology->found;
     int index = index_of(found, address);
     if (good && index >= 0)
         move(found, index, 0);
     for (int i = index + 1; !good && index >= 0 && i < found->count; i++)
         move(found, i, i - 1);
-    (void)pthread_mutex_unlock(&topology->mutex);
+    hfi_mutex_unlock(&topology->mutex);
 }
 
 enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_addresses *addresses,
                                     hf_error *error)
 {
     enum hfi_where where = HFI_NOT_FOUND;
-    (void)pthread_mutex_lock(&topology->mutex);
+    hfi_mutex_lock(&topology->mutex);
     if (topology->host != NULL && !topology->looking && hfi_now(topology->clock) >= topology->look_again_ns)
         look_up_in_background_locked(topology);
     if (topology->found.count > 0) {
@@ -218,7 +219,7 @@ enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_ad
     } else if (error != NULL) {
         *error = topology->why;
     }
-    (void)pthread_mutex_unlock(&topology->mutex);
+    hfi_mutex_unlock(&topology->mutex);
     return where;
 }
 

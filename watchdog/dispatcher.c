@@ -3,6 +3,7 @@
 #include "watchdog/dispatcher.h"
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/mutex.h"
 #include "base/park.h"
 #include "base/perturb.h"
 #include "base/thread.h"
@@ -15,7 +16,7 @@
 #define CHORES_END_NS (200 * HFI_MS)
 
 struct hfi_dispatcher {
-    pthread_mutex_t mutex;  /* guards all below; no job runs under it */
+    struct hfi_mutex mutex;  /* guards all below; no job runs under it */
     struct hfi_list posted; /* of struct hfi_job, oldest first */
     struct hfi_list chores;
     struct hfi_park work;   /* woken when a job is queued or the dispatcher ends */
@@ -54,10 +55,10 @@ static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
         struct hfi_job *job = hfi_container_of(dispatcher->posted.next, struct hfi_job, link);
         take_locked(dispatcher, job);
         dispatcher->runs = true;
-        (void)pthread_mutex_unlock(&dispatcher->mutex);
+        hfi_mutex_unlock(&dispatcher->mutex);
         HFI_PERTURB("call-to-run");
         job->run(job);
-        (void)pthread_mutex_lock(&dispatcher->mutex);
+        hfi_mutex_lock(&dispatcher->mutex);
         dispatcher->runs = false;
         hfi_park_wake(&dispatcher->done);
         ran++;
@@ -69,10 +70,10 @@ static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
 static bool sleep_locked(struct hfi_dispatcher *dispatcher, struct hfi_park *park, int64_t until_ns)
 {
     uint32_t epoch = hfi_park_epoch(park);
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    hfi_mutex_unlock(&dispatcher->mutex);
     HFI_PERTURB("dispatcher-to-sleep");
     bool woken = hfi_park_wait(park, epoch, until_ns);
-    (void)pthread_mutex_lock(&dispatcher->mutex);
+    hfi_mutex_lock(&dispatcher->mutex);
     return woken;
 }
 
@@ -80,35 +81,35 @@ static void dispatcher_free(struct hfi_dispatcher *dispatcher)
 {
     if (dispatcher->fd >= 0)
         (void)close(dispatcher->fd);
-    (void)pthread_mutex_destroy(&dispatcher->mutex);
+    hfi_mutex_destroy(&dispatcher->mutex);
     free(dispatcher);
 }
 
 static void *run_calls(void *arg)
 {
     struct hfi_dispatcher *dispatcher = arg;
-    (void)pthread_mutex_lock(&dispatcher->mutex);
+    hfi_mutex_lock(&dispatcher->mutex);
     for (;;) {
         (void)run_posted_locked(dispatcher);
         if (dispatcher->ends && hfi_list_is_empty(&dispatcher->posted))
             break;
         (void)sleep_locked(dispatcher, &dispatcher->work, HFI_NEVER);
     }
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    hfi_mutex_unlock(&dispatcher->mutex);
     return NULL;
 }
 
 static void *run_chores(void *arg)
 {
     struct hfi_dispatcher *dispatcher = arg;
-    (void)pthread_mutex_lock(&dispatcher->mutex);
+    hfi_mutex_lock(&dispatcher->mutex);
     for (;;) {
         if (!hfi_list_is_empty(&dispatcher->chores)) {
             struct hfi_job *job = hfi_container_of(dispatcher->chores.next, struct hfi_job, link);
             hfi_list_remove(&job->link);
-            (void)pthread_mutex_unlock(&dispatcher->mutex);
+            hfi_mutex_unlock(&dispatcher->mutex);
             job->run(job);
-            (void)pthread_mutex_lock(&dispatcher->mutex);
+            hfi_mutex_lock(&dispatcher->mutex);
         } else if (dispatcher->ends) {
             break;
         } else {
@@ -118,7 +119,7 @@ static void *run_chores(void *arg)
     dispatcher->chores_over = true;
     hfi_park_wake(&dispatcher->done);
     bool last = dispatcher->left_behind && dispatcher->let_go;
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    hfi_mutex_unlock(&dispatcher->mutex);
     if (last)
         dispatcher_free(dispatcher);
     return NULL;
@@ -130,7 +131,7 @@ hf_status hfi_dispatcher_start(bool caller_runs, struct hfi_dispatcher **out, hf
     struct hfi_dispatcher *dispatcher = calloc(1, sizeof *dispatcher);
     if (dispatcher == NULL)
         return hfi_fail(error, HF_NOMEM, NULL, "no memory for the dispatcher");
-    (void)pthread_mutex_init(&dispatcher->mutex, NULL);
+    hfi_mutex_init(&dispatcher->mutex, HFI_RANK_LEAF);
     hfi_list_init(&dispatcher->posted);
     hfi_list_init(&dispatcher->chores);
     hfi_park_init(&dispatcher->work);
@@ -161,13 +162,13 @@ static void end_chores(struct hfi_dispatcher *dispatcher)
 {
     int64_t until_ns = hfi_now(&hfi_boottime) + CHORES_END_NS;
     bool in_time = true;
-    (void)pthread_mutex_lock(&dispatcher->mutex);
+    hfi_mutex_lock(&dispatcher->mutex);
     while (dispatcher->has_chore_thread && !dispatcher->chores_over && in_time)
         in_time = sleep_locked(dispatcher, &dispatcher->done, until_ns);
     pthread_t thread = dispatcher->chore_thread;
     bool has_thread = dispatcher->has_chore_thread;
     bool left_behind = dispatcher->left_behind = has_thread && !dispatcher->chores_over;
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    hfi_mutex_unlock(&dispatcher->mutex);
     if (left_behind)
         hfi_thread_leave_behind(thread);
     else if (has_thread)
@@ -178,22 +179,22 @@ void hfi_dispatcher_stop(struct hfi_dispatcher *dispatcher)
 {
     if (dispatcher == NULL)
         return;
-    (void)pthread_mutex_lock(&dispatcher->mutex);
+    hfi_mutex_lock(&dispatcher->mutex);
     dispatcher->ends = true;
     hfi_park_wake(&dispatcher->work);
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    hfi_mutex_unlock(&dispatcher->mutex);
     if (dispatcher->has_call_thread)
         (void)pthread_join(dispatcher->call_thread, NULL);
 
     /* CALLER: run what the user's threads have not, after the job that one of them may be running. */
-    (void)pthread_mutex_lock(&dispatcher->mutex);
+    hfi_mutex_lock(&dispatcher->mutex);
     while (dispatcher->runs || !hfi_list_is_empty(&dispatcher->posted)) {
         if (dispatcher->runs)
             (void)sleep_locked(dispatcher, &dispatcher->done, HFI_NEVER);
         else
             (void)run_posted_locked(dispatcher);
     }
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    hfi_mutex_unlock(&dispatcher->mutex);
     end_chores(dispatcher);
 }
 
@@ -201,26 +202,26 @@ void hfi_dispatcher_free(struct hfi_dispatcher *dispatcher)
 {
     if (dispatcher == NULL)
         return;
-    (void)pthread_mutex_lock(&dispatcher->mutex);
+    hfi_mutex_lock(&dispatcher->mutex);
     dispatcher->let_go = true;
     bool last = !dispatcher->left_behind || dispatcher->chores_over;
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    hfi_mutex_unlock(&dispatcher->mutex);
     if (last)
         dispatcher_free(dispatcher);
 }
 
 void hfi_dispatcher_post(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
-    (void)pthread_mutex_lock(&dispatcher->mutex);
+    hfi_mutex_lock(&dispatcher->mutex);
     put_locked(dispatcher, job);
     if (!dispatcher->caller_runs)
         hfi_park_wake(&dispatcher->work);
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    hfi_mutex_unlock(&dispatcher->mutex);
 }
 
 bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
-    (void)pthread_mutex_lock(&dispatcher->mutex);
+    hfi_mutex_lock(&dispatcher->mutex);
     if (!dispatcher->has_chore_thread && !dispatcher->ends)
         dispatcher->has_chore_thread =
             hfi_thread_start(&dispatcher->chore_thread, "hf-chores", run_chores, dispatcher) == 0;
@@ -229,17 +230,17 @@ bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_job *job
         hfi_list_append(&dispatcher->chores, &job->link);
         hfi_park_wake(&dispatcher->work);
     }
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    hfi_mutex_unlock(&dispatcher->mutex);
     return taken;
 }
 
 bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
-    (void)pthread_mutex_lock(&dispatcher->mutex);
+    hfi_mutex_lock(&dispatcher->mutex);
     bool listed = !hfi_list_is_empty(&job->link);
     if (listed)
         take_locked(dispatcher, job);
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    hfi_mutex_unlock(&dispatcher->mutex);
     return listed;
 }
 
@@ -252,8 +253,8 @@ size_t hfi_dispatcher_run(struct hfi_dispatcher *dispatcher)
 {
     if (!dispatcher->caller_runs)
         return 0;
-    (void)pthread_mutex_lock(&dispatcher->mutex);
+    hfi_mutex_lock(&dispatcher->mutex);
     size_t ran = run_posted_locked(dispatcher);
-    (void)pthread_mutex_unlock(&dispatcher->mutex);
+    hfi_mutex_unlock(&dispatcher->mutex);
     return ran;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* watchdog.c - the thread that sleeps until the next timer is due and hands out the timers that are. */
 #include "watchdog/watchdog.h"
+#include "base/mutex.h"
 #include "base/park.h"
 #include "base/perturb.h"
 #include "base/thread.h"
@@ -18,7 +19,7 @@ struct hfi_watchdog {
     bool has_thread;
     pthread_t thread;
     struct hfi_park park; /* guarded by the mutex, as all below */
-    pthread_mutex_t mutex;
+    struct hfi_mutex mutex;
     struct hfi_timers timers;
     int64_t sleeps_until_ns; /* 0: awake, and it reads the timers again before it sleeps */
     bool ends;
@@ -35,10 +36,10 @@ static void run_due_locked(struct hfi_watchdog *dog)
             count++;
         if (count == 0)
             return;
-        (void)pthread_mutex_unlock(&dog->mutex);
+        hfi_mutex_unlock(&dog->mutex);
         HFI_PERTURB("timer-to-due");
         dog->due(dog->self, due, count, now_ns);
-        (void)pthread_mutex_lock(&dog->mutex);
+        hfi_mutex_lock(&dog->mutex);
         if (dog->ends)
             return;
     }
@@ -47,7 +48,7 @@ static void run_due_locked(struct hfi_watchdog *dog)
 static void *watch(void *arg)
 {
     struct hfi_watchdog *dog = arg;
-    (void)pthread_mutex_lock(&dog->mutex);
+    hfi_mutex_lock(&dog->mutex);
     while (!dog->ends) {
         run_due_locked(dog);
         if (dog->ends)
@@ -56,13 +57,13 @@ static void *watch(void *arg)
         int64_t next_ns = hfi_timers_next_ns(&dog->timers);
         int64_t until_ns = next_ns == HFI_NEVER ? HFI_NEVER : hfi_now(dog->clock) + LONGEST_SLEEP_NS;
         dog->sleeps_until_ns = until_ns = next_ns < until_ns ? next_ns : until_ns;
-        (void)pthread_mutex_unlock(&dog->mutex);
+        hfi_mutex_unlock(&dog->mutex);
         HFI_PERTURB("watchdog-to-sleep");
         (void)hfi_park_wait(&dog->park, epoch, until_ns);
-        (void)pthread_mutex_lock(&dog->mutex);
+        hfi_mutex_lock(&dog->mutex);
         dog->sleeps_until_ns = 0;
     }
-    (void)pthread_mutex_unlock(&dog->mutex);
+    hfi_mutex_unlock(&dog->mutex);
     return NULL;
 }
 
@@ -76,12 +77,12 @@ hf_status hfi_watchdog_start(const struct hfi_clock *clock, hfi_due_fn *due, voi
     dog->clock = clock;
     dog->due = due;
     dog->self = self;
-    (void)pthread_mutex_init(&dog->mutex, NULL);
+    hfi_mutex_init(&dog->mutex, HFI_RANK_LEAF);
     hfi_park_init(&dog->park);
     if (clock->now_ns == hfi_boottime.now_ns) {
         int failed = hfi_thread_start(&dog->thread, "hf-watchdog", watch, dog);
         if (failed != 0) {
-            (void)pthread_mutex_destroy(&dog->mutex);
+            hfi_mutex_destroy(&dog->mutex);
             free(dog);
             (void)hfi_fail(error, HF_NOMEM, "raise the limit on threads (ulimit -u, cgroup pids.max)",
                            "cannot start the watchdog's thread");
@@ -99,34 +100,34 @@ void hfi_watchdog_stop(struct hfi_watchdog *dog)
     if (dog == NULL)
         return;
     if (dog->has_thread) {
-        (void)pthread_mutex_lock(&dog->mutex);
+        hfi_mutex_lock(&dog->mutex);
         dog->ends = true;
         hfi_park_wake(&dog->park);
-        (void)pthread_mutex_unlock(&dog->mutex);
+        hfi_mutex_unlock(&dog->mutex);
         (void)pthread_join(dog->thread, NULL);
     }
-    (void)pthread_mutex_destroy(&dog->mutex);
+    hfi_mutex_destroy(&dog->mutex);
     free(dog);
 }
 
 bool hfi_watchdog_arm(struct hfi_watchdog *dog, struct hfi_timer *timer, int64_t at_ns)
 {
-    (void)pthread_mutex_lock(&dog->mutex);
+    hfi_mutex_lock(&dog->mutex);
     bool was_armed = hfi_timers_set(&dog->timers, timer, at_ns);
     HFI_PERTURB("armed-to-wake");
     if (at_ns < dog->sleeps_until_ns) {
         dog->sleeps_until_ns = at_ns; /* so one wake is enough for all later timers that follow */
         hfi_park_wake(&dog->park);
     }
-    (void)pthread_mutex_unlock(&dog->mutex);
+    hfi_mutex_unlock(&dog->mutex);
     return was_armed;
 }
 
 int64_t hfi_watchdog_run_due(struct hfi_watchdog *dog)
 {
-    (void)pthread_mutex_lock(&dog->mutex);
+    hfi_mutex_lock(&dog->mutex);
     run_due_locked(dog);
     int64_t next_ns = hfi_timers_next_ns(&dog->timers);
-    (void)pthread_mutex_unlock(&dog->mutex);
+    hfi_mutex_unlock(&dog->mutex);
     return next_ns;
 }

@@ -75,10 +75,10 @@ void hfi_client_leave(hf_client *client)
         HFI_PERTURB("open-to-uncount");
         (void)atomic_fetch_sub(&client->calls, 1); /* the client may be freed now */
     } else {
-        (void)pthread_mutex_lock(&client->time_mutex);
+        hfi_mutex_lock(&client->time_mutex);
         (void)atomic_fetch_sub(&client->calls, 1);
         hfi_park_wake(&client->left);
-        (void)pthread_mutex_unlock(&client->time_mutex);
+        hfi_mutex_unlock(&client->time_mutex);
     }
     hfi_thread_unshield();
 }
@@ -107,9 +107,9 @@ void hfi_client_unref(hf_client *client)
     hfi_wiped_give(client->wiped, client->alive);
     hfi_wiped_free(client->wiped);
     hfi_random_supply_free(client->random);
-    (void)pthread_mutex_destroy(&client->time_mutex);
-    (void)pthread_mutex_destroy(&client->cancel_mutex);
-    (void)pthread_mutex_destroy(&client->inquiry_mutex);
+    hfi_mutex_destroy(&client->time_mutex);
+    hfi_mutex_destroy(&client->cancel_mutex);
+    hfi_mutex_destroy(&client->inquiry_mutex);
     free(client->samples);
     free(client->floors_asked_ns);
     free(client->name);
@@ -154,9 +154,9 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     if (client == NULL)
         return NULL;
     atomic_init(&client->references, 1);
-    (void)pthread_mutex_init(&client->time_mutex, NULL);
-    (void)pthread_mutex_init(&client->cancel_mutex, NULL);
-    (void)pthread_mutex_init(&client->inquiry_mutex, NULL);
+    hfi_mutex_init(&client->time_mutex, HFI_RANK_INNER);
+    hfi_mutex_init(&client->cancel_mutex, HFI_RANK_INNER);
+    hfi_mutex_init(&client->inquiry_mutex, HFI_RANK_INNER);
     hfi_list_init(&client->cancels);
     hfi_loss_log_init(&client->loss_log);
     hfi_list_init(&client->inquiries);
@@ -348,7 +348,7 @@ static void end_lock(struct hfi_lock *lock, void *arg)
     if (lock->shared != NULL)
         hfi_shared_wake(lock->shared);
     hfi_retire_hasten(lock, now);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
 }
 
 /* Waiting calls are woken and see `closing`; running loaders are waited for. */
@@ -363,8 +363,8 @@ static void wait_for_calls(hf_client *client)
         hfi_pool_hurry(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
         (void)hfi_park_wait(&client->left, epoch, hfi_after_ms(hfi_now(client->clock), 100));
     }
-    (void)pthread_mutex_lock(&client->time_mutex); /* until the hfi_client_leave() that woke us has let go of it */
-    (void)pthread_mutex_unlock(&client->time_mutex);
+    hfi_mutex_lock(&client->time_mutex); /* until the hfi_client_leave() that woke us has let go of it */
+    hfi_mutex_unlock(&client->time_mutex);
 }
 
 static hf_status close_forked(hf_client *client, hf_error *error)

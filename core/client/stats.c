@@ -140,9 +140,9 @@ static void put_histogram(FILE *out, const char *name, const hf_client *client, 
 static void tell_holds(struct hfi_lock *lock, void *arg)
 {
     (void)arg;
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     hfi_lock_tell_holds(lock);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
 }
 
 static void put_metrics(FILE *out, const hf_client *const *clients, const hf_stats *stats, size_t count)
@@ -219,7 +219,7 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
     int64_t left_ms = remote == HFI_HELD ? (hfi_lease_end(&entry->times) - now) / HFI_MS : 0;
     int64_t position = remote == HFI_QUEUED ? entry->position : 0;
     bool here = entry->is_held_here, is_idle = hfi_entry_is_idle(entry);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     if (is_idle)
         return;
     (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);

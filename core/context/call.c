@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* call.c - see call.h. */
 #include "core/context/call.h"
+#include "base/mutex.h"
 #include "base/perturb.h"
 #include "core/protocol/script_error.h"
 #include "core/context/wait.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 
 struct call { /* on the caller's stack; with a cancel on the heap: freed by hfi_call, or by called() if abandoned */
-    pthread_mutex_t mutex;
+    struct hfi_mutex mutex;
     struct hfi_park park;
     bool done, abandoned;
     enum hfi_outcome outcome;
@@ -22,13 +23,13 @@ static void end(struct call *call)
 {
     if (call->reply != NULL)
         freeReplyObject(call->reply);
-    (void)pthread_mutex_destroy(&call->mutex);
+    hfi_mutex_destroy(&call->mutex);
 }
 
 static void called(struct hfi_command *command)
 {
     struct call *call = command->self;
-    (void)pthread_mutex_lock(&call->mutex);
+    hfi_mutex_lock(&call->mutex);
     call->outcome = command->outcome;
     call->too_long = command->too_long;
     call->reply = command->reply;
@@ -36,7 +37,7 @@ static void called(struct hfi_command *command)
     call->done = true;
     bool abandoned = call->abandoned;
     hfi_park_wake(&call->park);
-    (void)pthread_mutex_unlock(&call->mutex);
+    hfi_mutex_unlock(&call->mutex);
     if (!abandoned)
         return;
     end(call);
@@ -49,23 +50,23 @@ static bool wait_for(hf_client *client, struct call *call, struct hfi_lane *lane
     struct hfi_wait wait;
     hfi_wait_begin(&wait, client, cancel, &call->park, HFI_NEVER); /* the command's until_ns ends it */
     wait.is_hurried = true;
-    (void)pthread_mutex_lock(&call->mutex);
+    hfi_mutex_lock(&call->mutex);
     bool done = hfi_wait_for(&wait, &call->done, &call->mutex, lane) == HF_OK;
-    (void)pthread_mutex_unlock(&call->mutex);
+    hfi_mutex_unlock(&call->mutex);
     hfi_wait_end(&wait); /* before the park may be freed */
     if (done)
         return true;
-    (void)pthread_mutex_lock(&call->mutex);
+    hfi_mutex_lock(&call->mutex);
     done = call->done;
     call->abandoned = !done;
-    (void)pthread_mutex_unlock(&call->mutex);
+    hfi_mutex_unlock(&call->mutex);
     return done;
 }
 
 static void begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, struct call *call)
 {
     *call = (struct call){.done = false};
-    (void)pthread_mutex_init(&call->mutex, NULL);
+    hfi_mutex_init(&call->mutex, HFI_RANK_OUTER);
     hfi_park_init(&call->park);
     command->done = called;
     command->self = call;

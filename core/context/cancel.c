@@ -32,9 +32,9 @@ hf_status hf_cancel_open(hf_client *client, hf_cancel **cancel_out, hf_error *er
     cancel->client = client;
     hfi_list_init(&cancel->waiting);
     hfi_list_init(&cancel->link);
-    (void)pthread_mutex_lock(&client->cancel_mutex);
+    hfi_mutex_lock(&client->cancel_mutex);
     hfi_list_append(&client->cancels, &cancel->link);
-    (void)pthread_mutex_unlock(&client->cancel_mutex);
+    hfi_mutex_unlock(&client->cancel_mutex);
     hfi_client_leave(client);
     *cancel_out = cancel;
     return HF_OK;
@@ -61,9 +61,9 @@ void hf_cancel_close(hf_cancel *cancel)
         return;
     hf_client *client = cancel->client;
     if (!hfi_client_is_forked(client)) {
-        (void)pthread_mutex_lock(&client->cancel_mutex);
+        hfi_mutex_lock(&client->cancel_mutex);
         hfi_list_remove(&cancel->link);
-        (void)pthread_mutex_unlock(&client->cancel_mutex);
+        hfi_mutex_unlock(&client->cancel_mutex);
     }
     free(cancel);
     hfi_client_unref(client);
@@ -76,18 +76,18 @@ void hfi_cancel_enter(hf_cancel *cancel, struct hfi_canceled *place, struct hfi_
     if (cancel == NULL)
         return;
     hfi_list_init(&place->link);
-    (void)pthread_mutex_lock(&cancel->client->cancel_mutex);
+    hfi_mutex_lock(&cancel->client->cancel_mutex);
     hfi_list_append(&cancel->waiting, &place->link);
-    (void)pthread_mutex_unlock(&cancel->client->cancel_mutex);
+    hfi_mutex_unlock(&cancel->client->cancel_mutex);
 }
 
 void hfi_cancel_leave(struct hfi_canceled *place)
 {
     if (place->cancel == NULL)
         return;
-    (void)pthread_mutex_lock(&place->cancel->client->cancel_mutex);
+    hfi_mutex_lock(&place->cancel->client->cancel_mutex);
     hfi_list_remove(&place->link);
-    (void)pthread_mutex_unlock(&place->cancel->client->cancel_mutex);
+    hfi_mutex_unlock(&place->cancel->client->cancel_mutex);
 }
 
 bool hfi_cancel_is_fired(const hf_cancel *cancel)
@@ -99,7 +99,7 @@ void hfi_cancel_kicked(void *self)
 {
     hf_client *client = self;
     HFI_PERTURB("kicked-to-cancels");
-    (void)pthread_mutex_lock(&client->cancel_mutex);
+    hfi_mutex_lock(&client->cancel_mutex);
     for (struct hfi_list *at = client->cancels.next; at != &client->cancels; at = at->next) {
         hf_cancel *cancel = hfi_container_of(at, hf_cancel, link);
         if (!atomic_load(&cancel->fired))
@@ -107,5 +107,5 @@ void hfi_cancel_kicked(void *self)
         for (struct hfi_list *one = cancel->waiting.next; one != &cancel->waiting; one = one->next)
             hfi_park_wake(hfi_container_of(one, struct hfi_canceled, link)->park);
     }
-    (void)pthread_mutex_unlock(&client->cancel_mutex);
+    hfi_mutex_unlock(&client->cancel_mutex);
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "base/park.h"
 #include "base/wiped.h"
 #include "core/context/counters.h"
@@ -72,7 +73,7 @@ struct hf_client {
     _Atomic(uint64_t) grants;     /* lock.c: grant numbers given */
     struct hfi_cached_handle cached_handles[HFI_CACHED_HANDLES]; /* handle.c */
 
-    pthread_mutex_t time_mutex;   /* server_time.c: guards these three */
+    struct hfi_mutex time_mutex;   /* server_time.c: guards these three */
     struct hfi_server_clock server_clock;
     struct hfi_sample *samples;   /* by lane index */
     int    sample_count;
@@ -82,7 +83,7 @@ struct hf_client {
     _Atomic(uint64_t) retired[64]; /* retire.c, by random digits: tokens whose retirement ended a moment ago, */
     _Atomic(uint64_t) healed[64];  /* and of tokens that a message named, when their release has ended */
 
-    pthread_mutex_t cancel_mutex; /* cancel.c */
+    struct hfi_mutex cancel_mutex; /* cancel.c */
     struct hfi_list cancels;
 
     _Atomic(int) events_state;    /* enum hfi_events_state, of events.c */
@@ -91,7 +92,7 @@ struct hf_client {
     char  *keyspace_events;       /* "auto", "as-is", "off" */
     int    database;
 
-    pthread_mutex_t inquiry_mutex; /* info.c */
+    struct hfi_mutex inquiry_mutex; /* info.c */
     struct hfi_list inquiries;
 
     struct hfi_loss_log loss_log;

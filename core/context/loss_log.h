@@ -5,6 +5,7 @@
 #define HFI_LOSS_LOG_H
 
 #include "base/list.h"
+#include "base/mutex.h"
 #include "watchdog/dispatcher.h"
 
 #include <holdfast/lease.h>
@@ -13,7 +14,7 @@
 struct hf_client;
 
 struct hfi_loss_log { /* of one client */
-    pthread_mutex_t mutex; /* guards what follows */
+    struct hfi_mutex mutex; /* guards what follows */
     struct hfi_list lines; /* not written yet, oldest first */
     int  count;
     long left_out;         /* losses beyond the queue's capacity, or without memory for a line */

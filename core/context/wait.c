@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* wait.c - see wait.h. */
 #include "core/context/wait.h"
+#include "base/mutex.h"
 #include "base/perturb.h"
 
 void hfi_wait_begin(struct hfi_wait *wait, hf_client *client, hf_cancel *cancel, struct hfi_park *park, int64_t until_ns)
@@ -32,7 +33,7 @@ void hfi_wait_sleep(const struct hfi_wait *wait, uint32_t epoch, struct hfi_lane
         (void)hfi_park_wait(wait->park, epoch, wait->until_ns);
 }
 
-hf_status hfi_wait_for(const struct hfi_wait *wait, const bool *done, pthread_mutex_t *mutex, struct hfi_lane *lane)
+hf_status hfi_wait_for(const struct hfi_wait *wait, const bool *done, struct hfi_mutex *mutex, struct hfi_lane *lane)
 {
     hf_status over = HF_OK;
     while (!*done && over == HF_OK) {
@@ -40,9 +41,9 @@ hf_status hfi_wait_for(const struct hfi_wait *wait, const bool *done, pthread_mu
         over = hfi_wait_is_over(wait, wait->until_ns != HFI_NEVER ? hfi_now(wait->client->clock) : 0);
         if (over != HF_OK)
             break;
-        (void)pthread_mutex_unlock(mutex);
+        hfi_mutex_unlock(mutex);
         hfi_wait_sleep(wait, epoch, lane);
-        (void)pthread_mutex_lock(mutex);
+        hfi_mutex_lock(mutex);
     }
     return *done ? HF_OK : over;
 }

@@ -4,6 +4,7 @@
 #ifndef HFI_WAIT_H
 #define HFI_WAIT_H
 
+#include "base/mutex.h"
 #include "core/context/cancel.h"
 #include "pool/lane.h"
 
@@ -28,6 +29,6 @@ hf_status hfi_wait_is_over(const struct hfi_wait *wait, int64_t now);
 void hfi_wait_sleep(const struct hfi_wait *wait, uint32_t epoch, struct hfi_lane *lane);
 /* Sleeps until *done: HF_OK; else why the wait ended first. The mutex is held on entry and on return; *done is set, and
  * the park woken, under it. */
-hf_status hfi_wait_for(const struct hfi_wait *wait, const bool *done, pthread_mutex_t *mutex, struct hfi_lane *lane);
+hf_status hfi_wait_for(const struct hfi_wait *wait, const bool *done, struct hfi_mutex *mutex, struct hfi_lane *lane);
 
 #endif

@@ -28,9 +28,9 @@ hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error)
     hf_status status = hfi_table_get(f->client, HFI_FETCH, f->key, f->size, &f->lock, error);
     if (status != HF_OK)
         return status;
-    (void)pthread_mutex_lock(&f->lock->mutex);
+    hfi_mutex_lock(&f->lock->mutex);
     bool has_room = hfi_shared_of(f->lock) != NULL;
-    (void)pthread_mutex_unlock(&f->lock->mutex);
+    hfi_mutex_unlock(&f->lock->mutex);
     return has_room ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
 }
 
@@ -119,7 +119,7 @@ hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf
     struct share shared = {NULL};
     hf_status status = HF_OK;
     hfi_acquirer_init(&acquirer, lock, &options);
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     wait_for_verdict(f, once, &acquirer);
     if (acquirer.waiter.verdict == HFI_GOT_LEASE)
         hfi_table_ref(lock); /* the handle's reference */
@@ -127,7 +127,7 @@ hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf
         share(f, &shared);
     if (acquirer.waiter.verdict != HFI_GOT_LEASE && shared.body == NULL)
         status = explain(f, &acquirer.waiter, error);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     if (acquirer.waiter.verdict == HFI_GOT_LEASE) {
         hfi_count(f->client, acquired_remotely);

@@ -70,7 +70,7 @@ static void filled(struct hfi_command *command)
     filler->done = true;
     bool abandoned = filler->abandoned;
     hfi_park_wake(&filler->park);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     if (abandoned) {
         (void)hf_lease_post_release(filler->lease, NULL);
@@ -86,10 +86,10 @@ static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *l
     const struct hfi_body *body = loading->body;
     enum hfi_filling filling = kept <= 0 ? HFI_FILL_NOTHING : body->absent ? HFI_FILL_ABSENT : HFI_FILL_VALUE;
     char token[HFI_TOKEN_CAPACITY] = "";
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     if (lock->holder == lease)
         (void)hfi_lock_token(lock, token);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     if (token[0] == 0)
         return NULL;
     return hfi_wire_fill(&lock->keys, token, filling, kept, body->data, filling == HFI_FILL_VALUE ? body->size : 0);
@@ -127,18 +127,18 @@ static bool wait_for(struct hfi_fetch *f, struct filler *filler)
 {
     struct hfi_lock *lock = f->lock;
     struct hfi_wait wait;
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     hfi_wait_begin(&wait, f->client, f->options->cancel, &filler->park, HFI_NEVER); /* the command's until_ns ends it */
     wait.is_hurried = true;
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     (void)hfi_wait_for(&wait, &filler->done, &lock->mutex, lock->lane);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_wait_end(&wait); /* before the park may be freed */
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     bool done = filler->done;
     filler->abandoned = !done;
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     return done;
 }
 
@@ -151,7 +151,7 @@ static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loadin
     hfi_command_unref(command);
     *refused = filler == NULL;
     if (filler == NULL)
-        (void)pthread_mutex_unlock(&f->lock->mutex);
+        hfi_mutex_unlock(&f->lock->mutex);
     else if (!wait_for(f, filler))
         return false;
     (void)hf_lease_post_release(lease, NULL); /* the fill has ended it already, or it is lost */
@@ -175,7 +175,7 @@ static void fail_waiters(struct hfi_fetch *f, const hf_lease *lease, const struc
         hfi_entry_refuse_all(&lock->entry, HF_LOAD_FAILED, now, &actions);
     }
     hfi_lock_perform(lock, &actions, now, NULL);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
 }
 
 hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value, hf_error *error)

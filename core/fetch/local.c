@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* local.c - see local.h. A set and a list by last use, under one mutex that is held for one look-up and comparison. */
 #include "core/fetch/local.h"
+#include "base/mutex.h"
 #include "base/rare.h"
 #include "base/set.h"
 #include "core/protocol/key.h"
@@ -20,7 +21,7 @@ struct item {
 };
 
 struct hfi_local_cache {
-    pthread_mutex_t mutex;
+    struct hfi_mutex mutex;
     struct hfi_set items;
     struct hfi_list by_use;
     int64_t bytes, limit;
@@ -48,7 +49,7 @@ bool hfi_local_open(hf_client *client)
         free(cache);
         return false;
     }
-    (void)pthread_mutex_init(&cache->mutex, NULL);
+    hfi_mutex_init(&cache->mutex, HFI_RANK_INNER);
     hfi_list_init(&cache->by_use);
     cache->limit = client->local_bytes == HF_OFF ? 0 : client->local_bytes;
     client->local = cache;
@@ -77,7 +78,7 @@ void hfi_local_free(hf_client *client)
     while (!hfi_list_is_empty(&cache->by_use))
         drop_locked(cache, hfi_container_of(cache->by_use.next, struct item, link));
     hfi_set_close(&cache->items);
-    (void)pthread_mutex_destroy(&cache->mutex);
+    hfi_mutex_destroy(&cache->mutex);
     free(cache);
     client->local = NULL;
 }
@@ -95,7 +96,7 @@ void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_
     uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
     if (cache->limit == 0)
         return;
-    (void)pthread_mutex_lock(&cache->mutex);
+    hfi_mutex_lock(&cache->mutex);
     struct item *item = find_locked(cache, hash, key, size);
     if (item != NULL) {
         *seen = item->seen;
@@ -104,7 +105,7 @@ void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_
         hfi_list_append(&cache->by_use, &item->link);
     }
     seen->forgets = cache->forgets[hash % FORGET_PLACES];
-    (void)pthread_mutex_unlock(&cache->mutex);
+    hfi_mutex_unlock(&cache->mutex);
 }
 
 static struct item *add_locked(struct hfi_local_cache *cache, uint64_t hash, const char *key, size_t size,
@@ -139,7 +140,7 @@ HFI_RARE void hfi_local_observe(hf_client *client, const char *key, size_t size,
     struct hfi_local_cache *cache = client->local;
     struct hfi_body *body = saw->body;
     uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
-    (void)pthread_mutex_lock(&cache->mutex);
+    hfi_mutex_lock(&cache->mutex);
     struct item *item = find_locked(cache, hash, key, size);
     if (cache->forgets[hash % FORGET_PLACES] != saw->forgets) {
         item = NULL;
@@ -174,17 +175,17 @@ HFI_RARE void hfi_local_observe(hf_client *client, const char *key, size_t size,
         item->seen.stored = saw->stored;
     while (cache->bytes > cache->limit && !hfi_list_is_empty(&cache->by_use))
         drop_locked(cache, hfi_container_of(cache->by_use.next, struct item, link));
-    (void)pthread_mutex_unlock(&cache->mutex);
+    hfi_mutex_unlock(&cache->mutex);
 }
 
 void hfi_local_forget(hf_client *client, const char *key, size_t size)
 {
     struct hfi_local_cache *cache = client->local;
     uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
-    (void)pthread_mutex_lock(&cache->mutex);
+    hfi_mutex_lock(&cache->mutex);
     struct item *item = find_locked(cache, hash, key, size);
     if (item != NULL)
         drop_locked(cache, item);
     cache->forgets[hash % FORGET_PLACES]++;
-    (void)pthread_mutex_unlock(&cache->mutex);
+    hfi_mutex_unlock(&cache->mutex);
 }

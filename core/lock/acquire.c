@@ -100,21 +100,21 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
             give_up(lock, acquirer, over == HF_TIMEOUT ? hfi_entry_why_in_vain(&lock->entry, &acquirer->waiter) : over, now);
             break;
         }
-        (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(&lock->mutex);
         HFI_PERTURB("seek-to-wait");
         hfi_lane_flush(lock->lane);
         if (acquirer->waiter.overtaken)
             wait_shortly(acquirer, ticket);
         hfi_wait_sleep(&wait, ticket, asking ? lock->lane : NULL);
         HFI_PERTURB("seek-woken");
-        (void)pthread_mutex_lock(&lock->mutex);
+        hfi_mutex_lock(&lock->mutex);
     }
     /* Leave the cancel's list before the park goes out of scope. The cancel's mutex may not be taken under the
      * lock's. */
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     HFI_PERTURB("seek-over");
     hfi_wait_end(&wait);
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
 }
 
 /* Re-entry. HF_OK: the owner has the same lease once more. HF_BUSY: this owner does not hold it. */
@@ -172,10 +172,10 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     struct hfi_actions actions;
     hfi_acquirer_init(&acquirer, lock, options);
     hfi_actions_init(&actions);
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     hf_status status = reenter(lock, options, lease, error);
     if (status != HF_BUSY) {
-        (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(&lock->mutex);
         if (status == HF_OK)
             hfi_table_unref(lock); /* the lease has a reference from its first acquire */
         return status;
@@ -193,7 +193,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     if (waits)
         wait_for_it(lock, &acquirer, search->until_ns);
     status = acquirer.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_lock_explain(lock, acquirer.waiter.status, error);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     if (status != HF_OK)
         return status;

@@ -24,7 +24,7 @@ void hfi_event_sink_free(struct hfi_event_sink *sink)
 {
     if (sink == NULL)
         return;
-    (void)pthread_mutex_destroy(&sink->mutex);
+    hfi_mutex_destroy(&sink->mutex);
     free(sink->label);
     free(sink);
 }
@@ -37,7 +37,7 @@ bool hfi_event_sink_attach(hf_lease *lease, const hf_lock_options *options, uint
     struct hfi_event_sink *sink = calloc(1, sizeof *sink);
     if (sink == NULL)
         return false;
-    (void)pthread_mutex_init(&sink->mutex, NULL);
+    hfi_mutex_init(&sink->mutex, HFI_RANK_INNER);
     hfi_park_init(&sink->quiet);
     hfi_list_init(&sink->job.link);
     sink->job.run = run_events;
@@ -83,7 +83,7 @@ static void announce(struct hfi_event_sink *sink, hf_event_kind kind, hf_reason 
 {
     /* A holder that asked for its signal at AT_RISK gets it at LOST if the loss comes without that warning. */
     bool stop_now = kind == HF_EVENT_AT_RISK && reason != HF_REASON_UNCONFIRMED && sink->signal_at == HF_EVENT_AT_RISK;
-    (void)pthread_mutex_lock(&sink->mutex);
+    hfi_mutex_lock(&sink->mutex);
     if (sink->on_event != NULL && !sink->released) {
         /* When the callback is slower than the events, the newest overwrites the one before it: a passing event may be
          * missed, LOST never. */
@@ -98,7 +98,7 @@ static void announce(struct hfi_event_sink *sink, hf_event_kind kind, hf_reason 
     if (sink->signal != 0 && (stop_now || (kind == HF_EVENT_LOST && (sink->warned == 0 || sink->warned != sink->thread))))
         signal_holder_locked(sink);
     bool post = may_post_locked(sink);
-    (void)pthread_mutex_unlock(&sink->mutex);
+    hfi_mutex_unlock(&sink->mutex);
     if (post)
         post_events(sink);
 }
@@ -109,12 +109,12 @@ void hfi_handle_hand_out(hf_lease *lease)
     if (sink == NULL)
         return;
     hfi_handle_ref(lease); /* from here on a callback may release it */
-    (void)pthread_mutex_lock(&sink->mutex);
+    hfi_mutex_lock(&sink->mutex);
     sink->handed_out = true;
     if (sink->signal_waits)
         signal_holder_locked(sink);
     bool post = may_post_locked(sink);
-    (void)pthread_mutex_unlock(&sink->mutex);
+    hfi_mutex_unlock(&sink->mutex);
     if (post)
         post_events(sink);
     hfi_handle_unref(lease);
@@ -161,7 +161,7 @@ static void run_events(struct hfi_job *job)
     struct hfi_callback callback;
     for (;;) {
         hf_event event = {.size = sizeof event, .fence = lease->fence};
-        (void)pthread_mutex_lock(&sink->mutex);
+        hfi_mutex_lock(&sink->mutex);
         bool over = sink->released || sink->pending_count == 0;
         sink->runner = over ? 0 : hfi_thread_number();
         if (over) {
@@ -174,7 +174,7 @@ static void run_events(struct hfi_job *job)
             memmove(&sink->pending[0], &sink->pending[1], sizeof sink->pending - sizeof sink->pending[0]);
             sink->pending_count--;
         }
-        (void)pthread_mutex_unlock(&sink->mutex);
+        hfi_mutex_unlock(&sink->mutex);
         HFI_PERTURB("event-taken");
         if (over)
             break;
@@ -191,20 +191,20 @@ void hfi_handle_stop_events(hf_lease *lease)
     struct hfi_event_sink *sink = lease->sink;
     if (sink == NULL || sink->on_event == NULL)
         return;
-    (void)pthread_mutex_lock(&sink->mutex);
+    hfi_mutex_lock(&sink->mutex);
     sink->released = true;
     while (sink->posted && sink->runner != hfi_thread_number()) {
         uint32_t epoch = hfi_park_epoch(&sink->quiet);
-        (void)pthread_mutex_unlock(&sink->mutex);
+        hfi_mutex_unlock(&sink->mutex);
         HFI_PERTURB("hush-to-withdraw");
         if (hfi_dispatcher_withdraw(lease->client->dispatcher, &sink->job)) {
             hfi_handle_unref(lease);
             return;
         }
         (void)hfi_park_wait(&sink->quiet, epoch, HFI_NEVER);
-        (void)pthread_mutex_lock(&sink->mutex);
+        hfi_mutex_lock(&sink->mutex);
     }
-    (void)pthread_mutex_unlock(&sink->mutex);
+    hfi_mutex_unlock(&sink->mutex);
 }
 
 const char *hf_reason_text(hf_reason reason)
@@ -270,10 +270,10 @@ static void move_locked(hf_lease *lease, uint64_t owner, uint64_t thread, int ti
     atomic_store(&lease->owner, owner);
     if (sink == NULL)
         return;
-    (void)pthread_mutex_lock(&sink->mutex);
+    hfi_mutex_lock(&sink->mutex);
     sink->thread = thread;
     atomic_store(&sink->tid, tid);
-    (void)pthread_mutex_unlock(&sink->mutex);
+    hfi_mutex_unlock(&sink->mutex);
 }
 
 hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
@@ -282,13 +282,13 @@ hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
     if (status != HF_OK)
         return status;
     HFI_PERTURB("held-to-bound");
-    (void)pthread_mutex_lock(&lease->lock->mutex);
+    hfi_mutex_lock(&lease->lock->mutex);
     uint64_t owner = atomic_load(&lease->owner);
     status = check_held(lease, error); /* a loss that was announced before is not repeated for the new owner */
     if (status == HF_OK)
         move_locked(lease, owner == 0 || owner >= HFI_THREADS ? hfi_thread_number() : owner, hfi_thread_number(),
                     hfi_thread_id());
-    (void)pthread_mutex_unlock(&lease->lock->mutex);
+    hfi_mutex_unlock(&lease->lock->mutex);
     return status;
 }
 
@@ -297,9 +297,9 @@ hf_status hf_lease_unbind(hf_lease *lease, hf_error *error)
     hf_status status = check_held(lease, error);
     if (status == HF_INVALID || status == HF_FORKED)
         return status;
-    (void)pthread_mutex_lock(&lease->lock->mutex);
+    hfi_mutex_lock(&lease->lock->mutex);
     move_locked(lease, 0, 0, 0); /* owned by no thread; a loss returned here is signalled to no thread either */
-    (void)pthread_mutex_unlock(&lease->lock->mutex);
+    hfi_mutex_unlock(&lease->lock->mutex);
     return status;
 }
 

@@ -4,6 +4,7 @@
 #ifndef HFI_EVENT_SINK_H
 #define HFI_EVENT_SINK_H
 
+#include "base/mutex.h"
 #include "core/lock/handle.h"
 
 #define HFI_EVENTS_MOST 8
@@ -18,7 +19,7 @@ struct hfi_event_sink {
     void  *arg;
     char  *label;
 
-    pthread_mutex_t mutex;        /* guards the fields below */
+    struct hfi_mutex mutex;        /* guards the fields below */
     struct hfi_job job;
     bool     handed_out;          /* false: the caller of acquire does not know the lease yet, so events wait */
     bool     signal_waits;

@@ -152,7 +152,7 @@ static void ask_again(hf_client *client, const char *channel, size_t channel_siz
     if (lock->watched)
         hfi_entry_requery(&lock->entry, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);
 }

@@ -57,7 +57,7 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
         }
         hfi_lock_perform(lock, &actions, now, NULL);
     }
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     return known;
 }
@@ -94,7 +94,7 @@ static void happens(struct hfi_lock *lock, void (*what)(struct hfi_entry *, int6
     int64_t now = hfi_lock_enter(lock);
     what(&lock->entry, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
 }
 

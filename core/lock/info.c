@@ -76,7 +76,7 @@ void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message)
 
 void hfi_info_on_message(hf_client *client, const struct hfi_message *message)
 {
-    (void)pthread_mutex_lock(&client->inquiry_mutex);
+    hfi_mutex_lock(&client->inquiry_mutex);
     for (struct hfi_list *at = client->inquiries.next; at != &client->inquiries; at = at->next) {
         struct inquiry *inquiry = hfi_container_of(at, struct inquiry, link);
         if (inquiry->answered || inquiry->token_size != message->token_size ||
@@ -90,7 +90,7 @@ void hfi_info_on_message(hf_client *client, const struct hfi_message *message)
         inquiry->answered = true;
         hfi_park_wake(&inquiry->park);
     }
-    (void)pthread_mutex_unlock(&client->inquiry_mutex);
+    hfi_mutex_unlock(&client->inquiry_mutex);
 }
 
 static struct hfi_lane *lane_of(hf_client *client)
@@ -105,9 +105,9 @@ static void ask_holder(hf_client *client, const char *id, struct inquiry *inquir
     (void)snprintf(channel, sizeof channel, "hf:c:%s", id);
     (void)snprintf(text, sizeof text, "I %.*s %s", (int)inquiry->token_size, inquiry->token, client->identity.channel);
     hfi_park_init(&inquiry->park);
-    (void)pthread_mutex_lock(&client->inquiry_mutex);
+    hfi_mutex_lock(&client->inquiry_mutex);
     hfi_list_append(&client->inquiries, &inquiry->link);
-    (void)pthread_mutex_unlock(&client->inquiry_mutex);
+    hfi_mutex_unlock(&client->inquiry_mutex);
     int64_t asked = hfi_now(client->clock);
     hf_status status =
         hfi_call(client, lane_of(client), hfi_wire_words("PUBLISH", channel, text, NULL), NULL, &reply, NULL);
@@ -123,10 +123,10 @@ static void hear_holder(hf_client *client, struct inquiry *inquiry, bool enough)
 {
     struct hfi_wait wait;
     hfi_wait_begin(&wait, client, NULL, &inquiry->park, enough ? 0 : inquiry->until_ns);
-    (void)pthread_mutex_lock(&client->inquiry_mutex);
+    hfi_mutex_lock(&client->inquiry_mutex);
     (void)hfi_wait_for(&wait, &inquiry->answered, &client->inquiry_mutex, NULL);
     hfi_list_remove(&inquiry->link);
-    (void)pthread_mutex_unlock(&client->inquiry_mutex);
+    hfi_mutex_unlock(&client->inquiry_mutex);
 }
 
 static void show(struct survey *survey, const struct holding *held)

@@ -37,7 +37,7 @@ HFI_RARE hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char 
     lock->lane = hfi_pool_lane(client->pool, use == HFI_FETCH ? HFI_VALUE_LANE : HFI_LOCK_LANE, hash);
     lock->alarm.ring = ring;
     lock->alarm_at = HFI_NEVER;
-    (void)pthread_mutex_init(&lock->mutex, NULL);
+    hfi_mutex_init(&lock->mutex, HFI_RANK_OUTER);
     hfi_entry_init(&lock->entry, use == HFI_FETCH ? &client->fetch_rules : &client->mutex_rules, hash);
     *made = lock;
     return HF_OK;
@@ -54,7 +54,7 @@ void hfi_lock_tell_holds(struct hfi_lock *lock)
 void hfi_lock_free(struct hfi_lock *lock)
 {
     hfi_lock_tell_holds(lock);
-    (void)pthread_mutex_destroy(&lock->mutex);
+    hfi_mutex_destroy(&lock->mutex);
     if (lock->shared != NULL)
         lock->client->fetch_ops->free(lock->shared);
     free(lock->trouble);
@@ -63,7 +63,7 @@ void hfi_lock_free(struct hfi_lock *lock)
 
 int64_t hfi_lock_enter(struct hfi_lock *lock)
 {
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     HFI_PERTURB("mutex-to-clock");
     return hfi_now(lock->client->clock);
 }
@@ -131,7 +131,7 @@ static HFI_RARE void asked(struct hfi_command *command)
     } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
         hfi_retire_again(lock, (uint64_t)command->note[0], (uint64_t)command->note[2], now);
     }
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);
 }
@@ -165,7 +165,7 @@ static HFI_RARE void got_fences(struct hfi_command *command)
             hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);
 }
@@ -424,7 +424,7 @@ static HFI_RARE void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     hfi_entry_on_timer(&lock->entry, now, rtt, &actions);
     bool taken = collect(lock, &actions, tick, now);
     hfi_lock_perform(lock, &actions, now, NULL);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     if (taken)
         return; /* it is flushed with its batch */
     hfi_lane_flush(lock->lane);

@@ -6,6 +6,7 @@
 #ifndef HFI_LOCK_H
 #define HFI_LOCK_H
 
+#include "base/mutex.h"
 #include "base/park.h"
 #include "core/lock/alarm.h"
 #include "core/context/context.h"
@@ -29,7 +30,7 @@ struct hfi_lock {
     bool     refused;  /* (mutex) trouble is an answer of the server, not its silence */
     bool     queued;   /* (mutex) counted in `queued` of the entry's rules */
     bool     in_doubt; /* (mutex) an acquire of the token got no answer: release the token until it is certainly over */
-    pthread_mutex_t mutex;   /* guards the fields below, and those marked (mutex) */
+    struct hfi_mutex mutex;   /* guards the fields below, and those marked (mutex) */
     struct hfi_entry entry;
     uint64_t grant, random;  /* of the current token: hfi_lock_token */
     uint64_t revoked;        /* random digits of the token that a break left instead, according to a message; 0: none */

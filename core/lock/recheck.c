@@ -57,7 +57,7 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
         hfi_entry_answered(&lock->entry, &answer, now, hfi_lane_rtt_ns(lock->lane), &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_table_unref(lock);
 }
 

@@ -85,12 +85,12 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     hf_status status = HF_OK;
     why.status = HF_OK;
     hfi_park_init(&releaser.park);
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     if (lease->depth > 0) {
         lease->depth--;
         *references = 0;
         status = hf_lease_is_valid(lease) ? HF_OK : hfi_handle_lost(lease, error); /* it may be freed once unlocked */
-        (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(&lock->mutex);
         return status;
     }
     hfi_park_hold();
@@ -98,15 +98,15 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     bool was_valid = leave(lock, lease, wait ? &releaser : NULL, references);
     while (was_valid && wait && !releaser.done) {
         uint32_t epoch = hfi_park_epoch(&releaser.park);
-        (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(&lock->mutex);
         HFI_PERTURB("release-to-wait");
         hfi_park_let_go();
         hfi_lane_flush(lock->lane);
         (void)hfi_lane_wait(lock->lane, &releaser.park, epoch, HFI_NEVER);
-        (void)pthread_mutex_lock(&lock->mutex);
+        hfi_mutex_lock(&lock->mutex);
         hfi_park_hold();
     }
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_park_let_go();
     if (wait || wanted)
         hfi_lane_flush(lock->lane);

@@ -53,7 +53,7 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
             hfi_entry_remote_waiter(&lock->entry, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     if (ours)
         hfi_count(client, renewals);
     else

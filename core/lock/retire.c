@@ -153,7 +153,7 @@ static void released(struct hfi_command *command)
     else
         judge_locked(retirement, command, &said, now);
     bool last = --retirement->references == 0;
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     if (more)
         hfi_lane_flush(lock->lane);
     if (last)
@@ -194,11 +194,11 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     struct hfi_retirement *retirement = hfi_container_of(alarm, struct hfi_retirement, alarm);
     struct hfi_lock *lock = retirement->lock;
     HFI_PERTURB("closing-rings");
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     if (!retirement->over)
         send_locked(retirement, tick->now);
     bool last = --retirement->references == 0;
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     if (last)
         end(retirement);
@@ -349,7 +349,7 @@ static void release_forgotten(hf_client *client, uint64_t grant, uint64_t random
     if (lock == NULL)
         return;
     release_forgotten_locked(lock, grant, random, hfi_lock_enter(lock));
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);
 }
@@ -362,7 +362,7 @@ static bool hurry(struct hfi_lock *lock, uint64_t grant, uint64_t random)
     struct hfi_retirement *retirement = find_locked(lock, grant, random);
     if (retirement != NULL)
         send_locked(retirement, now);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     return retirement != NULL;
 }
@@ -378,7 +378,7 @@ static void release_revoked(struct hfi_lock *lock, uint64_t grant, const struct 
     int64_t now = hfi_lock_enter(lock);
     int64_t not_before = time_to_stop(lock, grant), least = now + HFI_PACE_NS;
     give_back_revoked(lock, grant, random, not_before > least ? not_before : least, now);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
 }
 
@@ -418,7 +418,7 @@ static void stop(struct hfi_lock *lock, void *arg)
 {
     (void)arg;
     HFI_PERTURB("closing-stopped");
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     while (lock->retirements != NULL) {
         struct hfi_retirement *retirement = lock->retirements;
         tell_locked(retirement, HF_UNKNOWN);
@@ -427,7 +427,7 @@ static void stop(struct hfi_lock *lock, void *arg)
         if (--retirement->references == 0)
             end(retirement); /* not the last reference to the lock: hfi_table_each() has one */
     }
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
 }
 
 void hfi_retire_stop(hf_client *client)

@@ -18,11 +18,11 @@ void hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int
     bool stepped = false;
     if (server_us <= 0)
         return;
-    (void)pthread_mutex_lock(&client->time_mutex);
+    hfi_mutex_lock(&client->time_mutex);
     hfi_server_clock_observe(&client->server_clock, server_us, answered_ns);
     if (lane >= 0 && lane < client->sample_count)
         stepped = hfi_sample_is_stepped(&client->samples[lane], server_us, sent_ns, answered_ns);
-    (void)pthread_mutex_unlock(&client->time_mutex);
+    hfi_mutex_unlock(&client->time_mutex);
     if (stepped) {
         HFI_PERTURB("stepped-to-renew");
         hfi_log(&client->log, HF_LOG_WARNING, "the server's clock was stepped; renewing all leases at once");
@@ -33,12 +33,12 @@ void hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int
 int64_t hfi_server_time_not_after(hf_client *client, int lane, int64_t now_ns)
 {
     struct hfi_server_clock clock = {0};
-    (void)pthread_mutex_lock(&client->time_mutex);
+    hfi_mutex_lock(&client->time_mutex);
     if (lane < client->sample_count && client->samples[lane].us != 0)
         clock = (struct hfi_server_clock){client->samples[lane].us, client->samples[lane].sent_ns};
     else
         clock = client->server_clock;
-    (void)pthread_mutex_unlock(&client->time_mutex);
+    hfi_mutex_unlock(&client->time_mutex);
     if (clock.us == 0)
         return NO_LIMIT_US;
     return hfi_server_clock_at_most_us(&clock, now_ns) + client->command_ms * 1000;
@@ -46,9 +46,9 @@ int64_t hfi_server_time_not_after(hf_client *client, int lane, int64_t now_ns)
 
 int64_t hfi_server_time_at_least(hf_client *client, int64_t now_ns)
 {
-    (void)pthread_mutex_lock(&client->time_mutex);
+    hfi_mutex_lock(&client->time_mutex);
     int64_t us = hfi_server_clock_at_least_us(&client->server_clock, now_ns);
-    (void)pthread_mutex_unlock(&client->time_mutex);
+    hfi_mutex_unlock(&client->time_mutex);
     return us;
 }
 

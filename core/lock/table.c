@@ -18,6 +18,7 @@
  * created each time. Such a lock is as good as new, see hfi_entry_arrive.
  */
 #include "core/lock/table.h"
+#include "base/mutex.h"
 #include "base/perturb.h"
 #include "base/rare.h"
 #include "core/lock/lock.h"
@@ -44,7 +45,7 @@ struct hfi_slot {
 };
 
 struct shard {
-    pthread_mutex_t mutex; /* needed for any change */
+    struct hfi_mutex mutex; /* needed for any change */
     _Atomic(struct hfi_slot *) segments[SEGMENTS];
     _Atomic(uint32_t) capacity; /* number of slots, and of chains: a power of two, or 0 */
     uint32_t used, free;   /* slots ever used; head of the free list, an index + 1 */
@@ -93,7 +94,7 @@ HFI_RARE bool hfi_table_open(hf_client *client)
     if (table == NULL)
         return false;
     for (int i = 0; i < SHARDS; i++)
-        (void)pthread_mutex_init(&table->shards[i].mutex, NULL);
+        hfi_mutex_init(&table->shards[i].mutex, HFI_RANK_OUTER);
     client->table = table;
     return true;
 }
@@ -103,10 +104,10 @@ HFI_RARE void hfi_table_forget(hf_client *client)
     for (int i = 0; i < SHARDS; i++) {
         struct shard *shard = &client->table->shards[i];
         struct hfi_lock *recent[RECENT];
-        (void)pthread_mutex_lock(&shard->mutex);
+        hfi_mutex_lock(&shard->mutex);
         memcpy(recent, shard->recent, sizeof recent);
         memset(shard->recent, 0, sizeof shard->recent);
-        (void)pthread_mutex_unlock(&shard->mutex);
+        hfi_mutex_unlock(&shard->mutex);
         for (int j = 0; j < RECENT; j++)
             if (recent[j] != NULL)
                 hfi_table_unref(recent[j]);
@@ -122,7 +123,7 @@ HFI_RARE void hfi_table_free(hf_client *client)
     for (int i = 0; i < SHARDS; i++) {
         for (int j = 0; j < SEGMENTS; j++)
             free(atomic_load(&table->shards[i].segments[j]));
-        (void)pthread_mutex_destroy(&table->shards[i].mutex);
+        hfi_mutex_destroy(&table->shards[i].mutex);
     }
     free(table);
     client->table = NULL;
@@ -245,7 +246,7 @@ static HFI_RARE hf_status make(hf_client *client, const struct wanted *wanted, s
     struct shard *shard = shard_of(client, wanted->hash);
     struct hfi_lock *gone = NULL;
     hf_status status = HF_OK;
-    (void)pthread_mutex_lock(&shard->mutex);
+    hfi_mutex_lock(&shard->mutex);
     struct hfi_lock *lock = find_locked(shard, wanted);
     if (lock == NULL) {
         status = hfi_lock_new(client, wanted->use, wanted->name, wanted->size, wanted->hash, &lock, error);
@@ -254,7 +255,7 @@ static HFI_RARE hf_status make(hf_client *client, const struct wanted *wanted, s
             status = hfi_fail(error, HF_NOMEM, "", "no memory for another lock name");
         }
     }
-    (void)pthread_mutex_unlock(&shard->mutex);
+    hfi_mutex_unlock(&shard->mutex);
     if (gone != NULL)
         hfi_table_unref(gone);
     *made = status == HF_OK ? lock : NULL;
@@ -303,11 +304,11 @@ void hfi_table_unref(struct hfi_lock *lock)
             return;
     HFI_PERTURB("table-last-reference");
     struct shard *shard = &lock->client->table->shards[lock->slot_id % SHARDS];
-    (void)pthread_mutex_lock(&shard->mutex);
+    hfi_mutex_lock(&shard->mutex);
     bool last = atomic_fetch_sub(&slot->references, 1) == 1;
     if (last)
         take_out_locked(shard, lock);
-    (void)pthread_mutex_unlock(&shard->mutex);
+    hfi_mutex_unlock(&shard->mutex);
     if (last)
         hfi_lock_free(lock);
 }
@@ -344,10 +345,10 @@ HFI_RARE void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *l
 static void renew_one(struct hfi_lock *lock, void *arg)
 {
     (void)arg;
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     hfi_entry_renew_now(&lock->entry);
     hfi_lock_set_timer(lock);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
 }
 
 void hfi_table_renew_all(hf_client *client)

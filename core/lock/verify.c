@@ -29,7 +29,7 @@ static void verified(struct hfi_command *command)
     struct hfi_lock *lock = inquiry->lock;
     const redisReply *reply = command->reply;
     HFI_PERTURB("verify-answered");
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     inquiry->outcome = command->outcome;
     if (command->outcome == HFI_ANSWERED && reply->type == REDIS_REPLY_ERROR) {
         inquiry->found = ERROR;
@@ -47,7 +47,7 @@ static void verified(struct hfi_command *command)
     bool abandoned = inquiry->abandoned;
     inquiry->done = true;
     hfi_park_wake(&inquiry->park);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     if (abandoned) {
         free(inquiry);
         hfi_table_unref(lock);
@@ -69,7 +69,7 @@ static hf_status verdict(struct hfi_lock *lock, hf_lease *lease, const struct in
             *error = inquiry->why;
         return inquiry->why.status;
     }
-    (void)pthread_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(&lock->mutex);
     if (inquiry->found != SAME && lock->holder == lease && lock->grant == inquiry->grant) {
         struct hfi_actions actions;
         int64_t now = hfi_now(client->clock);
@@ -83,7 +83,7 @@ static hf_status verdict(struct hfi_lock *lock, hf_lease *lease, const struct in
                        now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     return hf_lease_is_valid(lease) ? HF_OK : hfi_handle_lost(lease, error);
 }
@@ -104,7 +104,7 @@ static hf_status verify(hf_lease *lease, hf_error *error)
     hfi_park_init(&inquiry->park);
     int64_t now = hfi_lock_enter(lock), end = atomic_load(lease->end);
     if (lock->holder != lease || now >= end) {
-        (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(&lock->mutex);
         hfi_command_unref(command);
         free(inquiry);
         return hfi_handle_lost(lease, error);
@@ -119,18 +119,18 @@ static hf_status verify(hf_lease *lease, hf_error *error)
     /* Wait no longer than the lease lasts. An inquiry abandoned then is freed by its answer, whenever that comes. */
     while (!inquiry->done && !inquiry->abandoned) {
         uint32_t epoch = hfi_park_epoch(&inquiry->park);
-        (void)pthread_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(&lock->mutex);
         hfi_lane_flush(lock->lane);
         (void)hfi_lane_wait(lock->lane, &inquiry->park, epoch, end);
         HFI_PERTURB("verify-woken");
-        (void)pthread_mutex_lock(&lock->mutex);
+        hfi_mutex_lock(&lock->mutex);
         end = atomic_load(lease->end); /* it may have been renewed or withdrawn */
         inquiry->abandoned = !inquiry->done && hfi_now(client->clock) >= end;
     }
     bool abandoned = inquiry->abandoned;
     if (abandoned)
         hfi_table_ref(lock);
-    (void)pthread_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(&lock->mutex);
     if (abandoned)
         return hfi_handle_lost(lease, error);
     hf_status status = verdict(lock, lease, inquiry, error);

@@ -284,9 +284,9 @@ static double cpu_of_events(struct fixture *f, int watched)
         char name[16];
         (void)snprintf(name, sizeof name, "n%d", i);
         assert_int_equal(hfi_table_get(f->a, HFI_MUTEX, name, strlen(name), &locks[i], NULL), HF_OK);
-        (void)pthread_mutex_lock(&locks[i]->mutex);
+        hfi_mutex_lock(&locks[i]->mutex);
         hfi_events_watch(locks[i], true);
-        (void)pthread_mutex_unlock(&locks[i]->mutex);
+        hfi_mutex_unlock(&locks[i]->mutex);
     }
     double took = cpu_ns();
     for (int i = 0; i < TIMES; i++) {
@@ -295,9 +295,9 @@ static double cpu_of_events(struct fixture *f, int watched)
     }
     took = cpu_ns() - took;
     for (int i = 0; i < watched; i++) {
-        (void)pthread_mutex_lock(&locks[i]->mutex);
+        hfi_mutex_lock(&locks[i]->mutex);
         hfi_events_watch(locks[i], false);
-        (void)pthread_mutex_unlock(&locks[i]->mutex);
+        hfi_mutex_unlock(&locks[i]->mutex);
         hfi_table_unref(locks[i]);
     }
     free(locks);

@@ -7,6 +7,8 @@
  * until it is over, and a new hand goes on with all other events: so what the library's own threads do can be stopped
  * like what the program's do.
  */
+#include "base/mutex.h"
+#include "base/thread.h"
 #include "tests/sim/world.h"
 
 #include <setjmp.h>
@@ -31,6 +33,9 @@ struct sim_thread {
     int id; /* 0: a hand */
     int stack;
     void *own;
+#ifdef HFI_CHECKED
+    struct hfi_held held;
+#endif
     sim_thread_fn *run;
     void *arg;
     const struct hfi_park *waits_on;  /* NULL: it does not wait on a park */
@@ -254,6 +259,13 @@ void **sim_thread_own(void)
 {
     return &running->own;
 }
+
+#ifdef HFI_CHECKED
+struct hfi_held *hfi_thread_held(void)
+{
+    return running != NULL ? &running->held : &outside.held;
+}
+#endif
 
 void sim_sleep(int64_t ns)
 {

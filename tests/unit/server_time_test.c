@@ -64,7 +64,8 @@ static void what_is_not_above_all_that_was_seen_when_it_was_asked_for_is_refused
 static int set_up(void **state)
 {
     (void)state;
-    return pthread_mutex_init(&client.time_mutex, NULL);
+    hfi_mutex_init(&client.time_mutex, HFI_RANK_INNER);
+    return 0;
 }
 
 int main(void)
