@@ -17,7 +17,7 @@ struct hfi_wiped {
     void **pages;
     size_t page_count;
     _Atomic(int64_t) **free_list; /* has capacity for every word of every page, so giving back cannot fail */
-    size_t spare_count;
+    size_t free_count;
 };
 
 struct hfi_wiped *hfi_wiped_new(void)
@@ -59,17 +59,17 @@ static void grow_locked(struct hfi_wiped *words)
     }
     words->pages[words->page_count++] = page;
     for (size_t i = 0; i < PAGE_WORDS; i++)
-        words->free_list[words->spare_count++] = (_Atomic(int64_t) *)(void *)(page + i * sizeof(int64_t));
+        words->free_list[words->free_count++] = (_Atomic(int64_t) *)(void *)(page + i * sizeof(int64_t));
 }
 
 _Atomic(int64_t) *hfi_wiped_take(struct hfi_wiped *words)
 {
     _Atomic(int64_t) *word = NULL;
     hfi_mutex_lock(&words->mutex);
-    if (words->spare_count == 0)
+    if (words->free_count == 0)
         grow_locked(words);
-    if (words->spare_count > 0)
-        word = words->free_list[--words->spare_count];
+    if (words->free_count > 0)
+        word = words->free_list[--words->free_count];
     hfi_mutex_unlock(&words->mutex);
     if (word != NULL)
         atomic_store(word, 0);
@@ -81,6 +81,6 @@ void hfi_wiped_give(struct hfi_wiped *words, _Atomic(int64_t) *word)
     if (word == NULL)
         return;
     hfi_mutex_lock(&words->mutex);
-    words->free_list[words->spare_count++] = word;
+    words->free_list[words->free_count++] = word;
     hfi_mutex_unlock(&words->mutex);
 }

@@ -6,7 +6,7 @@
 #include "pool/dial.h"
 
 #define LEAK_AFTER_NS (60000 * HFI_MS)
-#define TEND_EVERY_NS (1000 * HFI_MS)
+#define MAINTAIN_EVERY_NS (1000 * HFI_MS)
 
 static bool may_close_idle(const struct hfi_borrowers *all, const struct hfi_borrowed *borrowed, int left,
                            int64_t now_ns)
@@ -124,7 +124,7 @@ int64_t hfi_borrowers_maintain(struct hfi_borrowers *all, int64_t now_ns, int *f
     if (now_ns >= all->maintain_at_ns) {
         close_idle(all, now_ns);
         report_leaks(all, now_ns);
-        all->maintain_at_ns = now_ns + TEND_EVERY_NS;
+        all->maintain_at_ns = now_ns + MAINTAIN_EVERY_NS;
     }
     hfi_mutex_lock(&all->mutex);
     bool is_needed = all->total > 0 || all->pool->settings.min_connections > 0;

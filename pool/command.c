@@ -34,7 +34,7 @@ static void drop_bytes(struct hfi_command *command)
         memset(command->first, 0, command->size);
 }
 
-static bool make_room(struct hfi_command *command, size_t more)
+static bool make_capacity(struct hfi_command *command, size_t more)
 {
     if (more <= command->capacity - command->size)
         return true;
@@ -93,7 +93,7 @@ static bool begin(struct hfi_command *command, int before, size_t front, int arg
     size_t words = (size_t)before + (size_t)argc, most = HEAD_MOST + words * (HEAD_MOST + 2) + front;
     for (int i = 0; i < argc; i++)
         most += size_of(i, argv, sizes);
-    if (!make_room(command, most))
+    if (!make_capacity(command, most))
         return false;
     put_head(command, '*', words);
     command->replies++;
@@ -153,7 +153,7 @@ struct hfi_command *hfi_command_script_begin(const struct hfi_script *script, in
 
 bool hfi_command_word(struct hfi_command *command, const char *word, size_t size)
 {
-    if (!make_room(command, HEAD_MOST + size + 2))
+    if (!make_capacity(command, HEAD_MOST + size + 2))
         return false;
     put_word(command, word, size);
     return true;

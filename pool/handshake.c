@@ -88,7 +88,7 @@ static bool ask_for_scripts(struct hfi_handshake *handshake)
     return ok;
 }
 
-static bool ask_hello(struct hfi_handshake *handshake)
+static bool ask_identity(struct hfi_handshake *handshake)
 {
     const struct hfi_pool_settings *settings = &handshake->pool->settings;
     char database[16];
@@ -106,9 +106,9 @@ static bool ask_hello(struct hfi_handshake *handshake)
     return ok;
 }
 
-static bool ask_greeting(struct hfi_handshake *handshake)
+static bool ask_floor(struct hfi_handshake *handshake)
 {
-    handshake->greeting_sent_ns = hfi_now(handshake->pool->clock);
+    handshake->floor_sent_ns = hfi_now(handshake->pool->clock);
     if (handshake->asked_count == HFI_HANDSHAKE_MOST ||
         !hfi_buffer_append(&handshake->out, handshake->handshake_floor->bytes, handshake->handshake_floor->size))
         return false;
@@ -147,7 +147,7 @@ static bool ask_greet(struct hfi_handshake *handshake)
     if (pool->ops.handshake_floor == NULL)
         return true;
     handshake->handshake_floor = pool->ops.handshake_floor(pool->self, handshake->lane);
-    return handshake->handshake_floor != NULL && ask_greeting(handshake);
+    return handshake->handshake_floor != NULL && ask_floor(handshake);
 }
 
 /* Advances to the next stage that has something to ask. */
@@ -160,7 +160,7 @@ static bool go_on(struct hfi_handshake *handshake)
         if (handshake->stage == AUTH)
             ok = ask_auth(handshake);
         else if (handshake->stage == HELLO)
-            ok = ask_hello(handshake);
+            ok = ask_identity(handshake);
         else if (handshake->stage == GREET)
             ok = ask_greet(handshake);
     }
@@ -264,16 +264,16 @@ static hf_status judge_scripts(struct hfi_handshake *handshake, const struct red
                     handshake->pool->server_name);
 }
 
-static hf_status judge_greeting(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
+static hf_status judge_floor(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
 {
     if (reply->type == REDIS_REPLY_ERROR && begins(reply, "NOSCRIPT") && handshake->handshake_floor->script != NULL) {
-        if (hfi_command_inline_script(handshake->handshake_floor) && ask_greeting(handshake))
+        if (hfi_command_inline_script(handshake->handshake_floor) && ask_floor(handshake))
             return HF_OK;
         return hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->pool->server_name);
     }
     if (handshake->pool->ops.handshake_floored == NULL)
         return HF_OK;
-    return handshake->pool->ops.handshake_floored(handshake->pool->self, handshake->lane, &handshake->server, handshake->greeting_sent_ns,
+    return handshake->pool->ops.handshake_floored(handshake->pool->self, handshake->lane, &handshake->server, handshake->floor_sent_ns,
                                     reply, error);
 }
 
@@ -281,7 +281,7 @@ static hf_status judge(struct hfi_handshake *handshake, enum question question, 
                        hf_error *error)
 {
     if (question == ASK_GREETING)
-        return judge_greeting(handshake, reply, error);
+        return judge_floor(handshake, reply, error);
     if (reply->type == REDIS_REPLY_ERROR)
         return is_dispensable(question, reply) ? HF_OK : refuse(handshake, reply, error);
     if (question == ASK_ROLE)

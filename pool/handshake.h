@@ -25,7 +25,7 @@ struct hfi_handshake {
     struct hfi_server server;
     uint64_t lacks; /* a bit for each of the owner's scripts that the server does not have */
     struct hfi_command *handshake_floor;
-    int64_t greeting_sent_ns;
+    int64_t floor_sent_ns;
 };
 
 void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane);

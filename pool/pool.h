@@ -46,7 +46,7 @@ struct hfi_pool_ops {
     /* (*) Every command of which a byte may have left has its outcome; the others wait for the next connection. */
     void (*lane_down)(void *self, int lane);
     /* (*, as is `subscribed`) A message on a channel that we subscribe to. The calls come one at a time. */
-    void (*heard)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
+    void (*on_message)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
     /* The server has acknowledged the subscription: the first time, and again after every reconnect. */
     void (*subscribed)(void *self, const char *channel, size_t channel_size);
     /* hfi_pool_kick was called. */

@@ -47,7 +47,7 @@ static bool say(struct talk *talk, const char *bytes, size_t size)
 }
 
 /* The next reply; the caller frees it. NULL: none came, or what came is not acceptable. */
-static redisReply *hear(struct talk *talk)
+static redisReply *receive_one(struct talk *talk)
 {
     char bytes[4096];
     void *reply = NULL;
@@ -69,9 +69,9 @@ static redisReply *hear(struct talk *talk)
     }
 }
 
-static bool hear_status(struct talk *talk, const char *expected)
+static bool receive_status(struct talk *talk, const char *expected)
 {
-    redisReply *reply = hear(talk);
+    redisReply *reply = receive_one(talk);
     bool is_it = reply != NULL && reply->type == REDIS_REPLY_STATUS && strcmp(reply->str, expected) == 0;
     freeReplyObject(reply);
     return is_it;
@@ -102,7 +102,7 @@ bool hfi_reset_ping(struct hfi_pool *pool, int fd, int64_t until_ns)
 {
     struct talk talk;
     bool good = talk_begin(&talk, pool, fd, until_ns) && say(&talk, "*1\r\n$4\r\nPING\r\n", 14) &&
-                hear_status(&talk, "PONG");
+                receive_status(&talk, "PONG");
     return talk_end(&talk, good);
 }
 
@@ -128,9 +128,9 @@ static bool say_preamble(struct talk *talk, int version, int database)
 }
 
 /* Expects a reply of this type, or an error that begins with `error`. */
-static bool hear_either(struct talk *talk, int type, const char *error)
+static bool receive_either(struct talk *talk, int type, const char *error)
 {
-    redisReply *reply = hear(talk);
+    redisReply *reply = receive_one(talk);
     bool good = reply != NULL && (reply->type == type || (reply->type == REDIS_REPLY_ERROR &&
                                                           strncmp(reply->str, error, strlen(error)) == 0));
     freeReplyObject(reply);
@@ -139,11 +139,11 @@ static bool hear_either(struct talk *talk, int type, const char *error)
 
 /* *done: every command has taken effect, or has nothing to undo: a borrower without the right to a command, or whose
  * server does not know it, has switched nothing on. */
-static bool hear_leftovers(struct talk *talk, int version, bool *done)
+static bool receive_leftovers(struct talk *talk, int version, bool *done)
 {
     *done = true;
     for (const char *at = leftovers(version); *at != 0; at = strchr(at, '\n') + 1) {
-        redisReply *reply = hear(talk);
+        redisReply *reply = receive_one(talk);
         if (reply == NULL)
             return false;
         bool is_error = reply->type == REDIS_REPLY_ERROR;
@@ -154,16 +154,16 @@ static bool hear_leftovers(struct talk *talk, int version, bool *done)
     return true;
 }
 
-static bool hear_preamble(struct talk *talk, int version, bool *done)
+static bool receive_preamble(struct talk *talk, int version, bool *done)
 {
-    if (!hear_leftovers(talk, version, done))
+    if (!receive_leftovers(talk, version, done))
         return false;
     if (version >= RESET_SINCE)
-        return hear_status(talk, "RESET");
+        return receive_status(talk, "RESET");
     /* DISCARD is an error unless there was a MULTI. NOPERM for HELLO: then the borrower cannot have sent it either. */
-    bool good = hear_either(talk, REDIS_REPLY_STATUS, "") && hear_either(talk, REDIS_REPLY_ARRAY, "NOPERM");
+    bool good = receive_either(talk, REDIS_REPLY_STATUS, "") && receive_either(talk, REDIS_REPLY_ARRAY, "NOPERM");
     for (int i = 2; good && i < REPLIES_WITHOUT; i++)
-        good = hear_status(talk, "OK");
+        good = receive_status(talk, "OK");
     return good;
 }
 
@@ -185,9 +185,9 @@ bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
             explicit_bzero(handshake.out.bytes + handshake.out.start, size); /* it may hold the password */
         hfi_buffer_eat(&handshake.out, size);
         if (good && !preamble_heard) {
-            good = preamble_heard = hear_preamble(&talk, server.version, &done);
+            good = preamble_heard = receive_preamble(&talk, server.version, &done);
         } else if (good) {
-            redisReply *reply = hear(&talk);
+            redisReply *reply = receive_one(&talk);
             good = reply != NULL && hfi_handshake_answer(&handshake, reply, NULL) == HF_OK;
             freeReplyObject(reply);
         }
@@ -195,7 +195,7 @@ bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
     hfi_handshake_done(&handshake);
     if (good && !done) {
         const char *behind = leftovers(server.version);
-        good = say(&talk, behind, strlen(behind)) && hear_leftovers(&talk, server.version, &done) && done;
+        good = say(&talk, behind, strlen(behind)) && receive_leftovers(&talk, server.version, &done) && done;
     }
     return talk_end(&talk, good);
 }

@@ -59,12 +59,12 @@ int hfi_subscribers_count(const struct hfi_subscribers *subscribers)
 
 bool hfi_subscribers_take_role(struct hfi_subscribers *all)
 {
-    return !atomic_exchange(&all->hearing, true);
+    return !atomic_exchange(&all->reading, true);
 }
 
 void hfi_subscribers_give_role(struct hfi_subscribers *all)
 {
-    atomic_store(&all->hearing, false);
+    atomic_store(&all->reading, false);
     HFI_PERTURB("ear-back-to-missed");
     if (atomic_exchange(&all->missed, false))
         hfi_listener_kick(all->pool->listener);
@@ -100,7 +100,7 @@ void hfi_subscribers_end(struct hfi_subscribers *subscribers)
         hfi_dial_end(subscribers->list[i].dial);
         subscribers->list[i].dial = NULL;
     }
-    atomic_store(&subscribers->hearing, false);
+    atomic_store(&subscribers->reading, false);
 }
 
 void hfi_subscribers_free(struct hfi_subscribers *subscribers)
@@ -224,7 +224,7 @@ static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
     return true;
 }
 
-static bool hear(struct hfi_subscriber *one, const struct redisReply *reply)
+static bool dispatch_message(struct hfi_subscriber *one, const struct redisReply *reply)
 {
     const struct hfi_pool *pool = one->all->pool;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || !is_word(reply->element[0], "message"))
@@ -233,12 +233,12 @@ static bool hear(struct hfi_subscriber *one, const struct redisReply *reply)
     if (channel->str == NULL || message->str == NULL)
         return false;
     HFI_PERTURB("message-to-heard");
-    if (pool->ops.heard != NULL)
-        pool->ops.heard(pool->self, channel->str, channel->len, message->str, message->len);
+    if (pool->ops.on_message != NULL)
+        pool->ops.on_message(pool->self, channel->str, channel->len, message->str, message->len);
     return true;
 }
 
-static const char *hear_all(struct hfi_subscriber *one)
+static const char *receive_all(struct hfi_subscriber *one)
 {
     for (;;) {
         void *reply;
@@ -247,7 +247,7 @@ static const char *hear_all(struct hfi_subscriber *one)
         if (reply == NULL)
             return one->unparsed > MESSAGE_MOST ? "a message is longer than allowed" : NULL;
         one->unparsed = one->parser->len - one->parser->pos;
-        bool sound = hear(one, reply);
+        bool sound = dispatch_message(one, reply);
         freeReplyObject(reply);
         if (!sound)
             return "an answer that does not fit what was asked";
@@ -262,12 +262,12 @@ const char *hfi_subscriber_receive(struct hfi_subscriber *one, int64_t now_ns)
         return NULL;
     if (got <= 0)
         return got == 0 ? "the server closed it" : "receiving failed";
-    one->heard_ns = now_ns;
+    one->received_ns = now_ns;
     one->served = true;
     one->unparsed += (size_t)got;
     if (redisReaderFeed(one->parser, in, (size_t)got) != REDIS_OK)
         return "no memory for a message";
-    const char *wrong = hear_all(one);
+    const char *wrong = receive_all(one);
     one->expect_ns = hfi_buffer_size(&one->asks) == 0
                          ? HFI_NEVER
                          : hfi_after_ms(now_ns, one->all->pool->settings.command_ms);
@@ -297,7 +297,7 @@ static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_p
     /* A demoted server still answers, but its subscribers are not told of hand-offs. */
     if (wrong == NULL && hfi_pool_has_moved(one->all->pool, one->primaries, one->run_id))
         wrong = "the primary is another one now";
-    if (wrong == NULL && one->expect_ns == HFI_NEVER && now_ns - one->heard_ns >= PING_NS &&
+    if (wrong == NULL && one->expect_ns == HFI_NEVER && now_ns - one->received_ns >= PING_NS &&
         !put_ask(one, "PING", NULL, now_ns))
         wrong = "no memory";
     if (wrong == NULL && !ask_all(one, now_ns))
@@ -313,7 +313,7 @@ static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_p
     }
     hfi_poll_set_add(set, one->connection.fd, hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN, ready,
                      one);
-    hfi_poll_set_again(set, one->expect_ns != HFI_NEVER ? one->expect_ns : one->heard_ns + PING_NS);
+    hfi_poll_set_again(set, one->expect_ns != HFI_NEVER ? one->expect_ns : one->received_ns + PING_NS);
 }
 
 static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, int64_t now_ns)
@@ -326,7 +326,7 @@ static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, in
         (void)memcpy(one->run_id, hfi_dial_server(one->dial)->run_id, sizeof one->run_id);
         one->connection = hfi_dial_take(one->dial);
         one->unparsed = 0;
-        one->heard_ns = now_ns;
+        one->received_ns = now_ns;
         one->expect_ns = HFI_NEVER;
         one->failed = one->served = false;
         hfi_backoff_up(&one->backoff, now_ns);

@@ -26,7 +26,7 @@ struct hfi_subscriber {
     struct redisReader *parser;
     size_t unparsed;
     struct hfi_buffer out, asks;
-    int64_t heard_ns;  /* when the last byte came */
+    int64_t received_ns;  /* when the last byte came */
     int64_t expect_ns; /* a byte must come by then; HFI_NEVER: no reply is owed */
     bool failed;
     bool served;        /* a byte has come */
@@ -39,7 +39,7 @@ struct hfi_subscribers {
     struct hfi_pool *pool;
     struct hfi_channels *channels;
     int count;
-    _Atomic(bool) hearing;       /* the role: its owner may touch what is below, and the list */
+    _Atomic(bool) reading;       /* the role: its owner may touch what is below, and the list */
     _Atomic(bool) missed;        /* the listener wanted the role */
     _Atomic(bool) polled_inline; /* a waiting thread polls the sockets beside the listener */
     int wake_fd;                 /* wakes that thread */

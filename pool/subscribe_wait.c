@@ -63,19 +63,19 @@ bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, ui
         return hfi_park_wait(park, epoch, until_ns);
     nfds_t sockets = list_sockets(all, on + 1);
     for (int in_vain = 0; sockets > 0 && in_vain < IN_VAIN_MOST && !hfi_park_is_woken(park, epoch);) {
-        bool heard = false;
+        bool readable = false;
         if (until_ns != HFI_NEVER && hfi_now(all->pool->clock) >= until_ns)
             break;
         sleep_on(all, on, 1 + sockets, park, epoch, until_ns);
         for (nfds_t i = 1; i <= sockets; i++)
-            heard = heard || on[i].revents != 0;
+            readable = readable || on[i].revents != 0;
         if (on[0].revents != 0) {
             eventfd_t kicks;
             (void)eventfd_read(all->wake_fd, &kicks);
-        } else if (heard && !poll_inline(all)) {
+        } else if (readable && !poll_inline(all)) {
             break;
         }
-        in_vain += heard;
+        in_vain += readable;
         for (nfds_t i = 0; i <= sockets; i++)
             on[i].revents = 0;
     }

@@ -195,7 +195,7 @@ static bool note_answer(const hf_holder *holder, void *arg)
 
 /* hf_lock_info sends a message to the holder, here this client itself, over the channel of a hand-off. A client that
  * was opened a moment ago may not be subscribed yet, so the question is repeated for as long as a command may take. */
-static bool hears_itself(hf_client *client, const char *name)
+static bool receives_its_own(hf_client *client, const char *name)
 {
     bool answered = false;
     struct hfi_park pause;
@@ -225,7 +225,7 @@ static void check_lock(struct check *check)
         find(check, HF_LOG_ERROR, error.hint, "no lock can be had: %s", error.message);
         return;
     }
-    if (hears_itself(client, name))
+    if (receives_its_own(client, name))
         find(check, HF_LOG_INFO, "", "hand-off messages arrive");
     else
         find(check, HF_LOG_WARNING, "ACL SETUSER <user> &hf:c:* +subscribe +publish",

@@ -18,7 +18,7 @@
 
 #define FOUND_OVER (-1) /* stored in place of a V that has passed */
 
-static _Atomic(struct hf_lease *) *spare_of(hf_client *client, uint64_t owner)
+static _Atomic(struct hf_lease *) *cached_of(hf_client *client, uint64_t owner)
 {
     return &client->cached_handles[owner % HFI_CACHED_HANDLES].lease;
 }
@@ -33,7 +33,7 @@ static void free_handle(hf_client *client, hf_lease *lease)
 /* A blank handle with its V word and its client reference: the one cached for this owner number, or a new one. */
 static hf_lease *take_handle(hf_client *client, uint64_t owner)
 {
-    hf_lease *lease = atomic_exchange(spare_of(client, owner), NULL);
+    hf_lease *lease = atomic_exchange(cached_of(client, owner), NULL);
     if (lease != NULL)
         return lease;
     lease = malloc(sizeof *lease);
@@ -51,7 +51,7 @@ static hf_lease *take_handle(hf_client *client, uint64_t owner)
  * that no handle stays in the cache after that. */
 static void give_handle(hf_client *client, hf_lease *lease)
 {
-    _Atomic(struct hf_lease *) *cached = spare_of(client, atomic_load(&lease->owner));
+    _Atomic(struct hf_lease *) *cached = cached_of(client, atomic_load(&lease->owner));
     hf_lease *none = NULL;
     if (!atomic_load(&client->closing) && atomic_compare_exchange_strong(cached, &none, lease)) {
         HFI_PERTURB("handle-spared");

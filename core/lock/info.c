@@ -119,7 +119,7 @@ static void ask_holder(hf_client *client, const char *id, struct inquiry *inquir
 }
 
 /* Waits for the holder's answer. A dead holder leaves the fields as they are. */
-static void hear_holder(hf_client *client, struct inquiry *inquiry, bool enough)
+static void receive_holder(hf_client *client, struct inquiry *inquiry, bool enough)
 {
     struct hfi_wait wait;
     hfi_wait_begin(&wait, client, NULL, &inquiry->park, enough ? 0 : inquiry->until_ns);
@@ -152,7 +152,7 @@ static void finish(struct survey *survey)
     for (size_t i = 0; i < survey->count; i++) {
         struct holding *held = &survey->held[i];
         if (held->inquiry.token != NULL)
-            hear_holder(survey->client, &held->inquiry, survey->enough);
+            receive_holder(survey->client, &held->inquiry, survey->enough);
         if (!survey->enough)
             show(survey, held);
         freeReplyObject(held->reply);

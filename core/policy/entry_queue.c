@@ -313,7 +313,7 @@ void hfi_entry_requery(struct hfi_entry *entry, int64_t now, struct hfi_actions 
         ask_early(entry, now, now, actions);
 }
 
-static struct hfi_acquire_params asking_for(const struct hfi_entry *entry, int64_t lease)
+static struct hfi_acquire_params lease_asked_for(const struct hfi_entry *entry, int64_t lease)
 {
     int64_t period = hfi_step_recheck_ms(entry, lease), claim = hfi_claim_ms(lease, period);
     return (struct hfi_acquire_params){.lease_ms = lease,
@@ -328,7 +328,7 @@ static struct hfi_acquire_params asking_for(const struct hfi_entry *entry, int64
 struct hfi_acquire_params hfi_entry_acquire_params(const struct hfi_entry *entry)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
-    return asking_for(entry, head != NULL ? head->lease_ms : 1000);
+    return lease_asked_for(entry, head != NULL ? head->lease_ms : 1000);
 }
 
 static void remember(struct hfi_entry *entry, const struct hfi_acquire_params *params, int64_t stamp)
@@ -350,7 +350,7 @@ void hfi_entry_sent(struct hfi_entry *entry, const struct hfi_acquire_params *pa
 
 HFI_RARE struct hfi_acquire_params hfi_entry_recheck_params(struct hfi_entry *entry, int64_t stamp)
 {
-    struct hfi_acquire_params params = asking_for(entry, entry->asked_for / HFI_MS);
+    struct hfi_acquire_params params = lease_asked_for(entry, entry->asked_for / HFI_MS);
     remember(entry, &params, stamp);
     return params;
 }

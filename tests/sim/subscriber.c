@@ -55,7 +55,7 @@ static void received(void *client, struct sim_packet *packet)
     if (packet->kind == SIM_MESSAGE) {
         sim_say("hears %s", packet->bytes + channel_size + 1);
         if (channel != NULL && channel->live)
-            pool->ops.heard(pool->self, packet->bytes, channel_size, packet->bytes + channel_size + 1,
+            pool->ops.on_message(pool->self, packet->bytes, channel_size, packet->bytes + channel_size + 1,
                             packet->size - channel_size - 1);
     } else if (channel != NULL && channel->asked && !channel->live) {
         channel->live = true;

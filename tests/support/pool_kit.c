@@ -161,7 +161,7 @@ hf_status hft_pool_open(struct hft_pool *kit, const struct hfi_script *const *sc
                                .handshake_floored = handshake_floored,
                                .lane_up = lane_up,
                                .lane_down = lane_down,
-                               .heard = heard,
+                               .on_message = heard,
                                .subscribed = subscribed,
                                .kicked = kicked,
                                .in_background = in_background};
