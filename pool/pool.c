@@ -207,10 +207,10 @@ static struct hfi_lane *warm(struct hfi_pool *pool, int index)
 
 struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, uint64_t hash)
 {
-    int endpoint = (int)(hash % (uint64_t)pool->settings.lanes);
+    int index = (int)(hash % (uint64_t)pool->settings.lanes);
     if (kind == HFI_RESERVED_LANE)
         return warm(pool, reserved(pool));
-    return warm(pool, (int)kind * pool->settings.lanes + endpoint);
+    return warm(pool, (int)kind * pool->settings.lanes + index);
 }
 
 /* The time without an answer after which a lane is silent: patience_ns, or two of its usual round trips if that is

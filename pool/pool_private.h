@@ -23,7 +23,7 @@ struct hfi_pool {
     char server_name[128];
 
     struct hfi_topology *topology;
-    struct hfi_lane **lanes; /* lock lanes, value lanes, the reserved lane */
+    struct hfi_lane **lanes; /* lock, value and user lanes, the reserved lane */
     int lane_count;
     struct hfi_subscribers *subscribers;
     struct hfi_listener *listener;

@@ -118,7 +118,7 @@ void hfi_client_unref(hf_client *client)
     free(client);
 }
 
-struct background { /* a chore of the pool, run by the dispatcher's thread */
+struct background { /* a chore of the pool, run by a thread that may block: watchdog/dispatcher.h */
     struct hfi_job job;
     void (*run)(void *arg);
     void *arg;

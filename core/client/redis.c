@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* redis.c - users' own commands: one on a value lane, or a borrowed connection. */
+/* redis.c - users' own commands: one on a user lane, or a borrowed connection. */
 #include <holdfast/redis.h>
 
 #include "core/context/call.h"

@@ -58,7 +58,7 @@ enum hfi_action_kind {
     HFI_SEND_WAIT,     /* acquire script, waiting; .fresh as above                        */
     HFI_SEND_TRY,      /* acquire script, trying; .fresh as above                         */
     HFI_SEND_RECHECK,  /* recheck.lua, batched with other names of this tick              */
-    HFI_SEND_RENEW,    /* renew the held token for .lease_ms                              */
+    HFI_SEND_RENEW,    /* renew the held token: hfi_entry_renew_params                  */
     HFI_SEND_MORE,     /* request another block of fences                                 */
     HFI_SEND_FLOOR,    /* fence_floor, then another block: the counter was behind (P8)    */
     HFI_GIVE_BACK,     /* release the held token; V is already withdrawn                  */

@@ -20,7 +20,7 @@ struct hfi_server_clock {
     int64_t seen_ns;  /* our clock */
 };
 
-/* A reply carries server time. The server wrote it between sent_ns and now_ns. */
+/* A reply carries server time, and was read at now_ns: the server wrote it before. */
 void    hfi_server_clock_observe(struct hfi_server_clock *clock, int64_t server_us, int64_t now_ns);
 /* A lower bound of the server's time; 0 if none was seen. */
 int64_t hfi_server_clock_at_least_us(const struct hfi_server_clock *clock, int64_t now_ns);

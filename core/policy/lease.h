@@ -40,7 +40,7 @@ struct hfi_lease_times {
     int64_t questioned_after;
 };
 
-/* granted_at + good_for = V. good_for is the lease, or a claim's length. */
+/* `end` is V. The lease counts from good_for before it; good_for is the lease, or the length of a claim. */
 void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
                      int64_t max_hold_ms, int64_t now, int64_t rtt_ns);
 

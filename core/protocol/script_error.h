@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* script_error.h - which command of a script, or which key, an error is about. Pure. */
+/* script_error.h - which command of a script, or which key, an error is about. */
 #ifndef HFI_SCRIPT_ERROR_H
 #define HFI_SCRIPT_ERROR_H
 
