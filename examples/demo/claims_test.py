@@ -180,6 +180,13 @@ class Claims(unittest.TestCase):
         run.probes.append(probe(19_800, 200 + 1_400, source="SHARED"))
         self.assert_breaks(run, claims.freeze_latency)
 
+    def test_a_request_that_waits_for_redis_has_a_load_from_the_end_of_the_freeze(self):
+        run = good_run()
+        run.probes.append(probe(20_100, 1_900 + SETUP.load_ms + 399, source="LOADED"))
+        self.assertEqual(self.broken(run), [])
+        run.probes.append(probe(20_100, 1_900 + SETUP.load_ms + 400, source="LOADED"))
+        self.assert_breaks(run, claims.freeze_held_up)
+
     def test_a_run_without_lock_that_shows_no_stampede_is_reported(self):
         calm = stampeding_run()
         calm.loads = calm.loads[:3]
