@@ -33,6 +33,7 @@ struct hfi_cached_handle {
 };
 
 #define HFI_BUSY_MARKS 256
+#define HFI_MARKS      64 /* of tokens: retire.c */
 
 struct hfi_lock;
 struct hfi_shared;
@@ -80,8 +81,8 @@ struct hf_client {
     _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence that this client has accepted */
     _Atomic(int64_t) *floors_asked_ns; /* server_time.c; by lane index: when its last floor was sent; 0: it was refused */
 
-    _Atomic(uint64_t) retired[64]; /* retire.c, by random digits: tokens whose retirement ended a moment ago, */
-    _Atomic(uint64_t) healed[64];  /* and of tokens that a message named, when their release has ended */
+    _Atomic(uint64_t) retired[HFI_MARKS]; /* retire.c, by random digits: tokens whose retirement ended a moment ago, */
+    _Atomic(uint64_t) healed[HFI_MARKS];  /* and of tokens that a message named, when their release has ended */
 
     struct hfi_mutex cancel_mutex; /* cancel.c */
     struct hfi_list cancels;

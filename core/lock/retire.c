@@ -81,17 +81,12 @@ static struct hfi_retirement *find_locked(const struct hfi_lock *lock, uint64_t 
     return retirement;
 }
 
-/* The mark of a token that has just been given back. A message about such a token is merely late, and common: the next
- * waiter's R often crosses the holder's release. Tokens that may come alive again are not marked, and a mark ages
- * (in_doubt.h). */
-static _Atomic(uint64_t) *retired_mark(hf_client *client, uint64_t random)
+/* The place of a token's mark. In `retired`, of a token that has just been given back: a message about it is merely late,
+ * and common, for the next waiter's R often crosses the holder's release. Tokens that may come alive again are not marked
+ * there, but in `healed`, which paces their next release. A mark ages (in_doubt.h). */
+static _Atomic(uint64_t) *mark_of(_Atomic(uint64_t) marks[HFI_MARKS], uint64_t random)
 {
-    return &client->retired[random % (sizeof client->retired / sizeof client->retired[0])];
-}
-
-static _Atomic(uint64_t) *healed(hf_client *client, uint64_t random)
-{
-    return &client->healed[random % (sizeof client->healed / sizeof client->healed[0])];
+    return &marks[random % HFI_MARKS];
 }
 
 /* Puts the server's refusal into the error of the releasing thread. */
@@ -124,9 +119,9 @@ static void judge_locked(struct hfi_retirement *retirement, const struct hfi_com
     else if (!hfi_in_doubt_is_over(&retirement->in_doubt, said->now_us, now))
         again = hfi_in_doubt_again_ns(&retirement->in_doubt, said->now_us, now);
     else if (!retirement->in_doubt.unanswered)
-        atomic_store(retired_mark(client, retirement->random), hfi_in_doubt_over_mark(retirement->random, now));
+        atomic_store(mark_of(client->retired, retirement->random), hfi_in_doubt_over_mark(retirement->random, now));
     if (again == HFI_NEVER && retirement->in_doubt.unanswered)
-        atomic_store(healed(client, retirement->random), hfi_in_doubt_over_mark(retirement->random, now));
+        atomic_store(mark_of(client->healed, retirement->random), hfi_in_doubt_over_mark(retirement->random, now));
     if (again == HFI_NEVER || atomic_load(&client->closing))
         finish_locked(retirement);
     else
@@ -328,7 +323,7 @@ static void release_forgotten_locked(struct hfi_lock *lock, uint64_t grant, uint
     struct hfi_retirement *retirement = find_locked(lock, grant, random);
     if (retirement == NULL) {
         int64_t not_before = time_to_stop(lock, grant);
-        int64_t paced = hfi_in_doubt_heal_ns(atomic_load(healed(lock->client, random)), random, now);
+        int64_t paced = hfi_in_doubt_heal_ns(atomic_load(mark_of(lock->client->healed, random)), random, now);
         retirement = begin(lock, grant, random, now);
         if (retirement == NULL)
             return;
@@ -343,7 +338,7 @@ static void release_forgotten_locked(struct hfi_lock *lock, uint64_t grant, uint
  * only this very token, which is not in use. */
 static void release_forgotten(hf_client *client, uint64_t grant, uint64_t random, const struct hfi_message *message)
 {
-    if (hfi_in_doubt_has_crossed(atomic_load(retired_mark(client, random)), random, hfi_now(client->clock)))
+    if (hfi_in_doubt_has_crossed(atomic_load(mark_of(client->retired, random)), random, hfi_now(client->clock)))
         return;
     struct hfi_lock *lock = hfi_table_by_key(client, message->key, message->key_size);
     if (lock == NULL)

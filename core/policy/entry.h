@@ -45,7 +45,7 @@ struct hfi_waiter { /* on the stack of the waiting thread */
 
 struct hfi_entry_rules { /* shared by all entries of one use of a client */
     int64_t guard_ms;
-    bool    native;           /* acquire by MULTI SET INCRBY EXEC first; a fetch always uses the script */
+    bool    native;           /* acquire by MULTI SET INCRBY TIME EXEC first; a fetch always uses the script */
     bool    barges;           /* a release wakes the oldest waiter and leaves the lease free until it runs */
     bool    batch_rechecks;   /* a re-check that expects no change is sent with those of other names */
     int64_t phase;            /* offset of the grid of batched re-checks: processes do not ask at the same moment */

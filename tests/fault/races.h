@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* races.h - what the races share: rng that belong to one thread, and the end that every race has to come to. */
+/* races.h - what the races share: a random number generator for one thread, and the end that every race has to come
+ * to. */
 #ifndef HFT_RACES_H
 #define HFT_RACES_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* faults.c - what goes wrong, and when: by the profile, by the rng. */
+/* faults.c - what goes wrong, and when: by the profile, and at random. */
 #include "tests/sim/history.h"
 
 #include <stdio.h>

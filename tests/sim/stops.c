@@ -31,7 +31,7 @@ static int64_t between(int64_t least, int64_t most)
 
 void sim_stops_begin(void)
 {
-    stops.rng = sim.seed ^ UINT64_C(0x73746f7073); /* other numbers than those of the world's rng */
+    stops.rng = sim.seed ^ UINT64_C(0x73746f7073); /* other numbers than those of the world's generator */
     stops.count = 0;
     stops.paused = false;
     stops.kind = (unsigned)between(0, KINDS - 1);

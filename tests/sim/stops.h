@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stops.h - at the marks of base/perturb.h, which core/ has in this build, whoever comes by may be stopped for a while: a
- * thread of the program, the watchdog, whoever reads replies or messages. When and for how long is drawn from rng of its
- * own; how often, and at which marks more often than at others, is another thing in each history.
+ * thread of the program, the watchdog, a reader of replies or messages. When and for how long comes from a random number
+ * generator of its own; how often, and at which marks more often than at others, differs from history to history.
  */
 #ifndef SIM_STOPS_H
 #define SIM_STOPS_H

@@ -22,7 +22,7 @@ static struct event *heap;
 static size_t heap_count, heap_room;
 static uint64_t event_number;
 
-/* ---- rng ---- */
+/* ---- random numbers ---- */
 
 uint64_t sim_roll(void)
 {

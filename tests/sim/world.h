@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * world.h - virtual time, events, and processes whose threads are coroutines. One history at a time, everything in one
- * thread of ours, every choice by one pair of rng: the same seed is the same history.
+ * thread of ours, every choice by one of two random number generators: the same seed is the same history.
  *
  * What runs between two yields is atomic: a wait (hfi_park_wait, hfi_lane_wait), a mutex that somebody has who stopped,
  * and a stop at a mark of base/perturb.h (stops.h).
@@ -55,7 +55,7 @@ void sim_begin(uint64_t seed, bool verbose);
 void sim_run(int64_t until);
 bool sim_next(int64_t until); /* one of them; false: there is none until then, or something failed */
 
-/* rng */
+/* random numbers */
 uint64_t sim_roll(void);
 int64_t sim_between(int64_t least, int64_t most); /* both included */
 bool sim_chance(int percent);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* random_test.c - bytes, rng and jitter. */
+/* random_test.c - bytes, random numbers and jitter. */
 #include "base/random.h"
 
 #include <setjmp.h>
