@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* client.c - hf_client: from a URI to three running threads, and back. */
 #include "core/context/context.h"
-#include "core/lock/acquire.h"
 #include "core/context/callback.h"
 #include "core/context/cancel.h"
 #include "core/lock/retire.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/handle.h"
 #include "core/lock/inbound.h"
+#include "core/lock/perform.h"
 #include "core/fetch/local.h"
 #include "core/protocol/options.h"
 #include "core/protocol/scripts.h"
 #include "core/lock/server_time.h"
 #include "core/fetch/shared.h"
 #include "core/lock/table.h"
+#include "core/lock/tick.h"
 #include "base/perturb.h"
 #include "base/random.h"
 #include "base/thread.h"
@@ -31,6 +32,12 @@ static bool in_background(void *self, void (*run)(void *arg), void *arg);
 static const struct hfi_script *const scripts[] = {
     &hfi_script_fence_floor, &hfi_script_acquire, &hfi_script_release, &hfi_script_renew,
     &hfi_script_recheck,     &hfi_script_more,    NULL};
+
+static const struct hfi_lock_ops lock_ops = {
+    .ring = hfi_tick_ring,
+    .renew_all = hfi_tick_renew_all,
+    .free_sink = hfi_event_sink_free,
+};
 
 static const struct hfi_pool_ops ops = {
     .scripts = scripts,
@@ -169,6 +176,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->local_bytes = o->local_bytes;
     client->max_waiters = o->max_waiters;
     client->max_value_bytes = o->max_value_bytes;
+    client->lock_ops = &lock_ops;
     client->fetch_ops = &hfi_shared_ops;
     client->mutex_rules.guard_ms = client->fetch_rules.guard_ms = o->guard_ms == HF_OFF ? 0 : o->guard_ms;
     client->mutex_rules.native = client->mutex_rules.rides_out = client->mutex_rules.barges = true;
@@ -254,7 +262,7 @@ static hf_status start(hf_client *client, const hf_client_options *o, struct hfi
     };
     client->database = endpoint->database;
     client->has_dispatcher_thread = o->dispatch == HF_DISPATCH_THREAD;
-    hf_status status = hfi_watchdog_start(client->clock, hfi_alarm_due, client, &client->watchdog, error);
+    hf_status status = hfi_watchdog_start(client->clock, hfi_tick_due, client, &client->watchdog, error);
     if (status == HF_OK)
         status = hfi_dispatcher_start(o->dispatch == HF_DISPATCH_CALLER, &client->dispatcher, error);
     if (status == HF_OK)

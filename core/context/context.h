@@ -35,9 +35,18 @@ struct hfi_cached_handle {
 #define HFI_BUSY_MARKS 256
 #define HFI_MARKS      64 /* of tokens: retire.c */
 
+struct hfi_alarm;
+struct hfi_tick;
+struct hfi_event_sink;
 struct hfi_lock;
 struct hfi_shared;
 struct redisReply;
+
+struct hfi_lock_ops { /* calls up inside core/lock; the table is in client/client.c */
+    void (*ring)(struct hfi_alarm *alarm, struct hfi_tick *tick); /* of each lock's alarm: tick.c */
+    void (*renew_all)(hf_client *client);                         /* the server's clock was stepped: tick.c */
+    void (*free_sink)(struct hfi_event_sink *sink);               /* of a lease: event_sink.c */
+};
 
 struct hfi_fetch_ops { /* a fetch lock's calls up into the room above: fetch/shared.c */
     void (*take)(struct hfi_lock *lock, struct redisReply *reply);
@@ -70,8 +79,9 @@ struct hf_client {
 
     struct hfi_table *table;      /* table.c */
     struct hfi_entry_rules mutex_rules, fetch_rules;
+    const struct hfi_lock_ops *lock_ops;
     const struct hfi_fetch_ops *fetch_ops;
-    _Atomic(uint64_t) grants;     /* lock.c: grant numbers given */
+    _Atomic(uint64_t) grants;     /* table.c: grant numbers given */
     struct hfi_cached_handle cached_handles[HFI_CACHED_HANDLES]; /* handle.c */
 
     struct hfi_mutex time_mutex;   /* server_time.c: guards these three */

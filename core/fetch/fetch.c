@@ -11,6 +11,7 @@
 #include "core/fetch/fetch.h"
 #include "core/policy/freshness.h"
 #include "core/protocol/options.h"
+#include "core/protocol/wire.h"
 #include "core/lock/table.h"
 #include "base/perturb.h"
 #include "base/random.h"

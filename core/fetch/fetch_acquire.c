@@ -3,6 +3,8 @@
 #include "core/lock/acquire.h"
 #include "core/fetch/fetch.h"
 #include "core/fetch/shared.h"
+#include "core/lock/handle.h"
+#include "core/lock/perform.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"
 

@@ -3,8 +3,11 @@
  * process. */
 #include "core/fetch/fetch.h"
 #include "core/fetch/shared.h"
+#include "core/lock/handle.h"
+#include "core/lock/perform.h"
 #include "core/lock/table.h"
 #include "core/context/wait.h"
+#include "core/protocol/wire.h"
 #include "base/perturb.h"
 
 #include <hiredis/hiredis.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* shared.c - see shared.h. */
 #include "core/fetch/shared.h"
+#include "core/protocol/wire.h"
 
 #include <hiredis/hiredis.h>
 #include <stdlib.h>

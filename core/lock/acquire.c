@@ -2,6 +2,7 @@
 /* acquire.c - hf_lock_acquire. */
 #include "core/lock/acquire.h"
 #include "core/lock/event_sink.h"
+#include "core/lock/perform.h"
 #include "core/protocol/options.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"

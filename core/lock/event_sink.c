@@ -22,14 +22,11 @@ static void run_events(struct hfi_job *job);
 
 void hfi_event_sink_free(struct hfi_event_sink *sink)
 {
-    if (sink == NULL)
-        return;
     hfi_mutex_destroy(&sink->mutex);
     free(sink->label);
     free(sink);
 }
 
-/* False: no memory; the caller frees lease->sink. */
 bool hfi_event_sink_attach(hf_lease *lease, const hf_lock_options *options, uint64_t thread, int tid)
 {
     if (options->on_event == NULL && options->signal == 0 && options->owner_label == NULL)
@@ -51,6 +48,17 @@ bool hfi_event_sink_attach(hf_lease *lease, const hf_lock_options *options, uint
     sink->label = options->owner_label != NULL ? strndup(options->owner_label, 128) : NULL;
     lease->sink = sink;
     return options->owner_label == NULL || sink->label != NULL;
+}
+
+void hfi_handle_forked(hf_lease *lease)
+{
+    int fd = atomic_load(&lease->event_fd);
+    if (fd >= 0)
+        (void)close(fd);
+    if (lease->sink != NULL)
+        free(lease->sink->label);
+    free(lease->sink);
+    free(lease);
 }
 
 /* The sink's mutex is held while signalling: once unbind has returned, its thread gets no signal and may end. */

@@ -33,9 +33,10 @@ struct hfi_event_sink {
     uint64_t sequence;
 };
 
-/* Gives the lease a sink if its options ask for one. False: no memory. */
+/* Gives the lease a sink if its options ask for one. `thread` is the number and `tid` the kernel id of the thread that
+ * is signalled. False: no memory. */
 bool hfi_event_sink_attach(hf_lease *lease, const hf_lock_options *options, uint64_t thread, int tid);
-void hfi_event_sink_free(struct hfi_event_sink *sink); /* NULL is a no-op */
+void hfi_event_sink_free(struct hfi_event_sink *sink); /* a member of hfi_lock_ops: with the lease's memory */
 
 /* Called by the lock with its mutex held. */
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws V and latches */
@@ -50,5 +51,7 @@ void hfi_handle_hand_out(hf_lease *lease);
 void hfi_handle_stop_events(hf_lease *lease);
 /* Fills *error with the reason of the loss. Returns LOST, or CLOSED if the client was closed. */
 hf_status hfi_handle_lost(const hf_lease *lease, hf_error *error);
+/* For a fork child, where any mutex may stay locked permanently: frees the child's copy and touches nothing else. */
+void hfi_handle_forked(hf_lease *lease);
 
 #endif

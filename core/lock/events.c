@@ -2,9 +2,9 @@
 /* events.c - see events.h. */
 #include "core/lock/events.h"
 #include "base/buffer.h"
-#include "base/perturb.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
+#include "core/protocol/wire.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
@@ -136,37 +136,20 @@ void hfi_events_watch(struct hfi_lock *lock, bool on)
     }
 }
 
-static void ask_again(hf_client *client, const char *channel, size_t channel_size)
+struct hfi_lock *hfi_events_lock(hf_client *client, const char *channel, size_t channel_size)
 {
-    struct hfi_actions actions;
     char prefix[PREFIX_ROOM];
     size_t size = print_prefix(client, prefix);
-    struct hfi_lock *lock = channel_size > size && memcmp(channel, prefix, size) == 0
-                                ? hfi_table_by_key(client, channel + size, channel_size - size)
-                                : NULL;
-    if (lock == NULL)
-        return;
-    HFI_PERTURB("watch-found");
-    hfi_actions_init(&actions);
-    int64_t now = hfi_lock_enter(lock);
-    if (lock->watched)
-        hfi_entry_requery(&lock->entry, now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
-    hfi_table_unref(lock);
+    return channel_size > size && memcmp(channel, prefix, size) == 0
+               ? hfi_table_by_key(client, channel + size, channel_size - size)
+               : NULL;
 }
 
-void hfi_events_on_message(hf_client *client, const char *channel, size_t channel_size, const char *event, size_t size)
+bool hfi_events_is_end(const char *event, size_t size)
 {
     static const char *const ends[] = {"del", "expired", "evicted", "rename_from"};
+    bool is_end = false;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (strlen(ends[i]) == size && memcmp(ends[i], event, size) == 0)
-            ask_again(client, channel, channel_size);
-}
-
-/* The subscription is confirmed, but the key may have gone before. Ask once, and only then rely on the events. */
-void hfi_events_subscribed(hf_client *client, const char *channel, size_t channel_size)
-{
-    ask_again(client, channel, channel_size);
+        is_end = is_end || (strlen(ends[i]) == size && memcmp(ends[i], event, size) == 0);
+    return is_end;
 }

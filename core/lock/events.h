@@ -25,7 +25,8 @@ bool hfi_events_merge(const char *configured, char *out, size_t capacity);
 void hfi_events_look(hf_client *client, int lane);
 /* Subscribes to the events of the lock's key, or unsubscribes; the lock's mutex held. */
 void hfi_events_watch(struct hfi_lock *lock, bool on);
-void hfi_events_on_message(hf_client *client, const char *channel, size_t channel_size, const char *event, size_t size);
-void hfi_events_subscribed(hf_client *client, const char *channel, size_t channel_size);
+/* A reference to the lock whose key the events of this channel are about; NULL: none of this client's. */
+struct hfi_lock *hfi_events_lock(hf_client *client, const char *channel, size_t channel_size);
+bool hfi_events_is_end(const char *event, size_t size); /* after this event the key is gone */
 
 #endif

@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* handle.c - see handle.h; also the functions of lease.h that need no server. */
 #include "core/lock/handle.h"
-#include "base/descriptor.h"
 #include "base/perturb.h"
-#include "base/thread.h"
-#include "core/context/callback.h"
-#include "core/lock/event_sink.h"
 #include "core/lock/lock.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define FOUND_OVER (-1) /* stored in place of a V that has passed */
@@ -70,7 +61,7 @@ void hfi_handle_free_cached(hf_client *client)
     }
 }
 
-hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner, uint64_t thread, int tid)
+hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner)
 {
     hf_client *client = lock->client;
     hf_lease *lease = take_handle(client, owner);
@@ -81,11 +72,6 @@ hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, 
     atomic_init(&lease->condition, HF_LEASE_HELD);
     atomic_init(&lease->event_fd, -1);
     atomic_init(&lease->owner, owner);
-    if (!hfi_event_sink_attach(lease, options, thread, tid)) {
-        hfi_event_sink_free(lease->sink);
-        free_handle(client, lease);
-        return NULL;
-    }
     return lease;
 }
 
@@ -108,19 +94,9 @@ void hfi_handle_drop(hf_lease *lease, int count)
     int fd = atomic_load(&lease->event_fd);
     if (fd >= 0)
         (void)close(fd);
-    hfi_event_sink_free(lease->sink);
-    give_handle(client, lease);
-}
-
-void hfi_handle_forked(hf_lease *lease)
-{
-    int fd = atomic_load(&lease->event_fd);
-    if (fd >= 0)
-        (void)close(fd);
     if (lease->sink != NULL)
-        free(lease->sink->label);
-    free(lease->sink);
-    free(lease);
+        client->lock_ops->free_sink(lease->sink);
+    give_handle(client, lease);
 }
 
 void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t hold_end, int64_t now)

@@ -29,10 +29,9 @@ struct hf_lease {
     bool    reentrant;
 };
 
-/* Returns a handle with two references, the owner's and the lock's, and V 0. `thread` is the number and `tid` the
- * kernel id of the thread that is signalled. The event fd that options may ask for is not made here. NULL: no
- * memory. */
-hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner, uint64_t thread, int tid);
+/* Returns a handle with two references, the owner's and the lock's, and V 0. The event fd and the sink that options may
+ * ask for are not made here. NULL: no memory. */
+hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner);
 void hfi_handle_ref(hf_lease *lease);
 void hfi_handle_unref(hf_lease *lease);
 void hfi_handle_drop(hf_lease *lease, int count); /* drops `count` references */
@@ -49,8 +48,5 @@ void hfi_handle_end(hf_lease *lease);
 
 /* Frees the cached handles of a closing client whose threads have ended. */
 void hfi_handle_free_cached(hf_client *client);
-
-/* For a fork child, where any mutex may stay locked permanently: frees the child's copy and touches nothing else. */
-void hfi_handle_forked(hf_lease *lease);
 
 #endif

@@ -4,7 +4,7 @@
 #include "core/lock/retire.h"
 #include "core/lock/events.h"
 #include "core/lock/info.h"
-#include "core/lock/lock.h"
+#include "core/lock/perform.h"
 #include "core/protocol/message.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
@@ -62,13 +62,32 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
     return known;
 }
 
+/* The key of another library's lock is gone, or may have been before its events were subscribed to: its waiters ask. */
+static void key_ended(hf_client *client, const char *channel, size_t channel_size)
+{
+    struct hfi_actions actions;
+    struct hfi_lock *lock = hfi_events_lock(client, channel, channel_size);
+    if (lock == NULL)
+        return;
+    HFI_PERTURB("watch-found");
+    hfi_actions_init(&actions);
+    int64_t now = hfi_lock_enter(lock);
+    if (lock->watched)
+        hfi_entry_requery(&lock->entry, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+    hfi_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}
+
 void hfi_inbound_message(void *self, const char *channel, size_t channel_size, const char *text, size_t size)
 {
     hf_client *client = self;
     struct hfi_message message;
     uint64_t grant, random;
     if (channel_size != HFI_CHANNEL_SIZE || memcmp(channel, client->identity.channel, channel_size) != 0) {
-        hfi_events_on_message(client, channel, channel_size, text, size);
+        if (hfi_events_is_end(text, size))
+            key_ended(client, channel, channel_size);
         return;
     }
     if (!hfi_message_parse(text, size, &message))
@@ -118,7 +137,7 @@ void hfi_inbound_subscribed(void *self, const char *channel, size_t channel_size
     if (channel_size == HFI_CHANNEL_SIZE && memcmp(channel, client->identity.channel, channel_size) == 0)
         hfi_table_each(client, look_around, NULL);
     else
-        hfi_events_subscribed(client, channel, channel_size);
+        key_ended(client, channel, channel_size);
 }
 
 void hfi_inbound_lane_up(void *self, int lane)

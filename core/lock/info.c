@@ -6,6 +6,7 @@
 #include "core/lock/event_sink.h"
 #include "core/protocol/options.h"
 #include "core/context/wait.h"
+#include "core/protocol/wire.h"
 #include "base/random.h"
 
 #include <fnmatch.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * lock.h - the shell of an entry: its mutex, its keys, its lane, its token. The entry's decisions are carried out here,
- * under the mutex, so that commands are listed in the order of the decisions. They are sent after unlocking.
- */
+/* lock.h - what an entry lives in: its mutex, its keys, its lane, its token. perform.h carries its decisions out. */
 #ifndef HFI_LOCK_H
 #define HFI_LOCK_H
 
@@ -10,9 +7,10 @@
 #include "base/park.h"
 #include "core/lock/alarm.h"
 #include "core/context/context.h"
-#include "core/lock/handle.h"
 #include "core/protocol/key.h"
-#include "core/protocol/wire.h"
+#include "core/protocol/token.h"
+
+#include <holdfast/lock.h>
 
 struct hfi_slot;       /* table.c */
 struct hfi_shared;     /* fetch/shared.c */
@@ -79,14 +77,9 @@ void hfi_lock_free(struct hfi_lock *lock);
 int64_t hfi_lock_enter(struct hfi_lock *lock);
 /* Writes the current token as it is sent and returns its length. Mutex held. */
 size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_CAPACITY]);
-/* Carries out the entry's actions; mutex held. `releaser` (or NULL) receives the answer to a HFI_GIVE_BACK among them.
- * Call hfi_lane_flush(lock->lane) after unlocking. */
-void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_releaser *releaser);
 /* Adds the short holds to the histogram; mutex held, or no other thread can reach the lock any more. */
 void hfi_lock_tell_holds(struct hfi_lock *lock);
 /* A command is about to be sent after which the key may live for `ms`; mutex held. */
 void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms);
-/* Arms the alarm for the next time at which the entry has something to do; mutex held. */
-void hfi_lock_set_timer(struct hfi_lock *lock);
 
 #endif

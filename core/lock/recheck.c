@@ -7,9 +7,11 @@
  * reason a re-check without an answer leaves no token in doubt (P5): executed late, it creates nothing.
  */
 #include "core/lock/recheck.h"
+#include "core/lock/perform.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"
+#include "core/protocol/wire.h"
 #include "base/perturb.h"
 
 #include <hiredis/hiredis.h>

@@ -2,7 +2,7 @@
 /* release.c - hf_lease_release, hf_lease_post_release. */
 #include "core/lock/retire.h"
 #include "core/lock/event_sink.h"
-#include "core/lock/lock.h"
+#include "core/lock/perform.h"
 #include "core/lock/table.h"
 #include "base/perturb.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* renew.c - see renew.h. */
 #include "core/lock/renew.h"
+#include "core/lock/perform.h"
 #include "core/lock/retire.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"

@@ -4,6 +4,7 @@
 #define HFI_RENEW_H
 
 #include "core/lock/lock.h"
+#include "core/protocol/wire.h"
 
 struct hfi_renewed_batch; /* renew.c */
 

@@ -6,6 +6,7 @@
 #include "core/protocol/scripts.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
+#include "core/protocol/wire.h"
 #include "base/perturb.h"
 #include "pool/replies.h"
 

@@ -4,7 +4,6 @@
 #include "base/perturb.h"
 #include "core/protocol/script_error.h"
 #include "core/protocol/scripts.h"
-#include "core/lock/table.h"
 #include "core/protocol/wire.h"
 #include "pool/replies.h"
 
@@ -26,7 +25,7 @@ void hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int
     if (stepped) {
         HFI_PERTURB("stepped-to-renew");
         hfi_log(&client->log, HF_LOG_WARNING, "the server's clock was stepped; renewing all leases at once");
-        hfi_table_renew_all(client);
+        client->lock_ops->renew_all(client);
     }
 }
 

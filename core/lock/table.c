@@ -341,17 +341,3 @@ HFI_RARE void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *l
         }
     }
 }
-
-static void renew_one(struct hfi_lock *lock, void *arg)
-{
-    (void)arg;
-    hfi_mutex_lock(&lock->mutex);
-    hfi_entry_renew_now(&lock->entry);
-    hfi_lock_set_timer(lock);
-    hfi_mutex_unlock(&lock->mutex);
-}
-
-void hfi_table_renew_all(hf_client *client)
-{
-    hfi_table_each(client, renew_one, NULL);
-}

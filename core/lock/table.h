@@ -29,6 +29,5 @@ uint64_t hfi_table_grant(hf_client *client, const struct hfi_lock *lock); /* a f
 
 /* Calls visit for every lock, with a reference to it and no mutex held. */
 void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *lock, void *arg), void *arg);
-void hfi_table_renew_all(hf_client *client);
 
 #endif

@@ -2,6 +2,7 @@
 /* trouble.c - see trouble.h. */
 #include "core/lock/trouble.h"
 #include "core/protocol/script_error.h"
+#include "core/protocol/wire.h"
 #include "base/random.h"
 #include "pool/replies.h"
 

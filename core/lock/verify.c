@@ -2,8 +2,9 @@
 /* verify.c - hf_lease_verify. */
 #include "core/lock/retire.h"
 #include "core/lock/event_sink.h"
-#include "core/lock/lock.h"
+#include "core/lock/perform.h"
 #include "core/lock/table.h"
+#include "core/protocol/wire.h"
 #include "base/perturb.h"
 #include "pool/replies.h"
 

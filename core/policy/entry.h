@@ -3,7 +3,7 @@
  * entry.h - one lock name inside one process: its holder, its waiters, its remote state. Pure: no I/O, no clock.
  *
  * An entry is an actor. Each event (a thread arrives or leaves, an answer or message comes in, a timer expires) is a
- * call of hfi_entry_*(), which appends the actions to take to a list. The shell (core/lock/lock.c) holds the entry's
+ * call of hfi_entry_*(), which appends the actions to take to a list. The shell (core/lock/perform.c) holds the entry's
  * mutex around the call and the actions, so commands are listed in the order in which they were decided (rule P4).
  * The place in the remote queue belongs to the entry, not to a thread (P6): the token stays until the last waiter has
  * left.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * unknown.pml - acquires without an answer: they may be executed later, even after a release on another connection.
- * (core/lock/retire.c, core/policy/entry_queue.c trouble() and answered_busy(), core/lock/lock.c asked(); L6, P1, P5.)
+ * (core/lock/retire.c, core/policy/entry_queue.c trouble() and answered_busy(), core/lock/perform.c asked(); L6, P1, P5.)
  *
  * Promise: no two holders, and a token that its live process has given up never keeps a name for ever: whoever else
  * waits gets it, without the help of the key's expiry.

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* watch.c - looks at all leases and keys while a history runs, and tells the oracle. */
+#include "core/lock/handle.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
 #include "tests/sim/history.h"

@@ -76,11 +76,6 @@ void hfi_lock_free(struct hfi_lock *lock)
     free(lock);
 }
 
-void hfi_lock_set_timer(struct hfi_lock *lock)
-{
-    (void)lock;
-}
-
 static int open_table(void **state)
 {
     (void)state;

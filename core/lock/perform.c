@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* perform.c - see perform.h. No branch here depends on the protocol's state: entry.c decides. */
+#include "core/lock/perform.h"
+#include "core/lock/event_sink.h"
+#include "core/lock/events.h"
+#include "core/lock/retire.h"
+#include "core/lock/server_time.h"
+#include "core/lock/table.h"
+#include "core/lock/trouble.h"
+#include "core/protocol/wire.h"
+#include "base/perturb.h"
+#include "base/random.h"
+#include "base/rare.h"
+
+#include <hiredis/hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MORE_FENCES (16 * HFI_FENCE_BLOCK)
+
+/* An armed alarm has a reference to the lock. */
+void hfi_lock_set_timer(struct hfi_lock *lock)
+{
+    /* Close disarms every alarm, and no later event of the entry may arm it again. */
+    int64_t next = atomic_load(&lock->client->closing) ? HFI_NEVER : hfi_entry_next(&lock->entry);
+    /* Do not move an armed alarm to a later time: it rings, finds nothing due and is armed again. Local passes would
+     * move it all the time. */
+    if (next == lock->alarm_at || (next != HFI_NEVER && next > lock->alarm_at))
+        return;
+    bool was_armed = hfi_watchdog_arm(lock->client->watchdog, &lock->alarm.timer, next);
+    bool is_armed = next != HFI_NEVER;
+    lock->alarm_at = next;
+    if (is_armed && !was_armed)
+        hfi_table_ref(lock);
+    else if (was_armed && !is_armed)
+        hfi_table_unref(lock); /* never the last: the caller has one */
+}
+
+static HFI_RARE void asked(struct hfi_command *command)
+{
+    struct hfi_lock *lock = command->self;
+    hf_client *client = lock->client;
+    /* Only the native form is a pipeline. (`script` does not tell: it is NULL once a script was resent as EVAL.) */
+    struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .in_doubt = true, .native = command->replies > 1};
+    struct hfi_actions actions;
+    int64_t rtt = hfi_lane_rtt_ns(lock->lane);
+    hfi_actions_init(&actions);
+    int64_t server_us = 0;
+    if (command->outcome == HFI_ANSWERED) {
+        answer = hfi_wire_answer(command->reply, answer.native, &server_us);
+        if (!answer.native) /* those are many, and a floor has told it lately */
+            hfi_server_time_observe(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
+    } else if (command->outcome == HFI_UNSENT) {
+        answer.kind = HFI_NOT_SENT;
+        answer.in_doubt = false;
+        answer.status = hfi_pool_why_down(client->pool, NULL);
+    } else if (command->too_long) { /* it was VALUE: the script was executed, and left nothing behind */
+        answer.kind = HFI_CANNOT;
+        answer.in_doubt = false;
+        answer.status = HF_LIMIT;
+    }
+    answer.sent_at = command->stamp_ns;
+    if (answer.kind == HFI_GRANTED)
+        answer.fence_is_good = hfi_fence_accept(client, answer.fence, HFI_FENCE_BLOCK, command->note[1], server_us,
+                                                command->stamp_ns);
+    HFI_PERTURB("answer-to-entry");
+    int64_t now = hfi_lock_enter(lock);
+    if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
+        if (answer.in_doubt)
+            lock->in_doubt = true;
+        hfi_lock_note_trouble(lock, command, answer.kind == HFI_LATE);
+        if (answer.kind == HFI_HAS_VALUE) {
+            client->fetch_ops->take(lock, command->reply);
+            if (lock->in_doubt) /* an earlier acquire of this token may still be executed */
+                hfi_retire_begin(lock, now, NULL);
+        }
+        hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    } else if (answer.in_doubt) {
+        hfi_retire_in_doubt(lock, (uint64_t)command->note[0], (uint64_t)command->note[2]);
+    } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
+        hfi_retire_again(lock, (uint64_t)command->note[0], (uint64_t)command->note[2], now);
+    }
+    hfi_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}
+
+static HFI_RARE void got_fences(struct hfi_command *command)
+{
+    struct hfi_lock *lock = command->self;
+    hf_client *client = lock->client;
+    struct hfi_actions actions;
+    int64_t first = command->outcome == HFI_ANSWERED ? 0 : -1, granted_us = 0;
+    hfi_actions_init(&actions);
+    if (command->outcome == HFI_ANSWERED) {
+        struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
+        hfi_server_time_observe(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
+        granted_us = said.now_us;
+        bool granted = strcmp(said.word, "GRANTED") == 0 && granted_us > 0;
+        int64_t last = granted ? hfi_wire_number(command->reply, 2, 0) : 0;
+        if (last > MORE_FENCES) /* the reply is the first fence of the last of several blocks */
+            first = last - (MORE_FENCES - HFI_FENCE_BLOCK);
+    }
+    bool good = first > 0 && hfi_fence_accept(client, first, MORE_FENCES, command->note[1], granted_us,
+                                              command->stamp_ns);
+    HFI_PERTURB("fences-to-entry");
+    int64_t now = hfi_lock_enter(lock);
+    if (lock->grant == (uint64_t)command->note[0]) {
+        lock->refused = command->outcome == HFI_ANSWERED; /* without a higher fence nothing is granted */
+        hfi_lock_note_trouble(lock, command, false);
+        if (hfi_wire_foreign(command->reply) != NULL)
+            hfi_entry_no_counter(&lock->entry, &actions);
+        else
+            hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, now, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+    hfi_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+    hfi_table_unref(lock);
+}
+
+/* Lists the command with a reference to the lock until its outcome is known. False: `command` is NULL, no memory. */
+static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command_done *done, int64_t stamp)
+{
+    if (command == NULL)
+        return false;
+    command->done = done;
+    command->self = lock;
+    command->stamp_ns = stamp;
+    command->until_ns = stamp + lock->client->command_ms * HFI_MS;
+    command->note[0] = (int64_t)lock->grant;
+    command->note[1] = hfi_fence_seen(lock->client);
+    command->note[2] = (int64_t)lock->random;
+    hfi_table_ref(lock);
+    HFI_PERTURB("command-to-list");
+    hfi_lane_list(lock->lane, command);
+    hfi_command_unref(command);
+    return true;
+}
+
+static bool fresh_token(struct hfi_lock *lock)
+{
+    if (!hfi_random_word(lock->client->random, &lock->random))
+        return false;
+    lock->grant = hfi_table_grant(lock->client, lock);
+    lock->revoked = 0;
+    lock->last_chance_us = lock->last_chance_ns = lock->may_live_ms = 0;
+    lock->in_doubt = false;
+    return true;
+}
+
+static void not_sent(struct hfi_lock *lock, const struct hfi_action *action, hf_status status, int64_t now)
+{
+    struct hfi_answer none = {.kind = HFI_NOT_SENT, .status = status, .native = action->fresh, .sent_at = now};
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    hfi_entry_answered(&lock->entry, &none, now, 0, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+}
+
+/* `now` is the stamp: read before the command can leave (P1). */
+static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action, int64_t now)
+{
+    hf_client *client = lock->client;
+    bool once = action->kind == HFI_SEND_TRY;
+    struct hfi_command *command;
+    struct hfi_acquire_params params = hfi_entry_acquire_params(&lock->entry);
+    char token[HFI_TOKEN_CAPACITY];
+    if (action->fresh && !fresh_token(lock)) { /* nothing may be granted without a token */
+        hfi_lock_note_no_random(lock);
+        not_sent(lock, action, HF_INTERNAL, now);
+        return;
+    }
+    HFI_PERTURB("stamp-to-command");
+    (void)hfi_lock_token(lock, token);
+    hfi_lock_may_live(lock, params.ttl_ms + (action->kind == HFI_SEND_WAIT ? params.patience_ms : 0));
+    if (action->kind == HFI_SEND_NATIVE) {
+        hfi_server_time_advance_floor(client, lock->lane, now);
+        lock->last_chance_ns = now + params.ttl_ms * HFI_MS;
+        command = hfi_wire_native(&lock->keys, token, params.ttl_ms);
+    } else {
+        int64_t not_after = hfi_server_time_not_after(client, hfi_lane_index(lock->lane), now);
+        if (not_after > lock->last_chance_us)
+            lock->last_chance_us = not_after;
+        command = hfi_wire_acquire(&lock->keys, token, once, &params, not_after, now,
+                                   lock->shared != NULL ? client->fetch_ops->enough_ms(lock->shared) : 0);
+    }
+    hfi_entry_sent(&lock->entry, &params, now);
+    if (!list(lock, command, asked, now))
+        not_sent(lock, action, HF_NOMEM, now);
+}
+
+static HFI_RARE void send_more(struct hfi_lock *lock, bool floor_first, int64_t now)
+{
+    hf_client *client = lock->client;
+    int64_t ttl_ms = hfi_entry_question_ttl_ms(&lock->entry, now);
+    char token[HFI_TOKEN_CAPACITY];
+    (void)hfi_lock_token(lock, token);
+    if (floor_first)
+        hfi_server_time_floor(client, lock->lane, now);
+    if (!list(lock, hfi_wire_more(&lock->keys, token, ttl_ms, MORE_FENCES), got_fences, now)) {
+        struct hfi_actions actions;
+        hfi_actions_init(&actions);
+        hfi_entry_fences(&lock->entry, 0, 0, false, now, &actions);
+        hfi_lock_perform(lock, &actions, now, NULL);
+    }
+}
+
+/* False: no memory, the waiter is refused. */
+static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
+{
+    struct hfi_waiter *waiter = &acquirer->waiter;
+    hf_lease *lease = hfi_handle_new(lock, acquirer->options, acquirer->owner);
+    if (lease != NULL && !hfi_event_sink_attach(lease, acquirer->options, acquirer->thread, acquirer->tid)) {
+        hfi_handle_drop(lease, 2);
+        lease = NULL;
+    }
+    if (lease == NULL) {
+        waiter->verdict = HFI_REFUSED;
+        waiter->status = HF_NOMEM;
+        return false;
+    }
+    free(lock->trouble); /* of an earlier acquire */
+    lock->trouble = NULL;
+    acquirer->lease = lock->holder = lease;
+    hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.times.hold_end, now);
+    return true;
+}
+
+/* Releases a lease for which there was no handle. */
+static void take_back(struct hfi_lock *lock, int64_t now)
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    if (!hfi_entry_release(&lock->entry, now, true, &actions))
+        hfi_entry_lost(&lock->entry, HF_REASON_EXPIRED, now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+}
+
+static void wake_decided(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now)
+{
+    bool handed = true;
+    while (!hfi_list_is_empty(&actions->woken)) {
+        struct hfi_waiter *waiter = hfi_container_of(actions->woken.next, struct hfi_waiter, link);
+        struct hfi_acquirer *acquirer = hfi_container_of(waiter, struct hfi_acquirer, waiter);
+        hfi_list_remove(&waiter->link);
+        if (waiter->verdict == HFI_GOT_LEASE)
+            handed = hand_over(lock, acquirer, now);
+        HFI_PERTURB("lease-given-to-wake");
+        if (acquirer->sleeps)
+            hfi_park_wake(&acquirer->park);
+    }
+    if (!handed)
+        take_back(lock, now);
+}
+
+static void tell_holder(struct hfi_lock *lock, const struct hfi_action *action)
+{
+    hf_lease *holder = lock->holder;
+    if (holder == NULL)
+        return;
+    hfi_handle_tell(holder, action->event, action->reason);
+    if (action->event == HF_EVENT_LOST) {
+        lock->holder = NULL;
+        hfi_handle_unref(holder); /* never the last: its owner has not released it */
+    }
+}
+
+/* The renewal succeeded, but a reader has found the lease over meanwhile. */
+static void found_over(struct hfi_lock *lock, int64_t now)
+{
+    struct hfi_actions actions;
+    hfi_actions_init(&actions);
+    hfi_entry_lost(&lock->entry, hfi_lease_over(&lock->entry.times, now), now, &actions);
+    hfi_lock_perform(lock, &actions, now, NULL);
+}
+
+/* Counts an entry that keeps asking: in a queue, or kept out of it by the server's trouble. */
+static void count_queued(struct hfi_lock *lock)
+{
+    hf_client *client = lock->client;
+    const struct hfi_entry *entry = &lock->entry;
+    bool in_trouble = entry->trouble != HF_OK && entry->remote != HFI_HELD && !hfi_list_is_empty(&entry->waiters);
+    bool queued = entry->remote == HFI_QUEUED || in_trouble;
+    if (queued == lock->queued)
+        return;
+    lock->queued = queued;
+    struct hfi_entry_rules *rules =
+        lock->entry.rules == &client->fetch_rules ? &client->fetch_rules : &client->mutex_rules;
+    (void)atomic_fetch_add_explicit(&rules->queued, queued ? 1 : (uint64_t)-1, memory_order_relaxed);
+}
+
+void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_releaser *releaser)
+{
+    for (int i = 0; i < actions->count; i++) {
+        const struct hfi_action *action = &actions->at[i];
+        switch (action->kind) {
+        case HFI_SEND_NATIVE:
+        case HFI_SEND_WAIT:
+        case HFI_SEND_TRY:
+            send_acquire(lock, action, now);
+            break;
+        case HFI_SEND_MORE:
+        case HFI_SEND_FLOOR:
+            send_more(lock, action->kind == HFI_SEND_FLOOR, now);
+            break;
+        case HFI_GIVE_BACK:
+        case HFI_RETIRE_TOKEN:
+            hfi_retire_begin(lock, now, action->kind == HFI_GIVE_BACK ? releaser : NULL);
+            break;
+        case HFI_MOVE_END:
+            if (lock->holder != NULL && !hfi_handle_move_end(lock->holder, action->end, now))
+                found_over(lock, now);
+            break;
+        case HFI_TELL:
+            tell_holder(lock, action);
+            break;
+        case HFI_EXPLAIN_LATE:
+            hfi_lock_note_late_grant(lock);
+            break;
+        case HFI_WATCH_FOREIGN:
+            hfi_events_watch(lock, action->fresh);
+            break;
+        case HFI_SEND_RENEW: /* sent by tick.c */
+        case HFI_SEND_RECHECK:
+            break;
+        }
+    }
+    if (actions->successor != NULL)
+        hfi_park_wake(&hfi_container_of(actions->successor, struct hfi_acquirer, waiter)->park);
+    wake_decided(lock, actions, now);
+    count_queued(lock);
+    if (lock->shared != NULL)
+        lock->client->fetch_ops->look(lock);
+    hfi_lock_set_timer(lock);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * perform.h - carries out what an entry has decided, under the lock's mutex, so that commands are listed in the order of
+ * the decisions. They are sent after unlocking. Answers to acquires come back here, and step the entry again.
+ */
+#ifndef HFI_PERFORM_H
+#define HFI_PERFORM_H
+
+#include "core/lock/lock.h"
+
+/* Carries out the entry's actions; mutex held. `releaser` (or NULL) receives the answer to a HFI_GIVE_BACK among them.
+ * Call hfi_lane_flush(lock->lane) after unlocking. */
+void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_releaser *releaser);
+/* Arms the alarm for the next time at which the entry has something to do; mutex held. */
+void hfi_lock_set_timer(struct hfi_lock *lock);
+
+#endif
