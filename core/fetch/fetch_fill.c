@@ -88,14 +88,15 @@ static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *l
 {
     const struct hfi_body *body = loading->body;
     enum hfi_filling filling = kept <= 0 ? HFI_FILL_NOTHING : body->absent ? HFI_FILL_ABSENT : HFI_FILL_VALUE;
-    char token[HFI_TOKEN_CAPACITY] = "";
+    struct hfi_token token = {0};
     hfi_mutex_lock(&lock->mutex);
     if (lock->holder == lease)
-        (void)hfi_lock_token(lock, token);
+        token = lock->token;
     hfi_mutex_unlock(&lock->mutex);
-    if (token[0] == 0)
+    if (token.grant == 0)
         return NULL;
-    return hfi_wire_fill(&lock->keys, token, filling, kept, body->data, filling == HFI_FILL_VALUE ? body->size : 0);
+    return hfi_wire_fill(&lock->client->identity, &lock->keys, token, filling, kept, body->data,
+                         filling == HFI_FILL_VALUE ? body->size : 0);
 }
 
 /* Lists the fill. NULL: the value is discarded; V has passed, or another caller has loaded since. Mutex held. */

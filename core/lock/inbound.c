@@ -24,7 +24,7 @@ static void granted(struct hfi_lock *lock, const struct hfi_message *message, bo
 }
 
 /* True: the message named the token in use, or one that a break may have put in its place. */
-static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant, uint64_t random)
+static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, struct hfi_token token)
 {
     struct hfi_actions actions;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
@@ -33,9 +33,9 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, u
     int64_t now = hfi_lock_enter(lock);
     bool good = message->letter == 'G' &&
                 hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now), 0);
-    bool is_current = lock->entry.remote != HFI_NOTHING && lock->grant == grant && lock->random == random;
+    bool is_current = lock->entry.remote != HFI_NOTHING && hfi_token_is_same(lock->token, token);
     bool known = is_current;
-    if (lock->grant == grant && (!is_current || message->letter == 'B')) {
+    if (lock->token.grant == token.grant && (!is_current || message->letter == 'B')) {
         if (message->letter == 'B' && lock->entry.remote == HFI_HELD)
             hfi_retire_note_break(lock, message);
         known = hfi_entry_token_questioned(&lock->entry, now, &actions);
@@ -84,7 +84,7 @@ void hfi_inbound_message(void *self, const char *channel, size_t channel_size, c
 {
     hf_client *client = self;
     struct hfi_message message;
-    uint64_t grant, random;
+    struct hfi_token token;
     if (channel_size != HFI_CHANNEL_SIZE || memcmp(channel, client->identity.channel, channel_size) != 0) {
         if (hfi_events_is_end(text, size))
             key_ended(client, channel, channel_size);
@@ -96,12 +96,12 @@ void hfi_inbound_message(void *self, const char *channel, size_t channel_size, c
         hfi_info_on_message(client, &message);
         return;
     }
-    if (!hfi_token_is_of(&client->identity, message.token, message.token_size, &grant, &random))
+    if (!hfi_token_is_of(&client->identity, message.token, message.token_size, &token))
         return;
-    struct hfi_lock *lock = hfi_table_by_grant(client, grant);
-    bool known = lock != NULL && concerns(lock, &message, grant, random);
+    struct hfi_lock *lock = hfi_table_by_grant(client, token.grant);
+    bool known = lock != NULL && concerns(lock, &message, token);
     if (!known) /* and never will be: a token is known before it is sent, and used once */
-        hfi_retire_heal(client, lock, grant, random, &message);
+        hfi_retire_heal(client, lock, token, &message);
     if (lock != NULL)
         hfi_table_unref(lock);
 }

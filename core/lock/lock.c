@@ -54,11 +54,6 @@ int64_t hfi_lock_enter(struct hfi_lock *lock)
     return hfi_now(lock->client->clock);
 }
 
-size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_CAPACITY])
-{
-    return hfi_token_make(&lock->client->identity, lock->grant, lock->random, out);
-}
-
 void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms)
 {
     if (ms > lock->may_live_ms)

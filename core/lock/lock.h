@@ -30,8 +30,8 @@ struct hfi_lock {
     bool     in_doubt; /* (mutex) an acquire of the token got no answer: release the token until it is certainly over */
     struct hfi_mutex mutex;   /* guards the fields below, and those marked (mutex) */
     struct hfi_entry entry;
-    uint64_t grant, random;  /* of the current token: hfi_lock_token */
-    uint64_t revoked;        /* random digits of the token that a break left instead, according to a message; 0: none */
+    struct hfi_token token;   /* the current one */
+    struct hfi_token revoked; /* of the same grant: what a break left instead, according to a message; or none */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* our time until which its native acquire may still be executed */
     int64_t  may_live_ms;    /* longest life of its key after what was sent: a TTL, and before it a record's patience */
@@ -75,8 +75,6 @@ void hfi_lock_free(struct hfi_lock *lock);
 /* Locks the mutex and returns the time read under it. A time read before could be older than what other threads have
  * decided since (P1). So an entry receives all events in the order of the clock. */
 int64_t hfi_lock_enter(struct hfi_lock *lock);
-/* Writes the current token as it is sent and returns its length. Mutex held. */
-size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_CAPACITY]);
 /* Adds the short holds to the histogram; mutex held, or no other thread can reach the lock any more. */
 void hfi_lock_tell_holds(struct hfi_lock *lock);
 /* A command is about to be sent after which the key may live for `ms`; mutex held. */

@@ -40,6 +40,7 @@ static HFI_RARE void asked(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
+    struct hfi_token token = {(uint64_t)command->note[0], (uint64_t)command->note[2]};
     /* Only the native form is a pipeline. (`script` does not tell: it is NULL once a script was resent as EVAL.) */
     struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .in_doubt = true, .native = command->replies > 1};
     struct hfi_actions actions;
@@ -65,7 +66,7 @@ static HFI_RARE void asked(struct hfi_command *command)
                                                 command->stamp_ns);
     HFI_PERTURB("answer-to-entry");
     int64_t now = hfi_lock_enter(lock);
-    if (lock->grant == (uint64_t)command->note[0] && lock->entry.remote != HFI_NOTHING) {
+    if (lock->token.grant == token.grant && lock->entry.remote != HFI_NOTHING) {
         if (answer.in_doubt)
             lock->in_doubt = true;
         hfi_lock_note_trouble(lock, command, answer.kind == HFI_LATE);
@@ -77,9 +78,9 @@ static HFI_RARE void asked(struct hfi_command *command)
         hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     } else if (answer.in_doubt) {
-        hfi_retire_in_doubt(lock, (uint64_t)command->note[0], (uint64_t)command->note[2]);
+        hfi_retire_in_doubt(lock, token);
     } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
-        hfi_retire_again(lock, (uint64_t)command->note[0], (uint64_t)command->note[2], now);
+        hfi_retire_again(lock, token, now);
     }
     hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
@@ -106,7 +107,7 @@ static HFI_RARE void got_fences(struct hfi_command *command)
                                               command->stamp_ns);
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);
-    if (lock->grant == (uint64_t)command->note[0]) {
+    if (lock->token.grant == (uint64_t)command->note[0]) {
         lock->refused = command->outcome == HFI_ANSWERED; /* without a higher fence nothing is granted */
         hfi_lock_note_trouble(lock, command, false);
         if (hfi_wire_foreign(command->reply) != NULL)
@@ -129,9 +130,9 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
     command->self = lock;
     command->stamp_ns = stamp;
     command->until_ns = stamp + lock->client->command_ms * HFI_MS;
-    command->note[0] = (int64_t)lock->grant;
+    command->note[0] = (int64_t)lock->token.grant;
     command->note[1] = hfi_fence_seen(lock->client);
-    command->note[2] = (int64_t)lock->random;
+    command->note[2] = (int64_t)lock->token.random;
     hfi_table_ref(lock);
     HFI_PERTURB("command-to-list");
     hfi_lane_list(lock->lane, command);
@@ -141,10 +142,10 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
 
 static bool fresh_token(struct hfi_lock *lock)
 {
-    if (!hfi_random_word(lock->client->random, &lock->random))
+    if (!hfi_random_word(lock->client->random, &lock->token.random))
         return false;
-    lock->grant = hfi_table_grant(lock->client, lock);
-    lock->revoked = 0;
+    lock->token.grant = hfi_table_grant(lock->client, lock);
+    lock->revoked = (struct hfi_token){0};
     lock->last_chance_us = lock->last_chance_ns = lock->may_live_ms = 0;
     lock->in_doubt = false;
     return true;
@@ -163,28 +164,27 @@ static void not_sent(struct hfi_lock *lock, const struct hfi_action *action, hf_
 static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action, int64_t now)
 {
     hf_client *client = lock->client;
-    bool once = action->kind == HFI_SEND_TRY;
     struct hfi_command *command;
     struct hfi_acquire_params params = hfi_entry_acquire_params(&lock->entry);
-    char token[HFI_TOKEN_CAPACITY];
     if (action->fresh && !fresh_token(lock)) { /* nothing may be granted without a token */
         hfi_lock_note_no_random(lock);
         not_sent(lock, action, HF_INTERNAL, now);
         return;
     }
     HFI_PERTURB("stamp-to-command");
-    (void)hfi_lock_token(lock, token);
     hfi_lock_may_live(lock, params.ttl_ms + (action->kind == HFI_SEND_WAIT ? params.patience_ms : 0));
     if (action->kind == HFI_SEND_NATIVE) {
         hfi_server_time_advance_floor(client, lock->lane, now);
         lock->last_chance_ns = now + params.ttl_ms * HFI_MS;
-        command = hfi_wire_native(&lock->keys, token, params.ttl_ms);
+        command = hfi_wire_native(&client->identity, &lock->keys, lock->token, params.ttl_ms);
     } else {
-        int64_t not_after = hfi_server_time_not_after(client, hfi_lane_index(lock->lane), now);
-        if (not_after > lock->last_chance_us)
-            lock->last_chance_us = not_after;
-        command = hfi_wire_acquire(&lock->keys, token, once, &params, not_after, now,
-                                   lock->shared != NULL ? client->fetch_ops->enough_ms(lock->shared) : 0);
+        struct hfi_asking asking = {.once = action->kind == HFI_SEND_TRY, .echo = now};
+        asking.not_after_us = hfi_server_time_not_after(client, hfi_lane_index(lock->lane), now);
+        if (asking.not_after_us > lock->last_chance_us)
+            lock->last_chance_us = asking.not_after_us;
+        if (lock->shared != NULL)
+            asking.enough_ms = client->fetch_ops->enough_ms(lock->shared);
+        command = hfi_wire_acquire(&client->identity, &lock->keys, lock->token, &params, &asking);
     }
     hfi_entry_sent(&lock->entry, &params, now);
     if (!list(lock, command, asked, now))
@@ -195,11 +195,10 @@ static HFI_RARE void send_more(struct hfi_lock *lock, bool floor_first, int64_t 
 {
     hf_client *client = lock->client;
     int64_t ttl_ms = hfi_entry_question_ttl_ms(&lock->entry, now);
-    char token[HFI_TOKEN_CAPACITY];
-    (void)hfi_lock_token(lock, token);
     if (floor_first)
         hfi_server_time_floor(client, lock->lane, now);
-    if (!list(lock, hfi_wire_more(&lock->keys, token, ttl_ms, MORE_FENCES), got_fences, now)) {
+    struct hfi_command *command = hfi_wire_more(&client->identity, &lock->keys, lock->token, ttl_ms, MORE_FENCES);
+    if (!list(lock, command, got_fences, now)) {
         struct hfi_actions actions;
         hfi_actions_init(&actions);
         hfi_entry_fences(&lock->entry, 0, 0, false, now, &actions);

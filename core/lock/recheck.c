@@ -52,7 +52,7 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
     }
     HFI_PERTURB("rechecked-to-entry");
     int64_t now = hfi_lock_enter(lock);
-    if (lock->grant == batch->what[index].grant && lock->entry.remote != HFI_NOTHING) {
+    if (lock->token.grant == batch->what[index].token.grant && lock->entry.remote != HFI_NOTHING) {
         if (answer.kind != HFI_IN_QUEUE && answer.kind != HFI_ASK_ALONE)
             hfi_lock_note_trouble(lock, command, false);
         answer.ticket = lock->entry.ticket;
@@ -155,7 +155,7 @@ bool hfi_rechecks_add(struct hfi_rechecks *rechecks, struct hfi_lock *lock)
     if (batch == NULL)
         return false;
     batch->locks[batch->count] = lock;
-    batch->what[batch->count++] = (struct hfi_recheck){&lock->keys, lock->grant, lock->random};
+    batch->what[batch->count++] = (struct hfi_recheck){&lock->keys, lock->token};
     return true;
 }
 

@@ -28,25 +28,26 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
     struct hfi_lock *lock = batch->at[index].lock;
     hf_client *client = batch->client;
     struct hfi_actions actions;
-    const struct redisReply *revoked = NULL;
+    const struct redisReply *left = NULL;
     enum hfi_renewed how = HFI_RENEW_FAILED;
-    uint64_t grant = batch->at[index].grant, random = 0;
+    uint64_t grant = batch->at[index].grant;
+    struct hfi_token revoked;
     if (command->outcome == HFI_ANSWERED)
-        how = hfi_wire_renewed(command->reply, index, &revoked);
-    if (revoked != NULL && !hfi_token_is_of_grant(&client->identity, revoked->str, revoked->len, grant, &random))
+        how = hfi_wire_renewed(command->reply, index, &left);
+    if (left != NULL && !hfi_token_is_of_grant(&client->identity, left->str, left->len, grant, &revoked))
         how = HFI_RENEW_TAKEN;
     bool ours = how == HFI_RENEW_OK || how == HFI_RENEW_REMOTE_WAITER;
     hfi_actions_init(&actions);
     HFI_PERTURB("renewed-to-entry");
     int64_t now = hfi_lock_enter(lock);
     if (how == HFI_RENEW_REVOKED)
-        hfi_retire_revoked(lock, grant, random, now);
-    if (lock->grant == grant) {
+        hfi_retire_revoked(lock, revoked, now);
+    if (lock->token.grant == grant) {
         if (ours)
             hfi_entry_renewed(&lock->entry, command->stamp_ns, now, hfi_lane_rtt_ns(lock->lane), &actions);
         else if (how != HFI_RENEW_FAILED)
             hfi_entry_lost(&lock->entry,
-                           how == HFI_RENEW_REVOKED || lock->revoked != 0 ? HF_REASON_REVOKED
+                           how == HFI_RENEW_REVOKED || lock->revoked.grant != 0 ? HF_REASON_REVOKED
                            : how == HFI_RENEW_GONE                        ? HF_REASON_GONE
                                                                           : HF_REASON_TAKEN,
                            now, &actions);
@@ -91,7 +92,7 @@ void hfi_renewals_send(struct hfi_renewals *renewals, int at_least)
     renewals->batch = NULL;
     int64_t patience = renewals->patience_ns > 10 * HFI_MS ? renewals->patience_ns : 10 * HFI_MS;
     struct hfi_lane *lane = hfi_pool_answering(client->pool, renewals->now, patience);
-    struct hfi_command *command = hfi_wire_renew(renewals->what, batch->count);
+    struct hfi_command *command = hfi_wire_renew(&client->identity, renewals->what, batch->count);
     if (command == NULL) { /* the next attempt is due soon */
         for (int i = 0; i < batch->count; i++)
             hfi_table_unref(batch->at[i].lock);
@@ -125,9 +126,8 @@ void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, int6
     struct hfi_renewed_batch *batch = renewals->batch;
     int at = batch->count++;
     hfi_table_ref(lock);
-    batch->at[at] = (struct renewed_lock){lock, lock->grant};
-    (void)hfi_lock_token(lock, renewals->tokens[at]);
-    renewals->what[at] = (struct hfi_renewal){&lock->keys, renewals->tokens[at], ttl_ms};
+    batch->at[at] = (struct renewed_lock){lock, lock->token.grant};
+    renewals->what[at] = (struct hfi_renewal){&lock->keys, lock->token, ttl_ms};
     if (patience_ns < renewals->patience_ns)
         renewals->patience_ns = patience_ns;
 }

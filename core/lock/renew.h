@@ -14,7 +14,6 @@ struct hfi_renewals { /* of one tick */
     int64_t patience_ns; /* shortest interval between attempts in the batch */
     struct hfi_renewed_batch *batch;
     struct hfi_renewal what[HFI_RENEW_MOST];
-    char tokens[HFI_RENEW_MOST][HFI_TOKEN_CAPACITY];
 };
 
 void hfi_renewals_init(struct hfi_renewals *renewals, hf_client *client, int64_t now);

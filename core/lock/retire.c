@@ -18,7 +18,7 @@ struct hfi_retirement {
     struct hfi_retirement *next; /* in lock->retirements */
     struct hfi_lock *lock;    /* a reference; its mutex guards the fields below */
     struct hfi_alarm alarm;
-    uint64_t grant, random;
+    struct hfi_token token;
     struct hfi_in_doubt in_doubt;
     int64_t not_before_ns;    /* earliest time of the next release; a revoked holder has until then to stop */
     struct hfi_releaser *releaser;
@@ -74,10 +74,10 @@ static void finish_locked(struct hfi_retirement *retirement)
         retirement->references--;
 }
 
-static struct hfi_retirement *find_locked(const struct hfi_lock *lock, uint64_t grant, uint64_t random)
+static struct hfi_retirement *find_locked(const struct hfi_lock *lock, struct hfi_token token)
 {
     struct hfi_retirement *retirement = lock->retirements;
-    while (retirement != NULL && (retirement->grant != grant || retirement->random != random))
+    while (retirement != NULL && !hfi_token_is_same(retirement->token, token))
         retirement = retirement->next;
     return retirement;
 }
@@ -85,9 +85,9 @@ static struct hfi_retirement *find_locked(const struct hfi_lock *lock, uint64_t 
 /* The place of a token's mark. In `retired`, of a token that has just been given back: a message about it is merely late,
  * and common, for the next waiter's R often crosses the holder's release. Tokens that may come alive again are not marked
  * there, but in `healed`, which paces their next release. A mark ages (in_doubt.h). */
-static _Atomic(uint64_t) *mark_of(_Atomic(uint64_t) marks[HFI_MARKS], uint64_t random)
+static _Atomic(uint64_t) *mark_of(_Atomic(uint64_t) marks[HFI_MARKS], struct hfi_token token)
 {
-    return &marks[random % HFI_MARKS];
+    return &marks[token.random % HFI_MARKS];
 }
 
 /* Puts the server's refusal into the error of the releasing thread. */
@@ -120,9 +120,9 @@ static void judge_locked(struct hfi_retirement *retirement, const struct hfi_com
     else if (!hfi_in_doubt_is_over(&retirement->in_doubt, said->now_us, now))
         again = hfi_in_doubt_again_ns(&retirement->in_doubt, said->now_us, now);
     else if (!retirement->in_doubt.unanswered)
-        atomic_store(mark_of(client->retired, retirement->random), hfi_in_doubt_over_mark(retirement->random, now));
+        atomic_store(mark_of(client->retired, retirement->token), hfi_in_doubt_over_mark(retirement->token.random, now));
     if (again == HFI_NEVER && retirement->in_doubt.unanswered)
-        atomic_store(mark_of(client->healed, retirement->random), hfi_in_doubt_over_mark(retirement->random, now));
+        atomic_store(mark_of(client->healed, retirement->token), hfi_in_doubt_over_mark(retirement->token.random, now));
     if (again == HFI_NEVER || atomic_load(&client->closing))
         finish_locked(retirement);
     else
@@ -160,15 +160,13 @@ static void released(struct hfi_command *command)
 static void send_locked(struct hfi_retirement *retirement, int64_t now)
 {
     struct hfi_lock *lock = retirement->lock;
-    char token[HFI_TOKEN_CAPACITY];
     if (retirement->asking)
         return;
     if (now < retirement->not_before_ns) {
         arm_locked(retirement, retirement->not_before_ns);
         return;
     }
-    (void)hfi_token_make(&lock->client->identity, retirement->grant, retirement->random, token);
-    struct hfi_command *command = hfi_wire_release(&lock->keys, token);
+    struct hfi_command *command = hfi_wire_release(&lock->client->identity, &lock->keys, retirement->token);
     if (command == NULL) {
         tell_locked(retirement, HF_UNKNOWN);
         arm_locked(retirement, now + HFI_IN_DOUBT_RETRY_NS);
@@ -202,7 +200,7 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 
 /* Adds a retirement to the lock's list. ends_ns: when the key has expired by itself. NULL: no memory; the key is left
  * to expire. */
-static struct hfi_retirement *begin(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t ends_ns)
+static struct hfi_retirement *begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns)
 {
     struct hfi_retirement *retirement = calloc(1, sizeof *retirement);
     if (retirement == NULL)
@@ -211,8 +209,7 @@ static struct hfi_retirement *begin(struct hfi_lock *lock, uint64_t grant, uint6
     retirement->lock = lock;
     retirement->alarm.ring = ring;
     retirement->references = 1;
-    retirement->grant = grant;
-    retirement->random = random;
+    retirement->token = token;
     retirement->in_doubt.ends_ns = ends_ns;
     retirement->next = lock->retirements;
     lock->retirements = retirement;
@@ -237,43 +234,44 @@ static int64_t end_of_another(const struct hfi_lock *lock, int64_t now)
     return hfi_after_ms(now, client->command_ms + ms);
 }
 
-static void give_back_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t not_before, int64_t now)
+static void give_back_revoked(struct hfi_lock *lock, struct hfi_token token, int64_t not_before, int64_t now)
 {
-    if (find_locked(lock, grant, random) != NULL)
+    if (find_locked(lock, token) != NULL)
         return;
-    struct hfi_retirement *retirement = begin(lock, grant, random, end_of_another(lock, now));
+    struct hfi_retirement *retirement = begin(lock, token, end_of_another(lock, now));
     if (retirement == NULL)
         return;
     retirement->not_before_ns = not_before;
     send_locked(retirement, now);
 }
 
-void hfi_retire_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
+void hfi_retire_revoked(struct hfi_lock *lock, struct hfi_token token, int64_t now)
 {
-    give_back_revoked(lock, grant, random, hfi_after_ms(now, lock->entry.rules->guard_ms), now);
+    give_back_revoked(lock, token, hfi_after_ms(now, lock->entry.rules->guard_ms), now);
 }
 
-static bool names_revoked(const struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant, uint64_t *random)
+static bool names_revoked(const struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant,
+                          struct hfi_token *revoked)
 {
-    return hfi_token_is_of_grant(&lock->client->identity, message->rest, message->rest_size, grant, random);
+    return hfi_token_is_of_grant(&lock->client->identity, message->rest, message->rest_size, grant, revoked);
 }
 
 void hfi_retire_note_break(struct hfi_lock *lock, const struct hfi_message *message)
 {
-    uint64_t random;
-    if (names_revoked(lock, message, lock->grant, &random) && random != lock->random)
-        lock->revoked = random;
+    struct hfi_token revoked;
+    if (names_revoked(lock, message, lock->token.grant, &revoked) && revoked.random != lock->token.random)
+        lock->revoked = revoked;
 }
 
 void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *releaser)
 {
-    uint64_t revoked = lock->revoked;
-    lock->revoked = 0;
-    if (revoked != 0 && releaser != NULL) /* the holder has stopped */
-        give_back_revoked(lock, lock->grant, revoked, now, now);
-    else if (revoked != 0)
-        hfi_retire_revoked(lock, lock->grant, revoked, now);
-    struct hfi_retirement *retirement = begin(lock, lock->grant, lock->random, end_of_key(lock, now));
+    struct hfi_token revoked = lock->revoked;
+    lock->revoked.grant = 0;
+    if (revoked.grant != 0 && releaser != NULL) /* the holder has stopped */
+        give_back_revoked(lock, revoked, now, now);
+    else if (revoked.grant != 0)
+        hfi_retire_revoked(lock, revoked, now);
+    struct hfi_retirement *retirement = begin(lock, lock->token, end_of_key(lock, now));
     if (retirement != NULL) {
         retirement->releaser = releaser;
         retirement->in_doubt.unanswered = lock->in_doubt;
@@ -286,22 +284,22 @@ void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *r
     }
 }
 
-void hfi_retire_in_doubt(struct hfi_lock *lock, uint64_t grant, uint64_t random)
+void hfi_retire_in_doubt(struct hfi_lock *lock, struct hfi_token token)
 {
-    struct hfi_retirement *retirement = find_locked(lock, grant, random);
+    struct hfi_retirement *retirement = find_locked(lock, token);
     if (retirement != NULL)
         retirement->in_doubt.unanswered = true;
 }
 
-void hfi_retire_again(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
+void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, int64_t now)
 {
     int64_t ends = end_of_another(lock, now);
-    struct hfi_retirement *retirement = find_locked(lock, grant, random);
+    struct hfi_retirement *retirement = find_locked(lock, token);
     if (retirement != NULL) { /* its release follows this acquire */
         retirement->in_doubt.ends_ns = retirement->in_doubt.ends_ns > ends ? retirement->in_doubt.ends_ns : ends;
         return;
     }
-    retirement = begin(lock, grant, random, ends);
+    retirement = begin(lock, token, ends);
     if (retirement != NULL)
         send_locked(retirement, now);
 }
@@ -312,20 +310,20 @@ static int64_t time_to_stop(const struct hfi_lock *lock, uint64_t grant)
 {
     int64_t until = 0;
     for (const struct hfi_retirement *at = lock->retirements; at != NULL; at = at->next)
-        if (at->grant == grant && at->not_before_ns > until)
+        if (at->token.grant == grant && at->not_before_ns > until)
             until = at->not_before_ns;
     return until;
 }
 
 /* One failure ends this retirement: a process that wants the lock publishes R again. A repeated message, whatever its
  * origin, costs one release per HFI_PACE_NS and not one per round trip. */
-static void release_forgotten_locked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now)
+static void release_forgotten_locked(struct hfi_lock *lock, struct hfi_token token, int64_t now)
 {
-    struct hfi_retirement *retirement = find_locked(lock, grant, random);
+    struct hfi_retirement *retirement = find_locked(lock, token);
     if (retirement == NULL) {
-        int64_t not_before = time_to_stop(lock, grant);
-        int64_t paced = hfi_in_doubt_heal_ns(atomic_load(mark_of(lock->client->healed, random)), random, now);
-        retirement = begin(lock, grant, random, now);
+        int64_t not_before = time_to_stop(lock, token.grant);
+        int64_t paced = hfi_in_doubt_heal_ns(atomic_load(mark_of(lock->client->healed, token)), token.random, now);
+        retirement = begin(lock, token, now);
         if (retirement == NULL)
             return;
         retirement->not_before_ns = not_before > paced ? not_before : paced;
@@ -337,25 +335,25 @@ static void release_forgotten_locked(struct hfi_lock *lock, uint64_t grant, uint
 /* An acquire of ours was executed long after its token was given up (a native one has no not_after), or its release was
  * lost with a server that failed over. The sender of the message may have made up token and key: the release deletes
  * only this very token, which is not in use. */
-static void release_forgotten(hf_client *client, uint64_t grant, uint64_t random, const struct hfi_message *message)
+static void release_forgotten(hf_client *client, struct hfi_token token, const struct hfi_message *message)
 {
-    if (hfi_in_doubt_has_crossed(atomic_load(mark_of(client->retired, random)), random, hfi_now(client->clock)))
+    if (hfi_in_doubt_has_crossed(atomic_load(mark_of(client->retired, token)), token.random, hfi_now(client->clock)))
         return;
     struct hfi_lock *lock = hfi_table_by_key(client, message->key, message->key_size);
     if (lock == NULL)
         return;
-    release_forgotten_locked(lock, grant, random, hfi_lock_enter(lock));
+    release_forgotten_locked(lock, token, hfi_lock_enter(lock));
     hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);
 }
 
 /* Sends the release of a token that this lock retires. False: it does not retire this token. */
-static bool hurry(struct hfi_lock *lock, uint64_t grant, uint64_t random)
+static bool hurry(struct hfi_lock *lock, struct hfi_token token)
 {
     HFI_PERTURB("closing-found");
     int64_t now = hfi_lock_enter(lock);
-    struct hfi_retirement *retirement = find_locked(lock, grant, random);
+    struct hfi_retirement *retirement = find_locked(lock, token);
     if (retirement != NULL)
         send_locked(retirement, now);
     hfi_mutex_unlock(&lock->mutex);
@@ -368,12 +366,12 @@ static bool hurry(struct hfi_lock *lock, uint64_t grant, uint64_t random)
  * place. */
 static void release_revoked(struct hfi_lock *lock, uint64_t grant, const struct hfi_message *message)
 {
-    uint64_t random;
-    if (!names_revoked(lock, message, grant, &random))
+    struct hfi_token revoked;
+    if (!names_revoked(lock, message, grant, &revoked))
         return;
     int64_t now = hfi_lock_enter(lock);
     int64_t not_before = time_to_stop(lock, grant), least = now + HFI_PACE_NS;
-    give_back_revoked(lock, grant, random, not_before > least ? not_before : least, now);
+    give_back_revoked(lock, revoked, not_before > least ? not_before : least, now);
     hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
 }
@@ -390,14 +388,13 @@ static void clear_break(hf_client *client, struct hfi_lock *by_grant, uint64_t g
     }
 }
 
-void hfi_retire_heal(hf_client *client, struct hfi_lock *lock, uint64_t grant, uint64_t random,
-                      const struct hfi_message *message)
+void hfi_retire_heal(hf_client *client, struct hfi_lock *lock, struct hfi_token token, const struct hfi_message *message)
 {
-    bool found = lock != NULL && hurry(lock, grant, random);
+    bool found = lock != NULL && hurry(lock, token);
     if (message->letter == 'B')
-        clear_break(client, lock, grant, message);
+        clear_break(client, lock, token.grant, message);
     else if (!found && (message->letter == 'G' || message->letter == 'R'))
-        release_forgotten(client, grant, random, message);
+        release_forgotten(client, token, message);
 }
 
 void hfi_retire_hasten(struct hfi_lock *lock, int64_t now)

@@ -15,16 +15,15 @@ void hfi_retire_note_break(struct hfi_lock *lock, const struct hfi_message *mess
 /* A message named a token of this client that no entry waits with or holds. If the token is being retired, its release
  * is sent now. If it is unknown and the message brings the key, its retirement begins. `lock`: found by the grant
  * number, or NULL. No mutex held. */
-void hfi_retire_heal(hf_client *client, struct hfi_lock *lock, uint64_t grant, uint64_t random,
-                      const struct hfi_message *message);
+void hfi_retire_heal(hf_client *client, struct hfi_lock *lock, struct hfi_token token, const struct hfi_message *message);
 /* An acquire of this token, sent before the token was given up, got no answer: it may still be executed. Mutex held. */
-void hfi_retire_in_doubt(struct hfi_lock *lock, uint64_t grant, uint64_t random);
+void hfi_retire_in_doubt(struct hfi_lock *lock, struct hfi_token token);
 /* An acquire of this token was executed after the release, because its script had to be sent again: release it once
  * more. Mutex held. */
-void hfi_retire_again(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now);
+void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, int64_t now);
 /* Retires the token that an operator's break left instead of ours. Its release is sent guard_ms after `now`: the
  * holder, which is notified at `now`, has that long to stop. Mutex held. */
-void hfi_retire_revoked(struct hfi_lock *lock, uint64_t grant, uint64_t random, int64_t now);
+void hfi_retire_revoked(struct hfi_lock *lock, struct hfi_token token, int64_t now);
 /* The client closes: releases that wait for a revoked holder are sent now. Mutex held. */
 void hfi_retire_hasten(struct hfi_lock *lock, int64_t now);
 /* At the end of close: no more retries, even if tokens are still in doubt. */

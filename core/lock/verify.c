@@ -18,10 +18,9 @@ struct inquiry { /* who owns the key? Freed by the asking thread, or by the answ
     bool done, abandoned;
     enum hfi_outcome outcome;
     enum { SAME, MISSING, OTHERS, REVOKED, ERROR } found;
-    uint64_t revoked; /* random digits of the token that a break left */
     hf_error why;
-    uint64_t grant;
-    char token[HFI_TOKEN_CAPACITY];
+    struct hfi_token token; /* the lease's */
+    struct hfi_token there; /* REVOKED: what a break left of it */
 };
 
 static void verified(struct hfi_command *command)
@@ -38,12 +37,10 @@ static void verified(struct hfi_command *command)
         if (strncmp(reply->str, "WRONGTYPE", 9) == 0)
             inquiry->found = OTHERS;
     } else if (command->outcome == HFI_ANSWERED) {
-        bool same = reply->type == REDIS_REPLY_STRING && reply->len == strlen(inquiry->token) &&
-                    memcmp(reply->str, inquiry->token, reply->len) == 0;
-        inquiry->found = same ? SAME : reply->type == REDIS_REPLY_NIL ? MISSING : OTHERS;
-        if (inquiry->found == OTHERS && reply->type == REDIS_REPLY_STRING &&
-            hfi_token_is_of_grant(&lock->client->identity, reply->str, reply->len, inquiry->grant, &inquiry->revoked))
-            inquiry->found = REVOKED;
+        inquiry->found = reply->type == REDIS_REPLY_NIL ? MISSING : OTHERS;
+        if (reply->type == REDIS_REPLY_STRING && hfi_token_is_of_grant(&lock->client->identity, reply->str, reply->len,
+                                                                       inquiry->token.grant, &inquiry->there))
+            inquiry->found = hfi_token_is_same(inquiry->there, inquiry->token) ? SAME : REVOKED;
     }
     bool abandoned = inquiry->abandoned;
     inquiry->done = true;
@@ -71,14 +68,14 @@ static hf_status verdict(struct hfi_lock *lock, hf_lease *lease, const struct in
         return inquiry->why.status;
     }
     hfi_mutex_lock(&lock->mutex);
-    if (inquiry->found != SAME && lock->holder == lease && lock->grant == inquiry->grant) {
+    if (inquiry->found != SAME && lock->holder == lease && lock->token.grant == inquiry->token.grant) {
         struct hfi_actions actions;
         int64_t now = hfi_now(client->clock);
         hfi_actions_init(&actions);
         if (inquiry->found == REVOKED)
-            hfi_retire_revoked(lock, inquiry->grant, inquiry->revoked, now);
+            hfi_retire_revoked(lock, inquiry->there, now);
         hfi_entry_lost(&lock->entry,
-                       inquiry->found == REVOKED || lock->revoked != 0 ? HF_REASON_REVOKED
+                       inquiry->found == REVOKED || lock->revoked.grant != 0 ? HF_REASON_REVOKED
                        : inquiry->found == MISSING                     ? HF_REASON_GONE
                                                                        : HF_REASON_TAKEN,
                        now, &actions);
@@ -110,8 +107,7 @@ static hf_status verify(hf_lease *lease, hf_error *error)
         free(inquiry);
         return hfi_handle_lost(lease, error);
     }
-    inquiry->grant = lock->grant;
-    (void)hfi_lock_token(lock, inquiry->token);
+    inquiry->token = lock->token;
     command->done = verified;
     command->self = inquiry;
     command->until_ns = now + client->command_ms * HFI_MS;

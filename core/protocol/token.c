@@ -37,16 +37,16 @@ static char *put_hex(char *at, uint64_t number, int digits)
     return at + digits;
 }
 
-size_t hfi_token_make(const struct hfi_identity *identity, uint64_t grant, uint64_t random, char out[HFI_TOKEN_CAPACITY])
+size_t hfi_token_make(const struct hfi_identity *identity, struct hfi_token token, char out[HFI_TOKEN_CAPACITY])
 {
     size_t where_size = strlen(identity->where);
     char *at = out;
     memcpy(at, "hf1:", 4);
     memcpy(at + 4, identity->id, 32);
     at[36] = ':';
-    at = put_hex(at + 37, grant, 1);
+    at = put_hex(at + 37, token.grant, 1);
     *at = ':';
-    at = put_hex(at + 1, random, 16);
+    at = put_hex(at + 1, token.random, 16);
     memcpy(at, identity->where, where_size + 1);
     return (size_t)(at - out) + where_size;
 }
@@ -59,15 +59,15 @@ static size_t hex_digits(const char *text, size_t most)
     return count;
 }
 
-bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *parts)
+bool hfi_token_parse(const char *text, size_t size, struct hfi_token_parts *parts)
 {
-    char text[HFI_TOKEN_CAPACITY];
-    if (size >= sizeof text || memchr(token, 0, size) != NULL)
+    char copy[HFI_TOKEN_CAPACITY];
+    if (size >= sizeof copy || memchr(text, 0, size) != NULL)
         return false;
-    memcpy(text, token, size);
-    text[size] = 0;
+    memcpy(copy, text, size);
+    copy[size] = 0;
     memset(parts, 0, sizeof *parts);
-    char *at = text;
+    char *at = copy;
     if (strncmp(at, "hf1:", 4) != 0 || hex_digits(at + 4, 33) != 32 || at[36] != ':')
         return false;
     memcpy(parts->id, at + 4, 32);
@@ -75,11 +75,11 @@ bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *par
     size_t digits = hex_digits(at, 17);
     if (digits == 0 || digits > 16 || at[digits] != ':')
         return false;
-    parts->grant = strtoull(at, NULL, 16);
+    parts->token.grant = strtoull(at, NULL, 16);
     at += digits + 1;
     if (hex_digits(at, 17) != 16 || at[16] != ':')
         return false;
-    parts->random = strtoull(at, NULL, 16);
+    parts->token.random = strtoull(at, NULL, 16);
     at += 17;
     char *end = strchr(at, ':');
     if (end == NULL || end == at || (size_t)(end - at) >= sizeof parts->host)
@@ -93,21 +93,20 @@ bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *par
     return end[1] >= '0' && end[1] <= '9' && *rest == 0;
 }
 
-bool hfi_token_is_of(const struct hfi_identity *identity, const char *token, size_t size, uint64_t *grant,
-                     uint64_t *random)
+/* The rest of a text that parses, the colons and digits, can be printed in one way only but for leading zeros. */
+bool hfi_token_is_of(const struct hfi_identity *identity, const char *text, size_t size, struct hfi_token *token)
 {
-    char made[HFI_TOKEN_CAPACITY];
     struct hfi_token_parts parts;
-    if (!hfi_token_parse(token, size, &parts))
+    size_t where_size = strlen(identity->where);
+    if (!hfi_token_parse(text, size, &parts))
         return false;
-    *grant = parts.grant;
-    *random = parts.random;
-    return hfi_token_make(identity, parts.grant, parts.random, made) == size && memcmp(made, token, size) == 0;
+    *token = parts.token;
+    return strcmp(parts.id, identity->id) == 0 && text[37] != '0' && size > where_size &&
+           memcmp(text + size - where_size, identity->where, where_size) == 0;
 }
 
-bool hfi_token_is_of_grant(const struct hfi_identity *identity, const char *token, size_t size, uint64_t grant,
-                           uint64_t *random)
+bool hfi_token_is_of_grant(const struct hfi_identity *identity, const char *text, size_t size, uint64_t grant,
+                           struct hfi_token *token)
 {
-    uint64_t of;
-    return hfi_token_is_of(identity, token, size, &of, random) && of == grant;
+    return hfi_token_is_of(identity, text, size, token) && token->grant == grant;
 }

@@ -22,22 +22,29 @@ struct hfi_identity { /* of a client */
 /* The id is made of the random bytes. Bytes of `host` that a token cannot have become '_'. */
 void hfi_identity_make(struct hfi_identity *identity, const unsigned char random[16], const char *host, int64_t pid);
 
+struct hfi_token { /* of one client: its identity is the rest of the text */
+    uint64_t grant;  /* 0: none */
+    uint64_t random;
+};
+static inline bool hfi_token_is_same(struct hfi_token one, struct hfi_token other)
+{
+    return one.grant == other.grant && one.random == other.random;
+}
 /* Prints the token with its NUL; returns its length. */
-size_t hfi_token_make(const struct hfi_identity *identity, uint64_t grant, uint64_t random, char out[HFI_TOKEN_CAPACITY]);
+size_t hfi_token_make(const struct hfi_identity *identity, struct hfi_token token, char out[HFI_TOKEN_CAPACITY]);
 
 struct hfi_token_parts {
-    char     id[33];
-    uint64_t grant, random;
-    char     host[65];
-    int64_t  pid;
+    char    id[33];
+    struct hfi_token token;
+    char    host[65];
+    int64_t pid;
 };
 /* False: not a token of ours (another library's value). */
-bool hfi_token_parse(const char *token, size_t size, struct hfi_token_parts *parts);
-/* True: byte for byte what hfi_token_make prints for this client and these two numbers, which are returned. */
-bool hfi_token_is_of(const struct hfi_identity *identity, const char *token, size_t size, uint64_t *grant,
-                     uint64_t *random);
+bool hfi_token_parse(const char *text, size_t size, struct hfi_token_parts *parts);
+/* True: byte for byte what hfi_token_make prints for this client and *token. */
+bool hfi_token_is_of(const struct hfi_identity *identity, const char *text, size_t size, struct hfi_token *token);
 /* The same, and the grant number is `grant`; the random digits may differ: a break replaces a token by such a one. */
-bool hfi_token_is_of_grant(const struct hfi_identity *identity, const char *token, size_t size, uint64_t grant,
-                           uint64_t *random);
+bool hfi_token_is_of_grant(const struct hfi_identity *identity, const char *text, size_t size, uint64_t grant,
+                           struct hfi_token *token);
 
 #endif

@@ -21,6 +21,7 @@ struct words {
     const char *text[WORDS_MOST];
     size_t size[WORDS_MOST];
     char number[WORDS_MOST][24];
+    char token[HFI_TOKEN_CAPACITY];
 };
 
 static void begin(struct words *words)
@@ -51,6 +52,11 @@ static void add_number(struct words *words, int64_t number)
     if (number < 0)
         *--at = '-';
     add(words, at, (size_t)(end - at));
+}
+
+static void add_token(struct words *words, const struct hfi_identity *identity, struct hfi_token token)
+{
+    add(words, words->token, hfi_token_make(identity, token, words->token));
 }
 
 /* Adds the keys of a script about one name, in the order of its KEYS. Returns their number. */
@@ -96,14 +102,15 @@ struct hfi_command *hfi_wire_words(const char *first, ...)
     return hfi_command_new(words.count, words.text, words.size);
 }
 
-struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *token, int64_t ttl_ms)
+struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                    struct hfi_token token, int64_t ttl_ms)
 {
     struct words set, fence;
     begin(&set);
     begin(&fence);
     add_text(&set, "SET");
     add(&set, keys->lock, keys->lock_size);
-    add_text(&set, token);
+    add_token(&set, identity, token);
     add_text(&set, "NX");
     add_text(&set, "PX");
     add_number(&set, ttl_ms);
@@ -124,44 +131,46 @@ struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *tok
     return NULL;
 }
 
-struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *token, bool once,
-                                     const struct hfi_acquire_params *params, int64_t not_after_us, int64_t echo,
-                                     int64_t enough_ms)
+struct hfi_command *hfi_wire_acquire(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                     struct hfi_token token, const struct hfi_acquire_params *params,
+                                     const struct hfi_asking *asking)
 {
     struct hfi_side_keys sides;
     struct words words;
     begin(&words);
     int key_count = add_keys(&words, keys, &sides);
-    add_text(&words, token);
+    add_token(&words, identity, token);
     add_number(&words, params->ttl_ms);
-    add_number(&words, not_after_us);
-    add_text(&words, once ? "try" : "wait");
-    add_number(&words, echo);
+    add_number(&words, asking->not_after_us);
+    add_text(&words, asking->once ? "try" : "wait");
+    add_number(&words, asking->echo);
     add_number(&words, params->ticket);
     add_number(&words, params->claim_ttl_ms);
     add_number(&words, params->patience_ms * 1000);
     if (keys->use == HFI_FETCH)
-        add_number(&words, enough_ms);
+        add_number(&words, asking->enough_ms);
     return script(&hfi_script_acquire, key_count, &words, hfi_schema_acquire);
 }
 
-struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *token)
+struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                     struct hfi_token token)
 {
     struct hfi_side_keys sides;
     struct words words;
     begin(&words);
     int key_count = add_keys(&words, keys, &sides);
-    add_text(&words, token);
+    add_token(&words, identity, token);
     return script(&hfi_script_release, key_count, &words, hfi_schema_release);
 }
 
-struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size)
+struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                  struct hfi_token token, int64_t ttl_ms, int64_t size)
 {
     struct hfi_side_keys sides;
     struct words words;
     begin(&words);
     int key_count = add_keys(&words, keys, &sides);
-    add_text(&words, token);
+    add_token(&words, identity, token);
     add_number(&words, ttl_ms);
     add_number(&words, size);
     return script(&hfi_script_more, key_count, &words, hfi_schema_more);
@@ -225,21 +234,29 @@ struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)
     return script(&hfi_script_forget, key_count, &words, hfi_schema_forget);
 }
 
-struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token, enum hfi_filling filling,
-                                  int64_t ttl_ms, const void *data, size_t size)
+struct hfi_command *hfi_wire_fill(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                  struct hfi_token token, enum hfi_filling filling, int64_t ttl_ms, const void *data,
+                                  size_t size)
 {
     struct hfi_side_keys sides;
     struct words words;
     begin(&words);
     int key_count = add_keys(&words, keys, &sides);
-    add_text(&words, token);
+    add_token(&words, identity, token);
     add_text(&words, filling == HFI_FILL_VALUE ? "value" : filling == HFI_FILL_ABSENT ? "absent" : "nothing");
     add_number(&words, ttl_ms);
     add(&words, size > 0 ? data : "", size);
     return script(&hfi_script_fill, key_count, &words, hfi_schema_fill);
 }
 
-static bool add_renewals(struct hfi_command *command, const struct hfi_renewal *renewals, int count)
+static bool put_token(struct hfi_command *command, const struct hfi_identity *identity, struct hfi_token token)
+{
+    char text[HFI_TOKEN_CAPACITY];
+    return hfi_command_word(command, text, hfi_token_make(identity, token, text));
+}
+
+static bool add_renewals(struct hfi_command *command, const struct hfi_identity *identity,
+                         const struct hfi_renewal *renewals, int count)
 {
     struct hfi_side_keys sides;
     char ttl[24];
@@ -249,7 +266,7 @@ static bool add_renewals(struct hfi_command *command, const struct hfi_renewal *
     for (int i = 0; i < count; i++) {
         if (!all || !hfi_side_keys_print(renewals[i].keys, &sides))
             return false;
-        all = hfi_command_word(command, renewals[i].token, strlen(renewals[i].token)) &&
+        all = put_token(command, identity, renewals[i].token) &&
               hfi_command_word(command, ttl, (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, renewals[i].ttl_ms)) &&
               hfi_command_word(command, sides.queue, sides.queue_size);
         hfi_side_keys_done(&sides);
@@ -257,7 +274,7 @@ static bool add_renewals(struct hfi_command *command, const struct hfi_renewal *
     return all;
 }
 
-struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count)
+struct hfi_command *hfi_wire_renew(const struct hfi_identity *identity, const struct hfi_renewal *renewals, int count)
 {
     size_t capacity = 0;
     for (int i = 0; i < count; i++)
@@ -265,7 +282,7 @@ struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count
     struct hfi_command *command = hfi_command_script_begin(&hfi_script_renew, count, 4 * count, capacity);
     if (command == NULL)
         return NULL;
-    if (!add_renewals(command, renewals, count)) {
+    if (!add_renewals(command, identity, renewals, count)) {
         hfi_command_unref(command);
         return NULL;
     }
@@ -279,7 +296,6 @@ static bool add_rechecks(struct hfi_command *command, const struct hfi_identity 
 {
     struct hfi_side_keys sides;
     struct words words = {.count = 0};
-    char token[HFI_TOKEN_CAPACITY];
     bool all = true;
     for (int i = 0; i < count; i++) {
         if (!all || !hfi_side_keys_print(rechecks[i].keys, &sides))
@@ -295,10 +311,8 @@ static bool add_rechecks(struct hfi_command *command, const struct hfi_identity 
     add_number(&words, common->claim_ttl_ms);
     for (int i = 0; i < words.count; i++)
         all = all && hfi_command_word(command, words.text[i], words.size[i]);
-    for (int i = 0; i < count; i++) {
-        size_t size = hfi_token_make(identity, rechecks[i].grant, rechecks[i].random, token);
-        all = all && hfi_command_word(command, token, size);
-    }
+    for (int i = 0; i < count; i++)
+        all = all && put_token(command, identity, rechecks[i].token);
     return all;
 }
 

@@ -10,30 +10,40 @@
 
 struct redisReply;
 
-/* Each returns NULL if there is no memory. With a fetch's keys, acquire looks at the data key first: data that lives
- * longer than enough_ms is its answer. */
-struct hfi_command *hfi_wire_native(const struct hfi_keys *keys, const char *token, int64_t ttl_ms);
-struct hfi_command *hfi_wire_acquire(const struct hfi_keys *keys, const char *token, bool once,
-                                     const struct hfi_acquire_params *params, int64_t not_after_us, int64_t echo,
-                                     int64_t enough_ms);
-struct hfi_command *hfi_wire_release(const struct hfi_keys *keys, const char *token);
-struct hfi_command *hfi_wire_more(const struct hfi_keys *keys, const char *token, int64_t ttl_ms, int64_t size);
+/* One acquire by script, besides what its entry says. */
+struct hfi_asking {
+    bool    once; /* a try, which leaves nothing behind */
+    int64_t not_after_us, echo;
+    int64_t enough_ms; /* with a fetch's keys: data that lives longer is the answer */
+};
+
+/* Each returns NULL if there is no memory. */
+struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                    struct hfi_token token, int64_t ttl_ms);
+struct hfi_command *hfi_wire_acquire(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                     struct hfi_token token, const struct hfi_acquire_params *params,
+                                     const struct hfi_asking *asking);
+struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                     struct hfi_token token);
+struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                  struct hfi_token token, int64_t ttl_ms, int64_t size);
 struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us);
 struct hfi_command *hfi_wire_look(const struct hfi_keys *keys);
 struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most); /* the first ones, with tickets */
 struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *random_hex, bool force);
 struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys);
 enum hfi_filling { HFI_FILL_VALUE, HFI_FILL_ABSENT, HFI_FILL_NOTHING };
-struct hfi_command *hfi_wire_fill(const struct hfi_keys *keys, const char *token, enum hfi_filling filling,
-                                  int64_t ttl_ms, const void *data, size_t size);
+struct hfi_command *hfi_wire_fill(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                  struct hfi_token token, enum hfi_filling filling, int64_t ttl_ms, const void *data,
+                                  size_t size);
 
 #define HFI_RENEW_MOST 32
 struct hfi_renewal {
     const struct hfi_keys *keys;
-    const char *token;
-    int64_t     ttl_ms;
+    struct hfi_token token;
+    int64_t ttl_ms;
 };
-struct hfi_command *hfi_wire_renew(const struct hfi_renewal *renewals, int count);
+struct hfi_command *hfi_wire_renew(const struct hfi_identity *identity, const struct hfi_renewal *renewals, int count);
 
 /* Batched re-checks: several names in one script, with one stamp. The params are common to all of them. */
 #define HFI_RECHECK_MOST 32
@@ -42,7 +52,7 @@ struct hfi_recheck_params {
 };
 struct hfi_recheck {
     const struct hfi_keys *keys;
-    uint64_t grant, random; /* of the token */
+    struct hfi_token token;
 };
 struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const struct hfi_recheck_params *common,
                                      const struct hfi_recheck *rechecks, int count);

@@ -22,8 +22,8 @@ static void take_token(const char *token, size_t size)
     char again[HFI_TOKEN_CAPACITY];
     hfi_identity_make(&identity, random, parts.host, parts.pid);
     struct hfi_token_parts more;
-    HFT_MUST(hfi_token_parse(again, hfi_token_make(&identity, parts.grant, 7, again), &more));
-    HFT_MUST(more.grant == parts.grant && more.pid == parts.pid && strcmp(more.host, parts.host) == 0);
+    HFT_MUST(hfi_token_parse(again, hfi_token_make(&identity, (struct hfi_token){parts.token.grant, 7}, again), &more));
+    HFT_MUST(more.token.grant == parts.token.grant && more.pid == parts.pid && strcmp(more.host, parts.host) == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -40,7 +40,7 @@ static void look(const struct sim_holding *holding)
         const struct hfi_lock *lock = holding->lease->lock;
         const char *there = sim_keyspace_string(&sim_server.keys, lock->keys.lock);
         char token[HFI_TOKEN_CAPACITY];
-        (void)hfi_lock_token(lock, token);
+        (void)hfi_token_make(&lock->client->identity, lock->token, token);
         sim_oracle_backed(&history.oracle, holding->grant, there != NULL && strcmp(there, token) == 0, sim.now);
     }
 }
@@ -91,7 +91,7 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     holding->given = sim.now;
     holding->good_for = hf_lease_remaining_ms(lease) * HFI_MS;
     char token[HFI_TOKEN_CAPACITY];
-    (void)hfi_lock_token(lease->lock, token);
+    (void)hfi_token_make(&lease->client->identity, lease->lock->token, token);
     look_for_passes(holding->lock, token);
     holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease),
                                         sim_tokens_owned_at(token, holding->lock));
@@ -238,14 +238,12 @@ static void look_for_gap(int lock)
 static bool is_in_use(hf_client *client, const char *token)
 {
     struct hfi_token_parts parts;
-    char current[HFI_TOKEN_CAPACITY];
     if (!hfi_token_parse(token, strlen(token), &parts))
         return false;
-    struct hfi_lock *lock = hfi_table_by_grant(client, parts.grant);
+    struct hfi_lock *lock = hfi_table_by_grant(client, parts.token.grant);
     if (lock == NULL)
         return false;
-    (void)hfi_lock_token(lock, current);
-    bool in_use = lock->entry.remote != HFI_NOTHING && strcmp(current, token) == 0;
+    bool in_use = lock->entry.remote != HFI_NOTHING && hfi_token_is_same(lock->token, parts.token);
     hfi_table_unref(lock);
     return in_use;
 }

@@ -32,7 +32,7 @@ static void a_token_is_laid_out_as_the_protocol_says(void **state)
     (void)state;
     char token[HFI_TOKEN_CAPACITY];
     struct hfi_identity identity = identity_of("web-1.example.org");
-    size_t size = hfi_token_make(&identity, 0x2a, 0xbeef, token);
+    size_t size = hfi_token_make(&identity, (struct hfi_token){0x2a, 0xbeef}, token);
     assert_string_equal(token, "hf1:" ID ":2a:000000000000beef:web-1.example.org:4711");
     assert_int_equal(size, strlen(token));
     assert_string_equal(identity.channel, "hf:c:" ID);
@@ -47,10 +47,10 @@ static void a_token_comes_apart_into_what_it_was_made_of(void **state)
     char token[HFI_TOKEN_CAPACITY];
     struct hfi_token_parts parts;
     struct hfi_identity identity = identity_of("web-1");
-    size_t size = hfi_token_make(&identity, UINT64_MAX, UINT64_MAX, token);
+    size_t size = hfi_token_make(&identity, (struct hfi_token){UINT64_MAX, UINT64_MAX}, token);
     assert_true(hfi_token_parse(token, size, &parts));
     assert_string_equal(parts.id, ID);
-    assert_true(parts.grant == UINT64_MAX);
+    assert_true(parts.token.grant == UINT64_MAX);
     assert_string_equal(parts.host, "web-1");
     assert_int_equal(parts.pid, 4711);
 }
@@ -67,7 +67,7 @@ static void the_longest_token_fits_its_room(void **state)
     host[sizeof host - 1] = 0;
     hfi_identity_make(&identity, bytes, host, INT64_MAX);
     assert_int_equal(strlen(identity.host), 64);
-    size_t size = hfi_token_make(&identity, UINT64_MAX, UINT64_MAX, token);
+    size_t size = hfi_token_make(&identity, (struct hfi_token){UINT64_MAX, UINT64_MAX}, token);
     assert_true(size < HFI_TOKEN_CAPACITY);
     assert_true(hfi_token_parse(token, size, &parts));
     assert_int_equal(parts.pid, INT64_MAX);
@@ -126,7 +126,7 @@ static void a_host_of_escape_sequences_is_not_let_through(void **state)
 static void a_token_of_this_client_is_what_it_would_make_itself(void **state)
 {
     (void)state;
-    uint64_t grant = 0, random = 0;
+    struct hfi_token token = {0};
     struct hfi_identity identity = identity_of("web-1");
     static const char mine[] = "hf1:" ID ":2a:000000000000beef:web-1:4711";
     static const char *const others[] = {"hf1:" ID ":02a:000000000000beef:web-1:4711",
@@ -136,10 +136,10 @@ static void a_token_of_this_client_is_what_it_would_make_itself(void **state)
                                          "hf1:000102030405060708090a0b0c0d0efe:2a:000000000000beef:web-1:4711",
                                          "-",
                                          "another"};
-    assert_true(hfi_token_is_of(&identity, mine, strlen(mine), &grant, &random));
-    assert_true(grant == 0x2a && random == 0xbeef);
+    assert_true(hfi_token_is_of(&identity, mine, strlen(mine), &token));
+    assert_true(token.grant == 0x2a && token.random == 0xbeef);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (hfi_token_is_of(&identity, others[i], strlen(others[i]), &grant, &random))
+        if (hfi_token_is_of(&identity, others[i], strlen(others[i]), &token))
             fail_msg("%s was taken for one of ours", others[i]);
 }
 
@@ -150,7 +150,7 @@ static void no_bytes_make_the_parser_stumble(void **state)
     char token[HFI_TOKEN_CAPACITY];
     struct hfi_token_parts parts;
     struct hfi_identity identity = identity_of("web");
-    size_t length = hfi_token_make(&identity, 7, 8, token);
+    size_t length = hfi_token_make(&identity, (struct hfi_token){7, 8}, token);
     for (int i = 0; i < 20000; i++) {
         size_t size = (size_t)(hfi_rng_next(&rng) % 250);
         char *bytes = malloc(size + 1);

@@ -43,6 +43,19 @@ static struct hfi_answer answer_of(const char *bytes, bool native, int64_t *now_
     return answer;
 }
 
+#define TOKEN(grant) "hf1:ab000000000000000000000000000000:" grant ":0000000000000005:host:9"
+
+static struct hfi_identity me;
+static const struct hfi_token one = {1, 5};
+
+static int make_me(void **state)
+{
+    const unsigned char random[16] = {0xab};
+    (void)state;
+    hfi_identity_make(&me, random, "host", 9);
+    return 0;
+}
+
 static void a_native_acquire_is_granted_if_set_said_ok(void **state)
 {
     (void)state;
@@ -255,7 +268,7 @@ static void no_reply_makes_the_decoder_stumble(void **state)
 /* The words of a command's `index`-th part, as one line. */
 static const char *line_of(const struct hfi_command *command, int index)
 {
-    static char line[2000];
+    static char line[6000];
     void *reply = NULL;
     redisReader *reader = redisReaderCreate();
     assert_non_null(reader);
@@ -304,12 +317,12 @@ static void a_native_acquire_is_one_transaction(void **state)
 {
     (void)state;
     struct hfi_keys keys = keys_of(HFI_MUTEX);
-    struct hfi_command *command = hfi_wire_native(&keys, "tok", 10463);
+    struct hfi_command *command = hfi_wire_native(&me, &keys, one, 10463);
     assert_non_null(command);
     assert_int_equal(command->replies, 5);
     assert_null(command->script);
     assert_string_equal(line_of(command, 0), "MULTI");
-    assert_string_equal(line_of(command, 1), "SET hf:{n} tok NX PX 10463");
+    assert_string_equal(line_of(command, 1), "SET hf:{n} " TOKEN("1") " NX PX 10463");
     assert_string_equal(line_of(command, 2), "INCRBY hf:fence 2048");
     assert_string_equal(line_of(command, 3), "TIME");
     assert_string_equal(line_of(command, 4), "EXEC");
@@ -321,29 +334,29 @@ static void the_scripts_get_their_keys_and_arguments_in_order(void **state)
 {
     (void)state;
     struct hfi_keys keys = keys_of(HFI_MUTEX);
-    struct hfi_acquire_params asking = {
+    struct hfi_acquire_params params = {
         .lease_ms = 10000, .ttl_ms = 10463, .claim_ttl_ms = 1274, .patience_ms = 1200, .ticket = 42};
-    assert_script(hfi_wire_acquire(&keys, "tok", false, &asking, 99, 77, 55), &hfi_script_acquire,
-                  MUTEX_KEYS " tok 10463 99 wait 77 42 1274 1200000");
-    assert_script(hfi_wire_acquire(&keys, "tok", true, &asking, 99, 77, 55), &hfi_script_acquire,
-                  MUTEX_KEYS " tok 10463 99 try 77 42 1274 1200000");
-    assert_script(hfi_wire_release(&keys, "tok"), &hfi_script_release, MUTEX_KEYS " tok");
-    assert_script(hfi_wire_more(&keys, "tok", 500, 32768), &hfi_script_more, MUTEX_KEYS " tok 500 32768");
+    assert_script(hfi_wire_acquire(&me, &keys, one, &params, &(struct hfi_asking){false, 99, 77, 55}), &hfi_script_acquire,
+                  MUTEX_KEYS " " TOKEN("1") " 10463 99 wait 77 42 1274 1200000");
+    assert_script(hfi_wire_acquire(&me, &keys, one, &params, &(struct hfi_asking){true, 99, 77, 55}), &hfi_script_acquire,
+                  MUTEX_KEYS " " TOKEN("1") " 10463 99 try 77 42 1274 1200000");
+    assert_script(hfi_wire_release(&me, &keys, one), &hfi_script_release, MUTEX_KEYS " " TOKEN("1"));
+    assert_script(hfi_wire_more(&me, &keys, one, 500, 32768), &hfi_script_more, MUTEX_KEYS " " TOKEN("1") " 500 32768");
     assert_script(hfi_wire_break(&keys, "0123456789abcdef", false), &hfi_script_break,
                   MUTEX_KEYS " 0123456789abcdef ");
     assert_script(hfi_wire_break(&keys, "0123456789abcdef", true), &hfi_script_break,
                   MUTEX_KEYS " 0123456789abcdef force");
     hfi_keys_done(&keys);
     keys = keys_of(HFI_FETCH);
-    assert_script(hfi_wire_acquire(&keys, "tok", false, &asking, 99, 77, 55), &hfi_script_acquire,
-                  FETCH_KEYS " tok 10463 99 wait 77 42 1274 1200000 55");
+    assert_script(hfi_wire_acquire(&me, &keys, one, &params, &(struct hfi_asking){false, 99, 77, 55}), &hfi_script_acquire,
+                  FETCH_KEYS " " TOKEN("1") " 10463 99 wait 77 42 1274 1200000 55");
     assert_script(hfi_wire_forget(&keys), &hfi_script_forget, FETCH_KEYS);
-    assert_script(hfi_wire_fill(&keys, "tok", HFI_FILL_VALUE, 60000, "data", 4), &hfi_script_fill,
-                  FETCH_KEYS " tok value 60000 data");
-    assert_script(hfi_wire_fill(&keys, "tok", HFI_FILL_ABSENT, 60000, NULL, 0), &hfi_script_fill,
-                  FETCH_KEYS " tok absent 60000 ");
-    assert_script(hfi_wire_fill(&keys, "tok", HFI_FILL_NOTHING, 0, NULL, 0), &hfi_script_fill,
-                  FETCH_KEYS " tok nothing 0 ");
+    assert_script(hfi_wire_fill(&me, &keys, one, HFI_FILL_VALUE, 60000, "data", 4), &hfi_script_fill,
+                  FETCH_KEYS " " TOKEN("1") " value 60000 data");
+    assert_script(hfi_wire_fill(&me, &keys, one, HFI_FILL_ABSENT, 60000, NULL, 0), &hfi_script_fill,
+                  FETCH_KEYS " " TOKEN("1") " absent 60000 ");
+    assert_script(hfi_wire_fill(&me, &keys, one, HFI_FILL_NOTHING, 0, NULL, 0), &hfi_script_fill,
+                  FETCH_KEYS " " TOKEN("1") " nothing 0 ");
     hfi_keys_done(&keys);
 }
 
@@ -364,14 +377,15 @@ static void renewals_of_many_leases_ride_one_script(void **state)
     struct hfi_renewal renewals[HFI_RENEW_MOST];
     struct hfi_keys n = keys_of(HFI_MUTEX), fetch = keys_of(HFI_FETCH);
     for (int i = 0; i < HFI_RENEW_MOST; i++)
-        renewals[i] = (struct hfi_renewal){i % 2 == 0 ? &n : &fetch, "tok", 1000 + i};
-    assert_script(hfi_wire_renew(renewals, 1), &hfi_script_renew, "1 hf:{n} tok 1000 hf:queue:{n}:hf:{n}");
-    assert_script(hfi_wire_renew(renewals, 2), &hfi_script_renew,
-                  "2 hf:{n} hf:fetch:{n} tok 1000 hf:queue:{n}:hf:{n} tok 1001 hf:queue:{n}:hf:fetch:{n}");
-    struct hfi_command *command = hfi_wire_renew(renewals, HFI_RENEW_MOST);
+        renewals[i] = (struct hfi_renewal){i % 2 == 0 ? &n : &fetch, one, 1000 + i};
+    assert_script(hfi_wire_renew(&me, renewals, 1), &hfi_script_renew, "1 hf:{n} " TOKEN("1") " 1000 hf:queue:{n}:hf:{n}");
+    assert_script(hfi_wire_renew(&me, renewals, 2), &hfi_script_renew,
+                  "2 hf:{n} hf:fetch:{n} " TOKEN("1") " 1000 hf:queue:{n}:hf:{n} " TOKEN("1")
+                  " 1001 hf:queue:{n}:hf:fetch:{n}");
+    struct hfi_command *command = hfi_wire_renew(&me, renewals, HFI_RENEW_MOST);
     assert_non_null(command);
     assert_int_equal(command->element_count, HFI_RENEW_MOST + 1);
-    assert_non_null(strstr(line_of(command, 0), " tok 1031 hf:queue:{n}:hf:fetch:{n}"));
+    assert_non_null(strstr(line_of(command, 0), " " TOKEN("1") " 1031 hf:queue:{n}:hf:fetch:{n}"));
     hfi_command_unref(command);
     hfi_keys_done(&n);
     hfi_keys_done(&fetch);
@@ -380,23 +394,19 @@ static void renewals_of_many_leases_ride_one_script(void **state)
 static void re_checks_of_many_names_ride_one_script(void **state)
 {
     (void)state;
-    struct hfi_identity identity;
-    const unsigned char random[16] = {0xab};
     struct hfi_keys k, braced;
     struct hfi_recheck rechecks[HFI_RECHECK_MOST];
     const struct hfi_recheck_params common = {17, 1200, 77, 1274};
-    hfi_identity_make(&identity, random, "host", 9);
     assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, "k", 1, &k, NULL), HF_OK);
     assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, "a{b}", 4, &braced, NULL), HF_OK);
     for (int i = 0; i < HFI_RECHECK_MOST; i++)
-        rechecks[i] = (struct hfi_recheck){i % 2 == 0 ? &k : &braced, (uint64_t)i + 1, 5};
-#define TOKEN(grant) "hf1:ab000000000000000000000000000000:" grant ":0000000000000005:host:9"
-    assert_script(hfi_wire_recheck(&identity, &common, rechecks, 1), &hfi_script_recheck,
+        rechecks[i] = (struct hfi_recheck){i % 2 == 0 ? &k : &braced, {(uint64_t)i + 1, 5}};
+    assert_script(hfi_wire_recheck(&me, &common, rechecks, 1), &hfi_script_recheck,
                   "3 hf:{k} hf:queue:{k}:hf:{k} hf:wait:{k}:hf:{k} 17 1200000 77 1274 " TOKEN("1"));
-    assert_script(hfi_wire_recheck(&identity, &common, rechecks, 2), &hfi_script_recheck,
+    assert_script(hfi_wire_recheck(&me, &common, rechecks, 2), &hfi_script_recheck,
                   "6 hf:{k} hf:queue:{k}:hf:{k} hf:wait:{k}:hf:{k} hf::a{b} hf:queue:{b}:hf::a{b} "
                   "hf:wait:{b}:hf::a{b} 17 1200000 77 1274 " TOKEN("1") " " TOKEN("2"));
-    struct hfi_command *command = hfi_wire_recheck(&identity, &common, rechecks, HFI_RECHECK_MOST);
+    struct hfi_command *command = hfi_wire_recheck(&me, &common, rechecks, HFI_RECHECK_MOST);
     assert_non_null(command);
     assert_int_equal(command->element_count, HFI_RECHECK_MOST + 1);
     assert_memory_equal(command->bytes, "*135\r\n", 6); /* EVALSHA, sha1, count; 3 keys and a token each; 4 for all */
@@ -441,7 +451,7 @@ static void a_command_that_is_over_leaves_no_words_in_memory(void **state)
     (void)state;
     struct hfi_keys keys = keys_of(HFI_MUTEX);
     for (int moves = 0; moves < 2; moves++) { /* another behind it may need more room */
-        struct hfi_command *command = hfi_wire_release(&keys, "secret");
+        struct hfi_command *command = hfi_wire_release(&me, &keys, one);
         const char *kept = command->first, *const more[] = {"GET", kept};
         const size_t sizes[] = {3, HFI_COMMAND_FIRST};
         size_t size = command->size;
@@ -476,5 +486,5 @@ int main(void)
         cmocka_unit_test(plain_words_make_a_plain_command),
         cmocka_unit_test(a_command_that_is_over_leaves_no_words_in_memory),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_me, NULL);
 }
