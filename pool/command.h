@@ -32,6 +32,7 @@ typedef void hfi_command_done(struct hfi_command *command);
  * reply behind it may be matched to the wrong command. Called under the lane's mutex. */
 typedef bool hfi_reply_validator(const struct hfi_command *command, const struct redisReply *reply);
 
+#define HFI_COMMAND_CONTEXT 24
 #define HFI_COMMAND_FIRST 448 /* holds a native acquire with all its five parts */
 
 struct hfi_command {
@@ -41,7 +42,7 @@ struct hfi_command {
     void   *self;
     int64_t until_ns;      /* no answer by then: the connection is given up, with all its commands in flight */
     int64_t stamp_ns;      /* for the caller: the clock before the command was listed (rule L1) */
-    int64_t note[3];       /* for the caller */
+    _Alignas(int64_t) char context[HFI_COMMAND_CONTEXT]; /* for the caller: hfi_command_context */
     int     element_count; /* for `validate` */
     bool    posted;        /* no thread waits for its reply: none is woken to read it */
     bool    patient;       /* stays queued while the server is silent: UNSENT only at until_ns or after a failed dial */
@@ -68,6 +69,11 @@ struct hfi_command {
     int    home;                     /* the slot of `cached` (command.c) that it returns to */
     char   first[HFI_COMMAND_FIRST]; /* `bytes`, while they fit */
 };
+
+/* What `done` needs besides `self`, as a type of the caller's. */
+#define hfi_command_context(command, type)                                        \
+    ((void)sizeof(char[sizeof(type) <= HFI_COMMAND_CONTEXT ? 1 : -1]),            \
+     (type *)(void *)(command)->context)
 
 /* A plain command. The caller owns its one reference. NULL: no memory. */
 struct hfi_command *hfi_command_new(int argc, const char *const *argv, const size_t *sizes);

@@ -41,7 +41,7 @@ static void set_state(hf_client *client, enum hfi_events_state state)
 }
 
 /* False: no memory for the command. */
-static bool list(hf_client *client, int64_t lock_lane, struct hfi_command *command, hfi_command_done *done)
+static bool list(hf_client *client, int lock_lane, struct hfi_command *command, hfi_command_done *done)
 {
     int64_t now = hfi_now(client->clock);
     if (command == NULL)
@@ -49,7 +49,7 @@ static bool list(hf_client *client, int64_t lock_lane, struct hfi_command *comma
     struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_LOCK_LANE, (uint64_t)lock_lane);
     hfi_client_ref(client);
     command->done = done;
-    command->note[0] = lock_lane;
+    *hfi_command_context(command, int) = lock_lane;
     command->self = client;
     command->optional = true;
     command->stamp_ns = now;
@@ -77,10 +77,10 @@ static void configured(struct hfi_command *command)
 }
 
 /* Sets the flags, unless another lane has set them since this one read the configuration. */
-static void configure(hf_client *client, const struct hfi_command *look, const char *flags)
+static void configure(hf_client *client, struct hfi_command *look, const char *flags)
 {
     if (look->stamp_ns <= atomic_load(&client->events_set_ns) ||
-        !list(client, look->note[0], hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", flags, NULL), configured))
+        !list(client, *hfi_command_context(look, int), hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", flags, NULL), configured))
         atomic_store(&client->events_asked, false);
 }
 

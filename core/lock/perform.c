@@ -36,11 +36,16 @@ void hfi_lock_set_timer(struct hfi_lock *lock)
         hfi_table_unref(lock); /* never the last: the caller has one */
 }
 
+struct question { /* context of an acquire, or of a request for more fences */
+    struct hfi_token token;
+    int64_t fence_seen; /* when it was asked */
+};
+
 static HFI_RARE void asked(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
-    struct hfi_token token = {(uint64_t)command->note[0], (uint64_t)command->note[2]};
+    const struct question *question = hfi_command_context(command, struct question);
     /* Only the native form is a pipeline. (`script` does not tell: it is NULL once a script was resent as EVAL.) */
     struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .in_doubt = true, .native = command->replies > 1};
     struct hfi_actions actions;
@@ -62,11 +67,11 @@ static HFI_RARE void asked(struct hfi_command *command)
     }
     answer.sent_at = command->stamp_ns;
     if (answer.kind == HFI_GRANTED)
-        answer.fence_is_good = hfi_fence_accept(client, answer.fence, HFI_FENCE_BLOCK, command->note[1], server_us,
+        answer.fence_is_good = hfi_fence_accept(client, answer.fence, HFI_FENCE_BLOCK, question->fence_seen, server_us,
                                                 command->stamp_ns);
     HFI_PERTURB("answer-to-entry");
     int64_t now = hfi_lock_enter(lock);
-    if (lock->token.grant == token.grant && lock->entry.remote != HFI_NOTHING) {
+    if (hfi_token_is_same(lock->token, question->token) && lock->entry.remote != HFI_NOTHING) {
         if (answer.in_doubt)
             lock->in_doubt = true;
         hfi_lock_note_trouble(lock, command, answer.kind == HFI_LATE);
@@ -78,9 +83,9 @@ static HFI_RARE void asked(struct hfi_command *command)
         hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     } else if (answer.in_doubt) {
-        hfi_retire_in_doubt(lock, token);
+        hfi_retire_in_doubt(lock, question->token);
     } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
-        hfi_retire_again(lock, token, now);
+        hfi_retire_again(lock, question->token, now);
     }
     hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
@@ -91,6 +96,7 @@ static HFI_RARE void got_fences(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
+    const struct question *question = hfi_command_context(command, struct question);
     struct hfi_actions actions;
     int64_t first = command->outcome == HFI_ANSWERED ? 0 : -1, granted_us = 0;
     hfi_actions_init(&actions);
@@ -103,11 +109,11 @@ static HFI_RARE void got_fences(struct hfi_command *command)
         if (last > MORE_FENCES) /* the reply is the first fence of the last of several blocks */
             first = last - (MORE_FENCES - HFI_FENCE_BLOCK);
     }
-    bool good = first > 0 && hfi_fence_accept(client, first, MORE_FENCES, command->note[1], granted_us,
+    bool good = first > 0 && hfi_fence_accept(client, first, MORE_FENCES, question->fence_seen, granted_us,
                                               command->stamp_ns);
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);
-    if (lock->token.grant == (uint64_t)command->note[0]) {
+    if (hfi_token_is_same(lock->token, question->token)) {
         lock->refused = command->outcome == HFI_ANSWERED; /* without a higher fence nothing is granted */
         hfi_lock_note_trouble(lock, command, false);
         if (hfi_wire_foreign(command->reply) != NULL)
@@ -130,9 +136,7 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
     command->self = lock;
     command->stamp_ns = stamp;
     command->until_ns = stamp + lock->client->command_ms * HFI_MS;
-    command->note[0] = (int64_t)lock->token.grant;
-    command->note[1] = hfi_fence_seen(lock->client);
-    command->note[2] = (int64_t)lock->token.random;
+    *hfi_command_context(command, struct question) = (struct question){lock->token, hfi_fence_seen(lock->client)};
     hfi_table_ref(lock);
     HFI_PERTURB("command-to-list");
     hfi_lane_list(lock->lane, command);

@@ -110,11 +110,12 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, const struct h
 static void floored(struct hfi_command *command)
 {
     hf_client *client = command->self;
+    int lane = *hfi_command_context(command, int);
     if (command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR) {
-        note_floor(client, (int)command->note[0], 0);
+        note_floor(client, lane, 0);
     } else if (command->outcome == HFI_ANSWERED) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
-        hfi_server_time_observe(client, (int)command->note[0], said.now_us, command->stamp_ns, command->answered_ns);
+        hfi_server_time_observe(client, lane, said.now_us, command->stamp_ns, command->answered_ns);
     }
     hfi_client_unref(client);
 }
@@ -128,7 +129,7 @@ void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now
     hfi_client_ref(client);
     command->done = floored;
     command->self = client;
-    command->note[0] = hfi_lane_index(lane);
+    *hfi_command_context(command, int) = hfi_lane_index(lane);
     command->optional = true;
     command->stamp_ns = now_ns;
     command->until_ns = now_ns + client->command_ms * HFI_MS;
