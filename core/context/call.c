@@ -63,17 +63,25 @@ static bool wait_for(hf_client *client, struct call *call, struct hfi_lane *lane
     return done;
 }
 
+void hfi_call_list(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hfi_command_done *done,
+                   void *self, int64_t stamp_ns)
+{
+    command->done = done;
+    command->self = self;
+    command->stamp_ns = stamp_ns;
+    command->until_ns = stamp_ns + client->command_ms * HFI_MS;
+    hfi_lane_list(lane, command);
+    hfi_command_unref(command);
+}
+
 static void begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, struct call *call)
 {
     *call = (struct call){.done = false};
     hfi_mutex_init(&call->mutex, HFI_RANK_OUTER);
     hfi_park_init(&call->park);
-    command->done = called;
-    command->self = call;
-    command->stamp_ns = hfi_now(client->clock);
-    command->until_ns = command->stamp_ns + client->command_ms * HFI_MS;
+    int64_t now = hfi_now(client->clock);
     HFI_PERTURB("call-to-list");
-    hfi_lane_list(lane, command);
+    hfi_call_list(client, lane, command, called, call, now);
     hfi_lane_flush(lane);
 }
 
@@ -106,9 +114,10 @@ hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command 
     *reply = NULL;
     if (begun)
         begin(client, lane, command, call);
-    else if (call != &here)
+    else
+        hfi_command_unref(command);
+    if (!begun && call != &here)
         free(call);
-    hfi_command_unref(command);
     if (closing)
         return hfi_fail(error, HF_CLOSED, "", "the client is closing");
     if (!begun)

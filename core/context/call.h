@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* call.h - sends one command and waits for its answer. Not for the hot path of a lock. */
+/* call.h - one command of a client: listed, or sent and waited for. */
 #ifndef HFI_CALL_H
 #define HFI_CALL_H
 
 #include "core/context/context.h"
+#include "pool/command.h"
 
 struct redisReply;
+
+/* Lists the command, whose reference is taken over: `done` gets it with `self`, at the latest command_ms after the
+ * stamp. The caller flushes the lane. */
+void hfi_call_list(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hfi_command_done *done,
+                   void *self, int64_t stamp_ns);
 
 /* Takes over the caller's reference to the command (NULL: NOMEM) and blocks until its outcome is known. HF_OK: *reply
  * is of any type, the caller frees it. UNAVAILABLE, DENIED, PROTOCOL, CLOSED: not sent. UNKNOWN: no answer within

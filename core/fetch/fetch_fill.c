@@ -2,6 +2,7 @@
 /* fetch_fill.c - the caller that has the lease: it loads, stores, and gives the value to the waiters of this
  * process. */
 #include "core/fetch/fetch.h"
+#include "core/context/call.h"
 #include "core/fetch/shared.h"
 #include "core/lock/handle.h"
 #include "core/lock/perform.h"
@@ -99,7 +100,8 @@ static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *l
                          filling == HFI_FILL_VALUE ? body->size : 0);
 }
 
-/* Lists the fill. NULL: the value is discarded; V has passed, or another caller has loaded since. Mutex held. */
+/* Lists the fill; takes over the command. NULL: the value is discarded; V has passed, or another caller has loaded
+ * since. Mutex held. */
 static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading,
                                    struct hfi_command *command, int64_t now)
 {
@@ -107,8 +109,10 @@ static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct 
     struct filler *filler = NULL;
     if (command != NULL && lock->holder == lease && hf_lease_is_valid(lease))
         filler = calloc(1, sizeof *filler);
-    if (filler == NULL)
+    if (filler == NULL) {
+        hfi_command_unref(command);
         return NULL;
+    }
     int64_t kept = kept_ms(f, loading);
     *filler = (struct filler){.lock = lock, .lease = lease, .body = loading->body, .kept_ms = kept};
     filler->ttl_ms = fresh_for_ms(f, loading);
@@ -117,12 +121,8 @@ static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct 
     hfi_handle_withdraw(lease); /* P3 */
     HFI_PERTURB("withdrawn-to-filled");
     hfi_table_ref(lock);
-    command->done = filled;
-    command->self = filler;
-    command->stamp_ns = now;
-    command->until_ns = now + f->client->command_ms * HFI_MS;
     HFI_PERTURB("fill-to-list");
-    hfi_lane_list(lock->lane, command);
+    hfi_call_list(f->client, lock->lane, command, filled, filler, now);
     return filler;
 }
 
@@ -152,7 +152,6 @@ static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loadin
     struct hfi_command *command = fill_command(f->lock, lease, loading, kept_ms(f, loading));
     int64_t now = hfi_lock_enter(f->lock);
     struct filler *filler = begin_locked(f, lease, loading, command, now);
-    hfi_command_unref(command);
     *refused = filler == NULL;
     if (filler == NULL)
         hfi_mutex_unlock(&f->lock->mutex);

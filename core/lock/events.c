@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* events.c - see events.h. */
 #include "core/lock/events.h"
+#include "core/context/call.h"
 #include "base/buffer.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
@@ -43,19 +44,13 @@ static void set_state(hf_client *client, enum hfi_events_state state)
 /* False: no memory for the command. */
 static bool list(hf_client *client, int lock_lane, struct hfi_command *command, hfi_command_done *done)
 {
-    int64_t now = hfi_now(client->clock);
     if (command == NULL)
         return false;
     struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_LOCK_LANE, (uint64_t)lock_lane);
     hfi_client_ref(client);
-    command->done = done;
     *hfi_command_context(command, int) = lock_lane;
-    command->self = client;
     command->optional = true;
-    command->stamp_ns = now;
-    command->until_ns = now + client->command_ms * HFI_MS;
-    hfi_lane_list(lane, command);
-    hfi_command_unref(command);
+    hfi_call_list(client, lane, command, done, client, hfi_now(client->clock));
     hfi_lane_flush(lane);
     return true;
 }
@@ -79,8 +74,9 @@ static void configured(struct hfi_command *command)
 /* Sets the flags, unless another lane has set them since this one read the configuration. */
 static void configure(hf_client *client, struct hfi_command *look, const char *flags)
 {
+    int lane = *hfi_command_context(look, int);
     if (look->stamp_ns <= atomic_load(&client->events_set_ns) ||
-        !list(client, *hfi_command_context(look, int), hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", flags, NULL), configured))
+        !list(client, lane, hfi_wire_words("CONFIG", "SET", "notify-keyspace-events", flags, NULL), configured))
         atomic_store(&client->events_asked, false);
 }
 

@@ -68,11 +68,7 @@ void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message)
     if (command == NULL)
         return;
     hfi_client_ref(client);
-    command->done = posted;
-    command->self = client;
-    command->until_ns = now + client->command_ms * HFI_MS;
-    hfi_lane_list(lock->lane, command);
-    hfi_command_unref(command);
+    hfi_call_list(client, lock->lane, command, posted, client, now);
 }
 
 void hfi_info_on_message(hf_client *client, const struct hfi_message *message)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* perform.c - see perform.h. No branch here depends on the protocol's state: entry.c decides. */
 #include "core/lock/perform.h"
+#include "core/context/call.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/events.h"
 #include "core/lock/retire.h"
@@ -132,15 +133,10 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
 {
     if (command == NULL)
         return false;
-    command->done = done;
-    command->self = lock;
-    command->stamp_ns = stamp;
-    command->until_ns = stamp + lock->client->command_ms * HFI_MS;
     *hfi_command_context(command, struct question) = (struct question){lock->token, hfi_fence_seen(lock->client)};
     hfi_table_ref(lock);
     HFI_PERTURB("command-to-list");
-    hfi_lane_list(lock->lane, command);
-    hfi_command_unref(command);
+    hfi_call_list(lock->client, lock->lane, command, done, lock, stamp);
     return true;
 }
 

@@ -7,6 +7,7 @@
  * reason a re-check without an answer leaves no token in doubt (P5): executed late, it creates nothing.
  */
 #include "core/lock/recheck.h"
+#include "core/context/call.h"
 #include "core/lock/perform.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
@@ -108,14 +109,9 @@ static void list(struct hfi_rechecked_batch *batch, int64_t now)
         rechecked_all(batch, NULL);
         return;
     }
-    command->done = rechecked;
-    command->self = batch;
     command->posted = command->optional = true;
-    command->stamp_ns = now;
-    command->until_ns = now + client->command_ms * HFI_MS;
     HFI_PERTURB("re-check-to-list");
-    hfi_lane_list(lane, command);
-    hfi_command_unref(command);
+    hfi_call_list(client, lane, command, rechecked, batch, now);
 }
 
 void hfi_rechecks_init(struct hfi_rechecks *rechecks, hf_client *client, int64_t now)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* renew.c - see renew.h. */
 #include "core/lock/renew.h"
+#include "core/context/call.h"
 #include "core/lock/perform.h"
 #include "core/lock/retire.h"
 #include "core/lock/server_time.h"
@@ -101,14 +102,9 @@ void hfi_renewals_send(struct hfi_renewals *renewals, int at_least)
         return;
     }
     batch->lane = hfi_lane_index(lane);
-    command->done = renewed;
-    command->self = batch;
     command->optional = true;
-    command->stamp_ns = renewals->now;
-    command->until_ns = renewals->now + client->command_ms * HFI_MS;
     HFI_PERTURB("renewal-to-list");
-    hfi_lane_list(lane, command);
-    hfi_command_unref(command);
+    hfi_call_list(client, lane, command, renewed, batch, renewals->now);
     hfi_lane_flush(lane);
 }
 

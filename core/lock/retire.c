@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* retire.c - see retire.h. in_doubt.c decides when a retirement is over, and when the next release is sent. */
 #include "core/lock/retire.h"
+#include "core/context/call.h"
 #include "core/protocol/script_error.h"
 #include "core/policy/in_doubt.h"
 #include "core/protocol/scripts.h"
@@ -174,13 +175,8 @@ static void send_locked(struct hfi_retirement *retirement, int64_t now)
     }
     retirement->asked = retirement->asking = true;
     retirement->references++;
-    command->done = released;
-    command->self = retirement;
-    command->stamp_ns = now;
-    command->until_ns = now + lock->client->command_ms * HFI_MS;
     HFI_PERTURB("release-to-list");
-    hfi_lane_list(lock->lane, command);
-    hfi_command_unref(command);
+    hfi_call_list(lock->client, lock->lane, command, released, retirement, now);
 }
 
 static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* server_time.c - see server_time.h. */
 #include "core/lock/server_time.h"
+#include "core/context/call.h"
 #include "base/perturb.h"
 #include "core/protocol/script_error.h"
 #include "core/protocol/scripts.h"
@@ -127,14 +128,9 @@ void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now
         return;
     note_floor(client, hfi_lane_index(lane), now_ns);
     hfi_client_ref(client);
-    command->done = floored;
-    command->self = client;
     *hfi_command_context(command, int) = hfi_lane_index(lane);
     command->optional = true;
-    command->stamp_ns = now_ns;
-    command->until_ns = now_ns + client->command_ms * HFI_MS;
-    hfi_lane_list(lane, command);
-    hfi_command_unref(command);
+    hfi_call_list(client, lane, command, floored, client, now_ns);
 }
 
 void hfi_server_time_advance_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns)

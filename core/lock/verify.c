@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* verify.c - hf_lease_verify. */
 #include "core/lock/retire.h"
+#include "core/context/call.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/perform.h"
 #include "core/lock/table.h"
@@ -108,11 +109,7 @@ static hf_status verify(hf_lease *lease, hf_error *error)
         return hfi_handle_lost(lease, error);
     }
     inquiry->token = lock->token;
-    command->done = verified;
-    command->self = inquiry;
-    command->until_ns = now + client->command_ms * HFI_MS;
-    hfi_lane_list(lock->lane, command);
-    hfi_command_unref(command);
+    hfi_call_list(client, lock->lane, command, verified, inquiry, now);
     /* Wait no longer than the lease lasts. An inquiry abandoned then is freed by its answer, whenever that comes. */
     while (!inquiry->done && !inquiry->abandoned) {
         uint32_t epoch = hfi_park_epoch(&inquiry->park);
