@@ -129,8 +129,7 @@ hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf
         share(f, &shared);
     if (acquirer.waiter.verdict != HFI_GOT_LEASE && shared.body == NULL)
         status = explain(f, &acquirer.waiter, error);
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     if (acquirer.waiter.verdict == HFI_GOT_LEASE) {
         hfi_count(f->client, acquired_remotely);
         hfi_histogram_add(&f->client->waits, acquirer.lease->since_ns - f->since_ns);

@@ -74,8 +74,7 @@ static void filled(struct hfi_command *command)
     filler->done = true;
     bool abandoned = filler->abandoned;
     hfi_park_wake(&filler->park);
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     if (abandoned) {
         (void)hf_lease_post_release(filler->lease, NULL);
         forget(filler);
@@ -131,8 +130,7 @@ static bool wait_for(struct hfi_fetch *f, struct filler *filler)
 {
     struct hfi_lock *lock = f->lock;
     struct hfi_wait wait;
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     hfi_wait_begin(&wait, f->client, f->options->cancel, &filler->park, HFI_NEVER); /* the command's until_ns ends it */
     wait.is_hurried = true;
     hfi_mutex_lock(&lock->mutex);

@@ -194,8 +194,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     if (waits)
         wait_for_it(lock, &acquirer, search->until_ns);
     status = acquirer.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_lock_explain(lock, acquirer.waiter.status, error);
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     if (status != HF_OK)
         return status;
     if (local)

@@ -57,8 +57,7 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
         }
         hfi_lock_perform(lock, &actions, now, NULL);
     }
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     return known;
 }
 
@@ -75,8 +74,7 @@ static void key_ended(hf_client *client, const char *channel, size_t channel_siz
     if (lock->watched)
         hfi_entry_requery(&lock->entry, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     hfi_table_unref(lock);
 }
 
@@ -113,8 +111,7 @@ static void happens(struct hfi_lock *lock, void (*what)(struct hfi_entry *, int6
     int64_t now = hfi_lock_enter(lock);
     what(&lock->entry, now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
 }
 
 static void ask_again(struct hfi_lock *lock, void *lane)

@@ -54,6 +54,12 @@ int64_t hfi_lock_enter(struct hfi_lock *lock)
     return hfi_now(lock->client->clock);
 }
 
+void hfi_lock_leave(struct hfi_lock *lock)
+{
+    hfi_mutex_unlock(&lock->mutex);
+    hfi_lane_flush(lock->lane);
+}
+
 void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms)
 {
     if (ms > lock->may_live_ms)

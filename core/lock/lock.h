@@ -75,6 +75,8 @@ void hfi_lock_free(struct hfi_lock *lock);
 /* Locks the mutex and returns the time read under it. A time read before could be older than what other threads have
  * decided since (P1). So an entry receives all events in the order of the clock. */
 int64_t hfi_lock_enter(struct hfi_lock *lock);
+/* Unlocks the mutex, then sends what was listed. */
+void hfi_lock_leave(struct hfi_lock *lock);
 /* Adds the short holds to the histogram; mutex held, or no other thread can reach the lock any more. */
 void hfi_lock_tell_holds(struct hfi_lock *lock);
 /* A command is about to be sent after which the key may live for `ms`; mutex held. */

@@ -88,8 +88,7 @@ static HFI_RARE void asked(struct hfi_command *command)
     } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
         hfi_retire_again(lock, question->token, now);
     }
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     hfi_table_unref(lock);
 }
 
@@ -123,8 +122,7 @@ static HFI_RARE void got_fences(struct hfi_command *command)
             hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     hfi_table_unref(lock);
 }
 

@@ -188,8 +188,7 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     if (!retirement->over)
         send_locked(retirement, tick->now);
     bool last = --retirement->references == 0;
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     if (last)
         end(retirement);
 }
@@ -339,8 +338,7 @@ static void release_forgotten(hf_client *client, struct hfi_token token, const s
     if (lock == NULL)
         return;
     release_forgotten_locked(lock, token, hfi_lock_enter(lock));
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     hfi_table_unref(lock);
 }
 
@@ -352,8 +350,7 @@ static bool hurry(struct hfi_lock *lock, struct hfi_token token)
     struct hfi_retirement *retirement = find_locked(lock, token);
     if (retirement != NULL)
         send_locked(retirement, now);
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     return retirement != NULL;
 }
 
@@ -368,8 +365,7 @@ static void release_revoked(struct hfi_lock *lock, uint64_t grant, const struct 
     int64_t now = hfi_lock_enter(lock);
     int64_t not_before = time_to_stop(lock, grant), least = now + HFI_PACE_NS;
     give_back_revoked(lock, revoked, not_before > least ? not_before : least, now);
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
 }
 
 /* The slot of an old grant number may belong to another lock by now, so the lock found by key is preferred. */

@@ -82,8 +82,7 @@ static hf_status verdict(struct hfi_lock *lock, hf_lease *lease, const struct in
                        now, &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }
-    hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    hfi_lock_leave(lock);
     return hf_lease_is_valid(lease) ? HF_OK : hfi_handle_lost(lease, error);
 }
 
@@ -113,8 +112,7 @@ static hf_status verify(hf_lease *lease, hf_error *error)
     /* Wait no longer than the lease lasts. An inquiry abandoned then is freed by its answer, whenever that comes. */
     while (!inquiry->done && !inquiry->abandoned) {
         uint32_t epoch = hfi_park_epoch(&inquiry->park);
-        hfi_mutex_unlock(&lock->mutex);
-        hfi_lane_flush(lock->lane);
+        hfi_lock_leave(lock);
         (void)hfi_lane_wait(lock->lane, &inquiry->park, epoch, end);
         HFI_PERTURB("verify-woken");
         hfi_mutex_lock(&lock->mutex);
