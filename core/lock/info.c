@@ -55,15 +55,14 @@ void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message)
 {
     hf_client *client = lock->client;
     const hf_lease *holder = lock->holder;
-    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_CAPACITY + 256];
+    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_MESSAGE_CAPACITY];
     if (holder == NULL || message->rest_size != HFI_CHANNEL_SIZE || memcmp(message->rest, "hf:c:", 5) != 0)
         return;
     memcpy(channel, message->rest, HFI_CHANNEL_SIZE);
     channel[HFI_CHANNEL_SIZE] = 0;
     int64_t now = hfi_now(client->clock);
-    (void)snprintf(text, sizeof text, "A %.*s %" PRId64 " %" PRId64 " %s", (int)message->token_size, message->token,
-                   holder->fence, (now - holder->since_ns) / HFI_MS,
-                   holder->sink != NULL && holder->sink->label != NULL ? holder->sink->label : client->name);
+    const char *label = holder->sink != NULL && holder->sink->label != NULL ? holder->sink->label : client->name;
+    hfi_message_print_answer(message, holder->fence, (now - holder->since_ns) / HFI_MS, label, text);
     struct hfi_command *command = hfi_wire_words("PUBLISH", channel, text, NULL);
     if (command == NULL)
         return;
@@ -97,10 +96,10 @@ static struct hfi_lane *lane_of(hf_client *client)
 
 static void ask_holder(hf_client *client, const char *id, struct inquiry *inquiry)
 {
-    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_TOKEN_CAPACITY + HFI_CHANNEL_SIZE + 8];
+    char channel[HFI_CHANNEL_SIZE + 1], text[HFI_MESSAGE_CAPACITY];
     redisReply *reply;
     (void)snprintf(channel, sizeof channel, "hf:c:%s", id);
-    (void)snprintf(text, sizeof text, "I %.*s %s", (int)inquiry->token_size, inquiry->token, client->identity.channel);
+    hfi_message_print_inquiry(inquiry->token, inquiry->token_size, client->identity.channel, text);
     hfi_park_init(&inquiry->park);
     hfi_mutex_lock(&client->inquiry_mutex);
     hfi_list_append(&client->inquiries, &inquiry->link);

@@ -2,6 +2,8 @@
 /* message.c - see message.h. */
 #include "core/protocol/message.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 struct scan {
@@ -79,4 +81,16 @@ bool hfi_message_parse(const char *text, size_t size, struct hfi_message *messag
     default:
         return false;
     }
+}
+
+void hfi_message_print_inquiry(const char *token, size_t token_size, const char *channel, char out[HFI_MESSAGE_CAPACITY])
+{
+    (void)snprintf(out, HFI_MESSAGE_CAPACITY, "I %.*s %s", (int)token_size, token, channel);
+}
+
+void hfi_message_print_answer(const struct hfi_message *inquiry, int64_t fence, int64_t held_ms, const char *label,
+                              char out[HFI_MESSAGE_CAPACITY])
+{
+    (void)snprintf(out, HFI_MESSAGE_CAPACITY, "A %.*s %" PRId64 " %" PRId64 " %s", (int)inquiry->token_size, inquiry->token,
+                   fence, held_ms, label);
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* message.h - parses the messages of a control channel. Pure. The bytes are untrusted: any client may publish them. */
+/* message.h - the messages of a control channel. Pure. What is parsed is untrusted: any client may publish it. */
 #ifndef HFI_MESSAGE_H
 #define HFI_MESSAGE_H
+
+#include "core/protocol/token.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,5 +30,11 @@ struct hfi_message {
 
 /* False: malformed, or of a kind that this version does not know. The pointers point into `text`. */
 bool hfi_message_parse(const char *text, size_t size, struct hfi_message *message);
+
+/* Print I, and the A that answers it; the other messages come from scripts. */
+#define HFI_MESSAGE_CAPACITY (HFI_TOKEN_CAPACITY + 256)
+void hfi_message_print_inquiry(const char *token, size_t token_size, const char *channel, char out[HFI_MESSAGE_CAPACITY]);
+void hfi_message_print_answer(const struct hfi_message *inquiry, int64_t fence, int64_t held_ms, const char *label,
+                              char out[HFI_MESSAGE_CAPACITY]);
 
 #endif

@@ -121,6 +121,18 @@ static void anything_else_is_no_message(void **state)
     assert_int_equal(message_of("G tok 1 9223372036854775807").fence, INT64_MAX);
 }
 
+static void an_inquiry_and_its_answer_are_read_as_they_were_printed(void **state)
+{
+    (void)state;
+    char text[HFI_MESSAGE_CAPACITY], answer[HFI_MESSAGE_CAPACITY];
+    hfi_message_print_inquiry("tok and more", 3, "hf:c:me", text);
+    assert_string_equal(text, "I tok hf:c:me");
+    struct hfi_message inquiry = message_of(text);
+    hfi_message_print_answer(&inquiry, 7, 1500, "a label", answer);
+    assert_string_equal(answer, "A tok 7 1500 a label");
+    assert_words(message_of(answer).rest, message_of(answer).rest_size, "a label");
+}
+
 /* Exact sizes on the heap, so that the sanitizers see a step too far. What is pointed to lies within the message. */
 static void no_bytes_make_the_parser_stumble(void **state)
 {
@@ -157,6 +169,7 @@ int main(void)
         cmocka_unit_test(the_other_letters_bring_what_they_should),
         cmocka_unit_test(what_a_later_version_adds_behind_is_passed_over),
         cmocka_unit_test(anything_else_is_no_message),
+        cmocka_unit_test(an_inquiry_and_its_answer_are_read_as_they_were_printed),
         cmocka_unit_test(no_bytes_make_the_parser_stumble),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
