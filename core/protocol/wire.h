@@ -12,7 +12,7 @@ struct redisReply;
 
 /* One acquire by script, besides what its entry says. */
 struct hfi_asking {
-    bool    once; /* a try, which leaves nothing behind */
+    bool    once; /* a try: no place in the queue */
     int64_t not_after_us, echo;
     int64_t enough_ms; /* with a fetch's keys: data that lives longer is the answer */
 };
