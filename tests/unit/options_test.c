@@ -225,6 +225,15 @@ static void a_clients_defaults_are_those_of_the_header(void **state)
     assert_string_equal(options.keyspace_events, "auto");
 }
 
+static void what_has_bounds_or_a_default_stands_where_it_is_checked(void **state)
+{
+    (void)state;
+    for (int i = HFI_CLIENT_BOUNDED; i < HFI_CLIENT_OPTIONS; i++)
+        assert_true(hfi_client_table[i].high == 0 && hfi_client_table[i].otherwise == 0);
+    for (int i = HFI_LOCK_BOUNDED; i < HFI_LOCK_OPTIONS; i++)
+        assert_true(hfi_lock_table[i].high == 0 && hfi_lock_table[i].otherwise == 0);
+}
+
 static void a_clients_wrong_options_are_named(void **state)
 {
     (void)state;
@@ -237,6 +246,8 @@ static void a_clients_wrong_options_are_named(void **state)
                  "min_connections");
     assert_names(check_client((hf_client_options){.max_value_bytes = (512u << 20) + 1}, &error), error,
                  "max_value_bytes");
+    assert_names(check_client((hf_client_options){.local_bytes = -3}, &error), error, "local_bytes is -3");
+    assert_string_equal(error.hint, "sizes are in bytes");
     assert_names(check_client((hf_client_options){.keyspace_events = "on"}, &error), error,
                  "keyspace_events");
     assert_names(check_client((hf_client_options){.key_template = "lock"}, &error), error, "key_template");
@@ -425,6 +436,7 @@ int main(void)
         cmocka_unit_test(a_signal_needs_a_handler),
         cmocka_unit_test(a_label_has_its_length),
         cmocka_unit_test(a_clients_defaults_are_those_of_the_header),
+        cmocka_unit_test(what_has_bounds_or_a_default_stands_where_it_is_checked),
         cmocka_unit_test(a_clients_wrong_options_are_named),
         cmocka_unit_test(a_fetchs_wrong_options_are_named),
         cmocka_unit_test(a_uri_sets_what_the_options_leave_open),
