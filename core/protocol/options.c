@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* options.c - see options.h. */
 #include "core/protocol/options.h"
+#include "core/protocol/key.h"
 #include "base/rare.h"
 #include "base/thread.h"
 
@@ -160,21 +161,4 @@ hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms,
     if (status == HF_OK && o->when_down != HF_LOAD_LOCALLY && o->when_down != HF_FAIL)
         status = hfi_fail(error, HF_INVALID, "", "when_down must be HF_LOAD_LOCALLY or HF_FAIL");
     return status;
-}
-
-hf_status hfi_name_check(enum hfi_use use, const char *name, size_t given_size, size_t *size, hf_error *error)
-{
-    const char *what = use == HFI_FETCH ? "key" : "lock name";
-    size_t most = use == HFI_FETCH ? HF_KEY_MAX : HF_NAME_MAX;
-    if (name == NULL)
-        return hfi_fail(error, HF_INVALID, "", "the %s is NULL", what);
-    *size = given_size != 0 ? given_size : strnlen(name, most + 1);
-    if (*size == 0)
-        return hfi_fail(error, HF_INVALID, "", "the %s is empty", what);
-    if (*size > most)
-        return hfi_fail(error, HF_INVALID, "use a hash of it if it must be that long", "the %s is longer than %zu bytes",
-                        what, most);
-    if (given_size != 0 && memchr(name, 0, given_size) != NULL)
-        return hfi_fail(error, HF_INVALID, "", "the %s has a NUL byte in it", what);
-    return HF_OK;
 }

@@ -4,7 +4,7 @@
 #ifndef HFI_OPTIONS_H
 #define HFI_OPTIONS_H
 
-#include "core/protocol/key.h"
+#include "base/error.h"
 
 #include <holdfast/fetch.h>
 #include <holdfast/lock.h>
@@ -53,8 +53,5 @@ hf_status hfi_client_option_parse(hf_client_options *options, const char *name, 
 hf_status hfi_client_options_check(hf_client_options *options, hf_error *error);
 hf_status hfi_lock_options_check(hf_lock_options *options, int64_t default_lease_ms, hf_error *error);
 hf_status hfi_fetch_options_check(hf_fetch_options *options, int64_t default_lease_ms, hf_error *error);
-/* Checks a lock name (1..HF_NAME_MAX bytes) or a data key (1..HF_KEY_MAX), without NUL bytes inside, and fills *size.
- * given_size 0: up to the NUL. HF_OK or INVALID. */
-hf_status hfi_name_check(enum hfi_use use, const char *name, size_t given_size, size_t *size, hf_error *error);
 
 #endif

@@ -296,7 +296,8 @@ static void assert_script(struct hfi_command *command, const struct hfi_script *
 static struct hfi_keys keys_of(enum hfi_use use)
 {
     struct hfi_keys keys;
-    assert_int_equal(hfi_keys_make(NULL, use, "n", 1, &keys, NULL), HF_OK);
+    struct hfi_name name = hfi_name_of(use, "n", 1);
+    assert_int_equal(hfi_keys_make(NULL, &name, &keys, NULL), HF_OK);
     return keys;
 }
 
@@ -386,8 +387,9 @@ static void re_checks_of_many_names_ride_one_script(void **state)
     struct hfi_recheck rechecks[HFI_RECHECK_MOST];
     const struct hfi_recheck_params common = {17, 1200, 77, 1274};
     hfi_identity_make(&identity, random, "host", 9);
-    assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, "k", 1, &k, NULL), HF_OK);
-    assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, "a{b}", 4, &braced, NULL), HF_OK);
+    struct hfi_name short_name = hfi_name_of(HFI_MUTEX, "k", 1), braced_name = hfi_name_of(HFI_MUTEX, "a{b}", 4);
+    assert_int_equal(hfi_keys_make(NULL, &short_name, &k, NULL), HF_OK);
+    assert_int_equal(hfi_keys_make(NULL, &braced_name, &braced, NULL), HF_OK);
     for (int i = 0; i < HFI_RECHECK_MOST; i++)
         rechecks[i] = (struct hfi_recheck){i % 2 == 0 ? &k : &braced, (uint64_t)i + 1, 5};
 #define TOKEN(grant) "hf1:ab000000000000000000000000000000:" grant ":0000000000000005:host:9"
