@@ -68,17 +68,10 @@ void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, in
 /* with_end: PTTL too. The key's end is read at most once a second; in between the remembered end serves. */
 static struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end)
 {
-    const char *get[] = {"GET", f->key->text}, *pttl[] = {"PTTL", f->key->text}, *exec[] = {"EXEC"}, *multi[] = {"MULTI"};
-    const size_t get_size[] = {3, f->key->size}, pttl_size[] = {4, f->key->size}, word_size[] = {4}, five[] = {5};
-    struct hfi_command *command = with_end ? hfi_command_new(1, multi, five) : hfi_command_new(2, get, get_size);
-    if (command == NULL)
-        return NULL;
-    command->patient = f->again;
-    if (!with_end || (hfi_command_append(command, 2, get, get_size) &&
-                      hfi_command_append(command, 2, pttl, pttl_size) && hfi_command_append(command, 1, exec, word_size)))
-        return command;
-    hfi_command_unref(command);
-    return NULL;
+    struct hfi_command *command = with_end ? hfi_wire_get_pttl(f->key) : hfi_wire_get(f->key);
+    if (command != NULL)
+        command->patient = f->again;
+    return command;
 }
 
 static hf_status ask(struct hfi_fetch *f, struct hfi_command *command, redisReply **reply, hf_error *error)
@@ -97,9 +90,7 @@ static hf_status ask(struct hfi_fetch *f, struct hfi_command *command, redisRepl
  * GET then reads ends no earlier than PTTL said. */
 static hf_status ask_apart(struct hfi_fetch *f, redisReply **reply, hf_error *error)
 {
-    const char *pttl[] = {"PTTL", f->key->text};
-    const size_t sizes[] = {4, f->key->size};
-    hf_status status = ask(f, hfi_command_new(2, pttl, sizes), reply, error);
+    hf_status status = ask(f, hfi_wire_pttl(f->key), reply, error);
     if (status != HF_OK)
         return status;
     f->left_ms = (*reply)->type == REDIS_REPLY_INTEGER ? (*reply)->integer : -2;
@@ -292,7 +283,8 @@ static hf_status fetch(struct hfi_fetch *f, hf_value **value, hf_error *error)
     if (f->again)
         return without_server(f, value, error);
     if (status == HF_CANCELED)
-        return hfi_fail(error, status, "", "fetching %s was canceled", hfi_quote(quoted, sizeof quoted, f->key->text, f->key->size));
+        return hfi_fail(error, status, "", "fetching %s was canceled",
+                        hfi_quote(quoted, sizeof quoted, f->key->text, f->key->size));
     return status;
 }
 

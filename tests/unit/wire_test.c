@@ -428,6 +428,22 @@ static void a_re_checked_name_waits_or_asks_alone(void **state)
     freeReplyObject(reply);
 }
 
+static void a_value_and_its_end_are_read_in_one_transaction(void **state)
+{
+    (void)state;
+    struct hfi_name key = hfi_name_of(HFI_FETCH, "two words", 9);
+    struct hfi_command *get = hfi_wire_get(&key), *pttl = hfi_wire_pttl(&key), *both = hfi_wire_get_pttl(&key);
+    assert_memory_equal(get->bytes, "*2\r\n$3\r\nGET\r\n$9\r\ntwo words\r\n", get->size);
+    assert_memory_equal(pttl->bytes, "*2\r\n$4\r\nPTTL\r\n$9\r\ntwo words\r\n", pttl->size);
+    assert_int_equal(both->replies, 4);
+    assert_memory_equal(both->bytes,
+                        "*1\r\n$5\r\nMULTI\r\n*2\r\n$3\r\nGET\r\n$9\r\ntwo words\r\n"
+                        "*2\r\n$4\r\nPTTL\r\n$9\r\ntwo words\r\n*1\r\n$4\r\nEXEC\r\n", both->size);
+    hfi_command_unref(get);
+    hfi_command_unref(pttl);
+    hfi_command_unref(both);
+}
+
 static void plain_words_make_a_plain_command(void **state)
 {
     (void)state;
@@ -475,6 +491,7 @@ int main(void)
         cmocka_unit_test(a_time_for_which_there_are_no_fences_is_no_time),
         cmocka_unit_test(re_checks_of_many_names_ride_one_script),
         cmocka_unit_test(a_re_checked_name_waits_or_asks_alone),
+        cmocka_unit_test(a_value_and_its_end_are_read_in_one_transaction),
         cmocka_unit_test(plain_words_make_a_plain_command),
         cmocka_unit_test(a_command_that_is_over_leaves_no_words_in_memory),
     };
