@@ -13,7 +13,7 @@
 
 /* An option that is a number or a text: one row for the parser, for the check and for the documentation. */
 enum hfi_option_kind {
-    HFI_TIME,    /* int64_t */
+    HFI_TIME,  /* int64_t, in ms */
     HFI_BYTES, /* int64_t */
     HFI_SIZE,  /* size_t or uint64_t */
     HFI_COUNT, /* int */
