@@ -41,11 +41,6 @@ char *hfi_buffer_reserve(struct hfi_buffer *buffer, size_t size)
     return buffer->bytes + buffer->end;
 }
 
-void hfi_buffer_wrote(struct hfi_buffer *buffer, size_t size)
-{
-    buffer->end += size;
-}
-
 bool hfi_buffer_append(struct hfi_buffer *buffer, const void *bytes, size_t size)
 {
     char *at = hfi_buffer_reserve(buffer, size);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* channels.c - a chained hash table of channels, and a to-do list per subscriber. */
+#include "base/hash.h"
 #include "base/mutex.h"
 #include "pool/channels.h"
 
@@ -81,15 +82,6 @@ void hfi_channels_free(struct hfi_channels *channels)
     free(channels);
 }
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_of(const char *name, size_t size)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)name[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static struct hfi_list *bucket_locked(struct hfi_channels *channels, uint64_t hash)
 {
     return &channels->buckets[(hash ^ (hash >> 32)) & (channels->bucket_count - 1)];
@@ -97,7 +89,7 @@ static struct hfi_list *bucket_locked(struct hfi_channels *channels, uint64_t ha
 
 static struct hfi_channel *find_locked(struct hfi_channels *channels, const char *name, size_t size)
 {
-    uint64_t hash = hash_of(name, size);
+    uint64_t hash = hfi_hash(HFI_HASH_BEGIN, name, size);
     struct hfi_list *bucket = bucket_locked(channels, hash);
     for (struct hfi_list *at = bucket->next; at != bucket; at = at->next) {
         struct hfi_channel *channel = hfi_container_of(at, struct hfi_channel, chain);
@@ -133,7 +125,7 @@ static struct hfi_channel *add_locked(struct hfi_channels *channels, const char 
         return NULL;
     memcpy(channel->name, name, size);
     channel->size = size;
-    channel->hash = hash_of(name, size);
+    channel->hash = hfi_hash(HFI_HASH_BEGIN, name, size);
     channel->subscriber = (int)(channel->hash % (uint64_t)channels->subscribers);
     hfi_list_init(&channel->todo);
     hfi_list_append(&channels->lists[channel->subscriber].all, &channel->all);

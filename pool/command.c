@@ -3,6 +3,7 @@
  * length with printf and reuses no memory. */
 #include "pool/command.h"
 #include "pool/script.h"
+#include "base/decimal.h"
 #include "base/thread.h"
 
 #include <hiredis/hiredis.h>
@@ -55,20 +56,12 @@ static void put(struct hfi_command *command, const void *bytes, size_t size)
     command->size += size;
 }
 
-static char *print_before(char *at, size_t number)
-{
-    do
-        *--at = (char)('0' + number % 10);
-    while ((number /= 10) > 0);
-    return at;
-}
-
 static void put_head(struct hfi_command *command, char kind, size_t number)
 {
     char head[HEAD_MOST], *at = head + sizeof head;
     *--at = '\n';
     *--at = '\r';
-    at = print_before(at, number);
+    at = hfi_decimal(at, number);
     *--at = kind;
     put(command, at, (size_t)(head + sizeof head - at));
 }
@@ -135,7 +128,7 @@ struct hfi_command *hfi_command_new(int argc, const char *const *argv, const siz
 
 struct hfi_command *hfi_command_script_begin(const struct hfi_script *script, int keys, int argc, size_t capacity)
 {
-    char number[HEAD_MOST], *count = print_before(number + sizeof number, (size_t)keys);
+    char number[HEAD_MOST], *count = hfi_decimal(number + sizeof number, (size_t)keys);
     size_t digits = (size_t)(number + sizeof number - count);
     struct hfi_command *command = blank();
     if (command == NULL)

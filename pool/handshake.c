@@ -200,32 +200,17 @@ static hf_status judge_role(const struct hfi_handshake *handshake, const struct 
     return HF_UNAVAILABLE;
 }
 
-static const char *info(const struct redisReply *reply, const char *field)
-{
-    const char *at = reply->str;
-    size_t size = strlen(field);
-    while (at != NULL && *at != 0) {
-        if (strncmp(at, field, size) == 0)
-            return at + size;
-        at = strchr(at, '\n');
-        at = at != NULL ? at + 1 : NULL;
-    }
-    return NULL;
-}
-
 static hf_status judge_info(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
 {
     struct hfi_server *server = &handshake->server;
     int major = 0, minor = 0, patch = 0;
-    const char *version = info(reply, "redis_version:"), *run_id = info(reply, "run_id:");
-    const char *uptime = info(reply, "uptime_in_seconds:");
-    if (version == NULL || sscanf(version, "%3d.%3d.%3d", &major, &minor, &patch) < 2)
+    char version[32], uptime[24];
+    if (!hfi_reply_info(reply, "redis_version", version, sizeof version) || sscanf(version, "%3d.%3d.%3d", &major, &minor, &patch) < 2)
         return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not tell its version",
                         handshake->pool->server_name);
     server->version = major * 10000 + minor * 100 + patch;
-    if (run_id != NULL)
-        (void)snprintf(server->run_id, sizeof server->run_id, "%.*s", (int)strcspn(run_id, "\r\n"), run_id);
-    if (uptime != NULL)
+    (void)hfi_reply_info(reply, "run_id", server->run_id, sizeof server->run_id);
+    if (hfi_reply_info(reply, "uptime_in_seconds", uptime, sizeof uptime))
         server->uptime_s = strtoll(uptime, NULL, 10);
     if (server->version < OLDEST_VERSION)
         return hfi_fail(error, HF_PROTOCOL, "holdfast needs Redis 6.0 or later, or Valkey",

@@ -135,3 +135,16 @@ hf_status hfi_reply_fail(const struct redisReply *reply, const char *did_what, c
     hfi_fail_retry(error, meaning->retry_ms);
     return meaning->status;
 }
+
+bool hfi_reply_info(const struct redisReply *reply, const char *field, char *out, size_t capacity)
+{
+    size_t size = strlen(field);
+    for (const char *line = reply != NULL ? reply->str : NULL; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, field, size) != 0 || line[size] != ':')
+            continue;
+        (void)snprintf(out, capacity, "%.*s", (int)strcspn(line + size + 1, "\r\n"), line + size + 1);
+        return true;
+    }
+    return false;
+}

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* replies.h - the meaning of error replies, in one table for the whole library. Pure. */
+/* replies.h - the meaning of error replies, in one table for the whole library; the fields of INFO. Pure. */
 #ifndef HFI_REPLIES_H
 #define HFI_REPLIES_H
 
 #include "base/error.h"
+
+#include <stdbool.h>
 
 struct redisReply;
 
@@ -21,5 +23,8 @@ const struct hfi_meaning *hfi_reply_meaning(const char *text, size_t size);
 /* hfi_fail from an error reply: did_what begins the sentence, e.g. "cannot acquire \"x\"". NOPERM names the command
  * that the server names. Returns the status. */
 hf_status hfi_reply_fail(const struct redisReply *reply, const char *did_what, const char *server, hf_error *error);
+
+/* Copies the value from a line "field:value" of a reply to INFO. False: no such line, *out is as it was. */
+bool hfi_reply_info(const struct redisReply *reply, const char *field, char *out, size_t capacity);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,13 +97,14 @@ int cli_bad_option(const char *command, int said, char **argv)
     return cli_misused(command, "there is no option %s", is_long ? word : letter);
 }
 
+static const struct {
+    const char *name;
+    int64_t ms;
+} units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}, {"", 1000}};
+
 /* Milliseconds per unit; 0: no unit has this name. */
 static int64_t unit_ms(const char *name)
 {
-    static const struct {
-        const char *name;
-        int64_t ms;
-    } units[] = {{"", 1000}, {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (strcmp(units[i].name, name) == 0)
             return units[i].ms;
@@ -129,6 +131,15 @@ bool cli_duration(const char *text, int64_t *ms)
     int64_t unit = unit_ms(text);
     *ms = whole * unit + (part * unit + scale - 1) / scale + (more && part * unit % scale == 0 ? 1 : 0);
     return digits > 0 && unit > 0;
+}
+
+const char *cli_duration_text(int64_t ms, char out[24])
+{
+    size_t unit = 0;
+    while (ms % units[unit].ms != 0)
+        unit++;
+    (void)snprintf(out, 24, "%" PRId64 "%s", ms / units[unit].ms, ms == 0 ? "" : units[unit].name);
+    return out;
 }
 
 bool cli_number(const char *text, int most, int *number)

@@ -56,6 +56,8 @@ bool cli_look(int argc, char **argv, struct cli_look *look, hf_client **client, 
 
 /* "1.5", "500ms", "5m", "2h", "1d" as milliseconds, rounded up; without a unit: seconds. False: anything else. */
 bool cli_duration(const char *text, int64_t *ms);
+/* The same the other way, in the largest unit that makes it a whole number. Returns out. */
+const char *cli_duration_text(int64_t ms, char out[24]);
 bool cli_number(const char *text, int most, int *number);
 
 /* Foreign text, safe to show: control characters and bytes that are not ASCII become \xNN. Returns out. */

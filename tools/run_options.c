@@ -10,11 +10,12 @@
 
 static int duration(const char *option, const char *text, int64_t least_ms, int64_t most_ms, int64_t *ms)
 {
-    char plain[80];
+    char plain[80], least[24], most[24];
     if (cli_duration(text, ms) && *ms >= least_ms && *ms <= most_ms)
         return -1;
-    return cli_misused("run", "%s must be a duration of %g s to %g s (seconds, or 500ms, 5m, 2h, 1d), not \"%s\"",
-                       option, (double)least_ms / 1000, (double)most_ms / 1000, cli_plain(text, plain, sizeof plain));
+    return cli_misused("run", "%s must be a duration of %s to %s (seconds, or 500ms, 5m, 2h, 1d), not \"%s\"", option,
+                       cli_duration_text(least_ms, least), cli_duration_text(most_ms, most),
+                       cli_plain(text, plain, sizeof plain));
 }
 
 struct wishes { /* to be checked when all options are known */
@@ -84,8 +85,9 @@ static int check_options(struct run *run, const struct wishes *wishes)
 {
     if (wishes->nonblock && wishes->waits)
         return cli_misused("run", "-n and -w cannot be combined");
+    char lease[24];
     if (wishes->grace_ms > run->lease_ms / 2)
-        return cli_misused("run", "--grace is more than half the lease (%g seconds)", (double)run->lease_ms / 1000);
+        return cli_misused("run", "--grace is more than half the lease (%s)", cli_duration_text(run->lease_ms, lease));
     if (wishes->nonblock)
         run->wait_ms = 0;
     if (wishes->grace_ms >= 0)

@@ -110,26 +110,13 @@ static void check_events(struct check *check)
          "keyspace events are %s", hfi_events_text(state));
 }
 
-/* Copies the value from a line "field:value\r\n" of INFO. False: no such line. */
-static bool info_field(const char *info, const char *field, char *out, size_t capacity)
-{
-    size_t size = strlen(field);
-    for (const char *line = info; line != NULL; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, field, size) != 0 || line[size] != ':')
-            continue;
-        (void)snprintf(out, capacity, "%.*s", (int)strcspn(line + size + 1, "\r\n"), line + size + 1);
-        return true;
-    }
-    return false;
-}
-
 static void check_memory(struct check *check)
 {
     char policy[64], limit[32], used[32];
     redisReply *reply = ask(check, hfi_wire_words("INFO", "memory", NULL));
-    if (reply == NULL || reply->type != REDIS_REPLY_STRING || !info_field(reply->str, "maxmemory_policy", policy, 64) ||
-        !info_field(reply->str, "maxmemory", limit, 32) || !info_field(reply->str, "used_memory", used, 32)) {
+    if (!hfi_reply_info(reply, "maxmemory_policy", policy, sizeof policy) ||
+        !hfi_reply_info(reply, "maxmemory", limit, sizeof limit) ||
+        !hfi_reply_info(reply, "used_memory", used, sizeof used)) {
         find(check, HF_LOG_WARNING, "ACL SETUSER <user> +info", "the server does not tell its eviction policy");
     } else if (strcmp(policy, "noeviction") != 0) {
         find(check, strcmp(limit, "0") == 0 ? HF_LOG_WARNING : HF_LOG_ERROR, "CONFIG SET maxmemory-policy noeviction",
@@ -149,8 +136,8 @@ static void check_persistence(struct check *check)
 {
     char aof[8], saved[16];
     redisReply *reply = ask(check, hfi_wire_words("INFO", "persistence", NULL));
-    if (reply == NULL || reply->type != REDIS_REPLY_STRING || !info_field(reply->str, "aof_enabled", aof, sizeof aof) ||
-        !info_field(reply->str, "rdb_last_bgsave_status", saved, sizeof saved))
+    if (!hfi_reply_info(reply, "aof_enabled", aof, sizeof aof) ||
+        !hfi_reply_info(reply, "rdb_last_bgsave_status", saved, sizeof saved))
         find(check, HF_LOG_WARNING, "ACL SETUSER <user> +info", "the server does not tell how it keeps data");
     else if (strcmp(saved, "ok") != 0)
         find(check, HF_LOG_ERROR, "look at the server's log; or CONFIG SET stop-writes-on-bgsave-error no",

@@ -210,14 +210,14 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
 
 struct query { /* of a URI. `texts` owns the strings that the options point to, until the client has copied them */
     hf_client_options *options;
-    char *texts[HFI_NAMED_OPTIONS];
+    char *texts[HFI_CLIENT_OPTIONS];
     int   count;
 };
 
 static hf_status take_query(void *self, const char *name, const char *value, hf_error *error)
 {
     struct query *query = self;
-    if (query->count == HFI_NAMED_OPTIONS)
+    if (query->count == HFI_CLIENT_OPTIONS)
         return hfi_fail(error, HF_INVALID, "", "the URI has more than %d options", query->count);
     char *text = strdup(value);
     if (text == NULL)

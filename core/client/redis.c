@@ -5,6 +5,7 @@
 #include "core/context/call.h"
 #include "core/context/context.h"
 #include "core/protocol/lane_safety.h"
+#include "base/hash.h"
 #include "pool/borrow.h"
 
 #include <hiredis/hiredis.h>
@@ -21,10 +22,7 @@ static const char borrow_hint[] = "take a connection of your own: hf_conn_borrow
 /* Commands on one key use one lane, so that a thread that has been told of another thread's write can read it. */
 static uint64_t way_of(int argc, const char *const *argv, const size_t *sizes)
 {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
-    for (size_t i = 0; argc > 1 && i < sizes[1]; i++)
-        hash = (hash ^ (unsigned char)argv[1][i]) * UINT64_C(1099511628211);
-    return hash >> 20;
+    return (argc > 1 ? hfi_hash(HFI_HASH_BEGIN, argv[1], sizes[1]) : HFI_HASH_BEGIN) >> 20;
 }
 
 static hf_status carry(hf_client *client, struct redisReply **reply, hf_error *error, int argc,

@@ -51,7 +51,7 @@ void hfi_fetch_remember(struct hfi_fetch *f, struct hfi_body **body, int64_t lef
     int64_t now = hfi_now(f->client->clock);
     int64_t end = left_ms == -2 ? 0 : left_ms < 0 ? HFI_NEVER : now + left_ms * HFI_MS;
     struct hfi_seen saw = {*body, end, now, load_ms, stored, f->seen.forgets};
-    hfi_local_observe(f->client, f->key, f->size, &saw);
+    hfi_local_observe(f->client, f->key, &saw);
     *body = saw.body;
 }
 
@@ -61,7 +61,7 @@ void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, in
     if (kept)
         hfi_fetch_remember(f, &loading->body, left_ms < 0 ? -2 : left_ms, loading->took_ms, left_ms >= 0);
     else
-        hfi_local_forget(f->client, f->key, f->size); /* the remembered value is no longer the last one seen */
+        hfi_local_forget(f->client, f->key); /* the remembered value is no longer the last one seen */
 }
 
 /* ---- read ---- */
@@ -69,17 +69,10 @@ void hfi_fetch_remember_load(struct hfi_fetch *f, struct hf_loading *loading, in
 /* with_end: PTTL too. The key's end is read at most once a second; in between the remembered end serves. */
 static struct hfi_command *read_command(const struct hfi_fetch *f, bool with_end)
 {
-    const char *get[] = {"GET", f->key}, *pttl[] = {"PTTL", f->key}, *exec[] = {"EXEC"}, *multi[] = {"MULTI"};
-    const size_t get_size[] = {3, f->size}, pttl_size[] = {4, f->size}, word_size[] = {4}, five[] = {5};
-    struct hfi_command *command = with_end ? hfi_command_new(1, multi, five) : hfi_command_new(2, get, get_size);
-    if (command == NULL)
-        return NULL;
-    command->patient = f->again;
-    if (!with_end || (hfi_command_append(command, 2, get, get_size) &&
-                      hfi_command_append(command, 2, pttl, pttl_size) && hfi_command_append(command, 1, exec, word_size)))
-        return command;
-    hfi_command_unref(command);
-    return NULL;
+    struct hfi_command *command = with_end ? hfi_wire_get_pttl(f->key) : hfi_wire_get(f->key);
+    if (command != NULL)
+        command->patient = f->again;
+    return command;
 }
 
 static hf_status ask(struct hfi_fetch *f, struct hfi_command *command, redisReply **reply, hf_error *error)
@@ -98,9 +91,7 @@ static hf_status ask(struct hfi_fetch *f, struct hfi_command *command, redisRepl
  * GET then reads ends no earlier than PTTL said. */
 static hf_status ask_apart(struct hfi_fetch *f, redisReply **reply, hf_error *error)
 {
-    const char *pttl[] = {"PTTL", f->key};
-    const size_t sizes[] = {4, f->size};
-    hf_status status = ask(f, hfi_command_new(2, pttl, sizes), reply, error);
+    hf_status status = ask(f, hfi_wire_pttl(f->key), reply, error);
     if (status != HF_OK)
         return status;
     f->left_ms = (*reply)->type == REDIS_REPLY_INTEGER ? (*reply)->integer : -2;
@@ -188,14 +179,14 @@ static bool is_away(hf_status status)
 /* If another caller is loading, marks the value: no read of this process tries for the lease in the next 10 ms. */
 static hf_status try_for_it(struct hfi_fetch *f, hf_lease **lease, hf_value **value, hf_error *error)
 {
-    _Atomic(uint64_t) *mark = &f->client->busy[f->hash % HFI_BUSY_MARKS];
-    if (hfi_freshness_is_busy(atomic_load(mark), f->hash, f->began_ns))
+    _Atomic(uint64_t) *mark = &f->client->busy[f->key->hash % HFI_BUSY_MARKS];
+    if (hfi_freshness_is_busy(atomic_load(mark), f->key->hash, f->began_ns))
         return HF_BUSY;
     hf_status status = hfi_fetch_need_lock(f, error);
     if (status == HF_OK)
         status = hfi_fetch_acquire(f, true, lease, value, error);
     if (status == HF_BUSY)
-        atomic_store(mark, hfi_freshness_busy_mark(f->hash, hfi_now(f->client->clock)));
+        atomic_store(mark, hfi_freshness_busy_mark(f->key->hash, hfi_now(f->client->clock)));
     return status;
 }
 
@@ -250,7 +241,7 @@ static hf_status without_server(struct hfi_fetch *f, hf_value **value, hf_error 
     if (!atomic_load(&f->client->closing))
         return hfi_fetch_alone(f, value, error);
     return hfi_fail(error, HF_CLOSED, "", "the client was closed while %s was fetched",
-                    hfi_quote(quoted, sizeof quoted, f->key, f->size));
+                    hfi_quote(quoted, sizeof quoted, f->key->text, f->key->size));
 }
 
 /* A silent server may only be slow. It counts as gone if it cannot be connected to, or has been silent for as long as
@@ -286,30 +277,30 @@ static hf_status fetch(struct hfi_fetch *f, hf_value **value, hf_error *error)
     hf_status status;
     do {
         hfi_body_unref(f->seen.body);
-        hfi_local_look(f->client, f->key, f->size, &f->seen);
+        hfi_local_look(f->client, f->key, &f->seen);
         status = attempt(f, value, error);
         f->again = is_away(status);
     } while (f->again && f->seen.body == NULL && !is_gone(f));
     if (f->again)
         return without_server(f, value, error);
     if (status == HF_CANCELED)
-        return hfi_fail(error, status, "", "fetching %s was canceled", hfi_quote(quoted, sizeof quoted, f->key, f->size));
+        return hfi_fail(error, status, "", "fetching %s was canceled",
+                        hfi_quote(quoted, sizeof quoted, f->key->text, f->key->size));
     return status;
 }
 
-static hf_status fetch_key(hf_client *client, const char *key, size_t size, const hf_fetch_options *o, hf_value **value,
+static hf_status fetch_key(hf_client *client, const struct hfi_name *key, const hf_fetch_options *o, hf_value **value,
                            hf_error *error)
 {
-    struct hfi_fetch f = {.client = client, .key = key, .size = size, .options = o};
+    struct hfi_fetch f = {.client = client, .key = key, .options = o};
     char quoted[160];
-    if (hfi_loader_is_at(client, key, size))
+    if (hfi_loader_is_at(client, key))
         return hfi_fail(error, HF_DEADLOCK, "a loader may fetch other keys only", "the loader of %s fetches that same key",
-                        hfi_quote(quoted, sizeof quoted, key, size));
-    hf_status status = hfi_fetch_key_check(client->key_template, key, size, error);
+                        hfi_quote(quoted, sizeof quoted, key->text, key->size));
+    hf_status status = hfi_fetch_key_check(client->key_template, key->text, key->size, error);
     if (status != HF_OK)
         return status;
-    f.hash = hfi_name_hash(HFI_FETCH, key, size);
-    f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, f.hash);
+    f.lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, key->hash);
     f.since_ns = hfi_now(client->clock);
     status = fetch(&f, value, error);
     hfi_body_unref(f.found);
@@ -319,10 +310,10 @@ static hf_status fetch_key(hf_client *client, const char *key, size_t size, cons
     return status;
 }
 
-hf_status hf_fetch(hf_client *client, const char *key, const hf_fetch_options *given, hf_value **value, hf_error *error)
+hf_status hf_fetch(hf_client *client, const char *text, const hf_fetch_options *given, hf_value **value, hf_error *error)
 {
     hf_fetch_options options;
-    size_t size;
+    struct hfi_name key;
     if (value == NULL)
         return hfi_fail(error, HF_INVALID, "", "the place for the value is NULL");
     *value = NULL;
@@ -333,10 +324,10 @@ hf_status hf_fetch(hf_client *client, const char *key, const hf_fetch_options *g
     if (status == HF_OK)
         status = hfi_fetch_options_check(&options, client->lease_ms, error);
     if (status == HF_OK)
-        status = hfi_name_check(HFI_FETCH, key, options.key_size, &size, error);
+        status = hfi_name_take(HFI_FETCH, text, options.key_size, &key, error);
     if (status == HF_OK) {
         hf_error why = {.status = HF_OK}; /* failures on the way to an answer do not reach the caller */
-        status = fetch_key(client, key, size, &options, value, &why);
+        status = fetch_key(client, &key, &options, value, &why);
         if (status != HF_OK && error != NULL)
             *error = why;
     }
@@ -344,21 +335,21 @@ hf_status hf_fetch(hf_client *client, const char *key, const hf_fetch_options *g
     return status;
 }
 
-HFI_RARE hf_status hf_fetch_forget(hf_client *client, const char *key, hf_error *error)
+HFI_RARE hf_status hf_fetch_forget(hf_client *client, const char *text, hf_error *error)
 {
     struct hfi_keys keys = {0};
     redisReply *reply = NULL;
-    size_t size;
+    struct hfi_name key;
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = hfi_name_check(HFI_FETCH, key, 0, &size, error);
+    status = hfi_name_take(HFI_FETCH, text, 0, &key, error);
     if (status == HF_OK)
-        status = hfi_keys_make(client->key_template, HFI_FETCH, key, size, &keys, error);
+        status = hfi_keys_make(client->key_template, &key, &keys, error);
     if (status == HF_OK) {
-        struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, hfi_name_hash(HFI_FETCH, key, size));
+        struct hfi_lane *lane = hfi_pool_lane(client->pool, HFI_VALUE_LANE, key.hash);
         status = hfi_call_done(client, lane, hfi_wire_forget(&keys), NULL, "cannot forget the value", &reply, error);
-        hfi_local_forget(client, key, size); /* only now: a value read from here on was there after the forget */
+        hfi_local_forget(client, &key); /* only now: a value read from here on was there after the forget */
     }
     if (reply != NULL)
         freeReplyObject(reply);

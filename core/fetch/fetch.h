@@ -10,9 +10,7 @@
 
 struct hfi_fetch { /* on the caller's stack */
     hf_client *client;
-    const char *key;
-    size_t size;
-    uint64_t hash;
+    const struct hfi_name *key;
     struct hfi_lane *lane;
     struct hfi_lock *lock;   /* a reference; NULL: not needed so far */
     const hf_fetch_options *options;

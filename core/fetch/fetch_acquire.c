@@ -27,7 +27,7 @@ hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error)
 {
     if (f->lock != NULL)
         return HF_OK;
-    hf_status status = hfi_table_get(f->client, HFI_FETCH, f->key, f->size, &f->lock, error);
+    hf_status status = hfi_table_get(f->client, f->key, &f->lock, error);
     if (status != HF_OK)
         return status;
     hfi_mutex_lock(&f->lock->mutex);

@@ -75,7 +75,7 @@ static hf_status take_turn(struct hfi_fetch *f, int64_t now, int64_t *begin_ns, 
         if (*begin_ns > f->alone_until_ns) {
             (void)hfi_fail(error, HF_UNAVAILABLE, "raise local_bytes, that more is remembered, or wait_ms",
                            "cannot load %s: without the server this client loads %d values a second, and these are others'",
-                           hfi_quote(quoted, sizeof quoted, f->key, f->size), HFI_LOCAL_LOADS);
+                           hfi_quote(quoted, sizeof quoted, f->key->text, f->key->size), HFI_LOCAL_LOADS);
             hfi_fail_retry(error, (*begin_ns - now) / HFI_MS);
             return HF_UNAVAILABLE;
         }
@@ -155,7 +155,7 @@ static int64_t stale_for_ms(const struct hfi_fetch *f)
 hf_status hfi_fetch_alone(struct hfi_fetch *f, hf_value **value, hf_error *error)
 {
     if (f->seen.body == NULL) /* a local load may have ended while we found out */
-        hfi_local_look(f->client, f->key, f->size, &f->seen);
+        hfi_local_look(f->client, f->key, &f->seen);
     if (f->seen.body != NULL && !f->refused)
         return hfi_fetch_answer(f, f->seen.body, HF_STALE, f->seen.stored, stale_for_ms(f), value, error);
     if (f->options->when_down == HF_FAIL)

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-bool hfi_loader_is_at(const hf_client *client, const char *key, size_t size)
+bool hfi_loader_is_at(const hf_client *client, const struct hfi_name *key)
 {
     for (const struct hfi_callback *at = hfi_callback_innermost(); at != NULL; at = at->outer)
-        if (at->client == client && at->loading != NULL && at->loading->key_size == size &&
-            memcmp(at->loading->key, key, size) == 0)
+        if (at->client == client && at->loading != NULL && at->loading->key_size == key->size &&
+            memcmp(at->loading->key, key->text, key->size) == 0)
             return true;
     return false;
 }

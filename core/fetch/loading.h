@@ -5,6 +5,7 @@
 
 #include "core/context/context.h"
 #include "core/fetch/value.h"
+#include "core/protocol/name.h"
 
 struct hf_loading {
     hf_client  *client;
@@ -22,6 +23,6 @@ struct hf_loading {
  * loading->failure filled. */
 hf_status hfi_loading_run(struct hf_loading *loading, hf_load_fn *load, void *arg);
 /* True in a thread that is running a loader of this client for this key. */
-bool hfi_loader_is_at(const hf_client *client, const char *key, size_t size);
+bool hfi_loader_is_at(const hf_client *client, const struct hfi_name *key);
 
 #endif

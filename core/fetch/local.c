@@ -4,7 +4,6 @@
 #include "base/mutex.h"
 #include "base/rare.h"
 #include "base/set.h"
-#include "core/protocol/key.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,42 +82,41 @@ void hfi_local_free(hf_client *client)
     client->local = NULL;
 }
 
-static struct item *find_locked(struct hfi_local_cache *cache, uint64_t hash, const char *key, size_t size)
+static struct item *find_locked(struct hfi_local_cache *cache, const struct hfi_name *key)
 {
-    struct item wanted = {.hash = hash, .size = size, .key = key};
-    return hfi_set_find(&cache->items, hash, &wanted);
+    struct item wanted = {.hash = key->hash, .size = key->size, .key = key->text};
+    return hfi_set_find(&cache->items, key->hash, &wanted);
 }
 
-void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_seen *seen)
+void hfi_local_look(hf_client *client, const struct hfi_name *key, struct hfi_seen *seen)
 {
     struct hfi_local_cache *cache = client->local;
     *seen = (struct hfi_seen){0};
-    uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
     if (cache->limit == 0)
         return;
     hfi_mutex_lock(&cache->mutex);
-    struct item *item = find_locked(cache, hash, key, size);
+    struct item *item = find_locked(cache, key);
     if (item != NULL) {
         *seen = item->seen;
         hfi_body_ref(seen->body);
         hfi_list_remove(&item->link);
         hfi_list_append(&cache->by_use, &item->link);
     }
-    seen->forgets = cache->forgets[hash % FORGET_PLACES];
+    seen->forgets = cache->forgets[key->hash % FORGET_PLACES];
     hfi_mutex_unlock(&cache->mutex);
 }
 
-static struct item *add_locked(struct hfi_local_cache *cache, uint64_t hash, const char *key, size_t size,
+static struct item *add_locked(struct hfi_local_cache *cache, const struct hfi_name *key,
                                struct hfi_body *body)
 {
-    struct item *item = calloc(1, sizeof *item + size);
+    struct item *item = calloc(1, sizeof *item + key->size);
     if (item == NULL)
         return NULL;
-    memcpy(item->bytes, key, size);
+    memcpy(item->bytes, key->text, key->size);
     item->key = item->bytes;
-    item->size = size;
-    item->hash = hash;
-    if (!hfi_set_add(&cache->items, hash, item)) {
+    item->size = key->size;
+    item->hash = key->hash;
+    if (!hfi_set_add(&cache->items, item->hash, item)) {
         free(item);
         return NULL;
     }
@@ -135,21 +133,20 @@ static bool is_same_body(const struct hfi_body *a, const struct hfi_body *b)
     return a->absent == b->absent && a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
 }
 
-HFI_RARE void hfi_local_observe(hf_client *client, const char *key, size_t size, struct hfi_seen *saw)
+HFI_RARE void hfi_local_observe(hf_client *client, const struct hfi_name *key, struct hfi_seen *saw)
 {
     struct hfi_local_cache *cache = client->local;
     struct hfi_body *body = saw->body;
-    uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
     hfi_mutex_lock(&cache->mutex);
-    struct item *item = find_locked(cache, hash, key, size);
-    if (cache->forgets[hash % FORGET_PLACES] != saw->forgets) {
+    struct item *item = find_locked(cache, key);
+    if (cache->forgets[key->hash % FORGET_PLACES] != saw->forgets) {
         item = NULL;
-    } else if ((int64_t)(body->size + size + sizeof *item) > cache->limit) {
+    } else if ((int64_t)(body->size + key->size + sizeof *item) > cache->limit) {
         if (item != NULL)
             drop_locked(cache, item); /* the remembered value is no longer the last one seen */
         item = NULL;
     } else if (item == NULL) {
-        item = add_locked(cache, hash, key, size, body);
+        item = add_locked(cache, key, body);
     } else if (item->seen.body != body) {
         struct hfi_body *give_way = body;
         if (is_same_body(item->seen.body, body)) {
@@ -178,14 +175,13 @@ HFI_RARE void hfi_local_observe(hf_client *client, const char *key, size_t size,
     hfi_mutex_unlock(&cache->mutex);
 }
 
-void hfi_local_forget(hf_client *client, const char *key, size_t size)
+void hfi_local_forget(hf_client *client, const struct hfi_name *key)
 {
     struct hfi_local_cache *cache = client->local;
-    uint64_t hash = hfi_name_hash(HFI_FETCH, key, size);
     hfi_mutex_lock(&cache->mutex);
-    struct item *item = find_locked(cache, hash, key, size);
+    struct item *item = find_locked(cache, key);
     if (item != NULL)
         drop_locked(cache, item);
-    cache->forgets[hash % FORGET_PLACES]++;
+    cache->forgets[key->hash % FORGET_PLACES]++;
     hfi_mutex_unlock(&cache->mutex);
 }

@@ -5,6 +5,7 @@
 
 #include "core/context/context.h"
 #include "core/fetch/value.h"
+#include "core/protocol/name.h"
 
 bool hfi_local_open(hf_client *client); /* false: no memory */
 void hfi_local_free(hf_client *client);
@@ -19,10 +20,10 @@ struct hfi_seen {
 };
 
 /* Fills *seen with what is remembered of the key; seen->body is the caller's to unref. */
-void hfi_local_look(hf_client *client, const char *key, size_t size, struct hfi_seen *seen);
+void hfi_local_look(hf_client *client, const struct hfi_name *key, struct hfi_seen *seen);
 /* Remembers *saw, unless the key was forgotten since saw->forgets was read. If the remembered body has the same bytes,
  * it replaces saw->body, and the caller's reference moves to it. end_ns 0, load_ms 0: keep what is known. */
-void hfi_local_observe(hf_client *client, const char *key, size_t size, struct hfi_seen *saw);
-void hfi_local_forget(hf_client *client, const char *key, size_t size);
+void hfi_local_observe(hf_client *client, const struct hfi_name *key, struct hfi_seen *saw);
+void hfi_local_forget(hf_client *client, const struct hfi_name *key);
 
 #endif

@@ -223,12 +223,12 @@ static void count_refusal(hf_client *client, hf_status status)
         hfi_count(client, canceled);
 }
 
-static hf_status acquire(hf_client *client, const char *name, size_t size, const hf_lock_options *options,
-                         hf_lease **lease, hf_error *error)
+static hf_status acquire(hf_client *client, const struct hfi_name *name, const hf_lock_options *options, hf_lease **lease,
+                         hf_error *error)
 {
     struct hfi_lock *lock;
     struct search search = {0};
-    hf_status status = hfi_table_get(client, HFI_MUTEX, name, size, &lock, error);
+    hf_status status = hfi_table_get(client, name, &lock, error);
     if (status != HF_OK)
         return status;
     for (;;) {
@@ -253,11 +253,11 @@ static hf_status acquire(hf_client *client, const char *name, size_t size, const
     return status;
 }
 
-hf_status hf_lock_acquire(hf_client *client, const char *name, const hf_lock_options *given, hf_lease **lease,
+hf_status hf_lock_acquire(hf_client *client, const char *text, const hf_lock_options *given, hf_lease **lease,
                           hf_error *error)
 {
     hf_lock_options options;
-    size_t size;
+    struct hfi_name name;
     if (lease == NULL)
         return hfi_fail(error, HF_INVALID, "", "the place for the lease is NULL");
     *lease = NULL;
@@ -268,12 +268,12 @@ hf_status hf_lock_acquire(hf_client *client, const char *name, const hf_lock_opt
     if (status == HF_OK)
         status = hfi_lock_options_check(&options, client->lease_ms, error);
     if (status == HF_OK)
-        status = hfi_name_check(HFI_MUTEX, name, options.name_size, &size, error);
+        status = hfi_name_take(HFI_MUTEX, text, options.name_size, &name, error);
     if (status == HF_OK && hfi_counted(client, waiting) >= client->max_waiters)
         status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or wait with fewer threads",
                           "max_waiters (%zu) calls wait already", client->max_waiters);
     if (status == HF_OK) {
-        status = acquire(client, name, size, &options, lease, error);
+        status = acquire(client, &name, &options, lease, error);
         count_refusal(client, status);
     }
     hfi_client_leave(client);

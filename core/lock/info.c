@@ -186,15 +186,15 @@ static hf_status inform(struct survey *survey, const struct hfi_keys *keys, hf_e
 }
 
 /* HF_OK: the client is entered and *keys is made; the caller has to undo both. */
-static hf_status enter_named(hf_client *client, const char *name, struct hfi_keys *keys, hf_error *error)
+static hf_status enter_named(hf_client *client, const char *text, struct hfi_keys *keys, hf_error *error)
 {
-    size_t size;
+    struct hfi_name name;
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = hfi_name_check(HFI_MUTEX, name, 0, &size, error);
+    status = hfi_name_take(HFI_MUTEX, text, 0, &name, error);
     if (status == HF_OK)
-        status = hfi_keys_make(client->key_template, HFI_MUTEX, name, size, keys, error);
+        status = hfi_keys_make(client->key_template, &name, keys, error);
     if (status != HF_OK)
         hfi_client_leave(client);
     return status;
@@ -269,52 +269,18 @@ hf_status hf_lock_waiters(hf_client *client, const char *name, hf_waiter_fn *vis
     return status;
 }
 
-/* The name of the lock that has this key. NULL: a side key, or not a key of ours. */
-static const char *name_of(const hf_client *client, const char *key, size_t key_size, size_t *size)
-{
-    size_t before = 3, after = 0; /* hf:{name} and its variants */
-    if (client->key_template != NULL) {
-        const char *at = strstr(client->key_template, "%s");
-        before = (size_t)(at - client->key_template);
-        after = strlen(at + 2);
-        if (key_size <= before + after || memcmp(key, client->key_template, before) != 0 ||
-            memcmp(key + key_size - after, at + 2, after) != 0)
-            return NULL;
-    } else if (key_size > 4 && memcmp(key, "hf::", 4) == 0) {
-        before = 4;
-    } else if (key_size > 5 && memcmp(key, "hf:{", 4) == 0) {
-        const char *close = memchr(key + 4, '}', key_size - 4);
-        if (close == NULL)
-            return NULL;
-        bool plain = close == key + key_size - 1;
-        before = plain ? 4 : (size_t)(close - key) + 2; /* hf:{number}:name */
-        after = plain ? 1 : 0;
-        if (key_size <= before + after)
-            return NULL;
-    } else {
-        return NULL;
-    }
-    *size = key_size - before - after;
-    return key + before;
-}
-
 static hf_status inform_of_key(struct survey *survey, const redisReply *key, const char *glob, hf_error *error)
 {
     const hf_client *client = survey->client;
     struct hfi_keys keys = {0};
-    char text[HF_NAME_MAX + 1];
-    size_t size = 0;
-    const char *name = name_of(client, key->str, key->len, &size);
-    if (name == NULL || size > HF_NAME_MAX || memchr(name, 0, size) != NULL)
+    struct hfi_name name;
+    if (!hfi_key_name(client->key_template, key->str, key->len, &name) || name.use != HFI_MUTEX)
         return HF_OK;
-    memcpy(text, name, size);
-    text[size] = 0;
-    if (glob != NULL && fnmatch(glob, text, 0) != 0)
-        return HF_OK;
-    hf_status status = hfi_keys_make(client->key_template, HFI_MUTEX, text, size, &keys, error);
+    hf_status status = hfi_keys_make(client->key_template, &name, &keys, error);
     if (status == HF_INVALID) /* one of our side keys under a template */
         return HF_OK;
-    if (status == HF_OK && keys.lock_size == key->len && memcmp(keys.lock, key->str, key->len) == 0)
+    if (status == HF_OK && keys.lock_size == key->len && memcmp(keys.lock, key->str, key->len) == 0 &&
+        (glob == NULL || fnmatch(glob, keys.name, 0) == 0))
         status = inform(survey, &keys, error);
     else
         hfi_keys_done(&keys);
@@ -382,8 +348,8 @@ static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool f
     if (!hfi_random(&random, sizeof random))
         return hfi_random_fail(error, "the breaking of a lock");
     (void)snprintf(hex, sizeof hex, "%016" PRIx64, random);
-    uint64_t hash = hfi_name_hash(HFI_MUTEX, keys->name, keys->name_size);
-    hf_status status = hfi_call_done(client, hfi_pool_lane(client->pool, HFI_LOCK_LANE, hash),
+    struct hfi_name name = hfi_name_of(HFI_MUTEX, keys->name, keys->name_size);
+    hf_status status = hfi_call_done(client, hfi_pool_lane(client->pool, HFI_LOCK_LANE, name.hash),
                                      hfi_wire_break(keys, hex, force), NULL, "cannot break the lock", &reply, error);
     if (status != HF_OK)
         return status;

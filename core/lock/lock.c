@@ -7,24 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-HFI_RARE hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, size_t size, uint64_t hash,
-                       struct hfi_lock **made, hf_error *error)
+HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, struct hfi_lock **made, hf_error *error)
 {
     struct hfi_keys keys;
     void *memory;
-    hf_status status = hfi_keys_make_behind(sizeof(struct hfi_lock), &memory, client->key_template, use, name, size, &keys,
-                                            error);
+    hf_status status = hfi_keys_make_behind(sizeof(struct hfi_lock), &memory, client->key_template, name, &keys, error);
     if (status != HF_OK)
         return status;
     struct hfi_lock *lock = memory;
     memset(lock, 0, sizeof *lock);
     lock->keys = keys;
     lock->client = client;
-    lock->lane = hfi_pool_lane(client->pool, use == HFI_FETCH ? HFI_VALUE_LANE : HFI_LOCK_LANE, hash);
+    lock->lane = hfi_pool_lane(client->pool, name->use == HFI_FETCH ? HFI_VALUE_LANE : HFI_LOCK_LANE, name->hash);
     lock->alarm.ring = client->lock_ops->ring;
     lock->alarm_at = HFI_NEVER;
     hfi_mutex_init(&lock->mutex, HFI_RANK_OUTER);
-    hfi_entry_init(&lock->entry, use == HFI_FETCH ? &client->fetch_rules : &client->mutex_rules, hash);
+    hfi_entry_init(&lock->entry, name->use == HFI_FETCH ? &client->fetch_rules : &client->mutex_rules, name->hash);
     *made = lock;
     return HF_OK;
 }

@@ -68,8 +68,7 @@ struct hfi_releaser { /* a thread that waits for its release's answer, on its st
 };
 
 /* Only the table calls these two. */
-hf_status hfi_lock_new(hf_client *client, enum hfi_use use, const char *name, size_t size, uint64_t hash,
-                       struct hfi_lock **lock, hf_error *error);
+hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, struct hfi_lock **lock, hf_error *error);
 void hfi_lock_free(struct hfi_lock *lock);
 
 /* Locks the mutex and returns the time read under it. A time read before could be older than what other threads have

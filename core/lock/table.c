@@ -57,17 +57,10 @@ struct hfi_table {
     struct shard shards[SHARDS];
 };
 
-struct wanted {
-    enum hfi_use use;
-    const char *name;
-    size_t   size;
-    uint64_t hash;
-};
-
-static bool is_same(const struct hfi_lock *lock, const struct wanted *wanted)
+static bool is_named(const struct hfi_lock *lock, const struct hfi_name *name)
 {
-    return lock->keys.use == wanted->use && lock->keys.name_size == wanted->size &&
-           memcmp(lock->keys.name, wanted->name, wanted->size) == 0;
+    return lock->keys.use == name->use && lock->keys.name_size == name->size &&
+           memcmp(lock->keys.name, name->text, name->size) == 0;
 }
 
 static struct shard *shard_of(hf_client *client, uint64_t hash)
@@ -140,16 +133,16 @@ static struct hfi_lock *pin(struct hfi_slot *slot)
 }
 
 /* Searches without the mutex; returns a reference. NULL: not found, but the lock may exist all the same. */
-static struct hfi_lock *find(struct shard *shard, const struct wanted *wanted)
+static struct hfi_lock *find(struct shard *shard, const struct hfi_name *name)
 {
-    uint32_t tag = (uint32_t)wanted->hash, capacity = atomic_load_explicit(&shard->capacity, memory_order_acquire);
+    uint32_t tag = (uint32_t)name->hash, capacity = atomic_load_explicit(&shard->capacity, memory_order_acquire);
     uint32_t at = capacity == 0 ? 0 : atomic_load_explicit(chain_of(shard, capacity, tag), memory_order_acquire);
     for (int steps = 0; at != 0 && steps < STEPS_MOST; steps++) {
         struct hfi_slot *slot = slot_at(shard, at - 1);
         if (atomic_load_explicit(&slot->tag, memory_order_relaxed) == tag) {
             HFI_PERTURB("table-seen");
             struct hfi_lock *lock = pin(slot);
-            if (lock != NULL && is_same(lock, wanted))
+            if (lock != NULL && is_named(lock, name))
                 return lock;
             if (lock != NULL)
                 hfi_table_unref(lock);
@@ -159,13 +152,13 @@ static struct hfi_lock *find(struct shard *shard, const struct wanted *wanted)
     return NULL;
 }
 
-static struct hfi_lock *find_locked(struct shard *shard, const struct wanted *wanted)
+static struct hfi_lock *find_locked(struct shard *shard, const struct hfi_name *name)
 {
-    uint32_t tag = (uint32_t)wanted->hash, capacity = atomic_load(&shard->capacity);
+    uint32_t tag = (uint32_t)name->hash, capacity = atomic_load(&shard->capacity);
     uint32_t at = capacity == 0 ? 0 : atomic_load(chain_of(shard, capacity, tag));
     while (at != 0) {
         struct hfi_slot *slot = slot_at(shard, at - 1);
-        if (atomic_load(&slot->tag) == tag && is_same(slot->lock, wanted)) {
+        if (atomic_load(&slot->tag) == tag && is_named(slot->lock, name)) {
             atomic_fetch_add(&slot->references, 1);
             return slot->lock;
         }
@@ -241,16 +234,16 @@ static HFI_RARE void take_out_locked(struct shard *shard, const struct hfi_lock 
     shard->free = index + 1;
 }
 
-static HFI_RARE hf_status make(hf_client *client, const struct wanted *wanted, struct hfi_lock **made, hf_error *error)
+static HFI_RARE hf_status make(hf_client *client, const struct hfi_name *name, struct hfi_lock **made, hf_error *error)
 {
-    struct shard *shard = shard_of(client, wanted->hash);
+    struct shard *shard = shard_of(client, name->hash);
     struct hfi_lock *gone = NULL;
     hf_status status = HF_OK;
     hfi_mutex_lock(&shard->mutex);
-    struct hfi_lock *lock = find_locked(shard, wanted);
+    struct hfi_lock *lock = find_locked(shard, name);
     if (lock == NULL) {
-        status = hfi_lock_new(client, wanted->use, wanted->name, wanted->size, wanted->hash, &lock, error);
-        if (status == HF_OK && !put_locked(client, lock, wanted->hash, &gone)) {
+        status = hfi_lock_new(client, name, &lock, error);
+        if (status == HF_OK && !put_locked(client, lock, name->hash, &gone)) {
             hfi_lock_free(lock);
             status = hfi_fail(error, HF_NOMEM, "", "no memory for another lock name");
         }
@@ -262,26 +255,21 @@ static HFI_RARE hf_status make(hf_client *client, const struct wanted *wanted, s
     return status;
 }
 
-hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, size_t size, struct hfi_lock **found,
-                        hf_error *error)
+hf_status hfi_table_get(hf_client *client, const struct hfi_name *name, struct hfi_lock **found, hf_error *error)
 {
-    struct wanted wanted = {use, name, size, hfi_name_hash(use, name, size)};
     hf_status status = HF_OK;
-    *found = find(shard_of(client, wanted.hash), &wanted);
+    *found = find(shard_of(client, name->hash), name);
     if (*found == NULL)
-        status = make(client, &wanted, found, error);
+        status = make(client, name, found, error);
     HFI_PERTURB("table-found");
     return status;
 }
 
 HFI_RARE struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, size_t size)
 {
-    enum hfi_use use;
-    const char *name;
-    size_t name_size;
+    struct hfi_name name;
     struct hfi_lock *lock;
-    if (!hfi_key_name(client->key_template, key, size, &use, &name, &name_size) ||
-        hfi_table_get(client, use, name, name_size, &lock, NULL) != HF_OK)
+    if (!hfi_key_name(client->key_template, key, size, &name) || hfi_table_get(client, &name, &lock, NULL) != HF_OK)
         return NULL;
     if (lock->keys.lock_size == size && memcmp(lock->keys.lock, key, size) == 0)
         return lock;

@@ -5,7 +5,7 @@
 #define HFI_TABLE_H
 
 #include "core/context/context.h"
-#include "core/protocol/key.h"
+#include "core/protocol/name.h"
 
 struct hfi_lock;
 
@@ -15,8 +15,7 @@ void hfi_table_free(hf_client *client);   /* no reference to any lock is left */
 
 /* A reference to the lock of that name, which is created if there is none. Takes no mutex if it exists. INVALID (the
  * name), NOMEM. */
-hf_status hfi_table_get(hf_client *client, enum hfi_use use, const char *name, size_t size, struct hfi_lock **lock,
-                        hf_error *error);
+hf_status hfi_table_get(hf_client *client, const struct hfi_name *name, struct hfi_lock **lock, hf_error *error);
 /* The same by key; any bytes may be passed. NULL: no lock or fetch of this client has such a key; or no memory. */
 struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, size_t size);
 void hfi_table_ref(struct hfi_lock *lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* in_doubt.c - see in_doubt.h. */
 #include "core/policy/in_doubt.h"
+#include "core/policy/lease.h"
 
 #define DOUBLINGS 2 /* of the pause after a refusal */
 
@@ -45,5 +46,5 @@ bool hfi_in_doubt_has_crossed(uint64_t mark, uint64_t hash, int64_t now_ns)
 int64_t hfi_in_doubt_heal_ns(uint64_t mark, uint64_t hash, int64_t now_ns)
 {
     uint32_t age = age_ms(mark, hash, now_ns);
-    return age < HFI_IN_DOUBT_HEAL_MS ? now_ns + (HFI_IN_DOUBT_HEAL_MS - age) * HFI_MS : now_ns;
+    return age < HFI_PACE_NS / HFI_MS ? now_ns + HFI_PACE_NS - age * HFI_MS : now_ns;
 }

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 
 #define HFI_IN_DOUBT_RETRY_NS (400 * HFI_MS)
-#define HFI_IN_DOUBT_HEAL_MS 10 /* a repeated message, perhaps forged, leads to one release in this time */
 #define HFI_IN_DOUBT_CROSSING_MS 100 /* many round trips, but less than a re-check, with which a waiter repeats R */
 
 /*
@@ -40,7 +39,7 @@ int64_t hfi_in_doubt_failed_ns(struct hfi_in_doubt *in_doubt, bool refused, int6
 uint64_t hfi_in_doubt_over_mark(uint64_t hash, int64_t now_ns);
 bool hfi_in_doubt_has_crossed(uint64_t mark, uint64_t hash, int64_t now_ns);
 /* A message names the token. Its mark tells when the release that an earlier message led to has ended. Returns the
- * earliest time for the next release. */
+ * earliest time for the next release: HFI_PACE_NS later, however often a message, perhaps forged, is repeated. */
 int64_t hfi_in_doubt_heal_ns(uint64_t mark, uint64_t hash, int64_t now_ns);
 
 #endif

@@ -40,14 +40,6 @@ unsigned hfi_key_slot(const char *key, size_t size)
     return crc & 16383;
 }
 
-uint64_t hfi_name_hash(enum hfi_use use, const char *name, size_t size)
-{
-    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)use;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)name[i]) * UINT64_C(1099511628211);
-    return hash ^ (hash >> 29);
-}
-
 /* The tag of a key that has braces but no tag of its own: the smallest number that hashes to the key's slot. */
 static void number_tag(const char *key, size_t size, char out[12])
 {
@@ -79,14 +71,14 @@ struct frame {
     char capacity[32];
 };
 
-static void frame_of(const char *key_template, enum hfi_use use, const char *name, size_t size, struct frame *frame)
+static void frame_of(const char *key_template, const struct hfi_name *name, struct frame *frame)
 {
     size_t tag_size;
-    const char *prefix = use == HFI_FETCH ? "hf:fetch:" : "hf:";
+    const char *prefix = name->use == HFI_FETCH ? "hf:fetch:" : "hf:";
     char number[12];
     frame->before = frame->capacity;
     frame->after = "";
-    if (use == HFI_MUTEX && key_template != NULL) {
+    if (name->use == HFI_MUTEX && key_template != NULL) {
         const char *at = strstr(key_template, "%s");
         frame->before = key_template;
         frame->before_size = (size_t)(at - key_template);
@@ -94,13 +86,13 @@ static void frame_of(const char *key_template, enum hfi_use use, const char *nam
         frame->after_size = strlen(at + 2);
         return;
     }
-    if (tag_of(name, size, &tag_size) != NULL) {
+    if (tag_of(name->text, name->size, &tag_size) != NULL) {
         (void)snprintf(frame->capacity, sizeof frame->capacity, "%s:", prefix);
-    } else if (memchr(name, '{', size) == NULL && memchr(name, '}', size) == NULL) {
+    } else if (memchr(name->text, '{', name->size) == NULL && memchr(name->text, '}', name->size) == NULL) {
         (void)snprintf(frame->capacity, sizeof frame->capacity, "%s{", prefix);
         frame->after = "}";
     } else {
-        number_tag(name, size, number);
+        number_tag(name->text, name->size, number);
         (void)snprintf(frame->capacity, sizeof frame->capacity, "%s{%s}:", prefix, number);
     }
     frame->before_size = strlen(frame->capacity);
@@ -172,34 +164,32 @@ static bool is_lock_key(const char *key_template, const char *key, size_t size)
            memcmp(key, key_template, before_size) == 0 && memcmp(key + size - behind_size, behind, behind_size) == 0;
 }
 
-bool hfi_key_name(const char *key_template, const char *key, size_t size, enum hfi_use *use, const char **name,
-                  size_t *name_size)
+bool hfi_key_name(const char *key_template, const char *key, size_t size, struct hfi_name *name)
 {
-    const char *end = key + size;
-    *use = starts(key, size, "hf:fetch:") ? HFI_FETCH : HFI_MUTEX;
-    if (*use == HFI_MUTEX && key_template != NULL) {
+    const char *from, *end = key + size;
+    enum hfi_use use = starts(key, size, "hf:fetch:") ? HFI_FETCH : HFI_MUTEX;
+    if (use == HFI_MUTEX && key_template != NULL) {
         size_t before = (size_t)(strstr(key_template, "%s") - key_template), behind = strlen(key_template) - before - 2;
         if (size <= before + behind)
             return false;
-        *name = key + before;
+        from = key + before;
         end -= behind;
     } else {
-        const char *prefix = *use == HFI_FETCH ? "hf:fetch:" : "hf:";
+        const char *prefix = use == HFI_FETCH ? "hf:fetch:" : "hf:";
         if (size <= strlen(prefix) || !starts(key, size, prefix))
             return false;
-        *name = key + strlen(prefix);
-        if (**name == ':') { /* hf::NAME: the name has its own tag */
-            (*name)++;
-        } else if (end[-1] == '}' && memchr(*name, '}', (size_t)(end - *name)) == end - 1) {
-            (*name)++;
+        from = key + strlen(prefix);
+        if (*from == ':') { /* hf::NAME: the name has its own tag */
+            from++;
+        } else if (end[-1] == '}' && memchr(from, '}', (size_t)(end - from)) == end - 1) {
+            from++;
             end--;
         } else { /* hf:{NUMBER}:NAME */
-            const char *close = memchr(*name, '}', (size_t)(end - *name));
-            *name = close == NULL || end - close < 2 ? end : close + 2;
+            const char *close = memchr(from, '}', (size_t)(end - from));
+            from = close == NULL || end - close < 2 ? end : close + 2;
         }
     }
-    *name_size = (size_t)(end - *name);
-    return end > *name && *name_size <= (*use == HFI_FETCH ? HF_KEY_MAX : HF_NAME_MAX) && memchr(*name, 0, *name_size) == NULL;
+    return end > from && hfi_name_take(use, from, (size_t)(end - from), name, NULL) == HF_OK;
 }
 
 hf_status hfi_fetch_key_check(const char *key_template, const char *key, size_t size, hf_error *error)
@@ -211,12 +201,12 @@ hf_status hfi_fetch_key_check(const char *key_template, const char *key, size_t 
                     "the key %s lies where holdfast keeps its own keys", hfi_quote(quoted, sizeof quoted, key, size));
 }
 
-static hf_status check_key(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
-                           const struct hfi_keys *keys, hf_error *error)
+static hf_status check_key(const char *key_template, const struct hfi_name *name, const struct hfi_keys *keys,
+                           hf_error *error)
 {
     char quoted[80];
-    if (use == HFI_FETCH)
-        return hfi_fetch_key_check(key_template, name, name_size, error);
+    if (name->use == HFI_FETCH)
+        return hfi_fetch_key_check(key_template, name->text, name->size, error);
     if (is_side_key(keys->lock, keys->lock_size))
         return hfi_fail(error, HF_INVALID, "choose another name or key_template",
                         "the lock key %s lies where holdfast keeps its own keys",
@@ -224,38 +214,38 @@ static hf_status check_key(const char *key_template, enum hfi_use use, const cha
     return HF_OK;
 }
 
-hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_template, enum hfi_use use, const char *name,
-                               size_t name_size, struct hfi_keys *keys, hf_error *error)
+hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_template, const struct hfi_name *name,
+                               struct hfi_keys *keys, hf_error *error)
 {
     struct frame frame;
     char number[12];
-    *keys = (struct hfi_keys){.use = (uint8_t)use};
-    frame_of(key_template, use, name, name_size, &frame);
-    size_t size = frame.before_size + name_size + frame.after_size;
-    if (use == HFI_MUTEX && size > HFI_LOCK_KEY_MOST)
+    *keys = (struct hfi_keys){.use = (uint8_t)name->use};
+    frame_of(key_template, name, &frame);
+    size_t size = frame.before_size + name->size + frame.after_size;
+    if (name->use == HFI_MUTEX && size > HFI_LOCK_KEY_MOST)
         return hfi_fail(error, HF_INVALID, "choose a shorter name or key_template", "the lock key is too long");
     /* Only a template can make a key that needs a number for its tag. */
-    *memory = malloc(front + size + 1 + name_size + 1 + (key_template != NULL ? sizeof number : 0));
+    *memory = malloc(front + size + 1 + name->size + 1 + (key_template != NULL ? sizeof number : 0));
     if (*memory == NULL)
         return hfi_fail(error, HF_NOMEM, "", "no memory for the keys of a lock");
     char *text = (char *)*memory + front;
     keys->lock = text;
     keys->lock_size = (uint16_t)size;
-    keys->name_size = (uint16_t)name_size;
-    keys->name = put(put(put(text, frame.before, frame.before_size), name, name_size), frame.after, frame.after_size);
+    keys->name_size = (uint16_t)name->size;
+    keys->name = put(put(put(text, frame.before, frame.before_size), name->text, name->size), frame.after, frame.after_size);
     *keys->name++ = 0;
-    *put(keys->name, name, name_size) = 0;
+    *put(keys->name, name->text, name->size) = 0;
     size_t tag_size = size;
     const char *tag = tag_of(text, size, &tag_size);
     keys->tag = text + (tag != NULL ? tag - text : 0);
     if (tag == NULL && (memchr(text, '{', size) != NULL || memchr(text, '}', size) != NULL)) {
         number_tag(text, size, number);
         tag_size = strlen(number);
-        keys->tag = keys->name + name_size + 1;
+        keys->tag = keys->name + name->size + 1;
         memcpy(keys->tag, number, tag_size + 1);
     }
     keys->tag_size = (uint16_t)tag_size;
-    hf_status status = check_key(key_template, use, name, name_size, keys, error);
+    hf_status status = check_key(key_template, name, keys, error);
     if (status == HF_OK)
         return HF_OK;
     free(*memory);
@@ -263,11 +253,10 @@ hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_temp
     return status;
 }
 
-hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
-                        struct hfi_keys *keys, hf_error *error)
+hf_status hfi_keys_make(const char *key_template, const struct hfi_name *name, struct hfi_keys *keys, hf_error *error)
 {
     void *memory;
-    return hfi_keys_make_behind(0, &memory, key_template, use, name, name_size, keys, error);
+    return hfi_keys_make_behind(0, &memory, key_template, name, keys, error);
 }
 
 void hfi_keys_done(struct hfi_keys *keys)

@@ -3,11 +3,9 @@
 #ifndef HFI_KEY_H
 #define HFI_KEY_H
 
-#include "base/error.h"
+#include "core/protocol/name.h"
 
 #include <stdbool.h>
-
-enum hfi_use { HFI_MUTEX, HFI_FETCH }; /* what a name locks: itself, or the load of the data key of that name */
 
 #define HFI_FENCE_KEY "hf:fence"
 
@@ -32,19 +30,17 @@ struct hfi_side_keys {
 
 /* Makes the keys of a name; hfi_keys_done frees them. key_template: NULL, or the user's template with one %s; it
  * applies to HFI_MUTEX only. Fails with INVALID (the key would be too long, or lie among our side keys) or NOMEM. */
-hf_status hfi_keys_make(const char *key_template, enum hfi_use use, const char *name, size_t name_size,
-                        struct hfi_keys *keys, hf_error *error);
+hf_status hfi_keys_make(const char *key_template, const struct hfi_name *name, struct hfi_keys *keys, hf_error *error);
 /* HF_OK if a fetched value may be stored under `key`; INVALID if it lies among our own keys or possible lock keys. */
 hf_status hfi_fetch_key_check(const char *key_template, const char *key, size_t size, hf_error *error);
-/* Extracts the name from a possible lock key; *name points into `key`. `key` is a lock key only if the keys made from
- * that name contain it again: the caller checks. False: no client with this template has such a lock key. */
-bool hfi_key_name(const char *key_template, const char *key, size_t size, enum hfi_use *use, const char **name,
-                  size_t *name_size);
+/* Extracts the name from a possible lock key; its text lies in `key`. `key` is a lock key only if the keys made from that
+ * name contain it again: the caller checks. False: no client with this template has such a lock key. */
+bool hfi_key_name(const char *key_template, const char *key, size_t size, struct hfi_name *name);
 void hfi_keys_done(struct hfi_keys *keys);
 /* hfi_keys_make in one allocation, *memory: `front` bytes for the caller, then the keys. The caller frees *memory and
  * must not call hfi_keys_done. */
-hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_template, enum hfi_use use, const char *name,
-                               size_t name_size, struct hfi_keys *keys, hf_error *error);
+hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_template, const struct hfi_name *name,
+                               struct hfi_keys *keys, hf_error *error);
 /* False: no memory. Else hfi_side_keys_done frees them. */
 bool hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides);
 void hfi_side_keys_done(struct hfi_side_keys *sides);
@@ -53,7 +49,5 @@ hf_status hfi_template_check(const char *key_template, hf_error *error);
 
 /* Redis Cluster's hash slot, 0..16383, of a whole key. */
 unsigned hfi_key_slot(const char *key, size_t size);
-/* FNV-1a, to pick lanes and shards. */
-uint64_t hfi_name_hash(enum hfi_use use, const char *name, size_t size);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* named_options.c - sets options by name from text: for a URI's query, and for bindings of other languages. */
-#include "core/protocol/key.h"
 #include "core/protocol/options.h"
 
 #include <errno.h>
@@ -9,46 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum field_kind { TEXT, MS, COUNT, SIZE, FLAG };
-
-struct named_field {
-    const char *name;
-    size_t offset;
-    enum field_kind kind;
-};
-
-#define FIELD(name, kind) {#name, offsetof(hf_client_options, name), kind}
-static const struct named_field client_fields[] = {
-    FIELD(lease_ms, MS),           FIELD(guard_ms, MS),        FIELD(connect_ms, MS),  FIELD(command_ms, MS),
-    FIELD(close_ms, MS),           FIELD(idle_ms, MS),         FIELD(lifetime_ms, MS), FIELD(local_bytes, MS),
-    FIELD(lanes, COUNT),           FIELD(subscribers, COUNT),  FIELD(min_connections, COUNT),
-    FIELD(max_connections, COUNT), FIELD(max_value_bytes, SIZE), FIELD(max_waiters, SIZE),
-    FIELD(lazy, FLAG),             FIELD(client_name, TEXT),   FIELD(key_template, TEXT), FIELD(keyspace_events, TEXT),
-};
-#undef FIELD
-_Static_assert(sizeof client_fields / sizeof client_fields[0] == HFI_NAMED_OPTIONS, "a URI has room for every one");
-
-#define FIELD(name, kind) {#name, offsetof(hf_lock_options, name), kind}
-static const struct named_field lock_fields[] = {
-    FIELD(lease_ms, MS), FIELD(wait_ms, MS), FIELD(max_hold_ms, MS), FIELD(linger_ms, MS),     FIELD(stop_ms, MS),
-    FIELD(owner, SIZE),  FIELD(signal, COUNT), FIELD(signal_at, COUNT), FIELD(event_fd, FLAG), FIELD(reentrant, FLAG),
-    FIELD(owner_label, TEXT),
-};
-#undef FIELD
-_Static_assert(sizeof(hf_event_kind) == sizeof(int), "signal_at is a COUNT");
-
 /* Digits with an optional minus, or "off" or "forever" if the kind has it. False: neither, or out of range. */
-static bool parse_number(const char *text, enum field_kind kind, int64_t *number)
+static bool parse_number(const char *text, enum hfi_option_kind kind, int64_t *number)
 {
     static const struct {
         int64_t least, most;
-    } bounds[] = {[MS] = {INT64_MIN, INT64_MAX}, [COUNT] = {INT_MIN, INT_MAX}, [SIZE] = {0, INT64_MAX}, [FLAG] = {0, 1}};
+    } bounds[] = {[HFI_TIME] = {INT64_MIN, INT64_MAX}, [HFI_BYTES] = {INT64_MIN, INT64_MAX}, [HFI_SIZE] = {0, INT64_MAX},
+                  [HFI_COUNT] = {INT_MIN, INT_MAX},  [HFI_FLAG] = {0, 1}};
+    bool is_signed = kind == HFI_TIME || kind == HFI_BYTES;
     const char *digits = text + (*text == '-');
-    if (strcmp(text, "off") == 0 && (kind == MS || kind == FLAG)) {
-        *number = kind == MS ? HF_OFF : 0;
+    if (strcmp(text, "off") == 0 && (is_signed || kind == HFI_FLAG)) {
+        *number = is_signed ? HF_OFF : 0;
         return true;
     }
-    if (strcmp(text, "forever") == 0 && kind == MS) {
+    if (strcmp(text, "forever") == 0 && is_signed) {
         *number = HF_FOREVER;
         return true;
     }
@@ -58,71 +31,75 @@ static bool parse_number(const char *text, enum field_kind kind, int64_t *number
            *number <= bounds[kind].most;
 }
 
-static void set_number(void *at, enum field_kind kind, int64_t number)
+void hfi_option_set(const struct hfi_option *option, void *options, int64_t number)
 {
-    if (kind == MS)
-        *(int64_t *)at = number;
-    else if (kind == COUNT)
+    void *at = (char *)options + option->offset;
+    switch ((enum hfi_option_kind)option->kind) {
+    case HFI_TIME:
+    case HFI_BYTES:
+    case HFI_SIZE:
+        memcpy(at, &number, sizeof number);
+        break;
+    case HFI_COUNT:
         *(int *)at = (int)number;
-    else if (kind == SIZE)
-        *(size_t *)at = (size_t)number;
-    else
+        break;
+    case HFI_FLAG:
         *(bool *)at = number == 1;
+        break;
+    case HFI_TEXT:
+        break;
+    }
 }
 
-static bool is_set(const void *at, enum field_kind kind)
+static size_t size_of(const struct hfi_option *option)
 {
-    return kind == TEXT    ? *(const char *const *)at != NULL
-           : kind == COUNT ? *(const int *)at != 0
-           : kind == FLAG  ? *(const bool *)at
-                           : *(const int64_t *)at != 0;
+    return option->kind == HFI_FLAG ? sizeof(bool) : option->kind == HFI_COUNT ? sizeof(int) : sizeof(int64_t);
 }
-_Static_assert(sizeof(size_t) == sizeof(int64_t), "a SIZE is looked at as an MS");
+_Static_assert(sizeof(size_t) == sizeof(int64_t) && sizeof(char *) == sizeof(int64_t), "all others have one size");
 
-static size_t end_of(const struct named_field *field)
+static bool is_set(const struct hfi_option *option, const void *options)
 {
-    return field->offset + (field->kind == FLAG ? sizeof(bool) : field->kind == COUNT ? sizeof(int) : sizeof(int64_t));
+    static const int64_t nothing;
+    return memcmp((const char *)options + option->offset, &nothing, size_of(option)) != 0;
 }
 
-/* keeps: a field that is set already stays as it is. where: for the error message, such as " in the URI". */
-static hf_status parse(const struct named_field *fields, size_t count, void *options, size_t size, bool keeps,
+/* keeps: an option that is set already stays as it is. where: for the error message, such as " in the URI". */
+static hf_status parse(const struct hfi_option *option, size_t count, void *options, size_t size, bool keeps,
                        const char *name, const char *text, const char *where, hf_error *error)
 {
     char quoted[64];
-    const struct named_field *field = fields;
-    while (field < fields + count && strcmp(field->name, name) != 0)
-        field++;
-    if (field == fields + count)
+    const struct hfi_option *end = option + count;
+    while (option < end && strcmp(option->name, name) != 0)
+        option++;
+    if (option == end)
         return hfi_fail(error, HF_INVALID, "the names are those of the struct in the header", "unknown option%s: %s", where,
                         hfi_quote(quoted, sizeof quoted, name, strlen(name)));
-    if (end_of(field) > size)
+    if (option->offset + size_of(option) > size)
         return hfi_fail(error, HF_INVALID, "ask hf_lock_options_init for the size", "no room for option %s", name);
-    void *at = (char *)options + field->offset;
     int64_t number = 0;
-    if (field->kind != TEXT && !parse_number(text, field->kind, &number))
+    if (option->kind != HFI_TEXT && !parse_number(text, (enum hfi_option_kind)option->kind, &number))
         return hfi_fail(error, HF_INVALID, "write a whole number; off or forever where the option has them",
                         "option %s%s is %s, not a number that it takes", name, where,
                         hfi_quote(quoted, sizeof quoted, text, strlen(text)));
-    if (keeps && is_set(at, field->kind))
+    if (keeps && is_set(option, options))
         return HF_OK;
-    if (field->kind == TEXT)
-        *(const char **)at = text;
+    if (option->kind == HFI_TEXT)
+        *(const char **)(void *)((char *)options + option->offset) = text;
     else
-        set_number(at, field->kind, number);
+        hfi_option_set(option, options, number);
     return HF_OK;
 }
 
 hf_status hfi_client_option_parse(hf_client_options *options, const char *name, const char *text, hf_error *error)
 {
-    return parse(client_fields, HFI_NAMED_OPTIONS, options, sizeof *options, true, name, text, " in the URI", error);
+    return parse(hfi_client_table, HFI_CLIENT_OPTIONS, options, sizeof *options, true, name, text, " in the URI", error);
 }
 
 hf_status hf_lock_options_parse(hf_lock_options *options, const char *name, const char *text, hf_error *error)
 {
     if (options == NULL || name == NULL || text == NULL)
         return hfi_fail(error, HF_INVALID, "pass options, a name and a text", "one of them is NULL");
-    return parse(lock_fields, sizeof lock_fields / sizeof lock_fields[0], options, options->size, false, name, text, "",
-                 error);
+    return parse(hfi_lock_table, HFI_LOCK_OPTIONS, options, options->size, false, name, text, "", error);
 }
 
 static size_t init(void *options, size_t size, size_t whole)

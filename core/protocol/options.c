@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* options.c - see options.h. */
 #include "core/protocol/options.h"
+#include "core/protocol/key.h"
 #include "base/rare.h"
 #include "base/thread.h"
 
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
-
-#define DAY_MS            INT64_C(86400000)
-#define SHORTEST_LEASE_MS 100
 
 hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error)
 {
@@ -34,32 +32,42 @@ hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, co
 
 static hf_status check_reserved(const uint64_t *reserved, size_t size, const char *what, hf_error *error)
 {
+    uint64_t any = 0;
     for (size_t i = 0; i < size / sizeof *reserved; i++)
-        if (reserved[i] != 0)
-            return hfi_fail(error, HF_INVALID, "zero the struct first; the macros do", "a reserved field of %s is not 0",
-                            what);
+        any |= reserved[i];
+    if (any == 0)
+        return HF_OK;
+    return hfi_fail(error, HF_INVALID, "zero the struct first; the macros do", "a reserved field of %s is not 0", what);
+}
+
+static const char time_hint[] = "times are in milliseconds", byte_hint[] = "sizes are in bytes",
+                  count_hint[] = "0 is the default";
+
+static HFI_RARE hf_status refuse(const char *name, int64_t value, int64_t low, int64_t high, unsigned words,
+                                 const char *hint, hf_error *error)
+{
+    return hfi_fail(error, HF_INVALID, hint, "%s is %" PRId64 "; it must be %" PRId64 " .. %" PRId64 "%s%s", name, value,
+                    low, high, (words & HFI_OR_OFF) != 0 ? ", or HF_OFF" : "",
+                    (words & HFI_OR_FOREVER) != 0 ? ", or HF_FOREVER" : "");
+}
+
+/* Fills in the defaults and checks the bounds of the table's first `count` options; those behind them have neither. */
+static hf_status check_table(const struct hfi_option *option, int count, void *options, hf_error *error)
+{
+    for (const struct hfi_option *end = option + count; option < end; option++) {
+        const void *at = (const char *)options + option->offset;
+        int64_t value = option->kind == HFI_COUNT ? *(const int *)at : *(const int64_t *)at;
+        if (value == 0) {
+            if (option->otherwise != 0)
+                hfi_option_set(option, options, option->otherwise);
+        } else if (option->high != 0 && (value < (int64_t)option->low || value > option->high) &&
+                   (value != HF_OFF || (option->words & HFI_OR_OFF) == 0) &&
+                   (value != HF_FOREVER || (option->words & HFI_OR_FOREVER) == 0)) {
+            const char *hint = option->kind == HFI_TIME ? time_hint : option->kind == HFI_BYTES ? byte_hint : count_hint;
+            return refuse(option->name, value, option->low, option->high, option->words, hint, error);
+        }
+    }
     return HF_OK;
-}
-
-/* Checks a time against its bounds; 0 becomes `otherwise`. off, ever: HF_OFF, HF_FOREVER are valid too. */
-static hf_status check_ms(int64_t *ms, int64_t otherwise, int64_t low, int64_t high, bool off, bool ever,
-                          const char *name, hf_error *error)
-{
-    if (*ms == 0)
-        *ms = otherwise;
-    if (*ms == otherwise || (*ms >= low && *ms <= high) || (off && *ms == HF_OFF) || (ever && *ms == HF_FOREVER))
-        return HF_OK;
-    return hfi_fail(error, HF_INVALID, "times are in milliseconds", "%s is %" PRId64 "; it must be %" PRId64 " .. %" PRId64 "%s%s",
-                    name, *ms, low, high, off ? ", or HF_OFF" : "", ever ? ", or HF_FOREVER" : "");
-}
-
-static HFI_RARE hf_status check_count(int *count, int otherwise, int low, int high, const char *name, hf_error *error)
-{
-    if (*count == 0)
-        *count = otherwise;
-    if (*count >= low && *count <= high)
-        return HF_OK;
-    return hfi_fail(error, HF_INVALID, "0 is the default", "%s is %d; it must be %d .. %d", name, *count, low, high);
 }
 
 static bool is_client_name(const char *name)
@@ -74,39 +82,15 @@ HFI_RARE hf_status hfi_client_options_check(hf_client_options *o, hf_error *erro
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_CLIENT", error);
     if (status == HF_OK)
-        status = check_ms(&o->lease_ms, 10000, SHORTEST_LEASE_MS, DAY_MS, false, false, "lease_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->guard_ms, 250, 1, DAY_MS, true, false, "guard_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->connect_ms, 2000, 1, DAY_MS, false, false, "connect_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->command_ms, 1000, 1, DAY_MS, false, false, "command_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->close_ms, 1000, 1, DAY_MS, true, false, "close_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->idle_ms, 600000, 1, HFI_LONGEST_MS, true, false, "idle_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->lifetime_ms, 3600000, 1, HFI_LONGEST_MS, true, false, "lifetime_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->local_bytes, 16 << 20, 1, INT64_MAX / 2, true, false, "local_bytes", error);
-    if (status == HF_OK)
-        status = check_count(&o->lanes, 2, 1, 64, "lanes", error);
-    if (status == HF_OK)
-        status = check_count(&o->subscribers, 1, 1, 64, "subscribers", error);
-    if (status == HF_OK)
-        status = check_count(&o->max_connections, 16, 1, 10000, "max_connections", error);
-    if (status == HF_OK)
-        status = check_count(&o->min_connections, 0, 0, o->max_connections, "min_connections", error);
+        status = check_table(hfi_client_table, HFI_CLIENT_BOUNDED, o, error);
+    if (status == HF_OK && (o->min_connections < 0 || o->min_connections > o->max_connections))
+        status = refuse("min_connections", o->min_connections, 0, o->max_connections, 0, count_hint, error);
     if (status == HF_OK)
         status = hfi_template_check(o->key_template, error);
     if (status != HF_OK)
         return status;
-    if (o->max_value_bytes == 0)
-        o->max_value_bytes = 16 << 20;
     if (o->max_value_bytes > 512u << 20)
         return hfi_fail(error, HF_INVALID, "Redis itself ends there", "max_value_bytes is above 512 MiB");
-    if (o->max_waiters == 0)
-        o->max_waiters = 100000;
     if (o->keyspace_events == NULL)
         o->keyspace_events = "auto";
     if (strcmp(o->keyspace_events, "auto") != 0 && strcmp(o->keyspace_events, "as-is") != 0 &&
@@ -140,18 +124,15 @@ static hf_status check_signal(const hf_lock_options *options, hf_error *error)
 hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, hf_error *error)
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_LOCK", error);
+    if (o->lease_ms == 0)
+        o->lease_ms = default_lease_ms;
     if (status == HF_OK)
-        status = check_ms(&o->lease_ms, default_lease_ms, SHORTEST_LEASE_MS, DAY_MS, false, false, "lease_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->wait_ms, 0, 0, HFI_LONGEST_MS, false, true, "wait_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->max_hold_ms, 0, 0, HFI_LONGEST_MS, false, false, "max_hold_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->linger_ms, 0, 0, DAY_MS, false, false, "linger_ms", error);
+        status = check_table(hfi_lock_table, HFI_LOCK_BOUNDED, o, error);
     int64_t held_ms = o->max_hold_ms > 0 && o->max_hold_ms < o->lease_ms ? o->max_hold_ms : o->lease_ms;
-    if (status == HF_OK)
-        status = check_ms(&o->stop_ms, held_ms / 10 > 50 ? held_ms / 10 : 50, 1, o->lease_ms - 1, false, false,
-                          "stop_ms (below lease_ms)", error);
+    if (o->stop_ms == 0)
+        o->stop_ms = held_ms / 10 > 50 ? held_ms / 10 : 50;
+    if (status == HF_OK && (o->stop_ms < 1 || o->stop_ms >= o->lease_ms))
+        status = refuse("stop_ms (below lease_ms)", o->stop_ms, 1, o->lease_ms - 1, 0, time_hint, error);
     if (status == HF_OK)
         status = check_signal(o, error);
     if (status != HF_OK)
@@ -171,38 +152,13 @@ hf_status hfi_fetch_options_check(hf_fetch_options *o, int64_t default_lease_ms,
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_FETCH", error);
     if (status == HF_OK && o->load == NULL)
         status = hfi_fail(error, HF_INVALID, "pass the function that makes the value", "load is NULL");
+    if (o->lease_ms == 0)
+        o->lease_ms = default_lease_ms;
     if (status == HF_OK)
-        status = check_ms(&o->ttl_ms, 60000, 1, HFI_LONGEST_MS, false, false, "ttl_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->stale_ms, 0, 0, HFI_LONGEST_MS, false, false, "stale_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->negative_ttl_ms, 0, 0, HFI_LONGEST_MS, false, false, "negative_ttl_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->wait_ms, 5000, 1, HFI_LONGEST_MS, true, true, "wait_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->lease_ms, default_lease_ms, SHORTEST_LEASE_MS, DAY_MS, false, false, "lease_ms", error);
-    if (status == HF_OK)
-        status = check_ms(&o->max_load_ms, 30000, 1, DAY_MS, false, true, "max_load_ms", error);
+        status = check_table(hfi_fetch_table, HFI_FETCH_OPTIONS, o, error);
     if (status == HF_OK && !(o->early >= 0 && o->early <= 1000))
         status = hfi_fail(error, HF_INVALID, "1.0 is a good value, 0 is off", "early must be 0 .. 1000");
     if (status == HF_OK && o->when_down != HF_LOAD_LOCALLY && o->when_down != HF_FAIL)
         status = hfi_fail(error, HF_INVALID, "", "when_down must be HF_LOAD_LOCALLY or HF_FAIL");
     return status;
-}
-
-hf_status hfi_name_check(enum hfi_use use, const char *name, size_t given_size, size_t *size, hf_error *error)
-{
-    const char *what = use == HFI_FETCH ? "key" : "lock name";
-    size_t most = use == HFI_FETCH ? HF_KEY_MAX : HF_NAME_MAX;
-    if (name == NULL)
-        return hfi_fail(error, HF_INVALID, "", "the %s is NULL", what);
-    *size = given_size != 0 ? given_size : strnlen(name, most + 1);
-    if (*size == 0)
-        return hfi_fail(error, HF_INVALID, "", "the %s is empty", what);
-    if (*size > most)
-        return hfi_fail(error, HF_INVALID, "use a hash of it if it must be that long", "the %s is longer than %zu bytes",
-                        what, most);
-    if (given_size != 0 && memchr(name, 0, given_size) != NULL)
-        return hfi_fail(error, HF_INVALID, "", "the %s has a NUL byte in it", what);
-    return HF_OK;
 }

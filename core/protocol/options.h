@@ -4,19 +4,48 @@
 #ifndef HFI_OPTIONS_H
 #define HFI_OPTIONS_H
 
-#include "core/protocol/key.h"
+#include "base/error.h"
 
 #include <holdfast/fetch.h>
 #include <holdfast/lock.h>
 
 #define HFI_LONGEST_MS (365 * 100 * INT64_C(86400000)) /* longest time in an option: sums of a few do not overflow */
 
+/* An option that is a number or a text: one row for the parser, for the check and for the documentation. */
+enum hfi_option_kind {
+    HFI_TIME,  /* int64_t, in ms */
+    HFI_BYTES, /* int64_t */
+    HFI_SIZE,  /* size_t or uint64_t */
+    HFI_COUNT, /* int */
+    HFI_FLAG,  /* bool */
+    HFI_TEXT   /* const char * */
+};
+enum { HFI_OR_OFF = 1, HFI_OR_FOREVER = 2 }; /* HF_OFF, HF_FOREVER are values of it too */
+
+struct hfi_option {
+    char     name[16];
+    unsigned offset : 16, kind : 4; /* enum hfi_option_kind */
+    unsigned words : 4;             /* HFI_OR_OFF, HFI_OR_FOREVER */
+    unsigned low : 8;
+    int32_t  otherwise; /* what 0 stands for */
+    int64_t  high;      /* 0: no bounds, or such as depend on other options (options.c) */
+};
+
+enum {
+    HFI_CLIENT_OPTIONS = 18, HFI_CLIENT_BOUNDED = 13, /* the first 13 have bounds or a default */
+    HFI_LOCK_OPTIONS = 11,   HFI_LOCK_BOUNDED = 4,
+    HFI_FETCH_OPTIONS = 6
+};
+extern const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS];
+extern const struct hfi_option hfi_lock_table[HFI_LOCK_OPTIONS];
+extern const struct hfi_option hfi_fetch_table[HFI_FETCH_OPTIONS];
+
 /* Copies *given (NULL: no options) to *taken. Fields that an older program does not have become 0; fields that only a
  * newer version has must be 0. `what`: the macro's name, for the error message. HF_OK or INVALID. */
 hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error);
 
-#define HFI_NAMED_OPTIONS 18 /* options of a client that a URI can set */
-
+/* Stores a number that the option's kind can hold; not for HFI_TEXT. */
+void hfi_option_set(const struct hfi_option *option, void *options, int64_t number);
 /* Sets the named option, from a URI's query, to `text`, unless its field is set already. A string field then points to
  * `text`. HF_OK or INVALID. */
 hf_status hfi_client_option_parse(hf_client_options *options, const char *name, const char *text, hf_error *error);
@@ -24,8 +53,5 @@ hf_status hfi_client_option_parse(hf_client_options *options, const char *name, 
 hf_status hfi_client_options_check(hf_client_options *options, hf_error *error);
 hf_status hfi_lock_options_check(hf_lock_options *options, int64_t default_lease_ms, hf_error *error);
 hf_status hfi_fetch_options_check(hf_fetch_options *options, int64_t default_lease_ms, hf_error *error);
-/* Checks a lock name (1..HF_NAME_MAX bytes) or a data key (1..HF_KEY_MAX), without NUL bytes inside, and fills *size.
- * given_size 0: up to the NUL. HF_OK or INVALID. */
-hf_status hfi_name_check(enum hfi_use use, const char *name, size_t given_size, size_t *size, hf_error *error);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* wire.c - builds commands from arguments; see wire.h. */
 #include "core/protocol/wire.h"
+#include "base/decimal.h"
 #include "core/policy/fence.h"
 #include "core/protocol/reply_schema.h"
 #include "core/protocol/scripts.h"
@@ -44,11 +45,8 @@ static void add_text(struct words *words, const char *text)
 
 static void add_number(struct words *words, int64_t number)
 {
-    char *capacity = words->number[words->numbers++], *end = capacity + sizeof words->number[0], *at = end;
-    uint64_t rest = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
-    do
-        *--at = (char)('0' + rest % 10);
-    while ((rest /= 10) > 0);
+    char *end = words->number[words->numbers++] + sizeof words->number[0];
+    char *at = hfi_decimal(end, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
     if (number < 0)
         *--at = '-';
     add(words, at, (size_t)(end - at));
@@ -102,12 +100,28 @@ struct hfi_command *hfi_wire_words(const char *first, ...)
     return hfi_command_new(words.count, words.text, words.size);
 }
 
+/* MULTI, the commands, EXEC, as one command with a reply for each. NULL: no memory. */
+static struct hfi_command *transaction(int count, const struct words *const *parts)
+{
+    static const char *const exec[] = {"EXEC"};
+    struct hfi_command *command = hfi_wire_words("MULTI", NULL);
+    bool whole = command != NULL;
+    for (int i = 0; i < count && whole; i++)
+        whole = hfi_command_append(command, parts[i]->count, parts[i]->text, parts[i]->size);
+    if (whole && hfi_command_append(command, 1, exec, NULL))
+        return command;
+    if (command != NULL)
+        hfi_command_unref(command);
+    return NULL;
+}
+
 struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const struct hfi_keys *keys,
                                     struct hfi_token token, int64_t ttl_ms)
 {
-    struct words set, fence;
+    struct words set, fence, time;
     begin(&set);
     begin(&fence);
+    begin(&time);
     add_text(&set, "SET");
     add(&set, keys->lock, keys->lock_size);
     add_token(&set, identity, token);
@@ -117,18 +131,40 @@ struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const s
     add_text(&fence, "INCRBY");
     add_text(&fence, HFI_FENCE_KEY);
     add_number(&fence, HFI_FENCE_BLOCK);
-    static const char *const time[] = {"TIME"}, *const exec[] = {"EXEC"};
-    static const size_t four[] = {4};
-    struct hfi_command *command = hfi_wire_words("MULTI", NULL);
-    if (command != NULL && hfi_command_append(command, set.count, set.text, set.size) &&
-        hfi_command_append(command, fence.count, fence.text, fence.size) &&
-        hfi_command_append(command, 1, time, four) && hfi_command_append(command, 1, exec, four)) {
-        command->validate = hfi_schema_native;
-        return command;
-    }
+    add_text(&time, "TIME");
+    struct hfi_command *command = transaction(3, (const struct words *[]){&set, &fence, &time});
     if (command != NULL)
-        hfi_command_unref(command);
-    return NULL;
+        command->validate = hfi_schema_native;
+    return command;
+}
+
+static void begin_of_key(struct words *words, const char *verb, const struct hfi_name *key)
+{
+    begin(words);
+    add_text(words, verb);
+    add(words, key->text, key->size);
+}
+
+struct hfi_command *hfi_wire_get(const struct hfi_name *key)
+{
+    struct words get;
+    begin_of_key(&get, "GET", key);
+    return hfi_command_new(get.count, get.text, get.size);
+}
+
+struct hfi_command *hfi_wire_pttl(const struct hfi_name *key)
+{
+    struct words pttl;
+    begin_of_key(&pttl, "PTTL", key);
+    return hfi_command_new(pttl.count, pttl.text, pttl.size);
+}
+
+struct hfi_command *hfi_wire_get_pttl(const struct hfi_name *key)
+{
+    struct words get, pttl;
+    begin_of_key(&get, "GET", key);
+    begin_of_key(&pttl, "PTTL", key);
+    return transaction(2, (const struct words *[]){&get, &pttl});
 }
 
 struct hfi_command *hfi_wire_acquire(const struct hfi_identity *identity, const struct hfi_keys *keys,

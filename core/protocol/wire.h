@@ -57,6 +57,11 @@ struct hfi_recheck {
 struct hfi_command *hfi_wire_recheck(const struct hfi_identity *identity, const struct hfi_recheck_params *common,
                                      const struct hfi_recheck *rechecks, int count);
 
+/* Reads a fetched value, its remaining life in ms, or both in a transaction. */
+struct hfi_command *hfi_wire_get(const struct hfi_name *key);
+struct hfi_command *hfi_wire_pttl(const struct hfi_name *key);
+struct hfi_command *hfi_wire_get_pttl(const struct hfi_name *key);
+
 /* A plain command of NUL-terminated words; the argument list ends with NULL. */
 struct hfi_command *hfi_wire_words(const char *first, ...) __attribute__((sentinel));
 

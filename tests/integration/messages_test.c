@@ -283,7 +283,8 @@ static double cpu_of_events(struct fixture *f, int watched)
     for (int i = 0; i < watched; i++) {
         char name[16];
         (void)snprintf(name, sizeof name, "n%d", i);
-        assert_int_equal(hfi_table_get(f->a, HFI_MUTEX, name, strlen(name), &locks[i], NULL), HF_OK);
+        struct hfi_name taken = hfi_name_of(HFI_MUTEX, name, strlen(name));
+        assert_int_equal(hfi_table_get(f->a, &taken, &locks[i], NULL), HF_OK);
         hfi_mutex_lock(&locks[i]->mutex);
         hfi_events_watch(locks[i], true);
         hfi_mutex_unlock(&locks[i]->mutex);

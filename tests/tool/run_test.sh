@@ -287,7 +287,7 @@ misused() { # misused PART-OF-THE-MESSAGE WORD...
 }
 
 nonsense_is_64_and_named() {
-    misused '-w must be a duration' run -w soon a -- true
+    misused '-w must be a duration of 0 to 1000000000s (seconds,' run -w soon a -- true
     misused '"-1"' run -w -1 a -- true
     misused '"1e3"' run -w 1e3 a -- true
     misused '"nan"' run -w nan a -- true
@@ -296,11 +296,12 @@ nonsense_is_64_and_named() {
     misused '"99999999999999999999"' run -w 99999999999999999999 a -- true
     misused '-E must be' run -E 256 a -- true
     misused '"x"' run -E x a -- true
-    misused '--lease must be' run --lease 0.05 a -- true
+    misused '--lease must be a duration of 100ms to 1d (' run --lease 0.05 a -- true
     misused '--lease must be' run --lease 90000 a -- true
-    misused '--grace must be' run --grace x a -- true
-    misused '--grace is more' run --grace 6 a -- true
-    misused '--grace is more' run --lease 1 --grace 0.6 a -- true
+    misused '--grace must be a duration of 0 to 12h (' run --grace x a -- true
+    misused '--grace is more than half the lease (10s)' run --grace 6 a -- true
+    misused '--grace is more than half the lease (1s)' run --lease 1 --grace 0.6 a -- true
+    misused '--grace is more than half the lease (1500ms)' run --lease 1.5 --grace 1 a -- true
     misused '--label must be' run --label "$(printf %0200d 1)" a -- true
     misused '--label must be' run --label '' a -- true
     misused '-n and -w' run -n -w 1 a -- true

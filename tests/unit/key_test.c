@@ -15,8 +15,9 @@
 static struct hfi_keys keys_of(const char *key_template, enum hfi_use use, const char *name)
 {
     struct hfi_keys keys;
+    struct hfi_name taken = hfi_name_of(use, name, strlen(name));
     hf_error error;
-    if (hfi_keys_make(key_template, use, name, strlen(name), &keys, &error) != HF_OK)
+    if (hfi_keys_make(key_template, &taken, &keys, &error) != HF_OK)
         fail_msg("%s: %s", name, error.message);
     return keys;
 }
@@ -33,8 +34,9 @@ static const struct hfi_side_keys *sides_of(const struct hfi_keys *keys)
 static bool is_refused(const char *key_template, enum hfi_use use, const char *name)
 {
     struct hfi_keys keys;
+    struct hfi_name taken = hfi_name_of(use, name, strlen(name));
     hf_error error;
-    hf_status status = hfi_keys_make(key_template, use, name, strlen(name), &keys, &error);
+    hf_status status = hfi_keys_make(key_template, &taken, &keys, &error);
     if (status == HF_OK) {
         hfi_keys_done(&keys);
         return false;
@@ -261,30 +263,27 @@ static void a_template_has_one_place_for_the_name(void **state)
     assert_int_equal(hfi_template_check(longest, NULL), HF_INVALID);
 }
 
-static void a_name_may_be_any_bytes_and_is_hashed_with_its_use(void **state)
+static void a_name_may_be_any_bytes(void **state)
 {
     (void)state;
     struct hfi_keys keys;
     const char name[] = {'a', '\n', (char)0xff, ' ', 'z'};
-    assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, name, sizeof name, &keys, NULL), HF_OK);
+    struct hfi_name taken = hfi_name_of(HFI_MUTEX, name, sizeof name);
+    assert_int_equal(hfi_keys_make(NULL, &taken, &keys, NULL), HF_OK);
     assert_int_equal(keys.name_size, sizeof name);
     assert_memory_equal(keys.name, name, sizeof name);
     assert_memory_equal(keys.lock + 4, name, sizeof name);
     hfi_keys_done(&keys);
     assert_null(keys.lock);
-    assert_true(hfi_name_hash(HFI_MUTEX, name, sizeof name) != hfi_name_hash(HFI_FETCH, name, sizeof name));
-    assert_true(hfi_name_hash(HFI_MUTEX, "ab", 2) != hfi_name_hash(HFI_MUTEX, "ba", 2));
 }
 
 static bool gives_back(const char *key_template, enum hfi_use use, const char *name)
 {
     struct hfi_keys keys;
-    enum hfi_use found_use;
-    const char *found;
-    size_t size;
-    assert_int_equal(hfi_keys_make(key_template, use, name, strlen(name), &keys, NULL), HF_OK);
-    bool same = hfi_key_name(key_template, keys.lock, keys.lock_size, &found_use, &found, &size) && found_use == use &&
-                size == strlen(name) && memcmp(found, name, size) == 0;
+    struct hfi_name taken = hfi_name_of(use, name, strlen(name)), found;
+    assert_int_equal(hfi_keys_make(key_template, &taken, &keys, NULL), HF_OK);
+    bool same = hfi_key_name(key_template, keys.lock, keys.lock_size, &found) && found.use == use &&
+                found.size == taken.size && memcmp(found.text, name, taken.size) == 0 && found.hash == taken.hash;
     hfi_keys_done(&keys);
     return same;
 }
@@ -307,29 +306,27 @@ static void what_is_no_lock_key_tells_no_name_that_would_give_it(void **state)
     static const char *const keys[] = {"",        "h",         "hf:",             "hf::",      "hf:{}",     "hf:{",    "hf:}",
                                        "hf:{5}:", "hf:{5}:ab", "hf:queue:{x}:x", "somebody's", "hf:fetch:", "hf:abc}"};
     char longest[600];
-    enum hfi_use use;
-    const char *name;
-    size_t size;
+    struct hfi_name name;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         struct hfi_keys made;
-        if (!hfi_key_name(NULL, keys[i], strlen(keys[i]), &use, &name, &size))
+        if (!hfi_key_name(NULL, keys[i], strlen(keys[i]), &name))
             continue;
-        assert_true(name > keys[i] && name + size <= keys[i] + strlen(keys[i]));
-        assert_int_equal(hfi_keys_make(NULL, use, name, size, &made, NULL), HF_OK);
+        assert_true(name.text > keys[i] && name.text + name.size <= keys[i] + strlen(keys[i]));
+        assert_int_equal(hfi_keys_make(NULL, &name, &made, NULL), HF_OK);
         if (made.lock_size == strlen(keys[i]) && memcmp(made.lock, keys[i], made.lock_size) == 0)
-            fail_msg("%s is taken for a key of %.*s", keys[i], (int)size, name);
+            fail_msg("%s is taken for a key of %.*s", keys[i], (int)name.size, name.text);
         hfi_keys_done(&made);
     }
     memset(longest, 'x', sizeof longest);
     memcpy(longest, "hf:{", 4);
     longest[4 + 512] = '}';
-    assert_true(hfi_key_name(NULL, longest, 4 + 512 + 1, &use, &name, &size));
+    assert_true(hfi_key_name(NULL, longest, 4 + 512 + 1, &name));
     longest[4 + 512] = 'x';
     longest[4 + 513] = '}';
-    assert_false(hfi_key_name(NULL, longest, 4 + 513 + 1, &use, &name, &size));
-    assert_false(hfi_key_name(NULL, "hf:{a\0b}", 8, &use, &name, &size));
-    assert_false(hfi_key_name("a:%s:b", "a::b", 4, &use, &name, &size));
-    assert_false(hfi_key_name("a:%s:b", "a:b", 3, &use, &name, &size));
+    assert_false(hfi_key_name(NULL, longest, 4 + 513 + 1, &name));
+    assert_false(hfi_key_name(NULL, "hf:{a\0b}", 8, &name));
+    assert_false(hfi_key_name("a:%s:b", "a::b", 4, &name));
+    assert_false(hfi_key_name("a:%s:b", "a:b", 3, &name));
 }
 
 int main(void)
@@ -347,7 +344,7 @@ int main(void)
         cmocka_unit_test(a_lock_key_tells_the_name),
         cmocka_unit_test(what_is_no_lock_key_tells_no_name_that_would_give_it),
         cmocka_unit_test(a_template_has_one_place_for_the_name),
-        cmocka_unit_test(a_name_may_be_any_bytes_and_is_hashed_with_its_use),
+        cmocka_unit_test(a_name_may_be_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

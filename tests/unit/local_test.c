@@ -32,10 +32,17 @@ static int close_cache(void **state)
     return 0;
 }
 
+static const struct hfi_name *named(const char *key)
+{
+    static struct hfi_name name;
+    name = hfi_name_of(HFI_FETCH, key, strlen(key));
+    return &name;
+}
+
 static struct hfi_seen looked(hf_client *client, const char *key)
 {
     struct hfi_seen seen;
-    hfi_local_look(client, key, strlen(key), &seen);
+    hfi_local_look(client, named(key), &seen);
     hfi_body_unref(seen.body);
     return seen;
 }
@@ -44,7 +51,7 @@ static void remember_with(hf_client *client, const char *key, const char *value,
 {
     saw.body = hfi_body_copy(value, strlen(value));
     assert_non_null(saw.body);
-    hfi_local_observe(client, key, strlen(key), &saw);
+    hfi_local_observe(client, named(key), &saw);
     hfi_body_unref(saw.body);
 }
 
@@ -66,7 +73,7 @@ static const char *look(hf_client *client, const char *key)
 {
     static char value[64];
     struct hfi_seen seen;
-    hfi_local_look(client, key, strlen(key), &seen);
+    hfi_local_look(client, named(key), &seen);
     (void)snprintf(value, sizeof value, "%s", seen.body == NULL ? "" : seen.body->data);
     hfi_body_unref(seen.body);
     return value;
@@ -76,7 +83,7 @@ static void what_was_seen_is_found_with_what_is_known_of_it(void **state)
 {
     struct hfi_seen seen;
     saw(*state, "k", "value", END, 300);
-    hfi_local_look(*state, "k", 1, &seen);
+    hfi_local_look(*state, named("k"), &seen);
     assert_string_equal(seen.body->data, "value");
     assert_int_equal(seen.end_ns, END);
     assert_int_equal(seen.asked_ns, 1);
@@ -90,14 +97,14 @@ static void the_same_bytes_again_are_kept_once(void **state)
 {
     struct hfi_seen seen;
     saw(*state, "k", "value", END, 300);
-    hfi_local_look(*state, "k", 1, &seen);
+    hfi_local_look(*state, named("k"), &seen);
     struct hfi_seen again = {.body = hfi_body_copy("value", 5), .stored = true};
     assert_non_null(again.body);
-    hfi_local_observe(*state, "k", 1, &again);
+    hfi_local_observe(*state, named("k"), &again);
     assert_ptr_equal(again.body, seen.body); /* the caller's reference has moved */
     hfi_body_unref(again.body);
     hfi_body_unref(seen.body);
-    hfi_local_look(*state, "k", 1, &seen);
+    hfi_local_look(*state, named("k"), &seen);
     assert_int_equal(seen.end_ns, END); /* 0: what is known stays */
     assert_int_equal(seen.load_ms, 300);
     hfi_body_unref(seen.body);
@@ -108,7 +115,7 @@ static void another_value_takes_the_place_and_has_an_end_of_its_own(void **state
     struct hfi_seen seen;
     saw(*state, "k", "old", END, 300);
     saw(*state, "k", "new", 0, 0);
-    hfi_local_look(*state, "k", 1, &seen);
+    hfi_local_look(*state, named("k"), &seen);
     assert_string_equal(seen.body->data, "new");
     assert_int_equal(seen.end_ns, 0);
     assert_int_equal(seen.load_ms, 300);
@@ -121,9 +128,9 @@ static void an_empty_value_and_none_are_two_things(void **state)
     saw(*state, "k", "", END, 0);
     struct hfi_seen absent = {.body = hfi_body_absent(), .end_ns = END, .asked_ns = 1, .stored = true};
     assert_non_null(absent.body);
-    hfi_local_observe(*state, "k", 1, &absent);
+    hfi_local_observe(*state, named("k"), &absent);
     hfi_body_unref(absent.body);
-    hfi_local_look(*state, "k", 1, &seen);
+    hfi_local_look(*state, named("k"), &seen);
     assert_true(seen.body->absent);
     hfi_body_unref(seen.body);
 }
@@ -165,9 +172,9 @@ static void a_value_larger_than_the_room_is_not_kept_and_drives_nobody_out(void 
 static void what_is_forgotten_is_gone(void **state)
 {
     saw(*state, "k", "value", END, 300);
-    hfi_local_forget(*state, "other", 5);
+    hfi_local_forget(*state, named("other"));
     assert_string_equal(look(*state, "k"), "value");
-    hfi_local_forget(*state, "k", 1);
+    hfi_local_forget(*state, named("k"));
     assert_string_equal(look(*state, "k"), "");
     saw(*state, "k", "value", END, 300);
     assert_string_equal(look(*state, "k"), "value");
@@ -177,7 +184,7 @@ static void what_was_read_before_a_forget_is_not_remembered_after_it(void **stat
 {
     saw(*state, "k", "value", END, 300);
     struct hfi_seen reader = looked(*state, "k"), other = looked(*state, "other");
-    hfi_local_forget(*state, "k", 1);
+    hfi_local_forget(*state, named("k"));
     remember(*state, "k", "value", reader.forgets);
     assert_string_equal(look(*state, "k"), "");
     remember(*state, "other", "value", other.forgets);
@@ -207,7 +214,7 @@ static void switched_off_it_remembers_nothing(void **state)
     assert_true(hfi_local_open(&client));
     saw(&client, "k", "value", END, 300);
     assert_string_equal(look(&client, "k"), "");
-    hfi_local_forget(&client, "k", 1);
+    hfi_local_forget(&client, named("k"));
     hfi_local_free(&client);
 }
 

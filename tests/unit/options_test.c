@@ -225,6 +225,15 @@ static void a_clients_defaults_are_those_of_the_header(void **state)
     assert_string_equal(options.keyspace_events, "auto");
 }
 
+static void what_has_bounds_or_a_default_stands_where_it_is_checked(void **state)
+{
+    (void)state;
+    for (int i = HFI_CLIENT_BOUNDED; i < HFI_CLIENT_OPTIONS; i++)
+        assert_true(hfi_client_table[i].high == 0 && hfi_client_table[i].otherwise == 0);
+    for (int i = HFI_LOCK_BOUNDED; i < HFI_LOCK_OPTIONS; i++)
+        assert_true(hfi_lock_table[i].high == 0 && hfi_lock_table[i].otherwise == 0);
+}
+
 static void a_clients_wrong_options_are_named(void **state)
 {
     (void)state;
@@ -237,6 +246,8 @@ static void a_clients_wrong_options_are_named(void **state)
                  "min_connections");
     assert_names(check_client((hf_client_options){.max_value_bytes = (512u << 20) + 1}, &error), error,
                  "max_value_bytes");
+    assert_names(check_client((hf_client_options){.local_bytes = -3}, &error), error, "local_bytes is -3");
+    assert_string_equal(error.hint, "sizes are in bytes");
     assert_names(check_client((hf_client_options){.keyspace_events = "on"}, &error), error,
                  "keyspace_events");
     assert_names(check_client((hf_client_options){.key_template = "lock"}, &error), error, "key_template");
@@ -369,33 +380,6 @@ static void a_uris_wrong_option_is_named(void **state)
     assert_int_equal(options.lease_ms, 0);
 }
 
-static void a_name_has_one_to_512_bytes_and_no_nul(void **state)
-{
-    (void)state;
-    char name[600];
-    size_t size;
-    hf_error error;
-    memset(name, 'n', sizeof name);
-    name[512] = 0;
-    assert_int_equal(hfi_name_check(HFI_MUTEX, name, 0, &size, NULL), HF_OK);
-    assert_int_equal(size, 512);
-    assert_int_equal(hfi_name_check(HFI_MUTEX, name, 3, &size, NULL), HF_OK);
-    assert_int_equal(size, 3);
-    name[512] = 'n';
-    name[513] = 0;
-    assert_names(hfi_name_check(HFI_MUTEX, name, 0, &size, &error), error, "lock name");
-    assert_names(hfi_name_check(HFI_FETCH, name, 4097, &size, &error), error, "key");
-    assert_names(hfi_name_check(HFI_MUTEX, NULL, 0, &size, &error), error, "lock name");
-    assert_names(hfi_name_check(HFI_MUTEX, NULL, 4, &size, &error), error, "lock name");
-    assert_names(hfi_name_check(HFI_MUTEX, "", 0, &size, &error), error, "empty");
-    assert_names(hfi_name_check(HFI_MUTEX, "a\0b", 3, &size, &error), error, "NUL");
-    char *exact = malloc(4); /* unterminated: not a byte beyond it is read */
-    assert_non_null(exact);
-    memcpy(exact, "name", 4);
-    assert_int_equal(hfi_name_check(HFI_MUTEX, exact, 4, &size, NULL), HF_OK);
-    free(exact);
-}
-
 /* As a client takes them from its URI; nobody is asked for an answer. */
 static void every_named_option_may_stand_in_the_uri(void **state)
 {
@@ -425,6 +409,7 @@ int main(void)
         cmocka_unit_test(a_signal_needs_a_handler),
         cmocka_unit_test(a_label_has_its_length),
         cmocka_unit_test(a_clients_defaults_are_those_of_the_header),
+        cmocka_unit_test(what_has_bounds_or_a_default_stands_where_it_is_checked),
         cmocka_unit_test(a_clients_wrong_options_are_named),
         cmocka_unit_test(a_fetchs_wrong_options_are_named),
         cmocka_unit_test(a_uri_sets_what_the_options_leave_open),
@@ -432,7 +417,6 @@ int main(void)
         cmocka_unit_test(a_number_in_a_uri_is_said_as_it_was_written),
         cmocka_unit_test(a_flag_in_a_uri_is_on_only_when_it_says_so),
         cmocka_unit_test(a_uris_wrong_option_is_named),
-        cmocka_unit_test(a_name_has_one_to_512_bytes_and_no_nul),
         cmocka_unit_test(every_named_option_may_stand_in_the_uri),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

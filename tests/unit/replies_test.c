@@ -120,6 +120,27 @@ static void an_answer_of_the_wrong_type_is_internal(void **state)
     assert_int_equal(hfi_reply_fail(NULL, "cannot acquire \"x\"", "s", &error), HF_INTERNAL);
 }
 
+static void a_field_of_info_is_a_line_that_begins_with_its_name(void **state)
+{
+    (void)state;
+    char text[] = "# Server\r\nredis_version:7.2.4\r\nold_run_id:x\r\nrun_id:abc\r\nempty:\r\nlast:9", out[8];
+    redisReply reply = {.type = REDIS_REPLY_STRING, .str = text, .len = sizeof text - 1};
+    assert_true(hfi_reply_info(&reply, "redis_version", out, sizeof out));
+    assert_string_equal(out, "7.2.4");
+    assert_true(hfi_reply_info(&reply, "run_id", out, sizeof out));
+    assert_string_equal(out, "abc");
+    assert_false(hfi_reply_info(&reply, "redis", out, sizeof out));
+    assert_string_equal(out, "abc");
+    assert_true(hfi_reply_info(&reply, "last", out, sizeof out));
+    assert_string_equal(out, "9");
+    assert_true(hfi_reply_info(&reply, "redis_version", out, 4)); /* as much as fits */
+    assert_string_equal(out, "7.2");
+    assert_true(hfi_reply_info(&reply, "empty", out, sizeof out));
+    assert_string_equal(out, "");
+    assert_false(hfi_reply_info(&(redisReply){.type = REDIS_REPLY_NIL}, "last", out, sizeof out));
+    assert_false(hfi_reply_info(NULL, "last", out, sizeof out));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +148,7 @@ int main(void)
         cmocka_unit_test(an_error_says_what_failed_where_and_what_to_do),
         cmocka_unit_test(the_arguments_of_an_unknown_command_are_never_shown),
         cmocka_unit_test(an_answer_of_the_wrong_type_is_internal),
+        cmocka_unit_test(a_field_of_info_is_a_line_that_begins_with_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

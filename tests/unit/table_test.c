@@ -34,7 +34,8 @@ static struct hfi_lock *get(enum hfi_use use, int number)
     struct hfi_lock *lock;
     char name[24];
     name_of(number, name);
-    return hfi_table_get(&client, use, name, strlen(name), &lock, NULL) == HF_OK ? lock : NULL;
+    struct hfi_name taken = hfi_name_of(use, name, strlen(name));
+    return hfi_table_get(&client, &taken, &lock, NULL) == HF_OK ? lock : NULL;
 }
 
 static bool is(const struct hfi_lock *lock, int number)
@@ -46,19 +47,17 @@ static bool is(const struct hfi_lock *lock, int number)
 
 /* What the table calls of the floor above it, instead of lock.c. */
 
-hf_status hfi_lock_new(hf_client *of, enum hfi_use use, const char *name, size_t size, uint64_t hash,
-                       struct hfi_lock **lock, hf_error *error)
+hf_status hfi_lock_new(hf_client *of, const struct hfi_name *name, struct hfi_lock **lock, hf_error *error)
 {
     (void)error;
-    struct hfi_lock *fresh = calloc(1, sizeof *fresh + size + 1);
+    struct hfi_lock *fresh = calloc(1, sizeof *fresh + name->size + 1);
     if (fresh == NULL)
         return HF_NOMEM;
     fresh->client = of;
-    (void)hash;
-    fresh->keys.use = (uint8_t)use;
+    fresh->keys.use = (uint8_t)name->use;
     fresh->keys.name = (char *)(fresh + 1);
-    fresh->keys.name_size = (uint16_t)size;
-    memcpy(fresh->keys.name, name, size);
+    fresh->keys.name_size = (uint16_t)name->size;
+    memcpy(fresh->keys.name, name->text, name->size);
     atomic_fetch_add(&made, 1);
     atomic_fetch_add(&alive, 1);
     for (int i = 0; looks_meanwhile && i < STAY / 4; i++) { /* the table is being changed: a mutex is held */

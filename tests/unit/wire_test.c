@@ -309,7 +309,8 @@ static void assert_script(struct hfi_command *command, const struct hfi_script *
 static struct hfi_keys keys_of(enum hfi_use use)
 {
     struct hfi_keys keys;
-    assert_int_equal(hfi_keys_make(NULL, use, "n", 1, &keys, NULL), HF_OK);
+    struct hfi_name name = hfi_name_of(use, "n", 1);
+    assert_int_equal(hfi_keys_make(NULL, &name, &keys, NULL), HF_OK);
     return keys;
 }
 
@@ -397,8 +398,9 @@ static void re_checks_of_many_names_ride_one_script(void **state)
     struct hfi_keys k, braced;
     struct hfi_recheck rechecks[HFI_RECHECK_MOST];
     const struct hfi_recheck_params common = {17, 1200, 77, 1274};
-    assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, "k", 1, &k, NULL), HF_OK);
-    assert_int_equal(hfi_keys_make(NULL, HFI_MUTEX, "a{b}", 4, &braced, NULL), HF_OK);
+    struct hfi_name short_name = hfi_name_of(HFI_MUTEX, "k", 1), braced_name = hfi_name_of(HFI_MUTEX, "a{b}", 4);
+    assert_int_equal(hfi_keys_make(NULL, &short_name, &k, NULL), HF_OK);
+    assert_int_equal(hfi_keys_make(NULL, &braced_name, &braced, NULL), HF_OK);
     for (int i = 0; i < HFI_RECHECK_MOST; i++)
         rechecks[i] = (struct hfi_recheck){i % 2 == 0 ? &k : &braced, {(uint64_t)i + 1, 5}};
     assert_script(hfi_wire_recheck(&me, &common, rechecks, 1), &hfi_script_recheck,
@@ -434,6 +436,22 @@ static void a_re_checked_name_waits_or_asks_alone(void **state)
     assert_true(hfi_wire_rechecked(reply, 3).unheard);
     assert_int_equal(hfi_wire_rechecked(reply, 4).kind, HFI_ASK_ALONE);
     freeReplyObject(reply);
+}
+
+static void a_value_and_its_end_are_read_in_one_transaction(void **state)
+{
+    (void)state;
+    struct hfi_name key = hfi_name_of(HFI_FETCH, "two words", 9);
+    struct hfi_command *get = hfi_wire_get(&key), *pttl = hfi_wire_pttl(&key), *both = hfi_wire_get_pttl(&key);
+    assert_string_equal(line_of(get, 0), "GET two words");
+    assert_string_equal(line_of(pttl, 0), "PTTL two words");
+    static const char *const lines[] = {"MULTI", "GET two words", "PTTL two words", "EXEC"};
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(line_of(both, i), lines[i]);
+    assert_int_equal(both->replies, 4);
+    hfi_command_unref(get);
+    hfi_command_unref(pttl);
+    hfi_command_unref(both);
 }
 
 static void plain_words_make_a_plain_command(void **state)
@@ -483,6 +501,7 @@ int main(void)
         cmocka_unit_test(a_time_for_which_there_are_no_fences_is_no_time),
         cmocka_unit_test(re_checks_of_many_names_ride_one_script),
         cmocka_unit_test(a_re_checked_name_waits_or_asks_alone),
+        cmocka_unit_test(a_value_and_its_end_are_read_in_one_transaction),
         cmocka_unit_test(plain_words_make_a_plain_command),
         cmocka_unit_test(a_command_that_is_over_leaves_no_words_in_memory),
     };

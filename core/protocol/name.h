@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* name.h - a lock's name or a fetched value's key, as a call was given it, with its hash. Pure. */
+#ifndef HFI_NAME_H
+#define HFI_NAME_H
+
+#include "base/error.h"
+
+#include <stdint.h>
+
+enum hfi_use { HFI_MUTEX, HFI_FETCH }; /* what a name locks: itself, or the load of the data key of that name */
+
+struct hfi_name {
+    enum hfi_use use;
+    const char  *text; /* `size` bytes, not owned */
+    size_t       size;
+    uint64_t     hash; /* of use and bytes; picks lanes and shards */
+};
+
+struct hfi_name hfi_name_of(enum hfi_use use, const char *text, size_t size);
+/* Makes *name of what a call was given: 1..HF_NAME_MAX bytes, of a data key 1..HF_KEY_MAX, no NUL byte among them. size
+ * 0: up to the NUL. HF_OK or INVALID. */
+hf_status hfi_name_take(enum hfi_use use, const char *text, size_t size, struct hfi_name *name, hf_error *error);
+
+#endif
