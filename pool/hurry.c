@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* hurry.c - see hurry.h, and hfi_pool_hurry. */
 #include "pool/hurry.h"
+#include "base/poll.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
 #include "pool/topology.h"
 
-#include <poll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
 void hfi_pool_hurry(struct hfi_pool *pool, int64_t until_ns)
 {
@@ -31,7 +30,7 @@ bool hfi_hurry_poll(struct hfi_pool *pool, int fd, short events, int64_t until_n
 {
     bool hurried = atomic_load(&pool->hurry_ns) != HFI_NEVER;
     struct pollfd ready[] = {{fd, events, 0}, {pool->hurry_fd, POLLIN, 0}};
-    int64_t left = hfi_hurry_until(pool, until_ns) - hfi_now(pool->clock);
-    struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-    return left > 0 && ppoll(ready, hurried ? 1 : 2, &length, NULL) != 0;
+    until_ns = hfi_hurry_until(pool, until_ns);
+    return until_ns > hfi_now(pool->clock) &&
+           hfi_poll_until(ready, hurried ? 1 : 2, pool->clock, until_ns) != 0;
 }

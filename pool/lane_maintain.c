@@ -2,17 +2,16 @@
 /* lane_maintain.c - the listener's part of a lane: dial, read replies that no thread waits for, deadlines, tear down,
  * close. */
 #include "base/perturb.h"
+#include "base/poll.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
 #include "pool/parser.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A reply that no thread waits for may stay in the socket this long. The thread that sent its command often is about to
@@ -360,10 +359,9 @@ void hfi_lane_drain(struct hfi_lane *lane, int64_t until_ns)
     hfi_lane_unlock(lane);
     /* close() with bytes unread sends a reset, and the server may then drop what it has not executed yet (P11). */
     while (lane->connection.fd >= 0) {
-        int64_t left = until_ns - hfi_now(lane->pool->clock);
-        struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+        const struct hfi_clock *clock = lane->pool->clock;
         struct pollfd end = {lane->connection.fd, POLLIN, 0};
-        if (left <= 0 || (ppoll(&end, 1, &length, NULL) <= 0 && errno != EINTR))
+        if (hfi_now(clock) >= until_ns || (hfi_poll_until(&end, 1, clock, until_ns) <= 0 && errno != EINTR))
             break;
         ssize_t got = lane->connection.transport->recv(&lane->connection, lane->in, lane->in_capacity);
         if (got == 0 || (got < 0 && errno != EAGAIN))

@@ -3,6 +3,7 @@
  * passes the role on when its own wait ends. The listener reads replies that no thread waits for. */
 #include "pool/lane_private.h"
 #include "base/perturb.h"
+#include "base/poll.h"
 #include "pool/listener.h"
 #include "pool/replies.h"
 #include "pool/subscribe.h"
@@ -10,11 +11,9 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
 #define BATCH          64
 #define SPINS          200           /* looks at the socket before the reader sleeps in poll() */
@@ -285,17 +284,11 @@ static enum taken yield_and_flush(struct hfi_lane *lane)
 static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     struct pollfd on[2] = {{lane->connection.fd, POLLIN, 0}, {lane->wake_fd, POLLIN, 0}};
-    struct timespec length = {0, 0};
     if (atomic_load(&lane->blocked))
         on[0].events |= POLLOUT;
-    if (until_ns != HFI_NEVER) {
-        int64_t left = until_ns - hfi_now(lane->pool->clock);
-        if (left > 0)
-            length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
-    }
     hfi_park_kick(park, lane->wake_fd);
     if (!hfi_park_is_woken(park, epoch))
-        (void)ppoll(on, 2, until_ns != HFI_NEVER ? &length : NULL, NULL);
+        (void)hfi_poll_until(on, 2, lane->pool->clock, until_ns);
     hfi_park_kick(park, -1);
     if (on[1].revents != 0) {
         eventfd_t kicks;

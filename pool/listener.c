@@ -3,17 +3,16 @@
 #include "pool/listener.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
+#include "base/poll.h"
 #include "base/thread.h"
 #include "pool/borrowers.h"
 #include "pool/lane_private.h"
 #include "pool/subscribe.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CLOSING_TICK_NS (2 * HFI_MS) /* user threads that drain a lane do not kick us: look this often */
@@ -113,14 +112,8 @@ static void look_around(struct hfi_listener *listener, int64_t now_ns)
 static void sleep_on(struct hfi_listener *listener)
 {
     struct hfi_poll_set *set = &listener->set;
-    struct timespec length = {0, 0};
     HFI_PERTURB("looked-to-poll");
-    if (set->again_ns != HFI_NEVER) {
-        int64_t left = set->again_ns - hfi_now(listener->pool->clock);
-        if (left > 0)
-            length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
-    }
-    if (ppoll(set->fds, (nfds_t)set->count, set->again_ns != HFI_NEVER ? &length : NULL, NULL) < 0)
+    if (hfi_poll_until(set->fds, (nfds_t)set->count, listener->pool->clock, set->again_ns) < 0)
         for (size_t i = 0; i < set->count; i++)
             set->fds[i].revents = 0;
 }
