@@ -8,6 +8,7 @@
 #include "pool/borrowers.h"
 #include "pool/dial.h"
 #include "pool/listener.h"
+#include "pool/pool_private.h"
 #include "pool/reset.h"
 
 #include <fcntl.h>
@@ -26,13 +27,13 @@ struct waiter { /* on the stack of the waiting thread */
     bool may_dial, closed;
 };
 
-struct hfi_borrowers *hfi_borrowers_new(struct hfi_pool *pool)
+struct hfi_borrowers *hfi_borrowers_new(struct hfi_deployment *deployment)
 {
-    int slots = pool->settings.max_connections > 0 ? pool->settings.max_connections : 1;
+    int slots = deployment->settings.max_connections > 0 ? deployment->settings.max_connections : 1;
     struct hfi_borrowers *all = calloc(1, sizeof *all + (size_t)slots * sizeof all->fds[0]);
     if (all == NULL)
         return NULL;
-    all->pool = pool;
+    all->deployment = deployment;
     all->slots = slots;
     all->references = 1;
     for (int i = 0; i < slots; i++)
@@ -103,7 +104,7 @@ struct hfi_borrowed *hfi_borrow_take_idle_locked(struct hfi_borrowers *all, stru
 
 struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, int64_t now_ns)
 {
-    const struct hfi_pool_settings *settings = &all->pool->settings;
+    const struct hfi_pool_settings *settings = &all->deployment->settings;
     struct hfi_borrowed *borrowed = calloc(1, sizeof *borrowed);
     struct redisContext *context = borrowed != NULL ? redisConnectFd(fd) : NULL;
     int flags = fcntl(fd, F_GETFL);
@@ -133,24 +134,24 @@ struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, int64_t 
 
 static bool set_timeout(const struct hfi_borrowed *borrowed)
 {
-    int64_t ms = borrowed->borrowers->pool->settings.command_ms;
+    int64_t ms = borrowed->borrowers->deployment->settings.command_ms;
     struct timeval length = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
     return redisSetTimeout(borrowed->context, length) == REDIS_OK;
 }
 
-static hf_status closed(struct hfi_pool *pool, hf_error *error)
+static hf_status closed(struct hfi_deployment *deployment, hf_error *error)
 {
-    (void)hfi_fail(error, HF_CLOSED, NULL, "the client of %s is closed", pool->server_name);
+    (void)hfi_fail(error, HF_CLOSED, NULL, "the client of %s is closed", deployment->server_name);
     return HF_CLOSED;
 }
 
 /* The caller has the right to dial. */
 static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed, hf_error *error)
 {
-    struct hfi_pool *pool = all->pool;
+    struct hfi_deployment *deployment = all->deployment;
     hf_error why;
     int fd;
-    int64_t now_ns = hfi_now(pool->clock);
+    int64_t now_ns = hfi_now(deployment->clock);
     hfi_mutex_lock(&all->mutex);
     if (now_ns < all->down_until_ns) {
         if (error != NULL)
@@ -162,12 +163,12 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
     all->dialing++;
     hfi_mutex_unlock(&all->mutex);
     HFI_PERTURB("borrow-to-dial");
-    hf_status status = hfi_dial_now(pool, hfi_after_ms(now_ns, pool->settings.connect_ms), &fd, &why);
-    now_ns = hfi_now(pool->clock);
+    hf_status status = hfi_dial_now(deployment, hfi_after_ms(now_ns, deployment->settings.connect_ms), &fd, &why);
+    now_ns = hfi_now(deployment->clock);
     if (status == HF_OK) {
         *borrowed = hfi_borrow_wrap(all, fd, now_ns);
         if (*borrowed == NULL)
-            status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", pool->server_name);
+            status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", deployment->server_name);
     }
     hfi_mutex_lock(&all->mutex);
     all->dialing--;
@@ -175,7 +176,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
         all->down_until_ns = 0;
         hfi_backoff_up(&all->backoff, now_ns);
     } else if (all->closed) {
-        status = closed(pool, &why);
+        status = closed(deployment, &why);
     } else {
         all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
         all->why = why;
@@ -189,7 +190,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
 /* May this connection, idle until now, be lent? */
 static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
 {
-    int64_t now_ns = hfi_now(all->pool->clock);
+    int64_t now_ns = hfi_now(all->deployment->clock);
     if (now_ns >= borrowed->dies_ns || !hfi_reset_is_quiet(borrowed->fd))
         return false;
     if (now_ns - borrowed->idle_since_ns < CHECK_AFTER_NS)
@@ -197,7 +198,8 @@ static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
     hfi_mutex_lock(&all->mutex);
     all->testing++;
     hfi_mutex_unlock(&all->mutex);
-    bool fit = hfi_reset_ping(all->pool, borrowed->fd, hfi_after_ms(now_ns, all->pool->settings.command_ms));
+    int64_t until_ns = hfi_after_ms(now_ns, all->deployment->settings.command_ms);
+    bool fit = hfi_reset_ping(all->deployment, borrowed->fd, until_ns);
     hfi_mutex_lock(&all->mutex);
     all->testing--;
     hfi_mutex_unlock(&all->mutex);
@@ -208,8 +210,8 @@ static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
 static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct hfi_borrowed **granted,
                              hf_error *error)
 {
-    struct hfi_pool *pool = all->pool;
-    int64_t now_ns = hfi_now(pool->clock);
+    struct hfi_deployment *deployment = all->deployment;
+    int64_t now_ns = hfi_now(deployment->clock);
     if (until_ns <= now_ns)
         return hfi_fail(error, HF_BUSY, "raise max_connections, or wait (wait_ms)",
                         "all %d connections are borrowed", all->slots);
@@ -231,15 +233,15 @@ static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct
     if (me.granted != NULL || me.may_dial)
         return HF_OK;
     if (me.closed)
-        return closed(pool, error);
+        return closed(deployment, error);
     return hfi_fail(error, HF_TIMEOUT, "raise max_connections, or return connections sooner",
                     "all %d connections stayed borrowed for %lld ms", all->slots,
-                    (long long)((hfi_now(pool->clock) - me.since_ns) / HFI_MS));
+                    (long long)((hfi_now(deployment->clock) - me.since_ns) / HFI_MS));
 }
 
 static void lend_locked(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
 {
-    borrowed->out_since_ns = hfi_now(all->pool->clock);
+    borrowed->out_since_ns = hfi_now(all->deployment->clock);
     borrowed->reported = false;
     hfi_list_append(&all->out, &borrowed->link);
     all->out_count++;
@@ -255,7 +257,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
     *out = NULL;
     hfi_mutex_lock(&all->mutex);
     if (all->closed)
-        status = closed(pool, error);
+        status = closed(&pool->deployment, error);
     else if (!hfi_list_is_empty(&all->idle))
         borrowed = hfi_borrow_take_idle_locked(all, all->idle.prev);
     else if (hfi_list_is_empty(&all->waiters) && all->total < all->slots)
@@ -278,7 +280,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
         status = dial(all, &borrowed, error);
     if (status == HF_OK && !set_timeout(borrowed))
         status = hfi_fail(error, HF_UNAVAILABLE, NULL, "cannot set the timeout of a connection to %s",
-                          pool->server_name);
+                          pool->deployment.server_name);
     if (status != HF_OK) { /* before the right passes on: its next owner needs a free slot */
         hfi_borrow_destroy(borrowed);
         borrowed = NULL;
@@ -324,10 +326,10 @@ static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
     HFI_PERTURB("borrow-returned");
     bool good = false;
     if (try_reset) {
-        struct hfi_pool *pool = all->pool;
-        now_ns = hfi_now(pool->clock);
+        struct hfi_deployment *deployment = all->deployment;
+        now_ns = hfi_now(deployment->clock);
         good = now_ns < borrowed->dies_ns && is_clean(borrowed) &&
-               hfi_reset(pool, borrowed->fd, hfi_after_ms(now_ns, pool->settings.command_ms));
+               hfi_reset(deployment, borrowed->fd, hfi_after_ms(now_ns, deployment->settings.command_ms));
     }
     if (!good)
         hfi_borrow_destroy(borrowed);
@@ -358,7 +360,7 @@ void hfi_borrow_forked(struct hfi_borrowed *borrowed)
 void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *counts)
 {
     hfi_mutex_lock(&all->mutex);
-    int64_t now_ns = hfi_now(all->pool->clock);
+    int64_t now_ns = hfi_now(all->deployment->clock);
     uint64_t used = 0;
     for (const struct hfi_list *link = all->idle.next; link != &all->idle; link = link->next)
         used +=
@@ -392,7 +394,6 @@ void hfi_borrow_end(struct hfi_pool *pool)
 
 void hfi_borrowers_close(struct hfi_borrowers *all)
 {
-    hfi_borrow_end(all->pool);
     hfi_dial_end(all->dial);
     all->dial = NULL;
     hfi_mutex_lock(&all->mutex);

@@ -11,7 +11,7 @@
 enum hfi_step { HFI_STEP_FIND, HFI_STEP_CONNECT, HFI_STEP_START, HFI_STEP_TALK };
 
 struct hfi_dial {
-    struct hfi_pool *pool;
+    struct hfi_deployment *deployment;
     enum hfi_step step;
     int64_t until_ns, again_ns;
     short events;

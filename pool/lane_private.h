@@ -18,11 +18,15 @@
 #include "base/buffer.h"
 #include "base/mutex.h"
 #include "pool/backoff.h"
-#include "pool/dial.h"
+#include "pool/deployment.h"
 #include "pool/framing.h"
-#include "pool/pool_private.h"
+#include "pool/lane.h"
 #include "pool/transport.h"
 #include "pool/trial.h"
+
+struct hfi_dial;
+struct hfi_listener;
+struct hfi_subscribers;
 
 enum hfi_lane_state {
     HFI_LANE_COLD,    /* not used yet, so not dialled                                     */
@@ -48,10 +52,10 @@ enum hfi_lane_watch {
 };
 
 struct hfi_lane {
-    struct hfi_pool *pool;
+    struct hfi_deployment *deployment;
+    struct hfi_listener *listener;
     enum hfi_lane_kind kind;
     int index;
-    size_t reply_most;
 
     struct hfi_inbox inbox;     /* listed, not yet taken */
     _Atomic(bool) writing;      /* the write role is taken */
@@ -77,6 +81,10 @@ struct hfi_lane {
     int wake_fd;             /* eventfd that the reader polls beside the socket */
 
     struct hfi_connection connection; /* changed with both roles free and the mutex held */
+
+    struct hfi_subscribers *subscribers; /* where a thread waits for messages while it has nothing to read here */
+    const struct hfi_lane *renewals;     /* the reserved lane, whether it is dialled or not */
+    size_t reply_most;
 
     /* Used by the listener only. */
     struct hfi_dial *dial;
@@ -105,8 +113,9 @@ struct hfi_lane {
 };
 
 /* lane.c */
-struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind,
-                              int index);  /* NULL: no memory, no fd */
+/* `subscribers` and `renewals` are for the caller to set. NULL: no memory, no fd. */
+struct hfi_lane *hfi_lane_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
+                              enum hfi_lane_kind kind, int index);
 void hfi_lane_free(struct hfi_lane *lane); /* after close, or never used; NULL is a no-op */
 /* Runs `done` of all completed commands, and ops->lane_down if it is owed; or leaves that to the thread that is doing
  * it already. */

@@ -28,7 +28,7 @@ static bool poll_inline(struct hfi_subscribers *all)
 {
     if (!hfi_subscribers_take_role(all))
         return false;
-    int64_t now_ns = hfi_now(all->pool->clock);
+    int64_t now_ns = hfi_now(all->deployment->clock);
     for (int i = 0; i < all->count; i++) {
         struct hfi_subscriber *one = &all->list[i];
         if (one->connection.fd < 0 || one->wrong != NULL)
@@ -47,7 +47,7 @@ static void sleep_on(const struct hfi_subscribers *all, struct pollfd *on, nfds_
     hfi_park_kick(park, all->wake_fd);
     HFI_PERTURB("ear-named-to-poll");
     if (!hfi_park_is_woken(park, epoch))
-        (void)hfi_poll_until(on, count, all->pool->clock, until_ns);
+        (void)hfi_poll_until(on, count, all->deployment->clock, until_ns);
     hfi_park_kick(park, -1);
 }
 
@@ -59,7 +59,7 @@ bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, ui
     nfds_t sockets = list_sockets(all, on + 1);
     for (int in_vain = 0; sockets > 0 && in_vain < IN_VAIN_MOST && !hfi_park_is_woken(park, epoch);) {
         bool readable = false;
-        if (until_ns != HFI_NEVER && hfi_now(all->pool->clock) >= until_ns)
+        if (until_ns != HFI_NEVER && hfi_now(all->deployment->clock) >= until_ns)
             break;
         sleep_on(all, on, 1 + sockets, park, epoch, until_ns);
         for (nfds_t i = 1; i <= sockets; i++)
