@@ -22,6 +22,15 @@ static inline bool hfi_list_is_empty(const struct hfi_list *list)
     return list->next == list;
 }
 
+/* Walks the list: for checks. */
+static inline int hfi_list_length(const struct hfi_list *list)
+{
+    int length = 0;
+    for (const struct hfi_list *at = list->next; at != list; at = at->next)
+        length++;
+    return length;
+}
+
 static inline void hfi_list_append(struct hfi_list *list, struct hfi_list *link)
 {
     link->prev = list->prev;

@@ -50,7 +50,7 @@ struct hfi_borrowers *hfi_borrowers_new(struct hfi_deployment *deployment)
 static void unref_locked(struct hfi_borrowers *all)
 {
     bool last = --all->references == 0;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     if (!last)
         return;
     hfi_mutex_destroy(&all->mutex);
@@ -124,10 +124,10 @@ struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, int64_t 
         borrowed->slot = (borrowed->slot + 1) % all->slots;
     }
     if (settings->lifetime_ms > 0) {
-        hfi_mutex_lock(&all->mutex);
+        hfi_borrowers_lock(all);
         borrowed->dies_ns =
             hfi_after_ms(now_ns, hfi_jitter(&all->rng, settings->lifetime_ms, LIFETIME_JITTER));
-        hfi_mutex_unlock(&all->mutex);
+        hfi_borrowers_unlock(all);
     }
     return borrowed;
 }
@@ -152,16 +152,16 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
     hf_error why;
     int fd;
     int64_t now_ns = hfi_now(deployment->clock);
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     if (now_ns < all->down_until_ns) {
         if (error != NULL)
             *error = all->why;
         hf_status status = all->why.status;
-        hfi_mutex_unlock(&all->mutex);
+        hfi_borrowers_unlock(all);
         return status;
     }
     all->dialing++;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     HFI_PERTURB("borrow-to-dial");
     hf_status status = hfi_dial_now(deployment, hfi_after_ms(now_ns, deployment->settings.connect_ms), &fd, &why);
     now_ns = hfi_now(deployment->clock);
@@ -170,7 +170,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
         if (*borrowed == NULL)
             status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", deployment->server_name);
     }
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     all->dialing--;
     if (status == HF_OK) {
         all->down_until_ns = 0;
@@ -181,7 +181,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
         all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
         all->why = why;
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     if (status != HF_OK && error != NULL)
         *error = why;
     return status;
@@ -195,14 +195,14 @@ static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
         return false;
     if (now_ns - borrowed->idle_since_ns < CHECK_AFTER_NS)
         return true;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     all->testing++;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     int64_t until_ns = hfi_after_ms(now_ns, all->deployment->settings.command_ms);
     bool fit = hfi_reset_ping(all->deployment, borrowed->fd, until_ns);
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     all->testing--;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     return fit;
 }
 
@@ -222,10 +222,10 @@ static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct
     bool in_time = true;
     while (in_time && me.granted == NULL && !me.may_dial && !me.closed) {
         uint32_t epoch = hfi_park_epoch(&me.park);
-        hfi_mutex_unlock(&all->mutex);
+        hfi_borrowers_unlock(all);
         in_time = hfi_park_wait(&me.park, epoch, until_ns);
         HFI_PERTURB("borrow-woken");
-        hfi_mutex_lock(&all->mutex);
+        hfi_borrowers_lock(all);
     }
     all->waiting--;
     hfi_list_remove(&me.link);
@@ -255,7 +255,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
     hf_status status = HF_OK;
     bool first = false;
     *out = NULL;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     if (all->closed)
         status = closed(&pool->deployment, error);
     else if (!hfi_list_is_empty(&all->idle))
@@ -264,7 +264,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
         first = all->total++ == 0;
     else
         status = wait_locked(all, until_ns, &borrowed, error);
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     if (status != HF_OK)
         return status;
     if (first)
@@ -285,12 +285,12 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
         hfi_borrow_destroy(borrowed);
         borrowed = NULL;
     }
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     if (status == HF_OK)
         lend_locked(all, borrowed);
     else
         hfi_borrow_pass_on_right_locked(all);
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     *out = borrowed;
     return status;
 }
@@ -315,12 +315,12 @@ static bool is_clean(const struct hfi_borrowed *borrowed)
 static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
 {
     struct hfi_borrowers *all = borrowed->borrowers;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     hfi_list_remove(&borrowed->link);
     all->out_count--;
     try_reset = try_reset && !all->closed;
     all->testing += try_reset ? 1 : 0;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
 
     int64_t now_ns = 0;
     HFI_PERTURB("borrow-returned");
@@ -333,7 +333,7 @@ static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
     }
     if (!good)
         hfi_borrow_destroy(borrowed);
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     all->testing -= try_reset ? 1 : 0;
     if (good)
         hfi_borrow_pass_on_locked(all, borrowed, now_ns);
@@ -359,7 +359,7 @@ void hfi_borrow_forked(struct hfi_borrowed *borrowed)
 
 void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *counts)
 {
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     int64_t now_ns = hfi_now(all->deployment->clock);
     uint64_t used = 0;
     for (const struct hfi_list *link = all->idle.next; link != &all->idle; link = link->next)
@@ -375,13 +375,13 @@ void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *coun
     if (!hfi_list_is_empty(&all->waiters))
         counts->maxwait_us =
             (uint64_t)(now_ns - hfi_container_of(all->waiters.next, struct waiter, link)->since_ns) / 1000;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
 }
 
 void hfi_borrow_end(struct hfi_pool *pool)
 {
     struct hfi_borrowers *all = pool->borrowers;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     all->closed = true;
     while (!hfi_list_is_empty(&all->waiters)) {
         struct waiter *waiter = hfi_container_of(all->waiters.next, struct waiter, link);
@@ -389,29 +389,29 @@ void hfi_borrow_end(struct hfi_pool *pool)
         waiter->closed = true;
         hfi_park_wake(&waiter->park);
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
 }
 
 void hfi_borrowers_close(struct hfi_borrowers *all)
 {
     hfi_dial_end(all->dial);
     all->dial = NULL;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     while (!hfi_list_is_empty(&all->idle)) {
         struct hfi_borrowed *borrowed = hfi_borrow_take_idle_locked(all, all->idle.prev);
         all->total--;
-        hfi_mutex_unlock(&all->mutex);
+        hfi_borrowers_unlock(all);
         hfi_borrow_destroy(borrowed);
-        hfi_mutex_lock(&all->mutex);
+        hfi_borrowers_lock(all);
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
 }
 
 void hfi_borrowers_free(struct hfi_borrowers *all)
 {
     if (all == NULL)
         return;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     unref_locked(all);
 }
 

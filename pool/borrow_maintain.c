@@ -23,7 +23,7 @@ static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
 {
     struct hfi_list old;
     hfi_list_init(&old);
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     int left = all->total;
     for (struct hfi_list *link = all->idle.next, *next; link != &all->idle; link = next) {
         next = link->next;
@@ -33,14 +33,14 @@ static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
         hfi_list_append(&old, link);
         left--;
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     while (!hfi_list_is_empty(&old)) {
         struct hfi_borrowed *borrowed = hfi_container_of(old.next, struct hfi_borrowed, link);
         hfi_list_remove(&borrowed->link);
         hfi_borrow_destroy(borrowed);
-        hfi_mutex_lock(&all->mutex);
+        hfi_borrowers_lock(all);
         hfi_borrow_pass_on_right_locked(all);
-        hfi_mutex_unlock(&all->mutex);
+        hfi_borrowers_unlock(all);
     }
 }
 
@@ -49,7 +49,7 @@ static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
 {
     int leaks = 0;
     int64_t longest_ns = 0;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     for (struct hfi_list *link = all->out.next; link != &all->out; link = link->next) {
         struct hfi_borrowed *borrowed = hfi_container_of(link, struct hfi_borrowed, link);
         int64_t out_ns = now_ns - borrowed->out_since_ns;
@@ -59,7 +59,7 @@ static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
         leaks++;
         longest_ns = out_ns > longest_ns ? out_ns : longest_ns;
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     if (leaks > 0)
         hfi_log(&all->deployment->log, HF_LOG_INFO,
                 "%d connection(s) to %s borrowed %lld s ago and not returned yet", leaks,
@@ -69,12 +69,12 @@ static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
 static bool begin_fill(struct hfi_borrowers *all, int64_t now_ns)
 {
     const struct hfi_pool_settings *settings = &all->deployment->settings;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     bool begin =
         all->total < settings->min_connections && all->total < all->slots && now_ns >= all->down_until_ns;
     all->total += begin ? 1 : 0;
     all->dialing += begin ? 1 : 0;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     return begin;
 }
 
@@ -82,7 +82,7 @@ static bool begin_fill(struct hfi_borrowers *all, int64_t now_ns)
 static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
 {
     struct hfi_borrowed *borrowed = up ? hfi_borrow_wrap(all, hfi_dial_take(all->dial).fd, now_ns) : NULL;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     all->dialing--;
     if (borrowed != NULL) {
         all->down_until_ns = 0;
@@ -97,7 +97,7 @@ static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
         all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
         hfi_borrow_pass_on_right_locked(all);
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     hfi_dial_end(all->dial);
     all->dial = NULL;
 }
@@ -126,12 +126,12 @@ int64_t hfi_borrowers_maintain(struct hfi_borrowers *all, int64_t now_ns, int *f
         report_leaks(all, now_ns);
         all->maintain_at_ns = now_ns + MAINTAIN_EVERY_NS;
     }
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     bool is_needed = all->total > 0 || all->deployment->settings.min_connections > 0;
     int64_t again_ns = is_needed ? all->maintain_at_ns : HFI_NEVER;
     if (all->dial == NULL && all->down_until_ns > now_ns && all->total < all->deployment->settings.min_connections)
         again_ns = all->down_until_ns < again_ns ? all->down_until_ns : again_ns;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     if (all->dial != NULL && hfi_dial_again_ns(all->dial) < again_ns)
         again_ns = hfi_dial_again_ns(all->dial);
     return again_ns;

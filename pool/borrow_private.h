@@ -44,6 +44,24 @@ struct hfi_borrowers {
     _Atomic(int) fds[];
 };
 
+/* borrow_check.c, in builds for development alone */
+#ifdef HFI_CHECKED
+void hfi_borrowers_check_locked(const struct hfi_borrowers *all);
+#else
+#define hfi_borrowers_check_locked(all) ((void)0)
+#endif
+
+static inline void hfi_borrowers_lock(struct hfi_borrowers *all)
+{
+    hfi_mutex_lock(&all->mutex);
+}
+
+static inline void hfi_borrowers_unlock(struct hfi_borrowers *all)
+{
+    hfi_borrowers_check_locked(all);
+    hfi_mutex_unlock(&all->mutex);
+}
+
 /* borrow.c; _locked: with `mutex` held, the others without it */
 /* Makes a connection of a socket that has passed the handshake. NULL: no memory, the socket is closed. A slot is
  * always free: there is one for each connection that is allowed. */

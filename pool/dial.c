@@ -95,7 +95,7 @@ static enum hfi_dial_state find(struct hfi_dial *dial, int64_t now_ns)
     switch (hfi_topology_primary(dial->deployment->topology, &dial->addresses, &dial->error)) {
     case HFI_FOUND:
         hfi_race_init(&dial->race, dial->addresses.count, now_ns, dial->until_ns);
-        dial->step = HFI_STEP_CONNECT;
+        hfi_dial_enter(dial, HFI_STEP_CONNECT);
         break;
     case HFI_LOOKING:
         dial->again_ns = dial->until_ns; /* the topology's owner steps this dial when the lookup ends */
@@ -129,7 +129,7 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
         (void)hfi_dial_fail_os(dial, errno, "talk to");
         return fail(dial);
     } else {
-        dial->step = HFI_STEP_TALK;
+        hfi_dial_enter(dial, HFI_STEP_TALK);
         dial->events = POLLIN;
         dial->reader = hfi_parser_create(REPLY_MOST);
         if (dial->reader == NULL || !hfi_handshake_begin(&dial->handshake)) {

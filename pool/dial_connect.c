@@ -46,7 +46,7 @@ static void win(struct hfi_dial *dial, int index)
     dial->racing[index] = -1;
     dial->winner = index;
     hfi_dial_end_race(dial);
-    dial->step = HFI_STEP_START;
+    hfi_dial_enter(dial, HFI_STEP_START);
 }
 
 static void give_up(struct hfi_dial *dial, int index, int os_errno, const char *what, int64_t now_ns)

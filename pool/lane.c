@@ -27,6 +27,7 @@ void hfi_lane_lock(struct hfi_lane *lane)
 
 void hfi_lane_unlock(struct hfi_lane *lane)
 {
+    hfi_lane_check_locked(lane);
     hfi_mutex_unlock(&lane->mutex);
 }
 
@@ -167,7 +168,7 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
 {
     if (atomic_load(&lane->state) != HFI_LANE_UP)
         return;
-    atomic_store(&lane->state, HFI_LANE_BROKEN);
+    hfi_lane_set_state_locked(lane, HFI_LANE_BROKEN);
     (void)shutdown(lane->connection.fd, SHUT_RDWR); /* wakes a reader that sleeps on it */
     (void)hfi_fail(&lane->why, status, "check the server and the network between",
                    "the connection to %s is given up: %s", lane->deployment->server_name, why);

@@ -206,7 +206,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->answered_ns = lane->up_ns = now_ns;
     lane->times_up++;
     lane->announcing = true;
-    atomic_store(&lane->state, HFI_LANE_UP);
+    hfi_lane_set_state_locked(lane, HFI_LANE_UP);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-up-to-told");
     bool news = atomic_exchange(&lane->trouble, HFI_NO_TROUBLE) != HFI_NO_TROUBLE || lane->times_up > 1;
@@ -302,7 +302,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
             atomic_store(&lane->trouble, HFI_SILENT);
             atomic_store(&lane->again, true); /* commands that are listed already come back too */
         }
-        atomic_store(&lane->state, HFI_LANE_DIALING);
+        hfi_lane_set_state_locked(lane, HFI_LANE_DIALING);
     }
     hfi_lane_unlock(lane);
     atomic_store(&lane->writing, false);
@@ -344,7 +344,7 @@ void hfi_lane_half_close(struct hfi_lane *lane)
         hfi_lane_complete_locked(lane, hfi_container_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
     if (lane->connection.fd >= 0)
         (void)shutdown(lane->connection.fd, SHUT_WR);
-    atomic_store(&lane->state, HFI_LANE_CLOSED);
+    hfi_lane_set_state_locked(lane, HFI_LANE_CLOSED);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-closed-to-told");
     (void)eventfd_write(lane->wake_fd, 1); /* a sleeping reader gives the role back */

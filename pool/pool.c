@@ -234,7 +234,7 @@ static struct hfi_lane *warm(struct hfi_pool *pool, int index)
     hfi_lane_lock(lane);
     bool first = atomic_load(&lane->state) == HFI_LANE_COLD;
     if (first)
-        atomic_store(&lane->state, HFI_LANE_DIALING);
+        hfi_lane_set_state_locked(lane, HFI_LANE_DIALING);
     hfi_lane_unlock(lane);
     if (first && lane->kind == HFI_LOCK_LANE)
         (void)warm(pool, reserved(pool)); /* there will be renewals */
