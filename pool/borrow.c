@@ -74,7 +74,7 @@ void hfi_borrow_pass_on_right_locked(struct hfi_borrowers *all)
         all->total--;
         return;
     }
-    struct waiter *waiter = hfi_container_of(all->waiters.next, struct waiter, link);
+    struct waiter *waiter = hfi_list_first(&all->waiters, struct waiter, link);
     hfi_list_remove(&waiter->link);
     waiter->may_dial = true;
     hfi_park_wake(&waiter->park);
@@ -88,7 +88,7 @@ void hfi_borrow_pass_on_locked(struct hfi_borrowers *all, struct hfi_borrowed *b
         all->idle_count++;
         return;
     }
-    struct waiter *waiter = hfi_container_of(all->waiters.next, struct waiter, link);
+    struct waiter *waiter = hfi_list_first(&all->waiters, struct waiter, link);
     hfi_list_remove(&waiter->link);
     waiter->granted = borrowed;
     hfi_park_wake(&waiter->park);
@@ -374,7 +374,7 @@ void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *coun
     counts->maxwait_us = 0;
     if (!hfi_list_is_empty(&all->waiters))
         counts->maxwait_us =
-            (uint64_t)(now_ns - hfi_container_of(all->waiters.next, struct waiter, link)->since_ns) / 1000;
+            (uint64_t)(now_ns - hfi_list_first(&all->waiters, struct waiter, link)->since_ns) / 1000;
     hfi_borrowers_unlock(all);
 }
 
@@ -384,7 +384,7 @@ void hfi_borrow_end(struct hfi_pool *pool)
     hfi_borrowers_lock(all);
     all->closed = true;
     while (!hfi_list_is_empty(&all->waiters)) {
-        struct waiter *waiter = hfi_container_of(all->waiters.next, struct waiter, link);
+        struct waiter *waiter = hfi_list_first(&all->waiters, struct waiter, link);
         hfi_list_remove(&waiter->link);
         waiter->closed = true;
         hfi_park_wake(&waiter->park);

@@ -35,7 +35,7 @@ static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
     }
     hfi_borrowers_unlock(all);
     while (!hfi_list_is_empty(&old)) {
-        struct hfi_borrowed *borrowed = hfi_container_of(old.next, struct hfi_borrowed, link);
+        struct hfi_borrowed *borrowed = hfi_list_first(&old, struct hfi_borrowed, link);
         hfi_list_remove(&borrowed->link);
         hfi_borrow_destroy(borrowed);
         hfi_borrowers_lock(all);

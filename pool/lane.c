@@ -121,7 +121,7 @@ void hfi_lane_run_completions(struct hfi_lane *lane)
         hfi_lane_unlock(lane);
         hfi_park_hold();
         while (!hfi_list_is_empty(&batch)) {
-            struct hfi_command *command = hfi_container_of(batch.next, struct hfi_command, link);
+            struct hfi_command *command = hfi_list_first(&batch, struct hfi_command, link);
             hfi_list_remove(&command->link);
             HFI_PERTURB("outcome-to-done");
             command->done(command);
@@ -180,14 +180,14 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
     lane->drop_after = lane->role_check_due = false;
     lane->in_flight_count = lane->posted = 0;
     while (!hfi_list_is_empty(&lane->in_flight)) {
-        struct hfi_command *last = hfi_container_of(lane->in_flight.prev, struct hfi_command, link);
+        struct hfi_command *last = hfi_list_last(&lane->in_flight, struct hfi_command, link);
         if (last->sent)
             break;
         hfi_list_remove(&last->link);
-        hfi_list_append(lane->queue.next, &last->link); /* in front: it was listed before the others */
+        hfi_list_prepend(&lane->queue, &last->link); /* it was listed before the others */
     }
     while (!hfi_list_is_empty(&lane->in_flight))
-        hfi_lane_complete_locked(lane, hfi_container_of(lane->in_flight.next, struct hfi_command, link), HFI_UNANSWERED);
+        hfi_lane_complete_locked(lane, hfi_list_first(&lane->in_flight, struct hfi_command, link), HFI_UNANSWERED);
 }
 
 /* ---- rule P10: a connection can survive a demotion ---- */
@@ -220,7 +220,7 @@ static void check_role_locked(struct hfi_lane *lane, int64_t now_ns)
     }
     check->done = role_checked;
     check->until_ns = hfi_after_ms(now_ns, lane->deployment->settings.command_ms);
-    hfi_list_append(lane->queue.next, &check->link);
+    hfi_list_prepend(&lane->queue, &check->link);
 }
 
 /* ---- writing ---- */
@@ -253,7 +253,7 @@ static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
         check_role_locked(lane, now_ns);
     }
     while (!hfi_list_is_empty(&lane->queue) && atomic_load(&lane->state) == HFI_LANE_UP) {
-        struct hfi_command *command = hfi_container_of(lane->queue.next, struct hfi_command, link);
+        struct hfi_command *command = hfi_list_first(&lane->queue, struct hfi_command, link);
         hfi_list_remove(&command->link);
         if (!hfi_buffer_append(&lane->out, command->bytes, command->size)) {
             hfi_lane_complete_locked(lane, command, HFI_UNSENT);
@@ -432,7 +432,7 @@ int64_t hfi_lane_waits_since_ns(const struct hfi_lane *lane)
     int64_t since_ns = HFI_NEVER;
     hfi_lane_lock(locked);
     if (!hfi_list_is_empty(&lane->in_flight)) {
-        const struct hfi_command *head = hfi_container_of(lane->in_flight.next, struct hfi_command, link);
+        const struct hfi_command *head = hfi_list_first(&lane->in_flight, struct hfi_command, link);
         since_ns = head->sent ? head->sent_ns : HFI_NEVER;
     }
     hfi_lane_unlock(locked);

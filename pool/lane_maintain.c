@@ -84,7 +84,7 @@ void hfi_lane_hurry(struct hfi_lane *lane, int64_t until_ns)
 static const struct hfi_command *head_locked(const struct hfi_lane *lane)
 {
     return hfi_list_is_empty(&lane->in_flight) ? NULL
-                                               : hfi_container_of(lane->in_flight.next, struct hfi_command, link);
+                                               : hfi_list_first(&lane->in_flight, struct hfi_command, link);
 }
 
 /* ---- up ---- */
@@ -341,7 +341,7 @@ void hfi_lane_half_close(struct hfi_lane *lane)
     if (!hfi_list_is_empty(&lane->in_flight))
         hfi_lane_give_up_locked(lane, HF_CLOSED, 0, "the client closes");
     while (!hfi_list_is_empty(&lane->queue))
-        hfi_lane_complete_locked(lane, hfi_container_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
+        hfi_lane_complete_locked(lane, hfi_list_first(&lane->queue, struct hfi_command, link), HFI_UNSENT);
     if (lane->connection.fd >= 0)
         (void)shutdown(lane->connection.fd, SHUT_WR);
     hfi_lane_set_state_locked(lane, HFI_LANE_CLOSED);

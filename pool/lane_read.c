@@ -100,7 +100,7 @@ bool hfi_lane_pass_over_locked(struct hfi_lane *lane, int64_t now_ns)
         hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that nobody asked for");
         return false;
     }
-    struct hfi_command *command = hfi_container_of(lane->in_flight.next, struct hfi_command, link);
+    struct hfi_command *command = hfi_list_first(&lane->in_flight, struct hfi_command, link);
     command->too_long = true;
     if (++command->replies_seen == command->replies) {
         note_answer_locked(lane, command, now_ns);
@@ -118,7 +118,7 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
         freeReplyObject(reply);
         return false;
     }
-    struct hfi_command *command = hfi_container_of(lane->in_flight.next, struct hfi_command, link);
+    struct hfi_command *command = hfi_list_first(&lane->in_flight, struct hfi_command, link);
     if (reply->type == REDIS_REPLY_ERROR && hfi_reply_meaning(reply->str, reply->len)->reconnect) {
         lane->drop_after = lane->drop_after || !command->users;
         lane->role_check_due = true;
@@ -323,7 +323,7 @@ static void pass_role(struct hfi_lane *lane)
         (void)pthread_cond_signal(&lane->quiet);
         kick = true; /* the listener needs the role to close the connection */
     } else if (lane->in_flight_count > lane->posted && !hfi_list_is_empty(&lane->waiters)) {
-        struct waiter *next = hfi_container_of(lane->waiters.prev, struct waiter, link);
+        struct waiter *next = hfi_list_last(&lane->waiters, struct waiter, link);
         hfi_list_remove(&next->link);
         (void)atomic_fetch_sub(&lane->waiting, 1);
         next->chosen = true;
