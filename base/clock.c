@@ -3,17 +3,21 @@
 #include "base/clock.h"
 
 #include <stddef.h>
-#include <time.h>
 
 static int64_t boottime_ns(void *self)
 {
     (void)self;
     struct timespec now;
     (void)clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return hfi_timespec_ns(&now);
 }
 
 const struct hfi_clock hfi_boottime = {boottime_ns, NULL};
+
+struct timespec hfi_timespec(int64_t ns)
+{
+    return (struct timespec){(time_t)(ns / HFI_SECOND), (long)(ns % HFI_SECOND)};
+}
 
 int64_t hfi_after_ms(int64_t now_ns, int64_t ms)
 {

@@ -31,7 +31,7 @@ static int boottime(const struct ck_ec_ops *ops, struct timespec *out)
 #define BUCKETS   512
 #define BITS      32 /* of a futex's bitset */
 #define HELD_MOST 64
-#define FOREVER   (HFI_NEVER / 1000000000)
+#define FOREVER   (HFI_NEVER / HFI_SECOND)
 
 static _Atomic(uint32_t) buckets[BUCKETS], next_bucket_bit;
 
@@ -63,16 +63,11 @@ static void wait32(const struct ck_ec_wait_state *state, const uint32_t *word, u
     if (end->tv_sec == FOREVER)
         deadline = NULL;
     if (deadline != NULL) {
-        int64_t left = (int64_t)deadline->tv_sec * 1000000000 + deadline->tv_nsec - hfi_now(&hfi_boottime);
+        int64_t left = hfi_timespec_ns(deadline) - hfi_now(&hfi_boottime);
         if (left <= 0)
             return;
         (void)clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += (time_t)(left / 1000000000);
-        until.tv_nsec += (long)(left % 1000000000);
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_sec++;
-            until.tv_nsec -= 1000000000;
-        }
+        until = hfi_timespec(hfi_timespec_ns(&until) + left);
     }
     HFI_PERTURB("park-to-futex");
     (void)syscall(SYS_futex, bucket, FUTEX_WAIT_BITSET_PRIVATE, generation, deadline != NULL ? &until : NULL, NULL,
@@ -175,7 +170,7 @@ static void take_bucket_bit(struct hfi_park *park)
 bool hfi_park_wait(struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     take_bucket_bit(park);
-    struct timespec until = {(time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000)};
+    struct timespec until = hfi_timespec(until_ns);
     bool woken = ck_ec32_wait_pred(counter(park), &mode, epoch, not_beyond, &until,
                                    until_ns == HFI_NEVER ? NULL : &until) == 0;
     hfi_tsan_acquire(park);

@@ -8,6 +8,7 @@
 #include "pool/borrowers.h"
 #include "pool/dial.h"
 #include "pool/listener.h"
+#include "pool/pool_private.h"
 #include "pool/reset.h"
 
 #include <fcntl.h>
@@ -26,13 +27,13 @@ struct waiter { /* on the stack of the waiting thread */
     bool may_dial, closed;
 };
 
-struct hfi_borrowers *hfi_borrowers_new(struct hfi_pool *pool)
+struct hfi_borrowers *hfi_borrowers_new(struct hfi_deployment *deployment)
 {
-    int slots = pool->settings.max_connections > 0 ? pool->settings.max_connections : 1;
+    int slots = deployment->settings.max_connections > 0 ? deployment->settings.max_connections : 1;
     struct hfi_borrowers *all = calloc(1, sizeof *all + (size_t)slots * sizeof all->fds[0]);
     if (all == NULL)
         return NULL;
-    all->pool = pool;
+    all->deployment = deployment;
     all->slots = slots;
     all->references = 1;
     for (int i = 0; i < slots; i++)
@@ -49,7 +50,7 @@ struct hfi_borrowers *hfi_borrowers_new(struct hfi_pool *pool)
 static void unref_locked(struct hfi_borrowers *all)
 {
     bool last = --all->references == 0;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     if (!last)
         return;
     hfi_mutex_destroy(&all->mutex);
@@ -73,7 +74,7 @@ void hfi_borrow_pass_on_right_locked(struct hfi_borrowers *all)
         all->total--;
         return;
     }
-    struct waiter *waiter = hfi_container_of(all->waiters.next, struct waiter, link);
+    struct waiter *waiter = hfi_list_first(&all->waiters, struct waiter, link);
     hfi_list_remove(&waiter->link);
     waiter->may_dial = true;
     hfi_park_wake(&waiter->park);
@@ -87,7 +88,7 @@ void hfi_borrow_pass_on_locked(struct hfi_borrowers *all, struct hfi_borrowed *b
         all->idle_count++;
         return;
     }
-    struct waiter *waiter = hfi_container_of(all->waiters.next, struct waiter, link);
+    struct waiter *waiter = hfi_list_first(&all->waiters, struct waiter, link);
     hfi_list_remove(&waiter->link);
     waiter->granted = borrowed;
     hfi_park_wake(&waiter->park);
@@ -103,7 +104,7 @@ struct hfi_borrowed *hfi_borrow_take_idle_locked(struct hfi_borrowers *all, stru
 
 struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, int64_t now_ns)
 {
-    const struct hfi_pool_settings *settings = &all->pool->settings;
+    const struct hfi_pool_settings *settings = &all->deployment->settings;
     struct hfi_borrowed *borrowed = calloc(1, sizeof *borrowed);
     struct redisContext *context = borrowed != NULL ? redisConnectFd(fd) : NULL;
     int flags = fcntl(fd, F_GETFL);
@@ -123,64 +124,64 @@ struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, int64_t 
         borrowed->slot = (borrowed->slot + 1) % all->slots;
     }
     if (settings->lifetime_ms > 0) {
-        hfi_mutex_lock(&all->mutex);
+        hfi_borrowers_lock(all);
         borrowed->dies_ns =
             hfi_after_ms(now_ns, hfi_jitter(&all->rng, settings->lifetime_ms, LIFETIME_JITTER));
-        hfi_mutex_unlock(&all->mutex);
+        hfi_borrowers_unlock(all);
     }
     return borrowed;
 }
 
 static bool set_timeout(const struct hfi_borrowed *borrowed)
 {
-    int64_t ms = borrowed->borrowers->pool->settings.command_ms;
+    int64_t ms = borrowed->borrowers->deployment->settings.command_ms;
     struct timeval length = {(time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000)};
     return redisSetTimeout(borrowed->context, length) == REDIS_OK;
 }
 
-static hf_status closed(struct hfi_pool *pool, hf_error *error)
+static hf_status closed(struct hfi_deployment *deployment, hf_error *error)
 {
-    (void)hfi_fail(error, HF_CLOSED, NULL, "the client of %s is closed", pool->server_name);
+    (void)hfi_fail(error, HF_CLOSED, NULL, "the client of %s is closed", deployment->server_name);
     return HF_CLOSED;
 }
 
 /* The caller has the right to dial. */
 static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed, hf_error *error)
 {
-    struct hfi_pool *pool = all->pool;
+    struct hfi_deployment *deployment = all->deployment;
     hf_error why;
     int fd;
-    int64_t now_ns = hfi_now(pool->clock);
-    hfi_mutex_lock(&all->mutex);
+    int64_t now_ns = hfi_now(deployment->clock);
+    hfi_borrowers_lock(all);
     if (now_ns < all->down_until_ns) {
         if (error != NULL)
             *error = all->why;
         hf_status status = all->why.status;
-        hfi_mutex_unlock(&all->mutex);
+        hfi_borrowers_unlock(all);
         return status;
     }
     all->dialing++;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     HFI_PERTURB("borrow-to-dial");
-    hf_status status = hfi_dial_now(pool, hfi_after_ms(now_ns, pool->settings.connect_ms), &fd, &why);
-    now_ns = hfi_now(pool->clock);
+    hf_status status = hfi_dial_now(deployment, hfi_after_ms(now_ns, deployment->settings.connect_ms), &fd, &why);
+    now_ns = hfi_now(deployment->clock);
     if (status == HF_OK) {
         *borrowed = hfi_borrow_wrap(all, fd, now_ns);
         if (*borrowed == NULL)
-            status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", pool->server_name);
+            status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", deployment->server_name);
     }
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     all->dialing--;
     if (status == HF_OK) {
         all->down_until_ns = 0;
         hfi_backoff_up(&all->backoff, now_ns);
     } else if (all->closed) {
-        status = closed(pool, &why);
+        status = closed(deployment, &why);
     } else {
         all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
         all->why = why;
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     if (status != HF_OK && error != NULL)
         *error = why;
     return status;
@@ -189,18 +190,19 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
 /* May this connection, idle until now, be lent? */
 static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
 {
-    int64_t now_ns = hfi_now(all->pool->clock);
+    int64_t now_ns = hfi_now(all->deployment->clock);
     if (now_ns >= borrowed->dies_ns || !hfi_reset_is_quiet(borrowed->fd))
         return false;
     if (now_ns - borrowed->idle_since_ns < CHECK_AFTER_NS)
         return true;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     all->testing++;
-    hfi_mutex_unlock(&all->mutex);
-    bool fit = hfi_reset_ping(all->pool, borrowed->fd, hfi_after_ms(now_ns, all->pool->settings.command_ms));
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_unlock(all);
+    int64_t until_ns = hfi_after_ms(now_ns, all->deployment->settings.command_ms);
+    bool fit = hfi_reset_ping(all->deployment, borrowed->fd, until_ns);
+    hfi_borrowers_lock(all);
     all->testing--;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     return fit;
 }
 
@@ -208,8 +210,8 @@ static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
 static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct hfi_borrowed **granted,
                              hf_error *error)
 {
-    struct hfi_pool *pool = all->pool;
-    int64_t now_ns = hfi_now(pool->clock);
+    struct hfi_deployment *deployment = all->deployment;
+    int64_t now_ns = hfi_now(deployment->clock);
     if (until_ns <= now_ns)
         return hfi_fail(error, HF_BUSY, "raise max_connections, or wait (wait_ms)",
                         "all %d connections are borrowed", all->slots);
@@ -220,10 +222,10 @@ static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct
     bool in_time = true;
     while (in_time && me.granted == NULL && !me.may_dial && !me.closed) {
         uint32_t epoch = hfi_park_epoch(&me.park);
-        hfi_mutex_unlock(&all->mutex);
+        hfi_borrowers_unlock(all);
         in_time = hfi_park_wait(&me.park, epoch, until_ns);
         HFI_PERTURB("borrow-woken");
-        hfi_mutex_lock(&all->mutex);
+        hfi_borrowers_lock(all);
     }
     all->waiting--;
     hfi_list_remove(&me.link);
@@ -231,15 +233,15 @@ static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct
     if (me.granted != NULL || me.may_dial)
         return HF_OK;
     if (me.closed)
-        return closed(pool, error);
+        return closed(deployment, error);
     return hfi_fail(error, HF_TIMEOUT, "raise max_connections, or return connections sooner",
                     "all %d connections stayed borrowed for %lld ms", all->slots,
-                    (long long)((hfi_now(pool->clock) - me.since_ns) / HFI_MS));
+                    (long long)((hfi_now(deployment->clock) - me.since_ns) / HFI_MS));
 }
 
 static void lend_locked(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
 {
-    borrowed->out_since_ns = hfi_now(all->pool->clock);
+    borrowed->out_since_ns = hfi_now(all->deployment->clock);
     borrowed->reported = false;
     hfi_list_append(&all->out, &borrowed->link);
     all->out_count++;
@@ -253,16 +255,16 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
     hf_status status = HF_OK;
     bool first = false;
     *out = NULL;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     if (all->closed)
-        status = closed(pool, error);
+        status = closed(&pool->deployment, error);
     else if (!hfi_list_is_empty(&all->idle))
         borrowed = hfi_borrow_take_idle_locked(all, all->idle.prev);
     else if (hfi_list_is_empty(&all->waiters) && all->total < all->slots)
         first = all->total++ == 0;
     else
         status = wait_locked(all, until_ns, &borrowed, error);
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     if (status != HF_OK)
         return status;
     if (first)
@@ -278,17 +280,17 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
         status = dial(all, &borrowed, error);
     if (status == HF_OK && !set_timeout(borrowed))
         status = hfi_fail(error, HF_UNAVAILABLE, NULL, "cannot set the timeout of a connection to %s",
-                          pool->server_name);
+                          pool->deployment.server_name);
     if (status != HF_OK) { /* before the right passes on: its next owner needs a free slot */
         hfi_borrow_destroy(borrowed);
         borrowed = NULL;
     }
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     if (status == HF_OK)
         lend_locked(all, borrowed);
     else
         hfi_borrow_pass_on_right_locked(all);
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     *out = borrowed;
     return status;
 }
@@ -313,25 +315,25 @@ static bool is_clean(const struct hfi_borrowed *borrowed)
 static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
 {
     struct hfi_borrowers *all = borrowed->borrowers;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     hfi_list_remove(&borrowed->link);
     all->out_count--;
     try_reset = try_reset && !all->closed;
     all->testing += try_reset ? 1 : 0;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
 
     int64_t now_ns = 0;
     HFI_PERTURB("borrow-returned");
     bool good = false;
     if (try_reset) {
-        struct hfi_pool *pool = all->pool;
-        now_ns = hfi_now(pool->clock);
+        struct hfi_deployment *deployment = all->deployment;
+        now_ns = hfi_now(deployment->clock);
         good = now_ns < borrowed->dies_ns && is_clean(borrowed) &&
-               hfi_reset(pool, borrowed->fd, hfi_after_ms(now_ns, pool->settings.command_ms));
+               hfi_reset(deployment, borrowed->fd, hfi_after_ms(now_ns, deployment->settings.command_ms));
     }
     if (!good)
         hfi_borrow_destroy(borrowed);
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     all->testing -= try_reset ? 1 : 0;
     if (good)
         hfi_borrow_pass_on_locked(all, borrowed, now_ns);
@@ -357,8 +359,8 @@ void hfi_borrow_forked(struct hfi_borrowed *borrowed)
 
 void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *counts)
 {
-    hfi_mutex_lock(&all->mutex);
-    int64_t now_ns = hfi_now(all->pool->clock);
+    hfi_borrowers_lock(all);
+    int64_t now_ns = hfi_now(all->deployment->clock);
     uint64_t used = 0;
     for (const struct hfi_list *link = all->idle.next; link != &all->idle; link = link->next)
         used +=
@@ -372,45 +374,44 @@ void hfi_borrowers_count(struct hfi_borrowers *all, struct hfi_pool_counts *coun
     counts->maxwait_us = 0;
     if (!hfi_list_is_empty(&all->waiters))
         counts->maxwait_us =
-            (uint64_t)(now_ns - hfi_container_of(all->waiters.next, struct waiter, link)->since_ns) / 1000;
-    hfi_mutex_unlock(&all->mutex);
+            (uint64_t)(now_ns - hfi_list_first(&all->waiters, struct waiter, link)->since_ns) / 1000;
+    hfi_borrowers_unlock(all);
 }
 
 void hfi_borrow_end(struct hfi_pool *pool)
 {
     struct hfi_borrowers *all = pool->borrowers;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     all->closed = true;
     while (!hfi_list_is_empty(&all->waiters)) {
-        struct waiter *waiter = hfi_container_of(all->waiters.next, struct waiter, link);
+        struct waiter *waiter = hfi_list_first(&all->waiters, struct waiter, link);
         hfi_list_remove(&waiter->link);
         waiter->closed = true;
         hfi_park_wake(&waiter->park);
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
 }
 
 void hfi_borrowers_close(struct hfi_borrowers *all)
 {
-    hfi_borrow_end(all->pool);
     hfi_dial_end(all->dial);
     all->dial = NULL;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     while (!hfi_list_is_empty(&all->idle)) {
         struct hfi_borrowed *borrowed = hfi_borrow_take_idle_locked(all, all->idle.prev);
         all->total--;
-        hfi_mutex_unlock(&all->mutex);
+        hfi_borrowers_unlock(all);
         hfi_borrow_destroy(borrowed);
-        hfi_mutex_lock(&all->mutex);
+        hfi_borrowers_lock(all);
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
 }
 
 void hfi_borrowers_free(struct hfi_borrowers *all)
 {
     if (all == NULL)
         return;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     unref_locked(all);
 }
 

@@ -3,9 +3,12 @@
 #ifndef HFI_BORROW_H
 #define HFI_BORROW_H
 
-#include "pool/pool.h"
+#include "base/error.h"
+
+#include <stdint.h>
 
 struct hfi_borrowed;
+struct hfi_pool;
 struct redisContext;
 
 /* Lends a connection, and waits for one until until_ns. If that is past, it does not wait (BUSY), but still dials

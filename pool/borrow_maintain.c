@@ -11,7 +11,7 @@
 static bool may_close_idle(const struct hfi_borrowers *all, const struct hfi_borrowed *borrowed, int left,
                            int64_t now_ns)
 {
-    const struct hfi_pool_settings *settings = &all->pool->settings;
+    const struct hfi_pool_settings *settings = &all->deployment->settings;
     if (now_ns >= borrowed->dies_ns)
         return true;
     return settings->idle_ms > 0 && left > settings->min_connections &&
@@ -23,7 +23,7 @@ static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
 {
     struct hfi_list old;
     hfi_list_init(&old);
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     int left = all->total;
     for (struct hfi_list *link = all->idle.next, *next; link != &all->idle; link = next) {
         next = link->next;
@@ -33,14 +33,14 @@ static void close_idle(struct hfi_borrowers *all, int64_t now_ns)
         hfi_list_append(&old, link);
         left--;
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     while (!hfi_list_is_empty(&old)) {
-        struct hfi_borrowed *borrowed = hfi_container_of(old.next, struct hfi_borrowed, link);
+        struct hfi_borrowed *borrowed = hfi_list_first(&old, struct hfi_borrowed, link);
         hfi_list_remove(&borrowed->link);
         hfi_borrow_destroy(borrowed);
-        hfi_mutex_lock(&all->mutex);
+        hfi_borrowers_lock(all);
         hfi_borrow_pass_on_right_locked(all);
-        hfi_mutex_unlock(&all->mutex);
+        hfi_borrowers_unlock(all);
     }
 }
 
@@ -49,7 +49,7 @@ static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
 {
     int leaks = 0;
     int64_t longest_ns = 0;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     for (struct hfi_list *link = all->out.next; link != &all->out; link = link->next) {
         struct hfi_borrowed *borrowed = hfi_container_of(link, struct hfi_borrowed, link);
         int64_t out_ns = now_ns - borrowed->out_since_ns;
@@ -59,22 +59,22 @@ static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
         leaks++;
         longest_ns = out_ns > longest_ns ? out_ns : longest_ns;
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     if (leaks > 0)
-        hfi_log(&all->pool->log, HF_LOG_INFO,
+        hfi_log(&all->deployment->log, HF_LOG_INFO,
                 "%d connection(s) to %s borrowed %lld s ago and not returned yet", leaks,
-                all->pool->server_name, (long long)(longest_ns / (1000 * HFI_MS)));
+                all->deployment->server_name, (long long)(longest_ns / (1000 * HFI_MS)));
 }
 
 static bool begin_fill(struct hfi_borrowers *all, int64_t now_ns)
 {
-    const struct hfi_pool_settings *settings = &all->pool->settings;
-    hfi_mutex_lock(&all->mutex);
+    const struct hfi_pool_settings *settings = &all->deployment->settings;
+    hfi_borrowers_lock(all);
     bool begin =
         all->total < settings->min_connections && all->total < all->slots && now_ns >= all->down_until_ns;
     all->total += begin ? 1 : 0;
     all->dialing += begin ? 1 : 0;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     return begin;
 }
 
@@ -82,7 +82,7 @@ static bool begin_fill(struct hfi_borrowers *all, int64_t now_ns)
 static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
 {
     struct hfi_borrowed *borrowed = up ? hfi_borrow_wrap(all, hfi_dial_take(all->dial).fd, now_ns) : NULL;
-    hfi_mutex_lock(&all->mutex);
+    hfi_borrowers_lock(all);
     all->dialing--;
     if (borrowed != NULL) {
         all->down_until_ns = 0;
@@ -93,11 +93,11 @@ static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
             all->why = *hfi_dial_error(all->dial);
         else
             (void)hfi_fail(&all->why, HF_NOMEM, NULL, "no memory for a connection to %s",
-                           all->pool->server_name);
+                           all->deployment->server_name);
         all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
         hfi_borrow_pass_on_right_locked(all);
     }
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     hfi_dial_end(all->dial);
     all->dial = NULL;
 }
@@ -107,8 +107,8 @@ static void fill(struct hfi_borrowers *all, int64_t now_ns)
 {
     while (all->dial != NULL || begin_fill(all, now_ns)) {
         if (all->dial == NULL)
-            all->dial = hfi_dial_begin(all->pool, HFI_DIAL_BORROWER, -1,
-                                       hfi_after_ms(now_ns, all->pool->settings.connect_ms));
+            all->dial = hfi_dial_begin(all->deployment, HFI_DIAL_BORROWER, -1,
+                                       hfi_after_ms(now_ns, all->deployment->settings.connect_ms));
         enum hfi_dial_state state = all->dial != NULL ? hfi_dial_step(all->dial, now_ns) : HFI_DIAL_FAILED;
         if (state == HFI_DIAL_GOING)
             return;
@@ -126,12 +126,12 @@ int64_t hfi_borrowers_maintain(struct hfi_borrowers *all, int64_t now_ns, int *f
         report_leaks(all, now_ns);
         all->maintain_at_ns = now_ns + MAINTAIN_EVERY_NS;
     }
-    hfi_mutex_lock(&all->mutex);
-    bool is_needed = all->total > 0 || all->pool->settings.min_connections > 0;
+    hfi_borrowers_lock(all);
+    bool is_needed = all->total > 0 || all->deployment->settings.min_connections > 0;
     int64_t again_ns = is_needed ? all->maintain_at_ns : HFI_NEVER;
-    if (all->dial == NULL && all->down_until_ns > now_ns && all->total < all->pool->settings.min_connections)
+    if (all->dial == NULL && all->down_until_ns > now_ns && all->total < all->deployment->settings.min_connections)
         again_ns = all->down_until_ns < again_ns ? all->down_until_ns : again_ns;
-    hfi_mutex_unlock(&all->mutex);
+    hfi_borrowers_unlock(all);
     if (all->dial != NULL && hfi_dial_again_ns(all->dial) < again_ns)
         again_ns = hfi_dial_again_ns(all->dial);
     return again_ns;

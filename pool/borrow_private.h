@@ -11,7 +11,7 @@
 #include "base/list.h"
 #include "base/mutex.h"
 #include "pool/backoff.h"
-#include "pool/pool_private.h"
+#include "pool/deployment.h"
 
 struct hfi_dial;
 struct redisContext;
@@ -27,7 +27,7 @@ struct hfi_borrowed {
 };
 
 struct hfi_borrowers {
-    struct hfi_pool *pool; /* not to be used after close */
+    struct hfi_deployment *deployment; /* not to be used after close */
     struct hfi_mutex mutex; /* guards all below except `fds` */
     struct hfi_list idle, out, waiters;
     int total, idle_count, out_count, testing, dialing, waiting;
@@ -43,6 +43,24 @@ struct hfi_borrowers {
     int slots;
     _Atomic(int) fds[];
 };
+
+/* borrow_check.c, in builds for development alone */
+#ifdef HFI_CHECKED
+void hfi_borrowers_check_locked(const struct hfi_borrowers *all);
+#else
+#define hfi_borrowers_check_locked(all) ((void)0)
+#endif
+
+static inline void hfi_borrowers_lock(struct hfi_borrowers *all)
+{
+    hfi_mutex_lock(&all->mutex);
+}
+
+static inline void hfi_borrowers_unlock(struct hfi_borrowers *all)
+{
+    hfi_borrowers_check_locked(all);
+    hfi_mutex_unlock(&all->mutex);
+}
 
 /* borrow.c; _locked: with `mutex` held, the others without it */
 /* Makes a connection of a socket that has passed the handshake. NULL: no memory, the socket is closed. A slot is

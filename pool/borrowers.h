@@ -3,17 +3,19 @@
 #ifndef HFI_BORROWERS_H
 #define HFI_BORROWERS_H
 
-#include "pool/pool.h"
+#include <stdint.h>
 
 struct hfi_borrowers;
+struct hfi_deployment;
+struct hfi_pool_counts;
 
-struct hfi_borrowers *hfi_borrowers_new(struct hfi_pool *pool); /* NULL: no memory */
+struct hfi_borrowers *hfi_borrowers_new(struct hfi_deployment *deployment); /* NULL: no memory */
 /* Called by the listener before every poll(). Closes connections that have idled or lived too long, keeps
  * min_connections, logs those that are out too long. Never blocks. Returns when it must be called again at the latest;
  * if *fd >= 0, also call it when that descriptor is ready. */
 int64_t hfi_borrowers_maintain(struct hfi_borrowers *borrowers, int64_t now_ns, int *fd, short *events);
 void hfi_borrowers_count(struct hfi_borrowers *borrowers, struct hfi_pool_counts *counts);
-/* After the listener has ended: waiters get CLOSED, idle connections are closed. */
+/* After the listener has ended, and after hfi_borrow_end: closes idle connections. */
 void hfi_borrowers_close(struct hfi_borrowers *borrowers);
 /* After close, when no hfi_borrow is under way any more. A connection that is still out stays its borrower's. NULL is a
  * no-op. */

@@ -76,7 +76,7 @@ void hfi_channels_free(struct hfi_channels *channels)
         return;
     for (int i = 0; i < channels->subscribers; i++)
         while (!hfi_list_is_empty(&channels->lists[i].all))
-            forget_locked(channels, hfi_container_of(channels->lists[i].all.next, struct hfi_channel, all));
+            forget_locked(channels, hfi_list_first(&channels->lists[i].all, struct hfi_channel, all));
     hfi_mutex_destroy(&channels->mutex);
     free(channels->buckets);
     free(channels);

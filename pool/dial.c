@@ -4,7 +4,7 @@
 #include "pool/dial_private.h"
 #include "base/buffer.h"
 #include "pool/hurry.h"
-#include "pool/pool_private.h"
+#include "pool/deployment.h"
 #include "pool/parser.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 static enum hfi_dial_state fail(struct hfi_dial *dial)
 {
-    hfi_fail_server(&dial->error, dial->pool->server_name);
+    hfi_fail_server(&dial->error, dial->deployment->server_name);
     return HFI_DIAL_FAILED;
 }
 
@@ -35,7 +35,7 @@ hf_status hfi_dial_fail_os(struct hfi_dial *dial, int os_errno, const char *what
                            ? "check the server and the network; is this a port for TLS, which we do not speak?"
                            : "check the server and the network between";
     char text[96];
-    (void)hfi_fail(&dial->error, status, hint, "cannot %s %s: %s", what, dial->pool->server_name,
+    (void)hfi_fail(&dial->error, status, hint, "cannot %s %s: %s", what, dial->deployment->server_name,
                    strerror_r(os_errno, text, sizeof text));
     hfi_fail_errno(&dial->error, os_errno);
     hfi_fail_retry(&dial->error, -1);
@@ -49,25 +49,25 @@ static void fail_silent(struct hfi_dial *dial)
                                                       : "no connection";
     (void)hfi_fail(&dial->error, HF_UNAVAILABLE,
                    "check the server and the network between, or raise connect_ms",
-                   "cannot reach %s: %s within connect_ms", dial->pool->server_name, stage);
+                   "cannot reach %s: %s within connect_ms", dial->deployment->server_name, stage);
     hfi_fail_errno(&dial->error, ETIMEDOUT);
     hfi_fail_retry(&dial->error, -1);
 }
 
-struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane,
+struct hfi_dial *hfi_dial_begin(struct hfi_deployment *deployment, enum hfi_dial_purpose purpose, int lane,
                                 int64_t until_ns)
 {
     struct hfi_dial *dial = calloc(1, sizeof *dial);
     if (dial == NULL)
         return NULL;
-    dial->pool = pool;
+    dial->deployment = deployment;
     dial->until_ns = until_ns;
     dial->again_ns = until_ns;
     dial->connection = HFI_NO_CONNECTION;
     dial->any = -1;
     for (int i = 0; i < HFI_ADDRESSES_MOST; i++)
         dial->racing[i] = -1;
-    hfi_handshake_init(&dial->handshake, pool, purpose, lane);
+    hfi_handshake_init(&dial->handshake, deployment, purpose, lane);
     return dial;
 }
 
@@ -92,10 +92,10 @@ void hfi_dial_end(struct hfi_dial *dial)
 
 static enum hfi_dial_state find(struct hfi_dial *dial, int64_t now_ns)
 {
-    switch (hfi_topology_primary(dial->pool->topology, &dial->addresses, &dial->error)) {
+    switch (hfi_topology_primary(dial->deployment->topology, &dial->addresses, &dial->error)) {
     case HFI_FOUND:
         hfi_race_init(&dial->race, dial->addresses.count, now_ns, dial->until_ns);
-        dial->step = HFI_STEP_CONNECT;
+        hfi_dial_enter(dial, HFI_STEP_CONNECT);
         break;
     case HFI_LOOKING:
         dial->again_ns = dial->until_ns; /* the topology's owner steps this dial when the lookup ends */
@@ -111,7 +111,7 @@ static bool is_ours(const struct hfi_dial *dial)
 {
     struct ucred peer = {.uid = (uid_t)-1};
     socklen_t size = sizeof peer;
-    return dial->pool->settings.endpoint.scheme != HFI_EMBEDDED ||
+    return dial->deployment->settings.endpoint.scheme != HFI_EMBEDDED ||
            (getsockopt(dial->connection.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid());
 }
 
@@ -119,7 +119,7 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
 {
     if (!is_ours(dial)) {
         (void)hfi_fail(&dial->error, HF_UNAVAILABLE, "ours is gone: see who made that folder, and open another client",
-                       "another user's server listens at %s", dial->pool->server_name);
+                       "another user's server listens at %s", dial->deployment->server_name);
         return fail(dial);
     }
     int wants = dial->connection.transport->start(&dial->connection);
@@ -129,12 +129,12 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
         (void)hfi_dial_fail_os(dial, errno, "talk to");
         return fail(dial);
     } else {
-        dial->step = HFI_STEP_TALK;
+        hfi_dial_enter(dial, HFI_STEP_TALK);
         dial->events = POLLIN;
         dial->reader = hfi_parser_create(REPLY_MOST);
         if (dial->reader == NULL || !hfi_handshake_begin(&dial->handshake)) {
             (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s",
-                           dial->pool->server_name);
+                           dial->deployment->server_name);
             return fail(dial);
         }
     }
@@ -160,14 +160,14 @@ static void say(struct hfi_dial *dial)
 static void fail_garbage(struct hfi_dial *dial, const char *what)
 {
     (void)hfi_fail(&dial->error, HF_PROTOCOL, "is this the port of a Redis server, without TLS?", "%s %s",
-                   dial->pool->server_name, what);
+                   dial->deployment->server_name, what);
 }
 
 /* The parser failed, on bytes that are no reply or for lack of memory. */
 static void fail_parser(struct hfi_dial *dial)
 {
     if (dial->reader->err == REDIS_ERR_OOM)
-        (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s", dial->pool->server_name);
+        (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s", dial->deployment->server_name);
     else
         fail_garbage(dial, "does not speak the Redis protocol");
 }
@@ -244,7 +244,7 @@ static enum hfi_dial_state take_step(struct hfi_dial *dial, int64_t now_ns)
 static enum hfi_dial_state rate(struct hfi_dial *dial, enum hfi_dial_state state)
 {
     if (dial->step == HFI_STEP_START || dial->step == HFI_STEP_TALK)
-        hfi_topology_rate(dial->pool->topology, &dial->addresses.list[dial->winner], state == HFI_DIAL_UP);
+        hfi_topology_rate(dial->deployment->topology, &dial->addresses.list[dial->winner], state == HFI_DIAL_UP);
     return state;
 }
 
@@ -310,21 +310,21 @@ const hf_error *hfi_dial_error(const struct hfi_dial *dial)
     return &dial->error;
 }
 
-hf_status hfi_dial_now(struct hfi_pool *pool, int64_t until_ns, int *fd, hf_error *error)
+hf_status hfi_dial_now(struct hfi_deployment *deployment, int64_t until_ns, int *fd, hf_error *error)
 {
     *fd = -1;
-    struct hfi_dial *dial = hfi_dial_begin(pool, HFI_DIAL_BORROWER, -1, until_ns);
+    struct hfi_dial *dial = hfi_dial_begin(deployment, HFI_DIAL_BORROWER, -1, until_ns);
     if (dial == NULL)
-        return hfi_fail(error, HF_NOMEM, NULL, "no memory to connect to %s", pool->server_name);
-    (void)hfi_topology_wait(pool->topology, until_ns, &dial->addresses, NULL);
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory to connect to %s", deployment->server_name);
+    (void)hfi_topology_wait(deployment->topology, until_ns, &dial->addresses, NULL);
     enum hfi_dial_state state;
     for (;;) {
-        int64_t now_ns = hfi_now(pool->clock);
+        int64_t now_ns = hfi_now(deployment->clock);
         state = hfi_dial_step(dial, now_ns);
         if (state != HFI_DIAL_GOING)
             break;
-        (void)hfi_hurry_poll(pool, hfi_dial_fd(dial), dial->events, hfi_dial_again_ns(dial));
-        dial->until_ns = hfi_hurry_until(pool, until_ns);
+        (void)hfi_hurry_poll(deployment, hfi_dial_fd(dial), dial->events, hfi_dial_again_ns(dial));
+        dial->until_ns = hfi_hurry_until(deployment, until_ns);
     }
     hf_status status = HF_OK;
     if (state == HFI_DIAL_UP) {

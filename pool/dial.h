@@ -4,22 +4,16 @@
 #ifndef HFI_DIAL_H
 #define HFI_DIAL_H
 
-#include "pool/pool.h"
+#include "pool/handshake.h"
 #include "pool/transport.h"
-
-enum hfi_dial_purpose {
-    HFI_DIAL_LANE,      /* the handshake also loads scripts and sends the owner's command (ops->handshake_floor) */
-    HFI_DIAL_USER_LANE, /* neither: a connection for commands that only look changes nothing at the server */
-    HFI_DIAL_SUBSCRIBER,
-    HFI_DIAL_BORROWER
-};
 
 enum hfi_dial_state { HFI_DIAL_GOING, HFI_DIAL_UP, HFI_DIAL_FAILED };
 
+struct hfi_deployment;
 struct hfi_dial;
 
 /* The dial fails if it is not UP by until_ns. NULL: no memory. */
-struct hfi_dial *hfi_dial_begin(struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane,
+struct hfi_dial *hfi_dial_begin(struct hfi_deployment *deployment, enum hfi_dial_purpose purpose, int lane,
                                 int64_t until_ns);
 /* Does what can be done now. While it returns GOING, call it again when the fd is ready, and at hfi_dial_again_ns at
  * the latest. */
@@ -36,6 +30,6 @@ void hfi_dial_forked(const struct hfi_dial *dial); /* in a fork child: closes, f
 
 /* The whole dial, for a caller that may block. *fd: a non-blocking, CLOEXEC socket for a borrower. HF_OK, UNAVAILABLE,
  * DENIED, PROTOCOL, INVALID, NOMEM. */
-hf_status hfi_dial_now(struct hfi_pool *pool, int64_t until_ns, int *fd, hf_error *error);
+hf_status hfi_dial_now(struct hfi_deployment *deployment, int64_t until_ns, int *fd, hf_error *error);
 
 #endif

@@ -2,7 +2,7 @@
 /* dial_connect.c - the sockets of a dial: connects to several addresses side by side; the first one connected wins. */
 #include "pool/dial_private.h"
 #include "base/descriptor.h"
-#include "pool/pool_private.h"
+#include "pool/deployment.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -31,7 +31,7 @@ void hfi_dial_end_race(struct hfi_dial *dial)
 static void set_tcp(const struct hfi_dial *dial, int fd)
 {
     const int on = 1, idle_s = 15, interval_s = 5, probes = 3;
-    const unsigned int unanswered_ms = (unsigned int)(2 * dial->pool->settings.command_ms);
+    const unsigned int unanswered_ms = (unsigned int)(2 * dial->deployment->settings.command_ms);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
@@ -46,7 +46,7 @@ static void win(struct hfi_dial *dial, int index)
     dial->racing[index] = -1;
     dial->winner = index;
     hfi_dial_end_race(dial);
-    dial->step = HFI_STEP_START;
+    hfi_dial_enter(dial, HFI_STEP_START);
 }
 
 static void give_up(struct hfi_dial *dial, int index, int os_errno, const char *what, int64_t now_ns)

@@ -3,6 +3,7 @@
 #ifndef HFI_DIAL_PRIVATE_H
 #define HFI_DIAL_PRIVATE_H
 
+#include "base/check.h"
 #include "pool/dial.h"
 #include "pool/handshake.h"
 #include "pool/race.h"
@@ -11,7 +12,7 @@
 enum hfi_step { HFI_STEP_FIND, HFI_STEP_CONNECT, HFI_STEP_START, HFI_STEP_TALK };
 
 struct hfi_dial {
-    struct hfi_pool *pool;
+    struct hfi_deployment *deployment;
     enum hfi_step step;
     int64_t until_ns, again_ns;
     short events;
@@ -28,6 +29,13 @@ struct hfi_dial {
     struct hfi_handshake handshake;
     hf_error error;
 };
+
+/* Every step but the first begins here: they come in the order of enum hfi_step. */
+static inline void hfi_dial_enter(struct hfi_dial *dial, enum hfi_step step)
+{
+    HFI_CHECK(step == dial->step + 1);
+    dial->step = step;
+}
 
 /* dial.c */
 /* Sets dial->error: what we wanted to do (`what`), and why the system did not let us. Returns its status. */

@@ -3,7 +3,8 @@
  * EXISTS; then, on a lane, SCRIPT LOAD of the missing scripts and the owner's command (ops->handshake_floor). Each
  * stage is one pipeline. */
 #include "pool/handshake.h"
-#include "pool/pool_private.h"
+#include "pool/command.h"
+#include "pool/deployment.h"
 #include "pool/replies.h"
 #include "pool/script.h"
 
@@ -17,9 +18,11 @@
 enum stage { BEFORE, AUTH, HELLO, GREET, OVER };
 enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_INFO, ASK_EXISTS, ASK_LOAD, ASK_GREETING };
 
-void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane)
+void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_deployment *deployment,
+                        enum hfi_dial_purpose purpose, int lane)
 {
-    *handshake = (struct hfi_handshake){.pool = pool, .purpose = purpose, .lane = lane, .stage = BEFORE};
+    *handshake = (struct hfi_handshake){
+        .deployment = deployment, .purpose = purpose, .lane = lane, .stage = BEFORE};
     handshake->server.uptime_s = -1;
 }
 
@@ -57,7 +60,7 @@ static bool ask(struct hfi_handshake *handshake, enum question question, const c
 
 static bool ask_auth(struct hfi_handshake *handshake)
 {
-    const struct hfi_endpoint *endpoint = &handshake->pool->settings.endpoint;
+    const struct hfi_endpoint *endpoint = &handshake->deployment->settings.endpoint;
     /* A user without a password sends an empty one: without AUTH the connection would be the server's default user. */
     const char *password = endpoint->password != NULL ? endpoint->password : "";
     if (endpoint->user == NULL && endpoint->password == NULL)
@@ -71,7 +74,7 @@ static bool ask_auth(struct hfi_handshake *handshake)
 
 static const struct hfi_script *script(const struct hfi_handshake *handshake, int number)
 {
-    const struct hfi_script *const *scripts = handshake->pool->ops.scripts;
+    const struct hfi_script *const *scripts = handshake->deployment->ops.scripts;
     return scripts != NULL ? scripts[number] : NULL;
 }
 
@@ -90,7 +93,7 @@ static bool ask_for_scripts(struct hfi_handshake *handshake)
 
 static bool ask_identity(struct hfi_handshake *handshake)
 {
-    const struct hfi_pool_settings *settings = &handshake->pool->settings;
+    const struct hfi_pool_settings *settings = &handshake->deployment->settings;
     char database[16];
     bool ok = true;
     (void)snprintf(database, sizeof database, "%d", settings->endpoint.database);
@@ -108,7 +111,7 @@ static bool ask_identity(struct hfi_handshake *handshake)
 
 static bool ask_floor(struct hfi_handshake *handshake)
 {
-    handshake->floor_sent_ns = hfi_now(handshake->pool->clock);
+    handshake->floor_sent_ns = hfi_now(handshake->deployment->clock);
     if (handshake->asked_count == HFI_HANDSHAKE_MOST ||
         !hfi_buffer_append(&handshake->out, handshake->handshake_floor->bytes, handshake->handshake_floor->size))
         return false;
@@ -120,12 +123,12 @@ static bool ask_floor(struct hfi_handshake *handshake)
  * when they need them, or send them again as EVAL. */
 static bool ask_load(struct hfi_handshake *handshake)
 {
-    struct hfi_pool *pool = handshake->pool;
-    int64_t now_ns = hfi_now(pool->clock);
+    struct hfi_deployment *deployment = handshake->deployment;
+    int64_t now_ns = hfi_now(deployment->clock), sent_ns = deployment->scripts_sent_ns;
     if (handshake->lacks == 0 ||
-        (pool->scripts_sent_ns != 0 && now_ns < hfi_after_ms(pool->scripts_sent_ns, pool->settings.connect_ms)))
+        (sent_ns != 0 && now_ns < hfi_after_ms(sent_ns, deployment->settings.connect_ms)))
         return true;
-    pool->scripts_sent_ns = now_ns;
+    deployment->scripts_sent_ns = now_ns;
     bool ok = true;
     for (int i = 0; ok && script(handshake, i) != NULL; i++) {
         if ((handshake->lacks >> i & 1) == 0)
@@ -139,14 +142,14 @@ static bool ask_load(struct hfi_handshake *handshake)
 
 static bool ask_greet(struct hfi_handshake *handshake)
 {
-    const struct hfi_pool *pool = handshake->pool;
+    const struct hfi_deployment *deployment = handshake->deployment;
     if (handshake->purpose != HFI_DIAL_LANE)
         return true;
     if (!ask_load(handshake))
         return false;
-    if (pool->ops.handshake_floor == NULL)
+    if (deployment->ops.handshake_floor == NULL)
         return true;
-    handshake->handshake_floor = pool->ops.handshake_floor(pool->self, handshake->lane);
+    handshake->handshake_floor = deployment->ops.handshake_floor(deployment->self, handshake->lane);
     return handshake->handshake_floor != NULL && ask_floor(handshake);
 }
 
@@ -181,20 +184,20 @@ static bool begins(const struct redisReply *reply, const char *words)
 static hf_status refuse(const struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
 {
     char did_what[192];
-    (void)snprintf(did_what, sizeof did_what, "cannot use %s", handshake->pool->server_name);
-    return hfi_reply_fail(reply, did_what, handshake->pool->server_name, error);
+    (void)snprintf(did_what, sizeof did_what, "cannot use %s", handshake->deployment->server_name);
+    return hfi_reply_fail(reply, did_what, handshake->deployment->server_name, error);
 }
 
 static hf_status judge_role(const struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
 {
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 || reply->element[0]->str == NULL)
         return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not know its role",
-                        handshake->pool->server_name);
+                        handshake->deployment->server_name);
     if (strcmp(reply->element[0]->str, "master") == 0)
         return HF_OK;
     char role[64];
     (void)hfi_fail(error, HF_UNAVAILABLE, "point the URI at the primary, or wait until the failover is over",
-                   "%s is not a primary, its role is %s", handshake->pool->server_name,
+                   "%s is not a primary, its role is %s", handshake->deployment->server_name,
                    hfi_quote(role, sizeof role, reply->element[0]->str, reply->element[0]->len));
     hfi_fail_retry(error, 200);
     return HF_UNAVAILABLE;
@@ -207,14 +210,14 @@ static hf_status judge_info(struct hfi_handshake *handshake, const struct redisR
     char version[32], uptime[24];
     if (!hfi_reply_info(reply, "redis_version", version, sizeof version) || sscanf(version, "%3d.%3d.%3d", &major, &minor, &patch) < 2)
         return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not tell its version",
-                        handshake->pool->server_name);
+                        handshake->deployment->server_name);
     server->version = major * 10000 + minor * 100 + patch;
     (void)hfi_reply_info(reply, "run_id", server->run_id, sizeof server->run_id);
     if (hfi_reply_info(reply, "uptime_in_seconds", uptime, sizeof uptime))
         server->uptime_s = strtoll(uptime, NULL, 10);
     if (server->version < OLDEST_VERSION)
         return hfi_fail(error, HF_PROTOCOL, "holdfast needs Redis 6.0 or later, or Valkey",
-                        "%s is Redis %d.%d.%d", handshake->pool->server_name, major, minor, patch);
+                        "%s is Redis %d.%d.%d", handshake->deployment->server_name, major, minor, patch);
     return HF_OK;
 }
 
@@ -246,20 +249,21 @@ static hf_status judge_scripts(struct hfi_handshake *handshake, const struct red
     if (fits)
         return HF_OK;
     return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not tell which scripts it has",
-                    handshake->pool->server_name);
+                    handshake->deployment->server_name);
 }
 
 static hf_status judge_floor(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
 {
+    const struct hfi_deployment *deployment = handshake->deployment;
     if (reply->type == REDIS_REPLY_ERROR && begins(reply, "NOSCRIPT") && handshake->handshake_floor->script != NULL) {
         if (hfi_command_inline_script(handshake->handshake_floor) && ask_floor(handshake))
             return HF_OK;
-        return hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->pool->server_name);
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", deployment->server_name);
     }
-    if (handshake->pool->ops.handshake_floored == NULL)
+    if (deployment->ops.handshake_floored == NULL)
         return HF_OK;
-    return handshake->pool->ops.handshake_floored(handshake->pool->self, handshake->lane, &handshake->server, handshake->floor_sent_ns,
-                                    reply, error);
+    return deployment->ops.handshake_floored(deployment->self, handshake->lane, &handshake->server,
+                                             handshake->floor_sent_ns, reply, error);
 }
 
 static hf_status judge(struct hfi_handshake *handshake, enum question question, const struct redisReply *reply,
@@ -282,10 +286,10 @@ hf_status hfi_handshake_answer(struct hfi_handshake *handshake, const struct red
 {
     if (handshake->answered == handshake->asked_count)
         return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s answers what nobody asked",
-                        handshake->pool->server_name);
+                        handshake->deployment->server_name);
     hf_status status = judge(handshake, handshake->asked[handshake->answered], reply, error);
     handshake->answered++;
     if (status == HF_OK && handshake->answered == handshake->asked_count && !go_on(handshake))
-        status = hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->pool->server_name);
+        status = hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->deployment->server_name);
     return status;
 }

@@ -5,14 +5,24 @@
 #define HFI_HANDSHAKE_H
 
 #include "base/buffer.h"
-#include "pool/dial.h"
+#include "pool/owner.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define HFI_HANDSHAKE_MOST 64 /* commands in one pipeline */
 
+struct hfi_deployment;
+
+enum hfi_dial_purpose {
+    HFI_DIAL_LANE,      /* the handshake also loads scripts and sends the owner's command (ops->handshake_floor) */
+    HFI_DIAL_USER_LANE, /* neither: a connection for commands that only look changes nothing at the server */
+    HFI_DIAL_SUBSCRIBER,
+    HFI_DIAL_BORROWER
+};
+
 struct hfi_handshake {
-    struct hfi_pool *pool;
+    struct hfi_deployment *deployment;
     enum hfi_dial_purpose purpose;
     int lane;
 
@@ -28,7 +38,8 @@ struct hfi_handshake {
     int64_t floor_sent_ns;
 };
 
-void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_pool *pool, enum hfi_dial_purpose purpose, int lane);
+void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_deployment *deployment,
+                        enum hfi_dial_purpose purpose, int lane);
 void hfi_handshake_done(struct hfi_handshake *handshake);  /* wipes and frees */
 bool hfi_handshake_begin(struct hfi_handshake *handshake); /* puts the first stage into `out`; false: no memory */
 /* Takes the next reply. Not HF_OK: the connection is refused, *error says why. */

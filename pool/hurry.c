@@ -1,37 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* hurry.c - see hurry.h, and hfi_pool_hurry. */
+/* hurry.c - see hurry.h. */
 #include "pool/hurry.h"
-#include "pool/lane_private.h"
-#include "pool/listener.h"
-#include "pool/topology.h"
+#include "base/poll.h"
+#include "pool/deployment.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <time.h>
-
-void hfi_pool_hurry(struct hfi_pool *pool, int64_t until_ns)
+int64_t hfi_hurry_until(const struct hfi_deployment *deployment, int64_t until_ns)
 {
-    if (atomic_load(&pool->hurry_ns) == HFI_NEVER) {
-        atomic_store(&pool->hurry_ns, until_ns);
-        (void)eventfd_write(pool->hurry_fd, 1); /* never read, so later waiters see it too */
-        hfi_topology_hurry(pool->topology);
-    }
-    for (int i = 0; i < pool->lane_count; i++)
-        hfi_lane_hurry(pool->lanes[i], until_ns);
-    hfi_listener_kick(pool->listener);
-}
-
-int64_t hfi_hurry_until(const struct hfi_pool *pool, int64_t until_ns)
-{
-    int64_t hurry_ns = atomic_load(&pool->hurry_ns);
+    int64_t hurry_ns = atomic_load(&deployment->hurry_ns);
     return hurry_ns < until_ns ? hurry_ns : until_ns;
 }
 
-bool hfi_hurry_poll(struct hfi_pool *pool, int fd, short events, int64_t until_ns)
+bool hfi_hurry_poll(struct hfi_deployment *deployment, int fd, short events, int64_t until_ns)
 {
-    bool hurried = atomic_load(&pool->hurry_ns) != HFI_NEVER;
-    struct pollfd ready[] = {{fd, events, 0}, {pool->hurry_fd, POLLIN, 0}};
-    int64_t left = hfi_hurry_until(pool, until_ns) - hfi_now(pool->clock);
-    struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
-    return left > 0 && ppoll(ready, hurried ? 1 : 2, &length, NULL) != 0;
+    bool hurried = atomic_load(&deployment->hurry_ns) != HFI_NEVER;
+    struct pollfd ready[] = {{fd, events, 0}, {deployment->hurry_fd, POLLIN, 0}};
+    until_ns = hfi_hurry_until(deployment, until_ns);
+    return until_ns > hfi_now(deployment->clock) &&
+           hfi_poll_until(ready, hurried ? 1 : 2, deployment->clock, until_ns) != 0;
 }

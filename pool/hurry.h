@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* hurry.h - a thread that waits for the server while the client is being closed waits no longer than close does. */
+/* hurry.h - a thread that waits for the server while the client is being closed waits no longer than close does, which
+ * says so by hfi_pool_hurry. */
 #ifndef HFI_HURRY_H
 #define HFI_HURRY_H
 
-#include "pool/pool_private.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hfi_deployment;
 
 /* Returns until_ns, or the end that close has set if that is sooner. */
-int64_t hfi_hurry_until(const struct hfi_pool *pool, int64_t until_ns);
+int64_t hfi_hurry_until(const struct hfi_deployment *deployment, int64_t until_ns);
 /* For a user's thread: sleeps until the descriptor is ready, a signal or close comes, or the time is over (until_ns, or
  * the end that close has set). False: the time is over. */
-bool hfi_hurry_poll(struct hfi_pool *pool, int fd, short events, int64_t until_ns);
+bool hfi_hurry_poll(struct hfi_deployment *deployment, int fd, short events, int64_t until_ns);
 
 #endif

@@ -3,6 +3,7 @@
  * all. Also the only place that hands out outcomes. */
 #include "base/descriptor.h"
 #include "base/perturb.h"
+#include "pool/dial.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
 
@@ -26,19 +27,22 @@ void hfi_lane_lock(struct hfi_lane *lane)
 
 void hfi_lane_unlock(struct hfi_lane *lane)
 {
+    hfi_lane_check_locked(lane);
     hfi_mutex_unlock(&lane->mutex);
 }
 
-struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, int index)
+struct hfi_lane *hfi_lane_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
+                              enum hfi_lane_kind kind, int index)
 {
     struct hfi_lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL)
         return NULL;
-    lane->pool = pool;
+    lane->deployment = deployment;
+    lane->listener = listener;
     lane->kind = kind;
     lane->index = index;
     bool sifted = hfi_lane_is_sifted(lane);
-    lane->reply_most = sifted ? pool->settings.max_value_bytes + LOCK_REPLY_MOST : LOCK_REPLY_MOST;
+    lane->reply_most = sifted ? deployment->settings.max_value_bytes + LOCK_REPLY_MOST : LOCK_REPLY_MOST;
     lane->in_capacity = sifted ? 65536 : 16384;
     lane->in = malloc(lane->in_capacity);
     lane->connection = HFI_NO_CONNECTION;
@@ -50,7 +54,7 @@ struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind, in
     hfi_list_init(&lane->waiters);
     hfi_mutex_init(&lane->mutex, HFI_RANK_LEAF);
     (void)pthread_cond_init(&lane->quiet, NULL);
-    hfi_backoff_init(&lane->backoff, (uint64_t)hfi_now(pool->clock) ^ ((uint64_t)index << 56));
+    hfi_backoff_init(&lane->backoff, (uint64_t)hfi_now(deployment->clock) ^ ((uint64_t)index << 56));
     lane->wake_fd = hfi_descriptor_event();
     if (lane->in == NULL || lane->wake_fd < 0) {
         hfi_lane_free(lane);
@@ -87,10 +91,10 @@ void hfi_lane_complete_locked(struct hfi_lane *lane, struct hfi_command *command
         command->reply = NULL;
     }
     hfi_list_append(&lane->completed, &command->link);
-    const struct hfi_pool *pool = lane->pool;
-    bool closing = atomic_load(&pool->closing_until_ns) != 0 || atomic_load(&pool->hurry_ns) != HFI_NEVER;
+    struct hfi_deployment *deployment = lane->deployment;
+    bool closing = atomic_load(&deployment->closing_until_ns) != 0 || atomic_load(&deployment->hurry_ns) != HFI_NEVER;
     if (outcome != HFI_ANSWERED && closing && !command->too_long && !command->optional)
-        atomic_store(&lane->pool->closed_short, true);
+        atomic_store(&deployment->closed_short, true);
 }
 
 void hfi_lane_run_completions(struct hfi_lane *lane)
@@ -117,15 +121,15 @@ void hfi_lane_run_completions(struct hfi_lane *lane)
         hfi_lane_unlock(lane);
         hfi_park_hold();
         while (!hfi_list_is_empty(&batch)) {
-            struct hfi_command *command = hfi_container_of(batch.next, struct hfi_command, link);
+            struct hfi_command *command = hfi_list_first(&batch, struct hfi_command, link);
             hfi_list_remove(&command->link);
             HFI_PERTURB("outcome-to-done");
             command->done(command);
             hfi_command_unref(command);
         }
         hfi_park_let_go();
-        if (down && lane->pool->ops.lane_down != NULL)
-            lane->pool->ops.lane_down(lane->pool->self, lane->index);
+        if (down && lane->deployment->ops.lane_down != NULL)
+            lane->deployment->ops.lane_down(lane->deployment->self, lane->index);
         hfi_lane_lock(lane);
     }
     lane->completing = false;
@@ -133,7 +137,7 @@ void hfi_lane_run_completions(struct hfi_lane *lane)
     bool broken = atomic_load(&lane->state) == HFI_LANE_BROKEN;
     hfi_lane_unlock(lane);
     if (broken)
-        hfi_listener_kick(lane->pool->listener);
+        hfi_listener_kick(lane->listener);
 }
 
 /* The last `left` bytes in flight are still in `out`: a command that lies wholly within them has not left. */
@@ -164,11 +168,11 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
 {
     if (atomic_load(&lane->state) != HFI_LANE_UP)
         return;
-    atomic_store(&lane->state, HFI_LANE_BROKEN);
+    hfi_lane_set_state_locked(lane, HFI_LANE_BROKEN);
     (void)shutdown(lane->connection.fd, SHUT_RDWR); /* wakes a reader that sleeps on it */
     (void)hfi_fail(&lane->why, status, "check the server and the network between",
-                   "the connection to %s is given up: %s", lane->pool->server_name, why);
-    hfi_fail_server(&lane->why, lane->pool->server_name);
+                   "the connection to %s is given up: %s", lane->deployment->server_name, why);
+    hfi_fail_server(&lane->why, lane->deployment->server_name);
     hfi_fail_errno(&lane->why, os_errno);
     hfi_fail_retry(&lane->why, -1);
     (void)atomic_fetch_add(&lane->cuts, os_errno != ETIMEDOUT);
@@ -176,14 +180,14 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
     lane->drop_after = lane->role_check_due = false;
     lane->in_flight_count = lane->posted = 0;
     while (!hfi_list_is_empty(&lane->in_flight)) {
-        struct hfi_command *last = hfi_container_of(lane->in_flight.prev, struct hfi_command, link);
+        struct hfi_command *last = hfi_list_last(&lane->in_flight, struct hfi_command, link);
         if (last->sent)
             break;
         hfi_list_remove(&last->link);
-        hfi_list_append(lane->queue.next, &last->link); /* in front: it was listed before the others */
+        hfi_list_prepend(&lane->queue, &last->link); /* it was listed before the others */
     }
     while (!hfi_list_is_empty(&lane->in_flight))
-        hfi_lane_complete_locked(lane, hfi_container_of(lane->in_flight.next, struct hfi_command, link), HFI_UNANSWERED);
+        hfi_lane_complete_locked(lane, hfi_list_first(&lane->in_flight, struct hfi_command, link), HFI_UNANSWERED);
 }
 
 /* ---- rule P10: a connection can survive a demotion ---- */
@@ -215,8 +219,8 @@ static void check_role_locked(struct hfi_lane *lane, int64_t now_ns)
         return;
     }
     check->done = role_checked;
-    check->until_ns = hfi_after_ms(now_ns, lane->pool->settings.command_ms);
-    hfi_list_append(lane->queue.next, &check->link);
+    check->until_ns = hfi_after_ms(now_ns, lane->deployment->settings.command_ms);
+    hfi_list_prepend(&lane->queue, &check->link);
 }
 
 /* ---- writing ---- */
@@ -249,7 +253,7 @@ static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
         check_role_locked(lane, now_ns);
     }
     while (!hfi_list_is_empty(&lane->queue) && atomic_load(&lane->state) == HFI_LANE_UP) {
-        struct hfi_command *command = hfi_container_of(lane->queue.next, struct hfi_command, link);
+        struct hfi_command *command = hfi_list_first(&lane->queue, struct hfi_command, link);
         hfi_list_remove(&command->link);
         if (!hfi_buffer_append(&lane->out, command->bytes, command->size)) {
             hfi_lane_complete_locked(lane, command, HFI_UNSENT);
@@ -289,7 +293,7 @@ static void send_out(struct hfi_lane *lane)
     if (reader)
         (void)eventfd_write(lane->wake_fd, 1); /* it polls for POLLOUT too from now on */
     else
-        hfi_listener_kick(lane->pool->listener);
+        hfi_listener_kick(lane->listener);
 }
 
 static void send_back_locked(struct hfi_lane *lane, bool but_patient)
@@ -305,7 +309,7 @@ static void send_back_locked(struct hfi_lane *lane, bool but_patient)
 /* Needs the write role. Returns true if hfi_lane_run_completions is due. */
 static bool write_listed(struct hfi_lane *lane)
 {
-    int64_t now_ns = hfi_now(lane->pool->clock);
+    int64_t now_ns = hfi_now(lane->deployment->clock);
     bool kick = false;
     HFI_PERTURB("clock-to-board");
     hfi_lane_lock(lane);
@@ -331,9 +335,9 @@ static bool write_listed(struct hfi_lane *lane)
         send_out(lane);
     HFI_PERTURB("sent-to-kick");
     if (kick)
-        hfi_listener_kick(lane->pool->listener);
+        hfi_listener_kick(lane->listener);
     else
-        hfi_listener_kick_before(lane->pool->listener, nearest_ns);
+        hfi_listener_kick_before(lane->listener, nearest_ns);
     return finished || atomic_load(&lane->state) == HFI_LANE_BROKEN;
 }
 
@@ -364,7 +368,7 @@ static void flush(struct hfi_lane *lane, bool now)
         HFI_PERTURB("written-to-role-back");
         atomic_store(&lane->writing, false);
         if (atomic_load(&lane->state) == HFI_LANE_BROKEN)
-            hfi_listener_kick(lane->pool->listener); /* tear_down() may have found the role taken */
+            hfi_listener_kick(lane->listener); /* tear_down() may have found the role taken */
     }
     if (finish)
         hfi_lane_run_completions(lane);
@@ -428,7 +432,7 @@ int64_t hfi_lane_waits_since_ns(const struct hfi_lane *lane)
     int64_t since_ns = HFI_NEVER;
     hfi_lane_lock(locked);
     if (!hfi_list_is_empty(&lane->in_flight)) {
-        const struct hfi_command *head = hfi_container_of(lane->in_flight.next, struct hfi_command, link);
+        const struct hfi_command *head = hfi_list_first(&lane->in_flight, struct hfi_command, link);
         since_ns = head->sent ? head->sent_ns : HFI_NEVER;
     }
     hfi_lane_unlock(locked);

@@ -14,6 +14,13 @@
 
 struct hfi_lane;
 
+enum hfi_lane_kind {
+    HFI_LOCK_LANE,    /* locks; a reply is at most 64 KiB */
+    HFI_VALUE_LANE,   /* hf_fetch; a reply is at most max_value_bytes, a longer one is passed over */
+    HFI_USER_LANE,    /* users' commands and operators' queries; the same limit */
+    HFI_RESERVED_LANE /* renewals only */
+};
+
 /* Appends the command to the lane and takes a reference to it. Never blocks, never calls `done`. The caller may hold
  * any mutex of its own, so two commands listed under one mutex reach the server in that order. */
 void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command);

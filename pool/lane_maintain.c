@@ -2,17 +2,17 @@
 /* lane_maintain.c - the listener's part of a lane: dial, read replies that no thread waits for, deadlines, tear down,
  * close. */
 #include "base/perturb.h"
+#include "base/poll.h"
+#include "pool/dial.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
 #include "pool/parser.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A reply that no thread waits for may stay in the socket this long. The thread that sent its command often is about to
@@ -84,7 +84,7 @@ void hfi_lane_hurry(struct hfi_lane *lane, int64_t until_ns)
 static const struct hfi_command *head_locked(const struct hfi_lane *lane)
 {
     return hfi_list_is_empty(&lane->in_flight) ? NULL
-                                               : hfi_container_of(lane->in_flight.next, struct hfi_command, link);
+                                               : hfi_list_first(&lane->in_flight, struct hfi_command, link);
 }
 
 /* ---- up ---- */
@@ -106,7 +106,7 @@ static short watch_events_locked(struct hfi_lane *lane, int64_t now_ns, struct h
 {
     short events = POLLRDHUP;
     const struct hfi_command *head = head_locked(lane);
-    bool at_once = lane->kind == HFI_RESERVED_LANE || atomic_load(&lane->pool->closing_until_ns) != 0;
+    bool at_once = lane->kind == HFI_RESERVED_LANE || atomic_load(&lane->deployment->closing_until_ns) != 0;
     enum hfi_lane_watch watch = HFI_LOOKS_SOON;
     if (head != NULL && !lane->reading) {
         if (at_once || head->sent_ns + GRACE_NS <= now_ns) {
@@ -162,7 +162,7 @@ static void maintain_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_s
  * link is fast or `lane` is the reserved one. */
 static int64_t road_ns(const struct hfi_lane *lane)
 {
-    int64_t rtt_ns = hfi_lane_rtt_ns(hfi_pool_renewals_lane(lane->pool));
+    int64_t rtt_ns = hfi_lane_rtt_ns(lane->renewals);
     return lane->kind != HFI_RESERVED_LANE && rtt_ns > SLOW_NS ? rtt_ns : 0;
 }
 
@@ -170,31 +170,31 @@ static void fail(struct hfi_lane *lane, const hf_error *error, int64_t now_ns)
 {
     bool news = atomic_exchange(&lane->trouble, HFI_UNREACHABLE) == HFI_NO_TROUBLE;
     lane->dial_due_ns = hfi_backoff_next_ns(&lane->backoff, now_ns);
-    hfi_pool_note_failure(lane->pool, error);
+    hfi_deployment_note_failure(lane->deployment, error);
     if (lane->index == 0)
-        hfi_pool_note_verdict(lane->pool);
+        hfi_deployment_note_verdict(lane->deployment);
     if (news)
-        hfi_log(&lane->pool->log, HF_LOG_WARNING, "%s; dialling again", error->message);
+        hfi_log(&lane->deployment->log, HF_LOG_WARNING, "%s; dialling again", error->message);
     flush_again(lane); /* the commands that waited for this dial come back UNSENT */
 }
 
 static void fail_memory(struct hfi_lane *lane, int64_t now_ns)
 {
     hf_error error;
-    (void)hfi_fail(&error, HF_NOMEM, NULL, "no memory to connect to %s", lane->pool->server_name);
-    hfi_fail_server(&error, lane->pool->server_name);
+    (void)hfi_fail(&error, HF_NOMEM, NULL, "no memory to connect to %s", lane->deployment->server_name);
+    hfi_fail_server(&error, lane->deployment->server_name);
     fail(lane, &error, now_ns);
 }
 
 static void come_up(struct hfi_lane *lane, int64_t now_ns)
 {
-    struct hfi_pool *pool = lane->pool;
+    struct hfi_deployment *deployment = lane->deployment;
     struct redisReader *parser = hfi_parser_create(lane->reply_most);
     if (parser == NULL) {
         fail_memory(lane, now_ns);
         return;
     }
-    hfi_pool_note_server(pool, hfi_dial_server(lane->dial));
+    hfi_deployment_note_server(deployment, hfi_dial_server(lane->dial));
     hfi_backoff_up(&lane->backoff, now_ns);
     lane->hung_up = false;
     hfi_lane_lock(lane);
@@ -206,16 +206,16 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->answered_ns = lane->up_ns = now_ns;
     lane->times_up++;
     lane->announcing = true;
-    atomic_store(&lane->state, HFI_LANE_UP);
+    hfi_lane_set_state_locked(lane, HFI_LANE_UP);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-up-to-told");
     bool news = atomic_exchange(&lane->trouble, HFI_NO_TROUBLE) != HFI_NO_TROUBLE || lane->times_up > 1;
     if (lane->index == 0)
-        hfi_pool_note_verdict(pool);
+        hfi_deployment_note_verdict(deployment);
     if (news)
-        hfi_log(&pool->log, HF_LOG_INFO, "connected to %s", pool->server_name);
-    if (pool->ops.lane_up != NULL)
-        pool->ops.lane_up(pool->self, lane->index);
+        hfi_log(&deployment->log, HF_LOG_INFO, "connected to %s", deployment->server_name);
+    if (deployment->ops.lane_up != NULL)
+        deployment->ops.lane_up(deployment->self, lane->index);
     hfi_lane_lock(lane);
     lane->announcing = false;
     hfi_lane_unlock(lane);
@@ -225,7 +225,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
 /* Must the reserved lane (renewals) be dialled before this one? */
 static bool yields_to_renewals(const struct hfi_lane *lane)
 {
-    const struct hfi_lane *renewals = hfi_pool_renewals_lane(lane->pool);
+    const struct hfi_lane *renewals = lane->renewals;
     int state = atomic_load(&renewals->state);
     bool comes = state == HFI_LANE_BROKEN ||
                  (state == HFI_LANE_DIALING && atomic_load(&renewals->trouble) == HFI_NO_TROUBLE);
@@ -236,8 +236,8 @@ static void maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_p
 {
     enum hfi_dial_state state = HFI_DIAL_GOING;
     if (lane->dial == NULL && now_ns >= lane->dial_due_ns && !yields_to_renewals(lane)) {
-        lane->dial = hfi_dial_begin(lane->pool, lane->kind == HFI_USER_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
-                                    lane->index, hfi_after_ms(now_ns, lane->pool->settings.connect_ms));
+        lane->dial = hfi_dial_begin(lane->deployment, lane->kind == HFI_USER_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
+                                    lane->index, hfi_after_ms(now_ns, lane->deployment->settings.connect_ms));
         if (lane->dial == NULL)
             fail_memory(lane, now_ns);
     }
@@ -294,21 +294,22 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         enum hfi_lost lost = lane->kind == HFI_RESERVED_LANE   ? HFI_LOST_URGENT
                              : lane->answered_ns > lane->up_ns ? HFI_LOST_SERVED
                                                                : HFI_LOST_UNUSED;
-        lane->dial_due_ns = hfi_backoff_lost_ns(&lane->backoff, &lane->pool->losses, lost, now_ns) + road_ns(lane);
+        lane->dial_due_ns =
+            hfi_backoff_lost_ns(&lane->backoff, &lane->deployment->losses, lost, now_ns) + road_ns(lane);
         why = lane->why;
         /* A silent server counts as away until it answers a dial, so that no other caller has to wait to find out. */
         if (why.os_errno == ETIMEDOUT) {
             atomic_store(&lane->trouble, HFI_SILENT);
             atomic_store(&lane->again, true); /* commands that are listed already come back too */
         }
-        atomic_store(&lane->state, HFI_LANE_DIALING);
+        hfi_lane_set_state_locked(lane, HFI_LANE_DIALING);
     }
     hfi_lane_unlock(lane);
     atomic_store(&lane->writing, false);
     hfi_lane_flush(lane); /* commands listed while we had the write role */
     if (idle) {
-        hfi_pool_note_failure(lane->pool, &why);
-        hfi_log(&lane->pool->log, HF_LOG_WARNING, "%s", why.message);
+        hfi_deployment_note_failure(lane->deployment, &why);
+        hfi_log(&lane->deployment->log, HF_LOG_WARNING, "%s", why.message);
     }
 }
 
@@ -340,10 +341,10 @@ void hfi_lane_half_close(struct hfi_lane *lane)
     if (!hfi_list_is_empty(&lane->in_flight))
         hfi_lane_give_up_locked(lane, HF_CLOSED, 0, "the client closes");
     while (!hfi_list_is_empty(&lane->queue))
-        hfi_lane_complete_locked(lane, hfi_container_of(lane->queue.next, struct hfi_command, link), HFI_UNSENT);
+        hfi_lane_complete_locked(lane, hfi_list_first(&lane->queue, struct hfi_command, link), HFI_UNSENT);
     if (lane->connection.fd >= 0)
         (void)shutdown(lane->connection.fd, SHUT_WR);
-    atomic_store(&lane->state, HFI_LANE_CLOSED);
+    hfi_lane_set_state_locked(lane, HFI_LANE_CLOSED);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-closed-to-told");
     (void)eventfd_write(lane->wake_fd, 1); /* a sleeping reader gives the role back */
@@ -360,10 +361,9 @@ void hfi_lane_drain(struct hfi_lane *lane, int64_t until_ns)
     hfi_lane_unlock(lane);
     /* close() with bytes unread sends a reset, and the server may then drop what it has not executed yet (P11). */
     while (lane->connection.fd >= 0) {
-        int64_t left = until_ns - hfi_now(lane->pool->clock);
-        struct timespec length = {(time_t)(left / 1000000000), (long)(left % 1000000000)};
+        const struct hfi_clock *clock = lane->deployment->clock;
         struct pollfd end = {lane->connection.fd, POLLIN, 0};
-        if (left <= 0 || (ppoll(&end, 1, &length, NULL) <= 0 && errno != EINTR))
+        if (hfi_now(clock) >= until_ns || (hfi_poll_until(&end, 1, clock, until_ns) <= 0 && errno != EINTR))
             break;
         ssize_t got = lane->connection.transport->recv(&lane->connection, lane->in, lane->in_capacity);
         if (got == 0 || (got < 0 && errno != EAGAIN))

@@ -18,11 +18,15 @@
 #include "base/buffer.h"
 #include "base/mutex.h"
 #include "pool/backoff.h"
-#include "pool/dial.h"
+#include "pool/deployment.h"
 #include "pool/framing.h"
-#include "pool/pool_private.h"
+#include "pool/lane.h"
 #include "pool/transport.h"
 #include "pool/trial.h"
+
+struct hfi_dial;
+struct hfi_listener;
+struct hfi_subscribers;
 
 enum hfi_lane_state {
     HFI_LANE_COLD,    /* not used yet, so not dialled                                     */
@@ -48,15 +52,15 @@ enum hfi_lane_watch {
 };
 
 struct hfi_lane {
-    struct hfi_pool *pool;
+    struct hfi_deployment *deployment;
+    struct hfi_listener *listener;
     enum hfi_lane_kind kind;
     int index;
-    size_t reply_most;
 
     struct hfi_inbox inbox;     /* listed, not yet taken */
     _Atomic(bool) writing;      /* the write role is taken */
     _Atomic(bool) again;        /* there is work for the write role that the inbox does not show */
-    _Atomic(int) state;         /* enum hfi_lane_state; changed under the mutex */
+    _Atomic(int) state;         /* enum hfi_lane_state; changed by hfi_lane_set_state_locked */
     _Atomic(int) trouble;       /* enum hfi_lane_trouble */
     _Atomic(unsigned) cuts;     /* connections that ended for a reason other than silence */
     _Atomic(bool) blocked;      /* the socket did not take all of `out`: wait for POLLOUT */
@@ -78,6 +82,10 @@ struct hfi_lane {
 
     struct hfi_connection connection; /* changed with both roles free and the mutex held */
 
+    struct hfi_subscribers *subscribers; /* where a thread waits for messages while it has nothing to read here */
+    const struct hfi_lane *renewals;     /* the reserved lane, whether it is dialled or not */
+    size_t reply_most;
+
     /* Used by the listener only. */
     struct hfi_dial *dial;
     struct hfi_backoff backoff;
@@ -96,7 +104,7 @@ struct hfi_lane {
     _Atomic(int) watch;  /* enum hfi_lane_watch; changed under the mutex */
     bool drop_after;     /* the head's reply says that the connection is useless: give it up after the head */
     bool role_check_due; /* a user's command got such a reply: ROLE is asked in front of the next command */
-    int64_t nearest_ns;  /* no deadline in queue or in_flight is before this */
+    int64_t nearest_ns;  /* no deadline in queue or in_flight is before this, but a role check's */
     int64_t answered_ns; /* time of the last reply; for P10 */
     _Atomic(int) in_flight_count, waiting; /* lengths of in_flight and waiters */
     int posted;          /* commands in flight that no thread waits for */
@@ -105,8 +113,9 @@ struct hfi_lane {
 };
 
 /* lane.c */
-struct hfi_lane *hfi_lane_new(struct hfi_pool *pool, enum hfi_lane_kind kind,
-                              int index);  /* NULL: no memory, no fd */
+/* `subscribers` and `renewals` are for the caller to set. NULL: no memory, no fd. */
+struct hfi_lane *hfi_lane_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
+                              enum hfi_lane_kind kind, int index);
 void hfi_lane_free(struct hfi_lane *lane); /* after close, or never used; NULL is a no-op */
 /* Runs `done` of all completed commands, and ops->lane_down if it is owed; or leaves that to the thread that is doing
  * it already. */
@@ -122,6 +131,22 @@ bool hfi_lane_is_master_reply(const struct redisReply *reply);
 bool hfi_lane_is_role_check(const struct hfi_command *command);
 void hfi_lane_lock(struct hfi_lane *lane);
 void hfi_lane_unlock(struct hfi_lane *lane);
+
+/* lane_check.c, in builds for development alone */
+#ifdef HFI_CHECKED
+void hfi_lane_check_locked(const struct hfi_lane *lane);
+void hfi_lane_check_step_locked(const struct hfi_lane *lane, enum hfi_lane_state state);
+#else
+#define hfi_lane_check_locked(lane) ((void)0)
+#define hfi_lane_check_step_locked(lane, state) ((void)0)
+#endif
+
+/* Whoever changes `state` calls this. */
+static inline void hfi_lane_set_state_locked(struct hfi_lane *lane, enum hfi_lane_state state)
+{
+    hfi_lane_check_step_locked(lane, state);
+    atomic_store(&lane->state, state);
+}
 
 /* lane_sift.c */
 bool hfi_lane_is_sifted(const struct hfi_lane *lane); /* false: a reply that is too long ends the connection */

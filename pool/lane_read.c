@@ -3,6 +3,7 @@
  * passes the role on when its own wait ends. The listener reads replies that no thread waits for. */
 #include "pool/lane_private.h"
 #include "base/perturb.h"
+#include "base/poll.h"
 #include "pool/listener.h"
 #include "pool/replies.h"
 #include "pool/subscribe.h"
@@ -10,11 +11,9 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
-#include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
 #define BATCH          64
 #define SPINS          200           /* looks at the socket before the reader sleeps in poll() */
@@ -101,7 +100,7 @@ bool hfi_lane_pass_over_locked(struct hfi_lane *lane, int64_t now_ns)
         hfi_lane_give_up_locked(lane, HF_PROTOCOL, 0, "a reply that nobody asked for");
         return false;
     }
-    struct hfi_command *command = hfi_container_of(lane->in_flight.next, struct hfi_command, link);
+    struct hfi_command *command = hfi_list_first(&lane->in_flight, struct hfi_command, link);
     command->too_long = true;
     if (++command->replies_seen == command->replies) {
         note_answer_locked(lane, command, now_ns);
@@ -119,7 +118,7 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
         freeReplyObject(reply);
         return false;
     }
-    struct hfi_command *command = hfi_container_of(lane->in_flight.next, struct hfi_command, link);
+    struct hfi_command *command = hfi_list_first(&lane->in_flight, struct hfi_command, link);
     if (reply->type == REDIS_REPLY_ERROR && hfi_reply_meaning(reply->str, reply->len)->reconnect) {
         lane->drop_after = lane->drop_after || !command->users;
         lane->role_check_due = true;
@@ -179,7 +178,7 @@ bool hfi_lane_match_all(struct hfi_lane *lane, bool fresh)
                 break;
             lane->unparsed = lane->parser->len - lane->parser->pos;
         }
-        int64_t now_ns = hfi_now(lane->pool->clock), sent_ns = 0;
+        int64_t now_ns = hfi_now(lane->deployment->clock), sent_ns = 0;
         HFI_PERTURB("replies-to-match");
         hfi_lane_lock(lane);
         for (int i = 0; i < count; i++) {
@@ -234,9 +233,9 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
  * yield pauses yielding. */
 static void yield(struct hfi_lane *lane)
 {
-    int64_t before_ns = hfi_now(lane->pool->clock);
+    int64_t before_ns = hfi_now(lane->deployment->clock);
     (void)sched_yield();
-    hfi_trial_took(&lane->yields, &yield_rules, hfi_now(lane->pool->clock) - before_ns);
+    hfi_trial_took(&lane->yields, &yield_rules, hfi_now(lane->deployment->clock) - before_ns);
 }
 
 /* Looks at the socket repeatedly instead of sleeping on it. That pays while the server answers faster than a thread
@@ -252,7 +251,7 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ep
     if (!hfi_trial_ask(&lane->spins))
         return EMPTY;
     bool yields = hfi_trial_ask(&lane->yields);
-    int64_t until_ns = hfi_now(lane->pool->clock) + SPIN_MOST_NS;
+    int64_t until_ns = hfi_now(lane->deployment->clock) + SPIN_MOST_NS;
     for (int i = 1; i <= SPINS; i++) {
         enum taken taken = take_in(lane, true);
         if (taken != EMPTY) {
@@ -263,7 +262,7 @@ static enum taken spin(struct hfi_lane *lane, struct hfi_park *park, uint32_t ep
             return EMPTY;
         if (yields && hfi_trial_is_on(&lane->yields))
             yield(lane);
-        if (i % 16 == 0 && hfi_now(lane->pool->clock) >= until_ns)
+        if (i % 16 == 0 && hfi_now(lane->deployment->clock) >= until_ns)
             break;
     }
     hfi_trial_note(&lane->spins, &spin_rules, false);
@@ -285,17 +284,11 @@ static enum taken yield_and_flush(struct hfi_lane *lane)
 static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns)
 {
     struct pollfd on[2] = {{lane->connection.fd, POLLIN, 0}, {lane->wake_fd, POLLIN, 0}};
-    struct timespec length = {0, 0};
     if (atomic_load(&lane->blocked))
         on[0].events |= POLLOUT;
-    if (until_ns != HFI_NEVER) {
-        int64_t left = until_ns - hfi_now(lane->pool->clock);
-        if (left > 0)
-            length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
-    }
     hfi_park_kick(park, lane->wake_fd);
     if (!hfi_park_is_woken(park, epoch))
-        (void)ppoll(on, 2, until_ns != HFI_NEVER ? &length : NULL, NULL);
+        (void)hfi_poll_until(on, 2, lane->deployment->clock, until_ns);
     hfi_park_kick(park, -1);
     if (on[1].revents != 0) {
         eventfd_t kicks;
@@ -330,7 +323,7 @@ static void pass_role(struct hfi_lane *lane)
         (void)pthread_cond_signal(&lane->quiet);
         kick = true; /* the listener needs the role to close the connection */
     } else if (lane->in_flight_count > lane->posted && !hfi_list_is_empty(&lane->waiters)) {
-        struct waiter *next = hfi_container_of(lane->waiters.prev, struct waiter, link);
+        struct waiter *next = hfi_list_last(&lane->waiters, struct waiter, link);
         hfi_list_remove(&next->link);
         (void)atomic_fetch_sub(&lane->waiting, 1);
         next->chosen = true;
@@ -342,7 +335,7 @@ static void pass_role(struct hfi_lane *lane)
     }
     hfi_lane_unlock(lane);
     if (kick)
-        hfi_listener_kick(lane->pool->listener);
+        hfi_listener_kick(lane->listener);
 }
 
 /* Reads without the mutex: on a stale answer the reader calls pass_role(), which looks again under the mutex. */
@@ -357,7 +350,7 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
 {
     bool fresh = false;
     while (!hfi_park_is_woken(park, epoch) && is_worth_reading(lane) &&
-           hfi_now(lane->pool->clock) < until_ns) {
+           hfi_now(lane->deployment->clock) < until_ns) {
         enum taken taken = take_in(lane, fresh);
         fresh = true;
         if (taken == EMPTY)
@@ -365,9 +358,9 @@ static void read_for_all(struct hfi_lane *lane, struct hfi_park *park, uint32_t 
         if (taken == EMPTY)
             taken = yield_and_flush(lane);
         if (taken == EMPTY) {
-            int64_t look_ns = atomic_load(&lane->in_flight_count) > 1 ? hfi_now(lane->pool->clock) + LEFT_NS : until_ns;
+            int64_t look_ns = atomic_load(&lane->in_flight_count) > 1 ? hfi_now(lane->deployment->clock) + LEFT_NS : until_ns;
             sleep_on(lane, park, epoch, look_ns < until_ns ? look_ns : until_ns);
-            if (look_ns < until_ns && hfi_now(lane->pool->clock) >= look_ns)
+            if (look_ns < until_ns && hfi_now(lane->deployment->clock) >= look_ns)
                 hfi_lane_flush_now(lane);
             continue;
         }
@@ -397,7 +390,7 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
         hfi_lane_unlock(lane);
         HFI_PERTURB("waiter-to-wait");
         if (!mine) {
-            bool woken = by_message ? hfi_subscribers_wait(lane->pool->subscribers, park, epoch, until_ns)
+            bool woken = by_message ? hfi_subscribers_wait(lane->subscribers, park, epoch, until_ns)
                                     : hfi_park_wait(park, epoch, until_ns);
             hfi_lane_lock(lane);
             mine = me.chosen;
@@ -411,7 +404,7 @@ bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch,
             epoch = hfi_park_next(epoch); /* the wake that brought the role was not the caller's */
         }
         read_for_all(lane, park, epoch, until_ns);
-        if (!hfi_park_is_woken(park, epoch) && hfi_now(lane->pool->clock) >= until_ns)
+        if (!hfi_park_is_woken(park, epoch) && hfi_now(lane->deployment->clock) >= until_ns)
             return false;
     }
 }

@@ -44,7 +44,7 @@ static bool begin_to_skip(struct hfi_lane *lane)
 static bool end_to_skip(struct hfi_lane *lane)
 {
     hfi_lane_lock(lane);
-    bool up = hfi_lane_pass_over_locked(lane, hfi_now(lane->pool->clock));
+    bool up = hfi_lane_pass_over_locked(lane, hfi_now(lane->deployment->clock));
     hfi_lane_unlock(lane);
     lane->skips = false;
     return up;

@@ -3,20 +3,15 @@
 #include "pool/listener.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
+#include "base/poll.h"
 #include "base/thread.h"
-#include "pool/borrowers.h"
-#include "pool/lane_private.h"
-#include "pool/subscribe.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
-
-#define CLOSING_TICK_NS (2 * HFI_MS) /* user threads that drain a lane do not kick us: look this often */
 
 struct owner {
     hfi_ready_fn *ready;
@@ -31,7 +26,8 @@ struct hfi_poll_set {
 };
 
 struct hfi_listener {
-    struct hfi_pool *pool;
+    struct hfi_listener_ops ops;
+    const struct hfi_clock *clock;
     pthread_t thread;
     int kick_fd;
     _Atomic(bool) kicked;       /* kick_fd has been written since the last look */
@@ -83,9 +79,8 @@ void hfi_listener_kick_owner(struct hfi_listener *listener)
 
 /* ---- the loop ---- */
 
-static void look_around(struct hfi_listener *listener, int64_t now_ns)
+static bool look_around(struct hfi_listener *listener, int64_t now_ns)
 {
-    struct hfi_pool *pool = listener->pool;
     struct hfi_poll_set *set = &listener->set;
     /* Store-load pairing with hfi_listener_kick_before(): a thread that publishes a deadline after we looked for it
      * reads HFI_NEVER here, and kicks. */
@@ -96,112 +91,77 @@ static void look_around(struct hfi_listener *listener, int64_t now_ns)
     set->count = 0;
     set->again_ns = HFI_NEVER;
     hfi_poll_set_add(set, listener->kick_fd, POLLIN, NULL, NULL);
-    for (int i = pool->lane_count; i-- > 0;) /* the reserved lane (renewals) first: it has the last index */
-        hfi_lane_maintain(pool->lanes[i], now_ns, set);
-    hfi_subscribers_maintain(pool->subscribers, now_ns, set);
-    int fd = -1;
-    short events = 0;
-    hfi_poll_set_again(set, hfi_borrowers_maintain(pool->borrowers, now_ns, &fd, &events));
-    hfi_poll_set_add(set, fd, events, NULL, NULL);
-    if (atomic_load(&pool->closing_until_ns) != 0)
-        hfi_poll_set_again(set, now_ns + CLOSING_TICK_NS);
+    bool goes_on = listener->ops.look(listener->ops.self, now_ns, set);
     if (listener->rescan)
         set->again_ns = now_ns;
     atomic_store(&listener->wakes_ns, set->again_ns);
+    return goes_on;
 }
 
 static void sleep_on(struct hfi_listener *listener)
 {
     struct hfi_poll_set *set = &listener->set;
-    struct timespec length = {0, 0};
     HFI_PERTURB("looked-to-poll");
-    if (set->again_ns != HFI_NEVER) {
-        int64_t left = set->again_ns - hfi_now(listener->pool->clock);
-        if (left > 0)
-            length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
-    }
-    if (ppoll(set->fds, (nfds_t)set->count, set->again_ns != HFI_NEVER ? &length : NULL, NULL) < 0)
+    if (hfi_poll_until(set->fds, (nfds_t)set->count, listener->clock, set->again_ns) < 0)
         for (size_t i = 0; i < set->count; i++)
             set->fds[i].revents = 0;
 }
 
 static void dispatch_ready(struct hfi_listener *listener)
 {
-    struct hfi_pool *pool = listener->pool;
     struct hfi_poll_set *set = &listener->set;
     if (set->fds[0].revents != 0) {
         eventfd_t kicks;
         (void)eventfd_read(listener->kick_fd, &kicks);
     }
-    if (atomic_exchange(&listener->owner_kicked, false) && pool->ops.kicked != NULL)
-        pool->ops.kicked(pool->self);
-    int64_t now_ns = hfi_now(pool->clock);
+    if (atomic_exchange(&listener->owner_kicked, false))
+        listener->ops.kicked(listener->ops.self);
+    int64_t now_ns = hfi_now(listener->clock);
     for (size_t i = 1; i < set->count; i++)
         if (set->fds[i].revents != 0 && set->owners[i].ready != NULL)
             set->owners[i].ready(set->owners[i].self, set->fds[i].revents, now_ns);
 }
 
-static bool is_over(struct hfi_pool *pool, int64_t now_ns)
-{
-    int64_t until_ns = atomic_load(&pool->closing_until_ns);
-    if (until_ns == 0 || now_ns >= until_ns)
-        return until_ns != 0;
-    for (int i = 0; i < pool->lane_count; i++)
-        if (!hfi_lane_is_drained(pool->lanes[i]))
-            return false;
-    return true;
-}
-
 static void *listen_to_all(void *arg)
 {
     struct hfi_listener *listener = arg;
-    struct hfi_pool *pool = listener->pool;
     own = listener;
-    for (;;) {
-        int64_t now_ns = hfi_now(pool->clock);
-        look_around(listener, now_ns);
-        if (is_over(pool, now_ns))
-            break;
+    while (look_around(listener, hfi_now(listener->clock))) {
         sleep_on(listener);
         dispatch_ready(listener);
     }
-    for (int i = 0; i < pool->lane_count; i++)
-        hfi_lane_half_close(pool->lanes[i]);
-    hfi_subscribers_end(pool->subscribers);
-    for (int i = 0; i < pool->lane_count; i++)
-        hfi_lane_drain(pool->lanes[i], atomic_load(&pool->closing_until_ns));
+    listener->ops.end(listener->ops.self);
     return NULL;
 }
 
-hf_status hfi_listener_start(struct hfi_pool *pool, struct hfi_listener **listener, hf_error *error)
+struct hfi_listener *hfi_listener_new(const struct hfi_listener_ops *ops, const struct hfi_clock *clock,
+                                      size_t descriptors)
 {
-    struct hfi_listener *new = calloc(1, sizeof *new);
-    *listener = NULL;
-    if (new == NULL)
-        return hfi_fail(error, HF_NOMEM, NULL, "no memory for a listener");
-    new->pool = pool;
-    atomic_init(&new->wakes_ns, HFI_NEVER);
-    /* kick_fd, one descriptor of the borrowers, and one of each lane and subscriber. */
-    new->set.capacity = 2 + (size_t)pool->lane_count + (size_t)hfi_subscribers_count(pool->subscribers);
-    new->set.fds = calloc(new->set.capacity, sizeof *new->set.fds);
-    new->set.owners = calloc(new->set.capacity, sizeof *new->set.owners);
-    new->kick_fd = hfi_descriptor_event();
-    hf_status status = HF_OK;
-    if (new->set.fds == NULL || new->set.owners == NULL || new->kick_fd < 0)
-        status = hfi_fail(error, HF_NOMEM, "raise the limit of open files",
-                          "no memory or descriptor for a listener");
-    *listener = new; /* before the thread runs: the thread kicks *listener */
-    int failed = status == HF_OK ? hfi_thread_start(&new->thread, "hf-listener", listen_to_all, new) : 0;
-    if (failed != 0) {
-        status = hfi_fail(error, HF_NOMEM, "raise the limit of threads", "no thread for a listener: %s",
-                          failed == EAGAIN ? "too many threads" : "not allowed");
-        hfi_fail_errno(error, failed);
-    }
-    if (status != HF_OK) {
-        *listener = NULL;
-        hfi_listener_free(new);
-    }
-    return status;
+    struct hfi_listener *listener = calloc(1, sizeof *listener);
+    if (listener == NULL)
+        return NULL;
+    listener->ops = *ops;
+    listener->clock = clock;
+    atomic_init(&listener->wakes_ns, HFI_NEVER);
+    listener->set.capacity = 1 + descriptors; /* and kick_fd */
+    listener->set.fds = calloc(listener->set.capacity, sizeof *listener->set.fds);
+    listener->set.owners = calloc(listener->set.capacity, sizeof *listener->set.owners);
+    listener->kick_fd = hfi_descriptor_event();
+    if (listener->set.fds != NULL && listener->set.owners != NULL && listener->kick_fd >= 0)
+        return listener;
+    hfi_listener_free(listener);
+    return NULL;
+}
+
+hf_status hfi_listener_start(struct hfi_listener *listener, hf_error *error)
+{
+    int failed = hfi_thread_start(&listener->thread, "hf-listener", listen_to_all, listener);
+    if (failed == 0)
+        return HF_OK;
+    (void)hfi_fail(error, HF_NOMEM, "raise the limit of threads", "no thread for a listener: %s",
+                   failed == EAGAIN ? "too many threads" : "not allowed");
+    hfi_fail_errno(error, failed);
+    return HF_NOMEM;
 }
 
 void hfi_listener_join(struct hfi_listener *listener)
@@ -222,6 +182,5 @@ void hfi_listener_free(struct hfi_listener *listener)
 
 void hfi_listener_forked(struct hfi_listener *listener)
 {
-    if (listener->kick_fd >= 0)
-        (void)close(listener->kick_fd);
+    (void)close(listener->kick_fd);
 }

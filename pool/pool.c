@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.c - a pool as a whole: open, close, choice of lanes, and what is known of the server. */
+/* pool.c - a pool as a whole: what its listener does, open, close, and the choice of lanes. */
 #include "pool/pool.h"
-#include "base/descriptor.h"
 #include "base/perturb.h"
+#include "pool/borrow.h"
 #include "pool/borrowers.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
+#include "pool/pool_private.h"
 #include "pool/subscribe.h"
 #include "pool/topology.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
+
+#define CLOSING_TICK_NS (2 * HFI_MS) /* user threads that drain a lane do not kick us: look this often */
+
+static hf_status fail_memory(hf_error *error)
+{
+    return hfi_fail(error, HF_NOMEM, "raise the limit of open files",
+                    "no memory or descriptors for a connection pool");
+}
 
 static int reserved(const struct hfi_pool *pool)
 {
@@ -23,92 +31,119 @@ static enum hfi_lane_kind kind_of(const struct hfi_pool *pool, int index)
 {
     if (index == reserved(pool))
         return HFI_RESERVED_LANE;
-    return (enum hfi_lane_kind)(index / pool->settings.lanes); /* lock, value, user */
+    return (enum hfi_lane_kind)(index / pool->deployment.settings.lanes); /* lock, value, user */
 }
+
+/* ---- what the listener does ---- */
+
+static bool is_over(const struct hfi_pool *pool, int64_t now_ns)
+{
+    int64_t until_ns = atomic_load(&pool->deployment.closing_until_ns);
+    if (until_ns == 0 || now_ns >= until_ns)
+        return until_ns != 0;
+    for (int i = 0; i < pool->lane_count; i++)
+        if (!hfi_lane_is_drained(pool->lanes[i]))
+            return false;
+    return true;
+}
+
+static bool look(void *self, int64_t now_ns, struct hfi_poll_set *set)
+{
+    struct hfi_pool *pool = self;
+    int fd = -1;
+    short events = 0;
+    for (int i = pool->lane_count; i-- > 0;) /* the reserved lane (renewals) first: it has the last index */
+        hfi_lane_maintain(pool->lanes[i], now_ns, set);
+    hfi_subscribers_maintain(pool->subscribers, now_ns, set);
+    hfi_poll_set_again(set, hfi_borrowers_maintain(pool->borrowers, now_ns, &fd, &events));
+    hfi_poll_set_add(set, fd, events, NULL, NULL);
+    if (atomic_load(&pool->deployment.closing_until_ns) != 0)
+        hfi_poll_set_again(set, now_ns + CLOSING_TICK_NS);
+    return !is_over(pool, now_ns);
+}
+
+static void hang_up(void *self)
+{
+    struct hfi_pool *pool = self;
+    for (int i = 0; i < pool->lane_count; i++)
+        hfi_lane_half_close(pool->lanes[i]);
+    hfi_subscribers_end(pool->subscribers);
+    for (int i = 0; i < pool->lane_count; i++)
+        hfi_lane_drain(pool->lanes[i], atomic_load(&pool->deployment.closing_until_ns));
+}
+
+static void kicked(void *self)
+{
+    const struct hfi_deployment *deployment = &((const struct hfi_pool *)self)->deployment;
+    if (deployment->ops.kicked != NULL)
+        deployment->ops.kicked(deployment->self);
+}
+
+/* ---- open and close ---- */
 
 static void found(void *self)
 {
-    const struct hfi_pool *pool = self;
-    if (pool->listener != NULL)
-        hfi_listener_kick(pool->listener);
+    hfi_listener_kick(((const struct hfi_pool *)self)->listener);
 }
 
 static bool in_background(void *self, void (*run)(void *arg), void *arg)
 {
-    const struct hfi_pool *pool = self;
-    return pool->ops.in_background != NULL && pool->ops.in_background(pool->self, run, arg);
+    const struct hfi_deployment *deployment = &((const struct hfi_pool *)self)->deployment;
+    return deployment->ops.in_background != NULL && deployment->ops.in_background(deployment->self, run, arg);
 }
 
-static bool copy_settings(struct hfi_pool *pool, const struct hfi_pool_settings *settings)
+static bool build_lanes(struct hfi_pool *pool)
 {
-    pool->settings = *settings;
-    pool->settings.client_name = NULL;
-    if (pool->settings.lanes < 1)
-        pool->settings.lanes = 1;
-    if (pool->settings.subscribers < 1)
-        pool->settings.subscribers = 1;
-    if (!hfi_endpoint_copy(&pool->settings.endpoint, &settings->endpoint))
+    int count = HFI_LANES_OF(pool->deployment.settings.lanes);
+    pool->lanes = calloc((size_t)count, sizeof(struct hfi_lane *));
+    if (pool->lanes == NULL)
         return false;
-    pool->settings.client_name = strdup(settings->client_name != NULL ? settings->client_name : "");
-    const struct hfi_endpoint *endpoint = &pool->settings.endpoint;
-    if (endpoint->scheme != HFI_TCP)
-        (void)snprintf(pool->server_name, sizeof pool->server_name, "%s",
-                       endpoint->path != NULL ? endpoint->path : "");
-    else if (strchr(endpoint->host, ':') != NULL)
-        (void)snprintf(pool->server_name, sizeof pool->server_name, "[%s]:%d", endpoint->host, endpoint->port);
-    else
-        (void)snprintf(pool->server_name, sizeof pool->server_name, "%s:%d", endpoint->host, endpoint->port);
-    return pool->settings.client_name != NULL;
+    pool->lane_count = count;
+    for (int i = count; i-- > 0;) { /* the reserved lane first */
+        struct hfi_lane *lane = hfi_lane_new(&pool->deployment, pool->listener, kind_of(pool, i), i);
+        pool->lanes[i] = lane;
+        if (lane == NULL)
+            return false;
+        lane->subscribers = pool->subscribers;
+        lane->renewals = pool->lanes[reserved(pool)];
+    }
+    return true;
 }
 
 static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *settings, hf_error *error)
 {
     const struct hfi_topology_ops topology_ops = {in_background, found, pool};
-    if (!copy_settings(pool, settings))
-        return hfi_fail(error, HF_NOMEM, NULL, "no memory for a connection pool");
-    hf_status status =
-        hfi_topology_new(&pool->settings.endpoint, pool->clock, &topology_ops, &pool->topology, error);
+    const struct hfi_listener_ops listener_ops = {look, hang_up, kicked, pool};
+    struct hfi_deployment *deployment = &pool->deployment;
+    if (!hfi_deployment_init(deployment, settings))
+        return fail_memory(error);
+    hf_status status = hfi_topology_new(&deployment->settings.endpoint, deployment->clock, &topology_ops,
+                                        &deployment->topology, error);
     if (status != HF_OK)
         return status;
-    int count = HFI_LANES_OF(pool->settings.lanes);
-    pool->lanes = calloc((size_t)count, sizeof(struct hfi_lane *));
-    pool->hurry_fd = hfi_descriptor_event();
-    pool->subscribers = hfi_subscribers_new(pool, pool->settings.subscribers);
-    pool->borrowers = hfi_borrowers_new(pool);
-    bool ok = pool->lanes != NULL && pool->hurry_fd >= 0 && pool->subscribers != NULL && pool->borrowers != NULL;
-    if (ok)
-        pool->lane_count = count;
-    for (int i = 0; ok && i < count; i++) {
-        pool->lanes[i] = hfi_lane_new(pool, kind_of(pool, i), i);
-        ok = pool->lanes[i] != NULL;
-    }
-    if (!ok)
-        return hfi_fail(error, HF_NOMEM, "raise the limit of open files",
-                        "no memory or descriptors for a connection pool");
-    return HF_OK;
+    int subscribers = deployment->settings.subscribers;
+    /* One of each lane and subscriber, one of the borrowers. */
+    int descriptors = HFI_LANES_OF(deployment->settings.lanes) + subscribers + 1;
+    pool->listener = hfi_listener_new(&listener_ops, deployment->clock, (size_t)descriptors);
+    pool->subscribers = hfi_subscribers_new(deployment, pool->listener, subscribers);
+    pool->borrowers = hfi_borrowers_new(deployment);
+    bool ok = pool->listener != NULL && pool->subscribers != NULL && pool->borrowers != NULL && build_lanes(pool);
+    return ok ? HF_OK : fail_memory(error);
 }
 
-/* Ends the listener, if it runs. After that every command has its outcome. */
+/* Ends the listener. After that every command has its outcome. */
 static bool end(struct hfi_pool *pool, int64_t until_ns)
 {
-    atomic_store(&pool->closing_until_ns, until_ns > 0 ? until_ns : 1);
+    atomic_store(&pool->deployment.closing_until_ns, until_ns > 0 ? until_ns : 1);
     for (int i = 0; i < pool->lane_count; i++)
-        if (pool->lanes[i] != NULL)
-            hfi_lane_flush(pool->lanes[i]);
+        hfi_lane_flush(pool->lanes[i]);
     hfi_listener_kick(pool->listener);
     hfi_listener_join(pool->listener);
     for (int i = 0; i < pool->lane_count; i++)
         hfi_lane_flush(pool->lanes[i]); /* commands listed too late come back UNSENT */
+    hfi_borrow_end(pool);
     hfi_borrowers_close(pool->borrowers);
-    return !atomic_load(&pool->closed_short);
-}
-
-static void wait_for_verdict(struct hfi_pool *pool)
-{
-    hfi_mutex_lock(&pool->mutex);
-    while (pool->verdicts == 0)
-        hfi_mutex_wait(&pool->mutex, &pool->judged);
-    hfi_mutex_unlock(&pool->mutex);
+    return !atomic_load(&pool->deployment.closed_short);
 }
 
 hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct hfi_pool_ops *ops, void *self,
@@ -119,25 +154,20 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
     struct hfi_pool *new = calloc(1, sizeof *new);
     *pool = NULL;
     if (new == NULL)
-        return hfi_fail(error, HF_NOMEM, NULL, "no memory for a connection pool");
-    new->ops = *ops;
-    new->self = self;
-    new->clock = clock;
-    new->log = log != NULL ? *log : silence;
-    new->server.uptime_s = -1;
-    new->hurry_fd = -1;
-    atomic_init(&new->hurry_ns, HFI_NEVER);
-    hfi_mutex_init(&new->mutex, HFI_RANK_LEAF);
-    (void)pthread_cond_init(&new->judged, NULL);
+        return fail_memory(error);
+    new->deployment.ops = *ops;
+    new->deployment.self = self;
+    new->deployment.clock = clock;
+    new->deployment.log = log != NULL ? *log : silence;
     hf_status status = build(new, settings, error);
     if (status == HF_OK) {
         *pool = new; /* from now on the listener calls the owner, which calls the pool */
         if (!lazy)
             (void)hfi_pool_lane(new, HFI_LOCK_LANE, 0);
-        status = hfi_listener_start(new, &new->listener, error);
+        status = hfi_listener_start(new->listener, error);
     }
     if (status == HF_OK && !lazy) {
-        wait_for_verdict(new);
+        hfi_deployment_wait_for_verdict(&new->deployment);
         if (!hfi_lane_is_up(new->lanes[0]))
             status = hfi_pool_why_down(new, error);
         if (status != HF_OK)
@@ -150,6 +180,19 @@ hf_status hfi_pool_open(const struct hfi_pool_settings *settings, const struct h
     return status;
 }
 
+void hfi_pool_hurry(struct hfi_pool *pool, int64_t until_ns)
+{
+    struct hfi_deployment *deployment = &pool->deployment;
+    if (atomic_load(&deployment->hurry_ns) == HFI_NEVER) {
+        atomic_store(&deployment->hurry_ns, until_ns);
+        (void)eventfd_write(deployment->hurry_fd, 1); /* never read, so later waiters see it too */
+        hfi_topology_hurry(deployment->topology);
+    }
+    for (int i = 0; i < pool->lane_count; i++)
+        hfi_lane_hurry(pool->lanes[i], until_ns);
+    hfi_listener_kick(pool->listener);
+}
+
 bool hfi_pool_close(struct hfi_pool *pool, int64_t until_ns)
 {
     return end(pool, until_ns);
@@ -159,27 +202,22 @@ void hfi_pool_free(struct hfi_pool *pool)
 {
     if (pool == NULL)
         return;
-    hfi_topology_free(
-        pool->topology); /* first: a lookup that ends now must not kick a freed listener */
+    /* First: a lookup that ends now must not kick a freed listener. */
+    hfi_topology_free(pool->deployment.topology);
     hfi_listener_free(pool->listener);
     for (int i = 0; i < pool->lane_count; i++)
         hfi_lane_free(pool->lanes[i]);
     free(pool->lanes);
     hfi_subscribers_free(pool->subscribers);
     hfi_borrowers_free(pool->borrowers);
-    if (pool->hurry_fd >= 0)
-        (void)close(pool->hurry_fd);
-    free((char *)(uintptr_t)pool->settings.client_name);
-    hfi_endpoint_done(&pool->settings.endpoint);
-    (void)pthread_cond_destroy(&pool->judged);
-    hfi_mutex_destroy(&pool->mutex);
+    hfi_deployment_done(&pool->deployment);
     free(pool);
 }
 
 void hfi_pool_forked(struct hfi_pool *pool)
 {
     hfi_listener_forked(pool->listener);
-    (void)close(pool->hurry_fd);
+    (void)close(pool->deployment.hurry_fd);
     for (int i = 0; i < pool->lane_count; i++)
         hfi_lane_forked(pool->lanes[i]);
     hfi_subscribers_forked(pool->subscribers);
@@ -196,21 +234,21 @@ static struct hfi_lane *warm(struct hfi_pool *pool, int index)
     hfi_lane_lock(lane);
     bool first = atomic_load(&lane->state) == HFI_LANE_COLD;
     if (first)
-        atomic_store(&lane->state, HFI_LANE_DIALING);
+        hfi_lane_set_state_locked(lane, HFI_LANE_DIALING);
     hfi_lane_unlock(lane);
     if (first && lane->kind == HFI_LOCK_LANE)
         (void)warm(pool, reserved(pool)); /* there will be renewals */
-    if (first && pool->listener != NULL)
+    if (first)
         hfi_listener_kick(pool->listener);
     return lane;
 }
 
 struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, uint64_t hash)
 {
-    int index = (int)(hash % (uint64_t)pool->settings.lanes);
+    int index = (int)(hash % (uint64_t)pool->deployment.settings.lanes);
     if (kind == HFI_RESERVED_LANE)
         return warm(pool, reserved(pool));
-    return warm(pool, (int)kind * pool->settings.lanes + index);
+    return warm(pool, (int)kind * pool->deployment.settings.lanes + index);
 }
 
 /* The time without an answer after which a lane is silent: patience_ns, or two of its usual round trips if that is
@@ -247,11 +285,6 @@ struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64
     return own;
 }
 
-const struct hfi_lane *hfi_pool_renewals_lane(const struct hfi_pool *pool)
-{
-    return pool->lanes[reserved(pool)];
-}
-
 bool hfi_pool_is_lock_lane(const struct hfi_pool *pool, int index)
 {
     return kind_of(pool, index) == HFI_LOCK_LANE;
@@ -264,73 +297,19 @@ int hfi_pool_lane_count(const struct hfi_pool *pool)
 
 /* ---- what is known of the server ---- */
 
-void hfi_pool_note_failure(struct hfi_pool *pool, const hf_error *error)
-{
-    hfi_mutex_lock(&pool->mutex);
-    pool->why = *error;
-    hfi_mutex_unlock(&pool->mutex);
-}
-
-void hfi_pool_note_server(struct hfi_pool *pool, const struct hfi_server *server)
-{
-    hfi_mutex_lock(&pool->mutex);
-    if (server->run_id[0] != 0 && pool->server.run_id[0] != 0 && strcmp(server->run_id, pool->server.run_id) != 0)
-        pool->primaries++;
-    pool->server = *server;
-    hfi_mutex_unlock(&pool->mutex);
-}
-
-unsigned hfi_pool_primaries(struct hfi_pool *pool)
-{
-    hfi_mutex_lock(&pool->mutex);
-    unsigned primaries = pool->primaries;
-    hfi_mutex_unlock(&pool->mutex);
-    return primaries;
-}
-
-bool hfi_pool_has_moved(struct hfi_pool *pool, unsigned primaries, const char *run_id)
-{
-    hfi_mutex_lock(&pool->mutex);
-    bool moved = pool->primaries != primaries && strcmp(pool->server.run_id, run_id) != 0;
-    hfi_mutex_unlock(&pool->mutex);
-    return moved;
-}
-
-void hfi_pool_note_verdict(struct hfi_pool *pool)
-{
-    hfi_mutex_lock(&pool->mutex);
-    pool->verdicts++;
-    (void)pthread_cond_broadcast(&pool->judged);
-    hfi_mutex_unlock(&pool->mutex);
-}
-
 hf_status hfi_pool_why_down(struct hfi_pool *pool, hf_error *error)
 {
-    hfi_mutex_lock(&pool->mutex);
-    hf_error why = pool->why;
-    hfi_mutex_unlock(&pool->mutex);
-    if (why.status == HF_OK) {
-        (void)hfi_fail(&why, HF_UNAVAILABLE, "try again in a moment", "there is no connection to %s yet",
-                       pool->server_name);
-        hfi_fail_server(&why, pool->server_name);
-        hfi_fail_retry(&why, -1);
-    }
-    if (error != NULL)
-        *error = why;
-    return why.status;
+    return hfi_deployment_why_down(&pool->deployment, error);
 }
 
 const char *hfi_pool_server_name(const struct hfi_pool *pool)
 {
-    return pool->server_name;
+    return pool->deployment.server_name;
 }
 
 void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server)
 {
-    struct hfi_pool *locked = (struct hfi_pool *)(uintptr_t)pool;
-    hfi_mutex_lock(&locked->mutex);
-    *server = pool->server;
-    hfi_mutex_unlock(&locked->mutex);
+    hfi_deployment_server(&((struct hfi_pool *)(uintptr_t)pool)->deployment, server);
 }
 
 void hfi_pool_kick(struct hfi_pool *pool)

@@ -3,7 +3,7 @@
  * pool.h - all connections of one client to one deployment: lanes, borrowed connections, subscribers, and the
  * listener thread, which dials them and reads the subscribers and the replies that no thread waits for.
  *
- * The pool knows nothing of locks. It calls core through hfi_pool_ops.
+ * The pool knows nothing of locks. It calls core through hfi_pool_ops (owner.h).
  */
 #ifndef HFI_POOL_H
 #define HFI_POOL_H
@@ -12,58 +12,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "pool/lane.h"
-#include "pool/uri.h"
+#include "pool/owner.h"
 
 struct hfi_pool;
-struct redisReply;
-
-enum hfi_lane_kind {
-    HFI_LOCK_LANE,    /* locks; a reply is at most 64 KiB */
-    HFI_VALUE_LANE,   /* hf_fetch; a reply is at most max_value_bytes, a longer one is passed over */
-    HFI_USER_LANE,    /* users' commands and operators' queries; the same limit */
-    HFI_RESERVED_LANE /* renewals only */
-};
-
-/* What the handshake of a connection says of the server. */
-struct hfi_server {
-    int  version;     /* 70015 for 7.0.15; 0: unknown (no right to INFO) */
-    char run_id[48];  /* "": unknown */
-    int64_t uptime_s; /* -1: unknown */
-};
-
-/* Calls to the owner of the pool. They come from the listener, or from a waiting thread where marked (*). None may
- * block; each may list and flush commands. */
-struct hfi_pool_ops {
-    /* The handshake of a lane, after AUTH, SELECT, CLIENT SETNAME, ROLE = master and INFO, makes one further round
-     * trip. It loads those of `scripts` that the server lacks, and sends the command that `handshake_floor` returns
-     * (NULL: none). The reply goes to `handshake_floored`, which refuses the connection if it returns anything but
-     * HF_OK (and says why in *error). A user lane does without. */
-    const struct hfi_script *const *scripts; /* ended by NULL; fewer than 64 */
-    struct hfi_command *(*handshake_floor)(void *self, int lane);
-    hf_status (*handshake_floored)(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
-                         const struct redisReply *reply, hf_error *error);
-    void (*lane_up)(void *self, int lane);
-    /* (*) Every command of which a byte may have left has its outcome; the others wait for the next connection. */
-    void (*lane_down)(void *self, int lane);
-    /* (*, as is `subscribed`) A message on a channel that we subscribe to. The calls come one at a time. */
-    void (*on_message)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
-    /* The server has acknowledged the subscription: the first time, and again after every reconnect. */
-    void (*subscribed)(void *self, const char *channel, size_t channel_size);
-    /* hfi_pool_kick was called. */
-    void (*kicked)(void *self);
-    /* Runs `run(arg)` soon in a thread that may block (name lookup). */
-    bool (*in_background)(void *self, void (*run)(void *arg), void *arg);
-};
-
-struct hfi_pool_settings {
-    struct hfi_endpoint endpoint; /* address, user and database (pool/uri.h); deep-copied */
-    const char *client_name;      /* CLIENT SETNAME */
-    int64_t connect_ms, command_ms;
-    int     lanes, subscribers;
-    int     min_connections, max_connections;
-    int64_t idle_ms, lifetime_ms; /* HF_OFF: no limit */
-    size_t  max_value_bytes;
-};
 
 /* Starts the listener (all signals blocked in it). Unless lazy, dials one lock lane and the reserved lane, and waits
  * for the lock lane: HF_OK, UNAVAILABLE, DENIED, PROTOCOL, NOMEM. Other lanes are dialled when first asked for.
@@ -106,11 +57,6 @@ bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size)
 void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *channel, size_t size);
 bool hfi_pool_is_subscribed(struct hfi_pool *pool, const char *channel, size_t size); /* acknowledged, and not lost */
 
-/* The counters of SHOW POOLS and of the lanes. */
-struct hfi_pool_counts {
-    uint64_t commands, round_trips, reconnects;
-    uint64_t cl_active, cl_waiting, sv_active, sv_idle, sv_used, sv_tested, sv_login, maxwait_us;
-};
 void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts);
 
 #endif

@@ -6,7 +6,7 @@
 #include "pool/handshake.h"
 #include "pool/hurry.h"
 #include "pool/parser.h"
-#include "pool/pool_private.h"
+#include "pool/deployment.h"
 #include "pool/transport.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #define REPLIES_WITHOUT 5     /* replies to the preamble without RESET */
 
 struct talk {
-    struct hfi_pool *pool;
+    struct hfi_deployment *deployment;
     struct hfi_connection connection;
     int64_t until_ns;
     struct redisReader *reader;
@@ -29,7 +29,7 @@ struct talk {
 
 static bool wait_ready(const struct talk *talk, short events)
 {
-    return hfi_hurry_poll(talk->pool, talk->connection.fd, events, talk->until_ns);
+    return hfi_hurry_poll(talk->deployment, talk->connection.fd, events, talk->until_ns);
 }
 
 static bool say(struct talk *talk, const char *bytes, size_t size)
@@ -83,9 +83,12 @@ bool hfi_reset_is_quiet(int fd)
     return poll(&ready, 1, 0) == 0;
 }
 
-static bool talk_begin(struct talk *talk, struct hfi_pool *pool, int fd, int64_t until_ns)
+static bool talk_begin(struct talk *talk, struct hfi_deployment *deployment, int fd, int64_t until_ns)
 {
-    *talk = (struct talk){.pool = pool, .connection = HFI_NO_CONNECTION, .until_ns = until_ns, .reader = hfi_parser_create(REPLY_MOST)};
+    *talk = (struct talk){.deployment = deployment,
+                          .connection = HFI_NO_CONNECTION,
+                          .until_ns = until_ns,
+                          .reader = hfi_parser_create(REPLY_MOST)};
     talk->connection.fd = fd;
     return talk->reader != NULL;
 }
@@ -98,10 +101,10 @@ static bool talk_end(struct talk *talk, bool good)
     return good;
 }
 
-bool hfi_reset_ping(struct hfi_pool *pool, int fd, int64_t until_ns)
+bool hfi_reset_ping(struct hfi_deployment *deployment, int fd, int64_t until_ns)
 {
     struct talk talk;
-    bool good = talk_begin(&talk, pool, fd, until_ns) && say(&talk, "*1\r\n$4\r\nPING\r\n", 14) &&
+    bool good = talk_begin(&talk, deployment, fd, until_ns) && say(&talk, "*1\r\n$4\r\nPING\r\n", 14) &&
                 receive_status(&talk, "PONG");
     return talk_end(&talk, good);
 }
@@ -167,16 +170,16 @@ static bool receive_preamble(struct talk *talk, int version, bool *done)
     return good;
 }
 
-bool hfi_reset(struct hfi_pool *pool, int fd, int64_t until_ns)
+bool hfi_reset(struct hfi_deployment *deployment, int fd, int64_t until_ns)
 {
     struct hfi_server server;
     struct hfi_handshake handshake;
     struct talk talk;
-    hfi_pool_server(pool, &server);
-    hfi_handshake_init(&handshake, pool, HFI_DIAL_BORROWER, -1);
+    hfi_deployment_server(deployment, &server);
+    hfi_handshake_init(&handshake, deployment, HFI_DIAL_BORROWER, -1);
     /* The handshake's first stage leaves with the preamble: without a password all of it takes one round trip. */
-    bool good = talk_begin(&talk, pool, fd, until_ns) && hfi_handshake_begin(&handshake) &&
-                say_preamble(&talk, server.version, pool->settings.endpoint.database);
+    bool good = talk_begin(&talk, deployment, fd, until_ns) && hfi_handshake_begin(&handshake) &&
+                say_preamble(&talk, server.version, deployment->settings.endpoint.database);
     bool preamble_heard = false, done = false;
     while (good && !(preamble_heard && handshake.over)) {
         size_t size = hfi_buffer_size(&handshake.out);

@@ -6,7 +6,10 @@
 #include "base/perturb.h"
 #include "pool/channels.h"
 #include "pool/dial.h"
+#include "pool/listener.h"
 #include "pool/parser.h"
+#include "pool/pool.h"
+#include "pool/pool_private.h"
 #include "pool/replies.h"
 #include "pool/subscribe_private.h"
 
@@ -26,7 +29,8 @@ struct ask { /* a command that the server has yet to confirm, in order; channel 
     struct hfi_channel *channel;
 };
 
-struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count)
+struct hfi_subscribers *hfi_subscribers_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
+                                            int count)
 {
     struct hfi_subscribers *all = calloc(1, sizeof *all + (size_t)count * sizeof all->list[0]);
     struct hfi_channels *channels = hfi_channels_new(count);
@@ -39,20 +43,16 @@ struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count)
         return NULL;
     }
     all->wake_fd = wake_fd;
-    all->pool = pool;
+    all->deployment = deployment;
+    all->listener = listener;
     all->channels = channels;
     all->count = count;
     for (int i = 0; i < count; i++) {
         struct hfi_subscriber *one = &all->list[i];
         *one = (struct hfi_subscriber){.all = all, .index = i, .connection = HFI_NO_CONNECTION, .expect_ns = HFI_NEVER};
-        hfi_backoff_init(&one->backoff, (uint64_t)hfi_now(pool->clock) ^ ((uint64_t)(i + 128) << 48));
+        hfi_backoff_init(&one->backoff, (uint64_t)hfi_now(deployment->clock) ^ ((uint64_t)(i + 128) << 48));
     }
     return all;
-}
-
-int hfi_subscribers_count(const struct hfi_subscribers *subscribers)
-{
-    return subscribers->count;
 }
 
 /* ---- the role ---- */
@@ -67,7 +67,7 @@ void hfi_subscribers_give_role(struct hfi_subscribers *all)
     atomic_store(&all->reading, false);
     HFI_PERTURB("ear-back-to-missed");
     if (atomic_exchange(&all->missed, false))
-        hfi_listener_kick(all->pool->listener);
+        hfi_listener_kick(all->listener);
 }
 
 /* For the listener. Store-load pairing with hfi_subscribers_give_role(): we set `missed`, then try again; the owner
@@ -128,13 +128,13 @@ void hfi_subscribers_forked(struct hfi_subscribers *subscribers)
 
 static void lose(struct hfi_subscriber *one, int64_t now_ns, const char *why)
 {
-    struct hfi_pool *pool = one->all->pool;
+    struct hfi_deployment *deployment = one->all->deployment;
     hang_up(one);
     hfi_channels_lose(one->all->channels, one->index);
-    one->dial_due_ns = hfi_backoff_lost_ns(&one->backoff, &pool->losses,
+    one->dial_due_ns = hfi_backoff_lost_ns(&one->backoff, &deployment->losses,
                                            one->served ? HFI_LOST_SERVED : HFI_LOST_UNUSED, now_ns);
-    hfi_log(&pool->log, HF_LOG_WARNING, "a subscription to %s is lost: %s; dialling again", pool->server_name,
-            why);
+    hfi_log(&deployment->log, HF_LOG_WARNING, "a subscription to %s is lost: %s; dialling again",
+            deployment->server_name, why);
 }
 
 /* ---- sending ---- */
@@ -151,14 +151,14 @@ static bool put_ask(struct hfi_subscriber *one, const char *word, struct hfi_cha
              hfi_buffer_append(&one->out, channel->name, channel->size) &&
              hfi_buffer_append(&one->out, "\r\n", 2);
     if (one->expect_ns == HFI_NEVER)
-        one->expect_ns = hfi_after_ms(now_ns, one->all->pool->settings.command_ms);
+        one->expect_ns = hfi_after_ms(now_ns, one->all->deployment->settings.command_ms);
     return ok;
 }
 
-static void tell_subscribed(const struct hfi_pool *pool, const struct hfi_channel *channel)
+static void tell_subscribed(const struct hfi_deployment *deployment, const struct hfi_channel *channel)
 {
-    if (pool->ops.subscribed != NULL)
-        pool->ops.subscribed(pool->self, channel->name, channel->size);
+    if (deployment->ops.subscribed != NULL)
+        deployment->ops.subscribed(deployment->self, channel->name, channel->size);
 }
 
 /* False: no memory, and `out` may end in half a command. */
@@ -169,7 +169,7 @@ static bool ask_all(struct hfi_subscriber *one, int64_t now_ns)
     bool ok = true;
     while (ok && (channel = hfi_channels_next(one->all->channels, one->index, &step)) != NULL) {
         if (step == HFI_CHANNEL_LIVE)
-            tell_subscribed(one->all->pool, channel);
+            tell_subscribed(one->all->deployment, channel);
         else
             ok = put_ask(one, step == HFI_CHANNEL_ASK ? "SUBSCRIBE" : "UNSUBSCRIBE", channel, now_ns);
     }
@@ -207,10 +207,10 @@ static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
     if (ask.channel == NULL)
         return true; /* PONG, as a status or as a message */
     if (reply->type == REDIS_REPLY_ERROR) {
-        struct hfi_pool *pool = one->all->pool;
+        struct hfi_deployment *deployment = one->all->deployment;
         char channel[160], text[200];
         hfi_channels_refuse(one->all->channels, ask.channel);
-        hfi_log(&pool->log, HF_LOG_WARNING, "%s refuses a subscription to %s: %s", pool->server_name,
+        hfi_log(&deployment->log, HF_LOG_WARNING, "%s refuses a subscription to %s: %s", deployment->server_name,
                 hfi_quote(channel, sizeof channel, ask.channel->name, ask.channel->size),
                 hfi_quote(text, sizeof text, reply->str, reply->len));
         return !hfi_reply_meaning(reply->str, reply->len)->reconnect;
@@ -220,21 +220,21 @@ static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
         memcmp(reply->element[1]->str, ask.channel->name, ask.channel->size) != 0)
         return false;
     if (hfi_channels_confirm(one->all->channels, ask.channel))
-        tell_subscribed(one->all->pool, ask.channel);
+        tell_subscribed(one->all->deployment, ask.channel);
     return true;
 }
 
 static bool dispatch_message(struct hfi_subscriber *one, const struct redisReply *reply)
 {
-    const struct hfi_pool *pool = one->all->pool;
+    const struct hfi_deployment *deployment = one->all->deployment;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || !is_word(reply->element[0], "message"))
         return confirm(one, reply);
     const struct redisReply *channel = reply->element[1], *message = reply->element[2];
     if (channel->str == NULL || message->str == NULL)
         return false;
     HFI_PERTURB("message-to-heard");
-    if (pool->ops.on_message != NULL)
-        pool->ops.on_message(pool->self, channel->str, channel->len, message->str, message->len);
+    if (deployment->ops.on_message != NULL)
+        deployment->ops.on_message(deployment->self, channel->str, channel->len, message->str, message->len);
     return true;
 }
 
@@ -270,7 +270,7 @@ const char *hfi_subscriber_receive(struct hfi_subscriber *one, int64_t now_ns)
     const char *wrong = receive_all(one);
     one->expect_ns = hfi_buffer_size(&one->asks) == 0
                          ? HFI_NEVER
-                         : hfi_after_ms(now_ns, one->all->pool->settings.command_ms);
+                         : hfi_after_ms(now_ns, one->all->deployment->settings.command_ms);
     return wrong;
 }
 
@@ -295,7 +295,7 @@ static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_p
 {
     const char *wrong = one->wrong;
     /* A demoted server still answers, but its subscribers are not told of hand-offs. */
-    if (wrong == NULL && hfi_pool_has_moved(one->all->pool, one->primaries, one->run_id))
+    if (wrong == NULL && hfi_deployment_has_moved(one->all->deployment, one->primaries, one->run_id))
         wrong = "the primary is another one now";
     if (wrong == NULL && one->expect_ns == HFI_NEVER && now_ns - one->received_ns >= PING_NS &&
         !put_ask(one, "PING", NULL, now_ns))
@@ -318,7 +318,7 @@ static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_p
 
 static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, int64_t now_ns)
 {
-    struct hfi_pool *pool = one->all->pool;
+    struct hfi_deployment *deployment = one->all->deployment;
     if (state == HFI_DIAL_UP)
         one->parser = hfi_parser_create(MESSAGE_MOST);
     HFI_PERTURB("subscriber-dialled");
@@ -333,9 +333,9 @@ static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, in
     } else {
         one->dial_due_ns = hfi_backoff_next_ns(&one->backoff, now_ns);
         if (state == HFI_DIAL_FAILED) {
-            hfi_pool_note_failure(pool, hfi_dial_error(one->dial));
+            hfi_deployment_note_failure(deployment, hfi_dial_error(one->dial));
             if (!one->failed)
-                hfi_log(&pool->log, HF_LOG_WARNING, "no subscriptions: %s; dialling again",
+                hfi_log(&deployment->log, HF_LOG_WARNING, "no subscriptions: %s; dialling again",
                         hfi_dial_error(one->dial)->message);
         }
         one->failed = true;
@@ -346,13 +346,13 @@ static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, in
 
 static void maintain_down(struct hfi_subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
 {
-    struct hfi_pool *pool = one->all->pool;
+    struct hfi_deployment *deployment = one->all->deployment;
     if (!hfi_channels_any(one->all->channels, one->index))
         return;
     if (one->dial == NULL && now_ns >= one->dial_due_ns) {
-        one->primaries = hfi_pool_primaries(pool);
-        one->dial =
-            hfi_dial_begin(pool, HFI_DIAL_SUBSCRIBER, -1, hfi_after_ms(now_ns, pool->settings.connect_ms));
+        one->primaries = hfi_deployment_primaries(deployment);
+        one->dial = hfi_dial_begin(deployment, HFI_DIAL_SUBSCRIBER, -1,
+                                   hfi_after_ms(now_ns, deployment->settings.connect_ms));
     }
     if (one->dial == NULL) {
         /* No memory for a dial counts as a dial that failed. */

@@ -6,20 +6,22 @@
 #define HFI_SUBSCRIBE_H
 
 #include "base/park.h"
-#include "pool/listener.h"
 
+struct hfi_deployment;
+struct hfi_listener;
+struct hfi_poll_set;
 struct hfi_subscribers;
 
-struct hfi_subscribers *hfi_subscribers_new(struct hfi_pool *pool, int count); /* NULL: no memory */
-void hfi_subscribers_free(struct hfi_subscribers *subscribers);                /* NULL is a no-op */
-int hfi_subscribers_count(const struct hfi_subscribers *subscribers);
+/* NULL: no memory or descriptor. */
+struct hfi_subscribers *hfi_subscribers_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
+                                            int count);
+void hfi_subscribers_free(struct hfi_subscribers *subscribers); /* NULL is a no-op */
 void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_ns, struct hfi_poll_set *set);
 /* As hfi_park_wait, for any thread that waits for a message. Meanwhile one such thread at a time polls the connections
  * beside the listener: a message that it receives itself need not pass through another thread. */
 bool hfi_subscribers_wait(struct hfi_subscribers *subscribers, struct hfi_park *park, uint32_t epoch,
                           int64_t until_ns);
 void hfi_subscribers_end(struct hfi_subscribers *subscribers); /* closes the connections */
-void hfi_subscribers_forked(
-    struct hfi_subscribers *subscribers); /* closes descriptors, touches nothing else */
+void hfi_subscribers_forked(struct hfi_subscribers *subscribers); /* closes descriptors, touches nothing else */
 
 #endif

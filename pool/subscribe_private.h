@@ -9,11 +9,12 @@
 
 #include "base/buffer.h"
 #include "pool/backoff.h"
-#include "pool/pool_private.h"
+#include "pool/deployment.h"
 #include "pool/transport.h"
 
 struct hfi_channels;
 struct hfi_dial;
+struct hfi_listener;
 struct redisReader;
 
 struct hfi_subscriber {
@@ -36,7 +37,8 @@ struct hfi_subscriber {
 };
 
 struct hfi_subscribers {
-    struct hfi_pool *pool;
+    struct hfi_deployment *deployment;
+    struct hfi_listener *listener;
     struct hfi_channels *channels;
     int count;
     _Atomic(bool) reading;       /* the role: its owner may touch what is below, and the list */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* subscribe_wait.c - a thread that waits for a message polls the subscribers' sockets itself. */
 #include "base/perturb.h"
+#include "base/poll.h"
 #include "pool/subscribe.h"
 #include "pool/subscribe_private.h"
 
-#include <poll.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
 #define SOCKETS_MOST 8 /* subscribers that a waiting thread polls */
 #define IN_VAIN_MOST 4 /* messages for others, after which that thread sleeps like the others */
@@ -29,7 +28,7 @@ static bool poll_inline(struct hfi_subscribers *all)
 {
     if (!hfi_subscribers_take_role(all))
         return false;
-    int64_t now_ns = hfi_now(all->pool->clock);
+    int64_t now_ns = hfi_now(all->deployment->clock);
     for (int i = 0; i < all->count; i++) {
         struct hfi_subscriber *one = &all->list[i];
         if (one->connection.fd < 0 || one->wrong != NULL)
@@ -45,14 +44,10 @@ static bool poll_inline(struct hfi_subscribers *all)
 static void sleep_on(const struct hfi_subscribers *all, struct pollfd *on, nfds_t count, struct hfi_park *park,
                      uint32_t epoch, int64_t until_ns)
 {
-    struct timespec length = {0, 0};
-    int64_t left = until_ns == HFI_NEVER ? HFI_NEVER : until_ns - hfi_now(all->pool->clock);
-    if (left > 0)
-        length = (struct timespec){(time_t)(left / 1000000000), (long)(left % 1000000000)};
     hfi_park_kick(park, all->wake_fd);
     HFI_PERTURB("ear-named-to-poll");
     if (!hfi_park_is_woken(park, epoch))
-        (void)ppoll(on, count, until_ns != HFI_NEVER ? &length : NULL, NULL);
+        (void)hfi_poll_until(on, count, all->deployment->clock, until_ns);
     hfi_park_kick(park, -1);
 }
 
@@ -64,7 +59,7 @@ bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, ui
     nfds_t sockets = list_sockets(all, on + 1);
     for (int in_vain = 0; sockets > 0 && in_vain < IN_VAIN_MOST && !hfi_park_is_woken(park, epoch);) {
         bool readable = false;
-        if (until_ns != HFI_NEVER && hfi_now(all->pool->clock) >= until_ns)
+        if (until_ns != HFI_NEVER && hfi_now(all->deployment->clock) >= until_ns)
             break;
         sleep_on(all, on, 1 + sockets, park, epoch, until_ns);
         for (nfds_t i = 1; i <= sockets; i++)

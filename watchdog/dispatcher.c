@@ -52,7 +52,7 @@ static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
 {
     size_t ran = 0;
     while (!dispatcher->runs && !hfi_list_is_empty(&dispatcher->posted)) {
-        struct hfi_job *job = hfi_container_of(dispatcher->posted.next, struct hfi_job, link);
+        struct hfi_job *job = hfi_list_first(&dispatcher->posted, struct hfi_job, link);
         take_locked(dispatcher, job);
         dispatcher->runs = true;
         hfi_mutex_unlock(&dispatcher->mutex);
@@ -105,7 +105,7 @@ static void *run_chores(void *arg)
     hfi_mutex_lock(&dispatcher->mutex);
     for (;;) {
         if (!hfi_list_is_empty(&dispatcher->chores)) {
-            struct hfi_job *job = hfi_container_of(dispatcher->chores.next, struct hfi_job, link);
+            struct hfi_job *job = hfi_list_first(&dispatcher->chores, struct hfi_job, link);
             hfi_list_remove(&job->link);
             hfi_mutex_unlock(&dispatcher->mutex);
             job->run(job);

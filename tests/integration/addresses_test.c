@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* addresses_test.c - a name with several addresses, of which some are dead: dialled on a clock of the test's own. */
+#include "pool/deployment.h"
 #include "pool/dial.h"
-#include "pool/pool_private.h"
 #include "pool/topology.h"
 #include "tests/support/clock_fake.h"
 #include "tests/support/fds.h"
@@ -53,7 +53,7 @@ void freeaddrinfo(struct addrinfo *all)
 
 struct fixture {
     struct hft_server *server;
-    struct hfi_pool pool;
+    struct hfi_deployment deployment;
     int listener, fillers[3]; /* an address that answers no SYN: its backlog is full */
     int port, silent_port;
 };
@@ -116,18 +116,18 @@ static int set_up(void **state)
         f->fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         (void)connect(f->fillers[i], (struct sockaddr *)&at, sizeof at);
     }
-    f->pool.settings.endpoint = (struct hfi_endpoint){.scheme = HFI_TCP, .host = (char *)(uintptr_t) "many", .port = 1};
-    f->pool.settings.command_ms = 60000; /* the kernel's own patience is twice as long */
-    f->pool.clock = &hfi_boottime;
-    (void)snprintf(f->pool.server_name, sizeof f->pool.server_name, "many:1");
+    f->deployment.settings.endpoint = (struct hfi_endpoint){.scheme = HFI_TCP, .host = (char *)(uintptr_t) "many", .port = 1};
+    f->deployment.settings.command_ms = 60000; /* the kernel's own patience is twice as long */
+    f->deployment.clock = &hfi_boottime;
+    (void)snprintf(f->deployment.server_name, sizeof f->deployment.server_name, "many:1");
     const struct hfi_topology_ops ops = {in_background, found, f};
-    return hfi_topology_new(&f->pool.settings.endpoint, f->pool.clock, &ops, &f->pool.topology, NULL) != HF_OK;
+    return hfi_topology_new(&f->deployment.settings.endpoint, f->deployment.clock, &ops, &f->deployment.topology, NULL) != HF_OK;
 }
 
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    hfi_topology_free(f->pool.topology);
+    hfi_topology_free(f->deployment.topology);
     for (int i = 0; i < 3; i++)
         (void)close(f->fillers[i]);
     (void)close(f->listener);
@@ -150,7 +150,7 @@ static void list(struct fixture *f, int first, int second, int third)
 {
     struct hfi_addresses ignored;
     list_ports(first, second, third);
-    assert_int_equal(hfi_topology_wait(f->pool.topology, hft_in_ms(20000), &ignored, NULL), HFI_FOUND);
+    assert_int_equal(hfi_topology_wait(f->deployment.topology, hft_in_ms(20000), &ignored, NULL), HFI_FOUND);
 }
 
 /* Steps at now_ns, as often as the sockets have something to say within a moment, or until it is UP or FAILED. */
@@ -170,13 +170,13 @@ static void a_dead_first_address_costs_a_quarter_of_a_second_and_only_once(void 
     list(f, f->silent_port, f->port, 0);
     int64_t now_ns = hft_now(), until_ns = now_ns + 2000 * HFI_MS;
     int descriptors = hft_open_descriptors();
-    struct hfi_dial *dial = hfi_dial_begin(&f->pool, HFI_DIAL_BORROWER, -1, until_ns);
+    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
     assert_true(hfi_dial_again_ns(dial) <= now_ns + 250 * HFI_MS);
     assert_int_equal(step(dial, now_ns + 249 * HFI_MS), HFI_DIAL_GOING);
     assert_int_equal(step(dial, now_ns + 250 * HFI_MS), HFI_DIAL_UP);
     hfi_dial_end(dial);
-    dial = hfi_dial_begin(&f->pool, HFI_DIAL_BORROWER, -1, until_ns);
+    dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
     hfi_dial_end(dial);
     assert_int_equal(hft_open_descriptors(), descriptors);
@@ -187,7 +187,7 @@ static void an_address_that_refuses_costs_nothing(void **state)
     struct fixture *f = *state;
     list(f, 1, f->port, 0);
     int64_t now_ns = hft_now();
-    struct hfi_dial *dial = hfi_dial_begin(&f->pool, HFI_DIAL_BORROWER, -1, now_ns + 2000 * HFI_MS);
+    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, now_ns + 2000 * HFI_MS);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
     hfi_dial_end(dial);
 }
@@ -198,7 +198,7 @@ static void a_short_time_is_shared_by_all_addresses(void **state)
     struct fixture *f = *state;
     list(f, f->silent_port, f->silent_port, f->port);
     int64_t now_ns = hft_now();
-    struct hfi_dial *dial = hfi_dial_begin(&f->pool, HFI_DIAL_BORROWER, -1, now_ns + 300 * HFI_MS);
+    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, now_ns + 300 * HFI_MS);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
     assert_int_equal(step(dial, now_ns + 100 * HFI_MS), HFI_DIAL_GOING);
     assert_int_equal(step(dial, now_ns + 200 * HFI_MS), HFI_DIAL_UP);
@@ -211,12 +211,12 @@ static void an_address_that_connects_and_says_nothing_is_not_the_first_again(voi
     int port, mute = listen_at_a_free_port(16, &port);
     list(f, port, f->port, 0);
     int64_t now_ns = hft_now(), until_ns = now_ns + 500 * HFI_MS;
-    struct hfi_dial *dial = hfi_dial_begin(&f->pool, HFI_DIAL_BORROWER, -1, until_ns);
+    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
     assert_int_equal(step(dial, until_ns), HFI_DIAL_FAILED);
     assert_non_null(strstr(hfi_dial_error(dial)->message, "connected, but there was no answer"));
     hfi_dial_end(dial);
-    dial = hfi_dial_begin(&f->pool, HFI_DIAL_BORROWER, -1, until_ns);
+    dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
     hfi_dial_end(dial);
     (void)close(mute);
@@ -228,11 +228,11 @@ static void an_address_of_no_use_comes_after_all_others_whatever_they_do(void **
     int port, mute = listen_at_a_free_port(16, &port);
     list(f, port, 1, f->port); /* the second one refuses at once: it is no answer to who comes first */
     int64_t now_ns = hft_now(), until_ns = now_ns + 500 * HFI_MS;
-    struct hfi_dial *dial = hfi_dial_begin(&f->pool, HFI_DIAL_BORROWER, -1, until_ns);
+    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
     assert_int_equal(step(dial, until_ns), HFI_DIAL_FAILED);
     hfi_dial_end(dial);
-    dial = hfi_dial_begin(&f->pool, HFI_DIAL_BORROWER, -1, until_ns);
+    dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
     hfi_dial_end(dial);
     (void)close(mute);
@@ -267,7 +267,7 @@ static void later_lookups_leave_what_is_known_in_its_order(void **state)
     struct hfi_addresses ignored;
     const struct hfi_topology_ops ops = {in_background, found, f};
     hft_clock_init(&fake, 1000 * HFI_MS);
-    assert_int_equal(hfi_topology_new(&f->pool.settings.endpoint, &fake.clock, &ops, &topology, NULL), HF_OK);
+    assert_int_equal(hfi_topology_new(&f->deployment.settings.endpoint, &fake.clock, &ops, &topology, NULL), HF_OK);
     list_ports(11, 12, 13);
     assert_int_equal(hfi_topology_wait(topology, HFI_NEVER, &ignored, NULL), HFI_FOUND);
     assert_string_equal(order(topology), "11 12 13");
@@ -290,7 +290,7 @@ static void where_all_are_dead_it_says_so_in_time_and_leaves_nothing(void **stat
     int descriptors = hft_open_descriptors();
     list(f, f->silent_port, f->silent_port, 1);
     int64_t now_ns = hft_now(), until_ns = now_ns + 900 * HFI_MS;
-    struct hfi_dial *dial = hfi_dial_begin(&f->pool, HFI_DIAL_BORROWER, -1, until_ns);
+    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
     for (int i = 0; i < 9; i++)
         assert_int_equal(step(dial, now_ns + 100 * i * HFI_MS), HFI_DIAL_GOING);
     assert_int_equal(step(dial, until_ns), HFI_DIAL_FAILED);
@@ -310,7 +310,7 @@ static void the_families_take_turns(void **state)
         listed[listed_count].ss_family = given[listed_count];
         ((struct sockaddr_in *)&listed[listed_count])->sin_port = (in_port_t)listed_count; /* both have it there */
     }
-    assert_int_equal(hfi_topology_wait(f->pool.topology, hft_in_ms(20000), &addresses, NULL), HFI_FOUND);
+    assert_int_equal(hfi_topology_wait(f->deployment.topology, hft_in_ms(20000), &addresses, NULL), HFI_FOUND);
     assert_int_equal(addresses.count, MOST);
     for (int i = 0; i < MOST; i++)
         assert_int_equal(((struct sockaddr_in *)&addresses.list[i].at)->sin_port, expected[i]);

@@ -2,6 +2,7 @@
 /* borrow_test.c - borrowed connections against a real server. */
 #include "base/random.h"
 #include "pool/borrow.h"
+#include "pool/pool.h"
 #include "tests/support/fds.h"
 #include "tests/support/server.h"
 

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* owner.h - what passes between a pool and its owner: the settings, the calls up, what a server says of itself, and the
+ * counters. */
+#ifndef HFI_OWNER_H
+#define HFI_OWNER_H
+
+#include "base/error.h"
+#include "pool/uri.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hfi_command;
+struct hfi_script;
+struct redisReply;
+
+/* What the handshake of a connection says of the server. */
+struct hfi_server {
+    int  version;     /* 70015 for 7.0.15; 0: unknown (no right to INFO) */
+    char run_id[48];  /* "": unknown */
+    int64_t uptime_s; /* -1: unknown */
+};
+
+/* Calls to the owner of the pool. They come from the listener, or from a waiting thread where marked (*). None may
+ * block; each may list and flush commands. */
+struct hfi_pool_ops {
+    /* The handshake of a lane, after AUTH, SELECT, CLIENT SETNAME, ROLE = master and INFO, makes one further round
+     * trip. It loads those of `scripts` that the server lacks, and sends the command that `handshake_floor` returns
+     * (NULL: none). The reply goes to `handshake_floored`, which refuses the connection if it returns anything but
+     * HF_OK (and says why in *error). A user lane does without. */
+    const struct hfi_script *const *scripts; /* ended by NULL; fewer than 64 */
+    struct hfi_command *(*handshake_floor)(void *self, int lane);
+    hf_status (*handshake_floored)(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
+                         const struct redisReply *reply, hf_error *error);
+    void (*lane_up)(void *self, int lane);
+    /* (*) Every command of which a byte may have left has its outcome; the others wait for the next connection. */
+    void (*lane_down)(void *self, int lane);
+    /* (*, as is `subscribed`) A message on a channel that we subscribe to. The calls come one at a time. */
+    void (*on_message)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
+    /* The server has acknowledged the subscription: the first time, and again after every reconnect. */
+    void (*subscribed)(void *self, const char *channel, size_t channel_size);
+    /* hfi_pool_kick was called. */
+    void (*kicked)(void *self);
+    /* Runs `run(arg)` soon in a thread that may block (name lookup). */
+    bool (*in_background)(void *self, void (*run)(void *arg), void *arg);
+};
+
+struct hfi_pool_settings {
+    struct hfi_endpoint endpoint; /* address, user and database (pool/uri.h); deep-copied */
+    const char *client_name;      /* CLIENT SETNAME */
+    int64_t connect_ms, command_ms;
+    int     lanes, subscribers;
+    int     min_connections, max_connections;
+    int64_t idle_ms, lifetime_ms; /* HF_OFF: no limit */
+    size_t  max_value_bytes;
+};
+
+/* The counters of SHOW POOLS and of the lanes. */
+struct hfi_pool_counts {
+    uint64_t commands, round_trips, reconnects;
+    uint64_t cl_active, cl_waiting, sv_active, sv_idle, sv_used, sv_tested, sv_login, maxwait_us;
+};
+
+#endif
