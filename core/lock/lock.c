@@ -281,7 +281,7 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int6
     free(lock->trouble); /* of an earlier acquire */
     lock->trouble = NULL;
     acquirer->lease = lock->holder = lease;
-    hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.times.hold_end, now);
+    hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.held.times.hold_end, now);
     return true;
 }
 
@@ -329,7 +329,7 @@ static void found_over(struct hfi_lock *lock, int64_t now)
 {
     struct hfi_actions actions;
     hfi_actions_init(&actions);
-    hfi_entry_lost(&lock->entry, hfi_lease_over(&lock->entry.times, now), now, &actions);
+    hfi_entry_lost(&lock->entry, hfi_lease_over(&lock->entry.held.times, now), now, &actions);
     hfi_lock_perform(lock, &actions, now, NULL);
 }
 

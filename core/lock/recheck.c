@@ -53,7 +53,8 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
     if (lock->grant == batch->what[index].grant && lock->entry.remote != HFI_NOTHING) {
         if (answer.kind != HFI_IN_QUEUE && answer.kind != HFI_ASK_ALONE)
             hfi_lock_note_trouble(lock, command, false);
-        answer.ticket = lock->entry.ticket;
+        if (lock->entry.remote == HFI_QUEUED)
+            answer.ticket = lock->entry.ask.ticket;
         hfi_entry_answered(&lock->entry, &answer, now, hfi_lane_rtt_ns(lock->lane), &actions);
         hfi_lock_perform(lock, &actions, now, NULL);
     }

@@ -46,7 +46,7 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *r
         }
     } else {
         was_valid = false;
-        hf_reason reason = hfi_lease_over(&lock->entry.times, now);
+        hf_reason reason = hfi_lease_over(&lock->entry.held.times, now);
         atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, HF_LEASE_LOST);
         hfi_count(client, lost);

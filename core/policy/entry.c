@@ -70,11 +70,8 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->remote_waiters = entry->deaf = false;
     entry->late = 0;
     entry->bad_fences = 0;
-    entry->ticket = entry->position = entry->early_at = 0;
-    entry->asked_period_ms = entry->recorded_period_ms = 0;
     entry->ask_at = HFI_NEVER;
-    memset(entry->echoes, 0, sizeof entry->echoes);
-    memset(entry->claims, 0, sizeof entry->claims);
+    memset(&entry->ask, 0, sizeof entry->ask);
 }
 
 /* The held lease goes back to the server. The local waiters then queue there like those of other processes. */
@@ -97,7 +94,7 @@ void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_actions *actions)
 static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     const struct hfi_waiter *first = entry->successor != NULL ? entry->successor : waiter;
-    entry->linger_end = HFI_NEVER;
+    entry->held.linger_end = HFI_NEVER;
     if (!hfi_step_suits(entry, first, now) || (!hfi_step_has_fences(entry) && !entry->more_asked))
         hfi_step_give_back(entry, actions);
     else if (!hfi_step_has_fences(entry))
@@ -120,7 +117,7 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
         take(entry, waiter, now, actions);
     } else if (!taken) {
         entry->trouble = HF_OK; /* of earlier waiters, as is the place: they may have left while changing tokens */
-        entry->ticket = entry->position = 0;
+        entry->ask.ticket = entry->ask.position = 0;
         entry->unheard = waiter->once ? entry->unheard : 0;
         hfi_step_ask(entry, actions);
     }
@@ -185,7 +182,7 @@ HFI_RARE void hfi_entry_on_timer(struct hfi_entry *entry, int64_t now, int64_t r
     if (entry->remote != HFI_HELD) {
         if (!entry->in_flight && now >= entry->ask_at) {
             if (entry->early)
-                entry->early_at = now;
+                entry->ask.early_at = now;
             if (entry->batchable && !entry->head_changed && !entry->early)
                 hfi_step_recheck(entry, actions);
             else
@@ -193,11 +190,11 @@ HFI_RARE void hfi_entry_on_timer(struct hfi_entry *entry, int64_t now, int64_t r
         }
         return;
     }
-    if (now >= entry->linger_end) {
+    if (now >= entry->held.linger_end) {
         hfi_step_give_back(entry, actions);
         return;
     }
-    struct hfi_lease_due due = hfi_lease_on_timer(&entry->times, now, rtt_ns);
+    struct hfi_lease_due due = hfi_lease_on_timer(&entry->held.times, now, rtt_ns);
     if (due.lost) {
         hfi_entry_lost(entry, due.reason, now, actions);
         return;
@@ -217,8 +214,8 @@ int64_t hfi_entry_next(const struct hfi_entry *entry)
         return entry->tried_until; /* until then the entry remembers tried_status */
     if (entry->remote != HFI_HELD)
         return entry->in_flight ? HFI_NEVER : entry->ask_at;
-    int64_t next = hfi_lease_next(&entry->times);
-    return entry->linger_end < next ? entry->linger_end : next;
+    int64_t next = hfi_lease_next(&entry->held.times);
+    return entry->held.linger_end < next ? entry->held.linger_end : next;
 }
 
 hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_waiter *waiter)

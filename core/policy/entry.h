@@ -132,7 +132,7 @@ struct hfi_entry {
             int32_t asked_period_ms;     /* R of the last question                           */
             int32_t recorded_period_ms;  /* R of the last one that left a record; 0: none    */
             int64_t early_at;            /* time of the last early question                  */
-        };
+        } ask;
         struct { /* while HELD */
             struct hfi_lease_times times;
             int64_t  good_for;                     /* what the command that set V asked for, ns: a claim or a lease,
@@ -143,7 +143,7 @@ struct hfi_entry {
             int64_t  linger_ms;                    /* of the last local holder */
             int64_t  fence_end;                    /* of the block that `fence` is in */
             int64_t  next_block, next_block_end;   /* the next block; 0: none */
-        };
+        } held;
     };
 };
 

@@ -13,19 +13,19 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
 {
     if (entry->successor == waiter)
         entry->successor = NULL;
-    bool begins = entry->fence == entry->fence_end;
+    bool begins = entry->fence == entry->held.fence_end;
     if (begins) {
         entry->more_below = ASK_AT;
-        entry->fence = entry->next_block - 1;
-        entry->fence_end = entry->next_block_end;
-        entry->next_block = entry->next_block_end = 0;
+        entry->fence = entry->held.next_block - 1;
+        entry->held.fence_end = entry->held.next_block_end;
+        entry->held.next_block = entry->held.next_block_end = 0;
     }
     entry->is_held_here = true;
-    entry->linger_ms = waiter->linger_ms;
-    waiter->end = hfi_lease_end(&entry->times);
+    entry->held.linger_ms = waiter->linger_ms;
+    waiter->end = hfi_lease_end(&entry->held.times);
     waiter->fence = ++entry->fence;
     hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, actions);
-    if (entry->next_block == 0 && !entry->more_asked && (begins || entry->fence_end - entry->fence < entry->more_below)) {
+    if (entry->held.next_block == 0 && !entry->more_asked && (begins || entry->held.fence_end - entry->fence < entry->more_below)) {
         entry->more_asked = true;
         hfi_step_act(actions, HFI_SEND_MORE);
     }
@@ -42,13 +42,14 @@ static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter
 /* Pass the remote lease to another thread. */
 void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
-    if (!goes_on(&entry->times, waiter)) {
-        int64_t length = entry->times.length;
-        hfi_lease_pass(&entry->times, entry->good_for, waiter->lease_ms, waiter->stop_ms, waiter->max_hold_ms, now);
-        if (entry->times.length > length)
-            entry->lengthened_at = now;
-        if (entry->times.length < entry->shortest)
-            entry->shortest = entry->times.length;
+    if (!goes_on(&entry->held.times, waiter)) {
+        int64_t length = entry->held.times.length;
+        hfi_lease_pass(&entry->held.times, entry->held.good_for, waiter->lease_ms, waiter->stop_ms, waiter->max_hold_ms,
+                       now);
+        if (entry->held.times.length > length)
+            entry->held.lengthened_at = now;
+        if (entry->held.times.length < entry->held.shortest)
+            entry->held.shortest = entry->held.times.length;
     }
     give(entry, waiter, actions);
 }
@@ -61,9 +62,9 @@ bool hfi_step_is_free(const struct hfi_entry *entry)
 /* Enough is left for the waiter to stop and for a renewal to come through. */
 bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now)
 {
-    int64_t left = entry->times.end - now;
-    return left > hfi_lease_stop(entry->good_for, waiter->lease_ms * HFI_MS, waiter->stop_ms * HFI_MS) &&
-           left > 4 * entry->times.rtt + HFI_PACE_NS;
+    int64_t left = entry->held.times.end - now;
+    return left > hfi_lease_stop(entry->held.good_for, waiter->lease_ms * HFI_MS, waiter->stop_ms * HFI_MS) &&
+           left > 4 * entry->held.times.rtt + HFI_PACE_NS;
 }
 
 /* Waking a thread takes longer than a critical section. Until the successor runs, an arriving thread may barge in (P6
@@ -71,7 +72,7 @@ bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *wait
 void hfi_step_wake_successor(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     entry->successor = actions->successor = hfi_step_head_of(entry);
-    entry->successor_since = now;
+    entry->held.successor_since = now;
 }
 
 /* The remote lease is ours until `end`: the stamp of the command that brought it, plus good_for. */
@@ -81,28 +82,28 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     hfi_step_unwatch(entry, actions);
     entry->remote = HFI_HELD;
     entry->contended = entry->more_asked = entry->requery_pending = false; /* R may have come: remote_waiters stays */
-    entry->good_for = good_for;
+    entry->held.good_for = good_for;
     entry->passes = 0;
-    entry->batch_since = now;
-    entry->ask_at = entry->linger_end = HFI_NEVER;
+    entry->held.batch_since = now;
+    entry->ask_at = entry->held.linger_end = HFI_NEVER;
     entry->trouble = HF_OK;
     entry->late = entry->bad_fences = 0;
-    entry->fence_end = entry->fence;
-    entry->next_block = entry->next_block_end = 0;
+    entry->held.fence_end = entry->fence;
+    entry->held.next_block = entry->held.next_block_end = 0;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
-    hfi_lease_begin(&entry->times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
+    hfi_lease_begin(&entry->held.times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
     if (entry->deaf)
-        hfi_lease_question(&entry->times);
+        hfi_lease_question(&entry->held.times);
     entry->deaf = false;
-    entry->shortest = entry->times.length;
-    entry->lengthened_at = now;
+    entry->held.shortest = entry->held.times.length;
+    entry->held.lengthened_at = now;
     entry->awaiting_fences = !good || fence <= entry->fence; /* not above the name's last fence: also behind */
     if (entry->awaiting_fences) {
         hfi_step_act(actions, HFI_SEND_FLOOR);
         return;
     }
     entry->fence = fence - 1;
-    entry->fence_end = fence + HFI_FENCE_BLOCK - 1;
+    entry->held.fence_end = fence + HFI_FENCE_BLOCK - 1;
     entry->more_below = ASK_AT;
     give(entry, hfi_step_head_of(entry), actions);
 }
@@ -111,29 +112,29 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
 void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
                       struct hfi_actions *actions)
 {
-    int64_t before = entry->times.end, end = hfi_lease_end(&entry->times);
-    if (good_for > entry->times.length)
-        good_for = entry->times.length;
-    bool safe_again = hfi_lease_renewed(&entry->times, sent_at, good_for, now, rtt_ns);
-    if (entry->times.end != before)
-        entry->good_for = good_for;
+    int64_t before = entry->held.times.end, end = hfi_lease_end(&entry->held.times);
+    if (good_for > entry->held.times.length)
+        good_for = entry->held.times.length;
+    bool safe_again = hfi_lease_renewed(&entry->held.times, sent_at, good_for, now, rtt_ns);
+    if (entry->held.times.end != before)
+        entry->held.good_for = good_for;
     if (!entry->is_held_here)
         return;
-    if (hfi_lease_end(&entry->times) != end)
-        hfi_step_act(actions, HFI_MOVE_END)->end = hfi_lease_end(&entry->times);
+    if (hfi_lease_end(&entry->held.times) != end)
+        hfi_step_act(actions, HFI_MOVE_END)->end = hfi_lease_end(&entry->held.times);
     if (safe_again)
         hfi_step_act(actions, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
 }
 
 bool hfi_step_has_fences(const struct hfi_entry *entry)
 {
-    return entry->fence < entry->fence_end || entry->next_block != 0;
+    return entry->fence < entry->held.fence_end || entry->held.next_block != 0;
 }
 
 /* Request again when half of the fences left are used: failing requests are then too few to matter. */
 static void want_more_later(struct hfi_entry *entry)
 {
-    int64_t half = (entry->fence_end - entry->fence) / 2;
+    int64_t half = (entry->held.fence_end - entry->fence) / 2;
     entry->more_below = half < ASK_AT ? (uint16_t)half : ASK_AT;
 }
 
@@ -146,9 +147,9 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
     if (entry->remote != HFI_HELD)
         return;
     if (!entry->awaiting_fences) {
-        if (good && first > entry->fence_end && entry->next_block == 0) {
-            entry->next_block = first;
-            entry->next_block_end = first + count - 1;
+        if (good && first > entry->held.fence_end && entry->held.next_block == 0) {
+            entry->held.next_block = first;
+            entry->held.next_block_end = first + count - 1;
         } else {
             want_more_later(entry);
         }
@@ -157,7 +158,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
     if (good && first > entry->fence) {
         entry->awaiting_fences = false;
         entry->fence = first - 1;
-        entry->fence_end = first + count - 1;
+        entry->held.fence_end = first + count - 1;
         entry->more_below = ASK_AT;
         struct hfi_waiter *head = hfi_step_head_of(entry); /* perhaps not the waiter that the lease was granted for */
         if (head == NULL || !hfi_step_suits(entry, head, now))
@@ -192,7 +193,7 @@ void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
 
 static bool may_pass(const struct hfi_entry *entry, int64_t now)
 {
-    bool batch_is_over = entry->passes >= HFI_PASS_MOST || now - entry->batch_since >= HFI_PASS_MOST_NS;
+    bool batch_is_over = entry->passes >= HFI_PASS_MOST || now - entry->held.batch_since >= HFI_PASS_MOST_NS;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     return head != NULL && hfi_step_suits(entry, head, now) && (hfi_step_has_fences(entry) || entry->more_asked) &&
            !(entry->remote_waiters && batch_is_over);
@@ -201,12 +202,13 @@ static bool may_pass(const struct hfi_entry *entry, int64_t now)
 bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    if (now >= hfi_lease_end(&entry->times))
+    if (now >= hfi_lease_end(&entry->held.times))
         return false;
     entry->is_held_here = false;
-    entry->times.hold_end = HFI_NEVER; /* the limit was this holder's */
+    entry->held.times.hold_end = HFI_NEVER; /* the limit was this holder's */
     if (!quietly && may_pass(entry, now)) {
-        bool overdue = entry->successor != NULL && (entry->successor->overtaken || now - entry->successor_since >= HFI_BARGE_WINDOW_NS);
+        bool overdue = entry->successor != NULL && (entry->successor->overtaken ||
+                                                    now - entry->held.successor_since >= HFI_BARGE_WINDOW_NS);
         entry->passes = entry->passes < HFI_PASS_MOST ? (uint8_t)(entry->passes + 1) : HFI_PASS_MOST;
         if (!hfi_step_has_fences(entry))
             entry->awaiting_fences = true;
@@ -214,8 +216,8 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
             hfi_step_pass(entry, hfi_step_head_of(entry), now, actions);
         else if (entry->successor == NULL)
             hfi_step_wake_successor(entry, now, actions);
-    } else if (!quietly && entry->linger_ms > 0 && !entry->remote_waiters && hfi_list_is_empty(&entry->waiters)) {
-        entry->linger_end = hfi_after_ms(now, entry->linger_ms);
+    } else if (!quietly && entry->held.linger_ms > 0 && !entry->remote_waiters && hfi_list_is_empty(&entry->waiters)) {
+        entry->held.linger_end = hfi_after_ms(now, entry->held.linger_ms);
     } else {
         hfi_step_give_back(entry, actions);
     }
@@ -239,22 +241,22 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, in
     hfi_step_at(entry, now);
     if (entry->remote != HFI_HELD)
         return;
-    int64_t good_for = sent_at <= entry->lengthened_at ? entry->shortest : entry->times.length;
-    hfi_lease_settle(&entry->times, sent_at);
+    int64_t good_for = sent_at <= entry->held.lengthened_at ? entry->held.shortest : entry->held.times.length;
+    hfi_lease_settle(&entry->held.times, sent_at);
     hfi_step_confirmed(entry, sent_at, good_for, now, rtt_ns, actions);
 }
 
 void hfi_entry_renew_now(struct hfi_entry *entry)
 {
     if (entry->remote == HFI_HELD)
-        hfi_lease_question(&entry->times); /* a renewal in flight may have been executed before the reason for this */
+        hfi_lease_question(&entry->held.times); /* a renewal in flight may have been executed before the reason for this */
 }
 
 void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     entry->deaf = entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED; /* the lease may be ours already */
     if (entry->remote == HFI_HELD)
-        hfi_lease_question(&entry->times); /* a renewal in flight may have been executed before the missed message */
+        hfi_lease_question(&entry->held.times); /* a renewal in flight may have been executed before the missed message */
     hfi_entry_ask_together(entry, now, actions);
 }
 
@@ -263,7 +265,7 @@ void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *
 bool hfi_entry_token_questioned(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
     if (entry->remote == HFI_HELD)
-        hfi_lease_question(&entry->times);
+        hfi_lease_question(&entry->held.times);
     else if (entry->remote != HFI_NOTHING)
         hfi_step_ask_anew(entry, HFI_RETIRE_TOKEN, now, actions);
     return entry->remote == HFI_HELD;
@@ -284,20 +286,21 @@ void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, stru
 
 int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)
 {
-    int64_t left_ms = (entry->times.end - now) / HFI_MS;
+    int64_t left_ms = (entry->held.times.end - now) / HFI_MS;
     return left_ms > 1 ? left_ms : 1;
 }
 
 /* The key need not outlive hold_end, so less is asked for; the answer counts for no more than was asked for (P1). */
 HFI_RARE struct hfi_renew_params hfi_entry_renew_params(struct hfi_entry *entry, int64_t now)
 {
-    hfi_lease_sent(&entry->times, now);
-    int64_t length = entry->times.length, left = entry->times.hold_end - now;
+    hfi_lease_sent(&entry->held.times, now);
+    int64_t length = entry->held.times.length, left = entry->held.times.hold_end - now;
     if (left < length) {
         length = left > HFI_MS ? (left + HFI_MS - 1) / HFI_MS * HFI_MS : HFI_MS;
-        entry->shortest = length < entry->shortest ? length : entry->shortest;
-        entry->lengthened_at = now;
+        entry->held.shortest = length < entry->held.shortest ? length : entry->held.shortest;
+        entry->held.lengthened_at = now;
     }
     int64_t lease_ms = length / HFI_MS;
-    return (struct hfi_renew_params){lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms), entry->times.attempt / 4 * 3};
+    return (struct hfi_renew_params){lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms),
+                                     entry->held.times.attempt / 4 * 3};
 }

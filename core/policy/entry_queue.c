@@ -43,7 +43,7 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->requery_pending = entry->early = false;
     entry->ask_at = HFI_NEVER;
     enum hfi_action_kind kind = head->once ? HFI_SEND_TRY : HFI_SEND_WAIT;
-    if (fresh && entry->rules->native && (head->once || (!entry->contended && entry->ticket == 0)))
+    if (fresh && entry->rules->native && (head->once || (!entry->contended && entry->ask.ticket == 0)))
         kind = HFI_SEND_NATIVE;
     hfi_step_act(actions, kind)->fresh = fresh;
 }
@@ -66,7 +66,7 @@ static void ask_early(struct hfi_entry *entry, int64_t at, int64_t now, struct h
     if (entry->in_flight)
         return; /* the answer in flight may predate the event: see answered_in_queue */
     if (at <= now) {
-        entry->early_at = now;
+        entry->ask.early_at = now;
         hfi_step_ask(entry, actions);
     } else if (at < entry->ask_at) {
         entry->ask_at = at;
@@ -76,14 +76,14 @@ static void ask_early(struct hfi_entry *entry, int64_t at, int64_t now, struct h
 void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, int64_t now,
                        struct hfi_actions *actions)
 {
-    int64_t ticket = entry->ticket, position = entry->position, early_at = entry->early_at;
+    int64_t ticket = entry->ask.ticket, position = entry->ask.position, early_at = entry->ask.early_at;
     hfi_step_act(actions, giving_up);
     hfi_step_forget_token(entry, actions);
     if (hfi_list_is_empty(&entry->waiters))
         return;
-    entry->ticket = ticket;
-    entry->position = position;
-    entry->early_at = early_at;
+    entry->ask.ticket = ticket;
+    entry->ask.position = position;
+    entry->ask.early_at = early_at;
     ask_early(entry, now, now, actions);
 }
 
@@ -164,16 +164,16 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     entry->contended = true;
     entry->trouble = HF_OK;
     entry->late = 0;
-    bool nearer = entry->ticket == 0 ? !answer->ours : answer->position < entry->position;
-    entry->ticket = answer->ticket;
-    entry->position = answer->position;
+    bool nearer = entry->ask.ticket == 0 ? !answer->ours : answer->position < entry->ask.position;
+    entry->ask.ticket = answer->ticket;
+    entry->ask.position = answer->position;
     if (entry->requery_pending) {
         hfi_step_ask(entry, actions);
         return;
     }
     bool was_hinted = entry->early;
     entry->early = false;
-    entry->recorded_period_ms = entry->asked_period_ms;
+    entry->ask.recorded_period_ms = entry->ask.asked_period_ms;
     int64_t period_ms = hfi_step_period_ms(entry);
     int64_t wish_ms = hfi_step_wish_again_ms(entry, answer->unheard, period_ms);
     if (entry->rules->batch_rechecks && wish_ms == period_ms)
@@ -267,8 +267,8 @@ HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t f
     if ((entry->remote != HFI_ASKING && entry->remote != HFI_QUEUED) || hfi_list_is_empty(&entry->waiters))
         return false;
     for (int i = 0; i < HFI_ECHOES; i++) {
-        int64_t claim = entry->claims[i], own = hfi_step_head_of(entry)->lease_ms * HFI_MS;
-        if (entry->echoes[i] != echo || echo == 0)
+        int64_t claim = entry->ask.claims[i], own = hfi_step_head_of(entry)->lease_ms * HFI_MS;
+        if (entry->ask.echoes[i] != echo || echo == 0)
             continue;
         claim = claim < own ? claim : own; /* it may have been sent for a waiter that has left */
         if (echo + claim - now < claim / 4) {
@@ -322,7 +322,7 @@ static struct hfi_acquire_params lease_asked_for(const struct hfi_entry *entry, 
                                .claim_ms = claim,
                                .claim_ttl_ms = claim + hfi_guard_ms(claim, entry->rules->guard_ms),
                                .patience_ms = 3 * period,
-                               .ticket = entry->ticket};
+                               .ticket = entry->ask.ticket};
 }
 
 struct hfi_acquire_params hfi_entry_acquire_params(const struct hfi_entry *entry)
@@ -334,12 +334,12 @@ struct hfi_acquire_params hfi_entry_acquire_params(const struct hfi_entry *entry
 static void remember(struct hfi_entry *entry, const struct hfi_acquire_params *params, int64_t stamp)
 {
     for (int i = HFI_ECHOES - 1; i > 0; i--) {
-        entry->echoes[i] = entry->echoes[i - 1];
-        entry->claims[i] = entry->claims[i - 1];
+        entry->ask.echoes[i] = entry->ask.echoes[i - 1];
+        entry->ask.claims[i] = entry->ask.claims[i - 1];
     }
-    entry->echoes[0] = stamp;
-    entry->claims[0] = params->claim_ms * HFI_MS;
-    entry->asked_period_ms = (int32_t)params->period_ms;
+    entry->ask.echoes[0] = stamp;
+    entry->ask.claims[0] = params->claim_ms * HFI_MS;
+    entry->ask.asked_period_ms = (int32_t)params->period_ms;
 }
 
 void hfi_entry_sent(struct hfi_entry *entry, const struct hfi_acquire_params *params, int64_t stamp)

@@ -237,11 +237,11 @@ static void a_place_that_was_kept_for_another_token_goes_with_who_waited(void **
     assert_string_equal(hft_doubted(&s), "close wait!");
     (void)hft_answer(&s, queued(9000, 0));
     assert_string_equal(hft_doubted(&s), "close");
-    assert_int_equal(s.entry.ticket, 4711);
+    assert_int_equal(s.entry.ask.ticket, 4711);
     (void)hft_leave(&s, &a);
     assert_string_equal(hft_arrive(&s, &b), "wait!");
-    assert_int_equal(s.entry.ticket, 0);
-    assert_int_equal(s.entry.position, 0);
+    assert_int_equal(s.entry.ask.ticket, 0);
+    assert_int_equal(s.entry.ask.position, 0);
 }
 
 /* Each in vain leaves half of what was left: a first block has 2,048. */

@@ -157,7 +157,7 @@ static void perform_one(struct walk *walk, const struct hfi_action *action)
         send_recheck(walk);
         break;
     case HFI_SEND_RENEW:
-        add(walk->renewals, &walk->renewal_count, (struct sent){walk->now, walk->entry.times.length});
+        add(walk->renewals, &walk->renewal_count, (struct sent){walk->now, walk->entry.held.times.length});
         break;
     case HFI_SEND_MORE:
     case HFI_SEND_FLOOR:
@@ -212,13 +212,13 @@ static int waiting(const struct walk *walk)
 /* Whoever asked for it, and whoever had it before: this thread has it as it wanted it. */
 static void check_whose_times(struct walk *walk)
 {
-    const struct hfi_lease_times *times = &walk->entry.times;
+    const struct hfi_lease_times *times = &walk->entry.held.times;
     const struct hfi_waiter *holder = &walk->holder->waiter;
     CHECK(walk, walk->holder_end == hfi_lease_end(times));
     CHECK(walk, times->length == holder->lease_ms * HFI_MS);
     CHECK(walk, times->full_stop == holder->stop_ms * HFI_MS);
     CHECK(walk, times->hold_end == (holder->max_hold_ms == 0 ? HFI_NEVER : walk->got_at + holder->max_hold_ms * HFI_MS));
-    CHECK(walk, walk->entry.linger_ms == holder->linger_ms);
+    CHECK(walk, walk->entry.held.linger_ms == holder->linger_ms);
 }
 
 static void check(struct walk *walk)
@@ -236,14 +236,14 @@ static void check(struct walk *walk)
     if (walk->holder != NULL)
         check_whose_times(walk);
     if (entry->remote == HFI_HELD) {
-        CHECK(walk, entry->times.end <= walk->promise); /* V before the server's end, whatever happened */
+        CHECK(walk, entry->held.times.end <= walk->promise); /* V before the server's end, whatever happened */
         CHECK(walk, next != HFI_NEVER);
         CHECK(walk,
               walk->holder != NULL || entry->awaiting_fences || entry->successor != NULL ||
-                  (listed == 0 && entry->linger_end != HFI_NEVER));
+                  (listed == 0 && entry->held.linger_end != HFI_NEVER));
         CHECK(walk, entry->successor == NULL || entry->successor->verdict == HFI_WAITING);
-        CHECK(walk, walk->holder != NULL || entry->awaiting_fences || entry->times.hold_end == HFI_NEVER);
-        CHECK(walk, entry->fence <= entry->fence_end || entry->awaiting_fences);
+        CHECK(walk, walk->holder != NULL || entry->awaiting_fences || entry->held.times.hold_end == HFI_NEVER);
+        CHECK(walk, entry->fence <= entry->held.fence_end || entry->awaiting_fences);
     } else if (listed > 0) {
         CHECK(walk, entry->in_flight ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
     } else {
