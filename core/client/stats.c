@@ -218,7 +218,7 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
     int remote = (int)entry->remote;
     int64_t left_ms = remote == HFI_HELD ? (hfi_lease_end(&entry->held.times) - now) / HFI_MS : 0;
     int64_t position = remote == HFI_QUEUED ? entry->ask.position : 0;
-    bool here = entry->is_held_here, is_idle = hfi_entry_is_idle(entry);
+    bool here = entry->holding == HFI_BY_THREAD, is_idle = hfi_entry_is_idle(entry);
     hfi_mutex_unlock(&lock->mutex);
     if (is_idle)
         return;

@@ -83,7 +83,8 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
     hfi_wait_begin(&wait, client, cancel, &acquirer->park, until_ns);
     while (acquirer->waiter.verdict == HFI_WAITING) {
         uint32_t ticket = hfi_park_epoch(&acquirer->park);
-        bool asking = lock->entry.in_flight || lock->entry.awaiting_fences; /* a reply has to be read */
+        /* a reply has to be read */
+        bool asking = lock->entry.in_flight || lock->entry.holding == HFI_AWAITING_FENCES;
         int64_t now = hfi_now(client->clock);
         if (lock->entry.successor == &acquirer->waiter && !acquirer->waiter.overtaken) {
             come(lock, acquirer, now);

@@ -350,6 +350,7 @@ static void count_queued(struct hfi_lock *lock)
 
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_releaser *releaser)
 {
+    hfi_entry_check(&lock->entry);
     for (int i = 0; i < actions->count; i++) {
         const struct hfi_action *action = &actions->at[i];
         switch (action->kind) {

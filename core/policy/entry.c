@@ -58,14 +58,12 @@ void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_sta
 void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
 {
     hfi_step_unwatch(entry, actions);
-    entry->remote = HFI_NOTHING;
+    hfi_step_become(entry, HFI_NOTHING, HFI_NOT_HELD);
     entry->successor = NULL;
     entry->in_flight = false;
     entry->batchable = entry->recheck_in_flight = entry->missed = false;
     entry->head_changed = false;
     entry->requery_pending = entry->early = false;
-    entry->is_held_here = false;
-    entry->awaiting_fences = false;
     entry->more_asked = false;
     entry->remote_waiters = entry->deaf = false;
     entry->late = 0;
@@ -94,11 +92,10 @@ void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_actions *actions)
 static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     const struct hfi_waiter *first = entry->successor != NULL ? entry->successor : waiter;
-    entry->held.linger_end = HFI_NEVER;
     if (!hfi_step_suits(entry, first, now) || (!hfi_step_has_fences(entry) && !entry->more_asked))
         hfi_step_give_back(entry, actions);
     else if (!hfi_step_has_fences(entry))
-        entry->awaiting_fences = true;
+        hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
     else if (hfi_step_suits(entry, waiter, now))
         hfi_step_pass(entry, waiter, now, actions);
 }
@@ -106,7 +103,7 @@ static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now
 void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    bool free = hfi_step_is_free(entry) && (hfi_list_is_empty(&entry->waiters) || entry->successor != NULL);
+    bool free = hfi_step_is_free(entry);
     bool taken = entry->remote != HFI_NOTHING || !hfi_list_is_empty(&entry->waiters);
     waiter->verdict = HFI_WAITING;
     waiter->overtaken = false;
@@ -153,7 +150,7 @@ HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter
             hfi_step_wake_successor(entry, now, actions);
         return;
     }
-    if (entry->remote == HFI_HELD && (entry->awaiting_fences || (was_called && !entry->is_held_here)))
+    if (entry->holding == HFI_AWAITING_FENCES || entry->holding == HFI_OFFERED)
         hfi_step_give_back(entry, actions);
     else if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
         hfi_step_retire_token(entry, actions);
@@ -163,7 +160,7 @@ HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter
 HFI_RARE void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now, struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    bool left_free = entry->successor != NULL && hfi_step_is_free(entry);
+    bool left_free = entry->holding == HFI_OFFERED;
     entry->successor = NULL;
     while (!hfi_list_is_empty(&entry->waiters))
         hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, status, actions);
@@ -190,7 +187,7 @@ HFI_RARE void hfi_entry_on_timer(struct hfi_entry *entry, int64_t now, int64_t r
         }
         return;
     }
-    if (now >= entry->held.linger_end) {
+    if (entry->holding == HFI_LINGERING && now >= entry->held.linger_end) {
         hfi_step_give_back(entry, actions);
         return;
     }
@@ -201,7 +198,7 @@ HFI_RARE void hfi_entry_on_timer(struct hfi_entry *entry, int64_t now, int64_t r
     }
     if (due.renew)
         hfi_step_act(actions, HFI_SEND_RENEW);
-    if (due.at_risk && entry->is_held_here) {
+    if (due.at_risk && entry->holding == HFI_BY_THREAD) {
         struct hfi_action *action = hfi_step_act(actions, HFI_TELL);
         action->event = HF_EVENT_AT_RISK;
         action->reason = due.reason;
@@ -215,7 +212,7 @@ int64_t hfi_entry_next(const struct hfi_entry *entry)
     if (entry->remote != HFI_HELD)
         return entry->in_flight ? HFI_NEVER : entry->ask_at;
     int64_t next = hfi_lease_next(&entry->held.times);
-    return entry->held.linger_end < next ? entry->held.linger_end : next;
+    return entry->holding == HFI_LINGERING && entry->held.linger_end < next ? entry->held.linger_end : next;
 }
 
 hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_waiter *waiter)

@@ -10,6 +10,16 @@
  *
  *   NOTHING --ask--> ASKING --QUEUED--> QUEUED --grant message, GRANTED--> HELD --release, loss--> NOTHING
  *                       `----GRANTED----------------------------------------^
+ *
+ * While HELD, a thread has the lease, or it is free, or it has no fence to be given with. It is given back or lost from
+ * each of these:
+ *
+ *   HELD, fence behind --> AWAITING_FENCES --block of fences--> BY_THREAD --> HELD, good fence
+ *                             ^                                  ^  |
+ *                             |    .--successor runs, barging----'  |
+ *                             |--OFFERED <---release, waiters-------|
+ *                             |    .--arrival--> BY_THREAD          |
+ *                             `--LINGERING <---release, no waiters--'
  */
 #ifndef HFI_ENTRY_H
 #define HFI_ENTRY_H
@@ -24,6 +34,14 @@
 #define HFI_BARGE_WINDOW_NS  (HFI_MS / 5)   /* how long other threads may barge in before a woken successor */
 
 enum hfi_remote { HFI_NOTHING, HFI_ASKING, HFI_QUEUED, HFI_HELD };
+
+enum hfi_holding {      /* what a lease that is HELD does in this process */
+    HFI_NOT_HELD,       /* .remote is not HFI_HELD                                                                */
+    HFI_BY_THREAD,      /* a thread holds it                                                                      */
+    HFI_OFFERED,        /* free: the woken successor is to take it, or a thread that barges in                    */
+    HFI_LINGERING,      /* free until linger_end: nobody waits, a thread that arrives may have it                 */
+    HFI_AWAITING_FENCES /* that of the grant was behind, or all are used; a block was asked for, and will be used */
+};
 
 enum hfi_verdict {
     HFI_WAITING = 0,
@@ -96,7 +114,8 @@ struct hfi_entry {
 #endif
     const struct hfi_entry_rules *rules;
     struct hfi_list waiters;      /* oldest first */
-    enum hfi_remote remote : 8;
+    enum hfi_remote remote : 8;   /* both change by hfi_step_become only */
+    enum hfi_holding holding : 8;
     bool     in_flight;           /* a question (acquire, re-check) of the current token is in flight */
     bool     requery_pending;     /* a grant came too late: acquire again when the question in flight is answered */
     bool     early;               /* a message or the key's end made the next question early; paced by HFI_PACE_NS */
@@ -108,8 +127,6 @@ struct hfi_entry {
     bool     watching;            /* subscribed to the key events of a foreign holder */
     bool     remote_waiters;      /* another process waits for what is held, or about to be */
     bool     deaf;                /* messages may have been missed before it is held: then a renewal asks for waiters */
-    bool     is_held_here;        /* a thread holds it; false: free, lingering, or awaiting a good fence */
-    bool     awaiting_fences;     /* no fence to give: that of the grant was behind, or all are used, more in flight */
     bool     more_asked;
     uint8_t  tried_status;        /* HF_BUSY or HF_FOREIGN */
     uint8_t  trouble;             /* hf_status: why the server cannot serve us now; HF_OK: it can */
@@ -118,7 +135,7 @@ struct hfi_entry {
     uint8_t  passes;              /* local passes in a row, counted up to HFI_PASS_MOST */
     uint16_t more_below;          /* request another block when fewer fences than this are left */
     uint8_t  unheard;             /* R messages in a row that the holder did not receive */
-    struct hfi_waiter *successor; /* woken to take the free lease, not running yet; NULL: none */
+    struct hfi_waiter *successor; /* the oldest waiter, woken to take the lease; NULL: it has not been woken */
     int64_t  ask_at;              /* when the next re-check or retry is due; HFI_NEVER: none is */
     int64_t  asked_for;           /* lease asked for by the last acquire, ns; the oldest waiter may be another by now */
     int64_t  tried_until;         /* tried_status stands until then: a try has asked the script in the last second */
@@ -148,6 +165,15 @@ struct hfi_entry {
 };
 
 void hfi_entry_init(struct hfi_entry *entry, const struct hfi_entry_rules *rules, uint64_t seed);
+/* Aborts if the entry contradicts itself between two events. Does nothing but in builds for development. */
+#ifdef HFI_CHECKED
+void hfi_entry_check(const struct hfi_entry *entry);
+#else
+static inline void hfi_entry_check(const struct hfi_entry *entry)
+{
+    (void)entry;
+}
+#endif
 /* True: nothing is held, asked or waited for. */
 bool hfi_entry_is_idle(const struct hfi_entry *entry);
 

@@ -20,7 +20,7 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
         entry->held.fence_end = entry->held.next_block_end;
         entry->held.next_block = entry->held.next_block_end = 0;
     }
-    entry->is_held_here = true;
+    hfi_step_become(entry, HFI_HELD, HFI_BY_THREAD);
     entry->held.linger_ms = waiter->linger_ms;
     waiter->end = hfi_lease_end(&entry->held.times);
     waiter->fence = ++entry->fence;
@@ -56,7 +56,7 @@ void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t n
 
 bool hfi_step_is_free(const struct hfi_entry *entry)
 {
-    return entry->remote == HFI_HELD && !entry->is_held_here && !entry->awaiting_fences;
+    return entry->holding == HFI_OFFERED || entry->holding == HFI_LINGERING;
 }
 
 /* Enough is left for the waiter to stop and for a renewal to come through. */
@@ -71,6 +71,7 @@ bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *wait
  * is for the remote queue). The successor is the next but one at the latest: see hfi_entry_release. */
 void hfi_step_wake_successor(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
+    hfi_step_become(entry, HFI_HELD, HFI_OFFERED);
     entry->successor = actions->successor = hfi_step_head_of(entry);
     entry->held.successor_since = now;
 }
@@ -80,12 +81,11 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
                  int64_t rtt_ns, struct hfi_actions *actions)
 {
     hfi_step_unwatch(entry, actions);
-    entry->remote = HFI_HELD;
     entry->contended = entry->more_asked = entry->requery_pending = false; /* R may have come: remote_waiters stays */
     entry->held.good_for = good_for;
     entry->passes = 0;
     entry->held.batch_since = now;
-    entry->ask_at = entry->held.linger_end = HFI_NEVER;
+    entry->ask_at = HFI_NEVER;
     entry->trouble = HF_OK;
     entry->late = entry->bad_fences = 0;
     entry->held.fence_end = entry->fence;
@@ -97,8 +97,8 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     entry->deaf = false;
     entry->held.shortest = entry->held.times.length;
     entry->held.lengthened_at = now;
-    entry->awaiting_fences = !good || fence <= entry->fence; /* not above the name's last fence: also behind */
-    if (entry->awaiting_fences) {
+    if (!good || fence <= entry->fence) { /* not above the name's last fence: also behind */
+        hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
         hfi_step_act(actions, HFI_SEND_FLOOR);
         return;
     }
@@ -118,7 +118,7 @@ void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_f
     bool safe_again = hfi_lease_renewed(&entry->held.times, sent_at, good_for, now, rtt_ns);
     if (entry->held.times.end != before)
         entry->held.good_for = good_for;
-    if (!entry->is_held_here)
+    if (entry->holding != HFI_BY_THREAD)
         return;
     if (hfi_lease_end(&entry->held.times) != end)
         hfi_step_act(actions, HFI_MOVE_END)->end = hfi_lease_end(&entry->held.times);
@@ -146,7 +146,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
     entry->more_asked = false;
     if (entry->remote != HFI_HELD)
         return;
-    if (!entry->awaiting_fences) {
+    if (entry->holding != HFI_AWAITING_FENCES) {
         if (good && first > entry->held.fence_end && entry->held.next_block == 0) {
             entry->held.next_block = first;
             entry->held.next_block_end = first + count - 1;
@@ -156,7 +156,6 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
         return;
     }
     if (good && first > entry->fence) {
-        entry->awaiting_fences = false;
         entry->fence = first - 1;
         entry->held.fence_end = first + count - 1;
         entry->more_below = ASK_AT;
@@ -182,7 +181,7 @@ void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
     entry->more_asked = false;
     if (entry->remote != HFI_HELD)
         return;
-    if (!entry->awaiting_fences) {
+    if (entry->holding != HFI_AWAITING_FENCES) {
         want_more_later(entry);
         return;
     }
@@ -204,19 +203,21 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
     hfi_step_at(entry, now);
     if (now >= hfi_lease_end(&entry->held.times))
         return false;
-    entry->is_held_here = false;
     entry->held.times.hold_end = HFI_NEVER; /* the limit was this holder's */
     if (!quietly && may_pass(entry, now)) {
         bool overdue = entry->successor != NULL && (entry->successor->overtaken ||
                                                     now - entry->held.successor_since >= HFI_BARGE_WINDOW_NS);
         entry->passes = entry->passes < HFI_PASS_MOST ? (uint8_t)(entry->passes + 1) : HFI_PASS_MOST;
         if (!hfi_step_has_fences(entry))
-            entry->awaiting_fences = true;
+            hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
         else if (!entry->rules->barges || overdue)
             hfi_step_pass(entry, hfi_step_head_of(entry), now, actions);
         else if (entry->successor == NULL)
             hfi_step_wake_successor(entry, now, actions);
+        else
+            hfi_step_become(entry, HFI_HELD, HFI_OFFERED);
     } else if (!quietly && entry->held.linger_ms > 0 && !entry->remote_waiters && hfi_list_is_empty(&entry->waiters)) {
+        hfi_step_become(entry, HFI_HELD, HFI_LINGERING);
         entry->held.linger_end = hfi_after_ms(now, entry->held.linger_ms);
     } else {
         hfi_step_give_back(entry, actions);
@@ -276,7 +277,7 @@ void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, stru
     hfi_step_at(entry, now);
     if (entry->remote != HFI_HELD)
         return;
-    if (entry->is_held_here) {
+    if (entry->holding == HFI_BY_THREAD) {
         struct hfi_action *action = hfi_step_act(actions, HFI_TELL);
         action->event = HF_EVENT_LOST;
         action->reason = reason;

@@ -36,7 +36,7 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
     if (head == NULL)
         return;
     if (fresh)
-        entry->remote = HFI_ASKING;
+        hfi_step_become(entry, HFI_ASKING, HFI_NOT_HELD);
     entry->in_flight = true;
     entry->batchable = entry->recheck_in_flight = entry->missed = false;
     entry->head_changed = false;
@@ -160,7 +160,7 @@ static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answ
 static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
                               struct hfi_actions *actions)
 {
-    entry->remote = HFI_QUEUED;
+    hfi_step_become(entry, HFI_QUEUED, HFI_NOT_HELD);
     entry->contended = true;
     entry->trouble = HF_OK;
     entry->late = 0;
@@ -289,7 +289,7 @@ HFI_RARE void hfi_entry_remote_waiter(struct hfi_entry *entry, int64_t now, stru
         return;
     entry->remote_waiters = true;
     if (entry->remote == HFI_HELD) {
-        if (hfi_step_is_free(entry) && entry->successor == NULL) /* else given back after the batch of local passes */
+        if (entry->holding == HFI_LINGERING) /* else given back after the batch of local passes */
             hfi_step_give_back(entry, actions);
     } else { /* we may own the lease without knowing it */
         ask_early(entry, now, now, actions);

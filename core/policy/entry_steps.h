@@ -19,6 +19,17 @@ static inline void hfi_step_at(struct hfi_entry *entry, int64_t now)
 #endif
 }
 
+/* The one door to the entry's state: entry_check.c says which may follow which. */
+#ifdef HFI_CHECKED
+bool hfi_step_may_become(const struct hfi_entry *entry, enum hfi_remote remote, enum hfi_holding holding);
+#endif
+static inline void hfi_step_become(struct hfi_entry *entry, enum hfi_remote remote, enum hfi_holding holding)
+{
+    HFI_CHECK(hfi_step_may_become(entry, remote, holding));
+    entry->remote = remote;
+    entry->holding = holding;
+}
+
 /* entry.c */
 struct hfi_action *hfi_step_act(struct hfi_actions *actions, enum hfi_action_kind kind);
 struct hfi_waiter *hfi_step_head_of(const struct hfi_entry *entry); /* the oldest waiter; NULL: none */

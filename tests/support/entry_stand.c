@@ -72,6 +72,7 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
 static const char *perform(struct hft_stand *stand, struct hfi_actions *actions)
 {
     stand->did[0] = 0;
+    hfi_entry_check(&stand->entry);
     assert_true(actions->count < HFI_ACTIONS_MOST);
     for (int i = 0; i < actions->count; i++)
         say_action(stand, &actions->at[i]);

@@ -232,18 +232,15 @@ static void check(struct walk *walk)
         CHECK(walk, !waiter->once || listed == 0); /* who tries stands in no line */
     }
     CHECK(walk, listed == waiting(walk));
-    CHECK(walk, entry->is_held_here == (walk->holder != NULL));
+    CHECK(walk, (entry->holding == HFI_BY_THREAD) == (walk->holder != NULL));
     if (walk->holder != NULL)
         check_whose_times(walk);
     if (entry->remote == HFI_HELD) {
         CHECK(walk, entry->held.times.end <= walk->promise); /* V before the server's end, whatever happened */
         CHECK(walk, next != HFI_NEVER);
-        CHECK(walk,
-              walk->holder != NULL || entry->awaiting_fences || entry->successor != NULL ||
-                  (listed == 0 && entry->held.linger_end != HFI_NEVER));
-        CHECK(walk, entry->successor == NULL || entry->successor->verdict == HFI_WAITING);
-        CHECK(walk, walk->holder != NULL || entry->awaiting_fences || entry->held.times.hold_end == HFI_NEVER);
-        CHECK(walk, entry->fence <= entry->held.fence_end || entry->awaiting_fences);
+        bool is_free = entry->holding == HFI_OFFERED || entry->holding == HFI_LINGERING;
+        CHECK(walk, !is_free || entry->held.times.hold_end == HFI_NEVER);
+        CHECK(walk, entry->fence <= entry->held.fence_end || entry->holding == HFI_AWAITING_FENCES);
     } else if (listed > 0) {
         CHECK(walk, entry->in_flight ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
     } else {
@@ -259,6 +256,7 @@ static void check(struct walk *walk)
 
 static void perform(struct walk *walk)
 {
+    hfi_entry_check(&walk->entry);
     CHECK(walk, walk->actions.count < HFI_ACTIONS_MOST);
     for (int i = 0; i < walk->actions.count; i++)
         perform_one(walk, &walk->actions.at[i]);
