@@ -84,7 +84,7 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
     while (acquirer->waiter.verdict == HFI_WAITING) {
         uint32_t ticket = hfi_park_epoch(&acquirer->park);
         /* a reply has to be read */
-        bool asking = lock->entry.in_flight || lock->entry.holding == HFI_AWAITING_FENCES;
+        bool asking = hfi_entry_awaits_answer(&lock->entry) || lock->entry.holding == HFI_AWAITING_FENCES;
         int64_t now = hfi_now(client->clock);
         if (lock->entry.successor == &acquirer->waiter && !acquirer->waiter.overtaken) {
             come(lock, acquirer, now);

@@ -38,7 +38,7 @@ void hfi_entry_init(struct hfi_entry *entry, const struct hfi_entry_rules *rules
 
 bool hfi_entry_is_idle(const struct hfi_entry *entry)
 {
-    return hfi_list_is_empty(&entry->waiters) && entry->remote == HFI_NOTHING && !entry->in_flight;
+    return hfi_list_is_empty(&entry->waiters) && entry->remote == HFI_NOTHING;
 }
 
 struct hfi_waiter *hfi_step_head_of(const struct hfi_entry *entry)
@@ -60,14 +60,8 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
     hfi_step_unwatch(entry, actions);
     hfi_step_become(entry, HFI_NOTHING, HFI_NOT_HELD);
     entry->successor = NULL;
-    entry->in_flight = false;
-    entry->batchable = entry->recheck_in_flight = entry->missed = false;
-    entry->head_changed = false;
-    entry->requery_pending = entry->early = false;
-    entry->more_asked = false;
-    entry->remote_waiters = entry->deaf = false;
-    entry->late = 0;
-    entry->bad_fences = 0;
+    entry->question = HFI_NEXT_ACQUIRE;
+    entry->remote_waiters = false;
     entry->ask_at = HFI_NEVER;
     memset(&entry->ask, 0, sizeof entry->ask);
 }
@@ -92,7 +86,7 @@ void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_actions *actions)
 static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
 {
     const struct hfi_waiter *first = entry->successor != NULL ? entry->successor : waiter;
-    if (!hfi_step_suits(entry, first, now) || (!hfi_step_has_fences(entry) && !entry->more_asked))
+    if (!hfi_step_suits(entry, first, now) || (!hfi_step_has_fences(entry) && !entry->held.more_asked))
         hfi_step_give_back(entry, actions);
     else if (!hfi_step_has_fences(entry))
         hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
@@ -140,8 +134,8 @@ HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter
 {
     hfi_step_at(entry, now);
     bool was_called = entry->successor == waiter;
-    if (waiter == hfi_step_head_of(entry))
-        entry->head_changed = true;
+    if (entry->remote != HFI_HELD && waiter == hfi_step_head_of(entry))
+        entry->ask.head_changed = true;
     hfi_list_remove(&waiter->link);
     if (was_called)
         entry->successor = NULL;
@@ -177,10 +171,11 @@ HFI_RARE void hfi_entry_on_timer(struct hfi_entry *entry, int64_t now, int64_t r
     if (now >= entry->tried_until)
         entry->tried_until = INT64_MIN;
     if (entry->remote != HFI_HELD) {
-        if (!entry->in_flight && now >= entry->ask_at) {
-            if (entry->early)
+        if (!hfi_entry_awaits_answer(entry) && now >= entry->ask_at) {
+            bool early = entry->ask.hint == HFI_EARLY;
+            if (early)
                 entry->ask.early_at = now;
-            if (entry->batchable && !entry->head_changed && !entry->early)
+            if (entry->question == HFI_NEXT_RECHECK && !entry->ask.head_changed && !early)
                 hfi_step_recheck(entry, actions);
             else
                 hfi_step_ask(entry, actions);
@@ -210,7 +205,7 @@ int64_t hfi_entry_next(const struct hfi_entry *entry)
     if (entry->remote == HFI_NOTHING && entry->tried_until != INT64_MIN && hfi_list_is_empty(&entry->waiters))
         return entry->tried_until; /* until then the entry remembers tried_status */
     if (entry->remote != HFI_HELD)
-        return entry->in_flight ? HFI_NEVER : entry->ask_at;
+        return hfi_entry_awaits_answer(entry) ? HFI_NEVER : entry->ask_at;
     int64_t next = hfi_lease_next(&entry->held.times);
     return entry->holding == HFI_LINGERING && entry->held.linger_end < next ? entry->held.linger_end : next;
 }

@@ -11,15 +11,13 @@
  *   NOTHING --ask--> ASKING --QUEUED--> QUEUED --grant message, GRANTED--> HELD --release, loss--> NOTHING
  *                       `----GRANTED----------------------------------------^
  *
- * While HELD, a thread has the lease, or it is free, or it has no fence to be given with. It is given back or lost from
- * each of these:
+ * What is HELD is in one of four states (enum hfi_holding). From each of them the lease may be given back or lost:
  *
- *   HELD, fence behind --> AWAITING_FENCES --block of fences--> BY_THREAD --> HELD, good fence
- *                             ^                                  ^  |
- *                             |    .--successor runs, barging----'  |
- *                             |--OFFERED <---release, waiters-------|
- *                             |    .--arrival--> BY_THREAD          |
- *                             `--LINGERING <---release, no waiters--'
+ *   granted --good fence--> BY_THREAD --release, threads wait--> OFFERED --successor runs, or barging--> BY_THREAD
+ *      |                        `-------release, none waits----> LINGERING --arrival--> BY_THREAD
+ *      `--fence behind--> AWAITING_FENCES --block of fences--> BY_THREAD
+ *
+ * AWAITING_FENCES also follows BY_THREAD, OFFERED and LINGERING when all fences are used and more are in flight.
  */
 #ifndef HFI_ENTRY_H
 #define HFI_ENTRY_H
@@ -41,6 +39,19 @@ enum hfi_holding {      /* what a lease that is HELD does in this process */
     HFI_OFFERED,        /* free: the woken successor is to take it, or a thread that barges in                    */
     HFI_LINGERING,      /* free until linger_end: nobody waits, a thread that arrives may have it                 */
     HFI_AWAITING_FENCES /* that of the grant was behind, or all are used; a block was asked for, and will be used */
+};
+
+enum hfi_question {        /* what is in flight for the current token, or else is asked at ask_at */
+    HFI_NEXT_ACQUIRE,      /* nothing in flight                                                         */
+    HFI_NEXT_RECHECK,      /* nothing in flight; no change is expected, so a batched re-check is enough */
+    HFI_ACQUIRE_IN_FLIGHT,
+    HFI_RECHECK_IN_FLIGHT  /* batched */
+};
+
+enum hfi_hint {  /* why the next question is not asked by its period alone */
+    HFI_NO_HINT,
+    HFI_MISSED,  /* messages may have been missed since the question in flight left: ask again when it is answered */
+    HFI_EARLY    /* a message, or the key's end: asked early, paced by HFI_PACE_NS */
 };
 
 enum hfi_verdict {
@@ -116,24 +127,11 @@ struct hfi_entry {
     struct hfi_list waiters;      /* oldest first */
     enum hfi_remote remote : 8;   /* both change by hfi_step_become only */
     enum hfi_holding holding : 8;
-    bool     in_flight;           /* a question (acquire, re-check) of the current token is in flight */
-    bool     requery_pending;     /* a grant came too late: acquire again when the question in flight is answered */
-    bool     early;               /* a message or the key's end made the next question early; paced by HFI_PACE_NS */
-    bool     contended;           /* acquire by script: other processes were seen waiting */
-    bool     batchable;           /* the next question expects no change: a batched re-check is enough */
-    bool     recheck_in_flight;   /* the question in flight is a batched re-check */
-    bool     missed;              /* messages may have been missed since the question in flight left */
-    bool     head_changed;        /* the oldest waiter is not that of the last acquire: its lease may differ */
-    bool     watching;            /* subscribed to the key events of a foreign holder */
+    enum hfi_question question : 8;
+    bool     contended;           /* of the name, not the token: acquire by script, other processes were seen waiting */
     bool     remote_waiters;      /* another process waits for what is held, or about to be */
-    bool     deaf;                /* messages may have been missed before it is held: then a renewal asks for waiters */
-    bool     more_asked;
     uint8_t  tried_status;        /* HF_BUSY or HF_FOREIGN */
     uint8_t  trouble;             /* hf_status: why the server cannot serve us now; HF_OK: it can */
-    uint8_t  late;                /* LATE answers in a row */
-    uint8_t  bad_fences;          /* bad blocks in a row for what is held */
-    uint8_t  passes;              /* local passes in a row, counted up to HFI_PASS_MOST */
-    uint16_t more_below;          /* request another block when fewer fences than this are left */
     uint8_t  unheard;             /* R messages in a row that the holder did not receive */
     struct hfi_waiter *successor; /* the oldest waiter, woken to take the lease; NULL: it has not been woken */
     int64_t  ask_at;              /* when the next re-check or retry is due; HFI_NEVER: none is */
@@ -149,6 +147,13 @@ struct hfi_entry {
             int32_t asked_period_ms;     /* R of the last question                           */
             int32_t recorded_period_ms;  /* R of the last one that left a record; 0: none    */
             int64_t early_at;            /* time of the last early question                  */
+            enum hfi_hint hint : 8;
+            uint8_t late;                /* LATE answers in a row */
+            /* Independent of each other and of the question: no two of them answer one thing. */
+            bool    requery_pending;     /* a grant came too late: an acquire follows the question in flight */
+            bool    head_changed;        /* the oldest waiter is not that of the last acquire: its lease may differ */
+            bool    watching;            /* subscribed to the key events of a foreign holder */
+            bool    deaf;                /* messages may have been missed: once HELD, a renewal asks for waiters */
         } ask;
         struct { /* while HELD */
             struct hfi_lease_times times;
@@ -160,6 +165,10 @@ struct hfi_entry {
             int64_t  linger_ms;                    /* of the last local holder */
             int64_t  fence_end;                    /* of the block that `fence` is in */
             int64_t  next_block, next_block_end;   /* the next block; 0: none */
+            bool     more_asked;                   /* the next block is asked for; in any state of hfi_holding */
+            uint8_t  bad_fences;                   /* bad blocks in a row */
+            uint8_t  passes;                       /* local passes in a row, counted up to HFI_PASS_MOST */
+            uint16_t more_below;                   /* ask for another block when fewer fences than this are left */
         } held;
     };
 };
@@ -174,6 +183,11 @@ static inline void hfi_entry_check(const struct hfi_entry *entry)
     (void)entry;
 }
 #endif
+/* An acquire or a re-check of the current token is in flight. */
+static inline bool hfi_entry_awaits_answer(const struct hfi_entry *entry)
+{
+    return entry->question >= HFI_ACQUIRE_IN_FLIGHT;
+}
 /* True: nothing is held, asked or waited for. */
 bool hfi_entry_is_idle(const struct hfi_entry *entry);
 

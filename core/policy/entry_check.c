@@ -41,9 +41,9 @@ void hfi_entry_check(const struct hfi_entry *entry)
     HFI_CHECK(entry->holding != HFI_OFFERED || entry->successor != NULL);
     HFI_CHECK(entry->holding != HFI_LINGERING || !waits);
     HFI_CHECK(entry->holding != HFI_AWAITING_FENCES || !hfi_step_has_fences(entry));
-    HFI_CHECK(entry->remote != HFI_NOTHING || !entry->in_flight);
+    HFI_CHECK(entry->remote != HFI_NOTHING || !hfi_entry_awaits_answer(entry));
     HFI_CHECK(is_held || waits || entry->remote == HFI_NOTHING);
-    HFI_CHECK(is_held || !waits || entry->in_flight || entry->ask_at != HFI_NEVER);
+    HFI_CHECK(is_held || !waits || hfi_entry_awaits_answer(entry) || entry->ask_at != HFI_NEVER);
 }
 
 #endif

@@ -15,7 +15,7 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
         entry->successor = NULL;
     bool begins = entry->fence == entry->held.fence_end;
     if (begins) {
-        entry->more_below = ASK_AT;
+        entry->held.more_below = ASK_AT;
         entry->fence = entry->held.next_block - 1;
         entry->held.fence_end = entry->held.next_block_end;
         entry->held.next_block = entry->held.next_block_end = 0;
@@ -25,8 +25,9 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
     waiter->end = hfi_lease_end(&entry->held.times);
     waiter->fence = ++entry->fence;
     hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, actions);
-    if (entry->held.next_block == 0 && !entry->more_asked && (begins || entry->held.fence_end - entry->fence < entry->more_below)) {
-        entry->more_asked = true;
+    if (entry->held.next_block == 0 && !entry->held.more_asked &&
+        (begins || entry->held.fence_end - entry->fence < entry->held.more_below)) {
+        entry->held.more_asked = true;
         hfi_step_act(actions, HFI_SEND_MORE);
     }
 }
@@ -81,20 +82,21 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
                  int64_t rtt_ns, struct hfi_actions *actions)
 {
     hfi_step_unwatch(entry, actions);
-    entry->contended = entry->more_asked = entry->requery_pending = false; /* R may have come: remote_waiters stays */
+    bool deaf = entry->ask.deaf;
+    entry->contended = false; /* R may have come: remote_waiters stays */
+    entry->held.more_asked = false;
     entry->held.good_for = good_for;
-    entry->passes = 0;
+    entry->held.passes = 0;
     entry->held.batch_since = now;
     entry->ask_at = HFI_NEVER;
     entry->trouble = HF_OK;
-    entry->late = entry->bad_fences = 0;
+    entry->held.bad_fences = 0;
     entry->held.fence_end = entry->fence;
     entry->held.next_block = entry->held.next_block_end = 0;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     hfi_lease_begin(&entry->held.times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
-    if (entry->deaf)
+    if (deaf)
         hfi_lease_question(&entry->held.times);
-    entry->deaf = false;
     entry->held.shortest = entry->held.times.length;
     entry->held.lengthened_at = now;
     if (!good || fence <= entry->fence) { /* not above the name's last fence: also behind */
@@ -104,7 +106,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     }
     entry->fence = fence - 1;
     entry->held.fence_end = fence + HFI_FENCE_BLOCK - 1;
-    entry->more_below = ASK_AT;
+    entry->held.more_below = ASK_AT;
     give(entry, hfi_step_head_of(entry), actions);
 }
 
@@ -135,17 +137,17 @@ bool hfi_step_has_fences(const struct hfi_entry *entry)
 static void want_more_later(struct hfi_entry *entry)
 {
     int64_t half = (entry->held.fence_end - entry->fence) / 2;
-    entry->more_below = half < ASK_AT ? (uint16_t)half : ASK_AT;
+    entry->held.more_below = half < ASK_AT ? (uint16_t)half : ASK_AT;
 }
 
 HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
                       struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    bool ran_out = entry->more_asked; /* if awaiting fences: all are used; false: the counter was behind */
-    entry->more_asked = false;
     if (entry->remote != HFI_HELD)
         return;
+    bool ran_out = entry->held.more_asked; /* if awaiting fences: all are used; false: the counter was behind */
+    entry->held.more_asked = false;
     if (entry->holding != HFI_AWAITING_FENCES) {
         if (good && first > entry->held.fence_end && entry->held.next_block == 0) {
             entry->held.next_block = first;
@@ -158,7 +160,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
     if (good && first > entry->fence) {
         entry->fence = first - 1;
         entry->held.fence_end = first + count - 1;
-        entry->more_below = ASK_AT;
+        entry->held.more_below = ASK_AT;
         struct hfi_waiter *head = hfi_step_head_of(entry); /* perhaps not the waiter that the lease was granted for */
         if (head == NULL || !hfi_step_suits(entry, head, now))
             hfi_step_give_back(entry, actions);
@@ -166,7 +168,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
             hfi_step_pass(entry, head, now, actions);
     } else if (ran_out || first < 0) { /* the silence of a server says nothing about its counter */
         hfi_step_give_back(entry, actions);
-    } else if (++entry->bad_fences >= 3) {
+    } else if (++entry->held.bad_fences >= 3) {
         entry->trouble = HF_UNAVAILABLE;
         while (!hfi_list_is_empty(&entry->waiters))
             hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_UNAVAILABLE, actions);
@@ -178,9 +180,9 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
 
 void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    entry->more_asked = false;
     if (entry->remote != HFI_HELD)
         return;
+    entry->held.more_asked = false;
     if (entry->holding != HFI_AWAITING_FENCES) {
         want_more_later(entry);
         return;
@@ -192,9 +194,9 @@ void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
 
 static bool may_pass(const struct hfi_entry *entry, int64_t now)
 {
-    bool batch_is_over = entry->passes >= HFI_PASS_MOST || now - entry->held.batch_since >= HFI_PASS_MOST_NS;
+    bool batch_is_over = entry->held.passes >= HFI_PASS_MOST || now - entry->held.batch_since >= HFI_PASS_MOST_NS;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
-    return head != NULL && hfi_step_suits(entry, head, now) && (hfi_step_has_fences(entry) || entry->more_asked) &&
+    return head != NULL && hfi_step_suits(entry, head, now) && (hfi_step_has_fences(entry) || entry->held.more_asked) &&
            !(entry->remote_waiters && batch_is_over);
 }
 
@@ -207,7 +209,7 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
     if (!quietly && may_pass(entry, now)) {
         bool overdue = entry->successor != NULL && (entry->successor->overtaken ||
                                                     now - entry->held.successor_since >= HFI_BARGE_WINDOW_NS);
-        entry->passes = entry->passes < HFI_PASS_MOST ? (uint8_t)(entry->passes + 1) : HFI_PASS_MOST;
+        entry->held.passes = entry->held.passes < HFI_PASS_MOST ? (uint8_t)(entry->held.passes + 1) : HFI_PASS_MOST;
         if (!hfi_step_has_fences(entry))
             hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
         else if (!entry->rules->barges || overdue)
@@ -249,15 +251,16 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, in
 
 void hfi_entry_renew_now(struct hfi_entry *entry)
 {
-    if (entry->remote == HFI_HELD)
-        hfi_lease_question(&entry->held.times); /* a renewal in flight may have been executed before the reason for this */
+    if (entry->remote == HFI_HELD) /* a renewal in flight may have been executed before the reason for this */
+        hfi_lease_question(&entry->held.times);
 }
 
 void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
-    entry->deaf = entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED; /* the lease may be ours already */
-    if (entry->remote == HFI_HELD)
-        hfi_lease_question(&entry->held.times); /* a renewal in flight may have been executed before the missed message */
+    if (entry->remote == HFI_HELD) /* a renewal in flight may have been executed before the missed message */
+        hfi_lease_question(&entry->held.times);
+    else if (entry->remote != HFI_NOTHING) /* the lease may be ours already */
+        entry->ask.deaf = true;
     hfi_entry_ask_together(entry, now, actions);
 }
 

@@ -24,9 +24,10 @@ static void refuse_once(struct hfi_entry *entry, hf_status status, struct hfi_ac
 
 void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    if (entry->watching)
-        hfi_step_act(actions, HFI_WATCH_FOREIGN)->fresh = false;
-    entry->watching = false;
+    if (entry->remote == HFI_HELD || !entry->ask.watching)
+        return;
+    hfi_step_act(actions, HFI_WATCH_FOREIGN)->fresh = false;
+    entry->ask.watching = false;
 }
 
 void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
@@ -37,10 +38,9 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
         return;
     if (fresh)
         hfi_step_become(entry, HFI_ASKING, HFI_NOT_HELD);
-    entry->in_flight = true;
-    entry->batchable = entry->recheck_in_flight = entry->missed = false;
-    entry->head_changed = false;
-    entry->requery_pending = entry->early = false;
+    entry->question = HFI_ACQUIRE_IN_FLIGHT;
+    entry->ask.hint = HFI_NO_HINT;
+    entry->ask.requery_pending = entry->ask.head_changed = false;
     entry->ask_at = HFI_NEVER;
     enum hfi_action_kind kind = head->once ? HFI_SEND_TRY : HFI_SEND_WAIT;
     if (fresh && entry->rules->native && (head->once || (!entry->contended && entry->ask.ticket == 0)))
@@ -51,8 +51,8 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
 /* A batched re-check: as far as we know, nothing has changed for this token, its place and its record. */
 void hfi_step_recheck(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    entry->in_flight = entry->recheck_in_flight = true;
-    entry->batchable = entry->missed = false;
+    entry->question = HFI_RECHECK_IN_FLIGHT;
+    entry->ask.hint = HFI_NO_HINT;
     entry->ask_at = HFI_NEVER;
     hfi_step_act(actions, HFI_SEND_RECHECK);
 }
@@ -62,8 +62,8 @@ void hfi_step_recheck(struct hfi_entry *entry, struct hfi_actions *actions)
 static void ask_early(struct hfi_entry *entry, int64_t at, int64_t now, struct hfi_actions *actions)
 {
     at = hfi_step_next_early(entry, at);
-    entry->early = true;
-    if (entry->in_flight)
+    entry->ask.hint = HFI_EARLY;
+    if (hfi_entry_awaits_answer(entry))
         return; /* the answer in flight may predate the event: see answered_in_queue */
     if (at <= now) {
         entry->ask.early_at = now;
@@ -90,18 +90,16 @@ void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, 
 /* A grant message with an echo of ours came too late to be used. Only the answer to a new acquire can date V. */
 static void requery_now(struct hfi_entry *entry, struct hfi_actions *actions)
 {
-    if (entry->in_flight)
-        entry->requery_pending = true;
+    if (hfi_entry_awaits_answer(entry))
+        entry->ask.requery_pending = true;
     else
         hfi_step_ask(entry, actions);
 }
 
-/* The server cannot serve us now: tries are refused, the other waiters ride it out. After a failed re-check the next
- * question is a re-check too, for the outcome of the failed one does not matter. */
+/* The server cannot serve us now: tries are refused, the other waiters ride it out. */
 static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at, struct hfi_actions *actions)
 {
     entry->trouble = (uint8_t)status;
-    entry->batchable = entry->recheck_in_flight;
     refuse(entry, status, !entry->rules->rides_out, actions);
     if (!hfi_list_is_empty(&entry->waiters))
         entry->ask_at = again_at;
@@ -163,16 +161,16 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     hfi_step_become(entry, HFI_QUEUED, HFI_NOT_HELD);
     entry->contended = true;
     entry->trouble = HF_OK;
-    entry->late = 0;
+    entry->ask.late = 0;
     bool nearer = entry->ask.ticket == 0 ? !answer->ours : answer->position < entry->ask.position;
     entry->ask.ticket = answer->ticket;
     entry->ask.position = answer->position;
-    if (entry->requery_pending) {
+    if (entry->ask.requery_pending) {
         hfi_step_ask(entry, actions);
         return;
     }
-    bool was_hinted = entry->early;
-    entry->early = false;
+    enum hfi_hint hint = entry->ask.hint; /* that came while the question was in flight */
+    entry->ask.hint = HFI_NO_HINT;
     entry->ask.recorded_period_ms = entry->ask.asked_period_ms;
     int64_t period_ms = hfi_step_period_ms(entry);
     int64_t wish_ms = hfi_step_wish_again_ms(entry, answer->unheard, period_ms);
@@ -180,7 +178,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
         hfi_step_ask_together_in(entry, now, period_ms, rtt_ns);
     else
         hfi_step_ask_in(entry, now, wish_ms);
-    entry->batchable = entry->rules->batch_rechecks;
+    entry->question = entry->rules->batch_rechecks ? HFI_NEXT_RECHECK : HFI_NEXT_ACQUIRE;
     /* The first waiters in the queue may have been killed a moment ago, so not only the head asks when the key ends. */
     bool timed = answer->position < TIMED_POSITIONS || answer->left_ms == 0; /* 0: there may be no holder any more */
     if (timed && answer->left_ms >= 0 && answer->left_ms < 2 * period_ms) { /* the next may be due at 1.1 periods */
@@ -191,15 +189,15 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     }
     if (answer->left_ms == 0 && nearer) { /* the script has dropped old records, and more of them are left */
         entry->ask_at = now;
-        entry->batchable = false;
+        entry->question = HFI_NEXT_ACQUIRE;
     }
     bool watch = !answer->ours && answer->left_ms != 0 && answer->position <= 2;
-    if (watch != entry->watching)
+    if (watch != entry->ask.watching)
         hfi_step_act(actions, HFI_WATCH_FOREIGN)->fresh = watch;
-    entry->watching = watch;
-    if (was_hinted) /* while the question was in flight */
+    entry->ask.watching = watch;
+    if (hint == HFI_EARLY)
         ask_early(entry, now, now, actions);
-    else if (entry->missed)
+    else if (hint == HFI_MISSED)
         entry->ask_at = now;
 }
 
@@ -207,7 +205,9 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
                         struct hfi_actions *actions)
 {
     hfi_step_at(entry, now);
-    entry->in_flight = false;
+    bool was_recheck = entry->question == HFI_RECHECK_IN_FLIGHT;
+    /* If it failed. A failed re-check may be followed by a re-check, for its outcome does not matter. */
+    entry->question = was_recheck ? HFI_NEXT_RECHECK : HFI_NEXT_ACQUIRE;
     if (entry->remote == HFI_HELD && answer->kind != HFI_GRANTED)
         return; /* the command was executed before the hand-off that is already known */
     switch (answer->kind) {
@@ -221,7 +221,7 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
         answered_in_queue(entry, answer, now, rtt_ns, actions);
         break;
     case HFI_LATE:
-        if (++entry->late >= 3)
+        if (++entry->ask.late >= 3)
             hfi_entry_refuse_all(entry, HF_UNAVAILABLE, now, actions);
         else
             hfi_step_ask(entry, actions);
@@ -241,7 +241,7 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
         hfi_step_ask(entry, actions);
         break;
     case HFI_NO_ANSWER:
-        entry->early = !entry->recheck_in_flight;
+        entry->ask.hint = was_recheck ? HFI_NO_HINT : HFI_EARLY;
         trouble(entry, HF_UNAVAILABLE, hfi_step_next_early(entry, now), actions);
         break;
     case HFI_NOT_SENT:
@@ -298,12 +298,15 @@ HFI_RARE void hfi_entry_remote_waiter(struct hfi_entry *entry, int64_t now, stru
 
 void hfi_entry_ask_together(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
 {
-    if (!entry->rules->batch_rechecks || (!entry->in_flight && !entry->batchable))
+    hfi_step_at(entry, now);
+    if (entry->remote == HFI_HELD)
+        return;
+    if (!entry->rules->batch_rechecks || entry->question == HFI_NEXT_ACQUIRE)
         hfi_entry_requery(entry, now, actions);
-    else if (entry->in_flight)
-        entry->missed = true;
-    else if (entry->remote == HFI_QUEUED && now < entry->ask_at)
-        entry->ask_at = now;
+    else if (!hfi_entry_awaits_answer(entry))
+        entry->ask_at = now < entry->ask_at ? now : entry->ask_at;
+    else if (entry->ask.hint == HFI_NO_HINT)
+        entry->ask.hint = HFI_MISSED;
 }
 
 void hfi_entry_requery(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)

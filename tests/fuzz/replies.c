@@ -68,7 +68,7 @@ static void answer(struct subject *subject, const redisReply *reply, bool native
     said.sent_at = sent_at;
     said.fence_is_good =
         hfi_fence_is_good(said.fence, 0, hfi_server_clock_at_least_us(&subject->clock, subject->now), 0);
-    if (subject->entry.in_flight) {
+    if (hfi_entry_awaits_answer(&subject->entry)) {
         hfi_entry_answered(&subject->entry, &said, subject->now, HFI_MS, &actions);
         settle(subject, &actions);
     }

@@ -21,7 +21,7 @@ static void call_with_fences_left(struct hft_stand *s, struct hft_thread *a, str
     s->rules.barges = true;
     hft_hold(s, a);
     s->entry.fence = s->entry.held.fence_end - left;
-    s->entry.more_asked = true;
+    s->entry.held.more_asked = true;
     assert_string_equal(hft_arrive(s, b), "");
     assert_string_equal(hft_release(s, false), "call:b");
 }
@@ -43,7 +43,7 @@ static void a_try_behind_a_called_thread_gets_it_or_is_busy_at_once(void **state
 
     call_with_fences_left(&s, &a, &b, 1);
     s.entry.fence++;
-    s.entry.more_asked = false;
+    s.entry.held.more_asked = false;
     assert_string_equal(hft_arrive(&s, &c), "give-back native! c=BUSY"); /* b asks again, and c is behind it */
     assert_string_equal(hft_answer(&s, native_busy), "wait");
 
@@ -61,7 +61,7 @@ static void a_try_that_is_alone_waits_for_the_fences_under_way(void **state)
     hft_stand_init(&s);
     hft_hold(&s, &a);
     s.entry.fence = s.entry.held.fence_end;
-    s.entry.more_asked = true;
+    s.entry.held.more_asked = true;
     assert_string_equal(hft_release(&s, false), "");
     assert_string_equal(hft_arrive(&s, &c), "");
     assert_string_equal(hft_fences(&s, s.entry.fence + 1, HFI_FENCE_BLOCK, true), "c=lease");

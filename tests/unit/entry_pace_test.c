@@ -45,7 +45,7 @@ static int flood(struct hft_stand *s, enum message message)
         asked += strstr(tell(s, message), "wait") != NULL;
         if (hfi_entry_next(&s->entry) <= s->now)
             asked += strstr(hft_look(s), "wait") != NULL;
-        if (s->entry.in_flight && i % 2 == 1)
+        if (hfi_entry_awaits_answer(&s->entry) && i % 2 == 1)
             asked += strstr(hft_answer(s, queued(9000, 0)), "wait") != NULL;
     }
     return asked;
@@ -63,7 +63,7 @@ static void whatever_floods_it_a_waiter_asks_a_hundred_times_a_second_and_not_mo
         if (asked < 90 || asked > 101)
             fail_msg("flooded with messages of kind %d it asked %d times in a second", message, asked);
         assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 4711);
-        if (s.entry.in_flight)
+        if (hfi_entry_awaits_answer(&s.entry))
             assert_string_equal(hft_answer(&s, granted), "a=lease");
     }
 }
@@ -257,7 +257,7 @@ static void count_questions_for_more(bool no_counter)
         const char *did = hft_release(&s, false);
         asked += strstr(did, "more") != NULL;
         assert_non_null(strstr(did, "=lease"));
-        if (s.entry.more_asked)
+        if (s.entry.held.more_asked)
             (void)(no_counter ? hft_no_counter(&s) : hft_fences(&s, 0, 0, false));
     }
     assert_in_range(asked, 1, 12);

@@ -254,7 +254,7 @@ static void a_block_is_used_to_its_last_fence_and_no_further(void **state)
     hft_hold(&s, &t[0]);
     first = t[0].waiter.fence;
     spare = first + 9 * HFI_FENCE_BLOCK;
-    s.entry.more_asked = true;
+    s.entry.held.more_asked = true;
     assert_string_equal(hft_fences(&s, spare, 2 * HFI_FENCE_BLOCK, true), "");
     assert_int_equal(passes_until_it_ends(&s, t, &last), 3 * HFI_FENCE_BLOCK - 1);
     assert_int_equal(last, spare + 2 * HFI_FENCE_BLOCK - 1);
@@ -288,7 +288,7 @@ static void who_waited_for_fences_gets_what_it_wants(void **state)
     hft_hold(&s, &t[0]);
     for (int i = 1; s.entry.fence < s.entry.held.fence_end; i++)
         pass(&s, &t[i % 2]);
-    assert_true(s.entry.more_asked);
+    assert_true(s.entry.held.more_asked);
     assert_string_equal(hft_arrive(&s, &c), "");
     assert_string_equal(hft_release(&s, false), "");
     (void)hft_fences(&s, HFT_FENCE + 20 * HFI_FENCE_BLOCK, HFI_FENCE_BLOCK, true);
@@ -306,12 +306,12 @@ static void a_refused_block_is_asked_for_again_when_half_of_the_rest_is_used(voi
     int i = 1;
     hft_stand_init(&s);
     hft_hold(&s, &t[0]);
-    for (; !s.entry.more_asked; i++)
+    for (; !s.entry.held.more_asked; i++)
         pass(&s, &t[i % 2]);
     for (int times = 0; times < 4; times++) {
         int64_t left = s.entry.held.fence_end - s.entry.fence;
         assert_string_equal(hft_fences(&s, 0, 0, false), "");
-        for (; !s.entry.more_asked; i++)
+        for (; !s.entry.held.more_asked; i++)
             pass(&s, &t[i % 2]);
         assert_int_equal(s.entry.held.fence_end - s.entry.fence, left / 2 - 1);
     }

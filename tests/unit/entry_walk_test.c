@@ -242,14 +242,14 @@ static void check(struct walk *walk)
         CHECK(walk, !is_free || entry->held.times.hold_end == HFI_NEVER);
         CHECK(walk, entry->fence <= entry->held.fence_end || entry->holding == HFI_AWAITING_FENCES);
     } else if (listed > 0) {
-        CHECK(walk, entry->in_flight ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
+        CHECK(walk, hfi_entry_awaits_answer(entry) ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
     } else {
         CHECK(walk, entry->remote == HFI_NOTHING && (next == HFI_NEVER || next == entry->tried_until));
         CHECK(walk, hfi_entry_is_idle(entry));
     }
     if (entry->remote == HFI_NOTHING) {
         CHECK(walk, !walk->known || walk->closed);
-        CHECK(walk, !entry->watching);
+        CHECK(walk, !entry->ask.watching);
         walk->under_way = false;
     }
 }
