@@ -138,7 +138,7 @@ void hfi_events_watch(struct hfi_lock *lock, bool on)
 
 static void ask_again(hf_client *client, const char *channel, size_t channel_size)
 {
-    struct hfi_actions actions;
+    struct hfi_step step;
     char prefix[PREFIX_ROOM];
     size_t size = print_prefix(client, prefix);
     struct hfi_lock *lock = channel_size > size && memcmp(channel, prefix, size) == 0
@@ -147,11 +147,11 @@ static void ask_again(hf_client *client, const char *channel, size_t channel_siz
     if (lock == NULL)
         return;
     HFI_PERTURB("watch-found");
-    hfi_actions_init(&actions);
     int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, 0);
     if (lock->watched)
-        hfi_entry_requery(&lock->entry, now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
+        hfi_entry_requery(&lock->entry, &step);
+    hfi_lock_perform(lock, &step, NULL);
     hfi_mutex_unlock(&lock->mutex);
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);

@@ -81,7 +81,7 @@ int64_t hfi_lock_enter(struct hfi_lock *lock);
 size_t hfi_lock_token(const struct hfi_lock *lock, char out[HFI_TOKEN_CAPACITY]);
 /* Carries out the entry's actions; mutex held. `releaser` (or NULL) receives the answer to a HFI_GIVE_BACK among them.
  * Call hfi_lane_flush(lock->lane) after unlocking. */
-void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_releaser *releaser);
+void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_releaser *releaser);
 /* Adds the short holds to the histogram; mutex held, or no other thread can reach the lock any more. */
 void hfi_lock_tell_holds(struct hfi_lock *lock);
 /* A command is about to be sent after which the key may live for `ms`; mutex held. */

@@ -6,18 +6,20 @@
 
 #include <string.h>
 
-void hfi_actions_init(struct hfi_actions *actions)
+void hfi_step_init(struct hfi_step *step, int64_t now, int64_t rtt_ns)
 {
-    actions->count = 0;
-    actions->successor = NULL;
-    hfi_list_init(&actions->woken);
+    step->now = now;
+    step->rtt_ns = rtt_ns;
+    step->count = 0;
+    step->successor = NULL;
+    hfi_list_init(&step->woken);
 }
 
 /* The worst case of one event is a loss followed by a new acquire: five actions. An overflow would be a bug of this
  * file. */
-struct hfi_action *hfi_step_act(struct hfi_actions *actions, enum hfi_action_kind kind)
+struct hfi_action *hfi_step_act(struct hfi_step *step, enum hfi_action_kind kind)
 {
-    struct hfi_action *action = &actions->at[actions->count < HFI_ACTIONS_MOST ? actions->count++ : HFI_ACTIONS_MOST - 1];
+    struct hfi_action *action = &step->at[step->count < HFI_ACTIONS_MOST ? step->count++ : HFI_ACTIONS_MOST - 1];
     *action = (struct hfi_action){.kind = kind};
     return action;
 }
@@ -46,18 +48,18 @@ struct hfi_waiter *hfi_step_head_of(const struct hfi_entry *entry)
     return hfi_list_is_empty(&entry->waiters) ? NULL : hfi_container_of(entry->waiters.next, struct hfi_waiter, link);
 }
 
-void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_status status, struct hfi_actions *actions)
+void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_status status, struct hfi_step *step)
 {
     waiter->verdict = verdict;
     waiter->status = status;
     hfi_list_remove(&waiter->link);
-    hfi_list_append(&actions->woken, &waiter->link);
+    hfi_list_append(&step->woken, &waiter->link);
 }
 
 /* The token is of no use any more; the next acquire starts with a fresh one. */
-void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_step *step)
 {
-    hfi_step_unwatch(entry, actions);
+    hfi_step_unwatch(entry, step);
     hfi_step_become(entry, HFI_NOTHING, HFI_NOT_HELD);
     entry->successor = NULL;
     entry->question = HFI_NEXT_ACQUIRE;
@@ -67,36 +69,36 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
 }
 
 /* The held lease goes back to the server. The local waiters then queue there like those of other processes. */
-void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_give_back(struct hfi_entry *entry, struct hfi_step *step)
 {
     entry->contended = entry->remote_waiters;
-    hfi_step_act(actions, HFI_GIVE_BACK);
-    hfi_step_forget_token(entry, actions);
-    hfi_step_ask(entry, actions);
+    hfi_step_act(step, HFI_GIVE_BACK);
+    hfi_step_forget_token(entry, step);
+    hfi_step_ask(entry, step);
 }
 
-void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_step *step)
 {
-    hfi_step_act(actions, HFI_RETIRE_TOKEN);
-    hfi_step_forget_token(entry, actions);
+    hfi_step_act(step, HFI_RETIRE_TOKEN);
+    hfi_step_forget_token(entry, step);
 }
 
 /* Take the free lease if enough of it is left; if its next fences are still in flight, wait for them. An arriving
  * thread that needs more of the lease than the successor leaves it to the successor. */
-static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
+static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
     const struct hfi_waiter *first = entry->successor != NULL ? entry->successor : waiter;
-    if (!hfi_step_suits(entry, first, now) || (!hfi_step_has_fences(entry) && !entry->held.more_asked))
-        hfi_step_give_back(entry, actions);
+    if (!hfi_step_suits(entry, first, step->now) || (!hfi_step_has_fences(entry) && !entry->held.more_asked))
+        hfi_step_give_back(entry, step);
     else if (!hfi_step_has_fences(entry))
         hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
-    else if (hfi_step_suits(entry, waiter, now))
-        hfi_step_pass(entry, waiter, now, actions);
+    else if (hfi_step_suits(entry, waiter, step->now))
+        hfi_step_pass(entry, waiter, step);
 }
 
-void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
+void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     bool free = hfi_step_is_free(entry);
     bool taken = entry->remote != HFI_NOTHING || !hfi_list_is_empty(&entry->waiters);
     waiter->verdict = HFI_WAITING;
@@ -105,34 +107,32 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
     hfi_list_init(&waiter->link);
     hfi_list_append(&entry->waiters, &waiter->link);
     if (free) {
-        take(entry, waiter, now, actions);
+        take(entry, waiter, step);
     } else if (!taken) {
         entry->trouble = HF_OK; /* of earlier waiters, as is the place: they may have left while changing tokens */
         entry->ask.ticket = entry->ask.position = 0;
         entry->unheard = waiter->once ? entry->unheard : 0;
-        hfi_step_ask(entry, actions);
+        hfi_step_ask(entry, step);
     }
     bool is_next = (free || !taken) && waiter == hfi_step_head_of(entry);
     if (waiter->once && waiter->verdict == HFI_WAITING && !is_next)
-        hfi_step_decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, actions);
+        hfi_step_decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, step);
 }
 
-void hfi_entry_successor_runs(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now,
-                              struct hfi_actions *actions)
+void hfi_entry_successor_runs(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     if (entry->successor != waiter)
         return;
     if (hfi_step_is_free(entry))
-        take(entry, waiter, now, actions);
+        take(entry, waiter, step);
     else
         waiter->overtaken = true;
 }
 
-HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now,
-                              struct hfi_actions *actions)
+HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     bool was_called = entry->successor == waiter;
     if (entry->remote != HFI_HELD && waiter == hfi_step_head_of(entry))
         entry->ask.head_changed = true;
@@ -141,60 +141,60 @@ HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter
         entry->successor = NULL;
     if (!hfi_list_is_empty(&entry->waiters)) {
         if (was_called && hfi_step_is_free(entry))
-            hfi_step_wake_successor(entry, now, actions);
+            hfi_step_wake_successor(entry, step);
         return;
     }
     if (entry->holding == HFI_AWAITING_FENCES || entry->holding == HFI_OFFERED)
-        hfi_step_give_back(entry, actions);
+        hfi_step_give_back(entry, step);
     else if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
-        hfi_step_retire_token(entry, actions);
+        hfi_step_retire_token(entry, step);
     entry->ask_at = HFI_NEVER;
 }
 
-HFI_RARE void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now, struct hfi_actions *actions)
+HFI_RARE void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     bool left_free = entry->holding == HFI_OFFERED;
     entry->successor = NULL;
     while (!hfi_list_is_empty(&entry->waiters))
-        hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, status, actions);
+        hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, status, step);
     if (left_free)
-        hfi_step_give_back(entry, actions);
+        hfi_step_give_back(entry, step);
     else if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
-        hfi_step_retire_token(entry, actions);
+        hfi_step_retire_token(entry, step);
     entry->ask_at = HFI_NEVER;
 }
 
-HFI_RARE void hfi_entry_on_timer(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
+HFI_RARE void hfi_entry_on_timer(struct hfi_entry *entry, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
-    if (now >= entry->tried_until)
+    hfi_step_at(entry, step);
+    if (step->now >= entry->tried_until)
         entry->tried_until = INT64_MIN;
     if (entry->remote != HFI_HELD) {
-        if (!hfi_entry_awaits_answer(entry) && now >= entry->ask_at) {
+        if (!hfi_entry_awaits_answer(entry) && step->now >= entry->ask_at) {
             bool early = entry->ask.hint == HFI_EARLY;
             if (early)
-                entry->ask.early_at = now;
+                entry->ask.early_at = step->now;
             if (entry->question == HFI_NEXT_RECHECK && !entry->ask.head_changed && !early)
-                hfi_step_recheck(entry, actions);
+                hfi_step_recheck(entry, step);
             else
-                hfi_step_ask(entry, actions);
+                hfi_step_ask(entry, step);
         }
         return;
     }
-    if (entry->holding == HFI_LINGERING && now >= entry->held.linger_end) {
-        hfi_step_give_back(entry, actions);
+    if (entry->holding == HFI_LINGERING && step->now >= entry->held.linger_end) {
+        hfi_step_give_back(entry, step);
         return;
     }
-    struct hfi_lease_due due = hfi_lease_on_timer(&entry->held.times, now, rtt_ns);
+    struct hfi_lease_due due = hfi_lease_on_timer(&entry->held.times, step->now, step->rtt_ns);
     if (due.lost) {
-        hfi_entry_lost(entry, due.reason, now, actions);
+        hfi_entry_lost(entry, due.reason, step);
         return;
     }
     if (due.renew)
-        hfi_step_act(actions, HFI_SEND_RENEW);
+        hfi_step_act(step, HFI_SEND_RENEW);
     if (due.at_risk && entry->holding == HFI_BY_THREAD) {
-        struct hfi_action *action = hfi_step_act(actions, HFI_TELL);
+        struct hfi_action *action = hfi_step_act(step, HFI_TELL);
         action->event = HF_EVENT_AT_RISK;
         action->reason = due.reason;
     }

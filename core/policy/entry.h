@@ -3,10 +3,10 @@
  * entry.h - one lock name inside one process: its holder, its waiters, its remote state. Pure: no I/O, no clock.
  *
  * An entry is an actor. Each event (a thread arrives or leaves, an answer or message comes in, a timer expires) is a
- * call of hfi_entry_*(), which appends the actions to take to a list. The shell (core/lock/lock.c) holds the entry's
- * mutex around the call and the actions, so commands are listed in the order in which they were decided (rule P4).
- * The place in the remote queue belongs to the entry, not to a thread (P6): the token stays until the last waiter has
- * left.
+ * call of hfi_entry_*(), which appends the actions to take to the event's struct hfi_step. The shell (core/lock/lock.c)
+ * holds the entry's mutex around the call and the actions, so commands are listed in the order in which they were
+ * decided (rule P4). The place in the remote queue belongs to the entry, not to a thread (P6): the token stays until the
+ * last waiter has left.
  *
  *   NOTHING --ask--> ASKING --QUEUED--> QUEUED --grant message, GRANTED--> HELD --release, loss--> NOTHING
  *                       `----GRANTED----------------------------------------^
@@ -101,23 +101,24 @@ enum hfi_action_kind {
 struct hfi_action {
     enum hfi_action_kind kind;
     bool fresh;
-    struct hfi_waiter *waiter;
     int64_t end;
     hf_event_kind event;
     hf_reason reason;
 };
 
-/* Capacity for all actions of one event. The shell performs the actions and clears the list after each call. Waiters to
- * be woken are linked into `woken` instead: there may be many. */
+/* One event: when it happens, and what is then to be done. There is room for all actions of one event. The shell carries
+ * them out and begins a new step. Waiters to be woken are linked into `woken` instead: there may be many. */
 #define HFI_ACTIONS_MOST 12
-struct hfi_actions {
+struct hfi_step {
+    int64_t now;    /* the time; events reach an entry in the order of the clock */
+    int64_t rtt_ns; /* of the lane; only answers, grant messages and timers look at it */
     int count;
     struct hfi_action at[HFI_ACTIONS_MOST];
     struct hfi_waiter *successor; /* to be woken without a verdict, see hfi_entry_successor_runs; NULL: none */
     struct hfi_list woken; /* waiters with a verdict, to be woken */
 };
 
-void hfi_actions_init(struct hfi_actions *actions);
+void hfi_step_init(struct hfi_step *step, int64_t now, int64_t rtt_ns);
 
 struct hfi_entry {
 #ifdef HFI_CHECKED
@@ -191,12 +192,12 @@ static inline bool hfi_entry_awaits_answer(const struct hfi_entry *entry)
 /* True: nothing is held, asked or waited for. */
 bool hfi_entry_is_idle(const struct hfi_entry *entry);
 
-/* A thread arrives. Its verdict may be set on return; the waiter is then in actions->woken too. */
-void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
+/* A thread arrives. Its verdict may be set on return; the waiter is then in step->woken too. */
+void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step);
 /* The woken successor runs and has no verdict yet. */
-void hfi_entry_successor_runs(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
+void hfi_entry_successor_runs(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step);
 /* A waiting thread gives up (deadline, cancel). Only while its verdict is HFI_WAITING. */
-void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
+void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step);
 
 /* The answer to an acquire of either form or to a re-check. For the current token only: the shell compares. */
 enum hfi_answer_kind {
@@ -222,44 +223,41 @@ struct hfi_answer {
     int64_t   fence, left_ms, position, ticket;
     bool      fence_is_good;
 };
-void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
-                        struct hfi_actions *actions);
+void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step);
 /* The outcome of SEND_MORE or SEND_FLOOR. first above 0: a block of fences; 0: it was refused; below 0: no answer. */
-void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
-                      struct hfi_actions *actions);
+void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, struct hfi_step *step);
 /* No block came, and none will: the counter's key belongs to another program. */
-void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions);
+void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_step *step);
 /* Messages that name the current token. hfi_entry_granted returns true if this grant is now what is held. */
-bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
-                       struct hfi_actions *actions);
-void hfi_entry_remote_waiter(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, struct hfi_step *step);
+void hfi_entry_remote_waiter(struct hfi_entry *entry, struct hfi_step *step);
 /* A message says that the server has another token of the same grant: a break, or a forgery. True: the lease is held,
  * and that token may stand for it. False: that token is of no use to this entry. */
-bool hfi_entry_token_questioned(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+bool hfi_entry_token_questioned(struct hfi_entry *entry, struct hfi_step *step);
 /* A subscription is live (again); messages may have been missed. A waiting entry asks soon, batched with the client's
  * other names. A held lease is renewed now: the answer says whether another process waits. */
-void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+void hfi_entry_missed(struct hfi_entry *entry, struct hfi_step *step);
 /* The server was away: all waiting names of this client ask, in batched re-checks where possible. */
-void hfi_entry_ask_together(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+void hfi_entry_ask_together(struct hfi_entry *entry, struct hfi_step *step);
 /* An event of a foreign holder's key, or a message that the value is stored: ask soon. */
-void hfi_entry_requery(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+void hfi_entry_requery(struct hfi_entry *entry, struct hfi_step *step);
 
 /* The holder releases the lease. False: its end had passed, it is LOST (the shell notifies the holder). `quietly`: no
  * linger, no local pass (close; a load whose waiters do not want the lease). */
-bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions);
+bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *step);
 /* Fetch: all waiters get the value. The fill has freed the lock; if that is not certain, give_it_back releases it. */
-void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_actions *actions);
+void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_step *step);
 /* A renewal has extended the current token. */
-void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions);
+void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, struct hfi_step *step);
 /* Make the next renewal due now. */
 void hfi_entry_renew_now(struct hfi_entry *entry);
 /* An authoritative end: gone, taken, revoked, closed. */
-void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions);
+void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, struct hfi_step *step);
 /* Refuse all waiters with this status. A token that is asked for or queued is given up. */
-void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now, struct hfi_actions *actions);
+void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, struct hfi_step *step);
 
 /* The timer has expired. */
-void    hfi_entry_on_timer(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions);
+void    hfi_entry_on_timer(struct hfi_entry *entry, struct hfi_step *step);
 int64_t hfi_entry_next(const struct hfi_entry *entry); /* when the timer is due next; HFI_NEVER: no timer */
 
 /* The parameters of a waiting acquire. Claim and patience are based on the R of this moment; the next R may differ. */

@@ -9,7 +9,7 @@
  * microsecond, and the reply must first wake its reader. Later blocks are requested one ahead (P8). */
 #define ASK_AT (HFI_FENCE_BLOCK / 8 * 7)
 
-static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_actions *actions)
+static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
     if (entry->successor == waiter)
         entry->successor = NULL;
@@ -24,11 +24,11 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
     entry->held.linger_ms = waiter->linger_ms;
     waiter->end = hfi_lease_end(&entry->held.times);
     waiter->fence = ++entry->fence;
-    hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, actions);
+    hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, step);
     if (entry->held.next_block == 0 && !entry->held.more_asked &&
         (begins || entry->held.fence_end - entry->fence < entry->held.more_below)) {
         entry->held.more_asked = true;
-        hfi_step_act(actions, HFI_SEND_MORE);
+        hfi_step_act(step, HFI_SEND_MORE);
     }
 }
 
@@ -41,18 +41,18 @@ static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter
 }
 
 /* Pass the remote lease to another thread. */
-void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
+void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
     if (!goes_on(&entry->held.times, waiter)) {
         int64_t length = entry->held.times.length;
         hfi_lease_pass(&entry->held.times, entry->held.good_for, waiter->lease_ms, waiter->stop_ms, waiter->max_hold_ms,
-                       now);
+                       step->now);
         if (entry->held.times.length > length)
-            entry->held.lengthened_at = now;
+            entry->held.lengthened_at = step->now;
         if (entry->held.times.length < entry->held.shortest)
             entry->held.shortest = entry->held.times.length;
     }
-    give(entry, waiter, actions);
+    give(entry, waiter, step);
 }
 
 bool hfi_step_is_free(const struct hfi_entry *entry)
@@ -70,62 +70,62 @@ bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *wait
 
 /* Waking a thread takes longer than a critical section. Until the successor runs, an arriving thread may barge in (P6
  * is for the remote queue). The successor is the next but one at the latest: see hfi_entry_release. */
-void hfi_step_wake_successor(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+void hfi_step_wake_successor(struct hfi_entry *entry, struct hfi_step *step)
 {
     hfi_step_become(entry, HFI_HELD, HFI_OFFERED);
-    entry->successor = actions->successor = hfi_step_head_of(entry);
-    entry->held.successor_since = now;
+    entry->successor = step->successor = hfi_step_head_of(entry);
+    entry->held.successor_since = step->now;
 }
 
 /* The remote lease is ours until `end`: the stamp of the command that brought it, plus good_for. */
-void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good, int64_t now,
-                 int64_t rtt_ns, struct hfi_actions *actions)
+void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good,
+                   struct hfi_step *step)
 {
-    hfi_step_unwatch(entry, actions);
+    hfi_step_unwatch(entry, step);
     bool deaf = entry->ask.deaf;
     entry->contended = false; /* R may have come: remote_waiters stays */
     entry->held.more_asked = false;
     entry->held.good_for = good_for;
     entry->held.passes = 0;
-    entry->held.batch_since = now;
+    entry->held.batch_since = step->now;
     entry->ask_at = HFI_NEVER;
     entry->trouble = HF_OK;
     entry->held.bad_fences = 0;
     entry->held.fence_end = entry->fence;
     entry->held.next_block = entry->held.next_block_end = 0;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
-    hfi_lease_begin(&entry->held.times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
+    hfi_lease_begin(&entry->held.times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, step->now,
+                    step->rtt_ns);
     if (deaf)
         hfi_lease_question(&entry->held.times);
     entry->held.shortest = entry->held.times.length;
-    entry->held.lengthened_at = now;
+    entry->held.lengthened_at = step->now;
     if (!good || fence <= entry->fence) { /* not above the name's last fence: also behind */
         hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
-        hfi_step_act(actions, HFI_SEND_FLOOR);
+        hfi_step_act(step, HFI_SEND_FLOOR);
         return;
     }
     entry->fence = fence - 1;
     entry->held.fence_end = fence + HFI_FENCE_BLOCK - 1;
     entry->held.more_below = ASK_AT;
-    give(entry, hfi_step_head_of(entry), actions);
+    give(entry, hfi_step_head_of(entry), step);
 }
 
 /* A command that was sent at sent_at with the held token has set the key's TTL for at least good_for. */
-void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
-                      struct hfi_actions *actions)
+void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, struct hfi_step *step)
 {
     int64_t before = entry->held.times.end, end = hfi_lease_end(&entry->held.times);
     if (good_for > entry->held.times.length)
         good_for = entry->held.times.length;
-    bool safe_again = hfi_lease_renewed(&entry->held.times, sent_at, good_for, now, rtt_ns);
+    bool safe_again = hfi_lease_renewed(&entry->held.times, sent_at, good_for, step->now, step->rtt_ns);
     if (entry->held.times.end != before)
         entry->held.good_for = good_for;
     if (entry->holding != HFI_BY_THREAD)
         return;
     if (hfi_lease_end(&entry->held.times) != end)
-        hfi_step_act(actions, HFI_MOVE_END)->end = hfi_lease_end(&entry->held.times);
+        hfi_step_act(step, HFI_MOVE_END)->end = hfi_lease_end(&entry->held.times);
     if (safe_again)
-        hfi_step_act(actions, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
+        hfi_step_act(step, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
 }
 
 bool hfi_step_has_fences(const struct hfi_entry *entry)
@@ -140,10 +140,9 @@ static void want_more_later(struct hfi_entry *entry)
     entry->held.more_below = half < ASK_AT ? (uint16_t)half : ASK_AT;
 }
 
-HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
-                      struct hfi_actions *actions)
+HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     if (entry->remote != HFI_HELD)
         return;
     bool ran_out = entry->held.more_asked; /* if awaiting fences: all are used; false: the counter was behind */
@@ -162,23 +161,23 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
         entry->held.fence_end = first + count - 1;
         entry->held.more_below = ASK_AT;
         struct hfi_waiter *head = hfi_step_head_of(entry); /* perhaps not the waiter that the lease was granted for */
-        if (head == NULL || !hfi_step_suits(entry, head, now))
-            hfi_step_give_back(entry, actions);
+        if (head == NULL || !hfi_step_suits(entry, head, step->now))
+            hfi_step_give_back(entry, step);
         else
-            hfi_step_pass(entry, head, now, actions);
+            hfi_step_pass(entry, head, step);
     } else if (ran_out || first < 0) { /* the silence of a server says nothing about its counter */
-        hfi_step_give_back(entry, actions);
+        hfi_step_give_back(entry, step);
     } else if (++entry->held.bad_fences >= 3) {
         entry->trouble = HF_UNAVAILABLE;
         while (!hfi_list_is_empty(&entry->waiters))
-            hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_UNAVAILABLE, actions);
-        hfi_step_give_back(entry, actions);
+            hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_UNAVAILABLE, step);
+        hfi_step_give_back(entry, step);
     } else {
-        hfi_step_act(actions, HFI_SEND_FLOOR);
+        hfi_step_act(step, HFI_SEND_FLOOR);
     }
 }
 
-void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_step *step)
 {
     if (entry->remote != HFI_HELD)
         return;
@@ -188,8 +187,8 @@ void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
         return;
     }
     while (!hfi_list_is_empty(&entry->waiters))
-        hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_FOREIGN, actions);
-    hfi_step_give_back(entry, actions);
+        hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_FOREIGN, step);
+    hfi_step_give_back(entry, step);
 }
 
 static bool may_pass(const struct hfi_entry *entry, int64_t now)
@@ -200,9 +199,10 @@ static bool may_pass(const struct hfi_entry *entry, int64_t now)
            !(entry->remote_waiters && batch_is_over);
 }
 
-bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions)
+bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    int64_t now = step->now;
+    hfi_step_at(entry, step);
     if (now >= hfi_lease_end(&entry->held.times))
         return false;
     entry->held.times.hold_end = HFI_NEVER; /* the limit was this holder's */
@@ -213,40 +213,40 @@ bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struc
         if (!hfi_step_has_fences(entry))
             hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
         else if (!entry->rules->barges || overdue)
-            hfi_step_pass(entry, hfi_step_head_of(entry), now, actions);
+            hfi_step_pass(entry, hfi_step_head_of(entry), step);
         else if (entry->successor == NULL)
-            hfi_step_wake_successor(entry, now, actions);
+            hfi_step_wake_successor(entry, step);
         else
             hfi_step_become(entry, HFI_HELD, HFI_OFFERED);
     } else if (!quietly && entry->held.linger_ms > 0 && !entry->remote_waiters && hfi_list_is_empty(&entry->waiters)) {
         hfi_step_become(entry, HFI_HELD, HFI_LINGERING);
         entry->held.linger_end = hfi_after_ms(now, entry->held.linger_ms);
     } else {
-        hfi_step_give_back(entry, actions);
+        hfi_step_give_back(entry, step);
     }
     return true;
 }
 
-void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_actions *actions)
+void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_step *step)
 {
     if (entry->remote != HFI_HELD)
         return;
     while (!hfi_list_is_empty(&entry->waiters))
-        hfi_step_decide(hfi_step_head_of(entry), HFI_GOT_VALUE, HF_OK, actions);
+        hfi_step_decide(hfi_step_head_of(entry), HFI_GOT_VALUE, HF_OK, step);
     if (give_it_back)
-        hfi_step_give_back(entry, actions);
+        hfi_step_give_back(entry, step);
     else
-        hfi_step_forget_token(entry, actions);
+        hfi_step_forget_token(entry, step);
 }
 
-void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
+void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     if (entry->remote != HFI_HELD)
         return;
     int64_t good_for = sent_at <= entry->held.lengthened_at ? entry->held.shortest : entry->held.times.length;
     hfi_lease_settle(&entry->held.times, sent_at);
-    hfi_step_confirmed(entry, sent_at, good_for, now, rtt_ns, actions);
+    hfi_step_confirmed(entry, sent_at, good_for, step);
 }
 
 void hfi_entry_renew_now(struct hfi_entry *entry)
@@ -255,37 +255,37 @@ void hfi_entry_renew_now(struct hfi_entry *entry)
         hfi_lease_question(&entry->held.times);
 }
 
-void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+void hfi_entry_missed(struct hfi_entry *entry, struct hfi_step *step)
 {
     if (entry->remote == HFI_HELD) /* a renewal in flight may have been executed before the missed message */
         hfi_lease_question(&entry->held.times);
     else if (entry->remote != HFI_NOTHING) /* the lease may be ours already */
         entry->ask.deaf = true;
-    hfi_entry_ask_together(entry, now, actions);
+    hfi_entry_ask_together(entry, step);
 }
 
 /* If the lease is held, only the server knows the truth, and a renewal asks it. A waiting token is replaced by
  * another in the same place. */
-bool hfi_entry_token_questioned(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+bool hfi_entry_token_questioned(struct hfi_entry *entry, struct hfi_step *step)
 {
     if (entry->remote == HFI_HELD)
         hfi_lease_question(&entry->held.times);
     else if (entry->remote != HFI_NOTHING)
-        hfi_step_ask_anew(entry, HFI_RETIRE_TOKEN, now, actions);
+        hfi_step_ask_anew(entry, HFI_RETIRE_TOKEN, step);
     return entry->remote == HFI_HELD;
 }
 
-void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions)
+void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     if (entry->remote != HFI_HELD)
         return;
     if (entry->holding == HFI_BY_THREAD) {
-        struct hfi_action *action = hfi_step_act(actions, HFI_TELL);
+        struct hfi_action *action = hfi_step_act(step, HFI_TELL);
         action->event = HF_EVENT_LOST;
         action->reason = reason;
     }
-    hfi_step_give_back(entry, actions);
+    hfi_step_give_back(entry, step);
 }
 
 int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)

@@ -54,7 +54,7 @@ struct sent {              /* by the current token */
 struct walk {
     struct hfi_entry_rules rules;
     struct hfi_entry entry;
-    struct hfi_actions actions;
+    struct hfi_step decided;
     uint64_t rng;
     unsigned seed;
     int step;
@@ -89,6 +89,14 @@ static int64_t roll(struct walk *walk, int64_t sides)
 static bool chance(struct walk *walk, int percent)
 {
     return roll(walk, 100) < percent;
+}
+
+/* What happens now, to a lane of this round trip. */
+static struct hfi_step *now(struct walk *walk, int64_t rtt_ns)
+{
+    walk->decided.now = walk->now;
+    walk->decided.rtt_ns = rtt_ns;
+    return &walk->decided;
 }
 
 static void add(struct sent *list, int *count, struct sent what)
@@ -257,12 +265,12 @@ static void check(struct walk *walk)
 static void perform(struct walk *walk)
 {
     hfi_entry_check(&walk->entry);
-    CHECK(walk, walk->actions.count < HFI_ACTIONS_MOST);
-    for (int i = 0; i < walk->actions.count; i++)
-        perform_one(walk, &walk->actions.at[i]);
-    while (!hfi_list_is_empty(&walk->actions.woken))
-        wake(walk, hfi_container_of(walk->actions.woken.next, struct thread, waiter.link));
-    hfi_actions_init(&walk->actions);
+    CHECK(walk, walk->decided.count < HFI_ACTIONS_MOST);
+    for (int i = 0; i < walk->decided.count; i++)
+        perform_one(walk, &walk->decided.at[i]);
+    while (!hfi_list_is_empty(&walk->decided.woken))
+        wake(walk, hfi_container_of(walk->decided.woken.next, struct thread, waiter.link));
+    hfi_step_init(&walk->decided, walk->now, 0);
     check(walk);
 }
 
@@ -292,7 +300,7 @@ static bool arrive(struct walk *walk)
                                          .max_hold_ms = chance(walk, 20) ? 1 + roll(walk, 3000) : 0,
                                          .linger_ms = chance(walk, 30) ? 1 + roll(walk, 2000) : 0};
     thread->waits = true;
-    hfi_entry_arrive(&walk->entry, &thread->waiter, walk->now, &walk->actions);
+    hfi_entry_arrive(&walk->entry, &thread->waiter, now(walk, 0));
     return true;
 }
 
@@ -302,7 +310,7 @@ static bool leave(struct walk *walk)
     if (thread == NULL)
         return false;
     thread->waits = false;
-    hfi_entry_leave(&walk->entry, &thread->waiter, walk->now, &walk->actions);
+    hfi_entry_leave(&walk->entry, &thread->waiter, now(walk, 0));
     return true;
 }
 
@@ -381,7 +389,7 @@ static bool answer(struct walk *walk)
         answer.fence = next_block(walk, &answer.fence_is_good);
     walk->under_way = false;
     note_answer(walk, answer.kind);
-    hfi_entry_answered(&walk->entry, &answer, walk->now, roll(walk, 5 * HFI_MS), &walk->actions);
+    hfi_entry_answered(&walk->entry, &answer, now(walk, roll(walk, 5 * HFI_MS)));
     return true;
 }
 
@@ -398,7 +406,7 @@ static bool handed(struct walk *walk, bool forged)
         executed(walk, echo);
         walk->known = true;
     }
-    hfi_entry_granted(&walk->entry, echo.stamp, fence, good, walk->now, roll(walk, HFI_MS), &walk->actions);
+    hfi_entry_granted(&walk->entry, echo.stamp, fence, good, now(walk, roll(walk, HFI_MS)));
     return true;
 }
 
@@ -408,13 +416,13 @@ static bool release(struct walk *walk, bool quietly)
     if (walk->holder == NULL)
         return false;
     walk->holder = NULL;
-    bool released = hfi_entry_release(&walk->entry, walk->now, quietly, &walk->actions);
+    bool released = hfi_entry_release(&walk->entry, quietly, now(walk, 0));
     CHECK(walk, released == in_time);
     if (released)
         return true;
     struct thread nobody;
     walk->holder = &nobody; /* for the event that the shell swallows */
-    hfi_entry_lost(&walk->entry, HF_REASON_EXPIRED, walk->now, &walk->actions);
+    hfi_entry_lost(&walk->entry, HF_REASON_EXPIRED, now(walk, 0));
     return true;
 }
 
@@ -425,7 +433,7 @@ static bool filled(struct walk *walk)
         return false;
     walk->holder = NULL;
     walk->known = walk->known && unknown;
-    hfi_entry_filled(&walk->entry, unknown, &walk->actions);
+    hfi_entry_filled(&walk->entry, unknown, now(walk, 0));
     return true;
 }
 
@@ -438,7 +446,7 @@ static bool renewed(struct walk *walk)
     memmove(&walk->renewals[at], &walk->renewals[at + 1],
             (size_t)(--walk->renewal_count - at) * sizeof renewal);
     executed(walk, renewal);
-    hfi_entry_renewed(&walk->entry, renewal.stamp, walk->now, roll(walk, HFI_MS), &walk->actions);
+    hfi_entry_renewed(&walk->entry, renewal.stamp, now(walk, roll(walk, HFI_MS)));
     return true;
 }
 
@@ -452,7 +460,7 @@ static bool fences(struct walk *walk)
     walk->counter += 15 * HFI_FENCE_BLOCK;
     if (chance(walk, 20))
         first = good = false;
-    hfi_entry_fences(&walk->entry, first, 16 * HFI_FENCE_BLOCK, good, walk->now, &walk->actions);
+    hfi_entry_fences(&walk->entry, first, 16 * HFI_FENCE_BLOCK, good, now(walk, 0));
     return true;
 }
 
@@ -464,7 +472,7 @@ static bool look(struct walk *walk)
         walk->now = next;
     walk->now += chance(walk, 10) ? roll(walk, 3000 * HFI_MS) : 0;
     for (int looks = 0; looks < 6; looks++) {
-        hfi_entry_on_timer(&walk->entry, walk->now, roll(walk, HFI_MS), &walk->actions);
+        hfi_entry_on_timer(&walk->entry, now(walk, roll(walk, HFI_MS)));
         perform(walk);
         if (hfi_entry_next(&walk->entry) > walk->now)
             return true;
@@ -483,7 +491,7 @@ static bool happen(struct walk *walk, enum event event)
     case COME: /* the called thread runs, now or never */
         if (walk->entry.successor == NULL)
             return false;
-        hfi_entry_successor_runs(&walk->entry, walk->entry.successor, walk->now, &walk->actions);
+        hfi_entry_successor_runs(&walk->entry, walk->entry.successor, now(walk, 0));
         return true;
     case ANSWER:
         return answer(walk);
@@ -491,13 +499,13 @@ static bool happen(struct walk *walk, enum event event)
     case FORGED:
         return handed(walk, event == FORGED);
     case WANTED:
-        hfi_entry_remote_waiter(&walk->entry, walk->now, &walk->actions);
+        hfi_entry_remote_waiter(&walk->entry, now(walk, 0));
         return true;
     case NUDGED:
-        hfi_entry_requery(&walk->entry, walk->now, &walk->actions);
+        hfi_entry_requery(&walk->entry, now(walk, 0));
         return true;
     case MISSED:
-        hfi_entry_missed(&walk->entry, walk->now, &walk->actions);
+        hfi_entry_missed(&walk->entry, now(walk, 0));
         return true;
     case RELEASE:
     case QUIET_RELEASE:
@@ -507,12 +515,12 @@ static bool happen(struct walk *walk, enum event event)
     case RENEWED:
         return renewed(walk);
     case LOST:
-        hfi_entry_lost(&walk->entry, HF_REASON_GONE, walk->now, &walk->actions);
+        hfi_entry_lost(&walk->entry, HF_REASON_GONE, now(walk, 0));
         return true;
     case FENCES:
         return fences(walk);
     case REFUSE_ALL:
-        hfi_entry_refuse_all(&walk->entry, HF_CLOSED, walk->now, &walk->actions);
+        hfi_entry_refuse_all(&walk->entry, HF_CLOSED, now(walk, 0));
         return true;
     case LOOK:
         return look(walk);
@@ -548,7 +556,7 @@ static void go(unsigned seed)
     walk.rules.batch_rechecks = seed % 5 != 0;
     walk.rules.phase = seed * HFI_MS / 3;
     hfi_entry_init(&walk.entry, &walk.rules, seed);
-    hfi_actions_init(&walk.actions);
+    hfi_step_init(&walk.decided, walk.now, 0);
     for (walk.step = 0; walk.step < STEPS; walk.step++) {
         enum event event = any_event(&walk);
         enum hfi_remote before = walk.entry.remote;
