@@ -380,9 +380,6 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
         case HFI_WATCH_FOREIGN:
             hfi_events_watch(lock, action->fresh);
             break;
-        case HFI_SEND_RENEW: /* sent by the alarm, see ring() */
-        case HFI_SEND_RECHECK:
-            break;
         }
     }
     if (step->successor != NULL)
@@ -396,21 +393,18 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
 
 /* Adds the entry's renewal or re-check to the batches of this tick. Their stamp is the tick's time, which is older than
  * each decision. True: a re-check was added and has taken the caller's reference. */
-static bool collect(struct hfi_lock *lock, struct hfi_step *step, struct hfi_tick *tick)
+static bool collect(struct hfi_lock *lock, enum hfi_batch batch, struct hfi_step *step, struct hfi_tick *tick)
 {
-    bool taken = false;
-    for (int i = 0; i < step->count; i++) {
-        if (step->at[i].kind == HFI_SEND_RENEW) {
-            struct hfi_renew_params params = hfi_entry_renew_params(&lock->entry, tick->now);
-            hfi_lock_may_live(lock, params.ttl_ms);
-            hfi_renewals_add(tick->renewals, lock, params.ttl_ms, params.patience_ns);
-        } else if (step->at[i].kind == HFI_SEND_RECHECK) {
-            taken = hfi_rechecks_add(tick->rechecks, lock);
-            if (!taken)
-                hfi_entry_answered(&lock->entry, &(struct hfi_answer){.kind = HFI_ASK_ALONE}, step);
-        }
+    if (batch == HFI_BATCH_RENEWAL) {
+        struct hfi_renew_params params = hfi_entry_renew_params(&lock->entry, tick->now);
+        hfi_lock_may_live(lock, params.ttl_ms);
+        hfi_renewals_add(tick->renewals, lock, params.ttl_ms, params.patience_ns);
+    } else if (batch == HFI_BATCH_RECHECK) {
+        if (hfi_rechecks_add(tick->rechecks, lock))
+            return true;
+        hfi_entry_answered(&lock->entry, &(struct hfi_answer){.kind = HFI_ASK_ALONE}, step);
     }
-    return taken;
+    return false;
 }
 
 static HFI_RARE void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
@@ -422,8 +416,7 @@ static HFI_RARE void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     int64_t now = hfi_lock_enter(lock);
     hfi_step_init(&step, now, rtt);
     lock->alarm_at = HFI_NEVER;
-    hfi_entry_on_timer(&lock->entry, &step);
-    bool taken = collect(lock, &step, tick);
+    bool taken = collect(lock, hfi_entry_on_timer(&lock->entry, &step), &step, tick);
     hfi_lock_perform(lock, &step, NULL);
     hfi_mutex_unlock(&lock->mutex);
     if (taken)

@@ -25,10 +25,10 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *r
     hf_client *client = lock->client;
     struct hfi_step step;
     int64_t now = hfi_now(client->clock);
-    hfi_step_init(&step, now, 0);
     note_hold(lock, now - lease->since_ns);
     if (lock->holder != lease)
         return false;
+    hfi_step_init(&step, now, 0);
     bool was_valid = now < atomic_load(lease->end);
     /* P3: V is withdrawn before anything is listed, and before another thread may get the lease. */
     hfi_handle_withdraw(lease);
@@ -37,10 +37,7 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *r
     ++*references;
     hfi_handle_end(lease);
     if (was_valid && hfi_entry_release(&lock->entry, atomic_load(&client->closing), &step)) {
-        bool goes_back = false;
-        for (int i = 0; i < step.count; i++)
-            goes_back = goes_back || step.at[i].kind == HFI_GIVE_BACK;
-        if (releaser != NULL && !goes_back) {
+        if (releaser != NULL && lock->entry.remote == HFI_HELD) { /* else the step gives it back */
             releaser->done = true;
             releaser->status = HF_OK;
         }

@@ -165,39 +165,44 @@ HFI_RARE void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, st
     entry->ask_at = HFI_NEVER;
 }
 
-HFI_RARE void hfi_entry_on_timer(struct hfi_entry *entry, struct hfi_step *step)
+/* While no lease is held. */
+static enum hfi_batch ask_if_due(struct hfi_entry *entry, struct hfi_step *step)
+{
+    if (hfi_entry_awaits_answer(entry) || step->now < entry->ask_at)
+        return HFI_BATCH_NOTHING;
+    bool early = entry->ask.hint == HFI_EARLY;
+    if (early)
+        entry->ask.early_at = step->now;
+    if (entry->question == HFI_NEXT_RECHECK && !entry->ask.head_changed && !early) {
+        hfi_step_recheck(entry);
+        return HFI_BATCH_RECHECK;
+    }
+    hfi_step_ask(entry, step);
+    return HFI_BATCH_NOTHING;
+}
+
+HFI_RARE enum hfi_batch hfi_entry_on_timer(struct hfi_entry *entry, struct hfi_step *step)
 {
     hfi_step_at(entry, step);
     if (step->now >= entry->tried_until)
         entry->tried_until = INT64_MIN;
-    if (entry->remote != HFI_HELD) {
-        if (!hfi_entry_awaits_answer(entry) && step->now >= entry->ask_at) {
-            bool early = entry->ask.hint == HFI_EARLY;
-            if (early)
-                entry->ask.early_at = step->now;
-            if (entry->question == HFI_NEXT_RECHECK && !entry->ask.head_changed && !early)
-                hfi_step_recheck(entry, step);
-            else
-                hfi_step_ask(entry, step);
-        }
-        return;
-    }
+    if (entry->remote != HFI_HELD)
+        return ask_if_due(entry, step);
     if (entry->holding == HFI_LINGERING && step->now >= entry->held.linger_end) {
         hfi_step_give_back(entry, step);
-        return;
+        return HFI_BATCH_NOTHING;
     }
     struct hfi_lease_due due = hfi_lease_on_timer(&entry->held.times, step->now, step->rtt_ns);
     if (due.lost) {
         hfi_entry_lost(entry, due.reason, step);
-        return;
+        return HFI_BATCH_NOTHING;
     }
-    if (due.renew)
-        hfi_step_act(step, HFI_SEND_RENEW);
     if (due.at_risk && entry->holding == HFI_BY_THREAD) {
         struct hfi_action *action = hfi_step_act(step, HFI_TELL);
         action->event = HF_EVENT_AT_RISK;
         action->reason = due.reason;
     }
+    return due.renew ? HFI_BATCH_RENEWAL : HFI_BATCH_NOTHING;
 }
 
 int64_t hfi_entry_next(const struct hfi_entry *entry)

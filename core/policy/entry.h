@@ -86,8 +86,6 @@ enum hfi_action_kind {
     HFI_SEND_NATIVE,   /* native acquire; with a fresh token if .fresh                    */
     HFI_SEND_WAIT,     /* acquire script, waiting; .fresh as above                        */
     HFI_SEND_TRY,      /* acquire script, trying; .fresh as above                         */
-    HFI_SEND_RECHECK,  /* recheck.lua, batched with other names of this tick              */
-    HFI_SEND_RENEW,    /* renew the held token: hfi_entry_renew_params                  */
     HFI_SEND_MORE,     /* request another block of fences                                 */
     HFI_SEND_FLOOR,    /* fence_floor, then another block: the counter was behind (P8)    */
     HFI_GIVE_BACK,     /* release the held token; V is already withdrawn                  */
@@ -256,8 +254,14 @@ void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, struct hfi_step *
 /* Refuse all waiters with this status. A token that is asked for or queued is given up. */
 void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, struct hfi_step *step);
 
+/* What is sent together with those of other names of one tick, before the actions of its step are carried out. */
+enum hfi_batch {
+    HFI_BATCH_NOTHING,
+    HFI_BATCH_RENEWAL, /* of the held token: hfi_entry_renew_params */
+    HFI_BATCH_RECHECK  /* hfi_entry_recheck_params */
+};
 /* The timer has expired. */
-void    hfi_entry_on_timer(struct hfi_entry *entry, struct hfi_step *step);
+enum hfi_batch hfi_entry_on_timer(struct hfi_entry *entry, struct hfi_step *step);
 int64_t hfi_entry_next(const struct hfi_entry *entry); /* when the timer is due next; HFI_NEVER: no timer */
 
 /* The parameters of a waiting acquire. Claim and patience are based on the R of this moment; the next R may differ. */

@@ -49,12 +49,11 @@ void hfi_step_ask(struct hfi_entry *entry, struct hfi_step *step)
 }
 
 /* A batched re-check: as far as we know, nothing has changed for this token, its place and its record. */
-void hfi_step_recheck(struct hfi_entry *entry, struct hfi_step *step)
+void hfi_step_recheck(struct hfi_entry *entry)
 {
     entry->question = HFI_RECHECK_IN_FLIGHT;
     entry->ask.hint = HFI_NO_HINT;
     entry->ask_at = HFI_NEVER;
-    hfi_step_act(step, HFI_SEND_RECHECK);
 }
 
 /* Ask at `at`, or now, but paced: any client may publish a thousand messages a second, and each answer may say that the

@@ -40,7 +40,7 @@ void hfi_step_give_back(struct hfi_entry *entry, struct hfi_step *step);
 
 /* entry_queue.c */
 void hfi_step_ask(struct hfi_entry *entry, struct hfi_step *step);
-void hfi_step_recheck(struct hfi_entry *entry, struct hfi_step *step); /* ask again, batched with other names */
+void hfi_step_recheck(struct hfi_entry *entry); /* ask again, batched with other names */
 /* Replace the token and keep the place in the remote queue (P6). giving_up, for the old token: HFI_GIVE_BACK or
  * HFI_RETIRE_TOKEN. */
 void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, struct hfi_step *step);

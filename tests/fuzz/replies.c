@@ -80,7 +80,7 @@ static void answer(struct subject *subject, const redisReply *reply, bool native
     HFT_MUST(next == HFI_NEVER || next <= subject->now + 20000 * HFI_MS);
     if (next != HFI_NEVER && next > subject->now)
         subject->now = step.now = next;
-    hfi_entry_on_timer(&subject->entry, &step);
+    (void)hfi_entry_on_timer(&subject->entry, &step);
     settle(subject, &step);
 }
 

@@ -11,11 +11,9 @@
 #include <cmocka.h>
 
 static const char *const kinds[] = {
-    [HFI_SEND_NATIVE] = "native",  [HFI_SEND_WAIT] = "wait",    [HFI_SEND_TRY] = "try",
-    [HFI_SEND_RECHECK] = "re-check",
-    [HFI_SEND_RENEW] = "renew",    [HFI_SEND_MORE] = "more",    [HFI_SEND_FLOOR] = "floor",
-    [HFI_GIVE_BACK] = "give-back", [HFI_RETIRE_TOKEN] = "close",
-    [HFI_MOVE_END] = "end"};
+    [HFI_SEND_NATIVE] = "native",  [HFI_SEND_WAIT] = "wait",     [HFI_SEND_TRY] = "try",
+    [HFI_SEND_MORE] = "more",      [HFI_SEND_FLOOR] = "floor",
+    [HFI_GIVE_BACK] = "give-back", [HFI_RETIRE_TOKEN] = "close", [HFI_MOVE_END] = "end"};
 static const char *const reasons[] = {"NONE",    "UNCONFIRMED", "ENDING", "EXPIRED", "GONE",  "TAKEN",
                                       "REVOKED", "MAX_HOLD",    "CLOCK",  "FORKED",  "CLOSED"};
 
@@ -36,11 +34,6 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
         hfi_entry_sent(&stand->entry, &stand->asking, stand->now);
         say(stand, kinds[action->kind], action->fresh ? "!" : "");
         break;
-    case HFI_SEND_RECHECK:
-        stand->asked_at = stand->now;
-        stand->asking = hfi_entry_recheck_params(&stand->entry, stand->now);
-        say(stand, kinds[action->kind], "");
-        break;
     case HFI_TELL:
         if (action->event == HF_EVENT_SAFE_AGAIN)
             say(stand, "safe-again", "");
@@ -53,11 +46,6 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
     case HFI_WATCH_FOREIGN:
         say(stand, action->fresh ? "watch" : "unwatch", "");
         break;
-    case HFI_SEND_RENEW: /* its stamp is the tick's, which was read before the mutex was had */
-        stand->sent_at = stand->now - HFI_MS / 20;
-        (void)hfi_entry_renew_params(&stand->entry, stand->sent_at);
-        say(stand, kinds[action->kind], "");
-        break;
     case HFI_SEND_MORE:
     case HFI_SEND_FLOOR:
     case HFI_GIVE_BACK:
@@ -68,12 +56,31 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
     }
 }
 
+static void say_batch(struct hft_stand *stand, enum hfi_batch batch)
+{
+    switch (batch) {
+    case HFI_BATCH_RECHECK:
+        stand->asked_at = stand->now;
+        stand->asking = hfi_entry_recheck_params(&stand->entry, stand->now);
+        say(stand, "re-check", "");
+        break;
+    case HFI_BATCH_RENEWAL: /* its stamp is the tick's, which was read before the mutex was had */
+        stand->sent_at = stand->now - HFI_MS / 20;
+        (void)hfi_entry_renew_params(&stand->entry, stand->sent_at);
+        say(stand, "renew", "");
+        break;
+    case HFI_BATCH_NOTHING:
+        break;
+    }
+}
+
 /* What the shell does, without a server. */
-static const char *perform(struct hft_stand *stand, struct hfi_step *step)
+static const char *perform(struct hft_stand *stand, enum hfi_batch batch, struct hfi_step *step)
 {
     stand->did[0] = 0;
     hfi_entry_check(&stand->entry);
     assert_true(step->count < HFI_ACTIONS_MOST);
+    say_batch(stand, batch);
     for (int i = 0; i < step->count; i++)
         say_action(stand, &step->at[i]);
     if (step->successor != NULL)
@@ -120,7 +127,7 @@ struct hft_thread hft_try(const char *name)
     struct hfi_step step;                                                                                    \
     hfi_step_init(&step, stand->now, stand->rtt);                                                            \
     call;                                                                                                    \
-    return perform(stand, &step)
+    return perform(stand, HFI_BATCH_NOTHING, &step)
 
 const char *hft_arrive(struct hft_stand *stand, struct hft_thread *thread)
 {
@@ -179,7 +186,7 @@ const char *hft_doubted(struct hft_stand *stand)
     struct hfi_step step;
     hfi_step_init(&step, stand->now, stand->rtt);
     bool may_be_held = hfi_entry_token_questioned(&stand->entry, &step);
-    (void)perform(stand, &step);
+    (void)perform(stand, HFI_BATCH_NOTHING, &step);
     if (may_be_held)
         say(stand, "held", "");
     return stand->did;
@@ -201,8 +208,8 @@ const char *hft_release(struct hft_stand *stand, bool quietly)
     char words[400];
     hfi_step_init(&step, stand->now, stand->rtt);
     if (hfi_entry_release(&stand->entry, quietly, &step))
-        return perform(stand, &step);
-    (void)snprintf(words, sizeof words, "refused: %s", perform(stand, &step));
+        return perform(stand, HFI_BATCH_NOTHING, &step);
+    (void)snprintf(words, sizeof words, "refused: %s", perform(stand, HFI_BATCH_NOTHING, &step));
     (void)snprintf(stand->did, sizeof stand->did, "%s", words);
     return stand->did;
 }
@@ -229,7 +236,10 @@ const char *hft_refuse_all(struct hft_stand *stand, hf_status status)
 
 const char *hft_look(struct hft_stand *stand)
 {
-    DO(hfi_entry_on_timer(&stand->entry, &step));
+    struct hfi_step step;
+    hfi_step_init(&step, stand->now, stand->rtt);
+    enum hfi_batch batch = hfi_entry_on_timer(&stand->entry, &step);
+    return perform(stand, batch, &step);
 }
 
 const char *hft_look_next(struct hft_stand *stand)

@@ -65,8 +65,9 @@ struct walk {
     int64_t got_at;     /* when the holder was given it */
 
     int64_t promise; /* the server keeps the key for the current token until then at least */
-    bool under_way;  /* one acquire */
-    enum hfi_action_kind kind;
+    bool under_way;  /* one question */
+    enum hfi_action_kind kind; /* of the last acquire */
+    bool is_recheck;           /* what is under way is a re-check, not that acquire */
     struct sent acquire;
     bool known, queued, closed; /* may the server know the token; stands it in the queue; was it given up */
     struct sent echoes[PENDING], renewals[PENDING];
@@ -126,6 +127,7 @@ static void send_acquire(struct walk *walk, const struct hfi_action *action)
     CHECK(walk, !walk->under_way);
     CHECK(walk, action->kind != HFI_SEND_NATIVE || (action->fresh && walk->rules.native));
     walk->kind = action->kind;
+    walk->is_recheck = false;
     walk->acquire = (struct sent){walk->now, asking.lease_ms * HFI_MS};
     walk->under_way = walk->known = true;
     if (action->kind == HFI_SEND_WAIT)
@@ -141,8 +143,7 @@ static void send_recheck(struct walk *walk)
     CHECK(walk, walk->rules.batch_rechecks && walk->queued); /* it takes no place */
     CHECK(walk, !walk->under_way);
     CHECK(walk, asking.claim_ttl_ms == claim + hfi_guard_ms(claim, walk->rules.guard_ms));
-    walk->kind = HFI_SEND_RECHECK;
-    walk->under_way = true;
+    walk->is_recheck = walk->under_way = true;
     add(walk->echoes, &walk->echo_count, (struct sent){walk->now, claim * HFI_MS});
 }
 
@@ -160,12 +161,6 @@ static void perform_one(struct walk *walk, const struct hfi_action *action)
     case HFI_SEND_WAIT:
     case HFI_SEND_TRY:
         send_acquire(walk, action);
-        break;
-    case HFI_SEND_RECHECK:
-        send_recheck(walk);
-        break;
-    case HFI_SEND_RENEW:
-        add(walk->renewals, &walk->renewal_count, (struct sent){walk->now, walk->entry.held.times.length});
         break;
     case HFI_SEND_MORE:
     case HFI_SEND_FLOOR:
@@ -326,7 +321,7 @@ static enum hfi_answer_kind any_answer(struct walk *walk)
                                                 HFI_NOT_SENT, HFI_CANNOT},
                                       recheck[] = {HFI_IN_QUEUE, HFI_IN_QUEUE, HFI_ASK_ALONE, HFI_NO_ANSWER,
                                                    HFI_NOT_SENT, HFI_CANNOT};
-    if (walk->kind == HFI_SEND_RECHECK)
+    if (walk->is_recheck)
         return recheck[roll(walk, sizeof recheck / sizeof recheck[0])];
     if (walk->kind == HFI_SEND_NATIVE)
         return native[roll(walk, sizeof native / sizeof native[0])];
@@ -378,7 +373,7 @@ static bool answer(struct walk *walk)
     if (!walk->under_way || walk->entry.remote == HFI_NOTHING)
         return false;
     struct hfi_answer answer = {.kind = any_answer(walk),
-                                .native = walk->kind == HFI_SEND_NATIVE,
+                                .native = !walk->is_recheck && walk->kind == HFI_SEND_NATIVE,
                                 .ours = chance(walk, 50),
                                 .status = statuses[roll(walk, 4)],
                                 .sent_at = walk->acquire.stamp,
@@ -472,7 +467,11 @@ static bool look(struct walk *walk)
         walk->now = next;
     walk->now += chance(walk, 10) ? roll(walk, 3000 * HFI_MS) : 0;
     for (int looks = 0; looks < 6; looks++) {
-        hfi_entry_on_timer(&walk->entry, now(walk, roll(walk, HFI_MS)));
+        enum hfi_batch batch = hfi_entry_on_timer(&walk->entry, now(walk, roll(walk, HFI_MS)));
+        if (batch == HFI_BATCH_RECHECK)
+            send_recheck(walk);
+        else if (batch == HFI_BATCH_RENEWAL)
+            add(walk->renewals, &walk->renewal_count, (struct sent){walk->now, walk->entry.held.times.length});
         perform(walk);
         if (hfi_entry_next(&walk->entry) > walk->now)
             return true;
