@@ -48,10 +48,10 @@ enum hfi_question {        /* what is in flight for the current token, or else i
     HFI_RECHECK_IN_FLIGHT  /* batched */
 };
 
-enum hfi_hint {  /* why the next question is not asked by its period alone */
+enum hfi_hint { /* why the next question is not asked by its period alone */
     HFI_NO_HINT,
-    HFI_MISSED,  /* messages may have been missed since the question in flight left: ask again when it is answered */
-    HFI_EARLY    /* a message, or the key's end: asked early, paced by HFI_PACE_NS */
+    HFI_MISSED, /* messages may have been missed since the question in flight left: ask again when it is answered */
+    HFI_EARLY   /* a message, or the key's end: asked early, paced by HFI_PACE_NS */
 };
 
 enum hfi_verdict {
@@ -108,7 +108,7 @@ struct hfi_action {
  * them out and begins a new step. Waiters to be woken are linked into `woken` instead: there may be many. */
 #define HFI_ACTIONS_MOST 12
 struct hfi_step {
-    int64_t now;    /* the time; events reach an entry in the order of the clock */
+    int64_t now;
     int64_t rtt_ns; /* of the lane; only answers, grant messages and timers look at it */
     int count;
     struct hfi_action at[HFI_ACTIONS_MOST];
@@ -132,14 +132,14 @@ struct hfi_entry {
     uint8_t  tried_status;        /* HF_BUSY or HF_FOREIGN */
     uint8_t  trouble;             /* hf_status: why the server cannot serve us now; HF_OK: it can */
     uint8_t  unheard;             /* R messages in a row that the holder did not receive */
-    struct hfi_waiter *successor; /* the oldest waiter, woken to take the lease; NULL: it has not been woken */
+    struct hfi_waiter *successor; /* the oldest waiter, if it has been woken to take what is HELD; else NULL */
     int64_t  ask_at;              /* when the next re-check or retry is due; HFI_NEVER: none is */
     int64_t  asked_for;           /* lease asked for by the last acquire, ns; the oldest waiter may be another by now */
     int64_t  tried_until;         /* tried_status stands until then: a try has asked the script in the last second */
     int64_t  fence;               /* the last fence given under this name, ever */
     uint64_t rng;                 /* state of the jitter */
     union {
-        struct { /* until it is HELD; zero while NOTHING */
+        struct { /* until it is HELD; cleared with the token, but the place may pass to the next token */
             int64_t echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)   */
             int64_t claims[HFI_ECHOES];  /* the claim that was sent with each echo, ns       */
             int64_t ticket, position;    /* in the remote queue; ticket 0: none              */
@@ -148,7 +148,7 @@ struct hfi_entry {
             int64_t early_at;            /* time of the last early question                  */
             enum hfi_hint hint : 8;
             uint8_t late;                /* LATE answers in a row */
-            /* Independent of each other and of the question: no two of them answer one thing. */
+            /* Facts that are no part of the question: each may come while it is in flight, and outlives a failure. */
             bool    requery_pending;     /* a grant came too late: an acquire follows the question in flight */
             bool    head_changed;        /* the oldest waiter is not that of the last acquire: its lease may differ */
             bool    watching;            /* subscribed to the key events of a foreign holder */

@@ -203,6 +203,7 @@ bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *s
 {
     int64_t now = step->now;
     hfi_step_at(entry, step);
+    HFI_CHECK(entry->holding == HFI_BY_THREAD);
     if (now >= hfi_lease_end(&entry->held.times))
         return false;
     entry->held.times.hold_end = HFI_NEVER; /* the limit was this holder's */

@@ -200,7 +200,7 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
 {
     hfi_step_at(entry, step);
     bool was_recheck = entry->question == HFI_RECHECK_IN_FLIGHT;
-    /* If it failed. A failed re-check may be followed by a re-check, for its outcome does not matter. */
+    /* What is asked next if it failed. What became of a re-check does not matter, so another one may follow it. */
     entry->question = was_recheck ? HFI_NEXT_RECHECK : HFI_NEXT_ACQUIRE;
     if (entry->remote == HFI_HELD && answer->kind != HFI_GRANTED)
         return; /* the command was executed before the hand-off that is already known */
