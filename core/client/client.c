@@ -346,13 +346,13 @@ hf_status hf_client_open(const char *uri, const hf_client_options *options, hf_c
 
 static void end_lock(struct hfi_lock *lock, void *arg)
 {
-    struct hfi_actions actions;
+    struct hfi_step step;
     (void)arg;
-    hfi_actions_init(&actions);
     int64_t now = hfi_lock_enter(lock);
-    hfi_entry_refuse_all(&lock->entry, HF_CLOSED, now, &actions);
-    hfi_entry_lost(&lock->entry, HF_REASON_CLOSED, now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
+    hfi_step_init(&step, now, 0);
+    hfi_entry_refuse_all(&lock->entry, HF_CLOSED, &step);
+    hfi_entry_lost(&lock->entry, HF_REASON_CLOSED, &step);
+    hfi_lock_perform(lock, &step, NULL);
     if (lock->shared != NULL)
         hfi_shared_wake(lock->shared);
     hfi_retire_hasten(lock, now);

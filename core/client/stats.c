@@ -216,9 +216,9 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
     for (const struct hfi_list *at = entry->waiters.next; at != &entry->waiters; at = at->next)
         waiting++;
     int remote = (int)entry->remote;
-    int64_t left_ms = remote == HFI_HELD ? (hfi_lease_end(&entry->times) - now) / HFI_MS : 0;
-    int64_t position = remote == HFI_QUEUED ? entry->position : 0;
-    bool here = entry->is_held_here, is_idle = hfi_entry_is_idle(entry);
+    int64_t left_ms = remote == HFI_HELD ? (hfi_lease_end(&entry->held.times) - now) / HFI_MS : 0;
+    int64_t position = remote == HFI_QUEUED ? entry->ask.position : 0;
+    bool here = entry->holding == HFI_BY_THREAD, is_idle = hfi_entry_is_idle(entry);
     hfi_mutex_unlock(&lock->mutex);
     if (is_idle)
         return;

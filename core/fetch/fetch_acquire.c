@@ -51,12 +51,12 @@ static void note_enough(const struct hfi_fetch *f)
 static void wait_for_verdict(struct hfi_fetch *f, bool once, struct hfi_acquirer *acquirer)
 {
     struct hfi_lock *lock = f->lock;
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
+    struct hfi_step step;
     note_enough(f);
     int64_t now = hfi_now(f->client->clock);
-    hfi_entry_arrive(&lock->entry, &acquirer->waiter, now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
+    hfi_step_init(&step, now, 0);
+    hfi_entry_arrive(&lock->entry, &acquirer->waiter, &step);
+    hfi_lock_perform(lock, &step, NULL);
     acquirer->for_others = !once;
     acquirer->others_ms = f->options->wait_ms;
     hfi_acquire(lock, acquirer, hfi_after_ms(now, f->client->command_ms + 500), f->options->cancel);

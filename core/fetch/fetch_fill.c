@@ -50,27 +50,27 @@ static void filled(struct hfi_command *command)
 {
     struct filler *filler = command->self;
     struct hfi_lock *lock = filler->lock;
-    struct hfi_actions actions;
+    struct hfi_step step;
     struct hfi_script_reply said = {"", 0, 0};
     if (command->outcome == HFI_ANSWERED)
         said = hfi_wire_script_reply(command->reply);
     bool known = said.now_us != 0;
-    hfi_actions_init(&actions);
     HFI_PERTURB("fill-answered");
     int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, 0);
     filler->stored = strcmp(said.word, "FILLED") == 0;
     filler->refused = strcmp(said.word, "REFUSED") == 0;
     if (lock->holder == filler->lease && filler->refused) {
-        hfi_entry_lost(&lock->entry, HF_REASON_GONE, now, &actions); /* the waiters ask again */
+        hfi_entry_lost(&lock->entry, HF_REASON_GONE, &step); /* the waiters ask again */
     } else if (lock->holder == filler->lease) {
         hfi_shared_put(lock->shared, filler->body, filler->kept_ms, filler->ttl_ms, filler->stored);
         lock->shared->loaded_here = true;
         lock->holder = NULL;
         hfi_handle_end(filler->lease);
         hfi_handle_unref(filler->lease); /* the lock's reference */
-        hfi_entry_filled(&lock->entry, !known, &actions);
+        hfi_entry_filled(&lock->entry, !known, &step);
     }
-    hfi_lock_perform(lock, &actions, now, NULL);
+    hfi_lock_perform(lock, &step, NULL);
     filler->done = true;
     bool abandoned = filler->abandoned;
     hfi_park_wake(&filler->park);
@@ -168,14 +168,14 @@ static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loadin
 static void fail_waiters(struct hfi_fetch *f, const hf_lease *lease, const struct hf_loading *loading)
 {
     struct hfi_lock *lock = f->lock;
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
+    struct hfi_step step;
     int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, 0);
     if (lock->holder == lease && hf_lease_is_valid(lease)) {
         lock->shared->failure = loading->failure;
-        hfi_entry_refuse_all(&lock->entry, HF_LOAD_FAILED, now, &actions);
+        hfi_entry_refuse_all(&lock->entry, HF_LOAD_FAILED, &step);
     }
-    hfi_lock_perform(lock, &actions, now, NULL);
+    hfi_lock_perform(lock, &step, NULL);
     hfi_mutex_unlock(&lock->mutex);
 }
 

@@ -53,10 +53,10 @@ void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *loc
 /* This thread was woken as the successor, and runs now. */
 static void come(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
 {
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
-    hfi_entry_successor_runs(&lock->entry, &acquirer->waiter, now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
+    struct hfi_step step;
+    hfi_step_init(&step, now, 0);
+    hfi_entry_successor_runs(&lock->entry, &acquirer->waiter, &step);
+    hfi_lock_perform(lock, &step, NULL);
 }
 
 /* The next local pass goes to this thread, and sections are short: spin before sleeping. */
@@ -68,10 +68,10 @@ static void wait_shortly(struct hfi_acquirer *acquirer, uint32_t ticket)
 
 static void give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_status status, int64_t now)
 {
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
-    hfi_entry_leave(&lock->entry, &acquirer->waiter, now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
+    struct hfi_step step;
+    hfi_step_init(&step, now, 0);
+    hfi_entry_leave(&lock->entry, &acquirer->waiter, &step);
+    hfi_lock_perform(lock, &step, NULL);
     acquirer->waiter.verdict = HFI_REFUSED;
     acquirer->waiter.status = status;
 }
@@ -84,7 +84,8 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
     hfi_wait_begin(&wait, client, cancel, &acquirer->park, until_ns);
     while (acquirer->waiter.verdict == HFI_WAITING) {
         uint32_t ticket = hfi_park_epoch(&acquirer->park);
-        bool asking = lock->entry.in_flight || lock->entry.awaiting_fences; /* a reply has to be read */
+        /* a reply has to be read */
+        bool asking = hfi_entry_awaits_answer(&lock->entry) || lock->entry.holding == HFI_AWAITING_FENCES;
         int64_t now = hfi_now(client->clock);
         if (lock->entry.successor == &acquirer->waiter && !acquirer->waiter.overtaken) {
             come(lock, acquirer, now);
@@ -170,9 +171,8 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
 {
     hf_client *client = lock->client;
     struct hfi_acquirer acquirer;
-    struct hfi_actions actions;
+    struct hfi_step step;
     hfi_acquirer_init(&acquirer, lock, options);
-    hfi_actions_init(&actions);
     hfi_mutex_lock(&lock->mutex);
     hf_status status = reenter(lock, options, lease, error);
     if (status != HF_BUSY) {
@@ -182,14 +182,15 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
         return status;
     }
     int64_t now = hfi_now(client->clock);
+    hfi_step_init(&step, now, 0);
     if (search->began_ns == 0) {
         search->began_ns = now;
         /* A try has no time of its own, only that of its commands, one or two. */
         search->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
     }
     bool local = lock->entry.remote == HFI_HELD;
-    hfi_entry_arrive(&lock->entry, &acquirer.waiter, now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
+    hfi_entry_arrive(&lock->entry, &acquirer.waiter, &step);
+    hfi_lock_perform(lock, &step, NULL);
     bool waits = acquirer.waiter.verdict == HFI_WAITING;
     if (waits)
         wait_for_it(lock, &acquirer, search->until_ns);

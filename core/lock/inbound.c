@@ -13,24 +13,23 @@
 #include <string.h>
 
 /* Only an accepted fence may raise the highest fence seen: any client can publish such a message. */
-static void granted(struct hfi_lock *lock, const struct hfi_message *message, bool good, int64_t now, int64_t rtt_ns,
-                    struct hfi_actions *actions)
+static void granted(struct hfi_lock *lock, const struct hfi_message *message, bool good, struct hfi_step *step)
 {
-    if (!hfi_entry_granted(&lock->entry, message->echo, message->fence, good, now, rtt_ns, actions))
+    if (!hfi_entry_granted(&lock->entry, message->echo, message->fence, good, step))
         return;
     hfi_count(lock->client, hand_offs_taken);
     if (good)
-        (void)hfi_fence_accept(lock->client, message->fence, HFI_FENCE_BLOCK, 0, 0, now);
+        (void)hfi_fence_accept(lock->client, message->fence, HFI_FENCE_BLOCK, 0, 0, step->now);
 }
 
 /* True: the message named the token in use, or one that a break may have put in its place. */
 static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, struct hfi_token token)
 {
-    struct hfi_actions actions;
+    struct hfi_step step;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
-    hfi_actions_init(&actions);
     HFI_PERTURB("message-to-entry");
     int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, rtt);
     bool good = message->letter == 'G' &&
                 hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now), 0);
     bool is_current = lock->entry.remote != HFI_NOTHING && hfi_token_is_same(lock->token, token);
@@ -38,24 +37,24 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
     if (lock->token.grant == token.grant && (!is_current || message->letter == 'B')) {
         if (message->letter == 'B' && lock->entry.remote == HFI_HELD)
             hfi_retire_note_break(lock, message);
-        known = hfi_entry_token_questioned(&lock->entry, now, &actions);
-        hfi_lock_perform(lock, &actions, now, NULL);
+        known = hfi_entry_token_questioned(&lock->entry, &step);
+        hfi_lock_perform(lock, &step, NULL);
     } else if (is_current) {
         switch (message->letter) {
         case 'G':
-            granted(lock, message, good, now, rtt, &actions);
+            granted(lock, message, good, &step);
             break;
         case 'R':
-            hfi_entry_remote_waiter(&lock->entry, now, &actions);
+            hfi_entry_remote_waiter(&lock->entry, &step);
             break;
         case 'F':
-            hfi_entry_requery(&lock->entry, now, &actions);
+            hfi_entry_requery(&lock->entry, &step);
             break;
         case 'I':
             hfi_info_tell(lock, message);
             break;
         }
-        hfi_lock_perform(lock, &actions, now, NULL);
+        hfi_lock_perform(lock, &step, NULL);
     }
     hfi_lock_leave(lock);
     return known;
@@ -64,16 +63,16 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
 /* The key of another library's lock is gone, or may have been before its events were subscribed to: its waiters ask. */
 static void key_ended(hf_client *client, const char *channel, size_t channel_size)
 {
-    struct hfi_actions actions;
+    struct hfi_step step;
     struct hfi_lock *lock = hfi_events_lock(client, channel, channel_size);
     if (lock == NULL)
         return;
     HFI_PERTURB("watch-found");
-    hfi_actions_init(&actions);
     int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, 0);
     if (lock->watched)
-        hfi_entry_requery(&lock->entry, now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
+        hfi_entry_requery(&lock->entry, &step);
+    hfi_lock_perform(lock, &step, NULL);
     hfi_lock_leave(lock);
     hfi_table_unref(lock);
 }
@@ -104,13 +103,13 @@ void hfi_inbound_message(void *self, const char *channel, size_t channel_size, c
         hfi_table_unref(lock);
 }
 
-static void happens(struct hfi_lock *lock, void (*what)(struct hfi_entry *, int64_t, struct hfi_actions *))
+static void happens(struct hfi_lock *lock, void (*what)(struct hfi_entry *, struct hfi_step *))
 {
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
+    struct hfi_step step;
     int64_t now = hfi_lock_enter(lock);
-    what(&lock->entry, now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
+    hfi_step_init(&step, now, 0);
+    what(&lock->entry, &step);
+    hfi_lock_perform(lock, &step, NULL);
     hfi_lock_leave(lock);
 }
 

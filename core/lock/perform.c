@@ -49,9 +49,8 @@ static HFI_RARE void asked(struct hfi_command *command)
     const struct question *question = hfi_command_context(command, struct question);
     /* Only the native form is a pipeline. (`script` does not tell: it is NULL once a script was resent as EVAL.) */
     struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .in_doubt = true, .native = command->replies > 1};
-    struct hfi_actions actions;
+    struct hfi_step step;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
-    hfi_actions_init(&actions);
     int64_t server_us = 0;
     if (command->outcome == HFI_ANSWERED) {
         answer = hfi_wire_answer(command->reply, answer.native, &server_us);
@@ -72,6 +71,7 @@ static HFI_RARE void asked(struct hfi_command *command)
                                                 command->stamp_ns);
     HFI_PERTURB("answer-to-entry");
     int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, rtt);
     if (hfi_token_is_same(lock->token, question->token) && lock->entry.remote != HFI_NOTHING) {
         if (answer.in_doubt)
             lock->in_doubt = true;
@@ -81,8 +81,8 @@ static HFI_RARE void asked(struct hfi_command *command)
             if (lock->in_doubt) /* an earlier acquire of this token may still be executed */
                 hfi_retire_begin(lock, now, NULL);
         }
-        hfi_entry_answered(&lock->entry, &answer, now, rtt, &actions);
-        hfi_lock_perform(lock, &actions, now, NULL);
+        hfi_entry_answered(&lock->entry, &answer, &step);
+        hfi_lock_perform(lock, &step, NULL);
     } else if (answer.in_doubt) {
         hfi_retire_in_doubt(lock, question->token);
     } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
@@ -97,9 +97,8 @@ static HFI_RARE void got_fences(struct hfi_command *command)
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
     const struct question *question = hfi_command_context(command, struct question);
-    struct hfi_actions actions;
+    struct hfi_step step;
     int64_t first = command->outcome == HFI_ANSWERED ? 0 : -1, granted_us = 0;
-    hfi_actions_init(&actions);
     if (command->outcome == HFI_ANSWERED) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
         hfi_server_time_observe(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
@@ -113,14 +112,15 @@ static HFI_RARE void got_fences(struct hfi_command *command)
                                               command->stamp_ns);
     HFI_PERTURB("fences-to-entry");
     int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, 0);
     if (hfi_token_is_same(lock->token, question->token)) {
         lock->refused = command->outcome == HFI_ANSWERED; /* without a higher fence nothing is granted */
         hfi_lock_note_trouble(lock, command, false);
         if (hfi_wire_foreign(command->reply) != NULL)
-            hfi_entry_no_counter(&lock->entry, &actions);
+            hfi_entry_no_counter(&lock->entry, &step);
         else
-            hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, now, &actions);
-        hfi_lock_perform(lock, &actions, now, NULL);
+            hfi_entry_fences(&lock->entry, first, MORE_FENCES, good, &step);
+        hfi_lock_perform(lock, &step, NULL);
     }
     hfi_lock_leave(lock);
     hfi_table_unref(lock);
@@ -152,10 +152,10 @@ static bool fresh_token(struct hfi_lock *lock)
 static void not_sent(struct hfi_lock *lock, const struct hfi_action *action, hf_status status, int64_t now)
 {
     struct hfi_answer none = {.kind = HFI_NOT_SENT, .status = status, .native = action->fresh, .sent_at = now};
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
-    hfi_entry_answered(&lock->entry, &none, now, 0, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
+    struct hfi_step step;
+    hfi_step_init(&step, now, 0);
+    hfi_entry_answered(&lock->entry, &none, &step);
+    hfi_lock_perform(lock, &step, NULL);
 }
 
 /* `now` is the stamp: read before the command can leave (P1). */
@@ -197,10 +197,10 @@ static HFI_RARE void send_more(struct hfi_lock *lock, bool floor_first, int64_t 
         hfi_server_time_floor(client, lock->lane, now);
     struct hfi_command *command = hfi_wire_more(&client->identity, &lock->keys, lock->token, ttl_ms, MORE_FENCES);
     if (!list(lock, command, got_fences, now)) {
-        struct hfi_actions actions;
-        hfi_actions_init(&actions);
-        hfi_entry_fences(&lock->entry, 0, 0, false, now, &actions);
-        hfi_lock_perform(lock, &actions, now, NULL);
+        struct hfi_step step;
+        hfi_step_init(&step, now, 0);
+        hfi_entry_fences(&lock->entry, 0, 0, false, &step);
+        hfi_lock_perform(lock, &step, NULL);
     }
 }
 
@@ -221,35 +221,35 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int6
     free(lock->trouble); /* of an earlier acquire */
     lock->trouble = NULL;
     acquirer->lease = lock->holder = lease;
-    hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.times.hold_end, now);
+    hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.held.times.hold_end, now);
     return true;
 }
 
 /* Releases a lease for which there was no handle. */
 static void take_back(struct hfi_lock *lock, int64_t now)
 {
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
-    if (!hfi_entry_release(&lock->entry, now, true, &actions))
-        hfi_entry_lost(&lock->entry, HF_REASON_EXPIRED, now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
+    struct hfi_step step;
+    hfi_step_init(&step, now, 0);
+    if (!hfi_entry_release(&lock->entry, true, &step))
+        hfi_entry_lost(&lock->entry, HF_REASON_EXPIRED, &step);
+    hfi_lock_perform(lock, &step, NULL);
 }
 
-static void wake_decided(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now)
+static void wake_decided(struct hfi_lock *lock, struct hfi_step *step)
 {
     bool handed = true;
-    while (!hfi_list_is_empty(&actions->woken)) {
-        struct hfi_waiter *waiter = hfi_container_of(actions->woken.next, struct hfi_waiter, link);
+    while (!hfi_list_is_empty(&step->woken)) {
+        struct hfi_waiter *waiter = hfi_container_of(step->woken.next, struct hfi_waiter, link);
         struct hfi_acquirer *acquirer = hfi_container_of(waiter, struct hfi_acquirer, waiter);
         hfi_list_remove(&waiter->link);
         if (waiter->verdict == HFI_GOT_LEASE)
-            handed = hand_over(lock, acquirer, now);
+            handed = hand_over(lock, acquirer, step->now);
         HFI_PERTURB("lease-given-to-wake");
         if (acquirer->sleeps)
             hfi_park_wake(&acquirer->park);
     }
     if (!handed)
-        take_back(lock, now);
+        take_back(lock, step->now);
 }
 
 static void tell_holder(struct hfi_lock *lock, const struct hfi_action *action)
@@ -267,10 +267,10 @@ static void tell_holder(struct hfi_lock *lock, const struct hfi_action *action)
 /* The renewal succeeded, but a reader has found the lease over meanwhile. */
 static void found_over(struct hfi_lock *lock, int64_t now)
 {
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
-    hfi_entry_lost(&lock->entry, hfi_lease_over(&lock->entry.times, now), now, &actions);
-    hfi_lock_perform(lock, &actions, now, NULL);
+    struct hfi_step step;
+    hfi_step_init(&step, now, 0);
+    hfi_entry_lost(&lock->entry, hfi_lease_over(&lock->entry.held.times, now), &step);
+    hfi_lock_perform(lock, &step, NULL);
 }
 
 /* Counts an entry that keeps asking: in a queue, or kept out of it by the server's trouble. */
@@ -288,27 +288,28 @@ static void count_queued(struct hfi_lock *lock)
     (void)atomic_fetch_add_explicit(&rules->queued, queued ? 1 : (uint64_t)-1, memory_order_relaxed);
 }
 
-void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_releaser *releaser)
+void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_releaser *releaser)
 {
-    for (int i = 0; i < actions->count; i++) {
-        const struct hfi_action *action = &actions->at[i];
+    hfi_entry_check(&lock->entry);
+    for (int i = 0; i < step->count; i++) {
+        const struct hfi_action *action = &step->at[i];
         switch (action->kind) {
         case HFI_SEND_NATIVE:
         case HFI_SEND_WAIT:
         case HFI_SEND_TRY:
-            send_acquire(lock, action, now);
+            send_acquire(lock, action, step->now);
             break;
         case HFI_SEND_MORE:
         case HFI_SEND_FLOOR:
-            send_more(lock, action->kind == HFI_SEND_FLOOR, now);
+            send_more(lock, action->kind == HFI_SEND_FLOOR, step->now);
             break;
         case HFI_GIVE_BACK:
         case HFI_RETIRE_TOKEN:
-            hfi_retire_begin(lock, now, action->kind == HFI_GIVE_BACK ? releaser : NULL);
+            hfi_retire_begin(lock, step->now, action->kind == HFI_GIVE_BACK ? releaser : NULL);
             break;
         case HFI_MOVE_END:
-            if (lock->holder != NULL && !hfi_handle_move_end(lock->holder, action->end, now))
-                found_over(lock, now);
+            if (lock->holder != NULL && !hfi_handle_move_end(lock->holder, action->end, step->now))
+                found_over(lock, step->now);
             break;
         case HFI_TELL:
             tell_holder(lock, action);
@@ -319,14 +320,11 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_
         case HFI_WATCH_FOREIGN:
             hfi_events_watch(lock, action->fresh);
             break;
-        case HFI_SEND_RENEW: /* sent by tick.c */
-        case HFI_SEND_RECHECK:
-            break;
         }
     }
-    if (actions->successor != NULL)
-        hfi_park_wake(&hfi_container_of(actions->successor, struct hfi_acquirer, waiter)->park);
-    wake_decided(lock, actions, now);
+    if (step->successor != NULL)
+        hfi_park_wake(&hfi_container_of(step->successor, struct hfi_acquirer, waiter)->park);
+    wake_decided(lock, step);
     count_queued(lock);
     if (lock->shared != NULL)
         lock->client->fetch_ops->look(lock);

@@ -10,7 +10,7 @@
 
 /* Carries out the entry's actions; mutex held. `releaser` (or NULL) receives the answer to a HFI_GIVE_BACK among them.
  * What they list is sent by hfi_lock_leave(). */
-void hfi_lock_perform(struct hfi_lock *lock, struct hfi_actions *actions, int64_t now, struct hfi_releaser *releaser);
+void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_releaser *releaser);
 /* Arms the alarm for the next time at which the entry has something to do; mutex held. */
 void hfi_lock_set_timer(struct hfi_lock *lock);
 

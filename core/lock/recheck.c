@@ -36,8 +36,7 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
 {
     struct hfi_lock *lock = batch->locks[index];
     struct hfi_answer answer = {.kind = HFI_ASK_ALONE};
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
+    struct hfi_step step;
     if (command != NULL && command->outcome == HFI_ANSWERED) {
         int64_t no_time;
         answer = hfi_wire_rechecked(command->reply, index);
@@ -53,12 +52,14 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
     }
     HFI_PERTURB("rechecked-to-entry");
     int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, hfi_lane_rtt_ns(lock->lane));
     if (lock->token.grant == batch->what[index].token.grant && lock->entry.remote != HFI_NOTHING) {
         if (answer.kind != HFI_IN_QUEUE && answer.kind != HFI_ASK_ALONE)
             hfi_lock_note_trouble(lock, command, false);
-        answer.ticket = lock->entry.ticket;
-        hfi_entry_answered(&lock->entry, &answer, now, hfi_lane_rtt_ns(lock->lane), &actions);
-        hfi_lock_perform(lock, &actions, now, NULL);
+        if (lock->entry.remote == HFI_QUEUED)
+            answer.ticket = lock->entry.ask.ticket;
+        hfi_entry_answered(&lock->entry, &answer, &step);
+        hfi_lock_perform(lock, &step, NULL);
     }
     hfi_mutex_unlock(&lock->mutex);
     hfi_table_unref(lock);

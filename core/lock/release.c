@@ -23,12 +23,12 @@ static void note_hold(struct hfi_lock *lock, int64_t ns)
 static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *releaser, int *references)
 {
     hf_client *client = lock->client;
-    struct hfi_actions actions;
+    struct hfi_step step;
     int64_t now = hfi_now(client->clock);
     note_hold(lock, now - lease->since_ns);
     if (lock->holder != lease)
         return false;
-    hfi_actions_init(&actions);
+    hfi_step_init(&step, now, 0);
     bool was_valid = now < atomic_load(lease->end);
     /* P3: V is withdrawn before anything is listed, and before another thread may get the lease. */
     hfi_handle_withdraw(lease);
@@ -36,24 +36,21 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *r
     lock->holder = NULL;
     ++*references;
     hfi_handle_end(lease);
-    if (was_valid && hfi_entry_release(&lock->entry, now, atomic_load(&client->closing), &actions)) {
-        bool goes_back = false;
-        for (int i = 0; i < actions.count; i++)
-            goes_back = goes_back || actions.at[i].kind == HFI_GIVE_BACK;
-        if (releaser != NULL && !goes_back) {
+    if (was_valid && hfi_entry_release(&lock->entry, atomic_load(&client->closing), &step)) {
+        if (releaser != NULL && lock->entry.remote == HFI_HELD) { /* else the step gives it back */
             releaser->done = true;
             releaser->status = HF_OK;
         }
     } else {
         was_valid = false;
-        hf_reason reason = hfi_lease_over(&lock->entry.times, now);
+        hf_reason reason = hfi_lease_over(&lock->entry.held.times, now);
         atomic_store(&lease->reason, (uint8_t)reason);
         atomic_store(&lease->condition, HF_LEASE_LOST);
         hfi_count(client, lost);
         hfi_handle_log_loss(lease, reason);
-        hfi_entry_lost(&lock->entry, reason, now, &actions);
+        hfi_entry_lost(&lock->entry, reason, &step);
     }
-    hfi_lock_perform(lock, &actions, now, was_valid ? releaser : NULL); /* after a loss no answer is awaited */
+    hfi_lock_perform(lock, &step, was_valid ? releaser : NULL); /* after a loss no answer is awaited */
     return was_valid;
 }
 

@@ -28,7 +28,7 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
 {
     struct hfi_lock *lock = batch->at[index].lock;
     hf_client *client = batch->client;
-    struct hfi_actions actions;
+    struct hfi_step step;
     const struct redisReply *left = NULL;
     enum hfi_renewed how = HFI_RENEW_FAILED;
     uint64_t grant = batch->at[index].grant;
@@ -38,23 +38,23 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
     if (left != NULL && !hfi_token_is_of_grant(&client->identity, left->str, left->len, grant, &revoked))
         how = HFI_RENEW_TAKEN;
     bool ours = how == HFI_RENEW_OK || how == HFI_RENEW_REMOTE_WAITER;
-    hfi_actions_init(&actions);
     HFI_PERTURB("renewed-to-entry");
     int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, hfi_lane_rtt_ns(lock->lane));
     if (how == HFI_RENEW_REVOKED)
         hfi_retire_revoked(lock, revoked, now);
     if (lock->token.grant == grant) {
         if (ours)
-            hfi_entry_renewed(&lock->entry, command->stamp_ns, now, hfi_lane_rtt_ns(lock->lane), &actions);
+            hfi_entry_renewed(&lock->entry, command->stamp_ns, &step);
         else if (how != HFI_RENEW_FAILED)
             hfi_entry_lost(&lock->entry,
                            how == HFI_RENEW_REVOKED || lock->revoked.grant != 0 ? HF_REASON_REVOKED
                            : how == HFI_RENEW_GONE                        ? HF_REASON_GONE
                                                                           : HF_REASON_TAKEN,
-                           now, &actions);
+                           &step);
         if (how == HFI_RENEW_REMOTE_WAITER)
-            hfi_entry_remote_waiter(&lock->entry, now, &actions);
-        hfi_lock_perform(lock, &actions, now, NULL);
+            hfi_entry_remote_waiter(&lock->entry, &step);
+        hfi_lock_perform(lock, &step, NULL);
     }
     hfi_mutex_unlock(&lock->mutex);
     if (ours)

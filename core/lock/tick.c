@@ -10,35 +10,31 @@
 
 /* Adds the entry's renewal or re-check to the batches of this tick. Their stamp is the tick's time, which is older than
  * each decision. True: a re-check was added and has taken the caller's reference. */
-static bool collect(struct hfi_lock *lock, struct hfi_actions *actions, struct hfi_tick *tick, int64_t now)
+static bool collect(struct hfi_lock *lock, enum hfi_batch batch, struct hfi_step *step, struct hfi_tick *tick)
 {
-    bool taken = false;
-    for (int i = 0; i < actions->count; i++) {
-        if (actions->at[i].kind == HFI_SEND_RENEW) {
-            struct hfi_renew_params params = hfi_entry_renew_params(&lock->entry, tick->now);
-            hfi_lock_may_live(lock, params.ttl_ms);
-            hfi_renewals_add(tick->renewals, lock, params.ttl_ms, params.patience_ns);
-        } else if (actions->at[i].kind == HFI_SEND_RECHECK) {
-            taken = hfi_rechecks_add(tick->rechecks, lock);
-            if (!taken)
-                hfi_entry_answered(&lock->entry, &(struct hfi_answer){.kind = HFI_ASK_ALONE}, now, 0, actions);
-        }
+    if (batch == HFI_BATCH_RENEWAL) {
+        struct hfi_renew_params params = hfi_entry_renew_params(&lock->entry, tick->now);
+        hfi_lock_may_live(lock, params.ttl_ms);
+        hfi_renewals_add(tick->renewals, lock, params.ttl_ms, params.patience_ns);
+    } else if (batch == HFI_BATCH_RECHECK) {
+        if (hfi_rechecks_add(tick->rechecks, lock))
+            return true;
+        hfi_entry_answered(&lock->entry, &(struct hfi_answer){.kind = HFI_ASK_ALONE}, step);
     }
-    return taken;
+    return false;
 }
 
 HFI_RARE void hfi_tick_ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 {
     struct hfi_lock *lock = hfi_container_of(alarm, struct hfi_lock, alarm);
-    struct hfi_actions actions;
+    struct hfi_step step;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
-    hfi_actions_init(&actions);
     HFI_PERTURB("alarm-to-entry");
     int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, rtt);
     lock->alarm_at = HFI_NEVER;
-    hfi_entry_on_timer(&lock->entry, now, rtt, &actions);
-    bool taken = collect(lock, &actions, tick, now);
-    hfi_lock_perform(lock, &actions, now, NULL);
+    bool taken = collect(lock, hfi_entry_on_timer(&lock->entry, &step), &step, tick);
+    hfi_lock_perform(lock, &step, NULL);
     hfi_mutex_unlock(&lock->mutex);
     if (taken)
         return; /* it is flushed with its batch */

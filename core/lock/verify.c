@@ -70,17 +70,17 @@ static hf_status verdict(struct hfi_lock *lock, hf_lease *lease, const struct in
     }
     hfi_mutex_lock(&lock->mutex);
     if (inquiry->found != SAME && lock->holder == lease && lock->token.grant == inquiry->token.grant) {
-        struct hfi_actions actions;
+        struct hfi_step step;
         int64_t now = hfi_now(client->clock);
-        hfi_actions_init(&actions);
+        hfi_step_init(&step, now, 0);
         if (inquiry->found == REVOKED)
             hfi_retire_revoked(lock, inquiry->there, now);
         hfi_entry_lost(&lock->entry,
                        inquiry->found == REVOKED || lock->revoked.grant != 0 ? HF_REASON_REVOKED
                        : inquiry->found == MISSING                     ? HF_REASON_GONE
                                                                        : HF_REASON_TAKEN,
-                       now, &actions);
-        hfi_lock_perform(lock, &actions, now, NULL);
+                       &step);
+        hfi_lock_perform(lock, &step, NULL);
     }
     hfi_lock_leave(lock);
     return hf_lease_is_valid(lease) ? HF_OK : hfi_handle_lost(lease, error);

@@ -6,18 +6,20 @@
 
 #include <string.h>
 
-void hfi_actions_init(struct hfi_actions *actions)
+void hfi_step_init(struct hfi_step *step, int64_t now, int64_t rtt_ns)
 {
-    actions->count = 0;
-    actions->successor = NULL;
-    hfi_list_init(&actions->woken);
+    step->now = now;
+    step->rtt_ns = rtt_ns;
+    step->count = 0;
+    step->successor = NULL;
+    hfi_list_init(&step->woken);
 }
 
 /* The worst case of one event is a loss followed by a new acquire: five actions. An overflow would be a bug of this
  * file. */
-struct hfi_action *hfi_step_act(struct hfi_actions *actions, enum hfi_action_kind kind)
+struct hfi_action *hfi_step_act(struct hfi_step *step, enum hfi_action_kind kind)
 {
-    struct hfi_action *action = &actions->at[actions->count < HFI_ACTIONS_MOST ? actions->count++ : HFI_ACTIONS_MOST - 1];
+    struct hfi_action *action = &step->at[step->count < HFI_ACTIONS_MOST ? step->count++ : HFI_ACTIONS_MOST - 1];
     *action = (struct hfi_action){.kind = kind};
     return action;
 }
@@ -38,7 +40,7 @@ void hfi_entry_init(struct hfi_entry *entry, const struct hfi_entry_rules *rules
 
 bool hfi_entry_is_idle(const struct hfi_entry *entry)
 {
-    return hfi_list_is_empty(&entry->waiters) && entry->remote == HFI_NOTHING && !entry->in_flight;
+    return hfi_list_is_empty(&entry->waiters) && entry->remote == HFI_NOTHING;
 }
 
 struct hfi_waiter *hfi_step_head_of(const struct hfi_entry *entry)
@@ -46,70 +48,58 @@ struct hfi_waiter *hfi_step_head_of(const struct hfi_entry *entry)
     return hfi_list_is_empty(&entry->waiters) ? NULL : hfi_container_of(entry->waiters.next, struct hfi_waiter, link);
 }
 
-void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_status status, struct hfi_actions *actions)
+void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_status status, struct hfi_step *step)
 {
     waiter->verdict = verdict;
     waiter->status = status;
     hfi_list_remove(&waiter->link);
-    hfi_list_append(&actions->woken, &waiter->link);
+    hfi_list_append(&step->woken, &waiter->link);
 }
 
 /* The token is of no use any more; the next acquire starts with a fresh one. */
-void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_step *step)
 {
-    hfi_step_unwatch(entry, actions);
-    entry->remote = HFI_NOTHING;
+    hfi_step_unwatch(entry, step);
+    hfi_step_become(entry, HFI_NOTHING, HFI_NOT_HELD);
     entry->successor = NULL;
-    entry->in_flight = false;
-    entry->batchable = entry->recheck_in_flight = entry->missed = false;
-    entry->head_changed = false;
-    entry->requery_pending = entry->early = false;
-    entry->is_held_here = false;
-    entry->awaiting_fences = false;
-    entry->more_asked = false;
-    entry->remote_waiters = entry->deaf = false;
-    entry->late = 0;
-    entry->bad_fences = 0;
-    entry->ticket = entry->position = entry->early_at = 0;
-    entry->asked_period_ms = entry->recorded_period_ms = 0;
+    entry->question = HFI_NEXT_ACQUIRE;
+    entry->remote_waiters = false;
     entry->ask_at = HFI_NEVER;
-    memset(entry->echoes, 0, sizeof entry->echoes);
-    memset(entry->claims, 0, sizeof entry->claims);
+    memset(&entry->ask, 0, sizeof entry->ask);
 }
 
 /* The held lease goes back to the server. The local waiters then queue there like those of other processes. */
-void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_give_back(struct hfi_entry *entry, struct hfi_step *step)
 {
     entry->contended = entry->remote_waiters;
-    hfi_step_act(actions, HFI_GIVE_BACK);
-    hfi_step_forget_token(entry, actions);
-    hfi_step_ask(entry, actions);
+    hfi_step_act(step, HFI_GIVE_BACK);
+    hfi_step_forget_token(entry, step);
+    hfi_step_ask(entry, step);
 }
 
-void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_step *step)
 {
-    hfi_step_act(actions, HFI_RETIRE_TOKEN);
-    hfi_step_forget_token(entry, actions);
+    hfi_step_act(step, HFI_RETIRE_TOKEN);
+    hfi_step_forget_token(entry, step);
 }
 
 /* Take the free lease if enough of it is left; if its next fences are still in flight, wait for them. An arriving
  * thread that needs more of the lease than the successor leaves it to the successor. */
-static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
+static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
     const struct hfi_waiter *first = entry->successor != NULL ? entry->successor : waiter;
-    entry->linger_end = HFI_NEVER;
-    if (!hfi_step_suits(entry, first, now) || (!hfi_step_has_fences(entry) && !entry->more_asked))
-        hfi_step_give_back(entry, actions);
+    if (!hfi_step_suits(entry, first, step->now) || (!hfi_step_has_fences(entry) && !entry->held.more_asked))
+        hfi_step_give_back(entry, step);
     else if (!hfi_step_has_fences(entry))
-        entry->awaiting_fences = true;
-    else if (hfi_step_suits(entry, waiter, now))
-        hfi_step_pass(entry, waiter, now, actions);
+        hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
+    else if (hfi_step_suits(entry, waiter, step->now))
+        hfi_step_pass(entry, waiter, step);
 }
 
-void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
+void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
-    bool free = hfi_step_is_free(entry) && (hfi_list_is_empty(&entry->waiters) || entry->successor != NULL);
+    hfi_step_at(entry, step);
+    bool free = hfi_step_is_free(entry);
     bool taken = entry->remote != HFI_NOTHING || !hfi_list_is_empty(&entry->waiters);
     waiter->verdict = HFI_WAITING;
     waiter->overtaken = false;
@@ -117,98 +107,102 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_
     hfi_list_init(&waiter->link);
     hfi_list_append(&entry->waiters, &waiter->link);
     if (free) {
-        take(entry, waiter, now, actions);
+        take(entry, waiter, step);
     } else if (!taken) {
         entry->trouble = HF_OK; /* of earlier waiters, as is the place: they may have left while changing tokens */
-        entry->ticket = entry->position = 0;
+        entry->ask.ticket = entry->ask.position = 0;
         entry->unheard = waiter->once ? entry->unheard : 0;
-        hfi_step_ask(entry, actions);
+        hfi_step_ask(entry, step);
     }
     bool is_next = (free || !taken) && waiter == hfi_step_head_of(entry);
     if (waiter->once && waiter->verdict == HFI_WAITING && !is_next)
-        hfi_step_decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, actions);
+        hfi_step_decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, step);
 }
 
-void hfi_entry_successor_runs(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now,
-                              struct hfi_actions *actions)
+void hfi_entry_successor_runs(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     if (entry->successor != waiter)
         return;
     if (hfi_step_is_free(entry))
-        take(entry, waiter, now, actions);
+        take(entry, waiter, step);
     else
         waiter->overtaken = true;
 }
 
-HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now,
-                              struct hfi_actions *actions)
+HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     bool was_called = entry->successor == waiter;
-    if (waiter == hfi_step_head_of(entry))
-        entry->head_changed = true;
+    if (entry->remote != HFI_HELD && waiter == hfi_step_head_of(entry))
+        entry->ask.head_changed = true;
     hfi_list_remove(&waiter->link);
     if (was_called)
         entry->successor = NULL;
     if (!hfi_list_is_empty(&entry->waiters)) {
         if (was_called && hfi_step_is_free(entry))
-            hfi_step_wake_successor(entry, now, actions);
+            hfi_step_wake_successor(entry, step);
         return;
     }
-    if (entry->remote == HFI_HELD && (entry->awaiting_fences || (was_called && !entry->is_held_here)))
-        hfi_step_give_back(entry, actions);
+    if (entry->holding == HFI_AWAITING_FENCES || entry->holding == HFI_OFFERED)
+        hfi_step_give_back(entry, step);
     else if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
-        hfi_step_retire_token(entry, actions);
+        hfi_step_retire_token(entry, step);
     entry->ask_at = HFI_NEVER;
 }
 
-HFI_RARE void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now, struct hfi_actions *actions)
+HFI_RARE void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
-    bool left_free = entry->successor != NULL && hfi_step_is_free(entry);
+    hfi_step_at(entry, step);
+    bool left_free = entry->holding == HFI_OFFERED;
     entry->successor = NULL;
     while (!hfi_list_is_empty(&entry->waiters))
-        hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, status, actions);
+        hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, status, step);
     if (left_free)
-        hfi_step_give_back(entry, actions);
+        hfi_step_give_back(entry, step);
     else if (entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED)
-        hfi_step_retire_token(entry, actions);
+        hfi_step_retire_token(entry, step);
     entry->ask_at = HFI_NEVER;
 }
 
-HFI_RARE void hfi_entry_on_timer(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
+/* While no lease is held. */
+static enum hfi_batch ask_if_due(struct hfi_entry *entry, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
-    if (now >= entry->tried_until)
+    if (hfi_entry_awaits_answer(entry) || step->now < entry->ask_at)
+        return HFI_BATCH_NOTHING;
+    bool early = entry->ask.hint == HFI_EARLY;
+    if (early)
+        entry->ask.early_at = step->now;
+    if (entry->question == HFI_NEXT_RECHECK && !entry->ask.head_changed && !early) {
+        hfi_step_recheck(entry);
+        return HFI_BATCH_RECHECK;
+    }
+    hfi_step_ask(entry, step);
+    return HFI_BATCH_NOTHING;
+}
+
+HFI_RARE enum hfi_batch hfi_entry_on_timer(struct hfi_entry *entry, struct hfi_step *step)
+{
+    hfi_step_at(entry, step);
+    if (step->now >= entry->tried_until)
         entry->tried_until = INT64_MIN;
-    if (entry->remote != HFI_HELD) {
-        if (!entry->in_flight && now >= entry->ask_at) {
-            if (entry->early)
-                entry->early_at = now;
-            if (entry->batchable && !entry->head_changed && !entry->early)
-                hfi_step_recheck(entry, actions);
-            else
-                hfi_step_ask(entry, actions);
-        }
-        return;
+    if (entry->remote != HFI_HELD)
+        return ask_if_due(entry, step);
+    if (entry->holding == HFI_LINGERING && step->now >= entry->held.linger_end) {
+        hfi_step_give_back(entry, step);
+        return HFI_BATCH_NOTHING;
     }
-    if (now >= entry->linger_end) {
-        hfi_step_give_back(entry, actions);
-        return;
-    }
-    struct hfi_lease_due due = hfi_lease_on_timer(&entry->times, now, rtt_ns);
+    struct hfi_lease_due due = hfi_lease_on_timer(&entry->held.times, step->now, step->rtt_ns);
     if (due.lost) {
-        hfi_entry_lost(entry, due.reason, now, actions);
-        return;
+        hfi_entry_lost(entry, due.reason, step);
+        return HFI_BATCH_NOTHING;
     }
-    if (due.renew)
-        hfi_step_act(actions, HFI_SEND_RENEW);
-    if (due.at_risk && entry->is_held_here) {
-        struct hfi_action *action = hfi_step_act(actions, HFI_TELL);
+    if (due.at_risk && entry->holding == HFI_BY_THREAD) {
+        struct hfi_action *action = hfi_step_act(step, HFI_TELL);
         action->event = HF_EVENT_AT_RISK;
         action->reason = due.reason;
     }
+    return due.renew ? HFI_BATCH_RENEWAL : HFI_BATCH_NOTHING;
 }
 
 int64_t hfi_entry_next(const struct hfi_entry *entry)
@@ -216,9 +210,9 @@ int64_t hfi_entry_next(const struct hfi_entry *entry)
     if (entry->remote == HFI_NOTHING && entry->tried_until != INT64_MIN && hfi_list_is_empty(&entry->waiters))
         return entry->tried_until; /* until then the entry remembers tried_status */
     if (entry->remote != HFI_HELD)
-        return entry->in_flight ? HFI_NEVER : entry->ask_at;
-    int64_t next = hfi_lease_next(&entry->times);
-    return entry->linger_end < next ? entry->linger_end : next;
+        return hfi_entry_awaits_answer(entry) ? HFI_NEVER : entry->ask_at;
+    int64_t next = hfi_lease_next(&entry->held.times);
+    return entry->holding == HFI_LINGERING && entry->held.linger_end < next ? entry->held.linger_end : next;
 }
 
 hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_waiter *waiter)

@@ -3,13 +3,21 @@
  * entry.h - one lock name inside one process: its holder, its waiters, its remote state. Pure: no I/O, no clock.
  *
  * An entry is an actor. Each event (a thread arrives or leaves, an answer or message comes in, a timer expires) is a
- * call of hfi_entry_*(), which appends the actions to take to a list. The shell (core/lock/perform.c) holds the entry's
- * mutex around the call and the actions, so commands are listed in the order in which they were decided (rule P4).
- * The place in the remote queue belongs to the entry, not to a thread (P6): the token stays until the last waiter has
- * left.
+ * call of hfi_entry_*(), which appends the actions to take to the event's struct hfi_step. The shell
+ * (core/lock/perform.c) holds the entry's mutex around the call and the actions, so commands are listed in the order in
+ * which they were decided (rule P4). The place in the remote queue belongs to the entry, not to a thread (P6): the token
+ * stays until the last waiter has left.
  *
  *   NOTHING --ask--> ASKING --QUEUED--> QUEUED --grant message, GRANTED--> HELD --release, loss--> NOTHING
  *                       `----GRANTED----------------------------------------^
+ *
+ * What is HELD is in one of four states (enum hfi_holding). From each of them the lease may be given back or lost:
+ *
+ *   granted --good fence--> BY_THREAD --release, threads wait--> OFFERED --successor runs, or barging--> BY_THREAD
+ *      |                        `-------release, none waits----> LINGERING --arrival--> BY_THREAD
+ *      `--fence behind--> AWAITING_FENCES --block of fences--> BY_THREAD
+ *
+ * AWAITING_FENCES also follows BY_THREAD, OFFERED and LINGERING when all fences are used and more are in flight.
  */
 #ifndef HFI_ENTRY_H
 #define HFI_ENTRY_H
@@ -24,6 +32,27 @@
 #define HFI_BARGE_WINDOW_NS  (HFI_MS / 5)   /* how long other threads may barge in before a woken successor */
 
 enum hfi_remote { HFI_NOTHING, HFI_ASKING, HFI_QUEUED, HFI_HELD };
+
+enum hfi_holding {      /* what a lease that is HELD does in this process */
+    HFI_NOT_HELD,       /* .remote is not HFI_HELD                                                                */
+    HFI_BY_THREAD,      /* a thread holds it                                                                      */
+    HFI_OFFERED,        /* free: the woken successor is to take it, or a thread that barges in                    */
+    HFI_LINGERING,      /* free until linger_end: nobody waits, a thread that arrives may have it                 */
+    HFI_AWAITING_FENCES /* that of the grant was behind, or all are used; a block was asked for, and will be used */
+};
+
+enum hfi_question {        /* what is in flight for the current token, or else is asked at ask_at */
+    HFI_NEXT_ACQUIRE,      /* nothing in flight                                                         */
+    HFI_NEXT_RECHECK,      /* nothing in flight; no change is expected, so a batched re-check is enough */
+    HFI_ACQUIRE_IN_FLIGHT,
+    HFI_RECHECK_IN_FLIGHT  /* batched */
+};
+
+enum hfi_hint { /* why the next question is not asked by its period alone */
+    HFI_NO_HINT,
+    HFI_MISSED, /* messages may have been missed since the question in flight left: ask again when it is answered */
+    HFI_EARLY   /* a message, or the key's end: asked early, paced by HFI_PACE_NS */
+};
 
 enum hfi_verdict {
     HFI_WAITING = 0,
@@ -57,8 +86,6 @@ enum hfi_action_kind {
     HFI_SEND_NATIVE,   /* native acquire; with a fresh token if .fresh                    */
     HFI_SEND_WAIT,     /* acquire script, waiting; .fresh as above                        */
     HFI_SEND_TRY,      /* acquire script, trying; .fresh as above                         */
-    HFI_SEND_RECHECK,  /* recheck.lua, batched with other names of this tick              */
-    HFI_SEND_RENEW,    /* renew the held token: hfi_entry_renew_params                  */
     HFI_SEND_MORE,     /* request another block of fences                                 */
     HFI_SEND_FLOOR,    /* fence_floor, then another block: the counter was behind (P8)    */
     HFI_GIVE_BACK,     /* release the held token; V is already withdrawn                  */
@@ -72,23 +99,24 @@ enum hfi_action_kind {
 struct hfi_action {
     enum hfi_action_kind kind;
     bool fresh;
-    struct hfi_waiter *waiter;
     int64_t end;
     hf_event_kind event;
     hf_reason reason;
 };
 
-/* Capacity for all actions of one event. The shell performs the actions and clears the list after each call. Waiters to
- * be woken are linked into `woken` instead: there may be many. */
+/* One event: when it happens, and what is then to be done. There is room for all actions of one event. The shell carries
+ * them out and begins a new step. Waiters to be woken are linked into `woken` instead: there may be many. */
 #define HFI_ACTIONS_MOST 12
-struct hfi_actions {
+struct hfi_step {
+    int64_t now;
+    int64_t rtt_ns; /* of the lane; only answers, grant messages and timers look at it */
     int count;
     struct hfi_action at[HFI_ACTIONS_MOST];
     struct hfi_waiter *successor; /* to be woken without a verdict, see hfi_entry_successor_runs; NULL: none */
     struct hfi_list woken; /* waiters with a verdict, to be woken */
 };
 
-void hfi_actions_init(struct hfi_actions *actions);
+void hfi_step_init(struct hfi_step *step, int64_t now, int64_t rtt_ns);
 
 struct hfi_entry {
 #ifdef HFI_CHECKED
@@ -96,43 +124,36 @@ struct hfi_entry {
 #endif
     const struct hfi_entry_rules *rules;
     struct hfi_list waiters;      /* oldest first */
-    enum hfi_remote remote : 8;
-    bool     in_flight;           /* a question (acquire, re-check) of the current token is in flight */
-    bool     requery_pending;     /* a grant came too late: acquire again when the question in flight is answered */
-    bool     early;               /* a message or the key's end made the next question early; paced by HFI_PACE_NS */
-    bool     contended;           /* acquire by script: other processes were seen waiting */
-    bool     batchable;           /* the next question expects no change: a batched re-check is enough */
-    bool     recheck_in_flight;   /* the question in flight is a batched re-check */
-    bool     missed;              /* messages may have been missed since the question in flight left */
-    bool     head_changed;        /* the oldest waiter is not that of the last acquire: its lease may differ */
-    bool     watching;            /* subscribed to the key events of a foreign holder */
+    enum hfi_remote remote : 8;   /* both change by hfi_step_become only */
+    enum hfi_holding holding : 8;
+    enum hfi_question question : 8;
+    bool     contended;           /* of the name, not the token: acquire by script, other processes were seen waiting */
     bool     remote_waiters;      /* another process waits for what is held, or about to be */
-    bool     deaf;                /* messages may have been missed before it is held: then a renewal asks for waiters */
-    bool     is_held_here;        /* a thread holds it; false: free, lingering, or awaiting a good fence */
-    bool     awaiting_fences;     /* no fence to give: that of the grant was behind, or all are used, more in flight */
-    bool     more_asked;
     uint8_t  tried_status;        /* HF_BUSY or HF_FOREIGN */
     uint8_t  trouble;             /* hf_status: why the server cannot serve us now; HF_OK: it can */
-    uint8_t  late;                /* LATE answers in a row */
-    uint8_t  bad_fences;          /* bad blocks in a row for what is held */
-    uint8_t  passes;              /* local passes in a row, counted up to HFI_PASS_MOST */
-    uint16_t more_below;          /* request another block when fewer fences than this are left */
     uint8_t  unheard;             /* R messages in a row that the holder did not receive */
-    struct hfi_waiter *successor; /* woken to take the free lease, not running yet; NULL: none */
+    struct hfi_waiter *successor; /* the oldest waiter, if it has been woken to take what is HELD; else NULL */
     int64_t  ask_at;              /* when the next re-check or retry is due; HFI_NEVER: none is */
     int64_t  asked_for;           /* lease asked for by the last acquire, ns; the oldest waiter may be another by now */
     int64_t  tried_until;         /* tried_status stands until then: a try has asked the script in the last second */
     int64_t  fence;               /* the last fence given under this name, ever */
     uint64_t rng;                 /* state of the jitter */
     union {
-        struct { /* until it is HELD; zero while NOTHING */
+        struct { /* until it is HELD; cleared with the token, but the place may pass to the next token */
             int64_t echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)   */
             int64_t claims[HFI_ECHOES];  /* the claim that was sent with each echo, ns       */
             int64_t ticket, position;    /* in the remote queue; ticket 0: none              */
             int32_t asked_period_ms;     /* R of the last question                           */
             int32_t recorded_period_ms;  /* R of the last one that left a record; 0: none    */
             int64_t early_at;            /* time of the last early question                  */
-        };
+            enum hfi_hint hint : 8;
+            uint8_t late;                /* LATE answers in a row */
+            /* Facts that are no part of the question: each may come while it is in flight, and outlives a failure. */
+            bool    requery_pending;     /* a grant came too late: an acquire follows the question in flight */
+            bool    head_changed;        /* the oldest waiter is not that of the last acquire: its lease may differ */
+            bool    watching;            /* subscribed to the key events of a foreign holder */
+            bool    deaf;                /* messages may have been missed: once HELD, a renewal asks for waiters */
+        } ask;
         struct { /* while HELD */
             struct hfi_lease_times times;
             int64_t  good_for;                     /* what the command that set V asked for, ns: a claim or a lease,
@@ -143,20 +164,38 @@ struct hfi_entry {
             int64_t  linger_ms;                    /* of the last local holder */
             int64_t  fence_end;                    /* of the block that `fence` is in */
             int64_t  next_block, next_block_end;   /* the next block; 0: none */
-        };
+            bool     more_asked;                   /* the next block is asked for; in any state of hfi_holding */
+            uint8_t  bad_fences;                   /* bad blocks in a row */
+            uint8_t  passes;                       /* local passes in a row, counted up to HFI_PASS_MOST */
+            uint16_t more_below;                   /* ask for another block when fewer fences than this are left */
+        } held;
     };
 };
 
 void hfi_entry_init(struct hfi_entry *entry, const struct hfi_entry_rules *rules, uint64_t seed);
+/* Aborts if the entry contradicts itself between two events. Does nothing but in builds for development. */
+#ifdef HFI_CHECKED
+void hfi_entry_check(const struct hfi_entry *entry);
+#else
+static inline void hfi_entry_check(const struct hfi_entry *entry)
+{
+    (void)entry;
+}
+#endif
+/* An acquire or a re-check of the current token is in flight. */
+static inline bool hfi_entry_awaits_answer(const struct hfi_entry *entry)
+{
+    return entry->question >= HFI_ACQUIRE_IN_FLIGHT;
+}
 /* True: nothing is held, asked or waited for. */
 bool hfi_entry_is_idle(const struct hfi_entry *entry);
 
-/* A thread arrives. Its verdict may be set on return; the waiter is then in actions->woken too. */
-void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
+/* A thread arrives. Its verdict may be set on return; the waiter is then in step->woken too. */
+void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step);
 /* The woken successor runs and has no verdict yet. */
-void hfi_entry_successor_runs(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
+void hfi_entry_successor_runs(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step);
 /* A waiting thread gives up (deadline, cancel). Only while its verdict is HFI_WAITING. */
-void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
+void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step);
 
 /* The answer to an acquire of either form or to a re-check. For the current token only: the shell compares. */
 enum hfi_answer_kind {
@@ -182,44 +221,47 @@ struct hfi_answer {
     int64_t   fence, left_ms, position, ticket;
     bool      fence_is_good;
 };
-void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
-                        struct hfi_actions *actions);
+void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step);
 /* The outcome of SEND_MORE or SEND_FLOOR. first above 0: a block of fences; 0: it was refused; below 0: no answer. */
-void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
-                      struct hfi_actions *actions);
+void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, struct hfi_step *step);
 /* No block came, and none will: the counter's key belongs to another program. */
-void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions);
+void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_step *step);
 /* Messages that name the current token. hfi_entry_granted returns true if this grant is now what is held. */
-bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now, int64_t rtt_ns,
-                       struct hfi_actions *actions);
-void hfi_entry_remote_waiter(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, struct hfi_step *step);
+void hfi_entry_remote_waiter(struct hfi_entry *entry, struct hfi_step *step);
 /* A message says that the server has another token of the same grant: a break, or a forgery. True: the lease is held,
  * and that token may stand for it. False: that token is of no use to this entry. */
-bool hfi_entry_token_questioned(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+bool hfi_entry_token_questioned(struct hfi_entry *entry, struct hfi_step *step);
 /* A subscription is live (again); messages may have been missed. A waiting entry asks soon, batched with the client's
  * other names. A held lease is renewed now: the answer says whether another process waits. */
-void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+void hfi_entry_missed(struct hfi_entry *entry, struct hfi_step *step);
 /* The server was away: all waiting names of this client ask, in batched re-checks where possible. */
-void hfi_entry_ask_together(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+void hfi_entry_ask_together(struct hfi_entry *entry, struct hfi_step *step);
 /* An event of a foreign holder's key, or a message that the value is stored: ask soon. */
-void hfi_entry_requery(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions);
+void hfi_entry_requery(struct hfi_entry *entry, struct hfi_step *step);
 
 /* The holder releases the lease. False: its end had passed, it is LOST (the shell notifies the holder). `quietly`: no
  * linger, no local pass (close; a load whose waiters do not want the lease). */
-bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions);
+bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *step);
 /* Fetch: all waiters get the value. The fill has freed the lock; if that is not certain, give_it_back releases it. */
-void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_actions *actions);
+void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_step *step);
 /* A renewal has extended the current token. */
-void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions);
+void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, struct hfi_step *step);
 /* Make the next renewal due now. */
 void hfi_entry_renew_now(struct hfi_entry *entry);
 /* An authoritative end: gone, taken, revoked, closed. */
-void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions);
+void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, struct hfi_step *step);
 /* Refuse all waiters with this status. A token that is asked for or queued is given up. */
-void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, int64_t now, struct hfi_actions *actions);
+void hfi_entry_refuse_all(struct hfi_entry *entry, hf_status status, struct hfi_step *step);
 
+/* What is sent together with those of other names of one tick, before the actions of its step are carried out. */
+enum hfi_batch {
+    HFI_BATCH_NOTHING,
+    HFI_BATCH_RENEWAL, /* of the held token: hfi_entry_renew_params */
+    HFI_BATCH_RECHECK  /* hfi_entry_recheck_params */
+};
 /* The timer has expired. */
-void    hfi_entry_on_timer(struct hfi_entry *entry, int64_t now, int64_t rtt_ns, struct hfi_actions *actions);
+enum hfi_batch hfi_entry_on_timer(struct hfi_entry *entry, struct hfi_step *step);
 int64_t hfi_entry_next(const struct hfi_entry *entry); /* when the timer is due next; HFI_NEVER: no timer */
 
 /* The parameters of a waiting acquire. Claim and patience are based on the R of this moment; the next R may differ. */

@@ -9,25 +9,26 @@
  * microsecond, and the reply must first wake its reader. Later blocks are requested one ahead (P8). */
 #define ASK_AT (HFI_FENCE_BLOCK / 8 * 7)
 
-static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_actions *actions)
+static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
     if (entry->successor == waiter)
         entry->successor = NULL;
-    bool begins = entry->fence == entry->fence_end;
+    bool begins = entry->fence == entry->held.fence_end;
     if (begins) {
-        entry->more_below = ASK_AT;
-        entry->fence = entry->next_block - 1;
-        entry->fence_end = entry->next_block_end;
-        entry->next_block = entry->next_block_end = 0;
+        entry->held.more_below = ASK_AT;
+        entry->fence = entry->held.next_block - 1;
+        entry->held.fence_end = entry->held.next_block_end;
+        entry->held.next_block = entry->held.next_block_end = 0;
     }
-    entry->is_held_here = true;
-    entry->linger_ms = waiter->linger_ms;
-    waiter->end = hfi_lease_end(&entry->times);
+    hfi_step_become(entry, HFI_HELD, HFI_BY_THREAD);
+    entry->held.linger_ms = waiter->linger_ms;
+    waiter->end = hfi_lease_end(&entry->held.times);
     waiter->fence = ++entry->fence;
-    hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, actions);
-    if (entry->next_block == 0 && !entry->more_asked && (begins || entry->fence_end - entry->fence < entry->more_below)) {
-        entry->more_asked = true;
-        hfi_step_act(actions, HFI_SEND_MORE);
+    hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, step);
+    if (entry->held.next_block == 0 && !entry->held.more_asked &&
+        (begins || entry->held.fence_end - entry->fence < entry->held.more_below)) {
+        entry->held.more_asked = true;
+        hfi_step_act(step, HFI_SEND_MORE);
     }
 }
 
@@ -40,264 +41,271 @@ static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter
 }
 
 /* Pass the remote lease to another thread. */
-void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions)
+void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
-    if (!goes_on(&entry->times, waiter)) {
-        int64_t length = entry->times.length;
-        hfi_lease_pass(&entry->times, entry->good_for, waiter->lease_ms, waiter->stop_ms, waiter->max_hold_ms, now);
-        if (entry->times.length > length)
-            entry->lengthened_at = now;
-        if (entry->times.length < entry->shortest)
-            entry->shortest = entry->times.length;
+    if (!goes_on(&entry->held.times, waiter)) {
+        int64_t length = entry->held.times.length;
+        hfi_lease_pass(&entry->held.times, entry->held.good_for, waiter->lease_ms, waiter->stop_ms, waiter->max_hold_ms,
+                       step->now);
+        if (entry->held.times.length > length)
+            entry->held.lengthened_at = step->now;
+        if (entry->held.times.length < entry->held.shortest)
+            entry->held.shortest = entry->held.times.length;
     }
-    give(entry, waiter, actions);
+    give(entry, waiter, step);
 }
 
 bool hfi_step_is_free(const struct hfi_entry *entry)
 {
-    return entry->remote == HFI_HELD && !entry->is_held_here && !entry->awaiting_fences;
+    return entry->holding == HFI_OFFERED || entry->holding == HFI_LINGERING;
 }
 
 /* Enough is left for the waiter to stop and for a renewal to come through. */
 bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now)
 {
-    int64_t left = entry->times.end - now;
-    return left > hfi_lease_stop(entry->good_for, waiter->lease_ms * HFI_MS, waiter->stop_ms * HFI_MS) &&
-           left > 4 * entry->times.rtt + HFI_PACE_NS;
+    int64_t left = entry->held.times.end - now;
+    return left > hfi_lease_stop(entry->held.good_for, waiter->lease_ms * HFI_MS, waiter->stop_ms * HFI_MS) &&
+           left > 4 * entry->held.times.rtt + HFI_PACE_NS;
 }
 
 /* Waking a thread takes longer than a critical section. Until the successor runs, an arriving thread may barge in (P6
  * is for the remote queue). The successor is the next but one at the latest: see hfi_entry_release. */
-void hfi_step_wake_successor(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+void hfi_step_wake_successor(struct hfi_entry *entry, struct hfi_step *step)
 {
-    entry->successor = actions->successor = hfi_step_head_of(entry);
-    entry->successor_since = now;
+    hfi_step_become(entry, HFI_HELD, HFI_OFFERED);
+    entry->successor = step->successor = hfi_step_head_of(entry);
+    entry->held.successor_since = step->now;
 }
 
 /* The remote lease is ours until `end`: the stamp of the command that brought it, plus good_for. */
-void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good, int64_t now,
-                 int64_t rtt_ns, struct hfi_actions *actions)
+void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good,
+                   struct hfi_step *step)
 {
-    hfi_step_unwatch(entry, actions);
-    entry->remote = HFI_HELD;
-    entry->contended = entry->more_asked = entry->requery_pending = false; /* R may have come: remote_waiters stays */
-    entry->good_for = good_for;
-    entry->passes = 0;
-    entry->batch_since = now;
-    entry->ask_at = entry->linger_end = HFI_NEVER;
+    hfi_step_unwatch(entry, step);
+    bool deaf = entry->ask.deaf;
+    entry->contended = false; /* R may have come: remote_waiters stays */
+    entry->held.more_asked = false;
+    entry->held.good_for = good_for;
+    entry->held.passes = 0;
+    entry->held.batch_since = step->now;
+    entry->ask_at = HFI_NEVER;
     entry->trouble = HF_OK;
-    entry->late = entry->bad_fences = 0;
-    entry->fence_end = entry->fence;
-    entry->next_block = entry->next_block_end = 0;
+    entry->held.bad_fences = 0;
+    entry->held.fence_end = entry->fence;
+    entry->held.next_block = entry->held.next_block_end = 0;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
-    hfi_lease_begin(&entry->times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, now, rtt_ns);
-    if (entry->deaf)
-        hfi_lease_question(&entry->times);
-    entry->deaf = false;
-    entry->shortest = entry->times.length;
-    entry->lengthened_at = now;
-    entry->awaiting_fences = !good || fence <= entry->fence; /* not above the name's last fence: also behind */
-    if (entry->awaiting_fences) {
-        hfi_step_act(actions, HFI_SEND_FLOOR);
+    hfi_lease_begin(&entry->held.times, end, good_for, head->lease_ms, head->stop_ms, head->max_hold_ms, step->now,
+                    step->rtt_ns);
+    if (deaf)
+        hfi_lease_question(&entry->held.times);
+    entry->held.shortest = entry->held.times.length;
+    entry->held.lengthened_at = step->now;
+    if (!good || fence <= entry->fence) { /* not above the name's last fence: also behind */
+        hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
+        hfi_step_act(step, HFI_SEND_FLOOR);
         return;
     }
     entry->fence = fence - 1;
-    entry->fence_end = fence + HFI_FENCE_BLOCK - 1;
-    entry->more_below = ASK_AT;
-    give(entry, hfi_step_head_of(entry), actions);
+    entry->held.fence_end = fence + HFI_FENCE_BLOCK - 1;
+    entry->held.more_below = ASK_AT;
+    give(entry, hfi_step_head_of(entry), step);
 }
 
 /* A command that was sent at sent_at with the held token has set the key's TTL for at least good_for. */
-void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
-                      struct hfi_actions *actions)
+void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, struct hfi_step *step)
 {
-    int64_t before = entry->times.end, end = hfi_lease_end(&entry->times);
-    if (good_for > entry->times.length)
-        good_for = entry->times.length;
-    bool safe_again = hfi_lease_renewed(&entry->times, sent_at, good_for, now, rtt_ns);
-    if (entry->times.end != before)
-        entry->good_for = good_for;
-    if (!entry->is_held_here)
+    int64_t before = entry->held.times.end, end = hfi_lease_end(&entry->held.times);
+    if (good_for > entry->held.times.length)
+        good_for = entry->held.times.length;
+    bool safe_again = hfi_lease_renewed(&entry->held.times, sent_at, good_for, step->now, step->rtt_ns);
+    if (entry->held.times.end != before)
+        entry->held.good_for = good_for;
+    if (entry->holding != HFI_BY_THREAD)
         return;
-    if (hfi_lease_end(&entry->times) != end)
-        hfi_step_act(actions, HFI_MOVE_END)->end = hfi_lease_end(&entry->times);
+    if (hfi_lease_end(&entry->held.times) != end)
+        hfi_step_act(step, HFI_MOVE_END)->end = hfi_lease_end(&entry->held.times);
     if (safe_again)
-        hfi_step_act(actions, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
+        hfi_step_act(step, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
 }
 
 bool hfi_step_has_fences(const struct hfi_entry *entry)
 {
-    return entry->fence < entry->fence_end || entry->next_block != 0;
+    return entry->fence < entry->held.fence_end || entry->held.next_block != 0;
 }
 
 /* Request again when half of the fences left are used: failing requests are then too few to matter. */
 static void want_more_later(struct hfi_entry *entry)
 {
-    int64_t half = (entry->fence_end - entry->fence) / 2;
-    entry->more_below = half < ASK_AT ? (uint16_t)half : ASK_AT;
+    int64_t half = (entry->held.fence_end - entry->fence) / 2;
+    entry->held.more_below = half < ASK_AT ? (uint16_t)half : ASK_AT;
 }
 
-HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, int64_t now,
-                      struct hfi_actions *actions)
+HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
-    bool ran_out = entry->more_asked; /* if awaiting fences: all are used; false: the counter was behind */
-    entry->more_asked = false;
+    hfi_step_at(entry, step);
     if (entry->remote != HFI_HELD)
         return;
-    if (!entry->awaiting_fences) {
-        if (good && first > entry->fence_end && entry->next_block == 0) {
-            entry->next_block = first;
-            entry->next_block_end = first + count - 1;
+    bool ran_out = entry->held.more_asked; /* if awaiting fences: all are used; false: the counter was behind */
+    entry->held.more_asked = false;
+    if (entry->holding != HFI_AWAITING_FENCES) {
+        if (good && first > entry->held.fence_end && entry->held.next_block == 0) {
+            entry->held.next_block = first;
+            entry->held.next_block_end = first + count - 1;
         } else {
             want_more_later(entry);
         }
         return;
     }
     if (good && first > entry->fence) {
-        entry->awaiting_fences = false;
         entry->fence = first - 1;
-        entry->fence_end = first + count - 1;
-        entry->more_below = ASK_AT;
+        entry->held.fence_end = first + count - 1;
+        entry->held.more_below = ASK_AT;
         struct hfi_waiter *head = hfi_step_head_of(entry); /* perhaps not the waiter that the lease was granted for */
-        if (head == NULL || !hfi_step_suits(entry, head, now))
-            hfi_step_give_back(entry, actions);
+        if (head == NULL || !hfi_step_suits(entry, head, step->now))
+            hfi_step_give_back(entry, step);
         else
-            hfi_step_pass(entry, head, now, actions);
+            hfi_step_pass(entry, head, step);
     } else if (ran_out || first < 0) { /* the silence of a server says nothing about its counter */
-        hfi_step_give_back(entry, actions);
-    } else if (++entry->bad_fences >= 3) {
+        hfi_step_give_back(entry, step);
+    } else if (++entry->held.bad_fences >= 3) {
         entry->trouble = HF_UNAVAILABLE;
         while (!hfi_list_is_empty(&entry->waiters))
-            hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_UNAVAILABLE, actions);
-        hfi_step_give_back(entry, actions);
+            hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_UNAVAILABLE, step);
+        hfi_step_give_back(entry, step);
     } else {
-        hfi_step_act(actions, HFI_SEND_FLOOR);
+        hfi_step_act(step, HFI_SEND_FLOOR);
     }
 }
 
-void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_step *step)
 {
-    entry->more_asked = false;
     if (entry->remote != HFI_HELD)
         return;
-    if (!entry->awaiting_fences) {
+    entry->held.more_asked = false;
+    if (entry->holding != HFI_AWAITING_FENCES) {
         want_more_later(entry);
         return;
     }
     while (!hfi_list_is_empty(&entry->waiters))
-        hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_FOREIGN, actions);
-    hfi_step_give_back(entry, actions);
+        hfi_step_decide(hfi_step_head_of(entry), HFI_REFUSED, HF_FOREIGN, step);
+    hfi_step_give_back(entry, step);
 }
 
 static bool may_pass(const struct hfi_entry *entry, int64_t now)
 {
-    bool batch_is_over = entry->passes >= HFI_PASS_MOST || now - entry->batch_since >= HFI_PASS_MOST_NS;
+    bool batch_is_over = entry->held.passes >= HFI_PASS_MOST || now - entry->held.batch_since >= HFI_PASS_MOST_NS;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
-    return head != NULL && hfi_step_suits(entry, head, now) && (hfi_step_has_fences(entry) || entry->more_asked) &&
+    return head != NULL && hfi_step_suits(entry, head, now) && (hfi_step_has_fences(entry) || entry->held.more_asked) &&
            !(entry->remote_waiters && batch_is_over);
 }
 
-bool hfi_entry_release(struct hfi_entry *entry, int64_t now, bool quietly, struct hfi_actions *actions)
+bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
-    if (now >= hfi_lease_end(&entry->times))
+    int64_t now = step->now;
+    hfi_step_at(entry, step);
+    HFI_CHECK(entry->holding == HFI_BY_THREAD);
+    if (now >= hfi_lease_end(&entry->held.times))
         return false;
-    entry->is_held_here = false;
-    entry->times.hold_end = HFI_NEVER; /* the limit was this holder's */
+    entry->held.times.hold_end = HFI_NEVER; /* the limit was this holder's */
     if (!quietly && may_pass(entry, now)) {
-        bool overdue = entry->successor != NULL && (entry->successor->overtaken || now - entry->successor_since >= HFI_BARGE_WINDOW_NS);
-        entry->passes = entry->passes < HFI_PASS_MOST ? (uint8_t)(entry->passes + 1) : HFI_PASS_MOST;
+        bool overdue = entry->successor != NULL && (entry->successor->overtaken ||
+                                                    now - entry->held.successor_since >= HFI_BARGE_WINDOW_NS);
+        entry->held.passes = entry->held.passes < HFI_PASS_MOST ? (uint8_t)(entry->held.passes + 1) : HFI_PASS_MOST;
         if (!hfi_step_has_fences(entry))
-            entry->awaiting_fences = true;
+            hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
         else if (!entry->rules->barges || overdue)
-            hfi_step_pass(entry, hfi_step_head_of(entry), now, actions);
+            hfi_step_pass(entry, hfi_step_head_of(entry), step);
         else if (entry->successor == NULL)
-            hfi_step_wake_successor(entry, now, actions);
-    } else if (!quietly && entry->linger_ms > 0 && !entry->remote_waiters && hfi_list_is_empty(&entry->waiters)) {
-        entry->linger_end = hfi_after_ms(now, entry->linger_ms);
+            hfi_step_wake_successor(entry, step);
+        else
+            hfi_step_become(entry, HFI_HELD, HFI_OFFERED);
+    } else if (!quietly && entry->held.linger_ms > 0 && !entry->remote_waiters && hfi_list_is_empty(&entry->waiters)) {
+        hfi_step_become(entry, HFI_HELD, HFI_LINGERING);
+        entry->held.linger_end = hfi_after_ms(now, entry->held.linger_ms);
     } else {
-        hfi_step_give_back(entry, actions);
+        hfi_step_give_back(entry, step);
     }
     return true;
 }
 
-void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_actions *actions)
+void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_step *step)
 {
     if (entry->remote != HFI_HELD)
         return;
     while (!hfi_list_is_empty(&entry->waiters))
-        hfi_step_decide(hfi_step_head_of(entry), HFI_GOT_VALUE, HF_OK, actions);
+        hfi_step_decide(hfi_step_head_of(entry), HFI_GOT_VALUE, HF_OK, step);
     if (give_it_back)
-        hfi_step_give_back(entry, actions);
+        hfi_step_give_back(entry, step);
     else
-        hfi_step_forget_token(entry, actions);
+        hfi_step_forget_token(entry, step);
 }
 
-void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, int64_t now, int64_t rtt_ns, struct hfi_actions *actions)
+void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     if (entry->remote != HFI_HELD)
         return;
-    int64_t good_for = sent_at <= entry->lengthened_at ? entry->shortest : entry->times.length;
-    hfi_lease_settle(&entry->times, sent_at);
-    hfi_step_confirmed(entry, sent_at, good_for, now, rtt_ns, actions);
+    int64_t good_for = sent_at <= entry->held.lengthened_at ? entry->held.shortest : entry->held.times.length;
+    hfi_lease_settle(&entry->held.times, sent_at);
+    hfi_step_confirmed(entry, sent_at, good_for, step);
 }
 
 void hfi_entry_renew_now(struct hfi_entry *entry)
 {
-    if (entry->remote == HFI_HELD)
-        hfi_lease_question(&entry->times); /* a renewal in flight may have been executed before the reason for this */
+    if (entry->remote == HFI_HELD) /* a renewal in flight may have been executed before the reason for this */
+        hfi_lease_question(&entry->held.times);
 }
 
-void hfi_entry_missed(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+void hfi_entry_missed(struct hfi_entry *entry, struct hfi_step *step)
 {
-    entry->deaf = entry->remote == HFI_ASKING || entry->remote == HFI_QUEUED; /* the lease may be ours already */
-    if (entry->remote == HFI_HELD)
-        hfi_lease_question(&entry->times); /* a renewal in flight may have been executed before the missed message */
-    hfi_entry_ask_together(entry, now, actions);
+    if (entry->remote == HFI_HELD) /* a renewal in flight may have been executed before the missed message */
+        hfi_lease_question(&entry->held.times);
+    else if (entry->remote != HFI_NOTHING) /* the lease may be ours already */
+        entry->ask.deaf = true;
+    hfi_entry_ask_together(entry, step);
 }
 
 /* If the lease is held, only the server knows the truth, and a renewal asks it. A waiting token is replaced by
  * another in the same place. */
-bool hfi_entry_token_questioned(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+bool hfi_entry_token_questioned(struct hfi_entry *entry, struct hfi_step *step)
 {
     if (entry->remote == HFI_HELD)
-        hfi_lease_question(&entry->times);
+        hfi_lease_question(&entry->held.times);
     else if (entry->remote != HFI_NOTHING)
-        hfi_step_ask_anew(entry, HFI_RETIRE_TOKEN, now, actions);
+        hfi_step_ask_anew(entry, HFI_RETIRE_TOKEN, step);
     return entry->remote == HFI_HELD;
 }
 
-void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, int64_t now, struct hfi_actions *actions)
+void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     if (entry->remote != HFI_HELD)
         return;
-    if (entry->is_held_here) {
-        struct hfi_action *action = hfi_step_act(actions, HFI_TELL);
+    if (entry->holding == HFI_BY_THREAD) {
+        struct hfi_action *action = hfi_step_act(step, HFI_TELL);
         action->event = HF_EVENT_LOST;
         action->reason = reason;
     }
-    hfi_step_give_back(entry, actions);
+    hfi_step_give_back(entry, step);
 }
 
 int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)
 {
-    int64_t left_ms = (entry->times.end - now) / HFI_MS;
+    int64_t left_ms = (entry->held.times.end - now) / HFI_MS;
     return left_ms > 1 ? left_ms : 1;
 }
 
 /* The key need not outlive hold_end, so less is asked for; the answer counts for no more than was asked for (P1). */
 HFI_RARE struct hfi_renew_params hfi_entry_renew_params(struct hfi_entry *entry, int64_t now)
 {
-    hfi_lease_sent(&entry->times, now);
-    int64_t length = entry->times.length, left = entry->times.hold_end - now;
+    hfi_lease_sent(&entry->held.times, now);
+    int64_t length = entry->held.times.length, left = entry->held.times.hold_end - now;
     if (left < length) {
         length = left > HFI_MS ? (left + HFI_MS - 1) / HFI_MS * HFI_MS : HFI_MS;
-        entry->shortest = length < entry->shortest ? length : entry->shortest;
-        entry->lengthened_at = now;
+        entry->held.shortest = length < entry->held.shortest ? length : entry->held.shortest;
+        entry->held.lengthened_at = now;
     }
     int64_t lease_ms = length / HFI_MS;
-    return (struct hfi_renew_params){lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms), entry->times.attempt / 4 * 3};
+    return (struct hfi_renew_params){lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms),
+                                     entry->held.times.attempt / 4 * 3};
 }

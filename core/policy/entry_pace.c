@@ -18,16 +18,17 @@ int64_t hfi_recheck_ms(int64_t position, uint64_t queued, int64_t lease_ms)
 
 int64_t hfi_step_recheck_ms(const struct hfi_entry *entry, int64_t lease_ms)
 {
-    return hfi_recheck_ms(entry->position, atomic_load_explicit(&entry->rules->queued, memory_order_relaxed), lease_ms);
+    uint64_t queued = atomic_load_explicit(&entry->rules->queued, memory_order_relaxed);
+    return hfi_recheck_ms(entry->ask.position, queued, lease_ms);
 }
 
 int64_t hfi_step_period_ms(const struct hfi_entry *entry)
 {
     int64_t period = hfi_step_recheck_ms(entry, entry->asked_for / HFI_MS);
-    if (entry->asked_period_ms != 0 && entry->asked_period_ms < period)
-        period = entry->asked_period_ms;
-    if (entry->recorded_period_ms != 0 && entry->recorded_period_ms < period)
-        period = entry->recorded_period_ms;
+    if (entry->ask.asked_period_ms != 0 && entry->ask.asked_period_ms < period)
+        period = entry->ask.asked_period_ms;
+    if (entry->ask.recorded_period_ms != 0 && entry->ask.recorded_period_ms < period)
+        period = entry->ask.recorded_period_ms;
     return period;
 }
 
@@ -59,6 +60,6 @@ void hfi_step_ask_later(struct hfi_entry *entry, int64_t now)
 
 int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at)
 {
-    int64_t least = entry->early_at + HFI_PACE_NS;
+    int64_t least = entry->ask.early_at + HFI_PACE_NS;
     return at > least ? at : least;
 }

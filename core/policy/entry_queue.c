@@ -7,310 +7,306 @@
 #define TIMED_POSITIONS 16 /* queue positions that ask when the holder's key ends, 10 ms apart */
 
 /* Refuses the tries, or all waiters. */
-static void refuse(struct hfi_entry *entry, hf_status status, bool everybody, struct hfi_actions *actions)
+static void refuse(struct hfi_entry *entry, hf_status status, bool everybody, struct hfi_step *step)
 {
     for (struct hfi_list *at = entry->waiters.next, *next; at != &entry->waiters; at = next) {
         struct hfi_waiter *waiter = hfi_container_of(at, struct hfi_waiter, link);
         next = at->next;
         if (waiter->once || everybody)
-            hfi_step_decide(waiter, HFI_REFUSED, status, actions);
+            hfi_step_decide(waiter, HFI_REFUSED, status, step);
     }
 }
 
-static void refuse_once(struct hfi_entry *entry, hf_status status, struct hfi_actions *actions)
+static void refuse_once(struct hfi_entry *entry, hf_status status, struct hfi_step *step)
 {
-    refuse(entry, status, false, actions);
+    refuse(entry, status, false, step);
 }
 
-void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_step *step)
 {
-    if (entry->watching)
-        hfi_step_act(actions, HFI_WATCH_FOREIGN)->fresh = false;
-    entry->watching = false;
+    if (entry->remote == HFI_HELD || !entry->ask.watching)
+        return;
+    hfi_step_act(step, HFI_WATCH_FOREIGN)->fresh = false;
+    entry->ask.watching = false;
 }
 
-void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_ask(struct hfi_entry *entry, struct hfi_step *step)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     bool fresh = entry->remote == HFI_NOTHING;
     if (head == NULL)
         return;
     if (fresh)
-        entry->remote = HFI_ASKING;
-    entry->in_flight = true;
-    entry->batchable = entry->recheck_in_flight = entry->missed = false;
-    entry->head_changed = false;
-    entry->requery_pending = entry->early = false;
+        hfi_step_become(entry, HFI_ASKING, HFI_NOT_HELD);
+    entry->question = HFI_ACQUIRE_IN_FLIGHT;
+    entry->ask.hint = HFI_NO_HINT;
+    entry->ask.requery_pending = entry->ask.head_changed = false;
     entry->ask_at = HFI_NEVER;
     enum hfi_action_kind kind = head->once ? HFI_SEND_TRY : HFI_SEND_WAIT;
-    if (fresh && entry->rules->native && (head->once || (!entry->contended && entry->ticket == 0)))
+    if (fresh && entry->rules->native && (head->once || (!entry->contended && entry->ask.ticket == 0)))
         kind = HFI_SEND_NATIVE;
-    hfi_step_act(actions, kind)->fresh = fresh;
+    hfi_step_act(step, kind)->fresh = fresh;
 }
 
 /* A batched re-check: as far as we know, nothing has changed for this token, its place and its record. */
-void hfi_step_recheck(struct hfi_entry *entry, struct hfi_actions *actions)
+void hfi_step_recheck(struct hfi_entry *entry)
 {
-    entry->in_flight = entry->recheck_in_flight = true;
-    entry->batchable = entry->missed = false;
+    entry->question = HFI_RECHECK_IN_FLIGHT;
+    entry->ask.hint = HFI_NO_HINT;
     entry->ask_at = HFI_NEVER;
-    hfi_step_act(actions, HFI_SEND_RECHECK);
 }
 
 /* Ask at `at`, or now, but paced: any client may publish a thousand messages a second, and each answer may say that the
  * key is about to end. */
-static void ask_early(struct hfi_entry *entry, int64_t at, int64_t now, struct hfi_actions *actions)
+static void ask_early(struct hfi_entry *entry, int64_t at, struct hfi_step *step)
 {
     at = hfi_step_next_early(entry, at);
-    entry->early = true;
-    if (entry->in_flight)
+    entry->ask.hint = HFI_EARLY;
+    if (hfi_entry_awaits_answer(entry))
         return; /* the answer in flight may predate the event: see answered_in_queue */
-    if (at <= now) {
-        entry->early_at = now;
-        hfi_step_ask(entry, actions);
+    if (at <= step->now) {
+        entry->ask.early_at = step->now;
+        hfi_step_ask(entry, step);
     } else if (at < entry->ask_at) {
         entry->ask_at = at;
     }
 }
 
-void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, int64_t now,
-                       struct hfi_actions *actions)
+void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, struct hfi_step *step)
 {
-    int64_t ticket = entry->ticket, position = entry->position, early_at = entry->early_at;
-    hfi_step_act(actions, giving_up);
-    hfi_step_forget_token(entry, actions);
+    int64_t ticket = entry->ask.ticket, position = entry->ask.position, early_at = entry->ask.early_at;
+    hfi_step_act(step, giving_up);
+    hfi_step_forget_token(entry, step);
     if (hfi_list_is_empty(&entry->waiters))
         return;
-    entry->ticket = ticket;
-    entry->position = position;
-    entry->early_at = early_at;
-    ask_early(entry, now, now, actions);
+    entry->ask.ticket = ticket;
+    entry->ask.position = position;
+    entry->ask.early_at = early_at;
+    ask_early(entry, step->now, step);
 }
 
 /* A grant message with an echo of ours came too late to be used. Only the answer to a new acquire can date V. */
-static void requery_now(struct hfi_entry *entry, struct hfi_actions *actions)
+static void requery_now(struct hfi_entry *entry, struct hfi_step *step)
 {
-    if (entry->in_flight)
-        entry->requery_pending = true;
+    if (hfi_entry_awaits_answer(entry))
+        entry->ask.requery_pending = true;
     else
-        hfi_step_ask(entry, actions);
+        hfi_step_ask(entry, step);
 }
 
-/* The server cannot serve us now: tries are refused, the other waiters ride it out. After a failed re-check the next
- * question is a re-check too, for the outcome of the failed one does not matter. */
-static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at, struct hfi_actions *actions)
+/* The server cannot serve us now: tries are refused, the other waiters ride it out. */
+static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at, struct hfi_step *step)
 {
     entry->trouble = (uint8_t)status;
-    entry->batchable = entry->recheck_in_flight;
-    refuse(entry, status, !entry->rules->rides_out, actions);
+    refuse(entry, status, !entry->rules->rides_out, step);
     if (!hfi_list_is_empty(&entry->waiters))
         entry->ask_at = again_at;
     else if (entry->remote != HFI_NOTHING)
-        hfi_step_retire_token(entry, actions);
+        hfi_step_retire_token(entry, step);
 }
 
-static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
-                             struct hfi_actions *actions)
+static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     if (entry->remote == HFI_HELD) { /* the grant message was faster; this confirms it */
-        hfi_step_confirmed(entry, answer->sent_at, entry->asked_for, now, rtt_ns, actions);
+        hfi_step_confirmed(entry, answer->sent_at, entry->asked_for, step);
         if (answer->fence_is_good)
-            hfi_entry_fences(entry, answer->fence, HFI_FENCE_BLOCK, true, now, actions);
+            hfi_entry_fences(entry, answer->fence, HFI_FENCE_BLOCK, true, step);
         return;
     }
     int64_t good_for = head == NULL ? 0 : head->lease_ms * HFI_MS;
     if (good_for > entry->asked_for) /* the acquire was sent for a waiter that has left (P1, P6) */
         good_for = entry->asked_for;
-    if (now >= answer->sent_at + good_for - good_for / 4) { /* too little is left to give it to a waiter */
-        hfi_step_act(actions, HFI_EXPLAIN_LATE);
-        refuse_once(entry, HF_UNAVAILABLE, actions);
-        hfi_step_ask_anew(entry, HFI_GIVE_BACK, now, actions);
+    if (step->now >= answer->sent_at + good_for - good_for / 4) { /* too little is left to give it to a waiter */
+        hfi_step_act(step, HFI_EXPLAIN_LATE);
+        refuse_once(entry, HF_UNAVAILABLE, step);
+        hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
         return;
     }
-    hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer->fence, answer->fence_is_good, now, rtt_ns,
-                  actions);
+    hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer->fence, answer->fence_is_good, step);
 }
 
-static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now,
-                          struct hfi_actions *actions)
+static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     entry->trouble = HF_OK;
     /* SET NX sees neither another type of key nor an orphan of ours (P5): once a second a try asks the script too. */
-    if (answer->native && head != NULL && head->once && now >= entry->tried_until) {
-        entry->tried_until = now + 1000 * HFI_MS;
+    if (answer->native && head != NULL && head->once && step->now >= entry->tried_until) {
+        entry->tried_until = step->now + 1000 * HFI_MS;
         entry->tried_status = HF_BUSY; /* until the script has answered */
-        hfi_step_ask(entry, actions);
+        hfi_step_ask(entry, step);
         return;
     }
     if (!answer->native) {
         entry->tried_status = HF_BUSY;
         int64_t again_ms = hfi_step_wish_again_ms(entry, answer->unheard, 1000);
         if (answer->unheard)
-            entry->tried_until = now + again_ms * HFI_MS;
+            entry->tried_until = step->now + again_ms * HFI_MS;
     }
-    refuse_once(entry, entry->tried_status, actions);
+    refuse_once(entry, entry->tried_status, step);
     if (hfi_list_is_empty(&entry->waiters))
-        hfi_step_forget_token(entry, actions);
+        hfi_step_forget_token(entry, step);
     else
-        hfi_step_ask(entry, actions);
+        hfi_step_ask(entry, step);
 }
 
-static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
-                              struct hfi_actions *actions)
+static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
 {
-    entry->remote = HFI_QUEUED;
+    int64_t now = step->now;
+    hfi_step_become(entry, HFI_QUEUED, HFI_NOT_HELD);
     entry->contended = true;
     entry->trouble = HF_OK;
-    entry->late = 0;
-    bool nearer = entry->ticket == 0 ? !answer->ours : answer->position < entry->position;
-    entry->ticket = answer->ticket;
-    entry->position = answer->position;
-    if (entry->requery_pending) {
-        hfi_step_ask(entry, actions);
+    entry->ask.late = 0;
+    bool nearer = entry->ask.ticket == 0 ? !answer->ours : answer->position < entry->ask.position;
+    entry->ask.ticket = answer->ticket;
+    entry->ask.position = answer->position;
+    if (entry->ask.requery_pending) {
+        hfi_step_ask(entry, step);
         return;
     }
-    bool was_hinted = entry->early;
-    entry->early = false;
-    entry->recorded_period_ms = entry->asked_period_ms;
+    enum hfi_hint hint = entry->ask.hint; /* that came while the question was in flight */
+    entry->ask.hint = HFI_NO_HINT;
+    entry->ask.recorded_period_ms = entry->ask.asked_period_ms;
     int64_t period_ms = hfi_step_period_ms(entry);
     int64_t wish_ms = hfi_step_wish_again_ms(entry, answer->unheard, period_ms);
     if (entry->rules->batch_rechecks && wish_ms == period_ms)
-        hfi_step_ask_together_in(entry, now, period_ms, rtt_ns);
+        hfi_step_ask_together_in(entry, now, period_ms, step->rtt_ns);
     else
         hfi_step_ask_in(entry, now, wish_ms);
-    entry->batchable = entry->rules->batch_rechecks;
+    entry->question = entry->rules->batch_rechecks ? HFI_NEXT_RECHECK : HFI_NEXT_ACQUIRE;
     /* The first waiters in the queue may have been killed a moment ago, so not only the head asks when the key ends. */
     bool timed = answer->position < TIMED_POSITIONS || answer->left_ms == 0; /* 0: there may be no holder any more */
     if (timed && answer->left_ms >= 0 && answer->left_ms < 2 * period_ms) { /* the next may be due at 1.1 periods */
         int64_t before = answer->position < TIMED_POSITIONS ? answer->position : TIMED_POSITIONS;
         int64_t gone = now + (answer->left_ms + 2 + 10 * before) * HFI_MS;
         if (gone < entry->ask_at) /* the lock may be free then */
-            ask_early(entry, gone, now, actions);
+            ask_early(entry, gone, step);
     }
     if (answer->left_ms == 0 && nearer) { /* the script has dropped old records, and more of them are left */
         entry->ask_at = now;
-        entry->batchable = false;
+        entry->question = HFI_NEXT_ACQUIRE;
     }
     bool watch = !answer->ours && answer->left_ms != 0 && answer->position <= 2;
-    if (watch != entry->watching)
-        hfi_step_act(actions, HFI_WATCH_FOREIGN)->fresh = watch;
-    entry->watching = watch;
-    if (was_hinted) /* while the question was in flight */
-        ask_early(entry, now, now, actions);
-    else if (entry->missed)
+    if (watch != entry->ask.watching)
+        hfi_step_act(step, HFI_WATCH_FOREIGN)->fresh = watch;
+    entry->ask.watching = watch;
+    if (hint == HFI_EARLY)
+        ask_early(entry, now, step);
+    else if (hint == HFI_MISSED)
         entry->ask_at = now;
 }
 
-HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, int64_t now, int64_t rtt_ns,
-                        struct hfi_actions *actions)
+HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
-    entry->in_flight = false;
+    hfi_step_at(entry, step);
+    bool was_recheck = entry->question == HFI_RECHECK_IN_FLIGHT;
+    /* What is asked next if it failed. What became of a re-check does not matter, so another one may follow it. */
+    entry->question = was_recheck ? HFI_NEXT_RECHECK : HFI_NEXT_ACQUIRE;
     if (entry->remote == HFI_HELD && answer->kind != HFI_GRANTED)
         return; /* the command was executed before the hand-off that is already known */
     switch (answer->kind) {
     case HFI_GRANTED:
-        answered_granted(entry, answer, now, rtt_ns, actions);
+        answered_granted(entry, answer, step);
         break;
     case HFI_BUSY:
-        answered_busy(entry, answer, now, actions);
+        answered_busy(entry, answer, step);
         break;
     case HFI_IN_QUEUE:
-        answered_in_queue(entry, answer, now, rtt_ns, actions);
+        answered_in_queue(entry, answer, step);
         break;
     case HFI_LATE:
-        if (++entry->late >= 3)
-            hfi_entry_refuse_all(entry, HF_UNAVAILABLE, now, actions);
+        if (++entry->ask.late >= 3)
+            hfi_entry_refuse_all(entry, HF_UNAVAILABLE, step);
         else
-            hfi_step_ask(entry, actions);
+            hfi_step_ask(entry, step);
         break;
     case HFI_FOREIGN_TYPE:
         /* A waiting acquire needs more keys than a try, so its answer says nothing about tries. */
         if (!hfi_list_is_empty(&entry->waiters) && hfi_step_head_of(entry)->once)
             entry->tried_status = HF_FOREIGN;
-        hfi_entry_refuse_all(entry, HF_FOREIGN, now, actions);
+        hfi_entry_refuse_all(entry, HF_FOREIGN, step);
         break;
     case HFI_HAS_VALUE:
         while (!hfi_list_is_empty(&entry->waiters))
-            hfi_step_decide(hfi_step_head_of(entry), HFI_GOT_VALUE, HF_OK, actions);
-        hfi_step_forget_token(entry, actions);
+            hfi_step_decide(hfi_step_head_of(entry), HFI_GOT_VALUE, HF_OK, step);
+        hfi_step_forget_token(entry, step);
         break;
     case HFI_ASK_ALONE:
-        hfi_step_ask(entry, actions);
+        hfi_step_ask(entry, step);
         break;
     case HFI_NO_ANSWER:
-        entry->early = !entry->recheck_in_flight;
-        trouble(entry, HF_UNAVAILABLE, hfi_step_next_early(entry, now), actions);
+        entry->ask.hint = was_recheck ? HFI_NO_HINT : HFI_EARLY;
+        trouble(entry, HF_UNAVAILABLE, hfi_step_next_early(entry, step->now), step);
         break;
     case HFI_NOT_SENT:
         if (answer->native)
-            hfi_step_forget_token(entry, actions);
+            hfi_step_forget_token(entry, step);
         /* fall through */
     case HFI_CANNOT:
         if (answer->status != HF_UNAVAILABLE && answer->status != HF_NOMEM) {
-            hfi_entry_refuse_all(entry, answer->status, now, actions);
+            hfi_entry_refuse_all(entry, answer->status, step);
         } else { /* our own lack of memory or descriptors passes, like the server's troubles */
-            trouble(entry, answer->status, now, actions);
+            trouble(entry, answer->status, step->now, step);
             if (!hfi_list_is_empty(&entry->waiters))
-                hfi_step_ask_later(entry, now);
+                hfi_step_ask_later(entry, step->now);
         }
         break;
     }
 }
 
-HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, int64_t now,
-                                int64_t rtt_ns, struct hfi_actions *actions)
+HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     if ((entry->remote != HFI_ASKING && entry->remote != HFI_QUEUED) || hfi_list_is_empty(&entry->waiters))
         return false;
     for (int i = 0; i < HFI_ECHOES; i++) {
-        int64_t claim = entry->claims[i], own = hfi_step_head_of(entry)->lease_ms * HFI_MS;
-        if (entry->echoes[i] != echo || echo == 0)
+        int64_t claim = entry->ask.claims[i], own = hfi_step_head_of(entry)->lease_ms * HFI_MS;
+        if (entry->ask.echoes[i] != echo || echo == 0)
             continue;
         claim = claim < own ? claim : own; /* it may have been sent for a waiter that has left */
-        if (echo + claim - now < claim / 4) {
-            requery_now(entry, actions);
+        if (echo + claim - step->now < claim / 4) {
+            requery_now(entry, step);
             return false;
         }
-        hfi_step_hold(entry, echo + claim, claim, fence, good, now, rtt_ns, actions);
+        hfi_step_hold(entry, echo + claim, claim, fence, good, step);
         return true;
     }
-    ask_early(entry, now, now, actions);
+    ask_early(entry, step->now, step);
     return false;
 }
 
-HFI_RARE void hfi_entry_remote_waiter(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+HFI_RARE void hfi_entry_remote_waiter(struct hfi_entry *entry, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     if (entry->remote == HFI_NOTHING)
         return;
     entry->remote_waiters = true;
     if (entry->remote == HFI_HELD) {
-        if (hfi_step_is_free(entry) && entry->successor == NULL) /* else given back after the batch of local passes */
-            hfi_step_give_back(entry, actions);
+        if (entry->holding == HFI_LINGERING) /* else given back after the batch of local passes */
+            hfi_step_give_back(entry, step);
     } else { /* we may own the lease without knowing it */
-        ask_early(entry, now, now, actions);
+        ask_early(entry, step->now, step);
     }
 }
 
-void hfi_entry_ask_together(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+void hfi_entry_ask_together(struct hfi_entry *entry, struct hfi_step *step)
 {
-    if (!entry->rules->batch_rechecks || (!entry->in_flight && !entry->batchable))
-        hfi_entry_requery(entry, now, actions);
-    else if (entry->in_flight)
-        entry->missed = true;
-    else if (entry->remote == HFI_QUEUED && now < entry->ask_at)
-        entry->ask_at = now;
+    hfi_step_at(entry, step);
+    if (entry->remote == HFI_HELD)
+        return;
+    if (!entry->rules->batch_rechecks || entry->question == HFI_NEXT_ACQUIRE)
+        hfi_entry_requery(entry, step);
+    else if (!hfi_entry_awaits_answer(entry))
+        entry->ask_at = step->now < entry->ask_at ? step->now : entry->ask_at;
+    else if (entry->ask.hint == HFI_NO_HINT)
+        entry->ask.hint = HFI_MISSED;
 }
 
-void hfi_entry_requery(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions)
+void hfi_entry_requery(struct hfi_entry *entry, struct hfi_step *step)
 {
-    hfi_step_at(entry, now);
+    hfi_step_at(entry, step);
     if (entry->remote != HFI_HELD && !hfi_list_is_empty(&entry->waiters))
-        ask_early(entry, now, now, actions);
+        ask_early(entry, step->now, step);
 }
 
 static struct hfi_acquire_params lease_asked_for(const struct hfi_entry *entry, int64_t lease)
@@ -322,7 +318,7 @@ static struct hfi_acquire_params lease_asked_for(const struct hfi_entry *entry, 
                                .claim_ms = claim,
                                .claim_ttl_ms = claim + hfi_guard_ms(claim, entry->rules->guard_ms),
                                .patience_ms = 3 * period,
-                               .ticket = entry->ticket};
+                               .ticket = entry->ask.ticket};
 }
 
 struct hfi_acquire_params hfi_entry_acquire_params(const struct hfi_entry *entry)
@@ -334,12 +330,12 @@ struct hfi_acquire_params hfi_entry_acquire_params(const struct hfi_entry *entry
 static void remember(struct hfi_entry *entry, const struct hfi_acquire_params *params, int64_t stamp)
 {
     for (int i = HFI_ECHOES - 1; i > 0; i--) {
-        entry->echoes[i] = entry->echoes[i - 1];
-        entry->claims[i] = entry->claims[i - 1];
+        entry->ask.echoes[i] = entry->ask.echoes[i - 1];
+        entry->ask.claims[i] = entry->ask.claims[i - 1];
     }
-    entry->echoes[0] = stamp;
-    entry->claims[0] = params->claim_ms * HFI_MS;
-    entry->asked_period_ms = (int32_t)params->period_ms;
+    entry->ask.echoes[0] = stamp;
+    entry->ask.claims[0] = params->claim_ms * HFI_MS;
+    entry->ask.asked_period_ms = (int32_t)params->period_ms;
 }
 
 void hfi_entry_sent(struct hfi_entry *entry, const struct hfi_acquire_params *params, int64_t stamp)

@@ -7,34 +7,44 @@
 #include "base/check.h"
 #include "core/policy/entry.h"
 
-/* An event happens at `now`. Decisions compare the times of several events, so events must come in order of time. */
-static inline void hfi_step_at(struct hfi_entry *entry, int64_t now)
+/* An event happens. Decisions compare the times of several events, so events must come in order of time. */
+static inline void hfi_step_at(struct hfi_entry *entry, const struct hfi_step *step)
 {
 #ifdef HFI_CHECKED
-    HFI_CHECK(now >= entry->latest);
-    entry->latest = now;
+    HFI_CHECK(step->now >= entry->latest);
+    entry->latest = step->now;
 #else
     (void)entry;
-    (void)now;
+    (void)step;
 #endif
 }
 
+/* The one door to the entry's state: entry_check.c says which may follow which. */
+#ifdef HFI_CHECKED
+bool hfi_step_may_become(const struct hfi_entry *entry, enum hfi_remote remote, enum hfi_holding holding);
+#endif
+static inline void hfi_step_become(struct hfi_entry *entry, enum hfi_remote remote, enum hfi_holding holding)
+{
+    HFI_CHECK(hfi_step_may_become(entry, remote, holding));
+    entry->remote = remote;
+    entry->holding = holding;
+}
+
 /* entry.c */
-struct hfi_action *hfi_step_act(struct hfi_actions *actions, enum hfi_action_kind kind);
+struct hfi_action *hfi_step_act(struct hfi_step *step, enum hfi_action_kind kind);
 struct hfi_waiter *hfi_step_head_of(const struct hfi_entry *entry); /* the oldest waiter; NULL: none */
-void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_status status, struct hfi_actions *actions);
-void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_actions *actions);
-void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_actions *actions);
-void hfi_step_give_back(struct hfi_entry *entry, struct hfi_actions *actions);
+void hfi_step_decide(struct hfi_waiter *waiter, enum hfi_verdict verdict, hf_status status, struct hfi_step *step);
+void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_step *step);
+void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_step *step);
+void hfi_step_give_back(struct hfi_entry *entry, struct hfi_step *step);
 
 /* entry_queue.c */
-void hfi_step_ask(struct hfi_entry *entry, struct hfi_actions *actions);
-void hfi_step_recheck(struct hfi_entry *entry, struct hfi_actions *actions); /* ask again, batched with other names */
+void hfi_step_ask(struct hfi_entry *entry, struct hfi_step *step);
+void hfi_step_recheck(struct hfi_entry *entry); /* ask again, batched with other names */
 /* Replace the token and keep the place in the remote queue (P6). giving_up, for the old token: HFI_GIVE_BACK or
  * HFI_RETIRE_TOKEN. */
-void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, int64_t now,
-                       struct hfi_actions *actions);
-void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_actions *actions);
+void hfi_step_ask_anew(struct hfi_entry *entry, enum hfi_action_kind giving_up, struct hfi_step *step);
+void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_step *step);
 
 /* entry_pace.c */
 int64_t hfi_step_recheck_ms(const struct hfi_entry *entry, int64_t lease_ms); /* R for a question sent now */
@@ -52,15 +62,14 @@ int64_t hfi_step_wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t pe
 int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at);
 
 /* entry_held.c */
-void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good, int64_t now,
-                   int64_t rtt_ns, struct hfi_actions *actions);
-void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, int64_t now, struct hfi_actions *actions);
-void hfi_step_wake_successor(struct hfi_entry *entry, int64_t now, struct hfi_actions *actions); /* the oldest waiter */
+void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good,
+                   struct hfi_step *step);
+void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step);
+void hfi_step_wake_successor(struct hfi_entry *entry, struct hfi_step *step); /* the oldest waiter */
 bool hfi_step_has_fences(const struct hfi_entry *entry);
 bool hfi_step_is_free(const struct hfi_entry *entry); /* held by this process, but by none of its threads */
 /* True: more of the lease is left than this thread needs to stop. */
 bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now);
-void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, int64_t now, int64_t rtt_ns,
-                        struct hfi_actions *actions);
+void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_for, struct hfi_step *step);
 
 #endif

@@ -23,37 +23,37 @@ struct subject {
     bool holds;
 };
 
-static void settle(struct subject *subject, struct hfi_actions *actions)
+static void settle(struct subject *subject, struct hfi_step *step)
 {
-    while (!hfi_list_is_empty(&actions->woken)) {
-        struct hfi_waiter *waiter = hfi_container_of(actions->woken.next, struct hfi_waiter, link);
+    while (!hfi_list_is_empty(&step->woken)) {
+        struct hfi_waiter *waiter = hfi_container_of(step->woken.next, struct hfi_waiter, link);
         hfi_list_remove(&waiter->link);
         HFT_MUST(waiter->verdict != HFI_WAITING);
         HFT_MUST(waiter->verdict != HFI_GOT_LEASE || (waiter->end > subject->now && waiter->fence > 0));
         subject->holds = waiter->verdict == HFI_GOT_LEASE;
     }
-    for (int i = 0; i < actions->count; i++)
-        if (actions->at[i].kind == HFI_SEND_NATIVE || actions->at[i].kind == HFI_SEND_WAIT ||
-            actions->at[i].kind == HFI_SEND_TRY) {
+    for (int i = 0; i < step->count; i++)
+        if (step->at[i].kind == HFI_SEND_NATIVE || step->at[i].kind == HFI_SEND_WAIT ||
+            step->at[i].kind == HFI_SEND_TRY) {
             struct hfi_acquire_params asking = hfi_entry_acquire_params(&subject->entry);
             hfi_entry_sent(&subject->entry, &asking, subject->now);
         }
-    hfi_actions_init(actions);
+    hfi_step_init(step, subject->now, HFI_MS);
 }
 
 static void arrive(struct subject *subject, bool once)
 {
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
+    struct hfi_step step;
+    hfi_step_init(&step, subject->now, HFI_MS);
     subject->waiter = (struct hfi_waiter){.once = once, .lease_ms = 10000, .stop_ms = 1000};
-    hfi_entry_arrive(&subject->entry, &subject->waiter, subject->now, &actions);
-    settle(subject, &actions);
+    hfi_entry_arrive(&subject->entry, &subject->waiter, &step);
+    settle(subject, &step);
 }
 
 /* The entry is asking: this is the answer. Then time goes on, and whoever got something gives it back. */
 static void answer(struct subject *subject, const redisReply *reply, bool native, bool once)
 {
-    struct hfi_actions actions;
+    struct hfi_step step;
     int64_t us, sent_at = subject->now;
     subject->now += HFI_MS;
     struct hfi_answer said = hfi_wire_answer(reply, native, &us);
@@ -62,26 +62,26 @@ static void answer(struct subject *subject, const redisReply *reply, bool native
         (void)hfi_sample_is_stepped(&subject->sample, us, sent_at, subject->now);
         (void)hfi_server_clock_at_most_us(&subject->clock, subject->now + 1000 * HFI_MS);
     }
-    hfi_actions_init(&actions);
+    hfi_step_init(&step, subject->now, HFI_MS);
     if (hfi_entry_is_idle(&subject->entry))
         arrive(subject, once);
     said.sent_at = sent_at;
     said.fence_is_good =
         hfi_fence_is_good(said.fence, 0, hfi_server_clock_at_least_us(&subject->clock, subject->now), 0);
-    if (subject->entry.in_flight) {
-        hfi_entry_answered(&subject->entry, &said, subject->now, HFI_MS, &actions);
-        settle(subject, &actions);
+    if (hfi_entry_awaits_answer(&subject->entry)) {
+        hfi_entry_answered(&subject->entry, &said, &step);
+        settle(subject, &step);
     }
     if (subject->holds)
-        (void)hfi_entry_release(&subject->entry, subject->now, true, &actions);
+        (void)hfi_entry_release(&subject->entry, true, &step);
     subject->holds = false;
-    settle(subject, &actions);
+    settle(subject, &step);
     int64_t next = hfi_entry_next(&subject->entry);
     HFT_MUST(next == HFI_NEVER || next <= subject->now + 20000 * HFI_MS);
     if (next != HFI_NEVER && next > subject->now)
-        subject->now = next;
-    hfi_entry_on_timer(&subject->entry, subject->now, HFI_MS, &actions);
-    settle(subject, &actions);
+        subject->now = step.now = next;
+    (void)hfi_entry_on_timer(&subject->entry, &step);
+    settle(subject, &step);
 }
 
 static void map(const redisReply *reply)

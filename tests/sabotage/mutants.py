@@ -17,7 +17,7 @@ LUA_COMPARES = {**{sign: C_COMPARES[sign] for sign in ('<', '<=', '>', '>=')},
 SMALL = 64  # a number up to this is changed by one; a larger one, where one more is within what it promises, doubled
 
 # Calls whose absence no behaviour shows but a leak, a race, a line of a log, a check less: other tools' business.
-SILENT = re.compile(r'(hfi_step_at|pthread_\w+|HFI_PERTURB|_Static_assert|hfi_log|free|\w*unref|\w+_ref)\(')
+SILENT = re.compile(r'(hfi_step_at|hfi_entry_check|pthread_\w+|HFI_PERTURB|_Static_assert|hfi_log|free|\w*unref|\w+_ref)\(')
 
 
 class Token:

@@ -11,11 +11,9 @@
 #include <cmocka.h>
 
 static const char *const kinds[] = {
-    [HFI_SEND_NATIVE] = "native",  [HFI_SEND_WAIT] = "wait",    [HFI_SEND_TRY] = "try",
-    [HFI_SEND_RECHECK] = "re-check",
-    [HFI_SEND_RENEW] = "renew",    [HFI_SEND_MORE] = "more",    [HFI_SEND_FLOOR] = "floor",
-    [HFI_GIVE_BACK] = "give-back", [HFI_RETIRE_TOKEN] = "close",
-    [HFI_MOVE_END] = "end"};
+    [HFI_SEND_NATIVE] = "native",  [HFI_SEND_WAIT] = "wait",     [HFI_SEND_TRY] = "try",
+    [HFI_SEND_MORE] = "more",      [HFI_SEND_FLOOR] = "floor",
+    [HFI_GIVE_BACK] = "give-back", [HFI_RETIRE_TOKEN] = "close", [HFI_MOVE_END] = "end"};
 static const char *const reasons[] = {"NONE",    "UNCONFIRMED", "ENDING", "EXPIRED", "GONE",  "TAKEN",
                                       "REVOKED", "MAX_HOLD",    "CLOCK",  "FORKED",  "CLOSED"};
 
@@ -36,11 +34,6 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
         hfi_entry_sent(&stand->entry, &stand->asking, stand->now);
         say(stand, kinds[action->kind], action->fresh ? "!" : "");
         break;
-    case HFI_SEND_RECHECK:
-        stand->asked_at = stand->now;
-        stand->asking = hfi_entry_recheck_params(&stand->entry, stand->now);
-        say(stand, kinds[action->kind], "");
-        break;
     case HFI_TELL:
         if (action->event == HF_EVENT_SAFE_AGAIN)
             say(stand, "safe-again", "");
@@ -53,11 +46,6 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
     case HFI_WATCH_FOREIGN:
         say(stand, action->fresh ? "watch" : "unwatch", "");
         break;
-    case HFI_SEND_RENEW: /* its stamp is the tick's, which was read before the mutex was had */
-        stand->sent_at = stand->now - HFI_MS / 20;
-        (void)hfi_entry_renew_params(&stand->entry, stand->sent_at);
-        say(stand, kinds[action->kind], "");
-        break;
     case HFI_SEND_MORE:
     case HFI_SEND_FLOOR:
     case HFI_GIVE_BACK:
@@ -68,17 +56,37 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
     }
 }
 
+static void say_batch(struct hft_stand *stand, enum hfi_batch batch)
+{
+    switch (batch) {
+    case HFI_BATCH_RECHECK:
+        stand->asked_at = stand->now;
+        stand->asking = hfi_entry_recheck_params(&stand->entry, stand->now);
+        say(stand, "re-check", "");
+        break;
+    case HFI_BATCH_RENEWAL: /* its stamp is the tick's, which was read before the mutex was had */
+        stand->sent_at = stand->now - HFI_MS / 20;
+        (void)hfi_entry_renew_params(&stand->entry, stand->sent_at);
+        say(stand, "renew", "");
+        break;
+    case HFI_BATCH_NOTHING:
+        break;
+    }
+}
+
 /* What the shell does, without a server. */
-static const char *perform(struct hft_stand *stand, struct hfi_actions *actions)
+static const char *perform(struct hft_stand *stand, enum hfi_batch batch, struct hfi_step *step)
 {
     stand->did[0] = 0;
-    assert_true(actions->count < HFI_ACTIONS_MOST);
-    for (int i = 0; i < actions->count; i++)
-        say_action(stand, &actions->at[i]);
-    if (actions->successor != NULL)
-        say(stand, "call:", hfi_container_of(actions->successor, struct hft_thread, waiter)->name);
-    while (!hfi_list_is_empty(&actions->woken)) {
-        struct hft_thread *thread = hfi_container_of(actions->woken.next, struct hft_thread, waiter.link);
+    hfi_entry_check(&stand->entry);
+    assert_true(step->count < HFI_ACTIONS_MOST);
+    say_batch(stand, batch);
+    for (int i = 0; i < step->count; i++)
+        say_action(stand, &step->at[i]);
+    if (step->successor != NULL)
+        say(stand, "call:", hfi_container_of(step->successor, struct hft_thread, waiter)->name);
+    while (!hfi_list_is_empty(&step->woken)) {
+        struct hft_thread *thread = hfi_container_of(step->woken.next, struct hft_thread, waiter.link);
         hfi_list_remove(&thread->waiter.link);
         say(stand, thread->name, "=");
         const char *verdict = thread->waiter.verdict == HFI_GOT_LEASE ? "lease"
@@ -116,24 +124,24 @@ struct hft_thread hft_try(const char *name)
 }
 
 #define DO(call)                                                                                             \
-    struct hfi_actions actions;                                                                              \
-    hfi_actions_init(&actions);                                                                              \
+    struct hfi_step step;                                                                                    \
+    hfi_step_init(&step, stand->now, stand->rtt);                                                            \
     call;                                                                                                    \
-    return perform(stand, &actions)
+    return perform(stand, HFI_BATCH_NOTHING, &step)
 
 const char *hft_arrive(struct hft_stand *stand, struct hft_thread *thread)
 {
-    DO(hfi_entry_arrive(&stand->entry, &thread->waiter, stand->now, &actions));
+    DO(hfi_entry_arrive(&stand->entry, &thread->waiter, &step));
 }
 
 const char *hft_leave(struct hft_stand *stand, struct hft_thread *thread)
 {
-    DO(hfi_entry_leave(&stand->entry, &thread->waiter, stand->now, &actions));
+    DO(hfi_entry_leave(&stand->entry, &thread->waiter, &step));
 }
 
 const char *hft_come(struct hft_stand *stand, struct hft_thread *thread)
 {
-    DO(hfi_entry_successor_runs(&stand->entry, &thread->waiter, stand->now, &actions));
+    DO(hfi_entry_successor_runs(&stand->entry, &thread->waiter, &step));
 }
 
 const char *hft_answer(struct hft_stand *stand, struct hfi_answer answer)
@@ -144,7 +152,7 @@ const char *hft_answer(struct hft_stand *stand, struct hfi_answer answer)
         answer.fence = stand->counter += HFI_FENCE_BLOCK;
         answer.fence_is_good = true;
     }
-    DO(hfi_entry_answered(&stand->entry, &answer, stand->now, stand->rtt, &actions));
+    DO(hfi_entry_answered(&stand->entry, &answer, &step));
 }
 
 const char *hft_handed(struct hft_stand *stand, int64_t echo)
@@ -155,30 +163,30 @@ const char *hft_handed(struct hft_stand *stand, int64_t echo)
 
 const char *hft_handed_fence(struct hft_stand *stand, int64_t echo, int64_t fence, bool good)
 {
-    DO(hfi_entry_granted(&stand->entry, echo, fence, good, stand->now, stand->rtt, &actions));
+    DO(hfi_entry_granted(&stand->entry, echo, fence, good, &step));
 }
 
 const char *hft_fences(struct hft_stand *stand, int64_t first, int64_t count, bool good)
 {
-    DO(hfi_entry_fences(&stand->entry, first, count, good, stand->now, &actions));
+    DO(hfi_entry_fences(&stand->entry, first, count, good, &step));
 }
 
 const char *hft_no_counter(struct hft_stand *stand)
 {
-    DO(hfi_entry_no_counter(&stand->entry, &actions));
+    DO(hfi_entry_no_counter(&stand->entry, &step));
 }
 
 const char *hft_wanted(struct hft_stand *stand)
 {
-    DO(hfi_entry_remote_waiter(&stand->entry, stand->now, &actions));
+    DO(hfi_entry_remote_waiter(&stand->entry, &step));
 }
 
 const char *hft_doubted(struct hft_stand *stand)
 {
-    struct hfi_actions actions;
-    hfi_actions_init(&actions);
-    bool may_be_held = hfi_entry_token_questioned(&stand->entry, stand->now, &actions);
-    (void)perform(stand, &actions);
+    struct hfi_step step;
+    hfi_step_init(&step, stand->now, stand->rtt);
+    bool may_be_held = hfi_entry_token_questioned(&stand->entry, &step);
+    (void)perform(stand, HFI_BATCH_NOTHING, &step);
     if (may_be_held)
         say(stand, "held", "");
     return stand->did;
@@ -186,49 +194,52 @@ const char *hft_doubted(struct hft_stand *stand)
 
 const char *hft_missed(struct hft_stand *stand)
 {
-    DO(hfi_entry_missed(&stand->entry, stand->now, &actions));
+    DO(hfi_entry_missed(&stand->entry, &step));
 }
 
 const char *hft_nudged(struct hft_stand *stand)
 {
-    DO(hfi_entry_requery(&stand->entry, stand->now, &actions));
+    DO(hfi_entry_requery(&stand->entry, &step));
 }
 
 const char *hft_release(struct hft_stand *stand, bool quietly)
 {
-    struct hfi_actions actions;
+    struct hfi_step step;
     char words[400];
-    hfi_actions_init(&actions);
-    if (hfi_entry_release(&stand->entry, stand->now, quietly, &actions))
-        return perform(stand, &actions);
-    (void)snprintf(words, sizeof words, "refused: %s", perform(stand, &actions));
+    hfi_step_init(&step, stand->now, stand->rtt);
+    if (hfi_entry_release(&stand->entry, quietly, &step))
+        return perform(stand, HFI_BATCH_NOTHING, &step);
+    (void)snprintf(words, sizeof words, "refused: %s", perform(stand, HFI_BATCH_NOTHING, &step));
     (void)snprintf(stand->did, sizeof stand->did, "%s", words);
     return stand->did;
 }
 
 const char *hft_filled(struct hft_stand *stand, bool give_it_back)
 {
-    DO(hfi_entry_filled(&stand->entry, give_it_back, &actions));
+    DO(hfi_entry_filled(&stand->entry, give_it_back, &step));
 }
 
 const char *hft_renewed(struct hft_stand *stand, int64_t sent_at)
 {
-    DO(hfi_entry_renewed(&stand->entry, sent_at, stand->now, stand->rtt, &actions));
+    DO(hfi_entry_renewed(&stand->entry, sent_at, &step));
 }
 
 const char *hft_lost(struct hft_stand *stand, hf_reason reason)
 {
-    DO(hfi_entry_lost(&stand->entry, reason, stand->now, &actions));
+    DO(hfi_entry_lost(&stand->entry, reason, &step));
 }
 
 const char *hft_refuse_all(struct hft_stand *stand, hf_status status)
 {
-    DO(hfi_entry_refuse_all(&stand->entry, status, stand->now, &actions));
+    DO(hfi_entry_refuse_all(&stand->entry, status, &step));
 }
 
 const char *hft_look(struct hft_stand *stand)
 {
-    DO(hfi_entry_on_timer(&stand->entry, stand->now, stand->rtt, &actions));
+    struct hfi_step step;
+    hfi_step_init(&step, stand->now, stand->rtt);
+    enum hfi_batch batch = hfi_entry_on_timer(&stand->entry, &step);
+    return perform(stand, batch, &step);
 }
 
 const char *hft_look_next(struct hft_stand *stand)

@@ -60,7 +60,7 @@ static void who_waits_goes_with_others_for_as_long_as_nothing_changes(void **sta
         assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
         assert_string_equal(hft_look(&s), "");
         assert_string_equal(hft_answer(&s, waits), "");
-        assert_int_equal(s.entry.ticket, 4711);
+        assert_int_equal(s.entry.ask.ticket, 4711);
     }
 }
 

@@ -276,7 +276,7 @@ static void the_fences_of_a_grant_that_a_message_was_faster_than_are_kept(void *
         assert_string_equal(hft_handed(&s, s.asked_at), "a=lease");
         int64_t block = s.counter + 10 * HFI_FENCE_BLOCK;
         (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_GRANTED, .fence = block, .fence_is_good = good});
-        assert_int_equal(s.entry.next_block, good ? block : 0);
+        assert_int_equal(s.entry.held.next_block, good ? block : 0);
     }
 }
 
@@ -358,7 +358,7 @@ static void a_renewal_asks_for_what_may_still_be_held(void **state)
         assert_int_equal(hfi_entry_renew_params(&s.entry, s.now).ttl_ms, asked + hfi_guard_ms(asked, s.rules.guard_ms));
         assert_string_equal(hft_renewed(&s, s.now), "end");
     }
-    assert_int_equal(hfi_lease_end(&s.entry.times), begun + 12000 * HFI_MS);
+    assert_int_equal(hfi_lease_end(&s.entry.held.times), begun + 12000 * HFI_MS);
     assert_string_equal(hft_look_next(&s), "at-risk:MAX_HOLD");
     assert_string_equal(hft_look_next(&s), "lost:MAX_HOLD give-back");
     assert_int_equal(s.now, begun + 12000 * HFI_MS);
@@ -375,7 +375,7 @@ static void what_may_still_be_held_is_rounded_up(void **state)
         hft_stand_init(&s);
         a.waiter.max_hold_ms = 6000;
         hft_hold(&s, &a);
-        int64_t now = s.entry.times.hold_end - left_ns[i];
+        int64_t now = s.entry.held.times.hold_end - left_ns[i];
         assert_int_equal(hfi_entry_renew_params(&s.entry, now).ttl_ms, asked_ms[i] + hfi_guard_ms(asked_ms[i], s.rules.guard_ms));
     }
 }
@@ -415,7 +415,7 @@ static void what_was_renewed_for_less_is_still_good_for_who_wants_more(void **st
     assert_string_equal(hft_release(&s, false), "b=lease");
     (void)hft_look_next(&s);
     assert_string_equal(hft_renewed(&s, s.now), "end safe-again");
-    int64_t end = s.entry.times.end;
+    int64_t end = s.entry.held.times.end;
     (void)hft_arrive(&s, &c);
     s.now = end - 400 * HFI_MS; /* less than c's second to stop */
     assert_string_equal(hft_release(&s, false), "c=lease");
@@ -431,9 +431,9 @@ static void what_is_left_is_passed_on_if_a_renewal_can_still_come_through(void *
         hft_stand_init(&s);
         b.waiter.stop_ms = 1;
         hft_hold(&s, &a);
-        s.entry.times.rtt = rtt_ns;
+        s.entry.held.times.rtt = rtt_ns;
         (void)hft_arrive(&s, &b);
-        s.now = s.entry.times.end - enough - more;
+        s.now = s.entry.held.times.end - enough - more;
         if (more)
             assert_string_equal(hft_release(&s, false), "b=lease");
         else

@@ -16,7 +16,7 @@ static const struct hfi_answer bad = {.kind = HFI_GRANTED, .fence = 5};
 /* `to` waits, the holder releases: the lease passes, with the next fence and the same end. */
 static void pass(struct hft_stand *s, struct hft_thread *from, struct hft_thread *to)
 {
-    int64_t end = s->entry.times.end;
+    int64_t end = s->entry.held.times.end;
     assert_string_equal(hft_arrive(s, to), "");
     const char *did = hft_release(s, false);
     assert_int_equal(strncmp(did + strlen(did) - 6, "=lease", 6), 0);
@@ -142,7 +142,7 @@ static void a_lingering_lease_is_renewed_also_after_a_max_hold(void **state)
     assert_string_equal(hft_look_next(&s), "renew");
     assert_true(s.now < s.asked_at + 3400 * HFI_MS);
     assert_string_equal(hft_renewed(&s, s.now), ""); /* nobody to be told */
-    assert_int_equal(s.entry.times.end, s.now + 10000 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, s.now + 10000 * HFI_MS);
 }
 
 static void a_lingering_lease_in_its_last_second_is_not_given_to_anybody(void **state)
@@ -190,7 +190,7 @@ static void without_fences_nothing_passes(void **state)
     hft_hold(&s, &t[0]);
     for (int i = 0; i < 2047; i++) {
         pass(&s, &t[i % 2], &t[(i + 1) % 2]);
-        (void)hft_fences(&s, i % 2 == 0 ? 0 : s.entry.fence_end, HFI_FENCE_BLOCK,
+        (void)hft_fences(&s, i % 2 == 0 ? 0 : s.entry.held.fence_end, HFI_FENCE_BLOCK,
                          i % 2 != 0); /* none; none ahead */
     }
     (void)hft_arrive(&s, &t[0]);
@@ -216,7 +216,7 @@ static void who_comes_when_the_fences_have_run_out_waits_for_those_under_way(voi
     struct hft_stand s;
     struct hft_thread t[2], c = hft_thread("c"), d = hft_thread("d");
     use_all_fences(&s, t);
-    int64_t last = t[1].waiter.fence, end = s.entry.times.end;
+    int64_t last = t[1].waiter.fence, end = s.entry.held.times.end;
     assert_string_equal(hft_arrive(&s, &c), "");
     d.waiter.once = true;
     assert_string_equal(hft_arrive(&s, &d), "d=BUSY");
@@ -236,7 +236,7 @@ static void a_lingering_lease_without_fences_waits_for_them_too(void **state)
     struct hft_thread t[2];
     use_all_fences(&s, t);
     (void)hft_fences(&s, t[1].waiter.fence + 1, 1, true);
-    t[1].waiter.linger_ms = s.entry.linger_ms = 5000;
+    t[1].waiter.linger_ms = s.entry.held.linger_ms = 5000;
     (void)hft_release(&s, false);
     assert_string_equal(hft_arrive(&s, &t[1]), "");
     assert_string_equal(hft_fences(&s, t[0].waiter.fence + 1, HFI_FENCE_BLOCK, true), "b=lease");
@@ -437,13 +437,13 @@ static void a_question_before_max_hold_lengthens_no_ones_lease(void **state)
     assert_string_equal(hft_look(&s), "at-risk:MAX_HOLD");
     assert_string_equal(hft_doubted(&s), "held");
     assert_string_equal(hft_look(&s), "renew");
-    int64_t sent = s.now, end = s.entry.times.end;
+    int64_t sent = s.now, end = s.entry.held.times.end;
     assert_int_equal(hfi_entry_renew_params(&s.entry, s.now).ttl_ms, 1000 + hfi_guard_ms(1000, s.rules.guard_ms));
     hft_pass_ms(&s, 1);
     assert_string_equal(hft_renewed(&s, sent), "");
     assert_string_equal(hft_release(&s, false), "b=lease");
     assert_string_equal(hft_renewed(&s, sent), "");
-    assert_int_equal(s.entry.times.end, end);
+    assert_int_equal(s.entry.held.times.end, end);
     assert_int_equal(hfi_entry_renew_params(&s.entry, s.now).ttl_ms, 10000 + hfi_guard_ms(10000, s.rules.guard_ms));
     assert_string_equal(hft_renewed(&s, s.now), "end");
 }
@@ -490,11 +490,11 @@ static void a_renewal_asked_for_by_a_shorter_lease_extends_a_longer_one_by_no_mo
     hft_pass_ms(&s, 1);
     pass(&s, &a, &b);
     assert_string_equal(hft_renewed(&s, sent), "end");
-    assert_int_equal(s.entry.times.end, sent + 1000 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, sent + 1000 * HFI_MS);
     assert_string_equal(hft_look_next(&s), "renew"); /* soon, and for b's 10 s */
     assert_true(s.now <= sent + 500 * HFI_MS);
     assert_string_equal(hft_renewed(&s, s.now), "end");
-    assert_int_equal(s.entry.times.end, s.now + 10000 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, s.now + 10000 * HFI_MS);
 }
 
 static void whatever_leases_took_turns_no_renewal_counts_for_more_than_it_asked(void **state)
@@ -516,7 +516,7 @@ static void whatever_leases_took_turns_no_renewal_counts_for_more_than_it_asked(
         pass(&s, &t[i], &t[i + 1]);
     }
     assert_string_equal(hft_renewed(&s, sent), "end");
-    assert_int_equal(s.entry.times.end, sent + 1000 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, sent + 1000 * HFI_MS);
 }
 
 static void a_claim_passes_on_with_its_own_pace(void **state)
@@ -535,7 +535,7 @@ static void a_claim_passes_on_with_its_own_pace(void **state)
     pass(&s, &b, &a); /* the renewal under way is not asked for again */
     assert_string_equal(hft_look(&s), "");
     assert_string_equal(hft_renewed(&s, echo + 500 * HFI_MS), "end");
-    assert_int_equal(s.entry.times.end, echo + 10500 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, echo + 10500 * HFI_MS);
 }
 
 static void the_end_of_a_lease_refuses_its_release(void **state)

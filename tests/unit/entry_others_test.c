@@ -20,8 +20,8 @@ static void call_with_fences_left(struct hft_stand *s, struct hft_thread *a, str
     hft_stand_init(s);
     s->rules.barges = true;
     hft_hold(s, a);
-    s->entry.fence = s->entry.fence_end - left;
-    s->entry.more_asked = true;
+    s->entry.fence = s->entry.held.fence_end - left;
+    s->entry.held.more_asked = true;
     assert_string_equal(hft_arrive(s, b), "");
     assert_string_equal(hft_release(s, false), "call:b");
 }
@@ -43,7 +43,7 @@ static void a_try_behind_a_called_thread_gets_it_or_is_busy_at_once(void **state
 
     call_with_fences_left(&s, &a, &b, 1);
     s.entry.fence++;
-    s.entry.more_asked = false;
+    s.entry.held.more_asked = false;
     assert_string_equal(hft_arrive(&s, &c), "give-back native! c=BUSY"); /* b asks again, and c is behind it */
     assert_string_equal(hft_answer(&s, native_busy), "wait");
 
@@ -60,8 +60,8 @@ static void a_try_that_is_alone_waits_for_the_fences_under_way(void **state)
     a.waiter.linger_ms = 1000;
     hft_stand_init(&s);
     hft_hold(&s, &a);
-    s.entry.fence = s.entry.fence_end;
-    s.entry.more_asked = true;
+    s.entry.fence = s.entry.held.fence_end;
+    s.entry.held.more_asked = true;
     assert_string_equal(hft_release(&s, false), "");
     assert_string_equal(hft_arrive(&s, &c), "");
     assert_string_equal(hft_fences(&s, s.entry.fence + 1, HFI_FENCE_BLOCK, true), "c=lease");
@@ -104,12 +104,12 @@ static void nobody_inherits_the_times_of_who_left_while_a_fence_was_mended(void 
     assert_int_equal(f.waiter.end, s.asked_at + 600 * HFI_MS);
     assert_string_equal(hft_look_next(&s), "renew");
     assert_string_equal(hft_renewed(&s, s.now), "end");
-    assert_int_equal(s.entry.times.end, s.now + 10000 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, s.now + 10000 * HFI_MS);
 
     struct hft_thread g = hft_thread("g"), h = hft_thread("h");
     h.waiter.stop_ms = 3000;
     take_over_after_a_bad_fence(&s, &g, &h);
-    assert_int_equal(s.entry.times.stop, 3000 * HFI_MS);
+    assert_int_equal(s.entry.held.times.stop, 3000 * HFI_MS);
 }
 
 static void what_lies_free_has_nobodys_max_hold(void **state)

@@ -45,7 +45,7 @@ static int flood(struct hft_stand *s, enum message message)
         asked += strstr(tell(s, message), "wait") != NULL;
         if (hfi_entry_next(&s->entry) <= s->now)
             asked += strstr(hft_look(s), "wait") != NULL;
-        if (s->entry.in_flight && i % 2 == 1)
+        if (hfi_entry_awaits_answer(&s->entry) && i % 2 == 1)
             asked += strstr(hft_answer(s, queued(9000, 0)), "wait") != NULL;
     }
     return asked;
@@ -63,7 +63,7 @@ static void whatever_floods_it_a_waiter_asks_a_hundred_times_a_second_and_not_mo
         if (asked < 90 || asked > 101)
             fail_msg("flooded with messages of kind %d it asked %d times in a second", message, asked);
         assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 4711);
-        if (s.entry.in_flight)
+        if (hfi_entry_awaits_answer(&s.entry))
             assert_string_equal(hft_answer(&s, granted), "a=lease");
     }
 }
@@ -237,11 +237,11 @@ static void a_place_that_was_kept_for_another_token_goes_with_who_waited(void **
     assert_string_equal(hft_doubted(&s), "close wait!");
     (void)hft_answer(&s, queued(9000, 0));
     assert_string_equal(hft_doubted(&s), "close");
-    assert_int_equal(s.entry.ticket, 4711);
+    assert_int_equal(s.entry.ask.ticket, 4711);
     (void)hft_leave(&s, &a);
     assert_string_equal(hft_arrive(&s, &b), "wait!");
-    assert_int_equal(s.entry.ticket, 0);
-    assert_int_equal(s.entry.position, 0);
+    assert_int_equal(s.entry.ask.ticket, 0);
+    assert_int_equal(s.entry.ask.position, 0);
 }
 
 /* Each in vain leaves half of what was left: a first block has 2,048. */
@@ -257,7 +257,7 @@ static void count_questions_for_more(bool no_counter)
         const char *did = hft_release(&s, false);
         asked += strstr(did, "more") != NULL;
         assert_non_null(strstr(did, "=lease"));
-        if (s.entry.more_asked)
+        if (s.entry.held.more_asked)
             (void)(no_counter ? hft_no_counter(&s) : hft_fences(&s, 0, 0, false));
     }
     assert_in_range(asked, 1, 12);

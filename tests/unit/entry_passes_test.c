@@ -31,10 +31,10 @@ static void a_thread_that_wants_the_same_has_the_same(void **state)
     hft_stand_init(&s);
     s.rtt = 1000 * HFI_MS;
     hft_hold(&s, &a);
-    struct hfi_lease_times before = s.entry.times;
+    struct hfi_lease_times before = s.entry.held.times;
     hft_pass_ms(&s, 100);
     pass(&s, &b);
-    assert_memory_equal(&s.entry.times, &before, sizeof before);
+    assert_memory_equal(&s.entry.held.times, &before, sizeof before);
 }
 
 static void a_longer_stop_is_told_as_early_as_it_was_wanted(void **state)
@@ -47,7 +47,7 @@ static void a_longer_stop_is_told_as_early_as_it_was_wanted(void **state)
         b.waiter.stop_ms = i == 0 ? 3000 : 500;
         hft_hold(&s, &a);
         pass(&s, &b);
-        assert_int_equal(s.entry.times.full_stop, b.waiter.stop_ms * HFI_MS);
+        assert_int_equal(s.entry.held.times.full_stop, b.waiter.stop_ms * HFI_MS);
     }
 }
 
@@ -61,7 +61,7 @@ static void a_shorter_or_longer_lease_is_begun_as_such(void **state)
         b.waiter.lease_ms = i == 0 ? 20000 : 5000;
         hft_hold(&s, &a);
         pass(&s, &b);
-        assert_int_equal(s.entry.times.length, b.waiter.lease_ms * HFI_MS);
+        assert_int_equal(s.entry.held.times.length, b.waiter.lease_ms * HFI_MS);
     }
 }
 
@@ -97,8 +97,8 @@ static void a_max_hold_is_not_inherited(void **state)
         if (told)
             assert_string_equal(hft_look_next(&s), "at-risk:MAX_HOLD");
         pass(&s, &b);
-        assert_int_equal(s.entry.times.hold_end, HFI_NEVER);
-        assert_int_equal(s.entry.times.condition, HF_LEASE_HELD);
+        assert_int_equal(s.entry.held.times.hold_end, HFI_NEVER);
+        assert_int_equal(s.entry.held.times.condition, HF_LEASE_HELD);
         assert_string_equal(hft_look_next(&s), "renew");
     }
 }
@@ -114,7 +114,7 @@ static void a_risk_is_told_anew_to_the_next_one(void **state)
     while (strcmp(hft_look_next(&s), "renew at-risk:UNCONFIRMED") != 0 && strcmp(s.did, "at-risk:UNCONFIRMED") != 0)
         assert_string_equal(s.did, "renew");
     pass(&s, &b);
-    assert_int_equal(s.entry.times.condition, HF_LEASE_HELD);
+    assert_int_equal(s.entry.held.times.condition, HF_LEASE_HELD);
     while (strstr(hft_look_next(&s), "at-risk:UNCONFIRMED") == NULL)
         assert_true(strcmp(s.did, "renew") == 0);
 }
@@ -130,11 +130,11 @@ static void attempts_under_way_go_on_at_their_pace(void **state)
     b.waiter.stop_ms = 500;
     hft_hold(&s, &a);
     assert_string_equal(hft_look_next(&s), "renew");
-    int64_t next = s.entry.times.renew_next;
+    int64_t next = s.entry.held.times.renew_next;
     assert_true(next > s.now);
     hft_pass_ms(&s, 1);
     pass(&s, &b);
-    assert_int_equal(s.entry.times.renew_next, next);
+    assert_int_equal(s.entry.held.times.renew_next, next);
 }
 
 static void a_renewal_that_is_wanted_at_once_is_not_put_off_by_a_pass(void **state)
@@ -167,7 +167,7 @@ static void only_a_longer_lease_makes_the_older_renewals_short(void **state)
     hft_pass_ms(&s, 10);
     pass(&s, &c);
     assert_string_equal(hft_renewed(&s, sent), "end");
-    assert_int_equal(s.entry.times.end, sent + 10000 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, sent + 10000 * HFI_MS);
 }
 
 static void what_was_sent_in_the_very_moment_asked_for_the_shorter_one(void **state)
@@ -183,9 +183,9 @@ static void what_was_sent_in_the_very_moment_asked_for_the_shorter_one(void **st
     int64_t moment = s.now;
     hft_pass_ms(&s, 10);
     assert_string_equal(hft_renewed(&s, moment), "end");
-    assert_int_equal(s.entry.times.end, moment + 5000 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, moment + 5000 * HFI_MS);
     assert_string_equal(hft_renewed(&s, moment + 1), "end");
-    assert_int_equal(s.entry.times.end, moment + 1 + 10000 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, moment + 1 + 10000 * HFI_MS);
 }
 
 static void a_renewal_asks_for_the_key_and_waits_for_less_than_an_attempt(void **state)
@@ -215,9 +215,9 @@ static void answers_for_what_is_held_no_more_are_nobodys(void **state)
     assert_string_equal(hft_fences(&s, HFT_FENCE + 9 * HFI_FENCE_BLOCK, HFI_FENCE_BLOCK, true), "");
     assert_string_equal(hft_fences(&s, 0, HFI_FENCE_BLOCK, false), "");
     assert_string_equal(hft_filled(&s, true), "");
-    assert_int_equal(s.entry.ticket, before.ticket);
-    assert_int_equal(s.entry.position, before.position);
-    assert_memory_equal(s.entry.echoes, before.echoes, sizeof before.echoes);
+    assert_int_equal(s.entry.ask.ticket, before.ask.ticket);
+    assert_int_equal(s.entry.ask.position, before.ask.position);
+    assert_memory_equal(s.entry.ask.echoes, before.ask.echoes, sizeof before.ask.echoes);
     assert_int_equal(s.entry.remote, HFI_QUEUED);
     assert_int_equal(a.waiter.verdict, HFI_WAITING);
     assert_string_equal(hft_leave(&s, &a), "close");
@@ -254,7 +254,7 @@ static void a_block_is_used_to_its_last_fence_and_no_further(void **state)
     hft_hold(&s, &t[0]);
     first = t[0].waiter.fence;
     spare = first + 9 * HFI_FENCE_BLOCK;
-    s.entry.more_asked = true;
+    s.entry.held.more_asked = true;
     assert_string_equal(hft_fences(&s, spare, 2 * HFI_FENCE_BLOCK, true), "");
     assert_int_equal(passes_until_it_ends(&s, t, &last), 3 * HFI_FENCE_BLOCK - 1);
     assert_int_equal(last, spare + 2 * HFI_FENCE_BLOCK - 1);
@@ -286,15 +286,15 @@ static void who_waited_for_fences_gets_what_it_wants(void **state)
     c.waiter.stop_ms = 2500;
     c.waiter.max_hold_ms = 700;
     hft_hold(&s, &t[0]);
-    for (int i = 1; s.entry.fence < s.entry.fence_end; i++)
+    for (int i = 1; s.entry.fence < s.entry.held.fence_end; i++)
         pass(&s, &t[i % 2]);
-    assert_true(s.entry.more_asked);
+    assert_true(s.entry.held.more_asked);
     assert_string_equal(hft_arrive(&s, &c), "");
     assert_string_equal(hft_release(&s, false), "");
     (void)hft_fences(&s, HFT_FENCE + 20 * HFI_FENCE_BLOCK, HFI_FENCE_BLOCK, true);
     assert_int_equal(c.waiter.verdict, HFI_GOT_LEASE);
-    assert_int_equal(s.entry.times.full_stop, 2500 * HFI_MS);
-    assert_int_equal(s.entry.times.hold_end, s.now + 700 * HFI_MS);
+    assert_int_equal(s.entry.held.times.full_stop, 2500 * HFI_MS);
+    assert_int_equal(s.entry.held.times.hold_end, s.now + 700 * HFI_MS);
 }
 
 /* No answer with fences: asked again when half of what is left then is used, not at every pass. */
@@ -306,14 +306,14 @@ static void a_refused_block_is_asked_for_again_when_half_of_the_rest_is_used(voi
     int i = 1;
     hft_stand_init(&s);
     hft_hold(&s, &t[0]);
-    for (; !s.entry.more_asked; i++)
+    for (; !s.entry.held.more_asked; i++)
         pass(&s, &t[i % 2]);
     for (int times = 0; times < 4; times++) {
-        int64_t left = s.entry.fence_end - s.entry.fence;
+        int64_t left = s.entry.held.fence_end - s.entry.fence;
         assert_string_equal(hft_fences(&s, 0, 0, false), "");
-        for (; !s.entry.more_asked; i++)
+        for (; !s.entry.held.more_asked; i++)
             pass(&s, &t[i % 2]);
-        assert_int_equal(s.entry.fence_end - s.entry.fence, left / 2 - 1);
+        assert_int_equal(s.entry.held.fence_end - s.entry.fence, left / 2 - 1);
     }
 }
 
@@ -324,7 +324,7 @@ static void more_fences_cost_the_key_no_more_than_is_believed(void **state)
     struct hft_thread a = hft_thread("a");
     hft_stand_init(&s);
     hft_hold(&s, &a);
-    int64_t end = s.entry.times.end;
+    int64_t end = s.entry.held.times.end;
     assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end - 7000 * HFI_MS), 7000);
     assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end - 2 * HFI_MS), 2);
     assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end - HFI_MS), 1);
@@ -342,7 +342,7 @@ static void in_the_very_moment_of_the_stop_margin_nobody_is_let_in(void **state)
         struct hft_thread a = hft_thread("a"), b = hft_thread("b");
         hft_stand_init(&s);
         hft_hold(&s, &a);
-        s.now = s.entry.times.end - s.entry.times.stop - early;
+        s.now = s.entry.held.times.end - s.entry.held.times.stop - early;
         (void)hft_arrive(&s, &b);
         assert_string_equal(hft_release(&s, false), early ? "b=lease" : "give-back native!");
     }
@@ -387,7 +387,7 @@ static void who_takes_over_a_longer_lease_renews_it_as_often_as_its_own(void **s
         b.waiter.stop_ms = 100;
         hft_stand_init(&s);
         hft_hold(&s, &a);
-        int64_t end = s.entry.times.end, sent = s.now;
+        int64_t end = s.entry.held.times.end, sent = s.now;
         if (late)
             assert_string_equal(hft_look_next(&s), "renew");
         sent = late ? s.now : sent;
@@ -506,7 +506,7 @@ static void an_answer_ends_a_silence_though_it_moves_nothing(void **state)
         ;
     hft_pass_ms(&s, 1);
     assert_string_equal(hft_renewed(&s, s.sent_at), "safe-again"); /* and this one is */
-    assert_int_equal(s.entry.times.condition, HF_LEASE_HELD);
+    assert_int_equal(s.entry.held.times.condition, HF_LEASE_HELD);
 }
 
 /* What the max hold stopped from being renewed is asked about, and answered; the next thread is told of no silence. */

@@ -268,7 +268,7 @@ static void who_inherits_a_question_for_a_shorter_lease_gets_no_more_than_was_as
     assert_string_equal(hft_look_next(&s), "renew");
     assert_in_range(s.now - s.asked_at, 230 * HFI_MS, 250 * HFI_MS); /* at half, or up to 20 ms before: see on_grid */
     assert_string_equal(hft_renewed(&s, s.now), "end"); /* that one asked for all of b's */
-    assert_int_equal(s.entry.times.end, s.now + 10000 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, s.now + 10000 * HFI_MS);
 }
 
 static void who_inherits_a_question_for_a_longer_lease_gets_its_own(void **state)
@@ -397,7 +397,7 @@ static void a_re_check_granted_after_the_message_confirms_the_claim(void **state
     assert_string_equal(hft_look_next(&s), "wait");
     assert_string_equal(hft_handed(&s, echo), "a=lease");
     assert_string_equal(hft_answer(&s, granted), "end");
-    assert_int_equal(s.entry.times.end, s.asked_at + 10000 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, s.asked_at + 10000 * HFI_MS);
 }
 
 static void such_a_re_check_for_a_shorter_lease_confirms_no_more(void **state)
@@ -414,7 +414,7 @@ static void such_a_re_check_for_a_shorter_lease_confirms_no_more(void **state)
     assert_string_equal(hft_leave(&s, &a), "");
     assert_string_equal(hft_handed(&s, echo), "b=lease");
     assert_string_equal(hft_answer(&s, granted), "end");
-    assert_int_equal(s.entry.times.end, s.asked_at + 1500 * HFI_MS);
+    assert_int_equal(s.entry.held.times.end, s.asked_at + 1500 * HFI_MS);
 }
 
 static void a_grant_processed_too_late_is_given_back_and_asked_for_anew(void **state)

@@ -54,7 +54,7 @@ struct sent {              /* by the current token */
 struct walk {
     struct hfi_entry_rules rules;
     struct hfi_entry entry;
-    struct hfi_actions actions;
+    struct hfi_step decided;
     uint64_t rng;
     unsigned seed;
     int step;
@@ -65,8 +65,9 @@ struct walk {
     int64_t got_at;     /* when the holder was given it */
 
     int64_t promise; /* the server keeps the key for the current token until then at least */
-    bool under_way;  /* one acquire */
-    enum hfi_action_kind kind;
+    bool under_way;  /* one question */
+    enum hfi_action_kind kind; /* of the last acquire */
+    bool is_recheck;           /* what is under way is a re-check, not that acquire */
     struct sent acquire;
     bool known, queued, closed; /* may the server know the token; stands it in the queue; was it given up */
     struct sent echoes[PENDING], renewals[PENDING];
@@ -89,6 +90,14 @@ static int64_t roll(struct walk *walk, int64_t sides)
 static bool chance(struct walk *walk, int percent)
 {
     return roll(walk, 100) < percent;
+}
+
+/* What happens now, to a lane of this round trip. */
+static struct hfi_step *now(struct walk *walk, int64_t rtt_ns)
+{
+    walk->decided.now = walk->now;
+    walk->decided.rtt_ns = rtt_ns;
+    return &walk->decided;
 }
 
 static void add(struct sent *list, int *count, struct sent what)
@@ -118,6 +127,7 @@ static void send_acquire(struct walk *walk, const struct hfi_action *action)
     CHECK(walk, !walk->under_way);
     CHECK(walk, action->kind != HFI_SEND_NATIVE || (action->fresh && walk->rules.native));
     walk->kind = action->kind;
+    walk->is_recheck = false;
     walk->acquire = (struct sent){walk->now, asking.lease_ms * HFI_MS};
     walk->under_way = walk->known = true;
     if (action->kind == HFI_SEND_WAIT)
@@ -133,8 +143,7 @@ static void send_recheck(struct walk *walk)
     CHECK(walk, walk->rules.batch_rechecks && walk->queued); /* it takes no place */
     CHECK(walk, !walk->under_way);
     CHECK(walk, asking.claim_ttl_ms == claim + hfi_guard_ms(claim, walk->rules.guard_ms));
-    walk->kind = HFI_SEND_RECHECK;
-    walk->under_way = true;
+    walk->is_recheck = walk->under_way = true;
     add(walk->echoes, &walk->echo_count, (struct sent){walk->now, claim * HFI_MS});
 }
 
@@ -152,12 +161,6 @@ static void perform_one(struct walk *walk, const struct hfi_action *action)
     case HFI_SEND_WAIT:
     case HFI_SEND_TRY:
         send_acquire(walk, action);
-        break;
-    case HFI_SEND_RECHECK:
-        send_recheck(walk);
-        break;
-    case HFI_SEND_RENEW:
-        add(walk->renewals, &walk->renewal_count, (struct sent){walk->now, walk->entry.times.length});
         break;
     case HFI_SEND_MORE:
     case HFI_SEND_FLOOR:
@@ -212,13 +215,13 @@ static int waiting(const struct walk *walk)
 /* Whoever asked for it, and whoever had it before: this thread has it as it wanted it. */
 static void check_whose_times(struct walk *walk)
 {
-    const struct hfi_lease_times *times = &walk->entry.times;
+    const struct hfi_lease_times *times = &walk->entry.held.times;
     const struct hfi_waiter *holder = &walk->holder->waiter;
     CHECK(walk, walk->holder_end == hfi_lease_end(times));
     CHECK(walk, times->length == holder->lease_ms * HFI_MS);
     CHECK(walk, times->full_stop == holder->stop_ms * HFI_MS);
     CHECK(walk, times->hold_end == (holder->max_hold_ms == 0 ? HFI_NEVER : walk->got_at + holder->max_hold_ms * HFI_MS));
-    CHECK(walk, walk->entry.linger_ms == holder->linger_ms);
+    CHECK(walk, walk->entry.held.linger_ms == holder->linger_ms);
 }
 
 static void check(struct walk *walk)
@@ -232,39 +235,37 @@ static void check(struct walk *walk)
         CHECK(walk, !waiter->once || listed == 0); /* who tries stands in no line */
     }
     CHECK(walk, listed == waiting(walk));
-    CHECK(walk, entry->is_held_here == (walk->holder != NULL));
+    CHECK(walk, (entry->holding == HFI_BY_THREAD) == (walk->holder != NULL));
     if (walk->holder != NULL)
         check_whose_times(walk);
     if (entry->remote == HFI_HELD) {
-        CHECK(walk, entry->times.end <= walk->promise); /* V before the server's end, whatever happened */
+        CHECK(walk, entry->held.times.end <= walk->promise); /* V before the server's end, whatever happened */
         CHECK(walk, next != HFI_NEVER);
-        CHECK(walk,
-              walk->holder != NULL || entry->awaiting_fences || entry->successor != NULL ||
-                  (listed == 0 && entry->linger_end != HFI_NEVER));
-        CHECK(walk, entry->successor == NULL || entry->successor->verdict == HFI_WAITING);
-        CHECK(walk, walk->holder != NULL || entry->awaiting_fences || entry->times.hold_end == HFI_NEVER);
-        CHECK(walk, entry->fence <= entry->fence_end || entry->awaiting_fences);
+        bool is_free = entry->holding == HFI_OFFERED || entry->holding == HFI_LINGERING;
+        CHECK(walk, !is_free || entry->held.times.hold_end == HFI_NEVER);
+        CHECK(walk, entry->fence <= entry->held.fence_end || entry->holding == HFI_AWAITING_FENCES);
     } else if (listed > 0) {
-        CHECK(walk, entry->in_flight ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
+        CHECK(walk, hfi_entry_awaits_answer(entry) ? walk->under_way : next != HFI_NEVER); /* nobody waits for nothing */
     } else {
         CHECK(walk, entry->remote == HFI_NOTHING && (next == HFI_NEVER || next == entry->tried_until));
         CHECK(walk, hfi_entry_is_idle(entry));
     }
     if (entry->remote == HFI_NOTHING) {
         CHECK(walk, !walk->known || walk->closed);
-        CHECK(walk, !entry->watching);
+        CHECK(walk, !entry->ask.watching);
         walk->under_way = false;
     }
 }
 
 static void perform(struct walk *walk)
 {
-    CHECK(walk, walk->actions.count < HFI_ACTIONS_MOST);
-    for (int i = 0; i < walk->actions.count; i++)
-        perform_one(walk, &walk->actions.at[i]);
-    while (!hfi_list_is_empty(&walk->actions.woken))
-        wake(walk, hfi_container_of(walk->actions.woken.next, struct thread, waiter.link));
-    hfi_actions_init(&walk->actions);
+    hfi_entry_check(&walk->entry);
+    CHECK(walk, walk->decided.count < HFI_ACTIONS_MOST);
+    for (int i = 0; i < walk->decided.count; i++)
+        perform_one(walk, &walk->decided.at[i]);
+    while (!hfi_list_is_empty(&walk->decided.woken))
+        wake(walk, hfi_container_of(walk->decided.woken.next, struct thread, waiter.link));
+    hfi_step_init(&walk->decided, walk->now, 0);
     check(walk);
 }
 
@@ -294,7 +295,7 @@ static bool arrive(struct walk *walk)
                                          .max_hold_ms = chance(walk, 20) ? 1 + roll(walk, 3000) : 0,
                                          .linger_ms = chance(walk, 30) ? 1 + roll(walk, 2000) : 0};
     thread->waits = true;
-    hfi_entry_arrive(&walk->entry, &thread->waiter, walk->now, &walk->actions);
+    hfi_entry_arrive(&walk->entry, &thread->waiter, now(walk, 0));
     return true;
 }
 
@@ -304,7 +305,7 @@ static bool leave(struct walk *walk)
     if (thread == NULL)
         return false;
     thread->waits = false;
-    hfi_entry_leave(&walk->entry, &thread->waiter, walk->now, &walk->actions);
+    hfi_entry_leave(&walk->entry, &thread->waiter, now(walk, 0));
     return true;
 }
 
@@ -320,7 +321,7 @@ static enum hfi_answer_kind any_answer(struct walk *walk)
                                                 HFI_NOT_SENT, HFI_CANNOT},
                                       recheck[] = {HFI_IN_QUEUE, HFI_IN_QUEUE, HFI_ASK_ALONE, HFI_NO_ANSWER,
                                                    HFI_NOT_SENT, HFI_CANNOT};
-    if (walk->kind == HFI_SEND_RECHECK)
+    if (walk->is_recheck)
         return recheck[roll(walk, sizeof recheck / sizeof recheck[0])];
     if (walk->kind == HFI_SEND_NATIVE)
         return native[roll(walk, sizeof native / sizeof native[0])];
@@ -372,7 +373,7 @@ static bool answer(struct walk *walk)
     if (!walk->under_way || walk->entry.remote == HFI_NOTHING)
         return false;
     struct hfi_answer answer = {.kind = any_answer(walk),
-                                .native = walk->kind == HFI_SEND_NATIVE,
+                                .native = !walk->is_recheck && walk->kind == HFI_SEND_NATIVE,
                                 .ours = chance(walk, 50),
                                 .status = statuses[roll(walk, 4)],
                                 .sent_at = walk->acquire.stamp,
@@ -383,7 +384,7 @@ static bool answer(struct walk *walk)
         answer.fence = next_block(walk, &answer.fence_is_good);
     walk->under_way = false;
     note_answer(walk, answer.kind);
-    hfi_entry_answered(&walk->entry, &answer, walk->now, roll(walk, 5 * HFI_MS), &walk->actions);
+    hfi_entry_answered(&walk->entry, &answer, now(walk, roll(walk, 5 * HFI_MS)));
     return true;
 }
 
@@ -400,7 +401,7 @@ static bool handed(struct walk *walk, bool forged)
         executed(walk, echo);
         walk->known = true;
     }
-    hfi_entry_granted(&walk->entry, echo.stamp, fence, good, walk->now, roll(walk, HFI_MS), &walk->actions);
+    hfi_entry_granted(&walk->entry, echo.stamp, fence, good, now(walk, roll(walk, HFI_MS)));
     return true;
 }
 
@@ -410,13 +411,13 @@ static bool release(struct walk *walk, bool quietly)
     if (walk->holder == NULL)
         return false;
     walk->holder = NULL;
-    bool released = hfi_entry_release(&walk->entry, walk->now, quietly, &walk->actions);
+    bool released = hfi_entry_release(&walk->entry, quietly, now(walk, 0));
     CHECK(walk, released == in_time);
     if (released)
         return true;
     struct thread nobody;
     walk->holder = &nobody; /* for the event that the shell swallows */
-    hfi_entry_lost(&walk->entry, HF_REASON_EXPIRED, walk->now, &walk->actions);
+    hfi_entry_lost(&walk->entry, HF_REASON_EXPIRED, now(walk, 0));
     return true;
 }
 
@@ -427,7 +428,7 @@ static bool filled(struct walk *walk)
         return false;
     walk->holder = NULL;
     walk->known = walk->known && unknown;
-    hfi_entry_filled(&walk->entry, unknown, &walk->actions);
+    hfi_entry_filled(&walk->entry, unknown, now(walk, 0));
     return true;
 }
 
@@ -440,7 +441,7 @@ static bool renewed(struct walk *walk)
     memmove(&walk->renewals[at], &walk->renewals[at + 1],
             (size_t)(--walk->renewal_count - at) * sizeof renewal);
     executed(walk, renewal);
-    hfi_entry_renewed(&walk->entry, renewal.stamp, walk->now, roll(walk, HFI_MS), &walk->actions);
+    hfi_entry_renewed(&walk->entry, renewal.stamp, now(walk, roll(walk, HFI_MS)));
     return true;
 }
 
@@ -454,7 +455,7 @@ static bool fences(struct walk *walk)
     walk->counter += 15 * HFI_FENCE_BLOCK;
     if (chance(walk, 20))
         first = good = false;
-    hfi_entry_fences(&walk->entry, first, 16 * HFI_FENCE_BLOCK, good, walk->now, &walk->actions);
+    hfi_entry_fences(&walk->entry, first, 16 * HFI_FENCE_BLOCK, good, now(walk, 0));
     return true;
 }
 
@@ -466,7 +467,11 @@ static bool look(struct walk *walk)
         walk->now = next;
     walk->now += chance(walk, 10) ? roll(walk, 3000 * HFI_MS) : 0;
     for (int looks = 0; looks < 6; looks++) {
-        hfi_entry_on_timer(&walk->entry, walk->now, roll(walk, HFI_MS), &walk->actions);
+        enum hfi_batch batch = hfi_entry_on_timer(&walk->entry, now(walk, roll(walk, HFI_MS)));
+        if (batch == HFI_BATCH_RECHECK)
+            send_recheck(walk);
+        else if (batch == HFI_BATCH_RENEWAL)
+            add(walk->renewals, &walk->renewal_count, (struct sent){walk->now, walk->entry.held.times.length});
         perform(walk);
         if (hfi_entry_next(&walk->entry) > walk->now)
             return true;
@@ -485,7 +490,7 @@ static bool happen(struct walk *walk, enum event event)
     case COME: /* the called thread runs, now or never */
         if (walk->entry.successor == NULL)
             return false;
-        hfi_entry_successor_runs(&walk->entry, walk->entry.successor, walk->now, &walk->actions);
+        hfi_entry_successor_runs(&walk->entry, walk->entry.successor, now(walk, 0));
         return true;
     case ANSWER:
         return answer(walk);
@@ -493,13 +498,13 @@ static bool happen(struct walk *walk, enum event event)
     case FORGED:
         return handed(walk, event == FORGED);
     case WANTED:
-        hfi_entry_remote_waiter(&walk->entry, walk->now, &walk->actions);
+        hfi_entry_remote_waiter(&walk->entry, now(walk, 0));
         return true;
     case NUDGED:
-        hfi_entry_requery(&walk->entry, walk->now, &walk->actions);
+        hfi_entry_requery(&walk->entry, now(walk, 0));
         return true;
     case MISSED:
-        hfi_entry_missed(&walk->entry, walk->now, &walk->actions);
+        hfi_entry_missed(&walk->entry, now(walk, 0));
         return true;
     case RELEASE:
     case QUIET_RELEASE:
@@ -509,12 +514,12 @@ static bool happen(struct walk *walk, enum event event)
     case RENEWED:
         return renewed(walk);
     case LOST:
-        hfi_entry_lost(&walk->entry, HF_REASON_GONE, walk->now, &walk->actions);
+        hfi_entry_lost(&walk->entry, HF_REASON_GONE, now(walk, 0));
         return true;
     case FENCES:
         return fences(walk);
     case REFUSE_ALL:
-        hfi_entry_refuse_all(&walk->entry, HF_CLOSED, walk->now, &walk->actions);
+        hfi_entry_refuse_all(&walk->entry, HF_CLOSED, now(walk, 0));
         return true;
     case LOOK:
         return look(walk);
@@ -550,7 +555,7 @@ static void go(unsigned seed)
     walk.rules.batch_rechecks = seed % 5 != 0;
     walk.rules.phase = seed * HFI_MS / 3;
     hfi_entry_init(&walk.entry, &walk.rules, seed);
-    hfi_actions_init(&walk.actions);
+    hfi_step_init(&walk.decided, walk.now, 0);
     for (walk.step = 0; walk.step < STEPS; walk.step++) {
         enum event event = any_event(&walk);
         enum hfi_remote before = walk.entry.remote;
