@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""mutate.py - makes every small mistake in a source, one at a time, and counts which of them a test notices. README.md."""
+"""code_mutants.py - makes every small mistake in a source, one at a time, and counts which of them a test notices. README.md."""
 import argparse
 import concurrent.futures
 import fnmatch
@@ -14,10 +14,10 @@ import subprocess
 import sys
 import time
 
-from mutants import mutants_of
+from mistakes import mutants_of
 from workshop import HERE, ROOT, Mistake, Workshop, end_all_with_us, found_by_sim, put, put_markdown, run_limited, where
 
-SHOP = Workshop('mutation', '-O2')
+SHOP = Workshop('code_mutants', '-O2')
 RESULTS = os.path.join(SHOP.work, 'results.json')
 EQUIVALENT = os.path.join(HERE, 'equivalent.txt')
 GOAL = 95
@@ -334,7 +334,7 @@ def run_file(path, mutants, plan, log, kept):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog='dev mutate', description='Makes every small mistake; which does a test notice?')
+    parser = argparse.ArgumentParser(prog='dev mutate code', description='Makes every small mistake; which does a test notice?')
     parser.add_argument('files', nargs='*', metavar='FILE', help='core/policy/lease.c (default: all that decide, and the scripts)')
     parser.add_argument('--list', action='store_true', help='the mutants, by their names for equivalent.txt')
     parser.add_argument('--check', action='store_true', help='is equivalent.txt about today\'s sources? builds nothing')
@@ -354,7 +354,7 @@ def main():
     plan.began = time.time()
     if plan.check:
         wrong = check()
-        print('\n'.join(wrong) or 'mutate: %d equivalent mutants, each is there' % len(read_equivalent()))
+        print('\n'.join(wrong) or 'mutate code: %d equivalent mutants, each is there' % len(read_equivalent()))
         return 1 if wrong else 0
     unknown = [f for f in plan.files if not os.path.exists(os.path.join(ROOT, f))]
     if unknown:
@@ -369,14 +369,14 @@ def main():
     state, kept, verdicts = SHOP.copy_tree(), load_results(), []
     with open(os.path.join(SHOP.work, 'log'), 'w') as log:
         targets = {k.target for path in files for k in killers_of(path, 0)}
-        print('mutate: building ...', flush=True)
+        print('mutate code: building ...', flush=True)
         if not SHOP.build(targets, log):
             raise Mistake('the tree does not build; see %s' % log.name)
         chosen = chosen_mutants(plan, files)
         for path in files:
             if chosen[path]:
                 verdicts += run_file(path, chosen[path], plan, log, kept)
-    ran = '`./dev mutate%s`, %s%s, %.0f minutes.' % (
+    ran = '`./dev mutate code%s`, %s%s, %.0f minutes.' % (
         ''.join(' ' + w for w in sys.argv[1:] if w not in (plan.markdown, '--markdown')), time.strftime('%F'), where(state),
         (time.time() - plan.began) / 60)
     lines = [ran, ''] + table(verdicts)
@@ -390,5 +390,5 @@ if __name__ == '__main__':
     try:
         sys.exit(main())
     except Mistake as mistake:
-        print('mutate: %s' % mistake, file=sys.stderr)
+        print('mutate code: %s' % mistake, file=sys.stderr)
         sys.exit(2)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""sabotage.py - breaks one rule at a time in a copy of the tree, and shows which tests notice. See README.md."""
+"""rule_mutants.py - breaks one rule at a time in a copy of the tree, and shows which tests notice. See README.md."""
 import argparse
 import concurrent.futures
 import hashlib
@@ -11,7 +11,7 @@ import time
 
 from workshop import HERE, ROOT, Mistake, Workshop, end_all_with_us, found_by_sim, put, put_markdown, run_limited, where
 
-SHOP = Workshop('sabotage', '-O1')
+SHOP = Workshop('rule_mutants', '-O1')
 RESULTS = os.path.join(SHOP.work, 'results.json')
 
 RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(12)]
@@ -24,7 +24,7 @@ ORACLE = '''one-holder fences-rise over-is-over valid-means-key release-is-hones
 wait-of-a-recheck wait-after-a-death fifo calls-in-time no-hang no-renewal-after-release keys-end no-stale-store
 no-stale-value status few-questions passes-end cancel-in-time nothing-stays'''.split()
 
-# One kind of trouble, five times as many histories: only for a sabotage that names it as its witness.
+# One kind of trouble, five times as many histories: only for a mutant that names it as its witness.
 PROFILES = 'calm deaf lossy singles kills pauses cuts stalls freezes restarts amnesia failovers clocks refusals foreign lies storm'
 
 # The faults whose sentence is a promise of safety or a bound.
@@ -64,9 +64,9 @@ def catalogue(seeds):
     return {t.name: t for t in tests}
 
 
-# ---- sabotages ----
+# ---- mutants ----
 
-class Sabotage:
+class RuleMutant:
     """NAME.sab: what it breaks, and which lines of which files become which others."""
 
     def __init__(self, path):
@@ -100,7 +100,7 @@ class Sabotage:
         if unknown:
             raise Mistake('%s.sab: unknown: %s' % (self.name, ', '.join(unknown)))
         if not self.breaks or not self.blocks or not (self.rules or self.step or self.area):
-            raise Mistake('%s.sab: a sabotage has a rule, a step or an area, a sentence, and lines' % self.name)
+            raise Mistake('%s.sab: a mutant has a rule, a step or an area, a sentence, and lines' % self.name)
 
     def apply(self, tree):
         """The new text of each file; every block's old lines must be there exactly once."""
@@ -119,31 +119,31 @@ class Sabotage:
         return texts
 
 
-def all_sabotages():
-    return [Sabotage(os.path.join(HERE, f)) for f in sorted(os.listdir(HERE)) if f.endswith('.sab')]
+def all_mutants():
+    return [RuleMutant(os.path.join(HERE, f)) for f in sorted(os.listdir(HERE)) if f.endswith('.sab')]
 
 
-def check(sabotages, tests):
+def check(mutants, tests):
     """The contract: each applies to today's sources, each rule has two, the hand-off has its ten."""
     wrong = []
-    for sabotage in sabotages:
+    for mutant in mutants:
         try:
-            sabotage.check(tests)
-            sabotage.apply(ROOT)
+            mutant.check(tests)
+            mutant.apply(ROOT)
         except Mistake as mistake:
             wrong.append(str(mistake))
     for rule in RULES:
-        if sum(rule in s.rules for s in sabotages) < 2:
-            wrong.append('%s has fewer than two sabotages' % rule)
-    if sum(bool(s.step) for s in sabotages) < STEPS_LEAST:
-        wrong.append('fewer than %d sabotages of a step of the hand-off' % STEPS_LEAST)
+        if sum(rule in s.rules for s in mutants) < 2:
+            wrong.append('%s has fewer than two mutants' % rule)
+    if sum(bool(s.step) for s in mutants) < STEPS_LEAST:
+        wrong.append('fewer than %d mutants of a step of the hand-off' % STEPS_LEAST)
     return wrong
 
 
 # ---- running ----
 
 def digest(test):
-    """Of all that the test runs: a sabotage that leaves it as it was cannot be caught by it."""
+    """Of all that the test runs: a mutant that leaves it as it was cannot be caught by it."""
     folder = SHOP.build_folder
     beside = [os.path.join(folder, test.words[0])]
     if test.target in ('fault', 'torture', 'holders', 'vigil', 'tool'):
@@ -191,7 +191,7 @@ class Runner:
         self.before, self.useless, self.known = {}, set(), {}
 
     def prepare(self, trust, chosen):
-        """Without any sabotage all must pass: what fails anyway proves nothing."""
+        """Without any mutant all must pass: what fails anyway proves nothing."""
         if not SHOP.build({t.target for t in self.tests.values()} | {'hffault'}, self.log):
             raise Mistake('the tree does not build; see %s' % self.log.name)
         self.before = {name: digest(test) for name, test in self.tests.items()}
@@ -208,7 +208,7 @@ class Runner:
         return failed
 
     def run(self, name):
-        """Promises that the simulator finds broken without a sabotage do not count."""
+        """Promises that the simulator finds broken without a mutant do not count."""
         known = self.known.get(name, set())
         found = run(self.tests[name], not self.full)
         if found and set(found.split(', ')) <= known:
@@ -227,39 +227,39 @@ class Runner:
             cells.update(zip(rest, pool.map(self.run, rest)))
         return cells
 
-    def confirm(self, sabotage, cells):
+    def confirm(self, mutant, cells):
         """What nobody expected to notice, and judges by time or chance, has to notice twice."""
         for name, what in caught(cells).items():
-            if name not in sabotage.witnesses and not name.startswith(('sim', 'unit.', 'scene.')):
+            if name not in mutant.witnesses and not name.startswith(('sim', 'unit.', 'scene.')):
                 cells[name] = what if run(self.tests[name], False) else ''
 
-    def run_all(self, sabotage, names, until_caught):
-        """Group by group, each built when it is its turn; what the sabotage left as it was is not run."""
+    def run_all(self, mutant, names, until_caught):
+        """Group by group, each built when it is its turn; what the mutant left as it was is not run."""
         cells = {}
         for group in ('sim', 'unit', 'scene', 'fault', 'integration', 'tool', 'torture', 'soak', 'vigil'):
             tests = [self.tests[n] for n in dict.fromkeys(names) if n.split('.')[0] == group and n not in self.useless]
             targets = {t.target for t in tests}
             if targets and not SHOP.build(targets | ({'hffault'} if group == 'fault' else set()), self.log):
-                raise Mistake('%s.sab does not compile; see %s' % (sabotage.name, self.log.name))
+                raise Mistake('%s.sab does not compile; see %s' % (mutant.name, self.log.name))
             found = self.run_group([t.name for t in tests if digest(t) != self.before[t.name]])
-            self.confirm(sabotage, found)
+            self.confirm(mutant, found)
             cells.update(found)
             if until_caught and caught(cells):
                 break
         return cells
 
-    def judge(self, sabotage):
+    def judge(self, mutant):
         """Its cells: the named witnesses; where they notice nothing, or in the full matrix, everything."""
-        changed = sabotage.apply(SHOP.tree)
+        changed = mutant.apply(SHOP.tree)
         kept = {path: open(os.path.join(SHOP.tree, path), 'rb').read() for path in changed}
         try:
             for path, text in changed.items():
                 put(os.path.join(SHOP.tree, path), text.encode())
             if self.full:
-                return self.run_all(sabotage, self.everything() + sabotage.witnesses, False)
-            cells = self.run_all(sabotage, sabotage.witnesses, False)
+                return self.run_all(mutant, self.everything() + mutant.witnesses, False)
+            cells = self.run_all(mutant, mutant.witnesses, False)
             if not caught(cells) and not self.witnesses_only:
-                cells.update(self.run_all(sabotage, [n for n in self.everything() if n not in cells], True))
+                cells.update(self.run_all(mutant, [n for n in self.everything() if n not in cells], True))
             return cells
         finally:
             for path, text in kept.items():
@@ -269,7 +269,7 @@ class Runner:
 # ---- the matrix ----
 
 def columns_of(tests, results):
-    """Each test, and each check of the simulator's oracle, with the sabotages that it catches."""
+    """Each test, and each check of the simulator's oracle, with the mutants that it catches."""
     columns = {}
     for name in tests:
         if name == 'sim':
@@ -284,14 +284,14 @@ def columns_of(tests, results):
     return columns
 
 
-def report(sabotages, tests, results, markdown, what_ran):
+def report(mutants, tests, results, markdown, what_ran):
     """The matrix in both directions, and what is open."""
     lines = []
     table = (lambda *cells: lines.append('| ' + ' | '.join(cells) + ' |'))
-    done = [s for s in sabotages if s.name in results]
+    done = [s for s in mutants if s.name in results]
     missed = [s for s in done if not caught(results[s.name])]
-    lines += ['%s: %d sabotages, %d caught, %d open.' % (what_ran, len(done), len(done) - len(missed), len(missed)), '']
-    table('sabotage', 'rules', 'step', 'what is broken', 'caught by')
+    lines += ['%s: %d mutants, %d caught, %d open.' % (what_ran, len(done), len(done) - len(missed), len(missed)), '']
+    table('mutant', 'rules', 'step', 'what is broken', 'caught by')
     table('---', '---', '---', '---', '---')
     for s in done:
         found = caught(results[s.name])
@@ -307,7 +307,7 @@ def report(sabotages, tests, results, markdown, what_ran):
         put_markdown(markdown, 'matrix', lines)
     print('\n'.join(lines))
     idle = [n for n, found in columns.items() if not found]
-    print('\nopen sabotages: %s\ntests and checks that caught nothing: %s' %
+    print('\nopen mutants: %s\ntests and checks that caught nothing: %s' %
           (', '.join(s.name for s in missed) or 'none', ', '.join(idle) or 'none'))
     return not missed
 
@@ -320,20 +320,20 @@ def load_results(state):
     return kept if kept.get('state') == state else {'state': state, 'cells': {}, 'blocks': {}}
 
 
-def list_all(sabotages):
-    for s in sabotages:
+def list_all(mutants):
+    for s in mutants:
         print('%-30s %-8s %-10s %s' % (s.name, ' '.join(s.rules) or s.area, s.step, s.breaks))
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog='dev sabotage', description='Breaks one rule at a time; which tests notice?')
+    parser = argparse.ArgumentParser(prog='dev mutate rules', description='Breaks one rule at a time; which tests notice?')
     parser.add_argument('names', nargs='*', metavar='NAME', help='only these (default: all)')
     parser.add_argument('--list', action='store_true', help='what there is, with the rules it breaks')
     parser.add_argument('--check', action='store_true', help='does each still apply, has each rule two? builds nothing')
-    parser.add_argument('--full', action='store_true', help='every test against every sabotage (hours)')
+    parser.add_argument('--full', action='store_true', help='every test against every mutant (hours)')
     parser.add_argument('--witnesses', action='store_true', help='nobody but the witnesses that each names')
     parser.add_argument('--seeds', type=int, default=4000, help='histories of the simulator (default 4000)')
-    parser.add_argument('--trust', action='store_true', help='do not run the tests without a sabotage first')
+    parser.add_argument('--trust', action='store_true', help='do not run the tests without a mutant first')
     parser.add_argument('--kept', action='store_true', help='show too what ran before, of the same sources')
     parser.add_argument('--markdown', metavar='FILE', help='write the matrix there too')
     return parser.parse_args()
@@ -341,48 +341,48 @@ def arguments():
 
 def main():
     plan = arguments()
-    tests, sabotages = catalogue(plan.seeds), all_sabotages()
+    tests, mutants = catalogue(plan.seeds), all_mutants()
     if plan.list:
-        list_all(sabotages)
+        list_all(mutants)
         return 0
-    wrong = check(sabotages, tests)
+    wrong = check(mutants, tests)
     if wrong or plan.check:
-        print('\n'.join(wrong) or 'sabotage: %d, each applies once' % len(sabotages))
+        print('\n'.join(wrong) or 'mutate rules: %d mutants, each applies once' % len(mutants))
         return 1 if wrong else 0
-    chosen = [s for s in sabotages if not plan.names or s.name in plan.names]
+    chosen = [s for s in mutants if not plan.names or s.name in plan.names]
     if len(chosen) < len(set(plan.names)):
-        print('sabotage: no such sabotage; --list lists them', file=sys.stderr)
+        print('mutate rules: no such mutant; --list lists them', file=sys.stderr)
         return 2
     end_all_with_us()
     began, state = time.time(), SHOP.copy_tree()
     kept = load_results(state)
     with open(os.path.join(SHOP.work, 'log'), 'w') as log:
         runner = Runner(tests, plan, log)
-        print('sabotage: building%s ...' % ('' if plan.trust else ', and all tests without a sabotage'), flush=True)
+        print('mutate rules: building%s ...' % ('' if plan.trust else ', and all tests without a mutant'), flush=True)
         for name, what in runner.prepare(plan.trust, chosen).items():
             print('  does not count, for it fails without one: ' + spoken(name, what), flush=True)
-        for number, sabotage in enumerate(chosen, 1):
+        for number, mutant in enumerate(chosen, 1):
             at = time.time()
             try:
-                cells = runner.judge(sabotage)
+                cells = runner.judge(mutant)
             except Mistake as mistake:  # it is open, and the others go on
                 print(mistake, flush=True)
                 cells = {}
-            kept['cells'][sabotage.name], kept['blocks'][sabotage.name] = cells, sabotage.written()
+            kept['cells'][mutant.name], kept['blocks'][mutant.name] = cells, mutant.written()
             found = caught(cells)
             print('[%d/%d %4.0f s] %-30s %3.0f s  %s' % (
-                number, len(chosen), time.time() - began, sabotage.name, time.time() - at,
+                number, len(chosen), time.time() - began, mutant.name, time.time() - at,
                 ', '.join(spoken(*item) for item in found.items()) or 'NOTHING of %d tests' % len(cells)), flush=True)
             put(RESULTS, json.dumps(kept, indent=1).encode())
-    results = {s.name: kept['cells'][s.name] for s in sabotages
+    results = {s.name: kept['cells'][s.name] for s in mutants
                if kept['blocks'].get(s.name) == s.written() and (s in chosen or not plan.names or plan.kept)}
-    ran = '`./dev sabotage%s`, %s%s, %.0f minutes' % (''.join(' ' + w for w in sys.argv[1:] if w != plan.markdown and
+    ran = '`./dev mutate rules%s`, %s%s, %.0f minutes' % (''.join(' ' + w for w in sys.argv[1:] if w != plan.markdown and
                                                             w != '--markdown'),
                                                       time.strftime('%F'), where(state), (time.time() - began) / 60)
     kept['ran'] = (kept.get('ran', []) if plan.kept else []) + [ran]
     put(RESULTS, json.dumps(kept, indent=1).encode())
     print()
-    well = report(sabotages, tests, results, plan.markdown, '; then '.join(kept['ran']))
+    well = report(mutants, tests, results, plan.markdown, '; then '.join(kept['ran']))
     return 0 if well else 1
 
 
@@ -390,5 +390,5 @@ if __name__ == '__main__':
     try:
         sys.exit(main())
     except Mistake as mistake:
-        print('sabotage: %s' % mistake, file=sys.stderr)
+        print('mutate rules: %s' % mistake, file=sys.stderr)
         sys.exit(1)

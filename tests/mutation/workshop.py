@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """workshop.py - a copy of the tree below build/ in which it may be broken, and programs that run there with a limit.
-For sabotage.py and mutate.py."""
+For rule_mutants.py and code_mutants.py."""
 import hashlib
 import os
 import re
@@ -14,7 +14,7 @@ SHIPS = ('base/', 'pool/', 'watchdog/', 'core/', 'include/')
 
 
 class Mistake(Exception):
-    """What whoever wrote a sabotage, or an entry of a list, or the call of a program, has to mend."""
+    """What whoever wrote a mutant, or an entry of a list, or the call of a program, has to mend."""
 
 
 def put(path, text):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""mutants.py - all the small mistakes that could have been made in a source: one comparison, one connective, one exit, one
+"""mistakes.py - all the small mistakes that could have been made in a source: one comparison, one connective, one exit, one
 number, one call at a time. Text in, mutants out; knows nothing of builds and tests. See README.md."""
 import re
 
