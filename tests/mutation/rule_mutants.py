@@ -55,12 +55,12 @@ def catalogue(seeds):
     tests += [Test('fault.' + f, 'fault', ['tests/fault/fault', f], 45) for f in FAULTS]
     tests += [Test('torture.' + m, 'torture', ['tests/torture', m, '--seconds', '5'], 60)
               for m in ('one', 'hundred', 'freeze')]
-    tests += [Test('soak.' + c, 'holders', ['tests/soak/holders', c, '--count', '100', '--slack-ms', '3000'], 60)
+    tests += [Test('torture.' + c, 'torture', ['tests/torture', c, '--count', '100', '--slack-ms', '3000'], 60)
               for c in ('kills', 'pauses', 'stale')]
-    tests += [Test('vigil.hold', 'vigil', ['tests/vigil/vigil', 'hold', '--seconds', '5'], 60),
-              Test('vigil.loss', 'vigil', ['tests/vigil/vigil', 'loss', '--leases', '200', '--bound-ms', '2000'], 60)]
-    tests += [Test('tool.' + f[:-8], 'tool', ['tools/holdfast', f], 200)
-              for f in sorted(os.listdir(os.path.join(ROOT, 'tests', 'tool'))) if f.endswith('_test.sh')]
+    tests += [Test('torture.hold', 'torture', ['tests/torture', 'hold', '--seconds', '5'], 60),
+              Test('torture.loss', 'torture', ['tests/torture', 'loss', '--leases', '200', '--bound-ms', '2000'], 60)]
+    tests += [Test('cli.' + f[:-8], 'cli', ['tools/holdfast', f], 200)
+              for f in sorted(os.listdir(os.path.join(ROOT, 'tests', 'cli'))) if f.endswith('_test.sh')]
     return {t.name: t for t in tests}
 
 
@@ -146,7 +146,7 @@ def digest(test):
     """Of all that the test runs: a mutant that leaves it as it was cannot be caught by it."""
     folder = SHOP.build_folder
     beside = [os.path.join(folder, test.words[0])]
-    if test.target in ('fault', 'torture', 'holders', 'vigil', 'tool'):
+    if test.target in ('fault', 'torture', 'cli'):
         beside += [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.startswith('libholdfast.so.')
                    and not os.path.islink(os.path.join(folder, f))]
     total = hashlib.sha1()
@@ -166,9 +166,9 @@ def spoken(name, what):
 def run(test, first_only):
     """'' if nothing is noticed, '-' if it cannot run here, else what was noticed."""
     words = [os.path.join(SHOP.build_folder, test.words[0])] + test.words[1:]
-    if test.target == 'tool':  # a script that wants a server, and the command
+    if test.target == 'cli':  # a script that wants a server, and the command
         folder = os.path.join(SHOP.tree, 'tests')
-        words = [os.path.join(folder, 'support', 'with_redis.sh'), 'bash', os.path.join(folder, 'tool', words[1]), words[0]]
+        words = [os.path.join(folder, 'support', 'with_redis.sh'), 'bash', os.path.join(folder, 'cli', words[1]), words[0]]
     if test.target == 'sim' and first_only:
         words.append('--first')
     code, text = run_limited(words, SHOP.work, test.limit)
@@ -220,7 +220,7 @@ class Runner:
 
     def run_group(self, names):
         """The simulator takes all cores, and what measures wants them; the others sleep most of the time."""
-        alone = [n for n in names if n.startswith(('sim', 'integration.', 'tool.', 'torture.', 'soak.', 'vigil.'))]
+        alone = [n for n in names if n.startswith(('sim', 'integration.', 'cli.', 'torture.'))]
         cells = {n: self.run(n) for n in alone}
         rest = [n for n in names if n not in alone]
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
@@ -236,7 +236,7 @@ class Runner:
     def run_all(self, mutant, names, until_caught):
         """Group by group, each built when it is its turn; what the mutant left as it was is not run."""
         cells = {}
-        for group in ('sim', 'unit', 'scene', 'fault', 'integration', 'tool', 'torture', 'soak', 'vigil'):
+        for group in ('sim', 'unit', 'scene', 'fault', 'integration', 'cli', 'torture'):
             tests = [self.tests[n] for n in dict.fromkeys(names) if n.split('.')[0] == group and n not in self.useless]
             targets = {t.target for t in tests}
             if targets and not SHOP.build(targets | ({'hffault'} if group == 'fault' else set()), self.log):
@@ -277,7 +277,7 @@ def columns_of(tests, results):
                 columns['sim: ' + check_name] = [
                     s for s, cells in results.items()
                     if any(n.startswith('sim') and check_name in what.split(', ') for n, what in cells.items())]
-        elif name.startswith(('sim.', 'unit.', 'scene.', 'integration.', 'tool.')):
+        elif name.startswith(('sim.', 'unit.', 'scene.', 'integration.', 'cli.')):
             continue  # they promise more than safety: shown where they catch
         else:
             columns[name] = [s for s, cells in results.items() if cells.get(name, '') not in ('', '-')]

@@ -18,7 +18,7 @@ class Pieces:
         self.tests = build / "tests"
 
     def holders(self, campaign, count, seed):
-        command = (self.tests / "soak/holders", campaign, "--count", count, "--seed", seed)
+        command = (self.tests / "torture", campaign, "--count", count, "--seed", seed)
         return Piece(campaign, command, f"./dev soak {campaign} --count {count} --seed {seed}", campaign != "stale")
 
     def fault(self, name, seed, full=False):
@@ -29,11 +29,11 @@ class Pieces:
         words = (mode, "--seconds", seconds, "--seed", seed)
         return Piece("torture", (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)))
 
-    def vigil(self, kind, *words):
-        return Piece(kind, (self.tests / "vigil/vigil", *words), "./dev torture " + " ".join(map(str, words)), True)
+    def leases(self, kind, *words):
+        return Piece(kind, (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)), True)
 
     def loss(self, busy):
-        return self.vigil("loss, busy", "loss", "--load") if busy else self.vigil("loss", "loss")
+        return self.leases("loss, busy", "loss", "--load") if busy else self.leases("loss", "loss")
 
     def seeds(self, start, count, workers=2):
         words = ("--seeds", count, "--from", start)
@@ -66,7 +66,7 @@ class Pieces:
             + [lambda s: self.holders("kills", 300, s), lambda s: self.holders("kills", 300, s),
                lambda s: self.holders("pauses", 100, s), lambda s: self.holders("stale", 100, s),
                lambda s: self.loss(False), lambda s: self.loss(True),
-               lambda s: self.vigil("hold, busy", "hold", "--seconds", 8, "--load")])
+               lambda s: self.leases("hold, busy", "hold", "--seconds", 8, "--load")])
         for turn in itertools.count():
             yield next(others if turn % 4 == 3 else faults)(dice.randrange(1, 100000))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* deliberate_race.c - hands a letter over through an inbox and goes on writing in it: a race in the middle of the
+/* tsan_canary.c - hands a letter over through an inbox and goes on writing in it: a race in the middle of the
  * things we annotate and suppress, which ThreadSanitizer has to report nevertheless. */
 #include "base/inbox.h"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# test.sh SOURCE FOLDER [ctest arguments...]: `./dev test` of the tree SOURCE on Debian 13, in a root of its own below
+# debian13.sh SOURCE FOLDER [ctest arguments...]: `./dev test` of the tree SOURCE on Debian 13, in a root of its own below
 # FOLDER, against that Debian's Redis and then its Valkey. 77: this machine cannot (no root, no network).
 set -eu
 source=$(CDPATH='' cd -- "$1" && pwd)
@@ -75,5 +75,5 @@ status=0
 echo "debian13: against Redis"
 inside "$usual" ./dev test "$@" || status=$?
 echo "debian13: against Valkey"
-inside "/opt/valkey:$usual" ./dev test -L 'integration|tool|torture' "$@" || status=$?
+inside "/opt/valkey:$usual" ./dev test -L 'integration|cli|torture' "$@" || status=$?
 exit $status

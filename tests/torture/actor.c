@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* actor.c - see actor.h. Uses the public API only. */
-#include "tests/soak/actor.h"
+#include "tests/torture/actor.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -152,7 +152,7 @@ void hft_actor_hold(struct hft_stage *stage, int process, unsigned seed)
     char name[24];
     hf_lease *lease;
     hf_error error;
-    (void)snprintf(name, sizeof name, "soak:%d", actor.lock);
+    (void)snprintf(name, sizeof name, "torture:%d", actor.lock);
     actor.client = hft_actor_client(stage);
     while (atomic_load(&actor.seat->count) < stage->ledger->room) {
         int64_t asked_ns = hft_now_ns();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# toolchain.cmake - Debian's cross compiler for arm64, with libraries from ARM64_ROOT, and an emulator for what it makes.
+# arm64.cmake - Debian's cross compiler for arm64, with libraries from ARM64_ROOT, and an emulator for what it makes.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)

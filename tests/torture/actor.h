@@ -3,7 +3,7 @@
 #ifndef HFT_ACTOR_H
 #define HFT_ACTOR_H
 
-#include "tests/soak/stage.h"
+#include "tests/torture/stage.h"
 
 #include <holdfast/holdfast.h>
 

@@ -11,7 +11,7 @@ begin() { # begin [OPTION...] -- COMMAND...: in the background; sets pid, guard 
     child=$(cat child.txt)
     guard=$(pgrep -P "$pid" guard)
 }
-slow_exec=${hf%/*}/../tests/tool/libslow_exec.so
+slow_exec=${hf%/*}/../tests/cli/libslow_exec.so
 beats='echo $$ >child.txt; while :; do echo beat >>beats.txt; sleep 0.02; done'
 
 waits_in_open() { # for a server that does not answer
@@ -116,7 +116,7 @@ is_held() { "$hf" show "$1"; }
 begin_held() {
     local signal
     mkfifo held.fifo
-    HELD_FORK=held.fifo LD_PRELOAD=${hf%/*}/../tests/tool/libheld_fork.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
+    HELD_FORK=held.fifo LD_PRELOAD=${hf%/*}/../tests/cli/libheld_fork.so ASAN_OPTIONS=$ASAN_OPTIONS:verify_asan_link_order=0 \
         env --default-signal=INT,QUIT "$hf" run g -- sh -c 'echo ran >>ran.txt' >said.txt 2>&1 &
     pid=$!
     same word held "$(cat held.fifo)"

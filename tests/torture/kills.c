@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* kills.c - kill -9 of processes that hold a lease at that very moment; counted are only those. Of each name two
  * processes want the lease: when one dies the other waits. */
-#include "tests/soak/actor.h"
-#include "tests/soak/campaigns.h"
+#include "tests/torture/actor.h"
+#include "tests/torture/campaigns.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static void ask_the_server(struct kills *kills, int lock, pid_t pid, int64_t val
     const char *end = reply->type == REDIS_REPLY_STRING ? strrchr(reply->str, ':') : NULL;
     if (hft_now_ns() < valid_until_ns && (end == NULL || strtol(end + 1, NULL, 10) != pid)) {
         if (++kills->misnamed <= SHOWN)
-            (void)printf("  NOT ITS KEY soak:%d: %s, while the lease of process id %d was good\n", lock,
+            (void)printf("  NOT ITS KEY torture:%d: %s, while the lease of process id %d was good\n", lock,
                          end != NULL ? reply->str : "nobody", (int)pid);
     }
     freeReplyObject(reply);
@@ -130,13 +130,13 @@ static void tell_late(const struct death *death, const struct hft_interval *heir
                       int64_t bound_ns)
 {
     if (any)
-        (void)printf("  LATE soak:%d: process %d died at %lld; process %d asked %.0f ms after that and had it %.0f ms "
+        (void)printf("  LATE torture:%d: process %d died at %lld; process %d asked %.0f ms after that and had it %.0f ms "
                      "after that, %.0f ms too late; %s asked already\n", death->lock, death->process,
                      (long long)death->at_ns, heir->process, (double)(heir->asked_ns - death->at_ns) / 1e6,
                      (double)(heir->enter_ns - death->at_ns) / 1e6, (double)(wait_ns - bound_ns) / 1e6,
                      death->asked_ns != INT64_MAX ? "somebody" : "nobody");
     else
-        (void)printf("  LATE soak:%d: nobody for %.0f ms after its holder's death\n", death->lock,
+        (void)printf("  LATE torture:%d: nobody for %.0f ms after its holder's death\n", death->lock,
                      (double)wait_ns / 1e6);
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vigil.c - many leases, watched.
+ * leases.c - many leases of one process, watched.
  *
- *   vigil hold   a thousand leases for a while, with both cores busy (--load): none may be lost
- *   vigil loss   a thousand threads, a lease each, when the server freezes for longer than the lease: is_valid is false
+ *   torture hold   a thousand leases for a while, with both cores busy (--load): none may be lost
+ *   torture loss   a thousand threads, a lease each, when the server freezes for longer than the lease: is_valid is false
  *                from V on; how late are event, descriptor and signal? And is the next holder later than all of them?
  *
  * Times are CLOCK_BOOTTIME. V is known to the millisecond (hf_lease_remaining_ms rounds down), so what is printed as
  * lateness is at most 1 ms too much.
  */
+#include "tests/torture/leases.h"
 #include "tests/support/server.h"
 
 #include <holdfast/holdfast.h>
@@ -97,7 +98,7 @@ static void quench(pid_t *pids, int count)
 
 static const char *name_of(int index, char name[24])
 {
-    (void)snprintf(name, 24, "vigil:%d", index);
+    (void)snprintf(name, 24, "torture:%d", index);
     return name;
 }
 
@@ -108,7 +109,7 @@ static int hold(void)
     int lost = 0;
     for (int i = 0; i < plan.leases; i++) {
         if (hf_lock_acquire(client, name_of(i, name), HF_LOCK(.lease_ms = plan.lease_ms), &watches[i].lease, &error) != HF_OK) {
-            (void)fprintf(stderr, "vigil: %s\n", error.message);
+            (void)fprintf(stderr, "torture: %s\n", error.message);
             return 1;
         }
     }
@@ -124,11 +125,11 @@ static int hold(void)
         lost += hf_lease_release(watches[i].lease, NULL) != HF_OK;
     hf_stats stats;
     hf_client_stats(client, &stats);
-    (void)printf("vigil hold: %d leases of %d ms for %d s%s: %d lost, least time left %lld ms, %llu renewals in %llu "
+    (void)printf("torture hold: %d leases of %d ms for %d s%s: %d lost, least time left %lld ms, %llu renewals in %llu "
                  "commands, %llu not confirmed\n", plan.leases, plan.lease_ms, plan.seconds, plan.load ? " on busy cores" : "",
                  lost, (long long)least_ms, (unsigned long long)stats.renewals, (unsigned long long)stats.remote_commands,
                  (unsigned long long)stats.renewals_failed);
-    (void)printf("summary vigil-hold operations=%llu faults=0 violations=0 false_losses=%d\n",
+    (void)printf("summary torture-hold operations=%llu faults=0 violations=0 false_losses=%d\n",
                  (unsigned long long)stats.renewals, lost);
     return lost != 0;
 }
@@ -246,14 +247,14 @@ static int judge(void)
         if (heir >= 0 && heir - atomic_load(&watches[i].end_ns) < soonest)
             soonest = heir - atomic_load(&watches[i].end_ns);
     }
-    (void)printf("vigil loss: %d leases of %d ms, server frozen%s: valid after V: %d, heirs %d, of them before the holder was "
+    (void)printf("torture loss: %d leases of %d ms, server frozen%s: valid after V: %d, heirs %d, of them before the holder was "
                  "told: %d, soonest %.1f ms after V\n", plan.leases, plan.lease_ms, plan.load ? ", cores busy" : "",
                  still_valid, heirs, overtaken, (double)soonest / 1e6);
     bool event = tell("event", &watches[0].event_ns, bound), fd = tell("descriptor", &watches[0].fd_ns, bound),
          signal_ = tell("signal", &watches[0].signal_ns, bound);
     (void)printf("  bound for p99.9: %.0f ms: %s\n", bound, event && fd && signal_ ? "held" : "BROKEN");
     int broken = still_valid + overtaken + (heirs < HEIRS) + !event + !fd + !signal_;
-    (void)printf("summary vigil-loss%s operations=%d faults=1 violations=%d false_losses=0 lost_p50_ms=%.1f lost_p99_ms=%.1f "
+    (void)printf("summary torture-loss%s operations=%d faults=1 violations=%d false_losses=0 lost_p50_ms=%.1f lost_p99_ms=%.1f "
                  "lost_p999_ms=%.1f lost_ms=%.1f lost_bound_ms=%.0f\n", plan.load ? "-busy" : "", plan.leases, broken,
                  latest.p50, latest.p99, latest.p999, latest.most, bound);
     return broken != 0;
@@ -289,7 +290,7 @@ static int loss(struct hft_server *server)
             return 1;
     }
     if (!wait_for_holders()) {
-        (void)fprintf(stderr, "vigil: the leases could not be had\n");
+        (void)fprintf(stderr, "torture: the leases could not be had\n");
         return 1;
     }
     for (int i = 0; i < HEIRS; i++)
@@ -315,7 +316,7 @@ static int loss(struct hft_server *server)
 
 static void usage(void)
 {
-    (void)fprintf(stderr, "usage: vigil hold|loss [--leases N] [--lease-ms N] [--seconds N] [--bound-ms N] [--load]\n");
+    (void)fprintf(stderr, "usage: torture hold|loss [--leases N] [--lease-ms N] [--seconds N] [--bound-ms N] [--load]\n");
     exit(64);
 }
 
@@ -347,7 +348,7 @@ static void read_plan(int argc, char **argv)
         usage();
 }
 
-int main(int argc, char **argv)
+int hft_leases(int argc, char **argv)
 {
     pid_t burners[16];
     hf_error error;
@@ -362,7 +363,7 @@ int main(int argc, char **argv)
         hf_client_open(hft_server_url(server), NULL, &heirs_client, &error) == HF_OK)
         verdict = strcmp(plan.mode, "hold") == 0 ? hold() : loss(server);
     else
-        (void)fprintf(stderr, "vigil: %s\n", error.message);
+        (void)fprintf(stderr, "torture: %s\n", error.message);
     quench(burners, busy);
     (void)hf_client_close(client, NULL);
     (void)hf_client_close(heirs_client, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* pauses.c - SIGSTOP of processes that hold a lease at that very moment, for two leases; meanwhile another one gets it.
  * When they run again the first look must be false, LOST must be told soon, and release must say so. */
-#include "tests/soak/actor.h"
-#include "tests/soak/campaigns.h"
+#include "tests/torture/actor.h"
+#include "tests/torture/campaigns.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #ifndef HFT_WRITER_H
 #define HFT_WRITER_H
 
-#include "tests/soak/stage.h"
+#include "tests/torture/stage.h"
 
 enum hft_writer_sum { /* of stage->sums */
     HFT_WRITES,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stale.c - takes leases from under their holders, who go on writing: by stopping the holders, by real eviction, by
  * FLUSHALL, and by a restart of the server without data. The store must refuse every one of those writes. */
-#include "tests/soak/campaigns.h"
-#include "tests/soak/writer.h"
+#include "tests/torture/campaigns.h"
+#include "tests/torture/writer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,7 +35,7 @@ static void say(struct hft_server *server, const char *format, long long number)
 {
     redisReply *reply = hft_server_ask(server, format, number);
     if (reply->type == REDIS_REPLY_ERROR) {
-        (void)fprintf(stderr, "soak: '%s' was answered: %s\n", format, reply->str);
+        (void)fprintf(stderr, "torture: '%s' was answered: %s\n", format, reply->str);
         exit(1);
     }
     freeReplyObject(reply);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stage.c - see stage.h. */
-#include "tests/soak/stage.h"
+#include "tests/torture/stage.h"
 
 #include <holdfast/lease.h>
 
@@ -24,7 +24,7 @@ static void *shared(size_t size)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) {
-        perror("soak: mmap");
+        perror("torture: mmap");
         exit(1);
     }
     return at;
@@ -59,7 +59,7 @@ int hft_stage_roll(struct hft_stage *stage, int sides)
 
 void hft_stage_key(int lock, char key[32])
 {
-    (void)snprintf(key, 32, "hf:{soak:%d}", lock);
+    (void)snprintf(key, 32, "hf:{torture:%d}", lock);
 }
 
 int64_t hft_stage_bound_ns(const struct hft_stage *stage)
@@ -80,7 +80,7 @@ void hft_stage_spawn(struct hft_stage *stage, int process)
     (void)fflush(stdout);
     stage->pids[process] = fork();
     if (stage->pids[process] < 0) {
-        perror("soak: fork");
+        perror("torture: fork");
         exit(1);
     }
     if (stage->pids[process] == 0) {
@@ -173,7 +173,7 @@ static void show(const struct hft_violation *violation, void *arg)
     int *shown = arg;
     const struct hft_interval *a = &violation->earlier, *b = &violation->later;
     if (++*shown <= SHOWN)
-        (void)printf("  %s soak:%" PRId32 ": process %d [%" PRId64 " .. %" PRId64 "] fence %" PRId64
+        (void)printf("  %s torture:%" PRId32 ": process %d [%" PRId64 " .. %" PRId64 "] fence %" PRId64
                      ", then process %d [%" PRId64 " .. %" PRId64 "] fence %" PRId64 ": by %" PRId64 "\n",
                      violation->verdict == HFT_OVERLAP ? "OVERLAP" : "FENCE", a->lock, a->process, a->enter_ns,
                      a->leave_ns, a->fence, b->process, b->enter_ns, b->leave_ns, b->fence, violation->by);

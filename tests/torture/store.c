@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* store.c - see store.h. Fences are compared as text: Lua's numbers cannot keep 19 digits. */
-#include "tests/soak/store.h"
+#include "tests/torture/store.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ static const char write_script[] =
 
 static _Noreturn void give_up(const char *what)
 {
-    (void)fprintf(stderr, "soak: the store: %s\n", what);
+    (void)fprintf(stderr, "torture: the store: %s\n", what);
     _exit(1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* holders.c - runs one campaign against those who hold leases: holders kills|pauses|stale [--count N] [--seed N]
+/* holders.c - runs one campaign against those who hold leases: torture kills|pauses|stale [--count N] [--seed N]
  * [--slack-ms N]. 1: a promise was broken. */
-#include "tests/soak/campaigns.h"
+#include "tests/torture/campaigns.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +15,11 @@ static const struct {
 
 static int usage(void)
 {
-    (void)fputs("usage: holders kills|pauses|stale [--count N] [--seed N] [--slack-ms N]\n", stderr);
+    (void)fputs("usage: torture kills|pauses|stale [--count N] [--seed N] [--slack-ms N]\n", stderr);
     return 64;
 }
 
-int main(int argc, char **argv)
+int hft_holders(int argc, char **argv)
 {
     struct hft_stage stage = {.count = 100, .slack_ms = HFT_SLACK_MS, .seed = (unsigned)time(NULL) % 100000};
     for (int i = 2; i < argc; i += 2) {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# test.sh SOURCE FOLDER [ctest arguments...]: builds the tree SOURCE for arm64 with Debian's cross compiler below FOLDER,
+# arm64.sh SOURCE FOLDER [ctest arguments...]: builds the tree SOURCE for arm64 with Debian's cross compiler below FOLDER,
 # and runs its unit tests and the short torture of one name in an emulator, against this machine's own redis-server.
 # 77: this machine cannot (no root, no network).
 set -eu
@@ -37,7 +37,7 @@ if [ ! -e "$root/made" ]; then
     : >"$root/made"
 fi
 
-cmake -S "$source" -B "$folder/build" -G Ninja --log-level=WARNING -DCMAKE_TOOLCHAIN_FILE="$source/tests/arm64/toolchain.cmake" \
+cmake -S "$source" -B "$folder/build" -G Ninja --log-level=WARNING -DCMAKE_TOOLCHAIN_FILE="$source/tests/platforms/arm64.cmake" \
     -DARM64_ROOT="$root" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DHOLDFAST_DEVELOP=ON -DHOLDFAST_CHECKED=ON
 cmake --build "$folder/build"
 echo "arm64: $(aarch64-linux-gnu-gcc --version | head -n 1), $(qemu-aarch64 --version | head -n 1)"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* writer.c - see writer.h. */
-#include "tests/soak/writer.h"
-#include "tests/soak/actor.h"
-#include "tests/soak/store.h"
+#include "tests/torture/writer.h"
+#include "tests/torture/actor.h"
+#include "tests/torture/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ void hft_writer_act(struct hft_stage *stage, int process, unsigned seed)
     char name[24];
     hf_lease *lease;
     hf_error error;
-    (void)snprintf(name, sizeof name, "soak:%d", writer.lock);
+    (void)snprintf(name, sizeof name, "torture:%d", writer.lock);
     hft_store_open(&writer.store, hft_server_socket(stage->store));
     writer.client = hft_actor_client(stage);
     for (;;) {
