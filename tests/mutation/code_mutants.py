@@ -14,12 +14,12 @@ import subprocess
 import sys
 import time
 
+from equivalent import check, equivalents, read_list
 from mistakes import mutants_of
-from workshop import HERE, ROOT, Mistake, Workshop, end_all_with_us, found_by_sim, put, put_markdown, run_limited, where
+from workshop import ROOT, Mistake, Workshop, end_all_with_us, found_by_sim, put, put_markdown, run_limited, where
 
 SHOP = Workshop('code_mutants', '-O2')
 RESULTS = os.path.join(SHOP.work, 'results.json')
-EQUIVALENT = os.path.join(HERE, 'equivalent.txt')
 GOAL = 95
 
 # What decides, and the scripts: where a wrong comparison costs somebody the lock.
@@ -75,21 +75,7 @@ def killers_of(path, seeds):
     return killers + [Killer('integration.' + r, 'tests/integration_' + r, twice=True) for r in real if r != 'scripts']
 
 
-# ---- what no test can notice ----
-
-def read_equivalent():
-    """identity -> reason."""
-    found = {}
-    for number, line in enumerate(open(EQUIVALENT), 1):
-        line = line.rstrip('\n')
-        if not line or line.startswith('#'):
-            continue
-        parts = line.split(' :: ')
-        if len(parts) != 4 or not parts[3].strip():
-            raise Mistake('equivalent.txt:%d: not `FILE FUNCTION :: LINE :: CHANGE :: REASON`: %s' % (number, line))
-        found[' :: '.join(parts[:3])] = parts[3]
-    return found
-
+# ---- the sources ----
 
 def all_files():
     known = sorted(os.path.relpath(os.path.join(folder, f), ROOT) for folder, _, files in
@@ -100,17 +86,6 @@ def all_files():
 def mutants_in(root, path):
     with open(os.path.join(root, path)) as source:
         return mutants_of(path, source.read())
-
-
-def check():
-    """The contract: each entry of equivalent.txt is still a mutant of today's sources."""
-    equivalent = read_equivalent()
-    there = set()
-    for path in sorted({identity.split(' ', 1)[0] for identity in equivalent}):
-        if os.path.exists(os.path.join(ROOT, path)):
-            there |= {m.identity() for m in mutants_in(ROOT, path)}
-    return ['equivalent.txt: no such mutant any more, take it out or prove it anew: ' + i for i in equivalent
-            if i not in there]
 
 
 # ---- building: the changed object, and programs with it instead of the one in their archives ----
@@ -174,11 +149,11 @@ class Verdict:
 class Runner:
     """One file's mutants, several at a time, each worker in a folder of its own."""
 
-    def __init__(self, path, killers, equivalent, log):
-        self.path, self.killers, self.equivalent = path, killers, equivalent
+    def __init__(self, path, killers, log):
+        self.path, self.killers = path, killers
         self.bench = Bench(path, killers, log)
         self.text = open(os.path.join(SHOP.tree, path)).read()
-        self.seen = {}
+        self.equivalent = {m.identity(): why for m, why in equivalents(path, self.text, mutants_of(path, self.text)).items()}
 
     def prepare(self, folder):
         """A mutant's place: what its source is made with stands beside it."""
@@ -262,7 +237,7 @@ def table(verdicts):
     survivors = [v.mutant for v in verdicts if v.kind == SURVIVES]
     if survivors:
         lines += ['', 'Who survives:', '']
-        lines += ['- `%s` %s: `%s`, %s' % (m.path, m.function, m.line, m.change) for m in survivors]
+        lines += ['- `%s` %s: `%s`, %s' % (m.path, m.function, m.line, m.named_change()) for m in survivors]
     return lines
 
 
@@ -296,9 +271,8 @@ def chosen_mutants(plan, files):
 
 def run_file(path, mutants, plan, log, kept):
     """Verdicts of the mutants, in their order; those of before where only survivors are asked for."""
-    equivalent = read_equivalent()
     killers = [k for k in killers_of(path, plan.seeds) if not plan.quick or k.name.startswith(('unit', 'scene'))]
-    runner = Runner(path, killers, equivalent, log)
+    runner = Runner(path, killers, log)
     text = sha(runner.text)
     before = kept.get(path, {}) if kept.get(path, {}).get('text') == text else {'text': text, 'verdicts': {}}
     kept[path] = before
@@ -328,7 +302,7 @@ def run_file(path, mutants, plan, log, kept):
             verdicts[mutant] = verdict
             before['verdicts'][mutant.identity()] = [verdict.kind, verdict.by]
             print('[%d/%d %5.0f s] %s:%d %s  %s: %s' % (done, len(left), time.time() - plan.began, path, mutant.row,
-                                                       mutant.change, verdict.kind, verdict.by), flush=True)
+                                                       mutant.named_change(), verdict.kind, verdict.by), flush=True)
             put(RESULTS, json.dumps(kept, indent=1).encode())
     return [verdicts[m] for m in mutants]
 
@@ -338,6 +312,7 @@ def arguments():
     parser.add_argument('files', nargs='*', metavar='FILE', help='core/policy/lease.c (default: all that decide, and the scripts)')
     parser.add_argument('--list', action='store_true', help='the mutants, by their names for equivalent.txt')
     parser.add_argument('--check', action='store_true', help='is equivalent.txt about today\'s sources? builds nothing')
+    parser.add_argument('--follow', action='store_true', help='as --check, and writes down which files they have moved to')
     parser.add_argument('--sample', type=int, metavar='N', help='only N of them, chosen by --seed')
     parser.add_argument('--seed', type=int, default=1, metavar='S')
     parser.add_argument('--line', type=int, action='append', metavar='N', help='only those in this line')
@@ -352,9 +327,9 @@ def arguments():
 def main():
     plan = arguments()
     plan.began = time.time()
-    if plan.check:
-        wrong = check()
-        print('\n'.join(wrong) or 'mutate code: %d equivalent mutants, each is there' % len(read_equivalent()))
+    if plan.check or plan.follow:
+        wrong = check(plan.follow)
+        print('\n'.join(wrong) or 'mutate code: %d equivalent mutants, each is there' % len(read_list()))
         return 1 if wrong else 0
     unknown = [f for f in plan.files if not os.path.exists(os.path.join(ROOT, f))]
     if unknown:

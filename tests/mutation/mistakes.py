@@ -27,15 +27,19 @@ class Token:
 
 class Mutant:
     """`start`..`end` of the source becomes `new`. Its name is what it changes, in which line of which function: not where
-    that line stands."""
+    that line stands. `number`: it is the n-th of that change in such a line."""
 
     def __init__(self, path, text, function, start, end, new, change):
         self.path, self.function, self.start, self.end, self.new, self.change = path, function, start, end, new, change
+        self.number = 1
         self.row = text.count('\n', 0, start) + 1
         self.line = text.split('\n')[self.row - 1].strip()
 
+    def named_change(self):
+        return self.change + (' (%d)' % self.number if self.number > 1 else '')
+
     def identity(self):
-        return '%s %s :: %s :: %s' % (self.path, self.function, self.line, self.change)
+        return '%s %s :: %s :: %s' % (self.path, self.function, self.line, self.named_change())
 
     def apply(self, text):
         return text[:self.start] + self.new + text[self.end:]
@@ -95,9 +99,8 @@ class Source:
         """The same change twice in one line of one function: they are counted."""
         seen = {}
         for mutant in self.mutants:
-            count = seen[mutant.identity()] = seen.get(mutant.identity(), 0) + 1
-            if count > 1:
-                mutant.change += ' (%d)' % count
+            name = mutant.identity()
+            mutant.number = seen[name] = seen.get(name, 0) + 1
         return self.mutants
 
 

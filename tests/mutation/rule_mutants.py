@@ -9,6 +9,7 @@ import os
 import sys
 import time
 
+from source import places, read, replaced, sources
 from workshop import HERE, ROOT, Mistake, Workshop, end_all_with_us, found_by_sim, put, put_markdown, run_limited, where
 
 SHOP = Workshop('rule_mutants', '-O1')
@@ -67,10 +68,11 @@ def catalogue(seeds):
 # ---- mutants ----
 
 class RuleMutant:
-    """NAME.sab: what it breaks, and which lines of which files become which others."""
+    """NAME.sab: what it breaks, and which text of which files becomes which other. Texts are compared by their tokens, so
+    a reformat changes nothing; where a file has been moved or split, the text is looked for in the others."""
 
     def __init__(self, path):
-        self.name = os.path.basename(path)[:-len('.sab')]
+        self.path, self.name = path, os.path.basename(path)[:-len('.sab')]
         self.fields, self.blocks, self.text = {}, [], open(path).read()
         for number, line in enumerate(self.text.split('\n')[:-1], 1):
             if line.startswith('@ '):
@@ -102,34 +104,53 @@ class RuleMutant:
         if not self.breaks or not self.blocks or not (self.rules or self.step or self.area):
             raise Mistake('%s.sab: a mutant has a rule, a step or an area, a sentence, and lines' % self.name)
 
-    def apply(self, tree):
-        """The new text of each file; every block's old lines must be there exactly once."""
+    def find(self, tree, path, old, texts):
+        """(path, place): where the old text stands, exactly once. `texts`: what has been changed already."""
+        found = places(path, texts.get(path) or read(tree, path), old)
+        if not found:
+            everywhere = [(p, place) for p in sources(tree) for place in places(p, texts.get(p) or read(tree, p), old)]
+            if len(everywhere) == 1:
+                return everywhere[0]
+        if len(found) != 1:
+            raise Mistake('%s.sab: found %d times, not once, in %s:\n%s' % (self.name, len(found), path, old))
+        return path, found[0]
+
+    def apply(self, tree, moved=None):
+        """The new text of each file. `moved`: takes (block, old path, new path) of what is not where it is said to be."""
         texts = {}
-        for path, old, new in self.blocks:
-            text = texts.get(path)
-            if text is None:
-                full = os.path.join(tree, path)
-                if not os.path.exists(full):
-                    raise Mistake('%s.sab: there is no %s' % (self.name, path))
-                text = open(full).read()
-            before, after = '\n'.join(old), '\n'.join(new)
-            if text.count(before) != 1:
-                raise Mistake('%s.sab: found %d times, not once, in %s:\n%s' % (self.name, text.count(before), path, before))
-            texts[path] = text.replace(before, after)
+        for block, (path, old, new) in enumerate(self.blocks):
+            there, place = self.find(tree, path, '\n'.join(old), texts)
+            if there != path and moved is not None:
+                moved.append((block, path, there))
+            texts[there] = replaced(texts.get(there) or read(tree, there), place, '\n'.join(new))
         return texts
+
+    def follow(self, moved):
+        """Writes the new paths down."""
+        lines = self.text.split('\n')
+        heads = [number for number, line in enumerate(lines) if line.startswith('@ ')]
+        for block, _, there in moved:
+            lines[heads[block]] = '@ ' + there
+        put(self.path, '\n'.join(lines).encode())
 
 
 def all_mutants():
     return [RuleMutant(os.path.join(HERE, f)) for f in sorted(os.listdir(HERE)) if f.endswith('.sab')]
 
 
-def check(mutants, tests):
-    """The contract: each applies to today's sources, each rule has two, the hand-off has its ten."""
+def check(mutants, tests, follow):
+    """The contract: each applies to today's sources, where it says; each rule has two, the hand-off has its ten."""
     wrong = []
     for mutant in mutants:
+        moved = []
         try:
             mutant.check(tests)
-            mutant.apply(ROOT)
+            mutant.apply(ROOT, moved)
+            if follow and moved:
+                mutant.follow(moved)
+            elif moved:
+                wrong += ['%s.sab: what was in %s is in %s now; `./dev mutate rules --follow` writes that' %
+                          (mutant.name, path, there) for _, path, there in moved]
         except Mistake as mistake:
             wrong.append(str(mistake))
     for rule in RULES:
@@ -330,6 +351,7 @@ def arguments():
     parser.add_argument('names', nargs='*', metavar='NAME', help='only these (default: all)')
     parser.add_argument('--list', action='store_true', help='what there is, with the rules it breaks')
     parser.add_argument('--check', action='store_true', help='does each still apply, has each rule two? builds nothing')
+    parser.add_argument('--follow', action='store_true', help='as --check, and writes down which files texts have moved to')
     parser.add_argument('--full', action='store_true', help='every test against every mutant (hours)')
     parser.add_argument('--witnesses', action='store_true', help='nobody but the witnesses that each names')
     parser.add_argument('--seeds', type=int, default=4000, help='histories of the simulator (default 4000)')
@@ -345,8 +367,8 @@ def main():
     if plan.list:
         list_all(mutants)
         return 0
-    wrong = check(mutants, tests)
-    if wrong or plan.check:
+    wrong = check(mutants, tests, plan.follow)
+    if wrong or plan.check or plan.follow:
         print('\n'.join(wrong) or 'mutate rules: %d mutants, each applies once' % len(mutants))
         return 1 if wrong else 0
     chosen = [s for s in mutants if not plan.names or s.name in plan.names]
