@@ -6,6 +6,7 @@ import concurrent.futures
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -25,43 +26,45 @@ ORACLE = '''one-holder fences-rise over-is-over valid-means-key release-is-hones
 wait-of-a-recheck wait-after-a-death fifo calls-in-time no-hang no-renewal-after-release keys-end no-stale-store
 no-stale-value status few-questions passes-end cancel-in-time nothing-stays'''.split()
 
-# One kind of trouble, five times as many histories: only for a mutant that names it as its witness.
-PROFILES = 'calm deaf lossy singles kills pauses cuts stalls freezes restarts amnesia failovers clocks refusals foreign lies storm'
+# The tests that are asked, and how long one may take.
+LIMITS = {'unit': 30, 'scene': 30, 'fault': 45, 'integration': 120, 'cli': 200, 'torture': 60}
 
-# The faults whose sentence is a promise of safety or a bound.
-FAULTS = '''swallowed-renewals lost-before-expiry late-release late-owner silent-subscribers late-acquire orphans
-delayed-replies resets half-open idle-subscriber cuts error-replies out-of-memory eviction read-only aof-restart freezes
-aof-kills kills evictions bad-network forks ends cancels suspend wall-clock slow-clock renewed-releases passes-and-loss
-terminal-events closes spoiled-replies close-reads-on forged-messages demotions replica idle-promotion tokens
-made-up-messages strangers close-with-leases writable-replica one-way quiet-waiters drip refused-writes busy-script
-max-clients client-kill kill-rate config-changes signals cancel-storm half-close stalls narrow-line renewals-first
-rdb-restart embedded freezer far-holders
-slow-replies short-renewals withdrawals watchers healing in-vain prompt-posts prompt-revokes prompt-cancels prompt-notices
-script-errors flooded-waiters return-of-many prefork silent-renewals'''.split()
+# The faults whose sentence is no promise of safety, and no bound.
+NOT_OF_SAFETY = '''allocations cpu-quota descriptors dial-storm fetch-races fetch-storm loading misconf no-descriptors
+script-flush short-io sigpipe slow-lookup small-stacks system-calls unload-in-lookup unloads'''.split()
 
 
 class Test:
-    def __init__(self, name, target, words, limit):
-        self.name, self.target, self.words, self.limit = name, target, words, limit
+    """`program`: what of it is built, and changes with a mutant."""
+
+    def __init__(self, name, words, limit, program):
+        self.name, self.words, self.limit, self.program = name, words, limit, program
+        self.kind = name.split('.')[0]
+
+    def targets(self):
+        return {self.program} | ({'cli'} if self.kind == 'cli' else set())
 
 
-def catalogue(seeds):
-    tests = [Test('sim', 'sim', ['tests/sim/sim', '--seeds', str(seeds)], 300)]
-    tests += [Test('sim.' + p, 'sim', ['tests/sim/sim', '--profile', p, '--seeds', str(5 * seeds)], 300)
-              for p in PROFILES.split()]
-    for kind, folder, limit in (('unit', '', 30), ('scene', 'scene/', 30), ('integration', '', 120)):
-        files = sorted(os.listdir(os.path.join(ROOT, 'tests', kind)))
-        programs = ['%s_%s' % (kind, f[:-len('_test.c')]) for f in files if f.endswith('_test.c')]
-        tests += [Test(p.replace('_', '.', 1), p, ['tests/' + folder + p], limit) for p in programs]
-    tests += [Test('fault.' + f, 'fault', ['tests/fault/fault', f], 45) for f in FAULTS]
-    tests += [Test('torture.' + m, 'torture', ['tests/torture', m, '--seconds', '5'], 60)
-              for m in ('one', 'hundred', 'freeze')]
-    tests += [Test('torture.' + c, 'torture', ['tests/torture', c, '--count', '100', '--slack-ms', '3000'], 60)
-              for c in ('kills', 'pauses', 'stale')]
-    tests += [Test('torture.hold', 'torture', ['tests/torture', 'hold', '--seconds', '5'], 60),
-              Test('torture.loss', 'torture', ['tests/torture', 'loss', '--leases', '200', '--bound-ms', '2000'], 60)]
-    tests += [Test('cli.' + f[:-8], 'cli', ['tools/holdfast', f], 200)
-              for f in sorted(os.listdir(os.path.join(ROOT, 'tests', 'cli'))) if f.endswith('_test.sh')]
+def said(words):
+    try:
+        return subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout.decode()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Mistake('which tests there are only a build can say (./dev build): %s' % error)
+
+
+def catalogue(build, seeds):
+    """The tests of a build, as ctest and the simulator know them; of a profile five times as many histories, only for a
+    mutant that names it as its witness."""
+    build, sim = os.path.abspath(build), os.path.join('tests', 'sim', 'sim')
+    words = [os.path.join(build, sim), '--seeds']
+    tests = [Test('sim', words + [str(seeds)], 300, sim)]
+    tests += [Test('sim.' + profile, words + [str(5 * seeds), '--profile', profile], 300, sim)
+              for profile in said([words[0], '--profiles']).split()]
+    for one in json.loads(said(['ctest', '--test-dir', build, '--show-only=json-v1']))['tests']:
+        kind, _, name = one['name'].partition('.')
+        if kind in LIMITS and not (kind == 'fault' and name in NOT_OF_SAFETY):
+            program = next(word for word in one['command'] if word.startswith(build + os.sep))
+            tests.append(Test(one['name'], one['command'], LIMITS[kind], os.path.relpath(program, build)))
     return {t.name: t for t in tests}
 
 
@@ -166,8 +169,8 @@ def check(mutants, tests, follow):
 def digest(test):
     """Of all that the test runs: a mutant that leaves it as it was cannot be caught by it."""
     folder = SHOP.build_folder
-    beside = [os.path.join(folder, test.words[0])]
-    if test.target in ('fault', 'torture', 'cli'):
+    beside = [os.path.join(folder, test.program)]
+    if test.kind not in ('sim', 'unit', 'scene'):
         beside += [os.path.join(folder, f) for f in sorted(os.listdir(folder)) if f.startswith('libholdfast.so.')
                    and not os.path.islink(os.path.join(folder, f))]
     total = hashlib.sha1()
@@ -186,18 +189,13 @@ def spoken(name, what):
 
 def run(test, first_only):
     """'' if nothing is noticed, '-' if it cannot run here, else what was noticed."""
-    words = [os.path.join(SHOP.build_folder, test.words[0])] + test.words[1:]
-    if test.target == 'cli':  # a script that wants a server, and the command
-        folder = os.path.join(SHOP.tree, 'tests')
-        words = [os.path.join(folder, 'support', 'with_redis.sh'), 'bash', os.path.join(folder, 'cli', words[1]), words[0]]
-    if test.target == 'sim' and first_only:
-        words.append('--first')
+    words = test.words + (['--first'] if test.kind == 'sim' and first_only else [])
     code, text = run_limited(words, SHOP.work, test.limit)
     if code is None:
         return 'hang'
     if code in (0, 77):
         return '' if code == 0 else '-'
-    if test.target == 'sim':
+    if test.kind == 'sim':
         return found_by_sim(text)
     if code < 0:
         return 'crash'
@@ -213,15 +211,13 @@ class Runner:
 
     def prepare(self, trust, chosen):
         """Without any mutant all must pass: what fails anyway proves nothing."""
-        if not SHOP.build({t.target for t in self.tests.values()} | {'hffault'}, self.log):
-            raise Mistake('the tree does not build; see %s' % self.log.name)
         self.before = {name: digest(test) for name, test in self.tests.items()}
         if trust:
             return {}
         rare = [w for s in chosen for w in s.witnesses if w.startswith('sim.')]
         failed = caught(self.run_group(self.everything() + sorted(set(rare))))
         for name in list(failed):
-            if self.tests[name].target == 'sim':
+            if self.tests[name].kind == 'sim':
                 self.known[name] = set(failed[name].split(', '))
             elif run(self.tests[name], False) == '':  # alone, it passes
                 del failed[name]
@@ -257,10 +253,9 @@ class Runner:
     def run_all(self, mutant, names, until_caught):
         """Group by group, each built when it is its turn; what the mutant left as it was is not run."""
         cells = {}
-        for group in ('sim', 'unit', 'scene', 'fault', 'integration', 'cli', 'torture'):
+        for group in ['sim'] + list(LIMITS):
             tests = [self.tests[n] for n in dict.fromkeys(names) if n.split('.')[0] == group and n not in self.useless]
-            targets = {t.target for t in tests}
-            if targets and not SHOP.build(targets | ({'hffault'} if group == 'fault' else set()), self.log):
+            if tests and not SHOP.build(set().union(*(t.targets() for t in tests)), self.log):
                 raise Mistake('%s.sab does not compile; see %s' % (mutant.name, self.log.name))
             found = self.run_group([t.name for t in tests if digest(t) != self.before[t.name]])
             self.confirm(mutant, found)
@@ -352,6 +347,7 @@ def arguments():
     parser.add_argument('--list', action='store_true', help='what there is, with the rules it breaks')
     parser.add_argument('--check', action='store_true', help='does each still apply, has each rule two? builds nothing')
     parser.add_argument('--follow', action='store_true', help='as --check, and writes down which files texts have moved to')
+    parser.add_argument('--build', default=os.path.join(ROOT, 'build', 'dev'), help=argparse.SUPPRESS)
     parser.add_argument('--full', action='store_true', help='every test against every mutant (hours)')
     parser.add_argument('--witnesses', action='store_true', help='nobody but the witnesses that each names')
     parser.add_argument('--seeds', type=int, default=4000, help='histories of the simulator (default 4000)')
@@ -363,11 +359,11 @@ def arguments():
 
 def main():
     plan = arguments()
-    tests, mutants = catalogue(plan.seeds), all_mutants()
+    mutants = all_mutants()
     if plan.list:
         list_all(mutants)
         return 0
-    wrong = check(mutants, tests, plan.follow)
+    wrong = check(mutants, catalogue(plan.build, plan.seeds), plan.follow) if plan.check or plan.follow else []
     if wrong or plan.check or plan.follow:
         print('\n'.join(wrong) or 'mutate rules: %d mutants, each applies once' % len(mutants))
         return 1 if wrong else 0
@@ -379,8 +375,14 @@ def main():
     began, state = time.time(), SHOP.copy_tree()
     kept = load_results(state)
     with open(os.path.join(SHOP.work, 'log'), 'w') as log:
-        runner = Runner(tests, plan, log)
         print('mutate rules: building%s ...' % ('' if plan.trust else ', and all tests without a mutant'), flush=True)
+        if not SHOP.build({'tests/all', 'cli'}, log):
+            raise Mistake('the tree does not build; see %s' % log.name)
+        tests = catalogue(SHOP.build_folder, plan.seeds)
+        wrong = check(mutants, tests, False)
+        if wrong:
+            raise Mistake('\n'.join(wrong))
+        runner = Runner(tests, plan, log)
         for name, what in runner.prepare(plan.trust, chosen).items():
             print('  does not count, for it fails without one: ' + spoken(name, what), flush=True)
         for number, mutant in enumerate(chosen, 1):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* torture.c - many processes and threads fight for locks while they are killed and frozen; afterwards an oracle
- * judges what they wrote down. `torture MODE [--seconds N ...]`; 1: a promise was broken. `--list`: the modes. */
+ * judges what they wrote down. `torture MODE [--seconds N ...]`; 1: a promise was broken. `--list`: each mode with the
+ * options of its short run. */
 #include "tests/torture/campaigns.h"
 #include "tests/torture/faults.h"
 #include "tests/torture/leases.h"
@@ -28,9 +29,13 @@ static const struct hft_plan modes[] = {
 static const struct {
     const char *mode;
     int (*run)(int argc, char **argv);
+    const char *test; /* the options of a short run on a busy machine */
 } others[] = {
-    {"hold", hft_leases},   {"loss", hft_leases},   {"kills", hft_holders},
-    {"pauses", hft_holders}, {"stale", hft_holders},
+    {"hold", hft_leases, "--seconds 5 --load"},
+    {"loss", hft_leases, "--leases 200 --bound-ms 2000"},
+    {"kills", hft_holders, "--count 100 --slack-ms 3000"},
+    {"pauses", hft_holders, "--count 100 --slack-ms 3000"},
+    {"stale", hft_holders, "--count 100 --slack-ms 3000"},
 };
 
 /* What is to be done to the fleet, and when. */
@@ -41,19 +46,22 @@ struct schedule {
     int rounds;
 };
 
-static void list(FILE *out, char separator)
+static void list(void)
 {
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
-        (void)fprintf(out, "%s%c", modes[i].mode, separator);
+        (void)printf("%s --seconds 5\n", modes[i].mode);
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        (void)fprintf(out, "%s%c", others[i].mode, separator);
+        (void)printf("%s %s\n", others[i].mode, others[i].test);
 }
 
 static _Noreturn void usage(const char *wrong)
 {
     (void)fprintf(stderr, "torture: %s\nusage: torture MODE [--seconds N] [--processes N] [--threads N] [--locks N]\n"
-                  "               [--lease-ms N] [--kill-ms N] [--slack-ms N] [--seed N]\nmodes: ", wrong);
-    list(stderr, ' ');
+                  "               [--lease-ms N] [--kill-ms N] [--slack-ms N] [--seed N]\nmodes:", wrong);
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        (void)fprintf(stderr, " %s", modes[i].mode);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        (void)fprintf(stderr, " %s", others[i].mode);
     (void)fputc('\n', stderr);
     exit(64);
 }
@@ -192,7 +200,7 @@ int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     if (strcmp(mode, "--list") == 0) {
-        list(stdout, '\n');
+        list();
         return 0;
     }
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
