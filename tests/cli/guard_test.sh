@@ -251,6 +251,9 @@ a_signal_that_cannot_be_passed_on_is_said() {
 as_process_1="unshare --pid --fork --mount-proc"
 inner() { pgrep -P "$1" -x holdfast; } # of the unshare that was started last
 
+orphans='for i in {1..50}; do (sleep 0.05 & ) ; done
+    while pgrep -r D,R,S -fx "sleep 0.05" >/dev/null; do sleep 0.02; done'
+
 process_1_has_no_zombies() {
     $as_process_1 true 2>/dev/null || { echo "       (no PID namespaces here)"; return; }
     # Orphans of the command, which are its guard's; and those of somebody who came from elsewhere, which are process 1's.
@@ -259,11 +262,11 @@ process_1_has_no_zombies() {
         until [ -z "$(pgrep -x sleep)" ]; do sleep 0.02; done; ps -eo stat= | grep -c ^Z; exit 0' >zombies.txt &
     pid=$!
     until_true test -s child.txt
-    nsenter -t "$(inner "$pid")" --pid --mount bash -c 'for i in {1..50}; do (sleep 0.05 & ) ; done; sleep 0.2'
+    nsenter -t "$(inner "$pid")" --pid --mount bash -c "$orphans"
     $as_process_1 "$hf" run g -- true & # and one that still waits
     local second=$!
     until_true waits_for g 1
-    nsenter -t "$(inner "$second")" --pid --mount bash -c 'for i in {1..50}; do (sleep 0.05 & ) ; done; sleep 0.2'
+    nsenter -t "$(inner "$second")" --pid --mount bash -c "$orphans"
     until_true no_zombies "$second"
     touch done.txt
     wait "$pid"

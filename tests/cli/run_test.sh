@@ -178,10 +178,12 @@ the_signals_of_a_daemons_life_reach_the_command() {
 }
 
 an_ignored_signal_stays_ignored() {
-    (trap '' HUP && exec "$hf" run f -- sh -c 'echo up >f.txt; read line <&3' 3< <(sleep 1)) &
+    mkfifo f.in
+    (trap '' HUP && exec "$hf" run f -- sh -c 'echo up >f.txt; read line <f.in') &
     local pid=$!
     until_true test -s f.txt
     kill -HUP $pid
+    : >f.in
     wait "$pid"
     same "code (of read at the end of its input)" 1 $?
 }
@@ -225,10 +227,10 @@ on_a_terminal_the_command_is_in_the_foreground() {
 }
 
 a_command_that_reads_the_terminal_gets_it() {
-    (sleep 0.3; echo typed; sleep 0.3) |
-        timeout 20 script -qec "'$hf' run t -- sh -c 'read line </dev/tty; echo \$line >t.txt' | cat" \
+    (until_true test -s reads.txt; echo typed; until_true test -s typed.txt) |
+        timeout 20 script -qec "'$hf' run t -- sh -c 'echo up >reads.txt; read line </dev/tty; echo \$line >typed.txt' | cat" \
         /dev/null >/dev/null
-    same line typed "$(cat t.txt)"
+    same line typed "$(cat typed.txt)"
 }
 
 a_setuid_program_takes_no_server_from_its_caller() {
