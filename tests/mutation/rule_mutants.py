@@ -62,7 +62,7 @@ def catalogue(build, seeds):
               for profile in said([words[0], '--profiles']).split()]
     for one in json.loads(said(['ctest', '--test-dir', build, '--show-only=json-v1']))['tests']:
         kind, _, name = one['name'].partition('.')
-        if kind in LIMITS and not (kind == 'fault' and name in NOT_OF_SAFETY):
+        if kind in LIMITS and 'command' in one and not (kind == 'fault' and name in NOT_OF_SAFETY):
             program = next(word for word in one['command'] if word.startswith(build + os.sep))
             tests.append(Test(one['name'], one['command'], LIMITS[kind], os.path.relpath(program, build)))
     return {t.name: t for t in tests}
