@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* curves.c - how it grows: threads, names, processes, held leases, local waiters, distance, size of values. No goals;
- * bench/plot.py draws them. `curves held` draws one. */
+ * bench/plot.py draws them. `curves held` draws one, `curves --list` says which there are. */
 #include "bench/crew.h"
 #include "bench/memory.h"
 #include "bench/on_one.h"
@@ -303,8 +303,17 @@ static void draw(const struct curve *curve, int argc, char **argv)
     }
 }
 
+static int list(void)
+{
+    for (size_t i = 0; i < CURVES; i++)
+        (void)puts(curves[i].name);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "--list") == 0)
+        return list();
     char *options[8] = {argv[0]};
     bool wanted[CURVES] = {false}, some = false;
     int count = 1;

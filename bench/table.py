@@ -3,10 +3,13 @@
 """table.py FOLDER PAGE - puts what FOLDER/*.json say between PAGE's lines <!-- measured --> and <!-- end -->."""
 import json
 import os
+import re
 import sys
 
-ORDER = ("own_lock crowded linger one_lock processes hand_off killed far held waiters hits stampede names size "
-         "neighbours").split()
+def questions():
+    """In the order of README.md's table."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "README.md"), encoding="utf-8") as page:
+        return re.findall(r"^\| `(\w+)` \|", page.read(), re.M)
 
 
 def number(value):
@@ -16,7 +19,7 @@ def number(value):
 
 
 def rows(folder):
-    for question in ORDER:
+    for question in questions():
         path = os.path.join(folder, question + ".json")
         if not os.path.exists(path):
             continue

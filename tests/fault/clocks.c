@@ -160,5 +160,5 @@ const struct hft_named hft_clock_faults[] = {
     {"slow-lookup", "a name lookup that hangs costs no lease; an open returns at its deadline",
      slow_lookup, 1, 20, HFT_PRELOADED},
     {"unload-in-lookup", "an open that failed over a hanging lookup leaves nothing that dlclose could break",
-     unload_in_lookup, 2, 20, HFT_PRELOADED},
+     unload_in_lookup, 2, 20, HFT_PRELOADED | HFT_UNLOADS},
     {.name = NULL}};

@@ -27,7 +27,11 @@ struct hft_run { /* one run of one fault */
     unsigned rng;
 };
 
-enum { HFT_PRELOADED = 1 /* the preload library */, HFT_MEASURES = 2 /* hft_in_time */ };
+enum {
+    HFT_PRELOADED = 1, /* the preload library */
+    HFT_MEASURES = 2,  /* hft_in_time */
+    HFT_UNLOADS = 4    /* a product that can be unloaded */
+};
 
 struct hft_named {
     const char *name;

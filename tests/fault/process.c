@@ -356,7 +356,7 @@ const struct hft_named hft_process_faults[] = {
     {"forks", "a fork child owns nothing, does no harm, and the parent goes on", forks, 4, 100, 0},
     {"ends", "exit, quick_exit and close with 64 threads inside neither crash nor hang", ends, 9, 1000, 0},
     {"unloads", "after close the library can be unloaded: no thread, no descriptor is left", unloads, 2, 100,
-     0},
+     HFT_UNLOADS},
     {"descriptors", "descriptors above 1023 and closed stdio are as good as others", descriptors, 2, 20, 0},
     {"sigpipe", "no write to a closed connection raises SIGPIPE", sigpipe, 1, 20, 0},
     {.name = NULL}};

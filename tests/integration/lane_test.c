@@ -6,7 +6,6 @@
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
 
-#include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -300,7 +299,7 @@ static void a_posted_command_wakes_a_listener_that_sleeps_for_ever(void **state)
     (void)state;
     for (int i = 0; i < 5; i++) {
         struct hft_call call;
-        (void)poll(NULL, 0, 5); /* so that the listener sleeps: it has no deadline and no traffic */
+        HFT_UNTIL(hft_is_asleep(hft_thread_named("hf-listener"))); /* it has no deadline and no traffic */
         hft_post(lane, &call, hft_command("PING", HFI_NEVER));
         hft_sleep(&call);
         assert_int_equal(call.outcome, HFI_ANSWERED);

@@ -102,7 +102,7 @@ static void *compete(void *arg)
             c->fences[c->count++] = hf_lease_fence(lease);
         (void)pthread_mutex_unlock(&c->mutex);
         if (i % 8 == 0)
-            (void)usleep(200);
+            (void)usleep(200); /* a section that takes a while */
         (void)pthread_mutex_lock(&c->mutex);
         c->inside--;
         (void)pthread_mutex_unlock(&c->mutex);

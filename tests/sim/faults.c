@@ -9,6 +9,7 @@ const char *sim_profile_name(enum sim_profile profile)
     static const char *const names[] = {"calm",   "deaf",     "lossy",   "singles",  "kills",   "pauses",
                                         "cuts",   "stalls",   "freezes", "restarts", "amnesia", "failovers",
                                         "clocks", "refusals", "foreign", "lies", "storm"};
+    _Static_assert(sizeof names / sizeof names[0] == SIM_PROFILES, "each profile has a name");
     return profile < SIM_PROFILES ? names[profile] : "any";
 }
 

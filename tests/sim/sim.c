@@ -286,10 +286,17 @@ static int run_all(const struct plan *plan)
     return failed > 0 || (plan->seconds == 0 && done != plan->count);
 }
 
+static int list_profiles(void)
+{
+    for (int p = 0; p < SIM_PROFILES; p++)
+        (void)puts(sim_profile_name((enum sim_profile)p));
+    return 0;
+}
+
 static int usage(void)
 {
     (void)fputs("sim [--seeds N] [--from S] [--seconds T] [--workers W] [--profile NAME] [--json] [--first]\n"
-                "sim --seed S [--profile NAME] [--verbose]\nprofiles:",
+                "sim --seed S [--profile NAME] [--verbose]\nsim --profiles\nprofiles:",
                 stderr);
     for (int p = 0; p < SIM_PROFILES; p++)
         (void)fprintf(stderr, " %s", sim_profile_name((enum sim_profile)p));
@@ -308,6 +315,8 @@ static bool take_profile(struct plan *plan, const char *name)
 int main(int argc, char **argv)
 {
     struct plan plan = {.count = 1000, .from = 1, .profile = SIM_PROFILES, .workers = 2};
+    if (argc == 2 && strcmp(argv[1], "--profiles") == 0)
+        return list_profiles();
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         uint64_t number = strtoull(value, NULL, 10);

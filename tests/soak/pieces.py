@@ -7,8 +7,8 @@ import subprocess
 
 from programs import Piece
 
-MODES = ("one", "hundred", "calm", "freeze", "redis-freeze", "local")
 LARGE = ("delayed-replies", "swallowed-renewals", "silent-subscribers", "orphans")  # with counts of the issue's own
+OWN_MODES = ("kills", "pauses", "stale", "hold", "loss")
 CHUNK = {"kills": 1000, "pauses": 250, "stale": 250, "seeds": 20000}
 SLICE_S = 4  # of the simulator beside a test with real servers
 
@@ -18,7 +18,7 @@ class Pieces:
         self.tests = build / "tests"
 
     def holders(self, campaign, count, seed):
-        command = (self.tests / "soak/holders", campaign, "--count", count, "--seed", seed)
+        command = (self.tests / "torture", campaign, "--count", count, "--seed", seed)
         return Piece(campaign, command, f"./dev soak {campaign} --count {count} --seed {seed}", campaign != "stale")
 
     def fault(self, name, seed, full=False):
@@ -29,11 +29,11 @@ class Pieces:
         words = (mode, "--seconds", seconds, "--seed", seed)
         return Piece("torture", (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)))
 
-    def vigil(self, kind, *words):
-        return Piece(kind, (self.tests / "vigil/vigil", *words), "./dev torture " + " ".join(map(str, words)), True)
+    def leases(self, kind, *words):
+        return Piece(kind, (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)), True)
 
     def loss(self, busy):
-        return self.vigil("loss, busy", "loss", "--load") if busy else self.vigil("loss", "loss")
+        return self.leases("loss, busy", "loss", "--load") if busy else self.leases("loss", "loss")
 
     def seeds(self, start, count, workers=2):
         words = ("--seeds", count, "--from", start)
@@ -47,9 +47,17 @@ class Pieces:
     def witness(self):
         return Piece("witness", (self.tests / "soak/witness",), "./dev soak --minutes 1", patience_s=float("inf"))
 
+    def listed(self, program):
+        """The first word of each line."""
+        listed = subprocess.run([self.tests / program, "--list"], capture_output=True, text=True, check=True).stdout
+        return [line.split()[0] for line in listed.splitlines()]
+
     def fault_names(self):
-        listed = subprocess.run([self.tests / "fault/fault"], capture_output=True, text=True, check=True).stdout
-        return [line.split()[0] for line in listed.splitlines() if line.strip()]
+        return self.listed("fault/fault")
+
+    def torture_modes(self):
+        """Those of many processes; the others are campaigns of their own here."""
+        return [mode for mode in self.listed("torture") if mode not in OWN_MODES]
 
     def mixture(self, seed):
         """For ever: every fault and every campaign once before any of them again, in an order of the seed's."""
@@ -62,11 +70,11 @@ class Pieces:
 
         faults = shuffled([lambda s, name=name: self.fault(name, s) for name in self.fault_names()])
         others = shuffled(
-            [lambda s, mode=mode: self.torture(mode, s) for mode in MODES]
+            [lambda s, mode=mode: self.torture(mode, s) for mode in self.torture_modes()]
             + [lambda s: self.holders("kills", 300, s), lambda s: self.holders("kills", 300, s),
                lambda s: self.holders("pauses", 100, s), lambda s: self.holders("stale", 100, s),
                lambda s: self.loss(False), lambda s: self.loss(True),
-               lambda s: self.vigil("hold, busy", "hold", "--seconds", 8, "--load")])
+               lambda s: self.leases("hold, busy", "hold", "--seconds", 8, "--load")])
         for turn in itertools.count():
             yield next(others if turn % 4 == 3 else faults)(dice.randrange(1, 100000))
 
@@ -88,7 +96,7 @@ class Pieces:
             elif name == "large":
                 yield from (self.fault(fault, seed + i, full=True) for fault in LARGE)
             else:
-                yield from (self.torture(mode, seed + i) for mode in MODES)
+                yield from (self.torture(mode, seed + i) for mode in self.torture_modes())
 
 
 CAMPAIGNS = {  # word: what is counted, and how many the issue wants

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* torture.c - many processes and threads fight for locks while they are killed and frozen; afterwards an oracle
- * judges what they wrote down. `torture MODE [--seconds N ...]`; 1: a promise was broken. */
+ * judges what they wrote down. `torture MODE [--seconds N ...]`; 1: a promise was broken. `--list`: each mode with the
+ * options of its short run. */
+#include "tests/torture/campaigns.h"
 #include "tests/torture/faults.h"
+#include "tests/torture/leases.h"
 #include "tests/torture/verdict.h"
 #include "tests/torture/wire.h"
 
@@ -22,6 +25,19 @@ static const struct hft_plan modes[] = {
     {.mode = "local", .fault = HFT_CALM, .bare = true, .processes = 1, .threads = 64, .locks = 1},
 };
 
+/* Modes with options and verdicts of their own. */
+static const struct {
+    const char *mode;
+    int (*run)(int argc, char **argv);
+    const char *test; /* the options of a short run on a busy machine */
+} others[] = {
+    {"hold", hft_leases, "--seconds 5 --load"},
+    {"loss", hft_leases, "--leases 200 --bound-ms 2000"},
+    {"kills", hft_holders, "--count 100 --slack-ms 3000"},
+    {"pauses", hft_holders, "--count 100 --slack-ms 3000"},
+    {"stale", hft_holders, "--count 100 --slack-ms 3000"},
+};
+
 /* What is to be done to the fleet, and when. */
 struct schedule {
     struct hft_fleet fleet;
@@ -30,12 +46,22 @@ struct schedule {
     int rounds;
 };
 
+static void list(void)
+{
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
+        (void)printf("%s --seconds 5\n", modes[i].mode);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        (void)printf("%s %s\n", others[i].mode, others[i].test);
+}
+
 static _Noreturn void usage(const char *wrong)
 {
     (void)fprintf(stderr, "torture: %s\nusage: torture MODE [--seconds N] [--processes N] [--threads N] [--locks N]\n"
                   "               [--lease-ms N] [--kill-ms N] [--slack-ms N] [--seed N]\nmodes:", wrong);
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++)
         (void)fprintf(stderr, " %s", modes[i].mode);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        (void)fprintf(stderr, " %s", others[i].mode);
     (void)fputc('\n', stderr);
     exit(64);
 }
@@ -130,7 +156,7 @@ static void do_faults(struct schedule *schedule, int64_t now)
     }
 }
 
-int main(int argc, char **argv)
+static int torture(int argc, char **argv)
 {
     struct hft_plan plan = read_plan(argc, argv);
     struct hft_server *server = hft_server_start(NULL);
@@ -168,4 +194,17 @@ int main(int argc, char **argv)
     free(schedule.fleet.deaths);
     hft_server_stop(server);
     return kept ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+    if (strcmp(mode, "--list") == 0) {
+        list();
+        return 0;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (strcmp(others[i].mode, mode) == 0)
+            return others[i].run(argc, argv);
+    return torture(argc, argv);
 }
