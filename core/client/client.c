@@ -287,7 +287,7 @@ static bool stop(hf_client *client)
     hfi_embedded_leave(client->embedded);
     client->watchdog = NULL;
     client->embedded = NULL;
-    return all;
+    return all && hfi_now(client->clock) >= atomic_load(&client->keys_left_ns);
 }
 
 static hf_status open_client(const char *uri, const hf_client_options *given, hf_client **client_out, hf_error *error)
@@ -344,10 +344,10 @@ hf_status hf_client_open(const char *uri, const hf_client_options *options, hf_c
     return status;
 }
 
-static void end_lock(struct hfi_lock *lock, void *arg)
+/* `last_time`: no call is under way any more. */
+static void end_lock(struct hfi_lock *lock, void *last_time)
 {
     struct hfi_step step;
-    (void)arg;
     int64_t now = hfi_lock_enter(lock);
     hfi_step_init(&step, now, 0);
     hfi_entry_refuse_all(&lock->entry, HF_CLOSED, &step);
@@ -355,18 +355,19 @@ static void end_lock(struct hfi_lock *lock, void *arg)
     hfi_lock_perform(lock, &step, NULL);
     if (lock->shared != NULL)
         hfi_shared_wake(lock->shared);
-    hfi_retire_hasten(lock, now);
+    hfi_retire_hasten(lock, *(bool *)last_time, now);
     hfi_mutex_unlock(&lock->mutex);
 }
 
 /* Waiting calls are woken and see `closing`; running loaders are waited for. */
 static void wait_for_calls(hf_client *client)
 {
+    bool last_time = false;
     for (;;) {
         uint32_t epoch = hfi_park_epoch(&client->left);
         if (atomic_load(&client->calls) == 0)
             break;
-        hfi_table_each(client, end_lock, NULL);
+        hfi_table_each(client, end_lock, &last_time);
         hfi_borrow_end(client->pool);
         hfi_pool_hurry(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
         (void)hfi_park_wait(&client->left, epoch, hfi_after_ms(hfi_now(client->clock), 100));
@@ -395,7 +396,8 @@ static hf_status close_client(hf_client *client, hf_error *error)
         return hfi_fail(error, HF_CLOSED, "", "the client is closed already");
     HFI_PERTURB("closing-to-wait");
     wait_for_calls(client);
-    hfi_table_each(client, end_lock, NULL);
+    bool last_time = true;
+    hfi_table_each(client, end_lock, &last_time);
     bool all = stop(client);
     hfi_client_unref(client);
     return all ? HF_OK

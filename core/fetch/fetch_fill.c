@@ -68,7 +68,7 @@ static void filled(struct hfi_command *command)
         lock->holder = NULL;
         hfi_handle_end(filler->lease);
         hfi_handle_unref(filler->lease); /* the lock's reference */
-        hfi_entry_filled(&lock->entry, !known, &step);
+        hfi_entry_filled(&lock->entry, !known || lock->in_doubt, &step); /* an acquire may come after the fill (P5) */
     }
     hfi_lock_perform(lock, &step, NULL);
     filler->done = true;

@@ -18,6 +18,7 @@ static void granted(struct hfi_lock *lock, const struct hfi_message *message, bo
     if (!hfi_entry_granted(&lock->entry, message->echo, message->fence, good, step))
         return;
     hfi_count(lock->client, hand_offs_taken);
+    lock->there = true;
     if (good)
         (void)hfi_fence_accept(lock->client, message->fence, HFI_FENCE_BLOCK, 0, 0, step->now);
 }

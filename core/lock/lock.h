@@ -27,6 +27,7 @@ struct hfi_lock {
     bool     watched;  /* (mutex) events.c is subscribed to its key, and has a reference */
     bool     refused;  /* (mutex) trouble is an answer of the server, not its silence */
     bool     queued;   /* (mutex) counted in `queued` of the entry's rules */
+    bool     there;    /* (mutex) the server may have a key or a place of the token */
     bool     in_doubt; /* (mutex) an acquire of the token got no answer: release the token until it is certainly over */
     struct hfi_mutex mutex;   /* guards the fields below, and those marked (mutex) */
     struct hfi_entry entry;

@@ -48,7 +48,7 @@ static HFI_RARE void asked(struct hfi_command *command)
     hf_client *client = lock->client;
     const struct question *question = hfi_command_context(command, struct question);
     /* Only the native form is a pipeline. (`script` does not tell: it is NULL once a script was resent as EVAL.) */
-    struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .in_doubt = true, .native = command->replies > 1};
+    struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .there = true, .in_doubt = true, .native = command->replies > 1};
     struct hfi_step step;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
     int64_t server_us = 0;
@@ -58,14 +58,16 @@ static HFI_RARE void asked(struct hfi_command *command)
             hfi_server_time_observe(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
     } else if (command->outcome == HFI_UNSENT) {
         answer.kind = HFI_NOT_SENT;
-        answer.in_doubt = false;
+        answer.there = answer.in_doubt = false;
         answer.status = hfi_pool_why_down(client->pool, NULL);
     } else if (command->too_long) { /* it was VALUE: the script was executed, and left nothing behind */
         answer.kind = HFI_CANNOT;
-        answer.in_doubt = false;
+        answer.there = answer.in_doubt = false;
         answer.status = HF_LIMIT;
     }
     answer.sent_at = command->stamp_ns;
+    if (answer.kind == HFI_GRANTED && server_us == 0) /* an untimed native one: it was granted before its answer was read */
+        server_us = hfi_server_time_at_most(client, hfi_lane_index(lock->lane), command->answered_ns);
     if (answer.kind == HFI_GRANTED)
         answer.fence_is_good = hfi_fence_accept(client, answer.fence, HFI_FENCE_BLOCK, question->fence_seen, server_us,
                                                 command->stamp_ns);
@@ -73,8 +75,8 @@ static HFI_RARE void asked(struct hfi_command *command)
     int64_t now = hfi_lock_enter(lock);
     hfi_step_init(&step, now, rtt);
     if (hfi_token_is_same(lock->token, question->token) && lock->entry.remote != HFI_NOTHING) {
-        if (answer.in_doubt)
-            lock->in_doubt = true;
+        lock->there = lock->there || answer.there;
+        lock->in_doubt = lock->in_doubt || answer.in_doubt;
         hfi_lock_note_trouble(lock, command, answer.kind == HFI_LATE);
         if (answer.kind == HFI_HAS_VALUE) {
             client->fetch_ops->take(lock, command->reply);
@@ -83,10 +85,8 @@ static HFI_RARE void asked(struct hfi_command *command)
         }
         hfi_entry_answered(&lock->entry, &answer, &step);
         hfi_lock_perform(lock, &step, NULL);
-    } else if (answer.in_doubt) {
-        hfi_retire_in_doubt(lock, question->token);
-    } else if (answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE) {
-        hfi_retire_again(lock, question->token, now);
+    } else if (answer.there) {
+        hfi_retire_again(lock, question->token, answer.in_doubt, now);
     }
     hfi_lock_leave(lock);
     hfi_table_unref(lock);
@@ -145,7 +145,7 @@ static bool fresh_token(struct hfi_lock *lock)
     lock->token.grant = hfi_table_grant(lock->client, lock);
     lock->revoked = (struct hfi_token){0};
     lock->last_chance_us = lock->last_chance_ns = lock->may_live_ms = 0;
-    lock->in_doubt = false;
+    lock->there = lock->in_doubt = false;
     return true;
 }
 
@@ -172,9 +172,10 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
     HFI_PERTURB("stamp-to-command");
     hfi_lock_may_live(lock, params.ttl_ms + (action->kind == HFI_SEND_WAIT ? params.patience_ms : 0));
     if (action->kind == HFI_SEND_NATIVE) {
-        hfi_server_time_advance_floor(client, lock->lane, now);
+        hfi_server_time_floor(client, lock->lane, HFI_FLOOR_NS, now);
         lock->last_chance_ns = now + params.ttl_ms * HFI_MS;
-        command = hfi_wire_native(&client->identity, &lock->keys, lock->token, params.ttl_ms);
+        command = hfi_wire_native(&client->identity, &lock->keys, lock->token, params.ttl_ms,
+                                  !hfi_server_time_is_known(client, hfi_lane_index(lock->lane), now));
     } else {
         struct hfi_asking asking = {.once = action->kind == HFI_SEND_TRY, .echo = now};
         asking.not_after_us = hfi_server_time_not_after(client, hfi_lane_index(lock->lane), now);
@@ -194,7 +195,7 @@ static HFI_RARE void send_more(struct hfi_lock *lock, bool floor_first, int64_t 
     hf_client *client = lock->client;
     int64_t ttl_ms = hfi_entry_question_ttl_ms(&lock->entry, now);
     if (floor_first)
-        hfi_server_time_floor(client, lock->lane, now);
+        hfi_server_time_floor(client, lock->lane, 0, now);
     struct hfi_command *command = hfi_wire_more(&client->identity, &lock->keys, lock->token, ttl_ms, MORE_FENCES);
     if (!list(lock, command, got_fences, now)) {
         struct hfi_step step;

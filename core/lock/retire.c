@@ -21,6 +21,7 @@ struct hfi_retirement {
     struct hfi_alarm alarm;
     struct hfi_token token;
     struct hfi_in_doubt in_doubt;
+    int64_t left_ns;          /* until then the server may have a key or a place of the token; 0: it never had one */
     int64_t not_before_ns;    /* earliest time of the next release; a revoked holder has until then to stop */
     struct hfi_releaser *releaser;
     bool    asked;            /* a release was sent at least once */
@@ -75,6 +76,14 @@ static void finish_locked(struct hfi_retirement *retirement)
         retirement->references--;
 }
 
+/* The server may have something of a token until then, and no further release is sent: a close before tells of it. */
+static void note_left(hf_client *client, int64_t left_ns)
+{
+    int64_t until = atomic_load(&client->keys_left_ns);
+    while (left_ns > until && !atomic_compare_exchange_weak(&client->keys_left_ns, &until, left_ns))
+        ;
+}
+
 static struct hfi_retirement *find_locked(const struct hfi_lock *lock, struct hfi_token token)
 {
     struct hfi_retirement *retirement = lock->retirements;
@@ -109,6 +118,7 @@ static void judge_locked(struct hfi_retirement *retirement, const struct hfi_com
     int64_t again = HFI_NEVER;
     bool known = said->word[0] != 0;
     bool refused = command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR;
+    bool over = known && hfi_in_doubt_is_over(&retirement->in_doubt, said->now_us, now);
     bool was_ours = strcmp(said->word, "FREE") == 0 || strcmp(said->word, "HANDED") == 0;
     if (strcmp(said->word, "HANDED") == 0)
         hfi_count(client, hand_offs_given);
@@ -118,16 +128,19 @@ static void judge_locked(struct hfi_retirement *retirement, const struct hfi_com
     retirement->not_before_ns = now + HFI_PACE_NS;
     if (!known)
         again = hfi_in_doubt_failed_ns(&retirement->in_doubt, refused, now);
-    else if (!hfi_in_doubt_is_over(&retirement->in_doubt, said->now_us, now))
+    else if (!over)
         again = hfi_in_doubt_again_ns(&retirement->in_doubt, said->now_us, now);
     else if (!retirement->in_doubt.unanswered)
         atomic_store(mark_of(client->retired, retirement->token), hfi_in_doubt_over_mark(retirement->token.random, now));
     if (again == HFI_NEVER && retirement->in_doubt.unanswered)
         atomic_store(mark_of(client->healed, retirement->token), hfi_in_doubt_over_mark(retirement->token.random, now));
-    if (again == HFI_NEVER || atomic_load(&client->closing))
-        finish_locked(retirement);
-    else
+    if (again != HFI_NEVER) {
         arm_locked(retirement, again);
+        return;
+    }
+    if (!over)
+        note_left(client, retirement->left_ns);
+    finish_locked(retirement);
 }
 
 static void send_locked(struct hfi_retirement *retirement, int64_t now);
@@ -194,18 +207,21 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 }
 
 /* Adds a retirement to the lock's list. ends_ns: when the key has expired by itself. NULL: no memory; the key is left
- * to expire. */
-static struct hfi_retirement *begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns)
+ * to expire, and noted. */
+static struct hfi_retirement *begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns, int64_t left_ns)
 {
     struct hfi_retirement *retirement = calloc(1, sizeof *retirement);
-    if (retirement == NULL)
+    if (retirement == NULL) {
+        note_left(lock->client, left_ns);
         return NULL;
+    }
     hfi_table_ref(lock);
     retirement->lock = lock;
     retirement->alarm.ring = ring;
     retirement->references = 1;
     retirement->token = token;
     retirement->in_doubt.ends_ns = ends_ns;
+    retirement->left_ns = left_ns;
     retirement->next = lock->retirements;
     lock->retirements = retirement;
     return retirement;
@@ -233,7 +249,8 @@ static void give_back_revoked(struct hfi_lock *lock, struct hfi_token token, int
 {
     if (find_locked(lock, token) != NULL)
         return;
-    struct hfi_retirement *retirement = begin(lock, token, end_of_another(lock, now));
+    int64_t ends = end_of_another(lock, now);
+    struct hfi_retirement *retirement = begin(lock, token, ends, ends);
     if (retirement == NULL)
         return;
     retirement->not_before_ns = not_before;
@@ -266,7 +283,8 @@ void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *r
         give_back_revoked(lock, revoked, now, now);
     else if (revoked.grant != 0)
         hfi_retire_revoked(lock, revoked, now);
-    struct hfi_retirement *retirement = begin(lock, lock->token, end_of_key(lock, now));
+    int64_t ends = end_of_key(lock, now);
+    struct hfi_retirement *retirement = begin(lock, lock->token, ends, lock->there ? ends : 0);
     if (retirement != NULL) {
         retirement->releaser = releaser;
         retirement->in_doubt.unanswered = lock->in_doubt;
@@ -279,23 +297,23 @@ void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *r
     }
 }
 
-void hfi_retire_in_doubt(struct hfi_lock *lock, struct hfi_token token)
-{
-    struct hfi_retirement *retirement = find_locked(lock, token);
-    if (retirement != NULL)
-        retirement->in_doubt.unanswered = true;
-}
-
-void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, int64_t now)
+void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, bool in_doubt, int64_t now)
 {
     int64_t ends = end_of_another(lock, now);
     struct hfi_retirement *retirement = find_locked(lock, token);
-    if (retirement != NULL) { /* its release follows this acquire */
-        retirement->in_doubt.ends_ns = retirement->in_doubt.ends_ns > ends ? retirement->in_doubt.ends_ns : ends;
+    bool begun = retirement == NULL;
+    if (begun)
+        retirement = begin(lock, token, ends, ends);
+    if (retirement == NULL)
         return;
-    }
-    retirement = begin(lock, token, ends);
-    if (retirement != NULL)
+    retirement->left_ns = ends > retirement->left_ns ? ends : retirement->left_ns;
+    if (in_doubt)
+        retirement->in_doubt.unanswered = true;
+    else if (ends > retirement->in_doubt.ends_ns)
+        retirement->in_doubt.ends_ns = ends;
+    if (begun && in_doubt) /* only a script is sent behind its token's release, and the server refuses it after command_ms */
+        retirement->in_doubt.last_chance_ns = hfi_after_ms(now, lock->client->command_ms);
+    if (begun) /* else its release follows this acquire */
         send_locked(retirement, now);
 }
 
@@ -318,7 +336,7 @@ static void release_forgotten_locked(struct hfi_lock *lock, struct hfi_token tok
     if (retirement == NULL) {
         int64_t not_before = time_to_stop(lock, token.grant);
         int64_t paced = hfi_in_doubt_heal_ns(atomic_load(mark_of(lock->client->healed, token)), token.random, now);
-        retirement = begin(lock, token, now);
+        retirement = begin(lock, token, now, end_of_another(lock, now));
         if (retirement == NULL)
             return;
         retirement->not_before_ns = not_before > paced ? not_before : paced;
@@ -389,10 +407,10 @@ void hfi_retire_heal(hf_client *client, struct hfi_lock *lock, struct hfi_token 
         release_forgotten(client, token, message);
 }
 
-void hfi_retire_hasten(struct hfi_lock *lock, int64_t now)
+void hfi_retire_hasten(struct hfi_lock *lock, bool last_time, int64_t now)
 {
     for (struct hfi_retirement *retirement = lock->retirements; retirement != NULL; retirement = retirement->next) {
-        if (retirement->asked)
+        if (retirement->asked && !last_time)
             continue;
         retirement->not_before_ns = 0;
         send_locked(retirement, now);
@@ -407,6 +425,7 @@ static void stop(struct hfi_lock *lock, void *arg)
     while (lock->retirements != NULL) {
         struct hfi_retirement *retirement = lock->retirements;
         tell_locked(retirement, HF_UNKNOWN);
+        note_left(lock->client, retirement->left_ns);
         retirement->references++;
         finish_locked(retirement);
         if (--retirement->references == 0)

@@ -16,17 +16,16 @@ void hfi_retire_note_break(struct hfi_lock *lock, const struct hfi_message *mess
  * is sent now. If it is unknown and the message brings the key, its retirement begins. `lock`: found by the grant
  * number, or NULL. No mutex held. */
 void hfi_retire_heal(hf_client *client, struct hfi_lock *lock, struct hfi_token token, const struct hfi_message *message);
-/* An acquire of this token, sent before the token was given up, got no answer: it may still be executed. Mutex held. */
-void hfi_retire_in_doubt(struct hfi_lock *lock, struct hfi_token token);
-/* An acquire of this token was executed after the release, because its script had to be sent again: release it once
- * more. Mutex held. */
-void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, int64_t now);
+/* An acquire of this token, sent before the token was given up, got no answer (in_doubt: it may still be executed), or was
+ * executed after the release, because its script had to be sent again: release it once more. Mutex held. */
+void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, bool in_doubt, int64_t now);
 /* Retires the token that an operator's break left instead of ours. Its release is sent guard_ms after `now`: the
  * holder, which is notified at `now`, has that long to stop. Mutex held. */
 void hfi_retire_revoked(struct hfi_lock *lock, struct hfi_token token, int64_t now);
-/* The client closes: releases that wait for a revoked holder are sent now. Mutex held. */
-void hfi_retire_hasten(struct hfi_lock *lock, int64_t now);
-/* At the end of close: no more retries, even if tokens are still in doubt. */
+/* The client closes: releases that wait for a revoked holder are sent now; the last time all that were refused or are in
+ * doubt, too. Mutex held. */
+void hfi_retire_hasten(struct hfi_lock *lock, bool last_time, int64_t now);
+/* At the end of close: no more retries, even if tokens are still in doubt; client->keys_left_ns tells of them. */
 void hfi_retire_stop(hf_client *client);
 
 #endif

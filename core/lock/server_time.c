@@ -10,7 +10,7 @@
 
 #include <hiredis/hiredis.h>
 
-#define FLOOR_NS (500 * HFI_MS) /* interval of floors in front of native acquires */
+#define NEAR_NS  (250 * HFI_MS) /* with HFI_FLOOR_NS below the second that AHEAD_US of fence.c leaves */
 #define NO_LIMIT_US INT64_C(9000000000000000) /* below 2^53: Lua compares it exactly */
 
 void hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns)
@@ -30,18 +30,44 @@ void hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int
     }
 }
 
+static struct hfi_sample last_sample(hf_client *client, int lane)
+{
+    struct hfi_sample sample = {0};
+    hfi_mutex_lock(&client->time_mutex);
+    if (lane < client->sample_count)
+        sample = client->samples[lane];
+    hfi_mutex_unlock(&client->time_mutex);
+    return sample;
+}
+
+static int64_t at_most(const struct hfi_server_clock *clock, int64_t now_ns)
+{
+    return clock->us == 0 ? NO_LIMIT_US : hfi_server_clock_at_most_us(clock, now_ns);
+}
+
+int64_t hfi_server_time_at_most(hf_client *client, int lane, int64_t now_ns)
+{
+    struct hfi_sample sample = last_sample(client, lane);
+    return sample.dates ? hfi_server_clock_at_most_us(&(struct hfi_server_clock){sample.us, sample.sent_ns}, now_ns)
+                        : NO_LIMIT_US;
+}
+
 int64_t hfi_server_time_not_after(hf_client *client, int lane, int64_t now_ns)
 {
-    struct hfi_server_clock clock = {0};
-    hfi_mutex_lock(&client->time_mutex);
-    if (lane < client->sample_count && client->samples[lane].us != 0)
-        clock = (struct hfi_server_clock){client->samples[lane].us, client->samples[lane].sent_ns};
-    else
-        clock = client->server_clock;
-    hfi_mutex_unlock(&client->time_mutex);
-    if (clock.us == 0)
-        return NO_LIMIT_US;
-    return hfi_server_clock_at_most_us(&clock, now_ns) + client->command_ms * 1000;
+    struct hfi_sample sample = last_sample(client, lane);
+    int64_t us = at_most(&(struct hfi_server_clock){sample.us, sample.sent_ns}, now_ns);
+    if (us == NO_LIMIT_US) {
+        hfi_mutex_lock(&client->time_mutex);
+        us = at_most(&client->server_clock, now_ns);
+        hfi_mutex_unlock(&client->time_mutex);
+    }
+    return us == NO_LIMIT_US ? us : us + client->command_ms * 1000;
+}
+
+bool hfi_server_time_is_known(hf_client *client, int lane, int64_t now_ns)
+{
+    struct hfi_sample sample = last_sample(client, lane);
+    return sample.dates && sample.answered_ns - sample.sent_ns < NEAR_NS && now_ns - sample.sent_ns < HFI_FLOOR_NS + NEAR_NS;
 }
 
 int64_t hfi_server_time_at_least(hf_client *client, int64_t now_ns)
@@ -76,6 +102,14 @@ static void note_floor(hf_client *client, int lane, int64_t asked_ns)
     atomic_store(&client->floors_asked_ns[lane], asked_ns);
 }
 
+/* The lane's sample dates no grant until another is taken. It still shows whether a clock was stepped (P0). */
+static void distrust_sample(hf_client *client, int lane)
+{
+    hfi_mutex_lock(&client->time_mutex);
+    client->samples[lane].dates = false;
+    hfi_mutex_unlock(&client->time_mutex);
+}
+
 static struct hfi_command *floor_command(hf_client *client, int64_t now_ns)
 {
     return hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now_ns));
@@ -94,6 +128,7 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, const struct h
     hf_client *client = self;
     (void)server;
     note_floor(client, lane, reply->type == REDIS_REPLY_ERROR ? 0 : sent_ns);
+    distrust_sample(client, lane); /* it is of the connection before, and perhaps of another server */
     if (reply->type == REDIS_REPLY_ERROR) {
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
         if (meaning->status == HF_UNAVAILABLE) /* a failed save, too few replicas...: reads and much else still pass */
@@ -121,24 +156,25 @@ static void floored(struct hfi_command *command)
     hfi_client_unref(client);
 }
 
-void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
+static void list_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
 {
     struct hfi_command *command = floor_command(client, now_ns);
-    if (command == NULL)
+    if (command == NULL) {
+        note_floor(client, hfi_lane_index(lane), 0);
         return;
-    note_floor(client, hfi_lane_index(lane), now_ns);
+    }
     hfi_client_ref(client);
     *hfi_command_context(command, int) = hfi_lane_index(lane);
     command->optional = true;
     hfi_call_list(client, lane, command, floored, client, now_ns);
 }
 
-void hfi_server_time_advance_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns)
+void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t every_ns, int64_t now_ns)
 {
     _Atomic(int64_t) *last = &client->floors_asked_ns[hfi_lane_index(lane)];
     int64_t asked = atomic_load_explicit(last, memory_order_relaxed);
-    if (now_ns - asked < FLOOR_NS || !atomic_compare_exchange_strong(last, &asked, now_ns))
+    if (now_ns - asked < every_ns || !atomic_compare_exchange_strong(last, &asked, now_ns))
         return;
     HFI_PERTURB("floor-to-list");
-    hfi_server_time_floor(client, lane, now_ns);
+    list_floor(client, lane, now_ns);
 }

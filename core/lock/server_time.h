@@ -11,6 +11,11 @@ void    hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, 
 /* Hygiene for the scripts: the server time after which the command must not be executed (P5). */
 int64_t hfi_server_time_not_after(hf_client *client, int lane, int64_t now_ns);
 int64_t hfi_server_time_at_least(hf_client *client, int64_t now_ns); /* 0: unknown */
+/* An upper bound of the time at the lane's server, to date a grant (P8): what this connection told last, plus all that has
+ * passed since that was asked. Above every fence if it has told none. */
+int64_t hfi_server_time_at_most(hf_client *client, int lane, int64_t now_ns);
+/* True: an answer told the time lately, and came back so soon, that this bound dates a native grant sent now. */
+bool    hfi_server_time_is_known(hf_client *client, int lane, int64_t now_ns);
 
 /* The highest fence accepted so far; to be read when a block is requested. */
 int64_t hfi_fence_seen(const hf_client *client);
@@ -23,11 +28,11 @@ bool    hfi_fence_accept(hf_client *client, int64_t first, int64_t size, int64_t
 struct hfi_command *hfi_server_time_handshake_floor(void *self, int lane);
 hf_status hfi_server_time_handshake_floored(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
                                   const struct redisReply *reply, hf_error *error);
-/* Lists a fence_floor with the highest fence seen and the estimate of the server's time. */
-void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns);
-/* Called before a native acquire is listed on this lane; lists a floor at most twice a second. That keeps the counter
- * ahead of the clock (P8) without a round trip of its own, and costs nothing while the client is idle or waits. Scripts
- * put the counter ahead themselves. */
-void hfi_server_time_advance_floor(hf_client *client, struct hfi_lane *lane, int64_t now_ns);
+/* Lists a fence_floor with the highest fence seen and the estimate of the server's time, unless one was listed on this lane
+ * within every_ns. */
+void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t every_ns, int64_t now_ns);
+/* In front of native acquires: that keeps the counter ahead of the clock (P8) without a round trip of its own, and costs
+ * nothing while the client is idle or waits. Scripts put the counter ahead themselves. */
+#define HFI_FLOOR_NS (500 * HFI_MS)
 
 #endif

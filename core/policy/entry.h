@@ -214,7 +214,8 @@ struct hfi_answer {
     enum hfi_answer_kind kind;
     bool      native;
     bool      ours;
-    bool      in_doubt; /* the server may have executed the command, or may yet (P5) */
+    bool      there;    /* the server may have a key or a place of the token */
+    bool      in_doubt; /* and may execute the command yet (P5) */
     bool      unheard;  /* R was published to the holder, which did not receive it */
     hf_status status;
     int64_t   sent_at;  /* stamp of the command */

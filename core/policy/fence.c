@@ -49,7 +49,7 @@ bool hfi_sample_is_stepped(struct hfi_sample *sample, int64_t server_us, int64_t
         int64_t slack = TWO_RHO(most > 0 ? most : 0) + 5000;
         stepped = there < least - slack || there > most + slack;
     }
-    *sample = (struct hfi_sample){server_us, sent_ns, answered_ns};
+    *sample = (struct hfi_sample){server_us, sent_ns, answered_ns, true};
     return stepped;
 }
 

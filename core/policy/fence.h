@@ -30,14 +30,15 @@ int64_t hfi_server_clock_at_most_us(const struct hfi_server_clock *clock, int64_
 /* The last sample of one connection, to notice a clock that was stepped (P0). */
 struct hfi_sample {
     int64_t us, sent_ns, answered_ns; /* 0: none */
+    bool    dates;                    /* grants too (P8): it is of the connection that the lane has */
 };
 /* True: since the sample, the server's clock and ours have diverged by more than their rate errors allow. Replaces the
  * sample. */
 bool hfi_sample_is_stepped(struct hfi_sample *sample, int64_t server_us, int64_t sent_ns, int64_t answered_ns);
 
 /* May the block that starts at `first` be used? `seen` was the highest fence known when it was requested; at_least_us
- * is the lower bound of the server's time now; granted_us is what the server's clock said when it granted the block (0:
- * the reply did not say). */
+ * is the lower bound of the server's time then; granted_us is what the server's clock said when it granted the block, or
+ * an upper bound of that (0: neither is known). */
 bool hfi_fence_is_good(int64_t first, int64_t seen, int64_t at_least_us, int64_t granted_us);
 
 #endif

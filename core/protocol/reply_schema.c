@@ -65,13 +65,13 @@ static bool is_time(const struct redisReply *reply)
 /* SET replied OK or nil, INCRBY a number. Either may be an error, for example over another program's key. */
 bool hfi_schema_native(const struct hfi_command *command, const struct redisReply *reply)
 {
-    (void)command;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3)
+    if (reply->type != REDIS_REPLY_ARRAY || (reply->elements != 2 && reply->elements != 3) ||
+        (command != NULL && reply->elements != (size_t)command->element_count))
         return false;
     const struct redisReply *set = reply->element[0], *fence = reply->element[1];
     bool said_ok = set->type == REDIS_REPLY_STATUS && strcmp(set->str, "OK") == 0;
     return (said_ok || set->type == REDIS_REPLY_NIL || set->type == REDIS_REPLY_ERROR) &&
-           (fence->type == REDIS_REPLY_INTEGER || fence->type == REDIS_REPLY_ERROR) && is_time(reply->element[2]);
+           (fence->type == REDIS_REPLY_INTEGER || fence->type == REDIS_REPLY_ERROR) && (reply->elements == 2 || is_time(reply->element[2]));
 }
 
 bool hfi_schema_acquire(const struct hfi_command *command, const struct redisReply *reply)

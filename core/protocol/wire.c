@@ -116,7 +116,7 @@ static struct hfi_command *transaction(int count, const struct words *const *par
 }
 
 struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const struct hfi_keys *keys,
-                                    struct hfi_token token, int64_t ttl_ms)
+                                    struct hfi_token token, int64_t ttl_ms, bool timed)
 {
     struct words set, fence, time;
     begin(&set);
@@ -132,9 +132,12 @@ struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const s
     add_text(&fence, HFI_FENCE_KEY);
     add_number(&fence, HFI_FENCE_BLOCK);
     add_text(&time, "TIME");
-    struct hfi_command *command = transaction(3, (const struct words *[]){&set, &fence, &time});
-    if (command != NULL)
+    int count = timed ? 3 : 2;
+    struct hfi_command *command = transaction(count, (const struct words *[]){&set, &fence, &time});
+    if (command != NULL) {
         command->validate = hfi_schema_native;
+        command->element_count = count;
+    }
     return command;
 }
 

@@ -19,7 +19,7 @@ struct hfi_asking {
 
 /* Each returns NULL if there is no memory. */
 struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const struct hfi_keys *keys,
-                                    struct hfi_token token, int64_t ttl_ms);
+                                    struct hfi_token token, int64_t ttl_ms, bool timed);
 struct hfi_command *hfi_wire_acquire(const struct hfi_identity *identity, const struct hfi_keys *keys,
                                      struct hfi_token token, const struct hfi_acquire_params *params,
                                      const struct hfi_asking *asking);
@@ -80,7 +80,7 @@ const char *hfi_wire_foreign(const struct redisReply *reply);
 int64_t hfi_wire_number(const struct redisReply *reply, size_t index, int64_t otherwise);
 
 /* The meaning of an acquire's reply. *now_us is 0 if the reply carries no time. An error reply becomes HFI_CANNOT,
- * in_doubt if the server may have executed the command. */
+ * in_doubt if we do not know the error. */
 struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, int64_t *now_us);
 
 /* Name `index` of a recheck: HFI_IN_QUEUE without a ticket (it has not changed), or HFI_ASK_ALONE. */

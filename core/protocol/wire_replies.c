@@ -64,11 +64,17 @@ const char *hfi_wire_foreign(const struct redisReply *reply)
     return "lock";
 }
 
-/* An error from the middle of a script is an answer too: an immediate retry would get the same one. */
+/* An error from the middle of a script is an answer too: an immediate retry would get the same one, and nothing of the
+ * script comes later. A server that cannot serve refuses the first of the script's writes that matters. An error that we do
+ * not know may be of something between us and the server. */
 static struct hfi_answer answer_of_error(const struct redisReply *reply)
 {
     const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
-    return (struct hfi_answer){.kind = HFI_CANNOT, .status = meaning->status, .in_doubt = meaning->executed};
+    bool unknown = meaning->prefix[0] == 0;
+    return (struct hfi_answer){.kind = HFI_CANNOT,
+                               .status = meaning->status,
+                               .there = unknown || (meaning->executed && meaning->status != HF_UNAVAILABLE),
+                               .in_doubt = unknown};
 }
 
 static struct hfi_answer answer_of_exec(const struct redisReply *reply, int64_t *now_us)
@@ -77,12 +83,13 @@ static struct hfi_answer answer_of_exec(const struct redisReply *reply, int64_t 
         return (struct hfi_answer){.kind = HFI_CANNOT, .status = HF_PROTOCOL};
     if (reply->element[0]->type != REDIS_REPLY_STATUS)
         return (struct hfi_answer){.kind = HFI_BUSY};
-    int64_t seconds = hfi_wire_number(reply->element[2], 0, 0);
+    bool timed = reply->elements == 3;
+    int64_t seconds = timed ? hfi_wire_number(reply->element[2], 0, 0) : 0;
     bool is_time = seconds > 0 && seconds < TIME_MOST_US / 1000000;
     *now_us = is_time ? seconds * 1000000 + hfi_wire_number(reply->element[2], 1, 0) : 0;
     /* No fence if the counter is of another type, or if the time is none. 0 is a bad fence (P8): the fence_floor that
      * it causes says why. */
-    return (struct hfi_answer){.kind = HFI_GRANTED, .fence = is_time ? number_of(reply->element[1], 0) : 0};
+    return (struct hfi_answer){.kind = HFI_GRANTED, .fence = is_time || !timed ? number_of(reply->element[1], 0) : 0};
 }
 
 static int64_t natural(const struct redisReply *reply, size_t index)
@@ -123,6 +130,7 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
             answer = (struct hfi_answer){.kind = HFI_HAS_VALUE};
     }
     answer.native = native;
+    answer.there = answer.there || answer.kind == HFI_GRANTED || answer.kind == HFI_IN_QUEUE;
     return answer;
 }
 

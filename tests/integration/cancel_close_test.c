@@ -272,6 +272,24 @@ static void close_while_the_server_is_silent_ends_in_time_and_says_so(void **sta
     HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 0); /* the release was in the server's socket */
 }
 
+/* NOREPLICAS, as of a primary that has lost its replica; the release before the close, or by it. */
+static void close_tells_of_a_release_that_the_server_refuses(void **state)
+{
+    struct fixture *f = *state;
+    for (int released = 0; released < 2; released++) {
+        hf_client *client = hft_client(f->server, NULL);
+        hf_lease *lease = must_take(f, client, "kept", NULL);
+        freeReplyObject(hft_server_ask(f->server, "CONFIG SET min-replicas-to-write 1"));
+        if (released)
+            assert_int_equal(hf_lease_release(lease, &f->error), HF_UNKNOWN);
+        assert_int_equal(hf_client_close(client, &f->error), HF_UNKNOWN);
+        freeReplyObject(hft_server_ask(f->server, "CONFIG SET min-replicas-to-write 0"));
+        assert_int_equal(hft_server_ask_integer(f->server, "DEL hf:{kept}"), 1);
+        if (!released)
+            assert_int_equal(hf_lease_release(lease, NULL), HF_CLOSED);
+    }
+}
+
 static void opening_and_closing_again_and_again_leaves_no_descriptor_and_no_thread(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f); /* without clients that are still dialling */
@@ -389,6 +407,7 @@ int main(void)
         TEST(close_inside_a_callback_or_loader_is_invalid_and_closes_nothing),
         TEST(close_while_threads_work_ends_them_all_and_leaves_nothing),
         TEST(close_while_the_server_is_silent_ends_in_time_and_says_so),
+        TEST(close_tells_of_a_release_that_the_server_refuses),
         cmocka_unit_test(opening_and_closing_again_and_again_leaves_no_descriptor_and_no_thread),
         TEST(a_fork_child_owns_nothing_and_disturbs_nothing),
         TEST(a_fork_childs_copies_of_descriptors_go_with_its_close),

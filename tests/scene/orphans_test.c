@@ -355,6 +355,55 @@ static void an_acquire_that_had_to_be_sent_again_leaves_no_place_behind(void **s
     assert_in_range(hft_ran("release"), 2, 3);
 }
 
+/* As above, but its second way gets no answer: the connection is lost before. */
+static void an_acquire_that_was_sent_again_without_an_answer_leaves_no_place_either(void **state)
+{
+    (void)state;
+    struct hft_actor waiter;
+    struct sim_process *holder = hft_process(NULL), *process = hft_process(HF_CLIENT(.lanes = 1, .command_ms = 200));
+    struct opening opening = {.process = process};
+    (void)hft_must_take(holder, "n", NULL);
+    hft_run(process, open_cancel, &opening);
+    sim_network.delay_least = sim_network.delay_most = HFI_MS;
+    hft_take(&waiter, process, "n", HF_LOCK(.wait_ms = 5000, .cancel = opening.cancel));
+    HFT_UNTIL(hft_listed(process, "acquire") == 1);
+    sim_server_forget_scripts(true);
+    sim_run(sim.now + 11 * HFI_MS / 10); /* it has been refused */
+    sim_server.scripts_known = UINT32_MAX;
+    hft_run(process, fire, opening.cancel);
+    HFT_UNTIL(hft_ran("acquire") == 1);
+    sim_run(sim.now + HFI_MS / 2); /* the release before it has been answered */
+    hft_stall_down(hft_lock_wire(process), 1000);
+    assert_string_not_equal(hft_answered("ZRANGE hf:queue:{n}:hf:{n} 0 -1"), "");
+    hft_pass_ms(700); /* the connection is given up after 200, and the release repeated 400 later */
+    assert_string_equal(hft_answered("ZRANGE hf:queue:{n}:hf:{n} 0 -1"), "");
+    hft_pass_ms(5000);
+    assert_in_range(hft_ran("release"), 2, 4);
+}
+
+/* As above, but its second way ends in an error after it has taken a place. */
+static void an_acquire_that_was_sent_again_and_failed_leaves_no_place_either(void **state)
+{
+    (void)state;
+    struct hft_actor waiter;
+    struct sim_process *holder = hft_process(NULL), *process = hft_process(HF_CLIENT(.lanes = 1));
+    struct opening opening = {.process = process};
+    (void)hft_must_take(holder, "n", NULL);
+    hft_run(process, open_cancel, &opening);
+    sim_network.delay_least = sim_network.delay_most = HFI_MS;
+    hft_take(&waiter, process, "n", HF_LOCK(.wait_ms = 5000, .cancel = opening.cancel));
+    HFT_UNTIL(hft_listed(process, "acquire") == 1);
+    sim_server_forget_scripts(true);
+    sim_server.keys.forbidden = "HSET";
+    sim_run(sim.now + 11 * HFI_MS / 10); /* it has been refused */
+    sim_server.scripts_known = UINT32_MAX;
+    hft_run(process, fire, opening.cancel);
+    HFT_UNTIL(waiter.ended != 0);
+    hft_pass_ms(50);
+    sim_server.keys.forbidden = NULL;
+    assert_string_equal(hft_answered("ZRANGE hf:queue:{n}:hf:{n} 0 -1"), "");
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
@@ -371,6 +420,8 @@ int main(void)
         TEST(a_client_that_closes_leaves_no_revoked_key_behind),
         TEST(an_acquire_that_comes_after_its_releases_answer_is_released_again),
         TEST(an_acquire_that_had_to_be_sent_again_leaves_no_place_behind),
+        TEST(an_acquire_that_was_sent_again_without_an_answer_leaves_no_place_either),
+        TEST(an_acquire_that_was_sent_again_and_failed_leaves_no_place_either),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

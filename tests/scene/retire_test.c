@@ -275,37 +275,6 @@ static void what_is_given_back_leaves_no_memory_behind(void **state)
     assert_true(in_use[2] < in_use[1] + 3000 * 50);
 }
 
-/* ---- close ---- */
-
-static void a_client_that_closes_waits_for_nobody_for_ever(void **state)
-{
-    (void)state;
-    struct hft_actor giver;
-    struct sim_process *process = hft_process(HF_CLIENT(.command_ms = 1000, .close_ms = 300));
-    hf_lease *lease = hft_must_take(process, "n", NULL);
-    hft_pass_ms(20);
-    sim_server_freeze(sim.now + 60000 * HFI_MS);
-    hft_give_back(&giver, process, lease);
-    hft_pass_ms(10);
-    int64_t began = sim.now;
-    (void)hft_close(process); /* its thread is told; nothing more is left to be confirmed */
-    assert_true(sim.now - began < 1500 * HFI_MS);
-    HFT_UNTIL(giver.ended != 0);
-    assert_int_equal(giver.status, HF_UNKNOWN);
-}
-
-static void a_client_that_closes_gives_back_what_it_holds(void **state)
-{
-    (void)state;
-    struct sim_process *process = hft_process(NULL);
-    hf_lease *lease = hft_must_take(process, "n", NULL);
-    (void)hft_must_take(process, "m", NULL);
-    assert_int_equal(hft_close(process), HF_OK);
-    assert_string_equal(hft_key("hf:{n}"), "");
-    assert_string_equal(hft_key("hf:{m}"), "");
-    assert_false(hft_is_valid(process, lease));
-}
-
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
@@ -322,8 +291,6 @@ int main(void)
         TEST(an_orphan_that_somebody_complains_about_is_released),
         TEST(what_was_revoked_is_given_back_when_the_holder_had_its_time),
         TEST(what_is_given_back_leaves_no_memory_behind),
-        TEST(a_client_that_closes_waits_for_nobody_for_ever),
-        TEST(a_client_that_closes_gives_back_what_it_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,24 @@ static void other_answers_tell_of_a_step_too(void **state)
     }
 }
 
+/* It dates no grant (P8), but what the connection before was told still shows the step. */
+static void a_step_shows_across_a_handshake_whose_floor_was_refused(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1));
+    (void)hft_must_take(process, "a", HF_LOCK(.lease_ms = 60000));
+    (void)hft_must_take(process, "b", HF_LOCK(.lease_ms = 60000));
+    hft_pass_ms(1100);
+    sim_server_refuse(SIM_NO_DISK);
+    sim_wire_drop(hft_lock_wire(process), true);
+    sim_server_step(300000);
+    hft_pass_ms(300);
+    sim_server_refuse(SIM_TAKES_ALL);
+    assert_int_equal(hft_stats(process).renewals, 0);
+    (void)hft_must_take(process, "c", HF_LOCK(.lease_ms = 60000));
+    HFT_UNTIL(hft_stats(process).renewals >= 2);
+}
+
 static void a_clock_that_is_not_stepped_has_none_renewed(void **state)
 {
     (void)state;
@@ -200,6 +218,29 @@ static void good_fences_cost_no_second_question(void **state)
     assert_int_equal(hft_listed(process, "more"), 0);
 }
 
+/* What the server executes for one acquire from so far away. */
+static uint64_t commands_of_an_acquire(int64_t delay_ms)
+{
+    (void)hft_scene_begin(NULL);
+    sim_network.delay_least = sim_network.delay_most = delay_ms * HFI_MS;
+    struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1, .connect_ms = 5000, .command_ms = 5000));
+    assert_int_equal(hft_released(process, hft_must_take(process, "a", HF_LOCK(.wait_ms = 5000))), HF_OK);
+    uint64_t before = sim_server.commands;
+    hf_lease *lease = hft_must_take(process, "b", HF_LOCK(.wait_ms = 5000));
+    uint64_t commands = sim_server.commands - before;
+    assert_int_equal(hft_listed(process, "more"), 0);
+    assert_int_equal(hft_released(process, lease), HF_OK);
+    return commands;
+}
+
+/* Far away, what was asked twice a second is too old to date a grant by. */
+static void the_time_is_asked_for_where_the_road_is_long(void **state)
+{
+    (void)state;
+    assert_int_equal(commands_of_an_acquire(0), 2);   /* SET, INCRBY */
+    assert_int_equal(commands_of_an_acquire(150), 4); /* and TIME; and fence_floor, as half a second is over */
+}
+
 static void a_counter_that_fell_below_what_was_seen_is_not_believed(void **state)
 {
     (void)state;
@@ -295,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_step_of_the_servers_clock_has_all_leases_renewed_at_once),
         TEST(other_answers_tell_of_a_step_too),
+        TEST(a_step_shows_across_a_handshake_whose_floor_was_refused),
         TEST(a_clock_that_is_not_stepped_has_none_renewed),
         TEST(a_script_is_obeyed_while_its_sender_waits_for_it_and_no_longer),
         TEST(while_nothing_tells_the_time_the_floor_does),
@@ -302,6 +344,7 @@ int main(void)
         TEST(who_does_not_know_the_servers_clock_sets_no_limit),
         TEST(twice_a_second_the_counter_is_put_ahead_of_the_clock),
         TEST(good_fences_cost_no_second_question),
+        TEST(the_time_is_asked_for_where_the_road_is_long),
         TEST(a_counter_that_fell_below_what_was_seen_is_not_believed),
         TEST(a_server_that_cannot_write_is_one_for_renewals_and_releases),
         TEST(a_floor_that_was_refused_is_owed),

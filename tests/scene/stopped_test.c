@@ -103,6 +103,31 @@ static void a_native_grant_without_a_floor_before_it_is_not_believed(void **stat
     }
 }
 
+/* While the lane was idle the server's clock was put right, and a failover lost some seconds: what the lane was told a
+ * minute ago dates no grant. */
+static void an_old_time_dates_no_grant(void **state)
+{
+    (void)state;
+    struct hft_actor first, second;
+    char text[60];
+    struct sim_process *process = hft_process(HF_CLIENT(.lanes = 1));
+    assert_int_equal(hft_released(process, hft_must_take(process, "x", NULL)), HF_OK);
+    hft_pass_ms(60000);
+    sim_server_step(10000000);
+    (void)snprintf(text, sizeof text, "SET hf:fence %lld", (long long)(sim_server_us() - 1000000) * HFI_FENCE_BLOCK);
+    hft_tell(text);
+    int64_t least = (sim_server_us() + 1000000) * HFI_FENCE_BLOCK;
+    stop_at = "floor-to-list";
+    stop_for = 50 * HFI_MS;
+    hft_take(&first, process, "a", NULL);
+    HFT_UNTIL(stop_at == NULL);
+    hft_take(&second, process, "b", NULL);
+    HFT_UNTIL(second.ended != 0);
+    assert_int_equal(second.status, HF_OK);
+    assert_true(hf_lease_fence(second.lease) > least);
+    HFT_UNTIL(first.ended != 0);
+}
+
 /* The acquire arrives 1.5 s after the handshake's floor, and a failover lost half of what that had put the counter ahead.
  * Its round trip, the first there is, is no measure for how long the road is. */
 static void a_stall_is_not_the_length_of_the_road(void **state)
@@ -129,6 +154,7 @@ int main(void)
         TEST(a_lease_that_was_seen_to_be_over_is_over),
         TEST(a_lease_that_nobody_saw_to_be_over_goes_on),
         TEST(a_native_grant_without_a_floor_before_it_is_not_believed),
+        TEST(an_old_time_dates_no_grant),
         TEST(a_stall_is_not_the_length_of_the_road),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,9 +32,11 @@ static bool fits(hfi_reply_validator *form, int expects, const char *bytes)
 static void what_our_scripts_answer_fits(void **state)
 {
     (void)state;
-    assert_true(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n:3676627372906831873\r\n" TIME));
-    assert_true(fits(hfi_schema_native, 0, "*3\r\n$-1\r\n:3676627372906831873\r\n" TIME));
-    assert_true(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n-ERR value is not an integer\r\n" TIME));
+    assert_true(fits(hfi_schema_native, 3, "*3\r\n+OK\r\n:3676627372906831873\r\n" TIME));
+    assert_true(fits(hfi_schema_native, 3, "*3\r\n$-1\r\n:3676627372906831873\r\n" TIME));
+    assert_true(fits(hfi_schema_native, 3, "*3\r\n+OK\r\n-ERR value is not an integer\r\n" TIME));
+    assert_true(fits(hfi_schema_native, 2, "*2\r\n+OK\r\n:3676627372906831873\r\n"));
+    assert_true(fits(hfi_schema_native, 2, "*2\r\n$-1\r\n:3676627372906831873\r\n"));
     assert_true(fits(hfi_schema_acquire, 0, "*3\r\n$7\r\nGRANTED\r\n$2\r\n17\r\n$2\r\n99\r\n"));
     assert_true(fits(hfi_schema_acquire, 0,
                      "*7\r\n$6\r\nQUEUED\r\n$2\r\n17\r\n$2\r\n-1\r\n:0\r\n$2\r\n17\r\n:1\r\n:0\r\n"));
@@ -56,19 +58,21 @@ static void what_our_scripts_answer_fits(void **state)
 static void a_refusal_with_one_wrong_byte_is_no_grant(void **state)
 {
     (void)state;
-    assert_false(fits(hfi_schema_native, 0, "*3\r\n+-1\r\n:3676627372906831873\r\n" TIME));
-    assert_false(fits(hfi_schema_native, 0, "*3\r\n:-1\r\n:3676627372906831873\r\n" TIME));
-    assert_false(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n:3676627372906831873\r\n:17\r\n"));
-    assert_false(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n:3676627372906831873\r\n*2\r\n$1\r\nx\r\n$1\r\n5\r\n"));
-    assert_false(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n:3676627372906831873\r\n*2\r\n$1\r\n5\r\n$7\r\n1000000\r\n"));
-    assert_false(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n:3676627372906831873\r\n*2\r\n$1\r\n5\r\n$2\r\n-1\r\n"));
-    assert_false(fits(hfi_schema_native, 0, "*3\r\n+OK\r\n:3676627372906831873\r\n*1\r\n$1\r\n5\r\n"));
+    assert_false(fits(hfi_schema_native, 3, "*3\r\n+-1\r\n:3676627372906831873\r\n" TIME));
+    assert_false(fits(hfi_schema_native, 3, "*3\r\n:-1\r\n:3676627372906831873\r\n" TIME));
+    assert_false(fits(hfi_schema_native, 3, "*3\r\n+OK\r\n:3676627372906831873\r\n:17\r\n"));
+    assert_false(fits(hfi_schema_native, 3, "*3\r\n+OK\r\n:3676627372906831873\r\n*2\r\n$1\r\nx\r\n$1\r\n5\r\n"));
+    assert_false(fits(hfi_schema_native, 3, "*3\r\n+OK\r\n:3676627372906831873\r\n*2\r\n$1\r\n5\r\n$7\r\n1000000\r\n"));
+    assert_false(fits(hfi_schema_native, 3, "*3\r\n+OK\r\n:3676627372906831873\r\n*2\r\n$1\r\n5\r\n$2\r\n-1\r\n"));
+    assert_false(fits(hfi_schema_native, 3, "*3\r\n+OK\r\n:3676627372906831873\r\n*1\r\n$1\r\n5\r\n"));
 }
 
 static void an_answer_that_is_too_short_leaves_its_rest_to_the_next_one(void **state)
 {
     (void)state;
-    assert_false(fits(hfi_schema_native, 0, "*2\r\n+OK\r\n:3676627372906831873\r\n"));
+    assert_false(fits(hfi_schema_native, 3, "*2\r\n+OK\r\n:3676627372906831873\r\n"));
+    assert_false(fits(hfi_schema_native, 2, "*3\r\n+OK\r\n:3676627372906831873\r\n" TIME));
+    assert_false(fits(hfi_schema_native, 2, "*1\r\n+OK\r\n"));
     assert_false(fits(hfi_schema_acquire, 0, "*2\r\n$7\r\nGRANTED\r\n$2\r\n17\r\n$2\r\n99\r\n"));
     assert_false(fits(hfi_schema_release, 0, "*1\r\n$4\r\nFREE\r\n$2\r\n17\r\n"));
     assert_false(fits(hfi_schema_release, 0, "*1\r\n$6\r\nHANDED\r\n:17\r\n"));

@@ -2,6 +2,7 @@
 /* server_time_test.c - the highest fence seen, while several threads are given fences; the limit of who knows no time. */
 #include "core/lock/server_time.h"
 
+#include <hiredis/hiredis.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 
 #define FIRST  ((INT64_C(1) << 60) + HFI_FENCE_BLOCK)
 #define ROUNDS 100000
+#define NOW_US INT64_C(1800000000000000)
 
 static struct hf_client client;
 static _Atomic(int64_t) next_block;
@@ -34,6 +36,8 @@ static void who_knows_no_time_sets_a_limit_that_no_clock_reaches(void **state)
 {
     (void)state;
     assert_int_equal(hfi_server_time_not_after(&client, 0, 1), INT64_C(9000000000000000));
+    assert_int_equal(hfi_server_time_at_most(&client, 0, 1), INT64_C(9000000000000000));
+    assert_false(hfi_server_time_is_known(&client, 0, 10500 * HFI_MS));
     assert_true(INT64_C(9000000000000000) < INT64_C(1) << 53);
 }
 
@@ -61,9 +65,46 @@ static void what_is_not_above_all_that_was_seen_when_it_was_asked_for_is_refused
     assert_int_equal(hfi_fence_seen(&client), seen); /* it was given meanwhile */
 }
 
+/* Asked for at 10 s, answered at 10.2 s: the server wrote it in between. */
+static void a_grant_is_dated_from_when_the_last_time_was_asked_for(void **state)
+{
+    (void)state;
+    hfi_server_time_observe(&client, 0, NOW_US, 10000 * HFI_MS, 10200 * HFI_MS);
+    assert_int_equal(hfi_server_time_at_most(&client, 0, 10500 * HFI_MS), NOW_US + 500000 + 10000 + 1000);
+    assert_int_equal(hfi_server_time_at_most(&client, 0, 9000 * HFI_MS), NOW_US + 1000);
+    assert_true(hfi_server_time_is_known(&client, 0, 10749 * HFI_MS));
+    assert_false(hfi_server_time_is_known(&client, 0, 10750 * HFI_MS)); /* too long ago */
+    hfi_server_time_observe(&client, 0, NOW_US + 1000000, 11000 * HFI_MS, 11249 * HFI_MS);
+    assert_true(hfi_server_time_is_known(&client, 0, 11300 * HFI_MS));
+    hfi_server_time_observe(&client, 0, NOW_US + 1000000, 11000 * HFI_MS, 11250 * HFI_MS);
+    assert_false(hfi_server_time_is_known(&client, 0, 11300 * HFI_MS)); /* too far away */
+}
+
+/* The next connection may be to another server, with another clock. */
+static void a_connection_that_told_no_time_dates_nothing(void **state)
+{
+    (void)state;
+    char text[] = "NOREPLICAS few";
+    struct redisReply refusal = {.type = REDIS_REPLY_ERROR, .str = text, .len = sizeof text - 1};
+    hfi_server_time_observe(&client, 0, NOW_US, 10000 * HFI_MS, 10001 * HFI_MS);
+    assert_true(hfi_server_time_is_known(&client, 0, 10500 * HFI_MS));
+    assert_int_equal(hfi_server_time_handshake_floored(&client, 0, NULL, 0, &refusal, NULL), HF_OK);
+    assert_false(hfi_server_time_is_known(&client, 0, 10500 * HFI_MS));
+    assert_true(hfi_server_time_at_most(&client, 0, 10000 * HFI_MS) > INT64_MAX / HFI_FENCE_BLOCK);
+    client.command_ms = 1000; /* but how long a script may be obeyed it still says, */
+    assert_int_equal(hfi_server_time_not_after(&client, 0, 10000 * HFI_MS), NOW_US + 1000 + 1000000);
+    assert_true(hfi_sample_is_stepped(client.samples, NOW_US + 300000, 10010 * HFI_MS, 10011 * HFI_MS)); /* and a step */
+    client.command_ms = 0;
+}
+
 static int set_up(void **state)
 {
     (void)state;
+    static struct hfi_sample sample;
+    static _Atomic(int64_t) asked_ns;
+    client.samples = &sample;
+    client.floors_asked_ns = &asked_ns;
+    client.sample_count = 1;
     hfi_mutex_init(&client.time_mutex, HFI_RANK_INNER);
     return 0;
 }
@@ -74,6 +115,8 @@ int main(void)
         cmocka_unit_test(who_knows_no_time_sets_a_limit_that_no_clock_reaches),
         cmocka_unit_test(whoever_is_given_a_fence_makes_it_known),
         cmocka_unit_test(what_is_not_above_all_that_was_seen_when_it_was_asked_for_is_refused),
+        cmocka_unit_test(a_grant_is_dated_from_when_the_last_time_was_asked_for),
+        cmocka_unit_test(a_connection_that_told_no_time_dates_nothing),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

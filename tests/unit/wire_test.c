@@ -74,6 +74,9 @@ static void a_native_acquire_is_granted_if_set_said_ok(void **state)
     assert_int_equal(answer.kind, HFI_GRANTED);
     assert_int_equal(answer.fence, 0);
     assert_int_equal(now_us, 0);
+    answer = answer_of("*2\r\n+OK\r\n:3686400000000002048\r\n", true, &now_us);
+    assert_int_equal(answer.fence, INT64_C(3686400000000002048));
+    assert_int_equal(now_us, 0);
     answer = answer_of("*3\r\n+OK\r\n:3686400000000002048\r\n*2\r\n$2\r\n-5\r\n$1\r\n0\r\n", true, &now_us);
     assert_int_equal(answer.fence, 0);
 }
@@ -165,7 +168,7 @@ static void a_key_of_another_type_is_named(void **state)
     assert_null(hfi_wire_foreign(NULL));
 }
 
-static void an_error_is_an_answer_unclear_where_it_may_have_been_done(void **state)
+static void an_error_is_an_answer_and_in_doubt_if_it_is_unknown(void **state)
 {
     (void)state;
     int64_t now_us;
@@ -179,7 +182,10 @@ static void an_error_is_an_answer_unclear_where_it_may_have_been_done(void **sta
         &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT); /* and comes again, whoever asks at once */
     assert_int_equal(answer.status, HF_UNAVAILABLE);
-    assert_true(answer.in_doubt); /* the script may have written before */
+    assert_false(answer.there || answer.in_doubt); /* its first write was refused */
+    answer = answer_of("-ERR The user executing the script can't run this command or subcommand\r\n", false, &now_us);
+    assert_true(answer.there); /* the script may have written before, */
+    assert_false(answer.in_doubt); /* but it writes nothing after its answer */
     answer = answer_of("-ERR of a kind that nobody has heard of\r\n", false, &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT);
     assert_int_equal(answer.status, HF_UNAVAILABLE);
@@ -318,16 +324,20 @@ static void a_native_acquire_is_one_transaction(void **state)
 {
     (void)state;
     struct hfi_keys keys = keys_of(HFI_MUTEX);
-    struct hfi_command *command = hfi_wire_native(&me, &keys, one, 10463);
-    assert_non_null(command);
-    assert_int_equal(command->replies, 5);
-    assert_null(command->script);
-    assert_string_equal(line_of(command, 0), "MULTI");
-    assert_string_equal(line_of(command, 1), "SET hf:{n} " TOKEN("1") " NX PX 10463");
-    assert_string_equal(line_of(command, 2), "INCRBY hf:fence 2048");
-    assert_string_equal(line_of(command, 3), "TIME");
-    assert_string_equal(line_of(command, 4), "EXEC");
-    hfi_command_unref(command);
+    for (int timed = 0; timed < 2; timed++) {
+        struct hfi_command *command = hfi_wire_native(&me, &keys, one, 10463, timed);
+        assert_non_null(command);
+        assert_int_equal(command->replies, 4 + timed);
+        assert_int_equal(command->element_count, 2 + timed);
+        assert_null(command->script);
+        assert_string_equal(line_of(command, 0), "MULTI");
+        assert_string_equal(line_of(command, 1), "SET hf:{n} " TOKEN("1") " NX PX 10463");
+        assert_string_equal(line_of(command, 2), "INCRBY hf:fence 2048");
+        if (timed)
+            assert_string_equal(line_of(command, 3), "TIME");
+        assert_string_equal(line_of(command, 3 + timed), "EXEC");
+        hfi_command_unref(command);
+    }
     hfi_keys_done(&keys);
 }
 
@@ -490,7 +500,7 @@ int main(void)
         cmocka_unit_test(another_form_of_answer_is_a_protocol_error),
         cmocka_unit_test(the_words_of_the_acquire_script_are_understood),
         cmocka_unit_test(a_key_of_another_type_is_named),
-        cmocka_unit_test(an_error_is_an_answer_unclear_where_it_may_have_been_done),
+        cmocka_unit_test(an_error_is_an_answer_and_in_doubt_if_it_is_unknown),
         cmocka_unit_test(a_renewals_codes_are_read_by_index),
         cmocka_unit_test(only_whole_decimal_numbers_are_numbers),
         cmocka_unit_test(no_reply_makes_the_decoder_stumble),
