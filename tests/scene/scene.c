@@ -125,6 +125,14 @@ int hft_said(char letter)
 
 /* ---- the world ---- */
 
+/* A scene stops in the middle: its processes end as if they were killed, and give no memory back. AddressSanitizer asks. */
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
+
+int __lsan_is_turned_off(void)
+{
+    return 1;
+}
+
 int hft_scene_begin(void **state)
 {
     (void)state;
