@@ -99,8 +99,6 @@ struct hfi_lane {
     struct hfi_list queue, in_flight, completed, waiters;
     bool reading;        /* the read role is taken */
     bool completing;     /* a thread is calling `done` */
-    bool down_untold;    /* ops->lane_down is owed, after the last `done` */
-    bool announcing;     /* ops->lane_up runs: lane_down waits */
     _Atomic(int) watch;  /* enum hfi_lane_watch; changed under the mutex */
     bool drop_after;     /* the head's reply says that the connection is useless: give it up after the head */
     bool role_check_due; /* a user's command got such a reply: ROLE is asked in front of the next command */
@@ -117,8 +115,7 @@ struct hfi_lane {
 struct hfi_lane *hfi_lane_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
                               enum hfi_lane_kind kind, int index);
 void hfi_lane_free(struct hfi_lane *lane); /* after close, or never used; NULL is a no-op */
-/* Runs `done` of all completed commands, and ops->lane_down if it is owed; or leaves that to the thread that is doing
- * it already. */
+/* Runs `done` of all completed commands, or leaves that to the thread that is doing it already. */
 void hfi_lane_run_completions(struct hfi_lane *lane);
 void hfi_lane_flush_now(struct hfi_lane *lane); /* also sends what other threads left to the reader */
 /* Everything in flight becomes UNANSWERED, except commands that have certainly not left: they go back to the queue. The

@@ -34,8 +34,6 @@ struct hfi_pool_ops {
     hf_status (*handshake_floored)(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
                          const struct redisReply *reply, hf_error *error);
     void (*lane_up)(void *self, int lane);
-    /* (*) Every command of which a byte may have left has its outcome; the others wait for the next connection. */
-    void (*lane_down)(void *self, int lane);
     /* (*, as is `subscribed`) A message on a channel that we subscribe to. The calls come one at a time. */
     void (*on_message)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
     /* The server has acknowledged the subscription: the first time, and again after every reconnect. */

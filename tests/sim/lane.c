@@ -42,17 +42,11 @@ void sim_lane_finish(struct hfi_lane *lane)
     if (lane->finishing)
         return;
     lane->finishing = true;
-    while (!hfi_list_is_empty(&lane->finished) || lane->down_untold) {
-        while (!hfi_list_is_empty(&lane->finished)) {
-            struct hfi_command *command = hfi_container_of(lane->finished.next, struct hfi_command, link);
-            hfi_list_remove(&command->link);
-            command->done(command);
-            hfi_command_unref(command);
-        }
-        if (lane->down_untold) {
-            lane->down_untold = false;
-            pool->ops.lane_down(pool->self, lane->index);
-        }
+    while (!hfi_list_is_empty(&lane->finished)) {
+        struct hfi_command *command = hfi_container_of(lane->finished.next, struct hfi_command, link);
+        hfi_list_remove(&command->link);
+        command->done(command);
+        hfi_command_unref(command);
     }
     lane->finishing = false;
     if (pool->closing)
@@ -104,7 +98,6 @@ void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why)
     sim_say("lane %d is given up: %s", lane->index, why);
     (void)hfi_fail(&pool->why, HF_UNAVAILABLE, "", "the connection is given up: %s", why);
     lane->state = DIALING;
-    lane->down_untold = true;
     lane->drop_after = false;
     sim_wire_close(lane->wire);
     while (!hfi_list_is_empty(&lane->flight))

@@ -61,13 +61,6 @@ static void lane_up(void *self, int lane)
     (void)atomic_fetch_add(&owner->ups, 1);
 }
 
-static void lane_down(void *self, int lane)
-{
-    struct hft_owner *owner = self;
-    (void)lane;
-    (void)atomic_fetch_add(&owner->downs, 1);
-}
-
 static void keep(char *to, size_t room, const char *bytes, size_t size)
 {
     (void)snprintf(to, room, "%.*s", (int)size, bytes);
@@ -160,7 +153,6 @@ hf_status hft_pool_open(struct hft_pool *kit, const struct hfi_script *const *sc
                                .handshake_floor = handshake_floor,
                                .handshake_floored = handshake_floored,
                                .lane_up = lane_up,
-                               .lane_down = lane_down,
                                .on_message = heard,
                                .subscribed = subscribed,
                                .kicked = kicked,

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 struct hft_owner { /* what the pool's ops were told */
-    _Atomic(int) ups, downs, kicks, greetings;
+    _Atomic(int) ups, kicks, greetings;
     _Atomic(bool) refuse_greeting;
     _Atomic(bool) keeps_listener; /* whom it kicks: until this is false again */
     _Atomic(int64_t) ahead_ns; /* the pool's clock is so much ahead of the real one */
