@@ -123,6 +123,8 @@ void hfi_lane_flush_now(struct hfi_lane *lane); /* also sends what other threads
 void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why);
 void hfi_lane_take_locked(struct hfi_lane *lane); /* inbox -> queue */
 void hfi_lane_complete_locked(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome);
+/* Down and not about to come up: the last dial failed and the next one is not due. Commands come back UNSENT. */
+bool hfi_lane_is_down(const struct hfi_lane *lane);
 bool hfi_lane_is_near(const struct hfi_lane *lane); /* on this machine, or as good as */
 bool hfi_lane_is_master_reply(const struct redisReply *reply);
 bool hfi_lane_is_role_check(const struct hfi_command *command);

@@ -295,7 +295,7 @@ static hf_client *open_wholly(const struct hft_server *server)
 {
     hf_client *client;
     assert_int_equal(hf_client_open(hft_server_url(server), NULL, &client, NULL), HF_OK);
-    HFT_UNTIL(hfi_pool_is_subscribed(client->pool, client->identity.channel, HFI_CHANNEL_SIZE));
+    HFT_UNTIL(hft_is_subscribed(client->pool, client->identity.channel, HFI_CHANNEL_SIZE));
     HFT_UNTIL(hfi_lane_is_up(hfi_pool_lane(client->pool, HFI_RESERVED_LANE, 0)));
     return client;
 }

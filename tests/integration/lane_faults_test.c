@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* lane_faults_test.c - a server that freezes, dies, hangs up, is demoted or talks too late: every command has
  * exactly one outcome, the right one, and the lane comes back by itself. */
+#include "pool/lane_private.h"
 #include "tests/support/pool_kit.h"
 
 #include <setjmp.h>

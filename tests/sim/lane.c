@@ -426,14 +426,14 @@ bool hfi_lane_is_up(const struct hfi_lane *lane)
     return lane->state == UP;
 }
 
-bool hfi_lane_is_down(const struct hfi_lane *lane)
+static bool is_down(const struct hfi_lane *lane)
 {
     return lane->state == CLOSED || (lane->state == DIALING && lane->failed);
 }
 
 bool hfi_lane_is_unreachable(const struct hfi_lane *lane)
 {
-    return hfi_lane_is_down(lane) && !lane->silent;
+    return is_down(lane) && !lane->silent;
 }
 
 unsigned hfi_lane_cuts(const struct hfi_lane *lane)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* pool_kit.c - see pool_kit.h. */
+#include "pool/channels.h"
+#include "pool/pool_private.h"
+#include "pool/subscribe_private.h"
 #include "tests/support/pool_kit.h"
 
 #include <poll.h>
@@ -166,6 +169,11 @@ void hft_pool_close(struct hft_pool *kit)
     (void)hfi_pool_close(kit->pool, hft_in_ms(2000));
     hfi_pool_free(kit->pool);
     (void)pthread_mutex_destroy(&kit->owner.mutex);
+}
+
+bool hft_is_subscribed(const struct hfi_pool *pool, const char *channel, size_t size)
+{
+    return hfi_channels_is_live(pool->subscribers->channels, channel, size);
 }
 
 /* ---- calls ---- */

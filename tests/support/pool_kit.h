@@ -42,6 +42,9 @@ void hft_pool_init(struct hft_pool *kit, const struct hft_server *server);
 hf_status hft_pool_open(struct hft_pool *kit, const struct hfi_script *const *scripts, hf_error *error);
 void hft_pool_close(struct hft_pool *kit); /* within 2 s, and frees */
 
+/* The server has acknowledged the channel, and its connection is not lost. */
+bool hft_is_subscribed(const struct hfi_pool *pool, const char *channel, size_t size);
+
 int64_t hft_now(void);
 int64_t hft_in_ms(int64_t ms);
 /* Until the condition holds; the test program ends with a message after 20 s. */
