@@ -212,6 +212,8 @@ static void check_role_locked(struct hfi_lane *lane, int64_t now_ns)
     }
     check->done = role_checked;
     check->until_ns = hfi_after_ms(now_ns, lane->deployment->settings.command_ms);
+    if (check->until_ns < lane->nearest_ns)
+        lane->nearest_ns = check->until_ns;
     hfi_list_prepend(&lane->queue, &check->link);
 }
 

@@ -102,7 +102,7 @@ struct hfi_lane {
     _Atomic(int) watch;  /* enum hfi_lane_watch; changed under the mutex */
     bool drop_after;     /* the head's reply says that the connection is useless: give it up after the head */
     bool role_check_due; /* a user's command got such a reply: ROLE is asked in front of the next command */
-    int64_t nearest_ns;  /* no deadline in queue or in_flight is before this, but a role check's */
+    int64_t nearest_ns;  /* no deadline in queue or in_flight is before this */
     int64_t answered_ns; /* time of the last reply; for P10 */
     _Atomic(int) in_flight_count, waiting; /* lengths of in_flight and waiters */
     int posted;          /* commands in flight that no thread waits for */

@@ -338,6 +338,32 @@ static void after_idling_a_second_a_lock_lane_asks_whether_the_server_is_still_a
     hft_pool_close(&aging);
 }
 
+static void the_question_for_the_role_has_a_time_of_its_own(void **state)
+{
+    struct hft_pool aging;
+    struct hft_call call;
+    (void)state;
+    hft_pool_init(&aging, server);
+    aging.settings.command_ms = 200;
+    assert_int_equal(hft_pool_open(&aging, NULL, NULL), HF_OK);
+    struct hfi_lane *own = hfi_pool_lane(aging.pool, HFI_LOCK_LANE, 0);
+    hft_post(own, &call, hft_command("PING", hft_in_ms(60000))); /* no earlier time is left to look at the lane */
+    hft_wait(own, &call);
+    assert_int_equal(call.outcome, HFI_ANSWERED);
+    hft_call_done(&call);
+    (void)atomic_fetch_add(&aging.owner.ahead_ns, 2000 * HFI_MS);
+    hft_server_freeze(server);
+    int64_t posted_ns = hft_now();
+    hft_post(own, &call, hft_command("PING", hft_in_ms(20000)));
+    hft_sleep(&call); /* until the listener finds that ROLE, in front of it, got no answer */
+    assert_in_range(hft_now() - posted_ns, 200 * HFI_MS, 10000 * HFI_MS);
+    assert_int_equal(call.outcome, HFI_UNANSWERED);
+    hft_call_done(&call);
+    hft_server_thaw(server);
+    hft_pool_close(&aging);
+    HFT_UNTIL(hfi_lane_is_up(lane));
+}
+
 static void renewals_leave_a_silent_reserved_lane_for_one_that_answers(void **state)
 {
     struct hft_call stuck;
@@ -406,6 +432,7 @@ int main(void)
         cmocka_unit_test(a_slow_socket_takes_a_long_command_in_pieces),
         cmocka_unit_test(a_read_only_reply_is_delivered_and_ends_the_connection),
         cmocka_unit_test(after_idling_a_second_a_lock_lane_asks_whether_the_server_is_still_a_primary),
+        cmocka_unit_test(the_question_for_the_role_has_a_time_of_its_own),
         cmocka_unit_test(renewals_leave_a_silent_reserved_lane_for_one_that_answers),
         cmocka_unit_test(a_refused_greeting_is_why_the_lane_is_down),
         cmocka_unit_test(a_close_gives_a_frozen_server_its_time_and_no_more),
