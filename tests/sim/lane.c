@@ -265,8 +265,7 @@ static void handshake_floored(struct hfi_lane *lane, struct redisReply *reply)
     hf_error error = {.status = HF_OK};
     (void)snprintf(server.run_id, sizeof server.run_id, "%040d", lane->wire->epoch);
     pool->server = server;
-    hf_status status =
-        pool->ops.handshake_floored(pool->self, lane->index, &server, lane->greeting_sent, reply, &error);
+    hf_status status = pool->ops.handshake_floored(pool->self, lane->index, lane->greeting_sent, reply, &error);
     freeReplyObject(reply);
     if (!lane->wire->client_open)
         return; /* it broke meanwhile */
@@ -330,7 +329,7 @@ static void greet(void *what, int64_t number)
     if (lane->dial_number != number || lane->state != DIALING || sim_server.frozen_until > sim.now ||
         sim.self->isolated_until > sim.now || put_off(lane, greet, number))
         return; /* the timeout comes, or this again */
-    struct hfi_command *handshake_floor = pool->ops.handshake_floor(pool->self, lane->index);
+    struct hfi_command *handshake_floor = pool->ops.handshake_floor(pool->self);
     if (lane->dial_number != number) {
         hfi_command_unref(handshake_floor);
         return;

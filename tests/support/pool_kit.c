@@ -37,22 +37,19 @@ static int64_t ahead(void *self)
     return hft_now() + atomic_load(&owner->ahead_ns);
 }
 
-static struct hfi_command *handshake_floor(void *self, int lane)
+static struct hfi_command *handshake_floor(void *self)
 {
     const char *const words[] = {"TIME"};
     (void)self;
-    (void)lane;
     return hfi_command_new(1, words, NULL);
 }
 
-static hf_status handshake_floored(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
-                         const struct redisReply *reply, hf_error *error)
+static hf_status handshake_floored(void *self, int lane, int64_t sent_ns, const struct redisReply *reply, hf_error *error)
 {
     struct hft_owner *owner = self;
     (void)lane;
     (void)atomic_fetch_add(&owner->greetings, 1);
-    if (atomic_load(&owner->refuse_greeting) || reply->type != REDIS_REPLY_ARRAY || server->version < 60000 ||
-        sent_ns > ahead(owner))
+    if (atomic_load(&owner->refuse_greeting) || reply->type != REDIS_REPLY_ARRAY || sent_ns > ahead(owner))
         return hfi_fail(error, HF_UNAVAILABLE, "", "the owner does not like this server");
     return HF_OK;
 }
