@@ -2,6 +2,7 @@
 /* overload_test.c - a server that is slow is not away: who may wait does, and where there is none the origin is not given
  * all the loads at once that nobody shares. */
 #include "core/context/context.h"
+#include "pool/lane_private.h"
 #include "tests/support/fds.h"
 #include "tests/support/pages.h"
 #include "tests/support/pair.h"
