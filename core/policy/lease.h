@@ -36,7 +36,7 @@ struct hfi_lease_times {
     hf_reason reason : 8;
     bool ending_told;
     bool moved;           /* renew_next is not the time of the round's first renewal */
-    bool questioned, asked; /* an attempt sent after `questioned_after` must be answered; one is in flight, or lost */
+    bool questioned, asked; /* an attempt sent after questioned_after must be answered (questioned), was sent (asked) */
     int64_t questioned_after;
 };
 
