@@ -61,7 +61,8 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
     return known;
 }
 
-/* The key of another library's lock is gone, or may have been before its events were subscribed to: its waiters ask. */
+/* The key of another library's lock is gone, or went before we were subscribed to its events: the threads that wait for
+ * this lock ask the server. */
 static void key_ended(hf_client *client, const char *channel, size_t channel_size)
 {
     struct hfi_step step;

@@ -10,7 +10,7 @@
 
 #include <hiredis/hiredis.h>
 
-#define NEAR_NS  (250 * HFI_MS) /* with HFI_FLOOR_NS below the second that AHEAD_US of fence.c leaves */
+#define NEAR_NS  (250 * HFI_MS) /* NEAR_NS + HFI_FLOOR_NS is less than the second of AHEAD_US (fence.c) */
 #define NO_LIMIT_US INT64_C(9000000000000000) /* below 2^53: Lua compares it exactly */
 
 void hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns)
