@@ -21,7 +21,8 @@
 #define FOLDER_IN_IT  5
 #define REPORT_IN_IT  6 /* until exec() */
 
-/* In the child that becomes the server: moves these four to their numbers, and sets up the three standard streams. */
+/* In the child that becomes the server: moves the four descriptors of `ours` to their numbers, and sets up the three
+ * standard streams. */
 static void arrange(const struct hfi_inheritance *ours, const char *log)
 {
     int given[] = {ours->members, ours->name, ours->folder, ours->report};

@@ -38,8 +38,8 @@ enum hfi_lane_state {
 
 /* Why a lane without a connection returns its commands UNSENT. */
 enum hfi_lane_trouble {
-    HFI_NO_TROUBLE, /* it does not */
-    HFI_SILENT,     /* the server was silent, and no dial has been answered or failed since: `patient` ones stay */
+    HFI_NO_TROUBLE, /* its commands stay queued */
+    HFI_SILENT,     /* the server was silent, and no dial has succeeded or failed since: `patient` ones stay queued */
     HFI_UNREACHABLE /* the last dial failed */
 };
 
@@ -95,7 +95,7 @@ struct hfi_lane {
     uint64_t staged_seen;
 
     struct hfi_mutex mutex; /* guards all below */
-    pthread_cond_t quiet;  /* CLOSED: a role was given back */
+    pthread_cond_t quiet;  /* CLOSED: the read role was given back, or the last `done` has returned */
     struct hfi_list queue, in_flight, completed, waiters;
     bool reading;        /* the read role is taken */
     bool completing;     /* a thread is calling `done` */
@@ -103,7 +103,7 @@ struct hfi_lane {
     bool announcing;     /* ops->lane_up runs: lane_down waits */
     _Atomic(int) watch;  /* enum hfi_lane_watch; changed under the mutex */
     bool drop_after;     /* the head's reply says that the connection is useless: give it up after the head */
-    bool role_check_due; /* a user's command got such a reply: ROLE is asked in front of the next command */
+    bool role_check_due; /* a command got such a reply: if it was a user's, ROLE is asked in front of the next one */
     int64_t nearest_ns;  /* no deadline in queue or in_flight is before this, but a role check's */
     int64_t answered_ns; /* time of the last reply; for P10 */
     _Atomic(int) in_flight_count, waiting; /* lengths of in_flight and waiters */
