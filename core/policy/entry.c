@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry.c - the frame of a lock name's decisions inside one process (see entry.h): who waits here and who is next, when
- * a token is given up, and what is due. Calls entry_queue.c, entry_held.c and lease.c, nothing else. */
+/* entry.c - what a lock name decides inside one process (see entry.h), whatever its remote state: which threads wait
+ * here, which is next, when a token is given up, what is due. Calls entry_queue.c, entry_held.c and lease.c only. */
 #include "core/policy/entry_steps.h"
 #include "base/rare.h"
 
