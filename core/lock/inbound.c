@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Only an accepted fence may raise the highest fence seen: any client can publish such a message. */
+/* Only a fence that fence.c accepts may raise the highest fence seen: any client can publish a grant message. */
 static void granted(struct hfi_lock *lock, const struct hfi_message *message, bool good, struct hfi_step *step)
 {
     if (!hfi_entry_granted(&lock->entry, message->echo, message->fence, good, step))

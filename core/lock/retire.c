@@ -236,8 +236,8 @@ static int64_t end_of_key(const struct hfi_lock *lock, int64_t now)
     return hfi_after_ms(now, lock->client->command_ms + lock->may_live_ms);
 }
 
-/* The same for a token that is not, or not certainly, the one sent last: the TTL that it asked for is not known any
- * more. */
+/* As end_of_key, for a token that is not, or not certainly, the one sent last: the TTL that was asked for with it is
+ * not known any more. */
 static int64_t end_of_another(const struct hfi_lock *lock, int64_t now)
 {
     const hf_client *client = lock->client;

@@ -128,7 +128,7 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, const struct h
     hf_client *client = self;
     (void)server;
     note_floor(client, lane, reply->type == REDIS_REPLY_ERROR ? 0 : sent_ns);
-    distrust_sample(client, lane); /* it is of the connection before, and perhaps of another server */
+    distrust_sample(client, lane); /* the sample is of the connection before, and perhaps of another server */
     if (reply->type == REDIS_REPLY_ERROR) {
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
         if (meaning->status == HF_UNAVAILABLE) /* a failed save, too few replicas...: reads and much else still pass */

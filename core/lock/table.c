@@ -15,7 +15,8 @@
  * lookup.
  *
  * Each shard keeps a reference to the RECENT locks created last, so that a name that is acquired again and again is not
- * created each time. Such a lock is as good as new, see hfi_entry_arrive.
+ * created each time. A lock that only `recent` refers to is as good as new: hfi_entry_arrive resets what its
+ * earlier waiters left.
  */
 #include "core/lock/table.h"
 #include "base/mutex.h"

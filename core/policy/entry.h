@@ -128,7 +128,7 @@ struct hfi_entry {
     enum hfi_holding holding : 8;
     enum hfi_question question : 8;
     bool     contended;           /* other processes were seen waiting, with any token: the next acquire is by script */
-    bool     remote_waiters;      /* another process waits for what is held, or about to be */
+    bool     remote_waiters;      /* another process waits for the lease that this token has, or may have already */
     uint8_t  tried_status;        /* HF_BUSY or HF_FOREIGN */
     uint8_t  trouble;             /* hf_status: why the server cannot serve us now; HF_OK: it can */
     uint8_t  unheard;             /* R messages in a row that the holder did not receive */
@@ -202,8 +202,8 @@ enum hfi_answer_kind {
     HFI_GRANTED,     /* .fence, .sent_at                        */
     HFI_BUSY,        /* native: the key exists; try: held       */
     HFI_IN_QUEUE,    /* .left_ms, .position, .ticket, .ours, .unheard */
-    HFI_LATE,
-    HFI_FOREIGN_TYPE,
+    HFI_LATE,        /* not_after had passed: the script has done nothing */
+    HFI_FOREIGN_TYPE, /* a key of the name is another program's */
     HFI_HAS_VALUE,   /* fetch: the shell keeps the value         */
     HFI_NOT_SENT,    /* .status                                  */
     HFI_NO_ANSWER,
