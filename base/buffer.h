@@ -24,8 +24,8 @@ static inline const char *hfi_buffer_data(const struct hfi_buffer *buffer)
 void hfi_buffer_done(struct hfi_buffer *buffer); /* frees, zeroes */
 bool hfi_buffer_append(struct hfi_buffer *buffer, const void *bytes, size_t size); /* false: no memory, unchanged */
 bool hfi_buffer_print(struct hfi_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Memory for `size` bytes more: what is appended does not move until they are full. The place of the next byte; NULL:
- * no memory. */
+/* Makes room for `size` more bytes: until they are used up, appending does not move the content. Returns the place of
+ * the next byte; NULL: no memory. */
 char *hfi_buffer_reserve(struct hfi_buffer *buffer, size_t size);
 void  hfi_buffer_eat(struct hfi_buffer *buffer, size_t size); /* drops from the front */
 

@@ -30,7 +30,7 @@ struct hfi_mutex {
 struct hfi_held { /* the mutexes that a thread holds: thread.c */
     const struct hfi_mutex *mutexes[HFI_RANK_LEAF + 1];
 };
-/* Before the thread takes it; after it gave it back. */
+/* Called before the thread locks the mutex; after it has unlocked it. */
 void hfi_mutex_note_taken(const struct hfi_mutex *mutex);
 void hfi_mutex_note_given(const struct hfi_mutex *mutex);
 bool hfi_mutex_is_held(const struct hfi_mutex *mutex);

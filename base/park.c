@@ -158,7 +158,7 @@ static int not_beyond(const struct ck_ec_wait_state *state, struct timespec *ste
     return 0;
 }
 
-/* Before the count says that there is a sleeper: the waker then reads bucket_bit. */
+/* Called before the count says that there is a sleeper, for then a waker reads bucket_bit. */
 static void take_bucket_bit(struct hfi_park *park)
 {
     uint32_t none = 0;

@@ -13,7 +13,8 @@
 #define STRIPES 64
 #define WORDS   14
 
-/* A stripe fills two cache lines. A thread uses its own stripe, or none while another thread is in that one. */
+/* A stripe is nearly two cache lines long. A thread uses the stripe of its number; while another thread is in it, the
+ * word comes from the kernel. */
 struct hfi_random_supply {
     struct {
         _Atomic(bool) taken;

@@ -15,8 +15,8 @@ bool hfi_random(void *bytes, size_t size);
 /* Fills *error right after hfi_random was false (errno); `what` needed the bytes, "a client". Returns HF_INTERNAL. */
 hf_status hfi_random_fail(hf_error *error, const char *what);
 
-/* The same, one word at a time, from a supply that one system call refills with many words. The supply reads as empty
- * in a fork child (MADV_WIPEONFORK), so no word is used in both processes. Any thread. */
+/* As hfi_random, but one word at a time, from a supply that one system call refills with many words. The supply reads
+ * as empty in a fork child (MADV_WIPEONFORK), so no word is used in both processes. Any thread. */
 struct hfi_random_supply;
 struct hfi_random_supply *hfi_random_supply_new(void); /* NULL: no memory */
 void hfi_random_supply_free(struct hfi_random_supply *supply); /* NULL is a no-op */

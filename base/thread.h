@@ -30,7 +30,7 @@ struct hfi_held *hfi_thread_held(void); /* the mutexes that the calling thread h
  * False: this thread is in a function that may not call us; unshield is still required. */
 bool hfi_thread_shield(void);
 void hfi_thread_unshield(void);
-/* Between forbid and permit, which may nest, the thread is in such a function. */
+/* Between forbid and permit, which may nest, the thread is in a function that may not call us: the log function. */
 void hfi_thread_forbid(void);
 void hfi_thread_permit(void);
 

@@ -17,8 +17,8 @@ struct hfi_losses { /* recent connection losses of one endpoint; initially zeroe
 };
 
 enum hfi_lost {
-    HFI_LOST_UNUSED, /* it never answered */
-    HFI_LOST_SERVED, /* it has answered */
+    HFI_LOST_UNUSED, /* the connection never answered */
+    HFI_LOST_SERVED, /* the connection has answered */
     HFI_LOST_URGENT  /* whether or not it has answered: its user can least afford a delay */
 };
 

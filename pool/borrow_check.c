@@ -9,8 +9,8 @@ void hfi_borrowers_check_locked(const struct hfi_borrowers *all)
     HFI_ASSERT_HELD(&all->mutex);
     HFI_CHECK(hfi_list_length(&all->idle) == all->idle_count);
     HFI_CHECK(hfi_list_length(&all->out) == all->out_count);
-    HFI_CHECK(hfi_list_length(&all->waiters) <= all->waiting); /* who was served has left the list and is about to wake */
-    /* The rest of `total` is what a thread has in its hands between two of these. */
+    HFI_CHECK(hfi_list_length(&all->waiters) <= all->waiting); /* a waiter that was served is in no list */
+    /* The rest of `total` is in the hands of threads, on its way from one of these counts to another. */
     HFI_CHECK(all->idle_count + all->out_count + all->testing + all->dialing <= all->total);
     HFI_CHECK(all->total <= all->slots);
     /* The pool gives its own reference back after close, or when it could not be opened. */

@@ -37,7 +37,7 @@ bool hfi_channels_want(struct hfi_channels *channels, const char *name, size_t s
 void hfi_channels_unwant(struct hfi_channels *channels, const char *name, size_t size, bool *changed);
 bool hfi_channels_is_live(struct hfi_channels *channels, const char *name, size_t size);
 
-/* For the listener. A channel that it was given stays in memory until its next call. */
+/* For the listener. A channel that one of these calls has returned stays in memory until the listener's next call. */
 bool hfi_channels_any(struct hfi_channels *channels, int subscriber); /* true: it needs a connection */
 /* The next channel with something to do. *step: ASK sends SUBSCRIBE, DROP sends UNSUBSCRIBE (both count as sent from
  * now on), LIVE reports that it is live already. NULL: no more. */
@@ -45,6 +45,7 @@ struct hfi_channel *hfi_channels_next(struct hfi_channels *channels, int subscri
                                       enum hfi_channel_step *step);
 /* The server has confirmed the oldest command for this channel. True: it is live now. */
 bool hfi_channels_confirm(struct hfi_channels *channels, struct hfi_channel *channel);
+/* The server has answered the oldest command for this channel with an error. */
 void hfi_channels_refuse(struct hfi_channels *channels, struct hfi_channel *channel);
 void hfi_channels_lose(struct hfi_channels *channels,
                        int subscriber); /* the connection is gone: all wanted channels are subscribed anew */

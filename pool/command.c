@@ -20,9 +20,9 @@ static const char evalsha_head[] = "$7\r\nEVALSHA\r\n$40\r\n";
 #define HEAD_MOST 23 /* "$", 20 digits, "\r\n" */
 #define SPARES    64
 
-/* A command is made in one thread and mostly freed in another, the reader: an allocator would move each from one
- * thread's cache to the other's. So a thread's last freed command comes back to it through this cache. Its bytes are
- * cleared, because the cache outlives every client. */
+/* A command is made in one thread and mostly freed in another, the reader: an allocator would move its memory from the
+ * cache of the one thread to that of the other. So a freed command waits here, in the slot of the thread that made it
+ * (`home`), for that thread's next command. Its bytes are cleared, because this cache outlives every client. */
 static struct {
     _Alignas(64) _Atomic(struct hfi_command *) command;
 } cached[SPARES];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * deployment.h - the server of a pool, as all its connections know it: where it is, how it is to be spoken to, whom to
- * call with what it says, what it has said of itself, and until when it is waited for. It knows no connection.
+ * deployment.h - the server of a pool, as all connections of the pool know it: its address, the settings, the owner's
+ * ops, what the server has said of itself, and until when it is waited for. Nothing here knows a connection.
  */
 #ifndef HFI_DEPLOYMENT_H
 #define HFI_DEPLOYMENT_H

@@ -81,8 +81,8 @@ static void add_place(struct places *places, const char *base, const char *own, 
         places->count++;
 }
 
-/* A folder for files that live as long as a login, which only this user can enter. Messages show its path, so that has
- * no control characters. */
+/* A folder for files that live as long as a login, and that only this user can enter. A path with a control character
+ * is refused, because messages show the path. */
 static bool is_runtime_folder(const char *path)
 {
     struct stat facts;

@@ -19,7 +19,8 @@
 #define MEMBERS_IN_IT HFI_EMBEDDED_MEMBERS_FD
 #define REPORT_IN_IT  (MEMBERS_IN_IT + 3) /* until exec() */
 
-/* In the child that becomes the server: moves these four to their numbers, and sets up the three standard streams. */
+/* In the child that becomes the server: moves the four descriptors of `ours` to their numbers, and sets up the three
+ * standard streams. */
 static void arrange(const struct hfi_inheritance *ours, const char *log)
 {
     int given[] = {ours->members, ours->name, ours->folder, ours->report};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hurry.h - a thread that waits for the server while the client is being closed waits no longer than close does, which
- * says so by hfi_pool_hurry. */
+/* hurry.h - the end that close sets, by hfi_pool_hurry, to the waits of other threads for the server: they wait no
+ * longer than close does. */
 #ifndef HFI_HURRY_H
 #define HFI_HURRY_H
 

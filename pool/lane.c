@@ -176,7 +176,7 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
         if (last->sent)
             break;
         hfi_list_remove(&last->link);
-        hfi_list_prepend(&lane->queue, &last->link); /* it was listed before the others */
+        hfi_list_prepend(&lane->queue, &last->link); /* it was listed before those in the queue */
     }
     while (!hfi_list_is_empty(&lane->in_flight))
         hfi_lane_complete_locked(lane, hfi_list_first(&lane->in_flight, struct hfi_command, link), HFI_UNANSWERED);
@@ -285,7 +285,7 @@ static void send_out(struct hfi_lane *lane)
     bool reader = lane->reading;
     hfi_lane_unlock(lane);
     if (reader)
-        (void)eventfd_write(lane->wake_fd, 1); /* it polls for POLLOUT too from now on */
+        (void)eventfd_write(lane->wake_fd, 1); /* the reader polls for POLLOUT too from now on */
     else
         hfi_listener_kick(lane->listener);
 }

@@ -24,8 +24,8 @@ enum hfi_lane_kind {
 /* Appends the command to the lane and takes a reference to it. Never blocks, never calls `done`. The caller may hold
  * any mutex of its own, so two commands listed under one mutex reach the server in that order. */
 void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command);
-/* Sends all listed commands, or leaves them to the thread that is sending. Call it with no mutex held that a `done` may
- * take. */
+/* Sends all listed commands, or leaves them to the thread that is sending; or, with many commands in flight to a near
+ * server, to the reader of the next reply. Call it with no mutex held that a `done` may take. */
 void hfi_lane_flush(struct hfi_lane *lane);
 /* For a command that no thread waits for. On a lane in use it may stay listed for half a millisecond (until the
  * listener looks next), so that this thread's next command takes it along. On an idle lane it is sent now. */
@@ -34,7 +34,7 @@ void hfi_lane_flush_soon(struct hfi_lane *lane);
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns);
 
 bool    hfi_lane_is_up(const struct hfi_lane *lane);
-/* Down and not about to come up, for a reason other than a silent server: commands come back UNSENT. */
+/* The lane is closed, or the last dial failed. */
 bool    hfi_lane_is_unreachable(const struct hfi_lane *lane);
 unsigned hfi_lane_cuts(const struct hfi_lane *lane); /* connections so far that ended for a reason other than silence */
 int     hfi_lane_index(const struct hfi_lane *lane);  /* 0, 1, ...: unique in the pool */

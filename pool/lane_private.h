@@ -38,8 +38,8 @@ enum hfi_lane_state {
 
 /* Why a lane without a connection returns its commands UNSENT. */
 enum hfi_lane_trouble {
-    HFI_NO_TROUBLE, /* it does not */
-    HFI_SILENT,     /* the server was silent, and no dial has been answered or failed since: `patient` ones stay */
+    HFI_NO_TROUBLE, /* its commands stay queued */
+    HFI_SILENT,     /* the server was silent, and no dial has succeeded or failed since: `patient` ones stay queued */
     HFI_UNREACHABLE /* the last dial failed */
 };
 
@@ -95,13 +95,13 @@ struct hfi_lane {
     uint64_t staged_seen;
 
     struct hfi_mutex mutex; /* guards all below */
-    pthread_cond_t quiet;  /* CLOSED: a role was given back */
+    pthread_cond_t quiet;  /* CLOSED: the read role was given back, or the last `done` has returned */
     struct hfi_list queue, in_flight, completed, waiters;
     bool reading;        /* the read role is taken */
     bool completing;     /* a thread is calling `done` */
     _Atomic(int) watch;  /* enum hfi_lane_watch; changed under the mutex */
     bool drop_after;     /* the head's reply says that the connection is useless: give it up after the head */
-    bool role_check_due; /* a user's command got such a reply: ROLE is asked in front of the next command */
+    bool role_check_due; /* a command got such a reply: if it was a user's, ROLE is asked in front of the next one */
     int64_t nearest_ns;  /* no deadline in queue or in_flight is before this */
     int64_t answered_ns; /* time of the last reply; for P10 */
     _Atomic(int) in_flight_count, waiting; /* lengths of in_flight and waiters */
@@ -123,7 +123,8 @@ void hfi_lane_flush_now(struct hfi_lane *lane); /* also sends what other threads
 void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why);
 void hfi_lane_take_locked(struct hfi_lane *lane); /* inbox -> queue */
 void hfi_lane_complete_locked(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome);
-/* Down and not about to come up: the last dial failed and the next one is not due. Commands come back UNSENT. */
+/* The lane is closed; or it is being dialled, the last dial failed or the server was silent, and no dial has succeeded
+ * since. Commands come back UNSENT, but `patient` ones only if the lane is unreachable. */
 bool hfi_lane_is_down(const struct hfi_lane *lane);
 bool hfi_lane_is_near(const struct hfi_lane *lane); /* on this machine, or as good as */
 bool hfi_lane_is_master_reply(const struct redisReply *reply);

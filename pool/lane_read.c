@@ -24,7 +24,7 @@
 
 /* Pauses are counted in sleeps. */
 static const struct hfi_trial_rules spin_rules = {.score_most = 8, .hits = 1, .pause = 64, .pause_most = 1024};
-/* A longer yield gave the CPU to another program. */
+/* A yield of more than most_ns gave the CPU to another program: a miss. */
 static const struct hfi_trial_rules yield_rules = {
     .most_ns = HFI_MS / 2, .score_most = 1, .hits = 64, .pause = 64, .pause_most = 1024};
 

@@ -32,7 +32,7 @@ struct hfi_listener {
     int kick_fd;
     _Atomic(bool) kicked;       /* kick_fd has been written since the last look */
     _Atomic(bool) owner_kicked; /* ops->kicked is to be called */
-    _Atomic(int64_t) wakes_ns;  /* its sleep ends by then; HFI_NEVER also while it looks around */
+    _Atomic(int64_t) wakes_ns;  /* the sleep of the listener ends by then; HFI_NEVER also while it looks around */
     bool rescan;                /* the listener kicked itself while it looked around */
     struct hfi_poll_set set;
 };

@@ -12,8 +12,9 @@
 
 struct hfi_listener;
 
-/* The descriptors and the deadline of the listener's poll(); filled anew before every sleep. */
+/* A descriptor is ready, with these events of poll(). */
 typedef void hfi_ready_fn(void *self, short events, int64_t now_ns);
+/* The descriptors and the deadline of the listener's poll(); filled anew before every sleep. */
 struct hfi_poll_set;
 /* ready NULL: the descriptor only wakes the listener. */
 void hfi_poll_set_add(struct hfi_poll_set *set, int fd, short events, hfi_ready_fn *ready, void *self);

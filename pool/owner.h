@@ -39,7 +39,7 @@ struct hfi_pool_ops {
     void (*subscribed)(void *self, const char *channel, size_t channel_size);
     /* hfi_pool_kick was called. */
     void (*kicked)(void *self);
-    /* Runs `run(arg)` soon in a thread that may block (name lookup). */
+    /* Runs `run(arg)` soon in a thread that may block (name lookup). False: no memory, or no such thread. */
     bool (*in_background)(void *self, void (*run)(void *arg), void *arg);
 };
 

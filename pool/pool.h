@@ -38,8 +38,8 @@ void hfi_pool_forked(struct hfi_pool *pool);
 #define HFI_LANES_OF(lanes) (3 * (lanes) + 1)
 /* The lane for a name: the same hash always gives the same lane. */
 struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, uint64_t hash);
-/* For renewals: the reserved lane, or another one that is up and whose oldest unanswered command is younger than
- * patience_ns. A reserved lane that is silent for longer is given up and dialled anew. */
+/* For renewals: the reserved lane. If its oldest command has been unanswered for longer than patience_ns (over a slow
+ * network: than two of its round trips), another lane that answers; the silent one is given up and dialled anew. */
 struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64_t patience_ns);
 bool hfi_pool_is_lock_lane(const struct hfi_pool *pool, int index);
 /* Why nothing can be sent now: fills *error from the last failed dial; its status (UNAVAILABLE, DENIED, PROTOCOL). */

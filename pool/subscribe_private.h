@@ -29,9 +29,9 @@ struct hfi_subscriber {
     struct hfi_buffer out, asks;
     int64_t received_ns;  /* when the last byte came */
     int64_t expect_ns; /* a byte must come by then; HFI_NEVER: no reply is owed */
-    bool failed;
+    bool failed;          /* the last dial failed: a further failure is not logged */
     bool served;        /* a byte has come */
-    const char *wrong;  /* set by a waiting thread that found it useless: the listener hangs up */
+    const char *wrong;  /* why the connection is useless, as a waiting thread found: the listener hangs up */
     unsigned primaries; /* the pool's count when it was dialled */
     char run_id[48];
 };
@@ -51,7 +51,7 @@ struct hfi_subscribers {
 
 /* subscribe.c */
 bool hfi_subscribers_take_role(struct hfi_subscribers *all); /* false: another thread has it */
-void hfi_subscribers_give_role(struct hfi_subscribers *all); /* gives it back; calls the listener if that wanted it */
+void hfi_subscribers_give_role(struct hfi_subscribers *all); /* gives it back; kicks the listener if `missed` */
 /* Needs the role. Receives what has come, and hands messages up. NULL: all is well; else what is wrong. */
 const char *hfi_subscriber_receive(struct hfi_subscriber *one, int64_t now_ns);
 

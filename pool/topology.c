@@ -20,7 +20,7 @@ struct hfi_topology {
     char *host; /* NULL: nothing to look up */
     char port[8];
 
-    struct hfi_mutex mutex; /* all below */
+    struct hfi_mutex mutex; /* guards all below */
     int references;        /* the owner's, and a running lookup's */
     bool owned, looking;
     int64_t look_again_ns;

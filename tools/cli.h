@@ -46,7 +46,7 @@ int cli_bad_option(const char *command, int said, char **argv);
 struct cli_look {
     int least, most;  /* number of operands */
     bool has_json, has_force; /* the command has this option */
-    bool only_looks;  /* it connects when it first sends, and sends nothing that writes */
+    bool only_looks;  /* the command connects when it first sends, and sends nothing that writes */
     const char *url;  /* NULL: as in cli_open */
     bool json, force;
 };

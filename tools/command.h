@@ -29,7 +29,7 @@ bool command_prepare(struct command *command, const struct guard_job *job);
 void command_adopt(void);
 
 void command_start(struct command *command, int64_t fence, int64_t until_ms);
-/* Lets it run until then (a guard_clock_ms). */
+/* Lets the command run until until_ms (a guard_clock_ms). */
 void command_allow(struct command *command, int64_t until_ms);
 /* Call when the socket is readable: the guard has sent a byte, or is gone. Returns the signal that has just stopped
  * the command, or 0. */
@@ -37,7 +37,8 @@ int command_hear(struct command *command);
 /* Call at SIGCHLD: continues the guard if it was stopped, and reaps orphans that came to us. */
 void command_hear_children(const struct command *command);
 
-/* Signals its process group; once it is started, if it is not. False: no process in the group may be signalled. */
+/* Signals the command's process group; a command that is not started yet gets the signal when it is. False: no process
+ * in the group may be signalled. */
 bool command_signal(struct command *command, int number);
 /* Which descendants of the command cannot be killed; KILL to the others. False: some got away (family.h). */
 void command_ask(const struct command *command, struct refusal *refused);

@@ -175,7 +175,7 @@ static void note_refusal(const struct kin *kin, struct refusal *refused)
 
 struct outcome {
     bool is_open;     /* some signalled earlier are not dead yet, or the list was torn */
-    bool has_missed;  /* some were alive till now and may have started others before: the next list shows them */
+    bool has_missed;  /* some were alive till now and may have started others before: the next list shows those */
 };
 
 /* Signals all descendants that were not signalled before. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* guard.h - the process between `holdfast run` and its command: it starts the command, and kills it with all its
- * descendants when the lease is over or holdfast is gone. holdfast does so when the guard is gone, the kernel when
- * both are.
+ * descendants when the lease is over or holdfast is gone. When the guard is gone, holdfast kills them; when both
+ * are gone, the kernel does.
  *
  * The two share a board in memory; a byte on the socket between them means: read the board. */
 #ifndef HOLDFAST_TOOL_GUARD_H

@@ -22,9 +22,9 @@ struct run {
     int  signals, timer, notice; /* signalfd, timerfd, eventfd */
     bool told_to_stop;           /* we got SIGTSTP: stop when the command has stopped */
     bool ending, lost;           /* the command got TERM, KILL because of its lease */
-    bool deaf;                   /* but TERM reached no process */
-    bool refuses;                /* some of it could not be killed by us */
-    bool escapes;                /* the last kill gave up: there was always more of it */
+    bool deaf;                   /* `ending`, but TERM reached no process */
+    bool refuses;                /* some of its processes could not be killed by us */
+    bool escapes;                /* the last kill gave up (family_kill): some may live */
     bool said;                   /* `refuses` has been reported */
     bool unguarded;              /* the guard was killed, so the command was too */
     hf_reason reason;            /* of `ending` or `lost`, as it was then */

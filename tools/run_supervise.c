@@ -19,7 +19,7 @@ static int64_t valid_until_ms(const struct run *run)
     return now_ms + hf_lease_remaining_ms(run->lease);
 }
 
-/* With such a process we cannot report "the command was stopped". */
+/* While there is a process that we may not signal, we cannot report "the command was stopped". */
 static void say_refusal(struct run *run, const struct refusal *refused)
 {
     char name[160];

@@ -272,7 +272,8 @@ static hf_status start(hf_client *client, const hf_client_options *o, struct hfi
     return status;
 }
 
-/* Ends all threads and connections; the memory stays for leases that are still out. False: some answer did not come. */
+/* Ends all threads and connections; the memory stays for leases that are still out. False: a key of ours may still be
+ * at the server, because an answer did not come, or the release of a token was refused (keys_left_ns). */
 static bool stop(hf_client *client)
 {
     bool all = true;

@@ -44,7 +44,7 @@ static void called(struct hfi_command *command)
     free(call);
 }
 
-/* False: cancelled, and called() now owns the call. */
+/* False: cancelled: called() frees the call when the command's outcome is known. */
 static bool wait_for(hf_client *client, struct call *call, struct hfi_lane *lane, hf_cancel *cancel)
 {
     struct hfi_wait wait;

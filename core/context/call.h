@@ -8,8 +8,8 @@
 
 struct redisReply;
 
-/* Lists the command, whose reference is taken over: `done` gets it with `self`, at the latest command_ms after the
- * stamp. The caller flushes the lane. */
+/* Lists the command and takes over the caller's reference to it. `done` is called with the command, whose `self` is
+ * this one, as soon as its outcome is known, at the latest command_ms after the stamp. The caller flushes the lane. */
 void hfi_call_list(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hfi_command_done *done,
                    void *self, int64_t stamp_ns);
 

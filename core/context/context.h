@@ -60,7 +60,7 @@ struct hf_client {
     _Atomic(int)  references;     /* client.c: user, leases, cancels, commands under way; memory only */
     _Atomic(int)  calls;          /* client.c: calls under way */
     _Atomic(bool) closing;        /* client.c */
-    struct hfi_park left;         /* client.c: woken when the last call leaves a closing client, under time_mutex */
+    struct hfi_park left;         /* client.c: woken when a call leaves a closing client, under time_mutex */
     const struct hfi_clock *clock;
     struct hfi_log log;
     struct hfi_pool *pool;
@@ -91,8 +91,8 @@ struct hf_client {
     _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence that this client has accepted */
     _Atomic(int64_t) *floors_asked_ns; /* server_time.c; by lane index: when its last floor was sent; 0: it was refused */
 
-    _Atomic(uint64_t) retired[HFI_MARKS]; /* retire.c, by random digits: tokens whose retirement ended a moment ago, */
-    _Atomic(uint64_t) healed[HFI_MARKS];  /* and of tokens that a message named, when their release has ended */
+    _Atomic(uint64_t) retired[HFI_MARKS]; /* retire.c, by random digits: marks of tokens that are over, */
+    _Atomic(uint64_t) healed[HFI_MARKS];  /* and of those in doubt, lest messages release them too often */
     _Atomic(int64_t)  longest_ms;         /* lock.c: the longest life of any key after what was sent */
     _Atomic(int64_t)  keys_left_ns;       /* retire.c: until then a key of a token that was given up may live */
 

@@ -17,8 +17,8 @@ struct hfi_wait { /* on the waiting thread's stack */
     struct hfi_canceled place;
 };
 
-/* From begin to end the cancel wakes the park. Takes cancel_mutex: no mutex that ranks below it may be held
- * (architecture.md). */
+/* From begin to end the cancel wakes the park. Both take cancel_mutex: of ours the caller may hold only a mutex of
+ * HFI_RANK_OUTER (base/mutex.h). */
 void hfi_wait_begin(struct hfi_wait *wait, hf_client *client, hf_cancel *cancel, struct hfi_park *park, int64_t until_ns);
 void hfi_wait_end(struct hfi_wait *wait);
 

@@ -23,7 +23,7 @@ struct hfi_fetch { /* on the caller's stack */
     struct hfi_seen seen;
     struct hfi_body *found;  /* what Redis has: a reference; NULL: nothing */
     bool refused;            /* the server answered UNAVAILABLE: it is there, but refuses writes */
-    int64_t left_ms;         /* until its key ends; -1: never, -2: not known */
+    int64_t left_ms;         /* until the key of `found` ends; -1: never, -2: not known */
 };
 
 /* fetch.c. Counts the source and makes the caller's value: HF_OK or NOMEM. */

@@ -16,7 +16,7 @@
 #include <string.h>
 
 struct filler { /* freed by the thread that waits for the fill's answer, or by filled() if abandoned */
-    struct hfi_lock *lock; /* its mutex guards all of this; the command has a reference */
+    struct hfi_lock *lock; /* its mutex guards all fields; the command has a reference to it */
     hf_lease *lease;
     struct hfi_body *body; /* a reference */
     int64_t kept_ms, ttl_ms;
@@ -99,8 +99,8 @@ static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *l
                          filling == HFI_FILL_VALUE ? body->size : 0);
 }
 
-/* Lists the fill; takes over the command. NULL: the value is discarded; V has passed, or another caller has loaded
- * since. Mutex held. */
+/* Lists the fill; takes over the command. NULL: the value is not stored, because V has passed, another caller has
+ * loaded since, or there is no memory. Mutex held. */
 static struct filler *begin_locked(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loading,
                                    struct hfi_command *command, int64_t now)
 {

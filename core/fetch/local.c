@@ -24,7 +24,7 @@ struct hfi_local_cache {
     struct hfi_set items;
     struct hfi_list by_use;
     int64_t bytes, limit;
-    uint64_t forgets[FORGET_PLACES]; /* so far, by hash: of the keys that share a counter */
+    uint64_t forgets[FORGET_PLACES]; /* calls of hfi_local_forget so far, by the key's hash: keys share a counter */
 };
 
 static unsigned long hash_of(const void *object, unsigned long seed)

@@ -15,7 +15,7 @@ struct hfi_seen {
     int64_t end_ns;        /* when the key ends at the server, on our clock; HFI_NEVER: never; 0: not known */
     int64_t asked_ns;      /* when end_ns was read from the server */
     int64_t load_ms;       /* how long a load took; 0: not known */
-    bool    stored;        /* it was at the server when it was seen */
+    bool    stored;        /* the server had the value when it was seen */
     uint64_t forgets;      /* the key's count of forgets at the look-up, before the value was read or loaded */
 };
 

@@ -59,7 +59,7 @@ static void come(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t n
     hfi_lock_perform(lock, &step, NULL);
 }
 
-/* The next local pass goes to this thread, and sections are short: spin before sleeping. */
+/* The next local pass goes to this thread, and critical sections are short: spin before sleeping. */
 static void wait_shortly(struct hfi_acquirer *acquirer, uint32_t ticket)
 {
     for (int i = 0; i < LOOKS && !hfi_park_is_woken(&acquirer->park, ticket); i++)
@@ -111,8 +111,8 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
         HFI_PERTURB("seek-woken");
         hfi_mutex_lock(&lock->mutex);
     }
-    /* Leave the cancel's list before the park goes out of scope. The cancel's mutex may not be taken under the
-     * lock's. */
+    /* Leave the cancel's list before the park goes out of scope. Without the lock's mutex: cancel_mutex may be held for
+     * long, by hfi_cancel_kicked() over all waiting calls. */
     hfi_mutex_unlock(&lock->mutex);
     HFI_PERTURB("seek-over");
     hfi_wait_end(&wait);

@@ -22,8 +22,8 @@ struct hfi_event_sink {
     struct hfi_mutex mutex;        /* guards the fields below */
     struct hfi_job job;
     bool     handed_out;          /* false: the caller of acquire does not know the lease yet, so events wait */
-    bool     signal_waits;
-    uint64_t thread;              /* number of that thread, never reused as a tid is; 0: none */
+    bool     signal_waits;        /* a signal is due as soon as the lease is handed out */
+    uint64_t thread;              /* number of the thread that has .tid; unlike a tid never reused; 0: none */
     uint64_t warned;              /* number of the thread that was signalled at AT_RISK; 0: none */
     bool     posted, released;
     uint64_t runner;              /* number of the thread that runs on_event now; 0: none */
@@ -39,7 +39,7 @@ bool hfi_event_sink_attach(hf_lease *lease, const hf_lock_options *options, uint
 void hfi_event_sink_free(struct hfi_event_sink *sink); /* a member of hfi_lock_ops: with the lease's memory */
 
 /* Called by the lock with its mutex held. */
-void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws V and latches */
+void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws V; the last event */
 void hfi_handle_log_loss(const hf_lease *lease, hf_reason reason);
 
 /* Called by acquire once it is certain to return this lease; acquire must not touch the lease afterwards. No event is

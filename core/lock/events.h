@@ -12,8 +12,8 @@ enum hfi_events_state {
     HFI_EVENTS_UNKNOWN,   /* not asked yet                          */
     HFI_EVENTS_OFF,       /* the option says not to subscribe       */
     HFI_EVENTS_ON,        /* the server sends what is needed        */
-    HFI_EVENTS_MISSING,   /* it does not, and "as-is" forbids changing that */
-    HFI_EVENTS_FORBIDDEN  /* CONFIG is refused: it does not, or we cannot know */
+    HFI_EVENTS_MISSING,   /* the server does not send it, and "as-is" forbids CONFIG SET */
+    HFI_EVENTS_FORBIDDEN  /* CONFIG is refused: the server does not send it, or does not say whether it does */
 };
 const char *hfi_events_text(enum hfi_events_state state);
 

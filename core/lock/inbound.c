@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* Only an accepted fence may raise the highest fence seen: any client can publish such a message. */
+/* Only a fence that fence.c accepts may raise the highest fence seen: any client can publish a grant message. */
 static void granted(struct hfi_lock *lock, const struct hfi_message *message, bool good, struct hfi_step *step)
 {
     if (!hfi_entry_granted(&lock->entry, message->echo, message->fence, good, step))
@@ -61,7 +61,8 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
     return known;
 }
 
-/* The key of another library's lock is gone, or may have been before its events were subscribed to: its waiters ask. */
+/* The key of another library's lock is gone, or went before we were subscribed to its events: the threads that wait for
+ * this lock ask the server. */
 static void key_ended(hf_client *client, const char *channel, size_t channel_size)
 {
     struct hfi_step step;

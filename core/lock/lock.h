@@ -35,7 +35,7 @@ struct hfi_lock {
     struct hfi_token revoked; /* of the same grant: what a break left instead, according to a message; or none */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* our time until which its native acquire may still be executed */
-    int64_t  may_live_ms;    /* longest life of its key after what was sent: a TTL, and before it a record's patience */
+    int64_t  may_live_ms;    /* longest life of its key after what was sent: a record's patience, then the TTL */
     struct hfi_retirement *retirements; /* retirements of earlier tokens; NULL: none */
     hf_lease *holder;        /* a reference; NULL: no holder in this process */
     uint64_t short_holds;    /* not yet in the histogram: too short to pay an atomic instruction for each */

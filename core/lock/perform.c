@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* perform.c - see perform.h. No branch here depends on the protocol's state: entry.c decides. */
+/* perform.c - see perform.h. The entry decides (core/policy/entry.h): here its actions become commands, wake-ups and
+ * notifications, and the answers to acquires become its events. */
 #include "core/lock/perform.h"
 #include "core/context/call.h"
 #include "core/lock/event_sink.h"
@@ -54,13 +55,13 @@ static HFI_RARE void asked(struct hfi_command *command)
     int64_t server_us = 0;
     if (command->outcome == HFI_ANSWERED) {
         answer = hfi_wire_answer(command->reply, answer.native, &server_us);
-        if (!answer.native) /* those are many, and a floor has told it lately */
+        if (!answer.native) /* native answers are many, and a fence_floor has told the time lately */
             hfi_server_time_observe(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
     } else if (command->outcome == HFI_UNSENT) {
         answer.kind = HFI_NOT_SENT;
         answer.there = answer.in_doubt = false;
         answer.status = hfi_pool_why_down(client->pool, NULL);
-    } else if (command->too_long) { /* it was VALUE: the script was executed, and left nothing behind */
+    } else if (command->too_long) { /* the reply was VALUE: the script was executed, and left nothing behind */
         answer.kind = HFI_CANNOT;
         answer.there = answer.in_doubt = false;
         answer.status = HF_LIMIT;
@@ -114,7 +115,7 @@ static HFI_RARE void got_fences(struct hfi_command *command)
     int64_t now = hfi_lock_enter(lock);
     hfi_step_init(&step, now, 0);
     if (hfi_token_is_same(lock->token, question->token)) {
-        lock->refused = command->outcome == HFI_ANSWERED; /* without a higher fence nothing is granted */
+        lock->refused = command->outcome == HFI_ANSWERED; /* a refusal: without a higher fence nothing is granted */
         hfi_lock_note_trouble(lock, command, false);
         if (hfi_wire_foreign(command->reply) != NULL)
             hfi_entry_no_counter(&lock->entry, &step);

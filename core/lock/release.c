@@ -86,7 +86,7 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     if (lease->depth > 0) {
         lease->depth--;
         *references = 0;
-        status = hf_lease_is_valid(lease) ? HF_OK : hfi_handle_lost(lease, error); /* it may be freed once unlocked */
+        status = hf_lease_is_valid(lease) ? HF_OK : hfi_handle_lost(lease, error); /* unlocked, it may be freed */
         hfi_mutex_unlock(&lock->mutex);
         return status;
     }

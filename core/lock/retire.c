@@ -76,7 +76,8 @@ static void finish_locked(struct hfi_retirement *retirement)
         retirement->references--;
 }
 
-/* The server may have something of a token until then, and no further release is sent: a close before tells of it. */
+/* The retirement of a token ends here, though the server may have a key or a place of it until left_ns. A client that
+ * closes before that moment reports it: client->keys_left_ns is the latest of them. */
 static void note_left(hf_client *client, int64_t left_ns)
 {
     int64_t until = atomic_load(&client->keys_left_ns);
@@ -92,9 +93,10 @@ static struct hfi_retirement *find_locked(const struct hfi_lock *lock, struct hf
     return retirement;
 }
 
-/* The place of a token's mark. In `retired`, of a token that has just been given back: a message about it is merely late,
- * and common, for the next waiter's R often crosses the holder's release. Tokens that may come alive again are not marked
- * there, but in `healed`, which paces their next release. A mark ages (in_doubt.h). */
+/* The word for a token's mark; a mark ages (in_doubt.h). client->retired has the marks of tokens that were given back
+ * a moment ago and are over: a message that names one is merely late. That is common, for the next waiter's R often
+ * crosses the holder's release. A token that may come alive again is marked in client->healed instead: its mark paces
+ * the next release that a message leads to. */
 static _Atomic(uint64_t) *mark_of(_Atomic(uint64_t) marks[HFI_MARKS], struct hfi_token token)
 {
     return &marks[token.random % HFI_MARKS];
@@ -235,7 +237,8 @@ static int64_t end_of_key(const struct hfi_lock *lock, int64_t now)
     return hfi_after_ms(now, lock->client->command_ms + lock->may_live_ms);
 }
 
-/* The same for a token that is not, or not certainly, the one sent last: what TTL it asked for is not known any more. */
+/* As end_of_key, for a token that is not, or not certainly, the one sent last: the TTL that was asked for with it is
+ * not known any more. */
 static int64_t end_of_another(const struct hfi_lock *lock, int64_t now)
 {
     const hf_client *client = lock->client;
@@ -345,9 +348,9 @@ static void release_forgotten_locked(struct hfi_lock *lock, struct hfi_token tok
     send_locked(retirement, now);
 }
 
-/* An acquire of ours was executed long after its token was given up (a native one has no not_after), or its release was
- * lost with a server that failed over. The sender of the message may have made up token and key: the release deletes
- * only this very token, which is not in use. */
+/* A message names a token that was given up: its acquire was executed long after that (a native one has no not_after),
+ * or its release was lost with a server that failed over. The sender of the message may have made up token and key:
+ * the release deletes only this very token, which is not in use. */
 static void release_forgotten(hf_client *client, struct hfi_token token, const struct hfi_message *message)
 {
     if (hfi_in_doubt_has_crossed(atomic_load(mark_of(client->retired, token)), token.random, hfi_now(client->clock)))

@@ -22,8 +22,8 @@ void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, bool in_dou
 /* Retires the token that an operator's break left instead of ours. Its release is sent guard_ms after `now`: the
  * holder, which is notified at `now`, has that long to stop. Mutex held. */
 void hfi_retire_revoked(struct hfi_lock *lock, struct hfi_token token, int64_t now);
-/* The client closes: releases that wait for a revoked holder are sent now; the last time all that were refused or are in
- * doubt, too. Mutex held. */
+/* The client closes: retirements that have not sent a release yet, because a revoked holder has time to stop, send it
+ * now. With last_time all others, refused or in doubt, release once more. Mutex held. */
 void hfi_retire_hasten(struct hfi_lock *lock, bool last_time, int64_t now);
 /* At the end of close: no more retries, even if tokens are still in doubt; client->keys_left_ns tells of them. */
 void hfi_retire_stop(hf_client *client);

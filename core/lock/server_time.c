@@ -10,7 +10,7 @@
 
 #include <hiredis/hiredis.h>
 
-#define NEAR_NS  (250 * HFI_MS) /* with HFI_FLOOR_NS below the second that AHEAD_US of fence.c leaves */
+#define NEAR_NS  (250 * HFI_MS) /* NEAR_NS + HFI_FLOOR_NS is less than the second of AHEAD_US (fence.c) */
 #define NO_LIMIT_US INT64_C(9000000000000000) /* below 2^53: Lua compares it exactly */
 
 void hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns)
@@ -126,7 +126,7 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, int64_t sent_n
 {
     hf_client *client = self;
     note_floor(client, lane, reply->type == REDIS_REPLY_ERROR ? 0 : sent_ns);
-    distrust_sample(client, lane); /* it is of the connection before, and perhaps of another server */
+    distrust_sample(client, lane); /* the sample is of the connection before, and perhaps of another server */
     if (reply->type == REDIS_REPLY_ERROR) {
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
         if (meaning->status == HF_UNAVAILABLE) /* a failed save, too few replicas...: reads and much else still pass */

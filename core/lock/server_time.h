@@ -8,13 +8,14 @@
 /* Records the server time that a reply on this lane carried. If the server's clock was stepped, the client renews all
  * its leases at once. */
 void    hfi_server_time_observe(hf_client *client, int lane, int64_t server_us, int64_t sent_ns, int64_t answered_ns);
-/* Hygiene for the scripts: the server time after which the command must not be executed (P5). */
+/* not_after of an acquire or re-check: the server time after which its script does nothing (P5). */
 int64_t hfi_server_time_not_after(hf_client *client, int lane, int64_t now_ns);
 int64_t hfi_server_time_at_least(hf_client *client, int64_t now_ns); /* 0: unknown */
 /* An upper bound of the time at the lane's server, to date a grant (P8): what this connection told last, plus all that has
  * passed since that was asked. Above every fence if it has told none. */
 int64_t hfi_server_time_at_most(hf_client *client, int lane, int64_t now_ns);
-/* True: an answer told the time lately, and came back so soon, that this bound dates a native grant sent now. */
+/* True: the lane's last sample is so young, and had so short a round trip, that hfi_server_time_at_most dates a native
+ * grant asked for now. */
 bool    hfi_server_time_is_known(hf_client *client, int lane, int64_t now_ns);
 
 /* The highest fence accepted so far; to be read when a block is requested. */
@@ -31,8 +32,9 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, int64_t sent_n
 /* Lists a fence_floor with the highest fence seen and the estimate of the server's time, unless one was listed on this lane
  * within every_ns. */
 void hfi_server_time_floor(hf_client *client, struct hfi_lane *lane, int64_t every_ns, int64_t now_ns);
-/* In front of native acquires: that keeps the counter ahead of the clock (P8) without a round trip of its own, and costs
- * nothing while the client is idle or waits. Scripts put the counter ahead themselves. */
+/* The distance of the floors that native acquires send in front of themselves. They keep the counter ahead of the
+ * clock (P8) without a round trip of their own, and cost nothing while the client is idle or waits. Scripts put the
+ * counter ahead themselves. */
 #define HFI_FLOOR_NS (500 * HFI_MS)
 
 #endif

@@ -15,7 +15,8 @@
  * lookup.
  *
  * Each shard keeps a reference to the RECENT locks created last, so that a name that is acquired again and again is not
- * created each time. Such a lock is as good as new, see hfi_entry_arrive.
+ * created each time. A lock that only `recent` refers to is as good as new: hfi_entry_arrive resets what its
+ * earlier waiters left.
  */
 #include "core/lock/table.h"
 #include "base/mutex.h"
@@ -207,7 +208,7 @@ static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, 
         shard->free = atomic_load(&slot_at(shard, index)->next);
     }
     struct hfi_slot *slot = slot_at(shard, index);
-    bool stays = lock->keys.use == HFI_MUTEX; /* not a fetch: its values are kept elsewhere, and are not few */
+    bool stays = lock->keys.use == HFI_MUTEX; /* not a fetch's: those are many, and local.c keeps their values */
     lock->slot = slot;
     lock->slot_id = index << SHARD_BITS | (uint32_t)(shard - client->table->shards);
     slot->lock = lock;

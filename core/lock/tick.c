@@ -37,7 +37,7 @@ HFI_RARE void hfi_tick_ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     hfi_lock_perform(lock, &step, NULL);
     hfi_mutex_unlock(&lock->mutex);
     if (taken)
-        return; /* it is flushed with its batch */
+        return; /* the lane is flushed with the batch */
     hfi_lane_flush(lock->lane);
     hfi_table_unref(lock);
 }

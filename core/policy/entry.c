@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry.c - the frame of a lock name's decisions inside one process (see entry.h): who waits here and who is next, when
- * a token is given up, and what is due. Calls entry_queue.c, entry_held.c and lease.c, nothing else. */
+/* entry.c - what a lock name decides inside one process (see entry.h), whatever its remote state: which threads wait
+ * here, which is next, when a token is given up, what is due. Calls entry_queue.c, entry_held.c and lease.c only. */
 #include "core/policy/entry_steps.h"
 #include "base/rare.h"
 
@@ -15,8 +15,8 @@ void hfi_step_init(struct hfi_step *step, int64_t now, int64_t rtt_ns)
     hfi_list_init(&step->woken);
 }
 
-/* The worst case of one event is a loss followed by a new acquire: five actions. An overflow would be a bug of this
- * file. */
+/* The worst case of one event is a loss followed by a new acquire: five actions. An overflow would be a bug of the
+ * entry's files. */
 struct hfi_action *hfi_step_act(struct hfi_step *step, enum hfi_action_kind kind)
 {
     struct hfi_action *action = &step->at[step->count < HFI_ACTIONS_MOST ? step->count++ : HFI_ACTIONS_MOST - 1];
@@ -83,8 +83,9 @@ void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_step *step)
     hfi_step_forget_token(entry, step);
 }
 
-/* Take the free lease if enough of it is left; if its next fences are still in flight, wait for them. An arriving
- * thread that needs more of the lease than the successor leaves it to the successor. */
+/* The waiter takes the free lease; if all fences are used and more are in flight, it waits for them. The lease goes
+ * back to the server if no fences are to come, or if too little of it is left for the successor (without one: for the
+ * waiter). If it is too little for an arriving thread alone, the lease stays with the successor. */
 static void take(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
     const struct hfi_waiter *first = entry->successor != NULL ? entry->successor : waiter;
@@ -109,7 +110,7 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, struct
     if (free) {
         take(entry, waiter, step);
     } else if (!taken) {
-        entry->trouble = HF_OK; /* of earlier waiters, as is the place: they may have left while changing tokens */
+        entry->trouble = HF_OK; /* trouble and place are of waiters that left, perhaps while their token changed */
         entry->ask.ticket = entry->ask.position = 0;
         entry->unheard = waiter->once ? entry->unheard : 0;
         hfi_step_ask(entry, step);

@@ -38,7 +38,7 @@ enum hfi_holding {      /* what a lease that is HELD does in this process */
     HFI_BY_THREAD,      /* a thread holds it                                                                      */
     HFI_OFFERED,        /* free: the woken successor is to take it, or a thread that barges in                    */
     HFI_LINGERING,      /* free until linger_end: nobody waits, a thread that arrives may have it                 */
-    HFI_AWAITING_FENCES /* that of the grant was behind, or all are used; a block was asked for, and will be used */
+    HFI_AWAITING_FENCES /* the grant's fence was behind, or all fences are used: the block in flight will be used */
 };
 
 enum hfi_question {        /* what is in flight for the current token, or else is asked at ask_at */
@@ -92,7 +92,7 @@ enum hfi_action_kind {
     HFI_RETIRE_TOKEN,  /* retire a token: repeat its release until it is surely over (P5) */
     HFI_MOVE_END,      /* set the holder's V to .end                                      */
     HFI_TELL,          /* notify the holder of .event with .reason                        */
-    HFI_EXPLAIN_LATE,  /* note why waiters are refused now: a grant came after its lease  */
+    HFI_EXPLAIN_LATE,  /* note why tries are refused now: the grant came too late to use  */
     HFI_WATCH_FOREIGN  /* .fresh true: subscribe to the key's events; false: unsubscribe  */
 };
 
@@ -127,15 +127,15 @@ struct hfi_entry {
     enum hfi_remote remote : 8;   /* both change by hfi_step_become only */
     enum hfi_holding holding : 8;
     enum hfi_question question : 8;
-    bool     contended;           /* of the name, not the token: acquire by script, other processes were seen waiting */
-    bool     remote_waiters;      /* another process waits for what is held, or about to be */
+    bool     contended;           /* other processes were seen waiting, with any token: the next acquire is by script */
+    bool     remote_waiters;      /* another process waits for the lease that this token has, or may have already */
     uint8_t  tried_status;        /* HF_BUSY or HF_FOREIGN */
     uint8_t  trouble;             /* hf_status: why the server cannot serve us now; HF_OK: it can */
     uint8_t  unheard;             /* R messages in a row that the holder did not receive */
     struct hfi_waiter *successor; /* the oldest waiter, if it has been woken to take what is HELD; else NULL */
     int64_t  ask_at;              /* when the next re-check or retry is due; HFI_NEVER: none is */
     int64_t  asked_for;           /* lease asked for by the last acquire, ns; the oldest waiter may be another by now */
-    int64_t  tried_until;         /* tried_status stands until then: a try has asked the script in the last second */
+    int64_t  tried_until;         /* until then a try that SET NX refuses gets tried_status; the script is not asked */
     int64_t  fence;               /* the last fence given under this name, ever */
     uint64_t rng;                 /* state of the jitter */
     union {
@@ -202,8 +202,8 @@ enum hfi_answer_kind {
     HFI_GRANTED,     /* .fence, .sent_at                        */
     HFI_BUSY,        /* native: the key exists; try: held       */
     HFI_IN_QUEUE,    /* .left_ms, .position, .ticket, .ours, .unheard */
-    HFI_LATE,
-    HFI_FOREIGN_TYPE,
+    HFI_LATE,        /* not_after had passed: the script has done nothing */
+    HFI_FOREIGN_TYPE, /* a key of the name is another program's */
     HFI_HAS_VALUE,   /* fetch: the shell keeps the value         */
     HFI_NOT_SENT,    /* .status                                  */
     HFI_NO_ANSWER,
@@ -215,7 +215,7 @@ struct hfi_answer {
     bool      native;
     bool      ours;
     bool      there;    /* the server may have a key or a place of the token */
-    bool      in_doubt; /* and may execute the command yet (P5) */
+    bool      in_doubt; /* the server may still execute the command (P5) */
     bool      unheard;  /* R was published to the holder, which did not receive it */
     hf_status status;
     int64_t   sent_at;  /* stamp of the command */
@@ -223,7 +223,8 @@ struct hfi_answer {
     bool      fence_is_good;
 };
 void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step);
-/* The outcome of SEND_MORE or SEND_FLOOR. first above 0: a block of fences; 0: it was refused; below 0: no answer. */
+/* The outcome of SEND_MORE or SEND_FLOOR. first above 0: a block of fences; 0: it was refused, or there was no memory
+ * to ask; below 0: no answer. */
 void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t count, bool good, struct hfi_step *step);
 /* No block came, and none will: the counter's key belongs to another program. */
 void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_step *step);

@@ -69,7 +69,8 @@ bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *wait
 }
 
 /* Waking a thread takes longer than a critical section. Until the successor runs, an arriving thread may barge in (P6
- * is for the remote queue). The successor is the next but one at the latest: see hfi_entry_release. */
+ * orders the remote queue only). A successor that ran in vain (`overtaken`), or was woken HFI_BARGE_WINDOW_NS ago,
+ * gets the lease from the next release: see hfi_entry_release. */
 void hfi_step_wake_successor(struct hfi_entry *entry, struct hfi_step *step)
 {
     hfi_step_become(entry, HFI_HELD, HFI_OFFERED);
@@ -83,7 +84,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
 {
     hfi_step_unwatch(entry, step);
     bool deaf = entry->ask.deaf;
-    entry->contended = false; /* R may have come: remote_waiters stays */
+    entry->contended = false; /* remote_waiters stays: R may have come before the grant */
     entry->held.more_asked = false;
     entry->held.good_for = good_for;
     entry->held.passes = 0;
@@ -133,7 +134,8 @@ bool hfi_step_has_fences(const struct hfi_entry *entry)
     return entry->fence < entry->held.fence_end || entry->held.next_block != 0;
 }
 
-/* Request again when half of the fences left are used: failing requests are then too few to matter. */
+/* A request has failed: the next one follows when half of the fences that are left are used. So a counter that always
+ * fails costs a dozen requests for each block, not one for each local pass. */
 static void want_more_later(struct hfi_entry *entry)
 {
     int64_t half = (entry->held.fence_end - entry->fence) / 2;
@@ -145,7 +147,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
     hfi_step_at(entry, step);
     if (entry->remote != HFI_HELD)
         return;
-    bool ran_out = entry->held.more_asked; /* if awaiting fences: all are used; false: the counter was behind */
+    bool ran_out = entry->held.more_asked; /* AWAITING_FENCES: all are used; false: the grant's fence was behind */
     entry->held.more_asked = false;
     if (entry->holding != HFI_AWAITING_FENCES) {
         if (good && first > entry->held.fence_end && entry->held.next_block == 0) {
@@ -252,7 +254,7 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, struct hfi_step
 
 void hfi_entry_renew_now(struct hfi_entry *entry)
 {
-    if (entry->remote == HFI_HELD) /* a renewal in flight may have been executed before the reason for this */
+    if (entry->remote == HFI_HELD) /* a renewal in flight does not do: it may have been executed before the event */
         hfi_lease_question(&entry->held.times);
 }
 
@@ -260,7 +262,7 @@ void hfi_entry_missed(struct hfi_entry *entry, struct hfi_step *step)
 {
     if (entry->remote == HFI_HELD) /* a renewal in flight may have been executed before the missed message */
         hfi_lease_question(&entry->held.times);
-    else if (entry->remote != HFI_NOTHING) /* the lease may be ours already */
+    else if (entry->remote != HFI_NOTHING) /* the lease may be ours already, and R for it among the missed messages */
         entry->ask.deaf = true;
     hfi_entry_ask_together(entry, step);
 }

@@ -94,7 +94,8 @@ static void requery_now(struct hfi_entry *entry, struct hfi_step *step)
         hfi_step_ask(entry, step);
 }
 
-/* The server cannot serve us now: tries are refused, the other waiters ride it out. */
+/* The server cannot serve us now: tries are refused, and all waiters of a fetch; the others ride it out
+ * (rules->rides_out). */
 static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at, struct hfi_step *step)
 {
     entry->trouble = (uint8_t)status;
@@ -200,7 +201,7 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
 {
     hfi_step_at(entry, step);
     bool was_recheck = entry->question == HFI_RECHECK_IN_FLIGHT;
-    /* What is asked next if it failed. What became of a re-check does not matter, so another one may follow it. */
+    /* The next question, if this one failed. Another re-check may follow a failed one: a re-check creates nothing. */
     entry->question = was_recheck ? HFI_NEXT_RECHECK : HFI_NEXT_ACQUIRE;
     if (entry->remote == HFI_HELD && answer->kind != HFI_GRANTED)
         return; /* the command was executed before the hand-off that is already known */
@@ -263,7 +264,7 @@ HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t f
         int64_t claim = entry->ask.claims[i], own = hfi_step_head_of(entry)->lease_ms * HFI_MS;
         if (entry->ask.echoes[i] != echo || echo == 0)
             continue;
-        claim = claim < own ? claim : own; /* it may have been sent for a waiter that has left */
+        claim = claim < own ? claim : own; /* the claim may have been asked for by a waiter that has left */
         if (echo + claim - step->now < claim / 4) {
             requery_now(entry, step);
             return false;

@@ -53,10 +53,12 @@ int64_t hfi_step_recheck_ms(const struct hfi_entry *entry, int64_t lease_ms); /*
 int64_t hfi_step_period_ms(const struct hfi_entry *entry);
 void hfi_step_ask_in(struct hfi_entry *entry, int64_t now, int64_t ms);
 void hfi_step_ask_later(struct hfi_entry *entry, int64_t now); /* after R */
-/* Ask on the grid, batched with other names that are due then. A round trip early, as an acquire may have to follow. */
+/* Ask on the grid, batched with the other names that are due then; a round trip before `ms` have passed, as an acquire
+ * may have to follow. */
 void hfi_step_ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, int64_t rtt_ns);
-/* In how many ms to publish R to the holder again. A holder that did not receive it (`unheard`) may be subscribing just
- * now, so R is repeated soon at first. A holder that still does not receive it is dead or has no pub/sub. */
+/* In how many ms to publish the message R to the holder again. A holder that did not receive R (`unheard`) may be
+ * subscribing just now, so R is repeated soon at first. A holder that still does not receive it is dead or has no
+ * pub/sub: then R follows once in period_ms. */
 int64_t hfi_step_wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t period_ms);
 /* When an early question that is wanted at `at` may be asked: see HFI_PACE_NS. */
 int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at);

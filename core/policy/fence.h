@@ -30,7 +30,7 @@ int64_t hfi_server_clock_at_most_us(const struct hfi_server_clock *clock, int64_
 /* The last sample of one connection, to notice a clock that was stepped (P0). */
 struct hfi_sample {
     int64_t us, sent_ns, answered_ns; /* 0: none */
-    bool    dates;                    /* grants too (P8): it is of the connection that the lane has */
+    bool    dates;                    /* may date grants (P8): it was taken on the lane's present connection */
 };
 /* True: since the sample, the server's clock and ours have diverged by more than their rate errors allow. Replaces the
  * sample. */

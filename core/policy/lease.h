@@ -36,7 +36,7 @@ struct hfi_lease_times {
     hf_reason reason : 8;
     bool ending_told;
     bool moved;           /* renew_next is not the time of the round's first renewal */
-    bool questioned, asked; /* an attempt sent after `questioned_after` must be answered; one is in flight, or lost */
+    bool questioned, asked; /* an attempt sent after questioned_after must be answered (questioned), was sent (asked) */
     int64_t questioned_after;
 };
 
@@ -64,7 +64,7 @@ struct hfi_lease_due {
 };
 struct hfi_lease_due hfi_lease_on_timer(struct hfi_lease_times *times, int64_t now, int64_t rtt_ns);
 
-/* Sets the stamp of the attempt that hfi_lease_on_timer asked for. It was read before that call's `now`. */
+/* Sets the stamp of the attempt that hfi_lease_on_timer asked for. The stamp was read before that call's `now`. */
 void hfi_lease_sent(struct hfi_lease_times *times, int64_t stamp);
 
 /* A renewal whose stamp is sent_at was executed, and asked for good_for. V only moves forward, and a lost lease stays

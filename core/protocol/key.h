@@ -16,7 +16,7 @@
 struct hfi_keys {
     char *lock;
     char *name;
-    char *tag;   /* in braces in the side keys, which so share the lock key's slot (protocol.md) */
+    char *tag;   /* stands in braces in the side keys, so that they share the lock key's slot (protocol.md) */
     uint16_t lock_size, name_size, tag_size;
     uint8_t use; /* enum hfi_use */
 };

@@ -20,7 +20,7 @@ enum hfi_option_kind {
     HFI_FLAG,  /* bool */
     HFI_TEXT   /* const char * */
 };
-enum { HFI_OR_OFF = 1, HFI_OR_FOREVER = 2 }; /* HF_OFF, HF_FOREVER are values of it too */
+enum { HFI_OR_OFF = 1, HFI_OR_FOREVER = 2 }; /* the option may also be HF_OFF, HF_FOREVER */
 
 struct hfi_option {
     char     name[16];

@@ -93,7 +93,8 @@ bool hfi_token_parse(const char *text, size_t size, struct hfi_token_parts *part
     return end[1] >= '0' && end[1] <= '9' && *rest == 0;
 }
 
-/* The rest of a text that parses, the colons and digits, can be printed in one way only but for leading zeros. */
+/* Compares the id and the end. What lies between them in a text that parses, colons and hex digits, can be printed in
+ * one way only but for leading zeros of the grant number: hence text[37]. */
 bool hfi_token_is_of(const struct hfi_identity *identity, const char *text, size_t size, struct hfi_token *token)
 {
     struct hfi_token_parts parts;

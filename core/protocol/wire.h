@@ -10,7 +10,7 @@
 
 struct redisReply;
 
-/* One acquire by script, besides what its entry says. */
+/* The arguments of an acquire script that do not come from the entry's hfi_acquire_params. */
 struct hfi_asking {
     bool    once; /* a try: no place in the queue */
     int64_t not_after_us, echo;

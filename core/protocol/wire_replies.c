@@ -66,7 +66,7 @@ const char *hfi_wire_foreign(const struct redisReply *reply)
 
 /* An error from the middle of a script is an answer too: an immediate retry would get the same one, and nothing of the
  * script comes later. A server that cannot serve refuses the first of the script's writes that matters. An error that we do
- * not know may be of something between us and the server. */
+ * not know may come from a proxy between us and the server. */
 static struct hfi_answer answer_of_error(const struct redisReply *reply)
 {
     const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
@@ -87,8 +87,8 @@ static struct hfi_answer answer_of_exec(const struct redisReply *reply, int64_t 
     int64_t seconds = timed ? hfi_wire_number(reply->element[2], 0, 0) : 0;
     bool is_time = seconds > 0 && seconds < TIME_MOST_US / 1000000;
     *now_us = is_time ? seconds * 1000000 + hfi_wire_number(reply->element[2], 1, 0) : 0;
-    /* No fence if the counter is of another type, or if the time is none. 0 is a bad fence (P8): the fence_floor that
-     * it causes says why. */
+    /* There is no fence if the counter is of another type, and none is taken if the time in the reply is not one. 0 is
+     * a bad fence (P8): the fence_floor that it causes says why. */
     return (struct hfi_answer){.kind = HFI_GRANTED, .fence = is_time || !timed ? number_of(reply->element[1], 0) : 0};
 }
 

@@ -1,5 +1,5 @@
 -- break: an operator takes the lease from its holder. The key stays, under a new token that the holder receives by B.
--- It ends when the holder has stopped and releases that token, or with its TTL.
+-- The key ends when the holder has stopped and releases that token, or with its TTL.
 -- With force the next waiter gets the lease now. B makes the holder renew, and the renewal finds the lease over.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 sixteen random hex digits, 2 'force' or ''.
 -- include hand_off

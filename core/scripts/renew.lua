@@ -1,5 +1,5 @@
 -- renew: extend up to 32 leases, forward only, never creating a key.
--- KEYS: the locks. ARGV: token, ttl ms and queue of each. A renewal must pass where this user may not read the queue.
+-- KEYS: the locks. ARGV: token, ttl ms and queue of each. A user who may not read a queue renews all the same.
 -- Answers the time, then a code each: 1 extended, 4 extended and a process waits, 0 gone, 2 taken, 3 another key type,
 -- 5 this user may not read the key;
 -- or, if revoked by an operator, the token that is there instead.
