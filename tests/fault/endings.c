@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* endings.c - a lease ends in many ways at once, and one of them counts: release, expiry, loss, close, a callback. */
+/* endings.c - leases that end in several ways at once (release, expiry, loss, close, a callback): exactly one of
+ * them counts. */
 #include "tests/fault/races.h"
 
 #include "tests/support/fds.h"
@@ -16,7 +17,7 @@
 
 enum { OWNERS = 6, BATCH = 4, ROOM = 64 * BATCH };
 
-struct ending { /* one lease. Used again only long after: who speaks of it too late is heard */
+struct ending { /* one lease; reused only long after its end, so that a late callback is noticed */
     struct hft_run *run;
     hf_client *client;
     unsigned rng;           /* the callback's */
@@ -142,7 +143,7 @@ static void *own(void *arg)
             leases[i] = begin_one(me, &me->endings[turn + i], i);
         for (int i = 0; i < BATCH; i++) {
             hf_lease *lease = leases[i];
-            /* Claimed by its callback, a lease may be gone: only who ends it may ask it anything. */
+            /* A lease claimed by its callback may be gone: only the thread that ends it may use its handle. */
             hft_dawdle(&me->rng, hft_die(&me->rng, 20) == 0 ? 3000 : 100);
             if (lease != NULL)
                 end_one(me, &me->endings[turn + i], lease);
@@ -194,7 +195,7 @@ static void terminal_events(struct hft_run *run)
     static struct owner owners[OWNERS];
     struct spoiler spoilers[SPOILERS];
     struct hft_server *server = hft_server_start(NULL);
-    /* A broken lock waits for the guard: a short one, or there is little to race. */
+    /* A broken lock waits for the guard, so the guard is short: otherwise there is little to race. */
     hf_client *clients[] = {hft_open(hft_server_url(server), HF_CLIENT(.guard_ms = 1)),
                             hft_open(hft_server_url(server), NULL)};
     long ended = 0, lost = 0, by_callback = 0, events = 0;
@@ -235,7 +236,7 @@ static void terminal_events(struct hft_run *run)
 
 enum { WAITERS = 4, HELD = 3 };
 
-struct last_wait { /* under way when its client is closed, and handed the lock at that moment, or not */
+struct last_wait { /* a wait during which its client is closed, with or without a grant at that moment */
     hf_client *client;
     pthread_t thread;
     hf_status got, said;
@@ -258,7 +259,8 @@ struct gatekeeper {
     hf_status said, neighbour;
 };
 
-/* Lets the waiters in about when their client closes; then opens, uses and closes a client of its own. */
+/* Releases the lock to the waiters at about the time when their client closes; then opens, uses and closes a client
+ * of its own. */
 static void *open_the_gate(void *arg)
 {
     struct gatekeeper *me = arg;
