@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* breaks_test.c - an operator's break, whenever it comes: the holder is alive, so the key is gone when it has stopped. */
+/* breaks_test.c - an operator's break at any moment of a lease: while the holder is alive, the key is gone once it
+ * has stopped. */
 #include "tests/scene/scene.h"
 #include "core/context/context.h"
 
@@ -39,7 +40,7 @@ static double gone_ms(int64_t since)
     return (double)(sim.now - since) / HFI_MS;
 }
 
-/* A renewal has just been asked for, so that another has to wait for its pace. */
+/* A renewal has just been sent, so the next one has to wait for its pace. */
 static void a_holder_that_releases_before_it_could_ask_gives_back_what_the_break_has_left(void **state)
 {
     (void)state;
@@ -60,7 +61,8 @@ static void a_holder_that_releases_before_it_could_ask_gives_back_what_the_break
     }
 }
 
-/* It has stopped, so nobody is given time for that: what the break has left goes with the token itself, in one packet. */
+/* The holder has stopped, so it is given no more time: what the break has left goes with the token itself, in one
+ * packet. */
 static void what_a_break_has_left_goes_with_the_release(void **state)
 {
     (void)state;
@@ -103,7 +105,7 @@ static void what_a_break_cannot_have_left_is_not_given_back(void **state)
     }
 }
 
-/* It owned the lock and did not know. It had nothing to stop, and keeps its place. */
+/* The process owned the lock and did not know. It had nothing to stop, and keeps its place in the queue. */
 static void what_a_break_took_from_a_waiter_is_given_back_at_once(void **state)
 {
     (void)state;
@@ -141,7 +143,7 @@ static void who_verifies_learns_of_the_break_and_has_its_time_to_stop(void **sta
     assert_true(gone >= GUARD_MS && gone < GUARD_MS + 5);
 }
 
-/* The renewal that the first one caused says what that has left; by now it is something else. */
+/* The renewal that the first break caused brings the token that it left; by now the key holds another one. */
 static void a_second_break_while_the_first_is_asked_about_does_no_harm(void **state)
 {
     (void)state;
@@ -178,7 +180,7 @@ static void what_nobody_remembers_is_cleared_away_too(void **state)
     assert_true(gone_ms(sim.now) < 15);
 }
 
-/* Its holder has forgotten the lock by then, and with it for how long that was asked for. */
+/* The holder's process has forgotten the lock by then, and with it the length of the lease. */
 static void what_nobody_remembers_is_cleared_away_though_the_first_release_is_lost(void **state)
 {
     (void)state;

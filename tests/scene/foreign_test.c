@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign_test.c - behind another program's lock: its key's events are listened to, and what was missed is asked for. */
+/* foreign_test.c - waiting behind another program's lock: a client listens to its key's events, and re-checks for
+ * those that it missed. */
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inbound_test.c - messages, and what was missed: which of them make a client ask, tell a holder, or do nothing. */
+/* inbound_test.c - messages, received and lost: which of them make a client ask the server, notify a holder, or do
+ * nothing. */
 #include "tests/scene/scene.h"
 #include "tests/sim/pool_inside.h"
 #include "core/context/context.h"
@@ -38,7 +39,8 @@ static void lay(struct pair *pair, const hf_lock_options *options)
     sim_keyspace_members(&sim_server.keys, "hf:queue:{n}:hf:{n}", note_token, pair->waits);
 }
 
-/* The hand-off was said while the waiter's subscriber was away. The next re-check would be up to 440 ms later. */
+/* The grant message was published while the waiter's subscriber was away. The next re-check would be up to 440 ms
+ * later. */
 static void after_a_subscription_every_waiter_asks_again(void **state)
 {
     (void)state;
@@ -101,7 +103,7 @@ static void after_a_subscription_who_waits_for_a_value_asks_at_once(void **state
     assert_true(waiter.ended - subscribed < HFI_MS);
 }
 
-/* Who waits may have said so while the holder could not hear it. A renewal's answer tells. */
+/* A waiter may have asked for the lease while the holder was not subscribed. The answer to a renewal tells. */
 static void after_a_subscription_every_holder_asks_whether_somebody_waits(void **state)
 {
     (void)state;
@@ -117,7 +119,7 @@ static void after_a_subscription_every_holder_asks_whether_somebody_waits(void *
     HFT_UNTIL(pair.waiter.ended != 0);
 }
 
-/* What was on its way with the connection is lost: also the answer of the last question. */
+/* What was on its way with the connection is lost, including the answer of the last acquire. */
 static void after_a_connection_came_up_every_waiter_asks_again(void **state)
 {
     (void)state;
@@ -176,7 +178,7 @@ static int64_t good_fence(void)
     return (sim_server_us() + 3600000000) * HFI_FENCE_BLOCK;
 }
 
-/* Whoever can read the queue can make one up; nothing but the fence and the renewal stand between it and two holders. */
+/* A reader of the queue can forge a grant message; only the fence and the renewal stand between it and two holders. */
 static void a_grant_counts_with_this_token_and_an_echo_of_its_own(void **state)
 {
     (void)state;
@@ -281,7 +283,7 @@ static void a_lingering_lease_goes_back_when_it_is_wanted(void **state)
     assert_string_equal(hft_key("hf:{n}"), "");
 }
 
-/* The token of another grant of this lock: of one before, long released, or made up. */
+/* The token of another grant of this lock: an earlier one, long released, or a forged one. */
 static void a_message_about_another_grant_is_not_about_this_one(void **state)
 {
     (void)state;
@@ -411,7 +413,8 @@ static void only_who_is_asked_tells_what_it_knows(void **state)
 
 /* ---- a doubted holder ---- */
 
-/* A token of this grant that is not this one: a break that nobody heard of, or made up. The server knows. */
+/* A token of this grant that is not this one: left by a break whose message was lost, or forged. The server knows
+ * which. */
 static void a_doubted_holder_asks_the_server(void **state)
 {
     (void)state;
@@ -437,7 +440,8 @@ static void a_doubted_holder_asks_the_server(void **state)
     assert_false(hft_is_valid(pair.holder, pair.lease));
 }
 
-/* To the holder's subscriber, a question and its answer; what is not true costs the question. */
+/* The message goes to the holder's subscriber, then a renewal and its answer; a forged message costs the renewal
+ * only. */
 static void a_break_is_over_a_round_trip_after_its_message(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* no_memory_test.c - no memory for a command: whoever waits is told, nothing is lost that could be kept, and when there is
- * memory again all goes on. (Linked so that malloc, hfi_command_script and hfi_command_script_begin are those below.) */
+/* no_memory_test.c - no memory for a command: the caller gets an error, no lease is lost that could be kept, and all
+ * goes on when there is memory again. (Linked so that malloc, hfi_command_script and hfi_command_script_begin are
+ * those below.) */
 #include "core/lock/lock.h"
 #include "core/protocol/scripts.h"
 #include "core/lock/table.h"
@@ -16,7 +17,7 @@
 
 static const struct hfi_script *none_for; /* commands of this script; NULL: there is memory for all */
 static int refused;
-static size_t last_size, batch_size; /* of the memory asked for last; of that asked for last before a renewal's command */
+static size_t last_size, batch_size; /* sizes of the last allocation, and of the last one before a renewal's command */
 static bool none_for_batches;
 static int batches_refused;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* retire_memory_test.c - what a token that is given back costs in memory is given back too, however it ends; and without
- * memory for it the key ends by itself. (Linked so that calloc, free and hfi_perturb are those below.) */
+/* retire_memory_test.c - the memory of a token's retirement is freed however it ends; and without memory for it the
+ * key expires. (Linked so that calloc, free and hfi_perturb are those below.) */
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@ void __real_free(void *bytes);
 void __wrap_free(void *bytes);
 
 static struct {
-    const char *at; /* a mark of base/perturb.h: whoever comes there next stops; NULL: nobody */
+    const char *at; /* the mark of base/perturb.h at which the next thread stops; NULL: none */
     int64_t ms;
 } stops[2];
 static bool learns, refuses;
@@ -102,7 +102,7 @@ static void set(const char *value)
     hft_tell(line);
 }
 
-/* A message about a token that nobody remembers makes one closing and nothing else that is cleared. */
+/* A message about a forgotten token allocates one retirement and nothing else that is freed. */
 static int begin(void **state)
 {
     char orphan[ROOM];
@@ -173,7 +173,8 @@ static void one_that_is_hastened_while_its_alarm_is_set(void **state)
     assert_int_equal(living(), 0);
 }
 
-/* It has rung for one that was given back, or whose client was closed, before the thread that it woke could look. */
+/* The timer has fired for a retirement that was over, or whose client was closed, before the thread that it woke
+ * could look. */
 static void one_whose_alarm_comes_too_late(void **state)
 {
     (void)state;
@@ -202,7 +203,7 @@ static void one_whose_alarm_comes_too_late(void **state)
     }
 }
 
-/* Its alarm rings when there is no connection any more, and not yet the last look at it. */
+/* The timer fires when there is no connection any more, and before the close's last look at the retirement. */
 static void one_whose_last_release_ends_after_it(void **state)
 {
     (void)state;
@@ -374,7 +375,7 @@ static void without_memory_nothing_is_done_and_nothing_ends(void **state)
     assert_int_equal(living(), 0);
 }
 
-/* Of a grant that is over, so that only a closing could do anything about it. */
+/* The token of a grant that is over: only a retirement could release it. */
 static void without_memory_what_nobody_remembers_stays(void **state)
 {
     (void)state;

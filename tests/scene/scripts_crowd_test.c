@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts_crowd_test.c - whom a script drops and whom it passes over to find the next holder, and when it stops: at the
- * edge of each bound. */
+/* scripts_crowd_test.c - a long queue: which waiters a script drops, which it passes over for the next holder, and
+ * where it stops, at the edge of each bound. */
 #include "tests/scene/script_stand.h"
 
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #define CROWD(number) "hf1:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb:" number ":0123456789abcdef:host:1"
 #define FRESH "now+5_7_900"
 
-/* So many stand in front of those who wait in line; without a record they are as silent as can be. */
+/* Puts this many waiters in front of the queue; one without a record counts as silent. */
 static void stand_in_front(int count, const char *record)
 {
     char line[160];

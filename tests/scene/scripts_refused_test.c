@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts_refused_test.c - scripts that cannot do all they would: a key beside the lock is another program's, the user
+/* scripts_refused_test.c - scripts that are refused a command: a key beside the lock is another program's, the user
  * lacks a right, the memory is full. */
 #include "tests/scene/script_stand.h"
 
@@ -100,7 +100,7 @@ static void a_release_that_nobody_waits_for_does_not_ask_for_the_time(void **sta
 
 /* ---- a full memory ---- */
 
-/* As a script's first write it refuses SET, INCRBY, ZADD and HSET, never what only takes away. */
+/* As a script's first write the server refuses SET, INCRBY, ZADD and HSET, never a command that only removes. */
 static void a_full_memory_stops_nobody_that_has_a_lock_or_waits(void **state)
 {
     (void)state;

@@ -301,7 +301,7 @@ static void what_nobody_hears_is_said_to_be_unheard(void **state)
         SAYS(recheck, "3 K Q W now 5000 77 900 A", "now 500 0 1 0 | D< R D K");
     }
     hft_monitors = 0;
-    hft_forbid("PUBSUB", NULL); /* that nobody got the message is enough: it is not said again to count them */
+    hft_forbid("PUBSUB", NULL); /* zero receivers of the message are enough: it is not published again to count them */
     SAYS(acquire, LOCK "A 1316 now try 7 0 900 5000", "BUSY now 500 1 0 | D< R D K");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wakes_test.c - every wake-up that core owes somebody comes, 12,000 times in one process of each kind: one that is lost
- * once in 10,000 shows as a call that takes longer than its answer. */
+/* wakes_test.c - every wake-up that core owes a thread comes, 12,000 times in one process of each kind: one that is
+ * lost once in 10,000 shows as a call that takes longer than its answer. */
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>
@@ -74,7 +74,7 @@ static void finish(struct worker *workers, int count, double take_ms, double rel
     }
 }
 
-/* There and back, a wake, and at the first time a connection that is made. */
+/* A round trip, a wake, and the first time a connection that is made. */
 static void whoever_asks_the_server_is_woken_by_its_answer(void **state)
 {
     (void)state;
@@ -102,7 +102,8 @@ static void a_thread_is_woken_by_the_one_before_it(void **state)
     finish(workers, 3, 4, 1);
 }
 
-/* One that came by would wake it too, so nobody does: who has released rests for longer than the other may wait. */
+/* Another arriving thread would wake it too, so none arrives: a thread that has released rests for longer than the
+ * other may wait. */
 static void a_thread_that_is_called_is_woken(void **state)
 {
     (void)state;
