@@ -121,7 +121,7 @@ static struct hfi_borrowed *borrow(struct fixture *f)
     return borrowed;
 }
 
-/* The answer as text; "" if there is none. Of this thread until the next one. */
+/* The answer as text; "" if there is none. Valid until this thread's next call. */
 static const char *ask(struct hfi_borrowed *borrowed, const char *command)
 {
     static _Thread_local char text[256];
@@ -330,7 +330,8 @@ static void those_who_wait_are_served_in_their_order(void **state)
     for (int i = 0; i < MOST; i++)
         all[i] = borrow(f);
     for (int i = 0; i < 8; i++) {
-        /* A discarded connection hands on the right to dial, a returned one itself: both keep the order. */
+        /* A discarded connection passes the right to dial to the next waiter, a returned one passes itself: both
+         * keep the order. */
         waiters[i] = (struct borrower){.f = f, .order = &order, .number = -1, .discards = i % 2 == 1};
         (void)pthread_create(&waiters[i].thread, NULL, borrow_once, &waiters[i]);
         for (int tries = 0; tries < 5000 && counts_of(f).cl_waiting != (uint64_t)i + 1; tries++)

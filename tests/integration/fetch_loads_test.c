@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch_loads_test.c - whose load it is: loaders that come too late, values that cannot be stored, and who is told what. */
+/* fetch_loads_test.c - loads that go wrong: loaders that are too late, values that cannot be stored, and what each
+ * caller is told. */
 #include "tests/support/fds.h"
 #include "tests/support/pages.h"
 #include "tests/support/pair.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch_test.c - hf_fetch: one load for many callers, and what they get when it is old, absent, failing or the server is
- * away. */
+/* fetch_test.c - hf_fetch: one load for many callers, and what they get when the value is old, absent or failing, or
+ * the server is away. */
 #include "tests/support/fds.h"
 #include "tests/support/pages.h"
 #include "tests/support/takers.h"
@@ -186,7 +186,7 @@ static void early_refresh_loads_before_the_end(void **state)
     assert_int_equal(hft_server_ask_integer(f->server, "EXISTS page"), 1);
 }
 
-/* Who has loaded nothing knows no load time, and who remembers nothing forgets it. */
+/* A process that has loaded nothing knows no load time, and one that keeps no values forgets it. */
 static void early_refresh_works_in_processes_that_only_read(void **state)
 {
     struct fixture *f = *state;
@@ -261,7 +261,7 @@ static void a_failure_is_told_to_the_waiters_here_and_the_next_client_tries(void
     assert_int_equal(theirs.loads, 1);
 }
 
-/* As URLs are: it is waited for, told, forgotten and broken off like a short one. */
+/* Keys as long as URLs: a fetch waits for one, gets its message, forgets it and is canceled as with a short key. */
 static void a_key_may_be_as_long_as_a_page(void **state)
 {
     struct fixture *f = *state;

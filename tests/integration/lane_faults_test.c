@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_faults_test.c - a server that freezes, dies, hangs up, is demoted or talks too late: every command has
- * exactly one outcome, the right one, and the lane comes back by itself. */
+/* lane_faults_test.c - a server that freezes, dies, closes, is demoted or answers late: every command has exactly
+ * one outcome, the right one, and the lane is dialled again by itself. */
 #include "tests/support/pool_kit.h"
 
 #include <setjmp.h>
@@ -87,8 +87,8 @@ static void a_command_without_an_answer_ends_at_its_time_and_all_that_rode_with_
 
 /* ---- cuts ---- */
 
-/* Has all connections of the kit cut; right afterwards the server is busy for a while. With a frozen server: as
- * soon as it is thawed. */
+/* Cuts all connections of the kit; right afterwards the server is busy for a while. With a frozen server: as soon as
+ * it is thawed. */
 static redisContext *cut_all(const char *busy_s, bool freeze)
 {
     int written = 0;

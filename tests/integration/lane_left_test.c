@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_left_test.c - what is left to the listener is done by it, also when another thread has taken the event that it
- * slept on, and what is not left to it is nobody else's to take. Nothing here has a deadline: what nobody does is waited for
- * in vain. (Linked so that hfi_dial_end is the one below.) */
+/* lane_left_test.c - the listener's work is done by the listener, also when another thread has taken the event that
+ * it slept on, and by no other thread. Nothing here has a deadline: work that is not done is waited for in vain.
+ * (Linked so that hfi_dial_end is the one below.) */
 #include "pool/dial.h"
 #include "pool/lane_private.h"
 #include "tests/support/fds.h"
@@ -118,7 +118,7 @@ static void *post_more_than_the_socket_takes_and_thaw(void *arg)
     return NULL;
 }
 
-/* The reader was told that the socket is full; its own wait may end before there is room. */
+/* The reader knows that the socket is full; its own wait may end before there is room. */
 static void what_the_socket_did_not_take_is_sent_although_the_reader_that_waited_for_room_left(void **state)
 {
     struct big big = {.value = malloc(BIG + 1)};

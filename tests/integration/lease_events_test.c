@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lease_events_test.c - how a holder is told: AT_RISK, SAFE_AGAIN, LOST, by callback, descriptor, signal and V. */
+/* lease_events_test.c - how a holder is notified: AT_RISK, SAFE_AGAIN, LOST, by callback, descriptor, signal and V. */
 #include "tests/support/fds.h"
 #include "tests/support/takers.h"
 
@@ -531,7 +531,7 @@ static void a_lease_that_was_over_before_its_acquire_returned_is_no_events_matte
     HFT_UNTIL_TRUE(atomic_load(&in_handler));
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
     hf_stats stats;
-    do /* it is granted, held for too long, and lost, while its thread stands still */
+    do /* the lease is granted, held for too long, and lost, while its thread is stopped */
         hf_client_stats(f->client, &stats);
     while (stats.lost == 0);
     atomic_store(&go_on, true);

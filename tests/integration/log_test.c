@@ -56,7 +56,7 @@ static void a_lost_lease_is_a_line_of_the_log(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_CLOSED);
 }
 
-/* As long as all other leases of its client take to be lost, if it kept who renews them. */
+/* Takes as long as it takes to lose all other leases of the client, if the log call held up their renewals. */
 static void write_slowly(hf_log_level level, const char *line, void *arg)
 {
     if (level <= HF_LOG_WARNING && strstr(line, "was lost") != NULL) {

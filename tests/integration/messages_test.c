@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* messages_test.c - whoever may PUBLISH can say anything to a client, and real breaks are said the same way. */
+/* messages_test.c - forged messages of an attacker that may PUBLISH, and real breaks, which come as the same
+ * messages. */
 #include "core/context/context.h"
 #include "core/lock/events.h"
 #include "core/lock/inbound.h"
@@ -32,7 +33,7 @@ static char *waiter_of(struct fixture *f, const char *name)
     return token;
 }
 
-/* What was said before to the client of this token has been heard, and its answers are there. */
+/* Waits until the client of this token has processed all earlier messages, and has its answers. */
 static void hears_out(struct fixture *f, const char *token, hf_client *another)
 {
     char forgotten[TOKEN];
@@ -139,7 +140,7 @@ static void two_breaks_leave_no_key_behind(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
 }
 
-/* However often it is broken, and whoever wants it; but its close ends that. */
+/* The time to stop holds however often the lease is broken, and for every waiter; but a close ends it. */
 static void a_revoked_holder_has_its_time_to_stop(void **state)
 {
     struct fixture *f = *state;
@@ -248,7 +249,7 @@ static double cpu_ns(void)
 
 enum { TOLD = 64, TIMES = 1000 };
 
-/* Processor time of this thread for a thousand messages about tokens that are being given back, while so many are. */
+/* CPU time of this thread for a thousand messages about tokens in retirement, while that many are. */
 static double cpu_of_messages(struct fixture *f, int open)
 {
     static char said[TOLD][TOKEN + 32];
@@ -311,7 +312,8 @@ static void what_is_heard_costs_the_same_however_much_there_is(void **state)
     double (*const costs[])(struct fixture *, int) = {cpu_of_messages, cpu_of_events};
     for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
         double few = 1e12, many = 1e12;
-        for (int j = 0; j < 3; j++) { /* the least of three: whoever else runs here takes our caches, not our time */
+        for (int j = 0; j < 3; j++) { /* the least of three: other programs on this machine take the caches, not this
+                                       * thread's CPU time */
             double took = costs[i](f, 256);
             few = took < few ? took : few;
             took = costs[i](f, 16 * 256);

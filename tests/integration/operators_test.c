@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* operators_test.c - who holds what, taking it away, what is wrong with the server; and what a client counts. */
+/* operators_test.c - the operators' calls: holders listed, leases broken, the server checked; and the counters of a
+ * client. */
 #include "base/clock.h"
 #include "tests/support/pages.h"
 #include "tests/support/takers.h"

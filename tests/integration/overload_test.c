@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* overload_test.c - a server that is slow is not away: who may wait does, and where there is none the origin is not given
- * all the loads at once that nobody shares. */
+/* overload_test.c - a slow server is not away: calls with time wait for it, and when they have none the origin does
+ * not get all the unshared loads at once. */
 #include "core/context/context.h"
 #include "tests/support/fds.h"
 #include "tests/support/pages.h"
@@ -294,7 +294,7 @@ static void a_cancel_ends_the_wait_for_a_turn_and_leaves_the_load_to_the_others(
     hf_cancel_close(cancel);
 }
 
-/* A request's deadline, again and again: those that come later get the turns of those that gave up. */
+/* A request's deadline, again and again: later callers get the turns of those that gave up. */
 static void who_gives_up_waiting_for_a_turn_keeps_nobody_from_it(void **state)
 {
     enum { THREADS = 100, ROUNDS = 6 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* owners_test.c - whose a lease is when threads end, their kernel ids come again, and processes fork. */
+/* owners_test.c - the owner of a lease when threads end, their kernel ids come again, and processes fork. */
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -17,7 +17,7 @@
 
 /* ---- a kernel id that comes again ---- */
 
-struct taking { /* a thread that takes the lock, unless it is not the one that is looked for */
+struct taking { /* a thread that acquires the lock if it has the wanted kernel id */
     hf_client *client;
     hf_lock_options options;
     int wanted_tid; /* 0: any */
@@ -35,7 +35,7 @@ static void *take_and_end(void *arg)
     return NULL;
 }
 
-/* Where the kernel lets us, its next id is the wanted one; else every id has to come round. */
+/* Makes the kernel's next thread id the wanted one where that is allowed; else every id has to come round. */
 static void ask_for_tid(int tid)
 {
     FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
@@ -89,7 +89,7 @@ static void a_thread_with_an_ended_ones_kernel_id_is_not_told_of_a_deadlock(void
 
 /* ---- tasks ---- */
 
-/* A pool's thread takes a lease, gives it to an event loop, and takes the next job: the same name again, perhaps. */
+/* A pool's thread acquires a lease, gives it to an event loop, and takes the next job, perhaps for the same name. */
 static void who_has_handed_a_lease_over_waits_for_it_like_anybody(void **state)
 {
     struct fixture *f = *state;
@@ -147,7 +147,7 @@ static void *take_and_give_back(void *arg)
     return NULL;
 }
 
-/* One re-enters in the moment in which the other gives it back: each has its own, and the last one gives it back. */
+/* One thread re-enters at the moment when the other releases: each has its own, and the last release ends the lease. */
 static void two_threads_of_a_task_take_and_give_back_at_once(void **state)
 {
     struct fixture *f = *state;

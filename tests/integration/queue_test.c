@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* queue_test.c - who stands in the remote queue, dead or alive, and whether a busy holder gets to know that anybody does. */
+/* queue_test.c - the remote queue: its living and dead waiters, and whether a busy holder learns that it is not
+ * empty. */
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -21,7 +22,8 @@ static void tell(struct fixture *f, const char *words)
     freeReplyObject(reply);
 }
 
-/* It asked a moment ago, stands before all others, and no client hears its channel any more. */
+/* A waiter whose process was killed: its acquire is recent, it is first in the queue, and its channel has no
+ * subscriber. */
 static void stand_killed(struct fixture *f)
 {
     tell(f, "ZADD hf:queue:{x}:hf:{x} 1 " DEAD);
@@ -77,7 +79,7 @@ static void where_listeners_may_not_be_counted_a_message_counts_them(void **stat
     assert_int_equal(hf_client_close(less, NULL), HF_OK);
 }
 
-/* A crash loop behind a long holder leaves many. `gone`: a key that is gone in the same moment. */
+/* A crash loop behind a long holder leaves many waiters. `gone`: a key that is deleted in the same transaction. */
 static void stand_old(struct fixture *f, int count, const char *gone)
 {
     freeReplyObject(hft_server_ask(f->server,
@@ -147,7 +149,7 @@ static void a_waiter_comes_to_the_end_of_them_without_a_pause(void **state)
 
 enum { THREADS = 6 };
 
-struct crowd { /* threads of one client that have a lock all the time, one after the other */
+struct crowd { /* threads of one client that hold a lock all the time, one after the other */
     hf_client *client;
     hf_lock_options options;
     _Atomic(bool) over;
@@ -203,7 +205,7 @@ static void end(struct fixture *f, struct crowd *crowd)
     assert_int_equal(hf_client_close(crowd->client, NULL), HF_OK);
 }
 
-/* Who stands in the queue here says nothing itself: neither R, nor a re-check that would repeat it. */
+/* The waiter in the queue is made by hand: it sends neither R nor a re-check that would repeat it. */
 static void a_holder_without_messages_learns_of_a_waiter_by_its_renewals(void **state)
 {
     struct fixture *f = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* recheck_test.c - one process waits for many names: what it says to the server meanwhile, and that it gets them all. */
+/* recheck_test.c - one process waits for many names: its commands to the server meanwhile, and that it gets every
+ * lock. */
 #include "core/protocol/scripts.h"
 #include "tests/support/script_source.h"
 #include "tests/support/pair.h"
@@ -60,7 +61,7 @@ static uint64_t commands(const hf_client *client)
     return stats.remote_commands;
 }
 
-/* How often threads of the program's own have slept, and how many there are. */
+/* The number of sleeps of the program's own threads, and of the threads. */
 static int64_t sleeps(int *threads)
 {
     int64_t sum = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts_test.c - the scripts by themselves, where the server is full, and where a key of theirs is another program's:
- * what each answers, and what it leaves. */
+/* scripts_test.c - the scripts by themselves, where the server is full, and where a key of theirs is another
+ * program's: each answer, and the keys that it leaves. */
 #include "core/protocol/scripts.h"
 #include "tests/support/pair.h"
 #include "tests/support/script_source.h"
@@ -78,7 +78,7 @@ static void tell(struct fixture *f, const char *words)
     freeReplyObject(reply);
 }
 
-/* Somebody holds it, for a while or for ever ("" nobody, "theirs"), and one waits. */
+/* A lock that is held, for a while or for ever ("" free, "theirs"), and one waiter. */
 static void lay(struct fixture *f, const char *holder)
 {
     char words[200];
@@ -236,7 +236,7 @@ static void each_writes_first_what_a_full_server_does_not_refuse(void **state)
 
 /* ---- old records ---- */
 
-/* As a failover that lost the last 50 ms and left the new primary without a replica: its clients' floors are refused. */
+/* A failover lost the last 50 ms and left the new primary without a replica: its clients' floors are refused. */
 static void a_floor_that_was_refused_goes_in_front_of_the_next_grant(void **state)
 {
     enum { LOST_MS = 50 };

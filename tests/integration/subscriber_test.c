@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* subscriber_test.c - subscriptions are acknowledged, counted, and come back by themselves after every loss.
- */
+/* subscriber_test.c - subscriptions are acknowledged, counted, and made again by themselves after every loss. */
 #include "tests/support/pool_kit.h"
 
 #include <setjmp.h>
@@ -188,7 +187,7 @@ static void a_restarted_server_is_told_all_channels_again(void **state)
     assert_hears("three", "anew");
 }
 
-/* An address that moves, while the old primary lives on as a replica: the subscription's connection to it never breaks. */
+/* The address moves while the old primary lives on as a replica: the subscription's connection to it never breaks. */
 static void a_subscription_follows_the_lanes_to_another_primary(void **state)
 {
     struct hft_server *next = hft_server_start_tcp("save \"\"");

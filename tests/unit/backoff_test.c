@@ -76,7 +76,7 @@ static void a_connection_that_is_lost_unused_again_and_again_is_not_dialled_in_a
     assert_in_range(lost_us(&backoff, &losses, HFI_LOST_UNUSED, NOW + 999 * HFI_MS), 79000, 120000);
 }
 
-/* The pause of the last of so many losses, a second's worth of which come evenly. */
+/* The pause after the last of this many losses, which come evenly within a second. */
 static int64_t pause_at_us(int a_second, enum hfi_lost lost)
 {
     struct hfi_backoff backoff;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_edges_test.c - asking and waiting, exactly at their edges: positions, periods, echoes, what is forgotten. */
+/* entry_edges_test.c - acquires and waits exactly at their edges: positions, periods, echoes, what is forgotten. */
 #include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
@@ -118,7 +118,7 @@ static void an_alarm_that_comes_early_asks_nothing(void **state)
     assert_string_equal(hft_look(&s), ""); /* one question at a time */
 }
 
-/* Of those who ask together: the least and the most that the next question of many is away, us. */
+/* The least and the most time to the next acquire, in us, among many waiters that acquire together. */
 static void spread(int64_t rtt_ms, int64_t *least, int64_t *most)
 {
     *least = INT64_MAX;
@@ -223,7 +223,7 @@ static void a_wish_for_what_nobody_has_is_not_remembered(void **state)
 
 /* ---- what comes while a question is under way ---- */
 
-/* What came while a question was under way is asked about when that is answered, and 10 ms after the last hint was. */
+/* A hint that came during an acquire causes the next one when that is answered, and 10 ms after the last hint did. */
 static void a_hint_that_comes_while_it_asks_is_asked_about_once(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void a_hint_that_comes_while_it_asks_is_asked_about_once(void **state)
     assert_true(hfi_entry_next(&s.entry) > s.now + 300 * HFI_MS);
 }
 
-/* A grant with an echo of ours that is too old: it is ours, and nothing else may come first. */
+/* A grant message with an old echo of this waiter: it is genuine, and no new acquire may go before it is checked. */
 static void a_grant_that_comes_late_while_it_asks_is_asked_about_at_once(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void a_try_and_a_wait_after_it_are_both_answered(void **state)
     assert_string_equal(hft_answer(&s, busy), "wait a=BUSY");
 }
 
-/* The last renewal reaches as far as it may be held, and the key no further but for the guard. */
+/* The last renewal reaches to the end of max_hold, and the key only the guard further. */
 static void a_renewal_asks_for_what_may_still_be_held(void **state)
 {
     (void)state;
@@ -398,7 +398,7 @@ static void a_question_that_was_answered_is_asked_no_more(void **state)
     assert_string_equal(hft_look(&s), "");
 }
 
-/* What a short lease's renewal asked for is a claim in the hands of one who wants more, and renewed at once. */
+/* A renewal for a short lease is a mere claim for a thread that wants a longer one, and is renewed at once. */
 static void what_was_renewed_for_less_is_still_good_for_who_wants_more(void **state)
 {
     (void)state;

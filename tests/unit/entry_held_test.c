@@ -197,7 +197,7 @@ static void without_fences_nothing_passes(void **state)
     assert_string_equal(hft_release(&s, false), "give-back native!");
 }
 
-/* All of a first block used, the next one asked for and not here: nobody has it, t[0] waits. */
+/* The first block is used up, the next one is asked for and not here: the lease has no holder, t[0] waits. */
 static void use_all_fences(struct hft_stand *s, struct hft_thread t[2])
 {
     t[0] = hft_thread("a");
@@ -423,7 +423,8 @@ static void a_doubt_goes_with_the_lease_to_the_next_thread(void **state)
     assert_string_equal(hft_look(&s), "renew");
 }
 
-/* Its answer counts for what it asked for, not for more: not even for the next thread, which has no max_hold (P1). */
+/* The answer counts for the length that the renewal asked for, not for more: not even for the next thread, which has
+ * no max_hold (P1). */
 static void a_question_before_max_hold_lengthens_no_ones_lease(void **state)
 {
     (void)state;

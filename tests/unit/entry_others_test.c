@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_others_test.c - what was begun for one thread is taken over by another, which wants it otherwise: its own lease,
- * stop, max_hold and linger count, and who only tries is never left in a line. */
+/* entry_others_test.c - what was begun for one thread is taken over by another with other options: its own lease,
+ * stop, max_hold and linger count, and a try never stays in a queue. */
 #include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
@@ -130,7 +130,8 @@ static void what_lies_free_has_nobodys_max_hold(void **state)
     assert_string_equal(hft_look_next(&s), "renew");
 }
 
-/* Who needs three of the ten seconds to stop is not let in when two are left, whatever the thread before it needed. */
+/* A thread that needs three of the ten seconds to stop is not let in when two are left, whatever the thread before
+ * it needed. */
 static void nobody_is_let_in_with_less_left_than_it_needs_to_stop(void **state)
 {
     (void)state;
@@ -160,7 +161,7 @@ static void nobody_is_let_in_with_less_left_than_it_needs_to_stop(void **state)
     assert_string_equal(hft_fences(&s, HFT_FENCE, HFI_FENCE_BLOCK, true), "c=lease"); /* c needs one */
 }
 
-/* d comes by and needs more of it than is left; it is enough for b, which was called. */
+/* d arrives and needs more of the lease than is left; that is enough for b, which was called. */
 static void who_comes_by_and_needs_more_leaves_it_to_the_called_one(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_pace_test.c - how often a waiting entry may ask, whatever it is told, answered or refused. */
+/* entry_pace_test.c - how often a waiting entry may acquire, whatever messages, answers and errors it gets. */
 #include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
@@ -37,7 +37,7 @@ static const char *tell(struct hft_stand *s, enum message message)
     return "";
 }
 
-/* One of these a round trip, which is a tenth of a millisecond, for a second: how many questions are asked? */
+/* Sends one of these messages a round trip, a tenth of a millisecond, for a second; returns the number of acquires. */
 static int flood(struct hft_stand *s, enum message message)
 {
     int asked = 0;
@@ -107,7 +107,8 @@ static void a_re_check_that_a_message_brings_forward_is_an_acquire(void **state)
     assert_string_equal(hft_look_next(&s), "wait");
 }
 
-/* It may be ours already: the more so where it is replicated first, and the message is what makes the waiter ask. */
+/* The key may hold this token already, all the more where a replica has it first; the message makes the waiter
+ * check. */
 static void a_grant_with_a_known_echo_is_never_held_back(void **state)
 {
     (void)state;
@@ -217,7 +218,7 @@ static void doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_and_not_
             renewed++;
             (void)hft_renewed(&s, s.now);
         }
-        if (i % 5 == 0) { /* nor does a pass to a thread that wants another length begin the count anew */
+        if (i % 5 == 0) { /* nor does a pass to a thread with another lease length begin the count anew */
             b.waiter.lease_ms = 9000 + i % 10 * 100;
             (void)hft_arrive(&s, &b);
             (void)hft_release(&s, false);
@@ -226,7 +227,7 @@ static void doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_and_not_
     assert_in_range(renewed, 90, 101);
 }
 
-/* A place is for who waits. Those who leave while the next token may not be asked for yet take it with them. */
+/* A place in the queue is for a waiter. Threads that leave before the next token may be sent take it with them. */
 static void a_place_that_was_kept_for_another_token_goes_with_who_waited(void **state)
 {
     (void)state;

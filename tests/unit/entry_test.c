@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_test.c - an entry that asks and waits: who asks, what a message counts for, what becomes of those who wait. */
+/* entry_test.c - an entry that acquires and waits: which thread sends, which messages count, what the waiters get. */
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>
@@ -92,7 +92,7 @@ static void a_question_brings_its_lease_claim_and_patience(void **state)
     assert_int_equal(hfi_entry_acquire_params(&s.entry).claim_ms, 5000);
 }
 
-/* The record is fresh for three of the R that its question counted by, whatever R is when the answer comes. */
+/* The record is fresh for three of the R with which its acquire was sent, whatever R is when the answer comes. */
 static void who_asks_while_few_wait_asks_again_in_time_though_many_wait_by_then(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void who_asks_while_few_wait_asks_again_in_time_though_many_wait_by_then(
     (void)hft_answer(&s, queued_at(0));
     assert_string_equal(hft_look_next(&s), "wait");
     assert_true(s.now - asked <= 440 * HFI_MS);
-    asked = s.now; /* by R 2000, but it is refused: the record is the first question's still */
+    asked = s.now; /* sent with R 2000, but refused: the record is still the first acquire's */
     (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_CANNOT, .status = HF_UNAVAILABLE});
     assert_string_equal(hft_look_next(&s), "wait");
     assert_true(s.now - asked <= 440 * HFI_MS);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_trouble_test.c - an entry whose server is late, silent, away, refuses, or has something else: nobody hangs. */
+/* entry_trouble_test.c - an entry whose server is late, silent, away, refuses, or has a key of another type: no
+ * thread hangs. */
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>

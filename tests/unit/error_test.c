@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* error_test.c - the one list of statuses, and what a caller's error looks like. */
+/* error_test.c - the one list of statuses, and the form of a caller's error. */
 #include "base/error.h"
 
 #include <setjmp.h>

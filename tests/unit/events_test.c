@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* events_test.c - what is added to a server's notify-keyspace-events, and nothing that stood there is lost. */
+/* events_test.c - letters are added to a server's notify-keyspace-events, and none that stood there is lost. */
 #include "core/lock/events.h"
 
 #include <setjmp.h>

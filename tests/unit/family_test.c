@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* family_test.c - whom the command's end finds in /proc. The family is that of this process; what may happen between a
- * look at it and the blow happens in pidfd_open, with which each blow begins. */
+/* family_test.c - the processes that the command's end finds in /proc. The family is that of this process;
+ * pidfd_open, with which each kill begins, is a test's own, so that things can happen between the look at a process
+ * and its kill. */
 #include "tools/family.h"
 
 #include <errno.h>

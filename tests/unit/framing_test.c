@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* framing_test.c - where replies end, however they come in pieces, and which are too much before they are there. */
+/* framing_test.c - where a reply ends, in whatever pieces it comes, and which replies are refused as too large
+ * before they are complete. */
 #include "pool/framing.h"
 
 #include <setjmp.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* in_doubt_test.c - a token that was given up is released until nothing of it can come any more, and not longer. */
+/* in_doubt_test.c - a token that was given up is released until nothing of it can be executed any more, and not
+ * longer. */
 #include "core/policy/in_doubt.h"
 
 #include <setjmp.h>
@@ -74,7 +75,7 @@ static void what_has_ended_by_itself_is_released_no_more(void **state)
     }
 }
 
-/* Two tokens in one place of the table, and so alike in the bits that choose it. */
+/* Two tokens in one place of the table, alike in the bits that choose it. */
 static const uint64_t hash = UINT64_C(0x123456789abcdef0), other = UINT64_C(0x123456799abcdef0),
                       lower = UINT64_C(0x123456779abcdef0);
 

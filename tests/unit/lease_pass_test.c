@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lease_pass_test.c - a lease that goes from thread to thread: what stays of its renewals, and of a silence. */
+/* lease_pass_test.c - a lease that passes from thread to thread: what stays of its renewals, and of a silence. */
 #include "base/clock.h"
 #include "core/policy/lease.h"
 

@@ -161,7 +161,7 @@ static void the_end_is_announced_stop_ms_before_also_to_who_was_warned(void **st
     assert_true(look_ms(&times, 20001).at_risk); /* and again in the next round */
 }
 
-/* It is the silence that is counted: who comes late with its first question has not been left without an answer. */
+/* The silence is counted from the first renewal: one that is late has not been left without an answer. */
 static void the_first_question_may_be_late(void **state)
 {
     (void)state;
@@ -284,7 +284,7 @@ static void before_max_hold_it_can_expire(void **state)
     assert_int_equal(look_ms(&times, 12000).reason, HF_REASON_EXPIRED);
 }
 
-/* Whoever looks after both: the hold was over with the lease, or the lease before it. */
+/* With both looked at late: the hold was over with the lease, or the lease before it. */
 static void why_it_is_over_is_what_came_first(void **state)
 {
     (void)state;
@@ -371,7 +371,7 @@ static void a_doubt_is_asked_about_until_it_is_answered_and_then_no_more(void **
     }
 }
 
-/* It was executed before, and puts the next renewal a third of the lease ahead. */
+/* The renewal was executed before, and puts the next one a third of the lease ahead. */
 static void what_was_granted_before_a_doubt_does_not_settle_or_delay_it(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* local_test.c - the values that a process saw last: found again, replaced, and never more than there is room for. */
+/* local_test.c - the values that a process saw last: found again, replaced, and limited in number. */
 #include "core/fetch/local.h"
 
 #include <setjmp.h>

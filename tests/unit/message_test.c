@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* message_test.c - a control channel is open to everybody: messages are read as they are meant, or not at all. */
+/* message_test.c - a control channel is open to every client: a message is parsed as it is meant, or not at all. */
 #include "base/random.h"
 #include "core/protocol/message.h"
 
@@ -133,7 +133,7 @@ static void an_inquiry_and_its_answer_are_read_as_they_were_printed(void **state
     assert_words(message_of(answer).rest, message_of(answer).rest_size, "a label");
 }
 
-/* Exact sizes on the heap, so that the sanitizers see a step too far. What is pointed to lies within the message. */
+/* Exact sizes on the heap, so that the sanitizers see a read past the end. Every pointer points into the message. */
 static void no_bytes_make_the_parser_stumble(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options_test.c - options of programs of any age, their defaults, and what is said of a wrong one. */
+/* options_test.c - options of programs of any age, their defaults, and the errors of wrong ones. */
 #include "core/protocol/options.h"
 
 #include <math.h>

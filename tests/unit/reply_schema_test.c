@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reply_schema_test.c - an answer of another form is no answer: one wrong byte, and the reply behind it is somebody else's. */
+/* reply_schema_test.c - a reply of another form is an error: after one wrong byte, the reply behind it may be
+ * another command's. */
 #include "core/protocol/reply_schema.h"
 #include "pool/parser.h"
 

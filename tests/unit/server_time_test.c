@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* server_time_test.c - the highest fence seen, while several threads are given fences; the limit of who knows no time. */
+/* server_time_test.c - the highest fence seen, while several threads are given fences; the time limit of a script
+ * while the server's time is unknown. */
 #include "core/lock/server_time.h"
 
 #include <hiredis/hiredis.h>
@@ -17,7 +18,7 @@
 static struct hf_client client;
 static _Atomic(int64_t) next_block;
 
-/* How often a fence was given of which nothing was known right after it. */
+/* Counts the fences that were given and not known right afterwards. */
 static void *take(void *arg)
 {
     int *forgotten = arg;

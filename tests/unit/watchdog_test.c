@@ -185,7 +185,7 @@ static void no_signal_reaches_the_thread_and_the_starters_mask_is_kept(void **st
         assert_int_equal(sigismember(&before, number), sigismember(&after, number));
 }
 
-/* How often the thread of that name has gone to sleep; -1: there is none. */
+/* The number of times that the thread of that name has gone to sleep; -1: there is none. */
 static long sleeps_of(const char *name)
 {
     DIR *tasks = opendir("/proc/self/task");
