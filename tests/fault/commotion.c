@@ -194,7 +194,7 @@ static void take(struct caller *me)
               "acquire: %s: %s", hf_status_name(status), error.message);
     if (status != HF_OK)
         return;
-    hft_dawdle(&me->rng, 300);
+    hft_random_delay(&me->rng, 300);
     if (hft_die(&me->rng, 8) == 0)
         (void)hf_lease_verify(lease, NULL);
     status = hft_die(&me->rng, 2) == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);

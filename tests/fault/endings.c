@@ -66,7 +66,7 @@ static void use_the_api(struct ending *ending, hf_lease *lease, bool lost)
         HFT_CHECK(ending->run, hf_client_close(ending->client, NULL) == HF_INVALID, "closed in a callback");
         break;
     default:
-        hft_dawdle(&ending->rng, 50);
+        hft_random_delay(&ending->rng, 50);
     }
 }
 
@@ -144,7 +144,7 @@ static void *own(void *arg)
         for (int i = 0; i < BATCH; i++) {
             hf_lease *lease = leases[i];
             /* A lease claimed by its callback may be gone: only the thread that ends it may use its handle. */
-            hft_dawdle(&me->rng, hft_die(&me->rng, 20) == 0 ? 3000 : 100);
+            hft_random_delay(&me->rng, hft_die(&me->rng, 20) == 0 ? 3000 : 100);
             if (lease != NULL)
                 end_one(me, &me->endings[turn + i], lease);
         }
@@ -181,7 +181,7 @@ static void *spoil(void *arg)
         else
             HFT_CHECK(me->run, hf_lock_break(me->client, name, NULL, NULL) == HF_OK, "break failed");
         me->spoiled++;
-        hft_dawdle(&me->rng, 200);
+        hft_random_delay(&me->rng, 200);
     }
     HFT_CHECK(me->run, redis != NULL && redis->err == 0, "no connection to spoil by");
     if (redis != NULL)
@@ -266,7 +266,7 @@ static void *open_the_gate(void *arg)
     struct gatekeeper *me = arg;
     hf_client *client;
     hf_lease *lease;
-    hft_dawdle(&me->rng, 300);
+    hft_random_delay(&me->rng, 300);
     me->said = hf_lease_release(me->gate, NULL);
     me->neighbour = hf_client_open(me->url, NULL, &client, NULL);
     if (me->neighbour != HF_OK)
@@ -311,7 +311,7 @@ static void close_once(struct hft_run *run, struct hft_server *server, hf_client
         hf_client_stats(client, &stats);
     } while (stats.waiting < WAITERS);
     (void)pthread_create(&keeper.thread, NULL, open_the_gate, &keeper);
-    hft_dawdle(&run->rng, 400);
+    hft_random_delay(&run->rng, 400);
     hf_error error;
     hf_status status = hf_client_close(client, &error);
     HFT_CHECK(run, status == HF_OK, "close: %s: %s", hf_status_name(status), error.message);

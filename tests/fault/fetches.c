@@ -50,7 +50,7 @@ static hf_status load(hf_loading *loading, void *arg)
     now.inside[at] = loading;
     now.fence[at] = fence;
     (void)pthread_mutex_unlock(&now.mutex);
-    hft_dawdle(&me->rng, 200);
+    hft_random_delay(&me->rng, 200);
     (void)pthread_mutex_lock(&now.mutex);
     if (now.inside[at] == loading)
         now.inside[at] = NULL;
@@ -138,7 +138,7 @@ static void *fire_all(void *arg)
 {
     struct firing *me = arg;
     while (!atomic_load(&over)) {
-        hft_dawdle(&me->rng, 300);
+        hft_random_delay(&me->rng, 300);
         hf_cancel_fire(me->fetchers[hft_die(&me->rng, me->count)].cancel);
     }
     return NULL;

@@ -15,7 +15,7 @@ int hft_die(unsigned *rng, int sides)
     return rand_r(rng) % sides;
 }
 
-void hft_dawdle(unsigned *rng, int most_us)
+void hft_random_delay(unsigned *rng, int most_us)
 {
     int64_t until = hft_true_ns() + hft_die(rng, most_us + 1) * INT64_C(1000);
     if (hft_die(rng, 4) == 0)
@@ -86,7 +86,7 @@ static void try_once(struct stormer *me)
     if (status == HF_OK) {
         bool early = hft_die(&me->rng, 2) == 0;
         me->got++;
-        hft_dawdle(&me->rng, 60);
+        hft_random_delay(&me->rng, 60);
         if (early)
             fire_one(me);
         status = hft_die(&me->rng, 2) == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);
@@ -242,7 +242,7 @@ static void *release_beside_renewals(void *arg)
         hft_sleep_until(began + (DUE_MS - 3 + hft_die(&me->rng, 6)) * HFT_NS_PER_MS);
         for (int i = 0; i < LEASES; i++) {
             bool wait = hft_die(&me->rng, 3) > 0;
-            hft_dawdle(&me->rng, 100);
+            hft_random_delay(&me->rng, 100);
             bool sure = hf_lease_remaining_ms(leases[i]) > 20;
             int64_t before = hft_true_ns();
             hf_status status = wait ? hf_lease_release(leases[i], NULL) : hf_lease_post_release(leases[i], NULL);
@@ -342,7 +342,7 @@ static void *pass_on(void *arg)
             continue;
         }
         come_in(me->run, lease);
-        hft_dawdle(&me->rng, 50);
+        hft_random_delay(&me->rng, 50);
         if (hft_die(&me->rng, 8) == 0) {
             status = hf_lease_verify(lease, &error);
             HFT_CHECK(me->run, status == HF_OK || status == HF_LOST, "verify: %s", hf_status_name(status));
@@ -376,7 +376,7 @@ static void passes_and_loss(struct hft_run *run)
             freeReplyObject(hft_server_ask(server, "DEL hf:{passed}"));
         else
             HFT_CHECK(run, hf_lock_break(clients[1], "passed", NULL, NULL) == HF_OK, "break failed");
-        hft_dawdle(&run->rng, 3000);
+        hft_random_delay(&run->rng, 3000);
     }
     atomic_store(&over, true);
     for (int i = 0; i < THREADS; i++) {

@@ -8,7 +8,7 @@
 
 int hft_die(unsigned *rng, int sides); /* 0 .. sides - 1 */
 /* Keeps the processor for up to most_us, or yields it: other threads interleave at ever other places. */
-void hft_dawdle(unsigned *rng, int most_us);
+void hft_random_delay(unsigned *rng, int most_us);
 
 /* Checks that these clients hold nothing and wait for nothing, and that the server has no key but the fence counter
  * and the stored values of fetches. */

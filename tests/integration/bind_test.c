@@ -47,7 +47,7 @@ static void *hold_in_poll(void *arg)
     return lease;
 }
 
-static void what_nobody_owns_signals_nobody(void **state)
+static void a_lease_without_an_owner_sends_no_signal(void **state)
 {
     struct fixture *f = *state;
     install(SIGUSR2);
@@ -60,7 +60,7 @@ static void what_nobody_owns_signals_nobody(void **state)
 }
 
 /* AT_RISK came while no thread owned the lease: its next owner is signalled at the loss. */
-static void a_warning_that_nobody_was_sent_is_owed_at_the_loss(void **state)
+static void a_warning_without_an_owner_is_sent_at_the_loss(void **state)
 {
     struct fixture *f = *state;
     install(SIGUSR2);
@@ -139,8 +139,8 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(what_nobody_owns_signals_nobody),
-        TEST(a_warning_that_nobody_was_sent_is_owed_at_the_loss),
+        TEST(a_lease_without_an_owner_sends_no_signal),
+        TEST(a_warning_without_an_owner_is_sent_at_the_loss),
         TEST(a_warning_that_was_sent_is_not_sent_again_but_to_another_thread),
         TEST(the_bound_thread_gets_the_signal),
     };

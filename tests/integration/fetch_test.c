@@ -383,7 +383,7 @@ static void *forget_page(void *arg)
     return NULL;
 }
 
-static void what_was_asked_for_before_a_forget_is_not_remembered_after_it(void **state)
+static void a_read_sent_before_a_forget_is_not_kept_after_it(void **state)
 {
     struct fixture *f = *state;
     struct hft_fetcher reader, forgetter = {.client = f->a};
@@ -472,7 +472,7 @@ int main(void)
         TEST(answers_of_a_loader_are_checked),
         TEST(waiting_for_others_has_an_end),
         TEST(forgetting_during_a_load_keeps_it_from_being_stored),
-        TEST(what_was_asked_for_before_a_forget_is_not_remembered_after_it),
+        TEST(a_read_sent_before_a_forget_is_not_kept_after_it),
         TEST(under_a_template_the_keys_of_locks_are_no_pages),
         TEST(a_hung_loader_loses_its_lease_and_is_not_stored),
         TEST(a_lease_lost_during_a_load_means_not_stored),

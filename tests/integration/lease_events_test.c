@@ -213,7 +213,7 @@ static void a_server_frozen_for_longer_than_the_lease_loses_it_on_time_and_befor
     struct fd_watch watch = {.fd = hf_lease_event_fd(lease)};
     (void)pthread_create(&watch.thread, NULL, watch_fd, &watch);
     hft_process_tell(&other, 'g');
-    assert_int_equal(hft_process_hear(&other), 'w');
+    assert_int_equal(hft_process_read(&other), 'w');
     HFT_UNTIL_TRUE(hft_queued(f->server, "frozen") == 1);
     hft_server_freeze(f->server);
     int64_t end_ns = now_ns(), left;

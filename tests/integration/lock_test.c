@@ -498,7 +498,7 @@ static void a_killed_holder_costs_no_more_than_its_lease_and_guard(void **state)
     f->server = hft_server_start(NULL);
     hft_process_start(&process, hold_until_killed, f->server);
     f->a = hft_client(f->server, NULL);
-    assert_int_equal(hft_process_hear(&process), 'h');
+    assert_int_equal(hft_process_read(&process), 'h');
     struct hft_taker taker;
     hft_take(&taker, f->a, "killed", HF_LOCK(.wait_ms = 20000));
     HFT_UNTIL_TRUE(hft_queued(f->server, "killed") == 1);

@@ -41,7 +41,7 @@ static void hears_out(struct fixture *f, const char *token, hf_client *another)
     (void)snprintf(forgotten, sizeof forgotten, "hf1:%.32s:fff:0123456789abcdef%s", token + 4,
                    strchr(strchr(strchr(token + 4, ':') + 1, ':') + 1, ':'));
     freeReplyObject(hft_server_ask(f->server, "SET hf:{forgotten} %s PX %d", forgotten, LONG_MS));
-    hft_say(f->server, "R %s hf:{forgotten}", forgotten);
+    hft_send_message(f->server, "R %s hf:{forgotten}", forgotten);
     lease = must_take(f, another, "forgotten", LONG);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
@@ -61,20 +61,20 @@ static void made_up_breaks_take_nothing_from_anybody(void **state)
     assert_int_equal(hf_lease_release(spent, NULL), HF_OK);
     const char *const rests[] = {held, theirs, "-", "x"};
     for (size_t i = 0; i < sizeof rests / sizeof rests[0]; i++) {
-        hft_say(f->server, "B %s %s", held, rests[i]);
-        hft_say(f->server, "B %s %s", theirs, rests[i]);
-        hft_say(f->server, "B %s %s", other, rests[i]);
-        hft_say(f->server, "B %s %s", waiter, rests[i]);
+        hft_send_message(f->server, "B %s %s", held, rests[i]);
+        hft_send_message(f->server, "B %s %s", theirs, rests[i]);
+        hft_send_message(f->server, "B %s %s", other, rests[i]);
+        hft_send_message(f->server, "B %s %s", waiter, rests[i]);
         hears_out(f, theirs, f->a);
         assert_int_equal(hf_lease_verify(lease, &f->error), HF_OK);
         free(waiter);
         waiter = waiter_of(f, "held");
     }
     hft_other_random(held);
-    hft_say(f->server, "B %s %s", held, held);
+    hft_send_message(f->server, "B %s %s", held, held);
     hft_other_random(held);
     hft_other_random(theirs);
-    hft_say(f->server, "B %s %s", theirs, held);
+    hft_send_message(f->server, "B %s %s", theirs, held);
     hears_out(f, held, f->b);
     hears_out(f, theirs, f->a);
     assert_true(hf_lease_is_valid(lease) && hf_lease_is_valid(his));
@@ -117,7 +117,7 @@ static void a_question_about_the_last_of_a_lease_does_not_lengthen_it(void **sta
     HFT_UNTIL_TRUE(hf_lease_remaining_ms(lease) < 1000);
     uint64_t before = hft_renewals(f->a);
     int64_t pttl = hft_server_ask_integer(f->server, "PTTL hf:{x}");
-    hft_say(f->server, "B %s -", token);
+    hft_send_message(f->server, "B %s -", token);
     HFT_UNTIL_TRUE(hft_renewals(f->a) > before);
     assert_in_range(hf_lease_remaining_ms(lease), 0, 1000);
     assert_in_range(hft_server_ask_integer(f->server, "PTTL hf:{x}"), 0, pttl);
@@ -151,7 +151,7 @@ static void a_revoked_holder_has_its_time_to_stop(void **state)
         assert_int_equal(hf_lock_break(f->b, "x", NULL, &f->error), HF_OK);
         HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
         hft_held_by(f->server, "x", token, sizeof token);
-        hft_say(f->server, "R %s hf:{x}", token);
+        hft_send_message(f->server, "R %s hf:{x}", token);
         hears_out(f, token, f->b);
         assert_int_equal(hft_lock_exists(f->server, "x"), 1);
     }
@@ -214,7 +214,7 @@ static void a_made_up_forget_costs_a_load_nothing(void **state)
     HFT_UNTIL_TRUE(atomic_load(&page.inside) == 1);
     redisReply *reply = hft_server_ask(f->server, "GET hf:fetch:{page}");
     uint64_t before = hft_renewals(f->a);
-    hft_say(f->server, "B %s -", reply->str);
+    hft_send_message(f->server, "B %s -", reply->str);
     HFT_UNTIL_TRUE(hft_renewals(f->a) > before || atomic_load(&page.unwanted));
     atomic_store(&page.stay, false);
     assert_int_equal(hft_fetched(&fetcher), HF_OK);
@@ -233,7 +233,7 @@ static void a_flood_of_breaks_is_a_question_in_ten_milliseconds(void **state)
     hft_held_by(f->server, "x", token, sizeof token);
     int64_t before = hft_server_calls(f->server, "evalsha"), began = hft_boottime_ms();
     for (int i = 0; i < BREAKS; i++)
-        hft_say(f->server, "B %s -", token);
+        hft_send_message(f->server, "B %s -", token);
     hears_out(f, token, f->b);
     int64_t questions = hft_server_calls(f->server, "evalsha") - before;
     assert_in_range(questions, 1, (hft_boottime_ms() - began) / 10 + 20);
@@ -306,7 +306,7 @@ static double cpu_of_events(struct fixture *f, int watched)
     return took;
 }
 
-static void what_is_heard_costs_the_same_however_much_there_is(void **state)
+static void a_message_costs_the_same_however_much_the_client_has(void **state)
 {
     struct fixture *f = *state;
     double (*const costs[])(struct fixture *, int) = {cpu_of_messages, cpu_of_events};
@@ -338,7 +338,7 @@ int main(void)
         TEST(a_load_of_a_forgotten_value_is_told_at_once_and_not_stored),
         TEST(a_made_up_forget_costs_a_load_nothing),
         TEST(a_flood_of_breaks_is_a_question_in_ten_milliseconds),
-        TEST(what_is_heard_costs_the_same_however_much_there_is),
+        TEST(a_message_costs_the_same_however_much_the_client_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

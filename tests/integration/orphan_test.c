@@ -194,9 +194,9 @@ static void made_up_messages_take_nothing_from_anybody(void **state)
                                    {spent, "elsewhere"},   {spent, "hf:fence"},    {spent, longest},       {spent, "hf:{"},
                                    {other, "hf:{theirs}"}, {spent, "hf:queue:{held}:hf:{held}"}};
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
-        hft_say(f->server, "R %s %s", said[i][0], said[i][1]);
-        hft_say(f->server, "G %s 1 2", said[i][0]);
-        hft_say(f->server, "G %s 1 2 hf:{theirs}", said[i][0]);
+        hft_send_message(f->server, "R %s %s", said[i][0], said[i][1]);
+        hft_send_message(f->server, "G %s 1 2", said[i][0]);
+        hft_send_message(f->server, "G %s 1 2 hf:{theirs}", said[i][0]);
     }
     /* What was heard has been answered when a later one is. */
     execute_late(f, "hf:{last}", spent);

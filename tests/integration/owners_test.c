@@ -90,7 +90,7 @@ static void a_thread_with_an_ended_ones_kernel_id_is_not_told_of_a_deadlock(void
 /* ---- tasks ---- */
 
 /* A pool's thread acquires a lease, gives it to an event loop, and takes the next job, perhaps for the same name. */
-static void who_has_handed_a_lease_over_waits_for_it_like_anybody(void **state)
+static void a_thread_that_gave_its_lease_away_waits_for_it(void **state)
 {
     struct fixture *f = *state;
     hf_lease *lease = must_take(f, f->a, "owned", NULL), *next;
@@ -211,7 +211,7 @@ static void a_fork_child_of_a_thread_that_used_the_library_gets_its_own_signals(
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
     hft_process_start(&child, lose_a_lease, server);
     hft_process_tell(&child, 'g');
-    char heard = hft_process_hear(&child);
+    char heard = hft_process_read(&child);
     int code = hft_process_end(&child);
     hft_server_stop(server);
     assert_int_equal(code, 0);
@@ -225,7 +225,7 @@ int main(void)
         cmocka_unit_test(a_fork_child_of_a_thread_that_used_the_library_gets_its_own_signals),
         TEST(a_thread_with_an_ended_ones_kernel_id_does_not_reenter_its_lease),
         TEST(a_thread_with_an_ended_ones_kernel_id_is_not_told_of_a_deadlock),
-        TEST(who_has_handed_a_lease_over_waits_for_it_like_anybody),
+        TEST(a_thread_that_gave_its_lease_away_waits_for_it),
         TEST(a_task_is_one_owner_whatever_threads_work_on_it),
         TEST(two_threads_of_a_task_take_and_give_back_at_once),
     };

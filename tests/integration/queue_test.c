@@ -62,7 +62,7 @@ static void the_live_one_has_it(struct fixture *f, hf_client *holder)
     assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
 }
 
-static void who_listens_to_everything_does_not_make_the_dead_alive(void **state)
+static void a_pattern_subscriber_does_not_make_a_dead_waiter_alive(void **state)
 {
     struct fixture *f = *state;
     redisContext *monitor = redisConnectUnix(hft_server_socket(f->server));
@@ -216,7 +216,7 @@ static void a_holder_without_messages_learns_of_a_waiter_by_its_renewals(void **
     end(f, &crowd);
 }
 
-static void what_was_said_while_it_could_not_hear_a_holder_supposes_when_it_can(void **state)
+static void a_new_subscription_makes_a_holder_assume_a_missed_revoke(void **state)
 {
     struct fixture *f = *state;
     struct crowd crowd;
@@ -262,13 +262,13 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(who_listens_to_everything_does_not_make_the_dead_alive),
+        TEST(a_pattern_subscriber_does_not_make_a_dead_waiter_alive),
         TEST(where_listeners_may_not_be_counted_a_message_counts_them),
         TEST(two_hundred_old_records_in_front_do_not_cost_the_order),
         TEST(nor_do_twenty_thousand),
         TEST(a_waiter_comes_to_the_end_of_them_without_a_pause),
         TEST(a_holder_without_messages_learns_of_a_waiter_by_its_renewals),
-        TEST(what_was_said_while_it_could_not_hear_a_holder_supposes_when_it_can),
+        TEST(a_new_subscription_makes_a_holder_assume_a_missed_revoke),
         TEST(a_renewal_passes_where_the_queue_may_not_be_looked_at),
         TEST(a_client_that_only_waits_leaves_the_fence_counter_alone),
     };

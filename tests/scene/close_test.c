@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-static void a_client_that_closes_waits_for_nobody_for_ever(void **state)
+static void a_client_that_closes_waits_for_a_bounded_time(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -65,7 +65,7 @@ static void a_client_that_closes_tells_of_a_release_that_is_refused(void **state
     }
 }
 
-static void a_client_that_closes_gives_back_what_it_holds(void **state)
+static void a_client_that_closes_releases_its_leases(void **state)
 {
     (void)state;
     struct sim_process *process = hft_process(NULL);
@@ -78,7 +78,7 @@ static void a_client_that_closes_gives_back_what_it_holds(void **state)
 }
 
 /* No acquire of the token has reached the server, neither the native transaction nor the script. */
-static void a_client_that_closes_does_not_tell_of_what_was_never_there(void **state)
+static void a_client_that_closes_does_not_report_tokens_that_never_arrived(void **state)
 {
     (void)state;
     for (int waits = 0; waits < 2; waits++) {
@@ -158,7 +158,7 @@ static hf_status load_in_vain(hf_loading *loading, void *arg)
 }
 
 /* A loader delays the close for ten seconds, and the server refuses all releases meanwhile. */
-static void a_client_that_closes_tries_what_was_refused_once_more(void **state)
+static void a_client_that_closes_repeats_a_refused_release_once(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -210,13 +210,13 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
-        TEST(a_client_that_closes_waits_for_nobody_for_ever),
+        TEST(a_client_that_closes_waits_for_a_bounded_time),
         TEST(a_client_that_closes_tells_of_an_acquire_that_may_yet_come),
         TEST(a_client_that_closes_tells_of_a_release_that_is_refused),
-        TEST(a_client_that_closes_gives_back_what_it_holds),
-        TEST(a_client_that_closes_does_not_tell_of_what_was_never_there),
+        TEST(a_client_that_closes_releases_its_leases),
+        TEST(a_client_that_closes_does_not_report_tokens_that_never_arrived),
         TEST(a_client_that_closes_tells_of_an_orphan_that_it_could_not_release),
-        TEST(a_client_that_closes_tries_what_was_refused_once_more),
+        TEST(a_client_that_closes_repeats_a_refused_release_once),
         TEST(a_fill_does_not_settle_an_acquire_in_doubt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

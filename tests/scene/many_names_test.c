@@ -15,7 +15,7 @@ enum { NAMES = 260, MANY = 250 };
 #define OF_FEW  "1274"
 #define OF_MANY "2806"
 
-static void what_is_counted_is_the_names_that_wait(void **state)
+static void only_waiting_names_are_counted(void **state)
 {
     (void)state;
     static struct hft_actor waiters[NAMES];
@@ -83,7 +83,7 @@ static void names_that_are_refused_are_counted_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_counted_is_the_names_that_wait, hft_scene_begin, hft_scene_end),
+        cmocka_unit_test_setup_teardown(only_waiting_names_are_counted, hft_scene_begin, hft_scene_end),
         cmocka_unit_test_setup_teardown(names_that_are_refused_are_counted_too, hft_scene_begin, hft_scene_end),
         cmocka_unit_test_setup_teardown(calls_for_one_name_are_not_many_names, hft_scene_begin, hft_scene_end),
     };

@@ -175,7 +175,7 @@ static void without_a_floor_it_asks_all_the_same(void **state)
     assert_int_equal(hft_close(process), HF_OK);
 }
 
-static void who_asks_is_told_or_waits_for_better_times(void **state)
+static void without_memory_a_try_gets_an_error_and_a_wait_goes_on(void **state)
 {
     (void)state;
     struct hft_actor waiter;
@@ -213,7 +213,7 @@ int main(void)
         TEST(a_lock_whose_renewal_was_not_sent_can_be_forgotten),
         TEST(a_release_is_unknown_and_made_up_for),
         TEST(without_a_floor_it_asks_all_the_same),
-        TEST(who_asks_is_told_or_waits_for_better_times),
+        TEST(without_memory_a_try_gets_an_error_and_a_wait_goes_on),
         TEST(without_more_fences_threads_go_on_with_those_they_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -104,7 +104,7 @@ static void a_token_is_its_grant_and_its_word_and_is_given_back_where_it_was(voi
 }
 
 /* As if it were wanted by who waits. */
-static void a_grant_that_nobody_remembers_is_given_back(void **state)
+static void a_forgotten_grant_is_released(void **state)
 {
     (void)state;
     char token[ROOM], other[ROOM];
@@ -176,7 +176,7 @@ static void a_refused_release_is_repeated_ever_more_seldom_and_not_for_ever(void
 
 /* ---- breaks ---- */
 
-static void a_break_of_what_nobody_holds_is_cleared_away(void **state)
+static void the_token_of_a_break_without_a_holder_is_released(void **state)
 {
     (void)state;
     char token[ROOM], revoked[ROOM];
@@ -414,10 +414,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(tokens_of_one_lock_are_given_back_each_by_itself),
         TEST(a_token_is_its_grant_and_its_word_and_is_given_back_where_it_was),
-        TEST(a_grant_that_nobody_remembers_is_given_back),
+        TEST(a_forgotten_grant_is_released),
         TEST(a_message_makes_a_release_go_at_once_and_not_more_often_than_the_pace),
         TEST(a_refused_release_is_repeated_ever_more_seldom_and_not_for_ever),
-        TEST(a_break_of_what_nobody_holds_is_cleared_away),
+        TEST(the_token_of_a_break_without_a_holder_is_released),
         TEST(a_break_names_a_token_of_this_grant_and_client_or_none),
         TEST(the_time_to_stop_is_that_of_the_grant),
         TEST(a_second_break_leaves_the_holder_its_time),

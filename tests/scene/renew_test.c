@@ -75,7 +75,7 @@ static void a_lease_lives_by_its_renewals(void **state)
     assert_int_equal(hft_listed(process, "renew"), hft_stats(process).renewals);
 }
 
-static void what_the_server_has_instead_is_why_it_is_lost(void **state)
+static void the_value_at_the_server_is_the_reason_of_the_loss(void **state)
 {
     (void)state;
     static const struct {
@@ -114,7 +114,7 @@ static void what_the_server_has_instead_is_why_it_is_lost(void **state)
 
 /* All messages are lost. A holder that learns from a renewal that another process waits does not keep the lease for
  * its own next thread. */
-static void an_answer_tells_whether_somebody_waits(void **state)
+static void an_answer_tells_whether_another_process_waits(void **state)
 {
     (void)state;
     for (int waits = 0; waits < 2; waits++) {
@@ -255,7 +255,7 @@ static void a_short_lease_gives_its_connection_10_ms(void **state)
 
 /* The limit is three quarters of the time between two attempts, 9.5 and 10.5 ms of these leases, but at least 10 ms.
  * A forged message makes a holder send a renewal while another's has no answer yet. */
-static void a_connection_is_given_up_when_it_is_silent_for_longer_than_who_asks_can_wait(void **state)
+static void a_connection_is_given_up_when_its_silence_exceeds_the_limit_of_the_lease(void **state)
 {
     (void)state;
     static const struct {
@@ -292,15 +292,15 @@ int main(void)
         TEST(an_answer_to_an_earlier_grants_renewal_says_nothing_of_the_current_one),
         TEST(an_earlier_grants_renewal_lengthens_nothing),
         TEST(a_lease_lives_by_its_renewals),
-        TEST(what_the_server_has_instead_is_why_it_is_lost),
-        TEST(an_answer_tells_whether_somebody_waits),
+        TEST(the_value_at_the_server_is_the_reason_of_the_loss),
+        TEST(an_answer_tells_whether_another_process_waits),
         TEST(a_renewal_that_fails_is_no_loss_and_is_tried_again),
         TEST(leases_that_are_due_together_go_in_scripts_of_32),
         TEST(a_silent_connection_keeps_no_renewal_to_itself),
         TEST(the_most_urgent_of_a_script_says_how_long_it_may_wait),
         TEST(a_slow_connection_is_kept),
         TEST(a_short_lease_gives_its_connection_10_ms),
-        TEST(a_connection_is_given_up_when_it_is_silent_for_longer_than_who_asks_can_wait),
+        TEST(a_connection_is_given_up_when_its_silence_exceeds_the_limit_of_the_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,18 +24,18 @@ static struct {
     int64_t ms;
 } stops[2];
 static bool learns, refuses;
-static size_t closing_size; /* of one that is made for an orphan; 0: not known yet */
+static size_t retirement_size; /* of one that is made for an orphan; 0: not known yet */
 static void *alive[ALIVE];
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-    if (learns && closing_size == 0)
-        closing_size = size;
-    bool is_closing = closing_size != 0 && count == 1 && size == closing_size;
-    if (is_closing && refuses)
+    if (learns && retirement_size == 0)
+        retirement_size = size;
+    bool is_retirement = retirement_size != 0 && count == 1 && size == retirement_size;
+    if (is_retirement && refuses)
         return NULL;
     void *bytes = __real_calloc(count, size);
-    for (int i = 0; is_closing && i < ALIVE; i++) {
+    for (int i = 0; is_retirement && i < ALIVE; i++) {
         if (alive[i] == NULL) {
             alive[i] = bytes;
             break;
@@ -109,7 +109,7 @@ static int begin(void **state)
     (void)hft_scene_begin(state);
     stops[0].at = stops[1].at = NULL;
     learns = refuses = false;
-    closing_size = 0;
+    retirement_size = 0;
     memset(alive, 0, sizeof alive);
     process = hft_process(HF_CLIENT(.lanes = 1, .command_ms = 200, .guard_ms = 300));
     assert_int_equal(hft_released(process, take()), HF_OK);
@@ -118,7 +118,7 @@ static int begin(void **state)
     learns = true;
     hft_publish(process, "R %s hf:{n}", orphan);
     HFT_UNTIL(hft_listed(process, "release") == 2);
-    assert_true(closing_size > 0);
+    assert_true(retirement_size > 0);
     hft_pass_ms(2000);
     memset(alive, 0, sizeof alive);
     return 0;
@@ -129,7 +129,7 @@ static int end(void **state)
     return hft_scene_end(state);
 }
 
-static void one_that_is_answered(void **state)
+static void a_retirement_that_is_answered(void **state)
 {
     (void)state;
     hf_lease *lease = take();
@@ -138,7 +138,7 @@ static void one_that_is_answered(void **state)
     assert_int_equal(living(), 0);
 }
 
-static void one_that_is_answered_late(void **state)
+static void a_retirement_that_is_answered_late(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -153,7 +153,7 @@ static void one_that_is_answered_late(void **state)
     assert_int_equal(living(), 0);
 }
 
-static void one_that_is_hastened_while_its_alarm_is_set(void **state)
+static void a_retirement_that_is_hastened_while_its_timer_is_set(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -175,7 +175,7 @@ static void one_that_is_hastened_while_its_alarm_is_set(void **state)
 
 /* The timer has fired for a retirement that was over, or whose client was closed, before the thread that it woke
  * could look. */
-static void one_whose_alarm_comes_too_late(void **state)
+static void a_retirement_whose_timer_fires_too_late(void **state)
 {
     (void)state;
     for (int closes = 0; closes < 2; closes++) {
@@ -204,7 +204,7 @@ static void one_whose_alarm_comes_too_late(void **state)
 }
 
 /* The timer fires when there is no connection any more, and before the close's last look at the retirement. */
-static void one_whose_last_release_ends_after_it(void **state)
+static void a_retirement_whose_last_release_ends_after_it(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -222,7 +222,7 @@ static void one_whose_last_release_ends_after_it(void **state)
     assert_int_equal(living(), 0);
 }
 
-static void one_that_is_refused_to_the_end(void **state)
+static void a_retirement_that_is_refused_to_the_end(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -235,7 +235,7 @@ static void one_that_is_refused_to_the_end(void **state)
     assert_int_equal(living(), 0);
 }
 
-static void one_that_waits_for_a_revoked_holder(void **state)
+static void a_retirement_that_waits_for_a_revoked_holder(void **state)
 {
     (void)state;
     char revoked[ROOM];
@@ -315,7 +315,7 @@ static void those_that_are_open_when_the_client_closes(void **state)
 
 /* ---- no memory for one ---- */
 
-static void without_memory_who_gives_back_is_told_at_once(void **state)
+static void without_memory_a_release_gets_its_error_at_once(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -376,7 +376,7 @@ static void without_memory_nothing_is_done_and_nothing_ends(void **state)
 }
 
 /* The token of a grant that is over: only a retirement could release it. */
-static void without_memory_what_nobody_remembers_stays(void **state)
+static void without_memory_a_forgotten_token_stays(void **state)
 {
     (void)state;
     char orphan[ROOM];
@@ -397,19 +397,19 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(one_that_is_answered),
-        TEST(one_that_is_answered_late),
-        TEST(one_that_is_hastened_while_its_alarm_is_set),
-        TEST(one_whose_alarm_comes_too_late),
-        TEST(one_whose_last_release_ends_after_it),
-        TEST(one_that_is_refused_to_the_end),
-        TEST(one_that_waits_for_a_revoked_holder),
+        TEST(a_retirement_that_is_answered),
+        TEST(a_retirement_that_is_answered_late),
+        TEST(a_retirement_that_is_hastened_while_its_timer_is_set),
+        TEST(a_retirement_whose_timer_fires_too_late),
+        TEST(a_retirement_whose_last_release_ends_after_it),
+        TEST(a_retirement_that_is_refused_to_the_end),
+        TEST(a_retirement_that_waits_for_a_revoked_holder),
         TEST(several_of_one_lock_in_whatever_order_they_end),
         TEST(those_that_are_open_when_the_client_closes),
-        TEST(without_memory_who_gives_back_is_told_at_once),
+        TEST(without_memory_a_release_gets_its_error_at_once),
         TEST(without_memory_close_tells_of_the_key_that_stays),
         TEST(without_memory_nothing_is_done_and_nothing_ends),
-        TEST(without_memory_what_nobody_remembers_stays),
+        TEST(without_memory_a_forgotten_token_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

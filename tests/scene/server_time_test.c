@@ -133,7 +133,7 @@ static void while_nothing_tells_the_time_the_floor_does(void **state)
 }
 
 /* 150 ms each way: when an answer arrives, the server's clock has gone on since it was written. */
-static void what_the_server_said_dates_from_the_question(void **state)
+static void a_server_time_dates_from_the_request(void **state)
 {
     (void)state;
     struct hft_actor actor;
@@ -167,7 +167,7 @@ static void fetch(void *arg)
 }
 
 /* The first question of a client that has never been connected. */
-static void who_does_not_know_the_servers_clock_sets_no_limit(void **state)
+static void without_the_servers_time_a_script_has_no_limit(void **state)
 {
     (void)state;
     hf_error error;
@@ -320,7 +320,7 @@ static void a_counter_of_another_type_is_nothing_to_work_with(void **state)
     assert_non_null(strstr(error.message, "hf:fence"));
 }
 
-static void who_may_not_keep_the_counter_is_told_which_right_is_missing(void **state)
+static void a_user_without_the_right_to_the_counter_gets_an_error_that_names_it(void **state)
 {
     (void)state;
     hf_error error;
@@ -340,8 +340,8 @@ int main(void)
         TEST(a_clock_that_is_not_stepped_has_none_renewed),
         TEST(a_script_is_obeyed_while_its_sender_waits_for_it_and_no_longer),
         TEST(while_nothing_tells_the_time_the_floor_does),
-        TEST(what_the_server_said_dates_from_the_question),
-        TEST(who_does_not_know_the_servers_clock_sets_no_limit),
+        TEST(a_server_time_dates_from_the_request),
+        TEST(without_the_servers_time_a_script_has_no_limit),
         TEST(twice_a_second_the_counter_is_put_ahead_of_the_clock),
         TEST(good_fences_cost_no_second_question),
         TEST(the_time_is_asked_for_where_the_road_is_long),
@@ -350,7 +350,7 @@ int main(void)
         TEST(a_floor_that_was_refused_is_owed),
         TEST(a_counter_that_was_set_back_is_put_ahead_before_it_is_believed),
         TEST(a_counter_of_another_type_is_nothing_to_work_with),
-        TEST(who_may_not_keep_the_counter_is_told_which_right_is_missing),
+        TEST(a_user_without_the_right_to_the_counter_gets_an_error_that_names_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,7 @@ static void a_lease_that_was_seen_to_be_over_is_over(void **state)
 }
 
 /* No thread has looked, and the key was extended in time: no other process can have been granted the lock. */
-static void a_lease_that_nobody_saw_to_be_over_goes_on(void **state)
+static void a_lease_that_no_thread_found_over_goes_on(void **state)
 {
     (void)state;
     int losses = 0;
@@ -152,7 +152,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_lease_that_was_seen_to_be_over_is_over),
-        TEST(a_lease_that_nobody_saw_to_be_over_goes_on),
+        TEST(a_lease_that_no_thread_found_over_goes_on),
         TEST(a_native_grant_without_a_floor_before_it_is_not_believed),
         TEST(an_old_time_dates_no_grant),
         TEST(a_stall_is_not_the_length_of_the_road),

@@ -6,7 +6,7 @@
 #include "tests/support/server.h"
 
 /* Publishes "R hf1:..." to the client whose token follows the letter; that client must be subscribed. */
-void hft_say(struct hft_server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void hft_send_message(struct hft_server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Another token of the same grant, as a break leaves it. In place. */
 void hft_other_random(char *token);
 

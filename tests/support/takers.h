@@ -69,7 +69,7 @@ struct hft_process {
 void hft_process_start(struct hft_process *process, int (*run)(int from, int to, void *arg), void *arg);
 void hft_process_tell(const struct hft_process *process, char word);
 /* Returns the next byte of the child; 0 at its end. The test program ends after 20 s. */
-char hft_process_hear(const struct hft_process *process);
+char hft_process_read(const struct hft_process *process);
 int  hft_process_end(struct hft_process *process); /* waits; its exit code, or 128 + signal */
 void hft_process_kill(struct hft_process *process);
 

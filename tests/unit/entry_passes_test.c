@@ -171,7 +171,7 @@ static void only_a_longer_lease_makes_the_older_renewals_short(void **state)
     assert_int_equal(s.entry.held.times.end, sent + 10000 * HFI_MS);
 }
 
-static void what_was_sent_in_the_very_moment_asked_for_the_shorter_one(void **state)
+static void a_renewal_of_the_same_moment_asked_for_the_shorter_lease(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -203,7 +203,7 @@ static void a_renewal_asks_for_the_key_and_waits_for_less_than_an_attempt(void *
 }
 
 /* Answers that come after the lease was released move nothing, whatever the memory is used for by then. */
-static void answers_for_what_is_held_no_more_are_nobodys(void **state)
+static void answers_after_a_release_are_ignored(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -261,7 +261,7 @@ static void a_block_is_used_to_its_last_fence_and_no_further(void **state)
     assert_int_equal(last, spare + 2 * HFI_FENCE_BLOCK - 1);
 }
 
-static void so_is_one_that_somebody_waited_for(void **state)
+static void a_block_of_fences_that_was_waited_for_is_used_up_too(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -278,7 +278,7 @@ static void so_is_one_that_somebody_waited_for(void **state)
 }
 
 /* The fences had run out: the thread that waits for them gets the lease as by a pass, with its own stop. */
-static void who_waited_for_fences_gets_what_it_wants(void **state)
+static void a_thread_that_waited_for_fences_gets_its_own_options(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -335,7 +335,7 @@ static void more_fences_cost_the_key_no_more_than_is_believed(void **state)
 
 /* ---- the end ---- */
 
-static void in_the_very_moment_of_the_stop_margin_nobody_is_let_in(void **state)
+static void at_the_moment_of_the_stop_margin_no_thread_is_granted(void **state)
 {
     (void)state;
     for (int early = 0; early < 2; early++) {
@@ -350,7 +350,7 @@ static void in_the_very_moment_of_the_stop_margin_nobody_is_let_in(void **state)
 }
 
 /* The linger time is over, and a renewal is due at the same moment: the lease is released and not renewed. */
-static void what_lingers_no_more_is_not_renewed(void **state)
+static void a_lease_that_lingers_no_more_is_not_renewed(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -377,7 +377,7 @@ static void a_millisecond_is_enough_to_linger(void **state)
 }
 
 /* Renewals tell of a loss and of waiters: a long lease would be silent for its third, whichever thread holds it. */
-static void who_takes_over_a_longer_lease_renews_it_as_often_as_its_own(void **state)
+static void a_taken_over_longer_lease_is_renewed_as_often_as_ones_own(void **state)
 {
     (void)state;
     for (int late = 0; late < 2; late++) { /* the renewal of the one before may be under way */
@@ -412,7 +412,7 @@ static void who_takes_over_a_longer_lease_renews_it_as_often_as_its_own(void **s
 }
 
 /* A short lease that was not extended has less time left than a long one would have by now. */
-static void who_takes_over_less_than_its_own_lease_is_not_told_that_a_renewal_is_overdue(void **state)
+static void a_taken_over_shorter_lease_is_not_reported_overdue(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -578,19 +578,19 @@ int main(void)
         cmocka_unit_test(attempts_under_way_go_on_at_their_pace),
         cmocka_unit_test(a_renewal_that_is_wanted_at_once_is_not_put_off_by_a_pass),
         cmocka_unit_test(only_a_longer_lease_makes_the_older_renewals_short),
-        cmocka_unit_test(what_was_sent_in_the_very_moment_asked_for_the_shorter_one),
+        cmocka_unit_test(a_renewal_of_the_same_moment_asked_for_the_shorter_lease),
         cmocka_unit_test(a_renewal_asks_for_the_key_and_waits_for_less_than_an_attempt),
-        cmocka_unit_test(answers_for_what_is_held_no_more_are_nobodys),
+        cmocka_unit_test(answers_after_a_release_are_ignored),
         cmocka_unit_test(a_block_is_used_to_its_last_fence_and_no_further),
-        cmocka_unit_test(so_is_one_that_somebody_waited_for),
-        cmocka_unit_test(who_waited_for_fences_gets_what_it_wants),
+        cmocka_unit_test(a_block_of_fences_that_was_waited_for_is_used_up_too),
+        cmocka_unit_test(a_thread_that_waited_for_fences_gets_its_own_options),
         cmocka_unit_test(a_refused_block_is_asked_for_again_when_half_of_the_rest_is_used),
         cmocka_unit_test(more_fences_cost_the_key_no_more_than_is_believed),
-        cmocka_unit_test(in_the_very_moment_of_the_stop_margin_nobody_is_let_in),
-        cmocka_unit_test(what_lingers_no_more_is_not_renewed),
+        cmocka_unit_test(at_the_moment_of_the_stop_margin_no_thread_is_granted),
+        cmocka_unit_test(a_lease_that_lingers_no_more_is_not_renewed),
         cmocka_unit_test(a_millisecond_is_enough_to_linger),
-        cmocka_unit_test(who_takes_over_a_longer_lease_renews_it_as_often_as_its_own),
-        cmocka_unit_test(who_takes_over_less_than_its_own_lease_is_not_told_that_a_renewal_is_overdue),
+        cmocka_unit_test(a_taken_over_longer_lease_is_renewed_as_often_as_ones_own),
+        cmocka_unit_test(a_taken_over_shorter_lease_is_not_reported_overdue),
         cmocka_unit_test(a_silence_is_not_forgotten_by_passes),
         cmocka_unit_test(a_long_way_to_the_server_is_not_forgotten_by_a_pass),
         cmocka_unit_test(an_answer_ends_a_silence_though_it_moves_nothing),
