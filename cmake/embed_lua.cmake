@@ -6,7 +6,8 @@ function(hf_embed_lua target)
     add_custom_command(OUTPUT ${out}
         COMMAND ${CMAKE_COMMAND} -DOUT=${out} -DFOLDER=${CMAKE_CURRENT_SOURCE_DIR}/core/scripts
                 -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_lua_now.cmake
-        DEPENDS ${scripts} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_lua_now.cmake
+        DEPENDS ${scripts} ${CMAKE_CURRENT_SOURCE_DIR}/core/protocol/scripts.h
+                ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_lua_now.cmake
         COMMENT "embedding the scripts")
     target_sources(${target} PRIVATE ${out})
 endfunction()

@@ -15,11 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Descriptor numbers in the server. */
+/* Descriptor numbers in the server. Those of the name and the folder are between. */
 #define MEMBERS_IN_IT HFI_EMBEDDED_MEMBERS_FD
-#define NAME_IN_IT    4
-#define FOLDER_IN_IT  5
-#define REPORT_IN_IT  6 /* until exec() */
+#define REPORT_IN_IT  (MEMBERS_IN_IT + 3) /* until exec() */
 
 /* In the child that becomes the server: moves these four to their numbers, and sets up the three standard streams. */
 static void arrange(const struct hfi_inheritance *ours, const char *log)

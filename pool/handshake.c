@@ -149,7 +149,7 @@ static bool ask_greet(struct hfi_handshake *handshake)
         return false;
     if (deployment->ops.handshake_floor == NULL)
         return true;
-    handshake->handshake_floor = deployment->ops.handshake_floor(deployment->self, handshake->lane);
+    handshake->handshake_floor = deployment->ops.handshake_floor(deployment->self);
     return handshake->handshake_floor != NULL && ask_floor(handshake);
 }
 
@@ -262,8 +262,7 @@ static hf_status judge_floor(struct hfi_handshake *handshake, const struct redis
     }
     if (deployment->ops.handshake_floored == NULL)
         return HF_OK;
-    return deployment->ops.handshake_floored(deployment->self, handshake->lane, &handshake->server,
-                                             handshake->floor_sent_ns, reply, error);
+    return deployment->ops.handshake_floored(deployment->self, handshake->lane, handshake->floor_sent_ns, reply, error);
 }
 
 static hf_status judge(struct hfi_handshake *handshake, enum question question, const struct redisReply *reply,

@@ -105,7 +105,7 @@ void hfi_lane_run_completions(struct hfi_lane *lane)
         return; /* we may be inside a `done`; the completing thread comes back for the rest */
     }
     lane->completing = true;
-    for (;;) {
+    while (!hfi_list_is_empty(&lane->completed)) {
         struct hfi_list batch;
         hfi_list_init(&batch);
         while (!hfi_list_is_empty(&lane->completed)) {
@@ -113,11 +113,6 @@ void hfi_lane_run_completions(struct hfi_lane *lane)
             hfi_list_remove(first);
             hfi_list_append(&batch, first);
         }
-        bool down = hfi_list_is_empty(&batch) && lane->down_untold && !lane->announcing;
-        if (hfi_list_is_empty(&batch) && !down)
-            break;
-        if (down)
-            lane->down_untold = false;
         hfi_lane_unlock(lane);
         hfi_park_hold();
         while (!hfi_list_is_empty(&batch)) {
@@ -128,8 +123,6 @@ void hfi_lane_run_completions(struct hfi_lane *lane)
             hfi_command_unref(command);
         }
         hfi_park_let_go();
-        if (down && lane->deployment->ops.lane_down != NULL)
-            lane->deployment->ops.lane_down(lane->deployment->self, lane->index);
         hfi_lane_lock(lane);
     }
     lane->completing = false;
@@ -176,7 +169,6 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
     hfi_fail_errno(&lane->why, os_errno);
     hfi_fail_retry(&lane->why, -1);
     (void)atomic_fetch_add(&lane->cuts, os_errno != ETIMEDOUT);
-    lane->down_untold = true;
     lane->drop_after = lane->role_check_due = false;
     lane->in_flight_count = lane->posted = 0;
     while (!hfi_list_is_empty(&lane->in_flight)) {
@@ -220,6 +212,8 @@ static void check_role_locked(struct hfi_lane *lane, int64_t now_ns)
     }
     check->done = role_checked;
     check->until_ns = hfi_after_ms(now_ns, lane->deployment->settings.command_ms);
+    if (check->until_ns < lane->nearest_ns)
+        lane->nearest_ns = check->until_ns;
     hfi_list_prepend(&lane->queue, &check->link);
 }
 
@@ -328,7 +322,7 @@ static bool write_listed(struct hfi_lane *lane)
     bool send = atomic_load(&lane->state) == HFI_LANE_UP && hfi_buffer_size(&lane->out) > 0;
     if (send)
         lane->sends++;
-    bool finished = !hfi_list_is_empty(&lane->completed) || lane->down_untold;
+    bool finished = !hfi_list_is_empty(&lane->completed);
     hfi_lane_unlock(lane);
     HFI_PERTURB("boarded-to-sent");
     if (send)

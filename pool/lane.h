@@ -34,9 +34,7 @@ void hfi_lane_flush_soon(struct hfi_lane *lane);
 bool hfi_lane_wait(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoch, int64_t until_ns);
 
 bool    hfi_lane_is_up(const struct hfi_lane *lane);
-/* Down and not about to come up: the last dial failed and the next one is not due. Commands come back UNSENT. */
-bool    hfi_lane_is_down(const struct hfi_lane *lane);
-/* Down for a reason other than a silent server. */
+/* Down and not about to come up, for a reason other than a silent server: commands come back UNSENT. */
 bool    hfi_lane_is_unreachable(const struct hfi_lane *lane);
 unsigned hfi_lane_cuts(const struct hfi_lane *lane); /* connections so far that ended for a reason other than silence */
 int     hfi_lane_index(const struct hfi_lane *lane);  /* 0, 1, ...: unique in the pool */

@@ -145,7 +145,7 @@ static void maintain_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_s
         events = watch_events_locked(lane, now_ns, set);
     bool reader_sees = lane->reading && lane->hung_up;
     int fd = lane->connection.fd;
-    bool finish = !hfi_list_is_empty(&lane->completed) || lane->down_untold;
+    bool finish = !hfi_list_is_empty(&lane->completed) || atomic_load(&lane->state) == HFI_LANE_BROKEN;
     hfi_lane_unlock(lane);
     if (finish)
         hfi_lane_run_completions(lane);
@@ -205,7 +205,6 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->skips = false;
     lane->answered_ns = lane->up_ns = now_ns;
     lane->times_up++;
-    lane->announcing = true;
     hfi_lane_set_state_locked(lane, HFI_LANE_UP);
     hfi_lane_unlock(lane);
     HFI_PERTURB("lane-up-to-told");
@@ -216,9 +215,6 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
         hfi_log(&deployment->log, HF_LOG_INFO, "connected to %s", deployment->server_name);
     if (deployment->ops.lane_up != NULL)
         deployment->ops.lane_up(deployment->self, lane->index);
-    hfi_lane_lock(lane);
-    lane->announcing = false;
-    hfi_lane_unlock(lane);
     flush_again(lane); /* sends the commands that waited for the dial */
 }
 
@@ -271,7 +267,7 @@ static void maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_p
 static void tear_down(struct hfi_lane *lane, int64_t now_ns)
 {
     hfi_lane_lock(lane);
-    bool owed = !hfi_list_is_empty(&lane->completed) || lane->down_untold;
+    bool owed = !hfi_list_is_empty(&lane->completed);
     hfi_lane_unlock(lane);
     if (owed)
         hfi_lane_run_completions(lane);
@@ -280,8 +276,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
     hf_error why;
     HFI_PERTURB("lane-to-tear-down");
     hfi_lane_lock(lane);
-    bool idle =
-        !lane->reading && !lane->completing && !lane->down_untold && hfi_list_is_empty(&lane->completed);
+    bool idle = !lane->reading && !lane->completing && hfi_list_is_empty(&lane->completed);
     if (idle) {
         lane->connection.transport->close(&lane->connection);
         redisReaderFree(lane->parser);

@@ -99,12 +99,10 @@ struct hfi_lane {
     struct hfi_list queue, in_flight, completed, waiters;
     bool reading;        /* the read role is taken */
     bool completing;     /* a thread is calling `done` */
-    bool down_untold;    /* ops->lane_down is owed, after the last `done` */
-    bool announcing;     /* ops->lane_up runs: lane_down waits */
     _Atomic(int) watch;  /* enum hfi_lane_watch; changed under the mutex */
     bool drop_after;     /* the head's reply says that the connection is useless: give it up after the head */
     bool role_check_due; /* a user's command got such a reply: ROLE is asked in front of the next command */
-    int64_t nearest_ns;  /* no deadline in queue or in_flight is before this, but a role check's */
+    int64_t nearest_ns;  /* no deadline in queue or in_flight is before this */
     int64_t answered_ns; /* time of the last reply; for P10 */
     _Atomic(int) in_flight_count, waiting; /* lengths of in_flight and waiters */
     int posted;          /* commands in flight that no thread waits for */
@@ -117,8 +115,7 @@ struct hfi_lane {
 struct hfi_lane *hfi_lane_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
                               enum hfi_lane_kind kind, int index);
 void hfi_lane_free(struct hfi_lane *lane); /* after close, or never used; NULL is a no-op */
-/* Runs `done` of all completed commands, and ops->lane_down if it is owed; or leaves that to the thread that is doing
- * it already. */
+/* Runs `done` of all completed commands, or leaves that to the thread that is doing it already. */
 void hfi_lane_run_completions(struct hfi_lane *lane);
 void hfi_lane_flush_now(struct hfi_lane *lane); /* also sends what other threads left to the reader */
 /* Everything in flight becomes UNANSWERED, except commands that have certainly not left: they go back to the queue. The
@@ -126,6 +123,8 @@ void hfi_lane_flush_now(struct hfi_lane *lane); /* also sends what other threads
 void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_errno, const char *why);
 void hfi_lane_take_locked(struct hfi_lane *lane); /* inbox -> queue */
 void hfi_lane_complete_locked(struct hfi_lane *lane, struct hfi_command *command, enum hfi_outcome outcome);
+/* Down and not about to come up: the last dial failed and the next one is not due. Commands come back UNSENT. */
+bool hfi_lane_is_down(const struct hfi_lane *lane);
 bool hfi_lane_is_near(const struct hfi_lane *lane); /* on this machine, or as good as */
 bool hfi_lane_is_master_reply(const struct redisReply *reply);
 bool hfi_lane_is_role_check(const struct hfi_command *command);

@@ -30,12 +30,9 @@ struct hfi_pool_ops {
      * (NULL: none). The reply goes to `handshake_floored`, which refuses the connection if it returns anything but
      * HF_OK (and says why in *error). A user lane does without. */
     const struct hfi_script *const *scripts; /* ended by NULL; fewer than 64 */
-    struct hfi_command *(*handshake_floor)(void *self, int lane);
-    hf_status (*handshake_floored)(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
-                         const struct redisReply *reply, hf_error *error);
+    struct hfi_command *(*handshake_floor)(void *self);
+    hf_status (*handshake_floored)(void *self, int lane, int64_t sent_ns, const struct redisReply *reply, hf_error *error);
     void (*lane_up)(void *self, int lane);
-    /* (*) Every command of which a byte may have left has its outcome; the others wait for the next connection. */
-    void (*lane_down)(void *self, int lane);
     /* (*, as is `subscribed`) A message on a channel that we subscribe to. The calls come one at a time. */
     void (*on_message)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
     /* The server has acknowledged the subscription: the first time, and again after every reconnect. */

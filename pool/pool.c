@@ -290,11 +290,6 @@ bool hfi_pool_is_lock_lane(const struct hfi_pool *pool, int index)
     return kind_of(pool, index) == HFI_LOCK_LANE;
 }
 
-int hfi_pool_lane_count(const struct hfi_pool *pool)
-{
-    return pool->lane_count;
-}
-
 /* ---- what is known of the server ---- */
 
 hf_status hfi_pool_why_down(struct hfi_pool *pool, hf_error *error)

@@ -42,7 +42,6 @@ struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, u
  * patience_ns. A reserved lane that is silent for longer is given up and dialled anew. */
 struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64_t patience_ns);
 bool hfi_pool_is_lock_lane(const struct hfi_pool *pool, int index);
-int  hfi_pool_lane_count(const struct hfi_pool *pool); /* lane indexes are below it */
 /* Why nothing can be sent now: fills *error from the last failed dial; its status (UNAVAILABLE, DENIED, PROTOCOL). */
 hf_status hfi_pool_why_down(struct hfi_pool *pool, hf_error *error);
 /* "/run/redis.sock" or "10.0.0.7:6379". */
@@ -55,7 +54,6 @@ void hfi_pool_kick(struct hfi_pool *pool);
 /* Subscriptions, counted: the first one subscribes, the last one unsubscribes. False: no memory. */
 bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size);
 void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *channel, size_t size);
-bool hfi_pool_is_subscribed(struct hfi_pool *pool, const char *channel, size_t size); /* acknowledged, and not lost */
 
 void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts);
 

@@ -404,8 +404,3 @@ void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *channel, size_t siz
     if (changed)
         hfi_listener_kick(pool->listener);
 }
-
-bool hfi_pool_is_subscribed(struct hfi_pool *pool, const char *channel, size_t size)
-{
-    return hfi_channels_is_live(pool->subscribers->channels, channel, size);
-}

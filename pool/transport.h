@@ -10,8 +10,7 @@ struct hfi_transport;
 
 struct hfi_connection {
     const struct hfi_transport *transport;
-    int fd;        /* non-blocking, CLOEXEC; -1: none */
-    void *session; /* the transport's own */
+    int fd; /* non-blocking, CLOEXEC; -1: none */
 };
 
 struct hfi_transport {
@@ -26,6 +25,6 @@ struct hfi_transport {
 
 extern const struct hfi_transport hfi_plain_transport;
 
-#define HFI_NO_CONNECTION ((struct hfi_connection){&hfi_plain_transport, -1, NULL})
+#define HFI_NO_CONNECTION ((struct hfi_connection){&hfi_plain_transport, -1})
 
 #endif

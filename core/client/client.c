@@ -44,7 +44,6 @@ static const struct hfi_pool_ops ops = {
     .handshake_floor = hfi_server_time_handshake_floor,
     .handshake_floored = hfi_server_time_handshake_floored,
     .lane_up = hfi_inbound_lane_up,
-    .lane_down = hfi_inbound_lane_down,
     .on_message = hfi_inbound_message,
     .subscribed = hfi_inbound_subscribed,
     .kicked = hfi_cancel_kicked,

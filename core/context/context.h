@@ -93,6 +93,7 @@ struct hf_client {
 
     _Atomic(uint64_t) retired[HFI_MARKS]; /* retire.c, by random digits: tokens whose retirement ended a moment ago, */
     _Atomic(uint64_t) healed[HFI_MARKS];  /* and of tokens that a message named, when their release has ended */
+    _Atomic(int64_t)  longest_ms;         /* lock.c: the longest life of any key after what was sent */
     _Atomic(int64_t)  keys_left_ns;       /* retire.c: until then a key of a token that was given up may live */
 
     struct hfi_mutex cancel_mutex; /* cancel.c */

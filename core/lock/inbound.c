@@ -143,9 +143,3 @@ void hfi_inbound_lane_up(void *self, int lane)
     hfi_events_look(client, lane);
     hfi_table_each(client, ask_again, &lane);
 }
-
-void hfi_inbound_lane_down(void *self, int lane)
-{
-    (void)self;
-    (void)lane;
-}

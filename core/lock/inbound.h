@@ -10,6 +10,5 @@
 void hfi_inbound_message(void *self, const char *channel, size_t channel_size, const char *message, size_t size);
 void hfi_inbound_subscribed(void *self, const char *channel, size_t channel_size);
 void hfi_inbound_lane_up(void *self, int lane);
-void hfi_inbound_lane_down(void *self, int lane);
 
 #endif

@@ -54,12 +54,18 @@ int64_t hfi_lock_enter(struct hfi_lock *lock)
 
 void hfi_lock_leave(struct hfi_lock *lock)
 {
+    struct hfi_lane *lane = lock->lane; /* the lock may be freed once the mutex is unlocked: an answer drops its last reference */
     hfi_mutex_unlock(&lock->mutex);
-    hfi_lane_flush(lock->lane);
+    HFI_PERTURB("left-to-flush");
+    hfi_lane_flush(lane);
 }
 
 void hfi_lock_may_live(struct hfi_lock *lock, int64_t ms)
 {
+    _Atomic(int64_t) *longest_ms = &lock->client->longest_ms;
+    int64_t longest = atomic_load_explicit(longest_ms, memory_order_relaxed);
     if (ms > lock->may_live_ms)
         lock->may_live_ms = ms;
+    while (ms > longest && !atomic_compare_exchange_weak(longest_ms, &longest, ms))
+        ;
 }

@@ -163,9 +163,10 @@ static void released(struct hfi_command *command)
     else
         judge_locked(retirement, command, &said, now);
     bool last = --retirement->references == 0;
+    struct hfi_lane *lane = lock->lane; /* see hfi_lock_leave */
     hfi_mutex_unlock(&lock->mutex);
     if (more)
-        hfi_lane_flush(lock->lane);
+        hfi_lane_flush(lane);
     if (last)
         end(retirement);
 }
@@ -234,15 +235,14 @@ static int64_t end_of_key(const struct hfi_lock *lock, int64_t now)
     return hfi_after_ms(now, lock->client->command_ms + lock->may_live_ms);
 }
 
-/* The same for a token that is not, or not certainly, the one sent last: the TTL that it asked for is not known any
- * more. */
+/* The same for a token that is not, or not certainly, the one sent last: what TTL it asked for is not known any more. */
 static int64_t end_of_another(const struct hfi_lock *lock, int64_t now)
 {
     const hf_client *client = lock->client;
     int64_t usual_ms = client->lease_ms + hfi_guard_ms(client->lease_ms, lock->entry.rules->guard_ms) +
                        3 * hfi_recheck_ms(INT64_MAX, UINT64_MAX, INT64_MAX);
-    int64_t ms = usual_ms > lock->may_live_ms ? usual_ms : lock->may_live_ms;
-    return hfi_after_ms(now, client->command_ms + ms);
+    int64_t longest_ms = atomic_load(&client->longest_ms);
+    return hfi_after_ms(now, client->command_ms + (usual_ms > longest_ms ? usual_ms : longest_ms));
 }
 
 static void give_back_revoked(struct hfi_lock *lock, struct hfi_token token, int64_t not_before, int64_t now)

@@ -115,18 +115,16 @@ static struct hfi_command *floor_command(hf_client *client, int64_t now_ns)
     return hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now_ns));
 }
 
-struct hfi_command *hfi_server_time_handshake_floor(void *self, int lane)
+struct hfi_command *hfi_server_time_handshake_floor(void *self)
 {
     hf_client *client = self;
-    (void)lane;
     return floor_command(client, hfi_now(client->clock));
 }
 
-hf_status hfi_server_time_handshake_floored(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
-                                  const struct redisReply *reply, hf_error *error)
+hf_status hfi_server_time_handshake_floored(void *self, int lane, int64_t sent_ns, const struct redisReply *reply,
+                                            hf_error *error)
 {
     hf_client *client = self;
-    (void)server;
     note_floor(client, lane, reply->type == REDIS_REPLY_ERROR ? 0 : sent_ns);
     distrust_sample(client, lane); /* it is of the connection before, and perhaps of another server */
     if (reply->type == REDIS_REPLY_ERROR) {

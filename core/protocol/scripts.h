@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts.h - the Lua files of core/scripts, embedded by the build. */
+/* scripts.h - the Lua files of core/scripts, embedded by the build, which compares. */
 #ifndef HFI_SCRIPTS_H
 #define HFI_SCRIPTS_H
 

@@ -56,11 +56,11 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
     hft_server_thaw(f->server);
-    hf_status status = hf_client_close(f->client, &f->error);
+    bool clean = hft_closes(f->server, f->client, &f->error);
     hft_server_stop(f->server);
     (void)pthread_mutex_destroy(&f->record.mutex);
     free(f);
-    return status == HF_OK ? 0 : -1;
+    return clean ? 0 : -1;
 }
 
 static void note(hf_lease *lease, const hf_event *event, void *arg)

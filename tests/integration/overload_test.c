@@ -2,6 +2,7 @@
 /* overload_test.c - a slow server is not away: calls with time wait for it, and when they have none the origin does
  * not get all the unshared loads at once. */
 #include "core/context/context.h"
+#include "pool/lane_private.h"
 #include "tests/support/fds.h"
 #include "tests/support/pages.h"
 #include "tests/support/pair.h"

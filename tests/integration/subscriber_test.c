@@ -56,7 +56,7 @@ static int heard(void)
 
 static bool is_on(const char *channel)
 {
-    return hfi_pool_is_subscribed(kit.pool, channel, strlen(channel));
+    return hft_is_subscribed(kit.pool, channel, strlen(channel));
 }
 
 static void on(const char *channel)
@@ -211,7 +211,7 @@ static void a_subscription_follows_the_lanes_to_another_primary(void **state)
     hft_call_done(&call);
     HFT_UNTIL(hft_server_ask_integer(next, "PUBLISH news here") == 1);
     assert_int_equal(listeners("news"), 0);
-    HFT_UNTIL(hfi_pool_is_subscribed(moving.pool, "news", 4));
+    HFT_UNTIL(hft_is_subscribed(moving.pool, "news", 4));
     hft_pool_close(&moving);
     freeReplyObject(hft_server_ask(server, "REPLICAOF NO ONE"));
     hft_server_stop(next);
@@ -255,8 +255,8 @@ static void a_channel_without_right_is_refused_and_the_others_work(void **state)
     assert_true(hfi_pool_subscribe(poor.pool, "ok-1", 4));
     assert_true(hfi_pool_subscribe(poor.pool, "forbidden", 9));
     assert_true(hfi_pool_subscribe(poor.pool, "ok-2", 4));
-    HFT_UNTIL(hfi_pool_is_subscribed(poor.pool, "ok-1", 4) && hfi_pool_is_subscribed(poor.pool, "ok-2", 4));
-    assert_false(hfi_pool_is_subscribed(poor.pool, "forbidden", 9));
+    HFT_UNTIL(hft_is_subscribed(poor.pool, "ok-1", 4) && hft_is_subscribed(poor.pool, "ok-2", 4));
+    assert_false(hft_is_subscribed(poor.pool, "forbidden", 9));
     hft_pool_close(&poor);
 }
 
@@ -296,7 +296,7 @@ static void open_and_subscribe(struct hft_pool *pool)
     hft_pool_init(pool, server);
     assert_int_equal(hft_pool_open(pool, NULL, NULL), HF_OK);
     assert_true(hfi_pool_subscribe(pool->pool, "ear", 3));
-    HFT_UNTIL(hfi_pool_is_subscribed(pool->pool, "ear", 3));
+    HFT_UNTIL(hft_is_subscribed(pool->pool, "ear", 3));
 }
 
 static void a_waiting_thread_hears_by_itself(void **state)

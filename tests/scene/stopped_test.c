@@ -12,6 +12,7 @@
 
 static const char *stop_at; /* this mark, once; NULL: nowhere */
 static int64_t stop_for;
+static struct sim_process *failing;
 
 void __wrap_hfi_perturb(const char *place);
 
@@ -147,6 +148,43 @@ static void a_stall_is_not_the_length_of_the_road(void **state)
     assert_true(hf_lease_fence(one.lease) > least);
 }
 
+static hf_status fail_to_load(hf_loading *loading, void *arg)
+{
+    (void)loading;
+    (void)arg;
+    sim_server_refuse(SIM_NO_DISK);
+    return HF_LOAD_FAILED;
+}
+
+static void fetch_in_vain(void *name)
+{
+    hf_value *value = NULL;
+    assert_int_not_equal(hf_fetch(failing->client, name, HF_FETCH(.load = fail_to_load), &value, NULL), HF_OK);
+}
+
+/* The thread of a retirement's alarm stops between the mutex and the flush, and the answer ends retirement and lock
+ * meanwhile. (AddressSanitizer sees what it does then.) */
+static void an_alarm_whose_lock_is_gone_flushes_its_lane(void **state)
+{
+    (void)state;
+    static char name[] = "k", other[] = "other";
+    failing = hft_process(HF_CLIENT(.lanes = 1, .command_ms = 200));
+    hft_run(failing, fetch_in_vain, name);
+    hft_pass_ms(20);
+    sim_server_refuse(SIM_TAKES_ALL);
+    stop_at = "closing-rings";
+    stop_for = HFI_MS;
+    HFT_UNTIL(stop_at == NULL);
+    stop_at = "left-to-flush";
+    stop_for = 100 * HFI_MS;
+    HFT_UNTIL(stop_at == NULL);
+    hft_run(failing, fetch_in_vain, other); /* flushes the same lane */
+    sim_server_refuse(SIM_TAKES_ALL);
+    hft_pass_ms(10);
+    assert_string_equal(hft_key("hf:fetch:{k}"), "");
+    hft_pass_ms(500);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
@@ -155,6 +193,7 @@ int main(void)
         TEST(a_lease_that_no_thread_found_over_goes_on),
         TEST(a_native_grant_without_a_floor_before_it_is_not_believed),
         TEST(an_old_time_dates_no_grant),
+        TEST(an_alarm_whose_lock_is_gone_flushes_its_lane),
         TEST(a_stall_is_not_the_length_of_the_road),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,17 +43,11 @@ void sim_lane_finish(struct hfi_lane *lane)
     if (lane->finishing)
         return;
     lane->finishing = true;
-    while (!hfi_list_is_empty(&lane->finished) || lane->down_untold) {
-        while (!hfi_list_is_empty(&lane->finished)) {
-            struct hfi_command *command = hfi_container_of(lane->finished.next, struct hfi_command, link);
-            hfi_list_remove(&command->link);
-            command->done(command);
-            hfi_command_unref(command);
-        }
-        if (lane->down_untold) {
-            lane->down_untold = false;
-            pool->ops.lane_down(pool->self, lane->index);
-        }
+    while (!hfi_list_is_empty(&lane->finished)) {
+        struct hfi_command *command = hfi_container_of(lane->finished.next, struct hfi_command, link);
+        hfi_list_remove(&command->link);
+        command->done(command);
+        hfi_command_unref(command);
     }
     lane->finishing = false;
     if (pool->closing)
@@ -105,7 +99,6 @@ void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why)
     sim_say("lane %d is given up: %s", lane->index, why);
     (void)hfi_fail(&pool->why, HF_UNAVAILABLE, "", "the connection is given up: %s", why);
     lane->state = DIALING;
-    lane->down_untold = true;
     lane->drop_after = false;
     sim_wire_close(lane->wire);
     while (!hfi_list_is_empty(&lane->flight))
@@ -273,8 +266,7 @@ static void handshake_floored(struct hfi_lane *lane, struct redisReply *reply)
     hf_error error = {.status = HF_OK};
     (void)snprintf(server.run_id, sizeof server.run_id, "%040d", lane->wire->epoch);
     pool->server = server;
-    hf_status status =
-        pool->ops.handshake_floored(pool->self, lane->index, &server, lane->greeting_sent, reply, &error);
+    hf_status status = pool->ops.handshake_floored(pool->self, lane->index, lane->greeting_sent, reply, &error);
     freeReplyObject(reply);
     if (!lane->wire->client_open)
         return; /* it broke meanwhile */
@@ -338,7 +330,7 @@ static void greet(void *what, int64_t number)
     if (lane->dial_number != number || lane->state != DIALING || sim_server.frozen_until > sim.now ||
         sim.self->isolated_until > sim.now || put_off(lane, greet, number))
         return; /* the timeout comes, or this again */
-    struct hfi_command *handshake_floor = pool->ops.handshake_floor(pool->self, lane->index);
+    struct hfi_command *handshake_floor = pool->ops.handshake_floor(pool->self);
     if (lane->dial_number != number) {
         hfi_command_unref(handshake_floor);
         return;
@@ -434,14 +426,14 @@ bool hfi_lane_is_up(const struct hfi_lane *lane)
     return lane->state == UP;
 }
 
-bool hfi_lane_is_down(const struct hfi_lane *lane)
+static bool is_down(const struct hfi_lane *lane)
 {
     return lane->state == CLOSED || (lane->state == DIALING && lane->failed);
 }
 
 bool hfi_lane_is_unreachable(const struct hfi_lane *lane)
 {
-    return hfi_lane_is_down(lane) && !lane->silent;
+    return is_down(lane) && !lane->silent;
 }
 
 unsigned hfi_lane_cuts(const struct hfi_lane *lane)

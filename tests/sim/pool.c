@@ -137,11 +137,6 @@ bool hfi_pool_is_lock_lane(const struct hfi_pool *pool, int index)
     return index < pool->settings.lanes;
 }
 
-int hfi_pool_lane_count(const struct hfi_pool *pool)
-{
-    return pool->lane_count;
-}
-
 hf_status hfi_pool_why_down(struct hfi_pool *pool, hf_error *error)
 {
     hf_error why = pool->why;

@@ -19,7 +19,7 @@ struct hfi_lane {
     bool failed; /* the last dial did, and the next is not over */
     unsigned cuts;
     bool silent; /* the last connection fell silent: whether the server answers a dial is not known yet */
-    bool finishing, down_untold, drop_after, again;
+    bool finishing, drop_after, again;
     struct hfi_list queue, flight, finished;
     struct sim_wire *wire;
     struct redisReader *parser;

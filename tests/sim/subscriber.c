@@ -166,9 +166,3 @@ void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *name, size_t size)
     *at = channel->next;
     free(channel);
 }
-
-bool hfi_pool_is_subscribed(struct hfi_pool *pool, const char *name, size_t size)
-{
-    const struct sim_channel *channel = *find(pool, name, size);
-    return channel != NULL && channel->live;
-}

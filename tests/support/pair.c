@@ -23,8 +23,8 @@ int hft_pair_set_up(void **state)
 int hft_pair_tear_down(void **state)
 {
     struct fixture *f = *state;
-    int wrong = hf_client_close(f->a, &f->error) != HF_OK;
-    wrong += hf_client_close(f->b, &f->error) != HF_OK;
+    int wrong = !hft_closes(f->server, f->a, &f->error);
+    wrong += !hft_closes(f->server, f->b, &f->error);
     hft_server_stop(f->server);
     free(f);
     return -wrong;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* pool_kit.c - see pool_kit.h. */
+#include "pool/channels.h"
+#include "pool/pool_private.h"
+#include "pool/subscribe_private.h"
 #include "tests/support/pool_kit.h"
 
 #include <poll.h>
@@ -34,22 +37,19 @@ static int64_t ahead(void *self)
     return hft_now() + atomic_load(&owner->ahead_ns);
 }
 
-static struct hfi_command *handshake_floor(void *self, int lane)
+static struct hfi_command *handshake_floor(void *self)
 {
     const char *const words[] = {"TIME"};
     (void)self;
-    (void)lane;
     return hfi_command_new(1, words, NULL);
 }
 
-static hf_status handshake_floored(void *self, int lane, const struct hfi_server *server, int64_t sent_ns,
-                         const struct redisReply *reply, hf_error *error)
+static hf_status handshake_floored(void *self, int lane, int64_t sent_ns, const struct redisReply *reply, hf_error *error)
 {
     struct hft_owner *owner = self;
     (void)lane;
     (void)atomic_fetch_add(&owner->greetings, 1);
-    if (atomic_load(&owner->refuse_greeting) || reply->type != REDIS_REPLY_ARRAY || server->version < 60000 ||
-        sent_ns > ahead(owner))
+    if (atomic_load(&owner->refuse_greeting) || reply->type != REDIS_REPLY_ARRAY || sent_ns > ahead(owner))
         return hfi_fail(error, HF_UNAVAILABLE, "", "the owner does not like this server");
     return HF_OK;
 }
@@ -59,13 +59,6 @@ static void lane_up(void *self, int lane)
     struct hft_owner *owner = self;
     (void)lane;
     (void)atomic_fetch_add(&owner->ups, 1);
-}
-
-static void lane_down(void *self, int lane)
-{
-    struct hft_owner *owner = self;
-    (void)lane;
-    (void)atomic_fetch_add(&owner->downs, 1);
 }
 
 static void keep(char *to, size_t room, const char *bytes, size_t size)
@@ -160,7 +153,6 @@ hf_status hft_pool_open(struct hft_pool *kit, const struct hfi_script *const *sc
                                .handshake_floor = handshake_floor,
                                .handshake_floored = handshake_floored,
                                .lane_up = lane_up,
-                               .lane_down = lane_down,
                                .on_message = heard,
                                .subscribed = subscribed,
                                .kicked = kicked,
@@ -174,6 +166,11 @@ void hft_pool_close(struct hft_pool *kit)
     (void)hfi_pool_close(kit->pool, hft_in_ms(2000));
     hfi_pool_free(kit->pool);
     (void)pthread_mutex_destroy(&kit->owner.mutex);
+}
+
+bool hft_is_subscribed(const struct hfi_pool *pool, const char *channel, size_t size)
+{
+    return hfi_channels_is_live(pool->subscribers->channels, channel, size);
 }
 
 /* ---- calls ---- */

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 struct hft_owner { /* what the pool's ops were told */
-    _Atomic(int) ups, downs, kicks, greetings;
+    _Atomic(int) ups, kicks, greetings;
     _Atomic(bool) refuse_greeting;
     _Atomic(bool) keeps_listener; /* whom it kicks: until this is false again */
     _Atomic(int64_t) ahead_ns; /* the pool's clock is so much ahead of the real one */
@@ -42,6 +42,9 @@ struct hft_call {
 void hft_pool_init(struct hft_pool *kit, const struct hft_server *server);
 hf_status hft_pool_open(struct hft_pool *kit, const struct hfi_script *const *scripts, hf_error *error);
 void hft_pool_close(struct hft_pool *kit); /* within 2 s, and frees */
+
+/* The server has acknowledged the channel, and its connection is not lost. */
+bool hft_is_subscribed(const struct hfi_pool *pool, const char *channel, size_t size);
 
 int64_t hft_now(void);
 int64_t hft_in_ms(int64_t ms);

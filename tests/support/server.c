@@ -25,7 +25,7 @@ struct hft_server {
     struct hft_server *next; /* of those to stop at exit */
     char folder[64], socket[80], config_path[80], log_path[80], url[96];
     int port;
-    bool frozen;
+    bool frozen, was_silent;
     pid_t owner, pid, keeper;
     int keeper_pipe;
     redisContext *asking;
@@ -250,10 +250,15 @@ void hft_server_freeze(struct hft_server *server)
         give_up(NULL, "no running server to freeze");
     if (server->frozen)
         return;
-    server->frozen = true;
+    server->frozen = server->was_silent = true;
     (void)kill(server->pid, SIGSTOP);
     while (waitpid(server->pid, &status, WUNTRACED) < 0 && errno == EINTR) /* until it really stands still */
         ;
+}
+
+bool hft_server_was_silent(const struct hft_server *server)
+{
+    return server->was_silent;
 }
 
 void hft_server_thaw(struct hft_server *server)

@@ -5,6 +5,7 @@
 #define HFT_SERVER_H
 
 #include <hiredis/hiredis.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -23,6 +24,7 @@ pid_t       hft_server_pid(const struct hft_server *server);    /* 0 while kille
 
 void hft_server_freeze(struct hft_server *server);  /* SIGSTOP */
 void hft_server_thaw(struct hft_server *server);    /* SIGCONT */
+bool hft_server_was_silent(const struct hft_server *server); /* frozen at least once */
 void hft_server_kill(struct hft_server *server);    /* SIGKILL, reaped */
 void hft_server_restart(struct hft_server *server); /* kills if it runs; the same addresses, nothing remembered */
 void hft_server_stop(struct hft_server *server);    /* kills, removes the folder, frees; NULL is a no-op */

@@ -50,6 +50,12 @@ hf_client *hft_client(const struct hft_server *server, const hf_client_options *
     return client;
 }
 
+bool hft_closes(const struct hft_server *server, hf_client *client, hf_error *error)
+{
+    hf_status status = hf_client_close(client, error);
+    return status == HF_OK || (status == HF_UNKNOWN && hft_server_was_silent(server));
+}
+
 static void *take(void *arg)
 {
     struct hft_taker *taker = arg;

@@ -35,6 +35,8 @@ uint64_t hft_renewals(const hf_client *client);
 
 /* Opens, or ends the test program with the error's words. */
 hf_client *hft_client(const struct hft_server *server, const hf_client_options *options);
+/* Closes the client. True: all was given back; or the server has been silent, and the client may not know. */
+bool hft_closes(const struct hft_server *server, hf_client *client, hf_error *error);
 
 struct hft_taker {
     pthread_t thread;

@@ -89,7 +89,7 @@ static void a_connection_that_told_no_time_dates_nothing(void **state)
     struct redisReply refusal = {.type = REDIS_REPLY_ERROR, .str = text, .len = sizeof text - 1};
     hfi_server_time_observe(&client, 0, NOW_US, 10000 * HFI_MS, 10001 * HFI_MS);
     assert_true(hfi_server_time_is_known(&client, 0, 10500 * HFI_MS));
-    assert_int_equal(hfi_server_time_handshake_floored(&client, 0, NULL, 0, &refusal, NULL), HF_OK);
+    assert_int_equal(hfi_server_time_handshake_floored(&client, 0, 0, &refusal, NULL), HF_OK);
     assert_false(hfi_server_time_is_known(&client, 0, 10500 * HFI_MS));
     assert_true(hfi_server_time_at_most(&client, 0, 10000 * HFI_MS) > INT64_MAX / HFI_FENCE_BLOCK);
     client.command_ms = 1000; /* but how long a script may be obeyed it still says, */
