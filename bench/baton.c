@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As in neighbours/workers.js: held for long enough that the other one is back and waits. */
+/* As in neighbours/workers.js: held until the other process is back and waits. */
 #define HELD_S 0.030
 #define AWAY_S 0.015
 #define MOST   1024

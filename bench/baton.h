@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* baton.h - two processes that pass a lock to and fro: how long from one giving it back to the other having it. */
+/* baton.h - two processes that pass a lock to and fro: the time from one's release to the other's grant. */
 #ifndef BENCH_BATON_H
 #define BENCH_BATON_H
 
@@ -12,10 +12,10 @@ struct bench_section { /* times by CLOCK_MONOTONIC, ns */
     int process;
 };
 
-/* Milliseconds, the median of those where the next one asked before the lock was given back. Sorts them. */
+/* The median, in ms, of the hand-offs whose acquire came before the release. Sorts the sections. */
 double bench_baton_ms(struct bench_section *sections, int count);
 
-/* Both play with Holdfast, or plainly: with loops that ask again every millisecond. */
+/* Runs both processes with Holdfast, or with plain loops that ask again every millisecond. */
 double bench_baton_play(const struct bench_server *server, bool plainly, double seconds);
 
 #endif

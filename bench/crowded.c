@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* crowded.c - does polling notice that it takes the CPU from the server? Client and server on one CPU, and every CPU
- * busy with something else. */
+/* crowded.c - does a polling reader notice that it takes the CPU from the server? Client and server share one CPU,
+ * and every CPU is busy with other work. */
 #include "bench/crew.h"
 #include "bench/pairs.h"
 #include "bench/server.h"

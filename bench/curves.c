@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* curves.c - how it grows: threads, names, processes, held leases, local waiters, distance, size of values. No goals;
- * bench/plot.py draws them. `curves held` draws one, `curves --list` says which there are. */
+/* curves.c - how the cost grows with threads, names, processes, held leases, local waiters, distance, size of
+ * values. No goals; bench/plot.py draws them. `curves held` draws one, `curves --list` lists them. */
 #include "bench/crew.h"
 #include "bench/memory.h"
 #include "bench/on_one.h"
@@ -108,7 +108,7 @@ struct holder {
     } * cost;
 };
 
-/* A process each: what the last size left in the heap would be counted. */
+/* Each size has a process of its own: memory that the last size left in the heap would be counted. */
 static int hold(void *arg)
 {
     const struct holder *me = arg;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* from_table.h - bench/neighbours/from_the_table.csv: what the libraries that cannot run here did where they could. */
+/* from_table.h - bench/neighbours/from_the_table.csv: measurements of the libraries that cannot run here, from where
+ * they could. */
 #ifndef BENCH_FROM_TABLE_H
 #define BENCH_FROM_TABLE_H
 

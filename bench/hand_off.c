@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hand_off.c - how long after a release the waiter in another process is in, against PINGs of the same two processes
- * in the same moments. */
+/* hand_off.c - the time from a release to the grant in another process, against PINGs of the same two processes in
+ * the same moments. */
 #include "bench/crew.h"
 #include "bench/harness.h"
 #include "bench/histogram.h"
@@ -22,7 +22,7 @@ struct scene {
     int number, turns;
 };
 
-/* Who has the lock gives the other time to stand in the queue, asleep, as waiters are; then PINGs, then releases. */
+/* The holder gives the other process time to stand in the queue, asleep, as waiters are; then PINGs, then releases. */
 static int player(void *arg)
 {
     struct scene *scene = arg;

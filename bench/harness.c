@@ -88,7 +88,7 @@ double bench_median(double *values, int count)
     return count % 2 != 0 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* All CPUs' ticks since boot, and those among them in which nobody ran. */
+/* Reads all CPUs' ticks since boot, and the idle ones among them. */
 static void read_ticks(long *all, long *idle)
 {
     long user = 0, nice = 0, system = 0, rest = 0, io = 0, irq = 0, soft = 0, steal = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* harness.h - one question of the bench: how long it may take, who takes turns with whom, and what is said of it in
- * the terminal and in bench/results/. Whatever fails in here ends the program with a message. */
+/* harness.h - one question of the bench: its length, its comparisons in turns, and its answers in the terminal and
+ * in bench/results/. A failure in here ends the program with a message. */
 #ifndef BENCH_HARNESS_H
 #define BENCH_HARNESS_H
 
@@ -35,8 +35,7 @@ struct bench_goal {
 #define AT_MOST(limit)  ((struct bench_goal){BENCH_AT_MOST, (limit)})
 #define NO_GOAL         ((struct bench_goal){BENCH_NO_GOAL, 0})
 
-/* One side of a comparison: `turn` works for so many seconds, warm-up apart, and says how much it got done a
- * second. */
+/* One side of a comparison: `turn` works for this many seconds after a warm-up, and returns its rate a second. */
 typedef double bench_turn(void *arg, double seconds);
 struct bench_side {
     const char *name;
@@ -48,8 +47,8 @@ struct bench_ratio {
     double value, other, ratio; /* medians; `ratio` is not value / other, but that of the turns' ratios */
 };
 
-/* ours, yardstick, ours, yardstick, ...; the goal is for the median of the ratios of neighbouring turns. At most 32
- * rounds. */
+/* Turns of Holdfast and the yardstick alternate; the goal is for the median of the ratios of neighbouring turns. At
+ * most 32 rounds. */
 struct bench_ratio bench_compare(struct bench *bench, const char *row, const char *unit,
                                  struct bench_goal goal, const struct bench_side *ours,
                                  const struct bench_side *yardstick);
@@ -61,7 +60,7 @@ void bench_number(struct bench *bench, const char *row, double value, const char
                   struct bench_goal goal, const char *context);
 /* A row that has no number here, and why. */
 void bench_skip(struct bench *bench, const char *row, const char *why);
-/* The yardstick is no yardstick: whatever this run measured does not count. */
+/* The yardstick is not valid: the measurements of this run do not count. */
 void bench_void(struct bench *bench, const char *why);
 void bench_point(struct bench *bench, const char *plot, const char *series, double x, double y);
 void bench_progress(struct bench *bench, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* held.c - 100,000 leases of 30 s in one process that does nothing else: its CPU, its memory, and whether every one is
+/* held.c - 100,000 leases of 30 s in an otherwise idle process: its CPU, its memory, and whether every lease is
  * renewed in time. (10,000 of 9 s with --quick.) */
 #include "bench/crew.h"
 #include "bench/harness.h"
@@ -19,7 +19,7 @@ struct scene {
     } * report;
 };
 
-/* The part of its lease that the one with the least left had used, looked at for a bit more than a renewal's period. */
+/* The largest used part of a lease, among all leases, watched for a bit more than a renewal's period. */
 static double latest(const struct scene *scene, hf_lease *const *leases)
 {
     int64_t least = scene->lease_ms;

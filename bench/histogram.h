@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* histogram.h - lengths of time, counted in buckets that are 1.6 % wide, whatever their size (the idea of HDR
- * histograms). One writer each; merge them to read. */
+/* histogram.h - durations, counted in buckets that are 1.6 % wide, whatever their size (the idea of HDR histograms).
+ * One writer each; merge them to read. */
 #ifndef BENCH_HISTOGRAM_H
 #define BENCH_HISTOGRAM_H
 

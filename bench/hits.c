@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hits.c - hf_fetch where the value is there (4 kB, stale and early on), against the same GET over the same client. */
+/* hits.c - hf_fetch of a value that is cached (4 kB, with stale and early refresh on), against the same GET over the
+ * same client. */
 #include "bench/crew.h"
 #include "bench/harness.h"
 #include "bench/server.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* killed.c - the holder's process is killed: how long after the server forgot its lease is the waiter in? */
+/* killed.c - the holder's process is killed: the time from the expiry of its key to the waiter's grant. */
 #include "bench/crew.h"
 #include "bench/harness.h"
 #include "bench/histogram.h"

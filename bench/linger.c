@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* linger.c - what is left to pay where the lease is here already: a lingering pair, is_valid; a pthread_mutex beside
+/* linger.c - the cost where the lease is in the process already: a lingering pair, is_valid; a pthread_mutex beside
  * them for the scale. */
 #include "bench/harness.h"
 #include "bench/server.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* names.c - one process waits for 1,000 names at once, or 10,000, all held elsewhere: what does waiting cost it? And when
- * 2,500, or 10,000, for which sixteen clients wait, are given back at once: how long until the last of them is there? */
+/* names.c - one process waits for 1,000 names at once, or 10,000, all held elsewhere: the cost of waiting. And when
+ * 2,500, or 10,000, for which sixteen clients wait, are released at once: the time until the last grant. */
 #include "bench/crew.h"
 #include "bench/harness.h"
 #include "bench/resources.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define MOST    10000
-#define CLIENTS 16 /* so few names each that they ask every 400 ms, and tell the holder so */
+#define CLIENTS 16 /* each has few names, so it re-checks every 400 ms, and the claims that it asks for are as short */
 #define STACK   (32 * 1024)
 
 struct scene {
@@ -100,7 +100,7 @@ static void until_all_wait(const struct scene *scene)
     }
 }
 
-/* Seconds from the first of them given back to the last of them there. */
+/* Seconds from the first release to the last grant. */
 static double through(struct bench *bench, const struct bench_server *server, int count, int client_count)
 {
     static struct wait waits[MOST];

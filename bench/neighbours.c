@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* neighbours.c - other lock libraries, in the same minute: those of bench/neighbours/ that `./dev bench` could install
- * ($BENCH_NODE_PATH is where npm put them). For the others their ratio to the plain loop stands in, from the table. */
+/* neighbours.c - other lock libraries, in the same minute: those of bench/neighbours/ that `./dev bench` could
+ * install ($BENCH_NODE_PATH is where npm put them). For the others the table has their ratio to the plain loop. */
 #include "bench/baton.h"
 #include "bench/from_table.h"
 #include "bench/on_one.h"
@@ -24,7 +24,7 @@ static const struct neighbour {
 };
 #define COUNT (sizeof neighbours / sizeof *neighbours)
 
-/* What all are asked to do, in the order of the table's columns; hand-offs, the last one, are not counted a second. */
+/* The workloads, in the order of the table's columns; hand-offs, the last one, are not counted a second. */
 static const struct work {
     const char *words, *unit, *kind;
     int workers, processes;
@@ -44,7 +44,7 @@ struct scene {
     double worst_ms; /* the neighbour's longest wait */
 };
 
-/* Starts a neighbour in so many processes; what each says first is added up, its sections are gathered. */
+/* Starts a library in this many processes; adds up the first line of each, and gathers its sections. */
 static double start(struct scene *scene, int processes, int workers, const char *kind, double seconds,
                     struct bench_section *sections, int *count)
 {
@@ -141,7 +141,7 @@ static void measured(struct bench *bench, struct scene *scene, double ours_ms)
     hand_off(bench, ours_ms, scene->neighbour->name, "", bench_baton_ms(sections, count));
 }
 
-/* Ours is `ratios[i].ratio` plain loops now; the library was so many plain loops then. */
+/* Holdfast's rate is `ratios[i].ratio` plain loops now; the library's was that many plain loops in the table. */
 static void from_table(struct bench *bench, const struct bench_table *table, const char *library,
                        const struct bench_ratio *ratios, double ours_ms, double plain_ms)
 {

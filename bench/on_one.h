@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/* Sections a second of all of them: with Holdfast, or with plain loops that ask again every millisecond. */
+/* Sections a second of all processes: with Holdfast, or with plain loops that ask again every millisecond. */
 double bench_on_one(const struct bench_server *server, int processes, int workers, bool plainly,
                     double seconds);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* own_lock.c - what acquire + release costs where nobody else wants the lock, against the plain loop, which has to
- * prove first that it is no straw man. */
+/* own_lock.c - the cost of acquire + release without other waiters, against the plain loop, which first has to prove
+ * that it is as fast as it can be. */
 #include "bench/crew.h"
 #include "bench/pairs.h"
 #include "bench/plain_loop.h"
@@ -18,7 +18,7 @@ struct proof { /* in a database of its own */
     char sha[41];
 };
 
-/* Commands a second of one of the two, by redis-benchmark, any of so many keys with each. */
+/* Commands a second of one of the two, by redis-benchmark, each with one of this many keys at random. */
 static double ask(const struct bench_server *server, int count, int keys, const char *command)
 {
     char line[512];
@@ -48,9 +48,9 @@ static void command(const struct proof *proof, const char *format, ...)
     freeReplyObject(reply);
 }
 
-/* The plain loop's two commands, each by itself, put together to pairs. They do what they do in the loop: the SETs find
- * their key free, the scripts find theirs to delete (but for every fortieth). Commands that change nothing would be up
- * to a tenth faster. */
+/* The rate of pairs that the plain loop's two commands allow, each measured by itself. They do what they do in the
+ * loop: the SETs find their key free, the scripts find theirs to delete (but for every fortieth). Commands that
+ * change nothing would be up to a tenth faster. */
 static double prove(void *arg, double seconds)
 {
     static const char fill[] =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pairs.h - threads that take and give back a lock each, with Holdfast and with the plain loop. */
+/* pairs.h - threads that acquire and release a lock each, with Holdfast and with the plain loop. */
 #ifndef BENCH_PAIRS_H
 #define BENCH_PAIRS_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* plain_loop.c - see plain_loop.h. At most 80 lines, and void unless redis-benchmark is hardly faster. */
+/* plain_loop.c - see plain_loop.h. At most 80 lines, and not a valid yardstick unless redis-benchmark is hardly
+ * faster. */
 #include "bench/plain_loop.h"
 
 #include "bench/harness.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* plain_loop.h - the yardstick: what everybody writes first. A connection a thread, SET NX PX, a release script. */
+/* plain_loop.h - the yardstick, the usual first solution: a connection a thread, SET NX PX, a release script. */
 #ifndef BENCH_PLAIN_LOOP_H
 #define BENCH_PLAIN_LOOP_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* proxy.c - see server.h: a child process that hands every byte on half a round trip later. Bytes that arrive together
- * leave together; none waits for another's sake. It watches by epoll, so that it costs no more with many connections,
- * and looks instead of sleeping while something is due soon: a sleep ends late by as much as a near round trip. */
+/* proxy.c - see server.h: a child process that forwards every byte half a round trip later. Bytes that arrive
+ * together leave together; none waits for another. It watches by epoll, so its cost does not grow with the
+ * connections, and it spins instead of sleeping while bytes are due soon: a sleep ends late by as much as a short
+ * round trip. */
 #include "bench/crew.h"
 #include "bench/harness.h"
 #include "bench/server.h"

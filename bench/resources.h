@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* resources.h - whether this machine lets us have what a question needs, asked before it starts. */
+/* resources.h - whether this machine has the resources that a question needs, checked before it starts. */
 #ifndef BENCH_RESOURCES_H
 #define BENCH_RESOURCES_H
 

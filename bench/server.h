@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* server.h - a private redis-server on a port of 127.0.0.1; it ends with the program. And a proxy in front of it that
- * adds a round trip. */
+/* server.h - a private redis-server on a port of 127.0.0.1, which ends with the program, and a proxy in front of it
+ * that adds a round trip. */
 #ifndef BENCH_SERVER_H
 #define BENCH_SERVER_H
 
@@ -13,7 +13,7 @@ struct bench_server {
     char url[64], proxy_url[64];
 };
 
-/* From the main thread: the kernel ends the server with the thread that started it. cpu -1: wherever it likes. */
+/* From the main thread: the kernel ends the server with the thread that started it. cpu -1: any CPU. */
 void bench_server_start(struct bench_server *server, int cpu);
 void bench_server_pin(const struct bench_server *server, int cpu);
 double bench_server_cpu_seconds(const struct bench_server *server);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* size.c - how big the library is, and how many round trips opening a client takes, counted with a server so far away
- * that nothing else counts. */
+/* size.c - the size of the library, and the round trips of opening a client, counted with a server so far away that
+ * nothing else counts. */
 #include "bench/harness.h"
 #include "bench/server.h"
 

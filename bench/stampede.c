@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stampede.c - a thousand threads miss one key at once: how many loads, and how long after the load the last one is
- * awake, against a bare FUTEX_WAKE of as many parked threads. */
+/* stampede.c - a thousand threads miss one key at once: the number of loads, and the time from the load's end until
+ * the last thread is awake, against a bare FUTEX_WAKE of as many parked threads. */
 #include "bench/crew.h"
 #include "bench/harness.h"
 #include "bench/server.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* waiters.c - 10,000 threads of one process wait for one lock that another has: what the server sees of them, what each
- * costs; and how they get through it. (1,000 with --quick.) */
+/* waiters.c - 10,000 threads of one process wait for one lock that is held elsewhere: the server's load, the cost of
+ * each, and the time until all had it. (1,000 with --quick.) */
 #include "bench/crew.h"
 #include "bench/harness.h"
 #include "bench/memory.h"

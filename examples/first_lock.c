@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* first_lock.c - take a lock, work while it is ours, give it back. The server is $HOLDFAST_URL. */
+/* first_lock.c - acquires a lock, works while the lease is valid, releases it. The server is $HOLDFAST_URL. */
 #include <holdfast/holdfast.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ int main(void)
     }
     (void)printf("we hold %s, fence %" PRId64 "\n", hf_lease_name(lease), hf_lease_fence(lease));
 
-    /* Whoever tries meanwhile is told so at once; so would any other process on any machine be. */
+    /* Another client that tries meanwhile gets HF_BUSY at once, in this process or on any other machine. */
     hf_client *other;
     if (hf_client_open(NULL, NULL, &other, &error) != HF_OK)
         return failed("open", &error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lost_lease.c - a daemon with a thread per request, whose workers sleep in poll() and recv() when their
- * leases go. The first has the lease's descriptor in its poll(). The second only knows recv(): a signal, sent
- * to its very thread, gets it out. Both undo their work; how late is measured against hf_lease_is_valid.
+ * lost_lease.c - a daemon with a thread per request, whose workers sleep in poll() and recv() when their leases are
+ * lost. The first has the lease's descriptor in its poll(). The second has only recv(): a signal, sent to its very
+ * thread, interrupts it. Both undo their work; the delay is measured against hf_lease_is_valid.
  */
 #include <errno.h>
 #include <holdfast/holdfast.h>
@@ -36,7 +36,7 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* Ends a recv() that waits, and one that is about to: it must not matter when exactly we get here. */
+/* Ends a recv() that waits, and one that is about to: the moment of the signal must not matter. */
 static void on_lost(int signal)
 {
     int saved = errno;

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The page, for the caller to free; NULL and errno if there is none. Gives up after 10 s of silence.
- * Tells the origin who asks and under which fence (0: none). */
+/* The page, which the caller frees; NULL and errno if there is none. Gives up after 10 s of silence. The request
+ * names the process and its fence (0: none). */
 char *ask_origin(const char *host, const char *port, const char *path, int64_t fence, size_t *size);
 
 #endif

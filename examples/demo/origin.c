@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* origin.c - the slow origin of the demo: every page takes its time, and every load is written down. */
+/* origin.c - the slow origin of the demo: every page takes its time, and every load is logged. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static void begin(struct load *load)
     pthread_mutex_unlock(&mutex);
 }
 
-/* The end is read before the answer can leave: the next load of the page never seems to overlap this one. */
+/* The end is timed before the answer can leave: the next load of the page never seems to overlap this one. */
 static void end(struct load *load, bool gone)
 {
     char line[256];

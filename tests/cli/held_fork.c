@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* held_fork.c - preloaded: the fork by which a guard starts the command says that it is there in HELD_FORK, a named pipe,
- * and waits until somebody says something in it. For a machine that is busy just then. */
+/* held_fork.c - preloaded: the fork with which a guard starts the command writes to HELD_FORK, a named pipe, and
+ * waits until a byte can be read from it. It stands for a machine that is busy just then. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdbool.h>

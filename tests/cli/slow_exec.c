@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* slow_exec.c - preloaded: exec takes SLOW_EXEC_MS. For a command on a network file system, say. */
+/* slow_exec.c - preloaded: exec takes SLOW_EXEC_MS. It stands for a command on a network file system. */
 #include <dlfcn.h>
 #include <poll.h>
 #include <stdlib.h>

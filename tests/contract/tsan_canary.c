@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tsan_canary.c - hands a letter over through an inbox and goes on writing in it: a race in the middle of the
- * things we annotate and suppress, which ThreadSanitizer has to report nevertheless. */
+/* tsan_canary.c - puts a letter into an inbox and goes on writing to it: a race in the middle of annotated and
+ * suppressed code, which ThreadSanitizer has to report nevertheless. */
 #include "base/inbox.h"
 
 #include <pthread.h>

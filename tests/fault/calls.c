@@ -287,7 +287,7 @@ static hf_status call_fetch_absent(struct hft_place *place)
     return fetch_by(place, load_nothing);
 }
 
-/* What only looks: it cannot fail, so it must not be harmed either. */
+/* Calls that only read: they cannot fail, so a fault must not break them either. */
 static hf_status call_look(struct hft_place *place)
 {
     const hf_lease *lease = place->lease;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* calls.h - every public call as a step that can be tried with something failing under it. */
+/* calls.h - every public call as a step that a test runs while something below it fails. */
 #ifndef HFT_CALLS_H
 #define HFT_CALLS_H
 
@@ -10,7 +10,7 @@
 struct hft_place { /* what the calls work on */
     struct hft_server *server;
     hf_client *client, *other; /* other: another process's, as it were; holds "taken" */
-    hf_lease *lease;           /* made by `before`, NULL after the call if the call has ended it */
+    hf_lease *lease;           /* made by `before`; NULL after a call that has ended the lease */
     hf_lease *taken;           /* the other's */
     hf_cancel *cancel;
     hf_client *opened;

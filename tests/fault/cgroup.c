@@ -36,7 +36,7 @@ static bool says(const struct hft_cgroup *group, const char *file, const char *w
     return found;
 }
 
-/* Where a hierarchy is mounted: of version 1 the one with this controller, or of version 2. */
+/* The mount point of the hierarchy: version 1's with this controller, or version 2's. */
 static bool find_mount(const char *controller, bool unified, char *path, size_t room)
 {
     char line[512], at[256], type[32], options[256];
@@ -66,7 +66,7 @@ static bool has_file(const struct hft_cgroup *group, const char *file)
     return access(path, W_OK) == 0;
 }
 
-/* A frozen process does not even die: whatever becomes of us, somebody has to thaw it. */
+/* The keeper thaws the group when this process dies: a frozen process cannot even be killed. */
 static bool start_keeper(struct hft_cgroup *group)
 {
     static const char work[] =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cgroup.h - a control group of our own, of either version, for one process that is to be frozen or starved. */
+/* cgroup.h - a control group, of version 1 or 2, in which a fault freezes one process or limits its CPU time. */
 #ifndef HFT_CGROUP_H
 #define HFT_CGROUP_H
 
@@ -10,13 +10,13 @@
 struct hft_cgroup {
     char path[256];
     bool unified; /* version 2 */
-    pid_t keeper; /* a shell that thaws and removes the group when told, or when we are gone */
+    pid_t keeper; /* a shell that thaws and removes the group, when told or when this process has died */
     int keeper_pipe;
 };
 
 enum hft_controller { HFT_FREEZER, HFT_CPU };
 
-/* False: this machine lets us have none; `why` is a sentence about it. */
+/* False: this machine does not allow a control group; `why` is a sentence about it. */
 bool hft_cgroup_make(struct hft_cgroup *group, enum hft_controller controller, char *why, size_t room);
 bool hft_cgroup_add(const struct hft_cgroup *group, pid_t pid);
 bool hft_cgroup_freeze(const struct hft_cgroup *group,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clocks.c - clocks that jump, run fast or slow, and a name lookup that takes for ever. */
+/* clocks.c - clocks that jump, run fast or run slow, and a name lookup that does not return. */
 #include "tests/fault/fault.h"
 
 #include "tests/support/fds.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A suspended machine: BOOTTIME is 2 L ahead from one call to the next. */
+/* A suspended machine: CLOCK_BOOTTIME is 2 leases ahead from one call to the next. */
 static void suspend(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
@@ -61,7 +61,7 @@ static void wall_clock(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* A holder whose clock is slow by the whole bound, cut off: its belief ends before its key does. */
+/* A holder that is cut off and whose clock is slow by the whole bound: its validity ends before its key does. */
 static void slow_clock(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
@@ -79,7 +79,7 @@ static void slow_clock(struct hft_run *run)
         struct hft_network nobody = {.accept_nobody = true};
         hft_proxy_network(proxy, &nobody);
         bool key = true, valid = true;
-        while (valid && key) { /* the key first: between the two questions only the belief may end */
+        while (valid && key) { /* the key is read first: between the two questions only the validity may end */
             valid = hf_lease_is_valid(lease);
             key = hft_lock_exists(server, "slow") == 1;
             valid = valid && hf_lease_is_valid(lease);
@@ -126,7 +126,7 @@ static void slow_lookup(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* The thread that hangs in the lookup comes back to code that dlclose may not have taken away. */
+/* A thread hangs in the lookup and returns to the library's code, which dlclose must not have unmapped. */
 static void unload_in_lookup(struct hft_run *run)
 {
     const hf_client_options options = {.size = sizeof options, .connect_ms = 100};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* commotion.c - everything that callers of a client can do wrong at once: loaders that misbehave, values thrown away, calls
- * canceled, strange commands, connections returned dirty, all beside connections that are killed and clients that are
- * closed in the middle of it and opened again. Whatever is answered is true, and everything ends. */
+/* commotion.c - every mistake that the callers of a client can make, at once: loaders that misbehave, values thrown
+ * away, calls canceled, strange commands, connections returned dirty; meanwhile connections are killed, and clients
+ * are closed and opened again. Every answer is true, and every call ends. */
 #include "tests/fault/races.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct caller {
 
 static _Atomic(bool) over;
 
-/* ---- values: whoever reads one knows whether it is whole, and whose ---- */
+/* ---- values: a reader can tell whether one is whole, and of which key it is ---- */
 
 static unsigned sum_of(const char *text, size_t size)
 {
@@ -194,7 +194,7 @@ static void take(struct caller *me)
               "acquire: %s: %s", hf_status_name(status), error.message);
     if (status != HF_OK)
         return;
-    hft_dawdle(&me->rng, 300);
+    hft_random_delay(&me->rng, 300);
     if (hft_die(&me->rng, 8) == 0)
         (void)hf_lease_verify(lease, NULL);
     status = hft_die(&me->rng, 2) == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* confined.c - a whole process frozen by the kernel, or given next to no CPU, while another one waits for its locks. */
+/* confined.c - a whole process frozen by the kernel, or limited to very little CPU time, while another process waits
+ * for its locks. */
 #include "tests/fault/fault.h"
 
 #include "tests/fault/cgroup.h"
@@ -17,7 +18,7 @@
 
 enum { HOLDERS = 64, BUSY = 4 };
 
-/* What the confined process writes down, in memory that both see. */
+/* The record of the confined process, in memory that both processes share. */
 struct confined {
     char url[128];
     int64_t lease_ms, hold_ms; /* hold_ms 0: until it is lost */
@@ -108,7 +109,7 @@ static int be_confined(struct confined *confined)
     return 0;
 }
 
-/* In a child, made before there are threads; it starts when it is told to go. */
+/* Starts a child, before this process has threads; its work begins when it is told to. */
 static pid_t start_confined(struct confined *confined)
 {
     (void)fflush(NULL);
@@ -154,7 +155,8 @@ static void *inherit(void *arg)
     return NULL;
 }
 
-/* The holder may have said "valid" for the last time before somebody else came in, not later. Exact: the same clock. */
+/* The holder's last "valid" may not be later than the next holder's grant. The comparison is exact: both use the
+ * same clock. */
 static void judge_heir(struct hft_run *run, struct confined *confined, const struct heir *heir)
 {
     int64_t valid = atomic_load(&confined->hold[heir->number].valid_ns[heir->round % 2]);
@@ -162,7 +164,7 @@ static void judge_heir(struct hft_run *run, struct confined *confined, const str
               heir->number, (long long)((valid - heir->got_ns) / 1000));
 }
 
-struct cage { /* the confined process, and outside of it who waits for what it holds */
+struct cage { /* the confined process, and outside of it a waiter for what it holds */
     struct hft_cgroup group;
     struct confined *confined;
     pid_t pid;
@@ -171,7 +173,7 @@ struct cage { /* the confined process, and outside of it who waits for what it h
     struct heir heirs[HOLDERS];
 };
 
-/* False: this machine cannot, and the run says why. `start` is what the confined process is to do. */
+/* False: this machine cannot, and the run says why. `start` is the work of the confined process. */
 static bool open_cage(struct hft_run *run, struct cage *cage, enum hft_controller controller,
                       const struct confined *start)
 {
@@ -248,7 +250,7 @@ static void freezer(struct hft_run *run)
     }
     close_cage(run, &cage);
     int all = run->times * HOLDERS;
-    /* Whoever releases first hears of it by that, and never a second time. */
+    /* A holder that releases before it is notified learns of the loss by the release, and is not notified again. */
     HFT_CHECK(run, atomic_load(&confined->lost) == all && atomic_load(&confined->told) <= all,
               "of %d leases %d were lost and %d told", all, atomic_load(&confined->lost),
               atomic_load(&confined->told));
@@ -268,7 +270,7 @@ static int64_t cpu_time_ns(pid_t pid)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* What is promised to a process with a tenth is not promised to one that gets less because others are at work here. */
+/* The promise for a tenth of a CPU does not hold for a process that gets less because others use this machine. */
 static void cpu_quota(struct hft_run *run)
 {
     enum { LEASE_MS = 2000, HOLD_MS = 3 * LEASE_MS };

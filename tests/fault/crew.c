@@ -147,8 +147,8 @@ long hft_crew_acquired(struct hft_crew *crew)
     return atomic_load(&crew->acquired);
 }
 
-/* The key of a lease was lost before its holder came in, or passed it on among its threads: its grant is the older one,
- * as its fence says, and it cannot come in later than its lease after the newer one was granted. */
+/* True: the lease is the older one by its fence. Its key was lost before its holder entered, or before the holder's
+ * process passed it on, so it may enter until one lease after the newer one was granted, and no later. */
 static bool is_old_lease(const struct hft_crew *crew, const struct hft_interval *a,
                          const struct hft_interval *b)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* crew.h - threads of several clients that take, hold and release locks while something goes wrong, and the oracle that
- * looks at what they wrote down. */
+/* crew.h - a crew: threads of several clients that acquire, hold and release locks while a fault is at work, and the
+ * oracle that judges the sections that they recorded. */
 #ifndef HFT_CREW_H
 #define HFT_CREW_H
 
@@ -14,8 +14,8 @@ struct hft_crew_plan {
     int64_t lease_ms, wait_ms, command_ms;
     int64_t stay_us; /* each holder stays up to that long */
     bool
-        overlaps_only; /* replies were spoiled on purpose: a fence may have a wrong digit, and any status may come */
-    bool fences_only; /* data was lost on purpose: two may have been in, but fences have to tell them apart */
+        overlaps_only; /* replies were corrupted on purpose: a fence may have a wrong digit, and any status may come */
+    bool fences_only; /* data was lost on purpose: two sections may overlap, but fences have to order them */
 };
 
 struct hft_crew_result {
@@ -25,7 +25,7 @@ struct hft_crew_result {
 
 struct hft_crew *hft_crew_start(struct hft_run *run, const struct hft_crew_plan *plan);
 long hft_crew_acquired(struct hft_crew *crew);
-/* Ends them, closes the clients, judges: overlaps, fences, answers that nobody expects. Adds a note. */
+/* Ends the threads, closes the clients and judges overlaps, fences and unexpected answers. Adds a note to the run. */
 struct hft_crew_result hft_crew_end(struct hft_crew *crew);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* endings.c - a lease ends in many ways at once, and one of them counts: release, expiry, loss, close, a callback. */
+/* endings.c - leases that end in several ways at once (release, expiry, loss, close, a callback): exactly one of
+ * them counts. */
 #include "tests/fault/races.h"
 
 #include "tests/support/fds.h"
@@ -16,7 +17,7 @@
 
 enum { OWNERS = 6, BATCH = 4, ROOM = 64 * BATCH };
 
-struct ending { /* one lease. Used again only long after: who speaks of it too late is heard */
+struct ending { /* one lease; reused only long after its end, so that a late callback is noticed */
     struct hft_run *run;
     hf_client *client;
     unsigned rng;           /* the callback's */
@@ -65,7 +66,7 @@ static void use_the_api(struct ending *ending, hf_lease *lease, bool lost)
         HFT_CHECK(ending->run, hf_client_close(ending->client, NULL) == HF_INVALID, "closed in a callback");
         break;
     default:
-        hft_dawdle(&ending->rng, 50);
+        hft_random_delay(&ending->rng, 50);
     }
 }
 
@@ -142,8 +143,8 @@ static void *own(void *arg)
             leases[i] = begin_one(me, &me->endings[turn + i], i);
         for (int i = 0; i < BATCH; i++) {
             hf_lease *lease = leases[i];
-            /* Claimed by its callback, a lease may be gone: only who ends it may ask it anything. */
-            hft_dawdle(&me->rng, hft_die(&me->rng, 20) == 0 ? 3000 : 100);
+            /* A lease claimed by its callback may be gone: only the thread that ends it may use its handle. */
+            hft_random_delay(&me->rng, hft_die(&me->rng, 20) == 0 ? 3000 : 100);
             if (lease != NULL)
                 end_one(me, &me->endings[turn + i], lease);
         }
@@ -180,7 +181,7 @@ static void *spoil(void *arg)
         else
             HFT_CHECK(me->run, hf_lock_break(me->client, name, NULL, NULL) == HF_OK, "break failed");
         me->spoiled++;
-        hft_dawdle(&me->rng, 200);
+        hft_random_delay(&me->rng, 200);
     }
     HFT_CHECK(me->run, redis != NULL && redis->err == 0, "no connection to spoil by");
     if (redis != NULL)
@@ -194,7 +195,7 @@ static void terminal_events(struct hft_run *run)
     static struct owner owners[OWNERS];
     struct spoiler spoilers[SPOILERS];
     struct hft_server *server = hft_server_start(NULL);
-    /* A broken lock waits for the guard: a short one, or there is little to race. */
+    /* A broken lock waits for the guard, so the guard is short: otherwise there is little to race. */
     hf_client *clients[] = {hft_open(hft_server_url(server), HF_CLIENT(.guard_ms = 1)),
                             hft_open(hft_server_url(server), NULL)};
     long ended = 0, lost = 0, by_callback = 0, events = 0;
@@ -235,7 +236,7 @@ static void terminal_events(struct hft_run *run)
 
 enum { WAITERS = 4, HELD = 3 };
 
-struct last_wait { /* under way when its client is closed, and handed the lock at that moment, or not */
+struct last_wait { /* a wait during which its client is closed, with or without a grant at that moment */
     hf_client *client;
     pthread_t thread;
     hf_status got, said;
@@ -258,13 +259,14 @@ struct gatekeeper {
     hf_status said, neighbour;
 };
 
-/* Lets the waiters in about when their client closes; then opens, uses and closes a client of its own. */
+/* Releases the lock to the waiters at about the time when their client closes; then opens, uses and closes a client
+ * of its own. */
 static void *open_the_gate(void *arg)
 {
     struct gatekeeper *me = arg;
     hf_client *client;
     hf_lease *lease;
-    hft_dawdle(&me->rng, 300);
+    hft_random_delay(&me->rng, 300);
     me->said = hf_lease_release(me->gate, NULL);
     me->neighbour = hf_client_open(me->url, NULL, &client, NULL);
     if (me->neighbour != HF_OK)
@@ -309,7 +311,7 @@ static void close_once(struct hft_run *run, struct hft_server *server, hf_client
         hf_client_stats(client, &stats);
     } while (stats.waiting < WAITERS);
     (void)pthread_create(&keeper.thread, NULL, open_the_gate, &keeper);
-    hft_dawdle(&run->rng, 400);
+    hft_random_delay(&run->rng, 400);
     hf_error error;
     hf_status status = hf_client_close(client, &error);
     HFT_CHECK(run, status == HF_OK, "close: %s: %s", hf_status_name(status), error.message);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* exhaust.c - nothing left: the n-th allocation, the n-th system call, descriptors; and sockets that move little. */
+/* exhaust.c - exhausted resources: the n-th allocation fails, the n-th system call, all descriptors are used; and
+ * short reads and writes. */
 #include "tests/fault/calls.h"
 
 #include "tests/fault/crew.h"
@@ -110,7 +111,7 @@ static void try_pair(struct hft_run *run, struct hft_place *place, const struct 
     }
 }
 
-/* Nothing is left but what a client could not even remember to give back: that ends by itself. */
+/* No key is left but one whose token the client had no memory to remember: that key expires. */
 static void check_leftovers(struct hft_run *run, struct hft_place *place)
 {
     int64_t until = hft_true_ns() + 3000 * HFT_NS_PER_MS;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fault.c - lists the faults, or runs one by its name (or all, each in a process of its own), and says what came out. */
+/* fault.c - lists the faults, or runs one by its name (or all, each in a process of its own), and prints the
+ * outcome. */
 #include "tests/fault/fault.h"
 
 #include <errno.h>
@@ -175,7 +176,7 @@ bool hft_in_time(int64_t took_ns, int64_t limit_ns)
     return hft_in_time_of(4, took_ns, limit_ns);
 }
 
-/* Not where the fault counts threads or forks before there may be any. */
+/* Starts the thread that measures lateness, except for faults that count threads or fork before there may be any. */
 static void start_pulse(const struct hft_named *fault)
 {
     pthread_t thread;
@@ -233,7 +234,7 @@ static const char *unfit(const struct hft_named *fault)
     return NULL;
 }
 
-/* The preload library has to be there before main: once more, with it. */
+/* Executes the program again with the preload library, which has to be loaded before main. */
 static void preload(char **argv)
 {
     char path[512], options[512];
@@ -251,7 +252,7 @@ static void preload(char **argv)
     (void)execv("/proc/self/exe", argv);
 }
 
-/* The last line, the same for all faults (README): scripts read it. */
+/* Prints the last line, the same for all faults (README): scripts read it. */
 static void sum_up(const struct hft_named *fault, struct hft_run *run, int64_t took_ns)
 {
     char worst[32] = "-";

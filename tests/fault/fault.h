@@ -49,7 +49,8 @@ extern const struct hft_named hft_lease_faults[], hft_wait_faults[], hft_reply_f
     hft_replica_faults[], hft_restart_faults[], hft_confined_faults[], hft_rule_faults[], hft_promise_faults[],
     hft_refusal_faults[], hft_vain_faults[], hft_commotion_faults[], hft_prefork_faults[];
 
-/* The promise is broken, in these words; printed at once, the first twenty. Any thread. */
+/* Reports, in these words, that the promise is broken; the first twenty reports are printed at once. Any thread may
+ * call. */
 void hft_broken(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define HFT_CHECK(run, condition, ...)                                                                       \
     do {                                                                                                     \
@@ -57,16 +58,17 @@ void hft_broken(struct hft_run *run, const char *format, ...) __attribute__((for
             hft_broken(run, __VA_ARGS__);                                                                    \
     } while (0)
 void hft_note(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* For `count` and `worst_ms` of the last line: so many more were tried, and one of them took so long (-1: not measured). */
+/* Adds to `count` and `worst_ms` of the last line: the number of tries, and the longest of them (-1: not measured). */
 void hft_tally(struct hft_run *run, long count, int64_t worst_ns);
-/* This machine cannot show the fault (no right, no controller), in one sentence: exit 77. The run returns after it. */
+/* Reports, in one sentence, that this machine cannot show the fault (no right, no controller): exit 77. The run
+ * returns after it. */
 void hft_cannot(struct hft_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* What is said if the run hangs. */
 void hft_doing(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Whether that was in time on this machine as it is now: a thread of our own measures how late it is woken, and
- * four such wakes in a row are nobody's fault; or as many as the way has that is timed. */
+/* True: the time is within the limit on this machine as it is now. A thread measures how late it is woken, and the
+ * lateness of four such wakes in a row is added to the limit; with _of, of as many as the timed path has. */
 bool hft_in_time(int64_t took_ns, int64_t limit_ns);
 bool hft_in_time_of(int wakes, int64_t took_ns, int64_t limit_ns);
 
@@ -75,7 +77,7 @@ void hft_sleep_ms(int64_t ms);
 void hft_sleep_until(int64_t at_ns); /* true time */
 hf_client *hft_open(const char *url,
                     const hf_client_options *options); /* or ends the program with the reason */
-/* The worst, and the q-th (0 .. 1), of count numbers; sorts them. */
+/* Sorts the numbers and returns the q-th quantile (0 .. 1; 1: the worst). */
 int64_t hft_worst(int64_t *numbers, int count, double q);
 void hft_server_say(struct hft_server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fetches.c - many fetch few keys while loaders fail, calls are canceled and values are thrown away. */
+/* fetches.c - many threads fetch few keys while loaders fail, calls are canceled and values are thrown away. */
 #include "tests/fault/races.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS = 3, BLOCK = 2048 }; /* fences that one grant may use: from what the counter says then */
+enum { KEYS = 3, BLOCK = 2048 }; /* BLOCK: the fences that one grant may use, from the counter's value at the grant */
 
 struct fetcher {
     struct hft_run *run;
@@ -24,13 +24,14 @@ static _Atomic(long) fetches_left;
 static _Atomic(bool) over;
 static _Atomic(long) loads;
 
-/* The loads of a key: a loader with a valid lease is alone, but for a load that was thrown away. Until its client has
- * heard of that, it may hand its lease to another thread, whose fetch began after the forget; so the fence tells. */
+/* The loads of a key. A loader with a valid lease is alone, except for a load that was thrown away: until its client
+ * has received that message, it may pass its lease to another thread, whose fetch began after the forget; the fence
+ * tells them apart. */
 static struct {
     pthread_mutex_t mutex; /* for all of it */
     hf_loading *inside[KEYS];
     int64_t  fence[KEYS];     /* of that load's lease */
-    int64_t  forgotten[KEYS]; /* the highest fence of what had been granted when the last forget was over */
+    int64_t  forgotten[KEYS]; /* the highest fence that had been granted when the last forget returned */
     int      forgetting[KEYS];
 } now = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -49,7 +50,7 @@ static hf_status load(hf_loading *loading, void *arg)
     now.inside[at] = loading;
     now.fence[at] = fence;
     (void)pthread_mutex_unlock(&now.mutex);
-    hft_dawdle(&me->rng, 200);
+    hft_random_delay(&me->rng, 200);
     (void)pthread_mutex_lock(&now.mutex);
     if (now.inside[at] == loading)
         now.inside[at] = NULL;
@@ -137,7 +138,7 @@ static void *fire_all(void *arg)
 {
     struct firing *me = arg;
     while (!atomic_load(&over)) {
-        hft_dawdle(&me->rng, 300);
+        hft_random_delay(&me->rng, 300);
         hf_cancel_fire(me->fetchers[hft_die(&me->rng, me->count)].cancel);
     }
     return NULL;

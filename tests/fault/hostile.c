@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hostile.c - messages that no script sent: whoever may PUBLISH can make them up, and knows all keys and tokens. */
+/* hostile.c - forged messages: an attacker that may PUBLISH and knows all keys and tokens. */
 #include "tests/fault/crew.h"
 
 #include "tests/support/fds.h"
@@ -40,7 +40,7 @@ static redisReply *keep(redisReply **slot, redisReply *reply)
     return reply;
 }
 
-/* A token of somebody who waits (W's fields) or holds, or one that only looks like it. */
+/* Finds the token of a waiter (with W's fields) or of a holder, or makes one that only looks like a token. */
 static bool find_token(struct liar *me, redisContext *to, char *token, size_t room)
 {
     int lock = rand_r(&me->rng) % LOCKS;
@@ -62,8 +62,8 @@ static bool find_token(struct liar *me, redisContext *to, char *token, size_t ro
     return found != NULL && strncmp(token, "hf1:", 4) == 0 && strlen(token) > 4 + ID;
 }
 
-/* One of those found lately, of whichever client; some changed: another number, or a random part that is not the right
- * one, as a break would leave it. */
+/* Picks one of the tokens found lately, of any client. Some are changed: another number, or another random part, as
+ * an operator's break leaves it. */
 static void pick_token(struct liar *me, char *token, size_t room)
 {
     (void)snprintf(token, room, "%s", me->seen[rand_r(&me->rng) % SEEN]);
@@ -80,8 +80,8 @@ static void break_of(struct liar *me, const char *token, char other[200])
         random[1 + rand_r(&me->rng) % 16] = "0123456789abcdef"[rand_r(&me->rng) % 16];
 }
 
-/* Near, so that it would make a good date; or what somebody has really sent, who is another client than the token's:
- * with one of its own a G is a grant. */
+/* An echo near the present, so that it would be a plausible stamp, or the real echo of another client than the
+ * token's: with one of its own echoes a G is a grant. */
 static int64_t pick_echo(struct liar *me, redisContext *to, const char *token)
 {
     struct timespec now;
@@ -194,7 +194,7 @@ static void forged_messages(struct hft_run *run)
                   "lies cost %ld leases, %ld timeouts, %ld refusals", result.lost, result.timeouts,
                   result.unavailable);
         HFT_CHECK(run, acquired > 0, "nobody was served while there were lies");
-        /* A lease costs at most a question, a release and some re-checks; a lie at most one answer. */
+        /* A lease costs at most an acquire, a release and some re-checks; a forged message at most one command. */
         HFT_CHECK(run, commands <= liar.heard + 8 * acquired + 500,
                   "%lld scripts for %ld lies and %ld leases", (long long)commands, liar.heard, acquired);
         HFT_CHECK(run, kib < GROWTH_KIB, "%ld kB more for %ld lies", kib, liar.heard);
@@ -233,11 +233,12 @@ struct flood {
     char letter;
     enum { THE_WAITERS, OF_ITS_GRANT, NOBODYS } token; /* the waiter's; with another random part; one of another grant */
     bool foreign, refused;
-    int  for_each; /* commands of one turn: what is given up, and what is nobody's, is released, in doubt once more each */
+    /* Commands of one turn: a given-up token and an unknown one are each released, and once more when in doubt. */
+    int  for_each;
     const char *key, *what;
 };
 
-/* Says it about that token for a second. How often it was heard. */
+/* Publishes it about that token for a second. Returns how often it was received. */
 static long flood(struct hft_server *server, const struct flood *it)
 {
     char letter = it->letter;
@@ -271,7 +272,8 @@ static long flood(struct hft_server *server, const struct flood *it)
     return heard;
 }
 
-/* The last words of a flood may be on their way for long on a busy machine: what counts is how long it lasted. */
+/* The last messages of a flood may be on their way for long on a busy machine, so the rate is counted over the time
+ * that it really lasted. */
 static void check_paced(struct hft_run *run, const char *what, long commands, int for_each, long heard, int64_t lasted_ms)
 {
     HFT_CHECK(run, heard > 1000, "only %ld words were heard: %s", heard, what);
@@ -280,7 +282,7 @@ static void check_paced(struct hft_run *run, const char *what, long commands, in
     hft_note(run, "%s: %ld for %ld", what, commands, heard);
 }
 
-/* One who waits, one who holds; in the end the one gets what the other gives back. */
+/* A waiter and a holder under a flood; in the end the waiter gets what the holder releases. */
 static void flooded_waiters(struct hft_run *run)
 {
 #define HERE "hf:{flooded}"

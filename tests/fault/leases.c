@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* leases.c - faults between a holder and the server: renewals lost, silence, releases that come late. */
+/* leases.c - faults between a holder and the server: lost renewals, silence, late releases. */
 #include "tests/fault/fault.h"
 
 #include "core/protocol/scripts.h"
@@ -89,7 +89,7 @@ static void swallowed_renewals(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* Silence without an end of the connection: everyone is told before the server lets the key go. */
+/* Silence without an end of the connection: every holder is notified before the server's key expires. */
 static void lost_before_expiry(struct hft_run *run)
 {
     enum { COUNT = 64 };
@@ -173,7 +173,7 @@ struct incarnations {
     _Atomic(int) done, unknown;
 };
 
-/* The same name again and again: the repeated release of a former incarnation meets the next one. */
+/* Acquires and releases the same name again and again: the repeated release of an earlier token meets the next one. */
 static void *incarnate(void *arg)
 {
     struct incarnations *me = arg;

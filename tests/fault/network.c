@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* network.c - faults of the road: wrong bytes, ends in one direction, roads that nobody walks, and their ends. */
+/* network.c - faults of the network: wrong bytes, half-closed connections, idle and broken connections. */
 #include "tests/fault/crew.h"
 
 #include "tests/support/takers.h"
@@ -91,7 +91,7 @@ static void half_close(struct hft_run *run)
         hft_sleep_ms(1);
         took = hft_true_ns() - quiet;
     }
-    /* An orphan blocks for 1.1 R and a little; four locks may have one at the same time. */
+    /* An orphaned token blocks its name for 1.1 R and a little; four locks may have one at the same time. */
     HFT_CHECK(run, hft_in_time(took, 1000 * HFT_NS_PER_MS), "a hundred acquires took %lld ms afterwards",
               (long long)(took / HFT_NS_PER_MS));
     struct hft_crew_result result = hft_crew_end(crew);
@@ -264,10 +264,10 @@ static void judge_dials(struct hft_run *run, const int64_t *at, int count, int64
     int first = densest(at, count, down_ns, second), later = densest(at, count, down_ns + 2 * second, second);
     int bunch = densest(at, count, down_ns + 2 * second, 50 * HFT_NS_PER_MS);
     int all = POOLS * CONNECTIONS;
-    /* At once, then after 50, 100, 200, 400 ms; then one a second and a quarter of one for the jitter. */
+    /* Dials at once, then after 50, 100, 200, 400 ms; then 1.25 a second at most, with the jitter. */
     HFT_CHECK(run, first <= all * 6, "%d dials in one second", first);
     HFT_CHECK(run, later <= all * 5 / 4 + all / 10, "%d dials a second after two seconds", later);
-    /* Whom the machine wakes a tenth of a second late, it wakes together with others. */
+    /* A machine that wakes the threads a tenth of a second late wakes many of them together. */
     bool stalled = hft_in_time(450 * HFT_NS_PER_MS, 50 * HFT_NS_PER_MS);
     HFT_CHECK(run, bunch <= all / 2 || stalled, "%d of %d pools' connections dial within the same 50 ms", bunch, all);
     hft_note(run, "at most %d dials in a second, later %d, %d of these in 50 ms", first, later, bunch);
@@ -349,7 +349,7 @@ static void *haul(void *arg)
 static const struct hft_network narrow = {.to_server = {{.byte_ns = BYTE_NS}, {.byte_ns = BYTE_NS}},
                                           .to_client = {{.byte_ns = BYTE_NS}, {.byte_ns = BYTE_NS}}};
 
-/* Eighteen connections share the line, and all are lost at once: the handshakes of all take longer than a lease. */
+/* Eighteen connections share the line, and all are lost at once: their handshakes together take longer than a lease. */
 static void renewals_first(struct hft_run *run)
 {
     enum { NAMES = 100, LEASES = 4, LEASE_MS = 2000 };
@@ -377,8 +377,8 @@ static void renewals_first(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* Two clients, each at the end of a line of its own, keep their leases and get some work done, and all their connections
- * are lost once more. */
+/* Two clients, each at the end of a narrow line of its own, keep their leases and get some work done; then all their
+ * connections are lost once more. */
 static void narrow_line(struct hft_run *run)
 {
     enum { CLIENTS = 2, THREADS = 4, LEASES = 8, LEASE_MS = 4000 };
@@ -427,7 +427,8 @@ static void narrow_line(struct hft_run *run)
 
 /* ---- close ---- */
 
-/* The road to the server is long, the answers come at once: what was posted last is on the way when close has to end. */
+/* Requests to the server take long and replies come at once: the last posted command is still under way when close
+ * has to end. */
 static void close_reads_on(struct hft_run *run)
 {
     enum { COUNT = 200 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* prefork.c - a web server of many children on few cores, each with a client of its own, restarted one by one under load:
- * nothing is wrong but that everybody is slow, the server too, which now and then gets no CPU for longer than a command may
- * take. */
+/* prefork.c - a web server of many children on few cores, each child with its own client, restarted one by one under
+ * load. Nothing fails, but everything is slow, the server too: now and then it gets no CPU for longer than a command
+ * may take. */
 #include "tests/fault/fault.h"
 
 #include <signal.h>
@@ -94,7 +94,7 @@ static pid_t start_child(struct house *house, unsigned rng)
     return pid;
 }
 
-/* Its wait for the child's end is what the next one's start waits for: as a graceful restart does it. */
+/* The next child starts when the old one has ended, as in a graceful restart. */
 static void restart_child(struct hft_run *run, struct house *house, pid_t *child)
 {
     int status;

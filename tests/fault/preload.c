@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* preload.c - LD_PRELOAD: fails the n-th call, shortens what goes over a socket, lies about the time. Idle until its
- * control says otherwise. HFT_PRELOAD names a file with the control, for who steers it from another process. */
+/* preload.c - an LD_PRELOAD library: fails the n-th call, shortens reads and writes on sockets, lies about the time.
+ * It does nothing until its control says otherwise. HFT_PRELOAD names the file with the control, which another
+ * process may write. */
 #include "tests/fault/preload.h"
 
 #include <dlfcn.h>
@@ -29,7 +30,7 @@ void hft_preload_exempt(void);
 static struct hft_preload own, *control = &own;
 static _Thread_local __attribute__((tls_model("initial-exec"))) bool spoiled; /* this thread's calls may be */
 
-/* dlsym allocates: what it asks for before there is a malloc comes from here, and is never given back. */
+/* dlsym allocates before malloc is resolved: that memory comes from here and is never freed. */
 static char early[65536] __attribute__((aligned(16)));
 static size_t early_used;
 /* volatile: dlsym is declared to call nothing of ours back. */
@@ -188,7 +189,7 @@ struct beginning {
     void *arg;
 };
 
-/* What a sanitizer does before a thread's own function is not to fail: it would end the process. */
+/* Calls that a sanitizer makes before the thread's own function must not fail: that would end the process. */
 static void *begin_thread(void *arg)
 {
     struct beginning beginning = *(struct beginning *)arg;
@@ -222,7 +223,7 @@ SEEN ssize_t getrandom(void *bytes, size_t size, unsigned int flags)
 SEEN int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
                      struct addrinfo **found)
 {
-    /* A name of our own: what this machine calls localhost, if anything, is its affair. */
+    /* A name that only this library resolves: "localhost" may mean anything, or nothing, on this machine. */
     bool numeric = hints != NULL && (hints->ai_flags & AI_NUMERICHOST) != 0; /* asks nobody */
     int64_t delay = atomic_load(&control->lookup_delay_ms);
     if (delay > 0 && !numeric) {

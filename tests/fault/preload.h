@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* preload.h - what the preload library can spoil, and how a fault tells it to. Control is memory that both look at. */
+/* preload.h - the faults of the preload library, and how a test sets them: in control memory that both share. */
 #ifndef HFT_PRELOAD_H
 #define HFT_PRELOAD_H
 

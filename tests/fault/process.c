@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* process.c - what processes do to a library: fork, exec, exit with threads inside, dlclose, close what is not theirs. */
+/* process.c - a process's life around the library: fork, exec, exit with threads inside, dlclose, a close of
+ * descriptors that belong to the library. */
 #include "tests/fault/fault.h"
 
 #include "tests/support/fds.h"
@@ -22,8 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Runs `inside` in a child of its own, made before there are threads; its result is its exit status. Signals count as
- * 128 + number, a child that is still there after limit_ms as 255. */
+/* Runs `inside` in a child, started before this process has threads, and returns its exit status: 128 + number for a
+ * signal, 255 for a child that still runs after limit_ms. */
 static int in_child(int (*inside)(const char *url, int way), const char *url, int way, int64_t limit_ms)
 {
     int status = 0;
@@ -57,7 +58,7 @@ static int in_child(int (*inside)(const char *url, int way), const char *url, in
 
 /* ---- fork ---- */
 
-/* What is connected now, once more, so that a close does not hide it. */
+/* Duplicates all connected sockets, so that a close of the original does not hide the connection. */
 static nfds_t keep_connections(struct pollfd *kept, nfds_t most)
 {
     nfds_t count = 0;
@@ -301,7 +302,7 @@ static void descriptors(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* ---- SIGPIPE kills whoever writes to a closed connection without care ---- */
+/* ---- SIGPIPE kills a process that writes to a closed connection without care ---- */
 
 static int piping(const char *url, int way)
 {

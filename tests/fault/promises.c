@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* promises.c - small things that are promised to be quick: a posted release leaves, a busy process gives way, a cancel ends
- * a wait, a loss is told. No fault but the scheduler's; each may take ten times what is promised. */
+/* promises.c - small promises of speed: a posted release leaves, a busy process hands off, a cancel ends a wait, a
+ * loss is notified. The scheduler is the only fault; each step may take ten times what is promised. */
 #include "tests/fault/fault.h"
 
 #include "tests/support/fds.h"
@@ -17,7 +17,7 @@
 #define GIVE_WAY_NS (20 * HFT_NS_PER_MS) /* docs/guarantees.md, 7 */
 #define TELL_NS    HFT_NS_PER_MS        /* docs/guarantees.md, "Worst waits" */
 
-/* One in twenty may have met a scheduler with other things to do. */
+/* One in twenty may be late because the scheduler ran something else. */
 static void judge(struct hft_run *run, int64_t *took_ns, int count, int64_t promised_ns, const char *what)
 {
     int64_t worst = hft_worst(took_ns, count, 0.95), median = hft_worst(took_ns, count, 0.5);
@@ -54,7 +54,8 @@ static void *thaw_when_the_caller_sleeps(void *arg)
     return NULL;
 }
 
-/* A server that was away for a moment: our listener sleeps on a reply that nobody waits for, and the next caller takes it. */
+/* The server was away for a moment: the listener sleeps on a reply that nobody waits for, and the next acquire takes
+ * over the read role. */
 static hf_lease *take_after_a_hiccup(struct hft_run *run, struct hft_server *server, hf_client *client, int listener)
 {
     struct thaw thaw = {.server = server, .caller = gettid()};
@@ -119,7 +120,7 @@ static void *pass_it_on(void *arg)
     return NULL;
 }
 
-/* The first wish that comes to a process: it takes locks already, and is about to listen. */
+/* The first revoke that reaches a process: it acquires locks already, but its subscription is only about to begin. */
 static int64_t wait_for_a_busy_process(struct hft_run *run, const char *url, const char *slow_to_listen_url)
 {
     enum { PASSERS = 16 };

@@ -40,7 +40,7 @@ struct turn { /* what the client is owed, in the order of its requests */
 struct side { /* one socket, and what is to be written to it */
     int fd;
     bool ended; /* it has said its last word */
-    bool lost;  /* bytes to it were thrown away: a stream never goes on after that */
+    bool lost;  /* bytes in this direction were thrown away: no later byte is delivered */
     char *held; /* bytes read from it that are no whole message yet */
     size_t held_size;
     struct chunk *first, **last;
@@ -152,7 +152,7 @@ static const struct hft_way *way_to(const struct hft_proxy *proxy, const struct 
                                      : &proxy->network.to_server[connection->class];
 }
 
-/* Most often where it hurts: in the first bytes, which say how much belongs to the message. */
+/* Corrupts a byte, most often among the first ones, which hold the length of the message. */
 static void spoil(struct hft_proxy *proxy, char *bytes, size_t size)
 {
     size_t near = size < 4 ? size : 4;
@@ -199,7 +199,7 @@ static void drop_first(struct side *side)
     free(first);
 }
 
-/* Returns when to look again; INT64_MAX: when something happens. */
+/* Delivers the chunks that are due. Returns the time of the next one; INT64_MAX: none is waiting. */
 static int64_t deliver(struct hft_proxy *proxy, struct connection *connection, struct side *to, int64_t now)
 {
     const struct hft_way *way = way_to(proxy, connection, to);
@@ -381,7 +381,8 @@ static void accept_one(struct hft_proxy *proxy)
     if (connection == NULL || up < 0)
         die("no memory or socket");
     (void)strcpy(address.sun_path, proxy->server_socket);
-    /* While the server is stopped its backlog may be full: then the client hears nothing, as in life. */
+    /* While the server is stopped its backlog may be full: then the client's dial gets no answer, as on a real
+     * network. */
     bool silent = proxy->network.accept_nobody;
     if (!silent && connect(up, (const struct sockaddr *)&address, sizeof address) != 0)
         connection->dead = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* proxy.h - stands between clients and a server and does to their connections whatever a network can do, and a little
- * more: it understands requests and replies well enough to pick one out. One thread, moved by calls of the test's. */
+/* proxy.h - a proxy between clients and a server that does to their connections all that a network can do. It also
+ * parses requests and replies, so that a test can pick one out. One thread runs it; the test controls it by calls. */
 #ifndef HFT_PROXY_H
 #define HFT_PROXY_H
 
@@ -19,15 +19,15 @@ enum hft_class {
 
 /* What happens to all bytes of one direction. Zeroes: nothing. */
 struct hft_way {
-    int64_t delay_ns, jitter_ns; /* later by delay_ns and at random up to jitter_ns; order is kept   */
+    int64_t delay_ns, jitter_ns; /* delay of delay_ns and a random part up to jitter_ns; order is kept */
     int drip_bytes;              /* > 0: no more than so many at once,                               */
     int64_t drip_ns;             /* ... and so long between                                          */
     int64_t byte_ns;             /* all connections share one line, on which a byte takes so long    */
     bool hole;                   /* read and thrown away; a connection that has lost a byte is never mended */
     bool stall;                  /* not read at all: the sender's socket fills                       */
-    int64_t cut_after;           /* > 0: the connection ends when so many bytes have been delivered  */
+    int64_t cut_after;           /* > 0: the connection ends after this many delivered bytes */
     bool cut_by_reset;           /* ... by RST instead of FIN (TCP only)                             */
-    int spoil_one_in;            /* > 0: of so many messages one has a wrong byte, at its head or anywhere */
+    int spoil_one_in;            /* > 0: one of this many messages has a wrong byte, at its head or anywhere */
 };
 
 struct hft_network {
@@ -38,9 +38,9 @@ struct hft_network {
 enum hft_sentence {
     HFT_PASS,
     HFT_SILENCE,    /* the request is lost, and the connection is silent from now on, both ways */
-    HFT_ANSWER,     /* the server never sees it; the client is answered `text`, in its turn      */
+    HFT_ANSWER,     /* the server never sees it; the client gets `text` as the reply, in its turn */
     HFT_CUT_BEFORE, /* the connection ends, the server never sees it                             */
-    HFT_CUT_AFTER,  /* the server executes it, the client hears the end of the connection        */
+    HFT_CUT_AFTER,  /* the server executes it; the client sees the end of the connection */
     HFT_LATE_REPLY  /* the reply, and so all behind it, comes delay_ns later                     */
 };
 
@@ -58,7 +58,7 @@ struct hft_judgement {
     int64_t delay_ns;
 };
 
-/* In the proxy's thread, for each request; the judgement is HFT_PASS before. */
+/* Called in the proxy's thread for each request; the judgement is HFT_PASS before. */
 typedef void hft_judge(const struct hft_request *request, struct hft_judgement *judgement, void *arg);
 
 bool hft_request_is(const struct hft_request *request, const char *command,
@@ -70,7 +70,8 @@ const char *hft_proxy_url(const struct hft_proxy *proxy);
 void hft_proxy_stop(struct hft_proxy *proxy); /* NULL is a no-op */
 
 long hft_proxy_spoiled(struct hft_proxy *proxy); /* messages so far */
-/* When the connections were accepted, the first `most` of them since the last call, in order. Returns how many. */
+/* The times at which connections were accepted since the last call, the first `most` of them in order. Returns their
+ * number. */
 int hft_proxy_dials(struct hft_proxy *proxy, int64_t *at_ns, int most);
 
 /* All of these have taken effect when they return. */
@@ -78,7 +79,7 @@ void hft_proxy_network(struct hft_proxy *proxy, const struct hft_network *networ
 void hft_proxy_judge(struct hft_proxy *proxy, hft_judge *judge, void *arg);         /* NULL: nobody */
 void hft_proxy_cut(struct hft_proxy *proxy, bool reset);                            /* every connection */
 void hft_proxy_half_close(struct hft_proxy *proxy); /* every client hears the end, and may still talk */
-/* Those that exist now (or only the subscribers among them) stay silent for ever; new ones work. */
+/* The connections that exist now (or only the subscribers among them) stay silent for ever; new ones work. */
 void hft_proxy_freeze_present(struct hft_proxy *proxy, bool subscribers);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* races.c - threads that come in between: cancels at the hand-off, releases beside renewals, losses beside passes. */
+/* races.c - races between threads: cancels at the hand-off, releases beside renewals, losses beside local passes. */
 #include "tests/fault/races.h"
 
 #include "tests/support/takers.h"
@@ -15,7 +15,7 @@ int hft_die(unsigned *rng, int sides)
     return rand_r(rng) % sides;
 }
 
-void hft_dawdle(unsigned *rng, int most_us)
+void hft_random_delay(unsigned *rng, int most_us)
 {
     int64_t until = hft_true_ns() + hft_die(rng, most_us + 1) * INT64_C(1000);
     if (hft_die(rng, 4) == 0)
@@ -62,7 +62,7 @@ enum { STORM_CLIENTS = 2, STORM_THREADS = 8, SLOW_MS = 300 };
 
 static _Atomic(long) storm_left;
 
-/* Whoever is about to give the lease on, or just has, ends somebody's wait: often that of the one who is to have it. */
+/* Called by a thread that is about to release or has just released: it cancels a wait, often that of the successor. */
 static void fire_one(struct stormer *me)
 {
     struct stormer *one = &me->all[hft_die(&me->rng, STORM_THREADS)];
@@ -86,7 +86,7 @@ static void try_once(struct stormer *me)
     if (status == HF_OK) {
         bool early = hft_die(&me->rng, 2) == 0;
         me->got++;
-        hft_dawdle(&me->rng, 60);
+        hft_random_delay(&me->rng, 60);
         if (early)
             fire_one(me);
         status = hft_die(&me->rng, 2) == 0 ? hf_lease_release(lease, &error) : hf_lease_post_release(lease, &error);
@@ -126,7 +126,7 @@ static int64_t processor_ns(void)
            ((int64_t)used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1000;
 }
 
-/* After the storm, waits cost next to nothing: nobody spins for a wake-up that was his already. */
+/* After the storm, waits cost almost no CPU time: no thread spins for a wake-up that has already come. */
 static void check_idle(struct hft_run *run, hf_client *holder, hf_client *waiter)
 {
     struct hft_taker takers[2];
@@ -170,7 +170,7 @@ static void cancel_storm(struct hft_run *run)
     for (int i = 0; i < THREADS; i++) {
         all[i] = (struct stormer){
             .run = run, .client = clients[i % CLIENTS], .all = all, .rng = run->rng + (unsigned)i};
-        /* One is patient; where nobody is, the last waiter often leaves the queue with the lease on its way to it. */
+        /* One waiter is patient. Without it the last waiter often leaves the queue with the lease on its way to it. */
         HFT_CHECK(run, i == 0 || hf_cancel_open(all[i].client, &all[i].cancel, NULL) == HF_OK, "no cancel");
     }
     for (int i = 0; i < THREADS; i++)
@@ -197,8 +197,8 @@ static void cancel_storm(struct hft_run *run)
     }
     HFT_CHECK(run, counted == canceled, "%ld canceled, %ld counted", canceled, counted);
     HFT_CHECK(run, canceled > 0 && got > 0, "no storm: %ld canceled, %ld not", canceled, got);
-    /* A wake-up that got lost is made good by the timed look after 400 ms: it shows as a long wait. On a machine that is
-     * late itself, some are its own. */
+    /* A lost wake-up is repaired by the timed check after 400 ms, and shows as a long wait. A machine that is late
+     * itself has some long waits too. */
     HFT_CHECK(run, slow == 0 || hft_in_time(worst, SLOW_MS * HFT_NS_PER_MS + 4 * slowest), "a wait of %lld ms",
               (long long)(worst / HFT_NS_PER_MS));
     HFT_CHECK(run, slow <= STORM_THREADS, "%ld waits of more than %d ms", slow, SLOW_MS);
@@ -224,7 +224,7 @@ struct renewed {
     long released, lost;
 };
 
-/* The renewals are due at a third of the lease; the releases begin a little before, and go on while answers come. */
+/* Renewals are due at a third of the lease; the releases begin a little before and go on while answers come. */
 static void *release_beside_renewals(void *arg)
 {
     enum { LEASES = 24, LEASE_MS = 150, DUE_MS = LEASE_MS / 3 };
@@ -242,7 +242,7 @@ static void *release_beside_renewals(void *arg)
         hft_sleep_until(began + (DUE_MS - 3 + hft_die(&me->rng, 6)) * HFT_NS_PER_MS);
         for (int i = 0; i < LEASES; i++) {
             bool wait = hft_die(&me->rng, 3) > 0;
-            hft_dawdle(&me->rng, 100);
+            hft_random_delay(&me->rng, 100);
             bool sure = hf_lease_remaining_ms(leases[i]) > 20;
             int64_t before = hft_true_ns();
             hf_status status = wait ? hf_lease_release(leases[i], NULL) : hf_lease_post_release(leases[i], NULL);
@@ -342,7 +342,7 @@ static void *pass_on(void *arg)
             continue;
         }
         come_in(me->run, lease);
-        hft_dawdle(&me->rng, 50);
+        hft_random_delay(&me->rng, 50);
         if (hft_die(&me->rng, 8) == 0) {
             status = hf_lease_verify(lease, &error);
             HFT_CHECK(me->run, status == HF_OK || status == HF_LOST, "verify: %s", hf_status_name(status));
@@ -363,7 +363,7 @@ static void passes_and_loss(struct hft_run *run)
     static struct passer all[THREADS];
     _Atomic(bool) over = false;
     struct hft_server *server = hft_server_start(NULL);
-    /* A broken lock waits for the guard: a short one, or there is little to race. */
+    /* A broken lock waits for the guard, so the guard is short: otherwise there is little to race. */
     hf_client *clients[] = {hft_open(hft_server_url(server), HF_CLIENT(.guard_ms = 1)),
                             hft_open(hft_server_url(server), NULL)};
     long passes = 0, lost = 0;
@@ -376,7 +376,7 @@ static void passes_and_loss(struct hft_run *run)
             freeReplyObject(hft_server_ask(server, "DEL hf:{passed}"));
         else
             HFT_CHECK(run, hf_lock_break(clients[1], "passed", NULL, NULL) == HF_OK, "break failed");
-        hft_dawdle(&run->rng, 3000);
+        hft_random_delay(&run->rng, 3000);
     }
     atomic_store(&over, true);
     for (int i = 0; i < THREADS; i++) {

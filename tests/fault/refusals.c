@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* refusals.c - every error that a server can answer, in front of a script and out of the middle of one, to every caller:
- * each is told, nobody asks faster than a few times a second, and nothing is left when it is over. */
+/* refusals.c - every error that a server can answer, before a script and in the middle of one, to every caller: each
+ * caller is told, no client repeats a command faster than a few times a second, and nothing is left when the error
+ * is over. */
 #include "tests/fault/fault.h"
 
 #include "tests/support/takers.h"
@@ -32,7 +33,7 @@ struct refusal {
     const char *config;
     void (*begin)(struct scene *scene);
     void (*end)(struct scene *scene);
-    const char *reply; /* what no server here can be brought to say: the proxy answers it to every script */
+    const char *reply; /* an error that no server here can be made to give: the proxy answers it to every script */
     const char *word;  /* of the message or hint of who is refused */
     hf_status tries, waits, has; /* a try of a held name, a wait for it, a wait for a free one */
     bool renews; /* a lease is renewed all the same */
@@ -175,7 +176,7 @@ static void keeps_scripts(struct scene *scene)
     (void)pthread_join(scene->thread, NULL);
 }
 
-/* Another program's list under this key, until it is thrown away. */
+/* Puts another program's list under this key, for a while. */
 static void spoil(struct scene *scene, const char *key)
 {
     freeReplyObject(hft_server_ask(scene->server, "DEL %s", key));
@@ -284,7 +285,8 @@ struct cast {
     hf_error fetch_error;
 };
 
-/* Without what was of use: a lease that is got from the server, given back to it, and given more fences meanwhile. */
+/* Counts the commands without the useful ones: a lease that is got from the server, released to it, and given more
+ * fences meanwhile. */
 static int64_t sent_by(const hf_client *client)
 {
     enum { OF_USE = 4 };
@@ -293,7 +295,7 @@ static int64_t sent_by(const hf_client *client)
     return (int64_t)stats.remote_commands - OF_USE * (int64_t)(stats.acquired - stats.acquired_locally);
 }
 
-/* Sections of a millisecond that go from thread to thread, until it can be had no more. */
+/* Sections of a millisecond that pass from thread to thread, until an acquire fails. */
 static void *pass(void *arg)
 {
     struct cast *cast = arg;
@@ -422,7 +424,7 @@ static void try_and_release(struct cast *cast)
               hf_status_name(status));
 }
 
-/* All can be had again, and nothing of what was refused lies about. */
+/* Checks that all locks can be acquired again and that the refused commands left no key. */
 static void check_over(struct cast *cast)
 {
     struct scene *scene = &cast->scene;

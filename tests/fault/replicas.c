@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* replicas.c - two servers of which one is the primary: who is asked when they change places. One primary at a time is an
- * assumption of the protocol; these faults keep to it, and lose the writes of a primary that steps down. */
+/* replicas.c - two servers, of which one is the primary: which one a client uses when they change places. One
+ * primary at a time is an assumption of the protocol; these faults keep to it, and lose the writes of a primary that
+ * steps down. */
 #include "tests/fault/fault.h"
 
 #include "tests/support/takers.h"
@@ -32,7 +33,7 @@ static struct hft_server *start_fast(void)
 
 enum { KNOCKERS = 8, SECOND_MS = 1000, GRANTS = 200000 };
 
-struct knocker { /* asks for a name of its own, again and again, and writes down when it was let in */
+struct knocker { /* acquires a name of its own again and again, and records each grant's time */
     struct hft_run *run;
     hf_client *client;
     int number;
@@ -108,7 +109,7 @@ static void start_knocking(struct hft_run *run, struct knocker *knockers, hf_cli
     }
 }
 
-/* The client knows one address. The server there becomes the replica of another one that lives, and primary again. */
+/* The client knows one address. The server there becomes a replica of another server, and primary again. */
 static void demotions(struct hft_run *run)
 {
     struct hft_server *server = start_fast(), *successor = start_fast();
@@ -193,7 +194,7 @@ static int64_t connections(struct hft_server *server)
     return count;
 }
 
-/* While nobody speaks on it a connection may live through a demotion and a promotion that forgot everything. */
+/* An idle connection may live through a demotion, and through a promotion of a server that lost all data. */
 static void idle_through_promotion(struct hft_run *run)
 {
     struct hft_server *server = start_fast(), *other = start_fast();

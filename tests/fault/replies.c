@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* replies.c - faults of the connection itself: replies late, cut, dripping, refused, or never. */
+/* replies.c - faults of the connection itself: replies that are late, cut, dripping, refused, or never come. */
 #include "tests/fault/fault.h"
 
 #include "core/protocol/scripts.h"
@@ -106,7 +106,7 @@ static void delay_some(const struct hft_request *request, struct hft_judgement *
         (rng->least_ms + rand_r(&rng->rng) % (rng->most_ms - rng->least_ms)) * HFT_NS_PER_MS;
 }
 
-struct late_grants { /* tries whose answers come late, often after the try was given up */
+struct late_grants { /* acquires whose answers come late, often after the call was given up */
     struct hft_run *run;
     hf_client *client;
     int number;
@@ -199,7 +199,7 @@ static void resets(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* One byte every 20 ms: the deadline is the command's, not the byte's. */
+/* One byte every 20 ms: the deadline is for the whole reply, not for each byte. */
 static void drip(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
@@ -312,7 +312,7 @@ static void idle_subscriber(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* The connection ends after byte n of what the server says, for every n. */
+/* The connection ends after byte n of the server's output, for every n. */
 static void cuts(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
@@ -323,7 +323,7 @@ static void cuts(struct hft_run *run)
         struct hft_network cutting = {.to_client = {{.cut_after = byte}, {.delay_ns = 0}}};
         hf_lease *lease;
         hf_error error;
-        /* There is a connection to cut, and the cut before has left nothing that stays. */
+        /* The acquire makes a connection to cut, and shows that the cut before has left nothing that stays. */
         if (hf_lock_acquire(client, "cut", HF_LOCK(.wait_ms = 5000), &lease, &error) != HF_OK) {
             hft_broken(run, "byte %d: %s", byte, error.message);
             break;
@@ -354,7 +354,7 @@ static void cuts(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* Renewals ride on a connection of their own, so nothing else is lost with them. */
+/* Renewals have a connection of their own, so nothing else is lost with them. */
 static void keep_silent(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
 {
     (void)arg;
@@ -414,7 +414,7 @@ static void refuse(const struct hft_request *request, struct hft_judgement *judg
                           : refuser->text;
 }
 
-/* The refusal to an acquire, then to a release. The client is the caller's to close. */
+/* A refused acquire, then a refused release. The caller closes the client. */
 static hf_client *meet_refusal(struct hft_run *run, struct hft_proxy *proxy, const struct refusal *refusal,
                                int64_t wait_ms, int number)
 {
@@ -466,7 +466,7 @@ static void error_replies(struct hft_run *run)
         {"-NOPERM this user has no permissions to run the 'set' command\r\n", HF_DENIED},
         {"-ERR unknown command\r\n", HF_PROTOCOL},
         {"-SURPRISE what is this?\r\n", HF_UNAVAILABLE},
-        /* What no script of ours answers ends the connection: who knows whose answer it was. */
+        /* A reply that none of the scripts can give ends the connection: it may belong to another command. */
         {"+OK\r\n", HF_UNAVAILABLE},
         {":7\r\n", HF_UNAVAILABLE},
         {"$-1\r\n", HF_UNAVAILABLE},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* restarts.c - servers that come back with what they had some time ago, and the private one that nobody brings back. */
+/* restarts.c - servers that restart with older data, and the embedded server, which nothing restarts. */
 #include "tests/fault/fault.h"
 
 #include "tests/support/takers.h"
@@ -26,7 +26,7 @@ static hf_lease *take(struct hft_run *run, hf_client *client, const char *kind, 
     return lease;
 }
 
-/* What is older than the file comes back, what is newer is gone; the counter is the file's, and must not be believed. */
+/* Data older than the file come back, newer data are gone; the counter is the file's, and must not be trusted. */
 static void rdb_restart(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
@@ -99,7 +99,7 @@ static pid_t private_server(const char *name)
     return (pid_t)pid;
 }
 
-/* Its locks' files stay for the next client of that name; there will be none. */
+/* Removes the lock files of an embedded server. They stay for the next client of that name; here there is none. */
 static void tidy_private(const char *name)
 {
     static const char *const files[] = {"members", "server.log", "redis.sock", ""};

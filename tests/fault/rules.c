@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* rules.c - promises about what we send and whom we believe, looked at from the server's side. */
+/* rules.c - promises about the commands that are sent and the messages that are believed, checked at the server's
+ * side. */
 #include "tests/fault/fault.h"
 
 #include "core/protocol/scripts.h"
@@ -88,7 +89,8 @@ static void publish(struct hft_server *server, const char *token, const char *me
     freeReplyObject(hft_server_ask(server, "PUBLISH %s %s", channel, message));
 }
 
-/* Each lie in front of an honest `R`; when that has made the waiter ask again, the lie has been heard. */
+/* Publishes each forged message before a genuine `R`: when that one has made the waiter act, the forged one has been
+ * processed. */
 static void lie(struct hft_run *run, struct hft_server *server, const struct hft_taker *waiter,
                 const char *token, const char *message)
 {
@@ -127,7 +129,7 @@ static void made_up_messages(struct hft_run *run)
         hft_take(&waiter, b, "lies", HF_LOCK(.wait_ms = 15000));
         HFT_UNTIL_TRUE(hft_queued(server, "lies") == 1);
         char *token = ask_text(server, "ZRANGE", "hf:queue:{lies}:hf:{lies}", NULL);
-        /* Its own token with a stamp that it never sent; its stamp with a token that is not its own. */
+        /* The waiter's own token with a stamp that it never sent; its stamp with a token that is not its own. */
         (void)snprintf(message, sizeof message, "G %s %lld %lld hf:{lies}", token, (long long)hft_true_ns(),
                        fence);
         lie(run, server, &waiter, token, message);
@@ -174,7 +176,7 @@ static hf_status try(hf_client *client, hf_error *error)
     return status;
 }
 
-/* Replicas that take writes are what a demoted primary may be; only its role tells. */
+/* A demoted primary may be a replica that takes writes; only its role tells. */
 static void demotions(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
@@ -214,7 +216,7 @@ struct ways {
     bool shared;
 };
 
-/* Of one name: the native question and the scripts with their four keys; renewals name the lock key alone. */
+/* The commands of one name: its native acquire and its scripts of four keys; a renewal has the lock key alone. */
 static void note_way(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
 {
     struct ways *ways = arg;
@@ -323,8 +325,8 @@ static void quiet_waiters(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* What happened before the subscription stands nobody hears of: whoever has subscribed asks once more (P9).
- * A wait that is shorter than a re-check asks twice only because of that. */
+/* A message that was published before the subscription began is lost, so a new subscriber repeats its acquire once
+ * (P9). A wait that is shorter than a re-check has a second acquire only because of that. */
 static void count_questions(const struct hft_request *request, struct hft_judgement *judgement, void *arg)
 {
     _Atomic(int) *questions = arg;
@@ -411,7 +413,7 @@ static void strangers(struct hft_run *run)
 
 /* ---- dates ---- */
 
-/* V may never be further away than the lease less the time that its answer took (P1). */
+/* V is never further away than the lease less the time that its answer took (P1). */
 static void slow_replies(struct hft_run *run)
 {
     enum { LEASE_MS = 900, SLOW_MS = 200 };
@@ -493,7 +495,7 @@ static void *give(void *arg)
     return NULL;
 }
 
-/* While one thread waits for the answer to its release, another process has the lock: V must be over (P3). */
+/* While a thread waits for the answer to its release, another process has the lock: V must be over (P3). */
 static void withdrawals(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
@@ -529,7 +531,7 @@ static void withdrawals(struct hft_run *run)
 
 /* ---- what nobody remembers ---- */
 
-/* An acquire that a server executed long after we stopped to count with it leaves such a key (P5). */
+/* An acquire that a server executes long after the client gave it up leaves such a key (P5). */
 static void healing(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* servers.c - faults that a server admits to: no memory, no disk, a replica, loading, a busy script, no more clients. */
+/* servers.c - faults that a server reports itself: no memory, no disk, a replica, loading, a busy script, no more
+ * clients. */
 #include "tests/fault/fault.h"
 
 #include "tests/support/takers.h"
@@ -128,7 +129,8 @@ static void eviction(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* Refuses all writes: nothing can be renewed, so all that is held ends, in time and with the right words. */
+/* A server that refuses all writes: nothing can be renewed, so every lease is lost, on time and with the right
+ * event. */
 static void refused_writes(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start("save 3600 1\n");

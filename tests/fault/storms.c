@@ -23,8 +23,8 @@ static struct hft_crew *start_usual(struct hft_run *run, const char *url, int64_
     plan.url = url;
     plan.command_ms = command_ms;
     plan.fences_only = fences_only;
-    /* A process whose key was lost passes on among its threads until it hears of it, with fences of its old block: lower
-     * than the next holder's, as they should be, but later. So here a process is one thread. */
+    /* A process whose key was lost passes its lease on among its threads until it is notified, with fences of its
+     * old block: lower than the next holder's, as they should be, but later. So each process has one thread here. */
     if (fences_only) {
         plan.clients = 12;
         plan.threads = 1;
@@ -80,7 +80,7 @@ static void client_kill(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* One of the connections that the server has just now, but not the one that asks. */
+/* Kills one of the server's present connections, but not the one that asks. */
 static void kill_one(struct hft_run *run, struct hft_server *server)
 {
     enum { MOST = 256 };
@@ -96,7 +96,7 @@ static void kill_one(struct hft_run *run, struct hft_server *server)
         freeReplyObject(hft_server_ask(server, "CLIENT KILL ID %lld", ids[hft_roll(run, count)]));
 }
 
-/* Whose work is it that counts: what the same crew does in the same time when nothing is killed. */
+/* The sum of the work counts: compared with the same crew in the same time when nothing is killed. */
 static void kill_rate(struct hft_run *run)
 {
     enum { EVERY_MS = 5, LEAST = 30 };
@@ -181,7 +181,7 @@ static void freezes(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* Every write is on the disk before it is answered: not one promise is weaker across a kill. */
+/* Every write is on the disk before it is answered: no promise is weaker across a kill. */
 static void aof_kills(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start("appendonly yes\nappendfsync always\n");
@@ -222,7 +222,7 @@ static void kills(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* The fence counter and the locks vanish under the feet of those who hold them. */
+/* The fence counter and the lock keys are evicted while leases are held. */
 static void evictions(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);
@@ -249,8 +249,8 @@ static uint64_t sent_by(const hf_client *client)
     return stats.remote_commands;
 }
 
-/* Every name may have missed something while nobody listened; they ask together, not one by one: ten thousand that did
- * would keep the server busy for so long that the connections were given up again. */
+/* After a lost subscription every name may have missed a message. The names are re-checked in batches, not one by
+ * one: ten thousand single commands would keep the server busy until the connections time out again. */
 static void return_of_many(struct hft_run *run)
 {
     enum { NAMES = 320, A_SCRIPT = 32 };

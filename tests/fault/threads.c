@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* threads.c - what threads do: take signals, be canceled, end while they hold or wait, have next to no stack. */
+/* threads.c - threads that take signals, are canceled, end while they hold or wait, or have a very small stack. */
 #include "tests/fault/fault.h"
 
 #include "tests/support/fds.h"
@@ -31,7 +31,7 @@ struct shaken {
     int64_t worst_ns;
 };
 
-/* Waits of 100 ms on a held lock, and short sections of its own, while the thread is shaken. */
+/* Waits of 100 ms on a held lock, and short sections of its own, while signals hit the thread. */
 static void *be_shaken(void *arg)
 {
     struct shaken *me = arg;

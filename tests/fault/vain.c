@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* vain.c - calls that got nothing: half a lease later the server has nothing of them. On names that nobody wants again,
- * for whoever wants one has what was left there cleared away. */
+/* vain.c - calls that got no lease: half a lease later the server has no key of them. Each uses a name that nobody
+ * acquires again, as an acquire clears away what was left there. */
 #include "tests/fault/fault.h"
 
 #include "core/protocol/scripts.h"
@@ -46,7 +46,7 @@ static void note(struct scene *scene, const char *name, hf_status status)
     (void)pthread_mutex_unlock(&scene->mutex);
 }
 
-/* Somebody has it and gives it back; somebody else waits for about as long. */
+/* A holder acquires and releases the name; a waiter waits for about as long. */
 static void once(struct worker *me, int number)
 {
     struct scene *scene = me->scene;
@@ -78,7 +78,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Those that ended long enough ago, from `checked` on; returns where the others begin. */
+/* Checks the calls that ended long enough ago, from `checked` on; returns the first that did not. */
 static int look(struct scene *scene, struct hft_server *server, int checked)
 {
     for (;; checked++) {
@@ -95,7 +95,8 @@ static int look(struct scene *scene, struct hft_server *server, int checked)
     }
 }
 
-/* What a question meets: a server that has forgotten its script but knows the release behind it; no connection; silence. */
+/* The disturbance of an acquire: a server that has forgotten its script but has the release behind it; no
+ * connection; silence. */
 static void disturb(struct hft_run *run, struct hft_server *server)
 {
     switch (hft_roll(run, 4)) {

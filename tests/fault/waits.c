@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* waits.c - faults between a waiter and its grant: messages that never come, answers that come too late. */
+/* waits.c - faults between a waiter and its grant: lost messages, late answers. */
 #include "tests/fault/fault.h"
 
 #include "core/protocol/scripts.h"
@@ -216,7 +216,7 @@ static void orphans(struct hft_run *run)
                       (long long)(length / HFT_NS_PER_MS));
             took[count++] = length;
         }
-        /* No answer has told that its acquires will not be executed any more. */
+        /* No answer has said that its acquires will not be executed any more. */
         HFT_CHECK(run, hf_client_close(a, NULL) == HF_UNKNOWN, "A's close claims to have given everything back");
     }
     HFT_CHECK(run, hf_client_close(b, NULL) == HF_OK, "B's close was not clean"); /* with the last posted releases */

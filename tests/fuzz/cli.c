@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cli.c - the arguments of `holdfast run`, a word a line: understood within bounds, or refused. */
+/* cli.c - the arguments of `holdfast run`, a word a line: parsed within bounds, or refused. */
 #include "tests/fuzz/fuzz.h"
 
 #include "tools/cli.h"

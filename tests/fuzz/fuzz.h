@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fuzz.h - what every fuzzer offers, and how it says that a promise is broken. */
+/* fuzz.h - the function that every fuzzer has, and how it reports a broken promise. */
 #ifndef HFT_FUZZ_H
 #define HFT_FUZZ_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* key.c - names and templates: refused, or keys that share a slot and never lie among each other. */
+/* key.c - names and templates: refused, or keys that share a slot and are never equal to one another. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/protocol/key.h"
@@ -32,7 +32,7 @@ static void make(const char *key_template, enum hfi_use use, const char *text, s
     hfi_keys_done(&keys);
 }
 
-/* Whatever somebody calls a lock's key: the name is a part of it, or there is none. */
+/* Any text as a lock's key: the name is a part of it, or there is none. */
 static void unmake(const char *key_template, const char *key, size_t size)
 {
     struct hfi_name name;

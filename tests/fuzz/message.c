@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* message.c - what anybody may publish on a control channel, and tokens: taken apart within their bytes. */
+/* message.c - any bytes as a message of a control channel, and as a token: parsed within their bounds. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/protocol/message.h"

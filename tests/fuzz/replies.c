@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* replies.c - whatever a server says, as bytes: through hiredis, through every mapping of replies, and what an acquire's
- * answer says through an entry. */
+/* replies.c - any bytes as a server's replies: through hiredis, through every mapping of replies, and as an
+ * acquire's answer through an entry. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/policy/fence.h"
@@ -50,7 +50,8 @@ static void arrive(struct subject *subject, bool once)
     settle(subject, &step);
 }
 
-/* The entry is asking: this is the answer. Then time goes on, and whoever got something gives it back. */
+/* The entry has an acquire under way, and this is the answer. Then time goes on, and a thread that got a lease
+ * releases it. */
 static void answer(struct subject *subject, const redisReply *reply, bool native, bool once)
 {
     struct hfi_step step;
@@ -107,7 +108,7 @@ static void map(const redisReply *reply)
         HFT_MUST(hfi_reply_meaning(reply->str, reply->len) != NULL);
 }
 
-/* Where a reply ends by its frame, hiredis sees its end too, or an error; and nothing of it is left over. */
+/* Where the framing finds the end of a reply, hiredis finds it too, or an error; and no byte of it is left over. */
 static void frame(const char *bytes, size_t size)
 {
     size_t at = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* uri.c - a URI with its options, then options as a program fills them in: taken or refused with a reason that never
- * shows the password. */
+/* uri.c - a URI with its options, then options as a program fills them in: accepted, or refused with a reason that
+ * never shows the password. */
 #include "tests/fuzz/fuzz.h"
 
 #include "core/protocol/options.h"

@@ -153,7 +153,7 @@ static void list(struct fixture *f, int first, int second, int third)
     assert_int_equal(hfi_topology_wait(f->deployment.topology, hft_in_ms(20000), &ignored, NULL), HFI_FOUND);
 }
 
-/* Steps at now_ns, as often as the sockets have something to say within a moment, or until it is UP or FAILED. */
+/* Steps the dial at now_ns until its sockets are quiet for a moment, or until it is UP or FAILED. */
 static enum hfi_dial_state step(struct hfi_dial *dial, int64_t now_ns)
 {
     for (;;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* auto_test.c - auto.h in C11: the lease is given back on every way out of its scope. */
+/* auto_test.c - auto.h in C11: the lease is released on every way out of its scope. */
 #include <holdfast/auto.h>
 #include <holdfast/holdfast.h>
 #include <stdio.h>

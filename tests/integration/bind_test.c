@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bind_test.c - whom a lease belongs to, and who is signalled, when it goes from one thread to another or to none. */
+/* bind_test.c - the owner of a lease, and the thread that gets its signal, when the lease goes from one thread to
+ * another or to none. */
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -46,7 +47,7 @@ static void *hold_in_poll(void *arg)
     return lease;
 }
 
-static void what_nobody_owns_signals_nobody(void **state)
+static void a_lease_without_an_owner_sends_no_signal(void **state)
 {
     struct fixture *f = *state;
     install(SIGUSR2);
@@ -58,8 +59,8 @@ static void what_nobody_owns_signals_nobody(void **state)
     assert_int_equal(signals_seen, 0);
 }
 
-/* The end was announced while nobody owned it: who has taken it over is signalled at the loss. */
-static void a_warning_that_nobody_was_sent_is_owed_at_the_loss(void **state)
+/* AT_RISK came while no thread owned the lease: its next owner is signalled at the loss. */
+static void a_warning_without_an_owner_is_sent_at_the_loss(void **state)
 {
     struct fixture *f = *state;
     install(SIGUSR2);
@@ -85,7 +86,7 @@ static void *bind_and_stay(void *arg)
     return NULL;
 }
 
-/* Once each: the thread that was warned, and the one that has it at the loss. */
+/* Once each: the thread that got the warning, and the owner at the time of the loss. */
 static void a_warning_that_was_sent_is_not_sent_again_but_to_another_thread(void **state)
 {
     for (int other = 0; other < 2; other++) {
@@ -138,8 +139,8 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(what_nobody_owns_signals_nobody),
-        TEST(a_warning_that_nobody_was_sent_is_owed_at_the_loss),
+        TEST(a_lease_without_an_owner_sends_no_signal),
+        TEST(a_warning_without_an_owner_is_sent_at_the_loss),
         TEST(a_warning_that_was_sent_is_not_sent_again_but_to_another_thread),
         TEST(the_bound_thread_gets_the_signal),
     };

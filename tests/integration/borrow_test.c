@@ -121,7 +121,7 @@ static struct hfi_borrowed *borrow(struct fixture *f)
     return borrowed;
 }
 
-/* The answer as text; "" if there is none. Of this thread until the next one. */
+/* The answer as text; "" if there is none. Valid until this thread's next call. */
 static const char *ask(struct hfi_borrowed *borrowed, const char *command)
 {
     static _Thread_local char text[256];
@@ -225,7 +225,7 @@ static void make(enum mess mess, struct hfi_borrowed *borrowed)
         freeReplyObject(redisCommand(context, "CLIENT KILL ID %s SKIPME no", ask(borrowed, "CLIENT ID")));
 }
 
-static void whatever_a_borrower_leaves_the_next_one_finds_it_as_new(void **state)
+static void a_borrowed_connection_is_as_new_for_the_next_borrower(void **state)
 {
     struct fixture *f = *state;
     f->settings.command_ms = 300; /* UNANSWERED is noticed by its silence */
@@ -276,7 +276,7 @@ static void a_returned_connection_is_logged_in_again(void **state)
     assert_int_equal(counts_of(f).sv_idle, 1);
 }
 
-static void nobody_waits_longer_than_he_said(void **state)
+static void no_borrower_waits_longer_than_its_wait_ms(void **state)
 {
     struct fixture *f = *state;
     struct hfi_borrowed *all[MOST], *one;
@@ -320,7 +320,7 @@ static void *borrow_once(void *arg)
     return NULL;
 }
 
-static void those_who_wait_are_served_in_their_order(void **state)
+static void waiting_borrowers_are_served_in_order(void **state)
 {
     struct fixture *f = *state;
     struct hfi_borrowed *all[MOST];
@@ -330,7 +330,8 @@ static void those_who_wait_are_served_in_their_order(void **state)
     for (int i = 0; i < MOST; i++)
         all[i] = borrow(f);
     for (int i = 0; i < 8; i++) {
-        /* A discarded connection hands on the right to dial, a returned one itself: both keep the order. */
+        /* A discarded connection passes the right to dial to the next waiter, a returned one passes itself: both
+         * keep the order. */
         waiters[i] = (struct borrower){.f = f, .order = &order, .number = -1, .discards = i % 2 == 1};
         (void)pthread_create(&waiters[i].thread, NULL, borrow_once, &waiters[i]);
         for (int tries = 0; tries < 5000 && counts_of(f).cl_waiting != (uint64_t)i + 1; tries++)
@@ -478,7 +479,7 @@ static void a_connection_that_is_not_returned_is_told_of_once(void **state)
     hfi_borrow_return(borrowed);
 }
 
-static void closing_wakes_those_who_wait_and_leaves_what_is_out_to_its_borrower(void **state)
+static void closing_wakes_waiters_and_leaves_lent_connections_to_their_borrowers(void **state)
 {
     struct fixture *f = *state;
     struct hfi_borrowed *all[MOST];
@@ -601,17 +602,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_borrowed_connection_is_a_real_and_greeted_one),
         TEST(the_newest_idle_connection_is_lent_first),
-        TEST(whatever_a_borrower_leaves_the_next_one_finds_it_as_new),
+        TEST(a_borrowed_connection_is_as_new_for_the_next_borrower),
         cmocka_unit_test_setup_teardown(a_returned_connection_is_logged_in_again, set_up_password, tear_down),
-        TEST(nobody_waits_longer_than_he_said),
-        TEST(those_who_wait_are_served_in_their_order),
+        TEST(no_borrower_waits_longer_than_its_wait_ms),
+        TEST(waiting_borrowers_are_served_in_order),
         TEST(while_the_server_is_down_borrowing_fails_at_once_and_then_works_again),
         TEST(a_connection_is_asked_before_use_only_after_idling),
         TEST(idle_connections_are_closed),
         TEST(the_least_number_is_kept_ready),
         TEST(a_connection_past_its_lifetime_is_not_lent_again),
         TEST(a_connection_that_is_not_returned_is_told_of_once),
-        TEST(closing_wakes_those_who_wait_and_leaves_what_is_out_to_its_borrower),
+        TEST(closing_wakes_waiters_and_leaves_lent_connections_to_their_borrowers),
         TEST(a_fork_child_that_cleans_up_does_not_disturb_its_parent),
         TEST(in_a_storm_no_answer_goes_astray_and_the_limit_holds),
     };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* callbacks_test.c - every call of the API inside every kind of callback, also while the client is being closed: it is
- * answered, or refused with words, and nothing hangs. */
+/* callbacks_test.c - every call of the API inside every kind of callback, also while the client is being closed: the
+ * call is answered, or refused with a message, and nothing hangs. */
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -499,7 +499,7 @@ static void every_call_inside_every_callback_is_answered_or_refused_while_the_cl
     every_call_in_every_callback(*state, true);
 }
 
-/* ---- releases that callbacks of a closing client make of each other's leases ---- */
+/* ---- callbacks of a closing client that release each other's leases ---- */
 
 enum { LEASES = 32 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cancel_close_test.c - how waiting ends from outside: hf_cancel, hf_client_close, fork. */
+/* cancel_close_test.c - how a wait is ended from outside: hf_cancel, hf_client_close, fork. */
 #include "tests/support/pair.h"
 #include "tests/support/fds.h"
 #include "tests/support/takers.h"
@@ -272,7 +272,8 @@ static void close_while_the_server_is_silent_ends_in_time_and_says_so(void **sta
     HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 0); /* the release was in the server's socket */
 }
 
-/* NOREPLICAS, as of a primary that has lost its replica; the release before the close, or by it. */
+/* The error is NOREPLICAS, as of a primary that has lost its replica; the release comes before the close, or from
+ * it. */
 static void close_tells_of_a_release_that_the_server_refuses(void **state)
 {
     struct fixture *f = *state;

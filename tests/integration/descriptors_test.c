@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* descriptors_test.c - a program may have closed its standard streams: what it prints later must not land in a descriptor
- * of ours that has taken their numbers. */
+/* descriptors_test.c - a program may have closed its standard streams: its later output must not go into a
+ * descriptor of the library that got one of their numbers. */
 #include "tests/support/takers.h"
 
 #include <holdfast/redis.h>
@@ -32,7 +32,7 @@ static int open_now(const struct stage *stage)
     return found;
 }
 
-/* One that is made just now has such a number until it is moved: none may stay. */
+/* A new descriptor has such a number until it is moved: none may keep it. */
 static int taken(const struct stage *stage)
 {
     int found = open_now(stage);
@@ -43,7 +43,8 @@ static int taken(const struct stage *stage)
     return found;
 }
 
-/* Whatever makes a descriptor: lanes of both kinds, a subscriber, a borrowed connection, a lease's event, a queue's. */
+/* Uses everything that makes a descriptor: lanes of both kinds, a subscriber, a borrowed connection, a lease's
+ * event, a queue's. */
 static int use_all(int from, int to, void *arg)
 {
     const struct stage *stage = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* embedded_test.c - one private server for any number of processes that come, go and die. */
+/* embedded_test.c - the embedded server: one for any number of processes that join, leave and die. */
 #include "base/clock.h"
 #include "base/random.h"
 #include "pool/embedded.h"
@@ -79,7 +79,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* How many sockets listen under our path: two servers are two, also when the second took the path over. */
+/* The number of sockets that listen under the path: two servers are two, also when the second took the path over. */
 static int listeners(const struct fixture *f)
 {
     char line[300];
@@ -95,7 +95,7 @@ static int listeners(const struct fixture *f)
     return count;
 }
 
-/* How many processes have our socket in their command line: the server, also one that does not listen yet. */
+/* The number of processes with the socket in their command line: servers, also one that does not listen yet. */
 static int processes(const struct fixture *f)
 {
     DIR *all = opendir("/proc");
@@ -115,7 +115,7 @@ static int processes(const struct fixture *f)
     return count;
 }
 
-/* One answer of the server as a number, or text into `out`; false if it is none. */
+/* Asks the server; the answer as a number, or as text in `out`; false if there is none. */
 static bool ask(const char *path, char *out, size_t room, const char *command)
 {
     redisContext *context = redisConnectUnix(path);
@@ -165,7 +165,7 @@ static bool joins(const struct fixture *f, struct hfi_embedded **share, char id[
     return false;
 }
 
-/* A worker joins, uses the server, leaves, again and again, until it is told to stop (or killed). */
+/* A worker joins, uses the server and leaves, again and again, until it is told to stop or is killed. */
 static void work(struct fixture *f, bool stay)
 {
     struct shared *shared = f->shared;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch_loads_test.c - whose load it is: loaders that come too late, values that cannot be stored, and who is told what. */
+/* fetch_loads_test.c - loads that go wrong: loaders that are too late, values that cannot be stored, and what each
+ * caller is told. */
 #include "tests/support/fds.h"
 #include "tests/support/pages.h"
 #include "tests/support/pair.h"
@@ -14,7 +15,7 @@
 
 #include <cmocka.h>
 
-static void a_late_loaders_failure_is_nobodys_but_its_own(void **state)
+static void a_late_loaders_failure_goes_to_its_own_caller_only(void **state)
 {
     enum { WAITERS = 3 };
     struct fixture *f = *state;
@@ -69,7 +70,7 @@ static void wait_ms_is_for_others_and_not_for_the_servers_answers(void **state)
     assert_int_equal(page.loads, 2);
 }
 
-static void waiting_for_others_begins_when_they_are_seen(void **state)
+static void wait_ms_begins_when_another_load_is_seen(void **state)
 {
     enum { WAIT_MS = 150, FAR_MS = 300 };
     struct fixture *f = *state;
@@ -127,7 +128,7 @@ static void a_process_asks_seldom_whether_another_one_still_reloads(void **state
     assert_true(asked <= 3 + took_ms / 5); /* one in 10 ms, and what a renewal or the fence counter may need */
 }
 
-static void whoever_is_served_does_not_count_as_waiting(void **state)
+static void a_served_thread_does_not_count_as_waiting(void **state)
 {
     enum { THREADS = 8, ROUNDS = 100 };
     struct fixture *f = *state;
@@ -162,7 +163,7 @@ static void whoever_is_served_does_not_count_as_waiting(void **state)
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
-static void who_does_not_wait_is_told_that_others_are_busy_with_a_local_load_too(void **state)
+static void a_fetch_without_wait_is_busy_during_a_local_load_too(void **state)
 {
     struct fixture *f = *state;
     struct hft_page page = {.data = "content", .stay = true};
@@ -204,7 +205,7 @@ static void each_caller_judges_a_shared_value_by_its_own_stale_ms(void **state)
     hf_value_free(modest.value);
 }
 
-static void what_is_shared_and_not_stored_is_as_fresh_as_for_its_loader(void **state)
+static void a_shared_value_that_was_not_stored_is_as_fresh_as_for_its_loader(void **state)
 {
     enum { SIZE = 2000 };
     struct fixture *f = *state;
@@ -283,7 +284,7 @@ static hf_source fetched(struct fixture *f, const char *key, struct hft_page *pa
     return source;
 }
 
-static void what_is_not_to_be_kept_is_not_given_out_when_the_server_is_away(void **state)
+static void a_value_that_is_not_kept_is_not_served_when_the_server_is_away(void **state)
 {
     struct fixture *f = *state;
     struct hft_page none = {.data = "", .absent = true}, once = {.data = "once", .ttl_ms = HF_OFF};
@@ -348,7 +349,7 @@ static void a_server_that_refuses_writes_is_not_away(void **state)
     assert_true(stored);
 }
 
-static void what_was_seen_last_says_whether_it_was_stored_and_since_when_it_is_old(void **state)
+static void a_last_seen_value_says_whether_it_was_stored_and_its_age(void **state)
 {
     struct fixture *f = *state;
     struct hft_page page = {.data = "content"}, local = {.data = "local"};
@@ -373,20 +374,20 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(a_late_loaders_failure_is_nobodys_but_its_own),
+        TEST(a_late_loaders_failure_goes_to_its_own_caller_only),
         TEST(wait_ms_is_for_others_and_not_for_the_servers_answers),
-        TEST(waiting_for_others_begins_when_they_are_seen),
+        TEST(wait_ms_begins_when_another_load_is_seen),
         TEST(a_process_asks_seldom_whether_another_one_still_reloads),
-        TEST(whoever_is_served_does_not_count_as_waiting),
-        TEST(who_does_not_wait_is_told_that_others_are_busy_with_a_local_load_too),
+        TEST(a_served_thread_does_not_count_as_waiting),
+        TEST(a_fetch_without_wait_is_busy_during_a_local_load_too),
         TEST(each_caller_judges_a_shared_value_by_its_own_stale_ms),
-        TEST(what_is_shared_and_not_stored_is_as_fresh_as_for_its_loader),
+        TEST(a_shared_value_that_was_not_stored_is_as_fresh_as_for_its_loader),
         TEST(a_time_that_no_option_could_have_is_passed_over),
         TEST(a_load_that_outlives_its_time_is_at_risk_no_longer_than_it_runs),
-        TEST(what_is_not_to_be_kept_is_not_given_out_when_the_server_is_away),
+        TEST(a_value_that_is_not_kept_is_not_served_when_the_server_is_away),
         TEST(a_full_server_is_not_away),
         TEST(a_server_that_refuses_writes_is_not_away),
-        TEST(what_was_seen_last_says_whether_it_was_stored_and_since_when_it_is_old),
+        TEST(a_last_seen_value_says_whether_it_was_stored_and_its_age),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

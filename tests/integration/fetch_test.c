@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fetch_test.c - hf_fetch: one load for many callers, and what they get when it is old, absent, failing or the server is
- * away. */
+/* fetch_test.c - hf_fetch: one load for many callers, and what they get when the value is old, absent or failing, or
+ * the server is away. */
 #include "tests/support/fds.h"
 #include "tests/support/pages.h"
 #include "tests/support/takers.h"
@@ -186,7 +186,7 @@ static void early_refresh_loads_before_the_end(void **state)
     assert_int_equal(hft_server_ask_integer(f->server, "EXISTS page"), 1);
 }
 
-/* Who has loaded nothing knows no load time, and who remembers nothing forgets it. */
+/* A process that has loaded nothing knows no load time, and one that keeps no values forgets it. */
 static void early_refresh_works_in_processes_that_only_read(void **state)
 {
     struct fixture *f = *state;
@@ -261,7 +261,7 @@ static void a_failure_is_told_to_the_waiters_here_and_the_next_client_tries(void
     assert_int_equal(theirs.loads, 1);
 }
 
-/* As URLs are: it is waited for, told, forgotten and broken off like a short one. */
+/* Keys as long as URLs: a fetch waits for one, gets its message, forgets it and is canceled as with a short key. */
 static void a_key_may_be_as_long_as_a_page(void **state)
 {
     struct fixture *f = *state;
@@ -383,7 +383,7 @@ static void *forget_page(void *arg)
     return NULL;
 }
 
-static void what_was_asked_for_before_a_forget_is_not_remembered_after_it(void **state)
+static void a_read_sent_before_a_forget_is_not_kept_after_it(void **state)
 {
     struct fixture *f = *state;
     struct hft_fetcher reader, forgetter = {.client = f->a};
@@ -472,7 +472,7 @@ int main(void)
         TEST(answers_of_a_loader_are_checked),
         TEST(waiting_for_others_has_an_end),
         TEST(forgetting_during_a_load_keeps_it_from_being_stored),
-        TEST(what_was_asked_for_before_a_forget_is_not_remembered_after_it),
+        TEST(a_read_sent_before_a_forget_is_not_kept_after_it),
         TEST(under_a_template_the_keys_of_locks_are_no_pages),
         TEST(a_hung_loader_loses_its_lease_and_is_not_stored),
         TEST(a_lease_lost_during_a_load_means_not_stored),

@@ -252,7 +252,7 @@ static void after_a_killed_loader_the_next_one_starts_by_itself(void **state)
     f->a = hft_client(f->server, NULL);
     f->page.data = "ours";
     hft_process_tell(&other, 'g');
-    assert_int_equal(hft_process_hear(&other), 'l');
+    assert_int_equal(hft_process_read(&other), 'l');
     hft_fetch(&fetcher, f->a, "page", HF_FETCH(.load = hft_load, .arg = &f->page, .wait_ms = 20000));
     HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "EXISTS hf:queue:{page}:hf:fetch:{page}") == 1);
     hft_process_kill(&other);
@@ -297,7 +297,7 @@ static void a_megabyte_is_a_value_and_too_much_is_given_but_not_stored(void **st
     free(data);
 }
 
-static void a_value_somebody_else_stored_too_large_is_a_limit(void **state)
+static void a_too_large_value_of_another_program_is_a_limit_error(void **state)
 {
     struct fixture *f = *state;
     hf_value *value;
@@ -435,7 +435,7 @@ int main(void)
         TEST(a_client_without_local_bytes_remembers_nothing),
         cmocka_unit_test(after_a_killed_loader_the_next_one_starts_by_itself),
         TEST(a_megabyte_is_a_value_and_too_much_is_given_but_not_stored),
-        TEST(a_value_somebody_else_stored_too_large_is_a_limit),
+        TEST(a_too_large_value_of_another_program_is_a_limit_error),
         TEST(a_key_of_another_type_is_foreign),
         TEST(an_absent_mark_of_another_type_is_named_and_marks_nothing),
         TEST(a_queue_of_another_type_hinders_no_load),

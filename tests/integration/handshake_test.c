@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* handshake_test.c - who is let in, who is refused, and whether the error says what a person needs to know.
- */
+/* handshake_test.c - connections that are accepted or refused, and whether the error says what a person needs to
+ * know. */
 #include "core/context/context.h"
 #include "pool/dial.h"
 #include "pool/pool_private.h"
@@ -24,7 +24,7 @@
 
 static int own_threads; /* without a pool */
 
-/* Opens, expects the status, and that nothing is left of a pool that did not open. */
+/* Opens the pool, expects the status, and checks that nothing is left of a pool that did not open. */
 static void assert_opens(struct hft_pool *kit, hf_status expected, const char *word)
 {
     hf_error error = {0};
@@ -297,7 +297,7 @@ static hf_client *open_wholly(const struct hft_server *server)
     return client;
 }
 
-/* A road of 64 kbit/s carries 8 kB in a second, and a lost connection has its leases wait for that. */
+/* A road of 64 kbit/s carries 8 kB in a second, and after a lost connection its leases wait for that. */
 static void a_further_connection_costs_less_than_a_thousand_bytes(void **state)
 {
     enum { CONNECTIONS = 3 }; /* one lock lane, the reserved lane, the subscriber */

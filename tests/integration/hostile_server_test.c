@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* hostile_server_test.c - a server that means harm: whatever it sends after a proper greeting, the connection is given
- * up within bounds, the caller hears of it, and the process keeps its memory. */
+/* hostile_server_test.c - a malicious server: whatever it sends after a proper handshake, the connection is given up
+ * within bounds, the caller gets an error, and the process keeps its memory. */
 #include <hiredis/hiredis.h>
 #include <holdfast/holdfast.h>
 #include <poll.h>
@@ -21,7 +21,7 @@
 
 #define RSS_MORE_KB (64 * 1024) /* above what it was; the streams below would be gigabytes */
 
-/* What is sent, again and again if `for_ever`, in place of the answer to any command that is not part of a greeting. */
+/* The bytes sent, again and again if `for_ever`, as the answer to any command that is not part of a handshake. */
 struct malice {
     const char *what;
     const char *bytes;
@@ -69,7 +69,7 @@ static bool is(const redisReply *request, size_t at, const char *word)
     return at < request->elements && strcasecmp(request->element[at]->str, word) == 0;
 }
 
-/* The right answers to a handshake_floor; NULL: it is none of a greeting's. */
+/* The right answer to a handshake_floor; NULL: the request is not part of a handshake. */
 static const char *greet(const redisReply *request)
 {
     if (is(request, 0, "ROLE"))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_faults_test.c - a server that freezes, dies, hangs up, is demoted or talks too late: every command has
- * exactly one outcome, the right one, and the lane comes back by itself. */
+/* lane_faults_test.c - a server that freezes, dies, closes, is demoted or answers late: every command has exactly
+ * one outcome, the right one, and the lane is dialled again by itself. */
 #include "pool/lane_private.h"
 #include "tests/support/pool_kit.h"
 
@@ -86,8 +86,8 @@ static void a_command_without_an_answer_ends_at_its_time_and_all_that_rode_with_
 
 /* ---- cuts ---- */
 
-/* Has all connections of the kit cut; right afterwards the server is busy for a while. With a frozen server: as
- * soon as it is thawed. */
+/* Cuts all connections of the kit; right afterwards the server is busy for a while. With a frozen server: as soon as
+ * it is thawed. */
 static redisContext *cut_all(const char *busy_s, bool freeze)
 {
     int written = 0;
@@ -106,7 +106,7 @@ static redisContext *cut_all(const char *busy_s, bool freeze)
     return cutter;
 }
 
-static void what_is_listed_while_the_lane_dials_waits_for_the_connection(void **state)
+static void a_command_listed_while_the_lane_dials_waits_for_the_connection(void **state)
 {
     struct hft_call kept, late;
     (void)state;
@@ -126,7 +126,7 @@ static void what_is_listed_while_the_lane_dials_waits_for_the_connection(void **
     redisFree(cutter);
 }
 
-static void of_a_blocked_socket_what_has_not_left_goes_out_on_the_next_connection(void **state)
+static void commands_that_a_blocked_socket_kept_go_out_on_the_next_connection(void **state)
 {
     static char value[8 * 1024 * 1024];
     struct hft_call big, small;
@@ -423,12 +423,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_without_an_answer_ends_at_its_time_and_all_that_rode_with_it),
         cmocka_unit_test(of_a_silent_server_the_unsent_comes_back_at_once),
-        cmocka_unit_test(what_is_listed_while_the_lane_dials_waits_for_the_connection),
+        cmocka_unit_test(a_command_listed_while_the_lane_dials_waits_for_the_connection),
         cmocka_unit_test(
             a_killed_server_leaves_commands_unanswered_then_unsent_and_a_restarted_one_is_found_again),
         cmocka_unit_test(connections_that_are_cut_under_load_never_mix_up_replies),
         cmocka_unit_test(an_idle_connection_that_is_cut_costs_no_command),
-        cmocka_unit_test(of_a_blocked_socket_what_has_not_left_goes_out_on_the_next_connection),
+        cmocka_unit_test(commands_that_a_blocked_socket_kept_go_out_on_the_next_connection),
         cmocka_unit_test(a_slow_socket_takes_a_long_command_in_pieces),
         cmocka_unit_test(a_read_only_reply_is_delivered_and_ends_the_connection),
         cmocka_unit_test(after_idling_a_second_a_lock_lane_asks_whether_the_server_is_still_a_primary),

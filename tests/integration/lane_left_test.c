@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_left_test.c - what is left to the listener is done by it, also when another thread has taken the event that it
- * slept on, and what is not left to it is nobody else's to take. Nothing here has a deadline: what nobody does is waited for
- * in vain. (Linked so that hfi_dial_end is the one below.) */
+/* lane_left_test.c - the listener's work is done by the listener, also when another thread has taken the event that
+ * it slept on, and by no other thread. Nothing here has a deadline: work that is not done is waited for in vain.
+ * (Linked so that hfi_dial_end is the one below.) */
 #include "pool/dial.h"
 #include "pool/lane_private.h"
 #include "tests/support/fds.h"
@@ -83,7 +83,7 @@ static void *thaw_when_somebody_reads(void *arg)
 }
 
 /* Reader and listener hear of the reply at once; who is first takes it. */
-static void what_may_be_sent_soon_is_sent_although_a_reader_took_the_reply_the_listener_slept_on(void **state)
+static void a_posted_command_is_sent_although_a_reader_took_the_listeners_reply(void **state)
 {
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {
@@ -118,8 +118,8 @@ static void *post_more_than_the_socket_takes_and_thaw(void *arg)
     return NULL;
 }
 
-/* The reader was told that the socket is full; its own wait may end before there is room. */
-static void what_the_socket_did_not_take_is_sent_although_the_reader_that_waited_for_room_left(void **state)
+/* The reader knows that the socket is full; its own wait may end before there is room. */
+static void bytes_that_a_full_socket_refused_are_sent_although_the_waiting_reader_left(void **state)
 {
     struct big big = {.value = malloc(BIG + 1)};
     (void)state;
@@ -158,7 +158,7 @@ void __wrap_hfi_dial_end(struct hfi_dial *dial)
 }
 
 /* A thread that is preempted between the two. */
-static void what_is_listed_when_the_lane_comes_up_and_flushed_later_is_sent(void **state)
+static void a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent(void **state)
 {
     (void)state;
     for (int i = 0; i < ROUNDS; i++) {
@@ -175,9 +175,9 @@ static void what_is_listed_when_the_lane_comes_up_and_flushed_later_is_sent(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_may_be_sent_soon_is_sent_although_a_reader_took_the_reply_the_listener_slept_on),
-        cmocka_unit_test(what_the_socket_did_not_take_is_sent_although_the_reader_that_waited_for_room_left),
-        cmocka_unit_test(what_is_listed_when_the_lane_comes_up_and_flushed_later_is_sent),
+        cmocka_unit_test(a_posted_command_is_sent_although_a_reader_took_the_listeners_reply),
+        cmocka_unit_test(bytes_that_a_full_socket_refused_are_sent_although_the_waiting_reader_left),
+        cmocka_unit_test(a_command_listed_as_the_lane_comes_up_and_flushed_later_is_sent),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

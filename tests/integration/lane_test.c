@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_test.c - many threads on one connection: everybody gets the answer that is theirs, in order, in few
- * sends. */
+/* lane_test.c - many threads on one connection: each gets its own answer, in order, in few sends. */
 #include "pool/lane_private.h"
 #include "tests/support/script_source.h"
 #include "tests/support/fds.h"

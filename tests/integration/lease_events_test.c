@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lease_events_test.c - how a holder is told: AT_RISK, SAFE_AGAIN, LOST, by callback, descriptor, signal and V. */
+/* lease_events_test.c - how a holder is notified: AT_RISK, SAFE_AGAIN, LOST, by callback, descriptor, signal and V. */
 #include "tests/support/fds.h"
 #include "tests/support/takers.h"
 
@@ -213,7 +213,7 @@ static void a_server_frozen_for_longer_than_the_lease_loses_it_on_time_and_befor
     struct fd_watch watch = {.fd = hf_lease_event_fd(lease)};
     (void)pthread_create(&watch.thread, NULL, watch_fd, &watch);
     hft_process_tell(&other, 'g');
-    assert_int_equal(hft_process_hear(&other), 'w');
+    assert_int_equal(hft_process_read(&other), 'w');
     HFT_UNTIL_TRUE(hft_queued(f->server, "frozen") == 1);
     hft_server_freeze(f->server);
     int64_t end_ns = now_ns(), left;
@@ -531,7 +531,7 @@ static void a_lease_that_was_over_before_its_acquire_returned_is_no_events_matte
     HFT_UNTIL_TRUE(atomic_load(&in_handler));
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
     hf_stats stats;
-    do /* it is granted, held for too long, and lost, while its thread stands still */
+    do /* the lease is granted, held for too long, and lost, while its thread is stopped */
         hf_client_stats(f->client, &stats);
     while (stats.lost == 0);
     atomic_store(&go_on, true);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lock_test.c - hf_lock_acquire and release: who gets it, when, with which fence, and what stands in Redis. */
+/* lock_test.c - hf_lock_acquire and release: order, times and fences of grants, and the keys in Redis. */
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -313,7 +313,7 @@ static void a_key_of_another_type_is_foreign_and_left_alone(void **state)
     HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 1);
 }
 
-/* Whoever waits is told which one it is; who holds gives it back, and nothing is left. */
+/* A waiter's error names the key; a holder releases, and nothing is left. */
 static void a_side_key_of_another_type_is_named_and_keeps_nothing_held(void **state)
 {
     struct fixture *f = *state;
@@ -498,7 +498,7 @@ static void a_killed_holder_costs_no_more_than_its_lease_and_guard(void **state)
     f->server = hft_server_start(NULL);
     hft_process_start(&process, hold_until_killed, f->server);
     f->a = hft_client(f->server, NULL);
-    assert_int_equal(hft_process_hear(&process), 'h');
+    assert_int_equal(hft_process_read(&process), 'h');
     struct hft_taker taker;
     hft_take(&taker, f->a, "killed", HF_LOCK(.wait_ms = 20000));
     HFT_UNTIL_TRUE(hft_queued(f->server, "killed") == 1);

@@ -56,7 +56,7 @@ static void a_lost_lease_is_a_line_of_the_log(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_CLOSED);
 }
 
-/* As long as all other leases of its client take to be lost, if it kept who renews them. */
+/* Takes as long as it takes to lose all other leases of the client, if the log call held up their renewals. */
 static void write_slowly(hf_log_level level, const char *line, void *arg)
 {
     if (level <= HF_LOG_WARNING && strstr(line, "was lost") != NULL) {
@@ -160,7 +160,7 @@ static void sum_up(hf_log_level level, const char *line, void *arg)
 }
 
 /* Whoever asked for no callback does not call hf_client_dispatch. */
-static void a_log_that_nobody_dispatches_keeps_no_lease_and_no_descriptor(void **state)
+static void a_log_that_is_not_dispatched_keeps_no_lease_and_no_descriptor(void **state)
 {
     enum { LOST = 150, LINES = 100 };
     struct fixture *f = *state;
@@ -215,7 +215,7 @@ int main(void)
         TEST(a_lost_lease_is_a_line_of_the_log),
         TEST(a_slow_log_costs_no_lease),
         TEST(a_callback_waits_for_one_line_and_no_more),
-        TEST(a_log_that_nobody_dispatches_keeps_no_lease_and_no_descriptor),
+        TEST(a_log_that_is_not_dispatched_keeps_no_lease_and_no_descriptor),
         cmocka_unit_test(each_change_of_the_servers_configuration_is_a_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* messages_test.c - whoever may PUBLISH can say anything to a client, and real breaks are said the same way. */
+/* messages_test.c - forged messages of an attacker that may PUBLISH, and real breaks, which come as the same
+ * messages. */
 #include "core/context/context.h"
 #include "core/lock/events.h"
 #include "core/lock/inbound.h"
@@ -32,7 +33,7 @@ static char *waiter_of(struct fixture *f, const char *name)
     return token;
 }
 
-/* What was said before to the client of this token has been heard, and its answers are there. */
+/* Waits until the client of this token has processed all earlier messages, and has its answers. */
 static void hears_out(struct fixture *f, const char *token, hf_client *another)
 {
     char forgotten[TOKEN];
@@ -40,7 +41,7 @@ static void hears_out(struct fixture *f, const char *token, hf_client *another)
     (void)snprintf(forgotten, sizeof forgotten, "hf1:%.32s:fff:0123456789abcdef%s", token + 4,
                    strchr(strchr(strchr(token + 4, ':') + 1, ':') + 1, ':'));
     freeReplyObject(hft_server_ask(f->server, "SET hf:{forgotten} %s PX %d", forgotten, LONG_MS));
-    hft_say(f->server, "R %s hf:{forgotten}", forgotten);
+    hft_send_message(f->server, "R %s hf:{forgotten}", forgotten);
     lease = must_take(f, another, "forgotten", LONG);
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }
@@ -60,20 +61,20 @@ static void made_up_breaks_take_nothing_from_anybody(void **state)
     assert_int_equal(hf_lease_release(spent, NULL), HF_OK);
     const char *const rests[] = {held, theirs, "-", "x"};
     for (size_t i = 0; i < sizeof rests / sizeof rests[0]; i++) {
-        hft_say(f->server, "B %s %s", held, rests[i]);
-        hft_say(f->server, "B %s %s", theirs, rests[i]);
-        hft_say(f->server, "B %s %s", other, rests[i]);
-        hft_say(f->server, "B %s %s", waiter, rests[i]);
+        hft_send_message(f->server, "B %s %s", held, rests[i]);
+        hft_send_message(f->server, "B %s %s", theirs, rests[i]);
+        hft_send_message(f->server, "B %s %s", other, rests[i]);
+        hft_send_message(f->server, "B %s %s", waiter, rests[i]);
         hears_out(f, theirs, f->a);
         assert_int_equal(hf_lease_verify(lease, &f->error), HF_OK);
         free(waiter);
         waiter = waiter_of(f, "held");
     }
     hft_other_random(held);
-    hft_say(f->server, "B %s %s", held, held);
+    hft_send_message(f->server, "B %s %s", held, held);
     hft_other_random(held);
     hft_other_random(theirs);
-    hft_say(f->server, "B %s %s", theirs, held);
+    hft_send_message(f->server, "B %s %s", theirs, held);
     hears_out(f, held, f->b);
     hears_out(f, theirs, f->a);
     assert_true(hf_lease_is_valid(lease) && hf_lease_is_valid(his));
@@ -116,7 +117,7 @@ static void a_question_about_the_last_of_a_lease_does_not_lengthen_it(void **sta
     HFT_UNTIL_TRUE(hf_lease_remaining_ms(lease) < 1000);
     uint64_t before = hft_renewals(f->a);
     int64_t pttl = hft_server_ask_integer(f->server, "PTTL hf:{x}");
-    hft_say(f->server, "B %s -", token);
+    hft_send_message(f->server, "B %s -", token);
     HFT_UNTIL_TRUE(hft_renewals(f->a) > before);
     assert_in_range(hf_lease_remaining_ms(lease), 0, 1000);
     assert_in_range(hft_server_ask_integer(f->server, "PTTL hf:{x}"), 0, pttl);
@@ -139,7 +140,7 @@ static void two_breaks_leave_no_key_behind(void **state)
     assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
 }
 
-/* However often it is broken, and whoever wants it; but its close ends that. */
+/* The time to stop holds however often the lease is broken, and for every waiter; but a close ends it. */
 static void a_revoked_holder_has_its_time_to_stop(void **state)
 {
     struct fixture *f = *state;
@@ -150,7 +151,7 @@ static void a_revoked_holder_has_its_time_to_stop(void **state)
         assert_int_equal(hf_lock_break(f->b, "x", NULL, &f->error), HF_OK);
         HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
         hft_held_by(f->server, "x", token, sizeof token);
-        hft_say(f->server, "R %s hf:{x}", token);
+        hft_send_message(f->server, "R %s hf:{x}", token);
         hears_out(f, token, f->b);
         assert_int_equal(hft_lock_exists(f->server, "x"), 1);
     }
@@ -213,7 +214,7 @@ static void a_made_up_forget_costs_a_load_nothing(void **state)
     HFT_UNTIL_TRUE(atomic_load(&page.inside) == 1);
     redisReply *reply = hft_server_ask(f->server, "GET hf:fetch:{page}");
     uint64_t before = hft_renewals(f->a);
-    hft_say(f->server, "B %s -", reply->str);
+    hft_send_message(f->server, "B %s -", reply->str);
     HFT_UNTIL_TRUE(hft_renewals(f->a) > before || atomic_load(&page.unwanted));
     atomic_store(&page.stay, false);
     assert_int_equal(hft_fetched(&fetcher), HF_OK);
@@ -232,7 +233,7 @@ static void a_flood_of_breaks_is_a_question_in_ten_milliseconds(void **state)
     hft_held_by(f->server, "x", token, sizeof token);
     int64_t before = hft_server_calls(f->server, "evalsha"), began = hft_boottime_ms();
     for (int i = 0; i < BREAKS; i++)
-        hft_say(f->server, "B %s -", token);
+        hft_send_message(f->server, "B %s -", token);
     hears_out(f, token, f->b);
     int64_t questions = hft_server_calls(f->server, "evalsha") - before;
     assert_in_range(questions, 1, (hft_boottime_ms() - began) / 10 + 20);
@@ -248,7 +249,7 @@ static double cpu_ns(void)
 
 enum { TOLD = 64, TIMES = 1000 };
 
-/* Processor time of this thread for a thousand messages about tokens that are being given back, while so many are. */
+/* CPU time of this thread for a thousand messages about tokens in retirement, while that many are. */
 static double cpu_of_messages(struct fixture *f, int open)
 {
     static char said[TOLD][TOKEN + 32];
@@ -305,13 +306,14 @@ static double cpu_of_events(struct fixture *f, int watched)
     return took;
 }
 
-static void what_is_heard_costs_the_same_however_much_there_is(void **state)
+static void a_message_costs_the_same_however_much_the_client_has(void **state)
 {
     struct fixture *f = *state;
     double (*const costs[])(struct fixture *, int) = {cpu_of_messages, cpu_of_events};
     for (size_t i = 0; i < sizeof costs / sizeof costs[0]; i++) {
         double few = 1e12, many = 1e12;
-        for (int j = 0; j < 3; j++) { /* the least of three: whoever else runs here takes our caches, not our time */
+        for (int j = 0; j < 3; j++) { /* the least of three: other programs on this machine take the caches, not this
+                                       * thread's CPU time */
             double took = costs[i](f, 256);
             few = took < few ? took : few;
             took = costs[i](f, 16 * 256);
@@ -336,7 +338,7 @@ int main(void)
         TEST(a_load_of_a_forgotten_value_is_told_at_once_and_not_stored),
         TEST(a_made_up_forget_costs_a_load_nothing),
         TEST(a_flood_of_breaks_is_a_question_in_ten_milliseconds),
-        TEST(what_is_heard_costs_the_same_however_much_there_is),
+        TEST(a_message_costs_the_same_however_much_the_client_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

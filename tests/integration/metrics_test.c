@@ -70,7 +70,7 @@ static void a_page_is_prometheus_text(void **state)
     assert_int_equal(hf_client_close(named, NULL), HF_OK);
 }
 
-static void what_cannot_be_a_page_is_refused(void **state)
+static void a_page_that_cannot_be_written_is_refused(void **state)
 {
     struct fixture *f = *state;
     const hf_client *both[] = {f->a, f->b}, *twice[] = {f->a, f->a};
@@ -129,7 +129,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_page_is_prometheus_text),
-        TEST(what_cannot_be_a_page_is_refused),
+        TEST(a_page_that_cannot_be_written_is_refused),
         TEST(a_clients_name_is_escaped_in_its_label),
         TEST(waits_and_holds_are_told_by_length),
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* operators_test.c - who holds what, taking it away, what is wrong with the server; and what a client counts. */
+/* operators_test.c - the operators' calls: holders listed, leases broken, the server checked; and the counters of a
+ * client. */
 #include "base/clock.h"
 #include "tests/support/pages.h"
 #include "tests/support/takers.h"
@@ -196,7 +197,7 @@ static bool stand_in_line(const hf_waiter *waiter, void *arg)
     return line->count != line->stop_after;
 }
 
-static void who_waits_is_told_in_the_order_in_which_it_will_have_the_lock(void **state)
+static void waiters_are_listed_in_the_order_of_their_grants(void **state)
 {
     struct fixture *f = *state;
     struct line line = {.count = 0};
@@ -231,7 +232,7 @@ static void who_waits_is_told_in_the_order_in_which_it_will_have_the_lock(void *
     assert_int_equal(hf_lock_waiters(f->a, "", stand_in_line, &line, &f->error), HF_INVALID);
 }
 
-static void a_broken_lock_goes_to_who_waits_once_the_holder_has_stopped(void **state)
+static void a_broken_lock_goes_to_a_waiter_once_the_holder_has_stopped(void **state)
 {
     struct fixture *f = *state;
     struct hft_taker taker;
@@ -259,7 +260,7 @@ static void a_broken_lock_goes_to_who_waits_once_the_holder_has_stopped(void **s
     assert_int_equal(hft_lock_keys(f->server), 0);
 }
 
-static void a_lock_broken_by_force_is_somebody_elses_at_once(void **state)
+static void a_lock_broken_by_force_is_granted_to_a_waiter_at_once(void **state)
 {
     struct fixture *f = *state;
     struct hft_taker taker;
@@ -428,9 +429,9 @@ int main(void)
         TEST(foreign_holders_are_shown_escaped),
         TEST(list_finds_held_locks_by_glob_and_nothing_else),
         TEST(a_list_waits_for_many_holders_that_do_not_answer_together),
-        TEST(who_waits_is_told_in_the_order_in_which_it_will_have_the_lock),
-        TEST(a_broken_lock_goes_to_who_waits_once_the_holder_has_stopped),
-        TEST(a_lock_broken_by_force_is_somebody_elses_at_once),
+        TEST(waiters_are_listed_in_the_order_of_their_grants),
+        TEST(a_broken_lock_goes_to_a_waiter_once_the_holder_has_stopped),
+        TEST(a_lock_broken_by_force_is_granted_to_a_waiter_at_once),
         TEST(a_lock_of_a_server_that_is_full_is_broken_too),
         TEST(check_finds_nothing_wrong_with_a_good_server_and_names_what_is_bad),
         TEST(rights_that_are_missing_are_found),

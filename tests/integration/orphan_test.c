@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* orphan_test.c - keys that hold a token of a living process which counts with it no more: an acquire that was executed
- * long after it was given up. Who waits has them cleared away at once. */
+/* orphan_test.c - orphans: keys with a token that its living process no longer uses, set by an acquire that was
+ * executed long after it was given up. A waiter has them cleared away at once. */
 #include "tests/support/messages.h"
 #include "tests/support/pages.h"
 #include "tests/support/pair.h"
@@ -26,8 +26,7 @@ static char *value_of(struct fixture *f, const char *key)
     return value;
 }
 
-/* A token of this client's that nobody there remembers: of one that was given back just now it would know that it is
- * over. Free it. */
+/* A token of this client that it has forgotten: it would know of one released just now. The caller frees it. */
 static char *spent_token(struct fixture *f, hf_client *client, const char *name)
 {
     char key[64];
@@ -80,7 +79,8 @@ static void an_orphan_that_comes_while_they_wait_is_seen_at_the_re_check(void **
     free(token);
 }
 
-/* A failover has lost the release that was answered. The first wish may come so soon that it seems to have crossed it. */
+/* A failover has lost the release that was answered. The first revoke may come so soon that it seems to have crossed
+ * it. */
 static void a_release_that_the_server_has_lost_is_repeated(void **state)
 {
     struct fixture *f = *state;
@@ -93,7 +93,7 @@ static void a_release_that_the_server_has_lost_is_repeated(void **state)
     free(token);
 }
 
-/* The server did not know the script, but the release's, which was behind it. So this is executed last. */
+/* The server did not know the acquire's script, but that of the release behind it. So the acquire is executed last. */
 static void a_grant_that_comes_after_the_answer_to_its_release_is_given_back(void **state)
 {
     struct fixture *f = *state;
@@ -194,9 +194,9 @@ static void made_up_messages_take_nothing_from_anybody(void **state)
                                    {spent, "elsewhere"},   {spent, "hf:fence"},    {spent, longest},       {spent, "hf:{"},
                                    {other, "hf:{theirs}"}, {spent, "hf:queue:{held}:hf:{held}"}};
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
-        hft_say(f->server, "R %s %s", said[i][0], said[i][1]);
-        hft_say(f->server, "G %s 1 2", said[i][0]);
-        hft_say(f->server, "G %s 1 2 hf:{theirs}", said[i][0]);
+        hft_send_message(f->server, "R %s %s", said[i][0], said[i][1]);
+        hft_send_message(f->server, "G %s 1 2", said[i][0]);
+        hft_send_message(f->server, "G %s 1 2 hf:{theirs}", said[i][0]);
     }
     /* What was heard has been answered when a later one is. */
     execute_late(f, "hf:{last}", spent);
@@ -212,7 +212,7 @@ static void made_up_messages_take_nothing_from_anybody(void **state)
     free(other);
 }
 
-/* The B is lost: only the wish of who waits names the token that the break has left. */
+/* The B is lost: only the waiter's revoke names the token that the break has left. */
 static void a_break_that_was_not_heard_ends_the_holder_before_the_next_begins(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* overload_test.c - a server that is slow is not away: who may wait does, and where there is none the origin is not given
- * all the loads at once that nobody shares. */
+/* overload_test.c - a slow server is not away: calls with time wait for it, and when they have none the origin does
+ * not get all the unshared loads at once. */
 #include "core/context/context.h"
 #include "pool/lane_private.h"
 #include "tests/support/fds.h"
@@ -71,7 +71,7 @@ static void a_server_that_is_silent_for_less_than_may_be_waited_is_not_away(void
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
-static void who_may_not_wait_any_longer_loads_without_it(void **state)
+static void a_fetch_whose_wait_ms_is_over_loads_without_the_server(void **state)
 {
     struct fixture *f = *state;
     struct hft_page page = {.data = "content"};
@@ -169,7 +169,7 @@ static void connections_that_end_while_it_waits_are_no_reason_to_load(void **sta
 }
 
 /* Whoever does not wait is not counted with those who do. */
-static void who_does_not_wait_for_a_local_load_is_busy(void **state)
+static void a_fetch_that_does_not_wait_for_a_local_load_is_busy(void **state)
 {
     struct fixture *f = *state;
     struct hft_page page = {.data = "content", .stay = true};
@@ -248,7 +248,7 @@ static void without_a_server_only_so_many_values_a_second_are_loaded(void **stat
     assert_true(took_ms >= 1000 * (MANY - A_SECOND) / A_SECOND - 20);
 }
 
-static void who_cannot_wait_for_a_turn_is_told_when_to_come_back(void **state)
+static void a_fetch_that_cannot_wait_for_a_turn_gets_a_retry_time(void **state)
 {
     struct fixture *f = *state;
     struct hft_page page = {.data = "content"};
@@ -295,8 +295,8 @@ static void a_cancel_ends_the_wait_for_a_turn_and_leaves_the_load_to_the_others(
     hf_cancel_close(cancel);
 }
 
-/* A request's deadline, again and again: those that come later get the turns of those that gave up. */
-static void who_gives_up_waiting_for_a_turn_keeps_nobody_from_it(void **state)
+/* A request's deadline, again and again: later callers get the turns of those that gave up. */
+static void a_fetch_that_gives_up_waiting_for_a_turn_blocks_no_other(void **state)
 {
     enum { THREADS = 100, ROUNDS = 6 };
     struct fixture *f = *state;
@@ -359,14 +359,14 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(a_server_that_is_silent_for_less_than_may_be_waited_is_not_away),
-        TEST(who_may_not_wait_any_longer_loads_without_it),
+        TEST(a_fetch_whose_wait_ms_is_over_loads_without_the_server),
         TEST(a_server_that_answers_no_dial_is_away_for_those_who_would_wait_for_ever),
         TEST(a_server_that_answers_with_an_error_is_asked_once),
         TEST(connections_that_end_while_it_waits_are_no_reason_to_load),
-        TEST(who_does_not_wait_for_a_local_load_is_busy),
+        TEST(a_fetch_that_does_not_wait_for_a_local_load_is_busy),
         TEST(without_a_server_only_so_many_values_a_second_are_loaded),
-        TEST(who_cannot_wait_for_a_turn_is_told_when_to_come_back),
-        TEST(who_gives_up_waiting_for_a_turn_keeps_nobody_from_it),
+        TEST(a_fetch_that_cannot_wait_for_a_turn_gets_a_retry_time),
+        TEST(a_fetch_that_gives_up_waiting_for_a_turn_blocks_no_other),
         TEST(close_ends_the_wait_for_a_turn),
         TEST(a_cancel_ends_the_wait_for_a_turn_and_leaves_the_load_to_the_others),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* owners_test.c - whose a lease is when threads end, their kernel ids come again, and processes fork. */
+/* owners_test.c - the owner of a lease when threads end, their kernel ids come again, and processes fork. */
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -17,7 +17,7 @@
 
 /* ---- a kernel id that comes again ---- */
 
-struct taking { /* a thread that takes the lock, unless it is not the one that is looked for */
+struct taking { /* a thread that acquires the lock if it has the wanted kernel id */
     hf_client *client;
     hf_lock_options options;
     int wanted_tid; /* 0: any */
@@ -35,7 +35,7 @@ static void *take_and_end(void *arg)
     return NULL;
 }
 
-/* Where the kernel lets us, its next id is the wanted one; else every id has to come round. */
+/* Makes the kernel's next thread id the wanted one where that is allowed; else every id has to come round. */
 static void ask_for_tid(int tid)
 {
     FILE *last = fopen("/proc/sys/kernel/ns_last_pid", "w");
@@ -89,8 +89,8 @@ static void a_thread_with_an_ended_ones_kernel_id_is_not_told_of_a_deadlock(void
 
 /* ---- tasks ---- */
 
-/* A pool's thread takes a lease, gives it to an event loop, and takes the next job: the same name again, perhaps. */
-static void who_has_handed_a_lease_over_waits_for_it_like_anybody(void **state)
+/* A pool's thread acquires a lease, gives it to an event loop, and takes the next job, perhaps for the same name. */
+static void a_thread_that_gave_its_lease_away_waits_for_it(void **state)
 {
     struct fixture *f = *state;
     hf_lease *lease = must_take(f, f->a, "owned", NULL), *next;
@@ -147,7 +147,7 @@ static void *take_and_give_back(void *arg)
     return NULL;
 }
 
-/* One re-enters in the moment in which the other gives it back: each has its own, and the last one gives it back. */
+/* One thread re-enters at the moment when the other releases: each has its own, and the last release ends the lease. */
 static void two_threads_of_a_task_take_and_give_back_at_once(void **state)
 {
     struct fixture *f = *state;
@@ -211,7 +211,7 @@ static void a_fork_child_of_a_thread_that_used_the_library_gets_its_own_signals(
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
     hft_process_start(&child, lose_a_lease, server);
     hft_process_tell(&child, 'g');
-    char heard = hft_process_hear(&child);
+    char heard = hft_process_read(&child);
     int code = hft_process_end(&child);
     hft_server_stop(server);
     assert_int_equal(code, 0);
@@ -225,7 +225,7 @@ int main(void)
         cmocka_unit_test(a_fork_child_of_a_thread_that_used_the_library_gets_its_own_signals),
         TEST(a_thread_with_an_ended_ones_kernel_id_does_not_reenter_its_lease),
         TEST(a_thread_with_an_ended_ones_kernel_id_is_not_told_of_a_deadlock),
-        TEST(who_has_handed_a_lease_over_waits_for_it_like_anybody),
+        TEST(a_thread_that_gave_its_lease_away_waits_for_it),
         TEST(a_task_is_one_owner_whatever_threads_work_on_it),
         TEST(two_threads_of_a_task_take_and_give_back_at_once),
     };

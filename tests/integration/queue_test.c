@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* queue_test.c - who stands in the remote queue, dead or alive, and whether a busy holder gets to know that anybody does. */
+/* queue_test.c - the remote queue: its living and dead waiters, and whether a busy holder learns that it is not
+ * empty. */
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -21,7 +22,8 @@ static void tell(struct fixture *f, const char *words)
     freeReplyObject(reply);
 }
 
-/* It asked a moment ago, stands before all others, and no client hears its channel any more. */
+/* A waiter whose process was killed: its acquire is recent, it is first in the queue, and its channel has no
+ * subscriber. */
 static void stand_killed(struct fixture *f)
 {
     tell(f, "ZADD hf:queue:{x}:hf:{x} 1 " DEAD);
@@ -60,7 +62,7 @@ static void the_live_one_has_it(struct fixture *f, hf_client *holder)
     assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
 }
 
-static void who_listens_to_everything_does_not_make_the_dead_alive(void **state)
+static void a_pattern_subscriber_does_not_make_a_dead_waiter_alive(void **state)
 {
     struct fixture *f = *state;
     redisContext *monitor = redisConnectUnix(hft_server_socket(f->server));
@@ -77,7 +79,7 @@ static void where_listeners_may_not_be_counted_a_message_counts_them(void **stat
     assert_int_equal(hf_client_close(less, NULL), HF_OK);
 }
 
-/* A crash loop behind a long holder leaves many. `gone`: a key that is gone in the same moment. */
+/* A crash loop behind a long holder leaves many waiters. `gone`: a key that is deleted in the same transaction. */
 static void stand_old(struct fixture *f, int count, const char *gone)
 {
     freeReplyObject(hft_server_ask(f->server,
@@ -147,7 +149,7 @@ static void a_waiter_comes_to_the_end_of_them_without_a_pause(void **state)
 
 enum { THREADS = 6 };
 
-struct crowd { /* threads of one client that have a lock all the time, one after the other */
+struct crowd { /* threads of one client that hold a lock all the time, one after the other */
     hf_client *client;
     hf_lock_options options;
     _Atomic(bool) over;
@@ -203,7 +205,7 @@ static void end(struct fixture *f, struct crowd *crowd)
     assert_int_equal(hf_client_close(crowd->client, NULL), HF_OK);
 }
 
-/* Who stands in the queue here says nothing itself: neither R, nor a re-check that would repeat it. */
+/* The waiter in the queue is made by hand: it sends neither R nor a re-check that would repeat it. */
 static void a_holder_without_messages_learns_of_a_waiter_by_its_renewals(void **state)
 {
     struct fixture *f = *state;
@@ -214,7 +216,7 @@ static void a_holder_without_messages_learns_of_a_waiter_by_its_renewals(void **
     end(f, &crowd);
 }
 
-static void what_was_said_while_it_could_not_hear_a_holder_supposes_when_it_can(void **state)
+static void a_new_subscription_makes_a_holder_assume_a_missed_revoke(void **state)
 {
     struct fixture *f = *state;
     struct crowd crowd;
@@ -260,13 +262,13 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(who_listens_to_everything_does_not_make_the_dead_alive),
+        TEST(a_pattern_subscriber_does_not_make_a_dead_waiter_alive),
         TEST(where_listeners_may_not_be_counted_a_message_counts_them),
         TEST(two_hundred_old_records_in_front_do_not_cost_the_order),
         TEST(nor_do_twenty_thousand),
         TEST(a_waiter_comes_to_the_end_of_them_without_a_pause),
         TEST(a_holder_without_messages_learns_of_a_waiter_by_its_renewals),
-        TEST(what_was_said_while_it_could_not_hear_a_holder_supposes_when_it_can),
+        TEST(a_new_subscription_makes_a_holder_assume_a_missed_revoke),
         TEST(a_renewal_passes_where_the_queue_may_not_be_looked_at),
         TEST(a_client_that_only_waits_leaves_the_fence_counter_alone),
     };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* recheck_test.c - one process waits for many names: what it says to the server meanwhile, and that it gets them all. */
+/* recheck_test.c - one process waits for many names: its commands to the server meanwhile, and that it gets every
+ * lock. */
 #include "core/protocol/scripts.h"
 #include "tests/support/script_source.h"
 #include "tests/support/pair.h"
@@ -60,7 +61,7 @@ static uint64_t commands(const hf_client *client)
     return stats.remote_commands;
 }
 
-/* How often threads of the program's own have slept, and how many there are. */
+/* The number of sleeps of the program's own threads, and of the threads. */
 static int64_t sleeps(int *threads)
 {
     int64_t sum = 0;
@@ -87,7 +88,7 @@ static int64_t sleeps(int *threads)
 }
 
 /* Each re-check of a name writes its record: HSET. */
-static void waiting_for_many_names_costs_few_commands_and_wakes_nobody(void **state)
+static void waiting_for_many_names_costs_few_commands_and_no_wakes(void **state)
 {
     struct fixture *f = *state;
     struct crowd *crowd = gather(f, f->b);
@@ -172,7 +173,7 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(waiting_for_many_names_costs_few_commands_and_wakes_nobody),
+        TEST(waiting_for_many_names_costs_few_commands_and_no_wakes),
         TEST(each_of_many_names_is_got_though_no_message_says_so),
         TEST(a_name_whose_keys_are_spoilt_harms_no_other),
         TEST(the_script_changes_nothing_unless_one_plainly_waits),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reset_test.c - what outlives RESET, or a server without it: a returned connection is as new all the same, or is not lent
- * again. */
+/* reset_test.c - connection state that survives RESET, or a server without RESET: a returned connection is as good
+ * as new, or is not lent again. */
 #include "pool/borrow.h"
 #include "pool/pool_private.h"
 #include "tests/support/pool_kit.h"
@@ -176,7 +176,7 @@ static void before_reset_was_known_they_are_not_debugged_either(void **state)
     leaves_no_debugger(f, "SCRIPT DEBUG YES", "MULTI");
 }
 
-/* As a program with hiredis 1.x could say it; ours cannot read the answer. */
+/* HELLO 3 as a program with hiredis 1.x could send it; the test's own hiredis cannot read the answer. */
 static void say_hello_3(struct hfi_borrowed *borrowed)
 {
     int fd = hfi_borrowed_context(borrowed)->fd;

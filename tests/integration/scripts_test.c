@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts_test.c - the scripts by themselves, where the server is full, and where a key of theirs is another program's:
- * what each answers, and what it leaves. */
+/* scripts_test.c - the scripts by themselves, where the server is full, and where a key of theirs is another
+ * program's: each answer, and the keys that it leaves. */
 #include "core/protocol/scripts.h"
 #include "tests/support/pair.h"
 #include "tests/support/script_source.h"
@@ -78,7 +78,7 @@ static void tell(struct fixture *f, const char *words)
     freeReplyObject(reply);
 }
 
-/* Somebody holds it, for a while or for ever ("" nobody, "theirs"), and one waits. */
+/* A lock that is held, for a while or for ever ("" free, "theirs"), and one waiter. */
 static void lay(struct fixture *f, const char *holder)
 {
     char words[200];
@@ -169,7 +169,7 @@ static const struct spoilt {
     {"break by force", OURS, FENCE, "BROKEN", "", false},
     {"fence_floor", "", FENCE, "WRONGTYPE", "", false}};
 
-static void each_says_which_key_is_another_programs_and_leaves_it_alone(void **state)
+static void each_script_names_another_programs_key_and_leaves_it(void **state)
 {
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof spoilt / sizeof spoilt[0]; i++) {
@@ -213,7 +213,7 @@ static void a_counter_that_is_no_number_is_no_counter(void **state)
 
 /* ---- a server that is full ---- */
 
-static void each_writes_first_what_a_full_server_does_not_refuse(void **state)
+static void each_script_writes_first_what_a_full_server_allows(void **state)
 {
     struct fixture *f = *state;
     static const char *const cases[][3] = { /* held by, says */
@@ -236,7 +236,7 @@ static void each_writes_first_what_a_full_server_does_not_refuse(void **state)
 
 /* ---- old records ---- */
 
-/* As a failover that lost the last 50 ms and left the new primary without a replica: its clients' floors are refused. */
+/* A failover lost the last 50 ms and left the new primary without a replica: its clients' floors are refused. */
 static void a_floor_that_was_refused_goes_in_front_of_the_next_grant(void **state)
 {
     enum { LOST_MS = 50 };
@@ -337,10 +337,10 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(each_says_which_key_is_another_programs_and_leaves_it_alone),
+        TEST(each_script_names_another_programs_key_and_leaves_it),
         TEST(a_counter_that_is_no_number_is_no_counter),
         TEST(a_floor_that_was_refused_goes_in_front_of_the_next_grant),
-        TEST(each_writes_first_what_a_full_server_does_not_refuse),
+        TEST(each_script_writes_first_what_a_full_server_allows),
         TEST(old_records_are_dropped_and_not_counted),
         TEST(with_more_of_them_nothing_is_granted_before_all_are_read),
         TEST(a_re_check_makes_room_as_far_as_it_may),

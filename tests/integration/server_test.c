@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* server_test.c - the test house itself: a test's server does what it is asked to and never outlives the test. */
+/* server_test.c - the tests' own server (support/server.h): it does what it is asked to and never outlives the test. */
 #include "tests/support/fds.h"
 #include "tests/support/server.h"
 
@@ -93,7 +93,7 @@ struct left {
     char folder[64];
 };
 
-/* A test program of its own: starts a server, tells us where, and ends in `way`. */
+/* A test program of its own: starts a server, reports where, and ends in `way`. */
 static struct left what_a_test_leaves(int way)
 {
     struct left left = {0};

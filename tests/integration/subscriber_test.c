@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* subscriber_test.c - subscriptions are acknowledged, counted, and come back by themselves after every loss.
- */
+/* subscriber_test.c - subscriptions are acknowledged, counted, and made again by themselves after every loss. */
 #include "tests/support/pool_kit.h"
 
 #include <setjmp.h>
@@ -188,7 +187,7 @@ static void a_restarted_server_is_told_all_channels_again(void **state)
     assert_hears("three", "anew");
 }
 
-/* An address that moves, while the old primary lives on as a replica: the subscription's connection to it never breaks. */
+/* The address moves while the old primary lives on as a replica: the subscription's connection to it never breaks. */
 static void a_subscription_follows_the_lanes_to_another_primary(void **state)
 {
     struct hft_server *next = hft_server_start_tcp("save \"\"");
@@ -320,7 +319,7 @@ static void a_waiting_thread_hears_by_itself(void **state)
     hft_pool_close(&pool);
 }
 
-static void what_waiting_threads_hear_is_heard_once(void **state)
+static void a_message_that_waiting_threads_read_is_delivered_once(void **state)
 {
     enum { THREADS = 3, MESSAGES = 2000 };
     struct hft_pool pool;
@@ -375,7 +374,7 @@ int main(void)
         cmocka_unit_test(an_idle_subscription_is_asked_for_a_sign_of_life),
         cmocka_unit_test(a_channel_without_right_is_refused_and_the_others_work),
         cmocka_unit_test(a_waiting_thread_hears_by_itself),
-        cmocka_unit_test(what_waiting_threads_hear_is_heard_once),
+        cmocka_unit_test(a_message_that_waiting_threads_read_is_delivered_once),
         cmocka_unit_test(a_waiting_thread_outlives_its_subscription),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* trouble_test.c - what callers are told when the server is away, refuses, or is none; and that nothing is left. */
+/* trouble_test.c - the errors of calls when the server is away, refuses, or is none; and that nothing is left. */
 #include "tests/support/takers.h"
 
 #include <arpa/inet.h>
@@ -583,7 +583,7 @@ static void a_release_without_an_answer_is_unknown_and_done_later(void **state)
     HFT_UNTIL_TRUE(try_once(f, f->client, "unsure") == HF_OK);
 }
 
-/* Its key ends by itself; until then the release is tried a few times, and after that no more. */
+/* The key expires; until then the release is repeated a few times, and after that no more. */
 static void a_refused_release_says_why_and_is_not_repeated_for_ever(void **state)
 {
     enum { WATCHED_MS = 8000 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* user_commands_test.c - what one caller asks the server for is between those two: others' commands and fetches go on. */
+/* user_commands_test.c - a user's command concerns its caller alone: other callers' commands and fetches go on. */
 #include "tests/support/pages.h"
 #include "tests/support/takers.h"
 
@@ -159,8 +159,8 @@ static void a_value_too_long_to_fetch_ends_nothing(void **state)
     assert_int_equal(page.loads, 1);
 }
 
-/* What a user's command is told may be true: the next one of the connection is preceded by a look. */
-static void a_users_command_that_is_told_of_a_replica_has_it_looked_into(void **state)
+/* A READONLY answer to a user's command may be true: before the connection's next command the role is checked. */
+static void a_users_command_that_gets_readonly_has_the_role_checked(void **state)
 {
     struct fixture *f = *state;
     redisReply *reply;
@@ -192,7 +192,7 @@ int main(void)
         TEST(a_strange_reply_is_its_callers_and_the_connection_goes_on),
         TEST(a_reply_that_is_too_long_is_never_in_memory),
         TEST(a_value_too_long_to_fetch_ends_nothing),
-        TEST(a_users_command_that_is_told_of_a_replica_has_it_looked_into),
+        TEST(a_users_command_that_gets_readonly_has_the_role_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* breaks_test.c - an operator's break, whenever it comes: the holder is alive, so the key is gone when it has stopped. */
+/* breaks_test.c - an operator's break at any moment of a lease: while the holder is alive, the key is gone once it
+ * has stopped. */
 #include "tests/scene/scene.h"
 #include "core/context/context.h"
 
@@ -39,8 +40,8 @@ static double gone_ms(int64_t since)
     return (double)(sim.now - since) / HFI_MS;
 }
 
-/* A renewal has just been asked for, so that another has to wait for its pace. */
-static void a_holder_that_releases_before_it_could_ask_gives_back_what_the_break_has_left(void **state)
+/* A renewal has just been sent, so the next one has to wait for its pace. */
+static void a_holder_that_releases_before_its_renewal_releases_the_breaks_token_too(void **state)
 {
     (void)state;
     for (int paced = 0; paced < 2; paced++) {
@@ -60,8 +61,9 @@ static void a_holder_that_releases_before_it_could_ask_gives_back_what_the_break
     }
 }
 
-/* It has stopped, so nobody is given time for that: what the break has left goes with the token itself, in one packet. */
-static void what_a_break_has_left_goes_with_the_release(void **state)
+/* The holder has stopped, so it is given no more time: what the break has left goes with the token itself, in one
+ * packet. */
+static void the_breaks_token_is_released_with_the_holders_own(void **state)
 {
     (void)state;
     struct sim_process *holder = hft_process(NULL), *operator = hft_process(NULL);
@@ -83,7 +85,7 @@ static void what_a_break_has_left_goes_with_the_release(void **state)
 }
 
 /* A word that is no token, one of another client, the token itself. */
-static void what_a_break_cannot_have_left_is_not_given_back(void **state)
+static void a_token_that_no_break_can_have_left_is_not_released(void **state)
 {
     (void)state;
     for (int left = 0; left < 3; left++) {
@@ -103,8 +105,8 @@ static void what_a_break_cannot_have_left_is_not_given_back(void **state)
     }
 }
 
-/* It owned the lock and did not know. It had nothing to stop, and keeps its place. */
-static void what_a_break_took_from_a_waiter_is_given_back_at_once(void **state)
+/* The process owned the lock and did not know. It had nothing to stop, and keeps its place in the queue. */
+static void a_lock_that_a_break_took_from_a_waiter_is_released_at_once(void **state)
 {
     (void)state;
     struct sim_process *holder = hft_process(NULL), *other = hft_process(NULL);
@@ -126,7 +128,7 @@ static void what_a_break_took_from_a_waiter_is_given_back_at_once(void **state)
     assert_true(waiter.ended - broken < 20 * HFI_MS);
 }
 
-static void who_verifies_learns_of_the_break_and_has_its_time_to_stop(void **state)
+static void verify_learns_of_the_break_and_leaves_the_holder_its_time_to_stop(void **state)
 {
     (void)state;
     struct sim_process *holder = hft_process(NULL), *operator = hft_process(NULL);
@@ -141,7 +143,7 @@ static void who_verifies_learns_of_the_break_and_has_its_time_to_stop(void **sta
     assert_true(gone >= GUARD_MS && gone < GUARD_MS + 5);
 }
 
-/* The renewal that the first one caused says what that has left; by now it is something else. */
+/* The renewal that the first break caused brings the token that it left; by now the key holds another one. */
 static void a_second_break_while_the_first_is_asked_about_does_no_harm(void **state)
 {
     (void)state;
@@ -161,7 +163,7 @@ static void a_second_break_while_the_first_is_asked_about_does_no_harm(void **st
 }
 
 /* A failover has lost its release, and its lock is long forgotten here. */
-static void what_nobody_remembers_is_cleared_away_too(void **state)
+static void a_breaks_token_of_a_forgotten_grant_is_released_too(void **state)
 {
     (void)state;
     struct sim_process *once = hft_process(NULL), *operator = hft_process(NULL);
@@ -178,8 +180,8 @@ static void what_nobody_remembers_is_cleared_away_too(void **state)
     assert_true(gone_ms(sim.now) < 15);
 }
 
-/* Its holder has forgotten the lock by then, and with it for how long that was asked for. */
-static void what_nobody_remembers_is_cleared_away_though_the_first_release_is_lost(void **state)
+/* The holder's process has forgotten the lock by then, and with it the length of the lease. */
+static void a_breaks_token_of_a_forgotten_grant_is_released_though_the_first_release_is_lost(void **state)
 {
     (void)state;
     struct sim_process *once = hft_process(HF_CLIENT(.lanes = 1)), *operator = hft_process(NULL);
@@ -204,14 +206,14 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
-        TEST(a_holder_that_releases_before_it_could_ask_gives_back_what_the_break_has_left),
-        TEST(what_a_break_has_left_goes_with_the_release),
-        TEST(what_a_break_cannot_have_left_is_not_given_back),
-        TEST(what_a_break_took_from_a_waiter_is_given_back_at_once),
-        TEST(who_verifies_learns_of_the_break_and_has_its_time_to_stop),
+        TEST(a_holder_that_releases_before_its_renewal_releases_the_breaks_token_too),
+        TEST(the_breaks_token_is_released_with_the_holders_own),
+        TEST(a_token_that_no_break_can_have_left_is_not_released),
+        TEST(a_lock_that_a_break_took_from_a_waiter_is_released_at_once),
+        TEST(verify_learns_of_the_break_and_leaves_the_holder_its_time_to_stop),
         TEST(a_second_break_while_the_first_is_asked_about_does_no_harm),
-        TEST(what_nobody_remembers_is_cleared_away_too),
-        TEST(what_nobody_remembers_is_cleared_away_though_the_first_release_is_lost),
+        TEST(a_breaks_token_of_a_forgotten_grant_is_released_too),
+        TEST(a_breaks_token_of_a_forgotten_grant_is_released_though_the_first_release_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* close_test.c - a client that closes: what it gives back, how often it tries, and what it says of what may stay. */
+/* close_test.c - a client that closes: what it releases, how often it tries, and what it reports of keys that may
+ * stay. */
 #include "tests/scene/scene.h"
 #include "tests/sim/pool_inside.h"
 #include "core/context/context.h"
@@ -11,7 +12,7 @@
 
 #include <cmocka.h>
 
-static void a_client_that_closes_waits_for_nobody_for_ever(void **state)
+static void a_client_that_closes_waits_for_a_bounded_time(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -28,7 +29,7 @@ static void a_client_that_closes_waits_for_nobody_for_ever(void **state)
     assert_int_equal(giver.status, HF_UNKNOWN);
 }
 
-/* It was sent on a connection that has been given up since, and the server executes it after the close. */
+/* The acquire was sent on a connection that has been given up since, and the server executes it after the close. */
 static void a_client_that_closes_tells_of_an_acquire_that_may_yet_come(void **state)
 {
     (void)state;
@@ -44,7 +45,7 @@ static void a_client_that_closes_tells_of_an_acquire_that_may_yet_come(void **st
     HFT_UNTIL(hft_key("hf:{n}")[0] != 0);
 }
 
-/* NOREPLICAS, as of a primary that has lost its replica: what was refused is tried once more. */
+/* The error is NOREPLICAS, as of a primary that has lost its replica: the refused release is tried once more. */
 static void a_client_that_closes_tells_of_a_release_that_is_refused(void **state)
 {
     (void)state;
@@ -64,7 +65,7 @@ static void a_client_that_closes_tells_of_a_release_that_is_refused(void **state
     }
 }
 
-static void a_client_that_closes_gives_back_what_it_holds(void **state)
+static void a_client_that_closes_releases_its_leases(void **state)
 {
     (void)state;
     struct sim_process *process = hft_process(NULL);
@@ -76,8 +77,8 @@ static void a_client_that_closes_gives_back_what_it_holds(void **state)
     assert_false(hft_is_valid(process, lease));
 }
 
-/* Nothing of its token was ever at the server: by the native transaction, by the script. */
-static void a_client_that_closes_does_not_tell_of_what_was_never_there(void **state)
+/* No acquire of the token has reached the server, neither the native transaction nor the script. */
+static void a_client_that_closes_does_not_report_tokens_that_never_arrived(void **state)
 {
     (void)state;
     for (int waits = 0; waits < 2; waits++) {
@@ -92,7 +93,8 @@ static void a_client_that_closes_does_not_tell_of_what_was_never_there(void **st
     }
 }
 
-/* The token of a message, which this client may have forgotten: the server refuses its release, or it is lost. */
+/* The token of a message may be one that this client has forgotten: the server refuses its release, or the release
+ * is lost. */
 static void a_client_that_closes_tells_of_an_orphan_that_it_could_not_release(void **state)
 {
     (void)state;
@@ -155,8 +157,8 @@ static hf_status load_in_vain(hf_loading *loading, void *arg)
     return hf_loading_fail(loading, 0, "no");
 }
 
-/* A loader holds the close up for ten seconds, and the server refuses all the while. */
-static void a_client_that_closes_tries_what_was_refused_once_more(void **state)
+/* A loader delays the close for ten seconds, and the server refuses all releases meanwhile. */
+static void a_client_that_closes_repeats_a_refused_release_once(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -208,13 +210,13 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
-        TEST(a_client_that_closes_waits_for_nobody_for_ever),
+        TEST(a_client_that_closes_waits_for_a_bounded_time),
         TEST(a_client_that_closes_tells_of_an_acquire_that_may_yet_come),
         TEST(a_client_that_closes_tells_of_a_release_that_is_refused),
-        TEST(a_client_that_closes_gives_back_what_it_holds),
-        TEST(a_client_that_closes_does_not_tell_of_what_was_never_there),
+        TEST(a_client_that_closes_releases_its_leases),
+        TEST(a_client_that_closes_does_not_report_tokens_that_never_arrived),
         TEST(a_client_that_closes_tells_of_an_orphan_that_it_could_not_release),
-        TEST(a_client_that_closes_tries_what_was_refused_once_more),
+        TEST(a_client_that_closes_repeats_a_refused_release_once),
         TEST(a_fill_does_not_settle_an_acquire_in_doubt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* foreign_test.c - behind another program's lock: its key's events are listened to, and what was missed is asked for. */
+/* foreign_test.c - waiting behind another program's lock: a client listens to its key's events, and re-checks for
+ * those that it missed. */
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>
@@ -45,7 +46,7 @@ static void a_foreign_release_is_heard(void **state)
 }
 
 /* Not even what would be one on its own channel. */
-static void what_comes_over_a_keys_channel_is_no_message_to_a_holder(void **state)
+static void a_key_event_is_no_message_to_a_holder(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -66,7 +67,7 @@ static void what_comes_over_a_keys_channel_is_no_message_to_a_holder(void **stat
 }
 
 /* Before its subscription was there. */
-static void what_was_missed_is_asked_for(void **state)
+static void a_missed_key_event_is_repaired_by_an_acquire(void **state)
 {
     (void)state;
     for (int i = 0; i < 3; i++) {
@@ -106,8 +107,8 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_foreign_release_is_heard),
-        TEST(what_comes_over_a_keys_channel_is_no_message_to_a_holder),
-        TEST(what_was_missed_is_asked_for),
+        TEST(a_key_event_is_no_message_to_a_holder),
+        TEST(a_missed_key_event_is_repaired_by_an_acquire),
         TEST(a_server_that_came_back_is_asked_for_its_events_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* inbound_test.c - messages, and what was missed: which of them make a client ask, tell a holder, or do nothing. */
+/* inbound_test.c - messages, received and lost: which of them make a client ask the server, notify a holder, or do
+ * nothing. */
 #include "tests/scene/scene.h"
 #include "tests/sim/pool_inside.h"
 #include "core/context/context.h"
@@ -38,7 +39,8 @@ static void lay(struct pair *pair, const hf_lock_options *options)
     sim_keyspace_members(&sim_server.keys, "hf:queue:{n}:hf:{n}", note_token, pair->waits);
 }
 
-/* The hand-off was said while the waiter's subscriber was away. The next re-check would be up to 440 ms later. */
+/* The grant message was published while the waiter's subscriber was away. The next re-check would be up to 440 ms
+ * later. */
 static void after_a_subscription_every_waiter_asks_again(void **state)
 {
     (void)state;
@@ -81,7 +83,7 @@ static void fetch(void *arg)
 }
 
 /* The same of a value that was filled meanwhile. */
-static void after_a_subscription_who_waits_for_a_value_asks_at_once(void **state)
+static void after_a_subscription_a_fetch_that_waits_acquires_at_once(void **state)
 {
     (void)state;
     struct fetching loader = {.process = hft_process(NULL)}, waiter = {.process = hft_process(NULL), .may_end = true};
@@ -101,8 +103,8 @@ static void after_a_subscription_who_waits_for_a_value_asks_at_once(void **state
     assert_true(waiter.ended - subscribed < HFI_MS);
 }
 
-/* Who waits may have said so while the holder could not hear it. A renewal's answer tells. */
-static void after_a_subscription_every_holder_asks_whether_somebody_waits(void **state)
+/* A waiter may have asked for the lease while the holder was not subscribed. The answer to a renewal tells. */
+static void after_a_subscription_every_holder_renews_to_learn_of_waiters(void **state)
 {
     (void)state;
     struct pair pair;
@@ -117,7 +119,7 @@ static void after_a_subscription_every_holder_asks_whether_somebody_waits(void *
     HFT_UNTIL(pair.waiter.ended != 0);
 }
 
-/* What was on its way with the connection is lost: also the answer of the last question. */
+/* What was on its way with the connection is lost, including the answer of the last acquire. */
 static void after_a_connection_came_up_every_waiter_asks_again(void **state)
 {
     (void)state;
@@ -138,7 +140,7 @@ static uint64_t commands_of(struct sim_process *process, int lane)
 }
 
 /* The others have lost nothing. */
-static void who_waits_on_another_connection_asks_nothing(void **state)
+static void a_waiter_on_another_connection_acquires_nothing(void **state)
 {
     (void)state;
     static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
@@ -176,7 +178,7 @@ static int64_t good_fence(void)
     return (sim_server_us() + 3600000000) * HFI_FENCE_BLOCK;
 }
 
-/* Whoever can read the queue can make one up; nothing but the fence and the renewal stand between it and two holders. */
+/* A reader of the queue can forge a grant message; only the fence and the renewal stand between it and two holders. */
 static void a_grant_counts_with_this_token_and_an_echo_of_its_own(void **state)
 {
     (void)state;
@@ -281,7 +283,7 @@ static void a_lingering_lease_goes_back_when_it_is_wanted(void **state)
     assert_string_equal(hft_key("hf:{n}"), "");
 }
 
-/* The token of another grant of this lock: of one before, long released, or made up. */
+/* The token of another grant of this lock: an earlier one, long released, or a forged one. */
 static void a_message_about_another_grant_is_not_about_this_one(void **state)
 {
     (void)state;
@@ -306,7 +308,7 @@ static void a_message_about_another_grant_is_not_about_this_one(void **state)
     }
 }
 
-static void a_message_about_a_lock_that_nobody_knows_is_nobodys(void **state)
+static void a_message_about_an_unknown_lock_is_ignored(void **state)
 {
     (void)state;
     struct pair pair;
@@ -341,7 +343,7 @@ static void a_held_lease_stays_though_it_is_wanted(void **state)
 }
 
 /* It is said to own the lock, and does not know of it. */
-static void who_waits_and_is_said_to_hold_asks_at_once(void **state)
+static void a_waiter_that_a_message_calls_holder_acquires_at_once(void **state)
 {
     (void)state;
     struct pair pair;
@@ -356,7 +358,7 @@ static void who_waits_and_is_said_to_hold_asks_at_once(void **state)
 
 /* ---- F and others ---- */
 
-static void who_waits_for_a_value_asks_when_it_is_there(void **state)
+static void a_fetch_that_waits_acquires_when_the_value_is_stored(void **state)
 {
     (void)state;
     struct pair pair;
@@ -370,7 +372,7 @@ static void who_waits_for_a_value_asks_when_it_is_there(void **state)
     assert_true(hft_is_valid(pair.holder, pair.lease));
 }
 
-static void what_does_not_concern_it_moves_nobody(void **state)
+static void an_unrelated_message_moves_no_thread(void **state)
 {
     (void)state;
     struct pair pair;
@@ -393,7 +395,7 @@ static void what_does_not_concern_it_moves_nobody(void **state)
     assert_int_equal(pair.waiter.ended, 0);
 }
 
-static void only_who_is_asked_tells_what_it_knows(void **state)
+static void only_the_client_that_is_asked_answers(void **state)
 {
     (void)state;
     struct pair pair;
@@ -411,7 +413,8 @@ static void only_who_is_asked_tells_what_it_knows(void **state)
 
 /* ---- a doubted holder ---- */
 
-/* A token of this grant that is not this one: a break that nobody heard of, or made up. The server knows. */
+/* A token of this grant that is not this one: left by a break whose message was lost, or forged. The server knows
+ * which. */
 static void a_doubted_holder_asks_the_server(void **state)
 {
     (void)state;
@@ -437,7 +440,8 @@ static void a_doubted_holder_asks_the_server(void **state)
     assert_false(hft_is_valid(pair.holder, pair.lease));
 }
 
-/* To the holder's subscriber, a question and its answer; what is not true costs the question. */
+/* The message goes to the holder's subscriber, then a renewal and its answer; a forged message costs the renewal
+ * only. */
 static void a_break_is_over_a_round_trip_after_its_message(void **state)
 {
     (void)state;
@@ -469,22 +473,22 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(after_a_subscription_every_waiter_asks_again),
-        TEST(after_a_subscription_who_waits_for_a_value_asks_at_once),
-        TEST(after_a_subscription_every_holder_asks_whether_somebody_waits),
+        TEST(after_a_subscription_a_fetch_that_waits_acquires_at_once),
+        TEST(after_a_subscription_every_holder_renews_to_learn_of_waiters),
         TEST(after_a_connection_came_up_every_waiter_asks_again),
-        TEST(who_waits_on_another_connection_asks_nothing),
+        TEST(a_waiter_on_another_connection_acquires_nothing),
         TEST(a_grant_counts_with_this_token_and_an_echo_of_its_own),
         TEST(a_grant_whose_fence_is_behind_the_clock_gives_none_such),
         TEST(a_lingering_lease_goes_back_when_it_is_wanted),
         TEST(a_held_lease_stays_though_it_is_wanted),
-        TEST(who_waits_and_is_said_to_hold_asks_at_once),
-        TEST(who_waits_for_a_value_asks_when_it_is_there),
-        TEST(what_does_not_concern_it_moves_nobody),
-        TEST(only_who_is_asked_tells_what_it_knows),
+        TEST(a_waiter_that_a_message_calls_holder_acquires_at_once),
+        TEST(a_fetch_that_waits_acquires_when_the_value_is_stored),
+        TEST(an_unrelated_message_moves_no_thread),
+        TEST(only_the_client_that_is_asked_answers),
         TEST(a_lease_that_a_message_brought_may_linger),
         TEST(the_fence_of_a_grant_is_one_that_was_seen),
         TEST(a_message_about_another_grant_is_not_about_this_one),
-        TEST(a_message_about_a_lock_that_nobody_knows_is_nobodys),
+        TEST(a_message_about_an_unknown_lock_is_ignored),
         TEST(a_doubted_holder_asks_the_server),
         TEST(a_break_is_over_a_round_trip_after_its_message),
     };

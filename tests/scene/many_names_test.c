@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* many_names_test.c - a client that waits for many names asks for each less often, and its hand-offs are good for longer. */
+/* many_names_test.c - a client that waits for many names re-checks each less often, and the claims that it is given
+ * last longer. */
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>
@@ -10,11 +11,11 @@
 
 enum { NAMES = 260, MANY = 250 };
 
-/* What the last re-check says of the claim, its guard included: 2.5 times 400 ms, or 2.5 times a second. */
+/* The claim's length in the last re-check, its guard included: 2.5 times 400 ms, or 2.5 times a second. */
 #define OF_FEW  "1274"
 #define OF_MANY "2806"
 
-static void what_is_counted_is_the_names_that_wait(void **state)
+static void only_waiting_names_are_counted(void **state)
 {
     (void)state;
     static struct hft_actor waiters[NAMES];
@@ -59,7 +60,7 @@ static void calls_for_one_name_are_not_many_names(void **state)
     assert_int_equal(hft_close(holder), HF_OK);
 }
 
-/* Kept out of the queues by a server that refuses, they ask as seldom as in them. */
+/* A server's error keeps the waiters out of the queues; they re-check as seldom as in them. */
 static void names_that_are_refused_are_counted_too(void **state)
 {
     (void)state;
@@ -82,7 +83,7 @@ static void names_that_are_refused_are_counted_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_counted_is_the_names_that_wait, hft_scene_begin, hft_scene_end),
+        cmocka_unit_test_setup_teardown(only_waiting_names_are_counted, hft_scene_begin, hft_scene_end),
         cmocka_unit_test_setup_teardown(names_that_are_refused_are_counted_too, hft_scene_begin, hft_scene_end),
         cmocka_unit_test_setup_teardown(calls_for_one_name_are_not_many_names, hft_scene_begin, hft_scene_end),
     };

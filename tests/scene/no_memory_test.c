@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* no_memory_test.c - no memory for a command: whoever waits is told, nothing is lost that could be kept, and when there is
- * memory again all goes on. (Linked so that malloc, hfi_command_script and hfi_command_script_begin are those below.) */
+/* no_memory_test.c - no memory for a command: the caller gets an error, no lease is lost that could be kept, and all
+ * goes on when there is memory again. (Linked so that malloc, hfi_command_script and hfi_command_script_begin are
+ * those below.) */
 #include "core/lock/lock.h"
 #include "core/protocol/scripts.h"
 #include "core/lock/table.h"
@@ -16,7 +17,7 @@
 
 static const struct hfi_script *none_for; /* commands of this script; NULL: there is memory for all */
 static int refused;
-static size_t last_size, batch_size; /* of the memory asked for last; of that asked for last before a renewal's command */
+static size_t last_size, batch_size; /* sizes of the last allocation, and of the last one before a renewal's command */
 static bool none_for_batches;
 static int batches_refused;
 
@@ -174,7 +175,7 @@ static void without_a_floor_it_asks_all_the_same(void **state)
     assert_int_equal(hft_close(process), HF_OK);
 }
 
-static void who_asks_is_told_or_waits_for_better_times(void **state)
+static void without_memory_a_try_gets_an_error_and_a_wait_goes_on(void **state)
 {
     (void)state;
     struct hft_actor waiter;
@@ -212,7 +213,7 @@ int main(void)
         TEST(a_lock_whose_renewal_was_not_sent_can_be_forgotten),
         TEST(a_release_is_unknown_and_made_up_for),
         TEST(without_a_floor_it_asks_all_the_same),
-        TEST(who_asks_is_told_or_waits_for_better_times),
+        TEST(without_memory_a_try_gets_an_error_and_a_wait_goes_on),
         TEST(without_more_fences_threads_go_on_with_those_they_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

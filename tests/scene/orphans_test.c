@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* orphans_test.c - tokens of this client that nobody here has: who names them, what is released for it, how often. */
+/* orphans_test.c - orphans, tokens of this client that it no longer uses: what names them, what is released for
+ * that, how often. */
 #include "tests/scene/scene.h"
 #include "core/context/context.h"
 
@@ -12,7 +13,7 @@
 
 #define ROOM 160
 
-/* The token with another random word; with another grant number; of another client. */
+/* The token with another random word, with another grant number, or of another client. */
 static void changed(const char *token, int colons, char by, char *out)
 {
     (void)snprintf(out, ROOM, "%.*s", ROOM - 1, token);
@@ -83,7 +84,7 @@ static void tokens_of_one_lock_are_given_back_each_by_itself(void **state)
     }
 }
 
-/* What was made up of a token in use: its random word with other grants, its grant with another lock's key. */
+/* Forgeries from a token in use: its random word with other grants, its grant with another lock's key. */
 static void a_token_is_its_grant_and_its_word_and_is_given_back_where_it_was(void **state)
 {
     (void)state;
@@ -103,7 +104,7 @@ static void a_token_is_its_grant_and_its_word_and_is_given_back_where_it_was(voi
 }
 
 /* As if it were wanted by who waits. */
-static void a_grant_that_nobody_remembers_is_given_back(void **state)
+static void a_forgotten_grant_is_released(void **state)
 {
     (void)state;
     char token[ROOM], other[ROOM];
@@ -115,7 +116,8 @@ static void a_grant_that_nobody_remembers_is_given_back(void **state)
     assert_string_equal(hft_key("hf:{n}"), "");
 }
 
-/* It has no answer and waits for its 400 ms; what names it makes it go now, but not twice in 10 ms. */
+/* A release without an answer waits for its 400 ms; a message that names its token sends it at once, but not twice
+ * in 10 ms. */
 static void a_message_makes_a_release_go_at_once_and_not_more_often_than_the_pace(void **state)
 {
     (void)state;
@@ -164,7 +166,7 @@ static void a_refused_release_is_repeated_ever_more_seldom_and_not_for_ever(void
         sim_run(begun + steps[i].at_ms * HFI_MS);
         assert_int_equal(released(process), steps[i].sent);
     }
-    /* Then every 1600 ms, until command_ms and the key's 10,463 ms are over, and it has no record: 11.8 s. */
+    /* After that every 1600 ms, until command_ms and the key's 10,463 ms are over and the record is gone: 11.8 s. */
     sim_run(begun + 20000 * HFI_MS);
     int sent = released(process);
     assert_int_equal(sent, 9);
@@ -174,7 +176,7 @@ static void a_refused_release_is_repeated_ever_more_seldom_and_not_for_ever(void
 
 /* ---- breaks ---- */
 
-static void a_break_of_what_nobody_holds_is_cleared_away(void **state)
+static void the_token_of_a_break_without_a_holder_is_released(void **state)
 {
     (void)state;
     char token[ROOM], revoked[ROOM];
@@ -243,7 +245,8 @@ static void the_time_to_stop_is_that_of_the_grant(void **state)
     }
 }
 
-/* The holder was told of the first one a moment ago and has guard_ms to stop, whatever is put there meanwhile. */
+/* The holder was notified of the first break a moment ago and has guard_ms to stop, whatever the second one puts
+ * there. */
 static void a_second_break_leaves_the_holder_its_time(void **state)
 {
     (void)state;
@@ -286,8 +289,8 @@ static void a_client_that_closes_leaves_no_revoked_key_behind(void **state)
 
 /* ---- an acquire that is executed behind its release ---- */
 
-/* A native one, which the server obeys whenever it comes. Its connection brought neither answer, so its release is said
- * again when the key that it may have set cannot live longer than that. */
+/* A native acquire, which the server obeys at any time. Its connection brought no answer to it nor to its release,
+ * so the release is repeated when the key that it may have set cannot live longer. */
 static void an_acquire_that_comes_after_its_releases_answer_is_released_again(void **state)
 {
     (void)state;
@@ -326,7 +329,8 @@ static void open_cancel(void *arg)
         opening->cancel = NULL;
 }
 
-/* Its script is not known, so it goes again, and by then its caller has given up and its release was answered. */
+/* The server does not know its script, so the acquire is sent again; by then its caller has given up and its release
+ * was answered. */
 static void an_acquire_that_had_to_be_sent_again_leaves_no_place_behind(void **state)
 {
     (void)state;
@@ -355,7 +359,7 @@ static void an_acquire_that_had_to_be_sent_again_leaves_no_place_behind(void **s
     assert_in_range(hft_ran("release"), 2, 3);
 }
 
-/* As above, but its second way gets no answer: the connection is lost before. */
+/* As above, but the acquire that is sent again gets no answer: the connection is lost before. */
 static void an_acquire_that_was_sent_again_without_an_answer_leaves_no_place_either(void **state)
 {
     (void)state;
@@ -375,13 +379,13 @@ static void an_acquire_that_was_sent_again_without_an_answer_leaves_no_place_eit
     sim_run(sim.now + HFI_MS / 2); /* the release before it has been answered */
     hft_stall_down(hft_lock_wire(process), 1000);
     assert_string_not_equal(hft_answered("ZRANGE hf:queue:{n}:hf:{n} 0 -1"), "");
-    hft_pass_ms(700); /* the connection is given up after 200, and the release repeated 400 later */
+    hft_pass_ms(700); /* the connection is given up after 200 ms, and the release repeated 400 ms later */
     assert_string_equal(hft_answered("ZRANGE hf:queue:{n}:hf:{n} 0 -1"), "");
     hft_pass_ms(5000);
     assert_in_range(hft_ran("release"), 2, 4);
 }
 
-/* As above, but its second way ends in an error after it has taken a place. */
+/* As above, but the acquire that is sent again ends in an error after it has taken a place in the queue. */
 static void an_acquire_that_was_sent_again_and_failed_leaves_no_place_either(void **state)
 {
     (void)state;
@@ -410,10 +414,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(tokens_of_one_lock_are_given_back_each_by_itself),
         TEST(a_token_is_its_grant_and_its_word_and_is_given_back_where_it_was),
-        TEST(a_grant_that_nobody_remembers_is_given_back),
+        TEST(a_forgotten_grant_is_released),
         TEST(a_message_makes_a_release_go_at_once_and_not_more_often_than_the_pace),
         TEST(a_refused_release_is_repeated_ever_more_seldom_and_not_for_ever),
-        TEST(a_break_of_what_nobody_holds_is_cleared_away),
+        TEST(the_token_of_a_break_without_a_holder_is_released),
         TEST(a_break_names_a_token_of_this_grant_and_client_or_none),
         TEST(the_time_to_stop_is_that_of_the_grant),
         TEST(a_second_break_leaves_the_holder_its_time),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* renew_test.c - renewals: when they are sent, together with which others, what their answers do, and to whom. */
+/* renew_test.c - renewals: when they are sent, which ones in one command, and what their answers do to which lease. */
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>
@@ -25,8 +25,8 @@ static void note(hf_lease *lease, const hf_event *event, void *arg)
     *told = (struct told){told->events + 1, event->kind, event->reason};
 }
 
-/* The first renewal of a lease of 3 s is due after 1 s. Its way to the server takes so long that the lease has been given
- * back and had anew: the server says "another's" of a token that nobody uses any more. */
+/* The first renewal of a lease of 3 s is due after 1 s. Its way to the server takes until the lease has been
+ * released and acquired anew: the server answers "another's" about a token that is no longer used. */
 static void an_answer_to_an_earlier_grants_renewal_says_nothing_of_the_current_one(void **state)
 {
     (void)state;
@@ -43,7 +43,7 @@ static void an_answer_to_an_earlier_grants_renewal_says_nothing_of_the_current_o
     assert_int_equal(hft_released(process, second), HF_OK);
 }
 
-/* And if the server has it yet, its answer moves the end of nobody else's lease. */
+/* If the server still has the earlier token's key, the answer moves the end of no other lease. */
 static void an_earlier_grants_renewal_lengthens_nothing(void **state)
 {
     (void)state;
@@ -75,7 +75,7 @@ static void a_lease_lives_by_its_renewals(void **state)
     assert_int_equal(hft_listed(process, "renew"), hft_stats(process).renewals);
 }
 
-static void what_the_server_has_instead_is_why_it_is_lost(void **state)
+static void the_value_at_the_server_is_the_reason_of_the_loss(void **state)
 {
     (void)state;
     static const struct {
@@ -112,8 +112,9 @@ static void what_the_server_has_instead_is_why_it_is_lost(void **state)
     }
 }
 
-/* All messages are lost. Who knows that it is wanted gives back what it would keep for its next thread. */
-static void an_answer_tells_whether_somebody_waits(void **state)
+/* All messages are lost. A holder that learns from a renewal that another process waits does not keep the lease for
+ * its own next thread. */
+static void an_answer_tells_whether_another_process_waits(void **state)
 {
     (void)state;
     for (int waits = 0; waits < 2; waits++) {
@@ -133,7 +134,8 @@ static void an_answer_tells_whether_somebody_waits(void **state)
     }
 }
 
-/* An error for all of a script's names, no answer, no connection: it is tried again, and nothing is lost meanwhile. */
+/* An error for all names of a script, no answer, no connection: the renewal is repeated, and nothing is lost
+ * meanwhile. */
 static void a_renewal_that_fails_is_no_loss_and_is_tried_again(void **state)
 {
     (void)state;
@@ -166,7 +168,7 @@ static void leases_that_are_due_together_go_in_scripts_of_32(void **state)
     }
 }
 
-/* The reserved lane says nothing for longer than two attempts are apart: another one carries the renewals. */
+/* The reserved lane is silent for longer than the time between two attempts: another lane carries the renewals. */
 static void a_silent_connection_keeps_no_renewal_to_itself(void **state)
 {
     (void)state;
@@ -180,7 +182,7 @@ static void a_silent_connection_keeps_no_renewal_to_itself(void **state)
     assert_true(hft_is_valid(process, lease));
 }
 
-/* All are renewed at once, in one script. The reserved lane has been silent for 100 ms: not too long for the long ones,
+/* All are renewed in one script. The reserved lane has been silent for 100 ms: not too long for the long leases,
  * whose attempts are 3 s apart, but for the short one. */
 static void the_most_urgent_of_a_script_says_how_long_it_may_wait(void **state)
 {
@@ -206,7 +208,7 @@ static void the_most_urgent_of_a_script_says_how_long_it_may_wait(void **state)
     }
 }
 
-/* 60 ms are not too long for leases whose attempts are 150 ms apart; 5 ms are too long for nobody. */
+/* A silence of 60 ms is short for leases whose attempts are 150 ms apart; one of 5 ms is short for every lease. */
 static void a_slow_connection_is_kept(void **state)
 {
     (void)state;
@@ -225,7 +227,8 @@ static void a_slow_connection_is_kept(void **state)
     assert_true(wire->client_open);
 }
 
-/* Attempts are 5 to 10 ms apart: it is given up at the first one that comes more than 10 ms after the one in vain. */
+/* Attempts are 5 to 10 ms apart: the connection is given up at the first attempt more than 10 ms after the
+ * unanswered one. */
 static void a_short_lease_gives_its_connection_10_ms(void **state)
 {
     (void)state;
@@ -250,9 +253,9 @@ static void a_short_lease_gives_its_connection_10_ms(void **state)
     assert_true(just_before > 0 && just_after > 0);
 }
 
-/* Three quarters of what is between two attempts, 9.5 and 10.5 ms of such leases; but 10 ms are too long for nobody. Who
- * is told a lie asks when somebody else's question has no answer yet. */
-static void a_connection_is_given_up_when_it_is_silent_for_longer_than_who_asks_can_wait(void **state)
+/* The limit is three quarters of the time between two attempts, 9.5 and 10.5 ms of these leases, but at least 10 ms.
+ * A forged message makes a holder send a renewal while another's has no answer yet. */
+static void a_connection_is_given_up_when_its_silence_exceeds_the_limit_of_the_lease(void **state)
 {
     (void)state;
     static const struct {
@@ -289,15 +292,15 @@ int main(void)
         TEST(an_answer_to_an_earlier_grants_renewal_says_nothing_of_the_current_one),
         TEST(an_earlier_grants_renewal_lengthens_nothing),
         TEST(a_lease_lives_by_its_renewals),
-        TEST(what_the_server_has_instead_is_why_it_is_lost),
-        TEST(an_answer_tells_whether_somebody_waits),
+        TEST(the_value_at_the_server_is_the_reason_of_the_loss),
+        TEST(an_answer_tells_whether_another_process_waits),
         TEST(a_renewal_that_fails_is_no_loss_and_is_tried_again),
         TEST(leases_that_are_due_together_go_in_scripts_of_32),
         TEST(a_silent_connection_keeps_no_renewal_to_itself),
         TEST(the_most_urgent_of_a_script_says_how_long_it_may_wait),
         TEST(a_slow_connection_is_kept),
         TEST(a_short_lease_gives_its_connection_10_ms),
-        TEST(a_connection_is_given_up_when_it_is_silent_for_longer_than_who_asks_can_wait),
+        TEST(a_connection_is_given_up_when_its_silence_exceeds_the_limit_of_the_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* retire_memory_test.c - what a token that is given back costs in memory is given back too, however it ends; and without
- * memory for it the key ends by itself. (Linked so that calloc, free and hfi_perturb are those below.) */
+/* retire_memory_test.c - the memory of a token's retirement is freed however it ends; and without memory for it the
+ * key expires. (Linked so that calloc, free and hfi_perturb are those below.) */
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>
@@ -20,22 +20,22 @@ void __real_free(void *bytes);
 void __wrap_free(void *bytes);
 
 static struct {
-    const char *at; /* a mark of base/perturb.h: whoever comes there next stops; NULL: nobody */
+    const char *at; /* the mark of base/perturb.h at which the next thread stops; NULL: none */
     int64_t ms;
 } stops[2];
 static bool learns, refuses;
-static size_t closing_size; /* of one that is made for an orphan; 0: not known yet */
+static size_t retirement_size; /* of one that is made for an orphan; 0: not known yet */
 static void *alive[ALIVE];
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-    if (learns && closing_size == 0)
-        closing_size = size;
-    bool is_closing = closing_size != 0 && count == 1 && size == closing_size;
-    if (is_closing && refuses)
+    if (learns && retirement_size == 0)
+        retirement_size = size;
+    bool is_retirement = retirement_size != 0 && count == 1 && size == retirement_size;
+    if (is_retirement && refuses)
         return NULL;
     void *bytes = __real_calloc(count, size);
-    for (int i = 0; is_closing && i < ALIVE; i++) {
+    for (int i = 0; is_retirement && i < ALIVE; i++) {
         if (alive[i] == NULL) {
             alive[i] = bytes;
             break;
@@ -102,14 +102,14 @@ static void set(const char *value)
     hft_tell(line);
 }
 
-/* A message about a token that nobody remembers makes one closing and nothing else that is cleared. */
+/* A message about a forgotten token allocates one retirement and nothing else that is freed. */
 static int begin(void **state)
 {
     char orphan[ROOM];
     (void)hft_scene_begin(state);
     stops[0].at = stops[1].at = NULL;
     learns = refuses = false;
-    closing_size = 0;
+    retirement_size = 0;
     memset(alive, 0, sizeof alive);
     process = hft_process(HF_CLIENT(.lanes = 1, .command_ms = 200, .guard_ms = 300));
     assert_int_equal(hft_released(process, take()), HF_OK);
@@ -118,7 +118,7 @@ static int begin(void **state)
     learns = true;
     hft_publish(process, "R %s hf:{n}", orphan);
     HFT_UNTIL(hft_listed(process, "release") == 2);
-    assert_true(closing_size > 0);
+    assert_true(retirement_size > 0);
     hft_pass_ms(2000);
     memset(alive, 0, sizeof alive);
     return 0;
@@ -129,7 +129,7 @@ static int end(void **state)
     return hft_scene_end(state);
 }
 
-static void one_that_is_answered(void **state)
+static void a_retirement_that_is_answered(void **state)
 {
     (void)state;
     hf_lease *lease = take();
@@ -138,7 +138,7 @@ static void one_that_is_answered(void **state)
     assert_int_equal(living(), 0);
 }
 
-static void one_that_is_answered_late(void **state)
+static void a_retirement_that_is_answered_late(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -153,7 +153,7 @@ static void one_that_is_answered_late(void **state)
     assert_int_equal(living(), 0);
 }
 
-static void one_that_is_hastened_while_its_alarm_is_set(void **state)
+static void a_retirement_that_is_hastened_while_its_timer_is_set(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -173,8 +173,9 @@ static void one_that_is_hastened_while_its_alarm_is_set(void **state)
     assert_int_equal(living(), 0);
 }
 
-/* It has rung for one that was given back, or whose client was closed, before the thread that it woke could look. */
-static void one_whose_alarm_comes_too_late(void **state)
+/* The timer has fired for a retirement that was over, or whose client was closed, before the thread that it woke
+ * could look. */
+static void a_retirement_whose_timer_fires_too_late(void **state)
 {
     (void)state;
     for (int closes = 0; closes < 2; closes++) {
@@ -202,8 +203,8 @@ static void one_whose_alarm_comes_too_late(void **state)
     }
 }
 
-/* Its alarm rings when there is no connection any more, and not yet the last look at it. */
-static void one_whose_last_release_ends_after_it(void **state)
+/* The timer fires when there is no connection any more, and before the close's last look at the retirement. */
+static void a_retirement_whose_last_release_ends_after_it(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -221,7 +222,7 @@ static void one_whose_last_release_ends_after_it(void **state)
     assert_int_equal(living(), 0);
 }
 
-static void one_that_is_refused_to_the_end(void **state)
+static void a_retirement_that_is_refused_to_the_end(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -234,7 +235,7 @@ static void one_that_is_refused_to_the_end(void **state)
     assert_int_equal(living(), 0);
 }
 
-static void one_that_waits_for_a_revoked_holder(void **state)
+static void a_retirement_that_waits_for_a_revoked_holder(void **state)
 {
     (void)state;
     char revoked[ROOM];
@@ -314,7 +315,7 @@ static void those_that_are_open_when_the_client_closes(void **state)
 
 /* ---- no memory for one ---- */
 
-static void without_memory_who_gives_back_is_told_at_once(void **state)
+static void without_memory_a_release_gets_its_error_at_once(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -374,8 +375,8 @@ static void without_memory_nothing_is_done_and_nothing_ends(void **state)
     assert_int_equal(living(), 0);
 }
 
-/* Of a grant that is over, so that only a closing could do anything about it. */
-static void without_memory_what_nobody_remembers_stays(void **state)
+/* The token of a grant that is over: only a retirement could release it. */
+static void without_memory_a_forgotten_token_stays(void **state)
 {
     (void)state;
     char orphan[ROOM];
@@ -396,19 +397,19 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(one_that_is_answered),
-        TEST(one_that_is_answered_late),
-        TEST(one_that_is_hastened_while_its_alarm_is_set),
-        TEST(one_whose_alarm_comes_too_late),
-        TEST(one_whose_last_release_ends_after_it),
-        TEST(one_that_is_refused_to_the_end),
-        TEST(one_that_waits_for_a_revoked_holder),
+        TEST(a_retirement_that_is_answered),
+        TEST(a_retirement_that_is_answered_late),
+        TEST(a_retirement_that_is_hastened_while_its_timer_is_set),
+        TEST(a_retirement_whose_timer_fires_too_late),
+        TEST(a_retirement_whose_last_release_ends_after_it),
+        TEST(a_retirement_that_is_refused_to_the_end),
+        TEST(a_retirement_that_waits_for_a_revoked_holder),
         TEST(several_of_one_lock_in_whatever_order_they_end),
         TEST(those_that_are_open_when_the_client_closes),
-        TEST(without_memory_who_gives_back_is_told_at_once),
+        TEST(without_memory_a_release_gets_its_error_at_once),
         TEST(without_memory_close_tells_of_the_key_that_stays),
         TEST(without_memory_nothing_is_done_and_nothing_ends),
-        TEST(without_memory_what_nobody_remembers_stays),
+        TEST(without_memory_a_forgotten_token_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

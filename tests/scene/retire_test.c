@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* retire_test.c - tokens that are given up: released until nothing of theirs can come, told to who waits, and forgotten. */
+/* retire_test.c - the retirement of tokens: released until nothing of theirs can be executed, told to the waiters,
+ * and forgotten. */
 #include "tests/scene/scene.h"
 
 #include <malloc.h>
@@ -44,7 +45,7 @@ static void a_release_says_what_became_of_the_key(void **state)
     assert_int_equal(hft_stats(other).hand_offs_taken, 1);
 }
 
-static void who_may_not_release_is_told_which_right_is_missing(void **state)
+static void a_user_without_the_right_to_release_gets_an_error_that_names_it(void **state)
 {
     (void)state;
     struct hft_actor giver;
@@ -57,7 +58,7 @@ static void who_may_not_release_is_told_which_right_is_missing(void **state)
     assert_non_null(strstr(giver.error.message, "which is GET"));
 }
 
-/* The reply is lost with its connection: whoever waits for it is told so, and the token is released again. */
+/* The reply is lost with its connection: the caller that waits for it is told so, and the token is released again. */
 static void a_release_without_an_answer_is_repeated(void **state)
 {
     (void)state;
@@ -93,8 +94,8 @@ static void while_the_server_is_silent_it_is_repeated_at_the_pace_of_re_checks(v
     HFT_UNTIL(hft_key("hf:{n}")[0] == 0);
 }
 
-/* An acquire that nobody waits for any more may still be executed, at the latest when the server may still obey it. */
-static void what_was_given_up_in_doubt_is_released_until_nothing_of_it_can_come(void **state)
+/* An acquire that its caller gave up may still be executed, until the server's time limit for it. */
+static void a_token_in_doubt_is_released_until_nothing_of_it_can_be_executed(void **state)
 {
     (void)state;
     struct hft_actor actor;
@@ -119,7 +120,7 @@ static void what_was_given_up_in_doubt_is_released_until_nothing_of_it_can_come(
     assert_int_equal(hft_listed(process, "release"), sent); /* then it is over */
 }
 
-/* A release drops 1024 waiters of long ago and no more; it goes on as long as there are others. */
+/* A release drops 1024 expired waiters and no more; it is repeated as long as there are others. */
 static void a_release_that_has_old_waiters_to_drop_goes_on_at_once(void **state)
 {
     (void)state;
@@ -141,7 +142,7 @@ static void a_release_that_has_old_waiters_to_drop_goes_on_at_once(void **state)
     assert_int_equal(hft_ran("release"), 3);
 }
 
-/* Who had no time to wait has sent its release when it hears that it has a place. */
+/* A try has sent its release when the answer says that it has a place in the queue. */
 static void a_place_that_is_being_given_back_is_given_back_once(void **state)
 {
     (void)state;
@@ -187,7 +188,7 @@ static void a_message_that_crossed_the_release_sends_no_other(void **state)
     assert_int_equal(hft_listed(process, "release"), 2);
 }
 
-static void an_orphan_that_somebody_complains_about_is_released(void **state)
+static void an_orphan_that_a_message_names_is_released(void **state)
 {
     (void)state;
     char token[160], line[260];
@@ -215,7 +216,7 @@ static void an_orphan_that_somebody_complains_about_is_released(void **state)
 
 /* ---- an operator's break ---- */
 
-static void what_was_revoked_is_given_back_when_the_holder_had_its_time(void **state)
+static void a_revoked_lease_is_released_when_the_holder_has_had_its_time(void **state)
 {
     (void)state;
     char token[160], revoked[160], line[260];
@@ -257,8 +258,8 @@ static void cycle(void *arg)
     cycles->over = true;
 }
 
-/* Of the table's locks some stay. A closing, or a lock that one keeps, would be 300 bytes and more each. */
-static void what_is_given_back_leaves_no_memory_behind(void **state)
+/* Some locks stay in the table. A retirement, or a lock that one keeps, would be 300 bytes and more each. */
+static void a_released_lease_leaves_no_memory_behind(void **state)
 {
     (void)state;
     struct sim_process *process = hft_process(NULL);
@@ -281,16 +282,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_release_that_is_answered_once_is_sent_once),
         TEST(a_release_says_what_became_of_the_key),
-        TEST(who_may_not_release_is_told_which_right_is_missing),
+        TEST(a_user_without_the_right_to_release_gets_an_error_that_names_it),
         TEST(a_release_without_an_answer_is_repeated),
         TEST(while_the_server_is_silent_it_is_repeated_at_the_pace_of_re_checks),
-        TEST(what_was_given_up_in_doubt_is_released_until_nothing_of_it_can_come),
+        TEST(a_token_in_doubt_is_released_until_nothing_of_it_can_be_executed),
         TEST(a_release_that_has_old_waiters_to_drop_goes_on_at_once),
         TEST(a_place_that_is_being_given_back_is_given_back_once),
         TEST(a_message_that_crossed_the_release_sends_no_other),
-        TEST(an_orphan_that_somebody_complains_about_is_released),
-        TEST(what_was_revoked_is_given_back_when_the_holder_had_its_time),
-        TEST(what_is_given_back_leaves_no_memory_behind),
+        TEST(an_orphan_that_a_message_names_is_released),
+        TEST(a_revoked_lease_is_released_when_the_holder_has_had_its_time),
+        TEST(a_released_lease_leaves_no_memory_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

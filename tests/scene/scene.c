@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scene.c - see scene.h. It takes the place of sim's own onlookers (watch.c, tokens.c). */
+/* scene.c - see scene.h. It takes the place of the simulator's own checks (watch.c, tokens.c). */
 #include "tests/scene/scene.h"
 #include "core/context/context.h"
 #include "core/protocol/scripts.h"
@@ -125,7 +125,8 @@ int hft_said(char letter)
 
 /* ---- the world ---- */
 
-/* A scene stops in the middle: its processes end as if they were killed, and give no memory back. AddressSanitizer asks. */
+/* A scene stops in the middle: its processes end as if they were killed, and free no memory. AddressSanitizer calls
+ * this. */
 __attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 
 int __lsan_is_turned_off(void)

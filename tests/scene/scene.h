@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * scene.h - the whole core against the virtual Redis of sim/, in a schedule that a test writes down: who does what when,
- * which connection is silent, who stands still. Nothing is left to chance and nobody waits for real time, so "within a
- * millisecond" may be asserted. Threads record, the main thread asserts.
+ * scene.h - the whole core against the virtual Redis of sim/, in a schedule that a test writes down: which thread
+ * does what when, which connection is silent, which process is stopped. Nothing is random and nothing waits for real
+ * time, so "within a millisecond" may be asserted. Threads record, the main thread asserts.
  */
 #ifndef HFT_SCENE_H
 #define HFT_SCENE_H
@@ -15,16 +15,16 @@
 
 #define HFT_TRIP_NS (HFI_MS / 10) /* one way, always */
 
-/* A server, nobody there yet. For a test's set-up; the tear-down fails where the world found something wrong. */
+/* The set-up of a test: a server without clients. The tear-down fails if the world has reported a violation. */
 int hft_scene_begin(void **state);
 int hft_scene_end(void **state);
 
-/* A process with a client that is open and subscribed; its clock runs as true time does. */
+/* Starts a process whose client is open and subscribed; its clock runs as true time does. */
 struct sim_process *hft_process(const hf_client_options *options);
 /* The same without a wait for anything; what hf_client_open said. */
 hf_status hft_open(struct sim_process **process, const hf_client_options *options, hf_error *error);
 void hft_pass_ms(int64_t ms);
-/* Until the condition holds, in steps of 50 us; the test fails after 20 s of the world's time. */
+/* Runs the world until the condition holds, in steps of 50 us; the test fails after 20 s of the world's time. */
 #define HFT_UNTIL(condition)                                                                                   \
     do {                                                                                                       \
         int64_t until_ = sim.now + 20000 * HFI_MS;                                                             \
@@ -54,9 +54,10 @@ void hft_run(struct sim_process *process, void (*run)(void *arg), void *arg);
 bool hft_is_valid(struct sim_process *process, hf_lease *lease);
 hf_stats hft_stats(struct sim_process *process);
 
-/* Commands that this process (NULL: all) has listed so far: "native", a script's name, else the command's first word. */
+/* The number of commands that this process (NULL: all) has listed: "native", a script's name, else the command's
+ * first word. */
 int hft_listed(const struct sim_process *process, const char *command);
-/* Scripts of that name that the server has run, without those that ended in an error. */
+/* The number of the script's runs at the server, without those that ended in an error. */
 int hft_ran(const char *script);
 /* The n-th argument (1, 2, ...) of the last run of that script. */
 const char *hft_argument(const char *script, int n);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * script_stand.h - a script by itself on the virtual server, whose time stands still (tests/sim/server_test.c proves it to
- * be like a real one). One line is one call. In it and in what comes back K Q W F V M are the keys (lock, queue, waiters,
- * fences, value, absent mark), A B C D E the tokens of five clients, X and Y other programs' values, `now` the server's
- * time in us, F+1 the first fence above (now + 2 s) x 2048; a_b is one word with a blank in it. ` | A< R B K`: A's client was told.
- * An error comes without the line of the script that it is from.
+ * script_stand.h - a script by itself on the virtual server, whose time stands still (tests/sim/server_test.c
+ * compares it with a real one). One line is one call. In it and in the answer K Q W F V M are the keys (lock, queue,
+ * waiters, fences, value, absent mark), A B C D E the tokens of five clients, X and Y other programs' values, `now`
+ * the server's time in us, F+1 the first fence above (now + 2 s) x 2048; a_b is one word with a blank in it. ` | A< R
+ * B K`: the message that A's client was sent. An error comes without the script's line.
  */
 #ifndef HFT_SCRIPT_STAND_H
 #define HFT_SCRIPT_STAND_H
@@ -15,12 +15,12 @@
 
 int hft_scripts_begin(void **state); /* set-up of a case: an empty server, its fence counter ahead of its clock */
 
-/* Runs it (NULL: the line is a command); its answer, then the messages that were said. */
+/* Runs the script (NULL: the line is a command); returns its answer, then the messages that it published. */
 const char *hft_script(const char *line, const struct hfi_script *script);
 const char *tell(const char *line);
 extern const char *hft_hearers; /* clients whose channels somebody listens to: "abcde" at first */
 extern int hft_monitors;        /* who listen to everything by a pattern: 0 at first */
-/* Scripts may not run it on "K" (NULL: on any key); NULL: they may run all again. */
+/* Forbids scripts to run it on "K" (NULL: on any key); command NULL: allows all again. */
 void hft_forbid(const char *command, const char *key);
 #define NO_RIGHT "ERR The user executing the script can't run this command or subcommand"
 void hft_fill_memory(bool full);

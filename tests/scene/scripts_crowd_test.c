@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts_crowd_test.c - whom a script drops and whom it passes over to find the next holder, and when it stops: at the
- * edge of each bound. */
+/* scripts_crowd_test.c - a long queue: which waiters a script drops, which it passes over for the next holder, and
+ * where it stops, at the edge of each bound. */
 #include "tests/scene/script_stand.h"
 
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #define CROWD(number) "hf1:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb:" number ":0123456789abcdef:host:1"
 #define FRESH "now+5_7_900"
 
-/* So many stand in front of those who wait in line; without a record they are as silent as can be. */
+/* Puts this many waiters in front of the queue; one without a record counts as silent. */
 static void stand_in_front(int count, const char *record)
 {
     char line[160];
@@ -52,7 +52,7 @@ static void a_release_drops_1024_silent_ones_and_says_that_there_may_be_more(voi
 }
 
 /* 0 ms left: ask again at once. */
-static void who_finds_more_silent_ones_than_a_script_drops_asks_again(void **state)
+static void an_acquire_behind_more_silent_waiters_than_a_script_drops_is_repeated(void **state)
 {
     (void)state;
     stand_in_front(1025, NULL);
@@ -85,7 +85,7 @@ static void a_re_check_drops_1024_silent_ones_in_front_of_it(void **state)
     }
 }
 
-static void of_those_that_nobody_hears_63_are_passed_over(void **state)
+static void at_most_63_unsubscribed_waiters_are_passed_over(void **state)
 {
     static const struct {
         int unheard;
@@ -102,7 +102,7 @@ static void of_those_that_nobody_hears_63_are_passed_over(void **state)
     }
 }
 
-static void a_caller_whom_nobody_hears_waits_for_its_turn(void **state)
+static void an_unsubscribed_caller_waits_for_its_turn(void **state)
 {
     (void)state;
     hft_hearers = "";
@@ -115,7 +115,7 @@ static void a_caller_whom_nobody_hears_waits_for_its_turn(void **state)
 }
 
 /* Queue and records may be evicted one by one. */
-static void what_is_left_of_a_lost_queue_goes_with_a_release(void **state)
+static void the_rest_of_a_lost_queue_goes_with_a_release(void **state)
 {
     (void)state;
     (void)tell("SET K D PX 500");
@@ -137,11 +137,11 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup(test, hft_scripts_begin)
     const struct CMUnitTest tests[] = {
         TEST(a_release_drops_1024_silent_ones_and_says_that_there_may_be_more),
-        TEST(who_finds_more_silent_ones_than_a_script_drops_asks_again),
+        TEST(an_acquire_behind_more_silent_waiters_than_a_script_drops_is_repeated),
         TEST(a_re_check_drops_1024_silent_ones_in_front_of_it),
-        TEST(of_those_that_nobody_hears_63_are_passed_over),
-        TEST(a_caller_whom_nobody_hears_waits_for_its_turn),
-        TEST(what_is_left_of_a_lost_queue_goes_with_a_release),
+        TEST(at_most_63_unsubscribed_waiters_are_passed_over),
+        TEST(an_unsubscribed_caller_waits_for_its_turn),
+        TEST(the_rest_of_a_lost_queue_goes_with_a_release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,7 +37,7 @@ static void that_there_is_none_is_the_answer_where_there_is_no_value(void **stat
     SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 500", "GRANTED now F+1"); /* a value that ends soon is one */
 }
 
-static void what_nobody_has_stored_is_to_be_loaded(void **state)
+static void a_missing_value_is_to_be_loaded(void **state)
 {
     (void)state;
     SAYS(acquire, FETCH "A 1316 now wait 7 1 900 5000 500", "GRANTED now F+1");
@@ -61,7 +61,7 @@ static void data_of_another_type_are_not_loaded(void **state)
     IS("GET K", "-");
 }
 
-static void a_fill_stores_frees_and_tells_who_waits(void **state)
+static void a_fill_stores_frees_and_notifies_the_waiters(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 500");
@@ -114,7 +114,7 @@ static void a_value_that_cannot_be_stored_hands_the_load_on(void **state)
     IS("GET K", "-");
 }
 
-static void who_does_not_hold_the_lock_stores_nothing(void **state)
+static void a_fill_without_the_lock_stores_nothing(void **state)
 {
     (void)state;
     (void)tell("SET K B PX 500");
@@ -168,13 +168,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_value_that_lives_long_enough_is_the_answer_of_a_fetch),
         TEST(that_there_is_none_is_the_answer_where_there_is_no_value),
-        TEST(what_nobody_has_stored_is_to_be_loaded),
+        TEST(a_missing_value_is_to_be_loaded),
         TEST(data_of_another_type_are_not_loaded),
-        TEST(a_fill_stores_frees_and_tells_who_waits),
+        TEST(a_fill_stores_frees_and_notifies_the_waiters),
         TEST(a_fill_that_there_is_none_takes_the_old_value_away),
         TEST(a_fill_of_nothing_hands_the_load_on),
         TEST(a_value_that_cannot_be_stored_hands_the_load_on),
-        TEST(who_does_not_hold_the_lock_stores_nothing),
+        TEST(a_fill_without_the_lock_stores_nothing),
         TEST(the_first_256_are_told_of_a_value),
         TEST(to_forget_ends_the_load_under_way),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts_look_test.c - the script that only looks: who holds a lock, for how long still, how many wait. */
+/* scripts_look_test.c - the script that only reads: the holder of a lock, its remaining time, the number of waiters. */
 #include "tests/scene/script_stand.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* scripts_refused_test.c - scripts that cannot do all they would: a key beside the lock is another program's, the user
+/* scripts_refused_test.c - scripts that are refused a command: a key beside the lock is another program's, the user
  * lacks a right, the memory is full. */
 #include "tests/scene/script_stand.h"
 
@@ -30,7 +30,7 @@ static void by_a_counter_that_is_none_nothing_is_granted(void **state)
     }
 }
 
-static void a_counter_that_is_none_is_left_as_it_is(void **state)
+static void a_counter_that_is_no_number_is_left_as_it_is(void **state)
 {
     (void)state;
     (void)tell("SET F X PX 500");
@@ -43,7 +43,7 @@ static void a_counter_that_is_none_is_left_as_it_is(void **state)
     IS("HGET F a", "b");
 }
 
-static void nobody_waits_where_queue_or_records_are_anothers(void **state)
+static void where_queue_or_records_are_another_programs_no_waiter_is_queued(void **state)
 {
     static const char *const theirs[][2] = {{"Q", "queue"}, {"W", "wait"}};
     char line[80];
@@ -66,7 +66,7 @@ static void nobody_waits_where_queue_or_records_are_anothers(void **state)
 
 /* ---- a right that is missing ---- */
 
-static void what_may_not_be_looked_at_is_neither_free_nor_lost(void **state)
+static void a_key_that_may_not_be_read_is_neither_free_nor_lost(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 500");
@@ -89,7 +89,7 @@ static void a_renewal_passes_where_the_queue_may_not_be_looked_at(void **state)
 }
 
 /* It would cost more than all else that this release does. */
-static void a_release_that_nobody_waits_for_does_not_ask_for_the_time(void **state)
+static void a_release_without_waiters_does_not_ask_for_the_time(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 500");
@@ -100,8 +100,8 @@ static void a_release_that_nobody_waits_for_does_not_ask_for_the_time(void **sta
 
 /* ---- a full memory ---- */
 
-/* As a script's first write it refuses SET, INCRBY, ZADD and HSET, never what only takes away. */
-static void a_full_memory_stops_nobody_that_has_a_lock_or_waits(void **state)
+/* As a script's first write the server refuses SET, INCRBY, ZADD and HSET, never a command that only removes. */
+static void a_full_memory_stops_no_holder_and_no_waiter(void **state)
 {
     (void)state;
     hft_fill_memory(true);
@@ -120,12 +120,12 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup(test, hft_scripts_begin)
     const struct CMUnitTest tests[] = {
         TEST(by_a_counter_that_is_none_nothing_is_granted),
-        TEST(a_counter_that_is_none_is_left_as_it_is),
-        TEST(nobody_waits_where_queue_or_records_are_anothers),
-        TEST(what_may_not_be_looked_at_is_neither_free_nor_lost),
+        TEST(a_counter_that_is_no_number_is_left_as_it_is),
+        TEST(where_queue_or_records_are_another_programs_no_waiter_is_queued),
+        TEST(a_key_that_may_not_be_read_is_neither_free_nor_lost),
         TEST(a_renewal_passes_where_the_queue_may_not_be_looked_at),
-        TEST(a_release_that_nobody_waits_for_does_not_ask_for_the_time),
-        TEST(a_full_memory_stops_nobody_that_has_a_lock_or_waits),
+        TEST(a_release_without_waiters_does_not_ask_for_the_time),
+        TEST(a_full_memory_stops_no_holder_and_no_waiter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static void a_free_lock_is_granted_with_its_time_and_a_block_of_fences(void **st
     IS("GET F", "F+1");
 }
 
-static void what_comes_later_than_its_sender_counts_with_it_is_late(void **state)
+static void an_acquire_after_its_time_limit_is_late(void **state)
 {
     (void)state;
     SAYS(acquire, LOCK "A 1316 now-1 wait 7 0 900 5000", "LATE now");
@@ -51,7 +51,7 @@ static void the_holder_is_granted_again_and_its_key_lives_as_long_as_it_asks(voi
     IS("PTTL K", "1316"); /* and never less */
 }
 
-static void a_try_is_told_who_has_it_and_the_holder_that_somebody_wants_it(void **state)
+static void a_try_gets_the_holder_and_the_holder_gets_a_revoke(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 500");
@@ -63,7 +63,7 @@ static void a_try_is_told_who_has_it_and_the_holder_that_somebody_wants_it(void 
     SAYS(acquire, LOCK "B 1316 now try 7 0 900 5000", "BUSY now -1 0 -1");
 }
 
-static void who_waits_gets_a_place_a_record_and_a_minute(void **state)
+static void a_waiter_gets_a_place_a_record_and_a_minute(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 500");
@@ -85,7 +85,7 @@ static void a_place_behind_another_programs_lock_tells_nobody(void **state)
     SAYS(acquire, LOCK "B 1316 now wait 7 0 900 5000", "QUEUED now 500 0 now 0 -1");
 }
 
-static void who_asks_again_keeps_its_place(void **state)
+static void a_repeated_acquire_keeps_its_place(void **state)
 {
     (void)state;
     (void)tell("SET K D PX 500");
@@ -115,7 +115,7 @@ static void a_re_check_makes_room_where_those_in_front_are_silent(void **state)
     SAYS(acquire, LOCK "C 1316 now wait 7 3 900 5000", "QUEUED now 500 2 3 1 -1");
 }
 
-static void nobody_waits_and_somebody_did_the_caller_gets_it(void **state)
+static void a_free_lock_with_a_stale_queue_goes_to_the_caller(void **state)
 {
     (void)state;
     wait_in_line("A");
@@ -129,7 +129,7 @@ static void nobody_waits_and_somebody_did_the_caller_gets_it(void **state)
     IS("HGET W B", "-");
 }
 
-static void a_free_lock_goes_to_the_first_who_waits(void **state)
+static void a_free_lock_goes_to_the_first_waiter(void **state)
 {
     (void)state;
     wait_in_line("ABC");
@@ -140,7 +140,7 @@ static void a_free_lock_goes_to_the_first_who_waits(void **state)
     IS("HGET W A", "-");
 }
 
-static void whom_nobody_hears_is_passed_over_by_who_is_heard(void **state)
+static void a_waiter_without_a_subscription_is_passed_over_by_one_with(void **state)
 {
     (void)state;
     hft_hearers = "bcd";
@@ -170,7 +170,7 @@ static void a_counter_less_than_two_seconds_ahead_of_the_clock_has_lost_somethin
 
 /* ---- release and what hands off ---- */
 
-static void a_release_that_nobody_waits_for_frees_the_lock(void **state)
+static void a_release_without_waiters_frees_the_lock(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 500");
@@ -185,7 +185,7 @@ static void a_release_that_nobody_waits_for_frees_the_lock(void **state)
     SAYS(release, LOCK "A", "GONE now");
 }
 
-static void a_release_hands_the_lease_to_the_first_who_waits(void **state)
+static void a_release_hands_the_lease_to_the_first_waiter(void **state)
 {
     (void)state;
     (void)tell("SET K D PX 500");
@@ -199,7 +199,7 @@ static void a_release_hands_the_lease_to_the_first_who_waits(void **state)
     IS("GET K", "-");
 }
 
-static void a_release_of_who_waits_takes_it_out_of_the_queue(void **state)
+static void a_release_of_a_waiters_token_takes_it_out_of_the_queue(void **state)
 {
     (void)state;
     (void)tell("SET K D PX 500");
@@ -211,7 +211,7 @@ static void a_release_of_who_waits_takes_it_out_of_the_queue(void **state)
 }
 
 /* It was granted while it stood in the queue, and gives up. */
-static void who_gives_back_does_not_hand_to_itself(void **state)
+static void a_release_does_not_hand_off_to_its_own_process(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 500");
@@ -232,7 +232,7 @@ static void who_gives_back_does_not_hand_to_itself(void **state)
     IS("HGET W B", "-");
 }
 
-static void whose_record_is_old_or_missing_is_dropped_and_not_handed_to(void **state)
+static void a_waiter_with_an_old_or_missing_record_is_dropped(void **state)
 {
     (void)state;
     (void)tell("SET K D PX 500");
@@ -253,7 +253,7 @@ static void whose_record_is_old_or_missing_is_dropped_and_not_handed_to(void **s
     IS("GET K", "-");
 }
 
-static void who_is_heard_goes_before_whom_nobody_hears(void **state)
+static void a_subscribed_waiter_goes_before_one_that_is_not(void **state)
 {
     (void)state;
     hft_hearers = "c";
@@ -268,7 +268,7 @@ static void who_is_heard_goes_before_whom_nobody_hears(void **state)
     IS("ZRANGE Q 0 -1", "B");
 }
 
-static void who_listens_to_everything_hears_nothing_for_others(void **state)
+static void a_pattern_subscriber_does_not_count_for_a_waiter(void **state)
 {
     (void)state;
     hft_hearers = "c";
@@ -289,7 +289,7 @@ static void where_listeners_may_not_be_counted_a_message_counts_them(void **stat
     SAYS(acquire, LOCK "A 1316 now wait 7 1 900 5000", "QUEUED now 902 0 1 1 1 | C< R C K | C< P");
 }
 
-static void what_nobody_hears_is_said_to_be_unheard(void **state)
+static void a_message_without_receivers_is_reported_as_unheard(void **state)
 {
     (void)state;
     hft_hearers = "";
@@ -301,13 +301,13 @@ static void what_nobody_hears_is_said_to_be_unheard(void **state)
         SAYS(recheck, "3 K Q W now 5000 77 900 A", "now 500 0 1 0 | D< R D K");
     }
     hft_monitors = 0;
-    hft_forbid("PUBSUB", NULL); /* that nobody got the message is enough: it is not said again to count them */
+    hft_forbid("PUBSUB", NULL); /* zero receivers of the message are enough: it is not published again to count them */
     SAYS(acquire, LOCK "A 1316 now try 7 0 900 5000", "BUSY now 500 1 0 | D< R D K");
 }
 
 /* ---- renew, more, fence_floor ---- */
 
-static void a_renewal_extends_what_is_held_and_names_what_is_there_instead(void **state)
+static void a_renewal_extends_a_held_key_and_names_another_value(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 500");
@@ -333,7 +333,7 @@ static void a_renewal_extends_what_is_held_and_names_what_is_there_instead(void 
     SAYS(renew, "1 W A 700 Q", "now 2");
 }
 
-static void a_renewal_says_that_somebody_waits(void **state)
+static void a_renewal_says_that_another_process_waits(void **state)
 {
     (void)state;
     (void)tell("SET K A PX 500");
@@ -400,7 +400,7 @@ static void a_break_leaves_the_key_under_a_token_that_the_holder_is_told(void **
     IS("ZRANGE Q 0 -1", "B");
 }
 
-static void a_break_frees_what_has_no_end_or_is_not_ours(void **state)
+static void a_break_frees_a_key_without_expiry_or_of_another_program(void **state)
 {
     (void)state;
     SAYS(break, LOCK "fedcba9876543210", "FREE now");
@@ -438,7 +438,7 @@ static void a_break_by_force_hands_on_at_once_and_tells_the_holder(void **state)
 
 #define RECHECK "now 5000 77 900 "
 
-static void a_re_check_with_others_says_that_each_waits_still(void **state)
+static void a_batched_re_check_says_that_each_name_waits_still(void **state)
 {
     (void)state;
     (void)tell("SET K D PX 500");
@@ -452,7 +452,7 @@ static void a_re_check_with_others_says_that_each_waits_still(void **state)
     SAYS(recheck, "3 K Q W " RECHECK "A", "now -1 0 0 -1");
 }
 
-static void what_is_not_plainly_waiting_is_left_alone(void **state)
+static void a_re_check_leaves_a_name_that_is_not_plainly_waiting(void **state)
 {
     (void)state;
     wait_in_line("AB");
@@ -495,37 +495,37 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup(test, hft_scripts_begin)
     const struct CMUnitTest tests[] = {
         TEST(a_free_lock_is_granted_with_its_time_and_a_block_of_fences),
-        TEST(what_comes_later_than_its_sender_counts_with_it_is_late),
+        TEST(an_acquire_after_its_time_limit_is_late),
         TEST(a_key_of_another_type_is_nobodys_lock),
         TEST(the_holder_is_granted_again_and_its_key_lives_as_long_as_it_asks),
-        TEST(a_try_is_told_who_has_it_and_the_holder_that_somebody_wants_it),
-        TEST(who_waits_gets_a_place_a_record_and_a_minute),
+        TEST(a_try_gets_the_holder_and_the_holder_gets_a_revoke),
+        TEST(a_waiter_gets_a_place_a_record_and_a_minute),
         TEST(a_place_behind_another_programs_lock_tells_nobody),
-        TEST(who_asks_again_keeps_its_place),
+        TEST(a_repeated_acquire_keeps_its_place),
         TEST(a_re_check_makes_room_where_those_in_front_are_silent),
-        TEST(nobody_waits_and_somebody_did_the_caller_gets_it),
-        TEST(a_free_lock_goes_to_the_first_who_waits),
-        TEST(whom_nobody_hears_is_passed_over_by_who_is_heard),
+        TEST(a_free_lock_with_a_stale_queue_goes_to_the_caller),
+        TEST(a_free_lock_goes_to_the_first_waiter),
+        TEST(a_waiter_without_a_subscription_is_passed_over_by_one_with),
         TEST(a_counter_less_than_two_seconds_ahead_of_the_clock_has_lost_something),
-        TEST(a_release_that_nobody_waits_for_frees_the_lock),
-        TEST(a_release_hands_the_lease_to_the_first_who_waits),
-        TEST(a_release_of_who_waits_takes_it_out_of_the_queue),
-        TEST(who_gives_back_does_not_hand_to_itself),
-        TEST(whose_record_is_old_or_missing_is_dropped_and_not_handed_to),
-        TEST(who_is_heard_goes_before_whom_nobody_hears),
-        TEST(a_renewal_extends_what_is_held_and_names_what_is_there_instead),
-        TEST(a_renewal_says_that_somebody_waits),
+        TEST(a_release_without_waiters_frees_the_lock),
+        TEST(a_release_hands_the_lease_to_the_first_waiter),
+        TEST(a_release_of_a_waiters_token_takes_it_out_of_the_queue),
+        TEST(a_release_does_not_hand_off_to_its_own_process),
+        TEST(a_waiter_with_an_old_or_missing_record_is_dropped),
+        TEST(a_subscribed_waiter_goes_before_one_that_is_not),
+        TEST(a_renewal_extends_a_held_key_and_names_another_value),
+        TEST(a_renewal_says_that_another_process_waits),
         TEST(more_fences_are_for_the_holder_alone),
-        TEST(who_listens_to_everything_hears_nothing_for_others),
+        TEST(a_pattern_subscriber_does_not_count_for_a_waiter),
         TEST(where_listeners_may_not_be_counted_a_message_counts_them),
-        TEST(what_nobody_hears_is_said_to_be_unheard),
+        TEST(a_message_without_receivers_is_reported_as_unheard),
         TEST(the_floor_puts_the_counter_ahead_of_all_that_was_seen),
         TEST(the_floor_follows_a_clock_that_is_ahead_by_more_than_it_may_err),
         TEST(a_break_leaves_the_key_under_a_token_that_the_holder_is_told),
-        TEST(a_break_frees_what_has_no_end_or_is_not_ours),
+        TEST(a_break_frees_a_key_without_expiry_or_of_another_program),
         TEST(a_break_by_force_hands_on_at_once_and_tells_the_holder),
-        TEST(a_re_check_with_others_says_that_each_waits_still),
-        TEST(what_is_not_plainly_waiting_is_left_alone),
+        TEST(a_batched_re_check_says_that_each_name_waits_still),
+        TEST(a_re_check_leaves_a_name_that_is_not_plainly_waiting),
         TEST(each_name_of_a_re_check_is_answered_by_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* server_time_test.c - what a client knows of its server's clock, and what it does when that was stepped (P0). */
+/* server_time_test.c - a client's knowledge of its server's clock, and its reaction when that clock is stepped (P0). */
 #include "tests/scene/scene.h"
 
 #include "core/policy/fence.h"
@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-/* Leases of 10 s are renewed after 3.3 s. A step of 100 ms is within the guard, and more than 5 ms and 2 %. The first that
- * tells of it is the fence floor, which goes in front of an acquire twice a second. */
+/* Leases of 10 s are renewed after 3.3 s. A step of 100 ms is within the guard, and more than 5 ms and 2 %. The
+ * first answer that shows it is the fence floor's, which is sent before an acquire twice a second. */
 static void a_step_of_the_servers_clock_has_all_leases_renewed_at_once(void **state)
 {
     (void)state;
@@ -30,7 +30,7 @@ static void a_step_of_the_servers_clock_has_all_leases_renewed_at_once(void **st
     assert_true(hft_is_valid(process, first) && hft_is_valid(process, second));
 }
 
-/* Any answer that tells the time will do: of a release that hands the lease on, of a renewal. */
+/* Any answer that contains the time shows the step: of a release that hands off the lease, of a renewal. */
 static void other_answers_tell_of_a_step_too(void **state)
 {
     (void)state;
@@ -51,7 +51,7 @@ static void other_answers_tell_of_a_step_too(void **state)
     }
 }
 
-/* It dates no grant (P8), but what the connection before was told still shows the step. */
+/* A refused floor dates no grant (P8), but the time that the connection before was told still shows the step. */
 static void a_step_shows_across_a_handshake_whose_floor_was_refused(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void a_clock_that_is_not_stepped_has_none_renewed(void **state)
     assert_int_equal(hft_stats(process).renewals, 0);
 }
 
-/* ---- until when the server may obey a script: as long as its sender counts with it, and no longer ---- */
+/* ---- the server's time until which it may obey a script: as long as the sender still uses the answer ---- */
 
 /* From now on by the server's clock, in ms, what the last acquire said. */
 static double obeyed_for_ms(void)
@@ -116,7 +116,7 @@ static void a_script_is_obeyed_while_its_sender_waits_for_it_and_no_longer(void 
     }
 }
 
-/* Native questions and releases of free locks tell no time. The floor that goes in front of them does, on either lane. */
+/* Native acquires and releases of free locks bring no time. The floor that is sent before them does, on either lane. */
 static void while_nothing_tells_the_time_the_floor_does(void **state)
 {
     (void)state;
@@ -132,8 +132,8 @@ static void while_nothing_tells_the_time_the_floor_does(void **state)
         ask(process, names[i]);
 }
 
-/* 150 ms each way: when an answer is here, the server's clock has gone on since it was written. */
-static void what_the_server_said_dates_from_the_question(void **state)
+/* 150 ms each way: when an answer arrives, the server's clock has gone on since it was written. */
+static void a_server_time_dates_from_the_request(void **state)
 {
     (void)state;
     struct hft_actor actor;
@@ -167,7 +167,7 @@ static void fetch(void *arg)
 }
 
 /* The first question of a client that has never been connected. */
-static void who_does_not_know_the_servers_clock_sets_no_limit(void **state)
+static void without_the_servers_time_a_script_has_no_limit(void **state)
 {
     (void)state;
     hf_error error;
@@ -233,7 +233,7 @@ static uint64_t commands_of_an_acquire(int64_t delay_ms)
     return commands;
 }
 
-/* Far away, what was asked twice a second is too old to date a grant by. */
+/* On a long road, a time that is asked for twice a second is too old to date a grant. */
 static void the_time_is_asked_for_where_the_road_is_long(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void a_server_that_cannot_write_is_one_for_renewals_and_releases(void **s
     assert_int_equal(hft_open(&process, NULL, &error), HF_OK);
 }
 
-/* In the handshake: it goes in front of the next native acquire there, however short ago that was. */
+/* The floor was refused in the handshake: it is sent before the next native acquire there, however soon that comes. */
 static void a_floor_that_was_refused_is_owed(void **state)
 {
     (void)state;
@@ -281,7 +281,7 @@ static void a_floor_that_was_refused_is_owed(void **state)
     }
 }
 
-/* By a failover, whose new primary refused the handshakes' floors for a while. */
+/* The counter is set back by a failover, whose new primary refused the handshakes' floors for a while. */
 static void a_counter_that_was_set_back_is_put_ahead_before_it_is_believed(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static void a_counter_of_another_type_is_nothing_to_work_with(void **state)
     assert_non_null(strstr(error.message, "hf:fence"));
 }
 
-static void who_may_not_keep_the_counter_is_told_which_right_is_missing(void **state)
+static void a_user_without_the_right_to_the_counter_gets_an_error_that_names_it(void **state)
 {
     (void)state;
     hf_error error;
@@ -340,8 +340,8 @@ int main(void)
         TEST(a_clock_that_is_not_stepped_has_none_renewed),
         TEST(a_script_is_obeyed_while_its_sender_waits_for_it_and_no_longer),
         TEST(while_nothing_tells_the_time_the_floor_does),
-        TEST(what_the_server_said_dates_from_the_question),
-        TEST(who_does_not_know_the_servers_clock_sets_no_limit),
+        TEST(a_server_time_dates_from_the_request),
+        TEST(without_the_servers_time_a_script_has_no_limit),
         TEST(twice_a_second_the_counter_is_put_ahead_of_the_clock),
         TEST(good_fences_cost_no_second_question),
         TEST(the_time_is_asked_for_where_the_road_is_long),
@@ -350,7 +350,7 @@ int main(void)
         TEST(a_floor_that_was_refused_is_owed),
         TEST(a_counter_that_was_set_back_is_put_ahead_before_it_is_believed),
         TEST(a_counter_of_another_type_is_nothing_to_work_with),
-        TEST(who_may_not_keep_the_counter_is_told_which_right_is_missing),
+        TEST(a_user_without_the_right_to_the_counter_gets_an_error_that_names_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stopped_test.c - who is stopped between a step and the next, for longer than all that depends on it. (Linked so that
- * hfi_perturb is the one below.) */
+/* stopped_test.c - threads that are stopped between two steps for longer than anything that depends on the second
+ * one. (Linked so that hfi_perturb is the one below.) */
 #include "core/policy/fence.h"
 #include "tests/scene/scene.h"
 
@@ -31,7 +31,7 @@ static void count_losses(hf_lease *lease, const hf_event *event, void *count)
         ++*(int *)count;
 }
 
-/* A lease of 3 s whose renewal has been answered, and the thread that raises its V stands still for 2.5 s. */
+/* A lease of 3 s whose renewal has been answered, while the thread that moves its V forward is stopped for 2.5 s. */
 static hf_lease *taken_and_stopped(struct sim_process *process, int *losses)
 {
     hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.lease_ms = 3000, .on_event = count_losses, .arg = losses));
@@ -59,8 +59,8 @@ static void a_lease_that_was_seen_to_be_over_is_over(void **state)
     assert_int_equal(hft_released(process, lease), HF_LOST);
 }
 
-/* Nobody has looked, and the key was extended in time: nobody else can have been in. */
-static void a_lease_that_nobody_saw_to_be_over_goes_on(void **state)
+/* No thread has looked, and the key was extended in time: no other process can have been granted the lock. */
+static void a_lease_that_no_thread_found_over_goes_on(void **state)
 {
     (void)state;
     int losses = 0;
@@ -72,8 +72,8 @@ static void a_lease_that_nobody_saw_to_be_over_goes_on(void **state)
     assert_int_equal(hft_released(process, lease), HF_OK);
 }
 
-/* Whoever was to put the counter ahead is stopped before that is listed, and a failover lost a second of it: the grant
- * behind which the last floor is 1.5 s old has it put ahead first, one of 0.8 s is believed. */
+/* The thread that raises the counter is stopped before it lists the floor, and a failover lost a second of the
+ * counter. A grant 1.5 s after the last floor has the counter raised first; one after 0.8 s is accepted. */
 static void a_native_grant_without_a_floor_before_it_is_not_believed(void **state)
 {
     (void)state;
@@ -104,8 +104,8 @@ static void a_native_grant_without_a_floor_before_it_is_not_believed(void **stat
     }
 }
 
-/* While the lane was idle the server's clock was put right, and a failover lost some seconds: what the lane was told a
- * minute ago dates no grant. */
+/* While the lane was idle the server's clock was corrected, and a failover lost some seconds: the time that the lane
+ * was told a minute ago dates no grant. */
 static void an_old_time_dates_no_grant(void **state)
 {
     (void)state;
@@ -129,8 +129,8 @@ static void an_old_time_dates_no_grant(void **state)
     HFT_UNTIL(first.ended != 0);
 }
 
-/* The acquire arrives 1.5 s after the handshake's floor, and a failover lost half of what that had put the counter ahead.
- * Its round trip, the first there is, is no measure for how long the road is. */
+/* The acquire arrives 1.5 s after the handshake's floor, and a failover lost half of what that had raised the
+ * counter by. Its round trip, the first one, is no measure of how long the road is. */
 static void a_stall_is_not_the_length_of_the_road(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_lease_that_was_seen_to_be_over_is_over),
-        TEST(a_lease_that_nobody_saw_to_be_over_goes_on),
+        TEST(a_lease_that_no_thread_found_over_goes_on),
         TEST(a_native_grant_without_a_floor_before_it_is_not_believed),
         TEST(an_old_time_dates_no_grant),
         TEST(an_alarm_whose_lock_is_gone_flushes_its_lane),

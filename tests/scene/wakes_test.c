@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wakes_test.c - every wake-up that core owes somebody comes, 12,000 times in one process of each kind: one that is lost
- * once in 10,000 shows as a call that takes longer than its answer. */
+/* wakes_test.c - every wake-up that core owes a thread comes, 12,000 times in one process of each kind: one that is
+ * lost once in 10,000 shows as a call that takes longer than its answer. */
 #include "tests/scene/scene.h"
 
 #include <setjmp.h>
@@ -74,8 +74,8 @@ static void finish(struct worker *workers, int count, double take_ms, double rel
     }
 }
 
-/* There and back, a wake, and at the first time a connection that is made. */
-static void whoever_asks_the_server_is_woken_by_its_answer(void **state)
+/* A round trip, a wake, and the first time a connection that is made. */
+static void an_acquire_is_woken_by_its_answer(void **state)
 {
     (void)state;
     struct worker alone;
@@ -83,7 +83,7 @@ static void whoever_asks_the_server_is_woken_by_its_answer(void **state)
     finish(&alone, 1, 4, 1);
 }
 
-static void whoever_tries_in_vain_is_woken_by_the_answer(void **state)
+static void a_busy_try_is_woken_by_its_answer(void **state)
 {
     (void)state;
     struct worker other;
@@ -102,7 +102,8 @@ static void a_thread_is_woken_by_the_one_before_it(void **state)
     finish(workers, 3, 4, 1);
 }
 
-/* One that came by would wake it too, so nobody does: who has released rests for longer than the other may wait. */
+/* Another arriving thread would wake it too, so none arrives: a thread that has released rests for longer than the
+ * other may wait. */
 static void a_thread_that_is_called_is_woken(void **state)
 {
     (void)state;
@@ -151,7 +152,7 @@ static void wait_and_be_cancelled(void *arg)
     worker->over = true;
 }
 
-static void whoever_waits_is_woken_by_its_cancel(void **state)
+static void a_waiter_is_woken_by_its_cancel(void **state)
 {
     (void)state;
     (void)hft_must_take(hft_process(NULL), "n", HF_LOCK(.lease_ms = 60000));
@@ -166,9 +167,9 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
-        TEST(whoever_asks_the_server_is_woken_by_its_answer), TEST(whoever_tries_in_vain_is_woken_by_the_answer),
+        TEST(an_acquire_is_woken_by_its_answer), TEST(a_busy_try_is_woken_by_its_answer),
         TEST(a_thread_is_woken_by_the_one_before_it),         TEST(a_thread_that_is_called_is_woken),
-        TEST(a_process_is_woken_by_the_one_before_it),        TEST(whoever_waits_is_woken_by_its_cancel),
+        TEST(a_process_is_woken_by_the_one_before_it),        TEST(a_waiter_is_woken_by_its_cancel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* deeds.c - what the threads of a program do: they lock, hold, fetch, cancel, break and release; and what each call
- * promises. */
+/* deeds.c - the calls that a program's threads make (lock, hold, fetch, cancel, break, release), and a check of each
+ * result against the promise of that call. */
 #include "core/policy/fence.h"
 #include "tests/sim/history.h"
 #include "tests/sim/stops.h"
@@ -16,7 +16,8 @@ static int64_t here(void)
 
 /* ---- what a call may take ---- */
 
-/* By a process's clock, which may be slow, and with what its threads were stopped for. */
+/* The longest that a lease or wait may last on the process's own clock: the clock may be slow, and the time for
+ * which its threads were stopped does not count. */
 static int64_t may_last(int64_t began, int64_t most_ms)
 {
     int64_t most = most_ms * HFI_MS / 98 * 100 + SLACK_NS;
@@ -52,7 +53,7 @@ static void fire(void *what, int64_t number)
     hf_cancel_fire(actor->cancel);
 }
 
-/* NULL: the next call has none. Some are fired before it begins. */
+/* The cancel for the next call, or NULL: then that call has none. Some cancels are fired before the call begins. */
 static hf_cancel *some_cancel(struct sim_actor *actor, int percent)
 {
     if (actor->cancel == NULL || !sim_chance(percent))
@@ -138,8 +139,8 @@ void sim_give_back(struct sim_holding *holding)
     sim_call_took("release", began, history.command_ms);
 }
 
-/* Takes and gives back a lease that lingers until its block of fences is used up, in no time and unseen: whoever wants it
- * next waits for the next block. */
+/* Acquires and releases a lingering lease, in no time and without the oracle, until its block of fences is used up:
+ * the next acquirer waits for the next block. */
 static void use_up_fences(const struct sim_actor *actor, const char *name)
 {
     hf_lock_options options = {.size = sizeof options, .lease_ms = 100, .wait_ms = 200, .linger_ms = 50};
@@ -238,8 +239,8 @@ static hf_status load(hf_loading *loading, void *arg)
     return hf_loading_set(loading, value, (size_t)size);
 }
 
-/* What Redis has now is never from before the last forget, unless a failover brought it back; what others or this
- * process loaded or saw may be, until the message of the forget is there. */
+/* A value that Redis has now was stored after the last forget, unless a failover brought an older one back. A value
+ * that other threads or this process loaded or saw may be older, until the message of the forget has arrived. */
 static void check_value(int page, const hf_value *value, int64_t began)
 {
     long long fence, load_began;
@@ -283,7 +284,8 @@ static void fetch_once(struct sim_actor *actor)
     sim_say("fetch %s: %s", key, hf_status_name(status));
     if (status != HF_LOAD_FAILED)
         check_status("fetch", status, &error);
-    /* A read; others' load; a load of one's own, here or after them; its fill. */
+    /* The limit is the sum of a read, a load by other threads, a load of its own (here or after theirs) and the
+     * fill. */
     sim_call_took("fetch", began, 3 * (history.command_ms + 500) + SIM_WAIT_MS + 4 * history.lease_ms + 100);
     check_cancel("fetch", actor, options.cancel, began, fetching.loaded_ns / HFI_MS); /* a load of its own is awaited */
     if (status == HF_OK) {

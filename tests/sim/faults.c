@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* faults.c - what goes wrong, and when: by the profile, and at random. */
+/* faults.c - the plan of a history's faults: which ones and when, by the profile and at random. */
 #include "tests/sim/history.h"
 
 #include <stdio.h>
@@ -253,7 +253,8 @@ static void fault(void *what, int64_t number)
     sim_at(sim.now + apart_ms * HFI_MS, NULL, fault, NULL, 0);
 }
 
-/* Only in histories whose clock never goes back and whose data stay: what is left then is a promise (P8). */
+/* Evicts the fence counter, only in histories whose clock never goes back and whose data stay: there the fence floor
+ * is enough to keep fences rising (P8). */
 static void evict(void *what, int64_t number)
 {
     (void)what;

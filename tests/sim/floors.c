@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* floors.c - the small floors below core as a simulated process has them: its clock, its randomness, its watchdog and
- * its dispatcher. */
+/* floors.c - the small floors below core as a simulated process has them: clock, random numbers, watchdog and
+ * dispatcher. */
 #include "base/random.h"
 #include "base/thread.h"
 #include "tests/sim/world.h"
@@ -37,7 +37,7 @@ bool hfi_random_word(struct hfi_random_supply *supply, uint64_t *word)
     return hfi_random(word, sizeof *word);
 }
 
-/* A token names host and pid. The test that links this beside a real server has nobody's. */
+/* A token names host and pid. In server_test, which links this file, no simulated process runs: the pid is real. */
 pid_t getpid(void)
 {
     return sim.self != NULL ? 1000 + sim.self->id : (pid_t)syscall(SYS_getpid);

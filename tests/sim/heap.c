@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* heap.c - malloc for a program of one thread whose batches end before they need anything back: sizes have
- * free lists, nothing is split or joined, and no lock is taken. Sanitized builds have their own. */
+/* heap.c - malloc for a program of one thread that runs in short batches: a free list per size, nothing is split or
+ * joined, no lock is taken. A sanitized build keeps the sanitizer's own malloc. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -111,7 +111,7 @@ void *realloc(void *bytes, size_t size)
     return more;
 }
 
-/* Nobody here wants more than malloc's own alignment; whoever does is told so. */
+/* Only malloc's own alignment is supported; a larger one is refused with ENOMEM. */
 int posix_memalign(void **bytes, size_t alignment, size_t size)
 {
     *bytes = alignment <= STEP ? malloc(size) : NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* history.c - processes and their clients, from the first dial to the last close; drawn from the seed. */
+/* history.c - the processes of a history and their clients, drawn from the seed, from the first dial to the last
+ * close. */
 #include "tests/sim/history.h"
 #include "tests/sim/stops.h"
 
@@ -67,7 +68,7 @@ static void check_nobody_hangs(void)
             sim_oracle_hangs(&history.oracle, "thread", i);
 }
 
-/* ---- the end: a stranger gets every lock, everybody closes ---- */
+/* ---- the end: one more client acquires every lock, then all clients close ---- */
 
 static int still_open;
 static bool probed;
@@ -142,7 +143,7 @@ static void run_phases(void)
     while (!all_over() && sim.now < most && sim.failure[0] == 0)
         sim_run(sim.now + 100 * HFI_MS);
     check_nobody_hangs();
-    /* What is left of the dead ends by itself; then there is no reason to wait for anything. */
+    /* The keys of killed processes expire; after that no wait has a reason left. */
     sim_run(sim.now + (2 * history.lease_ms + history.lease_ms / 10 + history.guard_ms + 5000) * HFI_MS);
     sim.process_count = sim.process_count == SIM_PROCESSES ? SIM_PROCESSES - 1 : sim.process_count;
     probed = false;
@@ -176,7 +177,7 @@ static void draw(enum sim_profile profile)
     history.hold_most = sim_chance(70) ? history.lease_ms : sim_between(1, 2 * history.lease_ms);
     history.think_most = sim_between(1, 300);
     history.same_leases = history.profile == SIM_KILLS || sim_chance(50);
-    if (sim_chance(5)) { /* its threads pass it on among themselves, each for another length */
+    if (sim_chance(5)) { /* its threads pass it on, each after another time */
         sim_stops_often();
         history.uses_up_fences = true;
         history.same_leases = history.profile == SIM_KILLS; /* whose bounds are exact */

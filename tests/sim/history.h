@@ -22,7 +22,7 @@ enum sim_profile {
     SIM_CALM,      /* nothing goes wrong */
     SIM_DEAF,      /* no pub/sub at all, or every message lost */
     SIM_LOSSY,     /* messages are lost, late, doubled */
-    SIM_SINGLES,   /* single messages are lost: what follows within a second is not, and every bound holds */
+    SIM_SINGLES,   /* single messages are lost, never two within a second, and every bound holds */
     SIM_KILLS,     /* processes are killed, others come */
     SIM_PAUSES,    /* processes are paused */
     SIM_CUTS,      /* connections break, commands run late */
@@ -30,7 +30,7 @@ enum sim_profile {
     SIM_FREEZES,   /* the server is frozen; its scripts are flushed */
     SIM_RESTARTS,  /* the server crashes and keeps its data */
     SIM_AMNESIA,   /* it crashes and loses them */
-    SIM_FAILOVERS, /* another server with another clock takes over; some lose the last writes */
+    SIM_FAILOVERS, /* another server with another clock takes over; in some histories the last writes are lost */
     SIM_CLOCKS,    /* the server's clock is stepped; the fence counter is evicted */
     SIM_REFUSALS,  /* the server is out of memory, or cannot save */
     SIM_FOREIGN,   /* another program uses the keys; operators break leases */
@@ -82,11 +82,11 @@ void sim_process_begin(void);
 struct sim_holding;
 void sim_act(void *actor); /* a thread's life */
 void sim_give_back(struct sim_holding *holding);
-/* A call of the running process has ended that may take so long. */
+/* A call of the running process has ended; it was allowed to take this long. */
 void sim_call_took(const char *call, int64_t began, int64_t most_ms);
 
 /* faults.c */
-void sim_faults_plan(void); /* before anything runs: the profile's numbers, and when the first fault comes */
+void sim_faults_plan(void); /* draws the profile's numbers and the time of the first fault, before anything runs */
 void sim_faults_end(void);  /* from now on all is well */
 bool sim_faults_cost_nothing(void); /* no lease may be lost, no call may fail */
 bool sim_faults_may_hurt(const struct sim_process *process,
@@ -109,19 +109,20 @@ struct sim_holding { /* one lease that a thread has got */
 };
 void sim_watch_begin(void);
 struct sim_holding *sim_watch_expect(int lock);
-/* False: it was over before its thread came to look at it, and nobody had it. */
+/* False: the lease was over before its thread looked at it, so it was held by nobody. */
 bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease);
 void sim_watch_releases(struct sim_holding *holding);
 void sim_watch_event(hf_lease *lease, const hf_event *event, void *holding);
 void sim_watch_killed(const struct sim_process *process);
-/* Whose token it is: -1 another program's, above SIM_PROCESSES a dead one's, else the number of the process. */
+/* The process whose token it is: its number, -1 for another program's token, above SIM_PROCESSES for a dead
+ * process's. */
 int sim_watch_owner(const char *token);
 
 /* tokens.c */
 void sim_tokens_begin(void);
 int64_t sim_tokens_owned_at(const char *token, int name); /* when the server gave it the key */
 const char *sim_tokens_some(int *name); /* one of those that came last; NULL: none has come */
-/* Since when it has the key and some other token waits for it; -1: none does. */
+/* The time since which this token has the key while another token waits for it; -1: no other token waits. */
 int64_t sim_tokens_wanted_since(const char *token, int name);
 void sim_tokens_after_loss(void);                         /* the server's keys are others now */
 void sim_tokens_look_at_keys(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* keyspace.c - see keyspace.h. A history has a dozen keys, so lists are searched from the front. */
+/* keyspace.c - see keyspace.h. A history has a dozen keys, so a linear search is enough. */
 #include "tests/sim/keyspace.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WHOLE_MOST 9e15 /* below it a double that is whole is written with all its digits, and no others */
+#define WHOLE_MOST 9e15 /* a double that is whole and below this is written with all its digits and no fraction */
 
 enum type { STRING, ZSET, HASH };
 
@@ -140,7 +140,7 @@ static struct sim_key *make(struct sim_keyspace *keys, const char *name, enum ty
     return key;
 }
 
-/* The key, of this type or missing (NULL). False: it has another type, and the reply says so. */
+/* Finds the key if it is of this type or missing (NULL). False: it has another type, and the error reply is written. */
 static bool typed(struct sim_keyspace *keys, const char *name, enum type type, struct hfi_buffer *reply,
                   struct sim_key **key)
 {

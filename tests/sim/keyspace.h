@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* keyspace.h - what a Redis server keeps, and the few commands that holdfast's scripts and lanes send, answered as
- * Redis 7 answers them, in RESP. Knows no time but the one it is told, and no network. */
+/* keyspace.h - the keys of a Redis server and the few commands that holdfast's scripts and lanes send, answered in
+ * RESP as Redis 7 answers them. Pure: it gets the time as an argument and knows no network. */
 #ifndef SIM_KEYSPACE_H
 #define SIM_KEYSPACE_H
 
@@ -25,7 +25,7 @@ struct sim_keyspace {
     struct sim_key *first;
     int64_t now_us; /* the server's clock; frozen while a script runs */
     enum sim_refusal refuses;
-    bool wrote; /* the script that runs has: then memory limits refuse it nothing more */
+    bool wrote; /* the running script has written: from then on the memory limit refuses none of its commands */
     const char *forbidden, *forbidden_key; /* a command that scripts may not run (NULL: none), on this key (NULL: on any) */
     /* What the keyspace tells its server; `self` is for them. */
     void *self;
@@ -36,18 +36,18 @@ struct sim_keyspace {
     void (*changed)(void *self, const char *event, const char *key, const char *value);
 };
 
-/* What a server that is out of memory or cannot save says to this command; NULL: it runs it. */
+/* The error with which a server that is out of memory or cannot save refuses this command; NULL: it runs it. */
 const char *sim_keyspace_refusal(const struct sim_keyspace *keys, const struct sim_words *words);
-/* Runs one command; appends its reply. False: it is not one of ours, or its arguments are wrong (an error reply). */
+/* Runs one command and appends its reply. False: an unknown command or wrong arguments, answered by an error. */
 bool sim_keyspace_run(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply);
 void sim_keyspace_clear(struct sim_keyspace *keys); /* everything is gone, nobody is told */
-/* `to` (empty, or what it has is dropped) gets the same keys; nobody is told. */
+/* Copies all keys to `to`, which is empty or loses what it has; `changed` is not called. */
 void sim_keyspace_copy(struct sim_keyspace *to, const struct sim_keyspace *from);
 /* As eviction does. False: there is no such key. */
 bool sim_keyspace_evict(struct sim_keyspace *keys, const char *key);
 /* Removes what has expired, as the active expiry does. */
 void sim_keyspace_expire(struct sim_keyspace *keys);
-/* Visits every key: its name, and when it ends (ms of the server's clock; 0: never). */
+/* Visits every key with its name and its expiry (ms of the server's clock; 0: none). */
 void sim_keyspace_each(struct sim_keyspace *keys,
                        void (*visit)(void *arg, const char *key, int64_t expire_ms), void *arg);
 /* Visits the members of a sorted set, in its order. */
@@ -56,7 +56,7 @@ void sim_keyspace_members(struct sim_keyspace *keys, const char *key,
 double sim_keyspace_score(struct sim_keyspace *keys, const char *key, const char *member); /* NAN: none */
 const char *sim_keyspace_string(struct sim_keyspace *keys, const char *key); /* NULL: none */
 
-/* The framing. One command from the front of the bytes; how many bytes it had, 0: not complete. */
+/* The framing. Parses one command from the front of the bytes; returns its length in bytes, 0 if it is not complete. */
 size_t sim_words_parse(struct sim_words *words, char *bytes, size_t size);
 void sim_reply_bulk(struct hfi_buffer *reply, const void *bytes, size_t size);
 void sim_reply_nil(struct hfi_buffer *reply);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lane.c - lanes as core sees them (pool/lane.h), over virtual wires and with the real one's promises: a command's
- * `done` runs exactly once, never inside hfi_lane_list, after its connection's last reply or end.
+ * lane.c - lanes as core sees them (pool/lane.h), over virtual connections, with the promises of the real ones: a
+ * command's `done` runs exactly once, never inside hfi_lane_list, and after the last reply or the end of its
+ * connection.
  */
 #include "tests/sim/pool_inside.h"
 #include "pool/replies.h"
@@ -58,7 +59,7 @@ bool sim_lane_is_busy(const struct hfi_lane *lane)
     return lane->finishing || (lane->wire != NULL && lane->wire->receiving);
 }
 
-/* The listener's doings with the connection, while somebody has a role in it. */
+/* Repeats the listener's event later, while another thread has the write or read role of the connection. */
 static bool put_off(struct hfi_lane *lane, sim_event_fn *run, int64_t number)
 {
     bool busy = sim_lane_is_busy(lane);
@@ -320,7 +321,7 @@ static void time_out_dial(void *what, int64_t number)
         fail_dial(lane, "no answer");
 }
 
-/* The scripts and the handshake_floor, after what AUTH, SELECT, ROLE and INFO cost. */
+/* Lists the scripts and the handshake_floor; the time for AUTH, SELECT, ROLE and INFO has passed before. */
 static void greet(void *what, int64_t number)
 {
     static const char load[] = "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n$1\r\nx\r\n";

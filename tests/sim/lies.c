@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lies.c - messages that nobody sent, composed of what whoever can read the server's keys knows: tokens that hold, that
- * wait and that are over, their echoes, keys and channels, of all clients. All but one: a G with an echo of the client
- * whose token it names would be a grant, and believed (docs/protocol.md, Token and channel).
+ * lies.c - forged messages, composed of what a reader of the server's keys knows: tokens that hold, wait or are over,
+ * their echoes, keys and channels, of all clients. One combination is left out: a G with an echo of the client whose
+ * token it names is a grant, and would be believed (docs/protocol.md, Token and channel).
  */
 #include "core/protocol/token.h"
 #include "tests/sim/history.h"
@@ -24,7 +24,7 @@ static int some_name(void)
                                                : (int)sim_between(0, history.locks - 1);
 }
 
-/* One that the server has seen; some with another random digit, as a break would leave it. */
+/* A token that the server has seen; sometimes with another random digit, as an operator's break leaves it. */
 static bool some_token(char token[HFI_TOKEN_CAPACITY], int *name)
 {
     const char *found = sim_tokens_some(name);
@@ -36,7 +36,7 @@ static bool some_token(char token[HFI_TOKEN_CAPACITY], int *name)
     return true;
 }
 
-/* What somebody who waits has sent with its last question; 0: nobody waits. */
+/* The echo of the last acquire of a waiting token; 0: no token waits. */
 static int64_t some_echo(const char *token)
 {
     char waiter[HFI_TOKEN_CAPACITY], key[40], field[100];

@@ -125,8 +125,8 @@ static int redis_pcall(lua_State *state)
     return call(state, false);
 }
 
-/* string.format, whose first upvalue is Lua's own: '%.0f' of a whole number that has a long's size is the
- * number's digits, and all that scripts ever want. */
+/* string.format: Lua's own is the first upvalue. The only format in the scripts, '%.0f' of a whole number that fits a
+ * long, gives the number's digits. */
 static int format(lua_State *state)
 {
     char text[32];
@@ -255,7 +255,7 @@ void sim_lua_run(struct sim_keyspace *keys, const char *source, const struct sim
     lua_rawgeti(lua, LUA_REGISTRYINDEX, function_of(source));
     if (lua_pcall(lua, 0, 1, 0) == 0) {
         take(reply);
-    } else { /* as Redis 7 says it: what a command in it was refused with, or what Lua objects to */
+    } else { /* the error as Redis 7 words it: of a refused command inside the script, or of Lua itself */
         bool refused = lua_type(lua, -1) == LUA_TTABLE;
         if (refused)
             lua_getfield(lua, -1, "err");

@@ -33,7 +33,7 @@ void sim_oracle_begin(struct sim_oracle *oracle, void (*report)(const char *what
         oracle->gap_since[i] = oracle->forgotten[i] = oracle->broken[i] = -1;
 }
 
-/* One of them was given before the server lost its data, the other after it. */
+/* True: one of the two grants was given before the server lost its data and the other after it. */
 static bool is_excused(const struct sim_oracle *oracle, int64_t one, int64_t other)
 {
     bool between = false;
@@ -59,8 +59,8 @@ static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int6
     }
 }
 
-/* After a loss of data the older of two holders may still pass its lease on in its process: that is an older grant.
- * And of a load that was thrown away one may hear later than of the next. */
+/* After a loss of data the older of two holders may still pass its lease on inside its process: that grant is older,
+ * though it comes later. A load that was thrown away may also be told of after the next one. */
 static void check_fence(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
 {
     for (int i = oracle->grant_count; i-- > 0;) {
@@ -75,8 +75,8 @@ static void check_fence(struct sim_oracle *oracle, int name, int64_t fence, int6
         violated(oracle, "fences-rise", "name %d: fence %" PRId64 " has not 19 digits", name, fence);
 }
 
-/* A pass takes its fence from a block that the server gave with an earlier grant, though it may have given the token the
- * key once more since: it hands over to a place that a loss of data brought back. */
+/* The time at which the server gave the block of fences that a local pass takes its fence from. The block may come
+ * from an earlier grant of the same token: after a loss of data a hand-off can give the key to a token once more. */
 static int64_t block_given_at(const struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
 {
     for (int i = 0; i < oracle->grant_count; i++)
@@ -231,7 +231,7 @@ void sim_oracle_queued(struct sim_oracle *oracle, int name, uint64_t waiter, int
             violated(oracle, "fifo", "name %d: waiter %" PRIu64 " comes and stands before %" PRIu64, name,
                      waiter, oracle->queue[name][i].waiter);
     struct sim_queued *one = queued(oracle, name, waiter);
-    if (one != NULL) /* its place, after a late question that had taken another for it */
+    if (one != NULL) /* its place in the queue, taken over from another token by an acquire that was executed late */
         one->ticket = ticket;
     else if (oracle->queue_count[name] == SIM_QUEUE_MOST)
         violated(oracle, "books", "more waiters than the oracle's books have room for");

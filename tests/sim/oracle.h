@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * oracle.h - what must hold in every history. It is told what happened, on true time, and keeps the books; it knows
- * nothing of Redis, processes or the library, so wrong histories can be told to it by hand (oracle_test.c).
+ * oracle.h - the promises that hold in every history. The oracle is told the events on true time and keeps the books;
+ * it knows nothing of Redis, processes or the library, so a test can tell it a wrong history by hand (oracle_test.c).
  */
 #ifndef SIM_ORACLE_H
 #define SIM_ORACLE_H
@@ -19,10 +19,10 @@ struct sim_grant {
     int name;
     int64_t fence;
     int64_t
-        at_server; /* when the server gave it to the process that holds it; local passes leave that as it is */
+        at_server; /* when the server gave it to the holder's process; a local pass does not change it */
     bool valid;    /* when last looked */
     bool released; /* its owner has called release */
-    bool void_now; /* a load that was thrown away: another may run beside it, only it must not be stored */
+    bool void_now; /* a load that was thrown away: another load may run beside it, but its value must not be stored */
     int losses;
 };
 
@@ -46,18 +46,19 @@ struct sim_oracle {
     struct sim_queued queue[SIM_NAMES_MOST][SIM_QUEUE_MOST];
     int queue_count[SIM_NAMES_MOST];
     int64_t broken[SIM_NAMES_MOST]; /* by an operator; -1: never */
-    int64_t asked[SIM_ASKERS_MOST][SIM_NAMES_MOST]; /* until then its questions would last at the pace that is promised */
+    int64_t asked[SIM_ASKERS_MOST][SIM_NAMES_MOST]; /* the time until which its acquires so far would last at the
+                                                     * promised rate */
     uint64_t losses, overlaps_excused, passed_excused;
     int64_t longest_gap;
 };
 
 void sim_oracle_begin(struct sim_oracle *oracle, void (*violated)(const char *what));
 
-/* A thread got a lease, and it is valid now. Returns the grant's number. */
+/* A thread was granted a lease that is valid now. Returns the grant's number. */
 int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
 /* What hf_lease_is_valid says of it now. */
 void sim_oracle_looked(struct sim_oracle *oracle, int grant, bool valid);
-/* Its owner calls release now; valid: what is_valid said just before, ok: what release said. */
+/* The owner calls release now. valid: the answer of is_valid just before; ok: the answer of release. */
 void sim_oracle_releases(struct sim_oracle *oracle, int grant);
 void sim_oracle_released(struct sim_oracle *oracle, int grant, bool was_valid, bool ok);
 void sim_oracle_told_lost(struct sim_oracle *oracle, int grant, bool valid_now);
@@ -68,23 +69,23 @@ void sim_oracle_died(struct sim_oracle *oracle, int grant);
 void sim_oracle_data_lost(struct sim_oracle *oracle, int64_t now);
 bool sim_oracle_is_held(const struct sim_oracle *oracle, int name);
 
-/* A valid lease's key holds its token, unless the server lost it, or an operator took it away and it is
- * told now. */
+/* The key of a valid lease holds its token, unless the server lost it, or an operator took it away and the holder is
+ * being notified. */
 void sim_oracle_backed(struct sim_oracle *oracle, int grant, bool has_key, int64_t now);
 void sim_oracle_broken(struct sim_oracle *oracle, int name, int64_t now);
 
-/* Somebody could have the lease by now, and nobody has: since when; and how long that may be, by which row
- * of the table of worst waits. since < 0: it is not so. */
+/* A lease that could be held is held by nobody since this time. most: the bound on that, of this row of the table of
+ * worst waits. since < 0: it is held. */
 void sim_oracle_gap(struct sim_oracle *oracle, int name, const char *row, int64_t since, int64_t now,
                     int64_t most);
-/* The key of a name holds a token that nobody in its living process counts with: since when, and how long that may be. */
+/* The key holds a token that its living process no longer uses, for this length of time; most: the bound on that. */
 void sim_oracle_unused(struct sim_oracle *oracle, int name, int64_t length, int64_t most);
-/* A lease passes from thread to thread in a process whose key it is, though others have waited elsewhere since then. */
+/* A process passes its lease from thread to thread though other processes have waited for it since this time. */
 void sim_oracle_passed(struct sim_oracle *oracle, int name, int64_t since, int64_t now, int64_t most);
-/* The queue at the server, told in the server's order of execution. Who is new stands behind all; who was
- * there before comes again with its ticket. Whoever is taken (SIM_NO_TICKET: it never stood there) may pass
- * by only those whom nobody hears, or, where the holder died, all: a newcomer's SET may come before their
- * timers. */
+/* The queue at the server, told in the server's order of execution. A new waiter stands behind all others; one that
+ * was there before comes again with its ticket. A granted waiter (SIM_NO_TICKET: it never stood in the queue) may
+ * pass by only waiters that the server cannot reach, or, where the holder died, all: a newcomer's SET may be
+ * executed before their timers fire. */
 #define SIM_NO_TICKET INT64_MAX
 void sim_oracle_queued(struct sim_oracle *oracle, int name, uint64_t waiter, int64_t ticket, bool is_new);
 void sim_oracle_left(struct sim_oracle *oracle, int name, uint64_t waiter);
@@ -94,30 +95,32 @@ void sim_oracle_taken(struct sim_oracle *oracle, int name, uint64_t waiter, int6
 
 void sim_oracle_hangs(struct sim_oracle *oracle, const char *who, int number);
 void sim_oracle_renewed(struct sim_oracle *oracle, uint64_t token, bool release_was_listed);
-/* A key that ends so much later, and could have been given that long. */
+/* A key that expires in left_ms; its command allowed most_ms. */
 void sim_oracle_lifetime(struct sim_oracle *oracle, const char *key, int64_t left_ms, int64_t most_ms);
 
-/* A call that may take so long has taken so long; all together, or since its cancel was fired. */
+/* A call has taken this long, in all or since its cancel was fired; it was allowed that long. */
 void sim_oracle_took(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most);
 void sim_oracle_canceled(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most);
 
-/* A process asks for a lock: ten times a second at most, however many of its calls wait, besides four for a call that
- * begins. */
+/* The rate of a process's acquires of one lock: ten a second at most, whatever the number of its calls, and four
+ * more for each call that begins. */
 void sim_oracle_asks(struct sim_oracle *oracle, int asker, int name, int64_t now);
 void sim_oracle_calls(struct sim_oracle *oracle, int asker, int name);
 
-/* fetch: the server stored a value that was loaded under this fence, since then; the key was thrown away. */
+/* fetch: the server stored a value that was loaded under this fence, from this time on; the key was thrown away
+ * (forget). */
 void sim_oracle_stored(struct sim_oracle *oracle, int name, int64_t fence, int64_t load_began);
-/* A fetch that began then got what was loaded since then; `heard` later everybody knows of what was thrown
- * away. */
+/* A fetch that began at this time got a value that was loaded at that time; `heard` later all processes know of a
+ * forget. */
 void sim_oracle_fetched(struct sim_oracle *oracle, int name, int64_t load_began, int64_t began,
                         int64_t heard);
 void sim_oracle_forgotten(struct sim_oracle *oracle, int name, int64_t now);
-/* What it knows of values now is what it will know after a failover that loses what was written since. */
+/* A snapshot of what the oracle knows of values: it is the truth again after a failover that loses the writes since
+ * then. */
 void sim_oracle_remembers(struct sim_oracle *oracle);
 void sim_oracle_goes_back(struct sim_oracle *oracle);
 
-/* The end: a key that stays for ever and is not the fence counter. */
+/* At the end: a key without expiry that is not the fence counter. */
 void sim_oracle_left_behind(struct sim_oracle *oracle, const char *key);
 
 #endif

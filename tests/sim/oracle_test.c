@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle_test.c - is the simulator's oracle awake? Each test tells it a wrong history, and it has to object. */
+/* oracle_test.c - does the simulator's oracle object? Each test tells it a wrong history, or a right one that looks
+ * wrong. */
 #include "tests/sim/oracle.h"
 
 #include <setjmp.h>
@@ -105,7 +106,8 @@ static void a_counter_that_came_back_too_low_is_seen_after_a_loss_of_data_too(vo
     assert_objects("fences-rise", "comes after");
 }
 
-/* Whenever its server may have given it the lock last: a place that came back with older data may have got it once more. */
+/* The grant counts as old at any time of its server's last gift: after a loss of data a hand-off may grant a token
+ * once more. */
 static void an_older_holders_local_pass_after_a_loss_of_data_is_no_inversion(void **state)
 {
     (void)state;
@@ -327,7 +329,7 @@ static void a_late_filler_is_seen(void **state)
     assert_objects("no-stale-store", "overwrites");
 }
 
-/* The later value, and that one was thrown away, are lost with the server that failed over. */
+/* The later value, and the fact that this one was thrown away, are lost with the server that failed over. */
 static void a_filler_whose_lease_came_back_with_the_data_is_not_late(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pool.c - the pool's floor as core sees it (pool/pool.h): its lanes together, their opening and close. */
+/* pool.c - the pool as core sees it (pool/pool.h): its lanes together, their opening and close. */
 #include "pool/borrow.h"
 #include "pool/embedded.h"
 #include "tests/sim/pool_inside.h"
@@ -124,7 +124,7 @@ void hfi_pool_hurry(struct hfi_pool *pool, int64_t until_ns)
 
 void hfi_pool_free(struct hfi_pool *pool)
 {
-    (void)pool; /* events under way may still name it; the history's end frees everything */
+    (void)pool; /* events under way may still name it, so the end of the history frees everything */
 }
 
 void hfi_pool_forked(struct hfi_pool *pool)
@@ -183,7 +183,7 @@ void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts)
         counts->commands += pool->lanes[i].commands;
 }
 
-/* ---- what histories do not use: borrowed connections, an embedded server ---- */
+/* ---- calls that histories do not make: borrowed connections, an embedded server ---- */
 
 hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowed **borrowed, hf_error *error)
 {

@@ -18,7 +18,7 @@ struct hfi_lane {
     enum sim_lane_state state;
     bool failed; /* the last dial did, and the next is not over */
     unsigned cuts;
-    bool silent; /* and it was silence: whether it answers a dial is not known yet */
+    bool silent; /* the last connection fell silent: whether the server answers a dial is not known yet */
     bool finishing, drop_after, again;
     struct hfi_list queue, flight, finished;
     struct sim_wire *wire;
@@ -67,10 +67,10 @@ struct hfi_pool {
 
 /* lane.c */
 struct hfi_lane *sim_lane_warm(struct hfi_lane *lane); /* dialled, if nobody has asked for it yet */
-/* Everything in flight is unanswered. silent: and what comes next is refused until a dial was answered. */
+/* Ends everything in flight as unanswered. silent: new commands are refused until a dial was answered. */
 void sim_lane_give_up(struct hfi_lane *lane, bool silent, const char *why);
 void sim_lane_finish(struct hfi_lane *lane);
-/* Its reader, or whoever hands out outcomes, has stopped on the way. */
+/* True: the thread with the read role, or one that hands out outcomes, has stopped half-way. */
 bool sim_lane_is_busy(const struct hfi_lane *lane);
 void sim_lane_hurry(struct hfi_lane *lane, int64_t until_ns);
 

@@ -60,7 +60,7 @@ void sim_reply_nil(struct hfi_buffer *reply)
     append(reply, "$-1\r\n", 5);
 }
 
-/* The number there, and its line's end behind it; only ever of our own making or hiredis's. */
+/* Parses the number and its line's end. The input is the simulator's or hiredis's own, so it is well-formed. */
 static int64_t take_number(char **at)
 {
     int64_t number = 0;

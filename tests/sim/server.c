@@ -405,7 +405,7 @@ void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet)
     struct sim_words words;
     sim_server.keys.now_us = sim_server_us();
     while (at < packet->size) {
-        /* The words are cut in place, so a transaction keeps a copy made before. */
+        /* The parser cuts the words in place, so a transaction keeps a copy made before. */
         struct sim_packet *raw =
             wire->in_multi ? sim_packet_new(SIM_BYTES, packet->bytes + at, packet->size - at) : NULL;
         size = sim_words_parse(&words, packet->bytes + at, packet->size - at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* server.h - the virtual Redis server: its clock, its keys, its subscribers, and what happens to it. */
+/* server.h - the virtual Redis server: its clock, its keys, its subscribers, and its faults. */
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
 
@@ -9,7 +9,8 @@
 struct sim_server {
     struct sim_keyspace keys;
     bool up;
-    int epoch;                   /* of whom connections reach; a restart or failover begins another */
+    int epoch;                   /* the incarnation whose connections are served; a restart or failover begins
+                                  * another */
     int64_t clock_us, clock_ppm; /* at true time 0, and its rate */
     int64_t started;
     int64_t frozen_until;
@@ -28,13 +29,13 @@ void sim_server_begin(void);
 int64_t sim_server_us(void);
 void sim_server_step(int64_t us); /* the clock jumps */
 void sim_server_freeze(int64_t until);
-/* Down until then; its data stays or is gone; another clock by `step_us`. */
+/* A crash: the server is down until then; its data stays or is lost; its clock is moved by `step_us`. */
 enum sim_old_end { SIM_CLOSED, SIM_SILENT, SIM_DEMOTED }; /* what the old connections come to */
 void sim_server_crash(int64_t until, bool keeps_data, int64_t step_us, enum sim_old_end old_end);
 void sim_server_refuse(enum sim_refusal refuses);
-/* SCRIPT FLUSH; or one script has to make room for others', which a server does from 7.4 on. */
+/* Drops all scripts (SCRIPT FLUSH), or one, to make room for others', as a server does from 7.4 on. */
 void sim_server_forget_scripts(bool all);
-/* The keys of before are the keys again: a failover loses the last writes. */
+/* Restores the snapshot of the keys: a failover loses the last writes. */
 void sim_server_remember(void);
 bool sim_server_forget_since(void);                                      /* false: nothing was remembered */
 void sim_server_set(const char *key, const char *value, int64_t ttl_ms); /* another program's doing */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * server_test.c - the virtual server against a real one: the same random calls of the real scripts, and of the plain
- * commands that lanes send, give the same replies and leave the same keys. Time is an input to both: what TIME says to
- * the scripts is given as their last argument, lifetimes are long and compared with a tolerance.
+ * commands that lanes send, give the same replies and leave the same keys. Time is an input to both: the scripts take
+ * the answer of TIME from their last argument; lifetimes are long and compared with a tolerance.
  */
 #include "base/random.h"
 #include "core/protocol/scripts.h"
@@ -112,7 +112,8 @@ static redisReply *ask_real(redisContext *real, const struct call *call, const c
     return redisCommandArgv(real, count, words, NULL);
 }
 
-/* Numbers that are lifetimes pass more quickly on one than on the other; in a text they are what is said first. */
+/* Lifetimes pass at different speeds on the two servers, so they are compared with a tolerance; in a text the
+ * lifetime is the first number. */
 static bool is_near(long long a, long long b)
 {
     return a > 1000 && b > 1000 && a < 1000000 && b < 1000000 && llabs(a - b) < TTL_SLACK;
@@ -125,7 +126,7 @@ static bool is_near_text(const char *a, const char *b)
     return strcmp(end_a, end_b) == 0 && is_near(x, y);
 }
 
-/* Which line of a script was refused; 0: it is no script's error. */
+/* The line of the script in which a command was refused; 0: the error is no script's. */
 static int script_line(const redisReply *error)
 {
     static const char mark[] = ", on @user_script:";
@@ -139,7 +140,8 @@ static bool is_same(const redisReply *a, const redisReply *b)
         return false;
     if (a->type == REDIS_REPLY_INTEGER)
         return a->integer == b->integer || is_near(a->integer, b->integer);
-    if (a->type == REDIS_REPLY_ERROR) /* the library looks at the first word, and at where it comes from */
+    if (a->type == REDIS_REPLY_ERROR) /* errors: the library reads the first word, and the script and line that it
+                                       * came from */
         return strcspn(a->str, " ") == strcspn(b->str, " ") &&
                strncmp(a->str, b->str, strcspn(a->str, " ")) == 0 && script_line(a) == script_line(b);
     if (a->type != REDIS_REPLY_ARRAY)
@@ -162,7 +164,7 @@ static void show(const redisReply *reply)
         (void)printf(" %s", reply->str != NULL ? reply->str : "nil");
 }
 
-/* What a script answers first; an error's first word; what renew says of a lease. Each has to occur. */
+/* The first word of a script's answer or of an error, and renew's word about a lease. Each has to occur in the run. */
 static const char *const answers[] = {"GRANTED",   "QUEUED",
                                       "BUSY",      "LATE",
                                       "VALUE",     "ABSENT",
@@ -441,7 +443,7 @@ static int64_t two_hear(void *self, const char *channel, size_t channel_size, co
     return 1 + one_subscribes(self, channel, channel_size);
 }
 
-/* Memory limits: what a script may still write depends on what it has written. */
+/* Sets memory limits: whether a script may still write depends on what it has written before. */
 static void limit(redisContext *real, bool full)
 {
     redisReply *reply = redisCommand(real, "CONFIG SET maxmemory %d", full ? 1 : 0);
@@ -450,7 +452,7 @@ static void limit(redisContext *real, bool full)
     keys.refuses = full ? SIM_NO_MEMORY : SIM_TAKES_ALL;
 }
 
-/* Of every thousand calls a hundred lack a right, to what no plain call is. */
+/* Takes a right away for a hundred of every thousand calls, and only a right that no plain call needs. */
 static void forbid(redisContext *real, int call)
 {
     static const char *const commands[] = {"HDEL", "EXISTS", "ZCARD", "PUBSUB"};

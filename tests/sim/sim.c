@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* sim.c - runs seeds, in worker processes and there in batches: a batch is a process too, so that what its
- * histories leave behind is gone with it, and one that crashes takes nobody along. */
+/* sim.c - runs seeds in worker processes, and in each of those in batches. A batch is a process too: what its
+ * histories leave behind ends with it, and a crash ends no other batch. */
 #include "tests/sim/history.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* subscriber.c - the subscriptions of a virtual pool: one connection, dialled again when it is lost, pinged while it
- * is silent. */
+/* subscriber.c - the subscriptions of a virtual pool: one connection, which is dialled again when it is lost and
+ * pinged while it is silent. */
 #include "tests/sim/pool_inside.h"
 #include "tests/sim/server.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define PING_NS (1000 * HFI_MS)
-#define LATE_NS (2 * HFI_MS) /* other connections are dialled too: the first acquires may be executed before SUBSCRIBE is */
+#define LATE_NS (2 * HFI_MS) /* until its dial: an acquire may be executed before SUBSCRIBE is */
 
 static void dial(void *what, int64_t number);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * threads.c - threads of processes are coroutines: ucontext begins them, setjmp switches, for it makes no system call.
- * Stacks are used again.
+ * threads.c - coroutines as the threads of processes: ucontext begins one, setjmp switches, as it makes no system
+ * call; stacks are reused.
  *
- * Events run on coroutines too, the hands. An event that has to stop half-way, at a mark or for a mutex, keeps its hand
- * until it is over, and a new hand goes on with all other events: so what the library's own threads do can be stopped
- * like what the program's do.
+ * Events run on coroutines too, the hands. An event that stops half-way, at a mark or for a mutex, keeps its hand
+ * until it is over, and another hand runs all other events. So the work of the library's own threads can be stopped
+ * like that of the program's.
  */
 #include "base/mutex.h"
 #include "base/thread.h"
@@ -19,7 +19,8 @@
 #define STACK_BYTES (128 * 1024)
 #define STACKS_MOST 1024
 
-#ifdef SIM_SWAPS_CONTEXTS /* AddressSanitizer follows these, if it is told of them, and no jumps between stacks */
+#ifdef SIM_SWAPS_CONTEXTS /* AddressSanitizer follows context switches that are announced to it, and no jumps between
+                           * stacks */
 #include <sanitizer/common_interface_defs.h>
 typedef ucontext_t place;
 #else
@@ -49,7 +50,8 @@ struct sim_thread {
 static struct sim_thread outside; /* who calls sim_run */
 static struct sim_thread *hand;   /* that goes on with the events */
 static struct sim_thread *running, *starting;
-static struct sim_thread *newest; /* of this history: an event may name a thread that is over, so they are freed at its end */
+static struct sim_thread *newest; /* the threads of this history: an event may name one that is over, so they are
+                                   * freed at its end */
 static struct hfi_list at_mutexes; /* who waits for one */
 static int64_t run_until;
 static void *stacks[STACKS_MOST];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* tokens.c - what the server and the lanes do with tokens and keys, told to the oracle: who came when, who
- * stands in the queue, who was taken, whose release was listed, how long keys may live. */
+/* tokens.c - tokens and keys as the server and the lanes handle them, told to the oracle: order of arrival, the
+ * queue, grants, listed releases, lifetimes of keys. */
 #include "core/protocol/scripts.h"
 #include "tests/sim/history.h"
 #include "tests/sim/pool_inside.h"
@@ -19,12 +19,12 @@ static struct {
     int64_t owned_at, queued_at;
     int64_t ticket; /* SIM_NO_TICKET: it was never in the queue */
     int64_t first_ticket; /* a question that came twice, without one, may have got another */
-    int64_t released_at;  /* its release was listed, by its process's clock; HFI_NEVER: it was not */
+    int64_t released_at;  /* when its release was listed, on its process's clock; HFI_NEVER: it was not */
 } arrivals[TOKENS]; /* the n-th that the server saw */
 static int arrival_count;
 static struct {
-    int64_t holder;       /* the arrival whose token the key has; -1: nobody's, or another program's */
-    bool ended_by_itself; /* the key did, or the data were lost, or another program's key went */
+    int64_t holder;       /* the arrival whose token the key holds; -1: none, or another program's */
+    bool ended_by_itself; /* the key expired, the data were lost, or another program's key went */
     bool is_foreign;
 } keys[SIM_LOCKS];
 
@@ -82,7 +82,7 @@ int64_t sim_tokens_wanted_since(const char *token, int name)
     return since < 0 || since > arrivals[own].owned_at ? since : arrivals[own].owned_at;
 }
 
-/* "hf:{n1}" with the prefix "hf:{n" is 1; -1: it begins in another way. */
+/* The number behind a prefix: "hf:{n1}" with the prefix "hf:{n" gives 1; -1: the key has another prefix. */
 static int number_behind(const char *prefix, const char *key)
 {
     size_t size = strlen(prefix);
@@ -108,7 +108,7 @@ static void look_who_hears(int name)
     }
 }
 
-/* An operator's break leaves the key to the same client and grant under another random number. */
+/* An operator's break leaves the key with a token of the same client and grant, but another random number. */
 static bool is_break(int lock, uint64_t arrival)
 {
     if (keys[lock].holder < 0 || keys[lock].ended_by_itself || (int64_t)arrival == keys[lock].holder)
@@ -148,7 +148,7 @@ static void lock_changed(int lock, const char *event, const char *value)
     }
 }
 
-/* The place belongs to its process: another token of it may come again with the ticket. */
+/* True: the process has had this ticket, perhaps with another token: a place in the queue belongs to the process. */
 static bool had_ticket(const char *token, int name, int64_t ticket)
 {
     for (int i = 0; i < arrival_count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* watch.c - looks at all leases and keys while a history runs, and tells the oracle. */
+/* watch.c - compares all leases and keys while a history runs, and tells the oracle. */
 #include "core/lock/handle.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
@@ -52,7 +52,7 @@ static void look_at_all(void)
         look(open_holdings[i]);
 }
 
-/* Only what a process hears can move the end of its leases: so this is looked at before and after. */
+/* Looks at all leases before and after a process receives: only that can move the end of its leases. */
 void sim_hears(const struct sim_process *process)
 {
     sim_server.keys.now_us = sim_server_us();
@@ -70,7 +70,7 @@ struct sim_holding *sim_watch_expect(int lock)
     return holding;
 }
 
-/* The way of a message there, and what the passes themselves may take. */
+/* The bound is the way of a message there, and the time that passes themselves may take. */
 static void look_for_passes(int lock, const char *token)
 {
     int64_t since = lock < SIM_LOCKS && history.profile == SIM_CALM ? sim_tokens_wanted_since(token, lock) : -1;
@@ -186,16 +186,16 @@ static int64_t waited_since(int lock)
     return since;
 }
 
-/* protocol.md's table: a live process's lease that nobody has comes free by a message or by the next
- * re-check; a dead one's at its end. */
+/* The table of docs/protocol.md: a live process's lease that is held by nobody comes free by a message or by the
+ * next re-check, a dead process's at its end. */
 static int64_t most_of(int owner, const char **row)
 {
     int64_t trip = sim_network.delay_most + sim_network.spike_most;
-    /* What is heard is obeyed every 10 ms: by who asks, and by who gives a token back. */
+    /* A process acts on a message within 10 ms, both the one that asks and the one that gives a token back. */
     int64_t most = 12 * trip + 25 * HFI_MS + 2 * HFI_PACE_NS;
     bool heard = sim_faults_cost_nothing() || history.profile == SIM_KILLS;
     *row = "wait-of-a-message";
-    /* Behind a killed waiter at the head nobody asks for a lingering lease before the re-check. */
+    /* Behind a killed waiter at the head of the queue no process asks for a lingering lease before its re-check. */
     if (!heard || (history.profile == SIM_KILLS && history.linger_ms > 0)) {
         most += 445 * HFI_MS + 50 * HFI_MS;
         *row = "wait-of-a-recheck";
@@ -248,7 +248,7 @@ static bool is_in_use(hf_client *client, const char *token)
     return in_use;
 }
 
-/* After a call that failed, and after a release, nothing is ours: half a lease later at the latest. */
+/* Half a lease after a failed call or a release at the latest, no key holds a token of that call. */
 static void look_for_unused(int lock)
 {
     int owner = owners[lock].owner;

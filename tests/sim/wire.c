@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* wire.c - see wire.h. Packets wait in queues, and an event only says that one more may arrive: so they never overtake
- * each other, whatever is stalled, paused or frozen. Each has an event at least, at its due time or when the stall ends
- * that this met; where a stall ends early there are more of these, and the last find nothing due. */
+/* wire.c - see wire.h. Packets wait in queues, and an event says only that one more may arrive: so packets never
+ * overtake each other, whatever is stalled, paused or frozen. Each packet has at least one event, at its due time or
+ * at the end of the stall that it met; where a stall ends early there are more events than packets, and the last
+ * ones do nothing. */
 #include "tests/sim/wire.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* wire.h - the virtual network: connections that carry bytes in order, late, not at all, or only after one end has
- * given up. Knows neither Redis nor lanes. */
+ * given up. It knows neither Redis nor lanes. */
 #ifndef SIM_WIRE_H
 #define SIM_WIRE_H
 
@@ -23,13 +23,13 @@ struct sim_wire {
     struct sim_process *process;
     int epoch; /* of the server at its other end */
     bool client_open, server_open;
-    bool receiving; /* the client is at it, though it may have stopped: what comes meanwhile waits */
+    bool receiving; /* the client's read handler runs or has stopped half-way: new packets wait */
     bool
-        demoted; /* the server there is a replica now: it refuses, and passes on what its primary publishes */
-    int64_t last_up, last_down; /* when the last packet arrives, so that the next one comes behind it */
+        demoted; /* the server is a replica now: it refuses commands, and forwards what its primary publishes */
+    int64_t last_up, last_down; /* arrival time of the last packet each way; the next one arrives after it */
     int64_t up_stalled_until, down_stalled_until;
     struct sim_packet *up, **up_end, *down, **down_end;
-    /* The client's end: set by whoever dialled. In its process's name. */
+    /* The client's end, set by the code that dialled, in the name of its process. */
     void *client;
     void (*received)(void *client, struct sim_packet *packet);
     void (*broken)(void *client);
@@ -58,11 +58,11 @@ void sim_wire_up(struct sim_wire *wire, struct sim_packet *packet);   /* to the 
 void sim_wire_down(struct sim_wire *wire, struct sim_packet *packet); /* to the client */
 /* The client closes its end: what it has sent still arrives, then the server is told. */
 void sim_wire_close(struct sim_wire *wire);
-/* The server closes its end: whatever is under way to it is lost; the client is told, or not (a host that died). */
+/* The server closes its end: packets on the way to it are lost; the client is told, or not (a host that died). */
 void sim_wire_drop(struct sim_wire *wire, bool told);
-/* It is silent no more, earlier than was planned: what waits arrives now. One that is cut stays so. */
+/* Ends a silence earlier than planned: waiting packets arrive now. A connection that is cut stays cut. */
 void sim_wire_flows(struct sim_wire *wire);
-/* The network loses it. What is under way to the server is lost, or arrives late. */
+/* The network loses the connection. Packets on the way to the server are lost, or arrive late. */
 void sim_wire_cut(struct sim_wire *wire);
 
 void sim_hears(const struct sim_process *process); /* watch.c: before something arrives, and after */

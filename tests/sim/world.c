@@ -108,7 +108,7 @@ void sim_at(int64_t when, struct sim_process *owner, sim_event_fn *run, void *wh
     put(&event);
 }
 
-/* What a pause withheld comes at its end, in any order: timers and sockets belong to different threads. */
+/* Events that a pause withheld run at its end, in any order: timers and sockets belong to different threads. */
 static void withhold(struct event event)
 {
     event.when = event.owner->paused_until + sim_between(0, HFI_MS);

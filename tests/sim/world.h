@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * world.h - virtual time, events, and processes whose threads are coroutines. One history at a time, everything in one
- * thread of ours, every choice by one of two random number generators: the same seed is the same history.
+ * world.h - virtual time, events, and processes whose threads are coroutines. One history at a time runs in one
+ * thread, and every choice comes from one of two random number generators: the same seed gives the same history.
  *
- * What runs between two yields is atomic: a wait (hfi_park_wait, hfi_lane_wait), a mutex that somebody has who stopped,
- * and a stop at a mark of base/perturb.h (stops.h).
+ * What runs between two yields is atomic. A thread yields in a wait (hfi_park_wait, hfi_lane_wait), for a mutex whose
+ * owner has stopped, and at a mark of base/perturb.h where it is stopped (stops.h).
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -53,7 +53,7 @@ extern struct sim_world sim;
 void sim_begin(uint64_t seed, bool verbose);
 /* Runs events until the true time, or until something failed. */
 void sim_run(int64_t until);
-bool sim_next(int64_t until); /* one of them; false: there is none until then, or something failed */
+bool sim_next(int64_t until); /* runs one event; false: none is due until then, or something failed */
 
 /* random numbers */
 uint64_t sim_roll(void);
@@ -64,8 +64,8 @@ bool sim_chance(int percent);
 void sim_note(uint64_t word);
 void sim_note_bytes(const void *bytes, size_t size);
 
-/* Events: at `when` (true time, not before now), in `owner`'s name; NULL: the world's. One of a paused process waits
- * for the pause's end (and may come after a later one then), one of a dead process is dropped. */
+/* An event runs at `when` (true time, not before now) in the name of `owner` (NULL: the world). That of a paused
+ * process waits for the end of the pause, and may come after a later one then; that of a dead process is dropped. */
 typedef void sim_event_fn(void *what, int64_t number);
 void sim_at(int64_t when, struct sim_process *owner, sim_event_fn *run, void *what, int64_t number);
 
@@ -80,20 +80,21 @@ bool sim_is_paused(const struct sim_process *process);
 
 /* threads.c */
 void sim_threads_begin(void);
-void sim_threads_end(void); /* frees those of a history that is over; the simulator itself drops a whole history at once */
+void sim_threads_end(void); /* frees the threads of a history that is over; the simulator itself drops a whole
+                             * history at once */
 typedef void sim_thread_fn(void *arg);
 void sim_thread_start(struct sim_process *process, sim_thread_fn *run, void *arg); /* runs a moment later */
 void sim_sleep(int64_t ns); /* the running thread, by its process's clock */
 int sim_thread_id(void);
 void **sim_thread_own(void);
-void sim_stop(int64_t ns); /* whoever runs now, a thread or an event, stops for so long (of true time) */
-/* What core/ is compiled with for pthread_mutex_lock and _unlock. */
+void sim_stop(int64_t ns); /* stops the running thread or event for this long (true time) */
+/* The replacements of pthread_mutex_lock and _unlock with which core/ is compiled. */
 int sim_mutex_lock(pthread_mutex_t *mutex);
 int sim_mutex_unlock(pthread_mutex_t *mutex);
 
 /* What happened, in words; printed where asked for. */
 void sim_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* A promise is broken: the history ends here. The first one counts. */
+/* Reports a broken promise and ends the history. Only the first one counts. */
 void sim_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

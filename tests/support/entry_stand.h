@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * entry_stand.h - one entry on a test stand: it is given events, what it decides comes back as words.
+ * entry_stand.h - one entry on a test stand: the test gives it events, and its decisions come back as words.
  *
  * native wait try (a ! behind them: with a fresh token) re-check renew more floor give-back close end watch unwatch
- * explain-late at-risk:REASON safe-again lost:REASON call:NAME, then NAME=lease, NAME=value or NAME=STATUS of each thread that is woken.
+ * explain-late at-risk:REASON safe-again lost:REASON call:NAME, then NAME=lease, NAME=value or NAME=STATUS of each
+ * thread that is woken.
  */
 #ifndef HFT_ENTRY_STAND_H
 #define HFT_ENTRY_STAND_H
@@ -36,7 +37,8 @@ struct hft_thread hft_try(const char *name);
 const char *hft_arrive(struct hft_stand *stand, struct hft_thread *thread);
 const char *hft_leave(struct hft_stand *stand, struct hft_thread *thread);
 const char *hft_come(struct hft_stand *stand, struct hft_thread *thread); /* a thread that was called */
-/* sent_at 0: the stamp of the last acquire; fence 0 of a grant: a good block from the counter. */
+/* The answer to an acquire. sent_at 0: the stamp of the last acquire; fence 0 of a grant: a good block from the
+ * counter. */
 const char *hft_answer(struct hft_stand *stand, struct hfi_answer answer);
 const char *hft_handed(struct hft_stand *stand, int64_t echo); /* the grant message, with a good block */
 const char *hft_handed_fence(struct hft_stand *stand, int64_t echo, int64_t fence, bool good);
@@ -59,7 +61,7 @@ void hft_pass_ms(struct hft_stand *stand, int64_t ms);
 
 /* Arrived, asked natively, granted: `thread` holds. */
 void hft_hold(struct hft_stand *stand, struct hft_thread *thread);
-/* Arrived, found it busy, stands in the queue at `position` behind a holder of ours. */
+/* A thread arrives, finds the lock busy and is queued at `position` behind a holder of this process. */
 void hft_queue(struct hft_stand *stand, struct hft_thread *thread, int64_t position);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void hft_say(struct hft_server *server, const char *format, ...)
+void hft_send_message(struct hft_server *server, const char *format, ...)
 {
     char message[4096], channel[64];
     va_list arguments;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pages.h - loaders for hf_fetch that do as they are told, and threads that fetch and say what they got. */
+/* pages.h - loaders for hf_fetch whose behaviour a test sets, and threads that fetch and record what they got. */
 #ifndef HFT_PAGES_H
 #define HFT_PAGES_H
 
@@ -35,7 +35,7 @@ struct hft_fetcher {
     hf_error error;
 };
 
-/* `options` are copied. The fetcher stays where it is until it is joined. */
+/* Starts the fetch. `options` are copied. The fetcher must not move until it is joined. */
 void hft_fetch(struct hft_fetcher *me, hf_client *client, const char *key, const hf_fetch_options *options);
 hf_status hft_fetched(struct hft_fetcher *me); /* joins; the value is the caller's */
 

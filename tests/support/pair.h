@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* pair.h - what most tests of locks begin with: a server of their own, and two clients that know nothing of each other. */
+/* pair.h - the fixture of most lock tests: a server of their own, and two independent clients. */
 #ifndef HFT_PAIR_H
 #define HFT_PAIR_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* perturb.c - what the marks of base/perturb.h do in the stress build: a thread that comes by goes on, yields, spins or
- * sleeps, by a random number generator of its own. HF_STRESS_SEED (1) and the order in which threads first came by a mark
- * fix its numbers; the schedule is the kernel's all the same. HF_STRESS_PLACES names a file to which a program that exits
- * appends the marks that it came by: a mark that is never passed perturbs nothing. */
+/* perturb.c - the marks of base/perturb.h in the stress build: a thread that passes one goes on, yields, spins or
+ * sleeps, by a random number generator of its own. HF_STRESS_SEED (1) and the order in which threads first passed a
+ * mark fix its numbers; the schedule is the kernel's all the same. HF_STRESS_PLACES names a file to which a program
+ * appends at its exit the marks that it passed: a mark that is never passed perturbs nothing. */
 #include "base/perturb.h"
 #include "base/random.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pool_kit.h - a pool on a test's own server, what it told its owner, and commands whose outcome can be
- * waited for. For tests that link hf_open. */
+/* pool_kit.h - a pool on a test's own server, a record of the events that it reported, and commands whose outcome a
+ * test waits for. For tests that link hf_open. */
 #ifndef HFT_POOL_KIT_H
 #define HFT_POOL_KIT_H
 
@@ -37,7 +37,8 @@ struct hft_call {
     redisReply *reply;
 };
 
-/* Settings for the server (command_ms 1000, one lane, one subscriber): change them, then open. */
+/* Settings for the server (command_ms 1000, one lane, one subscriber): the test may change them before it opens the
+ * pool. */
 void hft_pool_init(struct hft_pool *kit, const struct hft_server *server);
 hf_status hft_pool_open(struct hft_pool *kit, const struct hfi_script *const *scripts, hf_error *error);
 void hft_pool_close(struct hft_pool *kit); /* within 2 s, and frees */
@@ -47,7 +48,7 @@ bool hft_is_subscribed(const struct hfi_pool *pool, const char *channel, size_t 
 
 int64_t hft_now(void);
 int64_t hft_in_ms(int64_t ms);
-/* Until the condition holds; the test program ends with a message after 20 s. */
+/* Waits until the condition holds; the test program ends with a message after 20 s. */
 #define HFT_UNTIL(condition)                                                                                 \
     do {                                                                                                     \
         int64_t until_ns_ = hft_in_ms(20000);                                                                \
@@ -59,7 +60,7 @@ void hft_breathe(int64_t until_ns, const char *what);
 /* "SET %s 1" without formats: words divided by single blanks. */
 struct hfi_command *hft_command(const char *words, int64_t until_ns);
 void hft_list(struct hfi_lane *lane, struct hft_call *call, struct hfi_command *command); /* does not flush */
-/* Lists and flushes; the outcome is for hft_wait. The call must stay until then. */
+/* Lists and flushes the command; hft_wait returns its outcome. The call must stay in memory until then. */
 void hft_post(struct hfi_lane *lane, struct hft_call *call, struct hfi_command *command);
 void hft_wait(struct hfi_lane *lane, struct hft_call *call); /* reads on the lane */
 void hft_sleep(struct hft_call *call);                       /* leaves the reading to others */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* server.c - see server.h. The server dies with us by PR_SET_PDEATHSIG; a waiting shell, the keeper, removes the
- * folder when our end of its pipe says so or breaks. */
+/* server.c - see server.h. PR_SET_PDEATHSIG ends the server with the test; a waiting shell, the keeper, removes the
+ * folder when the test's end of its pipe says so or breaks. */
 #include "tests/support/server.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ static void start_keeper(struct hft_server *server)
         give_up(NULL, "fork: %s", strerror(errno));
     if (server->keeper == 0) {
         (void)dup2(ends[0], 0);
-        (void)setsid(); /* a Ctrl-C at the terminal is for the test, not for who cleans up behind it */
+        (void)setsid(); /* a Ctrl-C at the terminal ends the test, but not the keeper that cleans up behind it */
         int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC); /* or ctest would wait for our copy of its pipe */
         (void)dup2(nowhere, 1);
         (void)dup2(nowhere, 2);
@@ -134,7 +134,7 @@ static bool is_ready(const struct hft_server *server)
     if (context != NULL && context->err == 0) {
         (void)redisSetTimeout(context, limit);
         redisReply *reply = redisCommand(context, "PING");
-        /* An error is an answer too (NOAUTH), as long as it does not say that there will be a better one. */
+        /* An error is an answer too (NOAUTH), unless it announces a better answer later (LOADING). */
         ready = reply != NULL && !(reply->type == REDIS_REPLY_ERROR && strncmp(reply->str, "LOADING", 7) == 0);
         if (reply != NULL)
             freeReplyObject(reply);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* server.h - a real redis-server of a test's own, on a unix socket in a temporary folder. It and the folder are
- * gone when the test is, however the test ends. Whatever fails in here ends the test program with a message. */
+/* server.h - a real redis-server of a test's own, on a unix socket in a temporary folder. Both are gone when the
+ * test has ended, however it ends. A failure in here ends the test program with a message. */
 #ifndef HFT_SERVER_H
 #define HFT_SERVER_H
 
@@ -11,8 +11,8 @@
 
 struct hft_server;
 
-/* Start it from the main thread: the kernel ends the server with the thread that started it.
- * `config`: further lines of redis.conf, "maxmemory 10mb\nnotify-keyspace-events KEA"; NULL: none. */
+/* Start it from the main thread: the kernel ends the server with the thread that started it. `config`: further lines
+ * of redis.conf, "maxmemory 10mb\nnotify-keyspace-events KEA"; NULL: none. */
 struct hft_server *hft_server_start(const char *config);
 struct hft_server *hft_server_start_tcp(const char *config); /* also on a free port of 127.0.0.1; the url says so */
 
@@ -29,12 +29,12 @@ void hft_server_kill(struct hft_server *server);    /* SIGKILL, reaped */
 void hft_server_restart(struct hft_server *server); /* kills if it runs; the same addresses, nothing remembered */
 void hft_server_stop(struct hft_server *server);    /* kills, removes the folder, frees; NULL is a no-op */
 
-/* One command on the server's own test connection, for asserts. One thread at a time. Never NULL; the caller
+/* Sends one command on the server's own test connection, for asserts. One thread at a time. Never NULL; the caller
  * frees it with freeReplyObject. */
 redisReply *hft_server_ask(struct hft_server *server, const char *format, ...);
 int64_t     hft_server_ask_integer(struct hft_server *server, const char *format, ...); /* the reply must be one */
-/* How often the server ran a command ("set"; NULL: all together) since start or CONFIG RESETSTAT, by its own
- * count (INFO commandstats). Commands run by scripts are counted too. */
+/* The number of times that the server ran a command ("set"; NULL: any) since its start or CONFIG RESETSTAT, by its
+ * own count (INFO commandstats). Commands run by scripts are counted too. */
 int64_t     hft_server_calls(struct hft_server *server, const char *command);
 
 #endif

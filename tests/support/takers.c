@@ -152,7 +152,7 @@ void hft_process_tell(const struct hft_process *process, char word)
         give_up("the other process does not listen", strerror(errno));
 }
 
-char hft_process_hear(const struct hft_process *process)
+char hft_process_read(const struct hft_process *process)
 {
     struct pollfd in = {process->from, POLLIN, 0};
     char word = 0;

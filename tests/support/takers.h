@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* takers.h - threads that take a lock and say what they got; a client in a process of its own. For tests of the public
- * API: only the main thread asserts, these record. */
+/* takers.h - threads that acquire a lock and record the result; a client in a process of its own. For tests of the
+ * public API: only the main thread asserts, these record. */
 #ifndef HFT_TAKERS_H
 #define HFT_TAKERS_H
 
@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 int64_t hft_boottime_ms(void);
-/* Until the condition holds; the test program ends with a message after 20 s. */
+/* Waits until the condition holds; the test program ends with a message after 20 s. */
 #define HFT_UNTIL_TRUE(condition)                                                                              \
     do {                                                                                                       \
         int64_t until_ms_ = hft_boottime_ms() + 20000;                                                         \
@@ -20,8 +20,8 @@ int64_t hft_boottime_ms(void);
     } while (0)
 void hft_pause(int64_t until_ms, const char *what);
 
-/* The condition holds all the time until so many more renewals of this client have come through: a lease lives by its
- * renewals, not by the time that passes. */
+/* Checks that the condition holds until this client has had that many more renewals: a lease lives by its renewals,
+ * not by the time that passes. */
 #define HFT_WHILE_RENEWED(client, times, condition)                                                            \
     do {                                                                                                       \
         uint64_t enough_ = hft_renewals(client) + (times);                                                     \
@@ -53,25 +53,25 @@ struct hft_taker {
 /* `options` are copied. The taker stays where it is until it is joined. */
 void hft_take(struct hft_taker *taker, hf_client *client, const char *name, const hf_lock_options *options);
 hf_status hft_taken(struct hft_taker *taker); /* joins; the lease is the caller's */
-/* Threads of this client that stand in line for the name (a fetched key or a lock) just now: by hf_client_dump. */
+/* The number of this client's threads that wait for the name (a fetched key or a lock), by hf_client_dump. */
 int hft_waiting_here(const hf_client *client, const char *name);
 
-/* What the server keeps under the lock's key, without a NUL's surprises: "" if it is missing. */
+/* The value of the lock's key, which has no NUL byte inside; "" if it is missing. */
 void    hft_held_by(struct hft_server *server, const char *name, char *out, size_t room);
 int64_t hft_queued(struct hft_server *server, const char *name); /* processes in the remote queue */
 int64_t hft_lock_keys(struct hft_server *server);                /* all keys but the fence counter */
 int64_t hft_lock_exists(struct hft_server *server, const char *name);
 
-/* A child process; forked before this one has threads, so that sanitizers can follow. It runs `run`, which talks by the
- * two descriptors, and exits with what that returned. */
+/* A child process that runs `run`, talks by two descriptors, and exits with the result. It is forked before this
+ * process has threads, so that sanitizers can follow. */
 struct hft_process {
     pid_t pid;
     int to, from;
 };
 void hft_process_start(struct hft_process *process, int (*run)(int from, int to, void *arg), void *arg);
 void hft_process_tell(const struct hft_process *process, char word);
-/* The next byte of the child; 0 at its end. The test program ends after 20 s. */
-char hft_process_hear(const struct hft_process *process);
+/* Returns the next byte of the child; 0 at its end. The test program ends after 20 s. */
+char hft_process_read(const struct hft_process *process);
 int  hft_process_end(struct hft_process *process); /* waits; its exit code, or 128 + signal */
 void hft_process_kill(struct hft_process *process);
 

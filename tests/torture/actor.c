@@ -55,8 +55,8 @@ static bool readable(int fd, int ms)
     return count == 1;
 }
 
-/* When the director may strike, and for how long this process would stay if it did not: half of the holders are struck
- * at once, half somewhere in their first half lease; one in four is spared and gives its lease back soon. */
+/* Chooses when the director may strike, and how long this process stays if it does not. Half of the holders are
+ * struck at once, half somewhere in their first half lease; one in four is spared and soon releases. */
 static int64_t choose_fate(struct actor *actor, int64_t now)
 {
     int64_t lease_ns = actor->stage->ledger->plan.lease_ms * HFT_MS;
@@ -70,8 +70,8 @@ static int64_t choose_fate(struct actor *actor, int64_t now)
     return INT64_MAX;
 }
 
-/* True: still valid when its time was up. Each look writes down until when the lease was good for sure, were this
- * process killed or stopped right now. */
+/* Holds the lease; true: it is still valid at the end. Each look records until when the lease is certainly valid,
+ * even if this process were killed or stopped right now. */
 static bool stay(struct actor *actor, hf_lease *lease, int64_t asked_ns)
 {
     struct hft_mark *mark = actor->mark;
@@ -103,7 +103,7 @@ static bool stay(struct actor *actor, hf_lease *lease, int64_t asked_ns)
     }
 }
 
-/* The lease is over. With an excuse (a pause) what was told of it is written down; without, it is a false loss. */
+/* The lease is lost. With an excuse (a pause) the notification is recorded; without one it is a false loss. */
 static void leave_lost(struct actor *actor, hf_lease *lease)
 {
     struct hft_ledger *ledger = actor->stage->ledger;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* actor.h - a process of kills and pauses: takes its lease, holds it, and writes down until when it was valid. */
+/* actor.h - a process of kills and pauses: acquires its lease, holds it, and records until when it was valid. */
 #ifndef HFT_ACTOR_H
 #define HFT_ACTOR_H
 

@@ -10,7 +10,7 @@ bool hft_campaign_kills(struct hft_stage *stage);  /* holders are killed -9 */
 bool hft_campaign_pauses(struct hft_stage *stage); /* holders are stopped for two leases */
 bool hft_campaign_stale(struct hft_stage *stage);  /* holders whose lease is gone go on writing to a store */
 
-/* One of these. The arguments and the exit status of a main: 1 where a promise was broken. */
+/* Runs one campaign. Arguments and exit status are those of a main: 1 where a promise was broken. */
 int hft_holders(int argc, char **argv);
 
 #endif

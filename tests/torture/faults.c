@@ -99,7 +99,7 @@ bool hft_fleet_is_well(struct hft_fleet *fleet)
     return true;
 }
 
-/* The server's own word on who holds: a token ends with its process's pid. */
+/* The lock keys as the server has them: a token ends with its process's pid. */
 static redisReply *holders(struct hft_fleet *fleet)
 {
     redisReply *reply = hft_server_ask(fleet->server, fleet->ask_holders);
@@ -137,7 +137,7 @@ void hft_fleet_look_for_leftovers(struct hft_fleet *fleet, int64_t well_since_ns
     freeReplyObject(reply);
 }
 
-/* `pid` does not run any more since at_ns: what does it hold? False: nothing. */
+/* Records what `pid`, which stopped running at at_ns, still holds. False: nothing. */
 static bool note_deaths(struct hft_fleet *fleet, pid_t pid, int64_t at_ns)
 {
     freeReplyObject(hft_server_ask(fleet->server, "PING")); /* whatever it sent last is executed by now */

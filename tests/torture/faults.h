@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* faults.h - the processes of a torture, and what is done to them. One thread. */
+/* faults.h - the processes of a torture, and the faults that strike them. One thread. */
 #ifndef HFT_FAULTS_H
 #define HFT_FAULTS_H
 
@@ -27,15 +27,15 @@ struct hft_fleet {
 };
 
 void hft_fleet_start(struct hft_fleet *fleet, struct hft_ledger *ledger, struct hft_server *server);
-/* False, and a complaint, when a process ended by itself or a call hangs. */
+/* False, with a complaint: a process ended by itself, or a call hangs. */
 bool hft_fleet_is_well(struct hft_fleet *fleet);
 void hft_fleet_kill_one(struct hft_fleet *fleet);      /* anyone, by kill -9; another one takes its place */
 bool hft_fleet_freeze_holder(struct hft_fleet *fleet); /* false: nobody holds anything just now */
 void hft_fleet_thaw(struct hft_fleet *fleet);
-/* Half a lease after a call that got nothing, or gave it back, the server has nothing of that process; a complaint, if it
- * has. Since well_since_ns nobody was frozen. */
+/* Half a lease after a failed call or a release the server has no key of that process; otherwise a complaint is
+ * made. Since well_since_ns no process was frozen. */
 void hft_fleet_look_for_leftovers(struct hft_fleet *fleet, int64_t well_since_ns);
-/* All end by themselves, soon; who does not is named in a complaint and killed. */
+/* All processes end by themselves, soon; one that does not is named in a complaint and killed. */
 void hft_fleet_end(struct hft_fleet *fleet);
 
 #endif

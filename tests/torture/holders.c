@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* holders.c - runs one campaign against those who hold leases: torture kills|pauses|stale [--count N] [--seed N]
+/* holders.c - runs one campaign against the holders of leases: torture kills|pauses|stale [--count N] [--seed N]
  * [--slack-ms N]. 1: a promise was broken. */
 #include "tests/torture/campaigns.h"
 

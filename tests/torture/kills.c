@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* kills.c - kill -9 of processes that hold a lease at that very moment; counted are only those. Of each name two
- * processes want the lease: when one dies the other waits. */
+/* kills.c - kill -9 of processes that hold a lease at that very moment; only those are counted. Two processes want
+ * each name: when one dies the other waits. */
 #include "tests/torture/actor.h"
 #include "tests/torture/campaigns.h"
 
@@ -15,7 +15,8 @@
 #define SHOWN    5
 
 struct death {
-    int64_t at_ns;    /* whoever enters later is its heir: it was inside itself, and the kernel may take long to bury it */
+    int64_t at_ns;    /* the heir is the first to enter after this: the holder knew itself inside, and its exit may
+                       * take the kernel long */
     int64_t asked_ns; /* since when somebody else waited; INT64_MAX: nobody did yet */
     int32_t lock, process;
 };
@@ -24,7 +25,7 @@ struct kills {
     struct hft_stage *stage;
     struct death *deaths;
     int count, others; /* others: had just stopped holding, or not yet begun */
-    long misnamed;     /* the server named somebody else while the dead one's lease was still good */
+    long misnamed;     /* the server named another holder while the dead one's lease was still valid */
 };
 
 /* Since when one of this name's other processes has been waiting. */

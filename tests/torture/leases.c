@@ -154,7 +154,7 @@ static void *stand(void *arg)
     if (hf_lease_is_valid(watch->lease))
         atomic_store(&watch->valid_after_end, true);
     for (int64_t end = now_ns() + INT64_C(5000000000); atomic_load(&watch->signal_ns) < 0 && now_ns() < end;)
-        (void)poll(NULL, 0, 100); /* the signal interrupts it; it comes to this thread, so the thread must be there */
+        (void)poll(NULL, 0, 100); /* the signal interrupts it: it is sent to this thread, so the thread must be there */
     return NULL;
 }
 
@@ -186,7 +186,8 @@ static void keep_later(double *most, int64_t ns)
     *most = (double)ns / 1e6 > *most ? (double)ns / 1e6 : *most;
 }
 
-/* Milliseconds after V: median, the 99th and 99.9th of a hundred, the worst. Returns whether p99.9 is within the bound. */
+/* Prints the milliseconds after V: median, 99th and 99.9th percentile, worst. Returns whether p99.9 is within the
+ * bound. */
 static bool tell(const char *what, _Atomic(int64_t) *first, double bound_ms)
 {
     int64_t *late = calloc((size_t)plan.leases, sizeof *late);
@@ -260,7 +261,7 @@ static int judge(void)
     return broken != 0;
 }
 
-/* When each lease ends, as it says now. True: one of them says something else than before. */
+/* Records when each lease ends, as it says now. True: one of them says something else than before. */
 static bool note_ends(void)
 {
     bool moved = false;
@@ -302,7 +303,8 @@ static int loss(struct hft_server *server)
     int64_t last = 0;
     for (int i = 0; i < plan.leases; i++)
         last = atomic_load(&watches[i].end_ns) > last ? atomic_load(&watches[i].end_ns) : last;
-    watch_the_end(last + 20000000); /* thawed while the keys still stand: the next holder comes when the guard is over */
+    watch_the_end(last + 20000000); /* thawed while the keys still exist: the next holder comes when the guard is
+                                     * over */
     hft_server_thaw(server);
     for (int i = 0; i < HEIRS; i++)
         (void)pthread_join(heirs[i], NULL);

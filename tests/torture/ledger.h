@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ledger.h - what all processes of a torture share: the plan, and memory where each thread writes down its own
- * sections. What a process wrote outlives its kill -9. */
+/* ledger.h - the memory that all processes of a torture share: the plan, and each thread's record of its own
+ * sections, which survives a kill -9 of its process. */
 #ifndef HFT_LEDGER_H
 #define HFT_LEDGER_H
 
@@ -29,7 +29,7 @@ struct hft_plan {
 
 enum hft_doing { HFT_WORKING, HFT_ACQUIRING, HFT_RELEASING };
 
-/* A thread's place; the next incarnation of a killed process goes on in its seats. */
+/* A thread's seat. The process that replaces a killed one continues in its seats. */
 struct hft_seat {
     _Atomic(int) doing;
     _Atomic(int) lock;
@@ -47,7 +47,7 @@ struct hft_ledger {
     char complaint[400]; /* the first one */
     int64_t began_ns;
     uint32_t room;       /* intervals a seat can take */
-    _Atomic(int64_t) *left_ns; /* by process and lock: when a thread of it wanted it no more, the last time */
+    _Atomic(int64_t) *left_ns; /* by process and lock: the last time at which one of its threads stopped wanting it */
     struct hft_seat seats[];
 };
 
@@ -55,17 +55,17 @@ int64_t hft_now_ns(void); /* CLOCK_BOOTTIME */
 
 struct hft_ledger *hft_ledger_new(const struct hft_plan *plan);
 struct hft_seat *hft_ledger_seat(struct hft_ledger *ledger, int process, int thread);
-/* A thread wants this lock from now on, until it has been refused or has given it back. */
+/* A thread wants this lock from now on, until its acquire fails or it has released the lock. */
 void hft_ledger_wants(struct hft_ledger *ledger, int process, int thread, int lock);
 void hft_ledger_wants_no_more(struct hft_ledger *ledger, int process, int thread);
 /* INT64_MAX: a thread of the process does. Else since when none does. */
 int64_t hft_ledger_unwanted_since(const struct hft_ledger *ledger, int process, int lock);
-/* The run has failed, in these words; the first ones count. Any process, any thread. */
+/* The run has failed, in these words; only the first ones count. Any process, any thread. */
 void hft_complain(struct hft_ledger *ledger, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* So many scripts were run since it began: ten a second for a process and name, and two for a section, are enough,
- * whatever the server answers and whatever is heard; more are a complaint. */
+/* Judges the number of scripts since it began: ten a second for a process and name, and two for a section, are
+ * enough whatever the server answers; more are a complaint. */
 void hft_ledger_judge_scripts(struct hft_ledger *ledger, int64_t scripts);
-/* All sections of all seats in one array of the caller's to free. Only when no process runs any more. */
+/* All sections of all seats in one array, which the caller frees. Only when no process runs any more. */
 struct hft_interval *hft_ledger_history(struct hft_ledger *ledger, size_t *count);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle.h - says whether a history of holders kept the two promises: one at a time, and fences that only rise.
- * Pure: it knows no library, no server and no clock. */
+/* oracle.h - judges a history of holders by two promises: one holder at a time, and fences that only rise. Pure: it
+ * knows no library, no server and no clock. */
 #ifndef HFT_ORACLE_H
 #define HFT_ORACLE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* One holder's time inside: it knew itself to be the holder at enter_ns, at leave_ns and in between. */
+/* One holder's section: it knew itself to be the holder at enter_ns, at leave_ns and in between. */
 struct hft_interval {
     int64_t asked_ns; /* when it began to wait; the oracle does not look at it */
     int64_t enter_ns, leave_ns;
@@ -29,12 +29,13 @@ struct hft_violation {
 
 typedef void hft_violation_fn(const struct hft_violation *violation, void *arg);
 
-/* Sorts the history by lock and time of entry, tells `report` (NULL: nobody) each violation, returns how many. */
+/* Sorts the history by lock and time of entry, reports each violation to `report` (unless NULL), returns their
+ * number. */
 size_t hft_oracle_check(struct hft_interval *history, size_t count, hft_violation_fn *report, void *arg);
 
-/* At seen_ns a key had the token of a process of which no thread has had the lock or asked for it since unwanted_since_ns
- * (INT64_MAX: one has, or does), whatever they were answered; and since well_since_ns nothing kept it from giving it back,
- * which takes bound_ns at most. By how much it is late; 0: it is not. */
+/* At seen_ns a key held the token of a process that has not wanted the lock since unwanted_since_ns (INT64_MAX: it
+ * does now). Since well_since_ns nothing kept the process from releasing it, which takes bound_ns at most. Returns
+ * by how much the release is late; 0: it is not. */
 int64_t hft_oracle_left_behind(int64_t seen_ns, int64_t unwanted_since_ns, int64_t well_since_ns, int64_t bound_ns);
 
 #endif

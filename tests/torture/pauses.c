@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pauses.c - SIGSTOP of processes that hold a lease at that very moment, for two leases; meanwhile another one gets it.
- * When they run again the first look must be false, LOST must be told soon, and release must say so. */
+/* pauses.c - SIGSTOP, for two leases, of processes that hold a lease at that very moment; meanwhile another process
+ * gets it. When they run again the first look must be false, LOST must come soon, and release must return it. */
 #include "tests/torture/actor.h"
 #include "tests/torture/campaigns.h"
 
@@ -52,7 +52,7 @@ static void resume(struct hft_stage *stage, int process)
     (void)kill(stage->pids[process], SIGCONT);
 }
 
-/* One round over all processes; how many stand still or have not told everything yet. */
+/* One round over all processes; returns how many are stopped or have not recorded everything yet. */
 static int attend(struct pauses *pauses)
 {
     struct hft_stage *stage = pauses->stage;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* stage.h - the processes of a campaign, the memory they share with its director, and the sum of it all. The
- * director is one thread; each process has one thread of its own that takes leases. */
+/* stage.h - the processes of a campaign, the memory they share with its director, and the sum of the results. The
+ * director is one thread; each process has one thread of its own that acquires leases. */
 #ifndef HFT_STAGE_H
 #define HFT_STAGE_H
 
@@ -18,11 +18,11 @@ struct hft_mark {
     _Atomic(int) act;
     _Atomic(int64_t) asked_ns;
     _Atomic(int64_t) due_ns;     /* while it holds: when the director may strike; INT64_MAX: let it be */
-    _Atomic(int64_t) resumed_ns; /* the director's: when it let the process run again; 0: not in this stay */
+    _Atomic(int64_t) resumed_ns; /* written by the director: when it let the process run again; 0: not in this stay */
     _Atomic(int) stroke;         /* the director's: the number of the pause it is in, -1: none */
 };
 
-/* What came of one pause; written by the process that was paused, once it runs again. */
+/* The result of one pause; written by the paused process once it runs again. */
 struct hft_pause {
     int64_t stopped_ns, resumed_ns; /* the director's */
     int32_t lock;
@@ -65,7 +65,7 @@ void hft_stage_start(struct hft_stage *stage); /* all processes */
 void hft_stage_spawn(struct hft_stage *stage, int process);
 void hft_stage_kill(struct hft_stage *stage, int process); /* and reaps */
 void hft_stage_tick(struct hft_stage *stage);              /* a millisecond; sees whether a process ended by itself */
-/* All killed; then no key but the fence counter may stand without an end. */
+/* Kills all processes; then no key but the fence counter may be without expiry. */
 void hft_stage_end(struct hft_stage *stage);
 void hft_stage_close(struct hft_stage *stage);
 
@@ -74,7 +74,8 @@ int hft_stage_roll(struct hft_stage *stage, int sides);
 void hft_stage_key(int lock, char key[32]);
 /* Lease, guard(x) = 2.1 % + 3 ms + guard_ms, and the slack. */
 int64_t hft_stage_bound_ns(const struct hft_stage *stage);
-/* The sections of all processes, judged: how many violations. Prints the first. Only after hft_stage_end. */
+/* Judges the sections of all processes; returns the number of violations and prints the first. Only after
+ * hft_stage_end. */
 long hft_stage_judge(struct hft_stage *stage, struct hft_interval **history, size_t *count);
 long hft_stage_lost(struct hft_stage *stage); /* leases that nothing excuses the loss of */
 int64_t hft_quantile(int64_t *numbers, size_t count, double q); /* sorts; 0 for none */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stale.c - takes leases from under their holders, who go on writing: by stopping the holders, by real eviction, by
+/* stale.c - takes leases away from holders that keep writing: by stopping the holders, by real eviction, by
  * FLUSHALL, and by a restart of the server without data. The store must refuse every one of those writes. */
 #include "tests/torture/campaigns.h"
 #include "tests/torture/writer.h"
@@ -55,7 +55,7 @@ static void pass(struct hft_stage *stage, int64_t ms)
         hft_stage_tick(stage);
 }
 
-/* Half of the holders stand still until their leases are over and others have written. */
+/* Half of the holders are stopped until their leases are over and others have written. */
 static void pause_some(struct hft_stage *stage)
 {
     bool stopped[NAMES * EACH] = {false};
@@ -78,7 +78,7 @@ static void pause_some(struct hft_stage *stage)
             (void)kill(stage->pids[process], SIGCONT);
 }
 
-/* The server runs full and throws away about half of all it has, lock keys and the fence counter among it. */
+/* The server's memory is filled, and it evicts about half of all keys, lock keys and the fence counter among them. */
 static void evict_some(struct hft_stage *stage)
 {
     struct hft_server *server = stage->server;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* store.h - what holders write to: a Redis of its own that refuses a fence lower than the highest it has seen. Beside
- * the fence each holder hands in its turn, a number it took when it was in: by it, and not by fences, the store knows
- * the truth. */
+/* store.h - the Redis that holders write to: it refuses a fence lower than the highest it has seen. Beside the fence
+ * each write has the holder's turn, a number that the holder took inside its section: the turns, not the fences,
+ * show the true order. */
 #ifndef HFT_STORE_H
 #define HFT_STORE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* torture.c - many processes and threads fight for locks while they are killed and frozen; afterwards an oracle
- * judges what they wrote down. `torture MODE [--seconds N ...]`; 1: a promise was broken. `--list`: each mode with the
+/* torture.c - many processes and threads compete for locks while they are killed and frozen; afterwards an oracle
+ * judges their records. `torture MODE [--seconds N ...]`; 1: a promise was broken. `--list`: each mode with the
  * options of its short run. */
 #include "tests/torture/campaigns.h"
 #include "tests/torture/faults.h"

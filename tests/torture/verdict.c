@@ -55,7 +55,7 @@ static size_t first_since(const struct verdict *verdict, int32_t lock, int64_t f
     return low < verdict->sections && verdict->history[low].lock == lock ? low : verdict->sections;
 }
 
-/* How long the name stood without a holder after this death while somebody (who lived on) was waiting for it. */
+/* How long the name had no holder after this death while a surviving process waited for it. */
 static int64_t orphaned_ns(const struct verdict *verdict, const struct hft_death *death, int64_t ended_ns)
 {
     const struct hft_fleet *fleet = verdict->fleet;
@@ -70,7 +70,7 @@ static int64_t orphaned_ns(const struct verdict *verdict, const struct hft_death
     } else if (fleet->ledger->plan.locks > 1) {
         return 0; /* nobody may have wanted it since */
     }
-    /* A new holder that died before it could write itself down was a new holder all the same. */
+    /* A new holder that died before it recorded its section was a new holder all the same. */
     for (const struct hft_death *next = death + 1; next < fleet->deaths + fleet->death_count; next++)
         if (next->lock == death->lock && next->at_ns < until)
             until = next->at_ns;
@@ -113,7 +113,8 @@ static void look_at_keys(struct verdict *verdict)
     } while (strcmp(cursor, "0") != 0);
 }
 
-/* One process alone: it must hardly need the server, ask it once at a time, and treat its threads alike. */
+/* One process alone: it must need the server seldom, have one acquire outstanding at a time, and treat its threads
+ * alike. */
 static bool judge_economy(const struct verdict *verdict, const struct hft_wire *wire, int64_t calls)
 {
     const struct hft_plan *plan = &verdict->ledger->plan;

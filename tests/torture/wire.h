@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* wire.h - listens to everything the server is told (MONITOR) and counts it. One thread. */
+/* wire.h - reads all commands of the server (MONITOR) and counts them. One thread. */
 #ifndef HFT_WIRE_H
 #define HFT_WIRE_H
 
@@ -11,7 +11,7 @@ struct hft_wire {
     redisContext *context;
     int64_t commands; /* by clients; what scripts run is not counted */
     int64_t acquires; /* SET hf:{torture:0} by clients */
-    int64_t again;    /* acquires while an earlier one's key was still there: more than one was outstanding */
+    int64_t again;    /* acquires while an earlier one's key still existed: more than one was outstanding */
     int held;
 };
 

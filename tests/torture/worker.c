@@ -54,7 +54,7 @@ static int64_t length_of_stay_us(struct worker *worker)
     return die % 4 == 2 ? rand_r(&worker->rng) % 50 : 0;
 }
 
-/* The holder's time inside, as it can know it: from the first to the last moment before which it asks and is
+/* The holder's section as it can know it: from the first "valid" to the last moment before which it asked and was
  * told "valid". A kill at any point leaves a true interval behind. */
 static void stay(struct worker *worker, hf_lease *lease, int lock, int64_t asked_ns)
 {

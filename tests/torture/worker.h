@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* worker.h - one process of a torture: a client, and threads that take, hold and release locks. */
+/* worker.h - one process of a torture: a client, and threads that acquire, hold and release locks. */
 #ifndef HFT_WORKER_H
 #define HFT_WORKER_H
 

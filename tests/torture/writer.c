@@ -32,7 +32,7 @@ static void add(struct writer *writer, enum hft_writer_sum sum)
     atomic_fetch_add(&writer->stage->sums[sum], 1);
 }
 
-/* Writes without looking, until a proper end, or until it was refused often enough. True: it was stale. */
+/* Writes without a validity check until it releases, or until it was refused often enough. True: it was stale. */
 static bool write_blindly(struct writer *writer, hf_lease *lease, int64_t turn)
 {
     int64_t entered = hft_now_ns(), until = entered + (200 + rand_r(&writer->rng) % 600) * HFT_MS, ended = 0;
@@ -62,7 +62,7 @@ static bool write_blindly(struct writer *writer, hf_lease *lease, int64_t turn)
     return true;
 }
 
-/* A turn counts only if the lease is still there when it has been taken: then turns are in the order of grants. */
+/* A turn counts only if the lease is still valid when it has been taken: then turns are in the order of grants. */
 static void hold(struct writer *writer, hf_lease *lease)
 {
     bool stale = false;

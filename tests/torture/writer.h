@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* writer.h - a process of `stale`: takes its lease and writes to the store with its fence, and does not look whether
+/* writer.h - a process of `stale`: acquires its lease and writes to the store with its fence, without a check that
  * the lease is still its own. */
 #ifndef HFT_WRITER_H
 #define HFT_WRITER_H

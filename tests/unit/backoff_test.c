@@ -76,7 +76,7 @@ static void a_connection_that_is_lost_unused_again_and_again_is_not_dialled_in_a
     assert_in_range(lost_us(&backoff, &losses, HFI_LOST_UNUSED, NOW + 999 * HFI_MS), 79000, 120000);
 }
 
-/* The pause of the last of so many losses, a second's worth of which come evenly. */
+/* The pause after the last of this many losses, which come evenly within a second. */
 static int64_t pause_at_us(int a_second, enum hfi_lost lost)
 {
     struct hfi_backoff backoff;
@@ -113,7 +113,7 @@ static void after_a_quiet_second_nothing_of_it_is_left(void **state)
     assert_int_equal(lost_us(&backoff, &losses, HFI_LOST_SERVED, NOW + 2000 * HFI_MS), 0);
 }
 
-static void what_others_lost_does_not_hold_up_the_first_urgent_dial(void **state)
+static void losses_of_other_connections_do_not_delay_the_first_urgent_dial(void **state)
 {
     struct hfi_backoff backoff;
     struct hfi_losses losses = {0, 0};
@@ -145,7 +145,7 @@ int main(void)
         cmocka_unit_test(a_connection_that_is_lost_unused_again_and_again_is_not_dialled_in_a_busy_loop),
         cmocka_unit_test(a_loss_costs_the_more_the_more_were_lost_within_a_second),
         cmocka_unit_test(after_a_quiet_second_nothing_of_it_is_left),
-        cmocka_unit_test(what_others_lost_does_not_hold_up_the_first_urgent_dial),
+        cmocka_unit_test(losses_of_other_connections_do_not_delay_the_first_urgent_dial),
         cmocka_unit_test(the_wait_never_outgrows_a_second),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,7 +21,7 @@ static void an_empty_buffer_has_nothing_and_may_be_done(void **state)
     hfi_buffer_done(&buffer);
 }
 
-static void what_is_appended_comes_out_in_order_whatever_was_eaten_between(void **state)
+static void appended_bytes_come_out_in_order_whatever_was_consumed_between(void **state)
 {
     (void)state;
     static char written[400000];
@@ -46,7 +46,7 @@ static void what_is_appended_comes_out_in_order_whatever_was_eaten_between(void 
     hfi_buffer_done(&buffer);
 }
 
-static void a_stream_that_is_eaten_does_not_make_it_grow(void **state)
+static void a_consumed_stream_does_not_make_it_grow(void **state)
 {
     (void)state;
     struct hfi_buffer buffer = {0};
@@ -60,7 +60,7 @@ static void a_stream_that_is_eaten_does_not_make_it_grow(void **state)
     hfi_buffer_done(&buffer);
 }
 
-static void what_has_its_memory_reserved_does_not_move(void **state)
+static void a_reserved_buffer_does_not_move(void **state)
 {
     (void)state;
     struct hfi_buffer buffer = {0};
@@ -76,7 +76,7 @@ static void what_has_its_memory_reserved_does_not_move(void **state)
     hfi_buffer_done(&buffer);
 }
 
-static void what_can_not_be_had_leaves_the_content_alone(void **state)
+static void a_failed_reservation_leaves_the_content_alone(void **state)
 {
     (void)state;
     struct hfi_buffer buffer = {0};
@@ -104,10 +104,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_buffer_has_nothing_and_may_be_done),
-        cmocka_unit_test(what_is_appended_comes_out_in_order_whatever_was_eaten_between),
-        cmocka_unit_test(a_stream_that_is_eaten_does_not_make_it_grow),
-        cmocka_unit_test(what_has_its_memory_reserved_does_not_move),
-        cmocka_unit_test(what_can_not_be_had_leaves_the_content_alone),
+        cmocka_unit_test(appended_bytes_come_out_in_order_whatever_was_consumed_between),
+        cmocka_unit_test(a_consumed_stream_does_not_make_it_grow),
+        cmocka_unit_test(a_reserved_buffer_does_not_move),
+        cmocka_unit_test(a_failed_reservation_leaves_the_content_alone),
         cmocka_unit_test(printed_text_is_appended_without_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -245,7 +245,7 @@ static void count_run(struct hfi_job *call)
     (void)atomic_fetch_add(&hfi_container_of(call, struct racer, call)->ran, 1);
 }
 
-/* As a lease does it: post, then either take back or wait, and the call is free to be posted again. */
+/* The use that a lease makes of it: post, then either take back or wait, after which the call may be posted again. */
 static void *race(void *arg)
 {
     struct racer *racer = arg;

@@ -29,7 +29,7 @@ static void the_called_thread_takes_it_when_it_runs(void **state)
     assert_string_equal(hft_release(&s, false), "call:c");
 }
 
-static void whoever_comes_by_takes_it_first_and_the_called_one_is_next(void **state)
+static void an_arriving_thread_barges_and_the_successor_is_next(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -42,7 +42,7 @@ static void whoever_comes_by_takes_it_first_and_the_called_one_is_next(void **st
     assert_true(b.waiter.fence > d.waiter.fence);
 }
 
-static void one_that_does_not_come_is_waited_for_no_longer_than_a_fifth_of_a_millisecond(void **state)
+static void a_successor_is_waited_for_no_longer_than_200_us(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -77,7 +77,7 @@ static void a_loss_while_it_is_free_makes_those_who_wait_ask_again(void **state)
     assert_string_equal(hft_come(&s, &b), "");
 }
 
-static void all_who_are_refused_leave_nothing_held(void **state)
+static void refusing_all_waiters_leaves_nothing_held(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -91,11 +91,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_called_thread_takes_it_when_it_runs),
-        cmocka_unit_test(whoever_comes_by_takes_it_first_and_the_called_one_is_next),
-        cmocka_unit_test(one_that_does_not_come_is_waited_for_no_longer_than_a_fifth_of_a_millisecond),
+        cmocka_unit_test(an_arriving_thread_barges_and_the_successor_is_next),
+        cmocka_unit_test(a_successor_is_waited_for_no_longer_than_200_us),
         cmocka_unit_test(when_the_called_one_leaves_the_next_is_called_and_after_the_last_it_goes_back),
         cmocka_unit_test(a_loss_while_it_is_free_makes_those_who_wait_ask_again),
-        cmocka_unit_test(all_who_are_refused_leave_nothing_held),
+        cmocka_unit_test(refusing_all_waiters_leaves_nothing_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_batch_test.c - re-checks that expect no news: when they may go with those of other names, and what follows. */
+/* entry_batch_test.c - re-checks that expect no news: when one may go in a batch with those of other names, and what
+ * follows. */
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>
@@ -142,7 +143,7 @@ static int64_t next_in_ms(const char *says)
     return (s.now - asked) / HFI_MS;
 }
 
-/* The holder may be subscribing just now; one that is dead or deaf costs six questions more. */
+/* The holder may be subscribing just now; one that is dead or not subscribed costs six acquires more. */
 static void what_the_holder_did_not_hear_is_said_again_soon_and_less_and_less(void **state)
 {
     (void)state;
@@ -177,7 +178,7 @@ static void another_wait_for_it_begins_anew_to_say_so(void **state)
     assert_in_range(next_in_ms("re-check"), 8, 11);
 }
 
-/* left 0: there are old records in front, and the script has dropped as many as it may. */
+/* left 0: there are expired records in front, and the script has dropped as many as it may. */
 static void old_records_in_front_are_asked_about_at_once_as_long_as_there_are_fewer(void **state)
 {
     (void)state;
@@ -232,7 +233,7 @@ static void a_wish_heard_meanwhile_is_asked_about(void **state)
     assert_string_equal(hft_answer(&s, waits), "wait");
 }
 
-/* It leaves no doubt behind, and when a server comes back ten thousand names do not ask it one by one. */
+/* A failed re-check leaves no token in doubt, and after an outage ten thousand names are not re-checked one by one. */
 static void whatever_became_of_a_re_check_another_will_do(void **state)
 {
     (void)state;

@@ -23,7 +23,7 @@ static void a_lease_that_is_wanted_before_it_is_known_does_not_linger(void **sta
     assert_string_equal(hft_release(&s, false), "give-back");
 }
 
-static void a_lease_that_is_revoked_before_it_is_known_is_nobodys(void **state)
+static void a_lease_that_is_revoked_before_its_answer_is_not_granted(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -35,7 +35,7 @@ static void a_lease_that_is_revoked_before_it_is_known_is_nobodys(void **state)
 }
 
 /* The hand-off may have been asked for with the claim of a thread that has left. */
-static void a_hand_off_is_no_longer_than_the_lease_of_who_gets_it(void **state)
+static void a_hand_off_is_no_longer_than_the_new_holders_lease(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -60,7 +60,7 @@ static void assert_renewed_now(struct hft_stand *s)
     assert_int_equal(s->now, now);
 }
 
-static void who_holds_when_messages_begin_to_come_asks_whether_somebody_waits(void **state)
+static void a_new_subscription_makes_a_holder_renew_to_learn_of_waiters(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -76,7 +76,7 @@ static void who_holds_when_messages_begin_to_come_asks_whether_somebody_waits(vo
     assert_string_equal(hft_look(&s), ""); /* once */
 }
 
-static void so_does_who_has_asked_for_it_before_as_soon_as_it_holds(void **state)
+static void an_acquire_sent_before_the_subscription_renews_once_it_holds(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -91,7 +91,7 @@ static void so_does_who_has_asked_for_it_before_as_soon_as_it_holds(void **state
     assert_string_equal(hft_look(&s), ""); /* this one was asked for later */
 }
 
-static void who_waits_when_messages_begin_to_come_asks_and_then_does_so_too(void **state)
+static void a_new_subscription_makes_a_waiter_acquire_and_then_renew(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -107,12 +107,12 @@ static void who_waits_when_messages_begin_to_come_asks_and_then_does_so_too(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_hand_off_is_no_longer_than_the_lease_of_who_gets_it),
+        cmocka_unit_test(a_hand_off_is_no_longer_than_the_new_holders_lease),
         cmocka_unit_test(a_lease_that_is_wanted_before_it_is_known_does_not_linger),
-        cmocka_unit_test(a_lease_that_is_revoked_before_it_is_known_is_nobodys),
-        cmocka_unit_test(who_holds_when_messages_begin_to_come_asks_whether_somebody_waits),
-        cmocka_unit_test(so_does_who_has_asked_for_it_before_as_soon_as_it_holds),
-        cmocka_unit_test(who_waits_when_messages_begin_to_come_asks_and_then_does_so_too),
+        cmocka_unit_test(a_lease_that_is_revoked_before_its_answer_is_not_granted),
+        cmocka_unit_test(a_new_subscription_makes_a_holder_renew_to_learn_of_waiters),
+        cmocka_unit_test(an_acquire_sent_before_the_subscription_renews_once_it_holds),
+        cmocka_unit_test(a_new_subscription_makes_a_waiter_acquire_and_then_renew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_edges_test.c - asking and waiting, exactly at their edges: positions, periods, echoes, what is forgotten. */
+/* entry_edges_test.c - acquires and waits exactly at their edges: positions, periods, echoes, what is forgotten. */
 #include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
@@ -36,7 +36,7 @@ static void an_entry_begins_with_nothing_whatever_was_in_its_memory(void **state
     assert_string_equal(hft_release(&s, false), "give-back");
 }
 
-static void whoever_holds_asks_or_waits_is_not_idle(void **state)
+static void an_entry_that_holds_acquires_or_waits_is_not_idle(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -118,7 +118,7 @@ static void an_alarm_that_comes_early_asks_nothing(void **state)
     assert_string_equal(hft_look(&s), ""); /* one question at a time */
 }
 
-/* Of those who ask together: the least and the most that the next question of many is away, us. */
+/* The least and the most time to the next acquire, in us, among many waiters that acquire together. */
 static void spread(int64_t rtt_ms, int64_t *least, int64_t *most)
 {
     *least = INT64_MAX;
@@ -139,7 +139,7 @@ static void spread(int64_t rtt_ms, int64_t *least, int64_t *most)
 }
 
 /* A round trip sooner than 400 ms, by a quarter at most; up to a tenth to either side. */
-static void who_asks_together_allows_for_a_round_trip_up_to_a_quarter(void **state)
+static void a_batched_re_check_allows_for_a_round_trip_up_to_a_quarter(void **state)
 {
     (void)state;
     static const int64_t cases[][2] = {{0, 400}, {90, 310}, {100, 300}, {120, 300}, {200, 300}};
@@ -209,7 +209,7 @@ static void the_last_four_echoes_count(void **state)
     }
 }
 
-static void a_wish_for_what_nobody_has_is_not_remembered(void **state)
+static void a_revoke_without_a_holder_is_not_remembered(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -223,8 +223,8 @@ static void a_wish_for_what_nobody_has_is_not_remembered(void **state)
 
 /* ---- what comes while a question is under way ---- */
 
-/* What came while a question was under way is asked about when that is answered, and 10 ms after the last hint was. */
-static void a_hint_that_comes_while_it_asks_is_asked_about_once(void **state)
+/* A hint that came during an acquire causes the next one when that is answered, and 10 ms after the last hint did. */
+static void a_hint_during_an_acquire_causes_one_more(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -245,8 +245,8 @@ static void a_hint_that_comes_while_it_asks_is_asked_about_once(void **state)
     assert_true(hfi_entry_next(&s.entry) > s.now + 300 * HFI_MS);
 }
 
-/* A grant with an echo of ours that is too old: it is ours, and nothing else may come first. */
-static void a_grant_that_comes_late_while_it_asks_is_asked_about_at_once(void **state)
+/* A grant message with an old echo of this waiter: it is genuine, and no new acquire may go before it is checked. */
+static void a_late_grant_during_an_acquire_is_checked_at_once(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -280,7 +280,7 @@ static void the_fences_of_a_grant_that_a_message_was_faster_than_are_kept(void *
     }
 }
 
-static void who_left_while_another_was_called_leaves_the_call_alone(void **state)
+static void a_leaver_does_not_disturb_the_successor(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -295,7 +295,7 @@ static void who_left_while_another_was_called_leaves_the_call_alone(void **state
     assert_string_equal(hft_come(&s, &b), "b=lease");
 }
 
-static void one_that_was_called_and_leaves_while_another_has_it_calls_nobody(void **state)
+static void a_successor_that_leaves_while_another_holds_wakes_no_thread(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -311,7 +311,7 @@ static void one_that_was_called_and_leaves_while_another_has_it_calls_nobody(voi
     assert_string_equal(hft_release(&s, false), "call:c");
 }
 
-static void why_it_was_in_vain_is_the_trouble_or_the_time(void **state)
+static void a_failed_wait_reports_the_trouble_or_the_time(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -341,8 +341,8 @@ static void a_try_and_a_wait_after_it_are_both_answered(void **state)
     assert_string_equal(hft_answer(&s, busy), "wait a=BUSY");
 }
 
-/* The last renewal reaches as far as it may be held, and the key no further but for the guard. */
-static void a_renewal_asks_for_what_may_still_be_held(void **state)
+/* The last renewal reaches to the end of max_hold, and the key only the guard further. */
+static void a_renewal_asks_for_no_more_than_max_hold_leaves(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -365,7 +365,7 @@ static void a_renewal_asks_for_what_may_still_be_held(void **state)
 }
 
 /* To the nanosecond: a part of a millisecond is asked for as a whole one. */
-static void what_may_still_be_held_is_rounded_up(void **state)
+static void the_rest_of_max_hold_is_rounded_up(void **state)
 {
     (void)state;
     const int64_t left_ns[] = {1, HFI_MS, HFI_MS + 1, 5 * HFI_MS, 5 * HFI_MS + 1, 6 * HFI_MS - 1}, asked_ms[] = {1, 1, 2, 5, 6, 6};
@@ -398,8 +398,8 @@ static void a_question_that_was_answered_is_asked_no_more(void **state)
     assert_string_equal(hft_look(&s), "");
 }
 
-/* What a short lease's renewal asked for is a claim in the hands of one who wants more, and renewed at once. */
-static void what_was_renewed_for_less_is_still_good_for_who_wants_more(void **state)
+/* A renewal for a short lease is a mere claim for a thread that wants a longer one, and is renewed at once. */
+static void a_renewal_for_a_shorter_lease_is_a_claim_for_a_longer_one(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -445,25 +445,25 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_entry_begins_with_nothing_whatever_was_in_its_memory),
-        cmocka_unit_test(whoever_holds_asks_or_waits_is_not_idle),
+        cmocka_unit_test(an_entry_that_holds_acquires_or_waits_is_not_idle),
         cmocka_unit_test(position_63_is_the_last_that_asks_every_400_ms_unless_many_names_wait),
         cmocka_unit_test(positions_0_to_15_ask_when_the_holders_key_ends),
         cmocka_unit_test(an_alarm_that_comes_early_asks_nothing),
-        cmocka_unit_test(who_asks_together_allows_for_a_round_trip_up_to_a_quarter),
+        cmocka_unit_test(a_batched_re_check_allows_for_a_round_trip_up_to_a_quarter),
         cmocka_unit_test(three_late_answers_are_counted_from_the_first_of_this_token),
         cmocka_unit_test(a_grant_with_an_echo_of_an_earlier_token_is_only_a_hint),
         cmocka_unit_test(the_last_four_echoes_count),
-        cmocka_unit_test(a_wish_for_what_nobody_has_is_not_remembered),
-        cmocka_unit_test(a_hint_that_comes_while_it_asks_is_asked_about_once),
-        cmocka_unit_test(a_grant_that_comes_late_while_it_asks_is_asked_about_at_once),
+        cmocka_unit_test(a_revoke_without_a_holder_is_not_remembered),
+        cmocka_unit_test(a_hint_during_an_acquire_causes_one_more),
+        cmocka_unit_test(a_late_grant_during_an_acquire_is_checked_at_once),
         cmocka_unit_test(the_fences_of_a_grant_that_a_message_was_faster_than_are_kept),
-        cmocka_unit_test(who_left_while_another_was_called_leaves_the_call_alone),
-        cmocka_unit_test(one_that_was_called_and_leaves_while_another_has_it_calls_nobody),
-        cmocka_unit_test(why_it_was_in_vain_is_the_trouble_or_the_time),
-        cmocka_unit_test(a_renewal_asks_for_what_may_still_be_held),
-        cmocka_unit_test(what_may_still_be_held_is_rounded_up),
+        cmocka_unit_test(a_leaver_does_not_disturb_the_successor),
+        cmocka_unit_test(a_successor_that_leaves_while_another_holds_wakes_no_thread),
+        cmocka_unit_test(a_failed_wait_reports_the_trouble_or_the_time),
+        cmocka_unit_test(a_renewal_asks_for_no_more_than_max_hold_leaves),
+        cmocka_unit_test(the_rest_of_max_hold_is_rounded_up),
         cmocka_unit_test(a_question_that_was_answered_is_asked_no_more),
-        cmocka_unit_test(what_was_renewed_for_less_is_still_good_for_who_wants_more),
+        cmocka_unit_test(a_renewal_for_a_shorter_lease_is_a_claim_for_a_longer_one),
         cmocka_unit_test(what_is_left_is_passed_on_if_a_renewal_can_still_come_through),
         cmocka_unit_test(a_try_and_a_wait_after_it_are_both_answered),
     };

@@ -24,7 +24,7 @@ static void pass(struct hft_stand *s, struct hft_thread *from, struct hft_thread
     assert_true(to->waiter.fence > from->waiter.fence);
 }
 
-static void passes_cost_no_command_while_nobody_waits_elsewhere(void **state)
+static void passes_cost_no_command_while_no_other_process_waits(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -39,7 +39,7 @@ static void passes_cost_no_command_while_nobody_waits_elsewhere(void **state)
     }
 }
 
-static void sixty_four_passes_are_the_last_once_somebody_waits_elsewhere(void **state)
+static void the_64th_pass_is_the_last_once_another_process_waits(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -53,7 +53,7 @@ static void sixty_four_passes_are_the_last_once_somebody_waits_elsewhere(void **
     assert_string_equal(hft_release(&s, false), "give-back wait!"); /* in the queue, like anybody */
 }
 
-static void twenty_ms_end_a_batch_once_somebody_waits_elsewhere(void **state)
+static void twenty_ms_end_a_batch_once_another_process_waits(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -197,7 +197,7 @@ static void without_fences_nothing_passes(void **state)
     assert_string_equal(hft_release(&s, false), "give-back native!");
 }
 
-/* All of a first block used, the next one asked for and not here: nobody has it, t[0] waits. */
+/* The first block is used up, the next one is asked for and not here: the lease has no holder, t[0] waits. */
 static void use_all_fences(struct hft_stand *s, struct hft_thread t[2])
 {
     t[0] = hft_thread("a");
@@ -210,7 +210,7 @@ static void use_all_fences(struct hft_stand *s, struct hft_thread t[2])
     assert_string_equal(hft_release(s, false), "");
 }
 
-static void who_comes_when_the_fences_have_run_out_waits_for_those_under_way(void **state)
+static void an_arrival_without_fences_waits_for_those_under_way(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -243,7 +243,7 @@ static void a_lingering_lease_without_fences_waits_for_them_too(void **state)
     assert_int_equal(t[1].waiter.fence, t[0].waiter.fence + 1);
 }
 
-static void fences_that_come_when_nobody_waits_any_more_or_too_late_are_for_nobody(void **state)
+static void fences_that_come_too_late_or_without_a_waiter_grant_nothing(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -281,7 +281,7 @@ static void without_an_answer_the_lease_goes_back_and_is_asked_for_again(void **
     assert_string_equal(hft_fences(&s, -1, 0, false), "give-back native!");
 }
 
-static void a_counter_that_is_another_programs_key_is_told_to_who_needs_a_fence(void **state)
+static void a_counter_of_another_program_is_reported_to_the_thread_that_needs_a_fence(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -314,7 +314,7 @@ static void three_bad_fences_are_a_server_that_cannot_be_used(void **state)
     assert_true(hfi_entry_is_idle(&s.entry));
 }
 
-static void a_fence_not_above_the_last_of_the_name_is_bad_whoever_calls_it_good(void **state)
+static void a_fence_not_above_the_last_of_the_name_is_bad_though_marked_good(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -330,7 +330,7 @@ static void a_fence_not_above_the_last_of_the_name_is_bad_whoever_calls_it_good(
     assert_int_equal(a.waiter.fence, b.waiter.fence + 1);
 }
 
-static void what_nobody_waits_for_any_more_goes_back_while_its_fence_is_mended(void **state)
+static void a_lease_without_waiters_is_released_during_a_fence_repair(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -345,7 +345,7 @@ static void what_nobody_waits_for_any_more_goes_back_while_its_fence_is_mended(v
     assert_true(hfi_entry_is_idle(&s.entry));
 }
 
-static void a_fence_that_comes_when_the_lease_is_nearly_over_brings_nobody_in(void **state)
+static void a_fence_that_comes_when_the_lease_is_nearly_over_grants_nothing(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -381,7 +381,7 @@ static void a_holder_is_told_of_risk_safety_and_loss_in_turn(void **state)
     assert_true(hfi_entry_is_idle(&s.entry));
 }
 
-static void a_loss_the_server_knows_of_is_told_and_those_who_wait_ask_again(void **state)
+static void a_loss_the_server_reports_notifies_the_holder_and_makes_waiters_acquire(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -394,7 +394,7 @@ static void a_loss_the_server_knows_of_is_told_and_those_who_wait_ask_again(void
     assert_string_equal(hft_answer(&s, granted), "b=lease");
 }
 
-static void what_is_revoked_before_we_know_that_it_is_ours_is_given_up_and_asked_for_anew(void **state)
+static void a_token_revoked_before_its_answer_is_given_up_and_acquired_anew(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -423,7 +423,8 @@ static void a_doubt_goes_with_the_lease_to_the_next_thread(void **state)
     assert_string_equal(hft_look(&s), "renew");
 }
 
-/* Its answer counts for what it asked for, not for more: not even for the next thread, which has no max_hold (P1). */
+/* The answer counts for the length that the renewal asked for, not for more: not even for the next thread, which has
+ * no max_hold (P1). */
 static void a_question_before_max_hold_lengthens_no_ones_lease(void **state)
 {
     (void)state;
@@ -448,7 +449,7 @@ static void a_question_before_max_hold_lengthens_no_ones_lease(void **state)
     assert_string_equal(hft_renewed(&s, s.now), "end");
 }
 
-static void who_was_asked_to_give_it_back_before_it_had_it_remembers(void **state)
+static void a_revoke_before_the_grant_is_remembered(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -464,7 +465,7 @@ static void who_was_asked_to_give_it_back_before_it_had_it_remembers(void **stat
     assert_string_equal(hft_release(&s, false), "");
 }
 
-static void a_loss_while_nobody_here_holds_is_told_to_nobody(void **state)
+static void a_loss_without_a_holder_notifies_no_thread(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -551,7 +552,7 @@ static void the_end_of_a_lease_refuses_its_release(void **state)
     assert_string_equal(hft_lost(&s, HF_REASON_EXPIRED), "lost:EXPIRED give-back native!");
 }
 
-static void nobody_is_let_in_during_the_stop_margin(void **state)
+static void no_thread_is_granted_during_the_stop_margin(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -563,7 +564,7 @@ static void nobody_is_let_in_during_the_stop_margin(void **state)
     assert_string_equal(hft_release(&s, false), "give-back native!");
 }
 
-static void a_quiet_release_keeps_nothing_and_passes_to_nobody(void **state)
+static void a_quiet_release_keeps_nothing_and_passes_to_no_thread(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -578,7 +579,7 @@ static void a_quiet_release_keeps_nothing_and_passes_to_nobody(void **state)
     assert_int_equal(b.waiter.verdict, HFI_WAITING);
 }
 
-static void a_fill_answers_all_who_wait_and_ends_the_lease(void **state)
+static void a_fill_answers_all_waiters_and_ends_the_lease(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -600,9 +601,9 @@ static void a_fill_answers_all_who_wait_and_ends_the_lease(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(passes_cost_no_command_while_nobody_waits_elsewhere),
-        cmocka_unit_test(sixty_four_passes_are_the_last_once_somebody_waits_elsewhere),
-        cmocka_unit_test(twenty_ms_end_a_batch_once_somebody_waits_elsewhere),
+        cmocka_unit_test(passes_cost_no_command_while_no_other_process_waits),
+        cmocka_unit_test(the_64th_pass_is_the_last_once_another_process_waits),
+        cmocka_unit_test(twenty_ms_end_a_batch_once_another_process_waits),
         cmocka_unit_test(a_free_lease_that_is_wanted_goes_back_whatever_the_batch),
         cmocka_unit_test(a_lingering_lease_is_had_again_from_memory),
         cmocka_unit_test(a_lingering_lease_goes_back_when_its_time_is_over),
@@ -611,30 +612,30 @@ int main(void)
         cmocka_unit_test(a_lingering_lease_in_its_last_second_is_not_given_to_anybody),
         cmocka_unit_test(another_block_is_asked_for_early_and_used_when_the_first_ends),
         cmocka_unit_test(without_fences_nothing_passes),
-        cmocka_unit_test(who_comes_when_the_fences_have_run_out_waits_for_those_under_way),
+        cmocka_unit_test(an_arrival_without_fences_waits_for_those_under_way),
         cmocka_unit_test(a_lingering_lease_without_fences_waits_for_them_too),
-        cmocka_unit_test(fences_that_come_when_nobody_waits_any_more_or_too_late_are_for_nobody),
+        cmocka_unit_test(fences_that_come_too_late_or_without_a_waiter_grant_nothing),
         cmocka_unit_test(a_bad_fence_is_not_used_before_the_floor_brought_a_good_one),
         cmocka_unit_test(without_an_answer_the_lease_goes_back_and_is_asked_for_again),
-        cmocka_unit_test(a_counter_that_is_another_programs_key_is_told_to_who_needs_a_fence),
+        cmocka_unit_test(a_counter_of_another_program_is_reported_to_the_thread_that_needs_a_fence),
         cmocka_unit_test(three_bad_fences_are_a_server_that_cannot_be_used),
-        cmocka_unit_test(a_fence_not_above_the_last_of_the_name_is_bad_whoever_calls_it_good),
-        cmocka_unit_test(what_nobody_waits_for_any_more_goes_back_while_its_fence_is_mended),
-        cmocka_unit_test(a_fence_that_comes_when_the_lease_is_nearly_over_brings_nobody_in),
+        cmocka_unit_test(a_fence_not_above_the_last_of_the_name_is_bad_though_marked_good),
+        cmocka_unit_test(a_lease_without_waiters_is_released_during_a_fence_repair),
+        cmocka_unit_test(a_fence_that_comes_when_the_lease_is_nearly_over_grants_nothing),
         cmocka_unit_test(a_holder_is_told_of_risk_safety_and_loss_in_turn),
-        cmocka_unit_test(a_loss_the_server_knows_of_is_told_and_those_who_wait_ask_again),
-        cmocka_unit_test(what_is_revoked_before_we_know_that_it_is_ours_is_given_up_and_asked_for_anew),
+        cmocka_unit_test(a_loss_the_server_reports_notifies_the_holder_and_makes_waiters_acquire),
+        cmocka_unit_test(a_token_revoked_before_its_answer_is_given_up_and_acquired_anew),
         cmocka_unit_test(a_doubt_goes_with_the_lease_to_the_next_thread),
         cmocka_unit_test(a_question_before_max_hold_lengthens_no_ones_lease),
-        cmocka_unit_test(who_was_asked_to_give_it_back_before_it_had_it_remembers),
-        cmocka_unit_test(a_loss_while_nobody_here_holds_is_told_to_nobody),
+        cmocka_unit_test(a_revoke_before_the_grant_is_remembered),
+        cmocka_unit_test(a_loss_without_a_holder_notifies_no_thread),
         cmocka_unit_test(a_renewal_asked_for_by_a_shorter_lease_extends_a_longer_one_by_no_more),
         cmocka_unit_test(whatever_leases_took_turns_no_renewal_counts_for_more_than_it_asked),
         cmocka_unit_test(a_claim_passes_on_with_its_own_pace),
         cmocka_unit_test(the_end_of_a_lease_refuses_its_release),
-        cmocka_unit_test(nobody_is_let_in_during_the_stop_margin),
-        cmocka_unit_test(a_quiet_release_keeps_nothing_and_passes_to_nobody),
-        cmocka_unit_test(a_fill_answers_all_who_wait_and_ends_the_lease),
+        cmocka_unit_test(no_thread_is_granted_during_the_stop_margin),
+        cmocka_unit_test(a_quiet_release_keeps_nothing_and_passes_to_no_thread),
+        cmocka_unit_test(a_fill_answers_all_waiters_and_ends_the_lease),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

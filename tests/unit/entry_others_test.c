@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_others_test.c - what was begun for one thread is taken over by another, which wants it otherwise: its own lease,
- * stop, max_hold and linger count, and who only tries is never left in a line. */
+/* entry_others_test.c - what was begun for one thread is taken over by another with other options: its own lease,
+ * stop, max_hold and linger count, and a try never stays in a queue. */
 #include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
@@ -80,7 +80,7 @@ static void take_over_after_a_bad_fence(struct hft_stand *s, struct hft_thread *
     assert_int_equal(b->waiter.verdict, HFI_GOT_LEASE);
 }
 
-static void nobody_inherits_the_times_of_who_left_while_a_fence_was_mended(void **state)
+static void no_thread_inherits_the_times_of_one_that_left_during_a_fence_repair(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -112,7 +112,7 @@ static void nobody_inherits_the_times_of_who_left_while_a_fence_was_mended(void 
     assert_int_equal(s.entry.held.times.stop, 3000 * HFI_MS);
 }
 
-static void what_lies_free_has_nobodys_max_hold(void **state)
+static void a_lease_without_a_holder_has_no_max_hold(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -130,8 +130,9 @@ static void what_lies_free_has_nobodys_max_hold(void **state)
     assert_string_equal(hft_look_next(&s), "renew");
 }
 
-/* Who needs three of the ten seconds to stop is not let in when two are left, whatever the thread before it needed. */
-static void nobody_is_let_in_with_less_left_than_it_needs_to_stop(void **state)
+/* A thread that needs three of the ten seconds to stop is not let in when two are left, whatever the thread before
+ * it needed. */
+static void no_thread_gets_a_lease_with_less_left_than_its_stop_ms(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -160,8 +161,8 @@ static void nobody_is_let_in_with_less_left_than_it_needs_to_stop(void **state)
     assert_string_equal(hft_fences(&s, HFT_FENCE, HFI_FENCE_BLOCK, true), "c=lease"); /* c needs one */
 }
 
-/* d comes by and needs more of it than is left; it is enough for b, which was called. */
-static void who_comes_by_and_needs_more_leaves_it_to_the_called_one(void **state)
+/* d arrives and needs more of the lease than is left; that is enough for b, which was called. */
+static void an_arrival_that_needs_more_time_leaves_the_lease_to_the_successor(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -195,10 +196,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_try_behind_a_called_thread_gets_it_or_is_busy_at_once),
         cmocka_unit_test(a_try_that_is_alone_waits_for_the_fences_under_way),
-        cmocka_unit_test(nobody_inherits_the_times_of_who_left_while_a_fence_was_mended),
-        cmocka_unit_test(what_lies_free_has_nobodys_max_hold),
-        cmocka_unit_test(nobody_is_let_in_with_less_left_than_it_needs_to_stop),
-        cmocka_unit_test(who_comes_by_and_needs_more_leaves_it_to_the_called_one),
+        cmocka_unit_test(no_thread_inherits_the_times_of_one_that_left_during_a_fence_repair),
+        cmocka_unit_test(a_lease_without_a_holder_has_no_max_hold),
+        cmocka_unit_test(no_thread_gets_a_lease_with_less_left_than_its_stop_ms),
+        cmocka_unit_test(an_arrival_that_needs_more_time_leaves_the_lease_to_the_successor),
         cmocka_unit_test(a_try_whose_time_ends_is_told_that_the_server_cannot_be_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

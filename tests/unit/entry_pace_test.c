@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_pace_test.c - how often a waiting entry may ask, whatever it is told, answered or refused. */
+/* entry_pace_test.c - how often a waiting entry may acquire, whatever messages, answers and errors it gets. */
 #include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
@@ -37,7 +37,7 @@ static const char *tell(struct hft_stand *s, enum message message)
     return "";
 }
 
-/* One of these a round trip, which is a tenth of a millisecond, for a second: how many questions are asked? */
+/* Sends one of these messages a round trip, a tenth of a millisecond, for a second; returns the number of acquires. */
 static int flood(struct hft_stand *s, enum message message)
 {
     int asked = 0;
@@ -51,7 +51,7 @@ static int flood(struct hft_stand *s, enum message message)
     return asked;
 }
 
-static void whatever_floods_it_a_waiter_asks_a_hundred_times_a_second_and_not_more(void **state)
+static void a_flooded_waiter_acquires_a_hundred_times_a_second_at_most(void **state)
 {
     (void)state;
     for (enum message message = 0; message < MESSAGES; message++) {
@@ -107,7 +107,8 @@ static void a_re_check_that_a_message_brings_forward_is_an_acquire(void **state)
     assert_string_equal(hft_look_next(&s), "wait");
 }
 
-/* It may be ours already: the more so where it is replicated first, and the message is what makes the waiter ask. */
+/* The key may hold this token already, all the more where a replica has it first; the message makes the waiter
+ * check. */
 static void a_grant_with_a_known_echo_is_never_held_back(void **state)
 {
     (void)state;
@@ -203,7 +204,7 @@ static void answers_that_are_lost_at_once_are_asked_for_every_ten_ms(void **stat
     assert_in_range(asked, 90, 101);
 }
 
-static void doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_and_not_more(void **state)
+static void doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_at_most(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -217,7 +218,7 @@ static void doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_and_not_
             renewed++;
             (void)hft_renewed(&s, s.now);
         }
-        if (i % 5 == 0) { /* nor does a pass to a thread that wants another length begin the count anew */
+        if (i % 5 == 0) { /* nor does a pass to a thread with another lease length begin the count anew */
             b.waiter.lease_ms = 9000 + i % 10 * 100;
             (void)hft_arrive(&s, &b);
             (void)hft_release(&s, false);
@@ -226,8 +227,8 @@ static void doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_and_not_
     assert_in_range(renewed, 90, 101);
 }
 
-/* A place is for who waits. Those who leave while the next token may not be asked for yet take it with them. */
-static void a_place_that_was_kept_for_another_token_goes_with_who_waited(void **state)
+/* A place in the queue is for a waiter. Threads that leave before the next token may be sent take it with them. */
+static void a_place_kept_for_another_token_goes_with_its_last_waiter(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -273,7 +274,7 @@ static void a_server_that_has_no_more_fences_is_asked_for_them_eleven_times_a_bl
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_floods_it_a_waiter_asks_a_hundred_times_a_second_and_not_more),
+        cmocka_unit_test(a_flooded_waiter_acquires_a_hundred_times_a_second_at_most),
         cmocka_unit_test(the_first_message_is_asked_about_at_once_and_the_next_when_ten_ms_are_over),
         cmocka_unit_test(a_re_check_that_a_message_brings_forward_is_an_acquire),
         cmocka_unit_test(a_grant_with_a_known_echo_is_never_held_back),
@@ -281,8 +282,8 @@ int main(void)
         cmocka_unit_test(a_key_that_is_always_about_to_end_is_looked_at_every_ten_ms),
         cmocka_unit_test(an_error_that_comes_at_once_is_met_again_after_a_re_checks_time),
         cmocka_unit_test(answers_that_are_lost_at_once_are_asked_for_every_ten_ms),
-        cmocka_unit_test(doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_and_not_more),
-        cmocka_unit_test(a_place_that_was_kept_for_another_token_goes_with_who_waited),
+        cmocka_unit_test(doubts_about_a_held_lease_renew_it_a_hundred_times_a_second_at_most),
+        cmocka_unit_test(a_place_kept_for_another_token_goes_with_its_last_waiter),
         cmocka_unit_test(a_server_that_has_no_more_fences_is_asked_for_them_eleven_times_a_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

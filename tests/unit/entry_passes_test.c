@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_passes_test.c - what a lease that goes from thread to thread keeps, and what the next one's wishes change. */
+/* entry_passes_test.c - a lease that passes from thread to thread: what it keeps, and what the next thread's options
+ * change. */
 #include "core/policy/fence.h"
 #include "tests/support/entry_stand.h"
 
@@ -22,7 +23,7 @@ static void pass(struct hft_stand *s, struct hft_thread *to)
 
 /* ---- what the next one wants ---- */
 
-/* Round trips of a second: a renewal is overdue after four of them, for whoever has it. */
+/* Round trips of a second: a renewal is overdue after four of them, whichever thread holds. */
 static void a_thread_that_wants_the_same_has_the_same(void **state)
 {
     (void)state;
@@ -150,7 +151,7 @@ static void a_renewal_that_is_wanted_at_once_is_not_put_off_by_a_pass(void **sta
     assert_string_equal(hft_look(&s), "renew");
 }
 
-/* 5 s, then 10 s, then 10 s again: what was sent in between had asked for the 10. */
+/* 5 s, then 10 s, then 10 s again: the renewals sent in between asked for 10 s. */
 static void only_a_longer_lease_makes_the_older_renewals_short(void **state)
 {
     (void)state;
@@ -170,7 +171,7 @@ static void only_a_longer_lease_makes_the_older_renewals_short(void **state)
     assert_int_equal(s.entry.held.times.end, sent + 10000 * HFI_MS);
 }
 
-static void what_was_sent_in_the_very_moment_asked_for_the_shorter_one(void **state)
+static void a_renewal_of_the_same_moment_asked_for_the_shorter_lease(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -201,8 +202,8 @@ static void a_renewal_asks_for_the_key_and_waits_for_less_than_an_attempt(void *
     assert_int_equal(renewing.patience_ns, 150 * HFI_MS); /* three quarters of 200 ms */
 }
 
-/* Answers that come when it is held no more move nothing, whatever the memory is used for by then. */
-static void answers_for_what_is_held_no_more_are_nobodys(void **state)
+/* Answers that come after the lease was released move nothing, whatever the memory is used for by then. */
+static void answers_after_a_release_are_ignored(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -260,7 +261,7 @@ static void a_block_is_used_to_its_last_fence_and_no_further(void **state)
     assert_int_equal(last, spare + 2 * HFI_FENCE_BLOCK - 1);
 }
 
-static void so_is_one_that_somebody_waited_for(void **state)
+static void a_block_of_fences_that_was_waited_for_is_used_up_too(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -276,8 +277,8 @@ static void so_is_one_that_somebody_waited_for(void **state)
     assert_int_equal(last, first + HFI_FENCE_BLOCK - 1);
 }
 
-/* They had run out: whoever waits for them gets the lease as by a pass, with its own stop. */
-static void who_waited_for_fences_gets_what_it_wants(void **state)
+/* The fences had run out: the thread that waits for them gets the lease as by a pass, with its own stop. */
+static void a_thread_that_waited_for_fences_gets_its_own_options(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -297,7 +298,7 @@ static void who_waited_for_fences_gets_what_it_wants(void **state)
     assert_int_equal(s.entry.held.times.hold_end, s.now + 700 * HFI_MS);
 }
 
-/* No answer with fences: asked again when half of what is left then is used, not at every pass. */
+/* After an answer without fences the next request goes when half of what is left then is used, not at every pass. */
 static void a_refused_block_is_asked_for_again_when_half_of_the_rest_is_used(void **state)
 {
     (void)state;
@@ -334,7 +335,7 @@ static void more_fences_cost_the_key_no_more_than_is_believed(void **state)
 
 /* ---- the end ---- */
 
-static void in_the_very_moment_of_the_stop_margin_nobody_is_let_in(void **state)
+static void at_the_moment_of_the_stop_margin_no_thread_is_granted(void **state)
 {
     (void)state;
     for (int early = 0; early < 2; early++) {
@@ -348,8 +349,8 @@ static void in_the_very_moment_of_the_stop_margin_nobody_is_let_in(void **state)
     }
 }
 
-/* Its lingering is over, and a renewal is due in the same moment: what goes back is not renewed. */
-static void what_lingers_no_more_is_not_renewed(void **state)
+/* The linger time is over, and a renewal is due at the same moment: the lease is released and not renewed. */
+static void a_lease_that_lingers_no_more_is_not_renewed(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -375,8 +376,8 @@ static void a_millisecond_is_enough_to_linger(void **state)
     assert_string_equal(hft_look_next(&s), "give-back");
 }
 
-/* Renewals tell of a loss, and of who waits: a long lease would be silent for its third, whoever has it. */
-static void who_takes_over_a_longer_lease_renews_it_as_often_as_its_own(void **state)
+/* Renewals tell of a loss and of waiters: a long lease would be silent for its third, whichever thread holds it. */
+static void a_taken_over_longer_lease_is_renewed_as_often_as_ones_own(void **state)
 {
     (void)state;
     for (int late = 0; late < 2; late++) { /* the renewal of the one before may be under way */
@@ -410,8 +411,8 @@ static void who_takes_over_a_longer_lease_renews_it_as_often_as_its_own(void **s
     }
 }
 
-/* Of what a short lease has not extended less is left than a long one would have by now. */
-static void who_takes_over_less_than_its_own_lease_is_not_told_that_a_renewal_is_overdue(void **state)
+/* A short lease that was not extended has less time left than a long one would have by now. */
+static void a_taken_over_shorter_lease_is_not_reported_overdue(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -439,7 +440,7 @@ static void who_takes_over_less_than_its_own_lease_is_not_told_that_a_renewal_is
     assert_int_equal(s.now - asked, 10000 * HFI_MS / 12);
 }
 
-/* Passed to and fro between a long lease and a short one: each is told by its own measure how long nobody has answered. */
+/* Passed to and fro between a long lease and a short one: each judges by its own length how long no answer has come. */
 static void a_silence_is_not_forgotten_by_passes(void **state)
 {
     (void)state;
@@ -482,7 +483,7 @@ static void a_long_way_to_the_server_is_not_forgotten_by_a_pass(void **state)
     assert_int_equal(s.now - asked, 1600 * HFI_MS);
 }
 
-/* Passed from 60 s to 1 s: for 50 s no answer moves V, and yet each ends the silence that its question began. */
+/* Passed from 60 s to 1 s: for 50 s no answer moves V, and yet each ends the silence that its renewal began. */
 static void an_answer_ends_a_silence_though_it_moves_nothing(void **state)
 {
     (void)state;
@@ -509,7 +510,7 @@ static void an_answer_ends_a_silence_though_it_moves_nothing(void **state)
     assert_int_equal(s.entry.held.times.condition, HF_LEASE_HELD);
 }
 
-/* What the max hold stopped from being renewed is asked about, and answered; the next thread is told of no silence. */
+/* After max_hold stopped the renewals a check was sent and answered; the next thread is told of no silence. */
 static void a_question_that_was_answered_is_not_held_against_the_next(void **state)
 {
     (void)state;
@@ -549,7 +550,7 @@ static void in_short_hands_a_round_trip_is_as_long_as_before(void **state)
     assert_int_equal(s.now - sent, 240 * HFI_MS);
 }
 
-/* The server's clock was stepped, says another connection, while an answer from before was on its way. */
+/* Another connection tells of a step of the server's clock, while an answer from before it was on its way. */
 static void a_renewal_that_is_wanted_at_once_is_not_settled_by_the_one_before(void **state)
 {
     (void)state;
@@ -577,19 +578,19 @@ int main(void)
         cmocka_unit_test(attempts_under_way_go_on_at_their_pace),
         cmocka_unit_test(a_renewal_that_is_wanted_at_once_is_not_put_off_by_a_pass),
         cmocka_unit_test(only_a_longer_lease_makes_the_older_renewals_short),
-        cmocka_unit_test(what_was_sent_in_the_very_moment_asked_for_the_shorter_one),
+        cmocka_unit_test(a_renewal_of_the_same_moment_asked_for_the_shorter_lease),
         cmocka_unit_test(a_renewal_asks_for_the_key_and_waits_for_less_than_an_attempt),
-        cmocka_unit_test(answers_for_what_is_held_no_more_are_nobodys),
+        cmocka_unit_test(answers_after_a_release_are_ignored),
         cmocka_unit_test(a_block_is_used_to_its_last_fence_and_no_further),
-        cmocka_unit_test(so_is_one_that_somebody_waited_for),
-        cmocka_unit_test(who_waited_for_fences_gets_what_it_wants),
+        cmocka_unit_test(a_block_of_fences_that_was_waited_for_is_used_up_too),
+        cmocka_unit_test(a_thread_that_waited_for_fences_gets_its_own_options),
         cmocka_unit_test(a_refused_block_is_asked_for_again_when_half_of_the_rest_is_used),
         cmocka_unit_test(more_fences_cost_the_key_no_more_than_is_believed),
-        cmocka_unit_test(in_the_very_moment_of_the_stop_margin_nobody_is_let_in),
-        cmocka_unit_test(what_lingers_no_more_is_not_renewed),
+        cmocka_unit_test(at_the_moment_of_the_stop_margin_no_thread_is_granted),
+        cmocka_unit_test(a_lease_that_lingers_no_more_is_not_renewed),
         cmocka_unit_test(a_millisecond_is_enough_to_linger),
-        cmocka_unit_test(who_takes_over_a_longer_lease_renews_it_as_often_as_its_own),
-        cmocka_unit_test(who_takes_over_less_than_its_own_lease_is_not_told_that_a_renewal_is_overdue),
+        cmocka_unit_test(a_taken_over_longer_lease_is_renewed_as_often_as_ones_own),
+        cmocka_unit_test(a_taken_over_shorter_lease_is_not_reported_overdue),
         cmocka_unit_test(a_silence_is_not_forgotten_by_passes),
         cmocka_unit_test(a_long_way_to_the_server_is_not_forgotten_by_a_pass),
         cmocka_unit_test(an_answer_ends_a_silence_though_it_moves_nothing),

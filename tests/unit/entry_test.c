@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_test.c - an entry that asks and waits: who asks, what a message counts for, what becomes of those who wait. */
+/* entry_test.c - an entry that acquires and waits: which thread sends, which messages count, what the waiters get. */
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static void a_free_lock_takes_one_question_and_is_dated_by_its_stamp(void **stat
     assert_true(hfi_entry_is_idle(&s.entry));
 }
 
-static void while_one_asks_all_others_wait_for_its_answer(void **state)
+static void during_one_acquire_all_other_threads_wait_for_its_answer(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -92,8 +92,8 @@ static void a_question_brings_its_lease_claim_and_patience(void **state)
     assert_int_equal(hfi_entry_acquire_params(&s.entry).claim_ms, 5000);
 }
 
-/* The record is fresh for three of the R that its question counted by, whatever R is when the answer comes. */
-static void who_asks_while_few_wait_asks_again_in_time_though_many_wait_by_then(void **state)
+/* The record is fresh for three of the R with which its acquire was sent, whatever R is when the answer comes. */
+static void an_acquire_sent_while_few_wait_is_repeated_in_time_though_many_wait_by_then(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -112,7 +112,7 @@ static void who_asks_while_few_wait_asks_again_in_time_though_many_wait_by_then(
     (void)hft_answer(&s, queued_at(0));
     assert_string_equal(hft_look_next(&s), "wait");
     assert_true(s.now - asked <= 440 * HFI_MS);
-    asked = s.now; /* by R 2000, but it is refused: the record is the first question's still */
+    asked = s.now; /* sent with R 2000, but refused: the record is still the first acquire's */
     (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_CANNOT, .status = HF_UNAVAILABLE});
     assert_string_equal(hft_look_next(&s), "wait");
     assert_true(s.now - asked <= 440 * HFI_MS);
@@ -182,7 +182,7 @@ static void a_try_learns_of_another_type_and_remembers_it_for_a_second(void **st
     assert_int_equal(hfi_entry_next(&s.entry), HFI_NEVER);
 }
 
-static void a_try_never_waits_for_what_others_here_have_or_ask_for(void **state)
+static void a_try_never_waits_for_other_threads_of_its_process(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -194,7 +194,7 @@ static void a_try_never_waits_for_what_others_here_have_or_ask_for(void **state)
     assert_string_equal(hft_arrive(&s, &b), "b=BUSY");
 }
 
-static void who_waits_behind_a_try_goes_on_by_script(void **state)
+static void a_waiter_behind_a_try_goes_on_by_script(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -253,7 +253,7 @@ static void the_place_belongs_to_the_entry_and_is_left_by_the_last(void **state)
     assert_int_equal(hfi_entry_acquire_params(&s.entry).ticket, 0);
 }
 
-static void who_inherits_a_question_for_a_shorter_lease_gets_no_more_than_was_asked_for(void **state)
+static void an_heir_of_an_acquire_for_a_shorter_lease_gets_no_more_than_it_asked_for(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -271,7 +271,7 @@ static void who_inherits_a_question_for_a_shorter_lease_gets_no_more_than_was_as
     assert_int_equal(s.entry.held.times.end, s.now + 10000 * HFI_MS);
 }
 
-static void who_inherits_a_question_for_a_longer_lease_gets_its_own(void **state)
+static void an_heir_of_an_acquire_for_a_longer_lease_gets_its_own(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -352,7 +352,7 @@ static void a_claim_with_less_than_a_quarter_left_is_asked_for_again(void **stat
     assert_string_equal(hft_handed(&s, echo), "b=lease");
 }
 
-static void messages_to_nobody_are_passed_over(void **state)
+static void messages_without_a_receiver_are_ignored(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -570,25 +570,25 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_free_lock_takes_one_question_and_is_dated_by_its_stamp),
-        cmocka_unit_test(while_one_asks_all_others_wait_for_its_answer),
+        cmocka_unit_test(during_one_acquire_all_other_threads_wait_for_its_answer),
         cmocka_unit_test(a_busy_lock_is_waited_for_by_script_under_the_same_token_and_place),
         cmocka_unit_test(a_question_brings_its_lease_claim_and_patience),
-        cmocka_unit_test(who_asks_while_few_wait_asks_again_in_time_though_many_wait_by_then),
+        cmocka_unit_test(an_acquire_sent_while_few_wait_is_repeated_in_time_though_many_wait_by_then),
         cmocka_unit_test(a_try_that_finds_it_busy_asks_the_script_once_a_second),
         cmocka_unit_test(a_try_that_the_holder_does_not_hear_is_repeated_before_the_second_is_over),
         cmocka_unit_test(a_try_learns_of_another_type_and_remembers_it_for_a_second),
-        cmocka_unit_test(a_try_never_waits_for_what_others_here_have_or_ask_for),
-        cmocka_unit_test(who_waits_behind_a_try_goes_on_by_script),
+        cmocka_unit_test(a_try_never_waits_for_other_threads_of_its_process),
+        cmocka_unit_test(a_waiter_behind_a_try_goes_on_by_script),
         cmocka_unit_test(a_known_queue_is_joined_by_script_at_once_but_tried_natively),
         cmocka_unit_test(a_fetch_never_asks_natively),
         cmocka_unit_test(the_place_belongs_to_the_entry_and_is_left_by_the_last),
-        cmocka_unit_test(who_inherits_a_question_for_a_shorter_lease_gets_no_more_than_was_asked_for),
-        cmocka_unit_test(who_inherits_a_question_for_a_longer_lease_gets_its_own),
+        cmocka_unit_test(an_heir_of_an_acquire_for_a_shorter_lease_gets_no_more_than_it_asked_for),
+        cmocka_unit_test(an_heir_of_an_acquire_for_a_longer_lease_gets_its_own),
         cmocka_unit_test(a_grant_message_is_dated_by_our_own_echo),
         cmocka_unit_test(an_echo_of_one_of_the_last_re_checks_counts_too),
         cmocka_unit_test(a_grant_message_with_another_echo_is_only_a_hint),
         cmocka_unit_test(a_claim_with_less_than_a_quarter_left_is_asked_for_again),
-        cmocka_unit_test(messages_to_nobody_are_passed_over),
+        cmocka_unit_test(messages_without_a_receiver_are_ignored),
         cmocka_unit_test(no_late_answer_moves_a_held_entry_back),
         cmocka_unit_test(a_re_check_granted_after_the_message_confirms_the_claim),
         cmocka_unit_test(such_a_re_check_for_a_shorter_lease_confirms_no_more),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry_trouble_test.c - an entry whose server is late, silent, away, refuses, or has something else: nobody hangs. */
+/* entry_trouble_test.c - an entry whose server is late, silent, away, refuses, or has a key of another type: no
+ * thread hangs. */
 #include "tests/support/entry_stand.h"
 
 #include <setjmp.h>
@@ -65,7 +66,7 @@ static void without_an_answer_the_same_token_goes_on_by_script(void **state)
     assert_true(hfi_entry_is_idle(&s.entry));
 }
 
-static void what_was_not_sent_is_tried_again_later_with_a_fresh_token(void **state)
+static void an_unsent_acquire_is_repeated_later_with_a_fresh_token(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -113,7 +114,7 @@ static void a_server_that_cannot_now_is_ridden_out_one_that_will_not_is_told(voi
     assert_true(hfi_entry_is_idle(&s.entry));
 }
 
-static void where_nobody_rides_it_out_all_are_told_that_the_server_is_away(void **state)
+static void without_ride_out_all_waiters_get_that_the_server_is_away(void **state)
 {
     (void)state;
     static const enum hfi_answer_kind kinds[] = {HFI_NO_ANSWER, HFI_NOT_SENT, HFI_CANNOT};
@@ -130,7 +131,7 @@ static void where_nobody_rides_it_out_all_are_told_that_the_server_is_away(void 
     }
 }
 
-static void trouble_of_an_earlier_time_is_nobodys_answer(void **state)
+static void an_earlier_trouble_is_not_reported_again(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -160,7 +161,7 @@ static void a_foreign_type_and_a_value_answer_everybody(void **state)
     assert_true(hfi_entry_is_idle(&s.entry));
 }
 
-static void nobody_is_left_waiting_when_all_are_refused(void **state)
+static void refusing_all_leaves_no_waiter(void **state)
 {
     (void)state;
     struct hft_stand s;
@@ -182,13 +183,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_late_in_a_row_are_a_server_that_cannot_be_used),
         cmocka_unit_test(without_an_answer_the_same_token_goes_on_by_script),
-        cmocka_unit_test(what_was_not_sent_is_tried_again_later_with_a_fresh_token),
+        cmocka_unit_test(an_unsent_acquire_is_repeated_later_with_a_fresh_token),
         cmocka_unit_test(a_nudge_ends_the_wait_for_a_server_that_was_away),
         cmocka_unit_test(a_server_that_cannot_now_is_ridden_out_one_that_will_not_is_told),
-        cmocka_unit_test(where_nobody_rides_it_out_all_are_told_that_the_server_is_away),
-        cmocka_unit_test(trouble_of_an_earlier_time_is_nobodys_answer),
+        cmocka_unit_test(without_ride_out_all_waiters_get_that_the_server_is_away),
+        cmocka_unit_test(an_earlier_trouble_is_not_reported_again),
         cmocka_unit_test(a_foreign_type_and_a_value_answer_everybody),
-        cmocka_unit_test(nobody_is_left_waiting_when_all_are_refused),
+        cmocka_unit_test(refusing_all_leaves_no_waiter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * entry_walk_test.c - seeded random walks through an entry: whatever comes in whatever order, its promises hold.
+ * entry_walk_test.c - seeded random walks through an entry: whatever event comes in whatever order, its promises
+ * hold.
  *
- * The walk plays the shell, the threads and a server that answers anything it could answer at that point. It keeps a
- * bound of its own for V: the stamps and lengths of what the server really executed for the current token.
+ * The walk plays the caller, the threads and a server that gives any answer it could give at that point. It keeps a
+ * bound of its own for V: the stamps and lengths of the commands that the server really executed for the current
+ * token.
  */
 #include "base/random.h"
 #include "core/policy/entry.h"
@@ -69,7 +71,7 @@ struct walk {
     enum hfi_action_kind kind; /* of the last acquire */
     bool is_recheck;           /* what is under way is a re-check, not that acquire */
     struct sent acquire;
-    bool known, queued, closed; /* may the server know the token; stands it in the queue; was it given up */
+    bool known, queued, closed; /* the server may know the token; the token is in the queue; it was given up */
     struct sent echoes[PENDING], renewals[PENDING];
     int echo_count, renewal_count, blocks_asked;
 };
@@ -212,7 +214,7 @@ static int waiting(const struct walk *walk)
     return count;
 }
 
-/* Whoever asked for it, and whoever had it before: this thread has it as it wanted it. */
+/* Whichever thread acquired the lease, and whichever held it before: it has the times of the one that holds it now. */
 static void check_whose_times(struct walk *walk)
 {
     const struct hfi_lease_times *times = &walk->entry.held.times;
@@ -388,7 +390,7 @@ static bool answer(struct walk *walk)
     return true;
 }
 
-/* From the server: the echo of a wait that was executed; it may have been executed and not answered yet. */
+/* A grant message with the echo of an executed wait, whose answer may still be on its way. */
 static bool handed(struct walk *walk, bool forged)
 {
     bool good;
@@ -573,7 +575,7 @@ static void two_hundred_thousand_steps_break_no_promise(void **state)
         go(seed);
 }
 
-/* The walk has been everywhere: what never happened above was not shown above. */
+/* The walk has been everywhere: a case that never occurred above was not tested above. */
 static void every_event_met_every_state_it_can_meet(void **state)
 {
     (void)state;

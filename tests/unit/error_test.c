@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* error_test.c - the one list of statuses, and what a caller's error looks like. */
+/* error_test.c - the one list of statuses, and the form of a caller's error. */
 #include "base/error.h"
 
 #include <setjmp.h>
@@ -70,7 +70,7 @@ static void further_facts_are_added_and_the_next_failure_forgets_them(void **sta
     assert_int_equal(error.retry_ms, 0);
 }
 
-static void nobody_needs_to_be_interested(void **state)
+static void the_error_argument_may_be_null(void **state)
 {
     (void)state;
     assert_int_equal(hfi_fail(NULL, HF_NOMEM, NULL, "%d", 1), HF_NOMEM);
@@ -79,7 +79,7 @@ static void nobody_needs_to_be_interested(void **state)
     hfi_fail_retry(NULL, 1);
 }
 
-static void what_is_too_long_is_cut_inside_its_field(void **state)
+static void a_too_long_text_is_cut_inside_its_field(void **state)
 {
     (void)state;
     char much[1000];
@@ -130,8 +130,8 @@ int main(void)
         cmocka_unit_test(the_version_is_the_headers),
         cmocka_unit_test(a_failure_writes_every_field),
         cmocka_unit_test(further_facts_are_added_and_the_next_failure_forgets_them),
-        cmocka_unit_test(nobody_needs_to_be_interested),
-        cmocka_unit_test(what_is_too_long_is_cut_inside_its_field),
+        cmocka_unit_test(the_error_argument_may_be_null),
+        cmocka_unit_test(a_too_long_text_is_cut_inside_its_field),
         cmocka_unit_test(foreign_bytes_are_quoted_and_escaped),
         cmocka_unit_test(foreign_bytes_never_overrun_the_room_they_get),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* events_test.c - what is added to a server's notify-keyspace-events, and nothing that stood there is lost. */
+/* events_test.c - letters are added to a server's notify-keyspace-events, and none that stood there is lost. */
 #include "core/lock/events.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@ static void assert_merged(const char *configured, const char *expected)
     assert_string_equal(out, expected);
 }
 
-static void what_is_missing_is_added_behind_what_is_there(void **state)
+static void missing_letters_are_added_behind_the_present_ones(void **state)
 {
     (void)state;
     assert_merged("", "Kgxe");
@@ -57,7 +57,7 @@ static void every_state_has_its_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_missing_is_added_behind_what_is_there),
+        cmocka_unit_test(missing_letters_are_added_behind_the_present_ones),
         cmocka_unit_test(where_nothing_is_missing_nothing_is_changed),
         cmocka_unit_test(merging_twice_is_merging_once),
         cmocka_unit_test(every_state_has_its_words),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* family_test.c - whom the command's end finds in /proc. The family is that of this process; what may happen between a
- * look at it and the blow happens in pidfd_open, with which each blow begins. */
+/* family_test.c - the processes that the command's end finds in /proc. The family is that of this process;
+ * pidfd_open, with which each kill begins, is a test's own, so that things can happen between the look at a process
+ * and its kill. */
 #include "tools/family.h"
 
 #include <errno.h>
@@ -154,7 +155,7 @@ static void all_are_dead_when_it_is_said_so(void **state)
     assert_false(lives(one) || lives(other));
 }
 
-static void one_that_is_gone_when_it_is_struck_may_have_left_a_child(void **state)
+static void a_process_gone_before_its_kill_may_have_left_a_child(void **state)
 {
     struct refusal refused;
     (void)state;
@@ -164,7 +165,7 @@ static void one_that_is_gone_when_it_is_struck_may_have_left_a_child(void **stat
     assert_false(lives(hopper));
 }
 
-static void one_that_hops_before_every_blow_is_struck_with_its_group(void **state)
+static void a_process_that_forks_before_each_kill_is_killed_with_its_group(void **state)
 {
     struct refusal refused;
     (void)state;
@@ -174,7 +175,7 @@ static void one_that_hops_before_every_blow_is_struck_with_its_group(void **stat
     assert_false(lives(hopper));
 }
 
-static void one_that_always_gets_away_is_not_said_to_be_dead(void **state)
+static void a_process_that_always_escapes_is_not_reported_dead(void **state)
 {
     struct refusal refused;
     (void)state;
@@ -197,7 +198,7 @@ static void a_family_that_grows_faster_than_it_is_struck_is_left_after_a_while(v
 }
 
 /* As of a shell that has started them and then become us. */
-static void those_from_before_it_began_and_theirs_are_none_of_it(void **state)
+static void processes_from_before_the_start_are_not_of_the_family(void **state)
 {
     struct refusal refused;
     (void)state;
@@ -218,7 +219,7 @@ static void those_from_before_it_began_and_theirs_are_none_of_it(void **state)
     (void)kill(other, SIGKILL);
 }
 
-static void nobody_is_said_to_be_dead_by_who_cannot_look(void **state)
+static void without_a_look_at_proc_no_death_is_reported(void **state)
 {
     struct refusal refused;
     struct rlimit before, none;
@@ -239,11 +240,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_are_dead_when_it_is_said_so, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(one_that_is_gone_when_it_is_struck_may_have_left_a_child, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(one_that_hops_before_every_blow_is_struck_with_its_group, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(one_that_always_gets_away_is_not_said_to_be_dead, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nobody_is_said_to_be_dead_by_who_cannot_look, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(those_from_before_it_began_and_theirs_are_none_of_it, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_process_gone_before_its_kill_may_have_left_a_child, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_process_that_forks_before_each_kill_is_killed_with_its_group, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_process_that_always_escapes_is_not_reported_dead, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_a_look_at_proc_no_death_is_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(processes_from_before_the_start_are_not_of_the_family, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_family_that_grows_faster_than_it_is_struck_is_left_after_a_while, set_up,
                                         tear_down),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fence_test.c - is a fence ahead of all that was given, and what time can it be at the server? */
+/* fence_test.c - whether a fence is above all that were given, and what time it can be at the server. */
 #include "base/clock.h"
 #include "core/policy/fence.h"
 
@@ -55,7 +55,7 @@ static void a_fence_below_the_clock_the_highest_seen_or_any_sane_counter_is_bad(
     assert_false(hfi_fence_is_good(INT64_MAX, 0, 0, 0)); /* a block of it would not fit */
 }
 
-/* What it was when a command left: a good fence may be read long after it was given. */
+/* The bound at the time when a command was sent: a good fence may be read long after it was given. */
 static void the_bound_of_an_earlier_moment_is_lower(void **state)
 {
     (void)state;
@@ -67,7 +67,7 @@ static void the_bound_of_an_earlier_moment_is_lower(void **state)
     assert_int_equal(hfi_server_clock_at_least_us(&clock, T0), NOW_US);
 }
 
-/* It may have been given by a counter that came back from a demotion, and then it is below what the other primary gave. */
+/* Such a fence may come from a counter that came back after a demotion, and is then below the other primary's. */
 static void a_fence_that_is_less_than_a_second_ahead_of_its_grant_is_bad(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* framing_test.c - where replies end, however they come in pieces, and which are too much before they are there. */
+/* framing_test.c - where a reply ends, in whatever pieces it comes, and which replies are refused as too large
+ * before they are complete. */
 #include "pool/framing.h"
 
 #include <setjmp.h>
@@ -61,7 +62,7 @@ static bool is_too_much(const char *bytes, size_t most)
     return hfi_frame_is_too_much(&frame, most);
 }
 
-static void too_much_shows_in_what_is_announced(void **state)
+static void a_too_large_reply_shows_in_its_announced_length(void **state)
 {
     (void)state;
     assert_false(is_too_much("$900\r\n", MOST));
@@ -78,7 +79,7 @@ static void too_much_shows_in_what_is_announced(void **state)
     assert_true(is_too_much("-no end of words", 8));
 }
 
-static void what_is_no_reply_is_wrong(void **state)
+static void bytes_that_are_no_reply_are_an_error(void **state)
 {
     static const char *const wrong[] = {"x", "\r\n", "%1\r\n", "$a\r\n", "*1-\r\n", "$9999999999999999\r\n", "$1 \r\n", "_\r\n"};
     (void)state;
@@ -94,8 +95,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_reply_ends_where_the_next_one_begins_in_pieces_of_any_size),
-        cmocka_unit_test(too_much_shows_in_what_is_announced),
-        cmocka_unit_test(what_is_no_reply_is_wrong),
+        cmocka_unit_test(a_too_large_reply_shows_in_its_announced_length),
+        cmocka_unit_test(bytes_that_are_no_reply_are_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* freshness_test.c - when a cached value is served, and when somebody begins to load it again. */
+/* freshness_test.c - when a cached value is served, and when a thread begins to load it again. */
 #include "base/random.h"
 #include "core/policy/freshness.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* guard_test.c - the guard of holdfast run, told by hand what holdfast would tell it. */
+/* guard_test.c - the guard of holdfast run, fed by hand with the messages that holdfast would send it. */
 #include "tools/guard.h"
 
 #include <setjmp.h>
@@ -23,7 +23,8 @@ static struct shared {
 static int ends[2]; /* ours, the guard's */
 static pid_t guard;
 
-/* In place of the C library's: what the guard sends to another than us it sends to the command. */
+/* Replaces the C library's send: a message that the guard sends to another process than this one goes to the
+ * command. */
 __attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes, size_t size, int flags)
 {
     if (getpid() == guard && fd != ends[1])

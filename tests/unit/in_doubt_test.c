@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* in_doubt_test.c - a token that was given up is released until nothing of it can come any more, and not longer. */
+/* in_doubt_test.c - a token that was given up is released until nothing of it can be executed any more, and not
+ * longer. */
 #include "core/policy/in_doubt.h"
 
 #include <setjmp.h>
@@ -64,7 +65,7 @@ static void a_release_that_is_refused_is_repeated_ever_more_seldom(void **state)
     assert_int_equal(hfi_in_doubt_failed_ns(&doubt, false, NOW), NOW + 400 * HFI_MS);
 }
 
-static void what_has_ended_by_itself_is_released_no_more(void **state)
+static void a_token_whose_key_has_expired_is_released_no_more(void **state)
 {
     (void)state;
     for (int refused = 0; refused < 2; refused++) {
@@ -74,7 +75,7 @@ static void what_has_ended_by_itself_is_released_no_more(void **state)
     }
 }
 
-/* Two tokens in one place of the table, and so alike in the bits that choose it. */
+/* Two tokens in one place of the table, alike in the bits that choose it. */
 static const uint64_t hash = UINT64_C(0x123456789abcdef0), other = UINT64_C(0x123456799abcdef0),
                       lower = UINT64_C(0x123456779abcdef0);
 
@@ -108,7 +109,7 @@ static void the_mark_outlives_the_wrap_of_its_milliseconds(void **state)
     assert_false(hfi_in_doubt_has_crossed(mark, hash, wrap + 360 * HFI_MS));
 }
 
-static void what_is_named_again_is_released_ten_milliseconds_after_the_last_time(void **state)
+static void a_token_that_is_named_again_is_released_10_ms_after_the_last_time(void **state)
 {
     (void)state;
     uint64_t mark = hfi_in_doubt_over_mark(hash, NOW);
@@ -128,11 +129,11 @@ int main(void)
         cmocka_unit_test(an_unanswered_native_one_is_outlived_on_our_clock),
         cmocka_unit_test(an_answer_without_a_time_is_asked_for_once_more),
         cmocka_unit_test(a_release_that_is_refused_is_repeated_ever_more_seldom),
-        cmocka_unit_test(what_has_ended_by_itself_is_released_no_more),
+        cmocka_unit_test(a_token_whose_key_has_expired_is_released_no_more),
         cmocka_unit_test(a_release_without_an_answer_is_repeated_at_the_pace_of_re_checks),
         cmocka_unit_test(a_message_that_crossed_the_release_is_late_and_no_more),
         cmocka_unit_test(an_orphan_that_a_failover_brought_back_is_released_at_the_next_re_check),
-        cmocka_unit_test(what_is_named_again_is_released_ten_milliseconds_after_the_last_time),
+        cmocka_unit_test(a_token_that_is_named_again_is_released_10_ms_after_the_last_time),
         cmocka_unit_test(the_mark_outlives_the_wrap_of_its_milliseconds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* inbox_test.c - many put, one takes: everything once, and each sender's in its order. */
+/* inbox_test.c - many threads put, one takes: every item once, and each sender's in order. */
 #include "base/inbox.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* key_test.c - which keys a name has: those of docs/protocol.md, all in one slot, none in anybody's way. */
+/* key_test.c - the keys of a name: those of docs/protocol.md, all in one slot, none equal to another name's. */
 #include "core/protocol/key.h"
 
 #include <holdfast/fetch.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_safety_test.c - what hf_command does not carry, and what it does. */
+/* lane_safety_test.c - the commands that hf_command refuses, and those that it accepts. */
 #include "core/protocol/lane_safety.h"
 
 #include <setjmp.h>

@@ -19,7 +19,7 @@ static struct hfi_lease_times lease_of(int64_t lease_ms, int64_t stop_ms, int64_
     return times;
 }
 
-/* How many different points the first renewals of 100 leases are due at, which begin a millisecond apart. */
+/* The number of different points at which the first renewals of 100 leases are due that begin a millisecond apart. */
 static int points_of(int64_t lease_ms)
 {
     int points = 0;
@@ -60,7 +60,8 @@ static void attempts_are_a_thirteenth_of_what_was_left_apart(void **state)
     assert_int_equal(times.attempt, HFI_MS); /* and a millisecond at least */
 }
 
-/* 200 ms apart, on points that all leases of this length share: the next one that is no nearer than three quarters. */
+/* Attempts are 200 ms apart, on points that all leases of this length share: the next one that is no nearer than
+ * three quarters. */
 static void a_repeated_attempt_comes_at_the_next_point_that_is_not_too_near(void **state)
 {
     (void)state;
@@ -90,7 +91,7 @@ static void slow_round_trips_leave_the_grid_only_where_they_are_too_long_for_it(
     }
 }
 
-/* Whoever hastens a renewal does not make it more frequent than that, or than three quarters of the usual distance. */
+/* A hastened renewal makes attempts no more frequent than that, or than three quarters of the usual distance. */
 static void hastened_attempts_are_10_ms_apart_or_what_is_usual_for_a_short_lease(void **state)
 {
     (void)state;
@@ -140,7 +141,7 @@ static void a_hold_that_is_over_with_the_lease_is_the_reason(void **state)
     assert_int_equal(hfi_lease_on_timer(&times, T0 + 1000 * HFI_MS, RTT).reason, HF_REASON_EXPIRED);
 }
 
-/* The answers of two attempts of one tick: the second moves nothing, so it makes nobody safe. */
+/* The answers of two attempts of one tick: the second moves nothing, so it does not make the lease safe again. */
 static void a_renewal_that_moves_nothing_changes_nothing(void **state)
 {
     (void)state;
@@ -156,7 +157,7 @@ static void a_renewal_that_moves_nothing_changes_nothing(void **state)
     assert_int_equal(times.renew_next, before.renew_next);
 }
 
-/* Its answer took so long that the new end is as near as the old one was when it was announced. */
+/* The answer took so long that the new end is as near as the old one was when AT_RISK was announced. */
 static void a_renewal_that_is_answered_within_the_last_stretch_makes_nobody_safe(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* lease_pass_test.c - a lease that goes from thread to thread: what stays of its renewals, and of a silence. */
+/* lease_pass_test.c - a lease that passes from thread to thread: what stays of its renewals, and of a silence. */
 #include "base/clock.h"
 #include "core/policy/lease.h"
 
@@ -24,7 +24,7 @@ static void pass(struct hfi_lease_times *times, int64_t good_for_ms, int64_t lea
     hfi_lease_pass(times, good_for_ms * HFI_MS, lease_ms, 50, 0, T0 + at_ms * HFI_MS);
 }
 
-static void whoever_takes_a_longer_lease_over_renews_it_within_a_third_of_its_own(void **state)
+static void a_thread_that_takes_over_a_longer_lease_renews_it_within_a_third_of_its_own(void **state)
 {
     (void)state;
     struct hfi_lease_times times = lease_of(60000);
@@ -86,7 +86,7 @@ static void its_own_answer_ends_it_and_an_earlier_ones_does_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whoever_takes_a_longer_lease_over_renews_it_within_a_third_of_its_own),
+        cmocka_unit_test(a_thread_that_takes_over_a_longer_lease_renews_it_within_a_third_of_its_own),
         cmocka_unit_test(what_was_asked_is_asked_again_at_its_pace_whoever_has_it),
         cmocka_unit_test(a_silence_begins_with_the_stamp_of_the_first_question),
         cmocka_unit_test(its_own_answer_ends_it_and_an_earlier_ones_does_not),

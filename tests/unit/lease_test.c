@@ -146,7 +146,7 @@ static void slow_round_trips_give_a_renewal_more_time_before_it_is_overdue(void 
     assert_true(look_ms(&times, 6000).at_risk);
 }
 
-static void the_end_is_announced_stop_ms_before_also_to_who_was_warned(void **state)
+static void the_end_is_announced_stop_ms_before_after_an_earlier_warning_too(void **state)
 {
     (void)state;
     struct hfi_lease_times times = lease_of_12s();
@@ -161,7 +161,7 @@ static void the_end_is_announced_stop_ms_before_also_to_who_was_warned(void **st
     assert_true(look_ms(&times, 20001).at_risk); /* and again in the next round */
 }
 
-/* It is the silence that is counted: who comes late with its first question has not been left without an answer. */
+/* The silence is counted from the first renewal: one that is late has not been left without an answer. */
 static void the_first_question_may_be_late(void **state)
 {
     (void)state;
@@ -284,8 +284,8 @@ static void before_max_hold_it_can_expire(void **state)
     assert_int_equal(look_ms(&times, 12000).reason, HF_REASON_EXPIRED);
 }
 
-/* Whoever looks after both: the hold was over with the lease, or the lease before it. */
-static void why_it_is_over_is_what_came_first(void **state)
+/* With both looked at late: the hold was over with the lease, or the lease before it. */
+static void the_reason_of_a_loss_is_the_earliest(void **state)
 {
     (void)state;
     struct hfi_lease_times times;
@@ -371,8 +371,8 @@ static void a_doubt_is_asked_about_until_it_is_answered_and_then_no_more(void **
     }
 }
 
-/* It was executed before, and puts the next renewal a third of the lease ahead. */
-static void what_was_granted_before_a_doubt_does_not_settle_or_delay_it(void **state)
+/* The renewal was executed before, and puts the next one a third of the lease ahead. */
+static void an_answer_to_a_renewal_before_a_doubt_neither_settles_nor_delays_it(void **state)
 {
     (void)state;
     struct hfi_lease_times times = lease_of_12s();
@@ -423,7 +423,7 @@ int main(void)
         cmocka_unit_test(attempts_are_a_round_trip_apart_at_least),
         cmocka_unit_test(an_overdue_renewal_is_told_once_and_so_is_its_coming_through),
         cmocka_unit_test(slow_round_trips_give_a_renewal_more_time_before_it_is_overdue),
-        cmocka_unit_test(the_end_is_announced_stop_ms_before_also_to_who_was_warned),
+        cmocka_unit_test(the_end_is_announced_stop_ms_before_after_an_earlier_warning_too),
         cmocka_unit_test(the_first_question_may_be_late),
         cmocka_unit_test(a_claims_first_renewal_is_no_later_than_a_third_of_the_lease),
         cmocka_unit_test(at_its_end_and_not_before_it_is_lost_for_good),
@@ -433,13 +433,13 @@ int main(void)
         cmocka_unit_test(a_claim_is_renewed_at_half_and_warns_in_its_last_quarter),
         cmocka_unit_test(it_ends_at_max_hold_and_is_renewed_only_as_far),
         cmocka_unit_test(before_max_hold_it_can_expire),
-        cmocka_unit_test(why_it_is_over_is_what_came_first),
+        cmocka_unit_test(the_reason_of_a_loss_is_the_earliest),
         cmocka_unit_test(a_silence_is_looked_at_when_it_is_one_and_not_between_attempts),
         cmocka_unit_test(the_last_of_it_is_told_with_the_whole_time_to_stop),
         cmocka_unit_test(a_doubt_is_asked_about_at_once_and_not_again_within_ten_milliseconds),
         cmocka_unit_test(an_answer_to_what_was_sent_before_a_doubt_does_not_settle_it),
         cmocka_unit_test(a_doubt_is_asked_about_until_it_is_answered_and_then_no_more),
-        cmocka_unit_test(what_was_granted_before_a_doubt_does_not_settle_or_delay_it),
+        cmocka_unit_test(an_answer_to_a_renewal_before_a_doubt_neither_settles_nor_delays_it),
         cmocka_unit_test(a_doubt_about_the_last_of_it_is_one_question),
         cmocka_unit_test(looking_at_each_next_point_never_stands_still),
     };

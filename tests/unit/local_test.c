@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* local_test.c - the values that a process saw last: found again, replaced, and never more than there is room for. */
+/* local_test.c - the values that a process saw last: found again, replaced, and limited in number. */
 #include "core/fetch/local.h"
 
 #include <setjmp.h>
@@ -79,7 +79,7 @@ static const char *look(hf_client *client, const char *key)
     return value;
 }
 
-static void what_was_seen_is_found_with_what_is_known_of_it(void **state)
+static void a_seen_value_is_found_with_its_times(void **state)
 {
     struct hfi_seen seen;
     saw(*state, "k", "value", END, 300);
@@ -155,7 +155,7 @@ static void the_longest_unused_goes_first(void **state)
     free(big);
 }
 
-static void a_value_larger_than_the_room_is_not_kept_and_drives_nobody_out(void **state)
+static void a_value_larger_than_the_room_is_not_kept_and_evicts_none(void **state)
 {
     hf_client *client = *state;
     char *big = malloc(100001);
@@ -169,7 +169,7 @@ static void a_value_larger_than_the_room_is_not_kept_and_drives_nobody_out(void 
     free(big);
 }
 
-static void what_is_forgotten_is_gone(void **state)
+static void a_forgotten_value_is_gone(void **state)
 {
     saw(*state, "k", "value", END, 300);
     hfi_local_forget(*state, named("other"));
@@ -180,7 +180,7 @@ static void what_is_forgotten_is_gone(void **state)
     assert_string_equal(look(*state, "k"), "value");
 }
 
-static void what_was_read_before_a_forget_is_not_remembered_after_it(void **state)
+static void a_value_read_before_a_forget_is_not_kept_after_it(void **state)
 {
     saw(*state, "k", "value", END, 300);
     struct hfi_seen reader = looked(*state, "k"), other = looked(*state, "other");
@@ -221,17 +221,17 @@ static void switched_off_it_remembers_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_seen_is_found_with_what_is_known_of_it, open_cache,
+        cmocka_unit_test_setup_teardown(a_seen_value_is_found_with_its_times, open_cache,
                                         close_cache),
         cmocka_unit_test_setup_teardown(the_same_bytes_again_are_kept_once, open_cache, close_cache),
         cmocka_unit_test_setup_teardown(another_value_takes_the_place_and_has_an_end_of_its_own, open_cache,
                                         close_cache),
         cmocka_unit_test_setup_teardown(an_empty_value_and_none_are_two_things, open_cache, close_cache),
         cmocka_unit_test_setup_teardown(the_longest_unused_goes_first, open_cache, close_cache),
-        cmocka_unit_test_setup_teardown(a_value_larger_than_the_room_is_not_kept_and_drives_nobody_out,
+        cmocka_unit_test_setup_teardown(a_value_larger_than_the_room_is_not_kept_and_evicts_none,
                                         open_cache, close_cache),
-        cmocka_unit_test_setup_teardown(what_is_forgotten_is_gone, open_cache, close_cache),
-        cmocka_unit_test_setup_teardown(what_was_read_before_a_forget_is_not_remembered_after_it, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(a_forgotten_value_is_gone, open_cache, close_cache),
+        cmocka_unit_test_setup_teardown(a_value_read_before_a_forget_is_not_kept_after_it, open_cache, close_cache),
         cmocka_unit_test_setup_teardown(a_value_that_is_too_large_counts_as_no_forget, open_cache, close_cache),
         cmocka_unit_test(switched_off_it_remembers_nothing),
     };

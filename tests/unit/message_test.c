@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* message_test.c - a control channel is open to everybody: messages are read as they are meant, or not at all. */
+/* message_test.c - a control channel is open to every client: a message is parsed as it is meant, or not at all. */
 #include "base/random.h"
 #include "core/protocol/message.h"
 
@@ -49,7 +49,7 @@ static void a_grant_and_a_wish_name_the_key_to_the_end(void **state)
     assert_int_equal(message.key_size, 0);
 }
 
-static void the_other_letters_bring_what_they_should(void **state)
+static void the_other_letters_bring_their_fields(void **state)
 {
     (void)state;
     struct hfi_message message = message_of("R tok");
@@ -76,7 +76,7 @@ static void the_other_letters_bring_what_they_should(void **state)
     assert_int_equal(message.rest_size, 0);
 }
 
-static void what_a_later_version_adds_behind_is_passed_over(void **state)
+static void fields_that_a_later_version_appends_are_skipped(void **state)
 {
     (void)state;
     assert_words(message_of("F tok more").token, 3, "tok");
@@ -133,7 +133,7 @@ static void an_inquiry_and_its_answer_are_read_as_they_were_printed(void **state
     assert_words(message_of(answer).rest, message_of(answer).rest_size, "a label");
 }
 
-/* Exact sizes on the heap, so that the sanitizers see a step too far. What is pointed to lies within the message. */
+/* Exact sizes on the heap, so that the sanitizers see a read past the end. Every pointer points into the message. */
 static void no_bytes_make_the_parser_stumble(void **state)
 {
     (void)state;
@@ -166,8 +166,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_grant_names_token_echo_and_fence),
         cmocka_unit_test(a_grant_and_a_wish_name_the_key_to_the_end),
-        cmocka_unit_test(the_other_letters_bring_what_they_should),
-        cmocka_unit_test(what_a_later_version_adds_behind_is_passed_over),
+        cmocka_unit_test(the_other_letters_bring_their_fields),
+        cmocka_unit_test(fields_that_a_later_version_appends_are_skipped),
         cmocka_unit_test(anything_else_is_no_message),
         cmocka_unit_test(an_inquiry_and_its_answer_are_read_as_they_were_printed),
         cmocka_unit_test(no_bytes_make_the_parser_stumble),

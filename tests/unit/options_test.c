@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options_test.c - options of programs of any age, their defaults, and what is said of a wrong one. */
+/* options_test.c - options of programs of any age, their defaults, and the errors of wrong ones. */
 #include "core/protocol/options.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ static void no_options_are_all_defaults(void **state)
     assert_int_equal(options.wait_ms, 0);
 }
 
-static void what_an_older_program_does_not_know_is_zero(void **state)
+static void options_unknown_to_an_older_program_are_zero(void **state)
 {
     (void)state;
     hf_lock_options given, taken;
@@ -79,7 +79,7 @@ static void what_an_older_program_does_not_know_is_zero(void **state)
     assert_int_equal(taken.lease_ms, 0);
 }
 
-static void what_only_a_newer_program_knows_must_be_zero(void **state)
+static void options_of_a_newer_program_must_be_zero(void **state)
 {
     (void)state;
     struct {
@@ -95,7 +95,7 @@ static void what_only_a_newer_program_knows_must_be_zero(void **state)
     assert_names(hfi_options_take(&taken, sizeof taken, &given, "HF_LOCK", &error), error, "HF_LOCK");
 }
 
-static void a_size_that_nobody_filled_in_is_noticed(void **state)
+static void a_size_that_was_not_filled_in_is_noticed(void **state)
 {
     (void)state;
     static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, 65537, SIZE_MAX};
@@ -399,9 +399,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_options_are_all_defaults),
-        cmocka_unit_test(what_an_older_program_does_not_know_is_zero),
-        cmocka_unit_test(what_only_a_newer_program_knows_must_be_zero),
-        cmocka_unit_test(a_size_that_nobody_filled_in_is_noticed),
+        cmocka_unit_test(options_unknown_to_an_older_program_are_zero),
+        cmocka_unit_test(options_of_a_newer_program_must_be_zero),
+        cmocka_unit_test(a_size_that_was_not_filled_in_is_noticed),
         cmocka_unit_test(reserved_fields_stay_zero),
         cmocka_unit_test(a_lease_lasts_from_a_tenth_of_a_second_to_a_day),
         cmocka_unit_test(forever_is_for_waits_and_off_for_what_has_a_default),

@@ -136,7 +136,7 @@ static void *sleep_in_crowd(void *arg)
 }
 
 /* A sleeper that is not woken looks again by itself after a second: that would not be a wake. */
-static void one_wake_wakes_all_who_sleep(void **state)
+static void one_wake_wakes_all_sleepers(void **state)
 {
     (void)state;
     static struct crowd crowd;
@@ -180,7 +180,7 @@ static void lie_down(struct sleeper *sleeper, pthread_t *thread)
 }
 
 /* So many park between the two that the places have come round. */
-static void who_shares_a_place_sleeps_on(void **state)
+static void a_sleeper_that_shares_a_bucket_sleeps_on(void **state)
 {
     (void)state;
     static struct sleeper first, second;
@@ -297,7 +297,7 @@ static void *poll_until_woken(void *arg)
 }
 
 /* Whether it polls already when it is woken is up to the machine, so not rounds are counted but kicks. */
-static void who_polls_is_kicked_by_the_wake(void **state)
+static void a_polling_thread_is_kicked_by_the_wake(void **state)
 {
     (void)state;
     static struct polled_duel polled;
@@ -354,11 +354,11 @@ int main(void)
         cmocka_unit_test(the_next_ticket_is_the_one_after_one_wake),
         cmocka_unit_test(the_wait_ends_at_its_time_and_not_before),
         cmocka_unit_test(two_threads_wake_each_other_for_ever_so_long),
-        cmocka_unit_test(one_wake_wakes_all_who_sleep),
-        cmocka_unit_test(who_shares_a_place_sleeps_on),
+        cmocka_unit_test(one_wake_wakes_all_sleepers),
+        cmocka_unit_test(a_sleeper_that_shares_a_bucket_sleeps_on),
         cmocka_unit_test(held_wakes_wake_when_let_go),
         cmocka_unit_test(signals_are_ridden_out),
-        cmocka_unit_test(who_polls_is_kicked_by_the_wake),
+        cmocka_unit_test(a_polling_thread_is_kicked_by_the_wake),
         cmocka_unit_test(every_wake_of_one_that_polls_is_a_kick),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

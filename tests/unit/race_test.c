@@ -41,7 +41,7 @@ static void the_next_one_begins_after_a_quarter_of_a_second_beside_those_before(
     assert_int_equal(race.running, 3);
 }
 
-static void one_that_fails_makes_room_for_the_next_at_once(void **state)
+static void a_failed_address_makes_room_for_the_next_at_once(void **state)
 {
     struct hfi_race race;
     (void)state;
@@ -72,7 +72,7 @@ static void in_a_short_time_all_have_their_turn(void **state)
     }
 }
 
-static void one_that_was_postponed_has_its_turn_again_then(void **state)
+static void a_postponed_address_has_its_turn_again(void **state)
 {
     struct hfi_race race;
     (void)state;
@@ -90,9 +90,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_single_address_begins_at_once_and_has_all_the_time),
         cmocka_unit_test(the_next_one_begins_after_a_quarter_of_a_second_beside_those_before),
-        cmocka_unit_test(one_that_fails_makes_room_for_the_next_at_once),
+        cmocka_unit_test(a_failed_address_makes_room_for_the_next_at_once),
         cmocka_unit_test(in_a_short_time_all_have_their_turn),
-        cmocka_unit_test(one_that_was_postponed_has_its_turn_again_then),
+        cmocka_unit_test(a_postponed_address_has_its_turn_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static void words_from_the_supply_do_not_come_twice(void **state)
     hfi_random_supply_free(NULL);
 }
 
-/* What lies in supply at the fork is the parent's; the child fetches its own. */
+/* The words in supply at the fork are the parent's; the child fetches its own. */
 static void a_fork_child_has_none_of_the_parents_words(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* reply_schema_test.c - an answer of another form is no answer: one wrong byte, and the reply behind it is somebody else's. */
+/* reply_schema_test.c - a reply of another form is an error: after one wrong byte, the reply behind it may be
+ * another command's. */
 #include "core/protocol/reply_schema.h"
 #include "pool/parser.h"
 
@@ -29,7 +30,7 @@ static bool fits(hfi_reply_validator *form, int expects, const char *bytes)
     return answer;
 }
 
-static void what_our_scripts_answer_fits(void **state)
+static void the_replies_of_the_scripts_fit_their_schemas(void **state)
 {
     (void)state;
     assert_true(fits(hfi_schema_native, 3, "*3\r\n+OK\r\n:3676627372906831873\r\n" TIME));
@@ -113,7 +114,7 @@ static void the_answer_to_another_question_does_not_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_our_scripts_answer_fits),
+        cmocka_unit_test(the_replies_of_the_scripts_fit_their_schemas),
         cmocka_unit_test(a_refusal_with_one_wrong_byte_is_no_grant),
         cmocka_unit_test(an_answer_that_is_too_short_leaves_its_rest_to_the_next_one),
         cmocka_unit_test(an_answer_that_is_too_long_has_eaten_the_next_one),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* server_time_test.c - the highest fence seen, while several threads are given fences; the limit of who knows no time. */
+/* server_time_test.c - the highest fence seen, while several threads are given fences; the time limit of a script
+ * while the server's time is unknown. */
 #include "core/lock/server_time.h"
 
 #include <hiredis/hiredis.h>
@@ -17,7 +18,7 @@
 static struct hf_client client;
 static _Atomic(int64_t) next_block;
 
-/* How often a fence was given of which nothing was known right after it. */
+/* Counts the fences that were given and not known right afterwards. */
 static void *take(void *arg)
 {
     int *forgotten = arg;
@@ -32,7 +33,7 @@ static void *take(void *arg)
 }
 
 /* Lua compares what a double holds. */
-static void who_knows_no_time_sets_a_limit_that_no_clock_reaches(void **state)
+static void an_unknown_time_gives_a_limit_that_no_clock_reaches(void **state)
 {
     (void)state;
     assert_int_equal(hfi_server_time_not_after(&client, 0, 1), INT64_C(9000000000000000));
@@ -41,7 +42,7 @@ static void who_knows_no_time_sets_a_limit_that_no_clock_reaches(void **state)
     assert_true(INT64_C(9000000000000000) < INT64_C(1) << 53);
 }
 
-static void whoever_is_given_a_fence_makes_it_known(void **state)
+static void an_accepted_fence_is_known_at_once(void **state)
 {
     (void)state;
     pthread_t threads[3];
@@ -56,7 +57,7 @@ static void whoever_is_given_a_fence_makes_it_known(void **state)
     assert_int_equal(hfi_fence_seen(&client), FIRST + INT64_C(3) * ROUNDS * HFI_FENCE_BLOCK - 1);
 }
 
-static void what_is_not_above_all_that_was_seen_when_it_was_asked_for_is_refused(void **state)
+static void a_fence_not_above_all_seen_at_its_request_is_refused(void **state)
 {
     (void)state;
     int64_t seen = hfi_fence_seen(&client);
@@ -112,9 +113,9 @@ static int set_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_knows_no_time_sets_a_limit_that_no_clock_reaches),
-        cmocka_unit_test(whoever_is_given_a_fence_makes_it_known),
-        cmocka_unit_test(what_is_not_above_all_that_was_seen_when_it_was_asked_for_is_refused),
+        cmocka_unit_test(an_unknown_time_gives_a_limit_that_no_clock_reaches),
+        cmocka_unit_test(an_accepted_fence_is_known_at_once),
+        cmocka_unit_test(a_fence_not_above_all_seen_at_its_request_is_refused),
         cmocka_unit_test(a_grant_is_dated_from_when_the_last_time_was_asked_for),
         cmocka_unit_test(a_connection_that_told_no_time_dates_nothing),
     };

@@ -187,7 +187,7 @@ static void each_is_each(void **state)
 }
 
 /* With a mutex for the look-up this one would wait for itself. */
-static void what_is_there_is_found_while_the_table_changes(void **state)
+static void a_present_lock_is_found_while_the_table_changes(void **state)
 {
     (void)state;
     use_names(0, STAY / 4);
@@ -245,7 +245,7 @@ int main(void)
         TEST(a_fetch_goes_with_its_last_user),
         TEST(a_grant_number_finds_its_lock_while_it_is_there),
         TEST(each_is_each),
-        TEST(what_is_there_is_found_while_the_table_changes),
+        TEST(a_present_lock_is_found_while_the_table_changes),
         TEST(threads_come_and_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_test.c - threads of ours have a name and hear no signal; and by what a thread is known. */
+/* thread_test.c - the library's threads have a name and block all signals; and what identifies a thread. */
 #include "base/thread.h"
 
 #include <setjmp.h>

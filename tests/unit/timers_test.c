@@ -85,7 +85,7 @@ static void it_agrees_with_a_plain_array_through_a_long_random_history(void **st
     }
 }
 
-/* As a grid has them: many at few points. Whoever goes, in whatever order, the others stay. */
+/* As on a renewal grid: many timers at few points. Whichever is removed, in whatever order, the others stay. */
 static void those_of_one_point_of_time_come_and_go_as_they_like(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* token_test.c - a token's layout is protocol; what has another one is not ours. */
+/* token_test.c - a token's layout is part of the protocol; a value of another layout is another program's. */
 #include "base/random.h"
 #include "core/protocol/token.h"
 

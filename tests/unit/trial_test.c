@@ -16,7 +16,7 @@ static const struct hfi_trial_rules yields = {
 #define SHORT_NS yields.most_ns
 #define LONG_NS  (yields.most_ns + 1)
 
-/* How many questions in a row are answered with no. The first yes is taken, too. */
+/* The number of questions in a row that are answered with no. The first yes is taken, too. */
 static int pause_of(struct hfi_trial *trial)
 {
     int noes = 0;

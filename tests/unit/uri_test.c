@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* uri_test.c - URIs that are right, and URIs that are wrong in one place each. */
+/* uri_test.c - valid URIs, and URIs that are wrong in one place each. */
 #include "pool/uri.h"
 
 #include <setjmp.h>

@@ -117,7 +117,7 @@ static void nothing_fires_before_its_time_and_everything_at_it(void **state)
     hfi_watchdog_stop(f.dog);
 }
 
-static void what_is_due_is_handed_out_in_turns_and_in_order(void **state)
+static void due_timers_are_handed_out_in_batches_and_in_order(void **state)
 {
     (void)state;
     struct fixture f;
@@ -185,7 +185,7 @@ static void no_signal_reaches_the_thread_and_the_starters_mask_is_kept(void **st
         assert_int_equal(sigismember(&before, number), sigismember(&after, number));
 }
 
-/* How often the thread of that name has gone to sleep; -1: there is none. */
+/* The number of times that the thread of that name has gone to sleep; -1: there is none. */
 static long sleeps_of(const char *name)
 {
     DIR *tasks = opendir("/proc/self/task");
@@ -289,7 +289,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_fires_before_its_time_and_everything_at_it),
-        cmocka_unit_test(what_is_due_is_handed_out_in_turns_and_in_order),
+        cmocka_unit_test(due_timers_are_handed_out_in_batches_and_in_order),
         cmocka_unit_test(a_timer_may_be_armed_again_while_it_is_handed_out),
         cmocka_unit_test(the_thread_fires_a_timer_armed_sooner_than_the_one_it_sleeps_for),
         cmocka_unit_test(no_signal_reaches_the_thread_and_the_starters_mask_is_kept),

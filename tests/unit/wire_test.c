@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* wire_test.c - what goes out, byte by byte, and what the server's replies mean; replies are parsed from their bytes. */
+/* wire_test.c - the commands that are sent, byte by byte, and the meaning of the server's replies, parsed from their
+ * bytes. */
 #include "base/random.h"
 #include "core/policy/fence.h"
 #include "core/protocol/scripts.h"
@@ -65,7 +66,7 @@ static void a_native_acquire_is_granted_if_set_said_ok(void **state)
     assert_int_equal(answer.fence, INT64_C(3686400000000002048));
     assert_int_equal(now_us, INT64_C(1799999999000005));
     assert_int_equal(answer_of("*3\r\n$-1\r\n:3686400000000002048\r\n" TIME, true, &now_us).kind, HFI_BUSY);
-    /* Without a counter no fence: a bad one, so that the floor is asked for. */
+    /* Without a counter the grant has no fence: it counts as bad, so that the floor is asked for. */
     answer = answer_of("*3\r\n+OK\r\n-WRONGTYPE no integer\r\n" TIME, true, &now_us);
     assert_int_equal(answer.kind, HFI_GRANTED);
     assert_int_equal(answer.fence, 0);
@@ -102,7 +103,7 @@ static void another_form_of_answer_is_a_protocol_error(void **state)
     }
 }
 
-/* One wrong digit in a server's time, believed, would push the counter beyond what INCRBY can add to. */
+/* One wrong digit in a server's time would raise the counter beyond what INCRBY can add to. */
 static void a_time_for_which_there_are_no_fences_is_no_time(void **state)
 {
     (void)state;
