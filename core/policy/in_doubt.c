@@ -7,7 +7,8 @@
 
 bool hfi_in_doubt_is_over(const struct hfi_in_doubt *in_doubt, int64_t server_us, int64_t now_ns)
 {
-    return !in_doubt->unanswered || (server_us > in_doubt->last_chance_us && now_ns > in_doubt->last_chance_ns);
+    bool scripts_over = in_doubt->last_chance_us == 0 || server_us > in_doubt->last_chance_us;
+    return !in_doubt->unanswered || (scripts_over && now_ns > in_doubt->last_chance_ns);
 }
 
 int64_t hfi_in_doubt_again_ns(const struct hfi_in_doubt *in_doubt, int64_t server_us, int64_t now_ns)

@@ -44,7 +44,11 @@ static void an_answer_without_a_time_is_asked_for_once_more(void **state)
 {
     (void)state;
     struct hfi_in_doubt doubt = {.unanswered = true, .last_chance_us = THERE, .last_chance_ns = NOW + 9000 * HFI_MS};
+    assert_false(hfi_in_doubt_is_over(&doubt, 0, NOW + 10000 * HFI_MS));
     assert_int_equal(hfi_in_doubt_again_ns(&doubt, 0, NOW), NOW + 400 * HFI_MS);
+    doubt.last_chance_us = 0; /* no script of the token was sent */
+    assert_false(hfi_in_doubt_is_over(&doubt, 0, NOW + 9000 * HFI_MS));
+    assert_true(hfi_in_doubt_is_over(&doubt, 0, NOW + 9001 * HFI_MS));
 }
 
 static void a_release_without_an_answer_is_repeated_at_the_pace_of_re_checks(void **state)
