@@ -2,9 +2,10 @@
 /* confined.c - a whole process frozen by the kernel, or limited to very little CPU time, while another process waits
  * for its locks. */
 #include "tests/fault/fault.h"
-
 #include "tests/fault/cgroup.h"
+#include "tests/support/child.h"
 #include "tests/support/takers.h"
+
 
 #include <pthread.h>
 #include <signal.h>
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,12 +112,9 @@ static int be_confined(struct confined *confined)
 /* Starts a child, before this process has threads; its work begins when it is told to. */
 static pid_t start_confined(struct confined *confined)
 {
-    (void)fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pid_t pid = hft_fork();
+    if (pid == 0)
         _exit(be_confined(confined));
-    }
     return pid;
 }
 

@@ -119,21 +119,6 @@ hf_client *hft_open(const char *url, const hf_client_options *options)
     return client;
 }
 
-static int ascending(const void *one, const void *other)
-{
-    int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
-    return (a > b) - (a < b);
-}
-
-int64_t hft_worst(int64_t *numbers, int count, double q)
-{
-    if (count == 0)
-        return 0;
-    qsort(numbers, (size_t)count, sizeof *numbers, ascending);
-    int at = (int)(q * count);
-    return numbers[at < count ? at : count - 1];
-}
-
 void hft_server_say(struct hft_server *server, const char *format, ...)
 {
     char words[256];

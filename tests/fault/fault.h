@@ -77,8 +77,6 @@ void hft_sleep_ms(int64_t ms);
 void hft_sleep_until(int64_t at_ns); /* true time */
 hf_client *hft_open(const char *url,
                     const hf_client_options *options); /* or ends the program with the reason */
-/* Sorts the numbers and returns the q-th quantile (0 .. 1; 1: the worst). */
-int64_t hft_worst(int64_t *numbers, int count, double q);
 void hft_server_say(struct hft_server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

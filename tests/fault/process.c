@@ -2,9 +2,10 @@
 /* process.c - a process's life around the library: fork, exec, exit with threads inside, dlclose, a close of
  * descriptors that belong to the library. */
 #include "tests/fault/fault.h"
-
+#include "tests/support/child.h"
 #include "tests/support/fds.h"
 #include "tests/support/takers.h"
+
 
 #include <holdfast/redis.h>
 
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -28,10 +28,8 @@
 static int in_child(int (*inside)(const char *url, int way), const char *url, int way, int64_t limit_ms)
 {
     int status = 0;
-    (void)fflush(NULL);
-    pid_t pid = fork();
+    pid_t pid = hft_fork();
     if (pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         int code = inside(url, way);
         (void)fflush(NULL);
         _exit(code);

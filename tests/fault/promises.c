@@ -2,9 +2,10 @@
 /* promises.c - small promises of speed: a posted release leaves, a busy process hands off, a cancel ends a wait, a
  * loss is notified. The scheduler is the only fault; each step may take ten times what is promised. */
 #include "tests/fault/fault.h"
-
 #include "tests/support/fds.h"
+#include "tests/support/quantile.h"
 #include "tests/support/takers.h"
+
 
 #include <poll.h>
 #include <pthread.h>
@@ -20,8 +21,8 @@
 /* One in twenty may be late because the scheduler ran something else. */
 static void judge(struct hft_run *run, int64_t *took_ns, int count, int64_t promised_ns, const char *what)
 {
-    int64_t worst = hft_worst(took_ns, count, 0.95), median = hft_worst(took_ns, count, 0.5);
-    hft_tally(run, count, hft_worst(took_ns, count, 1));
+    int64_t worst = hft_quantile(took_ns, count, 0.95), median = hft_quantile(took_ns, count, 0.5);
+    hft_tally(run, count, hft_quantile(took_ns, count, 1));
     hft_note(run, "%s p50 %.2f ms", what, (double)median / 1e6);
     HFT_CHECK(run, median <= TIMES * promised_ns, "half of the time %s took more than %.1f ms, %.1f are promised", what,
               (double)median / 1e6, (double)promised_ns / 1e6);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* waits.c - faults between a waiter and its grant: lost messages, late answers. */
 #include "tests/fault/fault.h"
+#include "tests/support/quantile.h"
+#include "tests/support/takers.h"
 
 #include "core/protocol/scripts.h"
-#include "tests/support/takers.h"
 
 #include <holdfast/redis.h>
 
@@ -100,8 +101,8 @@ static void silent_subscribers(struct hft_run *run)
             took[count++] = length;
         }
     }
-    hft_tally(run, count, hft_worst(took, count, 1));
-    hft_note(run, "hand-offs from release to grant, p50 %.1f ms", (double)hft_worst(took, count, 0.5) / 1e6);
+    hft_tally(run, count, hft_quantile(took, count, 1));
+    hft_note(run, "hand-offs from release to grant, p50 %.1f ms", (double)hft_quantile(took, count, 0.5) / 1e6);
     free(took);
     (void)hf_client_close(a, NULL);
     (void)hf_client_close(b, NULL);
@@ -221,9 +222,9 @@ static void orphans(struct hft_run *run)
     }
     HFT_CHECK(run, hf_client_close(b, NULL) == HF_OK, "B's close was not clean"); /* with the last posted releases */
     HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys are left", (long long)hft_lock_keys(server));
-    hft_tally(run, count, hft_worst(took, count, 1));
+    hft_tally(run, count, hft_quantile(took, count, 1));
     hft_note(run, "orphans, from the thaw to the next holder, p50 %.1f ms",
-             (double)hft_worst(took, count, 0.5) / 1e6);
+             (double)hft_quantile(took, count, 0.5) / 1e6);
     free(took);
     hft_server_stop(server);
 }

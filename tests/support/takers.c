@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* takers.c - see takers.h. */
 #include "tests/support/takers.h"
+#include "tests/support/child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -125,17 +125,10 @@ int64_t hft_lock_exists(struct hft_server *server, const char *name)
 void hft_process_start(struct hft_process *process, int (*run)(int from, int to, void *arg), void *arg)
 {
     int there[2], back[2];
-    pid_t parent = getpid();
-    (void)fflush(NULL);
     if (pipe2(there, O_CLOEXEC) != 0 || pipe2(back, O_CLOEXEC) != 0)
         give_up("no pipe", strerror(errno));
-    process->pid = fork();
-    if (process->pid < 0)
-        give_up("no process", strerror(errno));
+    process->pid = hft_fork();
     if (process->pid == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(127);
         (void)close(there[1]);
         (void)close(back[0]);
         _exit(run(there[0], back[1], arg));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* faults.c - see faults.h. */
 #include "tests/torture/faults.h"
+#include "tests/support/child.h"
 #include "tests/torture/worker.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,24 +36,14 @@ static pid_t wait_for(pid_t pid, int *status, int options)
 
 static void spawn(struct hft_fleet *fleet, int process)
 {
-    pid_t parent = getpid();
     unsigned seed = fleet->ledger->plan.seed * 7919u + fleet->incarnations++;
     for (int i = 0; i < fleet->ledger->plan.threads; i++) {
         hft_ledger_wants_no_more(fleet->ledger, process, i);
         atomic_store(&hft_ledger_seat(fleet->ledger, process, i)->doing, (int)HFT_WORKING);
     }
-    (void)fflush(stdout);
-    fleet->pids[process] = fork();
-    if (fleet->pids[process] < 0) {
-        perror("torture: fork");
-        exit(1);
-    }
-    if (fleet->pids[process] == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(1);
+    fleet->pids[process] = hft_fork();
+    if (fleet->pids[process] == 0)
         hft_work(fleet->ledger, process, seed);
-    }
 }
 
 void hft_fleet_start(struct hft_fleet *fleet, struct hft_ledger *ledger, struct hft_server *server)

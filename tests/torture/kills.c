@@ -2,6 +2,7 @@
 /* kills.c - kill -9 of processes that hold a lease at that very moment; only those are counted. Two processes want
  * each name: when one dies the other waits. */
 #include "tests/torture/actor.h"
+#include "tests/support/quantile.h"
 #include "tests/torture/campaigns.h"
 
 #include <inttypes.h>
@@ -161,8 +162,8 @@ static bool judge(struct kills *kills)
     struct hft_summary summary = {
         .operations = (long)sections, .faults = kills->count + kills->others, .false_losses = hft_stage_lost(stage),
         .violations = broken + (long)late + kills->misnamed,
-        .wait_p99_ms = (double)hft_quantile(waits, (size_t)kills->count, 0.99) / 1e6,
-        .wait_ms = (double)hft_quantile(waits, (size_t)kills->count, 1) / 1e6, .wait_bound_ms = (double)bound / 1e6,
+        .wait_p99_ms = (double)hft_quantile(waits, kills->count, 0.99) / 1e6,
+        .wait_ms = (double)hft_quantile(waits, kills->count, 1) / 1e6, .wait_bound_ms = (double)bound / 1e6,
         .lost_p50_ms = -1, .lost_p99_ms = -1, .lost_ms = -1, .lost_bound_ms = -1};
     (void)printf("kills: %d holders killed (and %d who held nothing just then), %zu leases taken, %ld overlaps and "
                  "fences out of order, %ld keys with a wrong name, %zu next holders too late\n",

@@ -10,6 +10,8 @@
  * lateness is at most 1 ms too much.
  */
 #include "tests/torture/leases.h"
+#include "tests/support/child.h"
+#include "tests/support/quantile.h"
 #include "tests/support/server.h"
 
 #include <holdfast/holdfast.h>
@@ -23,7 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -79,12 +80,9 @@ static void on_event(hf_lease *lease, const hf_event *event, void *arg)
 static void burn(pid_t *pids, int count)
 {
     for (int i = 0; i < count; i++) {
-        pids[i] = fork();
-        if (pids[i] == 0) {
-            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-            for (volatile unsigned long spin = 0;; spin++)
-                ;
-        }
+        pids[i] = hft_fork();
+        for (volatile unsigned long spin = 0; pids[i] == 0; spin++)
+            ;
     }
 }
 
@@ -171,12 +169,6 @@ static void *inherit(void *arg)
     return NULL;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 static struct {
     double p50, p99, p999, most;
 } latest; /* of event, descriptor and signal whichever was later */
@@ -197,17 +189,16 @@ static bool tell(const char *what, _Atomic(int64_t) *first, double bound_ms)
         missing += at < 0;
         late[i] = at < 0 ? INT64_MAX : at - atomic_load(&watches[i].end_ns);
     }
-    qsort(late, (size_t)plan.leases, sizeof *late, by_size);
-    size_t n = (size_t)plan.leases;
-    double p999 = (double)late[n - 1 - n / 1000] / 1e6;
-    (void)printf("  %-10s p50 %7.1f  p99 %7.1f  p99.9 %7.1f  worst %7.1f ms after V%s\n", what, (double)late[n / 2] / 1e6,
-                 (double)late[n - 1 - n / 100] / 1e6, p999, (double)late[n - 1] / 1e6, missing ? "  (some never came)" : "");
-    keep_later(&latest.p50, late[n / 2]);
-    keep_later(&latest.p99, late[n - 1 - n / 100]);
-    keep_later(&latest.p999, late[n - 1 - n / 1000]);
-    keep_later(&latest.most, late[n - 1]);
+    int64_t p50 = hft_quantile(late, plan.leases, 0.5), p99 = hft_quantile(late, plan.leases, 0.99);
+    int64_t p999 = hft_quantile(late, plan.leases, 0.999), most = hft_quantile(late, plan.leases, 1);
     free(late);
-    return missing == 0 && p999 <= bound_ms;
+    (void)printf("  %-10s p50 %7.1f  p99 %7.1f  p99.9 %7.1f  worst %7.1f ms after V%s\n", what, (double)p50 / 1e6,
+                 (double)p99 / 1e6, (double)p999 / 1e6, (double)most / 1e6, missing ? "  (some never came)" : "");
+    keep_later(&latest.p50, p50);
+    keep_later(&latest.p99, p99);
+    keep_later(&latest.p999, p999);
+    keep_later(&latest.most, most);
+    return missing == 0 && (double)p999 / 1e6 <= bound_ms;
 }
 
 static bool wait_for_holders(void)

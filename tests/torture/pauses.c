@@ -2,6 +2,7 @@
 /* pauses.c - SIGSTOP, for two leases, of processes that hold a lease at that very moment; meanwhile another process
  * gets it. When they run again the first look must be false, LOST must come soon, and release must return it. */
 #include "tests/torture/actor.h"
+#include "tests/support/quantile.h"
 #include "tests/torture/campaigns.h"
 
 #include <errno.h>
@@ -108,9 +109,9 @@ static bool judge(struct hft_stage *stage)
     struct hft_summary summary = {
         .operations = (long)sections, .faults = stage->count, .false_losses = hft_stage_lost(stage),
         .violations = broken + believed + untold + kept + over, .wait_p99_ms = -1, .wait_ms = -1, .wait_bound_ms = -1,
-        .lost_p50_ms = (double)hft_quantile(late, (size_t)stage->count, 0.5) / 1e6,
-        .lost_p99_ms = (double)hft_quantile(late, (size_t)stage->count, 0.99) / 1e6,
-        .lost_ms = (double)hft_quantile(late, (size_t)stage->count, 1) / 1e6, .lost_bound_ms = TOLD_MS};
+        .lost_p50_ms = (double)hft_quantile(late, stage->count, 0.5) / 1e6,
+        .lost_p99_ms = (double)hft_quantile(late, stage->count, 0.99) / 1e6,
+        .lost_ms = (double)hft_quantile(late, stage->count, 1) / 1e6, .lost_bound_ms = TOLD_MS};
     (void)printf("pauses: %d holders stopped for %d ms, %d of the names had a new holder meanwhile, %ld overlaps and "
                  "fences out of order; valid afterwards %ld, never told %ld, released without HF_LOST %ld, told after "
                  "more than %d ms %ld (the director itself was woken up to %.0f ms late)\n",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stage.c - see stage.h. */
 #include "tests/torture/stage.h"
+#include "tests/support/child.h"
 
 #include <holdfast/lease.h>
 
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,23 +70,14 @@ int64_t hft_stage_bound_ns(const struct hft_stage *stage)
 
 void hft_stage_spawn(struct hft_stage *stage, int process)
 {
-    pid_t parent = getpid();
     unsigned seed = stage->seed * 7919u + stage->incarnations++;
     struct hft_mark *mark = &stage->marks[process];
     atomic_store(&mark->act, (int)HFT_STARTING);
     atomic_store(&mark->due_ns, INT64_MAX);
     atomic_store(&mark->resumed_ns, 0);
     atomic_store(&mark->stroke, -1);
-    (void)fflush(stdout);
-    stage->pids[process] = fork();
-    if (stage->pids[process] < 0) {
-        perror("torture: fork");
-        exit(1);
-    }
+    stage->pids[process] = hft_fork();
     if (stage->pids[process] == 0) {
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(1);
         stage->act(stage, process, seed);
         _exit(1);
     }
@@ -196,21 +187,6 @@ long hft_stage_lost(struct hft_stage *stage)
         lost += count;
     }
     return lost;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-int64_t hft_quantile(int64_t *numbers, size_t count, double q)
-{
-    if (count == 0)
-        return 0;
-    qsort(numbers, count, sizeof *numbers, by_size);
-    size_t at = (size_t)((double)count * q);
-    return numbers[at < count ? at : count - 1];
 }
 
 static void tell_ms(const char *name, double ms)

@@ -78,7 +78,6 @@ int64_t hft_stage_bound_ns(const struct hft_stage *stage);
  * hft_stage_end. */
 long hft_stage_judge(struct hft_stage *stage, struct hft_interval **history, size_t *count);
 long hft_stage_lost(struct hft_stage *stage); /* leases that nothing excuses the loss of */
-int64_t hft_quantile(int64_t *numbers, size_t count, double q); /* sorts; 0 for none */
 bool hft_summary_tell(const struct hft_stage *stage, const struct hft_summary *summary);
 
 #endif
