@@ -169,6 +169,9 @@ static void a_break_of_what_a_waiter_owns_without_knowing_keeps_its_place(void *
     freeReplyObject(hft_server_ask(f->server, "SET hf:{x} hf1:of-a-dead-one PX %d", LONG_MS));
     hft_take(&first, f->b, "x", LONG);
     char *waiter = waiter_of(f, "x");
+    /* Its client subscribes to the foreign key's events when it has read its place from the answer. */
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "EVAL %s 0",
+                                          "return redis.call('PUBSUB', 'NUMSUB', '__keyspace@0__:hf:{x}')[2]") == 1);
     hft_take(&next, f->a, "x", LONG);
     HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 2);
     (void)snprintf(token, sizeof token, "%s", waiter);
