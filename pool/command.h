@@ -32,7 +32,7 @@ typedef void hfi_command_done(struct hfi_command *command);
  * reply behind it may be matched to the wrong command. Called under the lane's mutex. */
 typedef bool hfi_reply_validator(const struct hfi_command *command, const struct redisReply *reply);
 
-#define HFI_COMMAND_CONTEXT 24
+#define HFI_COMMAND_CONTEXT 32
 #define HFI_COMMAND_FIRST 448 /* holds a native acquire with all its five parts */
 
 struct hfi_command {

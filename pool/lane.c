@@ -211,6 +211,7 @@ static void check_role_locked(struct hfi_lane *lane, int64_t now_ns)
         return;
     }
     check->done = role_checked;
+    check->optional = true;
     check->until_ns = hfi_after_ms(now_ns, lane->deployment->settings.command_ms);
     if (check->until_ns < lane->nearest_ns)
         lane->nearest_ns = check->until_ns;

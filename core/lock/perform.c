@@ -40,7 +40,8 @@ void hfi_lock_set_timer(struct hfi_lock *lock)
 
 struct question { /* context of an acquire, or of a request for more fences */
     struct hfi_token token;
-    int64_t fence_seen; /* when it was asked */
+    int64_t fence_seen;     /* when it was asked */
+    int64_t last_chance_us; /* of the token, as in struct hfi_in_doubt */
 };
 
 static HFI_RARE void asked(struct hfi_command *command)
@@ -87,7 +88,7 @@ static HFI_RARE void asked(struct hfi_command *command)
         hfi_entry_answered(&lock->entry, &answer, &step);
         hfi_lock_perform(lock, &step, NULL);
     } else if (answer.there) {
-        hfi_retire_again(lock, question->token, answer.in_doubt, now);
+        hfi_retire_again(lock, question->token, answer.in_doubt, question->last_chance_us, now);
     }
     hfi_lock_leave(lock);
     hfi_table_unref(lock);
@@ -132,7 +133,8 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
 {
     if (command == NULL)
         return false;
-    *hfi_command_context(command, struct question) = (struct question){lock->token, hfi_fence_seen(lock->client)};
+    *hfi_command_context(command, struct question) = (struct question){lock->token, hfi_fence_seen(lock->client),
+                                                                      lock->last_chance_us};
     hfi_table_ref(lock);
     HFI_PERTURB("command-to-list");
     hfi_call_list(lock->client, lock->lane, command, done, lock, stamp);

@@ -300,7 +300,7 @@ void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *r
     }
 }
 
-void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, bool in_doubt, int64_t now)
+void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, bool in_doubt, int64_t last_chance_us, int64_t now)
 {
     int64_t ends = end_of_another(lock, now);
     struct hfi_retirement *retirement = find_locked(lock, token);
@@ -314,8 +314,8 @@ void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, bool in_dou
         retirement->in_doubt.unanswered = true;
     else if (ends > retirement->in_doubt.ends_ns)
         retirement->in_doubt.ends_ns = ends;
-    if (begun && in_doubt) /* only a script is sent behind its token's release, and the server refuses it after command_ms */
-        retirement->in_doubt.last_chance_ns = hfi_after_ms(now, lock->client->command_ms);
+    if (begun && in_doubt) /* only a script is sent behind its token's release */
+        retirement->in_doubt.last_chance_us = last_chance_us;
     if (begun) /* else its release follows this acquire */
         send_locked(retirement, now);
 }
@@ -343,7 +343,7 @@ static void release_forgotten_locked(struct hfi_lock *lock, struct hfi_token tok
         if (retirement == NULL)
             return;
         retirement->not_before_ns = not_before > paced ? not_before : paced;
-        retirement->in_doubt.unanswered = true; /* and stays so: an answer about this key does not settle it */
+        retirement->in_doubt.unanswered = true; /* as far as the mark is concerned: the token may come alive again */
     }
     send_locked(retirement, now);
 }

@@ -66,14 +66,16 @@ const char *hfi_wire_foreign(const struct redisReply *reply)
 
 /* An error from the middle of a script is an answer too: an immediate retry would get the same one, and nothing of the
  * script comes later. A server that cannot serve refuses the first of the script's writes that matters. An error that we do
- * not know may come from a proxy between us and the server. */
-static struct hfi_answer answer_of_error(const struct redisReply *reply)
+ * not know may come from a proxy between us and the server. Where MULTI is refused, or unknown, the commands behind it
+ * were executed one by one. */
+static struct hfi_answer answer_of_error(const struct redisReply *reply, bool native)
 {
     const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
     bool unknown = meaning->prefix[0] == 0;
+    bool no_multi = native && (meaning->status == HF_DENIED || meaning->status == HF_PROTOCOL);
     return (struct hfi_answer){.kind = HFI_CANNOT,
                                .status = meaning->status,
-                               .there = unknown || (meaning->executed && meaning->status != HF_UNAVAILABLE),
+                               .there = unknown || no_multi || (meaning->executed && meaning->status != HF_UNAVAILABLE),
                                .in_doubt = unknown};
 }
 
@@ -103,7 +105,7 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
     struct hfi_answer answer = {.kind = HFI_CANNOT, .status = HF_PROTOCOL};
     *now_us = 0;
     if (reply->type == REDIS_REPLY_ERROR) {
-        answer = answer_of_error(reply);
+        answer = answer_of_error(reply, native);
     } else if (native) {
         answer = answer_of_exec(reply, now_us);
     } else {

@@ -387,6 +387,49 @@ static void an_acquire_that_was_sent_again_without_an_answer_leaves_no_place_eit
     assert_in_range(hft_ran("release"), 2, 4);
 }
 
+static hf_status load_nothing(hf_loading *loading, void *arg)
+{
+    (void)arg;
+    return hf_loading_fail(loading, 0, "no");
+}
+
+static void fetch_page(void *arg)
+{
+    struct opening *opening = arg;
+    hf_value *value = NULL;
+    (void)!hf_fetch(opening->process->client, "page", HF_FETCH(.load = load_nothing, .cancel = opening->cancel, .wait_ms = 5000), &value,
+                    NULL);
+    hf_value_free(value);
+}
+
+/* After an hour without an answer the server's clock is known to 2 %: the server may obey a script for 72 s. */
+static void it_is_released_again_once_the_server_refuses_it_for_certain(void **state)
+{
+    (void)state;
+    static struct opening opening;
+    opening.process = hft_process(HF_CLIENT(.lanes = 1, .command_ms = 200));
+    hft_run(opening.process, open_cancel, &opening);
+    hft_run(opening.process, fetch_page, &opening);
+    hft_pass_ms(3600 * 1000);
+    sim_network.delay_least = sim_network.delay_most = HFI_MS;
+    sim_server_forget_scripts(true);
+    sim_thread_start(opening.process, fetch_page, &opening);
+    HFT_UNTIL(hft_listed(opening.process, "acquire") == 2);
+    sim_run(sim.now + 11 * HFI_MS / 10);
+    sim_server.scripts_known = UINT32_MAX;
+    hft_run(opening.process, fire, opening.cancel);
+    HFT_UNTIL(hft_ran("acquire") == 2);
+    sim_run(sim.now + HFI_MS / 2);
+    hft_stall_down(hft_value_wire(opening.process), 1000);
+    hft_pass_ms(60 * 1000);
+    assert_string_equal(hft_key("hf:fetch:{page}"), "");
+    int before = hft_ran("release");
+    hft_pass_ms(10 * 1000);
+    assert_int_equal(hft_ran("release"), before);
+    hft_pass_ms(10 * 1000);
+    assert_int_equal(hft_ran("release"), before + 1);
+}
+
 /* The acquire that is sent again ends in an error after it has taken a place in the queue. */
 static void an_acquire_that_was_sent_again_and_failed_leaves_no_place_either(void **state)
 {
@@ -419,6 +462,7 @@ int main(void)
         TEST(an_acquire_that_comes_after_its_releases_answer_is_released_again),
         TEST(an_acquire_that_had_to_be_sent_again_leaves_no_place_behind),
         TEST(an_acquire_that_was_sent_again_without_an_answer_leaves_no_place_either),
+        TEST(it_is_released_again_once_the_server_refuses_it_for_certain),
         TEST(an_acquire_that_was_sent_again_and_failed_leaves_no_place_either),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -358,6 +358,11 @@ struct sim_wire *hft_lock_wire(struct sim_process *process)
     return process->client->pool->lanes[0].wire;
 }
 
+struct sim_wire *hft_value_wire(struct sim_process *process)
+{
+    return process->client->pool->lanes[process->client->pool->settings.lanes].wire;
+}
+
 struct sim_wire *hft_reserved_wire(struct sim_process *process)
 {
     return process->client->pool->lanes[process->client->pool->lane_count - 1].wire;

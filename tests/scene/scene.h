@@ -72,8 +72,9 @@ const char *hft_key(const char *key);
 /* Somebody publishes a text to the channel of this process. */
 void hft_publish(struct sim_process *process, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A connection of the process: its first lock lane, its reserved lane, its subscriber. */
+/* A connection of the process: its first lock lane, its first value lane, its reserved lane, its subscriber. */
 struct sim_wire *hft_lock_wire(struct sim_process *process);
+struct sim_wire *hft_value_wire(struct sim_process *process);
 struct sim_wire *hft_reserved_wire(struct sim_process *process);
 struct sim_wire *hft_subscriber_wire(struct sim_process *process);
 void hft_stall_up(struct sim_wire *wire, int64_t ms);   /* what it sends arrives then */

@@ -194,6 +194,14 @@ static void an_error_is_an_answer_and_in_doubt_if_it_is_unknown(void **state)
     answer = answer_of("-NOPERM this user has no permissions to run the 'set' command\r\n", true, &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT);
     assert_int_equal(answer.status, HF_DENIED);
+    static const char *const of_multi[] = {"-NOPERM this user has no permissions to run the 'multi' command\r\n",
+                                           "-ERR unknown command 'MULTI', with args beginning with:\r\n"};
+    for (int i = 0; i < 2; i++) { /* then SET was executed by itself */
+        answer = answer_of(of_multi[i], true, &now_us);
+        assert_true(answer.there);
+        assert_false(answer.in_doubt);
+        assert_false(answer_of(of_multi[i], false, &now_us).there);
+    }
     answer = answer_of("-LOADING Redis is loading the dataset in memory\r\n", false, &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT);
     assert_int_equal(answer.status, HF_UNAVAILABLE);
