@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* answers.c - see harness.h: the rows and points of a question, in the terminal and in its file. */
+#include "bench/dear.h"
 #include "bench/harness.h"
 
 #include <dlfcn.h>
@@ -101,8 +102,8 @@ void bench_point(struct bench *bench, const char *plot, const char *series, doub
     (void)printf("  %-30s %-34s %10g %14.6g\n", plot, series, x, y);
     (void)fflush(stdout);
     (void)fprintf(bench->points_out,
-                  "    {\"plot\": \"%s\", \"series\": \"%s\", \"x\": %g, \"y\": %.6g},\n", plot,
-                  series, x, y);
+                  "    {\"plot\": \"%s%s\", \"series\": \"%s\", \"x\": %g, \"y\": %.6g},\n", plot,
+                  bench->dear ? "-dear" : "", series, x, y);
 }
 
 static void write_list(FILE *out, const char *name, FILE *stream, char **text, const size_t *size)
@@ -115,7 +116,7 @@ static void write_list(FILE *out, const char *name, FILE *stream, char **text, c
 
 void bench_answers_path(const struct bench *bench, const char *question, char *path, size_t room)
 {
-    (void)snprintf(path, room, "%s/%s.json", bench->folder, question);
+    (void)snprintf(path, room, "%s/%s%s.json", bench->folder, question, bench->dear ? "-dear" : "");
 }
 
 static void write_circumstances(const struct bench *bench, FILE *out, double load)
@@ -133,11 +134,11 @@ static void write_circumstances(const struct bench *bench, FILE *out, double loa
     double busy = 1 - (double)(idle - bench->idle_before) / (double)(all - bench->jiffies_before + 1);
     (void)fprintf(
         out,
-        "{\n  \"question\": \"%s\",\n  \"mode\": \"%s\",\n  \"when\": \"%s\",\n"
+        "{\n  \"question\": \"%s\",\n  \"mode\": \"%s\",\n  \"wakeups\": \"%s\",\n  \"when\": \"%s\",\n"
         "  \"took_s\": %.1f,\n  \"seed\": %" PRIu64 ",\n  \"library\": \"%s\",\n  \"kernel\": \"%s\",\n"
         "  \"cpus\": %ld,\n  \"load_before\": %.2f,\n  \"load_after\": %.2f,\n  \"cpus_busy\": %.2f,\n"
         "  \"void\": \"%s\",\n",
-        bench->question, bench->quick ? "quick" : "full", day,
+        bench->question, bench->quick ? "quick" : "full", bench->dear ? "dear" : "as they are", day,
         (double)(bench_now_ns() - bench->began_ns) / 1e9, bench->seed, library.dli_fname, machine.release,
         sysconf(_SC_NPROCESSORS_ONLN), bench->load_before, load, busy, bench->void_why);
 }
@@ -161,6 +162,8 @@ int bench_end(struct bench *bench)
     (void)printf("  (%d goals met, %d missed, %d open, %d void; load average before %.1f, after %.1f)\n",
                  bench->verdicts[BENCH_MET], bench->verdicts[BENCH_MISSED], bench->verdicts[BENCH_OPEN],
                  bench->verdicts[BENCH_VOID], bench->load_before, load);
+    if (bench->dear)
+        bench_dear_print();
     if (bench->void_why[0] != '\0')
         (void)printf("  VOID, nothing of it counts: %s\n", bench->void_why);
     return 0;

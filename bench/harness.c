@@ -2,6 +2,8 @@
 /* harness.c - see harness.h. */
 #include "bench/harness.h"
 
+#include "bench/dear.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -97,6 +99,8 @@ static void read_options(struct bench *bench, int argc, char **argv)
             bench->quick = true;
         else if (strcmp(argv[i], "--full") == 0)
             bench->quick = false;
+        else if (strcmp(argv[i], "--dear") == 0)
+            bench->dear = true;
         else if (strcmp(argv[i], "--rounds") == 0)
             rounds = bench_option("--rounds", argv[++i], 1, BENCH_MOST_TURNS);
         else if (strcmp(argv[i], "--seed") == 0)
@@ -104,7 +108,7 @@ static void read_options(struct bench *bench, int argc, char **argv)
         else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc)
             bench->folder = argv[++i];
         else
-            bench_die("%s knows --quick, --full, --rounds N, --seed N and --out FOLDER, not %s",
+            bench_die("%s knows --quick, --full, --dear, --rounds N, --seed N and --out FOLDER, not %s",
                       bench->question, argv[i]);
     }
     bench->rounds = rounds != 0 ? (int)rounds : bench->quick ? 5 : 25;
@@ -116,11 +120,14 @@ void bench_begin(struct bench *bench, int argc, char **argv, const char *questio
 {
     *bench = (struct bench){.question = question, .folder = "build/bench"};
     read_options(bench, argc, argv);
+    if (bench->dear)
+        bench_dear(argv);
     (void)mkdir(bench->folder, 0777);
     if (access(bench->folder, W_OK) != 0)
         bench_die("%s is no folder to write to", bench->folder);
     bench_open_answers(bench);
-    (void)printf("\n%s: %s (--seed %" PRIu64 ")\n", question, words, bench->seed);
+    (void)printf("\n%s%s: %s (--seed %" PRIu64 ")\n", question, bench->dear ? ", each wake-up dear" : "",
+                 words, bench->seed);
     (void)fflush(stdout);
 }
 

@@ -11,7 +11,7 @@
 
 struct bench {
     const char *question;
-    bool quick;
+    bool quick, dear;      /* dear: see dear.h */
     int rounds;            /* how often the sides take turns, at most BENCH_MOST_TURNS */
     double seconds;        /* how long one turn lasts */
     uint64_t seed, random; /* of the order of the turns and the bootstrap */
@@ -30,7 +30,7 @@ struct bench {
 void bench_begin(struct bench *bench, int argc, char **argv, const char *question, const char *words);
 void bench_open_answers(struct bench *bench);
 int bench_end(struct bench *bench); /* writes the file; the program's exit code */
-/* FOLDER/QUESTION.json */
+/* FOLDER/QUESTION.json, and FOLDER/QUESTION-dear.json with dear wake-ups. */
 void bench_answers_path(const struct bench *bench, const char *question, char *path, size_t room);
 
 /* One side of a comparison: `turn` works for this many seconds after a warm-up, and returns its rate a second. */
