@@ -119,6 +119,14 @@ void bench_answers_path(const struct bench *bench, const char *question, char *p
     (void)snprintf(path, room, "%s/%s%s.json", bench->folder, question, bench->dear ? "-dear" : "");
 }
 
+/* Seen from the project's folder, if it is below that. */
+static const char *short_path(const char *path)
+{
+    static char here[512];
+    size_t length = getcwd(here, sizeof here) != NULL ? strlen(here) : 0;
+    return strncmp(path, here, length) == 0 && path[length] == '/' ? path + length + 1 : path;
+}
+
 static void write_circumstances(const struct bench *bench, FILE *out, double load)
 {
     char day[32];
@@ -139,8 +147,8 @@ static void write_circumstances(const struct bench *bench, FILE *out, double loa
         "  \"cpus\": %ld,\n  \"load_before\": %.2f,\n  \"load_after\": %.2f,\n  \"cpus_busy\": %.2f,\n"
         "  \"void\": \"%s\",\n",
         bench->question, bench->quick ? "quick" : "full", bench->dear ? "dear" : "as they are", day,
-        (double)(bench_now_ns() - bench->began_ns) / 1e9, bench->seed, library.dli_fname, machine.release,
-        sysconf(_SC_NPROCESSORS_ONLN), bench->load_before, load, busy, bench->void_why);
+        (double)(bench_now_ns() - bench->began_ns) / 1e9, bench->seed, short_path(library.dli_fname),
+        machine.release, sysconf(_SC_NPROCESSORS_ONLN), bench->load_before, load, busy, bench->void_why);
 }
 
 int bench_end(struct bench *bench)
