@@ -1,49 +1,104 @@
 /* SPDX-License-Identifier: MIT */
 /* curves.c - how the cost grows with threads, names, processes, held leases, local waiters, distance, size of
- * values. No goals; bench/plot.py draws them. `curves held` draws one, `curves --list` lists them. */
+ * values. bench/plot.py draws them; only threads and hits have goals, at each point and in each place. `curves held`
+ * draws one, `curves --list` lists them. */
 #include "bench/crew.h"
+#include "bench/dear.h"
 #include "bench/memory.h"
 #include "bench/on_one.h"
+#include "bench/pages.h"
 #include "bench/pairs.h"
+#include "bench/place.h"
 #include "bench/resources.h"
-#include "bench/server.h"
 
-#include <hiredis/hiredis.h>
-#include <holdfast/redis.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct bench bench;
 static struct bench_server server;
 
-/* Both sides of a point take turns; each one's point is its median. */
+/* A point for each side, its median. */
 static void points(const char *plot, double x, const struct bench_side *sides, int count)
 {
     enum { ROUNDS = 3 };
-    double values[4][ROUNDS];
-    bench_progress(&bench, "%s, %g", plot, x);
-    for (int i = 0; i < ROUNDS; i++)
-        for (int side = 0; side < count; side++)
-            values[side][i] = sides[side].turn(sides[side].arg, bench.seconds);
-    bench_progress(&bench, "%s", "");
+    double values[4][BENCH_MOST_TURNS];
+    bench_turns(&bench, plot, sides, count, ROUNDS, values);
     for (int side = 0; side < count; side++)
         bench_point(&bench, plot, sides[side].name, x, bench_median(values[side], ROUNDS));
 }
 
+/* Points, and rows that compare each side with the last one, the yardstick. */
+static void judged_points(const char *plot, enum bench_place place, int threads, const char *unit,
+                          const struct bench_side *sides, int count)
+{
+    double values[4][BENCH_MOST_TURNS];
+    char where[64], row[128], plain[64];
+    const struct bench_side *yardstick = &sides[count - 1];
+    struct bench_ratio ratio = {0};
+    (void)snprintf(where, sizeof where, "%d thread%s, %s", threads, threads == 1 ? "" : "s",
+                   bench_place_name(place));
+    (void)snprintf(plain, sizeof plain, "%.*s", (int)strcspn(yardstick->name, ","), yardstick->name);
+    bench_warm_up(&bench, sides, count);
+    bench_turns(&bench, where, sides, count, bench.rounds, values);
+    for (int side = 0; side < count - 1; side++) {
+        (void)snprintf(row, sizeof row, "%s, %s", sides[side].name, where);
+        ratio = bench_pair(&bench, values[side], values[count - 1], bench.rounds);
+        bench_row(&bench, row, unit, AT_LEAST(1), plain, ratio);
+        bench_point(&bench, plot, sides[side].name, threads, ratio.value);
+    }
+    bench_point(&bench, plot, yardstick->name, threads, ratio.other);
+}
+
+static void lock_point(const char *plot, enum bench_place place, int threads)
+{
+    struct bench_pairs pairs;
+    bench_pairs_open(&pairs, server.url, server.port, threads);
+    struct bench_pairs posted = pairs;
+    posted.posted = true;
+    const struct bench_side sides[] = {{"Holdfast, posted release", bench_pairs_ours, &posted},
+                                       {"Holdfast", bench_pairs_ours, &pairs},
+                                       {"plain loop, a connection a thread", bench_pairs_plain, &pairs}};
+    judged_points(plot, place, threads, "pairs/s", sides, 3);
+    bench_pairs_close(&pairs);
+}
+
+static void hit_point(const char *plot, enum bench_place place, int threads)
+{
+    struct bench_pages pages;
+    bench_pages_open(&pages, server.url, server.port, threads, threads, 4096, true);
+    const struct bench_side sides[] = {{"hf_fetch", bench_pages_fetch, &pages},
+                                       {"GET, a connection a thread", bench_pages_plain, &pages}};
+    judged_points(plot, place, threads, "hits/s", sides, 2);
+    bench_pages_close(&pages);
+}
+
+static void by_place_and_threads(const char *name,
+                                 void (*point)(const char *plot, enum bench_place, int threads))
+{
+    static const char *const endings[BENCH_PLACES] = {"", "-apart", "-one-cpu", "-busy"};
+    static const int crews[] = {1, 2, 4, 8, 16, 64, 512};
+    for (enum bench_place place = 0; place < BENCH_PLACES; place++) {
+        char plot[64];
+        (void)snprintf(plot, sizeof plot, "%s%s", name, endings[place]);
+        if (!bench_has_place(place)) {
+            bench_skip(&bench, bench_place_name(place), "there is one CPU");
+            continue;
+        }
+        bench_place(&server, place);
+        for (size_t i = 0; i < sizeof crews / sizeof *crews; i++)
+            point(plot, place, crews[i]);
+    }
+    bench_place(&server, BENCH_UNPINNED);
+}
+
 static void by_threads(void)
 {
-    for (int threads = 1; threads <= 512; threads *= 2) {
-        struct bench_pairs pairs;
-        bench_pairs_open(&pairs, server.url, server.port, threads);
-        struct bench_pairs posted = pairs;
-        posted.posted = true;
-        const struct bench_side sides[] = {{"Holdfast, posted release", bench_pairs_ours, &posted},
-                                           {"Holdfast", bench_pairs_ours, &pairs},
-                                           {"plain loop, a connection a thread", bench_pairs_plain, &pairs}};
-        points("threads", threads, sides, 3);
-        bench_pairs_close(&pairs);
-    }
+    by_place_and_threads("threads", lock_point);
+}
+
+static void by_threads_that_fetch(void)
+{
+    by_place_and_threads("hits", hit_point);
 }
 
 struct any_name {
@@ -203,73 +258,20 @@ static void by_distance(void)
     }
 }
 
-struct page {
-    hf_client *client;
-    size_t size;
-    char *bytes;
-};
-
-static hf_status load(hf_loading *loading, void *arg)
-{
-    struct page *page = arg;
-    return hf_loading_set(loading, page->bytes, page->size);
-}
-
-static long step_fetch(int index, void *arg)
-{
-    struct page *page = arg;
-    hf_value *value;
-    char key[32];
-    (void)index;
-    (void)snprintf(key, sizeof key, "page:%zu", page->size);
-    bench_must(
-        hf_fetch(page->client, key, HF_FETCH(.load = load, .arg = page, .ttl_ms = 600000), &value, NULL),
-        NULL, "fetch");
-    hf_value_free(value);
-    return 1;
-}
-
-static long step_get(int index, void *arg)
-{
-    struct page *page = arg;
-    redisReply *reply;
-    (void)index;
-    bench_must(hf_command(page->client, &reply, NULL, "GET page:%d", (int)page->size), NULL, "get");
-    freeReplyObject(reply);
-    return 1;
-}
-
-static double turn_fetch_1(void *arg, double seconds)
-{
-    return bench_crew(1, seconds, step_fetch, arg, NULL);
-}
-
-static double turn_fetch_64(void *arg, double seconds)
-{
-    return bench_crew(64, seconds, step_fetch, arg, NULL);
-}
-
-static double turn_get_1(void *arg, double seconds)
-{
-    return bench_crew(1, seconds, step_get, arg, NULL);
-}
-
-static double turn_get_64(void *arg, double seconds)
-{
-    return bench_crew(64, seconds, step_get, arg, NULL);
-}
-
 static void by_size(void)
 {
-    struct page page = {.client = bench_client(server.url, NULL), .bytes = calloc(1, 1 << 20)};
-    const struct bench_side sides[] = {{"hf_fetch, 64 threads", turn_fetch_64, &page},
-                                       {"GET over a lane, 64 threads", turn_get_64, &page},
-                                       {"hf_fetch, 1 thread", turn_fetch_1, &page},
-                                       {"GET over a lane, 1 thread", turn_get_1, &page}};
-    for (page.size = 1; page.size <= 1 << 20; page.size *= 16)
-        points("values", (double)page.size, sides, 4);
-    free(page.bytes);
-    (void)hf_client_close(page.client, NULL);
+    for (size_t size = 1; size <= 1 << 20; size *= 16) {
+        struct bench_pages pages;
+        bench_pages_open(&pages, server.url, server.port, 64, 1, size, false);
+        struct bench_pages lone = pages;
+        lone.threads = 1;
+        const struct bench_side sides[] = {{"hf_fetch, 64 threads", bench_pages_fetch, &pages},
+                                           {"GET over a lane, 64 threads", bench_pages_get, &pages},
+                                           {"hf_fetch, 1 thread", bench_pages_fetch, &lone},
+                                           {"GET over a lane, 1 thread", bench_pages_get, &lone}};
+        points("values", (double)size, sides, 4);
+        bench_pages_close(&pages);
+    }
 }
 
 static const struct curve {
@@ -278,6 +280,7 @@ static const struct curve {
     long threads, files, megabytes;
 } curves[] = {
     {"threads", "1 to 512 threads with a lock each", by_threads, 600, 600, 200},
+    {"hits", "1 to 512 threads that fetch a value of 4 kB each", by_threads_that_fetch, 600, 600, 200},
     {"names", "64 threads take any of 1 to 1,000,000 names", by_names, 100, 100, 500},
     {"processes", "1 to 16 processes with 16 threads each on one lock", by_processes, 400, 100, 500},
     {"held", "what 10 to 100,000 held leases cost", by_held, 100, 100, 500},
@@ -314,7 +317,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--list") == 0)
         return list();
-    char *options[8] = {argv[0]};
+    char *options[16] = {argv[0]};
     bool wanted[CURVES] = {false}, some = false;
     int count = 1;
     for (int i = 1; i < argc; i++) {
@@ -323,8 +326,12 @@ int main(int argc, char **argv)
             curve++;
         if (curve < CURVES)
             wanted[curve] = some = true;
-        else if (count < 8)
+        else if (count < 15)
             options[count++] = argv[i];
+        else
+            bench_die("that are too many options");
+        if (strcmp(argv[i], "--dear") == 0)
+            bench_dear(argv);
     }
     for (size_t i = 0; i < CURVES; i++)
         if (wanted[i] || !some)

@@ -6,13 +6,17 @@
 #include "bench/plain_loop.h"
 #include "bench/server.h"
 
+#include <string.h>
+
 #define THREADS 64
 
 struct scene {
     hf_client *client;
+    int threads;
     struct bench_plain *plain[THREADS];
     char names[THREADS][24];
-    struct bench_histogram acquires[THREADS], pings[THREADS];
+    struct bench_histogram turn[THREADS]; /* of this turn, one a thread */
+    struct bench_histogram acquires;      /* of all turns */
 };
 
 static long step_ours(int index, void *arg)
@@ -21,7 +25,7 @@ static long step_ours(int index, void *arg)
     hf_lease *lease;
     int64_t began = bench_now_ns();
     bench_must(hf_lock_acquire(scene->client, scene->names[index], NULL, &lease, NULL), NULL, "acquire");
-    bench_record(&scene->acquires[index], bench_now_ns() - began);
+    bench_record(&scene->turn[index], bench_now_ns() - began);
     bench_must(hf_lease_release(lease, NULL), NULL, "release");
     return 1;
 }
@@ -31,35 +35,48 @@ static long step_plain(int index, void *arg)
     struct scene *scene = arg;
     int64_t began = bench_now_ns();
     bench_plain_ping(scene->plain[index]);
-    bench_record(&scene->pings[index], bench_now_ns() - began);
+    bench_record(&scene->turn[index], bench_now_ns() - began);
     return 1;
+}
+
+/* The median of a turn, in milliseconds. */
+static double turn(struct scene *scene, double seconds, bench_step *step, struct bench_histogram *all)
+{
+    memset(scene->turn, 0, sizeof scene->turn);
+    (void)bench_crew(scene->threads, seconds, step, scene, NULL);
+    for (int i = 1; i < scene->threads; i++)
+        bench_merge(&scene->turn[0], &scene->turn[i]);
+    if (all != NULL)
+        bench_merge(all, &scene->turn[0]);
+    return (double)bench_percentile(&scene->turn[0], 50) / 1e6;
+}
+
+static double turn_ours(void *arg, double seconds)
+{
+    return turn(arg, seconds, step_ours, &((struct scene *)arg)->acquires);
+}
+
+static double turn_plain(void *arg, double seconds)
+{
+    return turn(arg, seconds, step_plain, NULL);
 }
 
 static void rows(struct bench *bench, struct scene *scene, int threads)
 {
-    struct bench_histogram acquires = {0}, pings = {0};
-    char row[80];
-    for (int i = 0; i < THREADS; i++)
-        scene->acquires[i] = scene->pings[i] = (struct bench_histogram){0};
-    for (int i = 0; i < bench->rounds; i++) {
-        (void)bench_crew(threads, bench->seconds, step_ours, scene, NULL);
-        (void)bench_crew(threads, bench->seconds, step_plain, scene, NULL);
-    }
-    for (int i = 0; i < threads; i++) {
-        bench_merge(&acquires, &scene->acquires[i]);
-        bench_merge(&pings, &scene->pings[i]);
-    }
-    double ping = (double)bench_percentile(&pings, 50) / 1e6,
-           p50 = (double)bench_percentile(&acquires, 50) / 1e6;
-    (void)snprintf(row, sizeof row, "%d thread%s: PING, a connection each, p50", threads,
-                   threads == 1 ? "" : "s");
-    bench_number(bench, row, ping, "ms", NO_GOAL, NULL);
-    (void)snprintf(row, sizeof row, "%d thread%s: acquire, p50", threads, threads == 1 ? "" : "s");
-    bench_number(bench, row, p50, "ms", threads == 1 ? AT_MOST(1.15) : NO_GOAL, NULL);
-    (void)snprintf(row, sizeof row, "%d thread%s: acquire p50 / PING p50", threads, threads == 1 ? "" : "s");
-    bench_number(bench, row, p50 / ping, "x", AT_MOST(1.15), NULL);
-    (void)snprintf(row, sizeof row, "%d thread%s: acquire, p99", threads, threads == 1 ? "" : "s");
-    bench_number(bench, row, (double)bench_percentile(&acquires, 99) / 1e6, "ms", NO_GOAL, NULL);
+    const struct bench_side sides[] = {{"acquire", turn_ours, scene}, {"PING", turn_plain, scene}};
+    double values[2][BENCH_MOST_TURNS];
+    char crew[24], row[80];
+    scene->threads = threads;
+    scene->acquires = (struct bench_histogram){0};
+    (void)snprintf(crew, sizeof crew, "%d thread%s", threads, threads == 1 ? "" : "s");
+    bench_turns(bench, crew, sides, 2, bench->rounds, values);
+    struct bench_ratio ratio = bench_pair(bench, values[0], values[1], bench->rounds);
+    (void)snprintf(row, sizeof row, "%s: acquire, p50", crew);
+    bench_number(bench, row, ratio.value, "ms", threads == 1 ? AT_MOST(1.15) : NO_GOAL, NULL);
+    (void)snprintf(row, sizeof row, "%s: acquire p50 / PING p50", crew);
+    bench_row(bench, row, "ms", AT_MOST(1.15), "PING, a connection each", ratio);
+    (void)snprintf(row, sizeof row, "%s: acquire, p99", crew);
+    bench_number(bench, row, (double)bench_percentile(&scene->acquires, 99) / 1e6, "ms", NO_GOAL, NULL);
 }
 
 int main(int argc, char **argv)

@@ -2,18 +2,20 @@
 /* harness.c - see harness.h. */
 #include "bench/harness.h"
 
+#include "bench/dear.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/resource.h>
-#include <sys/utsname.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#define MAX_ROUNDS 32
 
 void bench_die(const char *format, ...)
 {
@@ -76,53 +78,56 @@ void bench_pin(int cpu)
         bench_die("cannot pin to cpu %d", cpu);
 }
 
-static int by_size(const void *one, const void *other)
+uint64_t bench_option(const char *option, const char *text, uint64_t low, uint64_t most)
 {
-    double a = *(const double *)one, b = *(const double *)other;
-    return (a > b) - (a < b);
+    char *end = NULL;
+    errno = 0;
+    unsigned long long number =
+        text != NULL && isdigit((unsigned char)text[0]) ? strtoull(text, &end, 10) : 0;
+    if (end == NULL || *end != '\0' || errno != 0 || number < low || number > most)
+        bench_die("%s wants a number from %" PRIu64 " to %" PRIu64 "%s%s", option, low, most,
+                  text != NULL ? ", not " : "", text != NULL ? text : "");
+    return number;
 }
 
-double bench_median(double *values, int count)
+static void read_options(struct bench *bench, int argc, char **argv)
 {
-    qsort(values, (size_t)count, sizeof *values, by_size);
-    return count % 2 != 0 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
-/* Reads all CPUs' ticks since boot, and the idle ones among them. */
-static void read_ticks(long *all, long *idle)
-{
-    long user = 0, nice = 0, system = 0, rest = 0, io = 0, irq = 0, soft = 0, steal = 0;
-    FILE *file = fopen("/proc/stat", "re");
-    if (file == NULL || fscanf(file, "cpu %ld %ld %ld %ld %ld %ld %ld %ld", &user, &nice, &system, &rest, &io,
-                               &irq, &soft, &steal) != 8)
-        bench_die("cannot read /proc/stat");
-    (void)fclose(file);
-    *all = user + nice + system + rest + io + irq + soft + steal;
-    *idle = rest + io;
+    uint64_t rounds = 0;
+    bench->seed = (uint64_t)bench_now_ns() % 1000000000;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0)
+            bench->quick = true;
+        else if (strcmp(argv[i], "--full") == 0)
+            bench->quick = false;
+        else if (strcmp(argv[i], "--dear") == 0)
+            bench->dear = true;
+        else if (strcmp(argv[i], "--rounds") == 0)
+            rounds = bench_option("--rounds", argv[++i], 1, BENCH_MOST_TURNS);
+        else if (strcmp(argv[i], "--seed") == 0)
+            bench->seed = bench_option("--seed", argv[++i], 0, UINT64_MAX);
+        else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc)
+            bench->folder = argv[++i];
+        else
+            bench_die("%s knows --quick, --full, --dear, --rounds N, --seed N and --out FOLDER, not %s",
+                      bench->question, argv[i]);
+    }
+    bench->rounds = rounds != 0 ? (int)rounds : bench->quick ? 5 : 25;
+    bench->seconds = bench->quick ? 0.15 : 0.28;
+    bench->random = bench->seed;
 }
 
 void bench_begin(struct bench *bench, int argc, char **argv, const char *question, const char *words)
 {
     *bench = (struct bench){.question = question, .folder = "build/bench"};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--quick") == 0)
-            bench->quick = true;
-        else if (strcmp(argv[i], "--out") == 0 && i + 1 < argc)
-            bench->folder = argv[++i];
-        else if (strcmp(argv[i], "--full") != 0)
-            bench_die("%s knows --quick, --full and --out FOLDER, not %s", question, argv[i]);
-    }
+    read_options(bench, argc, argv);
+    if (bench->dear)
+        bench_dear(argv);
     (void)mkdir(bench->folder, 0777);
     if (access(bench->folder, W_OK) != 0)
         bench_die("%s is no folder to write to", bench->folder);
-    bench->rounds = bench->quick ? 5 : 25;
-    bench->seconds = bench->quick ? 0.15 : 0.28;
-    bench->rows_out = open_memstream(&bench->rows, &bench->rows_size);
-    bench->points_out = open_memstream(&bench->points, &bench->points_size);
-    bench->began_ns = bench_now_ns();
-    (void)getloadavg(&bench->load_before, 1);
-    read_ticks(&bench->jiffies_before, &bench->idle_before);
-    (void)printf("\n%s: %s\n", question, words);
+    bench_open_answers(bench);
+    (void)printf("\n%s%s: %s (--seed %" PRIu64 ")\n", question, bench->dear ? ", each wake-up dear" : "",
+                 words, bench->seed);
     (void)fflush(stdout);
 }
 
@@ -138,155 +143,58 @@ void bench_progress(struct bench *bench, const char *format, ...)
     va_end(words);
 }
 
-static const char *verdict(struct bench *bench, struct bench_goal goal, double value)
+void bench_warm_up(const struct bench *bench, const struct bench_side *sides, int count)
 {
-    if (goal.sense == BENCH_NO_GOAL)
-        return "";
-    bool met = goal.sense == BENCH_AT_LEAST ? value >= goal.limit : value <= goal.limit;
-    bench->met += met ? 1 : 0;
-    bench->missed += met ? 0 : 1;
-    return met ? "met" : "MISSED";
+    for (int i = 0; i < count; i++)
+        (void)sides[i].turn(sides[i].arg, bench->seconds / 4);
 }
 
-static void print_goal(struct bench *bench, struct bench_goal goal, double value)
+void bench_turns(struct bench *bench, const char *row, const struct bench_side *sides, int count, int rounds,
+                 double (*values)[BENCH_MOST_TURNS])
 {
-    const char *word = verdict(bench, goal, value);
-    if (goal.sense != BENCH_NO_GOAL)
-        (void)printf("  goal %s %g: %s", goal.sense == BENCH_AT_LEAST ? ">=" : "<=", goal.limit, word);
-    (void)printf("\n");
-    (void)fflush(stdout);
-    if (goal.sense != BENCH_NO_GOAL)
-        (void)fprintf(bench->rows_out, ", \"goal\": \"%s %g\", \"met\": %s",
-                      goal.sense == BENCH_AT_LEAST ? ">=" : "<=", goal.limit,
-                      word[0] == 'm' ? "true" : "false");
-    (void)fprintf(bench->rows_out, "},\n");
-}
-
-/* `middle_half`: two numbers, or NULL. */
-static void print_ratio(struct bench *bench, const char *row, const char *unit, const char *yardstick,
-                        struct bench_ratio ratio, const double *middle_half)
-{
-    (void)printf("  %-46s %11.0f %-10s %s %.0f; x %.3g", row, ratio.value, unit, yardstick, ratio.other,
-                 ratio.ratio);
-    (void)fprintf(bench->rows_out,
-                  "    {\"row\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"yardstick\": \"%s\", "
-                  "\"yardstick_value\": %.6g, \"ratio\": %.4g",
-                  row, ratio.value, unit, yardstick, ratio.other, ratio.ratio);
-    if (middle_half != NULL) {
-        (void)printf(" (%.3g .. %.3g)", middle_half[0], middle_half[1]);
-        (void)fprintf(bench->rows_out, ", \"quarter\": %.4g, \"three_quarters\": %.4g, \"rounds\": %d",
-                      middle_half[0], middle_half[1], bench->rounds);
+    int order[8];
+    for (int i = 0; i < count; i++)
+        order[i] = i;
+    for (int round = 0; round < rounds; round++) {
+        bench_progress(bench, "%s, round %d of %d", row, round + 1, rounds);
+        for (int left = count; left > 0; left--) {
+            int pick = (int)(bench_random(&bench->random) % (uint64_t)left), side = order[pick];
+            order[pick] = order[left - 1];
+            order[left - 1] = side;
+            double rate = sides[side].turn(sides[side].arg, bench->seconds);
+            values[side][round] =
+                rate > 0 ? rate : 1 / bench->seconds; /* the first step is still under way */
+        }
     }
+    bench_progress(bench, "%s", "");
+}
+
+struct bench_ratio bench_pair(struct bench *bench, const double *ours, const double *yardstick, int turns)
+{
+    double a[BENCH_MOST_TURNS], b[BENCH_MOST_TURNS], ratios[BENCH_MOST_TURNS];
+    struct bench_ratio pair = {.turns = turns};
+    for (int i = 0; i < turns; i++) {
+        a[i] = ours[i];
+        b[i] = yardstick[i];
+        ratios[i] = a[i] / b[i];
+    }
+    pair.interval = bench_interval(ratios, turns, &bench->random);
+    pair.drift = bench_drift(b, turns, &bench->random);
+    pair.value = bench_median(a, turns);
+    pair.other = bench_median(b, turns);
+    pair.ratio = bench_median(ratios, turns);
+    return pair;
 }
 
 struct bench_ratio bench_compare(struct bench *bench, const char *row, const char *unit,
                                  struct bench_goal goal, const struct bench_side *ours,
                                  const struct bench_side *yardstick)
 {
-    double a[MAX_ROUNDS], b[MAX_ROUNDS], ratio[MAX_ROUNDS];
-    (void)ours->turn(ours->arg, bench->seconds / 4);
-    (void)yardstick->turn(yardstick->arg, bench->seconds / 4);
-    for (int i = 0; i < bench->rounds; i++) {
-        bench_progress(bench, "%s, round %d of %d", row, i + 1, bench->rounds);
-        a[i] = ours->turn(ours->arg, bench->seconds);
-        b[i] = yardstick->turn(yardstick->arg, bench->seconds);
-        ratio[i] = a[i] / b[i];
-    }
-    bench_progress(bench, "%s", "");
-    struct bench_ratio middle = {bench_median(a, bench->rounds), bench_median(b, bench->rounds),
-                                 bench_median(ratio, bench->rounds)}; /* sorted now: lowest first */
-    const double middle_half[] = {ratio[bench->rounds / 4], ratio[bench->rounds - 1 - bench->rounds / 4]};
-    print_ratio(bench, row, unit, yardstick->name, middle, middle_half);
-    print_goal(bench, goal, middle.ratio);
-    return middle;
-}
-
-void bench_row(struct bench *bench, const char *row, const char *unit, struct bench_goal goal,
-               const char *yardstick, struct bench_ratio ratio)
-{
-    print_ratio(bench, row, unit, yardstick, ratio, NULL);
-    print_goal(bench, goal, ratio.ratio);
-}
-
-void bench_number(struct bench *bench, const char *row, double value, const char *unit,
-                  struct bench_goal goal, const char *context)
-{
-    (void)printf("  %-46s %11.*f %-10s %s", row,
-                 value >= 1000 || value == floor(value) ? 0
-                 : value < 1                            ? 3
-                                                        : 2,
-                 value, unit, context != NULL ? context : "");
-    (void)fprintf(bench->rows_out, "    {\"row\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"", row, value,
-                  unit);
-    if (context != NULL)
-        (void)fprintf(bench->rows_out, ", \"context\": \"%s\"", context);
-    print_goal(bench, goal, value);
-}
-
-void bench_skip(struct bench *bench, const char *row, const char *why)
-{
-    (void)printf("  %-46s %11s %s\n", row, "-", why);
-    (void)fflush(stdout);
-    (void)fprintf(bench->rows_out, "    {\"row\": \"%s\", \"skipped\": \"%s\"},\n", row, why);
-}
-
-void bench_void(struct bench *bench, const char *why)
-{
-    (void)snprintf(bench->void_why, sizeof bench->void_why, "%s", why);
-    (void)printf("  VOID: %s\n", why);
-    (void)fflush(stdout);
-}
-
-void bench_point(struct bench *bench, const char *plot, const char *series, double x, double y)
-{
-    (void)printf("  %-30s %-34s %10g %14.6g\n", plot, series, x, y);
-    (void)fflush(stdout);
-    (void)fprintf(bench->points_out, "    {\"plot\": \"%s\", \"series\": \"%s\", \"x\": %g, \"y\": %.6g},\n",
-                  plot, series, x, y);
-}
-
-static void write_list(FILE *out, const char *name, FILE *stream, char **text, const size_t *size)
-{
-    (void)fclose(stream);
-    size_t length = *size >= 2 ? *size - 2 : 0; /* without the last comma */
-    (void)fprintf(out, "  \"%s\": [\n%.*s\n  ]", name, (int)length, *text);
-    free(*text);
-}
-
-int bench_end(struct bench *bench)
-{
-    char path[512], day[32];
-    struct utsname machine;
-    time_t now = time(NULL);
-    struct tm parts;
-    double load = 0;
-    long all, idle;
-    (void)strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
-    (void)uname(&machine);
-    (void)getloadavg(&load, 1);
-    read_ticks(&all, &idle);
-    (void)snprintf(path, sizeof path, "%s/%s.json", bench->folder, bench->question);
-    FILE *out = fopen(path, "we");
-    if (out == NULL)
-        bench_die("cannot write %s", path);
-    double busy = 1 - (double)(idle - bench->idle_before) / (double)(all - bench->jiffies_before + 1);
-    (void)fprintf(
-        out,
-        "{\n  \"question\": \"%s\",\n  \"mode\": \"%s\",\n  \"when\": \"%s\",\n  \"took_s\": %.1f,\n"
-        "  \"kernel\": \"%s\",\n  \"cpus\": %ld,\n  \"load_before\": %.2f,\n  \"load_after\": %.2f,\n"
-        "  \"cpus_busy\": %.2f,\n  \"void\": \"%s\",\n",
-        bench->question, bench->quick ? "quick" : "full", day,
-        (double)(bench_now_ns() - bench->began_ns) / 1e9, machine.release, sysconf(_SC_NPROCESSORS_ONLN),
-        bench->load_before, load, busy, bench->void_why);
-    write_list(out, "rows", bench->rows_out, &bench->rows, &bench->rows_size);
-    (void)fprintf(out, ",\n");
-    write_list(out, "points", bench->points_out, &bench->points, &bench->points_size);
-    (void)fprintf(out, "\n}\n");
-    if (fclose(out) != 0)
-        bench_die("cannot write %s", path);
-    (void)printf("  (%d goals met, %d missed; load average before %.1f, after %.1f)\n", bench->met,
-                 bench->missed, bench->load_before, load);
-    if (bench->void_why[0] != '\0')
-        (void)printf("  VOID, nothing of it counts: %s\n", bench->void_why);
-    return 0;
+    const struct bench_side sides[] = {*ours, *yardstick};
+    double values[2][BENCH_MOST_TURNS];
+    bench_warm_up(bench, sides, 2);
+    bench_turns(bench, row, sides, 2, bench->rounds, values);
+    struct bench_ratio pair = bench_pair(bench, values[0], values[1], bench->rounds);
+    bench_row(bench, row, unit, goal, yardstick->name, pair);
+    return pair;
 }

@@ -54,7 +54,7 @@ static void mutex(struct scene *scene)
 
 static double middle(const struct bench *bench, void (*batch)(struct scene *scene), struct scene *scene)
 {
-    double values[32];
+    double values[BENCH_MOST_TURNS];
     (void)time_each(bench->seconds / 4, batch, scene);
     for (int i = 0; i < bench->rounds; i++)
         values[i] = time_each(bench->seconds / 2, batch, scene);

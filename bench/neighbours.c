@@ -130,7 +130,7 @@ static void measured(struct bench *bench, struct scene *scene, double ours_ms)
         scene->work = &works[i];
         scene->worst_ms = 0;
         bench->rounds =
-            bench->quick && i >= BENCH_ONE_64 ? 1 : 3; /* they take a while to start and to get warm */
+            bench->quick && i >= BENCH_ONE_64 ? 1 : BENCH_LEAST_TURNS; /* they take a while to get warm */
         (void)compare(bench, scene, AT_LEAST(works[i].goal), &side);
         if (i == BENCH_ONE_64) {
             (void)snprintf(row, sizeof row, "its longest wait, %s", scene->neighbour->name);
@@ -139,6 +139,16 @@ static void measured(struct bench *bench, struct scene *scene, double ours_ms)
     }
     (void)start(scene, 2, 1, "baton", bench->quick ? 1 : 4, sections, &count);
     hand_off(bench, ours_ms, scene->neighbour->name, "", bench_baton_ms(sections, count));
+}
+
+/* Against a yardstick that is so many times as fast as the measured one. */
+static struct bench_ratio scaled(struct bench_ratio ratio, double times)
+{
+    ratio.other *= times;
+    ratio.ratio /= times;
+    ratio.interval.low /= times;
+    ratio.interval.high /= times;
+    return ratio;
 }
 
 /* Holdfast's rate is `ratios[i].ratio` plain loops now; the library's was that many plain loops in the table. */
@@ -151,8 +161,7 @@ static void from_table(struct bench *bench, const struct bench_table *table, con
     for (int i = 0; i < BENCH_HAND_OFF; i++) {
         double loops = row->cells[i] / plain->cells[i];
         (void)snprintf(words, sizeof words, "%s / %s", works[i].words, library);
-        bench_row(bench, words, works[i].unit, AT_LEAST(works[i].goal), name,
-                  (struct bench_ratio){ratios[i].value, ratios[i].other * loops, ratios[i].ratio / loops});
+        bench_row(bench, words, works[i].unit, AT_LEAST(works[i].goal), name, scaled(ratios[i], loops));
     }
     hand_off(bench, ours_ms, library, ", from the table",
              plain_ms * row->cells[BENCH_HAND_OFF] / plain->cells[BENCH_HAND_OFF]);

@@ -19,6 +19,7 @@ INK, GRID = "#7d8590", "#7d859055"
 # title, x axis, y axis, y logarithmic, goal lines: (y, words)
 PLOTS = {
     "threads": ("A lock of its own for each thread", "threads", "pairs a second", False, []),
+    "hits": ("Hits of hf_fetch, 4 kB", "threads", "hits a second", False, []),
     "names": ("64 threads take any of so many names", "names", "pairs a second", True, []),
     "processes": ("Processes of 16 threads on one lock", "processes", "sections a second", True, []),
     "held-cpu": ("Keeping leases of 9 s", "held leases", "% of a core", True, []),
@@ -27,6 +28,21 @@ PLOTS = {
     "distance": ("A server that is further away", "round trip, ms", "pairs a second", False, []),
     "values": ("Hits of hf_fetch", "size of the value", "hits a second", True, []),
 }
+
+
+# Endings of a plot's name, and what they add to its title.
+KINDS = {"-apart": "pinned apart", "-one-cpu": "all on one CPU", "-busy": "every CPU busy", "-dear": "dear wake-ups"}
+
+
+def about(name):
+    """Of PLOTS, with what the name's endings say in the title."""
+    added = []
+    for ending, words in reversed(KINDS.items()):
+        if name.endswith(ending):
+            name = name[:-len(ending)]
+            added.insert(0, words)
+    title, *rest = PLOTS.get(name, (name, "", "", False, []))
+    return ", ".join([title] + added), *rest
 
 
 def short(number):
@@ -67,7 +83,7 @@ def apart(places, least, bottom):
 
 
 def draw(name, series):
-    title, x_words, y_words, y_log, goals = PLOTS.get(name, (name, "", "", False, []))
+    title, x_words, y_words, y_log, goals = about(name)
     series = {label: sorted(points) for label, points in series.items()}
     xs = sorted({x for points in series.values() for x, _ in points})
     ys = [y for points in series.values() for _, y in points if y > 0 or not y_log] + [y for y, _ in goals]
@@ -96,7 +112,7 @@ def draw(name, series):
     last = -1e9
     for x in xs:
         if at_x(x) - last >= 34: # else the words would touch
-            words = in_bytes(x) if name == "values" else short(x)
+            words = in_bytes(x) if name.startswith("values") else short(x)
             out.append(f'<text x="{at_x(x)}" y="{bottom + 20}" text-anchor="middle">{words}</text>')
             last = at_x(x)
     out.append(f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 12}" text-anchor="middle">{escape(x_words)}</text>')

@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -63,6 +64,7 @@ void bench_server_start(struct bench_server *server, int cpu)
     server->pid = fork();
     if (server->pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)unsetenv("LD_PRELOAD"); /* its wake-ups are as they are, whatever the client's are */
         (void)execlp("redis-server", "redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
                      "--appendonly", "no", "--logfile", "/dev/null", "--dir", "/tmp", "--maxclients", "4000",
                      (char *)0);

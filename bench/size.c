@@ -25,7 +25,7 @@ int main(int argc, char **argv)
         bench_die("size (binutils) does not say");
     bench_number(&bench, "text + data", (double)(text + data) / 1000, "kB", AT_MOST(250), NULL);
 
-    double times[32], far_ms = 40;
+    double times[BENCH_MOST_TURNS], far_ms = 40;
     bench_server_start(&server, -1);
     bench_proxy_start(&server, far_ms);
     for (int i = 0; i < bench.rounds; i++) {

@@ -94,28 +94,36 @@ static double turn(struct scene *scene, bool bare)
     return (double)(atomic_load(&scene->last_ns) - atomic_load(&scene->began_ns)) / 1e6;
 }
 
+static double turn_fetch(void *arg, double seconds)
+{
+    (void)seconds;
+    return turn(arg, false);
+}
+
+static double turn_bare(void *arg, double seconds)
+{
+    (void)seconds;
+    return turn(arg, true);
+}
+
 static void rows(struct bench *bench, struct scene *scene, int threads, bool by_ratio)
 {
-    double ours[64], bare[64], ratio[64];
-    int rounds = bench->quick ? 7 : 41;
+    double values[2][BENCH_MOST_TURNS];
     char row[80];
+    const struct bench_side sides[] = {{"hf_fetch", turn_fetch, scene},
+                                       {"a bare FUTEX_WAKE", turn_bare, scene}};
     scene->threads = threads;
-    atomic_store(&scene->loads, 0);
     (void)turn(scene, true);
-    for (int i = 0; i < rounds; i++) {
-        bench_progress(bench, "%d threads, round %d of %d", threads, i + 1, rounds);
-        ours[i] = turn(scene, false);
-        bare[i] = turn(scene, true);
-        ratio[i] = ours[i] / bare[i];
-    }
+    atomic_store(&scene->loads, 0);
+    (void)snprintf(row, sizeof row, "%d threads", threads);
+    bench_turns(bench, row, sides, 2, bench->rounds, values);
+    struct bench_ratio ratio = bench_pair(bench, values[0], values[1], bench->rounds);
     (void)snprintf(row, sizeof row, "%d threads, loads a stampede", threads);
-    bench_number(bench, row, (double)atomic_load(&scene->loads) / rounds, "", AT_MOST(1), NULL);
+    bench_number(bench, row, (double)atomic_load(&scene->loads) / bench->rounds, "", AT_MOST(1), NULL);
     (void)snprintf(row, sizeof row, "%d threads, last one awake after the load", threads);
-    bench_number(bench, row, bench_median(ours, rounds), "ms", by_ratio ? NO_GOAL : AT_MOST(2), NULL);
-    (void)snprintf(row, sizeof row, "%d threads, after a bare FUTEX_WAKE", threads);
-    bench_number(bench, row, bench_median(bare, rounds), "ms", NO_GOAL, NULL);
+    bench_number(bench, row, ratio.value, "ms", by_ratio ? NO_GOAL : AT_MOST(2), NULL);
     (void)snprintf(row, sizeof row, "%d threads, ours / bare", threads);
-    bench_number(bench, row, bench_median(ratio, rounds), "x", by_ratio ? AT_MOST(1.5) : NO_GOAL, NULL);
+    bench_row(bench, row, "ms", by_ratio ? AT_MOST(1.5) : NO_GOAL, sides[1].name, ratio);
 }
 
 int main(int argc, char **argv)

@@ -1,15 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """table.py FOLDER PAGE - puts what FOLDER/*.json say between PAGE's lines <!-- measured --> and <!-- end -->."""
+import glob
 import json
 import os
 import re
 import sys
 
-def questions():
-    """In the order of README.md's table."""
+def files(folder):
+    """Question and path, in the order of README.md's table; of the curves, those that have rows."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "README.md"), encoding="utf-8") as page:
-        return re.findall(r"^\| `(\w+)` \|", page.read(), re.M)
+        questions = re.findall(r"^\| `(\w+)` \|", page.read(), re.M)
+    for question in questions:
+        names = sorted(glob.glob("curve-*.json", root_dir=folder)) if question == "curves" else \
+            [question + ".json", question + "-dear.json"]
+        for path in (os.path.join(folder, name) for name in names):
+            if os.path.exists(path):
+                yield path
 
 
 def number(value):
@@ -19,17 +26,17 @@ def number(value):
 
 
 def rows(folder):
-    for question in questions():
-        path = os.path.join(folder, question + ".json")
-        if not os.path.exists(path):
-            continue
+    for path in files(folder):
         with open(path, encoding="utf-8") as file:
             run = json.load(file)
-        yield f"\n**`./dev bench {question} --{run['mode']}`**, {run['when'][:10]}, " \
-              f"load average {run['load_before']:.1f} before, {run['load_after']:.1f} after\n"
+        if not run["rows"]:
+            continue
+        dear = " --dear" if run.get("wakeups") == "dear" else ""
+        yield f"\n**`./dev bench {run['question'].replace('curve-', 'curves ')} --{run['mode']}{dear}`**, " \
+              f"{run['when'][:10]}, load average {run['load_before']:.1f} before, {run['load_after']:.1f} after\n"
         if run.get("void"):
             yield f"**VOID**, nothing of it counts: {run['void']}\n"
-        yield "| row | measured | against | ratio (middle half) | goal | |"
+        yield "| row | measured | against | ratio (95 % interval) | goal | |"
         yield "| --- | --- | --- | --- | --- | --- |"
         for row in run["rows"]:
             if "skipped" in row:
@@ -39,9 +46,13 @@ def rows(folder):
             if "ratio" in row:
                 against = f"{row['yardstick']} {number(row['yardstick_value'])}"
                 ratio = f"**{number(row['ratio'])}**"
-                if "quarter" in row:
-                    ratio += f" ({number(row['quarter'])} .. {number(row['three_quarters'])})"
-            verdict = "" if "met" not in row else "met" if row["met"] else "**missed**"
+                if "low" in row:
+                    ratio += f" ({number(row['low'])} .. {number(row['high'])})"
+                if row.get("drift", 1) > 1:
+                    ratio += f", yardstick moved x {row['drift']:.3g}"
+            verdict = row.get("verdict", "")
+            if verdict in ("missed", "void"):
+                verdict = f"**{verdict}**"
             yield f"| {row['row']} | {number(row['value'])} {row['unit']} | {against} | {ratio} " \
                   f"| {row.get('goal', '')} | {verdict} |"
 
