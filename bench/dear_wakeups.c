@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* dear_wakeups.c - a library to preload: each return from a sleep in a futex, in poll, ppoll or epoll, or in recv or
- * read of a socket takes 80 us longer, as on a machine whose idle CPUs wake up late. Who did not sleep pays nothing;
- * the kernel knows, it counts each thread's voluntary switches. What sleeps in a mutex is left out: the 80 us would be
- * spent as its holder. */
+ * read of a socket takes 80 us longer, as on a machine whose idle CPUs wake up late. A thread that did not sleep pays
+ * nothing: the kernel counts each thread's voluntary switches. Sleeps in a mutex are left out: the thread would spend
+ * the 80 us as its holder. */
 #include "bench/dear_wakeups.h"
 
 #include <dlfcn.h>
@@ -37,7 +37,7 @@ static struct {
 } next;
 static _Atomic(long) *counts; /* forked children count here too */
 
-/* A constructor, and called by those whose call comes before it. */
+/* A constructor; a function that another constructor calls before it calls it too. */
 __attribute__((constructor)) static void find_next(void)
 {
     if (counts != NULL)
