@@ -314,8 +314,10 @@ void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, bool in_dou
         retirement->in_doubt.unanswered = true;
     else if (ends > retirement->in_doubt.ends_ns)
         retirement->in_doubt.ends_ns = ends;
-    if (begun && in_doubt) /* only a script is sent behind its token's release */
+    if (in_doubt && last_chance_us > retirement->in_doubt.last_chance_us)
         retirement->in_doubt.last_chance_us = last_chance_us;
+    if (begun && in_doubt) /* it is most likely to be executed soon */
+        retirement->in_doubt.last_chance_ns = hfi_after_ms(now, lock->client->command_ms);
     if (begun) /* else its release follows this acquire */
         send_locked(retirement, now);
 }

@@ -13,11 +13,13 @@ bool hfi_in_doubt_is_over(const struct hfi_in_doubt *in_doubt, int64_t server_us
 
 int64_t hfi_in_doubt_again_ns(const struct hfi_in_doubt *in_doubt, int64_t server_us, int64_t now_ns)
 {
+    int64_t on_our_clock = in_doubt->last_chance_ns + HFI_MS;
     if (server_us == 0)
         return now_ns + HFI_IN_DOUBT_RETRY_NS;
-    if (in_doubt->last_chance_us >= server_us)
-        return now_ns + (in_doubt->last_chance_us - server_us) * 1000 + HFI_MS;
-    return in_doubt->last_chance_ns + HFI_MS;
+    if (in_doubt->last_chance_us < server_us)
+        return on_our_clock;
+    int64_t on_its_clock = now_ns + (in_doubt->last_chance_us - server_us) * 1000 + HFI_MS;
+    return on_our_clock > now_ns && on_our_clock < on_its_clock ? on_our_clock : on_its_clock;
 }
 
 int64_t hfi_in_doubt_failed_ns(struct hfi_in_doubt *in_doubt, bool refused, int64_t now_ns)

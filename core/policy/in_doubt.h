@@ -19,7 +19,7 @@ struct hfi_in_doubt {
     bool    unanswered;     /* an acquire got no answer */
     uint8_t refusals;       /* error replies to its release */
     int64_t last_chance_us; /* of its scripts: the largest not_after, server time; 0: none was sent */
-    int64_t last_chance_ns; /* of its native form: stamp + TTL, our time */
+    int64_t last_chance_ns; /* of its native form: stamp + TTL, our time; of an acquire sent behind its release: soon */
     int64_t ends_ns;        /* our time: no key can hold the token after this */
 };
 

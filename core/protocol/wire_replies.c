@@ -66,13 +66,13 @@ const char *hfi_wire_foreign(const struct redisReply *reply)
 
 /* An error from the middle of a script is an answer too: an immediate retry would get the same one, and nothing of the
  * script comes later. A server that cannot serve refuses the first of the script's writes that matters. An error that we do
- * not know may come from a proxy between us and the server. Where MULTI is refused, or unknown, the commands behind it
- * were executed one by one. */
+ * not know may come from a proxy between us and the server. Where MULTI itself is refused or unknown, which its error
+ * says by name, the commands behind it were executed one by one. */
 static struct hfi_answer answer_of_error(const struct redisReply *reply, bool native)
 {
     const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
     bool unknown = meaning->prefix[0] == 0;
-    bool no_multi = native && (meaning->status == HF_DENIED || meaning->status == HF_PROTOCOL);
+    bool no_multi = native && strcasestr(reply->str, "multi") != NULL;
     return (struct hfi_answer){.kind = HFI_CANNOT,
                                .status = meaning->status,
                                .there = unknown || no_multi || (meaning->executed && meaning->status != HF_UNAVAILABLE),

@@ -37,20 +37,33 @@ static bool is_quiet(hf_client *client, hf_stats *stats)
     return stats->held == 0 && stats->waiting == 0 && stats->at_risk == 0;
 }
 
-/* An acquire of a canceled call may still be in flight: the server grants it after this looked for keys. */
+static bool are_quiet(hf_client *const *clients, int count, hf_stats *stats)
+{
+    bool quiet = true;
+    for (int i = 0; i < count; i++)
+        quiet = is_quiet(clients[i], &stats[i]) && quiet;
+    return quiet;
+}
+
+/* An acquire of a canceled call may still be in flight: the server grants it after a look at the keys. */
 void hft_check_quiet(struct hft_run *run, struct hft_server *server, hf_client *const *clients, int count)
 {
+    enum { CLIENTS_MOST = 8 };
+    hf_stats stats[CLIENTS_MOST];
     int64_t until = hft_true_ns() + 3000 * HFT_NS_PER_MS, left;
-    for (int i = 0; i < count; i++) {
-        hf_stats stats;
-        while (!is_quiet(clients[i], &stats) && hft_true_ns() < until)
-            hft_sleep_ms(2);
-        HFT_CHECK(run, is_quiet(clients[i], &stats), "client %d: %llu held, %llu at risk, %llu wait", i,
-                  (unsigned long long)stats.held, (unsigned long long)stats.at_risk, (unsigned long long)stats.waiting);
-    }
-    while ((left = keys_left(server)) != 0 && hft_true_ns() < until)
+    bool quiet;
+    for (;;) {
+        left = keys_left(server);
+        quiet = are_quiet(clients, count, stats);
+        if ((left == 0 && quiet) || hft_true_ns() >= until)
+            break;
         hft_sleep_ms(2);
+    }
     HFT_CHECK(run, left == 0, "%lld keys of locks are left", (long long)left);
+    for (int i = 0; i < count && !quiet; i++)
+        HFT_CHECK(run, stats[i].held == 0 && stats[i].waiting == 0 && stats[i].at_risk == 0,
+                  "client %d: %llu held, %llu at risk, %llu wait", i, (unsigned long long)stats[i].held,
+                  (unsigned long long)stats[i].at_risk, (unsigned long long)stats[i].waiting);
 }
 
 /* ---- cancels at the hand-off ---- */

@@ -40,6 +40,18 @@ static void an_unanswered_native_one_is_outlived_on_our_clock(void **state)
     assert_true(hfi_in_doubt_is_over(&doubt, THERE, NOW + 1));
 }
 
+/* Both clocks: an acquire that was sent behind its release, most likely executed soon, or else as late as that. */
+static void it_is_released_once_more_on_our_clock_before_the_servers(void **state)
+{
+    (void)state;
+    struct hfi_in_doubt doubt = {.unanswered = true, .last_chance_us = THERE + 72000000, .last_chance_ns = NOW + 200 * HFI_MS};
+    assert_int_equal(hfi_in_doubt_again_ns(&doubt, THERE, NOW), NOW + 201 * HFI_MS);
+    assert_int_equal(hfi_in_doubt_again_ns(&doubt, THERE + 201000, NOW + 201 * HFI_MS), NOW + 72001 * HFI_MS);
+    doubt.last_chance_us = THERE + 100000;
+    assert_int_equal(hfi_in_doubt_again_ns(&doubt, THERE, NOW), NOW + 101 * HFI_MS);
+    assert_int_equal(hfi_in_doubt_again_ns(&doubt, THERE + 101000, NOW + 101 * HFI_MS), NOW + 201 * HFI_MS);
+}
+
 static void an_answer_without_a_time_is_asked_for_once_more(void **state)
 {
     (void)state;
@@ -131,6 +143,7 @@ int main(void)
         cmocka_unit_test(one_answer_is_enough_if_every_acquire_was_answered),
         cmocka_unit_test(an_unanswered_script_is_outlived_on_the_servers_clock),
         cmocka_unit_test(an_unanswered_native_one_is_outlived_on_our_clock),
+        cmocka_unit_test(it_is_released_once_more_on_our_clock_before_the_servers),
         cmocka_unit_test(an_answer_without_a_time_is_asked_for_once_more),
         cmocka_unit_test(a_release_that_is_refused_is_repeated_ever_more_seldom),
         cmocka_unit_test(a_token_whose_key_has_expired_is_released_no_more),

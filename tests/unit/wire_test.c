@@ -194,6 +194,7 @@ static void an_error_is_an_answer_and_in_doubt_if_it_is_unknown(void **state)
     answer = answer_of("-NOPERM this user has no permissions to run the 'set' command\r\n", true, &now_us);
     assert_int_equal(answer.kind, HFI_CANNOT);
     assert_int_equal(answer.status, HF_DENIED);
+    assert_false(answer.there); /* EXEC was refused for that, and nothing was executed */
     static const char *const of_multi[] = {"-NOPERM this user has no permissions to run the 'multi' command\r\n",
                                            "-ERR unknown command 'MULTI', with args beginning with:\r\n"};
     for (int i = 0; i < 2; i++) { /* then SET was executed by itself */
