@@ -233,6 +233,21 @@ static void a_break_that_was_not_heard_ends_the_holder_before_the_next_begins(vo
     free(token);
 }
 
+/* Without MULTI its SET is executed by itself, and the client may not release it either. */
+static void an_orphan_of_a_user_without_multi_is_reported_by_close(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client = NULL;
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER part on >pw ~* &* +@all -multi -del"));
+    assert_int_equal(hf_client_open(hft_server_url(f->server), HF_CLIENT(.user = "part", .password = "pw"), &client,
+                                    &f->error),
+                     HF_OK);
+    hf_lease *lease;
+    assert_int_equal(hf_lock_acquire(client, "x", NULL, &lease, NULL), HF_DENIED);
+    assert_int_equal(hf_client_close(client, NULL), HF_UNKNOWN);
+    assert_int_equal(hft_lock_exists(f->server, "x"), 1);
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
 
 int main(void)
@@ -248,6 +263,7 @@ int main(void)
         TEST(names_of_any_form_and_fetches_are_healed),
         TEST(made_up_messages_take_nothing_from_anybody),
         TEST(a_break_that_was_not_heard_ends_the_holder_before_the_next_begins),
+        TEST(an_orphan_of_a_user_without_multi_is_reported_by_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

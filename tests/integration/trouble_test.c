@@ -178,20 +178,6 @@ static void a_missing_right_is_denied_and_named(void **state)
     }
 }
 
-/* SET was executed by itself, and stays: the client may not release it either. */
-static void without_multi_and_del_close_does_not_know(void **state)
-{
-    struct fixture *f = *state;
-    hf_client *client = NULL;
-    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER part on >pw ~* &* +@all -multi -del"));
-    assert_int_equal(hf_client_open(hft_server_url(f->server), HF_CLIENT(.user = "part", .password = "pw"), &client,
-                                    &f->error),
-                     HF_OK);
-    assert_int_equal(try_once(f, client, "x"), HF_DENIED);
-    assert_int_equal(hf_client_close(client, NULL), HF_UNKNOWN);
-    assert_int_equal(hft_lock_exists(f->server, "x"), 1);
-}
-
 static void without_the_right_to_the_keys_it_is_denied_too(void **state)
 {
     struct fixture *f = *state;
@@ -641,7 +627,6 @@ int main(void)
         TEST(a_server_killed_under_a_lease_loses_it_and_the_client_goes_on),
         TEST(wrong_passwords_are_denied_and_never_printed),
         TEST(a_missing_right_is_denied_and_named),
-        TEST(without_multi_and_del_close_does_not_know),
         TEST(without_the_right_to_the_keys_it_is_denied_too),
         TEST(who_may_not_read_the_key_any_more_has_not_lost_it),
         TEST(without_pubsub_rights_locks_still_pass_on),
