@@ -134,7 +134,10 @@ static hf_status release(hf_lease *lease, bool wait, hf_error *error)
         return HF_OK;
     hf_client *client = lease->client;
     if (hfi_client_is_forked(client)) {
-        hfi_handle_forked(lease);
+        if (lease->depth > 0) /* without the mutex: another thread of the parent may have held it at the fork */
+            lease->depth--;
+        else
+            hfi_handle_forked(lease);
         return hfi_fail(error, HF_FORKED, "the parent still holds it", "the lease belongs to the parent process");
     }
     bool entered = hfi_client_enter(client, NULL) == HF_OK;

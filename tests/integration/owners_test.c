@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* owners_test.c - the owner of a lease when threads end, their kernel ids come again, and processes fork. */
 #include "tests/support/pair.h"
+#include "tests/support/fds.h"
 #include "tests/support/takers.h"
 
 #include <holdfast/redis.h>
@@ -11,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -218,6 +220,33 @@ static void a_fork_child_of_a_thread_that_used_the_library_gets_its_own_signals(
     assert_int_equal(heard, 's');
 }
 
+/* The descriptor shows when the handle is freed. */
+static int give_back_twice(hf_lease *lease)
+{
+    int before = hft_open_descriptors();
+    if (hf_lease_release(lease, NULL) != HF_FORKED || hft_open_descriptors() != before)
+        return 1;
+    if (hf_lease_reason(lease) != HF_REASON_FORKED)
+        return 2;
+    return hf_lease_release(lease, NULL) == HF_FORKED && hft_open_descriptors() == before - 1 ? 0 : 3;
+}
+
+static void a_fork_child_gives_a_lease_back_as_often_as_its_owner_took_it(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *again, *lease = must_take(f, f->a, "owned", HF_LOCK(.reentrant = true, .event_fd = true));
+    assert_int_equal(hf_lock_acquire(f->a, "owned", HF_LOCK(.reentrant = true), &again, NULL), HF_OK);
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(give_back_twice(lease));
+    (void)waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(hf_lease_release(again, NULL), HF_OK);
+    assert_true(hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
@@ -227,6 +256,7 @@ int main(void)
         TEST(a_thread_with_an_ended_ones_kernel_id_is_not_told_of_a_deadlock),
         TEST(a_thread_that_gave_its_lease_away_waits_for_it),
         TEST(a_task_is_one_owner_whatever_threads_work_on_it),
+        TEST(a_fork_child_gives_a_lease_back_as_often_as_its_owner_took_it),
         TEST(two_threads_of_a_task_take_and_give_back_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
