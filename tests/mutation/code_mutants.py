@@ -158,9 +158,9 @@ class Runner:
 
     def prepare(self, folder):
         """A mutant's place: what its source is made with stands beside it."""
-        beside = os.path.dirname(self.path)
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(os.path.join(SHOP.tree, beside), os.path.join(folder, 'tree', beside))
+        for beside in [os.path.dirname(self.path)] + ['core/protocol'] * self.bench.is_script:  # scripts.h names the scripts
+            shutil.copytree(os.path.join(SHOP.tree, beside), os.path.join(folder, 'tree', beside))
 
     def judge(self, mutant, folder):
         tree = os.path.join(folder, 'tree')
