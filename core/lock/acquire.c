@@ -173,6 +173,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     struct hfi_acquirer acquirer;
     struct hfi_step step;
     hfi_acquirer_init(&acquirer, lock, options);
+    search->late = false; /* a lease that is re-entered is not given back because of the one before */
     hfi_mutex_lock(&lock->mutex);
     hf_status status = reenter(lock, options, lease, error);
     if (status != HF_BUSY) {

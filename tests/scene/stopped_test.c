@@ -185,11 +185,45 @@ static void an_alarm_whose_lock_is_gone_flushes_its_lane(void **state)
     hft_pass_ms(500);
 }
 
+static bool is_over(const struct hft_actor *actor)
+{
+    return actor->ended != 0;
+}
+
+/* Two threads of one task wait. The lease of the first one is over before it looks at it; by then the second one holds
+ * the lock, and the first one re-enters that lease. */
+static void a_lease_that_came_too_late_and_a_re_entry(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.owner = 8));
+    struct hft_actor first, second;
+    hft_take(&first, process, "n", HF_LOCK(.owner = 7, .reentrant = true, .wait_ms = 20000, .max_hold_ms = 200));
+    hft_pass_ms(10);
+    hft_take(&second, process, "n", HF_LOCK(.owner = 7, .reentrant = true, .wait_ms = 20000));
+    hft_pass_ms(10);
+    stop_at = "given-to-look";
+    stop_for = 1000 * HFI_MS;
+    assert_int_equal(hft_released(process, lease), HF_OK);
+    HFT_UNTIL(is_over(&second));
+    assert_false(is_over(&first));
+    HFT_UNTIL(is_over(&first));
+    assert_int_equal(second.status, HF_OK);
+    assert_int_equal(first.status, HF_OK);
+    assert_ptr_equal(first.lease, second.lease);
+    assert_int_equal(hft_released(process, first.lease), HF_OK);
+    assert_true(hft_is_valid(process, second.lease)); /* held once more */
+    assert_int_equal(hft_released(process, second.lease), HF_OK);
+    assert_int_equal(hft_close(process), HF_OK);
+    assert_string_equal(hft_key("hf:{n}"), "");
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_lease_that_was_seen_to_be_over_is_over),
+        TEST(a_lease_that_came_too_late_and_a_re_entry),
         TEST(a_lease_that_no_thread_found_over_goes_on),
         TEST(a_native_grant_without_a_floor_before_it_is_not_believed),
         TEST(an_old_time_dates_no_grant),
