@@ -340,8 +340,9 @@ static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, in
         }
         one->failed = true;
     }
-    hfi_dial_end(one->dial);
-    one->dial = NULL;
+    struct hfi_dial *ended = one->dial;
+    one->dial = NULL; /* first: a fork child closes what this points to */
+    hfi_dial_end(ended);
 }
 
 static void maintain_down(struct hfi_subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
