@@ -240,6 +240,7 @@ static void a_fork_child_gives_a_lease_back_as_often_as_its_owner_took_it(void *
     pid_t child = fork();
     if (child == 0)
         _exit(give_back_twice(lease));
+    assert_int_not_equal(child, -1);
     (void)waitpid(child, &status, 0);
     assert_int_equal(status, 0);
     assert_int_equal(hf_lease_release(again, NULL), HF_OK);
