@@ -441,6 +441,78 @@ static void what_is_left_is_passed_on_if_a_renewal_can_still_come_through(void *
     }
 }
 
+/* ---- what a mistake of one would change ---- */
+
+static void a_question_about_a_lease_lives_for_a_millisecond_at_least(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    int64_t end = s.entry.held.times.end;
+    assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end - 2 * HFI_MS), 2);
+    assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end), 1);
+    assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end + HFI_MS), 1);
+}
+
+static void a_counter_that_is_gone_takes_no_lease_from_its_holder(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_no_counter(&s), "");
+    assert_int_equal(s.entry.holding, HFI_BY_THREAD);
+    assert_string_equal(hft_release(&s, false), "b=lease");
+}
+
+static void keys_without_an_end_are_watched_and_keys_that_are_gone_are_not(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t left_ms;
+        bool watched;
+    } cases[] = {{-1, true}, {0, false}, {1, true}, {5000, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hft_stand s;
+        struct hft_thread a = hft_thread("a");
+        hft_stand_init(&s);
+        (void)hft_arrive(&s, &a);
+        (void)hft_answer(&s, busy);
+        struct hfi_answer foreign = in_queue(1, cases[i].left_ms);
+        foreign.ours = false;
+        (void)hft_answer(&s, foreign);
+        assert_int_equal(s.entry.ask.watching, cases[i].watched);
+    }
+}
+
+static void a_name_that_is_to_be_asked_for_alone_is_not_in_trouble(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_ASK_ALONE, .status = HF_UNAVAILABLE}), "wait");
+    assert_int_equal(s.entry.trouble, HF_OK);
+}
+
+static void the_shortest_max_hold_counts_from_the_pass(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    hft_stand_init(&s);
+    b.waiter.max_hold_ms = 1;
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_release(&s, false), "b=lease");
+    assert_int_equal(s.entry.held.times.hold_end, s.now + HFI_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +538,11 @@ int main(void)
         cmocka_unit_test(a_renewal_for_a_shorter_lease_is_a_claim_for_a_longer_one),
         cmocka_unit_test(what_is_left_is_passed_on_if_a_renewal_can_still_come_through),
         cmocka_unit_test(a_try_and_a_wait_after_it_are_both_answered),
+        cmocka_unit_test(a_question_about_a_lease_lives_for_a_millisecond_at_least),
+        cmocka_unit_test(a_counter_that_is_gone_takes_no_lease_from_its_holder),
+        cmocka_unit_test(keys_without_an_end_are_watched_and_keys_that_are_gone_are_not),
+        cmocka_unit_test(a_name_that_is_to_be_asked_for_alone_is_not_in_trouble),
+        cmocka_unit_test(the_shortest_max_hold_counts_from_the_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
