@@ -394,8 +394,7 @@ void hfi_borrow_end(struct hfi_pool *pool)
 
 void hfi_borrowers_close(struct hfi_borrowers *all)
 {
-    hfi_dial_end(all->dial);
-    all->dial = NULL;
+    hfi_dial_end(&all->dial);
     hfi_borrowers_lock(all);
     while (!hfi_list_is_empty(&all->idle)) {
         struct hfi_borrowed *borrowed = hfi_borrow_take_idle_locked(all, all->idle.prev);

@@ -98,9 +98,7 @@ static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
         hfi_borrow_pass_on_right_locked(all);
     }
     hfi_borrowers_unlock(all);
-    struct hfi_dial *ended = all->dial;
-    all->dial = NULL; /* first: a fork child closes what this points to */
-    hfi_dial_end(ended);
+    hfi_dial_end(&all->dial);
 }
 
 /* Dials, one at a time, until there are min_connections. */

@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "pool/backoff.h"
 #include "pool/owner.h"
+#include "pool/turns.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,10 +27,9 @@ struct hfi_deployment {
     char server_name[128];
     struct hfi_topology *topology;
 
-    struct hfi_losses losses; /* used by the listener only, like the next three */
-    int64_t scripts_sent_ns;  /* when a handshake last loaded scripts; 0: never */
-    int64_t dialled_ns;       /* when a lane's last dial began; the reserved lane's do not count */
-    int dials;                /* of these, how many are under way */
+    struct hfi_losses losses; /* used by the listener only, like the next two */
+    struct hfi_turns turns;
+    int64_t scripts_sent_ns; /* when a handshake last loaded scripts; 0: never */
 
     _Atomic(int64_t) closing_until_ns; /* 0: open; else close has begun and waits for the network until then */
     _Atomic(int64_t) hurry_ns;         /* until_ns of the first hfi_pool_hurry; HFI_NEVER: not called yet */

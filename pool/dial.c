@@ -81,8 +81,10 @@ static void hang_up(struct hfi_dial *dial)
     dial->events = 0;
 }
 
-void hfi_dial_end(struct hfi_dial *dial)
+void hfi_dial_end(struct hfi_dial **place)
 {
+    struct hfi_dial *dial = *place;
+    *place = NULL;
     if (dial == NULL)
         return;
     hang_up(dial);
@@ -334,6 +336,6 @@ hf_status hfi_dial_now(struct hfi_deployment *deployment, int64_t until_ns, int 
         if (error != NULL)
             *error = dial->error;
     }
-    hfi_dial_end(dial);
+    hfi_dial_end(&dial);
     return status;
 }

@@ -25,7 +25,8 @@ int64_t hfi_dial_again_ns(const struct hfi_dial *dial);
 struct hfi_connection hfi_dial_take(struct hfi_dial *dial);
 const struct hfi_server *hfi_dial_server(const struct hfi_dial *dial); /* UP */
 const hf_error *hfi_dial_error(const struct hfi_dial *dial);           /* FAILED */
-void hfi_dial_end(struct hfi_dial *dial); /* closes what was not taken; NULL is a no-op */
+/* Closes what was not taken, frees it, and before that sets *dial to NULL: a fork child closes what that points to. */
+void hfi_dial_end(struct hfi_dial **dial);
 void hfi_dial_forked(const struct hfi_dial *dial); /* in a fork child: closes, frees nothing; NULL is a no-op */
 
 /* The whole dial, for a caller that may block. *fd: a non-blocking, CLOEXEC socket for a borrower. HF_OK, UNAVAILABLE,

@@ -67,7 +67,7 @@ void hfi_lane_free(struct hfi_lane *lane)
 {
     if (lane == NULL)
         return;
-    hfi_dial_end(lane->dial);
+    hfi_dial_end(&lane->dial);
     lane->connection.transport->close(&lane->connection);
     if (lane->wake_fd >= 0)
         (void)close(lane->wake_fd);

@@ -20,7 +20,6 @@
  * command. */
 #define GRACE_NS   (HFI_MS / 2)
 #define SLOW_NS    (10 * HFI_MS) /* a longer round trip means a slow link */
-#define ROADS      8             /* round trips; a dial takes three or four */
 #define HANG_UP_NS (10 * HFI_MS) /* time for the reader to see a hang-up itself */
 
 static void flush_again(struct hfi_lane *lane)
@@ -158,9 +157,9 @@ static void maintain_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_s
 
 /* ---- down ---- */
 
-/* Over a slow link the reserved lane (renewals) is dialled first, and alone; then the others, one at a time: the bytes
- * of all their handshakes would queue up in front of a renewal for longer than a lease. Returns how long another lost
- * lane waits to see whether the reserved lane is lost too; 0 if the link is fast or `lane` is the reserved one. */
+/* Over a slow link the reserved lane (renewals) is dialled first, and alone: bytes of other lanes would queue up in
+ * front of its own. The others take turns then (turns.h). Returns how long another lost lane waits to see whether the
+ * reserved lane is lost too; 0 if the link is fast or `lane` is the reserved one. */
 static int64_t road_ns(const struct hfi_lane *lane)
 {
     int64_t rtt_ns = hfi_lane_rtt_ns(lane->renewals);
@@ -229,48 +228,51 @@ static bool yields_to_renewals(const struct hfi_lane *lane)
     return comes && road_ns(lane) != 0;
 }
 
-/* When this lane may dial as far as other lanes' dials are concerned; HFI_NEVER: once the reserved lane's has ended. A dial
- * that hangs holds the others up for ROADS round trips. A server that cannot be reached has no line to share. */
-static int64_t turn_ns(const struct hfi_lane *lane)
+/* Only what was lost dials in turns: a lane that is new is one alone, and close has no time. */
+static bool takes_turns(const struct hfi_lane *lane)
 {
-    const struct hfi_deployment *deployment = lane->deployment;
-    int64_t road = road_ns(lane);
-    if (road == 0 || atomic_load(&lane->renewals->trouble) == HFI_UNREACHABLE)
-        return 0;
+    return lane->kind != HFI_RESERVED_LANE && lane->times_up > 0;
+}
+
+/* When this lane may dial as far as others are concerned. HFI_NEVER: once the reserved lane's dial has ended. */
+static int64_t turn_ns(const struct hfi_lane *lane, int64_t now_ns)
+{
     if (yields_to_renewals(lane))
         return HFI_NEVER;
-    return deployment->dials > 0 ? deployment->dialled_ns + ROADS * road : 0;
+    if (!takes_turns(lane) || atomic_load(&lane->deployment->closing_until_ns) != 0 ||
+        atomic_load(&lane->renewals->trouble) == HFI_UNREACHABLE) /* what cannot be reached has no line to share */
+        return now_ns;
+    return hfi_turns_next_ns(&lane->deployment->turns, now_ns);
 }
 
 static void begin_dial(struct hfi_lane *lane, int64_t now_ns)
 {
-    struct hfi_deployment *deployment = lane->deployment;
-    lane->dial = hfi_dial_begin(deployment, lane->kind == HFI_USER_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE, lane->index,
-                                hfi_after_ms(now_ns, deployment->settings.connect_ms));
-    if (lane->dial == NULL) {
+    lane->dial = hfi_dial_begin(lane->deployment, lane->kind == HFI_USER_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
+                                lane->index, hfi_after_ms(now_ns, lane->deployment->settings.connect_ms));
+    lane->dialled_ns = now_ns;
+    lane->in_turn = lane->dial != NULL && takes_turns(lane);
+    if (lane->dial == NULL)
         fail_memory(lane, now_ns);
-    } else if (lane->kind != HFI_RESERVED_LANE) {
-        deployment->dials++;
-        deployment->dialled_ns = now_ns;
-    }
+    else if (lane->in_turn)
+        hfi_turns_begin(&lane->deployment->turns, now_ns);
 }
 
-static void end_dial(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
+static void end_dial(struct hfi_lane *lane, bool up, int64_t now_ns, struct hfi_poll_set *set)
 {
-    struct hfi_dial *ended = lane->dial;
-    lane->dial = NULL; /* first: a fork child closes what this points to */
-    if (ended != NULL && lane->kind != HFI_RESERVED_LANE)
-        lane->deployment->dials--;
-    hfi_dial_end(ended);
+    struct hfi_turns *turns = &lane->deployment->turns;
+    if (lane->in_turn)
+        hfi_turns_end(turns, up, lane->dialled_ns, now_ns);
+    else if (up && lane->kind == HFI_RESERVED_LANE && hfi_lane_rtt_ns(lane) > SLOW_NS)
+        hfi_turns_limit(turns, now_ns - lane->dialled_ns);
+    lane->in_turn = false;
+    hfi_dial_end(&lane->dial);
     hfi_poll_set_again(set, now_ns); /* it may be another lane's turn */
 }
 
 static void maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
     enum hfi_dial_state state = HFI_DIAL_GOING;
-    int64_t due_ns = turn_ns(lane);
-    due_ns = due_ns > lane->dial_due_ns ? due_ns : lane->dial_due_ns;
-    if (lane->dial == NULL && now_ns >= due_ns)
+    if (lane->dial == NULL && now_ns >= lane->dial_due_ns && now_ns >= turn_ns(lane, now_ns))
         begin_dial(lane, now_ns);
     if (lane->dial != NULL)
         state = hfi_dial_step(lane->dial, now_ns);
@@ -279,13 +281,13 @@ static void maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_p
     else if (state == HFI_DIAL_FAILED)
         fail(lane, hfi_dial_error(lane->dial), now_ns);
     if (state != HFI_DIAL_GOING)
-        end_dial(lane, now_ns, set);
+        end_dial(lane, state == HFI_DIAL_UP, now_ns, set);
     if (lane->dial != NULL) {
         hfi_poll_set_add(set, hfi_dial_fd(lane->dial), hfi_dial_events(lane->dial), NULL, NULL);
         hfi_poll_set_again(set, hfi_dial_again_ns(lane->dial));
     } else if (atomic_load(&lane->state) == HFI_LANE_DIALING) {
-        due_ns = turn_ns(lane);
-        hfi_poll_set_again(set, due_ns > lane->dial_due_ns ? due_ns : lane->dial_due_ns);
+        int64_t turn = turn_ns(lane, now_ns);
+        hfi_poll_set_again(set, turn > lane->dial_due_ns ? turn : lane->dial_due_ns);
     }
     hfi_lane_lock(lane); /* leave the inbox alone: a lister flushes only what it finds there */
     sweep_locked(lane, now_ns);
@@ -399,8 +401,7 @@ void hfi_lane_drain(struct hfi_lane *lane, int64_t until_ns)
             break;
     }
     lane->connection.transport->close(&lane->connection);
-    hfi_dial_end(lane->dial);
-    lane->dial = NULL;
+    hfi_dial_end(&lane->dial);
     atomic_store(&lane->writing, false);
 }
 

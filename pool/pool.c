@@ -52,7 +52,8 @@ static bool look(void *self, int64_t now_ns, struct hfi_poll_set *set)
     struct hfi_pool *pool = self;
     int fd = -1;
     short events = 0;
-    for (int i = pool->lane_count; i-- > 0;) /* the reserved lane (renewals) first: it has the last index */
+    hfi_lane_maintain(pool->lanes[reserved(pool)], now_ns, set); /* renewals first */
+    for (int i = 0; i < reserved(pool); i++) /* then locks, values, users */
         hfi_lane_maintain(pool->lanes[i], now_ns, set);
     hfi_subscribers_maintain(pool->subscribers, now_ns, set);
     hfi_poll_set_again(set, hfi_borrowers_maintain(pool->borrowers, now_ns, &fd, &events));

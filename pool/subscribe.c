@@ -97,8 +97,7 @@ void hfi_subscribers_end(struct hfi_subscribers *subscribers)
         (void)sched_yield();
     for (int i = 0; i < subscribers->count; i++) {
         hang_up(&subscribers->list[i]);
-        hfi_dial_end(subscribers->list[i].dial);
-        subscribers->list[i].dial = NULL;
+        hfi_dial_end(&subscribers->list[i].dial);
     }
     atomic_store(&subscribers->reading, false);
 }
@@ -340,9 +339,7 @@ static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, in
         }
         one->failed = true;
     }
-    struct hfi_dial *ended = one->dial;
-    one->dial = NULL; /* first: a fork child closes what this points to */
-    hfi_dial_end(ended);
+    hfi_dial_end(&one->dial);
 }
 
 static void maintain_down(struct hfi_subscriber *one, int64_t now_ns, struct hfi_poll_set *set)

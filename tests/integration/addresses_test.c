@@ -175,10 +175,10 @@ static void a_dead_first_address_costs_a_quarter_of_a_second_and_only_once(void 
     assert_true(hfi_dial_again_ns(dial) <= now_ns + 250 * HFI_MS);
     assert_int_equal(step(dial, now_ns + 249 * HFI_MS), HFI_DIAL_GOING);
     assert_int_equal(step(dial, now_ns + 250 * HFI_MS), HFI_DIAL_UP);
-    hfi_dial_end(dial);
+    hfi_dial_end(&dial);
     dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
-    hfi_dial_end(dial);
+    hfi_dial_end(&dial);
     assert_int_equal(hft_open_descriptors(), descriptors);
 }
 
@@ -189,7 +189,7 @@ static void an_address_that_refuses_costs_nothing(void **state)
     int64_t now_ns = hft_now();
     struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, now_ns + 2000 * HFI_MS);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
-    hfi_dial_end(dial);
+    hfi_dial_end(&dial);
 }
 
 /* connect_ms 300: the last one has its turn long before. */
@@ -202,7 +202,7 @@ static void a_short_time_is_shared_by_all_addresses(void **state)
     assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
     assert_int_equal(step(dial, now_ns + 100 * HFI_MS), HFI_DIAL_GOING);
     assert_int_equal(step(dial, now_ns + 200 * HFI_MS), HFI_DIAL_UP);
-    hfi_dial_end(dial);
+    hfi_dial_end(&dial);
 }
 
 static void an_address_that_connects_and_says_nothing_is_not_the_first_again(void **state)
@@ -215,10 +215,10 @@ static void an_address_that_connects_and_says_nothing_is_not_the_first_again(voi
     assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
     assert_int_equal(step(dial, until_ns), HFI_DIAL_FAILED);
     assert_non_null(strstr(hfi_dial_error(dial)->message, "connected, but there was no answer"));
-    hfi_dial_end(dial);
+    hfi_dial_end(&dial);
     dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
-    hfi_dial_end(dial);
+    hfi_dial_end(&dial);
     (void)close(mute);
 }
 
@@ -231,10 +231,10 @@ static void an_address_of_no_use_comes_after_all_others_whatever_they_do(void **
     struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
     assert_int_equal(step(dial, until_ns), HFI_DIAL_FAILED);
-    hfi_dial_end(dial);
+    hfi_dial_end(&dial);
     dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
-    hfi_dial_end(dial);
+    hfi_dial_end(&dial);
     (void)close(mute);
 }
 
@@ -295,7 +295,7 @@ static void where_all_are_dead_it_says_so_in_time_and_leaves_nothing(void **stat
         assert_int_equal(step(dial, now_ns + 100 * i * HFI_MS), HFI_DIAL_GOING);
     assert_int_equal(step(dial, until_ns), HFI_DIAL_FAILED);
     assert_non_null(strstr(hfi_dial_error(dial)->message, "cannot reach many:1"));
-    hfi_dial_end(dial);
+    hfi_dial_end(&dial);
     assert_int_equal(hft_open_descriptors(), descriptors);
 }
 

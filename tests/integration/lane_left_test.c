@@ -151,11 +151,11 @@ static uint64_t times_up_now(void)
     return times;
 }
 
-void __real_hfi_dial_end(struct hfi_dial *dial);
-void __wrap_hfi_dial_end(struct hfi_dial *dial);
+void __real_hfi_dial_end(struct hfi_dial **dial);
+void __wrap_hfi_dial_end(struct hfi_dial **dial);
 
 /* In the listener, which has just said that the lane is up. */
-void __wrap_hfi_dial_end(struct hfi_dial *dial)
+void __wrap_hfi_dial_end(struct hfi_dial **dial)
 {
     bool brings_up = atomic_load(&lists_early) && times_up_now() > atomic_load(&times_up);
     __real_hfi_dial_end(dial);
