@@ -228,21 +228,17 @@ static bool yields_to_renewals(const struct hfi_lane *lane)
     return comes && road_ns(lane) != 0;
 }
 
-/* Only what was lost dials in turns: a lane that is new is one alone, and close has no time. */
-static bool takes_turns(const struct hfi_lane *lane)
-{
-    return lane->kind != HFI_RESERVED_LANE && lane->times_up > 0;
-}
-
-/* When this lane may dial as far as others are concerned. HFI_NEVER: once the reserved lane's dial has ended. */
+/* When this lane may dial as far as others are concerned. HFI_NEVER: once the reserved lane's dial has ended. Only lanes
+ * that were lost take turns: a new one comes alone. */
 static int64_t turn_ns(const struct hfi_lane *lane, int64_t now_ns)
 {
+    int64_t road = road_ns(lane);
+    bool is_lost = lane->times_up > 0 && atomic_load(&lane->renewals->trouble) != HFI_UNREACHABLE;
+    if (road == 0 || atomic_load(&lane->deployment->closing_until_ns) != 0)
+        return now_ns;
     if (yields_to_renewals(lane))
         return HFI_NEVER;
-    if (!takes_turns(lane) || atomic_load(&lane->deployment->closing_until_ns) != 0 ||
-        atomic_load(&lane->renewals->trouble) == HFI_UNREACHABLE) /* what cannot be reached has no line to share */
-        return now_ns;
-    return hfi_turns_next_ns(&lane->deployment->turns, now_ns);
+    return is_lost ? hfi_turns_next_ns(&lane->deployment->turns, road, now_ns) : now_ns;
 }
 
 static void begin_dial(struct hfi_lane *lane, int64_t now_ns)
@@ -250,20 +246,21 @@ static void begin_dial(struct hfi_lane *lane, int64_t now_ns)
     lane->dial = hfi_dial_begin(lane->deployment, lane->kind == HFI_USER_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
                                 lane->index, hfi_after_ms(now_ns, lane->deployment->settings.connect_ms));
     lane->dialled_ns = now_ns;
-    lane->in_turn = lane->dial != NULL && takes_turns(lane);
+    lane->in_turn = lane->dial != NULL && lane->kind != HFI_RESERVED_LANE;
     if (lane->dial == NULL)
         fail_memory(lane, now_ns);
-    else if (lane->in_turn)
+    if (lane->in_turn) {
         hfi_turns_begin(&lane->deployment->turns, now_ns);
+        lane->deployment->dialled_last = lane->index;
+    }
 }
 
-static void end_dial(struct hfi_lane *lane, bool up, int64_t now_ns, struct hfi_poll_set *set)
+static void end_dial(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
-    struct hfi_turns *turns = &lane->deployment->turns;
+    /* A user lane's handshake is shorter. */
+    bool whole = atomic_load(&lane->state) == HFI_LANE_UP && lane->kind != HFI_USER_LANE;
     if (lane->in_turn)
-        hfi_turns_end(turns, up, lane->dialled_ns, now_ns);
-    else if (up && lane->kind == HFI_RESERVED_LANE && hfi_lane_rtt_ns(lane) > SLOW_NS)
-        hfi_turns_limit(turns, now_ns - lane->dialled_ns);
+        hfi_turns_end(&lane->deployment->turns, whole, lane->dialled_ns, now_ns);
     lane->in_turn = false;
     hfi_dial_end(&lane->dial);
     hfi_poll_set_again(set, now_ns); /* it may be another lane's turn */
@@ -281,7 +278,7 @@ static void maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_p
     else if (state == HFI_DIAL_FAILED)
         fail(lane, hfi_dial_error(lane->dial), now_ns);
     if (state != HFI_DIAL_GOING)
-        end_dial(lane, state == HFI_DIAL_UP, now_ns, set);
+        end_dial(lane, now_ns, set);
     if (lane->dial != NULL) {
         hfi_poll_set_add(set, hfi_dial_fd(lane->dial), hfi_dial_events(lane->dial), NULL, NULL);
         hfi_poll_set_again(set, hfi_dial_again_ns(lane->dial));

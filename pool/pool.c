@@ -52,9 +52,10 @@ static bool look(void *self, int64_t now_ns, struct hfi_poll_set *set)
     struct hfi_pool *pool = self;
     int fd = -1;
     short events = 0;
-    hfi_lane_maintain(pool->lanes[reserved(pool)], now_ns, set); /* renewals first */
-    for (int i = 0; i < reserved(pool); i++) /* then locks, values, users */
-        hfi_lane_maintain(pool->lanes[i], now_ns, set);
+    int lanes = reserved(pool), last = pool->deployment.dialled_last;
+    hfi_lane_maintain(pool->lanes[lanes], now_ns, set); /* renewals first */
+    for (int i = 1; i <= lanes; i++) /* then who comes after the last one that dialled: each has its turn */
+        hfi_lane_maintain(pool->lanes[(last + i) % lanes], now_ns, set);
     hfi_subscribers_maintain(pool->subscribers, now_ns, set);
     hfi_poll_set_again(set, hfi_borrowers_maintain(pool->borrowers, now_ns, &fd, &events));
     hfi_poll_set_add(set, fd, events, NULL, NULL);

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/* turns.h - how many lost lanes may dial at once over a slow link. Pure: the caller passes the time.
+/* turns.h - how many lost lanes dial at once over a slow link. Pure: the caller passes the time.
  *
  * The handshakes of many lanes at once fill a narrow link for longer than a lease, and a renewal queues up behind them.
- * A far link that is wide does not mind. Which of the two it is, is measured: the reserved lane dials alone, and then two
- * lanes at a time. As long as a dial takes no longer beside others than alone, more may dial at once; else fewer. */
+ * A far link that is wide does not mind. Which of the two it is, is measured each time: two lanes dial, and as long as a
+ * dial takes no longer beside more of them, more may; else fewer, but two. */
 #ifndef HFI_TURNS_H
 #define HFI_TURNS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hfi_turns { /* of one endpoint; initially zeroed: any number at once */
-    int64_t alone_ns; /* what a dial takes by itself; 0: any number may dial */
-    int64_t begun_ns; /* when the last dial began */
+struct hfi_turns { /* of one endpoint; initially zeroed */
+    int64_t best_ns;           /* the shortest dial since the lanes began to come back; 0: none yet */
+    int64_t begun_ns, ended_ns; /* when the last dial began, when the last one ended */
     int under_way, most;
 };
 
-/* The reserved lane has come up over a slow link, by a dial that took so long. */
-void hfi_turns_limit(struct hfi_turns *turns, int64_t alone_ns);
-/* When another dial may begin: now_ns or before, or else that moment, if no dial ends sooner. */
-int64_t hfi_turns_next_ns(struct hfi_turns *turns, int64_t now_ns);
+/* Returns when another dial may begin, over a link with round trips of road_ns: now_ns, or the time after which the last
+ * one is considered to hang, if none ends before. */
+int64_t hfi_turns_next_ns(const struct hfi_turns *turns, int64_t road_ns, int64_t now_ns);
 void hfi_turns_begin(struct hfi_turns *turns, int64_t now_ns);
-/* A dial that began at begun_ns has ended. One that failed, or hung, ends the limit: its lesson is not about width. */
-void hfi_turns_end(struct hfi_turns *turns, bool up, int64_t begun_ns, int64_t now_ns);
+/* A dial that began at begun_ns has ended. `whole`: it came up, by as many round trips as those it is compared with. */
+void hfi_turns_end(struct hfi_turns *turns, bool whole, int64_t begun_ns, int64_t now_ns);
 
 #endif

@@ -383,9 +383,9 @@ static void renewals_first(struct hft_run *run)
     hft_server_stop(server);
 }
 
-/* A road that is long and wide: the lanes must not have to wait for each other. Three round trips make a connection; the
- * reserved lane's and a subscriber's are the first, then 2, 4, 8 and 2 are made at a time: the last begins after some
- * nine round trips. Two at a time would take sixteen. */
+/* A road that is long and wide: the lanes must not have to wait for each other. Two round trips make a connection, for
+ * the proxy accepts at once. The reserved lane's and a subscriber's are the first, then 2, 3, 5 and 6 are made at a time:
+ * the last one begins after eight round trips or so. Two at a time would take sixteen. */
 static void far_return(struct hft_run *run)
 {
     enum { NAMES = 100, LANES = 16, ALL = LANES + 2, RTT_MS = 200, MOST = 100 };

@@ -10,130 +10,121 @@
 #include <cmocka.h>
 
 #define NOW   (1000000 * HFI_MS)
+#define ROAD  (50 * HFI_MS)
 #define ALONE (150 * HFI_MS)
-
-static bool may(struct hfi_turns *turns, int64_t now_ns)
-{
-    return hfi_turns_next_ns(turns, now_ns) <= now_ns;
-}
 
 /* Begins as many as may, at most `most`. */
 static int begin(struct hfi_turns *turns, int most, int64_t now_ns)
 {
     int begun = 0;
-    while (begun < most && may(turns, now_ns)) {
+    while (begun < most && hfi_turns_next_ns(turns, ROAD, now_ns) <= now_ns) {
         hfi_turns_begin(turns, now_ns);
         begun++;
     }
     return begun;
 }
 
-static void without_a_limit_any_number_dials_at_once(void **state)
+static void end(struct hfi_turns *turns, int count, bool whole, int64_t begun_ns, int64_t took_ns)
 {
-    (void)state;
-    struct hfi_turns turns = {0};
-    assert_int_equal(begin(&turns, 1000, NOW), 1000);
+    while (count-- > 0)
+        hfi_turns_end(turns, whole, begun_ns, begun_ns + took_ns);
 }
 
-/* Each dial takes as long as one alone: as many more may dial as have come up. */
+/* Of those that come up together the last one has nobody beside it. */
 static void over_a_wide_link_their_number_doubles(void **state)
 {
+    static const int expected[] = {2, 3, 5, 9, 17};
     (void)state;
     struct hfi_turns turns = {0};
     int64_t now = NOW;
-    hfi_turns_limit(&turns, ALONE);
-    for (int expected = 2; expected <= 16; expected *= 2) {
-        assert_int_equal(begin(&turns, 1000, now), expected);
-        assert_int_equal(hfi_turns_next_ns(&turns, now), now + 8 * ALONE);
-        for (int i = 0; i < expected; i++)
-            hfi_turns_end(&turns, true, now, now + ALONE);
-        now += ALONE;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++, now += ALONE) {
+        assert_int_equal(begin(&turns, 1000, now), expected[i]);
+        end(&turns, expected[i], true, now, ALONE + (i > 0 ? ALONE / 4 : 0));
     }
 }
 
-/* The link is shared: n dials take n times as long. */
-static void over_a_narrow_link_two_dial_at_once(void **state)
+/* The line is shared: n dials take n times as long. */
+static void over_a_narrow_link_a_few_dial_at_once(void **state)
 {
     (void)state;
     struct hfi_turns turns = {0};
     int64_t now = NOW;
-    hfi_turns_limit(&turns, ALONE);
-    for (int round = 0; round < 8; round++) {
+    for (int round = 0; round < 20; round++) {
         int begun = begin(&turns, 1000, now);
-        assert_int_equal(begun, 2);
-        for (int i = 0; i < begun; i++)
-            hfi_turns_end(&turns, true, now, now + begun * ALONE);
+        assert_in_range(begun, 2, 3);
+        end(&turns, begun, true, now, begun * ALONE);
         now += begun * ALONE;
     }
 }
 
-/* The link becomes narrow while eight dial. */
-static void what_takes_longer_than_alone_takes_turns_away(void **state)
+static void what_takes_longer_takes_turns_away(void **state)
 {
     (void)state;
     struct hfi_turns turns = {0};
-    hfi_turns_limit(&turns, ALONE);
-    for (int round = 0; round < 2; round++)
-        for (int i = begin(&turns, 1000, NOW); i-- > 0;)
-            hfi_turns_end(&turns, true, NOW, NOW + ALONE * 5 / 4);
-    assert_int_equal(begin(&turns, 1000, NOW), 8);
-    for (int i = 0; i < 8; i++)
-        hfi_turns_end(&turns, true, NOW, NOW + ALONE * 5 / 4 + 1000);
+    for (int round = 0; round < 3; round++)
+        end(&turns, begin(&turns, 1000, NOW), true, NOW, ALONE);
+    assert_int_equal(begin(&turns, 1000, NOW), 9);
+    end(&turns, 9, true, NOW, ALONE * 5 / 4 + 4);
     assert_int_equal(begin(&turns, 1000, NOW), 2);
 }
 
-/* The reserved lane is lost once more meanwhile. */
-static void what_has_been_learned_is_kept(void **state)
+static void one_dial_after_another_teaches_nothing(void **state)
 {
     (void)state;
     struct hfi_turns turns = {0};
-    hfi_turns_limit(&turns, ALONE);
-    for (int i = begin(&turns, 1000, NOW); i-- > 0;)
-        hfi_turns_end(&turns, true, NOW, NOW + ALONE);
-    hfi_turns_limit(&turns, ALONE);
-    assert_int_equal(begin(&turns, 1000, NOW), 4);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(begin(&turns, 1, NOW + i * ALONE), 1);
+        end(&turns, 1, true, NOW + i * ALONE, ALONE);
+    }
+    assert_int_equal(begin(&turns, 1000, NOW + 20 * ALONE), 2);
 }
 
-static void the_first_dial_may_have_been_slow_for_another_reason(void **state)
+static void dials_that_fail_or_are_of_another_kind_teach_nothing(void **state)
 {
     (void)state;
     struct hfi_turns turns = {0};
-    hfi_turns_limit(&turns, 10 * ALONE);
-    (void)begin(&turns, 1, NOW);
-    hfi_turns_end(&turns, true, NOW, NOW + ALONE);
-    for (int i = begin(&turns, 1000, NOW); i-- > 0;)
-        hfi_turns_end(&turns, true, NOW, NOW + 2 * ALONE); /* not wide after all */
-    assert_int_equal(begin(&turns, 1000, NOW), 2);
+    for (int round = 0; round < 5; round++) {
+        assert_int_equal(begin(&turns, 1000, NOW), 2);
+        end(&turns, 2, false, NOW, HFI_MS);
+    }
+    assert_int_equal(turns.best_ns, 0);
 }
 
-static void a_dial_that_hangs_or_fails_ends_the_limit(void **state)
+static void what_was_learned_is_forgotten_after_a_pause(void **state)
 {
     (void)state;
     struct hfi_turns turns = {0};
-    hfi_turns_limit(&turns, ALONE);
+    for (int round = 0; round < 3; round++)
+        end(&turns, begin(&turns, 1000, NOW), true, NOW, ALONE);
+    struct hfi_turns later = turns;
+    assert_int_equal(begin(&turns, 1000, NOW + ALONE + 8 * ALONE), 9);
+    assert_int_equal(begin(&later, 1000, NOW + ALONE + 8 * ALONE + 1), 2);
+}
+
+static void a_dial_that_hangs_lets_another_begin_after_a_while(void **state)
+{
+    (void)state;
+    struct hfi_turns turns = {0};
     assert_int_equal(begin(&turns, 1000, NOW), 2);
-    assert_int_equal(begin(&turns, 1000, NOW + 8 * ALONE - 1), 0);
-    assert_int_equal(begin(&turns, 1000, NOW + 8 * ALONE), 1000);
+    assert_int_equal(hfi_turns_next_ns(&turns, ROAD, NOW + 1), NOW + 8 * ROAD);
+    assert_int_equal(begin(&turns, 1000, NOW + 8 * ROAD + 1), 1); /* one for each such time */
     turns = (struct hfi_turns){0};
-    hfi_turns_limit(&turns, ALONE);
     assert_int_equal(begin(&turns, 1000, NOW), 2);
-    hfi_turns_end(&turns, false, NOW, NOW + 1);
-    assert_int_equal(begin(&turns, 1000, NOW + 1), 1000);
-    hfi_turns_limit(&turns, ALONE); /* those that hang still count, and are waited for once more */
-    assert_int_equal(begin(&turns, 1000, NOW + 2), 0);
-    assert_int_equal(begin(&turns, 1000, NOW + 1 + 8 * ALONE), 1000);
+    end(&turns, 1, true, NOW, 2 * ALONE);
+    assert_int_equal(begin(&turns, 1000, NOW + 2 * ALONE), 2);
+    assert_int_equal(hfi_turns_next_ns(&turns, ROAD, NOW + 2 * ALONE), NOW + 2 * ALONE + 8 * 2 * ALONE);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_limit_any_number_dials_at_once),
         cmocka_unit_test(over_a_wide_link_their_number_doubles),
-        cmocka_unit_test(over_a_narrow_link_two_dial_at_once),
-        cmocka_unit_test(what_takes_longer_than_alone_takes_turns_away),
-        cmocka_unit_test(what_has_been_learned_is_kept),
-        cmocka_unit_test(the_first_dial_may_have_been_slow_for_another_reason),
-        cmocka_unit_test(a_dial_that_hangs_or_fails_ends_the_limit),
+        cmocka_unit_test(over_a_narrow_link_a_few_dial_at_once),
+        cmocka_unit_test(what_takes_longer_takes_turns_away),
+        cmocka_unit_test(one_dial_after_another_teaches_nothing),
+        cmocka_unit_test(dials_that_fail_or_are_of_another_kind_teach_nothing),
+        cmocka_unit_test(what_was_learned_is_forgotten_after_a_pause),
+        cmocka_unit_test(a_dial_that_hangs_lets_another_begin_after_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
