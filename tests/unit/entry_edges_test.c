@@ -467,6 +467,9 @@ static void a_counter_that_is_gone_takes_no_lease_from_its_holder(void **state)
     assert_string_equal(hft_no_counter(&s), "");
     assert_int_equal(s.entry.holding, HFI_BY_THREAD);
     assert_string_equal(hft_release(&s, false), "b=lease");
+    hft_stand_init(&s);
+    hft_queue(&s, &a, 0);
+    assert_string_equal(hft_no_counter(&s), ""); /* the answer of a lease that is over by now */
 }
 
 static void keys_without_an_end_are_watched_and_keys_that_are_gone_are_not(void **state)
