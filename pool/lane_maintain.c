@@ -228,17 +228,18 @@ static bool yields_to_renewals(const struct hfi_lane *lane)
     return comes && road_ns(lane) != 0;
 }
 
-/* When this lane may dial as far as others are concerned. HFI_NEVER: once the reserved lane's dial has ended. Only lanes
- * that were lost take turns: a new one comes alone. */
+/* When this lane may dial as far as others are concerned. HFI_NEVER: when the reserved lane's dial has ended. Lanes that were
+ * lost take turns, while the server can be reached; a new lane takes none, for it comes alone. */
 static int64_t turn_ns(const struct hfi_lane *lane, int64_t now_ns)
 {
     int64_t road = road_ns(lane);
-    bool is_lost = lane->times_up > 0 && atomic_load(&lane->renewals->trouble) != HFI_UNREACHABLE;
     if (road == 0 || atomic_load(&lane->deployment->closing_until_ns) != 0)
         return now_ns;
     if (yields_to_renewals(lane))
         return HFI_NEVER;
-    return is_lost ? hfi_turns_next_ns(&lane->deployment->turns, road, now_ns) : now_ns;
+    if (lane->times_up == 0 || atomic_load(&lane->renewals->trouble) == HFI_UNREACHABLE)
+        return now_ns;
+    return hfi_turns_next_ns(&lane->deployment->turns, road, now_ns);
 }
 
 static void begin_dial(struct hfi_lane *lane, int64_t now_ns)
@@ -246,10 +247,9 @@ static void begin_dial(struct hfi_lane *lane, int64_t now_ns)
     lane->dial = hfi_dial_begin(lane->deployment, lane->kind == HFI_USER_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
                                 lane->index, hfi_after_ms(now_ns, lane->deployment->settings.connect_ms));
     lane->dialled_ns = now_ns;
-    lane->in_turn = lane->dial != NULL && lane->kind != HFI_RESERVED_LANE;
-    if (lane->dial == NULL)
+    if (lane->dial == NULL) {
         fail_memory(lane, now_ns);
-    if (lane->in_turn) {
+    } else if (lane->kind != HFI_RESERVED_LANE) {
         hfi_turns_begin(&lane->deployment->turns, now_ns);
         lane->deployment->dialled_last = lane->index;
     }
@@ -257,11 +257,9 @@ static void begin_dial(struct hfi_lane *lane, int64_t now_ns)
 
 static void end_dial(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set)
 {
-    /* A user lane's handshake is shorter. */
-    bool whole = atomic_load(&lane->state) == HFI_LANE_UP && lane->kind != HFI_USER_LANE;
-    if (lane->in_turn)
+    bool whole = atomic_load(&lane->state) == HFI_LANE_UP && lane->kind != HFI_USER_LANE; /* whose handshake is shorter */
+    if (lane->kind != HFI_RESERVED_LANE)
         hfi_turns_end(&lane->deployment->turns, whole, lane->dialled_ns, now_ns);
-    lane->in_turn = false;
     hfi_dial_end(&lane->dial);
     hfi_poll_set_again(set, now_ns); /* it may be another lane's turn */
 }

@@ -89,8 +89,8 @@ struct hfi_lane {
     /* Used by the listener only. */
     struct hfi_dial *dial;
     struct hfi_backoff backoff;
-    int64_t dial_due_ns, dialled_ns; /* when the next one may begin, when the last one began */
-    bool in_turn;                    /* the dial counts in deployment->turns */
+    int64_t dial_due_ns; /* when the next dial may begin */
+    int64_t dialled_ns;  /* when the last one began */
     int64_t up_ns; /* since when the lane is up */
     bool hung_up;  /* the listener saw a hang-up that the reader is about to see */
     uint64_t staged_seen;

@@ -2,8 +2,9 @@
 /* turns.h - how many lost lanes dial at once over a slow link. Pure: the caller passes the time.
  *
  * The handshakes of many lanes at once fill a narrow link for longer than a lease, and a renewal queues up behind them.
- * A far link that is wide does not mind. Which of the two it is, is measured each time: two lanes dial, and as long as a
- * dial takes no longer beside more of them, more may; else fewer, but two. */
+ * A far link that is wide does not mind. Each time that lanes come back it is measured which of the two the link is: two
+ * lanes dial at once, one more for each dial beside others that took no longer than the shortest one (within a quarter),
+ * one fewer for each that did, down to two. */
 #ifndef HFI_TURNS_H
 #define HFI_TURNS_H
 
@@ -11,7 +12,7 @@
 #include <stdint.h>
 
 struct hfi_turns { /* of one endpoint; initially zeroed */
-    int64_t best_ns;           /* the shortest dial since the lanes began to come back; 0: none yet */
+    int64_t best_ns;            /* the shortest dial since the lanes began to come back; 0: none yet */
     int64_t begun_ns, ended_ns; /* when the last dial began, when the last one ended */
     int under_way, most;
 };

@@ -443,19 +443,6 @@ static void what_is_left_is_passed_on_if_a_renewal_can_still_come_through(void *
 
 /* ---- what a mistake of one would change ---- */
 
-static void a_question_about_a_lease_lives_for_a_millisecond_at_least(void **state)
-{
-    (void)state;
-    struct hft_stand s;
-    struct hft_thread a = hft_thread("a");
-    hft_stand_init(&s);
-    hft_hold(&s, &a);
-    int64_t end = s.entry.held.times.end;
-    assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end - 2 * HFI_MS), 2);
-    assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end), 1);
-    assert_int_equal(hfi_entry_question_ttl_ms(&s.entry, end + HFI_MS), 1);
-}
-
 static void a_counter_that_is_gone_takes_no_lease_from_its_holder(void **state)
 {
     (void)state;
@@ -541,7 +528,6 @@ int main(void)
         cmocka_unit_test(a_renewal_for_a_shorter_lease_is_a_claim_for_a_longer_one),
         cmocka_unit_test(what_is_left_is_passed_on_if_a_renewal_can_still_come_through),
         cmocka_unit_test(a_try_and_a_wait_after_it_are_both_answered),
-        cmocka_unit_test(a_question_about_a_lease_lives_for_a_millisecond_at_least),
         cmocka_unit_test(a_counter_that_is_gone_takes_no_lease_from_its_holder),
         cmocka_unit_test(keys_without_an_end_are_watched_and_keys_that_are_gone_are_not),
         cmocka_unit_test(a_name_that_is_to_be_asked_for_alone_is_not_in_trouble),
