@@ -626,6 +626,13 @@ double sim_keyspace_score(struct sim_keyspace *keys, const char *name, const cha
     return one != NULL ? one->score : (double)NAN;
 }
 
+const char *sim_keyspace_field(struct sim_keyspace *keys, const char *name, const char *field)
+{
+    struct sim_key *key = find(keys, name);
+    const struct member *one = key != NULL ? *place_of(key, field) : NULL;
+    return one != NULL ? one->value : NULL;
+}
+
 const char *sim_keyspace_string(struct sim_keyspace *keys, const char *name)
 {
     const struct sim_key *key = find(keys, name);

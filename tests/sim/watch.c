@@ -213,27 +213,6 @@ static int64_t most_of(int owner, const char **row)
     return most;
 }
 
-static void look_for_gap(int lock)
-{
-    bool other;
-    int owner = owner_of(lock, &other);
-    if (owner != owners[lock].owner ||
-        (other && owner > SIM_PROCESSES)) { /* the next may have died at once */
-        owners[lock].owner = owner;
-        owners[lock].since = sim.now;
-    }
-    int64_t since = waited_since(lock);
-    bool counts =
-        since >= 0 && owner >= 0 && sim_world_is_well() && !sim_oracle_is_held(&history.oracle, lock);
-    if (since < owners[lock].since)
-        since = owners[lock].since;
-    const char *row;
-    int64_t most = most_of(owner, &row), begin = history.oracle.gap_since[lock];
-    if (counts && begin >= 0 && sim.now - begin > most)
-        most += sim_stopped(NULL, begin);
-    sim_oracle_gap(&history.oracle, lock, row, counts ? since : -1, sim.now, most);
-}
-
 /* Does its process hold it, wait or ask with it? */
 static bool is_in_use(hf_client *client, const char *token)
 {
@@ -246,6 +225,55 @@ static bool is_in_use(hf_client *client, const char *token)
     bool in_use = lock->entry.remote != HFI_NOTHING && hfi_token_is_same(lock->token, parts.token);
     hfi_table_unref(lock);
     return in_use;
+}
+
+static void keep_first(void *arg, const char *member)
+{
+    const char **first = arg;
+    if (*first == NULL)
+        *first = member;
+}
+
+/* Only the head of a queue asks a live process for a lease that nobody there holds. A failover may have brought back a
+ * head whose call is over: nobody asks before that record is old by the new primary's clock. */
+static bool head_was_brought_back(int lock)
+{
+    if (history.profile != SIM_FAILOVERS)
+        return false;
+    char queue[80], waiters[80];
+    (void)snprintf(queue, sizeof queue, "hf:queue:{n%d}:%s", lock, owners[lock].key);
+    (void)snprintf(waiters, sizeof waiters, "hf:wait:{n%d}:%s", lock, owners[lock].key);
+    const char *head = NULL;
+    sim_keyspace_members(&sim_server.keys, queue, keep_first, &head);
+    int owner = head == NULL ? 0 : sim_watch_owner(head);
+    if (owner <= 0 || owner > SIM_PROCESSES || sim.processes[owner - 1].client == NULL ||
+        is_in_use(sim.processes[owner - 1].client, head))
+        return false;
+    const char *record = sim_keyspace_field(&sim_server.keys, waiters, head);
+    return record != NULL && strtoll(record, NULL, 10) >= sim_server_us();
+}
+
+static void look_for_gap(int lock)
+{
+    bool other;
+    int owner = owner_of(lock, &other);
+    if (owner != owners[lock].owner ||
+        (other && owner > SIM_PROCESSES)) { /* the next may have died at once */
+        owners[lock].owner = owner;
+        owners[lock].since = sim.now;
+    }
+    if (head_was_brought_back(lock))
+        owners[lock].since = sim.now;
+    int64_t since = waited_since(lock);
+    bool counts =
+        since >= 0 && owner >= 0 && sim_world_is_well() && !sim_oracle_is_held(&history.oracle, lock);
+    if (since < owners[lock].since)
+        since = owners[lock].since;
+    const char *row;
+    int64_t most = most_of(owner, &row), begin = history.oracle.gap_since[lock];
+    if (counts && begin >= 0 && sim.now - begin > most)
+        most += sim_stopped(NULL, begin);
+    sim_oracle_gap(&history.oracle, lock, row, counts ? since : -1, sim.now, most);
 }
 
 /* Half a lease after a failed call or a release at the latest, no key holds a token of that call. */
