@@ -227,8 +227,10 @@ void hfi_lock_answered_together(struct hfi_lock *lock, const struct hfi_command 
             hfi_lock_note_trouble(lock, command, answer->kind == HFI_LATE);
         hfi_entry_answered(&lock->entry, answer, &step);
         hfi_lock_perform(lock, &step, NULL);
+    } else if (answer->in_doubt) {
+        hfi_retire_again(lock, token, true, not_after_us, now);
     } else if (answer->there) {
-        hfi_retire_again(lock, token, answer->in_doubt, not_after_us, now);
+        hfi_retire_granted_elsewhere(lock, token, now);
     }
     hfi_lock_leave(lock);
 }
