@@ -16,7 +16,8 @@ struct hfi_event_sink;
 
 struct hfi_part { /* of a multilock's lease: the lease of one of its names */
     hf_lease *lease;
-    bool at_risk; /* told so, and not told better since */
+    int references; /* to be dropped when the whole ends */
+    bool at_risk;   /* told so, and not told better since */
 };
 
 struct hfi_parts { /* the leases of a multilock, in the order of their locks' keys */

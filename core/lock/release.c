@@ -130,19 +130,19 @@ struct parting {
     struct hfi_releaser releaser;
     hf_error why;
     bool was_valid;
-    int references;
 };
 
-static void begin_parting(hf_lease *part, bool wait, struct parting *parting)
+static void begin_parting(struct hfi_part *at, bool wait, struct parting *parting)
 {
+    hf_lease *part = at->lease;
     struct hfi_lock *lock = part->lock;
     parting->why.status = HF_OK;
     parting->releaser = (struct hfi_releaser){.done = false, .status = HF_OK, .why = &parting->why};
-    parting->references = 1;
+    at->references = 1;
     hfi_park_init(&parting->releaser.park);
     hfi_mutex_lock(&lock->mutex);
     part->whole = NULL; /* from here on nothing is told of the whole */
-    parting->was_valid = leave(lock, part, wait ? &parting->releaser : NULL, &parting->references);
+    parting->was_valid = leave(lock, part, wait ? &parting->releaser : NULL, &at->references);
     hfi_mutex_unlock(&lock->mutex);
 }
 
@@ -173,8 +173,12 @@ static void drop(hf_lease *lease, int references)
     hfi_handle_drop(lease, references);
 }
 
-/* What is worse is said: LOST before UNKNOWN, the first name's before the others'. Without memory the parts go back
- * without being waited for, one after the other. */
+static hf_status worse_of(hf_status one, hf_status other) /* LOST before UNKNOWN, the first before the others */
+{
+    return one == HF_OK || (one == HF_UNKNOWN && other != HF_OK && other != HF_UNKNOWN) ? other : one;
+}
+
+/* Without memory the parts go back without being waited for, one after the other. */
 static hf_status give_back_parts(hf_lease *whole, bool wait, hf_error *error)
 {
     struct hfi_parts *parts = whole->parts;
@@ -184,32 +188,31 @@ static hf_status give_back_parts(hf_lease *whole, bool wait, hf_error *error)
     wait = partings != NULL;
     hfi_handle_withdraw(whole);
     for (int i = 0; wait && i < parts->count; i++)
-        begin_parting(parts->at[i].lease, true, &partings[i]);
+        begin_parting(&parts->at[i], true, &partings[i]);
     for (int i = 0; wait && i < parts->count; i++)
         hfi_lane_flush(parts->at[i].lease->lock->lane);
     for (int i = 0; i < parts->count; i++) {
         struct parting alone, *parting = wait ? &partings[i] : &alone;
-        hf_lease *part = parts->at[i].lease;
-        if (!wait)
-            begin_parting(part, false, parting);
-        hf_status status = end_parting(part, wait, parting, &why);
-        if (status != HF_OK && (worst == HF_OK || (worst == HF_UNKNOWN && status != HF_UNKNOWN))) {
-            worst = status;
-            if (error != NULL)
-                *error = why;
+        if (!wait) {
+            begin_parting(&parts->at[i], false, parting);
+            hfi_lane_flush(parts->at[i].lease->lock->lane);
         }
-        if (!wait)
-            hfi_lane_flush(part->lock->lane);
-        drop(part, parting->references);
+        hf_status status = worse_of(worst, end_parting(parts->at[i].lease, wait, parting, &why));
+        if (status != worst && error != NULL)
+            *error = why;
+        worst = status;
     }
     free(partings);
     return worst;
 }
 
+/* The parts live until no callback looks at the whole any more. */
 static void end_whole(hf_lease *whole)
 {
     struct hfi_lock *lock = whole->lock;
     hfi_handle_stop_events(whole);
+    for (int i = 0; i < whole->parts->count; i++)
+        drop(whole->parts->at[i].lease, whole->parts->at[i].references);
     hfi_table_unref(lock);
     hfi_handle_drop(whole, 1);
 }

@@ -268,6 +268,26 @@ static void it_is_at_risk_while_a_part_is(void **state)
     assert_int_equal(atomic_load(&heard.lost), 0);
 }
 
+static _Atomic(int) released_inside; /* its status + 1 */
+
+static void release_inside(hf_lease *lease, const hf_event *event, void *arg)
+{
+    (void)arg;
+    bool read = hf_lease_fence_of(lease, "m2") > 0 && strcmp(hf_lease_name(lease), "m1") == 0;
+    if (event->kind == HF_EVENT_LOST && read)
+        atomic_store(&released_inside, (int)hf_lease_release(lease, NULL) + 1);
+}
+
+static void a_callback_may_release_it(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease = must_take_all(f, f->a, three, 3, HF_LOCK(.max_hold_ms = 100, .on_event = release_inside));
+    (void)lease; /* it is the callback's now */
+    HFT_UNTIL_TRUE(atomic_load(&released_inside) != 0);
+    assert_int_equal(atomic_load(&released_inside), HF_LOST + 1);
+    HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 0);
+}
+
 static void max_hold_ends_it(void **state)
 {
     struct fixture *f = *state;
@@ -412,6 +432,7 @@ int main(void)
         TEST(sets_that_overlap_do_not_block_each_other),
         TEST(it_is_lost_with_the_first_of_its_names),
         TEST(it_is_at_risk_while_a_part_is),
+        TEST(a_callback_may_release_it),
         TEST(max_hold_ends_it),
         TEST(a_client_that_closes_ends_it),
         TEST(a_fork_child_has_none),
