@@ -5,6 +5,7 @@
 #include "core/context/cancel.h"
 #include "core/lock/retire.h"
 #include "core/lock/event_sink.h"
+#include "core/lock/parts.h"
 #include "core/lock/handle.h"
 #include "core/lock/inbound.h"
 #include "core/lock/perform.h"
@@ -37,6 +38,7 @@ static const struct hfi_lock_ops lock_ops = {
     .ring = hfi_tick_ring,
     .renew_all = hfi_tick_renew_all,
     .free_sink = hfi_event_sink_free,
+    .part_told = hfi_parts_told,
 };
 
 static const struct hfi_pool_ops ops = {

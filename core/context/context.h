@@ -46,6 +46,7 @@ struct hfi_lock_ops { /* calls up inside core/lock; the table is in client/clien
     void (*ring)(struct hfi_alarm *alarm, struct hfi_tick *tick); /* of each lock's alarm: tick.c */
     void (*renew_all)(hf_client *client);                         /* the server's clock was stepped: tick.c */
     void (*free_sink)(struct hfi_event_sink *sink);               /* of a lease: event_sink.c */
+    void (*part_told)(hf_lease *part, hf_event_kind kind, hf_reason reason); /* of a multilock: parts.c */
 };
 
 struct hfi_fetch_ops { /* a fetch lock's calls up into the room above: fetch/shared.c */

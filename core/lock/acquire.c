@@ -17,7 +17,7 @@
 #define ROAD_MS       50
 #define HELD_LEAST_MS 1000
 
-static uint64_t owner_of(const hf_lock_options *options)
+uint64_t hfi_owner_of(const hf_lock_options *options)
 {
     return options->owner != 0 ? options->owner : hfi_thread_number();
 }
@@ -37,7 +37,7 @@ void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *loc
 {
     hfi_park_init(&acquirer->park);
     acquirer->options = options;
-    acquirer->owner = owner_of(options);
+    acquirer->owner = hfi_owner_of(options);
     acquirer->thread = hfi_thread_number();
     acquirer->tid = options->signal != 0 ? hfi_thread_id() : 0;
     acquirer->sleeps = acquirer->for_others = false;
@@ -123,7 +123,7 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
 static hf_status reenter(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease, hf_error *error)
 {
     hf_lease *holder = lock->holder;
-    if (holder == NULL || atomic_load(&holder->owner) != owner_of(options) || !hf_lease_is_valid(holder))
+    if (holder == NULL || atomic_load(&holder->owner) != hfi_owner_of(options) || !hf_lease_is_valid(holder))
         return HF_BUSY;
     if (!options->reentrant || !holder->reentrant) {
         char name[160];
@@ -215,7 +215,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     return HF_OK;
 }
 
-static void count_refusal(hf_client *client, hf_status status)
+void hfi_acquire_count_refusal(hf_client *client, hf_status status)
 {
     if (status == HF_BUSY)
         hfi_count(client, busy);
@@ -225,8 +225,8 @@ static void count_refusal(hf_client *client, hf_status status)
         hfi_count(client, canceled);
 }
 
-static hf_status acquire(hf_client *client, const struct hfi_name *name, const hf_lock_options *options, hf_lease **lease,
-                         hf_error *error)
+hf_status hfi_lock_take(hf_client *client, const struct hfi_name *name, const hf_lock_options *options, hf_lease **lease,
+                        hf_error *error)
 {
     struct hfi_lock *lock;
     struct search search = {0};
@@ -241,7 +241,6 @@ static hf_status acquire(hf_client *client, const struct hfi_name *name, const h
         if (!search.late) {
             if (search.waited)
                 hfi_histogram_add(&client->waits, (*lease)->since_ns - search.began_ns);
-            hfi_handle_hand_out(*lease);
             return HF_OK;
         }
         (void)hf_lease_post_release(*lease, NULL);
@@ -252,6 +251,17 @@ static hf_status acquire(hf_client *client, const struct hfi_name *name, const h
         }
     }
     hfi_table_unref(lock);
+    return status;
+}
+
+hf_status hfi_acquire_options(hf_client *client, const hf_lock_options *given, hf_lock_options *options, hf_error *error)
+{
+    hf_status status = hfi_options_take(options, sizeof *options, given, "HF_LOCK", error);
+    if (status == HF_OK)
+        status = hfi_lock_options_check(options, client->lease_ms, error);
+    if (status == HF_OK && hfi_counted(client, waiting) >= client->max_waiters)
+        status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or wait with fewer threads",
+                          "max_waiters (%zu) calls wait already", client->max_waiters);
     return status;
 }
 
@@ -266,18 +276,15 @@ hf_status hf_lock_acquire(hf_client *client, const char *text, const hf_lock_opt
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = hfi_options_take(&options, sizeof options, given, "HF_LOCK", error);
-    if (status == HF_OK)
-        status = hfi_lock_options_check(&options, client->lease_ms, error);
+    status = hfi_acquire_options(client, given, &options, error);
     if (status == HF_OK)
         status = hfi_name_take(HFI_MUTEX, text, options.name_size, &name, error);
-    if (status == HF_OK && hfi_counted(client, waiting) >= client->max_waiters)
-        status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or wait with fewer threads",
-                          "max_waiters (%zu) calls wait already", client->max_waiters);
     if (status == HF_OK) {
-        status = acquire(client, &name, &options, lease, error);
-        count_refusal(client, status);
+        status = hfi_lock_take(client, &name, &options, lease, error);
+        hfi_acquire_count_refusal(client, status);
     }
+    if (status == HF_OK)
+        hfi_handle_hand_out(*lease);
     hfi_client_leave(client);
     return status;
 }

@@ -4,6 +4,7 @@
 #define HFI_ACQUIRE_H
 
 #include "core/lock/lock.h"
+#include "core/protocol/name.h"
 
 /* Blocks until the acquirer has its verdict. If until_ns passes, the cancel fires or the client closes first, the
  * acquirer leaves the entry and is HFI_REFUSED with TIMEOUT (or the reason why the server could not serve), CANCELED or
@@ -11,5 +12,15 @@
 void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t until_ns, hf_cancel *cancel);
 /* Initialises *acquirer. The options must stay valid until the acquire ends. */
 void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *lock, const hf_lock_options *options);
+
+/* The number of the owner that the options name: .owner, or this thread's. */
+uint64_t hfi_owner_of(const hf_lock_options *options);
+
+/* The options of an acquire, checked, with their defaults. LIMIT: as many calls wait already as may. */
+hf_status hfi_acquire_options(hf_client *client, const hf_lock_options *given, hf_lock_options *options, hf_error *error);
+/* What hf_lock_acquire does with checked options, but its count of refusals. The caller hands the lease out. */
+hf_status hfi_lock_take(hf_client *client, const struct hfi_name *name, const hf_lock_options *options, hf_lease **lease,
+                        hf_error *error);
+void hfi_acquire_count_refusal(hf_client *client, hf_status status); /* BUSY, TIMEOUT, CANCELED */
 
 #endif

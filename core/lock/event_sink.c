@@ -57,6 +57,9 @@ void hfi_handle_forked(hf_lease *lease)
         (void)close(fd);
     if (lease->sink != NULL)
         free(lease->sink->label);
+    for (int i = 0; lease->parts != NULL && i < lease->parts->count; i++)
+        hfi_handle_forked(lease->parts->at[i].lease);
+    free(lease->parts);
     free(lease->sink);
     free(lease);
 }
@@ -134,30 +137,38 @@ void hfi_handle_log_loss(const hf_lease *lease, hf_reason reason)
     hfi_loss_log_note(lease->client, keys->name, keys->name_size, lease->fence, reason);
 }
 
-void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
+static uint8_t condition_after(hf_event_kind kind)
 {
-    uint8_t condition = kind == HF_EVENT_LOST      ? HF_LEASE_LOST
-                        : kind == HF_EVENT_AT_RISK ? HF_LEASE_AT_RISK
-                                                   : HF_LEASE_HELD;
-    if (atomic_load(&lease->condition) == HF_LEASE_AT_RISK && condition != HF_LEASE_AT_RISK)
-        hfi_uncount(lease->client, at_risk);
-    if (atomic_load(&lease->condition) == HF_LEASE_HELD && condition == HF_LEASE_AT_RISK)
-        hfi_count(lease->client, at_risk);
+    return kind == HF_EVENT_LOST ? HF_LEASE_LOST : kind == HF_EVENT_AT_RISK ? HF_LEASE_AT_RISK : HF_LEASE_HELD;
+}
+
+void hfi_handle_become(hf_lease *lease, hf_event_kind kind, hf_reason reason)
+{
+    atomic_store(&lease->reason, (uint8_t)reason);
+    atomic_store(&lease->condition, condition_after(kind));
     if (kind == HF_EVENT_LOST) {
-        atomic_store(&lease->reason, (uint8_t)reason);
-        atomic_store(&lease->condition, condition);
         HFI_PERTURB("lost-to-withdrawn");
         hfi_handle_withdraw(lease);
-        hfi_count(lease->client, lost);
         int fd = atomic_load(&lease->event_fd);
         if (fd >= 0)
             (void)eventfd_write(fd, 1);
-    } else {
-        atomic_store(&lease->reason, (uint8_t)reason);
-        atomic_store(&lease->condition, condition);
     }
     if (lease->sink != NULL)
         announce(lease->sink, kind, reason);
+}
+
+void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason)
+{
+    uint8_t before = atomic_load(&lease->condition), condition = condition_after(kind);
+    if (before == HF_LEASE_AT_RISK && condition != HF_LEASE_AT_RISK)
+        hfi_uncount(lease->client, at_risk);
+    if (before == HF_LEASE_HELD && condition == HF_LEASE_AT_RISK)
+        hfi_count(lease->client, at_risk);
+    if (kind == HF_EVENT_LOST)
+        hfi_count(lease->client, lost);
+    hfi_handle_become(lease, kind, reason);
+    if (lease->whole != NULL)
+        lease->client->lock_ops->part_told(lease, kind, reason);
     if (kind == HF_EVENT_LOST)
         hfi_handle_log_loss(lease, reason); /* the line is written behind the callback */
 }
@@ -271,7 +282,13 @@ static hf_status check_held(const hf_lease *lease, hf_error *error)
     return HF_OK;
 }
 
-/* The lock's mutex is held, which orders the change of owner with hfi_handle_tell(). */
+/* The mutex that orders what is told of this lease. */
+static struct hfi_mutex *mutex_of(hf_lease *lease)
+{
+    return lease->parts != NULL ? &lease->parts->mutex : &lease->lock->mutex;
+}
+
+/* mutex_of() is held, which orders the change of owner with hfi_handle_become(). */
 static void move_locked(hf_lease *lease, uint64_t owner, uint64_t thread, int tid)
 {
     struct hfi_event_sink *sink = lease->sink;
@@ -284,19 +301,31 @@ static void move_locked(hf_lease *lease, uint64_t owner, uint64_t thread, int ti
     hfi_mutex_unlock(&sink->mutex);
 }
 
+/* A multilock's parts have no sinks that signal, but each has the owner that re-entry compares. */
+static void move_parts(hf_lease *lease)
+{
+    for (int i = 0; lease->parts != NULL && i < lease->parts->count; i++) {
+        hf_lease *part = lease->parts->at[i].lease;
+        hfi_mutex_lock(mutex_of(part));
+        move_locked(part, atomic_load(&lease->owner), 0, 0);
+        hfi_mutex_unlock(mutex_of(part));
+    }
+}
+
 hf_status hf_lease_bind(hf_lease *lease, hf_error *error)
 {
     hf_status status = check_held(lease, error);
     if (status != HF_OK)
         return status;
     HFI_PERTURB("held-to-bound");
-    hfi_mutex_lock(&lease->lock->mutex);
+    hfi_mutex_lock(mutex_of(lease));
     uint64_t owner = atomic_load(&lease->owner);
     status = check_held(lease, error); /* a loss that was announced before is not repeated for the new owner */
     if (status == HF_OK)
         move_locked(lease, owner == 0 || owner >= HFI_THREADS ? hfi_thread_number() : owner, hfi_thread_number(),
                     hfi_thread_id());
-    hfi_mutex_unlock(&lease->lock->mutex);
+    hfi_mutex_unlock(mutex_of(lease));
+    move_parts(lease);
     return status;
 }
 
@@ -305,16 +334,19 @@ hf_status hf_lease_unbind(hf_lease *lease, hf_error *error)
     hf_status status = check_held(lease, error);
     if (status == HF_INVALID || status == HF_FORKED)
         return status;
-    hfi_mutex_lock(&lease->lock->mutex);
+    hfi_mutex_lock(mutex_of(lease));
     move_locked(lease, 0, 0, 0); /* owned by no thread; a loss returned here is signalled to no thread either */
-    hfi_mutex_unlock(&lease->lock->mutex);
+    hfi_mutex_unlock(mutex_of(lease));
+    move_parts(lease);
     return status;
 }
 
 hf_status hfi_handle_lost(const hf_lease *lease, hf_error *error)
 {
     char name[160];
-    (void)hfi_quote(name, sizeof name, lease->lock->keys.name, lease->lock->keys.name_size);
+    const struct hfi_lock *lock = lease->parts != NULL && lease->parts->lost >= 0
+                                      ? lease->parts->at[lease->parts->lost].lease->lock : lease->lock;
+    (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
     if (hf_lease_reason(lease) == HF_REASON_CLOSED)
         return hfi_fail(error, HF_CLOSED, "", "the lease on %s ended when the client was closed", name);
     return hfi_fail(error, HF_LOST, "somebody else may have been in: roll back, or let the fence decide",

@@ -38,7 +38,9 @@ struct hfi_event_sink {
 bool hfi_event_sink_attach(hf_lease *lease, const hf_lock_options *options, uint64_t thread, int tid);
 void hfi_event_sink_free(struct hfi_event_sink *sink); /* a member of hfi_lock_ops: with the lease's memory */
 
-/* Called by the lock with its mutex held. */
+/* The lease's condition changes, and its owner is notified. For the lease of a lock, hfi_handle_tell does it. */
+void hfi_handle_become(hf_lease *lease, hf_event_kind kind, hf_reason reason);
+/* Called by the lock with its mutex held. Counts too, logs a loss, and tells the multilock that the lease is part of. */
 void hfi_handle_tell(hf_lease *lease, hf_event_kind kind, hf_reason reason); /* LOST: withdraws V; the last event */
 void hfi_handle_log_loss(const hf_lease *lease, hf_reason reason);
 

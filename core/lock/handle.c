@@ -96,6 +96,9 @@ void hfi_handle_drop(hf_lease *lease, int count)
         (void)close(fd);
     if (lease->sink != NULL)
         client->lock_ops->free_sink(lease->sink);
+    if (lease->parts != NULL)
+        hfi_mutex_destroy(&lease->parts->mutex);
+    free(lease->parts);
     give_handle(client, lease);
 }
 
@@ -129,12 +132,23 @@ void hfi_handle_end(hf_lease *lease)
 
 /* A reader that finds V past stores FOUND_OVER. A thread that read the clock earlier and was then stopped cannot raise
  * V any more. */
-static inline int64_t left_ns(const hf_lease *lease)
+static inline int64_t left_of_one(const hf_lease *lease)
 {
     int64_t now = hfi_now(lease->client->clock), end = atomic_load(lease->end);
     while (end <= now && end > 0 && !atomic_compare_exchange_weak(lease->end, &end, FOUND_OVER))
         ;
     return end > now ? end - now : 0;
+}
+
+/* A multilock's own V says only that it was not withdrawn. */
+static inline int64_t left_ns(const hf_lease *lease)
+{
+    int64_t left = left_of_one(lease);
+    for (int i = 0; lease->parts != NULL && left > 0 && i < lease->parts->count; i++) {
+        int64_t part = left_of_one(lease->parts->at[i].lease);
+        left = part < left ? part : left;
+    }
+    return left;
 }
 
 bool hf_lease_is_valid(const hf_lease *lease)

@@ -5,6 +5,7 @@
 #define HFI_HANDLE_H
 
 #include "base/inbox.h"
+#include "base/mutex.h"
 #include "base/park.h"
 #include "core/context/context.h"
 
@@ -13,9 +14,25 @@
 struct hfi_lock;
 struct hfi_event_sink;
 
+struct hfi_part { /* of a multilock's lease: the lease of one of its names */
+    hf_lease *lease;
+    int references; /* to be dropped when the whole ends */
+    bool at_risk;   /* told so, and not told better since */
+};
+
+struct hfi_parts { /* the leases of a multilock, in the order of their locks' keys */
+    struct hfi_mutex mutex; /* guards the fields below but the leases; orders what is told of the whole */
+    hf_reason told; /* with the last AT_RISK; NONE: the whole is not at risk */
+    int lost;       /* index of the part whose loss ended the whole; -1: none */
+    int count;
+    struct hfi_part at[];
+};
+
 struct hf_lease {
     hf_client *client;            /* a reference, for the lifetime of this memory */
-    struct hfi_lock *lock;        /* a reference from the grant to the owner's release */
+    struct hfi_lock *lock;        /* a reference from the grant to the owner's release; of a multilock: its first part's */
+    struct hfi_parts *parts;      /* NULL: the lease of one lock. Else of a multilock: no lock's holder, valid while all are */
+    hf_lease *whole;              /* the multilock's lease that this one is a part of, or NULL; the lock's mutex */
     _Atomic(int64_t) *end;        /* V; 0: withdrawn; negative: found over. In memory that a fork child reads as 0 */
     struct hfi_event_sink *sink;  /* NULL: the options ask for no notification */
     int64_t fence;

@@ -193,6 +193,48 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
         not_sent(lock, action, HF_NOMEM, now);
 }
 
+bool hfi_lock_ask_together(struct hfi_lock *lock, struct hfi_step *step, int64_t not_after_us, int64_t stamp,
+                           struct hfi_taking *taking)
+{
+    struct hfi_acquire_params params = hfi_entry_acquire_params(&lock->entry);
+    const struct hfi_action native = step->at[0];
+    HFI_CHECK(step->count == 1 && native.kind == HFI_SEND_NATIVE && native.fresh);
+    step->count = 0;
+    if (!fresh_token(lock)) {
+        hfi_lock_note_no_random(lock);
+        not_sent(lock, &native, HF_INTERNAL, step->now);
+        return false;
+    }
+    hfi_lock_may_live(lock, params.ttl_ms);
+    lock->last_chance_us = not_after_us;
+    lock->there = lock->in_doubt = true; /* until the answer: it may ride another lane than this name's release (P4) */
+    *taking = (struct hfi_taking){&lock->keys, lock->token, params.ttl_ms};
+    hfi_entry_sent(&lock->entry, &params, stamp);
+    hfi_lock_perform(lock, step, NULL);
+    return true;
+}
+
+void hfi_lock_answered_together(struct hfi_lock *lock, const struct hfi_command *command, struct hfi_token token,
+                                int64_t not_after_us, const struct hfi_answer *answer, int64_t rtt_ns)
+{
+    struct hfi_step step;
+    int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, rtt_ns);
+    if (hfi_token_is_same(lock->token, token) && lock->entry.remote != HFI_NOTHING) {
+        lock->there = answer->there;
+        lock->in_doubt = answer->in_doubt;
+        if (command != NULL)
+            hfi_lock_note_trouble(lock, command, answer->kind == HFI_LATE);
+        hfi_entry_answered(&lock->entry, answer, &step);
+        hfi_lock_perform(lock, &step, NULL);
+    } else if (answer->in_doubt) {
+        hfi_retire_again(lock, token, true, not_after_us, now);
+    } else if (answer->there) {
+        hfi_retire_granted_elsewhere(lock, token, now);
+    }
+    hfi_lock_leave(lock);
+}
+
 static HFI_RARE void send_more(struct hfi_lock *lock, bool floor_first, int64_t now)
 {
     hf_client *client = lock->client;

@@ -6,6 +6,8 @@
 #include "core/lock/table.h"
 #include "base/perturb.h"
 
+#include <stdlib.h>
+
 /* Mutex held. */
 static void note_hold(struct hfi_lock *lock, int64_t ns)
 {
@@ -73,6 +75,21 @@ static hf_status answer(const hf_lease *lease, const struct hfi_releaser *releas
     return HF_UNKNOWN;
 }
 
+/* Waits for the answer to the release of a lease that has left its lock. Mutex held, on return too. */
+static void await_answer(struct hfi_lock *lock, struct hfi_releaser *releaser)
+{
+    while (!releaser->done) {
+        uint32_t epoch = hfi_park_epoch(&releaser->park);
+        hfi_mutex_unlock(&lock->mutex);
+        HFI_PERTURB("release-to-wait");
+        hfi_park_let_go();
+        hfi_lane_flush(lock->lane);
+        (void)hfi_lane_wait(lock->lane, &releaser->park, epoch, HFI_NEVER);
+        hfi_mutex_lock(&lock->mutex);
+        hfi_park_hold();
+    }
+}
+
 /* *references: the references that the caller has to drop; 0 if a re-entrant owner still holds the lease. */
 static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error *error)
 {
@@ -93,16 +110,8 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     hfi_park_hold();
     bool wanted = lock->entry.remote_waiters; /* another process waits: send the release now */
     bool was_valid = leave(lock, lease, wait ? &releaser : NULL, references);
-    while (was_valid && wait && !releaser.done) {
-        uint32_t epoch = hfi_park_epoch(&releaser.park);
-        hfi_mutex_unlock(&lock->mutex);
-        HFI_PERTURB("release-to-wait");
-        hfi_park_let_go();
-        hfi_lane_flush(lock->lane);
-        (void)hfi_lane_wait(lock->lane, &releaser.park, epoch, HFI_NEVER);
-        hfi_mutex_lock(&lock->mutex);
-        hfi_park_hold();
-    }
+    if (was_valid && wait)
+        await_answer(lock, &releaser);
     hfi_mutex_unlock(&lock->mutex);
     hfi_park_let_go();
     if (wait || wanted)
@@ -116,6 +125,42 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     return status;
 }
 
+/* The release of a multilock's part: begun for all parts, then sent for all, then each answer is awaited. */
+struct parting {
+    struct hfi_releaser releaser;
+    hf_error why;
+    bool was_valid;
+};
+
+static void begin_parting(struct hfi_part *at, bool wait, struct parting *parting)
+{
+    hf_lease *part = at->lease;
+    struct hfi_lock *lock = part->lock;
+    parting->why.status = HF_OK;
+    parting->releaser = (struct hfi_releaser){.done = false, .status = HF_OK, .why = &parting->why};
+    at->references = 1;
+    hfi_park_init(&parting->releaser.park);
+    hfi_mutex_lock(&lock->mutex);
+    part->whole = NULL; /* from here on nothing is told of the whole */
+    parting->was_valid = leave(lock, part, wait ? &parting->releaser : NULL, &at->references);
+    hfi_mutex_unlock(&lock->mutex);
+}
+
+static hf_status end_parting(hf_lease *part, bool wait, struct parting *parting, hf_error *error)
+{
+    struct hfi_lock *lock = part->lock;
+    if (!parting->was_valid)
+        return hfi_handle_lost(part, error);
+    if (!wait)
+        return HF_OK;
+    hfi_mutex_lock(&lock->mutex);
+    hfi_park_hold();
+    await_answer(lock, &parting->releaser);
+    hfi_mutex_unlock(&lock->mutex);
+    hfi_park_let_go();
+    return answer(part, &parting->releaser, error);
+}
+
 /* The end of the handle, whatever became of the lease. */
 static void drop(hf_lease *lease, int references)
 {
@@ -126,6 +171,50 @@ static void drop(hf_lease *lease, int references)
     hfi_count(client, released);
     hfi_table_unref(lock);
     hfi_handle_drop(lease, references);
+}
+
+static hf_status worse_of(hf_status one, hf_status other) /* LOST before UNKNOWN, the first before the others */
+{
+    return one == HF_OK || (one == HF_UNKNOWN && other != HF_OK && other != HF_UNKNOWN) ? other : one;
+}
+
+/* Without memory the parts go back without being waited for, one after the other. */
+static hf_status give_back_parts(hf_lease *whole, bool wait, hf_error *error)
+{
+    struct hfi_parts *parts = whole->parts;
+    struct parting *partings = wait ? calloc((size_t)parts->count, sizeof *partings) : NULL;
+    hf_status worst = HF_OK;
+    hf_error why;
+    wait = partings != NULL;
+    hfi_handle_withdraw(whole);
+    for (int i = 0; wait && i < parts->count; i++)
+        begin_parting(&parts->at[i], true, &partings[i]);
+    for (int i = 0; wait && i < parts->count; i++)
+        hfi_lane_flush(parts->at[i].lease->lock->lane);
+    for (int i = 0; i < parts->count; i++) {
+        struct parting alone, *parting = wait ? &partings[i] : &alone;
+        if (!wait) {
+            begin_parting(&parts->at[i], false, parting);
+            hfi_lane_flush(parts->at[i].lease->lock->lane);
+        }
+        hf_status status = worse_of(worst, end_parting(parts->at[i].lease, wait, parting, &why));
+        if (status != worst && error != NULL)
+            *error = why;
+        worst = status;
+    }
+    free(partings);
+    return worst;
+}
+
+/* The parts live until no callback looks at the whole any more. */
+static void end_whole(hf_lease *whole)
+{
+    struct hfi_lock *lock = whole->lock;
+    hfi_handle_stop_events(whole);
+    for (int i = 0; i < whole->parts->count; i++)
+        drop(whole->parts->at[i].lease, whole->parts->at[i].references);
+    hfi_table_unref(lock);
+    hfi_handle_drop(whole, 1);
 }
 
 static hf_status release(hf_lease *lease, bool wait, hf_error *error)
@@ -144,8 +233,11 @@ static hf_status release(hf_lease *lease, bool wait, hf_error *error)
     if (!entered)
         hfi_client_ref(client); /* the lease's reference may be the last; close waits for calls that were let in */
     int references = 1;
-    hf_status status = give_back(lease, wait && entered, &references, error);
-    if (references > 0)
+    hf_status status = lease->parts != NULL ? give_back_parts(lease, wait && entered, error)
+                                            : give_back(lease, wait && entered, &references, error);
+    if (lease->parts != NULL)
+        end_whole(lease);
+    else if (references > 0)
         drop(lease, references);
     if (entered)
         hfi_client_leave(client);

@@ -26,6 +26,7 @@ struct hfi_retirement {
     struct hfi_releaser *releaser;
     bool    asked;            /* a release was sent at least once */
     bool    asking;
+    bool    once_more;        /* an acquire of the token was executed, perhaps behind the release in flight */
     bool    over;             /* no longer in the list */
     int     references;       /* of the list, a command in flight, the armed alarm */
 };
@@ -160,6 +161,8 @@ static void released(struct hfi_command *command)
     HFI_PERTURB("release-answered");
     int64_t now = hfi_lock_enter(lock);
     retirement->asking = false;
+    more = more || retirement->once_more;
+    retirement->once_more = false;
     if (more)
         send_locked(retirement, now);
     else
@@ -298,6 +301,20 @@ void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *r
         releaser->status = HF_UNKNOWN;
         releaser->done = true;
     }
+}
+
+void hfi_retire_granted_elsewhere(struct hfi_lock *lock, struct hfi_token token, int64_t now)
+{
+    struct hfi_retirement *retirement = find_locked(lock, token);
+    if (retirement == NULL) {
+        hfi_retire_again(lock, token, false, 0, now);
+        return;
+    }
+    int64_t ends = end_of_another(lock, now);
+    retirement->left_ns = ends > retirement->left_ns ? ends : retirement->left_ns;
+    retirement->in_doubt.ends_ns = ends > retirement->in_doubt.ends_ns ? ends : retirement->in_doubt.ends_ns;
+    retirement->once_more = retirement->asking;
+    send_locked(retirement, now);
 }
 
 void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, bool in_doubt, int64_t last_chance_us, int64_t now)

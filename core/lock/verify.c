@@ -138,7 +138,10 @@ hf_status hf_lease_verify(hf_lease *lease, hf_error *error)
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = verify(lease, error);
+    if (lease->parts == NULL)
+        status = verify(lease, error);
+    for (int i = 0; lease->parts != NULL && status == HF_OK && i < lease->parts->count; i++)
+        status = verify(lease->parts->at[i].lease, error);
     hfi_client_leave(client);
     return status;
 }

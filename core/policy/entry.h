@@ -277,6 +277,8 @@ struct hfi_acquire_params hfi_entry_recheck_params(struct hfi_entry *entry, int6
 /* The shell lists an acquire with these parameters and this stamp, which is the echo that a hand-off may bring. */
 void hfi_entry_sent(struct hfi_entry *entry, const struct hfi_acquire_params *params, int64_t stamp);
 
+/* The holder's time of max_hold_ms begins now: it took the lease before it could use it. */
+void hfi_entry_limit_hold(struct hfi_entry *entry, int64_t max_hold_ms, struct hfi_step *step);
 /* What a renewal asks for, and how long it may wait for a connection that answers. `now` becomes its stamp. */
 struct hfi_renew_params {
     int64_t ttl_ms, patience_ns;

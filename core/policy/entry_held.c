@@ -291,6 +291,13 @@ void hfi_entry_lost(struct hfi_entry *entry, hf_reason reason, struct hfi_step *
     hfi_step_give_back(entry, step);
 }
 
+void hfi_entry_limit_hold(struct hfi_entry *entry, int64_t max_hold_ms, struct hfi_step *step)
+{
+    hfi_step_at(entry, step);
+    HFI_CHECK(entry->holding == HFI_BY_THREAD);
+    entry->held.times.hold_end = hfi_after_ms(step->now, max_hold_ms);
+}
+
 int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)
 {
     int64_t left_ms = (entry->held.times.end - now) / HFI_MS;

@@ -96,6 +96,13 @@ bool hfi_schema_more(const struct hfi_command *command, const struct redisReply 
     return IS_ONE_OF(reply, forms);
 }
 
+bool hfi_schema_take_many(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"GRANTED", "nn"}, {"BUSY", "nn"}, {"LATE", "n"}, {"FOREIGN", "ns"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
 bool hfi_schema_fill(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"FILLED", "n"}, {"FREE", "n"}, {"REFUSED", "n"}};

@@ -45,6 +45,15 @@ struct hfi_renewal {
 };
 struct hfi_command *hfi_wire_renew(const struct hfi_identity *identity, const struct hfi_renewal *renewals, int count);
 
+/* Several names at once, all or none. The key of each lives for the longest ttl_ms. */
+struct hfi_taking {
+    const struct hfi_keys *keys;
+    struct hfi_token token;
+    int64_t ttl_ms;
+};
+struct hfi_command *hfi_wire_take_many(const struct hfi_identity *identity, const struct hfi_taking *names, int count,
+                                       int64_t not_after_us);
+
 /* Batched re-checks: several names in one script, with one stamp. The params are common to all of them. */
 #define HFI_RECHECK_MOST 32
 struct hfi_recheck_params {

@@ -8,5 +8,6 @@
 #include <holdfast/fetch.h>
 #include <holdfast/lease.h>
 #include <holdfast/lock.h>
+#include <holdfast/multilock.h>
 
 #endif

@@ -74,6 +74,7 @@ public:
     bool is_valid() const noexcept { return hf_lease_is_valid(get()); }
     std::int64_t remaining_ms() const noexcept { return hf_lease_remaining_ms(get()); }
     std::int64_t fence() const noexcept { return hf_lease_fence(get()); }
+    std::int64_t fence_of(const char *name) const noexcept { return hf_lease_fence_of(get(), name); }
     hf_lease_condition state() const noexcept { return hf_lease_state(get()); }
     hf_reason reason() const noexcept { return hf_lease_reason(get()); }
     const char *name() const noexcept { return hf_lease_name(get()); }
@@ -138,6 +139,15 @@ public:
     {
         hf_lease *raw = nullptr;
         hf_status status = hf_lock_acquire(get(), name, &options, &raw, error);
+        result.reset(raw);
+        return status;
+    }
+    /* All of these names, or none: hf_multilock_acquire. */
+    [[nodiscard]] hf_status acquire(const char *const *names, std::size_t count, const hf_lock_options &options,
+                                    lease &result, hf_error *error = nullptr) noexcept
+    {
+        hf_lease *raw = nullptr;
+        hf_status status = hf_multilock_acquire(get(), names, count, &options, &raw, error);
         result.reset(raw);
         return status;
     }

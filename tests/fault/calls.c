@@ -81,6 +81,36 @@ static hf_status call_wait_in_vain(struct hft_place *place)
                            &place->lease, &place->error);
 }
 
+static hf_status take_two(struct hft_place *place, int64_t wait_ms)
+{
+    char other[40];
+    const char *const names[] = {name_of(place), other};
+    (void)snprintf(other, sizeof other, "%s+", names[0]);
+    return hf_multilock_acquire(place->client, names, 2,
+                                HF_LOCK(.lease_ms = 400, .wait_ms = wait_ms, .event_fd = place->number % 2 == 0),
+                                &place->lease, &place->error);
+}
+
+static hf_status call_try_two(struct hft_place *place)
+{
+    return take_two(place, 0);
+}
+
+static hf_status call_wait_for_two(struct hft_place *place)
+{
+    return take_two(place, 500);
+}
+
+static bool hold_two(struct hft_place *place)
+{
+    return take_two(place, 3000) == HF_OK;
+}
+
+static hf_status call_read_fence(struct hft_place *place)
+{
+    return hf_lease_fence_of(place->lease, hf_lease_name(place->lease)) > 0 ? HF_OK : HF_INTERNAL;
+}
+
 static hf_status call_release(struct hft_place *place)
 {
     hf_lease *lease = place->lease;
@@ -333,6 +363,12 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"wait", NULL, call_wait},
                                                    {"busy", NULL, call_busy},
                                                    {"wait in vain", NULL, call_wait_in_vain},
+                                                   {"try two", NULL, call_try_two},
+                                                   {"wait for two", NULL, call_wait_for_two},
+                                                   {"fence_of", hold_two, call_read_fence},
+                                                   {"release two", hold_two, call_release},
+                                                   {"post_release two", hold_two, call_post_release},
+                                                   {"verify two", hold_two, call_verify},
                                                    {"release", hold, call_release},
                                                    {"post_release", hold, call_post_release},
                                                    {"verify", hold, call_verify},

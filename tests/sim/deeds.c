@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* deeds.c - the calls that a program's threads make (lock, hold, fetch, cancel, break, release), and a check of each
  * result against the promise of that call. */
+#include "core/lock/handle.h"
 #include "core/policy/fence.h"
 #include "tests/sim/history.h"
 #include "tests/sim/stops.h"
@@ -206,6 +207,92 @@ static void lock_once(struct sim_actor *actor)
     sim_give_back(holding);
 }
 
+/* ---- several locks ---- */
+
+static void give_back_set(struct sim_holding **holdings, int count, hf_lease *whole, bool calm)
+{
+    hf_error error = {.status = HF_OK};
+    bool valid = hf_lease_is_valid(whole), starved = false;
+    int64_t began = sim.now;
+    sim_say("releases %d locks%s", count, valid ? "" : " (they are over)");
+    for (int i = 0; i < count; i++) {
+        starved = starved || 2 * sim_stopped(sim.self, holdings[i]->given) >= holdings[i]->good_for;
+        sim_watch_releases(holdings[i]);
+        holdings[i]->lease = NULL;
+        holdings[i]->released = true;
+    }
+    hf_status status = hf_lease_release(whole, &error);
+    for (int i = 0; i < count; i++)
+        sim_oracle_released(&history.oracle, holdings[i]->grant, valid, status == HF_OK);
+    if (!valid && sim_faults_cost_nothing() && !starved && calm)
+        sim_violation("[no-false-loss] a multilock is lost though nothing is wrong");
+    if (status != HF_LOST || (valid && !starved && sim_stopped(sim.self, began) == 0))
+        check_status("release", status, &error);
+    sim_call_took("release", began, history.command_ms);
+}
+
+static void work_on_set(struct sim_holding *const *holdings, int count, const hf_lease *whole)
+{
+    int64_t until = here() + sim_between(0, history.hold_most) * HFI_MS;
+    while (here() < until && hf_lease_is_valid(whole)) {
+        int64_t left = until - here();
+        sim_sleep(left < 50 * HFI_MS ? left : 50 * HFI_MS);
+    }
+    for (int i = 0; i < count; i++)
+        if (hf_lease_is_valid(whole) && !hf_lease_is_valid(holdings[i]->lease))
+            sim_violation("[over-is-over] a multilock is valid, one of its locks is not");
+}
+
+/* Two or three locks, in any order. */
+static void lock_several(struct sim_actor *actor)
+{
+    hf_error error = {.status = HF_OK};
+    hf_lease *whole;
+    char texts[SIM_LOCKS][16];
+    const char *names[SIM_LOCKS];
+    struct sim_holding *holdings[SIM_LOCKS];
+    int count = history.locks > 2 && sim_chance(50) ? 3 : 2, first = (int)sim_between(0, history.locks - 1);
+    bool backwards = sim_chance(50);
+    for (int i = 0; i < count; i++) {
+        int lock = (first + (backwards ? history.locks - i : i)) % history.locks;
+        (void)snprintf(texts[i], sizeof texts[i], "n%d", lock);
+        names[i] = texts[i];
+        actor->wants_set |= 1u << lock;
+        for (int calls = 0; calls < 2; calls++) /* all at once, then one after the other */
+            sim_oracle_calls(&history.oracle, sim.self->id, lock);
+    }
+    for (int lock = 0, i = 0; lock < history.locks; lock++) /* in the order of the parts */
+        if ((actor->wants_set >> lock & 1) != 0)
+            (holdings[i++] = sim_watch_expect(lock))->in_set = true;
+    hf_lock_options options = {.size = sizeof options,
+                               .lease_ms = some_lease_ms(),
+                               .wait_ms = some_wait_ms(),
+                               .linger_ms = sim_chance(30) ? history.linger_ms : 0,
+                               .max_hold_ms = sim_chance(5) ? sim_between(10, history.lease_ms) : 0};
+    bool calm = options.max_hold_ms == 0;
+    int64_t began = sim.now;
+    options.cancel = some_cancel(actor, 10);
+    history.acquires++;
+    sim_say("thread %d wants %d locks from %s on, waits %lld ms", actor->number, count, names[0], (long long)options.wait_ms);
+    hf_status status = hf_multilock_acquire(actor->process->client, names, (size_t)count, &options, &whole, &error);
+    check_status("multilock", status, &error);
+    sim_call_took("multilock", began, options.wait_ms > 0 ? options.wait_ms + 1 : (1 + count) * history.command_ms);
+    check_cancel("multilock", actor, options.cancel, began, 0);
+    bool granted = status == HF_OK;
+    for (int i = 0; i < count && granted; i++)
+        granted = sim_watch_granted(holdings[i], whole->parts->at[i].lease);
+    if (granted) {
+        work_on_set(holdings, count, whole);
+        give_back_set(holdings, count, whole, calm);
+    } else if (status == HF_OK) {
+        for (int i = 0; i < count; i++)
+            if (holdings[i]->grant >= 0)
+                sim_watch_releases(holdings[i]);
+        (void)hf_lease_release(whole, &error);
+    }
+    actor->wants_set = 0;
+}
+
 /* ---- fetching ---- */
 
 struct fetching { /* what the loader of a call knows of it */
@@ -317,6 +404,8 @@ void sim_act(void *arg)
             fetch_once(actor);
         else if (breaks && history.healed == 0 && sim_chance(3)) /* whoever is broken has a moment to stop */
             break_once(actor);
+        else if (history.locks > 1 && sim_chance(8))
+            lock_several(actor);
         else
             lock_once(actor);
     }

@@ -46,6 +46,7 @@ struct sim_actor { /* a thread of a process's program */
     bool over;
     int waits_for;       /* the lock it waits for; -1: none */
     int64_t waits_since; /* true time */
+    unsigned wants_set;  /* the locks, by bit, that it takes together now: it may have some and wait for another */
     hf_cancel *cancel;
     int64_t fired; /* true time, since it was set back; -1: it was not */
 };
@@ -106,6 +107,7 @@ struct sim_holding { /* one lease that a thread has got */
     int64_t given, good_for; /* when it came, and what was left of it then, ns */
     int grant;       /* -1: not yet */
     bool released;
+    bool in_set;  /* taken together with others, so perhaps had for a while when it is given */
 };
 void sim_watch_begin(void);
 struct sim_holding *sim_watch_expect(int lock);

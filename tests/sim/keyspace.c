@@ -241,7 +241,10 @@ static bool pttl(struct sim_keyspace *keys, const struct sim_words *words, struc
 
 static bool exists(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
-    say_number(reply, find(keys, words->text[1]) != NULL);
+    int64_t count = 0;
+    for (int i = 1; i < words->count; i++)
+        count += find(keys, words->text[i]) != NULL;
+    say_number(reply, count);
     return true;
 }
 

@@ -20,7 +20,8 @@ static bool has_before;
 
 static const struct hfi_script *const scripts[] = {
     &hfi_script_acquire,     &hfi_script_recheck, &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
-    &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break};
+    &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break,
+    &hfi_script_take_many};
 #define SCRIPTS (sizeof scripts / sizeof scripts[0])
 
 /* ---- messages ---- */

@@ -92,7 +92,8 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     holding->good_for = hf_lease_remaining_ms(lease) * HFI_MS;
     char token[HFI_TOKEN_CAPACITY];
     (void)hfi_token_make(&lease->client->identity, lease->lock->token, token);
-    look_for_passes(holding->lock, token);
+    if (!holding->in_set)
+        look_for_passes(holding->lock, token);
     holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease),
                                         sim_tokens_owned_at(token, holding->lock));
     history.grants++;
@@ -227,6 +228,17 @@ static bool is_in_use(hf_client *client, const char *token)
     return in_use;
 }
 
+/* A thread of this process takes it together with others, and may have it while it waits for those. */
+static bool is_in_a_set(int lock, int owner)
+{
+    for (int i = 0; i < history.actor_count; i++) {
+        const struct sim_actor *actor = &history.actors[i];
+        if (actor->process->alive && actor->process->id == owner && (actor->wants_set >> lock & 1) != 0)
+            return true;
+    }
+    return false;
+}
+
 static void keep_first(void *arg, const char *member)
 {
     const char **first = arg;
@@ -262,7 +274,7 @@ static void look_for_gap(int lock)
         owners[lock].owner = owner;
         owners[lock].since = sim.now;
     }
-    if (head_was_brought_back(lock))
+    if (head_was_brought_back(lock) || is_in_a_set(lock, owner))
         owners[lock].since = sim.now;
     int64_t since = waited_since(lock);
     bool counts =

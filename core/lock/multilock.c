@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* multilock.c - hf_multilock_acquire: one script that takes all names or none; where that cannot be, one name after the
+ * other in the order of their keys. */
+#include "base/thread.h"
+#include "core/lock/acquire.h"
+#include "core/lock/event_sink.h"
+#include "core/lock/parts.h"
+#include "core/lock/perform.h"
+#include "core/lock/table.h"
+#include "core/lock/together.h"
+#include "core/lock/trouble.h"
+#include "core/protocol/options.h"
+
+#include <holdfast/multilock.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct wanted { /* one of the names */
+    struct hfi_name name;
+    struct hfi_lock *lock; /* a reference */
+    hf_lease *lease;       /* NULL: not taken */
+};
+
+struct set { /* of one hf_multilock_acquire */
+    hf_client *client;
+    const hf_lock_options *options; /* the caller's */
+    hf_lock_options of_part;        /* what each name is taken with: who is told is the owner of the whole */
+    int64_t until_ns;
+    int count;
+    struct wanted names[HF_NAMES_MAX]; /* in the order of their keys */
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct hfi_keys *one = &((const struct wanted *)a)->lock->keys, *other = &((const struct wanted *)b)->lock->keys;
+    size_t common = one->lock_size < other->lock_size ? one->lock_size : other->lock_size;
+    int order = memcmp(one->lock, other->lock, common);
+    return order != 0 ? order : (one->lock_size > other->lock_size) - (one->lock_size < other->lock_size);
+}
+
+static void unref_all(struct set *set)
+{
+    for (int i = 0; i < set->count; i++)
+        hfi_table_unref(set->names[i].lock);
+    set->count = 0;
+}
+
+/* HF_OK: a reference to the lock of each name, in the order of their keys; else none is left. */
+static hf_status find_all(struct set *set, const char *const *texts, size_t count, hf_error *error)
+{
+    hf_status status = HF_OK;
+    for (size_t i = 0; i < count && status == HF_OK; i++) {
+        struct wanted *wanted = &set->names[set->count];
+        wanted->lease = NULL;
+        status = hfi_name_take(HFI_MUTEX, texts[i], 0, &wanted->name, error);
+        if (status == HF_OK)
+            status = hfi_table_get(set->client, &wanted->name, &wanted->lock, error);
+        set->count += status == HF_OK;
+    }
+    if (status == HF_OK)
+        qsort(set->names, (size_t)set->count, sizeof set->names[0], by_key);
+    for (int i = 1; i < set->count && status == HF_OK; i++) {
+        char name[160];
+        if (set->names[i].lock == set->names[i - 1].lock)
+            status = hfi_fail(error, HF_INVALID, "name each lock once", "the name %s is there twice",
+                              hfi_quote(name, sizeof name, set->names[i].name.text, set->names[i].name.size));
+    }
+    if (status != HF_OK)
+        unref_all(set);
+    return status;
+}
+
+static void forget_leases(struct set *set) /* they are the whole's, or have gone back with it */
+{
+    for (int i = 0; i < set->count; i++)
+        set->names[i].lease = NULL;
+}
+
+static void give_back_all(struct set *set)
+{
+    for (int i = 0; i < set->count; i++)
+        if (set->names[i].lease != NULL)
+            (void)hf_lease_post_release(set->names[i].lease, NULL);
+    forget_leases(set);
+}
+
+/* All or none by one script. HF_BUSY, and *busy: the first name that was not free, -1 if no command was sent because a
+ * name is in use in this process. */
+static hf_status take_together(struct set *set, int *busy, hf_error *error)
+{
+    struct hfi_lock *locks[HF_NAMES_MAX];
+    hf_lease *leases[HF_NAMES_MAX];
+    for (int i = 0; i < set->count; i++)
+        locks[i] = set->names[i].lock;
+    hf_status status = hfi_together_take(locks, set->count, &set->of_part, set->until_ns, leases, busy, error);
+    for (int i = 0; i < set->count && status == HF_OK; i++)
+        set->names[i].lease = leases[i];
+    return status;
+}
+
+/* What is left for the next name. A try stays one; a wait has a millisecond at least, so that it is no try. */
+static int64_t wait_left_ms(const struct set *set)
+{
+    if (set->options->wait_ms <= 0)
+        return set->options->wait_ms;
+    int64_t left = (set->until_ns - hfi_now(set->client->clock) + HFI_MS - 1) / HFI_MS;
+    return left > 1 ? left : 1;
+}
+
+/* One name after the other. The order of the keys is that of all processes, so no two of them wait for each other. A
+ * try, which waits for none, begins with the name that was busy: mostly it ends there, with nothing taken. */
+static hf_status take_in_order(struct set *set, int first, hf_error *error)
+{
+    hf_status status = HF_OK;
+    for (int n = 0; n < set->count && status == HF_OK; n++) {
+        int i = n == 0 ? first : n <= first ? n - 1 : n;
+        struct wanted *wanted = &set->names[i];
+        set->of_part.wait_ms = wait_left_ms(set);
+        status = hfi_lock_take(set->client, &wanted->name, &set->of_part, &wanted->lease, error);
+    }
+    if (status != HF_OK)
+        give_back_all(set);
+    return status;
+}
+
+/* The part belongs to the whole from now on, and the time of max_hold_ms begins. False: it is lost already. */
+static bool begin_part(hf_lease *part, hf_lease *whole, int64_t max_hold_ms)
+{
+    struct hfi_lock *lock = part->lock;
+    struct hfi_step step;
+    int64_t now = hfi_lock_enter(lock), end = atomic_load(part->end);
+    bool held = lock->holder == part && end > now;
+    if (held) {
+        part->whole = whole;
+        if (max_hold_ms > 0) {
+            hfi_step_init(&step, now, 0);
+            hfi_entry_limit_hold(&lock->entry, max_hold_ms, &step);
+            part->hold_end = lock->entry.held.times.hold_end;
+            atomic_store(part->end, hfi_lease_end(&lock->entry.held.times));
+            hfi_lock_perform(lock, &step, NULL);
+        }
+        whole->hold_end = part->hold_end < whole->hold_end ? part->hold_end : whole->hold_end;
+        if (hf_lease_state(part) == HF_LEASE_AT_RISK)
+            hfi_parts_told(part, HF_EVENT_AT_RISK, hf_lease_reason(part));
+    }
+    hfi_mutex_unlock(&lock->mutex);
+    return held;
+}
+
+/* Makes one lease of those that were taken. HF_LOST: one of them is over already; all have gone back. */
+static hf_status join(struct set *set, hf_lease **lease, hf_error *error)
+{
+    const hf_lock_options *options = set->options;
+    hf_lease *parts[HF_NAMES_MAX];
+    for (int i = 0; i < set->count; i++)
+        parts[i] = set->names[i].lease;
+    int tid = options->signal != 0 ? hfi_thread_id() : 0;
+    hf_lease *whole = hfi_parts_join(parts, set->count, options, hfi_owner_of(options), hfi_thread_number(), tid);
+    if (whole == NULL) {
+        give_back_all(set);
+        return hfi_fail(error, HF_NOMEM, "", "no memory for the lease of a multilock");
+    }
+    forget_leases(set);
+    bool held = true;
+    for (int i = 0; i < set->count && held; i++)
+        held = begin_part(parts[i], whole, options->max_hold_ms);
+    if (held && options->event_fd && hf_lease_event_fd(whole) < 0) {
+        int os_errno = errno;
+        (void)hf_lease_post_release(whole, NULL);
+        hfi_fail(error, HF_NOMEM, "raise the limit of open files (ulimit -n)", "no descriptor for the lease's event");
+        hfi_fail_errno(error, os_errno);
+        return HF_NOMEM;
+    }
+    if (!held || !hf_lease_is_valid(whole)) {
+        (void)hf_lease_post_release(whole, NULL);
+        return hfi_fail(error, HF_LOST, "", "a lease of the multilock was over before the last one was held");
+    }
+    *lease = whole;
+    return HF_OK;
+}
+
+static hf_status take(struct set *set, hf_lease **lease, hf_error *error)
+{
+    bool tries = set->options->wait_ms == 0;
+    for (;;) {
+        int busy = -1;
+        hf_status status = take_together(set, &busy, error);
+        if (status == HF_BUSY || (status == HF_UNAVAILABLE && !tries))
+            status = take_in_order(set, tries && busy > 0 ? busy : 0, error);
+        if (status == HF_OK)
+            status = join(set, lease, error);
+        if (status != HF_LOST)
+            return status;
+        if (tries || hfi_now(set->client->clock) >= set->until_ns)
+            return hfi_fail(error, HF_TIMEOUT, "is this process starved of CPU, or lease_ms short for so many names?",
+                            "a lease of the multilock was over before the last one was held");
+    }
+}
+
+static hf_status check(const char *const *names, size_t count, const hf_lock_options *options, hf_error *error)
+{
+    if (names == NULL || count < 1 || count > HF_NAMES_MAX)
+        return hfi_fail(error, HF_INVALID, "pass 1 to 64 names", "a multilock of %zu names", names == NULL ? 0 : count);
+    if (options->name_size != 0)
+        return hfi_fail(error, HF_INVALID, "its names end with a NUL byte", "name_size is set for a multilock");
+    if (options->reentrant)
+        return hfi_fail(error, HF_INVALID, "acquire it once, and pass its lease on", "a multilock is not reentrant");
+    return HF_OK;
+}
+
+static hf_status acquire(hf_client *client, const char *const *names, size_t count, const hf_lock_options *options,
+                         hf_lease **lease, hf_error *error)
+{
+    struct set *set = malloc(sizeof *set);
+    if (set == NULL)
+        return hfi_fail(error, HF_NOMEM, "", "no memory for the names of a multilock");
+    set->client = client;
+    set->options = options;
+    set->of_part = *options;
+    set->of_part.on_event = NULL;
+    set->of_part.signal = 0;
+    set->of_part.event_fd = false;
+    set->of_part.max_hold_ms = 0; /* it begins when all are held */
+    if (options->max_hold_ms != 0 && options->stop_ms >= options->max_hold_ms)
+        set->of_part.stop_ms = options->max_hold_ms / 2;
+    set->count = 0;
+    int64_t now = hfi_now(client->clock);
+    set->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
+    hf_status status = find_all(set, names, count, error);
+    if (status == HF_OK)
+        status = take(set, lease, error);
+    if (status == HF_OK)
+        hfi_handle_hand_out(*lease);
+    unref_all(set);
+    free(set);
+    return status;
+}
+
+hf_status hf_multilock_acquire(hf_client *client, const char *const *names, size_t count,
+                               const hf_lock_options *given, hf_lease **lease, hf_error *error)
+{
+    hf_lock_options options;
+    if (lease == NULL)
+        return hfi_fail(error, HF_INVALID, "", "the place for the lease is NULL");
+    *lease = NULL;
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_acquire_options(client, given, &options, error);
+    if (status == HF_OK)
+        status = check(names, count, &options, error);
+    if (status == HF_OK)
+        status = acquire(client, names, count, &options, lease, error);
+    hfi_acquire_count_refusal(client, status);
+    hfi_client_leave(client);
+    return status;
+}
+
+int64_t hf_lease_fence_of(const hf_lease *lease, const char *name)
+{
+    if (lease == NULL || name == NULL)
+        return 0;
+    if (lease->parts == NULL)
+        return strcmp(hf_lease_name(lease), name) == 0 ? lease->fence : 0;
+    for (int i = 0; i < lease->parts->count; i++)
+        if (strcmp(hf_lease_name(lease->parts->at[i].lease), name) == 0)
+            return lease->parts->at[i].lease->fence;
+    return 0;
+}
