@@ -307,8 +307,9 @@ static void sleep_on(struct hfi_lane *lane, struct hfi_park *park, uint32_t epoc
  * POLLOUT on a full socket was our task, so the listener does not poll for it. */
 static bool is_left_alone_locked(const struct hfi_lane *lane)
 {
-    if (atomic_load(&lane->blocked) && atomic_load(&lane->watch) != HFI_LOOKS_SOON)
-        return true;
+    int watch = atomic_load(&lane->watch);
+    if (atomic_load(&lane->blocked))
+        return watch != HFI_LOOKS_SOON;
     return lane->in_flight_count > 0 && hfi_lane_is_overlooked_locked(lane);
 }
 

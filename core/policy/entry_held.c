@@ -69,8 +69,8 @@ bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *wait
 }
 
 /* Waking a thread takes longer than a critical section. Until the successor runs, an arriving thread may barge in (P6
- * orders the remote queue only). A waiter without a thread has it at once. A successor that ran in vain (`overtaken`), or was woken HFI_BARGE_WINDOW_NS ago,
- * gets the lease from the next release: see hfi_entry_release. */
+ * orders the remote queue only). A successor that ran in vain (`overtaken`), or was woken HFI_BARGE_WINDOW_NS ago,
+ * gets the lease from the next release (hfi_entry_release), and a waiter without a thread is not called at all. */
 void hfi_step_wake_successor(struct hfi_entry *entry, struct hfi_step *step)
 {
     hfi_step_become(entry, HFI_HELD, HFI_OFFERED);

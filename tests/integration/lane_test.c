@@ -4,6 +4,7 @@
 #include "tests/support/script_source.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
+#include "tests/support/quantile.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -293,6 +294,48 @@ static void posted_commands_are_answered_although_no_thread_waits(void **state)
     }
 }
 
+enum { TIMES = 201 };
+
+static int64_t ask_ns(enum hfi_awaited awaited)
+{
+    struct hft_call call;
+    struct hfi_command *command = hft_command("PING", hft_in_ms(5000));
+    command->awaited = awaited;
+    int64_t began_ns = hft_now();
+    hft_post(lane, &call, command);
+    hft_sleep(&call);
+    assert_int_equal(call.outcome, HFI_ANSWERED);
+    hft_call_done(&call);
+    return hft_now() - began_ns;
+}
+
+static int64_t ask_behind_another_ns(void)
+{
+    struct hft_call other;
+    struct hfi_command *command = hft_command("PING", hft_in_ms(5000));
+    command->awaited = HFI_AWAITED_BY_NOBODY;
+    hft_post(lane, &other, command);
+    int64_t took_ns = ask_ns(HFI_AWAITED_PROMPTLY);
+    hft_sleep(&other);
+    hft_call_done(&other);
+    return took_ns;
+}
+
+/* The others lie there for half a millisecond: the listener's poll() is not for them before. */
+static void a_reply_that_is_awaited_promptly_does_not_lie_there(void **state)
+{
+    int64_t leisurely[TIMES], promptly[TIMES], behind[TIMES];
+    (void)state;
+    for (int i = 0; i < TIMES; i++) {
+        leisurely[i] = ask_ns(HFI_AWAITED_BY_NOBODY);
+        promptly[i] = ask_ns(HFI_AWAITED_PROMPTLY);
+        behind[i] = ask_behind_another_ns(); /* which has told the listener already to look soon */
+    }
+    int64_t usual_ns = hft_quantile(leisurely, TIMES, 0.5);
+    assert_true(hft_quantile(promptly, TIMES, 0.5) < usual_ns);
+    assert_true(hft_quantile(behind, TIMES, 0.5) < usual_ns);
+}
+
 static void a_posted_command_wakes_a_listener_that_sleeps_for_ever(void **state)
 {
     (void)state;
@@ -484,6 +527,7 @@ int main(void)
         cmocka_unit_test(a_server_that_forgets_its_scripts_is_told_them_again_within_the_same_call),
         cmocka_unit_test(commands_reach_the_server_in_the_order_in_which_they_were_listed),
         cmocka_unit_test(posted_commands_are_answered_although_no_thread_waits),
+        cmocka_unit_test(a_reply_that_is_awaited_promptly_does_not_lie_there),
         cmocka_unit_test(a_posted_command_wakes_a_listener_that_sleeps_for_ever),
         cmocka_unit_test(what_may_be_sent_soon_is_sent_without_another_call),
         cmocka_unit_test(a_done_may_list_and_flush_further_commands),
