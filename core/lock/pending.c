@@ -113,7 +113,6 @@ static void run_done(struct hfi_job *job)
 {
     hf_pending *pending = hfi_container_of(job, hf_pending, job);
     struct hfi_lock *lock = pending->lock;
-    hf_client *client = pending->client;
     struct hfi_callback callback;
     HFI_PERTURB("job-to-done");
     hfi_mutex_lock(&lock->mutex);
@@ -121,12 +120,10 @@ static void run_done(struct hfi_job *job)
     pending->runner = hfi_thread_number();
     hfi_mutex_unlock(&lock->mutex);
     if (!taken) {
-        hfi_callback_begin(&callback, client, NULL);
+        hfi_callback_begin(&callback, pending->client, NULL);
         pending->done(pending, pending->done_arg);
         hfi_callback_end(&callback);
     }
-    if (hfi_client_is_forked(client))
-        return; /* `done` has forked: the child's copy is freed by its take, or has been */
     HFI_PERTURB("done-to-quiet");
     hfi_mutex_lock(&lock->mutex);
     pending->runner = 0;
