@@ -4,7 +4,6 @@
 #include "tests/support/script_source.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
-#include "tests/support/quantile.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -294,46 +293,73 @@ static void posted_commands_are_answered_although_no_thread_waits(void **state)
     }
 }
 
-enum { TIMES = 201 };
+enum { TRIALS = 100 };
 
-static int64_t ask_ns(enum hfi_awaited awaited)
+static void post_slow(struct hft_call *call, enum hfi_awaited awaited)
 {
-    struct hft_call call;
-    struct hfi_command *command = hft_command("PING", hft_in_ms(5000));
+    struct hfi_command *command = hft_command("BLPOP nothing 0.005", hft_in_ms(5000));
     command->awaited = awaited;
-    int64_t began_ns = hft_now();
-    hft_post(lane, &call, command);
-    hft_sleep(&call);
-    assert_int_equal(call.outcome, HFI_ANSWERED);
-    hft_call_done(&call);
+    hft_post(lane, call, command);
+}
+
+/* Late on a busy machine: then all may be over. */
+static int64_t listens_after_ns(int64_t began_ns, struct hft_call *call)
+{
+    while (atomic_load(&lane->watch) != HFI_POLLS_REPLIES && !hft_is_over(call))
+        ;
     return hft_now() - began_ns;
 }
 
-static int64_t ask_behind_another_ns(void)
+static void end_call(struct hft_call *call)
 {
-    struct hft_call other;
-    struct hfi_command *command = hft_command("PING", hft_in_ms(5000));
-    command->awaited = HFI_AWAITED_BY_NOBODY;
-    hft_post(lane, &other, command);
-    int64_t took_ns = ask_ns(HFI_AWAITED_PROMPTLY);
-    hft_sleep(&other);
-    hft_call_done(&other);
+    hft_sleep(call);
+    assert_int_equal(call->outcome, HFI_ANSWERED);
+    hft_call_done(call);
+}
+
+/* After so many ns the listener's poll() is for the reply. */
+static int64_t awaited_ns(enum hfi_awaited awaited)
+{
+    struct hft_call call;
+    HFT_UNTIL(hft_is_asleep(hft_thread_named("hf-listener")) && atomic_load(&lane->watch) == HFI_UNWATCHED);
+    int64_t began_ns = hft_now();
+    post_slow(&call, awaited);
+    int64_t took_ns = listens_after_ns(began_ns, &call);
+    end_call(&call);
     return took_ns;
 }
 
-/* The others lie there for half a millisecond: the listener's poll() is not for them before. */
-static void a_reply_that_is_awaited_promptly_does_not_lie_there(void **state)
+/* The same behind a reply that is in no hurry, for which the listener sleeps already. */
+static int64_t awaited_behind_ns(void)
 {
-    int64_t leisurely[TIMES], promptly[TIMES], behind[TIMES];
+    struct hft_call slow, call;
+    int listener = hft_thread_named("hf-listener");
+    HFT_UNTIL(hft_is_asleep(listener) && atomic_load(&lane->watch) == HFI_UNWATCHED);
+    int64_t began_ns = hft_now();
+    post_slow(&slow, HFI_AWAITED_BY_NOBODY);
+    while (!hft_is_asleep(listener)) /* again */
+        ;
+    bool in_time = atomic_load(&lane->watch) == HFI_LOOKS_SOON;
+    post_slow(&call, HFI_AWAITED_PROMPTLY);
+    int64_t took_ns = listens_after_ns(began_ns, &call);
+    end_call(&slow);
+    end_call(&call);
+    return in_time ? took_ns : INT64_MAX;
+}
+
+/* It looks for others after half a millisecond. How fast it is is the machine's affair: once in a hundred is enough. */
+static void a_listener_looks_at_once_for_what_is_awaited_promptly(void **state)
+{
+    int64_t least_ns = INT64_MAX, least_behind_ns = INT64_MAX;
     (void)state;
-    for (int i = 0; i < TIMES; i++) {
-        leisurely[i] = ask_ns(HFI_AWAITED_BY_NOBODY);
-        promptly[i] = ask_ns(HFI_AWAITED_PROMPTLY);
-        behind[i] = ask_behind_another_ns(); /* which has told the listener already to look soon */
+    for (int i = 0; i < TRIALS; i++) {
+        int64_t prompt_ns = awaited_ns(HFI_AWAITED_PROMPTLY), behind_ns = awaited_behind_ns();
+        assert_true(awaited_ns(HFI_AWAITED_BY_NOBODY) >= HFI_MS / 2);
+        least_ns = prompt_ns < least_ns ? prompt_ns : least_ns;
+        least_behind_ns = behind_ns < least_behind_ns ? behind_ns : least_behind_ns;
     }
-    int64_t usual_ns = hft_quantile(leisurely, TIMES, 0.5);
-    assert_true(hft_quantile(promptly, TIMES, 0.5) < usual_ns);
-    assert_true(hft_quantile(behind, TIMES, 0.5) < usual_ns);
+    assert_true(least_ns < HFI_MS / 2);
+    assert_true(least_behind_ns < HFI_MS / 2);
 }
 
 static void a_posted_command_wakes_a_listener_that_sleeps_for_ever(void **state)
@@ -527,7 +553,7 @@ int main(void)
         cmocka_unit_test(a_server_that_forgets_its_scripts_is_told_them_again_within_the_same_call),
         cmocka_unit_test(commands_reach_the_server_in_the_order_in_which_they_were_listed),
         cmocka_unit_test(posted_commands_are_answered_although_no_thread_waits),
-        cmocka_unit_test(a_reply_that_is_awaited_promptly_does_not_lie_there),
+        cmocka_unit_test(a_listener_looks_at_once_for_what_is_awaited_promptly),
         cmocka_unit_test(a_posted_command_wakes_a_listener_that_sleeps_for_ever),
         cmocka_unit_test(what_may_be_sent_soon_is_sent_without_another_call),
         cmocka_unit_test(a_done_may_list_and_flush_further_commands),
