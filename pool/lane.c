@@ -380,6 +380,11 @@ void hfi_lane_flush_now(struct hfi_lane *lane)
     flush(lane, true);
 }
 
+void hfi_lane_flush_promptly(struct hfi_lane *lane)
+{
+    flush(lane, atomic_load(&lane->watch) != HFI_POLLS_REPLIES);
+}
+
 /* Store-load pairing with watch_events_locked(): our caller lists the command, then we read `watch`; the listener
  * changes `watch`, then tests the inbox. One of us sees the other. */
 void hfi_lane_flush_soon(struct hfi_lane *lane)
