@@ -22,6 +22,12 @@ enum hfi_outcome {
     HFI_UNANSWERED  /* may have left: may have been executed, or still be                  */
 };
 
+enum hfi_awaited {           /* who waits for the reply */
+    HFI_AWAITED_BY_THREAD,   /* a thread, or nobody knows: a thread that waits on the lane is woken to read it    */
+    HFI_AWAITED_PROMPTLY,    /* no thread, but a program's event loop: the listener reads it as soon as it comes  */
+    HFI_AWAITED_BY_NOBODY    /* no thread is woken to read it, and the listener is in no hurry                    */
+};
+
 struct hfi_command;
 
 /* Called exactly once, when the outcome is known, in the thread that learned it: a reader, a flusher or the listener.
@@ -44,7 +50,7 @@ struct hfi_command {
     int64_t stamp_ns;      /* for the caller: the clock before the command was listed (rule L1) */
     _Alignas(int64_t) char context[HFI_COMMAND_CONTEXT]; /* for the caller: hfi_command_context */
     int     element_count; /* for `validate` */
-    bool    posted;        /* no thread waits for its reply: none is woken to read it */
+    enum hfi_awaited awaited;
     bool    patient;       /* stays queued while the server is silent: UNSENT only at until_ns or after a failed dial */
     bool    optional;      /* unanswered it leaves no key behind, so close does not report it */
     bool    users;         /* a user chose its words: what an error reply says of the connection may be made up */

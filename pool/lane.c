@@ -170,7 +170,7 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
     hfi_fail_retry(&lane->why, -1);
     (void)atomic_fetch_add(&lane->cuts, os_errno != ETIMEDOUT);
     lane->drop_after = lane->role_check_due = false;
-    lane->in_flight_count = lane->posted = 0;
+    lane->in_flight_count = lane->threadless = lane->prompt = 0;
     while (!hfi_list_is_empty(&lane->in_flight)) {
         struct hfi_command *last = hfi_list_last(&lane->in_flight, struct hfi_command, link);
         if (last->sent)
@@ -256,7 +256,8 @@ static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
         }
         hfi_list_append(&lane->in_flight, &command->link);
         lane->in_flight_count++;
-        lane->posted += command->posted;
+        lane->threadless += command->awaited != HFI_AWAITED_BY_THREAD;
+        lane->prompt += command->awaited == HFI_AWAITED_PROMPTLY;
         lane->staged++;
     }
     mark_sent_locked(lane, now_ns);
@@ -313,7 +314,7 @@ static bool write_listed(struct hfi_lane *lane)
     int state = atomic_load(&lane->state);
     if (state == HFI_LANE_UP) {
         stage_locked(lane, now_ns);
-        kick = lane->in_flight_count > 0 && !lane->reading && atomic_load(&lane->watch) == HFI_UNWATCHED;
+        kick = lane->in_flight_count > 0 && !lane->reading && hfi_lane_is_overlooked_locked(lane);
         if (kick)
             atomic_store(&lane->watch, HFI_LOOKS_SOON);
     } else if (hfi_lane_is_down(lane)) {
@@ -377,6 +378,11 @@ void hfi_lane_flush(struct hfi_lane *lane)
 void hfi_lane_flush_now(struct hfi_lane *lane)
 {
     flush(lane, true);
+}
+
+void hfi_lane_flush_promptly(struct hfi_lane *lane)
+{
+    flush(lane, atomic_load(&lane->watch) != HFI_POLLS_REPLIES);
 }
 
 /* Store-load pairing with watch_events_locked(): our caller lists the command, then we read `watch`; the listener

@@ -25,7 +25,7 @@ void hfi_lane_check_step_locked(const struct hfi_lane *lane, enum hfi_lane_state
 
 static void check_in_flight(const struct hfi_lane *lane)
 {
-    int count = 0, posted = 0, in_flight_count = atomic_load(&lane->in_flight_count);
+    int count = 0, threadless = 0, prompt = 0, in_flight_count = atomic_load(&lane->in_flight_count);
     bool sent = true;
     for (const struct hfi_list *at = lane->in_flight.next; at != &lane->in_flight; at = at->next) {
         const struct hfi_command *command = hfi_container_of(at, const struct hfi_command, link);
@@ -33,10 +33,12 @@ static void check_in_flight(const struct hfi_lane *lane)
         sent = command->sent;
         HFI_CHECK(command->until_ns >= lane->nearest_ns);
         count++;
-        posted += command->posted;
+        threadless += command->awaited != HFI_AWAITED_BY_THREAD;
+        prompt += command->awaited == HFI_AWAITED_PROMPTLY;
     }
     HFI_CHECK(count == in_flight_count);
-    HFI_CHECK(posted == lane->posted);
+    HFI_CHECK(threadless == lane->threadless);
+    HFI_CHECK(prompt == lane->prompt);
 }
 
 void hfi_lane_check_locked(const struct hfi_lane *lane)

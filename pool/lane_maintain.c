@@ -106,7 +106,8 @@ static short watch_events_locked(struct hfi_lane *lane, int64_t now_ns, struct h
 {
     short events = POLLRDHUP;
     const struct hfi_command *head = head_locked(lane);
-    bool at_once = lane->kind == HFI_RESERVED_LANE || atomic_load(&lane->deployment->closing_until_ns) != 0;
+    bool at_once = lane->kind == HFI_RESERVED_LANE || lane->prompt > 0 ||
+                   atomic_load(&lane->deployment->closing_until_ns) != 0;
     enum hfi_lane_watch watch = HFI_LOOKS_SOON;
     if (head != NULL && !lane->reading) {
         if (at_once || head->sent_ns + GRACE_NS <= now_ns) {

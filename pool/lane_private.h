@@ -106,7 +106,8 @@ struct hfi_lane {
     int64_t nearest_ns;  /* no deadline in queue or in_flight is before this */
     int64_t answered_ns; /* time of the last reply; for P10 */
     _Atomic(int) in_flight_count, waiting; /* lengths of in_flight and waiters */
-    int posted;          /* commands in flight that no thread waits for */
+    int threadless;      /* commands in flight that no thread waits for, */
+    int prompt;          /* and those of them that are HFI_AWAITED_PROMPTLY */
     uint64_t staged, sends, times_up;
     hf_error why; /* why the connection was given up */
 };
@@ -141,6 +142,13 @@ void hfi_lane_check_step_locked(const struct hfi_lane *lane, enum hfi_lane_state
 #define hfi_lane_check_locked(lane) ((void)0)
 #define hfi_lane_check_step_locked(lane, state) ((void)0)
 #endif
+
+/* The listener's current poll() does not see to it in time that the replies in flight are read: it has to be kicked. */
+static inline bool hfi_lane_is_overlooked_locked(const struct hfi_lane *lane)
+{
+    int watch = atomic_load(&lane->watch);
+    return watch == HFI_UNWATCHED || (watch == HFI_LOOKS_SOON && lane->prompt > 0);
+}
 
 /* Whoever changes `state` calls this. */
 static inline void hfi_lane_set_state_locked(struct hfi_lane *lane, enum hfi_lane_state state)

@@ -90,7 +90,8 @@ static bool may_be_its(const struct hfi_command *command, const struct redisRepl
 static void note_answer_locked(struct hfi_lane *lane, const struct hfi_command *command, int64_t now_ns)
 {
     lane->in_flight_count--;
-    lane->posted -= command->posted;
+    lane->threadless -= command->awaited != HFI_AWAITED_BY_THREAD;
+    lane->prompt -= command->awaited == HFI_AWAITED_PROMPTLY;
     lane->answered_ns = now_ns;
 }
 
@@ -309,7 +310,7 @@ static bool is_left_alone_locked(const struct hfi_lane *lane)
     int watch = atomic_load(&lane->watch);
     if (atomic_load(&lane->blocked))
         return watch != HFI_LOOKS_SOON;
-    return lane->in_flight_count > 0 && watch == HFI_UNWATCHED;
+    return lane->in_flight_count > 0 && hfi_lane_is_overlooked_locked(lane);
 }
 
 /* Gives the read role to the thread that began to wait last: its wait will last longest, so the role moves least. */
@@ -322,7 +323,7 @@ static void pass_role(struct hfi_lane *lane)
     if (atomic_load(&lane->state) != HFI_LANE_UP) {
         (void)pthread_cond_signal(&lane->quiet);
         kick = true; /* the listener needs the role to close the connection */
-    } else if (lane->in_flight_count > lane->posted && !hfi_list_is_empty(&lane->waiters)) {
+    } else if (lane->in_flight_count > lane->threadless && !hfi_list_is_empty(&lane->waiters)) {
         struct waiter *next = hfi_list_last(&lane->waiters, struct waiter, link);
         hfi_list_remove(&next->link);
         (void)atomic_fetch_sub(&lane->waiting, 1);

@@ -40,7 +40,8 @@ void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *loc
     acquirer->owner = hfi_owner_of(options);
     acquirer->thread = hfi_thread_number();
     acquirer->tid = options->signal != 0 ? hfi_thread_id() : 0;
-    acquirer->sleeps = acquirer->for_others = false;
+    acquirer->wake = NULL;
+    acquirer->for_others = acquirer->waiter.threadless = false;
     acquirer->lease = NULL;
     acquirer->waiter.once = options->wait_ms == 0; /* hfi_entry_arrive and the verdict set the rest */
     bool stops_at_once = options->max_hold_ms != 0 && options->stop_ms >= options->max_hold_ms;
@@ -66,9 +67,17 @@ static void wait_shortly(struct hfi_acquirer *acquirer, uint32_t ticket)
         ck_pr_stall();
 }
 
-static void give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_status status, int64_t now)
+static void wake_thread(struct hfi_acquirer *acquirer)
+{
+    hfi_park_wake(&acquirer->park);
+}
+
+void hfi_acquirer_give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_status over, int64_t now)
 {
     struct hfi_step step;
+    if (over == HF_TIMEOUT && acquirer->waiter.once && lock->entry.trouble == HF_OK)
+        hfi_lock_note_silence(lock);
+    hf_status status = over == HF_TIMEOUT ? hfi_entry_why_in_vain(&lock->entry, &acquirer->waiter) : over;
     hfi_step_init(&step, now, 0);
     hfi_entry_leave(&lock->entry, &acquirer->waiter, &step);
     hfi_lock_perform(lock, &step, NULL);
@@ -80,7 +89,7 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
 {
     hf_client *client = lock->client;
     struct hfi_wait wait;
-    acquirer->sleeps = true;
+    acquirer->wake = wake_thread;
     hfi_wait_begin(&wait, client, cancel, &acquirer->park, until_ns);
     while (acquirer->waiter.verdict == HFI_WAITING) {
         uint32_t ticket = hfi_park_epoch(&acquirer->park);
@@ -97,9 +106,7 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
         }
         hf_status over = hfi_wait_is_over(&wait, now);
         if (over != HF_OK) {
-            if (over == HF_TIMEOUT && acquirer->waiter.once && lock->entry.trouble == HF_OK)
-                hfi_lock_note_silence(lock);
-            give_up(lock, acquirer, over == HF_TIMEOUT ? hfi_entry_why_in_vain(&lock->entry, &acquirer->waiter) : over, now);
+            hfi_acquirer_give_up(lock, acquirer, over, now);
             break;
         }
         hfi_mutex_unlock(&lock->mutex);
@@ -119,11 +126,11 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
     hfi_mutex_lock(&lock->mutex);
 }
 
-/* Re-entry. HF_OK: the owner has the same lease once more. HF_BUSY: this owner does not hold it. */
-static hf_status reenter(struct hfi_lock *lock, const hf_lock_options *options, hf_lease **lease, hf_error *error)
+hf_status hfi_acquirer_reenter(struct hfi_lock *lock, const struct hfi_acquirer *acquirer, hf_lease **lease, hf_error *error)
 {
+    const hf_lock_options *options = acquirer->options;
     hf_lease *holder = lock->holder;
-    if (holder == NULL || atomic_load(&holder->owner) != hfi_owner_of(options) || !hf_lease_is_valid(holder))
+    if (holder == NULL || acquirer->owner == 0 || atomic_load(&holder->owner) != acquirer->owner || !hf_lease_is_valid(holder))
         return HF_BUSY;
     if (!options->reentrant || !holder->reentrant) {
         char name[160];
@@ -137,9 +144,7 @@ static hf_status reenter(struct hfi_lock *lock, const hf_lock_options *options, 
     return HF_OK;
 }
 
-/* hf_lease_event_fd fails now, though it may succeed later. The options ask for the descriptor at once, so without it
- * the lease is given back. */
-static hf_status without_event_fd(hf_lease *lease, hf_error *error)
+hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error)
 {
     int os_errno = errno;
     (void)hf_lease_post_release(lease, NULL);
@@ -175,7 +180,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     hfi_acquirer_init(&acquirer, lock, options);
     search->late = false; /* a lease that is re-entered is not given back because of the one before */
     hfi_mutex_lock(&lock->mutex);
-    hf_status status = reenter(lock, options, lease, error);
+    hf_status status = hfi_acquirer_reenter(lock, &acquirer, lease, error);
     if (status != HF_BUSY) {
         hfi_mutex_unlock(&lock->mutex);
         if (status == HF_OK)
@@ -210,7 +215,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     if (has_no_fd || search->late)
         hfi_table_ref(lock);
     if (has_no_fd)
-        return without_event_fd(acquirer.lease, error);
+        return hfi_acquire_without_event_fd(acquirer.lease, error);
     *lease = acquirer.lease;
     return HF_OK;
 }
@@ -260,9 +265,16 @@ hf_status hfi_acquire_options(hf_client *client, const hf_lock_options *given, h
     if (status == HF_OK)
         status = hfi_lock_options_check(options, client->lease_ms, error);
     if (status == HF_OK && hfi_counted(client, waiting) >= client->max_waiters)
-        status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or wait with fewer threads",
+        status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or wait with fewer threads and pendings",
                           "max_waiters (%zu) calls wait already", client->max_waiters);
     return status;
+}
+
+hf_status hfi_acquire_prepare(hf_client *client, const char *text, const hf_lock_options *given, hf_lock_options *options,
+                              struct hfi_name *name, hf_error *error)
+{
+    hf_status status = hfi_acquire_options(client, given, options, error);
+    return status == HF_OK ? hfi_name_take(HFI_MUTEX, text, options->name_size, name, error) : status;
 }
 
 hf_status hf_lock_acquire(hf_client *client, const char *text, const hf_lock_options *given, hf_lease **lease,
@@ -276,9 +288,7 @@ hf_status hf_lock_acquire(hf_client *client, const char *text, const hf_lock_opt
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = hfi_acquire_options(client, given, &options, error);
-    if (status == HF_OK)
-        status = hfi_name_take(HFI_MUTEX, text, options.name_size, &name, error);
+    status = hfi_acquire_prepare(client, text, given, &options, &name, error);
     if (status == HF_OK) {
         status = hfi_lock_take(client, &name, &options, lease, error);
         hfi_acquire_count_refusal(client, status);

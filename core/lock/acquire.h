@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* acquire.h - a thread acquires a lease, and waits for it. */
+/* acquire.h - a thread acquires a lease, and waits for it; and what a pending (pending.c) does as a thread does it. */
 #ifndef HFI_ACQUIRE_H
 #define HFI_ACQUIRE_H
 
@@ -10,7 +10,7 @@
  * acquirer leaves the entry and is HFI_REFUSED with TIMEOUT (or the reason why the server could not serve), CANCELED or
  * CLOSED. The lock's mutex is held on entry and on return, and released while the thread sleeps. */
 void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t until_ns, hf_cancel *cancel);
-/* Initialises *acquirer. The options must stay valid until the acquire ends. */
+/* Initialises *acquirer, for the calling thread. The options must stay valid until the acquire ends. */
 void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *lock, const hf_lock_options *options);
 
 /* The number of the owner that the options name: .owner, or this thread's. */
@@ -21,6 +21,17 @@ hf_status hfi_acquire_options(hf_client *client, const hf_lock_options *given, h
 /* What hf_lock_acquire does with checked options, but its count of refusals. The caller hands the lease out. */
 hf_status hfi_lock_take(hf_client *client, const struct hfi_name *name, const hf_lock_options *options, hf_lease **lease,
                         hf_error *error);
+/* The same, and the name. */
+hf_status hfi_acquire_prepare(hf_client *client, const char *text, const hf_lock_options *given, hf_lock_options *options,
+                              struct hfi_name *name, hf_error *error);
+/* Re-entry; mutex held. HF_OK: the owner has the same lease once more. HF_BUSY: this owner does not hold it. DEADLOCK. */
+hf_status hfi_acquirer_reenter(struct hfi_lock *lock, const struct hfi_acquirer *acquirer, hf_lease **lease, hf_error *error);
+/* The acquirer, HFI_WAITING until now, leaves the entry and is HFI_REFUSED: CANCELED, CLOSED, or TIMEOUT, which becomes
+ * the reason why the server could not serve, if there is one. Mutex held. */
+void hfi_acquirer_give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_status over, int64_t now);
+/* hf_lease_event_fd has failed just now, though it may succeed later. The options ask for the descriptor at once, so
+ * without it the lease is given back. Returns NOMEM. */
+hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error);
 void hfi_acquire_count_refusal(hf_client *client, hf_status status); /* BUSY, TIMEOUT, CANCELED */
 
 #endif

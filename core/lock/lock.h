@@ -42,18 +42,20 @@ struct hfi_lock {
     int64_t  short_ns;       /* their total duration */
     struct hfi_alarm alarm;
     int64_t  alarm_at;       /* HFI_NEVER: not armed */
+    uint32_t pendings;       /* acquirers that have no thread: the listener reads what answers them at once */
     hf_error *trouble;       /* details of entry.trouble; NULL: none */
     struct hfi_shared *shared; /* HFI_FETCH: fetch/shared.c; NULL before the first waiter */
 };
 
-struct hfi_acquirer { /* a thread that acquires the lease, on its stack */
+struct hfi_acquirer { /* a thread that acquires the lease, on its stack; or in a pending */
     struct hfi_waiter waiter;
-    struct hfi_park   park;
+    struct hfi_park   park; /* a thread's */
     const hf_lock_options *options;
-    uint64_t  owner;   /* options->owner, or the thread's number */
+    uint64_t  owner;   /* options->owner, or the thread's number; a pending's 0: nobody */
     uint64_t  thread;  /* the thread's number, */
-    int       tid;     /* and its kernel id, which .signal goes to */
-    bool      sleeps;  /* the thread has to be woken for its verdict */
+    int       tid;     /* and its kernel id, which .signal goes to; a pending's are 0 */
+    /* Says that the verdict is there, under the lock's mutex. NULL: the thread has not begun to wait, and will see it. */
+    void    (*wake)(struct hfi_acquirer *acquirer);
     bool      for_others; /* until_ns of hfi_acquire limits the wait for the server's answer only; others_ms begins once
                            * another holder, or a waiter ahead of this one, is known (HFI_FETCH) */
     int64_t   others_ms;

@@ -135,6 +135,8 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
         return false;
     *hfi_command_context(command, struct question) = (struct question){lock->token, hfi_fence_seen(lock->client),
                                                                       lock->last_chance_us};
+    if (lock->pendings > 0)
+        command->awaited = HFI_AWAITED_PROMPTLY;
     hfi_table_ref(lock);
     HFI_PERTURB("command-to-list");
     hfi_call_list(lock->client, lock->lane, command, done, lock, stamp);
@@ -291,8 +293,8 @@ static void wake_decided(struct hfi_lock *lock, struct hfi_step *step)
         if (waiter->verdict == HFI_GOT_LEASE)
             handed = hand_over(lock, acquirer, step->now);
         HFI_PERTURB("lease-given-to-wake");
-        if (acquirer->sleeps)
-            hfi_park_wake(&acquirer->park);
+        if (acquirer->wake != NULL)
+            acquirer->wake(acquirer);
     }
     if (!handed)
         take_back(lock, step->now);

@@ -110,7 +110,8 @@ static void list(struct hfi_rechecked_batch *batch, int64_t now)
         rechecked_all(batch, NULL);
         return;
     }
-    command->posted = command->optional = true;
+    command->awaited = HFI_AWAITED_BY_NOBODY;
+    command->optional = true;
     HFI_PERTURB("re-check-to-list");
     hfi_call_list(client, lane, command, rechecked, batch, now);
 }

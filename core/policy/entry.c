@@ -141,7 +141,10 @@ HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter
     if (was_called)
         entry->successor = NULL;
     if (!hfi_list_is_empty(&entry->waiters)) {
-        if (was_called && hfi_step_is_free(entry))
+        bool is_offered = was_called && hfi_step_is_free(entry);
+        if (is_offered && hfi_step_head_of(entry)->threadless)
+            take(entry, hfi_step_head_of(entry), step);
+        else if (is_offered)
             hfi_step_wake_successor(entry, step);
         return;
     }

@@ -36,7 +36,7 @@ enum hfi_remote { HFI_NOTHING, HFI_ASKING, HFI_QUEUED, HFI_HELD };
 enum hfi_holding {      /* what a lease that is HELD does in this process */
     HFI_NOT_HELD,       /* .remote is not HFI_HELD                                                                */
     HFI_BY_THREAD,      /* a thread holds it                                                                      */
-    HFI_OFFERED,        /* free: the woken successor is to take it, or a thread that barges in                    */
+    HFI_OFFERED,        /* free: the woken successor, a thread, is to take it, or a thread that barges in         */
     HFI_LINGERING,      /* free until linger_end: nobody waits, a thread that arrives may have it                 */
     HFI_AWAITING_FENCES /* the grant's fence was behind, or all fences are used: the block in flight will be used */
 };
@@ -61,9 +61,10 @@ enum hfi_verdict {
     HFI_REFUSED     /* .status; the shell may know more, as the last error of the name */
 };
 
-struct hfi_waiter { /* on the stack of the waiting thread */
+struct hfi_waiter { /* on the stack of the waiting thread, or in a pending */
     struct hfi_list  link;
     bool             once;      /* wait_ms 0: HF_BUSY instead of waiting */
+    bool             threadless; /* a pending's: no thread has to run before it has what is passed to it */
     int64_t          lease_ms, stop_ms, max_hold_ms, linger_ms;
     enum hfi_verdict verdict;
     hf_status        status;

@@ -38,6 +38,7 @@ void hfi_entry_check(const struct hfi_entry *entry)
     bool is_held = entry->remote == HFI_HELD, waits = !hfi_list_is_empty(&entry->waiters);
     HFI_CHECK(is_held == (entry->holding != HFI_NOT_HELD));
     HFI_CHECK(entry->successor == NULL || (is_held && entry->successor == hfi_step_head_of(entry)));
+    HFI_CHECK(entry->successor == NULL || !entry->successor->threadless);
     HFI_CHECK(entry->holding != HFI_OFFERED || entry->successor != NULL);
     HFI_CHECK(entry->holding != HFI_LINGERING || !waits);
     HFI_CHECK(entry->holding != HFI_AWAITING_FENCES || !hfi_step_has_fences(entry));

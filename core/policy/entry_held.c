@@ -70,7 +70,7 @@ bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *wait
 
 /* Waking a thread takes longer than a critical section. Until the successor runs, an arriving thread may barge in (P6
  * orders the remote queue only). A successor that ran in vain (`overtaken`), or was woken HFI_BARGE_WINDOW_NS ago,
- * gets the lease from the next release: see hfi_entry_release. */
+ * gets the lease from the next release (hfi_entry_release), and a waiter without a thread is not called at all. */
 void hfi_step_wake_successor(struct hfi_entry *entry, struct hfi_step *step)
 {
     hfi_step_become(entry, HFI_HELD, HFI_OFFERED);
@@ -215,7 +215,7 @@ bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *s
         entry->held.passes = entry->held.passes < HFI_PASS_MOST ? (uint8_t)(entry->held.passes + 1) : HFI_PASS_MOST;
         if (!hfi_step_has_fences(entry))
             hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
-        else if (!entry->rules->barges || overdue)
+        else if (!entry->rules->barges || overdue || hfi_step_head_of(entry)->threadless)
             hfi_step_pass(entry, hfi_step_head_of(entry), step);
         else if (entry->successor == NULL)
             hfi_step_wake_successor(entry, step);

@@ -3,6 +3,7 @@
 #ifndef HOLDFAST_H
 #define HOLDFAST_H
 
+#include <holdfast/async.h>
 #include <holdfast/client.h>
 #include <holdfast/error.h>
 #include <holdfast/fetch.h>

@@ -61,6 +61,14 @@ struct end_lease {
 struct end_value {
     void operator()(hf_value *value) const noexcept { hf_value_free(value); }
 };
+struct end_pending {
+    void operator()(hf_pending *pending) const noexcept
+    {
+        hf_lease *lease = nullptr;
+        if (hf_pending_take(pending, &lease, nullptr) == HF_OK)
+            (void)hf_lease_post_release(lease, nullptr);
+    }
+};
 struct end_cancel {
     void operator()(hf_cancel *cancel) const noexcept { hf_cancel_close(cancel); }
 };
@@ -86,6 +94,23 @@ public:
     hf_status post_release(hf_error *error = nullptr) noexcept
     {
         return hf_lease_post_release(detach(), error);
+    }
+};
+
+/* A lease that is asked for (async.h). Its destructor cancels it, or gives back what it has got. Its hf_done_fn may end it
+ * by this object's take() once start has returned: in a program that dispatches itself. */
+class pending : public handle<hf_pending, detail::end_pending> {
+public:
+    using handle::handle;
+
+    bool is_done() const noexcept { return hf_pending_is_done(get()); }
+    int fd() noexcept { return hf_pending_fd(get()); }
+    [[nodiscard]] hf_status take(lease &result, hf_error *error = nullptr) noexcept
+    {
+        hf_lease *raw = nullptr;
+        hf_status status = hf_pending_take(detach(), &raw, error);
+        result.reset(raw);
+        return status;
     }
 };
 
@@ -139,6 +164,14 @@ public:
     {
         hf_lease *raw = nullptr;
         hf_status status = hf_lock_acquire(get(), name, &options, &raw, error);
+        result.reset(raw);
+        return status;
+    }
+    [[nodiscard]] hf_status start(const char *name, const hf_lock_options &options, hf_done_fn *done, void *done_arg,
+                                  pending &result, hf_error *error = nullptr) noexcept
+    {
+        hf_pending *raw = nullptr;
+        hf_status status = hf_lock_acquire_start(get(), name, &options, done, done_arg, &raw, error);
         result.reset(raw);
         return status;
     }

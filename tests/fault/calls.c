@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,30 @@ static hf_status call_wait_in_vain(struct hft_place *place)
 {
     return hf_lock_acquire(place->client, "taken", HF_LOCK(.wait_ms = 30, .cancel = place->cancel),
                            &place->lease, &place->error);
+}
+
+/* Decided it is whatever fails: at the latest when its time is over. */
+static hf_status call_start(struct hft_place *place)
+{
+    hf_pending *pending;
+    hf_status status = hf_lock_acquire_start(place->client, name_of(place), HF_LOCK(.lease_ms = 400, .wait_ms = 500), NULL, NULL,
+                                             &pending, &place->error);
+    if (status != HF_OK)
+        return status;
+    int fd = hf_pending_fd(pending);
+    for (int left_ms = 5000; !hf_pending_is_done(pending) && left_ms > 0; left_ms--)
+        (void)poll(&(struct pollfd){fd, POLLIN, 0}, fd >= 0, 1);
+    bool done = hf_pending_is_done(pending);
+    status = hf_pending_take(pending, &place->lease, &place->error);
+    return done ? status : HF_INTERNAL;
+}
+
+static hf_status call_start_and_cancel(struct hft_place *place)
+{
+    hf_pending *pending;
+    hf_status status = hf_lock_acquire_start(place->client, "taken", HF_LOCK(.wait_ms = HF_FOREVER), NULL, NULL, &pending,
+                                             &place->error);
+    return status != HF_OK ? status : hf_pending_take(pending, &place->lease, &place->error);
 }
 
 static hf_status take_two(struct hft_place *place, int64_t wait_ms)
@@ -363,6 +388,8 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"wait", NULL, call_wait},
                                                    {"busy", NULL, call_busy},
                                                    {"wait in vain", NULL, call_wait_in_vain},
+                                                   {"start", NULL, call_start},
+                                                   {"start and cancel", NULL, call_start_and_cancel},
                                                    {"try two", NULL, call_try_two},
                                                    {"wait for two", NULL, call_wait_for_two},
                                                    {"fence_of", hold_two, call_read_fence},

@@ -54,6 +54,14 @@ static hf_status wait_for(struct cell *cell, hf_error *error)
     return hf_lock_acquire(cell->client, "theirs", HF_LOCK(.wait_ms = cell->while_closing ? HF_FOREVER : 20), &lease, error);
 }
 
+static hf_status start_and_take(struct cell *cell, hf_error *error)
+{
+    hf_pending *pending;
+    hf_lease *lease;
+    hf_status status = hf_lock_acquire_start(cell->client, "theirs", HF_LOCK(.wait_ms = HF_FOREVER), NULL, NULL, &pending, error);
+    return status == HF_OK ? hf_pending_take(pending, &lease, error) : status;
+}
+
 static hf_status release(struct cell *cell, hf_error *error)
 {
     hf_lease *lease = cell->held;
@@ -255,6 +263,7 @@ static hf_status open_another(struct cell *cell, hf_error *error)
 static const struct call calls[] = {
     {"hf_lock_acquire", take, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_lock_acquire, waiting", wait_for, HF_TIMEOUT, HF_CLOSED, HF_INVALID},
+    {"hf_lock_acquire_start and hf_pending_take", start_and_take, HF_CANCELED, HF_CLOSED, HF_INVALID},
     {"hf_lease_release of another", release, HF_OK, HF_CLOSED, HF_OK},
     {"hf_lease_post_release of another", post_release, HF_OK, HF_CLOSED, HF_OK},
     {"hf_lease_verify", verify, HF_OK, HF_CLOSED, HF_INVALID},

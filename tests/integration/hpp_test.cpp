@@ -3,6 +3,7 @@
 #include <holdfast/holdfast.hpp>
 
 #include <cstdio>
+#include <poll.h>
 #include <string>
 #include <thread>
 
@@ -129,6 +130,34 @@ static void a_plain_function_is_a_loader_too(holdfast::client &client)
     CHECK(value.view() == "plain" && value.source() == HF_LOADED);
 }
 
+static void a_pending_is_taken_or_ends_with_its_scope(holdfast::client &one, holdfast::client &two)
+{
+    holdfast::lease lease, other;
+    hf_lock_options wait = hf_lock_options_default();
+    wait.wait_ms = HF_FOREVER;
+    {
+        holdfast::pending first, second;
+        CHECK(one.start("cpp:pending", wait, nullptr, nullptr, first) == HF_OK && first);
+        struct pollfd in = {first.fd(), POLLIN, 0};
+        CHECK(poll(&in, 1, 20000) == 1 && first.is_done());
+        CHECK(first.take(lease) == HF_OK && lease && !first);
+        CHECK(two.start("cpp:pending", wait, nullptr, nullptr, second) == HF_OK && !second.is_done());
+    } /* the second is canceled */
+    CHECK(two.stats().waiting == 0);
+    CHECK(lease.release() == HF_OK);
+    {
+        holdfast::pending granted;
+        CHECK(two.start("cpp:pending", wait, nullptr, nullptr, granted) == HF_OK);
+        struct pollfd in = {granted.fd(), POLLIN, 0};
+        CHECK(poll(&in, 1, 20000) == 1);
+    } /* what it has is given back */
+    wait.wait_ms = 20000;
+    CHECK(one.acquire("cpp:pending", wait, other) == HF_OK);
+    wait.cancel = reinterpret_cast<hf_cancel *>(&wait);
+    holdfast::pending none;
+    CHECK(one.start("cpp:pending", wait, nullptr, nullptr, none) == HF_INVALID && !none);
+}
+
 static void a_client_that_cannot_be_opened_is_empty()
 {
     holdfast::client client;
@@ -151,6 +180,7 @@ int main()
     a_fired_cancel_ends_a_wait_in_another_thread(one, two);
     a_value_is_loaded_by_a_lambda_and_outlives_its_client(nullptr);
     a_plain_function_is_a_loader_too(one);
+    a_pending_is_taken_or_ends_with_its_scope(one, two);
     a_client_that_cannot_be_opened_is_empty();
     CHECK(two.close() == HF_OK && !two);
     return failures == 0 ? 0 : 1;

@@ -19,12 +19,12 @@ RESULTS = os.path.join(SHOP.work, 'results.json')
 RULES = ['L%d' % n for n in range(1, 13)] + ['P%d' % n for n in range(12)]
 STEPS = ['subscribe', 'ask', 're-check', 'grant', 'claim', 'confirm', 'give back', 'leave', 'fill']
 STEPS_LEAST = 10
-AREAS = ['dialling', 'embedded', 'uri', 'run', 'operators']  # what has promises of its own beside those rules
+AREAS = ['dialling', 'embedded', 'uri', 'run', 'operators', 'loops']  # what has promises of its own beside those rules
 
 # What the simulator's oracle and its histories promise, by the names in which a violation speaks.
 ORACLE = '''one-holder fences-rise over-is-over valid-means-key release-is-honest lost-once no-false-loss wait-of-a-message
 wait-of-a-recheck wait-after-a-death fifo calls-in-time no-hang no-renewal-after-release keys-end no-stale-store
-no-stale-value status few-questions passes-end cancel-in-time nothing-stays'''.split()
+no-stale-value status few-questions passes-end pending cancel-in-time nothing-stays'''.split()
 
 # The tests that are asked, and how long one may take.
 LIMITS = {'unit': 30, 'scene': 30, 'fault': 45, 'integration': 120, 'cli': 200, 'torture': 60}

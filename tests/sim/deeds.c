@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* deeds.c - the calls that a program's threads make (lock, hold, fetch, cancel, break, release), and a check of each
+/* deeds.c - the calls that a program's threads make (lock, start, hold, fetch, cancel, break, release), and a check of each
  * result against the promise of that call. */
 #include "core/lock/handle.h"
+#include "base/park.h"
 #include "core/policy/fence.h"
 #include "tests/sim/history.h"
 #include "tests/sim/stops.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define SLACK_NS  (20 * HFI_MS)
 
@@ -207,6 +209,124 @@ static void lock_once(struct sim_actor *actor)
     sim_give_back(holding);
 }
 
+/* ---- pendings ---- */
+
+struct started { /* one pending; the history's end frees it */
+    struct sim_actor *actor;
+    struct sim_holding *holding;
+    hf_pending *pending;
+    struct hfi_park told; /* woken at `done` */
+    int64_t began, most_ms, decided;
+    int dones;
+    bool takes_inside, taking, taken;
+    hf_status status;
+    hf_lease *lease;
+};
+
+static void pending_event(hf_lease *lease, const hf_event *event, void *arg)
+{
+    const struct started *s = arg;
+    if (!s->taking)
+        sim_violation("[pending] an event of a lease that nobody has yet");
+    sim_watch_event(lease, event, s->holding);
+}
+
+static void take_pending(struct started *s)
+{
+    hf_error error = {.status = HF_OK};
+    int64_t began = sim.now;
+    bool decided = hf_pending_is_done(s->pending);
+    s->taking = true;
+    s->status = hf_pending_take(s->pending, &s->lease, &error);
+    s->actor->waits_for = s->actor->keeps = -1;
+    s->taken = true;
+    sim_say("thread %d takes its pending%s: %s", s->actor->number, decided ? "" : ", which is not decided",
+            hf_status_name(s->status));
+    bool kept = s->decided >= 0 && sim.now > s->decided;
+    bool starved = kept && 2 * sim_stopped(sim.self, s->began) >= history.lease_ms * HFI_MS;
+    if (!(s->status == HF_LOST && starved))
+        check_status("take", s->status, &error);
+    if (decided && s->status == HF_CANCELED)
+        sim_violation("[pending] what was decided is canceled");
+    if ((s->status == HF_OK) != (s->lease != NULL))
+        sim_violation("[pending] take says %s and gives %s", hf_status_name(s->status), s->lease != NULL ? "a lease" : "none");
+    sim_call_took("take", began, 0);
+    if (s->status == HF_OK && !sim_watch_granted(s->holding, s->lease)) {
+        (void)hf_lease_post_release(s->lease, &error);
+        s->lease = NULL;
+    }
+}
+
+static void pending_done(hf_pending *pending, void *arg)
+{
+    struct started *s = arg;
+    if (s->taken || s->dones++ > 0 || pending != s->pending || !hf_pending_is_done(pending))
+        sim_violation("[pending] done is called at the wrong time, of the wrong one, or twice");
+    if (s->taking)
+        return; /* a thread is about to take it, and waits for us */
+    sim_call_took("pending", s->began, s->most_ms);
+    s->decided = s->holding->kept_since = sim.now;
+    s->actor->waits_for = -1;
+    s->actor->keeps = s->holding->lock; /* if it was granted */
+    if (s->takes_inside)
+        take_pending(s);
+    hfi_park_wake(&s->told);
+}
+
+/* As lock_once, in the way of an event loop: taken inside `done`, when `done` has told, later, or before. */
+static void start_once(struct sim_actor *actor)
+{
+    struct started *s = calloc(1, sizeof *s);
+    hf_error error = {.status = HF_OK};
+    char name[16];
+    if (s == NULL)
+        abort();
+    int lock = (int)sim_between(0, history.locks - 1);
+    (void)snprintf(name, sizeof name, "n%d", lock);
+    hfi_park_init(&s->told);
+    s->actor = actor;
+    s->holding = sim_watch_expect(lock);
+    s->began = sim.now;
+    s->decided = -1;
+    s->takes_inside = sim_chance(40);
+    hf_lock_options options = {.size = sizeof options,
+                               .lease_ms = some_lease_ms(),
+                               .wait_ms = some_wait_ms(),
+                               .linger_ms = sim_chance(30) ? history.linger_ms : 0,
+                               .on_event = pending_event,
+                               .arg = s};
+    s->most_ms = options.wait_ms > 0 ? options.wait_ms : history.command_ms;
+    int64_t patience = sim_chance(25) ? here() + sim_between(0, 300) * HFI_MS : HFI_NEVER;
+    history.acquires++;
+    sim_say("thread %d starts to want lock %d, waits %lld ms, lease %lld ms", actor->number, lock,
+            (long long)options.wait_ms, (long long)options.lease_ms);
+    sim_oracle_calls(&history.oracle, sim.self->id, lock);
+    actor->waits_since = sim.now;
+    actor->waits_for = options.wait_ms > 0 ? lock : -1;
+    hf_status status = hf_lock_acquire_start(actor->process->client, name, &options, pending_done, s, &s->pending, &error);
+    if (status != HF_OK) {
+        sim_violation("[pending] start says %s: %s", hf_status_name(status), error.message);
+        return;
+    }
+    sim_call_took("start", s->began, 0);
+    for (uint32_t epoch = hfi_park_epoch(&s->told); s->dones == 0 && !s->takes_inside && here() < patience;
+         epoch = hfi_park_epoch(&s->told))
+        (void)hfi_park_wait(&s->told, epoch, patience);
+    while (s->takes_inside && !s->taken) {
+        uint32_t epoch = hfi_park_epoch(&s->told);
+        if (!s->taken)
+            (void)hfi_park_wait(&s->told, epoch, HFI_NEVER);
+    }
+    if (!s->taken && s->dones > 0 && sim_chance(30))
+        sim_sleep(sim_between(0, 2 * history.lease_ms) * HFI_MS);
+    if (!s->taken)
+        take_pending(s);
+    if (s->lease == NULL)
+        return;
+    work(s->holding);
+    sim_give_back(s->holding);
+}
+
 /* ---- several locks ---- */
 
 static void give_back_set(struct sim_holding **holdings, int count, hf_lease *whole, bool calm)
@@ -404,6 +524,8 @@ void sim_act(void *arg)
             fetch_once(actor);
         else if (breaks && history.healed == 0 && sim_chance(3)) /* whoever is broken has a moment to stop */
             break_once(actor);
+        else if (history.loops && sim_chance(60))
+            start_once(actor);
         else if (history.locks > 1 && sim_chance(8))
             lock_several(actor);
         else

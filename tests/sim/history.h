@@ -47,6 +47,7 @@ struct sim_actor { /* a thread of a process's program */
     int waits_for;       /* the lock it waits for; -1: none */
     int64_t waits_since; /* true time */
     unsigned wants_set;  /* the locks, by bit, that it takes together now: it may have some and wait for another */
+    int keeps;           /* the lock of its pending, which is decided and not taken yet; -1: none */
     hf_cancel *cancel;
     int64_t fired; /* true time, since it was set back; -1: it was not */
 };
@@ -57,6 +58,7 @@ struct sim_history {
     int64_t lease_ms, guard_ms, command_ms, linger_ms, hold_most, think_most;
     int64_t ops_end, healed, settled; /* true times; healed 0: not yet */
     bool same_leases;                 /* one length, so that bounds are exact */
+    bool loops;                       /* its threads start as event loops do, most of the time */
     bool uses_up_fences;              /* threads take so many leases that they wait for fences */
     bool clock_goes_back;             /* so its counter is not lost too: then nothing is promised (P8) */
     int64_t forward_budget_us;        /* what the server's clock may still be stepped forward */
@@ -106,6 +108,7 @@ struct sim_holding { /* one lease that a thread has got */
     int64_t expected; /* true time; since then it may come */
     int64_t given, good_for; /* when it came, and what was left of it then, ns */
     int grant;       /* -1: not yet */
+    int64_t kept_since; /* true time, when its pending was decided; 0: it was none */
     bool released;
     bool in_set;  /* taken together with others, so perhaps had for a while when it is given */
 };

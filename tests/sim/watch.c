@@ -71,12 +71,12 @@ struct sim_holding *sim_watch_expect(int lock)
 }
 
 /* The bound is the way of a message there, and the time that passes themselves may take. */
-static void look_for_passes(int lock, const char *token)
+static void look_for_passes(int lock, const char *token, int64_t at)
 {
     int64_t since = lock < SIM_LOCKS && history.profile == SIM_CALM ? sim_tokens_wanted_since(token, lock) : -1;
     int64_t most = HFI_PASS_MOST_NS + 12 * sim_network.delay_most + 25 * HFI_MS;
-    if (since >= 0 && sim.now - since > most)
-        sim_oracle_passed(&history.oracle, lock, since, sim.now, most + sim_stopped(NULL, since));
+    if (since >= 0 && at - since > most)
+        sim_oracle_passed(&history.oracle, lock, since, at, most + sim_stopped(NULL, since));
 }
 
 bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
@@ -93,7 +93,7 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     char token[HFI_TOKEN_CAPACITY];
     (void)hfi_token_make(&lease->client->identity, lease->lock->token, token);
     if (!holding->in_set)
-        look_for_passes(holding->lock, token);
+        look_for_passes(holding->lock, token, holding->kept_since != 0 ? holding->kept_since : sim.now);
     holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease),
                                         sim_tokens_owned_at(token, holding->lock));
     history.grants++;
@@ -187,6 +187,15 @@ static int64_t waited_since(int lock)
     return since;
 }
 
+/* A pending has it, and was not taken yet. */
+static bool is_kept(int lock)
+{
+    for (int i = 0; i < history.actor_count; i++)
+        if (history.actors[i].process->alive && history.actors[i].keeps == lock)
+            return true;
+    return false;
+}
+
 /* The table of docs/protocol.md: a live process's lease that is held by nobody comes free by a message or by the
  * next re-check, a dead process's at its end. */
 static int64_t most_of(int owner, const char **row)
@@ -278,7 +287,8 @@ static void look_for_gap(int lock)
         owners[lock].since = sim.now;
     int64_t since = waited_since(lock);
     bool counts =
-        since >= 0 && owner >= 0 && sim_world_is_well() && !sim_oracle_is_held(&history.oracle, lock);
+        since >= 0 && owner >= 0 && sim_world_is_well() && !sim_oracle_is_held(&history.oracle, lock) &&
+        !is_kept(lock);
     if (since < owners[lock].since)
         since = owners[lock].since;
     const char *row;

@@ -77,6 +77,41 @@ static void a_loss_while_it_is_free_makes_those_who_wait_ask_again(void **state)
     assert_string_equal(hft_come(&s, &b), "");
 }
 
+static void a_waiter_without_a_thread_has_it_at_once(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c"), d = hft_thread("d");
+    b.waiter.threadless = d.waiter.threadless = true;
+    hft_stand_init(&s);
+    s.rules.barges = true;
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_arrive(&s, &c);
+    (void)hft_arrive(&s, &d);
+    assert_string_equal(hft_release(&s, false), "b=lease"); /* nobody can come before it */
+    assert_string_equal(hft_release(&s, false), "call:c");
+    assert_string_equal(hft_leave(&s, &c), "d=lease"); /* what was offered to c is passed on, offered to nobody */
+    assert_string_equal(hft_release(&s, false), "give-back");
+}
+
+static void too_little_for_a_waiter_without_a_thread_goes_back(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c");
+    c.waiter.threadless = true;
+    c.waiter.stop_ms = 9900;
+    hft_stand_init(&s);
+    s.rules.barges = true;
+    hft_hold(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_arrive(&s, &c);
+    hft_pass_ms(&s, 200);
+    assert_string_equal(hft_release(&s, false), "call:b");
+    assert_string_equal(hft_leave(&s, &b), "give-back native!");
+}
+
 static void refusing_all_waiters_leaves_nothing_held(void **state)
 {
     (void)state;
@@ -95,6 +130,8 @@ int main(void)
         cmocka_unit_test(a_successor_is_waited_for_no_longer_than_200_us),
         cmocka_unit_test(when_the_called_one_leaves_the_next_is_called_and_after_the_last_it_goes_back),
         cmocka_unit_test(a_loss_while_it_is_free_makes_those_who_wait_ask_again),
+        cmocka_unit_test(a_waiter_without_a_thread_has_it_at_once),
+        cmocka_unit_test(too_little_for_a_waiter_without_a_thread_goes_back),
         cmocka_unit_test(refusing_all_waiters_leaves_nothing_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

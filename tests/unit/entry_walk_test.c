@@ -292,6 +292,7 @@ static bool arrive(struct walk *walk)
         return false;
     int64_t lease = leases[roll(walk, 5)];
     thread->waiter = (struct hfi_waiter){.once = chance(walk, 25),
+                                         .threadless = chance(walk, 25),
                                          .lease_ms = lease,
                                          .stop_ms = 1 + roll(walk, lease - 1),
                                          .max_hold_ms = chance(walk, 20) ? 1 + roll(walk, 3000) : 0,
