@@ -2,6 +2,7 @@
 /* acquire.c - hf_lock_acquire. */
 #include "core/lock/acquire.h"
 #include "core/lock/event_sink.h"
+#include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/protocol/options.h"
 #include "core/lock/table.h"
@@ -233,6 +234,8 @@ static hf_status acquire(hf_client *client, const struct hfi_name *name, const h
     hf_status status = hfi_table_get(client, name, &lock, error);
     if (status != HF_OK)
         return status;
+    if (client->order != NULL)
+        hfi_lock_order_wanted(lock, owner_of(options), options->order_class);
     for (;;) {
         status = acquire_once(lock, options, &search, lease, error);
         /* The thread may have been woken so late that the lease is over: give it back and try again. */
@@ -241,6 +244,8 @@ static hf_status acquire(hf_client *client, const struct hfi_name *name, const h
         if (!search.late) {
             if (search.waited)
                 hfi_histogram_add(&client->waits, (*lease)->since_ns - search.began_ns);
+            if (client->order != NULL)
+                hfi_lock_order_held(*lease, options->order_class);
             hfi_handle_hand_out(*lease);
             return HF_OK;
         }

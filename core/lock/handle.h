@@ -12,11 +12,13 @@
 
 struct hfi_lock;
 struct hfi_event_sink;
+struct hfi_listed;
 
 struct hf_lease {
     hf_client *client;            /* a reference, for the lifetime of this memory */
     struct hfi_lock *lock;        /* a reference from the grant to the owner's release */
     _Atomic(int64_t) *end;        /* V; 0: withdrawn; negative: found over. In memory that a fork child reads as 0 */
+    struct hfi_listed *listed;    /* lock_order.c, under its mutex; NULL: not listed */
     struct hfi_event_sink *sink;  /* NULL: the options ask for no notification */
     int64_t fence;
     int64_t since_ns;             /* when it was granted */
