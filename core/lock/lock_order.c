@@ -8,7 +8,7 @@
 
 #include <holdfast/fetch.h>
 
-#include <execinfo.h>
+#include <execinfo.h> /* glibc has it, musl has not; hf_loading_fail needs glibc too (strerrordesc_np) */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

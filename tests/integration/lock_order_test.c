@@ -148,6 +148,18 @@ static void three_classes_in_a_ring_are_reported(void **state)
     assert_int_equal(reports(), 2);
 }
 
+static bool dump_has(hf_client *client, const char *words)
+{
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(hf_client_dump(client, out), HF_OK);
+    (void)fclose(out);
+    bool has = strstr(text, words) != NULL;
+    free(text);
+    return has;
+}
+
 static void one_class_twice_is_no_order(void **state)
 {
     struct fixture *f = *state;
@@ -160,6 +172,7 @@ static void one_class_twice_is_no_order(void **state)
     must_release(one);
     must_release(two);
     assert_string_equal(said.text, "");
+    assert_false(dump_has(checked, "order "));
 }
 
 static void an_order_class_stands_for_the_name(void **state)
@@ -360,18 +373,6 @@ static void a_fork_child_frees_what_was_listed(void **state)
     must_release(lease);
     nest("b", "a");
     assert_int_equal(reports(), 1);
-}
-
-static bool dump_has(hf_client *client, const char *words)
-{
-    char *text;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    assert_int_equal(hf_client_dump(client, out), HF_OK);
-    (void)fclose(out);
-    bool has = strstr(text, words) != NULL;
-    free(text);
-    return has;
 }
 
 static void the_dump_lists_the_orders(void **state)
