@@ -172,13 +172,13 @@ static bool meets_new_locked(struct hfi_lock_order *order, struct wish *wish, co
     return !wish->has_stack;
 }
 
-/* The lease, if this owner holds it now. One that is over is no longer held, though not yet released. */
+/* By this owner, and now: a lease that is over is no longer held, though not yet released. */
 static bool is_held(const struct hfi_listed *listed, uint64_t owner, int64_t now)
 {
     return atomic_load(&listed->lease->owner) == owner && atomic_load(listed->lease->end) > now;
 }
 
-/* As add: true if the stack is needed first. */
+/* True: as above, and nothing was added yet. The clock is read under the mutex that orders releases and owners. */
 static bool look_locked(struct hfi_lock_order *order, struct wish *wish)
 {
     struct hfi_list *owned = &order->owners[wish->owner % OWNERS];

@@ -66,7 +66,7 @@ static void classes(struct hfi_order_graph *graph, int count)
 }
 
 /* The oracle: lengths of all shortest ways, by Floyd and Warshall. 99: none. */
-static void measure(const bool has[NODES + 1][NODES + 1], int far[NODES + 1][NODES + 1])
+static void measure(bool has[NODES + 1][NODES + 1], int far[NODES + 1][NODES + 1])
 {
     for (int i = 1; i <= NODES; i++)
         for (int j = 1; j <= NODES; j++)
