@@ -8,6 +8,7 @@
 #include "core/lock/parts.h"
 #include "core/lock/handle.h"
 #include "core/lock/inbound.h"
+#include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/fetch/local.h"
 #include "core/protocol/options.h"
@@ -112,6 +113,7 @@ void hfi_client_unref(hf_client *client)
     hfi_table_free(client);
     hfi_local_free(client);
     hfi_loss_log_free(&client->loss_log);
+    hfi_lock_order_free(client->order);
     hfi_wiped_give(client->wiped, client->alive);
     hfi_wiped_free(client->wiped);
     hfi_random_supply_free(client->random);
@@ -191,6 +193,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->name = strdup(o->client_name != NULL ? o->client_name : name);
     client->keyspace_events = strdup(o->keyspace_events);
     client->key_template = o->key_template != NULL ? strdup(o->key_template) : NULL;
+    client->order = o->check_order ? hfi_lock_order_new() : NULL;
     client->random = hfi_random_supply_new();
     client->wiped = hfi_wiped_new();
     client->alive = client->wiped != NULL ? hfi_wiped_take(client->wiped) : NULL;
@@ -200,6 +203,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     (void)gethostname(host, sizeof host - 1);
     if (client->alive == NULL || client->random == NULL || client->name == NULL || client->keyspace_events == NULL ||
         client->samples == NULL || client->floors_asked_ns == NULL || (o->key_template != NULL && client->key_template == NULL) ||
+        (o->check_order && client->order == NULL) ||
         !hfi_table_open(client) || !hfi_local_open(client)) {
         hfi_client_unref(client);
         return NULL;

@@ -2,7 +2,7 @@
 /* stats.c - a client's counters and state: hf_client_stats, hf_client_metrics, hf_client_dump. */
 #include "core/context/context.h"
 #include "core/lock/events.h"
-#include "core/lock/lock.h"
+#include "core/lock/lock_order.h"
 #include "core/lock/table.h"
 
 #include <inttypes.h>
@@ -246,5 +246,7 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
     for (size_t m = 0; m < METRICS; m++)
         fprintf(out, "%-20s %12" PRIu64 "  %s\n", metrics[m].field, number_of(&stats, &metrics[m]), metrics[m].help);
     hfi_table_each((hf_client *)(uintptr_t)client, dump_lock, out); /* counts references, changes nothing else */
+    if (client->order != NULL)
+        hfi_lock_order_dump(client->order, out);
     return ferror(out) ? HF_UNAVAILABLE : HF_OK;
 }

@@ -38,6 +38,7 @@ struct hfi_cached_handle {
 struct hfi_alarm;
 struct hfi_tick;
 struct hfi_event_sink;
+struct hfi_lock_order;
 struct hfi_lock;
 struct hfi_shared;
 struct redisReply;
@@ -76,6 +77,7 @@ struct hf_client {
     int64_t lease_ms, command_ms, close_ms;
     int64_t local_bytes;          /* HF_OFF: none */
     size_t  max_waiters, max_value_bytes;
+    struct hfi_lock_order *order; /* lock_order.c; NULL: orders are not checked */
     bool    has_dispatcher_thread;
 
     struct hfi_table *table;      /* table.c */

@@ -4,6 +4,7 @@
 #include "core/fetch/fetch.h"
 #include "core/fetch/shared.h"
 #include "core/lock/handle.h"
+#include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"
@@ -121,6 +122,8 @@ hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf
     struct share shared = {NULL};
     hf_status status = HF_OK;
     hfi_acquirer_init(&acquirer, lock, &options);
+    if (f->client->order != NULL)
+        hfi_lock_order_wanted(lock, acquirer.owner, NULL);
     hfi_mutex_lock(&lock->mutex);
     wait_for_verdict(f, once, &acquirer);
     if (acquirer.waiter.verdict == HFI_GOT_LEASE)
@@ -133,6 +136,8 @@ hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf
     if (acquirer.waiter.verdict == HFI_GOT_LEASE) {
         hfi_count(f->client, acquired_remotely);
         hfi_histogram_add(&f->client->waits, acquirer.lease->since_ns - f->since_ns);
+        if (f->client->order != NULL)
+            hfi_lock_order_held(acquirer.lease, NULL);
         *lease = acquirer.lease;
     }
     return shared.body != NULL ? give_share(f, &shared, value, error) : status;

@@ -2,6 +2,7 @@
 /* acquire.c - hf_lock_acquire. */
 #include "core/lock/acquire.h"
 #include "core/lock/event_sink.h"
+#include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/protocol/options.h"
 #include "core/lock/table.h"
@@ -277,6 +278,15 @@ hf_status hfi_acquire_prepare(hf_client *client, const char *text, const hf_lock
     return status == HF_OK ? hfi_name_take(HFI_MUTEX, text, options->name_size, name, error) : status;
 }
 
+static void want_in_order(hf_client *client, const struct hfi_name *name, const hf_lock_options *options)
+{
+    struct hfi_lock *lock;
+    if (hfi_table_get(client, name, &lock, NULL) != HF_OK)
+        return;
+    hfi_lock_order_wanted(lock, hfi_owner_of(options), options->order_class);
+    hfi_table_unref(lock);
+}
+
 hf_status hf_lock_acquire(hf_client *client, const char *text, const hf_lock_options *given, hf_lease **lease,
                           hf_error *error)
 {
@@ -289,10 +299,14 @@ hf_status hf_lock_acquire(hf_client *client, const char *text, const hf_lock_opt
     if (status != HF_OK)
         return status;
     status = hfi_acquire_prepare(client, text, given, &options, &name, error);
+    if (status == HF_OK && client->order != NULL)
+        want_in_order(client, &name, &options);
     if (status == HF_OK) {
         status = hfi_lock_take(client, &name, &options, lease, error);
         hfi_acquire_count_refusal(client, status);
     }
+    if (status == HF_OK && client->order != NULL)
+        hfi_lock_order_held(*lease, options.order_class);
     if (status == HF_OK)
         hfi_handle_hand_out(*lease);
     hfi_client_leave(client);

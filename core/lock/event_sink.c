@@ -6,7 +6,7 @@
 #include "base/perturb.h"
 #include "base/thread.h"
 #include "core/context/callback.h"
-#include "core/lock/lock.h"
+#include "core/lock/lock_order.h"
 #include "core/context/loss_log.h"
 
 #include <errno.h>
@@ -61,6 +61,7 @@ void hfi_handle_forked(hf_lease *lease)
         hfi_handle_forked(lease->parts->at[i].lease);
     free(lease->parts);
     free(lease->sink);
+    free(lease->listed);
     free(lease);
 }
 
@@ -293,6 +294,8 @@ static void move_locked(hf_lease *lease, uint64_t owner, uint64_t thread, int ti
 {
     struct hfi_event_sink *sink = lease->sink;
     atomic_store(&lease->owner, owner);
+    if (lease->client->order != NULL)
+        hfi_lock_order_moved(lease);
     if (sink == NULL)
         return;
     hfi_mutex_lock(&sink->mutex);

@@ -13,6 +13,7 @@
 
 struct hfi_lock;
 struct hfi_event_sink;
+struct hfi_listed;
 
 struct hfi_part { /* of a multilock's lease: the lease of one of its names */
     hf_lease *lease;
@@ -34,6 +35,7 @@ struct hf_lease {
     struct hfi_parts *parts;      /* NULL: the lease of one lock. Else of a multilock: no lock's holder, valid while all are */
     hf_lease *whole;              /* the multilock's lease that this one is a part of, or NULL; the lock's mutex */
     _Atomic(int64_t) *end;        /* V; 0: withdrawn; negative: found over. In memory that a fork child reads as 0 */
+    struct hfi_listed *listed;    /* lock_order.c, under its mutex; NULL: not listed */
     struct hfi_event_sink *sink;  /* NULL: the options ask for no notification */
     int64_t fence;
     int64_t since_ns;             /* when it was granted */

@@ -4,6 +4,7 @@
 #include "base/thread.h"
 #include "core/lock/acquire.h"
 #include "core/lock/event_sink.h"
+#include "core/lock/lock_order.h"
 #include "core/lock/parts.h"
 #include "core/lock/perform.h"
 #include "core/lock/table.h"
@@ -199,6 +200,23 @@ static hf_status take(struct set *set, hf_lease **lease, hf_error *error)
     }
 }
 
+/* For .check_order: what the owner holds already comes before each name of the set, and in the set the order is that of
+ * the keys, whichever name a try began with. */
+static void want_all(const struct set *set)
+{
+    for (int i = 0; i < set->count; i++)
+        hfi_lock_order_wanted(set->names[i].lock, hfi_owner_of(set->options), set->options->order_class);
+}
+
+static void hold_all(const struct set *set, const hf_lease *whole)
+{
+    for (int i = 0; i < set->count; i++) {
+        if (i > 0)
+            hfi_lock_order_wanted(set->names[i].lock, hfi_owner_of(set->options), set->options->order_class);
+        hfi_lock_order_held(whole->parts->at[i].lease, set->options->order_class);
+    }
+}
+
 static hf_status check(const char *const *names, size_t count, const hf_lock_options *options, hf_error *error)
 {
     if (names == NULL || count < 1 || count > HF_NAMES_MAX)
@@ -229,8 +247,12 @@ static hf_status acquire(hf_client *client, const char *const *names, size_t cou
     int64_t now = hfi_now(client->clock);
     set->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
     hf_status status = find_all(set, names, count, error);
+    if (status == HF_OK && client->order != NULL)
+        want_all(set);
     if (status == HF_OK)
         status = take(set, lease, error);
+    if (status == HF_OK && client->order != NULL)
+        hold_all(set, *lease);
     if (status == HF_OK)
         hfi_handle_hand_out(*lease);
     unref_all(set);

@@ -4,6 +4,7 @@
 #include "core/context/callback.h"
 #include "core/lock/acquire.h"
 #include "core/lock/event_sink.h"
+#include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"
@@ -23,7 +24,7 @@ struct hf_pending {
     struct hfi_acquirer acquirer; /* the lock's mutex guards it, and the fields marked (mutex) */
     struct hfi_lock *lock;        /* a reference */
     hf_client *client;            /* a reference */
-    hf_lock_options options;      /* its owner_label is stored behind this struct */
+    hf_lock_options options;      /* its owner_label and order_class are stored behind this struct */
     hf_done_fn *done;             /* NULL: none */
     void       *done_arg;
     int64_t began_ns;
@@ -152,7 +153,8 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 static hf_pending *make(struct hfi_lock *lock, const hf_lock_options *options, hf_done_fn *done, void *done_arg)
 {
     size_t label = options->owner_label != NULL ? strlen(options->owner_label) + 1 : 0;
-    hf_pending *pending = calloc(1, sizeof *pending + label);
+    size_t class = options->order_class != NULL ? strlen(options->order_class) + 1 : 0;
+    hf_pending *pending = calloc(1, sizeof *pending + label + class);
     if (pending == NULL)
         return NULL;
     pending->lock = lock;
@@ -160,6 +162,8 @@ static hf_pending *make(struct hfi_lock *lock, const hf_lock_options *options, h
     pending->options = *options;
     if (label > 0)
         pending->options.owner_label = memcpy(pending + 1, options->owner_label, label);
+    if (class > 0)
+        pending->options.order_class = memcpy((char *)(pending + 1) + label, options->order_class, class);
     pending->done = done;
     pending->done_arg = done_arg;
     atomic_init(&pending->references, 1);
@@ -228,6 +232,8 @@ static hf_status start(hf_client *client, const struct hfi_name *name, const hf_
         hfi_table_unref(lock);
         return hfi_fail(error, HF_NOMEM, "", "no memory for a pending");
     }
+    if (client->order != NULL && options->owner != 0)
+        hfi_lock_order_wanted(lock, options->owner, options->order_class);
     *out = pending; /* before `done` may run; once the mutex is unlocked it may be taken */
     HFI_PERTURB("pending-to-arrive");
     int64_t now = hfi_lock_enter(lock);
@@ -323,6 +329,8 @@ static hf_status give(const hf_pending *pending, hf_lease **out, hf_error *error
         return status;
     }
     *out = lease;
+    if (pending->client->order != NULL)
+        hfi_lock_order_held(lease, pending->options.order_class);
     hfi_handle_hand_out(lease);
     return HF_OK;
 }

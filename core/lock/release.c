@@ -2,6 +2,7 @@
 /* release.c - hf_lease_release, hf_lease_post_release. */
 #include "core/lock/retire.h"
 #include "core/lock/event_sink.h"
+#include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/lock/table.h"
 #include "base/perturb.h"
@@ -168,6 +169,8 @@ static void drop(hf_lease *lease, int references)
     struct hfi_lock *lock = lease->lock;
     hfi_handle_stop_events(lease);
     HFI_PERTURB("release-to-drop");
+    if (client->order != NULL)
+        hfi_lock_order_released(lease);
     hfi_count(client, released);
     hfi_table_unref(lock);
     hfi_handle_drop(lease, references);

@@ -34,6 +34,7 @@ const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS] = {
     CLIENT(client_name,     HFI_TEXT,  0,        0,              0,             0),
     CLIENT(key_template,    HFI_TEXT,  0,        0,              0,             0),
     CLIENT(keyspace_events, HFI_TEXT,  0,        0,              0,             0),
+    CLIENT(check_order,     HFI_FLAG,  0,        0,              0,             0),
 };
 
 #define LOCK(...) ROW(hf_lock_options, __VA_ARGS__)
@@ -50,6 +51,7 @@ const struct hfi_option hfi_lock_table[HFI_LOCK_OPTIONS] = {
     LOCK(event_fd,    HFI_FLAG,  0,       0,              0,          0),
     LOCK(reentrant,   HFI_FLAG,  0,       0,              0,          0),
     LOCK(owner_label, HFI_TEXT,  0,       0,              0,          0),
+    LOCK(order_class, HFI_TEXT,  0,       0,              0,          0),
 };
 _Static_assert(sizeof(hf_event_kind) == sizeof(int), "signal_at is a HFI_COUNT");
 

@@ -40,6 +40,14 @@ static hf_status check_reserved(const uint64_t *reserved, size_t size, const cha
     return hfi_fail(error, HF_INVALID, "zero the struct first; the macros do", "a reserved field of %s is not 0", what);
 }
 
+/* Bytes that fill up a word behind a flag. */
+static hf_status check_reserved_flags(const bool *flags, size_t size, const char *what, hf_error *error)
+{
+    uint64_t word = 0;
+    memcpy(&word, flags, size);
+    return check_reserved(&word, sizeof word, what, error);
+}
+
 static const char time_hint[] = "times are in milliseconds", byte_hint[] = "sizes are in bytes",
                   count_hint[] = "0 is the default";
 
@@ -81,6 +89,8 @@ static bool is_client_name(const char *name)
 HFI_RARE hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_CLIENT", error);
+    if (status == HF_OK)
+        status = check_reserved_flags(o->reserved_flags, sizeof o->reserved_flags, "HF_CLIENT", error);
     if (status == HF_OK)
         status = check_table(hfi_client_table, HFI_CLIENT_BOUNDED, o, error);
     if (status == HF_OK && (o->min_connections < 0 || o->min_connections > o->max_connections))
@@ -144,6 +154,8 @@ hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, h
         return hfi_fail(error, HF_INVALID, "", "signal_at must be HF_EVENT_LOST or HF_EVENT_AT_RISK");
     if (o->owner_label != NULL && strlen(o->owner_label) > 128)
         return hfi_fail(error, HF_INVALID, "", "owner_label is longer than 128 bytes");
+    if (o->order_class != NULL && (*o->order_class == 0 || strlen(o->order_class) > 128))
+        return hfi_fail(error, HF_INVALID, "", "order_class is empty or longer than 128 bytes");
     return HF_OK;
 }
 

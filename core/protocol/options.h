@@ -32,8 +32,8 @@ struct hfi_option {
 };
 
 enum {
-    HFI_CLIENT_OPTIONS = 18, HFI_CLIENT_BOUNDED = 13, /* the first 13 have bounds or a default */
-    HFI_LOCK_OPTIONS = 11,   HFI_LOCK_BOUNDED = 4,
+    HFI_CLIENT_OPTIONS = 19, HFI_CLIENT_BOUNDED = 13, /* the first 13 have bounds or a default */
+    HFI_LOCK_OPTIONS = 12,   HFI_LOCK_BOUNDED = 4,
     HFI_FETCH_OPTIONS = 6
 };
 extern const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS];

@@ -110,8 +110,9 @@ static void reserved_fields_stay_zero(void **state)
 {
     (void)state;
     hf_error error;
-    assert_names(check_lock((hf_lock_options){.reserved = {[6] = 1}}, &error), error, "reserved");
+    assert_names(check_lock((hf_lock_options){.reserved = {[5] = 1}}, &error), error, "reserved");
     assert_names(check_client((hf_client_options){.reserved = {[0] = 1}}, &error), error, "reserved");
+    assert_names(check_client((hf_client_options){.reserved_flags = {[6] = true}}, &error), error, "reserved");
     assert_names(check_fetch((hf_fetch_options){.reserved = {[3] = 1}}, &error), error, "reserved");
 }
 
@@ -201,6 +202,10 @@ static void a_label_has_its_length(void **state)
     label[128] = 'x';
     label[129] = 0;
     assert_names(check_lock((hf_lock_options){.owner_label = label}, &error), error, "owner_label");
+    assert_names(check_lock((hf_lock_options){.order_class = label}, &error), error, "order_class");
+    assert_names(check_lock((hf_lock_options){.order_class = ""}, &error), error, "order_class");
+    label[128] = 0;
+    assert_int_equal(check_lock((hf_lock_options){.order_class = label}, NULL), HF_OK);
 }
 
 static void a_clients_defaults_are_those_of_the_header(void **state)
@@ -312,11 +317,13 @@ static void a_locks_options_can_be_said_by_name(void **state)
     static const char *const said[][2] = {{"lease_ms", "2500"}, {"wait_ms", "forever"}, {"max_hold_ms", "60000"},
                                           {"linger_ms", "50"},  {"stop_ms", "300"},     {"owner", "7"},
                                           {"signal", "10"},     {"event_fd", "1"},      {"reentrant", "1"},
-                                          {"reentrant", "off"}, {"owner_label", "job"}, {"lease_ms", "3000"}};
+                                          {"reentrant", "off"}, {"owner_label", "job"}, {"lease_ms", "3000"},
+                                          {"order_class", "rows"}};
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
         assert_int_equal(hf_lock_options_parse(&options, said[i][0], said[i][1], &error), HF_OK);
     assert_string_equal(options.owner_label, "job");
-    options.owner_label = NULL;
+    assert_string_equal(options.order_class, "rows");
+    options.owner_label = options.order_class = NULL;
     expected.lease_ms = 3000;
     expected.wait_ms = HF_FOREVER;
     expected.max_hold_ms = 60000;
