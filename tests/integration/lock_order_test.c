@@ -432,6 +432,63 @@ static void many_threads_are_checked_at_once(void **state)
     assert_in_range(reports(), 1, 12);
 }
 
+/* ---- several locks at once, and locks of an event loop ---- */
+
+static void take_both(const char *one, const char *other)
+{
+    const char *const names[] = {one, other};
+    hf_lease *lease;
+    assert_int_equal(hf_multilock_acquire(checked, names, 2, NULL, &lease, NULL), HF_OK);
+    must_release(lease);
+}
+
+static void a_multilock_takes_its_names_in_the_order_of_their_keys(void **state)
+{
+    (void)state;
+    take_both("b", "a");
+    take_both("a", "b");
+    nest("a", "b"); /* the same order */
+    assert_int_equal(reports(), 0);
+    nest("b", "a");
+    assert_int_equal(reports(), 1);
+}
+
+static void a_try_of_several_that_begins_with_the_busy_one_has_no_other_order(void **state)
+{
+    struct fixture *f = *state;
+    const char *const names[] = {"a", "b"};
+    hf_lease *lease, *busy = must_take(f, f->b, "b", NULL);
+    assert_int_equal(hf_multilock_acquire(checked, names, 2, NULL, &lease, NULL), HF_BUSY);
+    must_release(busy);
+    take_both("a", "b");
+    assert_int_equal(reports(), 0);
+}
+
+static void what_is_held_already_comes_before_all_names_of_a_multilock(void **state)
+{
+    struct fixture *f = *state;
+    nest("b", "z");
+    hf_lease *held = must_take(f, checked, "z", NULL);
+    take_both("b", "c");
+    must_release(held);
+    assert_int_equal(reports(), 1);
+}
+
+static void a_task_that_begins_to_acquire_has_an_order_too(void **state)
+{
+    (void)state;
+    hf_pending *pending;
+    hf_lease *outer, *inner;
+    nest("in", "out");
+    assert_int_equal(hf_lock_acquire(checked, "out", HF_LOCK(.owner = 7), &outer, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire_start(checked, "in", HF_LOCK(.owner = 7), NULL, NULL, &pending, NULL), HF_OK);
+    assert_int_equal(reports(), 1);
+    HFT_UNTIL_TRUE(hf_pending_is_done(pending));
+    assert_int_equal(hf_pending_take(pending, &inner, NULL), HF_OK);
+    must_release(inner);
+    must_release(outer);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -451,6 +508,10 @@ int main(void)
         TEST(a_fork_child_frees_what_was_listed),
         TEST(the_dump_lists_the_orders),
         TEST(many_threads_are_checked_at_once),
+        TEST(a_multilock_takes_its_names_in_the_order_of_their_keys),
+        TEST(a_try_of_several_that_begins_with_the_busy_one_has_no_other_order),
+        TEST(what_is_held_already_comes_before_all_names_of_a_multilock),
+        TEST(a_task_that_begins_to_acquire_has_an_order_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
