@@ -4,6 +4,7 @@
 #define HOLDFAST_H
 
 #include <holdfast/client.h>
+#include <holdfast/election.h>
 #include <holdfast/error.h>
 #include <holdfast/fetch.h>
 #include <holdfast/lease.h>
