@@ -155,7 +155,8 @@ static bool starts(const char *key, size_t size, const char *with)
 static bool is_side_key(const char *key, size_t size)
 {
     static const char *const kinds[] = {"hf:queue:", "hf:wait:", "hf:absent:", HFI_FENCE_KEY, "hf:fetch:", "hf:c:",
-                                        "hf:held:",  "hf:sem:",  "hf:e:"};
+                                        "hf:e:",     /* and what later versions keep: no name becomes invalid with them */
+                                        "hf:held:",  "hf:sem:",  "hf:since",   "hf:clock:",   "hf:lease:", "hf:tag:"};
     bool is_one = false;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         is_one = is_one || starts(key, size, kinds[i]);
