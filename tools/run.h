@@ -33,7 +33,8 @@ struct run {
     hf_reason reason;            /* of `ending` or `lost`, as it was then */
 };
 
-/* Reads the command line, whose first word is the verb, into *run. -1: go on; else the exit code, and the help or the error has been printed. */
+/* Reads the command line, whose first word is the verb, into *run. -1: go on; else the exit code, and the help or the
+ * error has been printed. */
 int run_parse(struct run *run, int argc, char **argv);
 
 bool run_leads(const struct run *run);
