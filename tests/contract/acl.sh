@@ -35,7 +35,7 @@ holdfast run b -- sh -c 'echo >"$FOLDER/up"; exec sleep 1000' 2>/dev/null & # br
 until [ -e "$FOLDER/up" ]; do sleep 0.02; done
 "$build/tools/holdfast" watch b >"$FOLDER/watched" & # hears what `run` announces
 watcher=$!
-until grep -q "process .*, sh -c" "$FOLDER/watched"; do sleep 0.02; done
+until grep -q ", sh, fence" "$FOLDER/watched"; do sleep 0.02; done
 holdfast break b
 until grep -q nobody "$FOLDER/watched"; do sleep 0.02; done
 kill "$watcher"
