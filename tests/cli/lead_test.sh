@@ -100,6 +100,20 @@ who_stands_ends_by_a_signal() {
     stop
 }
 
+a_leader_that_is_told_to_end_does_not_stand_again() {
+    "$hf" lead --lease 2 l -- bash -c 'trap "echo TERM >>terms.txt" TERM; echo 1 >>terms_of_office.txt
+        while :; do sleep 0.02; done' 2>said.txt &
+    pid=$!
+    until_true has_lines terms_of_office.txt 1
+    kill -TERM "$pid"
+    until_true has_lines terms.txt 1
+    "$hf" break l
+    wait "$pid"
+    same code 76 $?
+    same "terms of office" 1 "$(wc -l <terms_of_office.txt)"
+    until_true is_free l
+}
+
 a_killed_leader_takes_its_command_along() {
     start --lease 1
     local command
