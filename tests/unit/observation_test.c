@@ -117,7 +117,7 @@ static void a_holder_that_does_not_answer_is_told_and_asked_again(void **state)
 {
     (void)state;
     struct hfi_observation o = answered(HFI_SAW_HOLDER, -1, 5);
-    int asked = 0;
+    int asked = 0, told = 0;
     int64_t now = NOW + 5 * MS, last = now;
     for (; now <= NOW + 20000 * MS; now += MS) {
         unsigned due = hfi_observation_due(&o, now);
@@ -128,9 +128,12 @@ static void a_holder_that_does_not_answer_is_told_and_asked_again(void **state)
             last = now;
             asked++;
         }
-        if ((due & TELL) != 0)
+        if ((due & TELL) != 0) {
             assert_int_equal(now, NOW + (5 + 200 + 2 * 5) * MS);
+            told++;
+        }
     }
+    assert_int_equal(told, 1);
     assert_in_range(asked, 20, 30);
     assert_true(hfi_observation_answered(&o, now));
     assert_int_equal(hfi_observation_due(&o, now) & TELL, TELL);
