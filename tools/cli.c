@@ -172,9 +172,9 @@ static int open_client(const char *url, const hf_client_options *options, hf_cli
     return hf_client_open(url, options, client, &error) == HF_OK ? CLI_DONE : cli_failed(&error);
 }
 
-int cli_open(const char *url, int64_t connect_ms, hf_client **client)
+int cli_open(const char *url, int64_t connect_ms, bool is_lazy, hf_client **client)
 {
-    return open_client(url, HF_CLIENT(.connect_ms = connect_ms), client);
+    return open_client(url, HF_CLIENT(.connect_ms = connect_ms, .lazy = is_lazy), client);
 }
 
 static bool read_look(int argc, char **argv, struct cli_look *look, int *code)

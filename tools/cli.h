@@ -26,6 +26,8 @@ extern size_t cli_words_size;
 
 /* The commands. argv[0] is the command's name; each returns the exit code. */
 int command_run(int argc, char **argv);
+int command_lead(int argc, char **argv);
+int command_watch(int argc, char **argv);
 int command_ls(int argc, char **argv);
 int command_show(int argc, char **argv);
 int command_break(int argc, char **argv);
@@ -63,9 +65,9 @@ bool cli_number(const char *text, int most, int *number);
 /* Foreign text, safe to show: control characters and bytes that are not ASCII become \xNN. Returns out. */
 const char *cli_plain(const char *text, char *out, size_t room);
 
-/* `url` NULL: $HOLDFAST_URL, or the default. connect_ms 0: the URL's, or the default. CLI_DONE; else the exit code,
- * and the error has been printed. */
-int cli_open(const char *url, int64_t connect_ms, hf_client **client);
+/* `url` NULL: $HOLDFAST_URL, or the default. connect_ms 0: the URL's, or the default. is_lazy: the server may be away.
+ * CLI_DONE; else the exit code, and the error has been printed. */
+int cli_open(const char *url, int64_t connect_ms, bool is_lazy, hf_client **client);
 
 /* Prints the help of one command (NULL: of all) to stdout. False: no command has this name. */
 bool cli_help(const char *command);

@@ -188,6 +188,7 @@ void command_finish(struct command *command)
         continue;
     cage_close(command->job.cage);
     free_words(&command->job);
+    (void)munmap(command->board, sizeof *command->board);
     if (command->terminal >= 0)
         (void)close(command->terminal);
 }

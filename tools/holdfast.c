@@ -49,6 +49,32 @@ static const struct command_named {
      "before the command started; 1 not obtained; 64 usage; 69 no server; 76 the lease was lost and the\n"
      "command stopped; 77 the lease was lost, but not all of the command could be stopped (another\n"
      "user's process, say); 126 the command cannot be run; 127 command not found\n"},
+    {"lead", command_lead, "run a command while leading, again and again",
+     "usage: holdfast lead [options] NAME [--] command [argument ...]\n"
+     "       holdfast lead [options] NAME -c 'shell line'\n"
+     "\n"
+     "Stands for the lock NAME for as long as it takes, runs the command while holding it, and resigns\n"
+     "when the command ends. When the lock is lost (holdfast break, a server that was away) the command\n"
+     "is stopped, and lead stands again. The command gets what that of `holdfast run` gets.\n"
+     "\n"
+     "  -c, --command LINE      run this line with /bin/sh\n"
+     "      --lease DURATION    how long others wait if this machine dies (default: 10)\n"
+     "      --grace DURATION    the command gets TERM this long before the lease would be lost, and\n"
+     "                          KILL when it is lost (default: 2; at most half the lease)\n"
+     "      --label TEXT        shown by `holdfast watch` and `show` (default: the command)\n"
+     "      --keep-url          pass $HOLDFAST_URL, with its password, to the command\n"
+     "  -v, --verbose           report on standard error who leads, and when it begins, ends and stands\n"
+     "                          again\n" URL_HELP
+     "\n"
+     "exit: as `holdfast run`; 76 only when the command's guard was killed, when the lock was lost after\n"
+     "INT, QUIT or TERM, or when the command had ended before it was known to be lost\n"},
+    {"watch", command_watch, "watch who holds a lock",
+     "usage: holdfast watch [--json] [--url URL] NAME\n"
+     "\n"
+     "Prints a line now and at each change: who holds the lock NAME, or that nobody does. Ends by a\n"
+     "signal. While the server is away nothing is printed.\n"
+     "\n"
+     "      --json              an object a line; null for values that are not known\n" URL_HELP},
     {"ls", command_ls, "list the locks that are held",
      "usage: holdfast ls [--json] [--url URL] [GLOB]\n"
      "\n"

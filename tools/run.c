@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* run.c - holdfast run: from the lock to the exit code: acquires the lease, has the command supervised, releases. */
+/* run.c - holdfast run and lead: from the lock to the exit code: acquires the lease, has the command supervised,
+ * releases; lead begins again when the lease was lost. */
 #include "cli.h"
 #include "run.h"
 
@@ -96,7 +97,7 @@ static int open_client(struct run *run)
     int64_t from_ms = guard_clock_ms();
     bool is_limited = run->wait_ms > 0; /* HF_FOREVER is not */
     int64_t connect_ms = run->wait_ms > LEAST_CONNECT_MS ? run->wait_ms : LEAST_CONNECT_MS;
-    int code = cli_open(run->url, is_limited && connect_ms < CONNECT_MS ? connect_ms : 0, &run->client);
+    int code = cli_open(run->url, is_limited && connect_ms < CONNECT_MS ? connect_ms : 0, run->stands_again, &run->client);
     if (is_limited) {
         int64_t spent_ms = guard_clock_ms() - from_ms, left_ms = run->wait_ms - spent_ms;
         int64_t least_ms = spent_ms / 2 < ANSWER_MS ? spent_ms / 2 : ANSWER_MS;
@@ -231,29 +232,80 @@ static int run_command(struct run *run)
     return run->command.code;
 }
 
+/* Guard, client, lock, command: each is gone when it returns, for the guard is forked by a process with one thread. */
+static int serve(struct run *run)
+{
+    const struct guard_job job = {.name = run->name, .command = run->words, .keep_url = run->keep_url,
+                                  .before = &run->before, .words = cli_words, .words_size = cli_words_size};
+    if (!command_prepare(&run->command, &job))
+        return cli_os_failed("cannot prepare for the command");
+    catch_signals(run);
+    int code = open_client(run);
+    command_adopt(); /* not earlier: a private server that was started just now is not of the command's family */
+    if (code == CLI_DONE) {
+        code = obtain(run);
+        if (code == -1)
+            code = run_command(run);
+        else
+            (void)hf_lease_release(run->lease, NULL);
+    }
+    command_finish(&run->command);
+    (void)hf_client_close(run->client, NULL);
+    return code;
+}
+
+static int begin(struct run *run, int argc, char **argv)
+{
+    int code = run_parse(run, argc, argv);
+    if (code != -1)
+        return code;
+    remember_signals(run);
+    run->notice = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return run->notice >= 0 ? -1 : cli_os_failed("cannot prepare for the command");
+}
+
 int command_run(int argc, char **argv)
 {
     struct run run;
-    int code = run_parse(&run, argc, argv);
-    if (code != -1)
-        return code;
-    remember_signals(&run);
-    run.notice = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    const struct guard_job job = {.name = run.name, .command = run.words, .keep_url = run.keep_url,
-                                  .before = &run.before, .words = cli_words, .words_size = cli_words_size};
-    if (run.notice < 0 || !command_prepare(&run.command, &job))
-        return cli_os_failed("cannot prepare for the command");
-    catch_signals(&run);
-    code = open_client(&run);
-    command_adopt(); /* not earlier: a private server that was started just now is not of the command's family */
-    if (code == CLI_DONE) {
-        code = obtain(&run);
-        if (code == -1)
-            code = run_command(&run);
-        else
-            (void)hf_lease_release(run.lease, NULL);
+    int code = begin(&run, argc, argv);
+    return code != -1 ? code : serve(&run);
+}
+
+/* Its lease ended the command, all of it, and nobody has told us to end. */
+static bool was_deposed(const struct run *run, int code)
+{
+    return code == CLI_LOST && !run->told_to_end && !run->unguarded && (run->lost || run->ending);
+}
+
+/* -1: the signals are as they were at our start. Else the exit code: one that ends us has come meanwhile. */
+static int reset_signals(struct run *run)
+{
+    struct signalfd_siginfo info;
+    int code = -1;
+    while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT || info.ssi_signo == SIGHUP)
+            code = 128 + (int)info.ssi_signo;
+    (void)close(run->signals);
+    (void)close(run->timer);
+    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+        (void)sigaction(forwarded[i], &run->before.actions[forwarded[i]], NULL);
+    (void)sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    (void)sigprocmask(SIG_SETMASK, &run->before.mask, NULL);
+    return code;
+}
+
+int command_lead(int argc, char **argv)
+{
+    struct run stand; /* -c: run.words points into this one */
+    int code = begin(&stand, argc, argv);
+    while (code == -1) {
+        struct run run = stand;
+        code = serve(&run);
+        if (!was_deposed(&run, code))
+            return code;
+        code = reset_signals(&run);
+        narrate(&run, "stands again");
+        stand.stands_again = true;
     }
-    command_finish(&run.command);
-    (void)hf_client_close(run.client, NULL);
     return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run.h - holdfast run: what its files share. */
+/* run.h - holdfast run and lead: what their files share. */
 #ifndef HOLDFAST_TOOL_RUN_H
 #define HOLDFAST_TOOL_RUN_H
 
@@ -9,18 +9,21 @@
 enum { RUN_LABEL_MOST = 128 };
 
 struct run {
+    const char *verb;     /* "run", or "lead": stands again when the lease was lost */
     const char *url, *label, *name;
     char      **words;    /* the command's */
     char       *shell[4]; /* -c: what `words` points to */
     int64_t     wait_ms, lease_ms, grace_ms;
     int         conflict_code;
     bool        keep_url, verbose;
+    bool        stands_again; /* lead: it has led before, so the server is the right one, wherever it is now */
     hf_client  *client;
     hf_lease   *lease;
     struct command command;
     struct signals_before before;
     int  signals, timer, notice; /* signalfd, timerfd, eventfd */
     bool told_to_stop;           /* we got SIGTSTP: stop when the command has stopped */
+    bool told_to_end;            /* a signal that ends us was passed on: do not stand again */
     bool ending, lost;           /* the command got TERM, KILL because of its lease */
     bool deaf;                   /* `ending`, but TERM reached no process */
     bool refuses;                /* some of its processes could not be killed by us */
@@ -30,8 +33,11 @@ struct run {
     hf_reason reason;            /* of `ending` or `lost`, as it was then */
 };
 
-/* Reads the command line into *run. -1: go on; else the exit code, and the help or the error has been printed. */
+/* Reads the command line, whose first word is the verb, into *run. -1: go on; else the exit code, and the help or the
+ * error has been printed. */
 int run_parse(struct run *run, int argc, char **argv);
+
+bool run_leads(const struct run *run);
 
 /* Starts the command and minds it and its lease until there is nothing more to wait for. What became of them is in
  * *run then. The caller has made its descriptors, prepared the command and acquired the lease. */

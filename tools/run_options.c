@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run_options.c - the options of holdfast run: parsed, and checked against each other. */
+/* run_options.c - the options of holdfast run and lead: parsed, and checked against each other. */
 #include "cli.h"
 #include "run.h"
 
@@ -8,14 +8,19 @@
 
 /* The functions of this file return -1: go on; or the exit code. */
 
-static int duration(const char *option, const char *text, int64_t least_ms, int64_t most_ms, int64_t *ms)
+static int duration(const char *verb, const char *option, const char *text, int64_t least_ms, int64_t most_ms, int64_t *ms)
 {
     char plain[80], least[24], most[24];
     if (cli_duration(text, ms) && *ms >= least_ms && *ms <= most_ms)
         return -1;
-    return cli_misused("run", "%s must be a duration of %s to %s (seconds, or 500ms, 5m, 2h, 1d), not \"%s\"", option,
+    return cli_misused(verb, "%s must be a duration of %s to %s (seconds, or 500ms, 5m, 2h, 1d), not \"%s\"", option,
                        cli_duration_text(least_ms, least), cli_duration_text(most_ms, most),
                        cli_plain(text, plain, sizeof plain));
+}
+
+bool run_leads(const struct run *run)
+{
+    return strcmp(run->verb, "lead") == 0;
 }
 
 struct wishes { /* to be checked when all options are known */
@@ -36,26 +41,28 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
         {NULL, 0, NULL, 0}};
     int code = -1;
     for (int said; code == -1 && (said = getopt_long(argc, argv, "+:nw:E:c:vh", options, NULL)) != -1;) {
+        if (run_leads(run) && (said == 'n' || said == 'w' || said == 'E'))
+            return cli_misused(run->verb, "lead waits until it leads: it has no -n, -w and -E");
         switch (said) {
         case 'n':
             wishes->nonblock = true;
             break;
         case 'w':
             wishes->waits = true;
-            code = duration("-w", optarg, 0, INT64_C(1000000000000), &run->wait_ms);
+            code = duration(run->verb, "-w", optarg, 0, INT64_C(1000000000000), &run->wait_ms);
             break;
         case 'E':
             if (!cli_number(optarg, 255, &run->conflict_code))
-                code = cli_misused("run", "-E must be an exit code from 0 to 255, not \"%s\"", optarg);
+                code = cli_misused(run->verb, "-E must be an exit code from 0 to 255, not \"%s\"", optarg);
             break;
         case 'c':
             run->shell[2] = optarg;
             break;
         case 'l':
-            code = duration("--lease", optarg, 100, 86400000, &run->lease_ms);
+            code = duration(run->verb, "--lease", optarg, 100, 86400000, &run->lease_ms);
             break;
         case 'g':
-            code = duration("--grace", optarg, 0, 43200000, &wishes->grace_ms);
+            code = duration(run->verb, "--grace", optarg, 0, 43200000, &wishes->grace_ms);
             break;
         case 'u':
             run->url = optarg;
@@ -66,7 +73,7 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
         case 'L':
             run->label = optarg;
             if (strlen(optarg) < 1 || strlen(optarg) > RUN_LABEL_MOST)
-                code = cli_misused("run", "--label must be 1 to %d bytes long", RUN_LABEL_MOST);
+                code = cli_misused(run->verb, "--label must be 1 to %d bytes long", RUN_LABEL_MOST);
             break;
         case 'v':
             run->verbose = true;
@@ -75,7 +82,7 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
             wishes->help = true;
             break;
         default:
-            code = cli_bad_option("run", said, argv);
+            code = cli_bad_option(run->verb, said, argv);
         }
     }
     return code;
@@ -84,10 +91,10 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
 static int check_options(struct run *run, const struct wishes *wishes)
 {
     if (wishes->nonblock && wishes->waits)
-        return cli_misused("run", "-n and -w cannot be combined");
+        return cli_misused(run->verb, "-n and -w cannot be combined");
     char lease[24];
     if (wishes->grace_ms > run->lease_ms / 2)
-        return cli_misused("run", "--grace is more than half the lease (%s)", cli_duration_text(run->lease_ms, lease));
+        return cli_misused(run->verb, "--grace is more than half the lease (%s)", cli_duration_text(run->lease_ms, lease));
     if (wishes->nonblock)
         run->wait_ms = 0;
     if (wishes->grace_ms >= 0)
@@ -101,7 +108,7 @@ static int check_options(struct run *run, const struct wishes *wishes)
 int run_parse(struct run *run, int argc, char **argv)
 {
     struct wishes wishes = {.grace_ms = -1};
-    *run = (struct run){.wait_ms = HF_FOREVER, .lease_ms = 10000, .conflict_code = CLI_NO,
+    *run = (struct run){.verb = argv[0], .wait_ms = HF_FOREVER, .lease_ms = 10000, .conflict_code = CLI_NO,
                         .shell = {(char *)(uintptr_t)"/bin/sh", (char *)(uintptr_t)"-c"}};
     int code = parse_options(run, &wishes, argc, argv);
     char **rest = argv + optind; /* the NAME and all words after it */
@@ -113,7 +120,7 @@ int run_parse(struct run *run, int argc, char **argv)
         rest += optind;
     }
     if (code == -1 && wishes.help) {
-        (void)cli_help("run");
+        (void)cli_help(run->verb);
         return CLI_DONE;
     }
     if (code == -1)
@@ -121,11 +128,11 @@ int run_parse(struct run *run, int argc, char **argv)
     if (code != -1)
         return code;
     if (run->name == NULL)
-        return cli_misused("run", "run requires the NAME of a lock");
+        return cli_misused(run->verb, "%s requires the NAME of a lock", run->verb);
     run->words = run->shell[2] != NULL ? run->shell : rest;
     if (run->shell[2] != NULL && *rest != NULL)
-        return cli_misused("run", "-c cannot be combined with a command (\"%s\")", *rest);
+        return cli_misused(run->verb, "-c cannot be combined with a command (\"%s\")", *rest);
     if (run->words[0] == NULL)
-        return cli_misused("run", "run requires a command after the NAME: holdfast run NAME -- command");
+        return cli_misused(run->verb, "%s requires a command after the NAME: holdfast %s NAME -- command", run->verb, run->verb);
     return -1;
 }

@@ -144,6 +144,7 @@ static void hear_signals(struct run *run)
             pass_on(run, SIGTSTP);
             break;
         default:
+            run->told_to_end = run->told_to_end || info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT;
             pass_on(run, (int)info.ssi_signo);
         }
     }

@@ -9,6 +9,7 @@
 #include "core/lock/handle.h"
 #include "core/lock/inbound.h"
 #include "core/lock/lock_order.h"
+#include "core/lock/observer.h"
 #include "core/lock/perform.h"
 #include "core/fetch/local.h"
 #include "core/protocol/options.h"
@@ -120,6 +121,7 @@ void hfi_client_unref(hf_client *client)
     hfi_mutex_destroy(&client->time_mutex);
     hfi_mutex_destroy(&client->cancel_mutex);
     hfi_mutex_destroy(&client->inquiry_mutex);
+    hfi_mutex_destroy(&client->observer_mutex);
     free(client->samples);
     free(client->floors_asked_ns);
     free(client->name);
@@ -167,9 +169,11 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     hfi_mutex_init(&client->time_mutex, HFI_RANK_INNER);
     hfi_mutex_init(&client->cancel_mutex, HFI_RANK_INNER);
     hfi_mutex_init(&client->inquiry_mutex, HFI_RANK_INNER);
+    hfi_mutex_init(&client->observer_mutex, HFI_RANK_INNER);
     hfi_list_init(&client->cancels);
     hfi_loss_log_init(&client->loss_log);
     hfi_list_init(&client->inquiries);
+    hfi_list_init(&client->observers);
     hfi_park_init(&client->left);
     client->clock = &hfi_boottime;
     client->log = (struct hfi_log){o->log, o->log_arg};
@@ -283,6 +287,7 @@ static hf_status start(hf_client *client, const hf_client_options *o, struct hfi
 static bool stop(hf_client *client)
 {
     bool all = true;
+    hfi_observers_stop(client);
     if (client->pool != NULL)
         all = hfi_pool_close(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
     hfi_retire_stop(client);

@@ -4,6 +4,7 @@
 #include "base/mutex.h"
 #include "base/perturb.h"
 #include "core/protocol/script_error.h"
+#include "core/protocol/wire.h"
 #include "core/context/wait.h"
 #include "pool/replies.h"
 
@@ -72,6 +73,21 @@ void hfi_call_list(hf_client *client, struct hfi_lane *lane, struct hfi_command 
     command->until_ns = stamp_ns + client->command_ms * HFI_MS;
     hfi_lane_list(lane, command);
     hfi_command_unref(command);
+}
+
+static void published(struct hfi_command *command)
+{
+    hfi_client_unref(command->self);
+}
+
+void hfi_call_publish(hf_client *client, struct hfi_lane *lane, const char *channel, const char *text, int64_t now)
+{
+    struct hfi_command *command = hfi_wire_words("PUBLISH", channel, text, NULL);
+    if (command == NULL)
+        return;
+    command->posted = command->optional = true;
+    hfi_client_ref(client);
+    hfi_call_list(client, lane, command, published, client, now);
 }
 
 static void begin(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, struct call *call)

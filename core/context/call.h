@@ -23,4 +23,7 @@ hf_status hfi_call(hf_client *client, struct hfi_lane *lane, struct hfi_command 
 hf_status hfi_call_done(hf_client *client, struct hfi_lane *lane, struct hfi_command *command, hf_cancel *cancel,
                         const char *did_what, struct redisReply **reply, hf_error *error);
 
+/* Lists PUBLISH, for whose answer nobody waits. Without memory nothing is published. The caller flushes the lane. */
+void hfi_call_publish(hf_client *client, struct hfi_lane *lane, const char *channel, const char *text, int64_t now);
+
 #endif

@@ -111,6 +111,9 @@ struct hf_client {
     struct hfi_mutex inquiry_mutex; /* info.c */
     struct hfi_list inquiries;
 
+    struct hfi_mutex observer_mutex; /* observer.c */
+    struct hfi_list observers;
+
     struct hfi_loss_log loss_log;
 
     struct hfi_local_cache *local; /* local.c */

@@ -4,6 +4,7 @@
 #include "core/lock/retire.h"
 #include "core/lock/events.h"
 #include "core/lock/info.h"
+#include "core/lock/observer.h"
 #include "core/lock/perform.h"
 #include "core/protocol/message.h"
 #include "core/lock/server_time.h"
@@ -85,7 +86,7 @@ void hfi_inbound_message(void *self, const char *channel, size_t channel_size, c
     struct hfi_message message;
     struct hfi_token token;
     if (channel_size != HFI_CHANNEL_SIZE || memcmp(channel, client->identity.channel, channel_size) != 0) {
-        if (hfi_events_is_end(text, size))
+        if (!hfi_observers_notice(client, channel, channel_size, text, size) && hfi_events_is_end(text, size))
             key_ended(client, channel, channel_size);
         return;
     }
@@ -93,6 +94,7 @@ void hfi_inbound_message(void *self, const char *channel, size_t channel_size, c
         return;
     if (message.letter == 'A') {
         hfi_info_on_message(client, &message);
+        hfi_observers_answer(client, &message);
         return;
     }
     if (!hfi_token_is_of(&client->identity, message.token, message.token_size, &token))
@@ -134,7 +136,7 @@ void hfi_inbound_subscribed(void *self, const char *channel, size_t channel_size
     hf_client *client = self;
     if (channel_size == HFI_CHANNEL_SIZE && memcmp(channel, client->identity.channel, channel_size) == 0)
         hfi_table_each(client, look_around, NULL);
-    else
+    else if (!hfi_observers_notice(client, channel, channel_size, NULL, 0))
         key_ended(client, channel, channel_size);
 }
 

@@ -4,6 +4,7 @@
 #include "core/context/call.h"
 #include "core/context/callback.h"
 #include "core/lock/event_sink.h"
+#include "core/policy/observation.h"
 #include "core/protocol/options.h"
 #include "core/context/wait.h"
 #include "core/protocol/wire.h"
@@ -16,8 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WAITERS_MOST      100
-#define HOLDER_ANSWERS_MS 200 /* plus two round trips of ours: the holder may be as far from the server */
+#define WAITERS_MOST 100
 
 struct inquiry { /* a question to a holder, on the stack of the thread that asks */
     struct hfi_list link; /* in client->inquiries; the mutex of that list guards all fields */
@@ -46,11 +46,6 @@ struct survey { /* holders are asked in batches, so that the waits for silent on
     struct holding held[16];
 };
 
-static void posted(struct hfi_command *command)
-{
-    hfi_client_unref(command->self);
-}
-
 void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message)
 {
     hf_client *client = lock->client;
@@ -63,11 +58,7 @@ void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message)
     int64_t now = hfi_now(client->clock);
     const char *label = holder->sink != NULL && holder->sink->label != NULL ? holder->sink->label : client->name;
     hfi_message_print_answer(message, holder->fence, (now - holder->since_ns) / HFI_MS, label, text);
-    struct hfi_command *command = hfi_wire_words("PUBLISH", channel, text, NULL);
-    if (command == NULL)
-        return;
-    hfi_client_ref(client);
-    hfi_call_list(client, lock->lane, command, posted, client, now);
+    hfi_call_publish(client, lock->lane, channel, text, now);
 }
 
 void hfi_info_on_message(hf_client *client, const struct hfi_message *message)
@@ -109,7 +100,7 @@ static void ask_holder(hf_client *client, const char *id, struct inquiry *inquir
         hfi_call(client, lane_of(client), hfi_wire_words("PUBLISH", channel, text, NULL), NULL, &reply, NULL);
     int64_t now = hfi_now(client->clock);
     if (status == HF_OK && reply->type == REDIS_REPLY_INTEGER && reply->integer > 0)
-        inquiry->until_ns = hfi_after_ms(now, HOLDER_ANSWERS_MS) + 2 * (now - asked);
+        inquiry->until_ns = hfi_after_ms(now, HFI_HOLDER_ANSWERS_MS) + 2 * (now - asked);
     if (status == HF_OK)
         freeReplyObject(reply);
 }

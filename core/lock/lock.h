@@ -29,6 +29,7 @@ struct hfi_lock {
     bool     queued;   /* (mutex) counted in `queued` of the entry's rules */
     bool     there;    /* (mutex) the server may have a key or a place of the token */
     bool     in_doubt; /* (mutex) an acquire of the token got no answer: release the token until it is certainly over */
+    bool     announced; /* (mutex) announce.c has said that the token has the lock */
     struct hfi_mutex mutex;   /* guards the fields below, and those marked (mutex) */
     struct hfi_entry entry;
     struct hfi_token token;   /* the current one */

@@ -3,6 +3,7 @@
  * notifications, and the answers to acquires become its events. */
 #include "core/lock/perform.h"
 #include "core/context/call.h"
+#include "core/lock/announce.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/events.h"
 #include "core/lock/retire.h"
@@ -270,6 +271,8 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int6
     lock->trouble = NULL;
     acquirer->lease = lock->holder = lease;
     hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.held.times.hold_end, now);
+    if (lease->sink != NULL && lease->sink->label != NULL)
+        hfi_announce_hold(lock, now);
     return true;
 }
 
@@ -354,6 +357,7 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
         case HFI_GIVE_BACK:
         case HFI_RETIRE_TOKEN:
             hfi_retire_begin(lock, step->now, action->kind == HFI_GIVE_BACK ? releaser : NULL);
+            hfi_announce_end(lock, step->now);
             break;
         case HFI_MOVE_END:
             if (lock->holder != NULL && !hfi_handle_move_end(lock->holder, action->end, step->now))

@@ -139,6 +139,14 @@ void hfi_side_keys_done(struct hfi_side_keys *sides)
     free(sides->more);
 }
 
+size_t hfi_election_channel(const struct hfi_keys *keys, char out[HFI_ELECTION_CHANNEL_MOST])
+{
+    char *channel;
+    size_t size;
+    (void)print_side_key(out, "hf:e:{", keys, &channel, &size);
+    return size;
+}
+
 static bool starts(const char *key, size_t size, const char *with)
 {
     return size >= strlen(with) && memcmp(key, with, strlen(with)) == 0;
@@ -146,8 +154,13 @@ static bool starts(const char *key, size_t size, const char *with)
 
 static bool is_side_key(const char *key, size_t size)
 {
-    return starts(key, size, "hf:queue:") || starts(key, size, "hf:wait:") || starts(key, size, "hf:absent:") ||
-           starts(key, size, HFI_FENCE_KEY) || starts(key, size, "hf:fetch:") || starts(key, size, "hf:c:");
+    static const char *const kinds[] = {"hf:queue:", "hf:wait:", "hf:absent:", HFI_FENCE_KEY, "hf:fetch:", "hf:c:",
+                                        "hf:e:",     /* and what later versions keep: no name becomes invalid with them */
+                                        "hf:held:",  "hf:sem:",  "hf:since",   "hf:clock:",   "hf:lease:", "hf:tag:"};
+    bool is_one = false;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        is_one = is_one || starts(key, size, kinds[i]);
+    return is_one;
 }
 
 /* True if a client with this template, or with none, may have a lock key here. A value stored under a lock key would be

@@ -10,6 +10,7 @@
 #define HFI_FENCE_KEY "hf:fence"
 
 #define HFI_LOCK_KEY_MOST 1100 /* bytes: template and lock name */
+#define HFI_ELECTION_CHANNEL_MOST (2 * HFI_LOCK_KEY_MOST + 16)
 #define HFI_ANY_KEY_MOST  4120 /* bytes: a data key with our prefix and tag */
 
 /* A name and its lock key, each with its NUL. Side keys are printed when they are needed (hfi_side_keys_print). */
@@ -44,6 +45,8 @@ hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_temp
 /* False: no memory. Else hfi_side_keys_done frees them. */
 bool hfi_side_keys_print(const struct hfi_keys *keys, struct hfi_side_keys *sides);
 void hfi_side_keys_done(struct hfi_side_keys *sides);
+/* The channel on which the holders of a HFI_MUTEX announce themselves, with its NUL; returns its size. */
+size_t hfi_election_channel(const struct hfi_keys *keys, char out[HFI_ELECTION_CHANNEL_MOST]);
 /* HF_OK, or INVALID with the reason. A NULL template is valid. */
 hf_status hfi_template_check(const char *key_template, hf_error *error);
 

@@ -94,3 +94,13 @@ void hfi_message_print_answer(const struct hfi_message *inquiry, int64_t fence, 
     (void)snprintf(out, HFI_MESSAGE_CAPACITY, "A %.*s %" PRId64 " %" PRId64 " %s", (int)inquiry->token_size, inquiry->token,
                    fence, held_ms, label);
 }
+
+void hfi_message_print_notice(const char *token, char out[HFI_MESSAGE_CAPACITY])
+{
+    (void)snprintf(out, HFI_MESSAGE_CAPACITY, "L %s", token);
+}
+
+bool hfi_message_is_notice(const char *text, size_t size)
+{
+    return size > 2 && text[0] == 'L' && text[1] == ' ';
+}

@@ -16,6 +16,9 @@
  * B token revoked key          an operator took the lease; when its holder has stopped, release `revoked` ("-": none)
  * I token channel              publish to this channel what is known of this token's lease
  * A token fence held_ms label  the answer to I
+ *
+ * On the channel of an election (key.h), and nowhere else:
+ * L token                      this token has the lock ("-": it has been given back)
  */
 struct hfi_message {
     char        letter;
@@ -36,5 +39,9 @@ bool hfi_message_parse(const char *text, size_t size, struct hfi_message *messag
 void hfi_message_print_inquiry(const char *token, size_t token_size, const char *channel, char out[HFI_MESSAGE_CAPACITY]);
 void hfi_message_print_answer(const struct hfi_message *inquiry, int64_t fence, int64_t held_ms, const char *label,
                               char out[HFI_MESSAGE_CAPACITY]);
+
+/* L, and whether a message is one. What it says is not believed: it only tells that it is time to look. */
+void hfi_message_print_notice(const char *token, char out[HFI_MESSAGE_CAPACITY]);
+bool hfi_message_is_notice(const char *text, size_t size);
 
 #endif

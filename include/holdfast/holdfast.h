@@ -5,6 +5,7 @@
 
 #include <holdfast/async.h>
 #include <holdfast/client.h>
+#include <holdfast/election.h>
 #include <holdfast/error.h>
 #include <holdfast/fetch.h>
 #include <holdfast/lease.h>

@@ -69,6 +69,9 @@ struct end_pending {
             (void)hf_lease_post_release(lease, nullptr);
     }
 };
+struct end_observer {
+    void operator()(hf_observer *observer) const noexcept { hf_observer_close(observer); }
+};
 struct end_cancel {
     void operator()(hf_cancel *cancel) const noexcept { hf_cancel_close(cancel); }
 };
@@ -138,6 +141,12 @@ public:
 
     void fire() noexcept { hf_cancel_fire(get()); }
     void unfire() noexcept { hf_cancel_reset(get()); }
+};
+
+/* Watches who leads, until it ends. What it calls must not throw. */
+class observer : public handle<hf_observer, detail::end_observer> {
+public:
+    using handle::handle;
 };
 
 /* A client. Its destructor closes it; leases and values that outlive it stay readable. */
@@ -228,6 +237,14 @@ public:
         return hf_fetch_forget(get(), key, error);
     }
 
+    [[nodiscard]] hf_status observe(const char *name, hf_leader_fn *changed, void *arg, observer &result,
+                                    hf_error *error = nullptr) noexcept
+    {
+        hf_observer *raw = nullptr;
+        hf_status status = hf_election_observe(get(), name, changed, arg, &raw, error);
+        result.reset(raw);
+        return status;
+    }
     [[nodiscard]] hf_status make_cancel(cancel &result, hf_error *error = nullptr) noexcept
     {
         hf_cancel *raw = nullptr;

@@ -33,7 +33,12 @@ exec 9>&-
 wait
 holdfast run b -- sh -c 'echo >"$FOLDER/up"; exec sleep 1000' 2>/dev/null & # broken before it knows, it would begin anew
 until [ -e "$FOLDER/up" ]; do sleep 0.02; done
+"$build/tools/holdfast" watch b >"$FOLDER/watched" & # hears what `run` announces
+watcher=$!
+until grep -q ", sh, fence" "$FOLDER/watched"; do sleep 0.02; done
 holdfast break b
+until grep -q nobody "$FOLDER/watched"; do sleep 0.02; done
+kill "$watcher"
 wait
 cli set 'hf:{theirs}' "another library's" px 300 >/dev/null # its end is listened for
 holdfast run theirs -- true

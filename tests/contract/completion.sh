@@ -17,7 +17,7 @@ wrong() {
 }
 options() { grep -oE -- '--[a-z][a-z-]+' | sort -u; }
 
-said=$(for command in run ls show break doctor; do holdfast help $command; done | options)
+said=$(for command in run lead watch ls show break doctor; do holdfast help $command; done | options)
 for file in "$source/tools/completion/holdfast.bash" "$source/tools/completion/_holdfast"; do
     known=$(options <"$file" | grep -vx -e --version -e --help)
     [ "$said" = "$known" ] || wrong "$file knows other options than holdfast help: $(printf '%s\n' "$said" "$known" | sort | uniq -u | xargs)"
@@ -49,6 +49,11 @@ holdfast run held:one sha256su	holdfast run held:one sha256sum
 holdfast run job -- cat my\ fi	holdfast run job -- cat my\ file
 holdfast run job -- cat "my fi	holdfast run job -- cat "my file"
 holdfast show hel	holdfast show held:one
+holdfast lead --ver	holdfast lead --verbose
+holdfast lead job sha256su	holdfast lead job sha256sum
+holdfast lead hel	holdfast lead held:one
+holdfast wat	holdfast watch
+holdfast watch hel	holdfast watch held:one
 holdfast run -n hel	holdfast run -n held:one
 holdfast show held:	holdfast show held:one
 holdfast show held:o	holdfast show held:one

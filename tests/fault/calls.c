@@ -261,6 +261,21 @@ static hf_status call_cancel(struct hft_place *place)
     return HF_OK;
 }
 
+static void see_leader(hf_observer *observer, const hf_leader *leader, void *arg)
+{
+    (void)observer;
+    (void)leader;
+    (void)arg;
+}
+
+static hf_status call_observe(struct hft_place *place)
+{
+    hf_observer *observer;
+    hf_status status = hf_election_observe(place->client, "taken", see_leader, NULL, &observer, &place->error);
+    hf_observer_close(observer);
+    return status;
+}
+
 static hf_status call_command(struct hft_place *place)
 {
     struct redisReply *reply;
@@ -413,6 +428,7 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"metrics", NULL, call_metrics},
                                                    {"dump", NULL, call_dump},
                                                    {"cancel", NULL, call_cancel},
+                                                   {"observe", NULL, call_observe},
                                                    {"command", NULL, call_command},
                                                    {"borrow", NULL, call_borrow},
                                                    {"command_argv", NULL, call_command_argv},

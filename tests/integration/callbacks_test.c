@@ -260,6 +260,21 @@ static hf_status open_another(struct cell *cell, hf_error *error)
     return status;
 }
 
+static void see_leader(hf_observer *observer, const hf_leader *leader, void *arg)
+{
+    (void)observer;
+    (void)leader;
+    (void)arg;
+}
+
+static hf_status observe(struct cell *cell, hf_error *error)
+{
+    hf_observer *observer;
+    hf_status status = hf_election_observe(cell->client, "theirs", see_leader, NULL, &observer, error);
+    hf_observer_close(observer);
+    return status;
+}
+
 static const struct call calls[] = {
     {"hf_lock_acquire", take, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_lock_acquire, waiting", wait_for, HF_TIMEOUT, HF_CLOSED, HF_INVALID},
@@ -281,6 +296,7 @@ static const struct call calls[] = {
     {"hf_lock_list", list, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_lock_waiters", waiters, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_lock_break", break_lock, HF_OK, HF_CLOSED, HF_INVALID},
+    {"hf_election_observe, hf_observer_close", observe, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_client_check", check, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_client_stats, _metrics, _dump", count, HF_OK, HF_OK, HF_OK},
     {"hf_client_fd, _dispatch", dispatch, HF_OK, HF_OK, HF_OK},

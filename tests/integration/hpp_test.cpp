@@ -2,6 +2,7 @@
 /* hpp_test.cpp - holdfast.hpp: handles end with their scope, move, and never throw. */
 #include <holdfast/holdfast.hpp>
 
+#include <atomic>
 #include <cstdio>
 #include <poll.h>
 #include <string>
@@ -166,6 +167,27 @@ static void a_client_that_cannot_be_opened_is_empty()
     CHECK(!client && error.message[0] != 0);
 }
 
+static void an_observer_ends_with_its_scope(holdfast::client &one, holdfast::client &two)
+{
+    std::atomic<int> led{0};
+    holdfast::lease lease;
+    hf_lock_options options = hf_lock_options_default();
+    options.owner_label = "here";
+    {
+        holdfast::observer observer, second;
+        auto changed = [](hf_observer *, const hf_leader *leader, void *arg) {
+            if (leader != nullptr && std::string(leader->label) == "here")
+                ++*static_cast<std::atomic<int> *>(arg);
+        };
+        CHECK(one.observe("led", changed, &led, observer) == HF_OK && observer);
+        CHECK(one.observe("", changed, &led, second) == HF_INVALID && !second);
+        CHECK(two.acquire("led", options, lease) == HF_OK);
+        while (led == 0)
+            std::this_thread::yield();
+    }
+    CHECK(lease.release() == HF_OK && led == 1);
+}
+
 int main()
 {
     holdfast::client one, two;
@@ -182,6 +204,7 @@ int main()
     a_plain_function_is_a_loader_too(one);
     a_pending_is_taken_or_ends_with_its_scope(one, two);
     a_client_that_cannot_be_opened_is_empty();
+    an_observer_ends_with_its_scope(one, two);
     CHECK(two.close() == HF_OK && !two);
     return failures == 0 ? 0 : 1;
 }

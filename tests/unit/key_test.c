@@ -214,12 +214,49 @@ static void the_longest_names_have_all_their_keys(void **state)
     (void)sides_of(&(struct hfi_keys){.lock = none, .name = none, .tag = none}); /* the last ones are given back */
 }
 
+static void an_elections_channel_names_the_whole_key(void **state)
+{
+    static const char *const names[][3] = {{"a", NULL, "hf:e:{a}:hf:{a}"},
+                                           {"x{t}y", NULL, "hf:e:{t}:hf::x{t}y"},
+                                           {"a", "lock:%s", "hf:e:{lock:a}:lock:a"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct hfi_name name = hfi_name_of(HFI_MUTEX, names[i][0], strlen(names[i][0]));
+        struct hfi_keys keys;
+        char channel[HFI_ELECTION_CHANNEL_MOST];
+        assert_int_equal(hfi_keys_make(names[i][1], &name, &keys, NULL), HF_OK);
+        assert_int_equal(hfi_election_channel(&keys, channel), strlen(names[i][2]));
+        assert_string_equal(channel, names[i][2]);
+        hfi_keys_done(&keys);
+    }
+}
+
+/* The longest key, all of which is its tag. */
+static void an_elections_channel_has_room(void **state)
+{
+    char template[513] = "", text[HF_NAME_MAX + 1] = "", channel[HFI_ELECTION_CHANNEL_MOST];
+    (void)state;
+    memset(template, 'a', 510);
+    memcpy(template + 510, "%s", 3);
+    memset(text, 'b', HF_NAME_MAX);
+    struct hfi_name name = hfi_name_of(HFI_MUTEX, text, HF_NAME_MAX);
+    struct hfi_keys keys;
+    assert_int_equal(hfi_keys_make(template, &name, &keys, NULL), HF_OK);
+    size_t size = hfi_election_channel(&keys, channel);
+    assert_true(size == strlen(channel) && size < sizeof channel && size > 2000);
+    hfi_keys_done(&keys);
+}
+
 static void nothing_may_lie_where_we_keep_our_own_keys(void **state)
 {
     (void)state;
     static const char *const ours[] = {"hf:queue:{a}:b", "hf:wait:{a}:b",
                                        "hf:absent:x",    "hf:fence",
-                                       "hf:fetch:{a}",   "hf:c:00112233445566778899aabbccddeeff"};
+                                       "hf:fetch:{a}",   "hf:c:00112233445566778899aabbccddeeff",
+                                       "hf:e:{a}:b",     "hf:held:{a}:b",
+                                       "hf:sem:{a}",     "hf:since",
+                                       "hf:clock:{a}",   "hf:lease:a",
+                                       "hf:tag:{a}"};
     for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
         assert_true(is_refused("%s", HFI_MUTEX, ours[i]));
         assert_true(is_refused("hf:%s", HFI_MUTEX, ours[i] + 3));
@@ -340,6 +377,8 @@ int main(void)
         cmocka_unit_test(a_template_makes_the_lock_key_and_the_side_keys_follow_its_slot),
         cmocka_unit_test(different_names_have_different_keys),
         cmocka_unit_test(the_longest_names_have_all_their_keys),
+        cmocka_unit_test(an_elections_channel_names_the_whole_key),
+        cmocka_unit_test(an_elections_channel_has_room),
         cmocka_unit_test(nothing_may_lie_where_we_keep_our_own_keys),
         cmocka_unit_test(a_lock_key_tells_the_name),
         cmocka_unit_test(what_is_no_lock_key_tells_no_name_that_would_give_it),

@@ -161,6 +161,20 @@ static void no_bytes_make_the_parser_stumble(void **state)
     assert_true(understood > 100);
 }
 
+static void a_notice_is_told_from_everything_else(void **state)
+{
+    (void)state;
+    char text[HFI_MESSAGE_CAPACITY];
+    struct hfi_message message;
+    hfi_message_print_notice("-", text);
+    assert_string_equal(text, "L -");
+    assert_true(hfi_message_is_notice(text, strlen(text)));
+    static const char *const others[] = {"", "L", "L ", "LL x", "l x", "del", "expired", "G x"};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_false(hfi_message_is_notice(others[i], strlen(others[i])));
+    assert_false(hfi_message_parse("L hf1:x", 7, &message)); /* on a control channel it is nothing */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +184,7 @@ int main(void)
         cmocka_unit_test(fields_that_a_later_version_appends_are_skipped),
         cmocka_unit_test(anything_else_is_no_message),
         cmocka_unit_test(an_inquiry_and_its_answer_are_read_as_they_were_printed),
+        cmocka_unit_test(a_notice_is_told_from_everything_else),
         cmocka_unit_test(no_bytes_make_the_parser_stumble),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@ _holdfast_names()
         sed -n 's|^[[ ]{"name":"\([A-Za-z0-9_./:@%+][A-Za-z0-9_./:@%+-]*\)",.*|\1|p')
 }
 
-# _holdfast_place WORD...: where the next word of `run` stands: 0 options or the NAME, 1 the command, 2 what belongs to it.
+# _holdfast_place WORD...: where the next word of `run` or `lead` stands: 0 options or the NAME, 1 the command, 2 what belongs to it.
 _holdfast_place()
 {
     local named=0
@@ -50,7 +50,7 @@ _holdfast()
     cut=${word%"$2"} # what bash keeps of it
     COMPREPLY=()
     if ((${#words[@]} == 2)); then
-        COMPREPLY=($(compgen -W "run ls show break doctor help --version --help" -- "$word"))
+        COMPREPLY=($(compgen -W "run lead watch ls show break doctor help --version --help" -- "$word"))
         return
     fi
     case ${words[1]} in
@@ -58,10 +58,14 @@ _holdfast()
         options="--nonblock --wait --timeout --conflict-exit-code --command --lease --grace --label --keep-url --verbose $options"
         place=$(_holdfast_place "${words[@]:2:${#words[@]}-3}")
         ;;
-    ls | show | doctor) options="--json $options" ;;
+    lead)
+        options="--command --lease --grace --label --keep-url --verbose $options"
+        place=$(_holdfast_place "${words[@]:2:${#words[@]}-3}")
+        ;;
+    ls | show | watch | doctor) options="--json $options" ;;
     break) options="--force $options" ;;
     help)
-        COMPREPLY=($(compgen -W "run ls show break doctor" -- "$word"))
+        COMPREPLY=($(compgen -W "run lead watch ls show break doctor" -- "$word"))
         return
         ;;
     *) return ;;
