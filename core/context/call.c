@@ -85,7 +85,8 @@ void hfi_call_publish(hf_client *client, struct hfi_lane *lane, const char *chan
     struct hfi_command *command = hfi_wire_words("PUBLISH", channel, text, NULL);
     if (command == NULL)
         return;
-    command->posted = command->optional = true;
+    command->awaited = HFI_AWAITED_BY_NOBODY;
+    command->optional = true;
     hfi_client_ref(client);
     hfi_call_list(client, lane, command, published, client, now);
 }

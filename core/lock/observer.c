@@ -205,7 +205,8 @@ static void look_locked(struct hf_observer *observer, int64_t now)
         hfi_observation_looked(&observer->observation, HFI_SAW_NOTHING, -1, now);
         return;
     }
-    command->optional = command->posted = true;
+    command->optional = true;
+    command->awaited = HFI_AWAITED_BY_NOBODY;
     observer->references++;
     hfi_call_list(observer->client, lane_of(observer->client), command, looked, observer, now);
 }
