@@ -306,13 +306,9 @@ void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *r
 void hfi_retire_granted_elsewhere(struct hfi_lock *lock, struct hfi_token token, int64_t now)
 {
     struct hfi_retirement *retirement = find_locked(lock, token);
-    if (retirement == NULL) {
-        hfi_retire_again(lock, token, false, 0, now);
+    hfi_retire_again(lock, token, false, 0, now);
+    if (retirement == NULL) /* begun just now, by its release */
         return;
-    }
-    int64_t ends = end_of_another(lock, now);
-    retirement->left_ns = ends > retirement->left_ns ? ends : retirement->left_ns;
-    retirement->in_doubt.ends_ns = ends > retirement->in_doubt.ends_ns ? ends : retirement->in_doubt.ends_ns;
     retirement->once_more = retirement->asking;
     send_locked(retirement, now);
 }
