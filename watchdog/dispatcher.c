@@ -18,6 +18,7 @@
 struct hfi_dispatcher {
     struct hfi_mutex mutex;  /* guards all below; no job runs under it */
     struct hfi_list posted; /* of struct hfi_job, oldest first */
+    size_t posted_count;
     struct hfi_list chores;
     struct hfi_park work;   /* woken when a job is queued or the dispatcher ends */
     struct hfi_park done;   /* woken when a posted job has returned, and at chores_over */
@@ -35,6 +36,7 @@ static void put_locked(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
     bool was_empty = hfi_list_is_empty(&dispatcher->posted);
     hfi_list_append(&dispatcher->posted, &job->link);
+    dispatcher->posted_count++;
     if (was_empty && dispatcher->fd >= 0)
         (void)eventfd_write(dispatcher->fd, 1);
 }
@@ -42,16 +44,18 @@ static void put_locked(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 static void take_locked(struct hfi_dispatcher *dispatcher, struct hfi_job *job)
 {
     hfi_list_remove(&job->link);
+    dispatcher->posted_count--;
     eventfd_t ignored;
     if (hfi_list_is_empty(&dispatcher->posted) && dispatcher->fd >= 0)
         (void)eventfd_read(dispatcher->fd, &ignored);
 }
 
-/* Runs posted jobs until there are none. Returns 0 while another thread runs them, and inside a job. */
+/* Runs the jobs that are posted now, and not those that they post: a callback that begins the next acquire may have it
+ * decided at once, again and again. Returns 0 while another thread runs them, and inside a job. */
 static size_t run_posted_locked(struct hfi_dispatcher *dispatcher)
 {
-    size_t ran = 0;
-    while (!dispatcher->runs && !hfi_list_is_empty(&dispatcher->posted)) {
+    size_t ran = 0, most = dispatcher->posted_count;
+    while (ran < most && !dispatcher->runs && !hfi_list_is_empty(&dispatcher->posted)) {
         struct hfi_job *job = hfi_list_first(&dispatcher->posted, struct hfi_job, link);
         take_locked(dispatcher, job);
         dispatcher->runs = true;
@@ -90,7 +94,8 @@ static void *run_calls(void *arg)
     struct hfi_dispatcher *dispatcher = arg;
     hfi_mutex_lock(&dispatcher->mutex);
     for (;;) {
-        (void)run_posted_locked(dispatcher);
+        if (run_posted_locked(dispatcher) > 0)
+            continue;
         if (dispatcher->ends && hfi_list_is_empty(&dispatcher->posted))
             break;
         (void)sleep_locked(dispatcher, &dispatcher->work, HFI_NEVER);

@@ -30,6 +30,6 @@ bool hfi_dispatcher_chore(struct hfi_dispatcher *dispatcher, struct hfi_job *job
 bool hfi_dispatcher_withdraw(struct hfi_dispatcher *dispatcher, struct hfi_job *job);
 
 int    hfi_dispatcher_fd(struct hfi_dispatcher *dispatcher); /* CALLER: readable while jobs wait; -1 in THREAD mode */
-size_t hfi_dispatcher_run(struct hfi_dispatcher *dispatcher); /* CALLER: runs them, never blocks; returns how many */
+size_t hfi_dispatcher_run(struct hfi_dispatcher *dispatcher); /* CALLER: runs those that wait now; returns how many */
 
 #endif

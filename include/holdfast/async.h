@@ -16,12 +16,12 @@ extern "C" {
  *   STARTED --decided--> DONE --take--> its result            STARTED --take--> HF_CANCELED, nothing is held
  *
  * It is decided when it is granted or refused, when its wait_ms are over, and when its client closes. What was granted
- * is kept, and renewed, until it is taken.
+ * is kept, and renewed, until it is taken, but not beyond max_hold_ms.
  */
 typedef struct hf_pending hf_pending;
 
-/* Called once when it is decided, by whoever calls on_event: the client's dispatcher, or hf_client_dispatch. Never by
- * start, though the dispatcher may be faster than start's return; *pending is set by then. Not called any more once
+/* Called once when it is decided, by whoever calls on_event: the client's dispatcher, hf_client_dispatch, or
+ * hf_client_close. Never by start, though the dispatcher may be faster than start's return; *pending is set by then. Not called any more once
  * take has begun. It may call take. */
 typedef void hf_done_fn(hf_pending *pending, void *arg);
 
@@ -30,7 +30,8 @@ typedef void hf_done_fn(hf_pending *pending, void *arg);
  *
  * Returns  HF_OK and *pending; else *pending is NULL and nothing was begun. With wait_ms 0, too, the answer comes later.
  * Threads  any. The lease belongs to no thread: without .owner there is no HF_DEADLOCK, and .signal needs
- *          hf_lease_bind. on_event is called after take at the earliest.
+ *          hf_lease_bind. on_event is called after take at the earliest. Owners are compared when it begins: of two
+ *          with one .owner, even .reentrant, the second waits for the first if that is not decided yet.
  * Blocks   never. A name that is looked up, a server that is dialled: in our threads.
  * Owns     the caller, until hf_pending_take. Everything is copied except done_arg and .arg.
  * Errors   INVALID, LIMIT, NOMEM, FORKED, CLOSED as hf_lock_acquire. INVALID also: .cancel, since take is the cancel;
@@ -67,7 +68,7 @@ HF_API int hf_pending_fd(hf_pending *pending);
  * The end of it: its result if it is decided, else it is canceled.
  *
  * Returns  what hf_lock_acquire would have returned, and *lease as there.
- * Threads  one, once; also inside `done`, of this pending or another.
+ * Threads  one, once; also inside `done`, of this pending or another; also after hf_client_close, as a release.
  * Blocks   never, but while `done` of this pending runs in another thread: until that has returned.
  * Owns     `pending` is freed, whatever is returned; the lease is the caller's.
  * Errors   those of hf_lock_acquire. CANCELED: it was not decided; what may still be granted is given back by us.

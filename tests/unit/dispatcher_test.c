@@ -208,7 +208,9 @@ static void the_callers_loop_sees_a_readable_descriptor_while_calls_wait(void **
     hfi_dispatcher_post(dispatcher, &second.call);
     assert_true(is_readable(fd));
     assert_int_equal(order, 0);
-    assert_int_equal(hfi_dispatcher_run(dispatcher), 3);
+    assert_int_equal(hfi_dispatcher_run(dispatcher), 2);
+    assert_true(is_readable(fd)); /* what a call posts is for the next time: else a loop might never come back */
+    assert_int_equal(hfi_dispatcher_run(dispatcher), 1);
     assert_false(is_readable(fd));
     assert_true(pthread_equal(first.thread, pthread_self()));
     assert_int_equal(first.ran_as, 1);
