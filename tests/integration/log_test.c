@@ -181,7 +181,9 @@ static void a_log_that_is_not_dispatched_keeps_no_lease_and_no_descriptor(void *
     }
     assert_true(hft_comes_down_to(hft_open_descriptors, open));
     assert_int_equal(summary.lines, 0);
-    assert_int_equal(hf_client_dispatch(client), LINES);
+    for (int i = 0; i < LINES; i++)
+        assert_int_equal(hf_client_dispatch(client), 1);
+    assert_int_equal(hf_client_dispatch(client), 0);
     assert_int_equal(summary.lines, LINES + 1);
     assert_non_null(strstr(summary.last, "50 more leases were lost"));
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
