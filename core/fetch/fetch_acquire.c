@@ -122,7 +122,7 @@ hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf
     struct share shared = {NULL};
     hf_status status = HF_OK;
     hfi_acquirer_init(&acquirer, lock, &options);
-    if (f->client->order != NULL)
+    if (f->client->order != NULL && !once) /* a try for a refresh has a value in hand and waits for nobody */
         hfi_lock_order_wanted(lock, acquirer.owner, NULL);
     hfi_mutex_lock(&lock->mutex);
     wait_for_verdict(f, once, &acquirer);

@@ -14,7 +14,9 @@
 #include <string.h>
 
 #define FRAMES  24
-#define OWNERS  64 /* lists; threads are numbered one after the other */
+#define OWNER_BITS 6
+#define OWNERS  (1 << OWNER_BITS) /* lists of what is held */
+#define ORDERS_SHOWN 8 /* of a circle */
 #define CLASS_SIZE (1 + HF_KEY_MAX)
 
 _Static_assert(HF_KEY_MAX >= HF_NAME_MAX, "a class has room for both");
@@ -85,6 +87,12 @@ void hfi_lock_order_free(struct hfi_lock_order *order)
         free(order->sightings[i]);
     hfi_mutex_destroy(&order->mutex);
     free(order);
+}
+
+/* Owners may be pointers, or ids that are multiples of a power of two. */
+static struct hfi_list *owned_by(struct hfi_lock_order *order, uint64_t owner)
+{
+    return &order->owners[(owner * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - OWNER_BITS)];
 }
 
 static bool is_fetch(const struct hfi_lock *lock)
@@ -181,7 +189,7 @@ static bool is_held(const struct hfi_listed *listed, uint64_t owner, int64_t now
 /* True: as above, and nothing was added yet. The clock is read under the mutex that orders releases and owners. */
 static bool look_locked(struct hfi_lock_order *order, struct wish *wish)
 {
-    struct hfi_list *owned = &order->owners[wish->owner % OWNERS];
+    struct hfi_list *owned = owned_by(order, wish->owner);
     int64_t now = hfi_now(wish->lock->client->clock);
     if (order->full)
         return false;
@@ -224,7 +232,7 @@ static void log_report(const struct hfi_log *log, const struct hfi_lock_order *o
     hfi_log(log, HF_LOG_WARNING, "lock order %d: %s is wanted while %s is held, which closes a circle of %d classes: callers "
                                  "that do all of this at once wait for each other. Take them in one order everywhere",
             report->number, new->wanted, new->held, report->length);
-    for (int i = 0; i < report->length; i++) {
+    for (int i = 0; i < report->length && i < ORDERS_SHOWN; i++) {
         const struct hfi_order *edge = &order->graph.orders[report->orders[i]];
         const struct sighting *seen = order->sightings[report->orders[i]];
         bool thread = seen->owner >= HFI_THREADS;
@@ -234,6 +242,9 @@ static void log_report(const struct hfi_log *log, const struct hfi_lock_order *o
                 thread ? seen->owner - HFI_THREADS : seen->owner, seen->held, seen->wanted);
         log_stack(log, report->number, &seen->stack);
     }
+    if (report->length > ORDERS_SHOWN)
+        hfi_log(log, HF_LOG_WARNING, "lock order %d: and %d more: hf_client_dump has all", report->number,
+                report->length - ORDERS_SHOWN);
 }
 
 void hfi_lock_order_wanted(struct hfi_lock *lock, uint64_t owner, const char *order_class)
@@ -242,6 +253,8 @@ void hfi_lock_order_wanted(struct hfi_lock *lock, uint64_t owner, const char *or
     struct hfi_lock_order *order = lock->client->order;
     struct wish wish = {.lock = lock, .owner = owner, .order_class = order_class};
     wish.last = &wish.reports;
+    if (owner == 0) /* nobody, who holds nothing */
+        return;
     for (bool again = true; again;) {
         hfi_mutex_lock(&order->mutex);
         again = look_locked(order, &wish);
@@ -262,6 +275,13 @@ void hfi_lock_order_wanted(struct hfi_lock *lock, uint64_t owner, const char *or
                                      "Give locks of one kind an .order_class", HFI_ORDERS_MOST);
 }
 
+bool hfi_lock_order_is_alone(const struct hfi_lock *lock)
+{
+    char text[HF_KEY_MAX];
+    size_t size = hfi_order_fold(lock->keys.name, lock->keys.name_size, text);
+    return size == lock->keys.name_size && memcmp(text, lock->keys.name, size) == 0;
+}
+
 void hfi_lock_order_held(hf_lease *lease, const char *order_class)
 {
     struct hfi_lock_order *order = lease->client->order;
@@ -275,7 +295,7 @@ void hfi_lock_order_held(hf_lease *lease, const char *order_class)
     bool first = lease->listed == NULL;
     if (first) {
         lease->listed = listed;
-        hfi_list_append(&order->owners[atomic_load(&lease->owner) % OWNERS], &listed->link);
+        hfi_list_append(owned_by(order, atomic_load(&lease->owner)), &listed->link);
     }
     hfi_mutex_unlock(&order->mutex);
     if (!first)
@@ -288,7 +308,7 @@ void hfi_lock_order_moved(hf_lease *lease)
     hfi_mutex_lock(&order->mutex);
     if (lease->listed != NULL) { /* else another thread of its owner is about to list it */
         hfi_list_remove(&lease->listed->link);
-        hfi_list_append(&order->owners[atomic_load(&lease->owner) % OWNERS], &lease->listed->link);
+        hfi_list_append(owned_by(order, atomic_load(&lease->owner)), &lease->listed->link);
     }
     hfi_mutex_unlock(&order->mutex);
 }

@@ -200,8 +200,9 @@ static hf_status take(struct set *set, hf_lease **lease, hf_error *error)
     }
 }
 
-/* For .check_order: what the owner holds already comes before each name of the set, and in the set the order is that of
- * the keys, whichever name a try began with. */
+/* For .check_order: what the owner holds already comes before each name of the set. In the set the order is that of the
+ * keys, whichever name a try began with. Of names that share a class with others, as by a number in them, that says
+ * nothing: "1:x" comes before "2:y", and "1:y" before "2:x". */
 static void want_all(const struct set *set)
 {
     for (int i = 0; i < set->count; i++)
@@ -210,11 +211,14 @@ static void want_all(const struct set *set)
 
 static void hold_all(const struct set *set, const hf_lease *whole)
 {
-    for (int i = 0; i < set->count; i++) {
-        if (i > 0)
-            hfi_lock_order_wanted(set->names[i].lock, hfi_owner_of(set->options), set->options->order_class);
-        hfi_lock_order_held(whole->parts->at[i].lease, set->options->order_class);
-    }
+    const char *class = set->options->order_class;
+    for (int i = 0; i < set->count && class == NULL; i++)
+        if (hfi_lock_order_is_alone(set->names[i].lock)) {
+            hfi_lock_order_wanted(set->names[i].lock, hfi_owner_of(set->options), NULL);
+            hfi_lock_order_held(whole->parts->at[i].lease, NULL);
+        }
+    for (int i = 0; i < set->count; i++) /* the others; listed ones are not listed twice */
+        hfi_lock_order_held(whole->parts->at[i].lease, class);
 }
 
 static hf_status check(const char *const *names, size_t count, const hf_lock_options *options, hf_error *error)

@@ -97,6 +97,8 @@ static void decide(struct hfi_acquirer *acquirer)
     hf_pending *pending = hfi_container_of(acquirer, hf_pending, acquirer);
     if (acquirer->waiter.verdict == HFI_GOT_LEASE) {
         hfi_table_ref(pending->lock); /* the handle's */
+        if (pending->client->order != NULL) /* it is held from now on, though nobody has taken it yet */
+            hfi_lock_order_held(acquirer->lease, pending->options.order_class);
         if (pending->local)
             hfi_count(pending->client, acquired_locally);
         else
@@ -329,8 +331,6 @@ static hf_status give(const hf_pending *pending, hf_lease **out, hf_error *error
         return status;
     }
     *out = lease;
-    if (pending->client->order != NULL)
-        hfi_lock_order_held(lease, pending->options.order_class);
     hfi_handle_hand_out(lease);
     return HF_OK;
 }

@@ -6,15 +6,60 @@
 
 #include <string.h>
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static size_t digits_at(const char *text, size_t size)
+{
+    size_t count = 0;
+    while (count < size && is_digit(text[count]))
+        count++;
+    return count;
+}
+
+/* *has_digit: one of them is decimal; a word may consist of a to f alone. */
+static size_t hex_at(const char *text, size_t size, bool *has_digit)
+{
+    size_t count = 0;
+    *has_digit = false;
+    while (count < size && (is_digit(text[count]) || (text[count] >= 'a' && text[count] <= 'f') ||
+                            (text[count] >= 'A' && text[count] <= 'F')))
+        *has_digit = is_digit(text[count++]) || *has_digit;
+    return count;
+}
+
+static size_t uuid_at(const char *text, size_t size)
+{
+    static const size_t parts[] = {8, 4, 4, 4, 12};
+    bool has_digit;
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (hex_at(text + at, size - at, &has_digit) != parts[i])
+            return 0;
+        at += parts[i];
+        if (i + 1 < sizeof parts / sizeof parts[0] && (at == size || text[at++] != '-'))
+            return 0;
+    }
+    return at;
+}
+
+/* How many bytes from here on are a number: a UUID, eight or more hex digits, or decimal ones. */
+static size_t number_at(const char *text, size_t size)
+{
+    bool has_digit;
+    size_t uuid = uuid_at(text, size), hex = hex_at(text, size, &has_digit);
+    return uuid != 0 ? uuid : hex >= 8 && has_digit ? hex : digits_at(text, size);
+}
+
 size_t hfi_order_fold(const char *name, size_t size, char *text)
 {
     size_t at = 0;
-    bool in_number = false;
-    for (size_t i = 0; i < size; i++) {
-        bool digit = name[i] >= '0' && name[i] <= '9';
-        if (!digit || !in_number)
-            text[at++] = digit ? '#' : name[i];
-        in_number = digit;
+    for (size_t i = 0; i < size;) {
+        size_t number = number_at(name + i, size - i);
+        text[at++] = number > 0 ? '#' : name[i];
+        i += number > 0 ? number : 1;
     }
     return at;
 }

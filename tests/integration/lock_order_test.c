@@ -453,6 +453,14 @@ static void a_multilock_takes_its_names_in_the_order_of_their_keys(void **state)
     assert_int_equal(reports(), 1);
 }
 
+static void names_that_share_a_class_have_no_order_in_a_multilock(void **state)
+{
+    (void)state;
+    take_both("1:x", "2:y");
+    take_both("1:y", "2:x");
+    assert_int_equal(reports(), 0);
+}
+
 static void a_try_of_several_that_begins_with_the_busy_one_has_no_other_order(void **state)
 {
     struct fixture *f = *state;
@@ -509,6 +517,7 @@ int main(void)
         TEST(the_dump_lists_the_orders),
         TEST(many_threads_are_checked_at_once),
         TEST(a_multilock_takes_its_names_in_the_order_of_their_keys),
+        TEST(names_that_share_a_class_have_no_order_in_a_multilock),
         TEST(a_try_of_several_that_begins_with_the_busy_one_has_no_other_order),
         TEST(what_is_held_already_comes_before_all_names_of_a_multilock),
         TEST(a_task_that_begins_to_acquire_has_an_order_too),

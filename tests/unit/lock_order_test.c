@@ -36,6 +36,14 @@ static void each_number_in_a_name_is_one_sign(void **state)
     assert_folds("plain", "plain");
     assert_folds("09/:", "#/:"); /* the neighbours of the digits are none */
     assert_folds("7a8", "#a#");
+    assert_folds("session:9f86d081884c7d65", "session:#");
+    assert_folds("session:9F86D081", "session:#");
+    assert_folds("session:9f86d08", "session:#f#d#"); /* too short to be told from words */
+    assert_folds("deadbeef", "deadbeef");             /* nor is one without a decimal digit */
+    assert_folds("u:550e8400-e29b-41d4-a716-446655440000:x", "u:#:x");
+    assert_folds("u:abcdefab-cdef-abcd-efab-cdefabcdefab", "u:#");
+    assert_folds("u:abcdefab-cdef-abcd-efab-cdefabcdefa", "u:abcdefab-cdef-abcd-efab-cdefabcdefa");
+    assert_folds("2024-06-01", "#-#-#");
 }
 
 /* A thousand texts in a thousand slots: some share one. */
