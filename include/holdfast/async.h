@@ -21,8 +21,8 @@ extern "C" {
 typedef struct hf_pending hf_pending;
 
 /* Called once when it is decided, by whoever calls on_event: the client's dispatcher, hf_client_dispatch, or
- * hf_client_close. Never by start, though the dispatcher may be faster than start's return; *pending is set by then. Not called any more once
- * take has begun. It may call take. */
+ * hf_client_close. Never by start, though the dispatcher may be faster than start's return; *pending is set by then. Not
+ * called any more once take has begun. It may call take. */
 typedef void hf_done_fn(hf_pending *pending, void *arg);
 
 /*
