@@ -19,7 +19,7 @@ struct hfi_losses { /* recent connection losses of one endpoint; initially zeroe
 enum hfi_lost {
     HFI_LOST_UNUSED, /* the connection never answered */
     HFI_LOST_SERVED, /* the connection has answered */
-    HFI_LOST_URGENT  /* whether or not it has answered: its user can least afford a delay */
+    HFI_LOST_URGENT  /* answered or not: the renewals' lane must not wait */
 };
 
 void hfi_backoff_init(struct hfi_backoff *backoff, uint64_t seed);

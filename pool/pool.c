@@ -54,7 +54,7 @@ static bool look(void *self, int64_t now_ns, struct hfi_poll_set *set)
     short events = 0;
     int lanes = reserved(pool), last = pool->deployment.dialled_last;
     hfi_lane_maintain(pool->lanes[lanes], now_ns, set); /* renewals first */
-    for (int i = 1; i <= lanes; i++) /* then who comes after the last one that dialled: each has its turn */
+    for (int i = 1; i <= lanes; i++) /* then the lane after the one that dialled last */
         hfi_lane_maintain(pool->lanes[(last + i) % lanes], now_ns, set);
     hfi_subscribers_maintain(pool->subscribers, now_ns, set);
     hfi_poll_set_again(set, hfi_borrowers_maintain(pool->borrowers, now_ns, &fd, &events));

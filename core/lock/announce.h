@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* announce.h - a holder with an owner_label says on its lock's channel that the lock has changed hands, for those who
- * watch (election.h). A hint: nothing is lost with it but time. Called with the lock's mutex held. */
+ * watch (election.h). A hint: losing it only delays observers. Called with the lock's mutex held. */
 #ifndef HFI_ANNOUNCE_H
 #define HFI_ANNOUNCE_H
 

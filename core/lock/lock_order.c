@@ -180,7 +180,7 @@ static bool meets_new_locked(struct hfi_lock_order *order, struct wish *wish, co
     return !wish->has_stack;
 }
 
-/* By this owner, and now: a lease that is over is no longer held, though not yet released. */
+/* Held by this owner now. An expired lease does not count, even if it is not released yet. */
 static bool is_held(const struct hfi_listed *listed, uint64_t owner, int64_t now)
 {
     return atomic_load(&listed->lease->owner) == owner && atomic_load(listed->lease->end) > now;

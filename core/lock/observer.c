@@ -138,8 +138,8 @@ static void tell_locked(struct hf_observer *observer)
 
 static void act_locked(struct hf_observer *observer, int64_t now);
 
-/* The key's value is another than before. A break leaves a token of the same grant: who had that does not lead any more,
- * and nobody else does yet. */
+/* The key's value has changed. After a break the key has another token of the same grant: its old owner leads no longer,
+ * and nobody leads yet. */
 static enum hfi_sight note_locked(struct hf_observer *observer, const char *value, size_t size)
 {
     struct seen *seen = &observer->seen, before = *seen;

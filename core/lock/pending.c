@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pending.c - async.h: an acquirer without a thread. What a thread does for itself while it waits is done for a pending
- * by whoever brings its verdict (decide), by the watchdog when its time is over (ring), and by the caller's take. */
+/* pending.c - async.h: an acquirer without a thread. Three others do a waiting thread's work: the thread that decides it
+ * (decide), the watchdog at the end of wait_ms (ring), and the caller's take. */
 #include "core/context/callback.h"
 #include "core/lock/acquire.h"
 #include "core/lock/event_sink.h"
@@ -91,7 +91,7 @@ static void announce(hf_pending *pending)
     hfi_dispatcher_post(pending->client->dispatcher, &pending->job);
 }
 
-/* The verdict is there: of the acquirer's entry (acquirer.wake), or of the time that is over. Mutex held. */
+/* The entry has decided (acquirer.wake), or wait_ms has passed. Mutex held. */
 static void decide(struct hfi_acquirer *acquirer)
 {
     hf_pending *pending = hfi_container_of(acquirer, hf_pending, acquirer);

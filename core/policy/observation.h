@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* observation.h - when an observer looks at a lock, when it asks the holder for what only that one knows, and when it
- * tells what it has seen. Pure. */
+/* observation.h - when an observer looks at a lock, when it asks the holder for details that only the holder has, and
+ * when it tells what it has seen. Pure. */
 #ifndef HFI_OBSERVATION_H
 #define HFI_OBSERVATION_H
 
@@ -38,7 +38,7 @@ int64_t hfi_observation_next(const struct hfi_observation *observation); /* when
 void hfi_observation_looked(struct hfi_observation *observation, enum hfi_sight sight, int64_t left_ms, int64_t now);
 /* A message says that the lock has changed hands, or messages were missed. */
 void hfi_observation_notice(struct hfi_observation *observation, int64_t now);
-/* The holder that was seen last has answered. False: it need not have, so what it says does not count. */
+/* The last holder seen has answered. False: no answer was expected, so this one is ignored. */
 bool hfi_observation_answered(struct hfi_observation *observation, int64_t now);
 
 #endif

@@ -82,7 +82,7 @@ static hf_status call_wait_in_vain(struct hft_place *place)
                            &place->lease, &place->error);
 }
 
-/* Decided it is whatever fails: at the latest when its time is over. */
+/* It is decided whatever fails, at the latest when wait_ms ends. */
 static hf_status call_start(struct hft_place *place)
 {
     hf_pending *pending;

@@ -245,7 +245,7 @@ static void *be_patient(void *arg)
     return NULL;
 }
 
-/* The most in any window of so long. */
+/* The most sends in any window of window_ns. */
 static int densest(const int64_t *at, int count, int64_t from_ns, int64_t window_ns)
 {
     int most = 0;
@@ -514,8 +514,8 @@ static bool note_label(const hf_holder *holder, void *arg)
     return true;
 }
 
-/* A question goes to the holder by way of the server, and comes back so: two round trips, of which each may be longer than
- * what a holder nearby has to answer. */
+/* A question reaches the holder through the server, and the answer returns that way: two round trips, each possibly longer
+ * than a near holder's time to answer. */
 static void far_holders(struct hft_run *run)
 {
     struct hft_server *server = hft_server_start(NULL);

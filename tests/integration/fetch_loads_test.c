@@ -128,7 +128,7 @@ static void a_process_asks_seldom_whether_another_one_still_reloads(void **state
     print_message("%lld questions in %lld ms\n", (long long)asked, (long long)took_ms);
     assert_int_equal(stale, READS);
     assert_int_equal(ours.loads, 0);
-    assert_true(asked <= 3 + took_ms / 5); /* one in 10 ms, and what a renewal or the fence counter may need */
+    assert_true(asked <= 3 + took_ms / 5); /* one question in 10 ms, and those of a renewal or the fence counter */
 }
 
 static void a_served_thread_does_not_count_as_waiting(void **state)

@@ -162,7 +162,7 @@ static void of_a_silent_server_the_unsent_comes_back_at_once(void **state)
     hft_wait(lane, &silent);
     assert_int_equal(silent.outcome, HFI_UNANSWERED);
     hft_post(lane, &behind, hft_command("PING", hft_in_ms(60000)));
-    hft_sleep(&behind); /* long before its time: nobody waits to find out again what is known */
+    hft_sleep(&behind); /* UNSENT at once: the lane is known to be silent */
     assert_int_equal(behind.outcome, HFI_UNSENT);
     hft_server_thaw(server);
     HFT_UNTIL(hfi_lane_is_up(lane));

@@ -11,7 +11,7 @@
 
 #define TOKENS     4096
 #define WORDS_MOST 4096 /* bytes of a command about locks */
-#define LATEST     30   /* among so many are those in use, and those that were just now */
+#define LATEST     30   /* the last 30 tokens include all that are in use, or just were */
 
 static struct {
     char token[160];

@@ -33,7 +33,7 @@ struct sim_process {
     struct hf_client *client; /* NULL: not open (yet, any more) */
     struct hfi_list threads;  /* of struct sim_thread */
     int next_thread;
-    void *pool; /* net.c */
+    void *pool; /* pool.c */
 };
 
 struct sim_world {
