@@ -23,9 +23,9 @@ typedef void hfi_due_fn(void *self, struct hfi_timer *const *timers, size_t coun
  * stands still until the test moves it, and only hfi_watchdog_run_due checks the timers. */
 hf_status hfi_watchdog_start(const struct hfi_clock *clock, hfi_due_fn *due, void *self,
                              struct hfi_watchdog **watchdog, hf_error *error);
-/* Ends and joins the thread, and frees. No arm may start after this. NULL is a no-op. */
+/* Ends and joins the thread, and frees. No arm may start after this. NULL is a no-op. Not for a fork child: that has no
+ * thread to join, and leaves the memory alone. */
 void hfi_watchdog_stop(struct hfi_watchdog *watchdog);
-/* In a fork child there is no thread to join: the memory is left alone. */
 
 /* Arms or moves the timer; HFI_NEVER disarms. True: it was armed before. False: it was idle, or it is being handed to
  * `due` at this moment. Any thread, with any mutex of the owner held. */
