@@ -18,6 +18,7 @@ enum place { EVENT, DISPATCH, LOADER, INFO, LIST, CHECK, LOG, PLACES };
 static const char *const places[PLACES] = {"event", "dispatch", "loader", "info", "list", "check", "log"};
 
 struct cell { /* one call in one place */
+    _Atomic(bool) ready; /* for the log, which may write a line at any time */
     struct fixture *f;
     enum place place;
     const struct call *call;
@@ -372,7 +373,7 @@ static void in_log(hf_log_level level, const char *line, void *arg)
     struct cell *cell = arg;
     (void)level;
     (void)line;
-    if (cell->place == LOG && cell->cancel != NULL)
+    if (cell->place == LOG && atomic_load(&cell->ready))
         visit_cell(cell);
 }
 
@@ -431,11 +432,13 @@ static void prepare(struct cell *cell)
     if (cell->place == EVENT || cell->place == DISPATCH)
         assert_int_equal(hft_server_ask_integer(f->server, "DEL hf:{lost}"), 1);
     assert_int_equal(hf_cancel_open(cell->client, &cell->cancel, NULL), HF_OK);
+    atomic_store(&cell->ready, true);
 }
 
 static void clear_up(struct cell *cell)
 {
     hf_cancel *cancel = cell->cancel;
+    atomic_store(&cell->ready, false);
     cell->cancel = NULL;
     hf_cancel_close(cancel);
     hf_value_free(cell->value);
