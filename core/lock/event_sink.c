@@ -347,9 +347,7 @@ hf_status hf_lease_unbind(hf_lease *lease, hf_error *error)
 hf_status hfi_handle_lost(const hf_lease *lease, hf_error *error)
 {
     char name[160];
-    const struct hfi_lock *lock = lease->parts != NULL && lease->parts->lost >= 0
-                                      ? lease->parts->at[lease->parts->lost].lease->lock : lease->lock;
-    (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
+    (void)hfi_quote(name, sizeof name, lease->lock->keys.name, lease->lock->keys.name_size);
     if (hf_lease_reason(lease) == HF_REASON_CLOSED)
         return hfi_fail(error, HF_CLOSED, "", "the lease on %s ended when the client was closed", name);
     return hfi_fail(error, HF_LOST, "somebody else may have been in: roll back, or let the fence decide",

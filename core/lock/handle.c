@@ -96,9 +96,10 @@ void hfi_handle_drop(hf_lease *lease, int count)
         (void)close(fd);
     if (lease->sink != NULL)
         client->lock_ops->free_sink(lease->sink);
-    if (lease->parts != NULL)
+    if (lease->parts != NULL) {
         hfi_mutex_destroy(&lease->parts->mutex);
-    free(lease->parts);
+        free(lease->parts);
+    }
     give_handle(client, lease);
 }
 

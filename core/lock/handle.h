@@ -18,13 +18,13 @@ struct hfi_listed;
 struct hfi_part { /* of a multilock's lease: the lease of one of its names */
     hf_lease *lease;
     int references; /* to be dropped when the whole ends */
-    bool at_risk;   /* told so, and not told better since */
+    hf_reason at_risk; /* NONE: it is not */
 };
 
 struct hfi_parts { /* the leases of a multilock, in the order of their locks' keys */
     struct hfi_mutex mutex; /* guards the fields below but the leases; orders what is told of the whole */
     hf_reason told; /* with the last AT_RISK; NONE: the whole is not at risk */
-    int lost;       /* index of the part whose loss ended the whole; -1: none */
+    bool over;      /* LOST was told, or the release has begun: nothing more is told */
     int count;
     struct hfi_part at[];
 };

@@ -110,6 +110,30 @@ static int64_t wait_left_ms(const struct set *set)
     return left > 1 ? left : 1;
 }
 
+static hf_status out_of_time(const struct set *set, struct hfi_lock *lock, hf_error *error)
+{
+    hfi_mutex_lock(&lock->mutex);
+    hf_status status = hfi_lock_explain(lock, set->options->wait_ms == 0 ? HF_UNAVAILABLE : HF_TIMEOUT, error);
+    hfi_mutex_unlock(&lock->mutex);
+    return status;
+}
+
+/* HF_DEADLOCK: this owner holds one of them already. Looked at before anything is taken or waited for. */
+static hf_status look_for_own(const struct set *set, hf_error *error)
+{
+    hf_status status = HF_BUSY;
+    for (int i = 0; i < set->count && status == HF_BUSY; i++) {
+        struct hfi_lock *lock = set->names[i].lock;
+        struct hfi_acquirer acquirer;
+        hf_lease *none;
+        hfi_acquirer_init(&acquirer, lock, &set->of_part);
+        hfi_mutex_lock(&lock->mutex);
+        status = hfi_acquirer_reenter(lock, &acquirer, &none, error);
+        hfi_mutex_unlock(&lock->mutex);
+    }
+    return status == HF_BUSY ? HF_OK : status;
+}
+
 /* One name after the other. The order of the keys is that of all processes, so no two of them wait for each other. A
  * try, which waits for none, begins with the name that was busy: mostly it ends there, with nothing taken. */
 static hf_status take_in_order(struct set *set, int first, hf_error *error)
@@ -118,6 +142,10 @@ static hf_status take_in_order(struct set *set, int first, hf_error *error)
     for (int n = 0; n < set->count && status == HF_OK; n++) {
         int i = n == 0 ? first : n <= first ? n - 1 : n;
         struct wanted *wanted = &set->names[i];
+        if (n > 0 && hfi_now(set->client->clock) >= set->until_ns) {
+            status = out_of_time(set, wanted->lock, error);
+            break;
+        }
         set->of_part.wait_ms = wait_left_ms(set);
         status = hfi_lock_take(set->client, &wanted->name, &set->of_part, &wanted->lease, error);
     }
@@ -251,6 +279,8 @@ static hf_status acquire(hf_client *client, const char *const *names, size_t cou
     int64_t now = hfi_now(client->clock);
     set->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
     hf_status status = find_all(set, names, count, error);
+    if (status == HF_OK)
+        status = look_for_own(set, error);
     if (status == HF_OK && client->order != NULL)
         want_all(set);
     if (status == HF_OK)

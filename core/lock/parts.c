@@ -17,7 +17,6 @@ hf_lease *hfi_parts_join(hf_lease *const *leases, int count, const hf_lock_optio
         return NULL;
     }
     hfi_mutex_init(&parts->mutex, HFI_RANK_MIDDLE);
-    parts->lost = -1;
     parts->count = count;
     for (int i = 0; i < count; i++)
         parts->at[i].lease = leases[i];
@@ -40,33 +39,36 @@ static int index_of(const struct hfi_parts *parts, const hf_lease *part)
     return i;
 }
 
-static bool any_at_risk(const struct hfi_parts *parts)
+/* Of the parts that are at risk. The numbers of hf_reason rise from UNCONFIRMED to ENDING to MAX_HOLD. */
+static hf_reason gravest(const struct hfi_parts *parts)
 {
-    bool any = false;
+    hf_reason reason = HF_REASON_NONE;
     for (int i = 0; i < parts->count; i++)
-        any = any || parts->at[i].at_risk;
-    return any;
+        reason = parts->at[i].at_risk > reason ? parts->at[i].at_risk : reason;
+    return reason;
 }
 
-/* The whole is at risk as long as a part is. It is told so again only for another reason, as a lock's lease is. */
+/* The whole is at risk as long as a part is, for the gravest of their reasons; it is told when that becomes graver. */
 void hfi_parts_told(hf_lease *part, hf_event_kind kind, hf_reason reason)
 {
     hf_lease *whole = part->whole;
     struct hfi_parts *parts = whole->parts;
     hfi_mutex_lock(&parts->mutex);
-    int i = index_of(parts, part);
-    parts->at[i].at_risk = kind == HF_EVENT_AT_RISK;
-    if (parts->lost >= 0) {
+    parts->at[index_of(parts, part)].at_risk = kind == HF_EVENT_AT_RISK ? reason : HF_REASON_NONE;
+    hf_reason now = gravest(parts), before = parts->told;
+    if (parts->over) {
         /* its last event was told */
     } else if (kind == HF_EVENT_LOST) {
-        parts->lost = i;
+        parts->over = true;
         hfi_handle_become(whole, kind, reason);
-    } else if (kind == HF_EVENT_AT_RISK && parts->told != reason) {
-        parts->told = reason;
-        hfi_handle_become(whole, kind, reason);
-    } else if (kind == HF_EVENT_SAFE_AGAIN && !any_at_risk(parts)) {
-        parts->told = HF_REASON_NONE;
-        hfi_handle_become(whole, kind, reason);
+    } else {
+        parts->told = now;
+        if (now > before)
+            hfi_handle_become(whole, HF_EVENT_AT_RISK, now);
+        else if (now == HF_REASON_NONE && before != HF_REASON_NONE)
+            hfi_handle_become(whole, HF_EVENT_SAFE_AGAIN, now);
+        else
+            atomic_store(&whole->reason, (uint8_t)now);
     }
     hfi_mutex_unlock(&parts->mutex);
 }

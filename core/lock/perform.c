@@ -232,8 +232,8 @@ void hfi_lock_answered_together(struct hfi_lock *lock, const struct hfi_command 
         hfi_lock_perform(lock, &step, NULL);
     } else if (answer->in_doubt) {
         hfi_retire_again(lock, token, true, not_after_us, now);
-    } else if (answer->there) {
-        hfi_retire_granted_elsewhere(lock, token, now);
+    } else {
+        hfi_retire_answered_elsewhere(lock, token, answer->there, now);
     }
     hfi_lock_leave(lock);
 }

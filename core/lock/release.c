@@ -176,34 +176,51 @@ static void drop(hf_lease *lease, int references)
     hfi_handle_drop(lease, references);
 }
 
-static hf_status worse_of(hf_status one, hf_status other) /* LOST before UNKNOWN, the first before the others */
+/* LOST tells the caller to undo, so it comes first; of equals the first. */
+static bool is_worse(hf_status one, hf_status other)
 {
-    return one == HF_OK || (one == HF_UNKNOWN && other != HF_OK && other != HF_UNKNOWN) ? other : one;
+    static const hf_status order[] = {HF_OK, HF_CLOSED, HF_UNKNOWN, HF_LOST};
+    int grades[2] = {0, 0};
+    for (int i = 0; i < 4; i++) {
+        grades[0] = order[i] == one ? i : grades[0];
+        grades[1] = order[i] == other ? i : grades[1];
+    }
+    return grades[0] > grades[1];
 }
 
-/* Without memory the parts go back without being waited for, one after the other. */
+/* As a lock's lease: once its release has begun, nothing is told any more. */
+static void fall_silent(struct hfi_parts *parts)
+{
+    hfi_mutex_lock(&parts->mutex);
+    parts->over = true;
+    hfi_mutex_unlock(&parts->mutex);
+}
+
+/* Without memory each part is waited for before the next one goes. */
 static hf_status give_back_parts(hf_lease *whole, bool wait, hf_error *error)
 {
     struct hfi_parts *parts = whole->parts;
     struct parting *partings = wait ? calloc((size_t)parts->count, sizeof *partings) : NULL;
     hf_status worst = HF_OK;
     hf_error why;
-    wait = partings != NULL;
+    fall_silent(parts);
     hfi_handle_withdraw(whole);
-    for (int i = 0; wait && i < parts->count; i++)
+    for (int i = 0; partings != NULL && i < parts->count; i++)
         begin_parting(&parts->at[i], true, &partings[i]);
-    for (int i = 0; wait && i < parts->count; i++)
+    for (int i = 0; partings != NULL && i < parts->count; i++)
         hfi_lane_flush(parts->at[i].lease->lock->lane);
     for (int i = 0; i < parts->count; i++) {
-        struct parting alone, *parting = wait ? &partings[i] : &alone;
-        if (!wait) {
-            begin_parting(&parts->at[i], false, parting);
+        struct parting alone, *parting = partings != NULL ? &partings[i] : &alone;
+        if (partings == NULL) {
+            begin_parting(&parts->at[i], wait, parting);
             hfi_lane_flush(parts->at[i].lease->lock->lane);
         }
-        hf_status status = worse_of(worst, end_parting(parts->at[i].lease, wait, parting, &why));
-        if (status != worst && error != NULL)
-            *error = why;
+        hf_status status = end_parting(parts->at[i].lease, wait, parting, &why);
+        if (!is_worse(status, worst))
+            continue;
         worst = status;
+        if (error != NULL)
+            *error = why;
     }
     free(partings);
     return worst;

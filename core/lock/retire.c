@@ -303,13 +303,15 @@ void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *r
     }
 }
 
-void hfi_retire_granted_elsewhere(struct hfi_lock *lock, struct hfi_token token, int64_t now)
+void hfi_retire_answered_elsewhere(struct hfi_lock *lock, struct hfi_token token, bool there, int64_t now)
 {
     struct hfi_retirement *retirement = find_locked(lock, token);
-    hfi_retire_again(lock, token, false, 0, now);
-    if (retirement == NULL) /* begun just now, by its release */
+    if (there)
+        hfi_retire_again(lock, token, false, 0, now);
+    if (retirement == NULL) /* begun just now, by its release; or over */
         return;
-    retirement->once_more = retirement->asking;
+    retirement->in_doubt.unanswered = false; /* it was the only question with this token */
+    retirement->once_more = there && retirement->asking;
     send_locked(retirement, now);
 }
 

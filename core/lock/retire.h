@@ -19,9 +19,9 @@ void hfi_retire_heal(hf_client *client, struct hfi_lock *lock, struct hfi_token 
 /* An acquire of this token, sent before the token was given up, got no answer (in_doubt: it may still be executed), or was
  * executed after the release, because its script had to be sent again: release it once more. Mutex held. */
 void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, bool in_doubt, int64_t last_chance_us, int64_t now);
-/* The acquire of this token, sent before the token was given up, was executed; it rode another lane than the release,
- * which may have come first: release it now. Mutex held. */
-void hfi_retire_granted_elsewhere(struct hfi_lock *lock, struct hfi_token token, int64_t now);
+/* The only acquire of this token, sent before the token was given up, has its answer; `there`: it was granted. It rode
+ * another lane than the release, which may have come first: the token is released now, for the last time. Mutex held. */
+void hfi_retire_answered_elsewhere(struct hfi_lock *lock, struct hfi_token token, bool there, int64_t now);
 /* Retires the token that an operator's break left instead of ours. Its release is sent guard_ms after `now`: the
  * holder, which is notified at `now`, has that long to stop. Mutex held. */
 void hfi_retire_revoked(struct hfi_lock *lock, struct hfi_token token, int64_t now);

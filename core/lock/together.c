@@ -43,7 +43,7 @@ static struct hfi_answer answer_to_one(const struct request *request, const stru
         answer.left_ms = -1;
         answer.unheard = false;
     } else if (command->outcome == HFI_UNSENT) {
-        answer = (struct hfi_answer){.kind = HFI_NOT_SENT};
+        answer = (struct hfi_answer){.kind = HFI_NOT_SENT, .native = true}; /* as a native one: its token is forgotten */
     }
     answer.sent_at = command->stamp_ns;
     return answer;
@@ -98,12 +98,26 @@ static bool arrive(struct request *request, int index, int64_t stamp)
     return asks;
 }
 
-/* Nothing is asked: to the first `count` entries it is as if each name had been busy, so whoever has come since asks. */
+/* Nothing is asked: to the first `count` entries it is as if each name had been busy, so whoever has come since asks. A
+ * message may have made an entry ask with another token meanwhile; its waiter then leaves, or gives its lease back. */
 static void withdraw(struct request *request, int count)
 {
     struct hfi_answer busy = {.kind = HFI_BUSY, .left_ms = -1};
-    for (int i = 0; i < count; i++)
-        hfi_lock_answered_together(request->locks[i], NULL, request->names[i].token, request->not_after_us, &busy, 0);
+    for (int i = 0; i < count; i++) {
+        struct hfi_lock *lock = request->locks[i];
+        struct hfi_acquirer *acquirer = &request->acquirers[i];
+        HFI_PERTURB("together-to-withdraw");
+        hfi_lock_answered_together(lock, NULL, request->names[i].token, request->not_after_us, &busy, 0);
+        int64_t now = hfi_lock_enter(lock);
+        if (acquirer->waiter.verdict == HFI_WAITING)
+            hfi_acquirer_give_up(lock, acquirer, HF_CANCELED, now);
+        bool got = acquirer->waiter.verdict == HFI_GOT_LEASE;
+        if (got)
+            hfi_table_ref(lock); /* the lease's */
+        hfi_lock_leave(lock);
+        if (got)
+            (void)hf_lease_post_release(acquirer->lease, NULL);
+    }
 }
 
 static hf_status await(struct request *request, int64_t until_ns, hf_cancel *cancel, hf_lease **leases, hf_error *error)

@@ -130,6 +130,19 @@ static hf_status verify(hf_lease *lease, hf_error *error)
     return status;
 }
 
+/* One after the other. What was ours when it was asked may be lost when the last one is. */
+static hf_status verify_parts(hf_lease *whole, hf_error *error)
+{
+    struct hfi_parts *parts = whole->parts;
+    hf_status status = HF_OK;
+    for (int i = 0; i < parts->count && status == HF_OK && hf_lease_is_valid(whole); i++)
+        status = verify(parts->at[i].lease, error);
+    for (int i = 0; i < parts->count && status == HF_OK; i++)
+        if (!hf_lease_is_valid(parts->at[i].lease))
+            status = hfi_handle_lost(parts->at[i].lease, error);
+    return status;
+}
+
 hf_status hf_lease_verify(hf_lease *lease, hf_error *error)
 {
     if (lease == NULL)
@@ -140,8 +153,8 @@ hf_status hf_lease_verify(hf_lease *lease, hf_error *error)
         return status;
     if (lease->parts == NULL)
         status = verify(lease, error);
-    for (int i = 0; lease->parts != NULL && status == HF_OK && i < lease->parts->count; i++)
-        status = verify(lease->parts->at[i].lease, error);
+    else
+        status = verify_parts(lease, error);
     hfi_client_leave(client);
     return status;
 }

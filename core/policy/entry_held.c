@@ -296,6 +296,8 @@ void hfi_entry_limit_hold(struct hfi_entry *entry, int64_t max_hold_ms, struct h
     hfi_step_at(entry, step);
     HFI_CHECK(entry->holding == HFI_BY_THREAD);
     entry->held.times.hold_end = hfi_after_ms(step->now, max_hold_ms);
+    if (entry->held.times.end >= entry->held.times.hold_end) /* no renewal follows that would make it so */
+        entry->held.times.stop = entry->held.times.full_stop;
 }
 
 int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)

@@ -23,7 +23,8 @@ extern "C" {
  *          when the first is; its release gives all of them back. hf_lease_fence is 0: hf_lease_fence_of has the fence
  *          of each name. hf_lease_name is the first name of the order.
  * Threads  any.
- * Blocks   wait_ms for all together; its release as long as that of one lock.
+ * Blocks   wait_ms for all together; with 0 twice command_ms at most. Its release blocks as long as that of one lock,
+ *          hf_lease_verify a round trip for each name.
  * Owns     the caller, who releases it once. `names` is copied. max_hold_ms begins when all are held.
  * Errors   as hf_lock_acquire; the message names the lock. INVALID: no name, more than HF_NAMES_MAX, a name twice,
  *          .name_size (names end with a NUL byte), .reentrant.
