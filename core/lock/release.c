@@ -253,9 +253,10 @@ static hf_status release(hf_lease *lease, bool wait, hf_error *error)
     if (!entered)
         hfi_client_ref(client); /* the lease's reference may be the last; close waits for calls that were let in */
     int references = 1;
-    hf_status status = lease->parts != NULL ? give_back_parts(lease, wait && entered, error)
-                                            : give_back(lease, wait && entered, &references, error);
-    if (lease->parts != NULL)
+    bool of_many = lease->parts != NULL; /* read now: a re-entered lease is another thread's once it is given back here */
+    hf_status status =
+        of_many ? give_back_parts(lease, wait && entered, error) : give_back(lease, wait && entered, &references, error);
+    if (of_many)
         end_whole(lease);
     else if (references > 0)
         drop(lease, references);
