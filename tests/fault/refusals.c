@@ -359,13 +359,15 @@ static void open_cast(struct cast *cast, struct hft_run *run, const struct refus
     cast->released = must_take(cast->clients[RELEASER], "released", 20000);
     for (int i = 0; i < CALLERS; i++) /* what follows is no handshake's affair */
         (void)hf_lease_release(must_take(cast->clients[i], "free", 1000), NULL);
-    for (int i = WAITER; i <= TRIER; i++)
+    for (int i = WAITER; i < TRIER; i++)
         HFT_CHECK(run, hf_lock_acquire(cast->clients[i], "queue", NULL, &none, NULL) == HF_BUSY, "not BUSY");
     for (int i = 0; i < PASSERS; i++)
         (void)pthread_create(&cast->passers[i], NULL, pass, cast);
     HFT_UNTIL_TRUE(atomic_load(&cast->passes) > 20);
     hft_take(&cast->queued, cast->clients[QUEUED], "queue", HF_LOCK(.wait_ms = REFUSED_MS));
     HFT_UNTIL_TRUE(hft_queued(scene->server, "queue") == 1);
+    /* Last of all: once a second a try asks the script as well, and its next ones here are told what SET NX says. */
+    HFT_CHECK(run, hf_lock_acquire(cast->clients[TRIER], "queue", NULL, &none, NULL) == HF_BUSY, "not BUSY");
 }
 
 /* ---- what is promised ---- */
