@@ -2,7 +2,7 @@
 /* check.c - hf_client_check: reports what about this server will cause trouble, and the command that fixes it. */
 #include "core/context/call.h"
 #include "core/context/callback.h"
-#include "core/lock/events.h"
+#include "core/lock/key_events.h"
 #include "core/protocol/key.h"
 #include "core/lock/lock.h"
 #include "core/protocol/wire.h"
@@ -103,11 +103,11 @@ static void check_round_trip(struct check *check)
 
 static void check_events(struct check *check)
 {
-    enum hfi_events_state state = (enum hfi_events_state)atomic_load(&check->client->events_state);
+    enum hfi_key_events_state state = (enum hfi_key_events_state)atomic_load(&check->client->events_state);
     bool fine = state == HFI_EVENTS_ON || state == HFI_EVENTS_OFF, may = state == HFI_EVENTS_MISSING;
     find(check, fine || may ? HF_LOG_INFO : HF_LOG_WARNING,
          fine ? "" : "CONFIG SET notify-keyspace-events Kgxe (only waits behind other libraries' locks gain by it)",
-         "keyspace events are %s", hfi_events_text(state));
+         "keyspace events are %s", hfi_key_events_text(state));
 }
 
 static void check_memory(struct check *check)

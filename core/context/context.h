@@ -102,7 +102,7 @@ struct hf_client {
     struct hfi_mutex cancel_mutex; /* cancel.c */
     struct hfi_list cancels;
 
-    _Atomic(int) events_state;    /* enum hfi_events_state, of events.c */
+    _Atomic(int) events_state;    /* enum hfi_key_events_state, of key_events.c */
     _Atomic(bool) events_asked;   /* a lane is changing the setting: other lanes need not */
     _Atomic(int64_t) events_set_ns; /* when the server confirmed the change */
     char  *keyspace_events;       /* "auto", "as-is", "off" */

@@ -2,7 +2,7 @@
 /* inbound.c - see inbound.h. */
 #include "core/lock/inbound.h"
 #include "core/lock/retire.h"
-#include "core/lock/events.h"
+#include "core/lock/key_events.h"
 #include "core/lock/info.h"
 #include "core/lock/observer.h"
 #include "core/lock/perform.h"
@@ -67,7 +67,7 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
 static void key_ended(hf_client *client, const char *channel, size_t channel_size)
 {
     struct hfi_step step;
-    struct hfi_lock *lock = hfi_events_lock(client, channel, channel_size);
+    struct hfi_lock *lock = hfi_key_events_lock(client, channel, channel_size);
     if (lock == NULL)
         return;
     HFI_PERTURB("watch-found");
@@ -86,7 +86,7 @@ void hfi_inbound_message(void *self, const char *channel, size_t channel_size, c
     struct hfi_message message;
     struct hfi_token token;
     if (channel_size != HFI_CHANNEL_SIZE || memcmp(channel, client->identity.channel, channel_size) != 0) {
-        if (!hfi_observers_notice(client, channel, channel_size, text, size) && hfi_events_is_end(text, size))
+        if (!hfi_observers_notice(client, channel, channel_size, text, size) && hfi_key_events_is_end(text, size))
             key_ended(client, channel, channel_size);
         return;
     }
@@ -143,6 +143,6 @@ void hfi_inbound_subscribed(void *self, const char *channel, size_t channel_size
 void hfi_inbound_lane_up(void *self, int lane)
 {
     hf_client *client = self;
-    hfi_events_look(client, lane);
+    hfi_key_events_look(client, lane);
     hfi_table_each(client, ask_again, &lane);
 }

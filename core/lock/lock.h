@@ -14,7 +14,7 @@
 
 struct hfi_slot;       /* table.c */
 struct hfi_shared;     /* fetch/shared.c */
-struct hfi_retirement; /* retire.c */
+struct hfi_retirement; /* retirement.h */
 
 struct hfi_lock {
     /* Never changes. */
@@ -24,7 +24,7 @@ struct hfi_lock {
     struct hfi_slot *slot; /* table.c: counts the references */
     uint32_t slot_id;
 
-    bool     watched;  /* (mutex) events.c is subscribed to its key, and has a reference */
+    bool     watched;  /* (mutex) key_events.c is subscribed to its key, and has a reference */
     bool     refused;  /* (mutex) trouble is an answer of the server, not its silence */
     bool     queued;   /* (mutex) counted in `queued` of the entry's rules */
     bool     there;    /* (mutex) the server may have a key or a place of the token */

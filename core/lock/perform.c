@@ -5,7 +5,7 @@
 #include "core/context/call.h"
 #include "core/lock/announce.h"
 #include "core/lock/event_sink.h"
-#include "core/lock/events.h"
+#include "core/lock/key_events.h"
 #include "core/lock/retire.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
@@ -370,7 +370,7 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
             hfi_lock_note_late_grant(lock);
             break;
         case HFI_WATCH_FOREIGN:
-            hfi_events_watch(lock, action->fresh);
+            hfi_key_events_watch(lock, action->fresh);
             break;
         }
     }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# samples.sh SOURCE BUILD: every C sample of README.md, docs/ and the READMEs of the folders is a whole program that builds
-# with the public headers and the library.
+# samples.sh SOURCE BUILD: every C sample of README.md, docs/ and the READMEs of the folders builds with the public headers
+# and the library: as a program, or, without a main(), as a part of one.
 set -eu
 source=$1 build=$2
 work=$(mktemp -d /tmp/holdfast-test-XXXXXX)
@@ -15,8 +15,10 @@ for page in README.md docs/*.md */README.md; do
                                  name     { print > name }' "$page"
     for sample in "$work/$number"-*.c; do
         [ -e "$sample" ] || continue
-        gcc -std=c11 -Wall -Wextra -Wpedantic -Werror -I include "$sample" -o "$work/sample" -L "$build" -lholdfast \
-            -Wl,-rpath,"$build" || { echo "a sample of $page does not build" >&2; exit 1; }
+        part=
+        grep -q '^int main(' "$sample" || part=-shared\ -fPIC\ -Wno-unused-parameter
+        gcc -std=c11 -Wall -Wextra -Wpedantic -Werror $part -I include "$sample" -o "$work/sample" -L "$build" -lholdfast \
+            -Wl,--no-undefined,-rpath,"$build" || { echo "a sample of $page does not build" >&2; exit 1; }
     done
     number=$((number + 1))
 done

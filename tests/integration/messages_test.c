@@ -2,7 +2,7 @@
 /* messages_test.c - forged messages of an attacker that may PUBLISH, and real breaks, which come as the same
  * messages. */
 #include "core/context/context.h"
-#include "core/lock/events.h"
+#include "core/lock/key_events.h"
 #include "core/lock/inbound.h"
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
@@ -290,7 +290,7 @@ static double cpu_of_events(struct fixture *f, int watched)
         struct hfi_name taken = hfi_name_of(HFI_MUTEX, name, strlen(name));
         assert_int_equal(hfi_table_get(f->a, &taken, &locks[i], NULL), HF_OK);
         hfi_mutex_lock(&locks[i]->mutex);
-        hfi_events_watch(locks[i], true);
+        hfi_key_events_watch(locks[i], true);
         hfi_mutex_unlock(&locks[i]->mutex);
     }
     double took = cpu_ns();
@@ -301,7 +301,7 @@ static double cpu_of_events(struct fixture *f, int watched)
     took = cpu_ns() - took;
     for (int i = 0; i < watched; i++) {
         hfi_mutex_lock(&locks[i]->mutex);
-        hfi_events_watch(locks[i], false);
+        hfi_key_events_watch(locks[i], false);
         hfi_mutex_unlock(&locks[i]->mutex);
         hfi_table_unref(locks[i]);
     }

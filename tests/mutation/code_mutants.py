@@ -24,7 +24,7 @@ GOAL = 95
 
 # What decides, and the scripts: where a wrong comparison costs somebody the lock.
 FILES = ['core/policy/entry.c', 'core/policy/entry_[!c]*.c', 'core/policy/lease.c', 'core/policy/in_doubt.c',
-         'core/policy/fence.c', 'core/lock/server_time.c', 'core/lock/renew.c', 'core/lock/retire.c', 'core/lock/inbound.c',
+         'core/policy/fence.c', 'core/lock/server_time.c', 'core/lock/renew.c', 'core/lock/retire.c', 'core/lock/retirement.c', 'core/lock/inbound.c',
          'core/scripts/*.lua']
 
 # Tests with real servers that take seconds, and sleep most of them.

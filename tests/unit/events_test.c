@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* events_test.c - letters are added to a server's notify-keyspace-events, and none that stood there is lost. */
-#include "core/lock/events.h"
+#include "core/lock/key_events.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 static void assert_merged(const char *configured, const char *expected)
 {
     char out[64];
-    assert_true(hfi_events_merge(configured, out, sizeof out));
+    assert_true(hfi_key_events_merge(configured, out, sizeof out));
     assert_string_equal(out, expected);
 }
 
@@ -33,7 +33,7 @@ static void where_nothing_is_missing_nothing_is_changed(void **state)
     static const char *const settings[] = {"Kgxe", "xegK", "KEA", "AK", "AKE", "gxeKE$lshztdmn"};
     char out[64];
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        if (hfi_events_merge(settings[i], out, sizeof out))
+        if (hfi_key_events_merge(settings[i], out, sizeof out))
             fail_msg("%s became %s", settings[i], out);
 }
 
@@ -41,8 +41,8 @@ static void merging_twice_is_merging_once(void **state)
 {
     (void)state;
     char once[64], twice[64];
-    assert_true(hfi_events_merge("E$", once, sizeof once));
-    assert_false(hfi_events_merge(once, twice, sizeof twice));
+    assert_true(hfi_key_events_merge("E$", once, sizeof once));
+    assert_false(hfi_key_events_merge(once, twice, sizeof twice));
 }
 
 static void every_state_has_its_words(void **state)
@@ -50,8 +50,8 @@ static void every_state_has_its_words(void **state)
     (void)state;
     for (int i = HFI_EVENTS_UNKNOWN; i <= HFI_EVENTS_FORBIDDEN; i++)
         for (int j = 0; j < i; j++)
-            assert_string_not_equal(hfi_events_text((enum hfi_events_state)i),
-                                    hfi_events_text((enum hfi_events_state)j));
+            assert_string_not_equal(hfi_key_events_text((enum hfi_key_events_state)i),
+                                    hfi_key_events_text((enum hfi_key_events_state)j));
 }
 
 int main(void)

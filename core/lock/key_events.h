@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* events.h - keyspace events wake only waiters behind another library's lock (P9). They are never required: without
+/* key_events.h - keyspace events wake only waiters behind another library's lock (P9). They are never required: without
  * them the timed re-check finds the release. */
-#ifndef HFI_EVENTS_H
-#define HFI_EVENTS_H
+#ifndef HFI_KEY_EVENTS_H
+#define HFI_KEY_EVENTS_H
 
 #include "core/context/context.h"
 
 struct hfi_lock;
 
-enum hfi_events_state {
+enum hfi_key_events_state {
     HFI_EVENTS_UNKNOWN,   /* not asked yet                          */
     HFI_EVENTS_OFF,       /* the option says not to subscribe       */
     HFI_EVENTS_ON,        /* the server sends what is needed        */
     HFI_EVENTS_MISSING,   /* the server does not send it, and "as-is" forbids CONFIG SET */
     HFI_EVENTS_FORBIDDEN  /* CONFIG is refused: the server does not send it, or does not say whether it does */
 };
-const char *hfi_events_text(enum hfi_events_state state);
+const char *hfi_key_events_text(enum hfi_key_events_state state);
 
 /* Writes to out the configured flags, completed so that K, g, x and e are sent. False: nothing was missing. Pure. */
-bool hfi_events_merge(const char *configured, char *out, size_t capacity);
+bool hfi_key_events_merge(const char *configured, char *out, size_t capacity);
 
 /* For a lane that came up: reads the server's configuration and completes it if allowed. Lists commands, never
  * blocks. */
-void hfi_events_look(hf_client *client, int lane);
+void hfi_key_events_look(hf_client *client, int lane);
 /* Subscribes to the events of the lock's key, or unsubscribes; the lock's mutex held. */
-void hfi_events_watch(struct hfi_lock *lock, bool on);
+void hfi_key_events_watch(struct hfi_lock *lock, bool on);
 /* A reference to the lock whose key the events of this channel are about; NULL: none of this client's. */
-struct hfi_lock *hfi_events_lock(hf_client *client, const char *channel, size_t channel_size);
-bool hfi_events_is_end(const char *event, size_t size); /* after this event the key is gone */
+struct hfi_lock *hfi_key_events_lock(hf_client *client, const char *channel, size_t channel_size);
+bool hfi_key_events_is_end(const char *event, size_t size); /* after this event the key is gone */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* events.c - see events.h. */
-#include "core/lock/events.h"
+/* key_events.c - see key_events.h. */
+#include "core/lock/key_events.h"
 #include "core/context/call.h"
 #include "base/buffer.h"
 #include "core/lock/lock.h"
@@ -14,14 +14,14 @@
 
 #define PREFIX_ROOM 40
 
-const char *hfi_events_text(enum hfi_events_state state)
+const char *hfi_key_events_text(enum hfi_key_events_state state)
 {
     static const char *const texts[] = {"not known yet", "off by option", "in force", "not configured (as-is)",
                                         "not allowed by the server"};
     return texts[state];
 }
 
-bool hfi_events_merge(const char *configured, char *out, size_t capacity)
+bool hfi_key_events_merge(const char *configured, char *out, size_t capacity)
 {
     /* A stands for all event classes, including g, x and e; K publishes them on the key's channel. */
     bool all = strchr(configured, 'A') != NULL;
@@ -34,11 +34,11 @@ bool hfi_events_merge(const char *configured, char *out, size_t capacity)
     return count > 0;
 }
 
-static void set_state(hf_client *client, enum hfi_events_state state)
+static void set_state(hf_client *client, enum hfi_key_events_state state)
 {
     if (atomic_exchange(&client->events_state, (int)state) != (int)state && state != HFI_EVENTS_ON)
         hfi_log(&client->log, HF_LOG_INFO, "keyspace events are %s: foreign releases are seen at the timed re-check",
-                hfi_events_text(state));
+                hfi_key_events_text(state));
 }
 
 /* False: no memory for the command. */
@@ -89,7 +89,7 @@ static void looked(struct hfi_command *command)
                           reply->element[1]->type != REDIS_REPLY_STRING)) {
         set_state(client, HFI_EVENTS_FORBIDDEN);
     } else if (reply != NULL) {
-        if (!hfi_events_merge(reply->element[1]->str, merged, sizeof merged))
+        if (!hfi_key_events_merge(reply->element[1]->str, merged, sizeof merged))
             set_state(client, HFI_EVENTS_ON);
         else if (strcmp(client->keyspace_events, "as-is") == 0)
             set_state(client, HFI_EVENTS_MISSING);
@@ -99,7 +99,7 @@ static void looked(struct hfi_command *command)
     hfi_client_unref(client);
 }
 
-void hfi_events_look(hf_client *client, int lane)
+void hfi_key_events_look(hf_client *client, int lane)
 {
     if (strcmp(client->keyspace_events, "off") == 0)
         atomic_store(&client->events_state, HFI_EVENTS_OFF);
@@ -113,7 +113,7 @@ static size_t print_prefix(const hf_client *client, char out[PREFIX_ROOM])
     return (size_t)snprintf(out, PREFIX_ROOM, "__keyspace@%d__:", client->database);
 }
 
-void hfi_events_watch(struct hfi_lock *lock, bool on)
+void hfi_key_events_watch(struct hfi_lock *lock, bool on)
 {
     hf_client *client = lock->client;
     char channel[PREFIX_ROOM + HFI_ANY_KEY_MOST];
@@ -132,7 +132,7 @@ void hfi_events_watch(struct hfi_lock *lock, bool on)
     }
 }
 
-struct hfi_lock *hfi_events_lock(hf_client *client, const char *channel, size_t channel_size)
+struct hfi_lock *hfi_key_events_lock(hf_client *client, const char *channel, size_t channel_size)
 {
     char prefix[PREFIX_ROOM];
     size_t size = print_prefix(client, prefix);
@@ -141,7 +141,7 @@ struct hfi_lock *hfi_events_lock(hf_client *client, const char *channel, size_t 
                : NULL;
 }
 
-bool hfi_events_is_end(const char *event, size_t size)
+bool hfi_key_events_is_end(const char *event, size_t size)
 {
     static const char *const ends[] = {"del", "expired", "evicted", "rename_from"};
     bool is_end = false;
