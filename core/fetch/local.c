@@ -109,6 +109,7 @@ void hfi_local_look(hf_client *client, const struct hfi_name *key, struct hfi_se
 static struct item *add_locked(struct hfi_local_cache *cache, const struct hfi_name *key,
                                struct hfi_body *body)
 {
+    HFI_ASSERT_HELD(&cache->mutex);
     struct item *item = calloc(1, sizeof *item + key->size);
     if (item == NULL)
         return NULL;

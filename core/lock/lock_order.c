@@ -189,6 +189,7 @@ static bool is_held(const struct hfi_listed *listed, uint64_t owner, int64_t now
 /* True: as above, and nothing was added yet. The clock is read under the mutex that orders releases and owners. */
 static bool look_locked(struct hfi_lock_order *order, struct wish *wish)
 {
+    HFI_ASSERT_HELD(&order->mutex);
     struct hfi_list *owned = owned_by(order, wish->owner);
     int64_t now = hfi_now(wish->lock->client->clock);
     if (order->full)

@@ -232,6 +232,7 @@ static void set_timer_locked(struct hf_observer *observer, int64_t at)
 
 static void act_locked(struct hf_observer *observer, int64_t now)
 {
+    HFI_ASSERT_HELD(&observer->client->observer_mutex);
     if (observer->over)
         return;
     unsigned due = hfi_observation_due(&observer->observation, now);
@@ -391,6 +392,7 @@ hf_status hf_election_observe(hf_client *client, const char *name, hf_leader_fn 
 /* A posted job is withdrawn: it may be queued behind the very callback that closes. */
 static void wait_until_quiet_locked(struct hf_observer *observer)
 {
+    HFI_ASSERT_HELD(&observer->client->observer_mutex);
     struct hfi_mutex *mutex = &observer->client->observer_mutex;
     while (observer->posted && observer->runner != hfi_thread_number()) {
         uint32_t epoch = hfi_park_epoch(&observer->quiet);

@@ -341,6 +341,7 @@ static void count_queued(struct hfi_lock *lock)
 
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_releaser *releaser)
 {
+    HFI_ASSERT_HELD(&lock->mutex);
     hfi_entry_check(&lock->entry);
     for (int i = 0; i < step->count; i++) {
         const struct hfi_action *action = &step->at[i];

@@ -110,6 +110,7 @@ void hfi_renewals_send(struct hfi_renewals *renewals, int at_least)
 
 void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, int64_t ttl_ms, int64_t patience_ns)
 {
+    HFI_ASSERT_HELD(&lock->mutex);
     if (renewals->batch == NULL) {
         renewals->batch = malloc(sizeof *renewals->batch);
         if (renewals->batch == NULL)

@@ -48,6 +48,7 @@ static bool names_revoked(const struct hfi_lock *lock, const struct hfi_message 
 
 void hfi_retire_note_break(struct hfi_lock *lock, const struct hfi_message *message)
 {
+    HFI_ASSERT_HELD(&lock->mutex);
     struct hfi_token revoked;
     if (names_revoked(lock, message, lock->token.grant, &revoked) && revoked.random != lock->token.random)
         lock->revoked = revoked;

@@ -155,6 +155,7 @@ static struct hfi_lock *find(struct shard *shard, const struct hfi_name *name)
 
 static struct hfi_lock *find_locked(struct shard *shard, const struct hfi_name *name)
 {
+    HFI_ASSERT_HELD(&shard->mutex);
     uint32_t tag = (uint32_t)name->hash, capacity = atomic_load(&shard->capacity);
     uint32_t at = capacity == 0 ? 0 : atomic_load(chain_of(shard, capacity, tag));
     while (at != 0) {
@@ -179,6 +180,7 @@ static void join_chain_locked(struct shard *shard, uint32_t capacity, uint32_t i
 /* Doubles the slots and the chains. */
 static bool grow_locked(struct shard *shard)
 {
+    HFI_ASSERT_HELD(&shard->mutex);
     uint32_t capacity = atomic_load(&shard->capacity), more = capacity == 0 ? FIRST : capacity;
     int segment = capacity == 0 ? 0 : 32 - __builtin_clz(capacity / FIRST);
     struct hfi_slot *slots = segment < SEGMENTS ? calloc(more, sizeof *slots) : NULL;

@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# words.sh SOURCE BUILD: the library speaks one vocabulary, that of the glossary in docs/architecture.md. A word that was
-# abolished does not come back, but in the names of perturb marks, by which the simulator's schedules are known: on each
-# line, the word as it may not stand in code, and the one to use.
+# words.sh SOURCE BUILD: code, tests and docs speak one vocabulary, that of the glossary in docs/architecture.md. A word that
+# was abolished does not come back, but in the names of perturb marks, by which the simulator's schedules are known: on each
+# line, the word as it may not stand there, and the one to use. (The tables of mutants quote what they break.)
 set -eu
 cd "$1"
 failed=0
 while read -r old new; do
-    if grep -rnwE --include='*.[ch]' "$old" base pool watchdog core | grep -v 'HFI_PERTURB(' >&2; then
+    if grep -rnwE --include='*.[ch]' --include='*.[ch]pp' --include='*.py' --include='*.md' --exclude='*_mutants.md' "$old" \
+        base pool watchdog core include tools tests bench examples docs README.md | grep -v 'HFI_PERTURB(' >&2; then
         echo "say $new" >&2
         failed=1
     fi

@@ -318,7 +318,7 @@ static void cuts(struct hft_run *run)
     struct hft_server *server = hft_server_start(NULL);
     struct hft_proxy *proxy = hft_proxy_start(server);
     hf_client *client = hft_open(hft_proxy_url(proxy), HF_CLIENT(.command_ms = 1000));
-    int clear = 0, unclear = 0;
+    int clear = 0, in_doubt = 0;
     for (int byte = 1; byte <= run->times; byte++) {
         struct hft_network cutting = {.to_client = {{.cut_after = byte}, {.delay_ns = 0}}};
         hf_lease *lease;
@@ -338,7 +338,7 @@ static void cuts(struct hft_run *run)
         clear += status == HF_OK;
         if (status == HF_OK) {
             status = hf_lease_release(lease, &error);
-            unclear += status == HF_UNKNOWN;
+            in_doubt += status == HF_UNKNOWN;
             HFT_CHECK(run, status == HF_OK || status == HF_UNKNOWN, "byte %d: release: %s: %s", byte,
                       hf_status_name(status), error.message);
         }
@@ -348,7 +348,7 @@ static void cuts(struct hft_run *run)
     while (hft_lock_keys(server) != 0 && hft_true_ns() < until)
         hft_sleep_ms(5);
     HFT_CHECK(run, hft_lock_keys(server) == 0, "%lld keys are left", (long long)hft_lock_keys(server));
-    hft_note(run, "%d cuts, %d leases, %d releases unknown", run->times, clear, unclear);
+    hft_note(run, "%d cuts, %d leases, %d releases unknown", run->times, clear, in_doubt);
     (void)hf_client_close(client, NULL);
     hft_proxy_stop(proxy);
     hft_server_stop(server);

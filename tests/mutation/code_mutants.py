@@ -263,9 +263,9 @@ def sha(text):
 def chosen_mutants(plan, files):
     chosen = {path: [m for m in mutants_in(SHOP.tree, path) if not plan.line or m.row in plan.line] for path in files}
     if plan.sample:
-        dice = random.Random(plan.seed)
+        rng = random.Random(plan.seed)
         every = [m for path in files for m in chosen[path]]
-        few = set(dice.sample(range(len(every)), min(plan.sample, len(every))))
+        few = set(rng.sample(range(len(every)), min(plan.sample, len(every))))
         chosen = {path: [m for i, m in enumerate(every) if i in few and m.path == path] for path in files}
     return chosen
 

@@ -95,9 +95,9 @@ static void ask_the_server(const struct sim_holding *holding)
     hf_error error = {.status = HF_OK};
     int64_t began = sim.now;
     hf_status status = hf_lease_verify(holding->lease, &error);
-    bool unclear = status == HF_UNKNOWN || status == HF_UNAVAILABLE;
+    bool in_doubt = status == HF_UNKNOWN || status == HF_UNAVAILABLE;
     sim_say("verify: %s", hf_status_name(status));
-    if (status != HF_OK && status != HF_LOST && !unclear)
+    if (status != HF_OK && status != HF_LOST && !in_doubt)
         sim_violation("[release-is-honest] verify says %s: %s", hf_status_name(status), error.message);
     if (status == HF_LOST && hf_lease_is_valid(holding->lease))
         sim_violation("[release-is-honest] verify says LOST, and the lease is valid");

@@ -165,7 +165,7 @@ static void look(void *what, int64_t number)
 
 /* ---- replies ---- */
 
-static bool spell_out(struct hfi_lane *lane, struct hfi_command *command)
+static bool inline_script(struct hfi_lane *lane, struct hfi_command *command)
 {
     if (command->script == NULL || command->replies != 1 || command->until_ns <= now_here() ||
         strncmp(command->reply->str, "NOSCRIPT", 8) != 0 || !hfi_command_inline_script(command))
@@ -215,7 +215,7 @@ static void match(struct hfi_lane *lane, struct redisReply *reply)
     int64_t now = now_here(), rtt = now - command->sent_ns;
     lane->answered_ns = now;
     lane->rtt_ns = lane->rtt_ns == 0 ? rtt : lane->rtt_ns + (rtt - lane->rtt_ns) / 8;
-    if (command->reply->type == REDIS_REPLY_ERROR && spell_out(lane, command))
+    if (command->reply->type == REDIS_REPLY_ERROR && inline_script(lane, command))
         return;
     command->answered_ns = now;
     settle(lane, command, HFI_ANSWERED);

@@ -61,11 +61,11 @@ class Pieces:
 
     def mixture(self, seed):
         """For ever: every fault and every campaign once before any of them again, in an order of the seed's."""
-        dice = random.Random(seed)
+        rng = random.Random(seed)
 
         def shuffled(makers):
             while True:
-                dice.shuffle(makers)
+                rng.shuffle(makers)
                 yield from makers
 
         faults = shuffled([lambda s, name=name: self.fault(name, s) for name in self.fault_names()])
@@ -76,7 +76,7 @@ class Pieces:
                lambda s: self.loss(False), lambda s: self.loss(True),
                lambda s: self.leases("hold, busy", "hold", "--seconds", 8, "--load")])
         for turn in itertools.count():
-            yield next(others if turn % 4 == 3 else faults)(dice.randrange(1, 100000))
+            yield next(others if turn % 4 == 3 else faults)(rng.randrange(1, 100000))
 
     def campaign(self, name, count, seed):
         """One kind of piece until there were `count` of what it counts. `seed`: the first one."""
