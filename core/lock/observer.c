@@ -303,6 +303,7 @@ void hfi_observers_answer(hf_client *client, const struct hfi_message *message)
     for (struct hfi_list *at = client->observers.next; at != &client->observers; at = at->next)
         take_answer_locked(hfi_container_of(at, struct hf_observer, link), message, now);
     hfi_mutex_unlock(&client->observer_mutex);
+    hfi_lane_flush(lane_of(client)); /* a look may have been due as well */
 }
 
 /* ---- begin and end ---- */

@@ -49,6 +49,21 @@ static hf_status take(struct cell *cell, hf_error *error)
     return status == HF_OK ? hf_lease_release(lease, error) : status;
 }
 
+static hf_status take_all(struct cell *cell, hf_error *error)
+{
+    static const char *const names[] = {"free", "free too"};
+    hf_lease *lease;
+    hf_status status = hf_multilock_acquire(cell->client, names, 2, NULL, &lease, error);
+    return status == HF_OK ? hf_lease_release(lease, error) : status;
+}
+
+static hf_status wait_for_all(struct cell *cell, hf_error *error)
+{
+    static const char *const names[] = {"free", "theirs"};
+    hf_lease *lease;
+    return hf_multilock_acquire(cell->client, names, 2, HF_LOCK(.wait_ms = cell->while_closing ? HF_FOREVER : 20), &lease, error);
+}
+
 static hf_status wait_for(struct cell *cell, hf_error *error)
 {
     hf_lease *lease;
@@ -279,6 +294,8 @@ static hf_status observe(struct cell *cell, hf_error *error)
 static const struct call calls[] = {
     {"hf_lock_acquire", take, HF_OK, HF_CLOSED, HF_INVALID},
     {"hf_lock_acquire, waiting", wait_for, HF_TIMEOUT, HF_CLOSED, HF_INVALID},
+    {"hf_multilock_acquire", take_all, HF_OK, HF_CLOSED, HF_INVALID},
+    {"hf_multilock_acquire, waiting", wait_for_all, HF_TIMEOUT, HF_CLOSED, HF_INVALID},
     {"hf_lock_acquire_start and hf_pending_take", start_and_take, HF_CANCELED, HF_CLOSED, HF_INVALID},
     {"hf_lease_release of another", release, HF_OK, HF_CLOSED, HF_OK},
     {"hf_lease_post_release of another", post_release, HF_OK, HF_CLOSED, HF_OK},

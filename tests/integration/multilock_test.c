@@ -423,6 +423,53 @@ static void a_server_that_is_away_is_told_or_waited_out(void **state)
     assert_true(closed == HF_OK || closed == HF_UNKNOWN); /* it may not know what became of what the first server got */
 }
 
+/* A client that closes ends all parts; that one was lost before is what the caller must know. */
+static void a_lost_part_outweighs_a_closed_client(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 3; i++) {
+        hf_client *client = hft_client(f->server, NULL);
+        hf_lease *lease = must_take_all(f, client, three, 3, HF_LOCK(.lease_ms = 600));
+        freeReplyObject(hft_server_ask(f->server, "DEL hf:{%s}", three[i]));
+        HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
+        (void)hf_client_close(client, NULL);
+        assert_int_equal(hf_lease_release(lease, &f->error), HF_LOST);
+    }
+}
+
+/* The owner of a name would wait for itself, behind names for which it waits for others. */
+static void what_its_owner_holds_is_found_before_anything_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *theirs = must_take(f, f->b, "m1", NULL), *own = must_take(f, f->a, "m3", NULL), *lease;
+    assert_int_equal(hf_multilock_acquire(f->a, three, 3, HF_LOCK(.wait_ms = 3000), &lease, &f->error), HF_DEADLOCK);
+    assert_non_null(strstr(f->error.message, "\"m3\""));
+    assert_int_equal(hft_queued(f->server, "m1"), 0);
+    assert_int_equal(hf_lease_release(own, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(theirs, NULL), HF_OK);
+    assert_int_equal(hft_lock_keys(f->server), 0);
+}
+
+/* What was never sent left nothing at the server, so there is nothing to release there. */
+static void tries_in_an_outage_leave_no_releases_behind(void **state)
+{
+    enum { TRIES = 50 };
+    struct fixture *f = *state;
+    hf_lease *lease;
+    hf_client *client = hft_client(f->server, NULL);
+    hft_server_kill(f->server);
+    while (hf_multilock_acquire(client, three, 3, NULL, &lease, &f->error) == HF_OK)
+        (void)hf_lease_release(lease, NULL);
+    for (int i = 0; i < TRIES; i++) /* a lane that is down sends nothing */
+        assert_int_equal(hf_multilock_acquire(client, three, 3, NULL, &lease, &f->error), HF_UNAVAILABLE);
+    hft_server_restart(f->server);
+    lease = must_take_all(f, client, three, 3, HF_LOCK(.wait_ms = 20000));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    (void)hf_client_close(client, NULL);
+    int64_t scripts = hft_server_calls(f->server, "evalsha") + hft_server_calls(f->server, "eval");
+    assert_in_range(scripts, 1, TRIES);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
@@ -444,6 +491,9 @@ int main(void)
         TEST(a_key_of_another_type_is_told),
         TEST(a_full_server_gives_leases_all_the_same),
         TEST(a_server_that_is_away_is_told_or_waited_out),
+        TEST(a_lost_part_outweighs_a_closed_client),
+        TEST(what_its_owner_holds_is_found_before_anything_is_waited_for),
+        TEST(tries_in_an_outage_leave_no_releases_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
