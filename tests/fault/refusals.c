@@ -269,7 +269,7 @@ static const struct refusal refusals[] = {
 
 /* ---- who asks ---- */
 
-enum caller { WAITER, NEWCOMER, QUEUED, TRIER, HOLDER, RELEASER, PASSER, FETCHER, CALLERS };
+enum caller { WAITER, NEWCOMER, QUEUED, TRIER, HOLDER, RELEASER, PASSER, FETCHER, SETTER, CALLERS };
 
 struct cast {
     const struct refusal *refusal;
@@ -277,7 +277,7 @@ struct cast {
     hf_client *clients[CALLERS], *owner;
     int64_t sent[CALLERS];
     hf_lease *held, *released, *owned;
-    struct hft_taker waiter, newcomer, queued;
+    struct hft_taker waiter, newcomer, queued, setter; /* the last one's is a multilock */
     pthread_t passers[PASSERS], fetcher;
     _Atomic(bool) stop;
     _Atomic(long) passes, in_vain;
@@ -318,6 +318,17 @@ static hf_status load(hf_loading *loading, void *arg)
 {
     (void)arg;
     return hf_loading_set(loading, "value", 5);
+}
+
+static const char *const set[] = {"one of a set", "another of it", "a third of it"};
+
+static void *take_set(void *arg)
+{
+    struct hft_taker *me = arg;
+    me->began_ms = hft_boottime_ms();
+    me->status = hf_multilock_acquire(me->client, set, 3, HF_LOCK(.wait_ms = WAIT_MS), &me->lease, &me->error);
+    me->got_ms = hft_boottime_ms();
+    return NULL;
 }
 
 static void *fetch(void *arg)
@@ -395,7 +406,7 @@ static void check_waited(const struct cast *cast, const char *who, const struct 
 static void check_few(const struct cast *cast, enum caller who, double seconds, long most)
 {
     static const char *const names[] = {"the waiter", "the newcomer", "who was queued", "the tries", "the holder",
-                                        "the release", "the passes", "the fetch"};
+                                        "the release", "the passes", "the fetch", "the set"};
     long sent = (long)(sent_by(cast->clients[who]) - cast->sent[who]);
     HFT_CHECK(cast->scene.run, (double)sent <= (double)most + 10 * seconds, "%s: %s: %ld commands in %.1f s",
               cast->refusal->name, names[who], sent, seconds);
@@ -470,11 +481,15 @@ static void play(struct hft_run *run, const struct refusal *refusal)
     hft_take(&cast.waiter, cast.clients[WAITER], "queue", HF_LOCK(.wait_ms = WAIT_MS));
     hft_take(&cast.newcomer, cast.clients[NEWCOMER], "free", HF_LOCK(.wait_ms = WAIT_MS));
     (void)pthread_create(&cast.fetcher, NULL, fetch, &cast);
+    cast.setter.client = cast.clients[SETTER];
+    (void)pthread_create(&cast.setter.thread, NULL, take_set, &cast.setter);
     try_and_release(&cast);
     hft_sleep_until(began + REFUSED_MS * HFT_NS_PER_MS);
     check_waited(&cast, "a wait", (hft_taken(&cast.waiter), &cast.waiter), refusal->waits);
     check_waited(&cast, "a wait for what is free", (hft_taken(&cast.newcomer), &cast.newcomer), refusal->has);
     check_told(&cast, "who was queued", hft_taken(&cast.queued), refusal->waits, &cast.queued.error);
+    (void)pthread_join(cast.setter.thread, NULL);
+    check_waited(&cast, "a wait for a set", &cast.setter, refusal->has);
     (void)pthread_join(cast.fetcher, NULL);
     HFT_CHECK(run, cast.fetched != HF_INTERNAL && cast.fetched != HF_TIMEOUT, "%s: a fetch: %s: %s", refusal->name,
               hf_status_name(cast.fetched), cast.fetched != HF_OK ? cast.fetch_error.message : "");
@@ -489,6 +504,7 @@ static void play(struct hft_run *run, const struct refusal *refusal)
     check_few(&cast, RELEASER, seconds, 4);
     check_few(&cast, PASSER, seconds * PASSERS, 40 + 6 * atomic_load(&cast.in_vain)); /* those are tries in their own way */
     check_few(&cast, FETCHER, seconds, 10);
+    check_few(&cast, SETTER, seconds * 3, 12);
     if (refusal->reply != NULL)
         hft_proxy_judge(scene->proxy, NULL, NULL);
     else
@@ -498,6 +514,7 @@ static void play(struct hft_run *run, const struct refusal *refusal)
         (void)pthread_join(cast.passers[i], NULL);
     if (cast.newcomer.lease != NULL)
         (void)hf_lease_release(cast.newcomer.lease, NULL);
+    (void)hf_lease_release(cast.setter.lease, NULL);
     check_over(&cast);
     for (int i = 0; i < CALLERS; i++)
         (void)hf_client_close(cast.clients[i], NULL);
