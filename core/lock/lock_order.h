@@ -15,7 +15,7 @@ void hfi_lock_order_free(struct hfi_lock_order *order); /* no lease is listed; N
 
 /* The owner (0: nobody, and nothing happens) is about to acquire the lock, whether or not it would wait. Logs, so no mutex is held. */
 void hfi_lock_order_wanted(struct hfi_lock *lock, uint64_t owner, const char *order_class);
-/* Its class, if none is given, is its name and has no other lock. */
+/* True: the lock's class, if the options give none, is its whole name, so that no other lock is of that class. */
 bool hfi_lock_order_is_alone(const struct hfi_lock *lock);
 /* Lists the lease for its owner; once, however often it is re-entered. */
 void hfi_lock_order_held(hf_lease *lease, const char *order_class);

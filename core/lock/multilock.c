@@ -27,7 +27,7 @@ struct wanted { /* one of the names */
 struct set { /* of one hf_multilock_acquire */
     hf_client *client;
     const hf_lock_options *options; /* the caller's */
-    hf_lock_options of_part;        /* what each name is taken with: who is told is the owner of the whole */
+    hf_lock_options of_part;        /* for each name: without callback, signal and descriptor, which the whole has */
     int64_t until_ns;
     int count;
     struct wanted names[HF_NAMES_MAX]; /* in the order of their keys */
@@ -73,7 +73,7 @@ static hf_status find_all(struct set *set, const char *const *texts, size_t coun
     return status;
 }
 
-static void forget_leases(struct set *set) /* they are the whole's, or have gone back with it */
+static void forget_leases(struct set *set) /* the leases belong to the whole, or were released with it */
 {
     for (int i = 0; i < set->count; i++)
         set->names[i].lease = NULL;
@@ -87,8 +87,8 @@ static void give_back_all(struct set *set)
     forget_leases(set);
 }
 
-/* All or none by one script. HF_BUSY, and *busy: the first name that was not free, -1 if no command was sent because a
- * name is in use in this process. */
+/* Takes all names or none by one script. HF_BUSY: *busy is the first name that was not free; or -1, if a name is in use in
+ * this process, so that no command was sent. */
 static hf_status take_together(struct set *set, int *busy, hf_error *error)
 {
     struct hfi_lock *locks[HF_NAMES_MAX];
@@ -101,7 +101,7 @@ static hf_status take_together(struct set *set, int *busy, hf_error *error)
     return status;
 }
 
-/* What is left for the next name. A try stays one; a wait has a millisecond at least, so that it is no try. */
+/* wait_ms for the next name: 0 for a try; else what is left of the caller's time, at least 1, because 0 would be a try. */
 static int64_t wait_left_ms(const struct set *set)
 {
     if (set->options->wait_ms <= 0)
@@ -228,9 +228,9 @@ static hf_status take(struct set *set, hf_lease **lease, hf_error *error)
     }
 }
 
-/* For .check_order: what the owner holds already comes before each name of the set. In the set the order is that of the
- * keys, whichever name a try began with. Of names that share a class with others, as by a number in them, that says
- * nothing: "1:x" comes before "2:y", and "1:y" before "2:x". */
+/* For .check_order: the owner takes each name of the set after the locks that it holds already. Within the set the order
+ * is that of the keys. It is not recorded for classes that several names share by their numbers: by the keys "1:x" comes
+ * before "2:y", but "1:y" before "2:x". */
 static void want_all(const struct set *set)
 {
     for (int i = 0; i < set->count; i++)

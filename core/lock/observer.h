@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* observer.h - those of this client who watch who holds a lock (election.h). Messages only tell when to look: what is
- * told was read from the key. observation.c decides when. */
+/* observer.h - the observers of a client (election.h). A message only makes an observer look at the lock's key; what the
+ * observer is told comes from the key. observation.c decides when to look. */
 #ifndef HFI_OBSERVER_H
 #define HFI_OBSERVER_H
 
 #include "core/context/context.h"
 #include "core/protocol/message.h"
 
-/* A message on an election's channel, or that channel has come up; text NULL: it has. False: it is no such channel. */
+/* A message came on this channel; text NULL: the subscription is live (again). False: it is no election's channel. */
 bool hfi_observers_notice(hf_client *client, const char *channel, size_t channel_size, const char *text, size_t size);
 /* Message A: the answer of a holder. */
 void hfi_observers_answer(hf_client *client, const struct hfi_message *message);

@@ -48,7 +48,8 @@ static hf_reason gravest(const struct hfi_parts *parts)
     return reason;
 }
 
-/* The whole is at risk as long as a part is, for the gravest of their reasons; it is told when that becomes graver. */
+/* The whole is at risk as long as any part is, and its reason is the gravest of the parts'. The owner is told when that
+ * reason becomes graver, and when no part is at risk any more. */
 void hfi_parts_told(hf_lease *part, hf_event_kind kind, hf_reason reason)
 {
     hf_lease *whole = part->whole;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* parts.h - the lease of a multilock: made of the leases of its names, and told what happens to them. It is no lock's
- * holder. Its parts are, each with an entry, renewals and a token of its own. */
+/* parts.h - the lease of a multilock, the whole: its parts are the leases of its names. Each part is the holder of its lock,
+ * with an entry, renewals and a token of its own; the whole holds no lock, and is told what happens to the parts. */
 #ifndef HFI_PARTS_H
 #define HFI_PARTS_H
 

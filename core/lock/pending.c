@@ -57,7 +57,8 @@ static void unref(hf_pending *pending)
     hfi_client_unref(client);
 }
 
-/* It waits no longer. Mutex held; never the last reference: its caller has one. */
+/* The pending is decided: its timer and its place among the waiting calls go. Mutex held. The caller has a reference, so
+ * the timer's is never the last. */
 static void settle(hf_pending *pending)
 {
     if (!pending->waits)
@@ -69,7 +70,7 @@ static void settle(hf_pending *pending)
         unref(pending);
 }
 
-/* A trouble's text is the lock's, and may be another one when the verdict is taken. */
+/* Keeps the words for a refusal now: by the time of take the lock may have other troubles. */
 static void note_why(hf_pending *pending)
 {
     pending->why = malloc(sizeof *pending->why);
@@ -201,7 +202,7 @@ static void arrive(hf_pending *pending, int64_t now)
     hfi_lock_perform(lock, &step, NULL);
     if (!pending->waits)
         return;
-    /* A try has no time of its own, only that of its commands, one or two. */
+    /* wait_ms 0 sets no limit but command_ms of the one or two commands that a try sends. */
     int64_t wait_ms = pending->options.wait_ms == 0 ? client->command_ms : pending->options.wait_ms;
     int64_t until_ns = hfi_after_ms(now, wait_ms);
     if (until_ns == HFI_NEVER)
@@ -299,7 +300,8 @@ int hf_pending_fd(hf_pending *pending)
     return made;
 }
 
-/* From here on `done` does not run, but for one that this thread is inside of. Mutex held, but not all the time. */
+/* On return `done` does not run and will not; if this thread called take inside `done`, that one call goes on. The mutex
+ * is held on entry and on return, and released meanwhile. */
 static void stop_done(hf_pending *pending)
 {
     struct hfi_mutex *mutex = &pending->lock->mutex;
@@ -319,7 +321,7 @@ static void stop_done(hf_pending *pending)
     }
 }
 
-/* What the pending has becomes the caller's. */
+/* Hands the pending's lease to the caller of take. */
 static hf_status give(const hf_pending *pending, hf_lease **out, hf_error *error)
 {
     hf_lease *lease = pending->acquirer.lease;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* together.c - see together.h. Each lock's entry sees a try of its own: a thread arrives, a fresh token is asked for, an
- * answer comes. Only the command in between is one for all of them, on the first lock's lane. */
+/* together.c - see together.h. Each lock's entry sees an ordinary try: a thread arrives, a fresh token is asked for, an
+ * answer comes. But one command carries the questions of all entries, on the first lock's lane. */
 #include "core/lock/together.h"
 #include "base/perturb.h"
 #include "core/context/call.h"
@@ -31,7 +31,7 @@ static void unref(struct request *request)
         free(request);
 }
 
-/* The answer to all as it concerns name `index`. */
+/* What the one answer means for name `index`. */
 static struct hfi_answer answer_to_one(const struct request *request, const struct hfi_command *command, int index,
                                        int64_t *server_us)
 {
@@ -80,7 +80,7 @@ static void asked(struct hfi_command *command)
     unref(request);
 }
 
-/* The thread arrives at the lock, which nothing else is going on with. False: something is. */
+/* The thread arrives at the lock and asks for a fresh token. False: the name is in use in this process. */
 static bool arrive(struct request *request, int index, int64_t stamp)
 {
     struct hfi_lock *lock = request->locks[index];
@@ -98,8 +98,9 @@ static bool arrive(struct request *request, int index, int64_t stamp)
     return asks;
 }
 
-/* Nothing is asked: to the first `count` entries it is as if each name had been busy, so whoever has come since asks. A
- * message may have made an entry ask with another token meanwhile; its waiter then leaves, or gives its lease back. */
+/* No command is sent. The first `count` entries, where the thread has arrived, are told BUSY, so threads that have arrived
+ * behind it ask for themselves. A message may have replaced an entry's token meanwhile, so that BUSY does not reach the
+ * waiter: it then leaves the entry, or releases what it was given. */
 static void withdraw(struct request *request, int count)
 {
     struct hfi_answer busy = {.kind = HFI_BUSY, .left_ms = -1};

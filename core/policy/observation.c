@@ -5,7 +5,7 @@
 #include "core/policy/lease.h"
 
 #define LOOK_EVERY_NS (1000 * HFI_MS)
-#define ASK_FIRST_NS  (10 * HFI_MS) /* doubles up to LOOK_EVERY_NS: a holder that has just started is not subscribed yet */
+#define ASK_FIRST_NS  (10 * HFI_MS) /* doubles up to LOOK_EVERY_NS: a new holder may not be subscribed yet */
 #define BEHIND_END_MS 2             /* the server has dropped a key by then */
 
 static int64_t sooner(int64_t one, int64_t other)
@@ -13,7 +13,7 @@ static int64_t sooner(int64_t one, int64_t other)
     return one < other ? one : other;
 }
 
-/* No sooner than the pace allows, whoever publishes what. */
+/* Two looks are HFI_PACE_NS apart at least, however many messages arrive. */
 static int64_t paced(const struct hfi_observation *observation, int64_t at)
 {
     int64_t least = observation->looked_at + HFI_PACE_NS;
