@@ -281,12 +281,13 @@ bool hfi_observers_notice(hf_client *client, const char *channel, size_t channel
     return true;
 }
 
-static void take_answer_locked(struct hf_observer *observer, const struct hfi_message *message, int64_t now)
+/* True: it was this observer's. */
+static bool take_answer_locked(struct hf_observer *observer, const struct hfi_message *message, int64_t now)
 {
     struct seen *seen = &observer->seen;
     if (!seen->leads || seen->parts.pid == 0 || !is_seen(seen, message->token, message->token_size) ||
         !hfi_observation_answered(&observer->observation, now))
-        return;
+        return false;
     size_t size = message->rest_size < sizeof seen->label ? message->rest_size : sizeof seen->label - 1;
     memcpy(seen->label, message->rest, size);
     seen->label[size] = 0;
@@ -294,16 +295,19 @@ static void take_answer_locked(struct hf_observer *observer, const struct hfi_me
     seen->fence = message->fence;
     seen->held_ms = message->held_ms;
     act_locked(observer, now);
+    return true;
 }
 
 void hfi_observers_answer(hf_client *client, const struct hfi_message *message)
 {
     hfi_mutex_lock(&client->observer_mutex);
     int64_t now = hfi_now(client->clock);
+    bool taken = false;
     for (struct hfi_list *at = client->observers.next; at != &client->observers; at = at->next)
-        take_answer_locked(hfi_container_of(at, struct hf_observer, link), message, now);
+        taken = take_answer_locked(hfi_container_of(at, struct hf_observer, link), message, now) || taken;
     hfi_mutex_unlock(&client->observer_mutex);
-    hfi_lane_flush(lane_of(client)); /* a look may have been due as well */
+    if (taken)
+        hfi_lane_flush(lane_of(client)); /* a look may have been due as well */
 }
 
 /* ---- begin and end ---- */
