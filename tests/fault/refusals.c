@@ -16,7 +16,7 @@
 
 #define REFUSED_MS 1300 /* so long the server refuses */
 #define WAIT_MS    1000
-#define HELD_MS    600 /* the lease that lives by its renewals */
+#define HELD_MS    900 /* the lease that lives by its renewals */
 
 enum { TRIES = 3, PASSERS = 2 };
 
