@@ -137,7 +137,7 @@ static hf_status verify_parts(hf_lease *whole, hf_error *error)
     hf_status status = HF_OK;
     for (int i = 0; i < parts->count && status == HF_OK && hf_lease_is_valid(whole); i++)
         status = verify(parts->at[i].lease, error);
-    for (int i = 0; i < parts->count && status == HF_OK; i++)
+    for (int i = 0; i < parts->count && status != HF_LOST && status != HF_CLOSED; i++)
         if (!hf_lease_is_valid(parts->at[i].lease))
             status = hfi_handle_lost(parts->at[i].lease, error);
     return status;
