@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* acquire.c - hf_lock_acquire. */
 #include "core/lock/acquire.h"
+#include "core/lock/deadlock.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
@@ -13,6 +14,7 @@
 
 #include <ck_pr.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #define LOOKS 500
 #define ROAD_MS       50
@@ -44,6 +46,8 @@ void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *loc
     acquirer->wake = NULL;
     acquirer->for_others = acquirer->waiter.threadless = false;
     acquirer->lease = NULL;
+    acquirer->wait_number = 0;
+    acquirer->ring = NULL;
     acquirer->waiter.once = options->wait_ms == 0; /* hfi_entry_arrive and the verdict set the rest */
     bool stops_at_once = options->max_hold_ms != 0 && options->stop_ms >= options->max_hold_ms;
     acquirer->waiter.lease_ms = lease_ms(lock, options);
@@ -84,6 +88,18 @@ void hfi_acquirer_give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, 
     hfi_lock_perform(lock, &step, NULL);
     acquirer->waiter.verdict = HFI_REFUSED;
     acquirer->waiter.status = status;
+}
+
+hf_status hfi_acquirer_explain(const struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_error *error)
+{
+    hf_error *ring = acquirer->ring;
+    if (ring == NULL)
+        return hfi_lock_explain(lock, acquirer->waiter.status, error);
+    if (error != NULL)
+        *error = *ring;
+    free(ring);
+    acquirer->ring = NULL;
+    return HF_DEADLOCK;
 }
 
 void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t until_ns, hf_cancel *cancel)
@@ -159,6 +175,7 @@ static void wait_for_it(struct hfi_lock *lock, struct hfi_acquirer *acquirer, in
 {
     hf_client *client = lock->client;
     hfi_count(client, waiting);
+    hfi_deadlocks_wait_begins(client, acquirer->waiter.since);
     hfi_acquire(lock, acquirer, until_ns, acquirer->options->cancel);
     hfi_uncount(client, waiting);
 }
@@ -201,7 +218,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     bool waits = acquirer.waiter.verdict == HFI_WAITING;
     if (waits)
         wait_for_it(lock, &acquirer, search->until_ns);
-    status = acquirer.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_lock_explain(lock, acquirer.waiter.status, error);
+    status = acquirer.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_acquirer_explain(lock, &acquirer, error);
     hfi_lock_leave(lock);
     if (status != HF_OK)
         return status;

@@ -29,6 +29,8 @@ hf_status hfi_acquirer_reenter(struct hfi_lock *lock, const struct hfi_acquirer 
 /* The acquirer, HFI_WAITING until now, leaves the entry and is HFI_REFUSED: CANCELED, CLOSED, or TIMEOUT, which becomes
  * the reason why the server could not serve, if there is one. Mutex held. */
 void hfi_acquirer_give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_status over, int64_t now);
+/* As hfi_lock_explain, for a refused acquirer; to be called once. Mutex held. */
+hf_status hfi_acquirer_explain(const struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_error *error);
 /* hf_lease_event_fd has failed just now, though it may succeed later. The options ask for the descriptor at once, so
  * without it the lease is given back. Returns NOMEM. */
 hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error);

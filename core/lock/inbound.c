@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* inbound.c - see inbound.h. */
 #include "core/lock/inbound.h"
+#include "core/lock/deadlock.h"
 #include "core/lock/retire.h"
 #include "core/lock/key_events.h"
 #include "core/lock/info.h"
@@ -95,6 +96,10 @@ void hfi_inbound_message(void *self, const char *channel, size_t channel_size, c
     if (message.letter == 'A') {
         hfi_info_on_message(client, &message);
         hfi_observers_answer(client, &message);
+        return;
+    }
+    if (message.letter == 'D' || message.letter == 'E') {
+        hfi_deadlocks_message(client, &message);
         return;
     }
     if (!hfi_token_is_of(&client->identity, message.token, message.token_size, &token))

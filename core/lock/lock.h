@@ -60,6 +60,9 @@ struct hfi_acquirer { /* a thread that acquires the lease, on its stack; or in a
     bool      for_others; /* until_ns of hfi_acquire limits the wait for the server's answer only; others_ms begins once
                            * another holder, or a waiter ahead of this one, is known (HFI_FETCH) */
     int64_t   others_ms;
+    uint64_t  wait_number; /* deadlock.c has looked at this wait; 0: not yet */
+    int64_t   start_us;    /* estimated server time of its begin, fixed then */
+    hf_error *ring;        /* why it is refused with DEADLOCK; hfi_acquirer_explain frees it */
     hf_lease *lease; /* HFI_GOT_LEASE: the holder, with a reference for the acquirer. A thread that only waits allocates
                       * nothing, so the allocator makes no cache for it */
 };

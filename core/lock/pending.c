@@ -3,6 +3,7 @@
  * (decide), the watchdog at the end of wait_ms (ring), and the caller's take. */
 #include "core/context/callback.h"
 #include "core/lock/acquire.h"
+#include "core/lock/deadlock.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
@@ -74,8 +75,7 @@ static void settle(hf_pending *pending)
 static void note_why(hf_pending *pending)
 {
     pending->why = malloc(sizeof *pending->why);
-    if (pending->why != NULL)
-        (void)hfi_lock_explain(pending->lock, pending->acquirer.waiter.status, pending->why);
+    (void)hfi_acquirer_explain(pending->lock, &pending->acquirer, pending->why);
 }
 
 static void announce(hf_pending *pending)
@@ -202,6 +202,8 @@ static void arrive(hf_pending *pending, int64_t now)
     hfi_lock_perform(lock, &step, NULL);
     if (!pending->waits)
         return;
+    if (pending->acquirer.owner != 0)
+        hfi_deadlocks_wait_begins(client, now);
     /* wait_ms 0 sets no limit but command_ms of the one or two commands that a try sends. */
     int64_t wait_ms = pending->options.wait_ms == 0 ? client->command_ms : pending->options.wait_ms;
     int64_t until_ns = hfi_after_ms(now, wait_ms);

@@ -102,6 +102,7 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, struct
     hfi_step_at(entry, step);
     bool free = hfi_step_is_free(entry);
     bool taken = entry->remote != HFI_NOTHING || !hfi_list_is_empty(&entry->waiters);
+    waiter->since = step->now;
     waiter->verdict = HFI_WAITING;
     waiter->overtaken = false;
     waiter->status = HF_OK;

@@ -66,6 +66,7 @@ struct hfi_waiter { /* on the stack of the waiting thread, or in a pending */
     bool             once;      /* wait_ms 0: HF_BUSY instead of waiting */
     bool             threadless; /* a pending's: no thread has to run before it has what is passed to it */
     int64_t          lease_ms, stop_ms, max_hold_ms, linger_ms;
+    int64_t          since;     /* when it arrived */
     enum hfi_verdict verdict;
     hf_status        status;
     bool             overtaken; /* as successor it ran while another thread held the lease: the next pass is its own */

@@ -73,6 +73,10 @@ bool hfi_message_parse(const char *text, size_t size, struct hfi_message *messag
         return true;
     case 'I':
         return word(&scan, &message->rest, &message->rest_size);
+    case 'D':
+    case 'E':
+        tail(&scan, &message->rest, &message->rest_size);
+        return true;
     case 'A':
         if (!number(&scan, &message->fence) || !number(&scan, &message->held_ms))
             return false;

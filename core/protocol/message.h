@@ -17,6 +17,8 @@
  * I token channel              publish to this channel what is known of this token's lease
  * A token fence held_ms label  the answer to I
  *
+ * D, E                         a probe for deadlocks, see probe.h
+ *
  * On the channel of an election (key.h), and nowhere else:
  * L token                      this token has the lock ("-": it has been given back)
  */
@@ -25,7 +27,7 @@ struct hfi_message {
     const char *token;
     size_t      token_size;
     int64_t     echo, fence, held_ms; /* G: echo, fence. A: fence, held_ms */
-    const char *rest;                 /* B: revoked; I: channel; A: label, to the end */
+    const char *rest;                 /* B: revoked; I: channel; A: label, D, E: the probe, to the end */
     size_t      rest_size;
     const char *key;                  /* G, R, B: the lock's, to the end; untrusted; empty if from an older program */
     size_t      key_size;

@@ -32,7 +32,7 @@ struct hfi_option {
 };
 
 enum {
-    HFI_CLIENT_OPTIONS = 19, HFI_CLIENT_BOUNDED = 13, /* the first 13 have bounds or a default */
+    HFI_CLIENT_OPTIONS = 20, HFI_CLIENT_BOUNDED = 14, /* the first 14 have bounds or a default */
     HFI_LOCK_OPTIONS = 12,   HFI_LOCK_BOUNDED = 4,
     HFI_FETCH_OPTIONS = 6
 };

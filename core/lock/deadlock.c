@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: MIT */
+/* deadlock.c - see deadlock.h. An owner that holds nothing cannot be in a ring, so only waits of owners that hold a lock here
+ * are listed, and only after deadlock_ms. An alarm looks for them; while nothing waits it is not armed. */
+#include "core/lock/deadlock.h"
+#include "core/context/call.h"
+#include "core/lock/acquire.h"
+#include "core/lock/handle.h"
+#include "core/lock/perform.h"
+#include "core/lock/server_time.h"
+#include "core/lock/table.h"
+#include "core/protocol/probe.h"
+#include "core/protocol/wire.h"
+#include "base/error.h"
+#include "base/perturb.h"
+#include "base/random.h"
+
+#include <hiredis/hiredis.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHEAP       100 /* a look takes a hundredth of a CPU at most, however many locks there are */
+#define SHOWN       3   /* locks of a ring in the words of its victim, and the last one */
+#define PASSED_MOST 64  /* probes that a wait passes on between two looks: anybody may publish them */
+
+struct listed { /* a wait */
+    struct hfi_lock *lock; /* a reference */
+    uint64_t owner, number, nonce;
+    int64_t  start_us;
+    int      passed;
+};
+
+struct hfi_deadlocks {
+    hf_client *client;
+    int64_t every_ns;
+    struct hfi_alarm alarm;
+    _Atomic(bool) armed;
+    _Atomic(uint64_t) numbers; /* of waits that were looked at */
+    struct hfi_mutex mutex;    /* guards the rest */
+    bool over;
+    int  count;
+    struct listed *waits;
+};
+
+struct look {
+    struct hfi_deadlocks *deadlocks;
+    uint64_t *owners; /* of what is held */
+    struct listed *waits;
+    int owner_count, owner_room, wait_count, wait_room;
+};
+
+struct question { /* who holds the lock that a wait waits for */
+    struct hfi_lock *lock; /* a reference */
+    struct hfi_probe probe;
+};
+
+static struct hfi_lane *lane_of(hf_client *client)
+{
+    return hfi_pool_lane(client->pool, HFI_USER_LANE, 0);
+}
+
+/* ---- looking for waits ---- */
+
+/* False: no memory; what does not fit is looked at next time. */
+static bool room_for(void **all, int count, int *room, size_t size)
+{
+    if (count < *room)
+        return true;
+    int more = *room > 0 ? 2 * *room : 64;
+    void *larger = realloc(*all, (size_t)more * size);
+    if (larger == NULL)
+        return false;
+    *all = larger;
+    *room = more;
+    return true;
+}
+
+static void note_holder(struct look *look, const struct hfi_lock *lock)
+{
+    uint64_t owner = lock->holder != NULL && hf_lease_is_valid(lock->holder) ? atomic_load(&lock->holder->owner) : 0;
+    if (owner != 0 && room_for((void **)&look->owners, look->owner_count, &look->owner_room, sizeof *look->owners))
+        look->owners[look->owner_count++] = owner;
+}
+
+/* False: this waiter, and so all behind it, have not waited long enough. */
+static bool note_waiter(struct look *look, struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
+{
+    struct hfi_deadlocks *deadlocks = look->deadlocks;
+    int64_t waited = now - acquirer->waiter.since;
+    if (waited < deadlocks->every_ns)
+        return false;
+    if (acquirer->owner == 0 || acquirer->waiter.once ||
+        !room_for((void **)&look->waits, look->wait_count, &look->wait_room, sizeof *look->waits))
+        return true;
+    if (acquirer->wait_number == 0) {
+        acquirer->wait_number = atomic_fetch_add(&deadlocks->numbers, 1) + 1;
+        acquirer->start_us = hfi_server_time_at_least(lock->client, now) - waited / 1000;
+    }
+    hfi_table_ref(lock);
+    look->waits[look->wait_count++] = (struct listed){.lock = lock, .owner = acquirer->owner,
+                                                      .number = acquirer->wait_number, .start_us = acquirer->start_us};
+    return true;
+}
+
+static void look_at(struct hfi_lock *lock, void *arg)
+{
+    struct look *look = arg;
+    if (lock->keys.use != HFI_MUTEX)
+        return;
+    int64_t now = hfi_lock_enter(lock);
+    note_holder(look, lock);
+    for (struct hfi_list *at = lock->entry.waiters.next; at != &lock->entry.waiters; at = at->next)
+        if (!note_waiter(look, lock, hfi_container_of(at, struct hfi_acquirer, waiter.link), now))
+            break;
+    hfi_mutex_unlock(&lock->mutex);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const uint64_t *one = a, *other = b;
+    return *one < *other ? -1 : *one > *other;
+}
+
+/* Drops the waits of owners that hold nothing here. */
+static void keep_holders(struct look *look)
+{
+    int kept = 0;
+    if (look->owner_count > 0)
+        qsort(look->owners, (size_t)look->owner_count, sizeof *look->owners, by_size);
+    for (int i = 0; i < look->wait_count; i++) {
+        if (look->owner_count > 0 &&
+            bsearch(&look->waits[i].owner, look->owners, (size_t)look->owner_count, sizeof *look->owners, by_size) != NULL)
+            look->waits[kept++] = look->waits[i];
+        else
+            hfi_table_unref(look->waits[i].lock);
+    }
+    look->wait_count = kept;
+}
+
+static void drop(struct listed *waits, int count)
+{
+    for (int i = 0; i < count; i++)
+        hfi_table_unref(waits[i].lock);
+    free(waits);
+}
+
+/* What was found becomes the list. */
+static void replace(struct hfi_deadlocks *deadlocks, struct look *look)
+{
+    hfi_mutex_lock(&deadlocks->mutex);
+    struct listed *before = deadlocks->waits;
+    int count = deadlocks->count;
+    bool over = deadlocks->over;
+    for (int i = 0; i < look->wait_count; i++)
+        (void)hfi_random_word(deadlocks->client->random, &look->waits[i].nonce);
+    for (int i = 0; i < look->wait_count; i++)
+        look->waits[i].nonce >>= 1;
+    deadlocks->waits = over ? NULL : look->waits;
+    deadlocks->count = over ? 0 : look->wait_count;
+    hfi_mutex_unlock(&deadlocks->mutex);
+    drop(before, count);
+    if (over)
+        drop(look->waits, look->wait_count);
+}
+
+/* ---- the walks ---- */
+
+/* The waiter with this number; NULL: it waits no more. The lock's mutex is held. */
+static struct hfi_acquirer *waiter_of(struct hfi_lock *lock, uint64_t number)
+{
+    for (struct hfi_list *at = lock->entry.waiters.next; at != &lock->entry.waiters; at = at->next) {
+        struct hfi_acquirer *acquirer = hfi_container_of(at, struct hfi_acquirer, waiter.link);
+        if (acquirer->wait_number == number)
+            return acquirer;
+    }
+    return NULL;
+}
+
+/* The i-th listed wait of the owner, with a reference to its lock. */
+static bool wait_of(struct hfi_deadlocks *deadlocks, uint64_t owner, int i, bool passes, struct listed *wait)
+{
+    bool found = false;
+    hfi_mutex_lock(&deadlocks->mutex);
+    for (int at = 0; at < deadlocks->count && !found; at++) {
+        if (deadlocks->waits[at].owner != owner || i-- > 0)
+            continue;
+        found = true;
+        deadlocks->waits[at].passed += passes;
+        *wait = deadlocks->waits[at];
+        hfi_table_ref(wait->lock);
+    }
+    hfi_mutex_unlock(&deadlocks->mutex);
+    return found;
+}
+
+static void publish(hf_client *client, const char *token, const char *text)
+{
+    char channel[HFI_CHANNEL_SIZE + 1];
+    struct hfi_token_parts parts;
+    if (!hfi_token_parse(token, strlen(token), &parts))
+        return;
+    (void)snprintf(channel, sizeof channel, "hf:c:%s", parts.id);
+    hfi_call_publish(client, lane_of(client), channel, text, hfi_now(client->clock));
+    hfi_lane_flush(lane_of(client));
+}
+
+/* Fills the hop with what this client holds by that token. 0: nothing, or nobody's. */
+static uint64_t owner_of_hold(hf_client *client, const char *token_text, struct hfi_hop *hop)
+{
+    struct hfi_token token;
+    uint64_t owner = 0;
+    if (!hfi_token_is_of(&client->identity, token_text, strlen(token_text), &token))
+        return 0;
+    struct hfi_lock *lock = hfi_table_by_grant(client, token.grant);
+    if (lock == NULL)
+        return 0;
+    HFI_PERTURB("probe-to-hold");
+    hfi_mutex_lock(&lock->mutex);
+    const hf_lease *holder = lock->holder;
+    if (lock->entry.remote == HFI_HELD && hfi_token_is_same(lock->token, token) && holder != NULL && hf_lease_is_valid(holder)) {
+        owner = atomic_load(&holder->owner);
+        (void)snprintf(hop->token, sizeof hop->token, "%s", token_text);
+        hop->since_ns = holder->since_ns;
+        hfi_hop_set_name(hop, lock->keys.name, lock->keys.name_size);
+    }
+    hfi_mutex_unlock(&lock->mutex);
+    hfi_table_unref(lock);
+    return owner;
+}
+
+/* Of a long ring the first three locks and the last one. */
+static void describe(const struct hfi_probe *probe, char *text, size_t room)
+{
+    size_t size = 0;
+    text[0] = 0;
+    for (int i = 0; i < probe->count && size + 1 < room; i++) {
+        struct hfi_token_parts parts;
+        const struct hfi_hop *hop = &probe->hops[i];
+        int added = 0, left_out = probe->count - 1 - SHOWN;
+        if (i == SHOWN && left_out > 0)
+            added = snprintf(text + size, room - size, "%d more, the last for ", left_out);
+        else if (i == probe->count - 1)
+            added = snprintf(text + size, room - size, "lock \"%s\", held here", hop->name);
+        else if (i < SHOWN && hfi_token_parse(hop->token, strlen(hop->token), &parts))
+            added = snprintf(text + size, room - size, "lock \"%s\", held by process %" PRId64 " on %s, which waits for ",
+                             hop->name, parts.pid, parts.host);
+        size += added > 0 ? (size_t)added : 0;
+    }
+}
+
+/* Refuses the wait that the probe is of, if it still waits. */
+static void refuse(const struct hfi_probe *probe, const struct listed *wait)
+{
+    struct hfi_lock *lock = wait->lock;
+    char ring[700];
+    hf_error *why = malloc(sizeof *why);
+    describe(probe, ring, sizeof ring);
+    if (why != NULL)
+        (void)hfi_fail(why, HF_DEADLOCK, "take the locks in one order everywhere, or together with hf_multilock_acquire",
+                       "this call waits for itself: for %s", ring);
+    HFI_PERTURB("ring-to-refuse");
+    int64_t now = hfi_lock_enter(lock);
+    struct hfi_acquirer *acquirer = waiter_of(lock, wait->number);
+    if (acquirer != NULL) {
+        acquirer->ring = why;
+        why = NULL;
+        hfi_acquirer_give_up(lock, acquirer, HF_DEADLOCK, now);
+        if (acquirer->wake != NULL)
+            acquirer->wake(acquirer);
+    }
+    hfi_lock_leave(lock);
+    free(why);
+}
+
+/* True: the hop is as it was: the same hold, whose owner has the same wait. `wait`: with a reference to its lock. */
+static bool is_unchanged(struct hfi_deadlocks *deadlocks, const struct hfi_hop *hop, struct listed *wait)
+{
+    struct hfi_hop now;
+    uint64_t owner = owner_of_hold(deadlocks->client, hop->token, &now);
+    if (owner == 0 || now.since_ns != hop->since_ns)
+        return false;
+    for (int i = 0; wait_of(deadlocks, owner, i, false, wait); i++) {
+        hfi_mutex_lock(&wait->lock->mutex);
+        bool waits = wait->number == hop->wait && waiter_of(wait->lock, wait->number) != NULL;
+        hfi_mutex_unlock(&wait->lock->mutex);
+        if (waits)
+            return true;
+        hfi_table_unref(wait->lock);
+    }
+    return false;
+}
+
+static bool is_ours(const hf_client *client, const struct hfi_hop *hop)
+{
+    struct hfi_token token;
+    return hfi_token_is_of(&client->identity, hop->token, strlen(hop->token), &token);
+}
+
+/* The second walk, from this hop on: all that the first one saw is still so, therefore all of it was so at the moment
+ * between the two, and nobody in the ring can go on. */
+static void check(struct hfi_deadlocks *deadlocks, struct hfi_probe *probe, int index)
+{
+    hf_client *client = deadlocks->client;
+    for (; index < probe->count && is_ours(client, &probe->hops[index]); index++) {
+        struct listed wait;
+        if (!is_unchanged(deadlocks, &probe->hops[index], &wait))
+            return;
+        if (index == probe->count - 1 && wait.nonce == probe->nonce && wait.number == probe->wait.number &&
+            strcmp(probe->wait.client, client->identity.id) == 0)
+            refuse(probe, &wait);
+        hfi_table_unref(wait.lock);
+    }
+    char *text = index < probe->count ? malloc(HFI_PROBE_CAPACITY) : NULL;
+    if (text == NULL)
+        return;
+    hfi_probe_print_check(probe, index, text);
+    publish(client, probe->hops[index].token, text);
+    free(text);
+}
+
+static void spread(struct hfi_deadlocks *deadlocks, const struct listed *wait, struct hfi_probe *probe);
+
+/* The probe arrives at a hold of this client, the last hop but for its wait. */
+static void arrive(struct hfi_deadlocks *deadlocks, struct hfi_probe *probe, uint64_t owner)
+{
+    struct hfi_hop *hop = &probe->hops[probe->count - 1];
+    struct listed wait;
+    int count = probe->count;
+    for (int i = 0; wait_of(deadlocks, owner, i, true, &wait); i++) {
+        struct hfi_wait_id id = {.start_us = wait.start_us, .number = wait.number};
+        memcpy(id.client, deadlocks->client->identity.id, sizeof id.client);
+        bool own = id.number == probe->wait.number && strcmp(id.client, probe->wait.client) == 0;
+        hop->wait = wait.number;
+        if (own)
+            check(deadlocks, probe, 0);
+        else if (hfi_wait_is_younger(&probe->wait, &id) && count < HFI_HOPS_MOST && wait.passed <= PASSED_MOST)
+            spread(deadlocks, &wait, probe);
+        probe->count = count;
+        hfi_table_unref(wait.lock);
+    }
+}
+
+/* What the server says of the holder. Stale by now, perhaps: the second walk looks again. */
+static void answered(struct hfi_command *command)
+{
+    struct question *question = command->self;
+    struct hfi_lock *lock = question->lock;
+    hf_client *client = lock->client;
+    const redisReply *reply = command->outcome == HFI_ANSWERED ? command->reply : NULL;
+    const redisReply *value = reply != NULL && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 ? reply->element[0] : NULL;
+    struct hfi_token_parts parts;
+    char token[HFI_TOKEN_CAPACITY];
+    if (value != NULL && value->type == REDIS_REPLY_STRING && value->len < sizeof token &&
+        hfi_token_parse(value->str, value->len, &parts) && strcmp(parts.id, client->identity.id) != 0) {
+        (void)snprintf(token, sizeof token, "%s", value->str);
+        char *text = malloc(HFI_PROBE_CAPACITY);
+        if (text != NULL) {
+            hfi_probe_print(&question->probe, token, text);
+            publish(client, token, text);
+        }
+        free(text);
+    }
+    free(question);
+    hfi_table_unref(lock);
+}
+
+static void ask_for_holder(hf_client *client, struct hfi_lock *lock, const struct hfi_probe *probe)
+{
+    struct hfi_name key = hfi_name_of(HFI_MUTEX, lock->keys.lock, lock->keys.lock_size);
+    struct question *question = malloc(sizeof *question);
+    struct hfi_command *command = question != NULL ? hfi_wire_get_pttl(&key) : NULL;
+    if (command == NULL) {
+        free(question);
+        return;
+    }
+    question->lock = lock;
+    question->probe = *probe;
+    hfi_table_ref(lock);
+    command->optional = true;
+    command->awaited = HFI_AWAITED_BY_NOBODY;
+    hfi_call_list(client, lane_of(client), command, answered, question, hfi_now(client->clock));
+    hfi_lane_flush(lane_of(client));
+}
+
+/* Sends the probe along this wait, to whoever holds what it waits for. */
+static void spread(struct hfi_deadlocks *deadlocks, const struct listed *wait, struct hfi_probe *probe)
+{
+    hf_client *client = deadlocks->client;
+    struct hfi_lock *lock = wait->lock;
+    char token[HFI_TOKEN_CAPACITY];
+    HFI_PERTURB("probe-to-spread");
+    hfi_mutex_lock(&lock->mutex);
+    bool waits = waiter_of(lock, wait->number) != NULL, held_here = lock->entry.remote == HFI_HELD;
+    if (held_here)
+        (void)hfi_token_make(&client->identity, lock->token, token);
+    hfi_mutex_unlock(&lock->mutex);
+    if (!waits)
+        return;
+    if (!held_here) {
+        ask_for_holder(client, lock, probe);
+        return;
+    }
+    uint64_t owner = owner_of_hold(client, token, &probe->hops[probe->count]);
+    if (owner == 0)
+        return;
+    probe->count++;
+    arrive(deadlocks, probe, owner);
+}
+
+/* ---- when ---- */
+
+static void probe_all(struct hfi_deadlocks *deadlocks)
+{
+    struct hfi_probe *probe = malloc(sizeof *probe);
+    for (int i = 0; probe != NULL; i++) {
+        struct listed wait = {.lock = NULL};
+        hfi_mutex_lock(&deadlocks->mutex);
+        if (i < deadlocks->count) {
+            wait = deadlocks->waits[i];
+            hfi_table_ref(wait.lock);
+        }
+        hfi_mutex_unlock(&deadlocks->mutex);
+        if (wait.lock == NULL)
+            break;
+        probe->wait = (struct hfi_wait_id){.start_us = wait.start_us, .number = wait.number};
+        memcpy(probe->wait.client, deadlocks->client->identity.id, sizeof probe->wait.client);
+        probe->nonce = wait.nonce;
+        probe->count = 0;
+        spread(deadlocks, &wait, probe);
+        hfi_table_unref(wait.lock);
+    }
+    free(probe);
+}
+
+static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
+{
+    struct hfi_deadlocks *deadlocks = hfi_container_of(alarm, struct hfi_deadlocks, alarm);
+    hf_client *client = deadlocks->client;
+    struct look look = {.deadlocks = deadlocks};
+    (void)tick;
+    int64_t began = hfi_now(client->clock);
+    atomic_store(&deadlocks->armed, false);
+    atomic_thread_fence(memory_order_seq_cst); /* with hfi_deadlocks_wait_begins: one of the two sees the other */
+    bool waits = hfi_counted(client, waiting) > 0;
+    if (waits)
+        hfi_table_each(client, look_at, &look);
+    keep_holders(&look);
+    free(look.owners);
+    replace(deadlocks, &look);
+    int64_t took = hfi_now(client->clock) - began;
+    probe_all(deadlocks);
+    if (!waits)
+        return;
+    atomic_store(&deadlocks->armed, true);
+    int64_t pause = CHEAP * took > deadlocks->every_ns ? CHEAP * took : deadlocks->every_ns;
+    hfi_mutex_lock(&deadlocks->mutex);
+    if (!deadlocks->over)
+        (void)hfi_watchdog_arm(client->watchdog, &deadlocks->alarm.timer, began + took + pause);
+    hfi_mutex_unlock(&deadlocks->mutex);
+}
+
+void hfi_deadlocks_wait_begins(hf_client *client, int64_t now)
+{
+    struct hfi_deadlocks *deadlocks = client->deadlocks;
+    atomic_thread_fence(memory_order_seq_cst);
+    if (deadlocks == NULL || atomic_load(&deadlocks->armed) || atomic_exchange(&deadlocks->armed, true))
+        return;
+    hfi_mutex_lock(&deadlocks->mutex);
+    if (!deadlocks->over)
+        (void)hfi_watchdog_arm(client->watchdog, &deadlocks->alarm.timer, now + deadlocks->every_ns);
+    hfi_mutex_unlock(&deadlocks->mutex);
+}
+
+void hfi_deadlocks_message(hf_client *client, const struct hfi_message *message)
+{
+    struct hfi_deadlocks *deadlocks = client->deadlocks;
+    char token[HFI_TOKEN_CAPACITY];
+    int index;
+    struct hfi_probe *probe = deadlocks != NULL && message->token_size < sizeof token ? malloc(sizeof *probe) : NULL;
+    if (probe == NULL)
+        return;
+    (void)snprintf(token, sizeof token, "%.*s", (int)message->token_size, message->token);
+    bool is_check = message->letter == 'E';
+    if (!hfi_probe_parse(message->rest, message->rest_size, is_check, probe, &index)) {
+        free(probe);
+        return;
+    }
+    if (is_check) {
+        if (strcmp(token, probe->hops[index].token) == 0)
+            check(deadlocks, probe, index);
+    } else if (probe->count < HFI_HOPS_MOST) {
+        uint64_t owner = owner_of_hold(client, token, &probe->hops[probe->count]);
+        probe->count += owner != 0;
+        if (owner != 0)
+            arrive(deadlocks, probe, owner);
+    }
+    free(probe);
+}
+
+/* ---- begin and end ---- */
+
+struct hfi_deadlocks *hfi_deadlocks_new(hf_client *client, int64_t every_ns)
+{
+    struct hfi_deadlocks *deadlocks = calloc(1, sizeof *deadlocks);
+    if (deadlocks == NULL)
+        return NULL;
+    deadlocks->client = client;
+    deadlocks->every_ns = every_ns;
+    deadlocks->alarm.ring = ring;
+    hfi_mutex_init(&deadlocks->mutex, HFI_RANK_INNER);
+    return deadlocks;
+}
+
+void hfi_deadlocks_stop(hf_client *client)
+{
+    struct hfi_deadlocks *deadlocks = client->deadlocks;
+    if (deadlocks == NULL)
+        return;
+    hfi_mutex_lock(&deadlocks->mutex);
+    deadlocks->over = true;
+    struct listed *waits = deadlocks->waits;
+    int count = deadlocks->count;
+    deadlocks->waits = NULL;
+    deadlocks->count = 0;
+    if (client->watchdog != NULL)
+        (void)hfi_watchdog_arm(client->watchdog, &deadlocks->alarm.timer, HFI_NEVER);
+    hfi_mutex_unlock(&deadlocks->mutex);
+    drop(waits, count);
+}
+
+void hfi_deadlocks_free(struct hfi_deadlocks *deadlocks)
+{
+    if (deadlocks == NULL)
+        return;
+    hfi_mutex_destroy(&deadlocks->mutex);
+    free(deadlocks);
+}
