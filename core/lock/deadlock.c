@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* deadlock.c - see deadlock.h. An owner that holds nothing cannot be in a ring, so only waits of owners that hold a lock here
- * are listed, and only after deadlock_ms. An alarm looks for them; while nothing waits it is not armed. */
+/* deadlock.c - see deadlock.h. An alarm looks for waits (waits.h) and sends a probe along each; while nothing waits it is not
+ * armed. Each step looks at one lock under its mutex, and none holds two. */
 #include "core/lock/deadlock.h"
 #include "core/context/call.h"
 #include "core/lock/acquire.h"
 #include "core/lock/handle.h"
 #include "core/lock/perform.h"
-#include "core/lock/server_time.h"
 #include "core/lock/table.h"
+#include "core/lock/waits.h"
 #include "core/protocol/probe.h"
 #include "core/protocol/wire.h"
 #include "base/error.h"
@@ -24,30 +24,12 @@
 #define SHOWN       3   /* locks of a ring in the words of its victim, and the last one */
 #define PASSED_MOST 64  /* probes that a wait passes on between two looks: anybody may publish them */
 
-struct listed { /* a wait */
-    struct hfi_lock *lock; /* a reference */
-    uint64_t owner, number, nonce;
-    int64_t  start_us;
-    int      passed;
-};
-
 struct hfi_deadlocks {
     hf_client *client;
     int64_t every_ns;
     struct hfi_alarm alarm;
     _Atomic(bool) armed;
-    _Atomic(uint64_t) numbers; /* of waits that were looked at */
-    struct hfi_mutex mutex;    /* guards the rest */
-    bool over;
-    int  count;
-    struct listed *waits;
-};
-
-struct look {
-    struct hfi_deadlocks *deadlocks;
-    uint64_t *owners; /* of what is held */
-    struct listed *waits;
-    int owner_count, owner_room, wait_count, wait_room;
+    struct hfi_waits waits; /* the last look's */
 };
 
 struct question { /* who holds the lock that a wait waits for */
@@ -60,139 +42,7 @@ static struct hfi_lane *lane_of(hf_client *client)
     return hfi_pool_lane(client->pool, HFI_USER_LANE, 0);
 }
 
-/* ---- looking for waits ---- */
-
-/* False: no memory; what does not fit is looked at next time. */
-static bool room_for(void **all, int count, int *room, size_t size)
-{
-    if (count < *room)
-        return true;
-    int more = *room > 0 ? 2 * *room : 64;
-    void *larger = realloc(*all, (size_t)more * size);
-    if (larger == NULL)
-        return false;
-    *all = larger;
-    *room = more;
-    return true;
-}
-
-static void note_holder(struct look *look, const struct hfi_lock *lock)
-{
-    uint64_t owner = lock->holder != NULL && hf_lease_is_valid(lock->holder) ? atomic_load(&lock->holder->owner) : 0;
-    if (owner != 0 && room_for((void **)&look->owners, look->owner_count, &look->owner_room, sizeof *look->owners))
-        look->owners[look->owner_count++] = owner;
-}
-
-/* False: this waiter, and so all behind it, have not waited long enough. */
-static bool note_waiter(struct look *look, struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
-{
-    struct hfi_deadlocks *deadlocks = look->deadlocks;
-    int64_t waited = now - acquirer->waiter.since;
-    if (waited < deadlocks->every_ns)
-        return false;
-    if (acquirer->owner == 0 || acquirer->waiter.once ||
-        !room_for((void **)&look->waits, look->wait_count, &look->wait_room, sizeof *look->waits))
-        return true;
-    if (acquirer->wait_number == 0) {
-        acquirer->wait_number = atomic_fetch_add(&deadlocks->numbers, 1) + 1;
-        acquirer->start_us = hfi_server_time_at_least(lock->client, now) - waited / 1000;
-    }
-    hfi_table_ref(lock);
-    look->waits[look->wait_count++] = (struct listed){.lock = lock, .owner = acquirer->owner,
-                                                      .number = acquirer->wait_number, .start_us = acquirer->start_us};
-    return true;
-}
-
-static void look_at(struct hfi_lock *lock, void *arg)
-{
-    struct look *look = arg;
-    if (lock->keys.use != HFI_MUTEX)
-        return;
-    int64_t now = hfi_lock_enter(lock);
-    note_holder(look, lock);
-    for (struct hfi_list *at = lock->entry.waiters.next; at != &lock->entry.waiters; at = at->next)
-        if (!note_waiter(look, lock, hfi_container_of(at, struct hfi_acquirer, waiter.link), now))
-            break;
-    hfi_mutex_unlock(&lock->mutex);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const uint64_t *one = a, *other = b;
-    return *one < *other ? -1 : *one > *other;
-}
-
-/* Drops the waits of owners that hold nothing here. */
-static void keep_holders(struct look *look)
-{
-    int kept = 0;
-    if (look->owner_count > 0)
-        qsort(look->owners, (size_t)look->owner_count, sizeof *look->owners, by_size);
-    for (int i = 0; i < look->wait_count; i++) {
-        if (look->owner_count > 0 &&
-            bsearch(&look->waits[i].owner, look->owners, (size_t)look->owner_count, sizeof *look->owners, by_size) != NULL)
-            look->waits[kept++] = look->waits[i];
-        else
-            hfi_table_unref(look->waits[i].lock);
-    }
-    look->wait_count = kept;
-}
-
-static void drop(struct listed *waits, int count)
-{
-    for (int i = 0; i < count; i++)
-        hfi_table_unref(waits[i].lock);
-    free(waits);
-}
-
-/* What was found becomes the list. */
-static void replace(struct hfi_deadlocks *deadlocks, struct look *look)
-{
-    hfi_mutex_lock(&deadlocks->mutex);
-    struct listed *before = deadlocks->waits;
-    int count = deadlocks->count;
-    bool over = deadlocks->over;
-    for (int i = 0; i < look->wait_count; i++)
-        (void)hfi_random_word(deadlocks->client->random, &look->waits[i].nonce);
-    for (int i = 0; i < look->wait_count; i++)
-        look->waits[i].nonce >>= 1;
-    deadlocks->waits = over ? NULL : look->waits;
-    deadlocks->count = over ? 0 : look->wait_count;
-    hfi_mutex_unlock(&deadlocks->mutex);
-    drop(before, count);
-    if (over)
-        drop(look->waits, look->wait_count);
-}
-
 /* ---- the walks ---- */
-
-/* The waiter with this number; NULL: it waits no more. The lock's mutex is held. */
-static struct hfi_acquirer *waiter_of(struct hfi_lock *lock, uint64_t number)
-{
-    for (struct hfi_list *at = lock->entry.waiters.next; at != &lock->entry.waiters; at = at->next) {
-        struct hfi_acquirer *acquirer = hfi_container_of(at, struct hfi_acquirer, waiter.link);
-        if (acquirer->wait_number == number)
-            return acquirer;
-    }
-    return NULL;
-}
-
-/* The i-th listed wait of the owner, with a reference to its lock. */
-static bool wait_of(struct hfi_deadlocks *deadlocks, uint64_t owner, int i, bool passes, struct listed *wait)
-{
-    bool found = false;
-    hfi_mutex_lock(&deadlocks->mutex);
-    for (int at = 0; at < deadlocks->count && !found; at++) {
-        if (deadlocks->waits[at].owner != owner || i-- > 0)
-            continue;
-        found = true;
-        deadlocks->waits[at].passed += passes;
-        *wait = deadlocks->waits[at];
-        hfi_table_ref(wait->lock);
-    }
-    hfi_mutex_unlock(&deadlocks->mutex);
-    return found;
-}
 
 static void publish(hf_client *client, const char *token, const char *text)
 {
@@ -250,7 +100,7 @@ static void describe(const struct hfi_probe *probe, char *text, size_t room)
 }
 
 /* Refuses the wait that the probe is of, if it still waits. */
-static void refuse(const struct hfi_probe *probe, const struct listed *wait)
+static void refuse(const struct hfi_probe *probe, const struct hfi_listed_wait *wait)
 {
     struct hfi_lock *lock = wait->lock;
     char ring[700];
@@ -261,7 +111,7 @@ static void refuse(const struct hfi_probe *probe, const struct listed *wait)
                        "this call waits for itself: for %s", ring);
     HFI_PERTURB("ring-to-refuse");
     int64_t now = hfi_lock_enter(lock);
-    struct hfi_acquirer *acquirer = waiter_of(lock, wait->number);
+    struct hfi_acquirer *acquirer = hfi_waits_find(lock, wait->number);
     if (acquirer != NULL) {
         acquirer->ring = why;
         why = NULL;
@@ -274,15 +124,15 @@ static void refuse(const struct hfi_probe *probe, const struct listed *wait)
 }
 
 /* True: the hop is as it was: the same hold, whose owner has the same wait. `wait`: with a reference to its lock. */
-static bool is_unchanged(struct hfi_deadlocks *deadlocks, const struct hfi_hop *hop, struct listed *wait)
+static bool is_unchanged(struct hfi_deadlocks *deadlocks, const struct hfi_hop *hop, struct hfi_listed_wait *wait)
 {
     struct hfi_hop now;
     uint64_t owner = owner_of_hold(deadlocks->client, hop->token, &now);
     if (owner == 0 || now.since_ns != hop->since_ns)
         return false;
-    for (int i = 0; wait_of(deadlocks, owner, i, false, wait); i++) {
+    for (int i = 0; hfi_waits_of(&deadlocks->waits, owner, i, false, wait); i++) {
         hfi_mutex_lock(&wait->lock->mutex);
-        bool waits = wait->number == hop->wait && waiter_of(wait->lock, wait->number) != NULL;
+        bool waits = wait->number == hop->wait && hfi_waits_find(wait->lock, wait->number) != NULL;
         hfi_mutex_unlock(&wait->lock->mutex);
         if (waits)
             return true;
@@ -303,7 +153,7 @@ static void check(struct hfi_deadlocks *deadlocks, struct hfi_probe *probe, int 
 {
     hf_client *client = deadlocks->client;
     for (; index < probe->count && is_ours(client, &probe->hops[index]); index++) {
-        struct listed wait;
+        struct hfi_listed_wait wait;
         if (!is_unchanged(deadlocks, &probe->hops[index], &wait))
             return;
         if (index == probe->count - 1 && wait.nonce == probe->nonce && wait.number == probe->wait.number &&
@@ -319,15 +169,15 @@ static void check(struct hfi_deadlocks *deadlocks, struct hfi_probe *probe, int 
     free(text);
 }
 
-static void spread(struct hfi_deadlocks *deadlocks, const struct listed *wait, struct hfi_probe *probe);
+static void spread(struct hfi_deadlocks *deadlocks, const struct hfi_listed_wait *wait, struct hfi_probe *probe);
 
 /* The probe arrives at a hold of this client, the last hop but for its wait. */
 static void arrive(struct hfi_deadlocks *deadlocks, struct hfi_probe *probe, uint64_t owner)
 {
     struct hfi_hop *hop = &probe->hops[probe->count - 1];
-    struct listed wait;
+    struct hfi_listed_wait wait;
     int count = probe->count;
-    for (int i = 0; wait_of(deadlocks, owner, i, true, &wait); i++) {
+    for (int i = 0; hfi_waits_of(&deadlocks->waits, owner, i, true, &wait); i++) {
         struct hfi_wait_id id = {.start_us = wait.start_us, .number = wait.number};
         memcpy(id.client, deadlocks->client->identity.id, sizeof id.client);
         bool own = id.number == probe->wait.number && strcmp(id.client, probe->wait.client) == 0;
@@ -384,14 +234,14 @@ static void ask_for_holder(hf_client *client, struct hfi_lock *lock, const struc
 }
 
 /* Sends the probe along this wait, to whoever holds what it waits for. */
-static void spread(struct hfi_deadlocks *deadlocks, const struct listed *wait, struct hfi_probe *probe)
+static void spread(struct hfi_deadlocks *deadlocks, const struct hfi_listed_wait *wait, struct hfi_probe *probe)
 {
     hf_client *client = deadlocks->client;
     struct hfi_lock *lock = wait->lock;
     char token[HFI_TOKEN_CAPACITY];
     HFI_PERTURB("probe-to-spread");
     hfi_mutex_lock(&lock->mutex);
-    bool waits = waiter_of(lock, wait->number) != NULL, held_here = lock->entry.remote == HFI_HELD;
+    bool waits = hfi_waits_find(lock, wait->number) != NULL, held_here = lock->entry.remote == HFI_HELD;
     if (held_here)
         (void)hfi_token_make(&client->identity, lock->token, token);
     hfi_mutex_unlock(&lock->mutex);
@@ -414,14 +264,8 @@ static void probe_all(struct hfi_deadlocks *deadlocks)
 {
     struct hfi_probe *probe = malloc(sizeof *probe);
     for (int i = 0; probe != NULL; i++) {
-        struct listed wait = {.lock = NULL};
-        hfi_mutex_lock(&deadlocks->mutex);
-        if (i < deadlocks->count) {
-            wait = deadlocks->waits[i];
-            hfi_table_ref(wait.lock);
-        }
-        hfi_mutex_unlock(&deadlocks->mutex);
-        if (wait.lock == NULL)
+        struct hfi_listed_wait wait;
+        if (!hfi_waits_at(&deadlocks->waits, i, &wait))
             break;
         probe->wait = (struct hfi_wait_id){.start_us = wait.start_us, .number = wait.number};
         memcpy(probe->wait.client, deadlocks->client->identity.id, sizeof probe->wait.client);
@@ -433,43 +277,38 @@ static void probe_all(struct hfi_deadlocks *deadlocks)
     free(probe);
 }
 
+static void arm(struct hfi_deadlocks *deadlocks, int64_t at)
+{
+    hfi_mutex_lock(&deadlocks->waits.mutex); /* orders this with the end */
+    if (!deadlocks->waits.over)
+        (void)hfi_watchdog_arm(deadlocks->client->watchdog, &deadlocks->alarm.timer, at);
+    hfi_mutex_unlock(&deadlocks->waits.mutex);
+}
+
 static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 {
     struct hfi_deadlocks *deadlocks = hfi_container_of(alarm, struct hfi_deadlocks, alarm);
     hf_client *client = deadlocks->client;
-    struct look look = {.deadlocks = deadlocks};
     (void)tick;
-    int64_t began = hfi_now(client->clock);
     atomic_store(&deadlocks->armed, false);
     atomic_thread_fence(memory_order_seq_cst); /* with hfi_deadlocks_wait_begins: one of the two sees the other */
     bool waits = hfi_counted(client, waiting) > 0;
-    if (waits)
-        hfi_table_each(client, look_at, &look);
-    keep_holders(&look);
-    free(look.owners);
-    replace(deadlocks, &look);
-    int64_t took = hfi_now(client->clock) - began;
+    int64_t began = hfi_now(client->clock);
+    hfi_waits_look(&deadlocks->waits, client, waits ? deadlocks->every_ns : HFI_NEVER);
+    int64_t now = hfi_now(client->clock), took = CHEAP * (now - began);
     probe_all(deadlocks);
     if (!waits)
         return;
     atomic_store(&deadlocks->armed, true);
-    int64_t pause = CHEAP * took > deadlocks->every_ns ? CHEAP * took : deadlocks->every_ns;
-    hfi_mutex_lock(&deadlocks->mutex);
-    if (!deadlocks->over)
-        (void)hfi_watchdog_arm(client->watchdog, &deadlocks->alarm.timer, began + took + pause);
-    hfi_mutex_unlock(&deadlocks->mutex);
+    arm(deadlocks, now + (took > deadlocks->every_ns ? took : deadlocks->every_ns));
 }
 
 void hfi_deadlocks_wait_begins(hf_client *client, int64_t now)
 {
     struct hfi_deadlocks *deadlocks = client->deadlocks;
     atomic_thread_fence(memory_order_seq_cst);
-    if (deadlocks == NULL || atomic_load(&deadlocks->armed) || atomic_exchange(&deadlocks->armed, true))
-        return;
-    hfi_mutex_lock(&deadlocks->mutex);
-    if (!deadlocks->over)
-        (void)hfi_watchdog_arm(client->watchdog, &deadlocks->alarm.timer, now + deadlocks->every_ns);
-    hfi_mutex_unlock(&deadlocks->mutex);
+    if (deadlocks != NULL && !atomic_load(&deadlocks->armed) && !atomic_exchange(&deadlocks->armed, true))
+        arm(deadlocks, now + deadlocks->every_ns);
 }
 
 void hfi_deadlocks_message(hf_client *client, const struct hfi_message *message)
@@ -508,7 +347,7 @@ struct hfi_deadlocks *hfi_deadlocks_new(hf_client *client, int64_t every_ns)
     deadlocks->client = client;
     deadlocks->every_ns = every_ns;
     deadlocks->alarm.ring = ring;
-    hfi_mutex_init(&deadlocks->mutex, HFI_RANK_INNER);
+    hfi_waits_init(&deadlocks->waits);
     return deadlocks;
 }
 
@@ -517,22 +356,14 @@ void hfi_deadlocks_stop(hf_client *client)
     struct hfi_deadlocks *deadlocks = client->deadlocks;
     if (deadlocks == NULL)
         return;
-    hfi_mutex_lock(&deadlocks->mutex);
-    deadlocks->over = true;
-    struct listed *waits = deadlocks->waits;
-    int count = deadlocks->count;
-    deadlocks->waits = NULL;
-    deadlocks->count = 0;
-    if (client->watchdog != NULL)
+    hfi_waits_end(&deadlocks->waits);
+    if (client->watchdog != NULL) /* not armed again: arm() sees the end */
         (void)hfi_watchdog_arm(client->watchdog, &deadlocks->alarm.timer, HFI_NEVER);
-    hfi_mutex_unlock(&deadlocks->mutex);
-    drop(waits, count);
 }
 
 void hfi_deadlocks_free(struct hfi_deadlocks *deadlocks)
 {
-    if (deadlocks == NULL)
-        return;
-    hfi_mutex_destroy(&deadlocks->mutex);
+    if (deadlocks != NULL)
+        hfi_mutex_destroy(&deadlocks->waits.mutex);
     free(deadlocks);
 }

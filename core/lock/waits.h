@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* waits.h - the waits of a client that may be part of a deadlock: those of owners that hold a lock of this client, since an
+ * owner that holds nothing keeps nobody waiting. */
+#ifndef HFI_WAITS_H
+#define HFI_WAITS_H
+
+#include "core/lock/lock.h"
+
+struct hfi_listed_wait {
+    struct hfi_lock *lock; /* what is waited for; a reference */
+    uint64_t owner, number, nonce; /* nonce: of the probes that this look's list sends */
+    int64_t  start_us;     /* estimated server time of its begin */
+    int      passed;       /* probes that it has passed on */
+};
+
+struct hfi_waits {
+    uint64_t numbers;       /* given to waits; the watchdog's thread only */
+    struct hfi_mutex mutex; /* guards the rest */
+    bool over;
+    int  count;
+    struct hfi_listed_wait *waits;
+};
+
+void hfi_waits_init(struct hfi_waits *waits);
+void hfi_waits_end(struct hfi_waits *waits); /* the list is empty from now on */
+
+/* Makes the list anew: the waits for locks that are so old. HFI_NEVER: none. A lock's mutex is held while its waiters are
+ * looked at, no other one. In the watchdog's thread. */
+void hfi_waits_look(struct hfi_waits *waits, hf_client *client, int64_t age_ns);
+
+/* The i-th wait of the list; the i-th of this owner, which is counted as passing a probe on if it `passes`. True: *wait, with
+ * a reference to its lock that the caller drops. */
+bool hfi_waits_at(struct hfi_waits *waits, int i, struct hfi_listed_wait *wait);
+bool hfi_waits_of(struct hfi_waits *waits, uint64_t owner, int i, bool passes, struct hfi_listed_wait *wait);
+/* The waiter with this number; NULL: it waits no more. The lock's mutex is held. */
+struct hfi_acquirer *hfi_waits_find(struct hfi_lock *lock, uint64_t number);
+
+#endif
