@@ -10,6 +10,7 @@
 #include "core/lock/inbound.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/deadlock.h"
+#include "core/lock/waits.h"
 #include "core/lock/observer.h"
 #include "core/lock/perform.h"
 #include "core/fetch/local.h"
@@ -116,7 +117,7 @@ void hfi_client_unref(hf_client *client)
     hfi_local_free(client);
     hfi_loss_log_free(&client->loss_log);
     hfi_lock_order_free(client->order);
-    hfi_deadlocks_free(client->deadlocks);
+    hfi_waits_free(client->lock_waits);
     hfi_wiped_give(client->wiped, client->alive);
     hfi_wiped_free(client->wiped);
     hfi_random_supply_free(client->random);
@@ -200,7 +201,6 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->keyspace_events = strdup(o->keyspace_events);
     client->key_template = o->key_template != NULL ? strdup(o->key_template) : NULL;
     client->order = o->check_order ? hfi_lock_order_new() : NULL;
-    client->deadlocks = o->deadlock_ms != HF_OFF ? hfi_deadlocks_new(client, o->deadlock_ms * HFI_MS) : NULL;
     client->random = hfi_random_supply_new();
     client->wiped = hfi_wiped_new();
     client->alive = client->wiped != NULL ? hfi_wiped_take(client->wiped) : NULL;
@@ -210,7 +210,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     (void)gethostname(host, sizeof host - 1);
     if (client->alive == NULL || client->random == NULL || client->name == NULL || client->keyspace_events == NULL ||
         client->samples == NULL || client->floors_asked_ns == NULL || (o->key_template != NULL && client->key_template == NULL) ||
-        (o->check_order && client->order == NULL) || (o->deadlock_ms != HF_OFF && client->deadlocks == NULL) ||
+        (o->check_order && client->order == NULL) || (o->deadlock_ms != HF_OFF && !hfi_deadlocks_begin(client, o->deadlock_ms * HFI_MS)) ||
         !hfi_table_open(client) || !hfi_local_open(client)) {
         hfi_client_unref(client);
         return NULL;
@@ -291,7 +291,7 @@ static bool stop(hf_client *client)
 {
     bool all = true;
     hfi_observers_stop(client);
-    hfi_deadlocks_stop(client);
+    hfi_waits_end(client->lock_waits);
     if (client->pool != NULL)
         all = hfi_pool_close(client->pool, hfi_after_ms(hfi_now(client->clock), client->close_ms));
     hfi_retire_stop(client);

@@ -39,7 +39,7 @@ struct hfi_alarm;
 struct hfi_tick;
 struct hfi_event_sink;
 struct hfi_lock_order;
-struct hfi_deadlocks;
+struct hfi_waits;
 struct hfi_lock;
 struct hfi_shared;
 struct redisReply;
@@ -79,7 +79,7 @@ struct hf_client {
     int64_t local_bytes;          /* HF_OFF: none */
     size_t  max_waiters, max_value_bytes;
     struct hfi_lock_order *order; /* lock_order.c; NULL: orders are not checked */
-    struct hfi_deadlocks *deadlocks; /* deadlock.c; NULL: not looked for */
+    struct hfi_waits *lock_waits; /* waits.c; NULL: deadlocks are not looked for */
     bool    has_dispatcher_thread;
 
     struct hfi_table *table;      /* table.c */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* acquire.c - hf_lock_acquire. */
 #include "core/lock/acquire.h"
-#include "core/lock/deadlock.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/protocol/options.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"
+#include "core/lock/waits.h"
 #include "core/context/wait.h"
 #include "base/perturb.h"
 #include "base/thread.h"
@@ -175,7 +175,7 @@ static void wait_for_it(struct hfi_lock *lock, struct hfi_acquirer *acquirer, in
 {
     hf_client *client = lock->client;
     hfi_count(client, waiting);
-    hfi_deadlocks_wait_begins(client, acquirer->waiter.since);
+    hfi_waits_begin(client->lock_waits, acquirer->waiter.since);
     hfi_acquire(lock, acquirer, until_ns, acquirer->options->cancel);
     hfi_uncount(client, waiting);
 }

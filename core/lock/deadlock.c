@@ -20,17 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHEAP       100 /* a look takes a hundredth of a CPU at most, however many locks there are */
 #define SHOWN       3   /* locks of a ring in the words of its victim, and the last one */
-#define PASSED_MOST 64  /* probes that a wait passes on between two looks: anybody may publish them */
-
-struct hfi_deadlocks {
-    hf_client *client;
-    int64_t every_ns;
-    struct hfi_alarm alarm;
-    _Atomic(bool) armed;
-    struct hfi_waits waits; /* the last look's */
-};
+#define PASSED_MOST 1000 /* probes that a wait passes on between two looks: anybody may publish them */
 
 struct question { /* who holds the lock that a wait waits for */
     struct hfi_lock *lock; /* a reference */
@@ -71,7 +62,7 @@ static uint64_t owner_of_hold(hf_client *client, const char *token_text, struct 
     if (lock->entry.remote == HFI_HELD && hfi_token_is_same(lock->token, token) && holder != NULL && hf_lease_is_valid(holder)) {
         owner = atomic_load(&holder->owner);
         (void)snprintf(hop->token, sizeof hop->token, "%s", token_text);
-        hop->since_ns = holder->since_ns;
+        hop->fence = holder->fence;
         hfi_hop_set_name(hop, lock->keys.name, lock->keys.name_size);
     }
     hfi_mutex_unlock(&lock->mutex);
@@ -124,13 +115,13 @@ static void refuse(const struct hfi_probe *probe, const struct hfi_listed_wait *
 }
 
 /* True: the hop is as it was: the same hold, whose owner has the same wait. `wait`: with a reference to its lock. */
-static bool is_unchanged(struct hfi_deadlocks *deadlocks, const struct hfi_hop *hop, struct hfi_listed_wait *wait)
+static bool is_unchanged(hf_client *client, const struct hfi_hop *hop, struct hfi_listed_wait *wait)
 {
     struct hfi_hop now;
-    uint64_t owner = owner_of_hold(deadlocks->client, hop->token, &now);
-    if (owner == 0 || now.since_ns != hop->since_ns)
+    uint64_t owner = owner_of_hold(client, hop->token, &now);
+    if (owner == 0 || now.fence != hop->fence)
         return false;
-    for (int i = 0; hfi_waits_of(&deadlocks->waits, owner, i, false, wait); i++) {
+    for (int i = 0; hfi_waits_of(client->lock_waits, owner, i, false, wait); i++) {
         hfi_mutex_lock(&wait->lock->mutex);
         bool waits = wait->number == hop->wait && hfi_waits_find(wait->lock, wait->number) != NULL;
         hfi_mutex_unlock(&wait->lock->mutex);
@@ -149,12 +140,11 @@ static bool is_ours(const hf_client *client, const struct hfi_hop *hop)
 
 /* The second walk, from this hop on: all that the first one saw is still so, therefore all of it was so at the moment
  * between the two, and nobody in the ring can go on. */
-static void check(struct hfi_deadlocks *deadlocks, struct hfi_probe *probe, int index)
+static void check(hf_client *client, struct hfi_probe *probe, int index)
 {
-    hf_client *client = deadlocks->client;
     for (; index < probe->count && is_ours(client, &probe->hops[index]); index++) {
         struct hfi_listed_wait wait;
-        if (!is_unchanged(deadlocks, &probe->hops[index], &wait))
+        if (!is_unchanged(client, &probe->hops[index], &wait))
             return;
         if (index == probe->count - 1 && wait.nonce == probe->nonce && wait.number == probe->wait.number &&
             strcmp(probe->wait.client, client->identity.id) == 0)
@@ -169,23 +159,23 @@ static void check(struct hfi_deadlocks *deadlocks, struct hfi_probe *probe, int 
     free(text);
 }
 
-static void spread(struct hfi_deadlocks *deadlocks, const struct hfi_listed_wait *wait, struct hfi_probe *probe);
+static void spread(hf_client *client, const struct hfi_listed_wait *wait, struct hfi_probe *probe);
 
 /* The probe arrives at a hold of this client, the last hop but for its wait. */
-static void arrive(struct hfi_deadlocks *deadlocks, struct hfi_probe *probe, uint64_t owner)
+static void arrive(hf_client *client, struct hfi_probe *probe, uint64_t owner)
 {
     struct hfi_hop *hop = &probe->hops[probe->count - 1];
     struct hfi_listed_wait wait;
     int count = probe->count;
-    for (int i = 0; hfi_waits_of(&deadlocks->waits, owner, i, true, &wait); i++) {
+    for (int i = 0; hfi_waits_of(client->lock_waits, owner, i, true, &wait); i++) {
         struct hfi_wait_id id = {.start_us = wait.start_us, .number = wait.number};
-        memcpy(id.client, deadlocks->client->identity.id, sizeof id.client);
+        memcpy(id.client, client->identity.id, sizeof id.client);
         bool own = id.number == probe->wait.number && strcmp(id.client, probe->wait.client) == 0;
         hop->wait = wait.number;
         if (own)
-            check(deadlocks, probe, 0);
+            check(client, probe, 0);
         else if (hfi_wait_is_younger(&probe->wait, &id) && count < HFI_HOPS_MOST && wait.passed <= PASSED_MOST)
-            spread(deadlocks, &wait, probe);
+            spread(client, &wait, probe);
         probe->count = count;
         hfi_table_unref(wait.lock);
     }
@@ -234,9 +224,8 @@ static void ask_for_holder(hf_client *client, struct hfi_lock *lock, const struc
 }
 
 /* Sends the probe along this wait, to whoever holds what it waits for. */
-static void spread(struct hfi_deadlocks *deadlocks, const struct hfi_listed_wait *wait, struct hfi_probe *probe)
+static void spread(hf_client *client, const struct hfi_listed_wait *wait, struct hfi_probe *probe)
 {
-    hf_client *client = deadlocks->client;
     struct hfi_lock *lock = wait->lock;
     char token[HFI_TOKEN_CAPACITY];
     HFI_PERTURB("probe-to-spread");
@@ -255,68 +244,41 @@ static void spread(struct hfi_deadlocks *deadlocks, const struct hfi_listed_wait
     if (owner == 0)
         return;
     probe->count++;
-    arrive(deadlocks, probe, owner);
+    arrive(client, probe, owner);
 }
 
 /* ---- when ---- */
 
-static void probe_all(struct hfi_deadlocks *deadlocks)
+static void probe_all(hf_client *client)
 {
     struct hfi_probe *probe = malloc(sizeof *probe);
     for (int i = 0; probe != NULL; i++) {
         struct hfi_listed_wait wait;
-        if (!hfi_waits_at(&deadlocks->waits, i, &wait))
+        if (!hfi_waits_at(client->lock_waits, i, &wait))
             break;
         probe->wait = (struct hfi_wait_id){.start_us = wait.start_us, .number = wait.number};
-        memcpy(probe->wait.client, deadlocks->client->identity.id, sizeof probe->wait.client);
+        memcpy(probe->wait.client, client->identity.id, sizeof probe->wait.client);
         probe->nonce = wait.nonce;
         probe->count = 0;
-        spread(deadlocks, &wait, probe);
+        spread(client, &wait, probe);
         hfi_table_unref(wait.lock);
     }
     free(probe);
 }
 
-static void arm(struct hfi_deadlocks *deadlocks, int64_t at)
-{
-    hfi_mutex_lock(&deadlocks->waits.mutex); /* orders this with the end */
-    if (!deadlocks->waits.over)
-        (void)hfi_watchdog_arm(deadlocks->client->watchdog, &deadlocks->alarm.timer, at);
-    hfi_mutex_unlock(&deadlocks->waits.mutex);
-}
-
 static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 {
-    struct hfi_deadlocks *deadlocks = hfi_container_of(alarm, struct hfi_deadlocks, alarm);
-    hf_client *client = deadlocks->client;
+    struct hfi_waits *waits = hfi_container_of(alarm, struct hfi_waits, alarm);
     (void)tick;
-    atomic_store(&deadlocks->armed, false);
-    atomic_thread_fence(memory_order_seq_cst); /* with hfi_deadlocks_wait_begins: one of the two sees the other */
-    bool waits = hfi_counted(client, waiting) > 0;
-    int64_t began = hfi_now(client->clock);
-    hfi_waits_look(&deadlocks->waits, client, waits ? deadlocks->every_ns : HFI_NEVER);
-    int64_t now = hfi_now(client->clock), took = CHEAP * (now - began);
-    probe_all(deadlocks);
-    if (!waits)
-        return;
-    atomic_store(&deadlocks->armed, true);
-    arm(deadlocks, now + (took > deadlocks->every_ns ? took : deadlocks->every_ns));
-}
-
-void hfi_deadlocks_wait_begins(hf_client *client, int64_t now)
-{
-    struct hfi_deadlocks *deadlocks = client->deadlocks;
-    atomic_thread_fence(memory_order_seq_cst);
-    if (deadlocks != NULL && !atomic_load(&deadlocks->armed) && !atomic_exchange(&deadlocks->armed, true))
-        arm(deadlocks, now + deadlocks->every_ns);
+    hfi_waits_look(waits);
+    probe_all(waits->client);
 }
 
 void hfi_deadlocks_message(hf_client *client, const struct hfi_message *message)
 {
-    struct hfi_deadlocks *deadlocks = client->deadlocks;
     char token[HFI_TOKEN_CAPACITY];
     int index;
-    struct hfi_probe *probe = deadlocks != NULL && message->token_size < sizeof token ? malloc(sizeof *probe) : NULL;
+    struct hfi_probe *probe = client->lock_waits != NULL && message->token_size < sizeof token ? malloc(sizeof *probe) : NULL;
     if (probe == NULL)
         return;
     (void)snprintf(token, sizeof token, "%.*s", (int)message->token_size, message->token);
@@ -327,43 +289,18 @@ void hfi_deadlocks_message(hf_client *client, const struct hfi_message *message)
     }
     if (is_check) {
         if (strcmp(token, probe->hops[index].token) == 0)
-            check(deadlocks, probe, index);
+            check(client, probe, index);
     } else if (probe->count < HFI_HOPS_MOST) {
         uint64_t owner = owner_of_hold(client, token, &probe->hops[probe->count]);
         probe->count += owner != 0;
         if (owner != 0)
-            arrive(deadlocks, probe, owner);
+            arrive(client, probe, owner);
     }
     free(probe);
 }
 
-/* ---- begin and end ---- */
-
-struct hfi_deadlocks *hfi_deadlocks_new(hf_client *client, int64_t every_ns)
+bool hfi_deadlocks_begin(hf_client *client, int64_t every_ns)
 {
-    struct hfi_deadlocks *deadlocks = calloc(1, sizeof *deadlocks);
-    if (deadlocks == NULL)
-        return NULL;
-    deadlocks->client = client;
-    deadlocks->every_ns = every_ns;
-    deadlocks->alarm.ring = ring;
-    hfi_waits_init(&deadlocks->waits);
-    return deadlocks;
-}
-
-void hfi_deadlocks_stop(hf_client *client)
-{
-    struct hfi_deadlocks *deadlocks = client->deadlocks;
-    if (deadlocks == NULL)
-        return;
-    hfi_waits_end(&deadlocks->waits);
-    if (client->watchdog != NULL) /* not armed again: arm() sees the end */
-        (void)hfi_watchdog_arm(client->watchdog, &deadlocks->alarm.timer, HFI_NEVER);
-}
-
-void hfi_deadlocks_free(struct hfi_deadlocks *deadlocks)
-{
-    if (deadlocks != NULL)
-        hfi_mutex_destroy(&deadlocks->waits.mutex);
-    free(deadlocks);
+    client->lock_waits = hfi_waits_new(client, every_ns, ring);
+    return client->lock_waits != NULL;
 }

@@ -3,12 +3,12 @@
  * (decide), the watchdog at the end of wait_ms (ring), and the caller's take. */
 #include "core/context/callback.h"
 #include "core/lock/acquire.h"
-#include "core/lock/deadlock.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"
+#include "core/lock/waits.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
 #include "base/thread.h"
@@ -203,7 +203,7 @@ static void arrive(hf_pending *pending, int64_t now)
     if (!pending->waits)
         return;
     if (pending->acquirer.owner != 0)
-        hfi_deadlocks_wait_begins(client, now);
+        hfi_waits_begin(client->lock_waits, now);
     /* wait_ms 0 sets no limit but command_ms of the one or two commands that a try sends. */
     int64_t wait_ms = pending->options.wait_ms == 0 ? client->command_ms : pending->options.wait_ms;
     int64_t until_ns = hfi_after_ms(now, wait_ms);

@@ -8,9 +8,10 @@
 
 #include <stdlib.h>
 
+#define CHEAP 100 /* a look takes a hundredth of a CPU at most, however many locks there are */
+
 struct look {
     struct hfi_waits *all;
-    int64_t age_ns;
     uint64_t *owners; /* of what is held */
     struct hfi_listed_wait *waits;
     int owner_count, owner_room, wait_count, wait_room;
@@ -41,7 +42,7 @@ static void note_holder(struct look *look, const struct hfi_lock *lock)
 static bool note_waiter(struct look *look, struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
 {
     int64_t waited = now - acquirer->waiter.since;
-    if (waited < look->age_ns)
+    if (waited < look->all->every_ns)
         return false;
     if (acquirer->owner == 0 || acquirer->waiter.once ||
         !room_for((void **)&look->waits, look->wait_count, &look->wait_room, sizeof *look->waits))
@@ -98,41 +99,89 @@ static void drop(struct hfi_listed_wait *waits, int count)
     free(waits);
 }
 
-void hfi_waits_look(struct hfi_waits *waits, hf_client *client, int64_t age_ns)
+static void replace(struct hfi_waits *waits, struct look *look)
 {
-    struct look look = {.all = waits, .age_ns = age_ns};
-    if (age_ns != HFI_NEVER)
-        hfi_table_each(client, look_at, &look);
-    keep_holders(&look);
-    free(look.owners);
-    for (int i = 0; i < look.wait_count; i++) {
-        (void)hfi_random_word(client->random, &look.waits[i].nonce); /* without any it is 0, and another look has another */
-        look.waits[i].nonce >>= 1;
+    for (int i = 0; i < look->wait_count; i++) {
+        (void)hfi_random_word(waits->client->random, &look->waits[i].nonce); /* without any it is 0; the next look has another */
+        look->waits[i].nonce >>= 1;
     }
     hfi_mutex_lock(&waits->mutex);
-    struct hfi_listed_wait *before = waits->over ? look.waits : waits->waits;
-    int count = waits->over ? look.wait_count : waits->count;
-    waits->waits = waits->over ? NULL : look.waits;
-    waits->count = waits->over ? 0 : look.wait_count;
+    struct hfi_listed_wait *before = waits->over ? look->waits : waits->waits;
+    int count = waits->over ? look->wait_count : waits->count;
+    waits->waits = waits->over ? NULL : look->waits;
+    waits->count = waits->over ? 0 : look->wait_count;
     hfi_mutex_unlock(&waits->mutex);
     drop(before, count);
 }
 
-void hfi_waits_init(struct hfi_waits *waits)
+static void arm(struct hfi_waits *waits, int64_t at)
 {
+    hfi_mutex_lock(&waits->mutex); /* orders this with the end */
+    if (!waits->over)
+        (void)hfi_watchdog_arm(waits->client->watchdog, &waits->alarm.timer, at);
+    hfi_mutex_unlock(&waits->mutex);
+}
+
+void hfi_waits_begin(struct hfi_waits *waits, int64_t now)
+{
+    atomic_thread_fence(memory_order_seq_cst); /* see hfi_waits_look */
+    if (waits != NULL && !atomic_load(&waits->armed) && !atomic_exchange(&waits->armed, true))
+        arm(waits, now + waits->every_ns);
+}
+
+void hfi_waits_look(struct hfi_waits *waits)
+{
+    struct look look = {.all = waits};
+    hf_client *client = waits->client;
+    atomic_store(&waits->armed, false);
+    atomic_thread_fence(memory_order_seq_cst); /* either a call that begins to wait sees this, or it is counted here */
+    int64_t began = hfi_now(client->clock);
+    bool any = hfi_counted(client, waiting) > 0;
+    if (any)
+        hfi_table_each(client, look_at, &look);
+    keep_holders(&look);
+    free(look.owners);
+    replace(waits, &look);
+    if (!any)
+        return;
+    int64_t now = hfi_now(client->clock), pause = CHEAP * (now - began);
+    atomic_store(&waits->armed, true);
+    arm(waits, now + (pause > waits->every_ns ? pause : waits->every_ns));
+}
+
+struct hfi_waits *hfi_waits_new(hf_client *client, int64_t every_ns, void (*ring)(struct hfi_alarm *alarm, struct hfi_tick *tick))
+{
+    struct hfi_waits *waits = calloc(1, sizeof *waits);
+    if (waits == NULL)
+        return NULL;
+    waits->client = client;
+    waits->every_ns = every_ns;
+    waits->alarm.ring = ring;
     hfi_mutex_init(&waits->mutex, HFI_RANK_INNER);
+    return waits;
 }
 
 void hfi_waits_end(struct hfi_waits *waits)
 {
+    if (waits == NULL)
+        return;
     hfi_mutex_lock(&waits->mutex);
     struct hfi_listed_wait *before = waits->waits;
     int count = waits->count;
     waits->over = true;
     waits->waits = NULL;
     waits->count = 0;
+    if (waits->client->watchdog != NULL)
+        (void)hfi_watchdog_arm(waits->client->watchdog, &waits->alarm.timer, HFI_NEVER);
     hfi_mutex_unlock(&waits->mutex);
     drop(before, count);
+}
+
+void hfi_waits_free(struct hfi_waits *waits)
+{
+    if (waits != NULL)
+        hfi_mutex_destroy(&waits->mutex);
+    free(waits);
 }
 
 struct hfi_acquirer *hfi_waits_find(struct hfi_lock *lock, uint64_t number)

@@ -4,6 +4,7 @@
 #ifndef HFI_WAITS_H
 #define HFI_WAITS_H
 
+#include "core/lock/alarm.h"
 #include "core/lock/lock.h"
 
 struct hfi_listed_wait {
@@ -13,7 +14,11 @@ struct hfi_listed_wait {
     int      passed;       /* probes that it has passed on */
 };
 
-struct hfi_waits {
+struct hfi_waits { /* of a client; NULL: deadlock_ms is HF_OFF */
+    hf_client *client;
+    int64_t every_ns;       /* how old a wait is when it is listed */
+    struct hfi_alarm alarm; /* armed while calls wait: it is time to look */
+    _Atomic(bool) armed;
     uint64_t numbers;       /* given to waits; the watchdog's thread only */
     struct hfi_mutex mutex; /* guards the rest */
     bool over;
@@ -21,12 +26,17 @@ struct hfi_waits {
     struct hfi_listed_wait *waits;
 };
 
-void hfi_waits_init(struct hfi_waits *waits);
-void hfi_waits_end(struct hfi_waits *waits); /* the list is empty from now on */
+/* NULL: no memory. `ring` is called when the alarm is due, and looks. */
+struct hfi_waits *hfi_waits_new(hf_client *client, int64_t every_ns, void (*ring)(struct hfi_alarm *alarm, struct hfi_tick *tick));
+/* For close, before pool and watchdog end: the list is empty and the alarm silent from now on. NULL is a no-op. */
+void hfi_waits_end(struct hfi_waits *waits);
+void hfi_waits_free(struct hfi_waits *waits); /* NULL is a no-op */
 
-/* Makes the list anew: the waits for locks that are so old. HFI_NEVER: none. A lock's mutex is held while its waiters are
- * looked at, no other one. In the watchdog's thread. */
-void hfi_waits_look(struct hfi_waits *waits, hf_client *client, int64_t age_ns);
+/* A call begins to wait, and is counted as waiting. The lock's mutex may be held. NULL is a no-op. */
+void hfi_waits_begin(struct hfi_waits *waits, int64_t now);
+/* Makes the list anew, and arms the alarm if any call waits. In the watchdog's thread, no mutex held; each lock's mutex is
+ * held while its waiters are looked at. */
+void hfi_waits_look(struct hfi_waits *waits);
 
 /* The i-th wait of the list; the i-th of this owner, which is counted as passing a probe on if it `passes`. True: *wait, with
  * a reference to its lock that the caller drops. */

@@ -37,7 +37,7 @@ static void print_hops(const struct hfi_probe *probe, char *at)
 {
     for (int i = 0; i < probe->count; i++) {
         const struct hfi_hop *hop = &probe->hops[i];
-        at += sprintf(at, "%s%s,%" PRId64 ",%" PRIu64 ",%s", i == 0 ? " " : "/", hop->token, hop->since_ns, hop->wait, hop->name);
+        at += sprintf(at, "%s%s,%" PRId64 ",%" PRIu64 ",%s", i == 0 ? " " : "/", hop->token, hop->fence, hop->wait, hop->name);
     }
 }
 
@@ -90,7 +90,7 @@ static uint64_t number(struct scan *scan, char stop, uint64_t most)
 static void scan_hop(struct scan *scan, struct hfi_hop *hop)
 {
     part(scan, ',', hop->token, sizeof hop->token);
-    hop->since_ns = (int64_t)number(scan, ',', INT64_MAX);
+    hop->fence = (int64_t)number(scan, ',', INT64_MAX);
     hop->wait = number(scan, ',', INT64_MAX);
     part(scan, '/', hop->name, sizeof hop->name);
 }

@@ -4,8 +4,8 @@
  *   D token wait.nonce hops      first walk: is the owner that holds `token` waiting, for what?
  *   E token wait.nonce n hops    second walk: is hop number n, whose token this is, still as it was?
  *
- * `wait` is the wait that asks: start.client.number. Hops are parted by '/', each is `token,since,wait,name`: the owner that
- * holds `token` since then waits, with the wait of that number; `name` is what the token locks, for people. */
+ * `wait` is the wait that asks: start.client.number. Hops are parted by '/', each is `token,fence,wait,name`: the owner that
+ * holds `token` with that fence waits, with the wait of that number; `name` is what the token locks, for people. */
 #ifndef HFI_PROBE_H
 #define HFI_PROBE_H
 
@@ -27,7 +27,7 @@ struct hfi_wait_id { /* of all clients' waits; one that is over never comes agai
 
 struct hfi_hop {
     char     token[HFI_TOKEN_CAPACITY];
-    int64_t  since_ns; /* of the hold, on its process's clock: with the token it names one hold */
+    int64_t  fence; /* of the hold: local passes of one token have a fence each */
     uint64_t wait;     /* 0: not known yet */
     char     name[HFI_HOP_NAME + 1];
 };
