@@ -57,8 +57,8 @@ struct scan {
     bool good;
 };
 
-/* Up to the next `stop`, which is skipped, or the end. */
-static void part(struct scan *scan, char stop, char *out, size_t room)
+/* Up to the next `stop`, which is skipped; true: there was one, and not the end. */
+static bool part(struct scan *scan, char stop, char *out, size_t room)
 {
     size_t size = 0;
     while (scan->at < scan->end && *scan->at != stop) {
@@ -69,18 +69,19 @@ static void part(struct scan *scan, char stop, char *out, size_t room)
         size++;
         scan->at++;
     }
-    if (scan->at < scan->end)
-        scan->at++;
+    bool stopped = scan->at < scan->end;
+    scan->at += stopped;
     out[size < room ? size : room - 1] = 0;
+    return stopped;
 }
 
 static uint64_t number(struct scan *scan, char stop, uint64_t most)
 {
     char text[24];
     uint64_t value = 0;
-    part(scan, stop, text, sizeof text);
+    bool stopped = part(scan, stop, text, sizeof text);
     size_t size = strlen(text);
-    scan->good = scan->good && size > 0 && size < 20 && strspn(text, "0123456789") == size;
+    scan->good = scan->good && (stopped || stop == ' ') && size > 0 && size < 20 && strspn(text, "0123456789") == size;
     for (size_t i = 0; scan->good && i < size; i++)
         value = value * 10 + (uint64_t)(text[i] - '0');
     scan->good = scan->good && value <= most;
@@ -89,10 +90,11 @@ static uint64_t number(struct scan *scan, char stop, uint64_t most)
 
 static void scan_hop(struct scan *scan, struct hfi_hop *hop)
 {
-    part(scan, ',', hop->token, sizeof hop->token);
+    scan->good = part(scan, ',', hop->token, sizeof hop->token) && scan->good;
     hop->fence = (int64_t)number(scan, ',', INT64_MAX);
     hop->wait = number(scan, ',', INT64_MAX);
-    part(scan, '/', hop->name, sizeof hop->name);
+    if (part(scan, '/', hop->name, sizeof hop->name) && scan->at == scan->end)
+        scan->good = false; /* another hop is to follow */
 }
 
 bool hfi_probe_parse(const char *text, size_t size, bool is_check, struct hfi_probe *probe, int *index)
@@ -100,7 +102,7 @@ bool hfi_probe_parse(const char *text, size_t size, bool is_check, struct hfi_pr
     struct scan scan = {text, text + size, true};
     memset(probe, 0, offsetof(struct hfi_probe, hops));
     probe->wait.start_us = (int64_t)number(&scan, '.', INT64_MAX);
-    part(&scan, '.', probe->wait.client, sizeof probe->wait.client);
+    (void)part(&scan, '.', probe->wait.client, sizeof probe->wait.client);
     probe->wait.number = number(&scan, '.', INT64_MAX);
     probe->nonce = number(&scan, ' ', INT64_MAX);
     *index = is_check ? (int)number(&scan, ' ', HFI_HOPS_MOST - 1) : -1;
