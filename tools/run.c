@@ -283,7 +283,8 @@ static int reset_signals(struct run *run)
     struct signalfd_siginfo info;
     int code = -1;
     while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT || info.ssi_signo == SIGHUP)
+        if (run_is_told_to_end(run, (int)info.ssi_signo) ||
+            (info.ssi_signo == SIGHUP && run->before.actions[SIGHUP].sa_handler != SIG_IGN))
             code = 128 + (int)info.ssi_signo;
     (void)close(run->signals);
     (void)close(run->timer);

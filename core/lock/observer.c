@@ -98,28 +98,33 @@ static void tell(struct hf_observer *observer, const struct seen *seen)
     hfi_callback_end(&callback);
 }
 
+/* Tells once. What has become due meanwhile is told by another run, behind the other jobs of the dispatcher. */
 static void run(struct hfi_job *job)
 {
     struct hf_observer *observer = hfi_container_of(job, struct hf_observer, job);
     struct hfi_mutex *mutex = &observer->client->observer_mutex;
     hfi_mutex_lock(mutex);
-    observer->runner = hfi_thread_number();
-    while (observer->owes && !observer->closed) {
-        struct seen news = observer->owed;
-        bool is_new = !observer->has_told || !is_same_news(&news, &observer->told);
-        observer->owes = false;
+    bool tells = observer->owes && !observer->closed;
+    struct seen news = observer->owed;
+    bool is_new = tells && (!observer->has_told || !is_same_news(&news, &observer->told));
+    observer->owes = false;
+    if (is_new) {
         observer->told = news;
         observer->has_told = true;
+        observer->runner = hfi_thread_number();
         hfi_mutex_unlock(mutex);
         HFI_PERTURB("observer-to-tell");
-        if (is_new)
-            tell(observer, &news);
+        tell(observer, &news);
         hfi_mutex_lock(mutex);
+        observer->runner = 0;
     }
-    observer->runner = 0;
-    observer->posted = false;
-    hfi_park_wake(&observer->quiet);
-    unref_locked(observer);
+    if (observer->owes && !observer->closed) { /* still posted, with the job's reference */
+        hfi_dispatcher_post(observer->client->dispatcher, &observer->job);
+    } else {
+        observer->posted = false;
+        hfi_park_wake(&observer->quiet);
+        unref_locked(observer);
+    }
     leave(observer);
 }
 
