@@ -26,7 +26,7 @@ typedef void hf_leader_fn(hf_observer *observer, const hf_leader *leader, void *
 
 /*
  * Watch who holds lock `name`, without standing for it. A leader with an .owner_label is seen at once, any other one
- * within 1.1 s.
+ * within 1.1 s. The threads of a process lead as one: when they pass the lease among themselves, nothing is told.
  *
  * Returns  HF_OK and *observer, which is set before `changed` is called first; else *observer is NULL.
  * Threads  any.
