@@ -26,7 +26,8 @@ typedef void hf_leader_fn(hf_observer *observer, const hf_leader *leader, void *
 
 /*
  * Watch who holds lock `name`, without standing for it. A leader with an .owner_label is seen at once, any other one
- * within 1.1 s. The threads of a process lead as one: when they pass the lease among themselves, nothing is told.
+ * within 1.1 s. A process leads as one: what its threads pass among themselves, and a lease that lingers
+ * after its release, is told as the first thread's until the process gives it back.
  *
  * Returns  HF_OK and *observer, which is set before `changed` is called first; else *observer is NULL.
  * Threads  any.
