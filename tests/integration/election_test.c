@@ -452,6 +452,45 @@ static void wrong_arguments_are_refused_by_name(void **state)
 
 #define WITH_PAIR(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
 
+struct flapping {
+    struct fixture *f;
+    hf_client *client;
+    int told;
+};
+
+/* While a change is told the next one is there already. */
+static void flap(hf_observer *observer, const hf_leader *leader, void *arg)
+{
+    enum { LOOKS = 3 }; /* the second one is sent when the first was answered */
+    struct flapping *flapping = arg;
+    hf_stats stats;
+    (void)observer;
+    (void)leader;
+    freeReplyObject(hft_server_ask(flapping->f->server, "SET hf:{l} foreign%d PX 60000", ++flapping->told));
+    hf_client_stats(flapping->client, &stats);
+    for (uint64_t enough = stats.remote_commands + LOOKS; stats.remote_commands < enough;) {
+        freeReplyObject(hft_server_ask(flapping->f->server, "PUBLISH hf:e:{l}:hf:{l} %s", "L -"));
+        hf_client_stats(flapping->client, &stats);
+    }
+}
+
+static void a_dispatch_tells_one_change_and_comes_back(void **state)
+{
+    struct fixture *f = *state;
+    struct flapping flapping = {.f = f};
+    hf_observer *observer;
+    flapping.client = hft_client(f->server, HF_CLIENT(.dispatch = HF_DISPATCH_CALLER));
+    assert_int_equal(hf_election_observe(flapping.client, "l", flap, &flapping, &observer, &f->error), HF_OK);
+    struct pollfd fd = {.fd = hf_client_fd(flapping.client), .events = POLLIN};
+    for (int told = 0; told < 5; told = flapping.told) {
+        assert_int_equal(poll(&fd, 1, 20000), 1);
+        hf_client_dispatch(flapping.client);
+        assert_in_range(flapping.told - told, 0, 1);
+    }
+    hf_observer_close(observer);
+    assert_true(hft_closes(f->server, flapping.client, &f->error));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -471,6 +510,7 @@ int main(void)
         WITH_PAIR(a_client_closes_with_open_observers),
         WITH_PAIR(a_fork_child_frees_it_and_the_parents_goes_on),
         WITH_PAIR(wrong_arguments_are_refused_by_name),
+        WITH_PAIR(a_dispatch_tells_one_change_and_comes_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
