@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -61,7 +62,7 @@ static void catch_signals(const struct run *run)
         if (run->before.actions[forwarded[i]].sa_handler != SIG_IGN)
             (void)sigaction(forwarded[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
     adopting = &run->command;
-    if (getpid() == 1)
+    if (getpid() == 1 || run->stands_again) /* the orphans of a command that was ended are ours */
         (void)sigaction(SIGCHLD, &(struct sigaction){.sa_handler = on_child, .sa_flags = SA_RESTART}, NULL);
 }
 
@@ -70,8 +71,9 @@ static bool take_signals(struct run *run)
 {
     sigset_t set;
     (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-        (void)sigaddset(&set, forwarded[i]);
+    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++) /* an ignored one, if blocked, would be queued */
+        if (run->before.actions[forwarded[i]].sa_handler != SIG_IGN)
+            (void)sigaddset(&set, forwarded[i]);
     (void)sigaddset(&set, SIGTSTP);
     (void)sigaddset(&set, SIGCONT);
     (void)sigaddset(&set, SIGCHLD);
@@ -283,8 +285,7 @@ static int reset_signals(struct run *run)
     struct signalfd_siginfo info;
     int code = -1;
     while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info)
-        if (run_is_told_to_end(run, (int)info.ssi_signo) ||
-            (info.ssi_signo == SIGHUP && run->before.actions[SIGHUP].sa_handler != SIG_IGN))
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT || info.ssi_signo == SIGHUP)
             code = 128 + (int)info.ssi_signo;
     (void)close(run->signals);
     (void)close(run->timer);
@@ -305,7 +306,10 @@ int command_lead(int argc, char **argv)
         if (!was_deposed(&run, code))
             return code;
         code = reset_signals(&run);
-        narrate(&run, "stands again");
+        while (waitpid(-1, NULL, WNOHANG) > 0) /* whom the guard has left to us */
+            continue;
+        if (code == -1)
+            narrate(&run, "stands again");
         stand.stands_again = true;
     }
     return code;

@@ -42,7 +42,5 @@ bool run_leads(const struct run *run);
 /* Starts the command and minds it and its lease until there is nothing more to wait for. What became of them is in
  * *run then. The caller has made its descriptors, prepared the command and acquired the lease. */
 void run_supervise(struct run *run);
-/* True: the signal tells us to end, and was not ignored when we were started. */
-bool run_is_told_to_end(const struct run *run, int number);
 
 #endif

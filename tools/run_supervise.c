@@ -128,12 +128,6 @@ static void pass_on(struct run *run, int number)
         cli_say("%s cannot be passed on: the command belongs to another user", strsignal(number));
 }
 
-bool run_is_told_to_end(const struct run *run, int number)
-{
-    bool ends = number == SIGTERM || number == SIGINT || number == SIGQUIT;
-    return ends && run->before.actions[number].sa_handler != SIG_IGN; /* a blocked one is queued though it is ignored */
-}
-
 static void hear_signals(struct run *run)
 {
     struct signalfd_siginfo info;
@@ -150,7 +144,7 @@ static void hear_signals(struct run *run)
             pass_on(run, SIGTSTP);
             break;
         default:
-            run->told_to_end = run->told_to_end || run_is_told_to_end(run, (int)info.ssi_signo);
+            run->told_to_end = run->told_to_end || info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT;
             pass_on(run, (int)info.ssi_signo);
         }
     }

@@ -14,14 +14,15 @@ typedef struct hf_observer hf_observer;
 
 typedef struct hf_leader { /* ours, valid during the call; new fields are added at its end */
     size_t      size;
-    const char *name, *host, *label; /* label "": it has not answered. host "": another library has the key */
-    int64_t     pid, fence, held_ms; /* fence 0 and held_ms -1: it has not answered                         */
+    const char *name, *host, *label; /* host "": another library has the key. label: any bytes, see below   */
+    int64_t     pid, fence, held_ms; /* held_ms -1: it has not answered, so fence is 0 and label ""         */
     int64_t     remaining_ms;        /* of the key when it was looked at, so the lease plus the guard       */
 } hf_leader;
 
 /* Runs where on_event runs, one at a time: first with what is, then at each change, and once more when a leader that had
  * not answered does. `leader` NULL: nobody leads. A slow one may miss a leader in between, never the last. What it is
- * told was true when the server was looked at; only the leader itself knows what is true now. */
+ * told was true when the server was looked at; only the leader itself knows what is true now. Label, fence and held_ms are
+ * what a message said, and whoever may publish can make one up: show them, and decide nothing by them. */
 typedef void hf_leader_fn(hf_observer *observer, const hf_leader *leader, void *arg);
 
 /*
