@@ -210,7 +210,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     (void)gethostname(host, sizeof host - 1);
     if (client->alive == NULL || client->random == NULL || client->name == NULL || client->keyspace_events == NULL ||
         client->samples == NULL || client->floors_asked_ns == NULL || (o->key_template != NULL && client->key_template == NULL) ||
-        (o->check_order && client->order == NULL) || (o->deadlock_ms != HF_OFF && !hfi_deadlocks_begin(client, o->deadlock_ms * HFI_MS)) ||
+        (o->check_order && client->order == NULL) || (o->deadlock_ms > 0 && !hfi_deadlocks_begin(client, o->deadlock_ms * HFI_MS)) ||
         !hfi_table_open(client) || !hfi_local_open(client)) {
         hfi_client_unref(client);
         return NULL;

@@ -14,7 +14,7 @@ struct hfi_listed_wait {
     int      passed;       /* probes that it has passed on */
 };
 
-struct hfi_waits { /* of a client; NULL: deadlock_ms is HF_OFF */
+struct hfi_waits { /* of a client; NULL: deadlock_ms is 0 */
     hf_client *client;
     int64_t every_ns;       /* how old a wait is when it is listed */
     struct hfi_alarm alarm; /* armed while calls wait: it is time to look */
