@@ -143,20 +143,17 @@ static void tell_locked(struct hf_observer *observer)
 
 static void act_locked(struct hf_observer *observer, int64_t now);
 
-/* The key's value has changed. After a break the key has another token of the same grant: its old owner leads no longer,
- * and nobody leads yet. */
+/* The key's value has changed. By a revoked token its old owner leads no longer, and nobody leads yet. */
 static enum hfi_sight note_locked(struct hf_observer *observer, const char *value, size_t size)
 {
-    struct seen *seen = &observer->seen, before = *seen;
-    bool was_ours = before.size > 0 && before.parts.pid != 0;
+    struct seen *seen = &observer->seen;
     *seen = (struct seen){.size = size, .leads = size > 0, .held_ms = -1};
     memcpy(seen->value, value, size < sizeof seen->value ? size : sizeof seen->value);
     if (size == 0 || !hfi_token_parse(value, size, &seen->parts)) {
         memset(&seen->parts, 0, sizeof seen->parts);
         return HFI_SAW_NOBODY;
     }
-    if (was_ours && strcmp(before.parts.id, seen->parts.id) == 0 && before.parts.token.grant == seen->parts.token.grant)
-        seen->leads = false;
+    seen->leads = !hfi_token_is_revoked(seen->parts.token);
     return seen->leads ? HFI_SAW_HOLDER : HFI_SAW_NOBODY;
 }
 

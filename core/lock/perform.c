@@ -148,6 +148,7 @@ static bool fresh_token(struct hfi_lock *lock)
 {
     if (!hfi_random_word(lock->client->random, &lock->token.random))
         return false;
+    lock->token.random = hfi_token_granted_bits(lock->token.random);
     lock->token.grant = hfi_table_grant(lock->client, lock);
     lock->revoked = (struct hfi_token){0};
     lock->last_chance_us = lock->last_chance_ns = lock->may_live_ms = 0;

@@ -30,6 +30,19 @@ static inline bool hfi_token_is_same(struct hfi_token one, struct hfi_token othe
 {
     return one.grant == other.grant && one.random == other.random;
 }
+/* A break replaces a token by one of the same grant whose random digits begin with eight f: whoever reads it knows that
+ * its owner has it no longer. */
+#define HFI_TOKEN_REVOKED (UINT64_C(0xffffffff) << 32)
+static inline bool hfi_token_is_revoked(struct hfi_token token)
+{
+    return (token.random & HFI_TOKEN_REVOKED) == HFI_TOKEN_REVOKED;
+}
+/* Of random bits, those of a token that is granted. */
+static inline uint64_t hfi_token_granted_bits(uint64_t random)
+{
+    return random >> 32 == UINT32_MAX ? random >> 1 : random;
+}
+
 /* Prints the token with its NUL; returns its length. */
 size_t hfi_token_make(const struct hfi_identity *identity, struct hfi_token token, char out[HFI_TOKEN_CAPACITY]);
 
@@ -43,7 +56,7 @@ struct hfi_token_parts {
 bool hfi_token_parse(const char *text, size_t size, struct hfi_token_parts *parts);
 /* True: byte for byte what hfi_token_make prints for this client and *token. */
 bool hfi_token_is_of(const struct hfi_identity *identity, const char *text, size_t size, struct hfi_token *token);
-/* The same, and the grant number is `grant`; the random digits may differ: a break replaces a token by such a one. */
+/* The same, and the grant number is `grant`; the random digits may differ, as a revoked token's do. */
 bool hfi_token_is_of_grant(const struct hfi_identity *identity, const char *text, size_t size, uint64_t grant,
                            struct hfi_token *token);
 

@@ -1,7 +1,7 @@
 -- break: an operator takes the lease from its holder. The key stays, under a new token that the holder receives by B.
 -- The key ends when the holder has stopped and releases that token, or with its TTL.
 -- With force the next waiter gets the lease now. B makes the holder renew, and the renewal finds the lease over.
--- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 sixteen random hex digits, 2 'force' or ''.
+-- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 sixteen hex digits, 2 'force' or ''.
 -- include hand_off
 local held = typed('GET', KEYS[1])
 if held == nil then

@@ -232,6 +232,34 @@ static void a_deposed_leader_does_not_lead_while_it_stops(void **state)
     hf_observer_close(observer);
 }
 
+static void put_and_announce(struct fixture *f, const char *digits)
+{
+    freeReplyObject(hft_server_ask(f->server, "SET hf:{chief} hf1:0123456789abcdef0123456789abcdef:7:%s:elsewhere:42 PX 60000",
+                                   digits));
+    freeReplyObject(hft_server_ask(f->server, "PUBLISH hf:e:{chief}:hf:{chief} %s", "L -"));
+}
+
+/* Whoever begins to observe after a break knows no value before; a failover may lose the break. */
+static void a_revoked_token_leads_nobody_and_the_one_before_leads_if_it_is_back(void **state)
+{
+    static const char *const granted = "fffffffe00000001", *const revoked = "ffffffff00000001";
+    struct fixture *f = *state;
+    struct record record;
+    put_and_announce(f, revoked);
+    hf_observer *observer = must_observe(f, f->b, "chief", &record);
+    HFT_UNTIL_TRUE(sees_nobody(&record));
+    HFT_UNTIL_TRUE(listens(f, "hf:e:{chief}:hf:{chief}"));
+    for (int i = 0; i < 2; i++) {
+        put_and_announce(f, granted);
+        HFT_UNTIL_TRUE(last(&record)->leads);
+        assert_string_equal(last(&record)->host, "elsewhere");
+        put_and_announce(f, revoked);
+        HFT_UNTIL_TRUE(sees_nobody(&record));
+    }
+    assert_int_equal(atomic_load(&record.count), 5);
+    hf_observer_close(observer);
+}
+
 static int lead_until_killed(int from, int to, void *arg)
 {
     char word = 0;
@@ -501,6 +529,7 @@ int main(void)
         WITH_PAIR(without_a_label_nothing_is_announced_and_the_leader_is_seen_all_the_same),
         WITH_PAIR(a_holder_with_a_label_announces_its_token_once_and_its_end),
         WITH_PAIR(a_deposed_leader_does_not_lead_while_it_stops),
+        WITH_PAIR(a_revoked_token_leads_nobody_and_the_one_before_leads_if_it_is_back),
         WITH_PAIR(it_sees_through_the_servers_restart),
         WITH_PAIR(a_server_that_is_away_is_no_error),
         WITH_PAIR(other_programs_keys_are_leaders_without_a_name),

@@ -166,6 +166,17 @@ static void no_bytes_make_the_parser_stumble(void **state)
         assert_false(hfi_token_parse(token, size, &parts));
 }
 
+static void only_a_revoked_tokens_digits_begin_with_eight_f(void **state)
+{
+    static const uint64_t bits[] = {0, 1, UINT32_MAX, UINT64_C(0xfffffffeffffffff), UINT64_C(0xffffffff00000000), UINT64_MAX};
+    (void)state;
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
+        assert_false(hfi_token_is_revoked((struct hfi_token){1, hfi_token_granted_bits(bits[i])}));
+        assert_true(hfi_token_is_revoked((struct hfi_token){1, bits[i] | HFI_TOKEN_REVOKED}));
+    }
+    assert_true(hfi_token_granted_bits(UINT64_C(0xfffffffeffffffff)) == UINT64_C(0xfffffffeffffffff));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +187,7 @@ int main(void)
         cmocka_unit_test(what_has_another_layout_is_no_token_of_ours),
         cmocka_unit_test(a_host_of_escape_sequences_is_not_let_through),
         cmocka_unit_test(a_token_of_this_client_is_what_it_would_make_itself),
+        cmocka_unit_test(only_a_revoked_tokens_digits_begin_with_eight_f),
         cmocka_unit_test(no_bytes_make_the_parser_stumble),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
