@@ -38,7 +38,7 @@ static const struct command_named {
      "      --lease DURATION    how long others wait if this machine dies (default: 10)\n"
      "      --grace DURATION    the command gets TERM this long before the lease would be lost, and\n"
      "                          KILL when it is lost (default: 2; at most half the lease)\n"
-     "      --label TEXT        shown by `holdfast show` (default: the command)\n"
+     "      --label TEXT        shown by `holdfast show` (default: the command's first word)\n"
      "      --keep-url          pass $HOLDFAST_URL, with its password, to the command\n"
      "  -v, --verbose           report on standard error who holds the lock, and when it is\n"
      "                          obtained and released\n" URL_HELP
@@ -61,11 +61,12 @@ static const struct command_named {
      "      --lease DURATION    how long others wait if this machine dies (default: 10)\n"
      "      --grace DURATION    the command gets TERM this long before the lease would be lost, and\n"
      "                          KILL when it is lost (default: 2; at most half the lease)\n"
-     "      --label TEXT        shown by `holdfast watch` and `show` (default: the command)\n"
+     "      --label TEXT        shown by `holdfast watch` and `show` (default: the command's first word)\n"
      "      --keep-url          pass $HOLDFAST_URL, with its password, to the command\n"
      "  -v, --verbose           report on standard error who leads, and when it begins, ends and stands\n"
      "                          again\n" URL_HELP
      "\n"
+     "While it stands there is no command: each signal that is passed on to one ends it, HUP as well.\n"
      "exit: as `holdfast run`; 76 only when the command's guard was killed, when the lock was lost after\n"
      "INT, QUIT or TERM, or when the command had ended before it was known to be lost\n"},
     {"watch", command_watch, "watch who holds a lock",

@@ -135,8 +135,7 @@ static bool narrate_holder(const hf_holder *holder, void *arg)
 static hf_status acquire(struct run *run, int64_t wait_ms, hf_cancel *cancel, hf_error *error)
 {
     char label[RUN_LABEL_MOST + 1];
-    (void)snprintf(label, sizeof label, "%s",
-                   run->label != NULL ? run->label : run->shell[2] != NULL ? run->shell[2] : run->words[0]);
+    run_label(run, label);
     int64_t stop_ms = run->grace_ms > 0 ? run->grace_ms : 1;
     return hf_lock_acquire(run->client, run->name,
                            HF_LOCK(.lease_ms = run->lease_ms, .wait_ms = wait_ms, .stop_ms = stop_ms, .cancel = cancel,
@@ -279,13 +278,14 @@ static bool was_deposed(const struct run *run, int code)
     return code == CLI_LOST && !run->told_to_end && !run->unguarded && (run->lost || run->ending);
 }
 
-/* -1: the signals are as they were at our start. Else the exit code: one that ends us has come meanwhile. */
+/* -1: the signals are as they were at our start. Else the exit code: one has come when there was no command any more that
+ * it could be passed on to. It ends us, as it does while we stand. */
 static int reset_signals(struct run *run)
 {
     struct signalfd_siginfo info;
     int code = -1;
     while (read(run->signals, &info, sizeof info) == (ssize_t)sizeof info)
-        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGQUIT || info.ssi_signo == SIGHUP)
+        if (info.ssi_signo != SIGCHLD && info.ssi_signo != SIGCONT && info.ssi_signo != SIGTSTP)
             code = 128 + (int)info.ssi_signo;
     (void)close(run->signals);
     (void)close(run->timer);

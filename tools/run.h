@@ -39,6 +39,10 @@ int run_parse(struct run *run, int argc, char **argv);
 
 bool run_leads(const struct run *run);
 
+/* What the holder is called where it gave itself no name: as its command. Any client can ask for it, so of a shell line
+ * it is the first word only, or the shell if that word assigns: there may be passwords in it. */
+void run_label(const struct run *run, char label[RUN_LABEL_MOST + 1]);
+
 /* Starts the command and minds it and its lease until there is nothing more to wait for. What became of them is in
  * *run then. The caller has made its descriptors, prepared the command and acquired the lease. */
 void run_supervise(struct run *run);

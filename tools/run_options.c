@@ -23,6 +23,21 @@ bool run_leads(const struct run *run)
     return strcmp(run->verb, "lead") == 0;
 }
 
+void run_label(const struct run *run, char label[RUN_LABEL_MOST + 1])
+{
+    const char *from = run->label != NULL ? run->label : run->words[0], *line = run->shell[2];
+    size_t size = strlen(from);
+    if (run->label == NULL && line != NULL) {
+        line += strspn(line, " \t\n");
+        size_t first = strcspn(line, " \t\n;&|");
+        if (first > 0 && memchr(line, '=', first) == NULL) {
+            from = line;
+            size = first;
+        }
+    }
+    (void)snprintf(label, RUN_LABEL_MOST + 1, "%.*s", (int)(size < RUN_LABEL_MOST ? size : RUN_LABEL_MOST), from);
+}
+
 struct wishes { /* to be checked when all options are known */
     bool nonblock, waits, help;
     int64_t grace_ms;

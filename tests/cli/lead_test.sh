@@ -90,14 +90,39 @@ a_shell_line_is_run_again_too() {
 
 who_stands_ends_by_a_signal() {
     start
-    "$hf" lead l -- true &
-    local second=$!
-    until_true waits_for l 1
-    kill -TERM "$second"
-    wait "$second"
-    same code 143 $?
-    until_true waits_for l 0
+    local signal second
+    for signal in 15 1; do # TERM, HUP: there is no command to pass it on to
+        "$hf" lead l -- true &
+        second=$!
+        until_true waits_for l 1
+        kill -"$signal" "$second"
+        wait "$second"
+        same code $((128 + signal)) $?
+        until_true waits_for l 0
+    done
     stop
+}
+
+a_hangup_while_it_leads_is_the_commands() {
+    "$hf" lead l -- bash -c 'trap "echo HUP >>hangups.txt" HUP; trap "exit 3" TERM; echo 1 >>terms_of_office.txt
+        while :; do sleep 0.02; done' 2>said.txt &
+    pid=$!
+    until_true has_lines terms_of_office.txt 1
+    kill -HUP "$pid"
+    until_true has_lines hangups.txt 1
+    "$hf" break l
+    until_true has_lines terms_of_office.txt 2
+    stop
+}
+
+label_of() { # label_of LINE: under which its lock is shown
+    "$hf" run --keep-url -c "$1; \"$hf\" show --json l >shown.txt" l
+    python3 -c 'import json; print(json.load(open("shown.txt"))["label"])'
+}
+
+the_label_of_a_shell_line_shows_none_of_its_passwords() {
+    same command echo "$(label_of 'echo --password=secret >/dev/null')"
+    same assignment /bin/sh "$(label_of '  PASSWORD="my secret" true')"
 }
 
 a_leader_that_is_told_to_end_does_not_stand_again() {
