@@ -442,8 +442,9 @@ static void prepare(struct cell *cell)
     freeReplyObject(hft_server_ask(f->server, "DEL outer inner"));
     cell->client = hft_client(f->server, HF_CLIENT(.log = in_log, .log_arg = cell,
                                                    .dispatch = cell->place == DISPATCH ? HF_DISPATCH_CALLER : HF_DISPATCH_THREAD));
-    cell->lost = must_take(f, cell->client, "lost", HF_LOCK(.on_event = in_event, .arg = cell));
-    cell->held = must_take(f, cell->client, "held", HF_LOCK(.on_event = ignore_event));
+    /* A close that was answered UNKNOWN left both names to their keys' end. */
+    cell->lost = must_take(f, cell->client, "lost", HF_LOCK(.wait_ms = HF_FOREVER, .on_event = in_event, .arg = cell));
+    cell->held = must_take(f, cell->client, "held", HF_LOCK(.wait_ms = HF_FOREVER, .on_event = ignore_event));
     assert_int_equal(hf_conn_borrow(cell->client, 1000, &cell->conn, NULL), HF_OK);
     assert_int_equal(hf_fetch(cell->client, "value", HF_FETCH(.load = give), &cell->value, NULL), HF_OK);
     if (cell->place == EVENT || cell->place == DISPATCH)
