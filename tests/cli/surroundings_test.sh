@@ -19,6 +19,9 @@ while :; do echo "${EPOCHREALTIME/./}" >>"$1"; read -r -t 0.05 -u 9; done
 END
 chmod 755 "$FOLDER" ticker.sh
 
+# Not by script(1): stopped along with what it runs, it may miss that one's end, and wait for ever.
+in_terminal='import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))'
+
 # begin WHERE: the ticker under the lock of that name, with a lease of a second, run there.
 begin() {
     local run="$hf run --lease 1 --grace 0.3 $1-$event -- bash $FOLDER/ticker.sh $FOLDER/$1.txt"
@@ -35,7 +38,7 @@ begin() {
         bash "$FOLDER/ticker.sh" "$FOLDER/$1.txt" ;;
     nohup) nohup $run ;;
     closed) $run <&- >&- 2>&- ;;
-    terminal) script -qec "$run" /dev/null </dev/null ;;
+    terminal) python3 -c "$in_terminal" $run </dev/null ;;
     esac >"$1.said.txt" 2>&1
     echo $? >"$1.code.txt"
 }
@@ -102,7 +105,7 @@ let_all_go() {
     [ "$event" != both ] || pkill -KILL -f "bash $FOLDER/ticker.sh .* alone"
     until_true nobody_ticks || for pid in $(pgrep -f "$FOLDER/ticker.sh"); do kill -KILL "$pid"; done
 }
-nobody_ticks() { ! pkill -CONT -f "bash $FOLDER/ticker.sh"; } # script(1), too, stops with what it runs
+nobody_ticks() { ! pkill -CONT -f "bash $FOLDER/ticker.sh"; }
 
 strike_stop() { kill -STOP "$(cat "$1.pid.txt")"; }
 strike_kill() { kill -KILL "$(cat "$1.pid.txt")"; }
