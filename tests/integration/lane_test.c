@@ -363,11 +363,12 @@ static void a_listener_looks_at_once_for_what_is_awaited_promptly(void **state)
 }
 
 /* Five are under way, and no thread reads. To leave the sixth to the reader of the next reply saves a send, and takes as
- * long as the listener sleeps. */
+ * long as the listener sleeps. It stays where it is for a moment if the listener just then writes, or reads: once in all
+ * trials is enough. */
 static void a_command_that_is_awaited_promptly_is_not_left_to_a_listener_that_sleeps(void **state)
 {
     struct hft_call slow[5], call;
-    bool left = false;
+    bool sent = false;
     (void)state;
     for (int i = 0; i < TRIALS; i++) {
         do {
@@ -380,16 +381,14 @@ static void a_command_that_is_awaited_promptly_is_not_left_to_a_listener_that_sl
         command->awaited = HFI_AWAITED_PROMPTLY;
         hft_list(lane, &call, command);
         hfi_lane_flush(lane);
-        left = left || !hfi_inbox_is_empty(&lane->inbox);
-        int before = atomic_load(&lane->watch);
+        bool left = !hfi_inbox_is_empty(&lane->inbox);
         hfi_lane_flush_promptly(lane);
-        assert_true(hfi_inbox_is_empty(&lane->inbox) || before == HFI_POLLS_REPLIES ||
-                    atomic_load(&lane->watch) == HFI_POLLS_REPLIES);
+        sent = sent || (left && hfi_inbox_is_empty(&lane->inbox));
         for (int j = 0; j < 5; j++)
             end_call(&slow[j]);
         end_call(&call);
     }
-    assert_true(left);
+    assert_true(sent);
 }
 
 static void a_posted_command_wakes_a_listener_that_sleeps_for_ever(void **state)
