@@ -125,7 +125,8 @@ int sim_watch_owner(const char *token);
 
 /* tokens.c */
 void sim_tokens_begin(void);
-int64_t sim_tokens_owned_at(const char *token, int name); /* when the server gave it the key */
+int64_t sim_tokens_owned_at(const char *token, int name); /* when the server gave it the key, the last time */
+int64_t sim_tokens_owned_first(const char *token, int name);
 const char *sim_tokens_some(int *name); /* one of those that came last; NULL: none has come */
 /* The time since which this token has the key while another token waits for it; -1: no other token waits. */
 int64_t sim_tokens_wanted_since(const char *token, int name);

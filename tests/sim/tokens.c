@@ -17,6 +17,7 @@ static struct {
     char token[160];
     int name;
     int64_t owned_at, queued_at;
+    int64_t owned_first; /* after a loss of data a hand-off can give it the key once more; -1: it had no key yet */
     int64_t ticket; /* SIM_NO_TICKET: it was never in the queue */
     int64_t first_ticket; /* a question that came twice, without one, may have got another */
     int64_t released_at;  /* when its release was listed, on its process's clock; HFI_NEVER: it was not */
@@ -50,6 +51,7 @@ static uint64_t arrival_of(const char *token, int name)
     (void)snprintf(arrivals[arrival_count].token, sizeof arrivals[0].token, "%s", token);
     arrivals[arrival_count].name = name;
     arrivals[arrival_count].owned_at = sim.now;
+    arrivals[arrival_count].owned_first = -1;
     arrivals[arrival_count].ticket = arrivals[arrival_count].first_ticket = SIM_NO_TICKET;
     arrivals[arrival_count].released_at = HFI_NEVER;
     return (uint64_t)arrival_count++;
@@ -58,6 +60,12 @@ static uint64_t arrival_of(const char *token, int name)
 int64_t sim_tokens_owned_at(const char *token, int name)
 {
     return arrivals[arrival_of(token, name)].owned_at;
+}
+
+int64_t sim_tokens_owned_first(const char *token, int name)
+{
+    int64_t first = arrivals[arrival_of(token, name)].owned_first;
+    return first >= 0 ? first : sim_tokens_owned_at(token, name);
 }
 
 const char *sim_tokens_some(int *name)
@@ -127,6 +135,8 @@ static void lock_taken(int lock, const char *token)
     }
     uint64_t arrival = arrival_of(token, lock);
     arrivals[arrival].owned_at = sim.now;
+    if (arrivals[arrival].owned_first < 0)
+        arrivals[arrival].owned_first = sim.now;
     if (is_break(lock, arrival)) {
         sim_oracle_broken(&history.oracle, lock, sim.now);
     } else {

@@ -94,8 +94,9 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     (void)hfi_token_make(&lease->client->identity, lease->lock->token, token);
     if (!holding->in_set)
         look_for_passes(holding->lock, token, holding->kept_since != 0 ? holding->kept_since : sim.now);
-    holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease),
-                                        sim_tokens_owned_at(token, holding->lock));
+    /* A pending had its fence when it was decided: perhaps long ago. */
+    int64_t at_server = (holding->kept_since != 0 ? sim_tokens_owned_first : sim_tokens_owned_at)(token, holding->lock);
+    holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease), at_server);
     history.grants++;
     sim_say("GRANTED lock %d, fence %lld, %lld ms", holding->lock, (long long)hf_lease_fence(lease),
             (long long)hf_lease_remaining_ms(lease));
