@@ -29,7 +29,7 @@ void run_label(const struct run *run, char label[RUN_LABEL_MOST + 1])
     size_t size = strlen(from);
     if (run->label == NULL && line != NULL) {
         line += strspn(line, " \t\n");
-        size_t first = strcspn(line, " \t\n;&|");
+        size_t first = strcspn(line, " \t\n;&|<>()`");
         if (first > 0 && memchr(line, '=', first) == NULL) {
             from = line;
             size = first;

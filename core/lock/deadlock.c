@@ -22,6 +22,7 @@
 
 #define SHOWN       3   /* locks of a ring in the words of its victim, and the last one */
 #define PASSED_MOST 1000 /* probes that a wait passes on between two looks: anybody may publish them */
+#define ASKED_MOST  1000 /* questions in flight: a server that is silent answers none */
 
 struct question { /* who holds the lock that a wait waits for */
     struct hfi_lock *lock; /* a reference */
@@ -139,7 +140,7 @@ static bool is_ours(const hf_client *client, const struct hfi_hop *hop)
 }
 
 /* The second walk, from this hop on: all that the first one saw is still so, therefore all of it was so at the moment
- * between the two, and nobody in the ring can go on. */
+ * between the two, and nobody in the ring can go on. A hop that names this client and is not ours is made up. */
 static void check(hf_client *client, struct hfi_probe *probe, int index)
 {
     for (; index < probe->count && is_ours(client, &probe->hops[index]); index++) {
@@ -151,11 +152,15 @@ static void check(hf_client *client, struct hfi_probe *probe, int index)
             refuse(probe, &wait);
         hfi_table_unref(wait.lock);
     }
-    char *text = index < probe->count ? malloc(HFI_PROBE_CAPACITY) : NULL;
-    if (text == NULL)
+    struct hfi_token_parts next;
+    const char *token = index < probe->count ? probe->hops[index].token : "";
+    if (!hfi_token_parse(token, strlen(token), &next) || strcmp(next.id, client->identity.id) == 0)
         return;
-    hfi_probe_print_check(probe, index, text);
-    publish(client, probe->hops[index].token, text);
+    char *text = malloc(HFI_PROBE_CAPACITY);
+    if (text != NULL) {
+        hfi_probe_print_check(probe, index, text);
+        publish(client, token, text);
+    }
     free(text);
 }
 
@@ -172,9 +177,9 @@ static void arrive(hf_client *client, struct hfi_probe *probe, uint64_t owner)
         memcpy(id.client, client->identity.id, sizeof id.client);
         bool own = id.number == probe->wait.number && strcmp(id.client, probe->wait.client) == 0;
         hop->wait = wait.number;
-        if (own)
+        if (own && count > 1) /* of one hop: another thread of the owner was given the lock meanwhile, and works */
             check(client, probe, 0);
-        else if (hfi_wait_is_younger(&probe->wait, &id) && count < HFI_HOPS_MOST && wait.passed <= PASSED_MOST)
+        else if (!own && hfi_wait_is_younger(&probe->wait, &id) && count < HFI_HOPS_MOST && wait.passed <= PASSED_MOST)
             spread(client, &wait, probe);
         probe->count = count;
         hfi_table_unref(wait.lock);
@@ -202,13 +207,15 @@ static void answered(struct hfi_command *command)
         free(text);
     }
     free(question);
+    (void)atomic_fetch_sub(&client->lock_waits->questions, 1);
     hfi_table_unref(lock);
 }
 
 static void ask_for_holder(hf_client *client, struct hfi_lock *lock, const struct hfi_probe *probe)
 {
     struct hfi_name key = hfi_name_of(HFI_MUTEX, lock->keys.lock, lock->keys.lock_size);
-    struct question *question = malloc(sizeof *question);
+    bool few = atomic_load(&client->lock_waits->questions) < ASKED_MOST;
+    struct question *question = few ? malloc(sizeof *question) : NULL;
     struct hfi_command *command = question != NULL ? hfi_wire_get_pttl(&key) : NULL;
     if (command == NULL) {
         free(question);
@@ -217,6 +224,7 @@ static void ask_for_holder(hf_client *client, struct hfi_lock *lock, const struc
     question->lock = lock;
     question->probe = *probe;
     hfi_table_ref(lock);
+    (void)atomic_fetch_add(&client->lock_waits->questions, 1);
     command->optional = true;
     command->awaited = HFI_AWAITED_BY_NOBODY;
     hfi_call_list(client, lane_of(client), command, answered, question, hfi_now(client->clock));
@@ -288,7 +296,7 @@ void hfi_deadlocks_message(hf_client *client, const struct hfi_message *message)
         return;
     }
     if (is_check) {
-        if (strcmp(token, probe->hops[index].token) == 0)
+        if (strcmp(token, probe->hops[index].token) == 0 && is_ours(client, &probe->hops[index]))
             check(client, probe, index);
     } else if (probe->count < HFI_HOPS_MOST) {
         uint64_t owner = owner_of_hold(client, token, &probe->hops[probe->count]);

@@ -61,6 +61,7 @@ struct hfi_acquirer { /* a thread that acquires the lease, on its stack; or in a
                            * another holder, or a waiter ahead of this one, is known (HFI_FETCH) */
     int64_t   others_ms;
     uint64_t  wait_number; /* deadlock.c has looked at this wait; 0: not yet */
+    uint64_t  wait_nonce;  /* only who has seen a probe of this wait knows it */
     int64_t   start_us;    /* estimated server time of its begin, fixed then */
     hf_error *ring;        /* why it is refused with DEADLOCK; hfi_acquirer_explain frees it */
     hf_lease *lease; /* HFI_GOT_LEASE: the holder, with a reference for the acquirer. A thread that only waits allocates

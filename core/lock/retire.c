@@ -128,7 +128,8 @@ static void release_forgotten_locked(struct hfi_lock *lock, struct hfi_token tok
     struct hfi_retirement *retirement = hfi_retirement_find(lock, token);
     if (retirement == NULL) {
         int64_t not_before = time_to_stop(lock, token.grant);
-        int64_t paced = hfi_in_doubt_heal_ns(atomic_load(hfi_retirement_mark(lock->client->healed, token)), token.random, now);
+        uint64_t mark = atomic_load(hfi_retirement_mark(lock->client->healed, token));
+        int64_t paced = hfi_in_doubt_heal_ns(mark, hfi_token_hash(token), now);
         retirement = hfi_retirement_begin(lock, token, now, end_of_another(lock, now));
         if (retirement == NULL)
             return;
@@ -143,7 +144,8 @@ static void release_forgotten_locked(struct hfi_lock *lock, struct hfi_token tok
  * the release deletes only this very token, which is not in use. */
 static void release_forgotten(hf_client *client, struct hfi_token token, const struct hfi_message *message)
 {
-    if (hfi_in_doubt_has_crossed(atomic_load(hfi_retirement_mark(client->retired, token)), token.random, hfi_now(client->clock)))
+    uint64_t mark = atomic_load(hfi_retirement_mark(client->retired, token));
+    if (hfi_in_doubt_has_crossed(mark, hfi_token_hash(token), hfi_now(client->clock)))
         return;
     struct hfi_lock *lock = hfi_table_by_key(client, message->key, message->key_size);
     if (lock == NULL)

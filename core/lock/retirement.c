@@ -82,6 +82,11 @@ _Atomic(uint64_t) *hfi_retirement_mark(_Atomic(uint64_t) marks[HFI_MARKS], struc
     return &marks[token.random % HFI_MARKS];
 }
 
+static void mark_over(_Atomic(uint64_t) marks[HFI_MARKS], struct hfi_token token, int64_t now)
+{
+    atomic_store(hfi_retirement_mark(marks, token), hfi_in_doubt_over_mark(hfi_token_hash(token), now));
+}
+
 /* Puts the server's refusal into the error of the releasing thread. */
 static void note_refusal(const struct hfi_retirement *retirement, const struct hfi_command *command)
 {
@@ -113,9 +118,9 @@ static void judge_locked(struct hfi_retirement *retirement, const struct hfi_com
     else if (!over)
         again = hfi_in_doubt_again_ns(&retirement->in_doubt, said->now_us, now);
     else if (!retirement->in_doubt.unanswered)
-        atomic_store(hfi_retirement_mark(client->retired, retirement->token), hfi_in_doubt_over_mark(retirement->token.random, now));
+        mark_over(client->retired, retirement->token, now);
     if (again == HFI_NEVER && retirement->in_doubt.unanswered)
-        atomic_store(hfi_retirement_mark(client->healed, retirement->token), hfi_in_doubt_over_mark(retirement->token.random, now));
+        mark_over(client->healed, retirement->token, now);
     if (again != HFI_NEVER) {
         arm_locked(retirement, again);
         return;

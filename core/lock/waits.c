@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-#define CHEAP 100 /* a look takes a hundredth of a CPU at most, however many locks there are */
+#define CHEAP      100            /* a look takes a hundredth of a CPU at most, however many locks there are; */
+#define PAUSE_MOST (10000 * HFI_MS) /* but what it took may be a suspend of the machine */
 
 struct look {
     struct hfi_waits *all;
@@ -44,16 +45,20 @@ static bool note_waiter(struct look *look, struct hfi_lock *lock, struct hfi_acq
     int64_t waited = now - acquirer->waiter.since;
     if (waited < look->all->every_ns)
         return false;
-    if (acquirer->owner == 0 || acquirer->waiter.once ||
+    if (acquirer->owner == 0 || acquirer->waiter.once || acquirer->waiter.threadless || /* its owner may go on meanwhile */
         !room_for((void **)&look->waits, look->wait_count, &look->wait_room, sizeof *look->waits))
         return true;
     if (acquirer->wait_number == 0) {
         acquirer->wait_number = ++look->all->numbers;
         acquirer->start_us = hfi_server_time_at_least(lock->client, now) - waited / 1000;
+        acquirer->wait_nonce = 0;
+        (void)hfi_random_word(lock->client->random, &acquirer->wait_nonce); /* without any it can be guessed */
+        acquirer->wait_nonce >>= 1;
     }
     hfi_table_ref(lock);
     look->waits[look->wait_count++] = (struct hfi_listed_wait){.lock = lock, .owner = acquirer->owner,
-                                                      .number = acquirer->wait_number, .start_us = acquirer->start_us};
+                                                      .number = acquirer->wait_number, .nonce = acquirer->wait_nonce,
+                                                      .start_us = acquirer->start_us};
     return true;
 }
 
@@ -101,10 +106,6 @@ static void drop(struct hfi_listed_wait *waits, int count)
 
 static void replace(struct hfi_waits *waits, struct look *look)
 {
-    for (int i = 0; i < look->wait_count; i++) {
-        (void)hfi_random_word(waits->client->random, &look->waits[i].nonce); /* without any it is 0; the next look has another */
-        look->waits[i].nonce >>= 1;
-    }
     hfi_mutex_lock(&waits->mutex);
     struct hfi_listed_wait *before = waits->over ? look->waits : waits->waits;
     int count = waits->over ? look->wait_count : waits->count;
@@ -144,7 +145,7 @@ void hfi_waits_look(struct hfi_waits *waits)
     replace(waits, &look);
     if (!any)
         return;
-    int64_t now = hfi_now(client->clock), pause = CHEAP * (now - began);
+    int64_t now = hfi_now(client->clock), pause = now - began < PAUSE_MOST / CHEAP ? CHEAP * (now - began) : PAUSE_MOST;
     atomic_store(&waits->armed, true);
     arm(waits, now + (pause > waits->every_ns ? pause : waits->every_ns));
 }

@@ -9,7 +9,7 @@
 
 struct hfi_listed_wait {
     struct hfi_lock *lock; /* what is waited for; a reference */
-    uint64_t owner, number, nonce; /* nonce: of the probes that this look's list sends */
+    uint64_t owner, number, nonce;
     int64_t  start_us;     /* estimated server time of its begin */
     int      passed;       /* probes that it has passed on */
 };
@@ -20,6 +20,7 @@ struct hfi_waits { /* of a client; NULL: deadlock_ms is 0 */
     struct hfi_alarm alarm; /* armed while calls wait: it is time to look */
     _Atomic(bool) armed;
     uint64_t numbers;       /* given to waits; the watchdog's thread only */
+    _Atomic(int) questions; /* in flight: who holds the lock that a wait waits for? */
     struct hfi_mutex mutex; /* guards the rest */
     bool over;
     int  count;

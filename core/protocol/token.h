@@ -43,6 +43,12 @@ static inline uint64_t hfi_token_granted_bits(uint64_t random)
     return random >> 32 == UINT32_MAX ? random >> 1 : random;
 }
 
+/* Of a client's tokens, all of it in the upper half: revoked ones share the first random digits, but neither grant nor the rest. */
+static inline uint64_t hfi_token_hash(struct hfi_token token)
+{
+    return token.random ^ (token.random ^ token.grant) << 32;
+}
+
 /* Prints the token with its NUL; returns its length. */
 size_t hfi_token_make(const struct hfi_identity *identity, struct hfi_token token, char out[HFI_TOKEN_CAPACITY]);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* deadlock_test.c - owners that wait for each other, in one client or over several: one of them is refused, and no other
  * call is. */
+#include "tests/support/messages.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -136,6 +138,77 @@ static void a_wait_outside_of_a_ring_is_not_refused(void **state)
     assert_true(hft_closes(f->server, other, &f->error));
 }
 
+struct slowness {
+    struct hft_server *server;
+    _Atomic(bool) over;
+};
+
+/* The server runs for a moment in each 15 ms, so that a round trip takes as long. */
+static void *slow_down(void *arg)
+{
+    struct slowness *slowness = arg;
+    while (!atomic_load(&slowness->over)) {
+        hft_server_freeze(slowness->server);
+        (void)nanosleep(&(struct timespec){.tv_nsec = 14800000}, NULL);
+        hft_server_thaw(slowness->server);
+        (void)nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+    return NULL;
+}
+
+/* Looks come faster than both walks over the clients end. */
+static void a_ring_is_found_though_its_walks_outlast_a_look(void **state)
+{
+    struct fixture *f = *state;
+    struct slowness slowness = {.server = f->server};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, slow_down, &slowness), 0);
+    rings(f, 8, 4, 1);
+    atomic_store(&slowness.over, true);
+    (void)pthread_join(thread, NULL);
+}
+
+/* `first` is given the lock while `second`, of the same owner, waits for it. */
+static void two_threads_of_an_owner_that_take_turns_are_no_ring(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker takers[2], *first, *second;
+    hf_client *client = client_of(f);
+    hf_lease *before = must_take(f, client, "turns", NULL);
+    for (int i = 0; i < 2; i++)
+        hft_take(&takers[i], client, "turns", HF_LOCK(.owner = 7, .lease_ms = 300, .wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_waiting_here(client, "turns") == 2);
+    assert_int_equal(hf_lease_release(before, NULL), HF_OK);
+    HFT_UNTIL_TRUE(atomic_load(&takers[0].done) || atomic_load(&takers[1].done));
+    first = &takers[atomic_load(&takers[0].done) ? 0 : 1];
+    second = &takers[first == &takers[0] ? 1 : 0];
+    HFT_WHILE_RENEWED(client, 3, !atomic_load(&second->done)); /* 100 ms each, five looks */
+    assert_int_equal(hft_taken(first), HF_OK);
+    assert_int_equal(hf_lease_release(first->lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(second), HF_OK);
+    assert_int_equal(hf_lease_release(second->lease, NULL), HF_OK);
+    assert_true(hft_closes(f->server, client, &f->error));
+}
+
+/* The hops name the client, but no token that it could have made. */
+static void a_made_up_second_walk_is_not_passed_on(void **state)
+{
+    struct fixture *f = *state;
+    hf_client *client = client_of(f);
+    char token[200], id[33];
+    hf_lease *lease = must_take(f, client, "held", NULL);
+    hft_held_by(f->server, "held", token, sizeof token);
+    (void)snprintf(id, sizeof id, "%.32s", token + strlen("hf1:"));
+    int64_t before = hft_server_calls(f->server, "publish");
+    hft_send_message(f->server, "E hf1:%s:1:0000000000000000:h:1 1.a.1.1 0 hf1:%s:1:0000000000000000:h:1,1,1,n", id, id);
+    hft_send_message(f->server, "E %s 1.a.1.1 0 %s,1,1,n/hf1:%s:1:0000000000000000:h:1,1,1,n", token, token, id);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    for (int i = 0; i < 100; i++) /* what it published to itself would come back in a round trip */
+        assert_int_equal(hf_lease_release(must_take(f, client, "held", NULL), NULL), HF_OK);
+    assert_in_range(hft_server_calls(f->server, "publish") - before, 2, 4);
+    assert_true(hft_closes(f->server, client, &f->error));
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
@@ -145,6 +218,9 @@ int main(void)
         TEST(three_clients_have_one_victim),
         TEST(eight_owners_of_four_clients_have_one_victim),
         TEST(a_wait_outside_of_a_ring_is_not_refused),
+        TEST(a_ring_is_found_though_its_walks_outlast_a_look),
+        TEST(two_threads_of_an_owner_that_take_turns_are_no_ring),
+        TEST(a_made_up_second_walk_is_not_passed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

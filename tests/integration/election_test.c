@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* election_test.c - leaders who stand, resign, are deposed or killed, and what observers of another client see of it. */
 #include "tests/support/fds.h"
+#include "tests/support/messages.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -82,15 +83,6 @@ static bool sees(const struct record *record, const char *label)
     return atomic_load(&record->count) > 0 && last(record)->leads && strcmp(last(record)->label, label) == 0;
 }
 
-/* The channel is subscribed to: what is announced from now on is heard. */
-static bool listens(struct fixture *f, const char *channel)
-{
-    redisReply *reply = hft_server_ask(f->server, "PUBSUB NUMSUB %s", channel);
-    bool is = reply->elements == 2 && reply->element[1]->integer > 0;
-    freeReplyObject(reply);
-    return is;
-}
-
 static void an_observer_sees_who_leads_who_resigns_and_who_is_next(void **state)
 {
     struct fixture *f = *state;
@@ -98,7 +90,7 @@ static void an_observer_sees_who_leads_who_resigns_and_who_is_next(void **state)
     struct hft_taker next;
     hf_observer *observer = must_observe(f, f->b, "chief", &record);
     HFT_UNTIL_TRUE(sees_nobody(&record));
-    HFT_UNTIL_TRUE(listens(f, "hf:e:{chief}:hf:{chief}"));
+    HFT_UNTIL_TRUE(hft_is_heard(f->server, "hf:e:{chief}:hf:{chief}"));
     hf_lease *lease = must_take(f, f->a, "chief", HF_LOCK(.wait_ms = HF_FOREVER, .owner_label = "10.0.0.7:8080"));
     HFT_UNTIL_TRUE(sees(&record, "10.0.0.7:8080"));
     const struct news *news = last(&record);
@@ -167,7 +159,7 @@ static void without_a_label_nothing_is_announced_and_the_leader_is_seen_all_the_
     struct record record;
     hf_observer *observer = must_observe(f, f->b, "chief", &record);
     HFT_UNTIL_TRUE(sees_nobody(&record));
-    HFT_UNTIL_TRUE(listens(f, "hf:e:{chief}:hf:{chief}"));
+    HFT_UNTIL_TRUE(hft_is_heard(f->server, "hf:e:{chief}:hf:{chief}"));
     hf_client *third = hft_client(f->server, HF_CLIENT(.client_name = "mute"));
     redisContext *ear = redisConnectUnix(hft_server_socket(f->server));
     freeReplyObject(redisCommand(ear, "SUBSCRIBE hf:e:{chief}:hf:{chief}"));
@@ -248,7 +240,7 @@ static void a_revoked_token_leads_nobody_and_the_one_before_leads_if_it_is_back(
     put_and_announce(f, revoked);
     hf_observer *observer = must_observe(f, f->b, "chief", &record);
     HFT_UNTIL_TRUE(sees_nobody(&record));
-    HFT_UNTIL_TRUE(listens(f, "hf:e:{chief}:hf:{chief}"));
+    HFT_UNTIL_TRUE(hft_is_heard(f->server, "hf:e:{chief}:hf:{chief}"));
     for (int i = 0; i < 2; i++) {
         put_and_announce(f, granted);
         HFT_UNTIL_TRUE(last(&record)->leads);
@@ -351,7 +343,7 @@ static void a_flood_of_notices_costs_a_look_in_ten_milliseconds(void **state)
     struct record record;
     hf_observer *observer = must_observe(f, f->b, "chief", &record);
     HFT_UNTIL_TRUE(sees_nobody(&record));
-    HFT_UNTIL_TRUE(listens(f, "hf:e:{chief}:hf:{chief}"));
+    HFT_UNTIL_TRUE(hft_is_heard(f->server, "hf:e:{chief}:hf:{chief}"));
     int64_t looks = hft_server_calls(f->server, "pttl"), from_ms = hft_boottime_ms();
     for (int i = 0; i < 3000; i++)
         freeReplyObject(hft_server_ask(f->server, "PUBLISH hf:e:{chief}:hf:{chief} %s", i % 2 == 0 ? "L -" : "L hf1:x"));

@@ -5,7 +5,11 @@
 
 #include "tests/support/server.h"
 
-/* Publishes "R hf1:..." to the client whose token follows the letter; that client must be subscribed. */
+#include <stdbool.h>
+
+/* True: a client is subscribed to the channel: what is published from now on is heard. */
+bool hft_is_heard(struct hft_server *server, const char *channel);
+/* Publishes "R hf1:..." to the client whose token follows the letter, once it is subscribed. */
 void hft_send_message(struct hft_server *server, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Another token of the same grant, as a break leaves it. In place. */
 void hft_other_random(char *token);

@@ -177,6 +177,19 @@ static void only_a_revoked_tokens_digits_begin_with_eight_f(void **state)
     assert_true(hfi_token_granted_bits(UINT64_C(0xfffffffeffffffff)) == UINT64_C(0xfffffffeffffffff));
 }
 
+/* As marks of what is over tell them apart: by the upper half, among those that end alike. */
+static void revoked_tokens_of_a_client_differ_in_the_upper_half_of_their_hash(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    static uint64_t upper[COUNT];
+    for (uint64_t i = 0; i < COUNT; i++) {
+        upper[i] = hfi_token_hash((struct hfi_token){.grant = 1 + i, .random = HFI_TOKEN_REVOKED | (i * 64 * 977 & UINT32_MAX)}) >> 32;
+        for (uint64_t j = 0; j < i; j++)
+            assert_int_not_equal(upper[i], upper[j]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_token_of_this_client_is_what_it_would_make_itself),
         cmocka_unit_test(only_a_revoked_tokens_digits_begin_with_eight_f),
         cmocka_unit_test(no_bytes_make_the_parser_stumble),
+        cmocka_unit_test(revoked_tokens_of_a_client_differ_in_the_upper_half_of_their_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
