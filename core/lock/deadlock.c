@@ -122,7 +122,7 @@ static bool is_unchanged(hf_client *client, const struct hfi_hop *hop, struct hf
     uint64_t owner = owner_of_hold(client, hop->token, &now);
     if (owner == 0 || now.fence != hop->fence)
         return false;
-    for (int i = 0; hfi_waits_of(client->lock_waits, owner, i, false, wait); i++) {
+    for (int i = 0; hfi_waits_of(client->lock_waits, owner, i, wait); i++) {
         hfi_mutex_lock(&wait->lock->mutex);
         bool waits = wait->number == hop->wait && hfi_waits_find(wait->lock, wait->number) != NULL;
         hfi_mutex_unlock(&wait->lock->mutex);
@@ -172,14 +172,16 @@ static void arrive(hf_client *client, struct hfi_probe *probe, uint64_t owner)
     struct hfi_hop *hop = &probe->hops[probe->count - 1];
     struct hfi_listed_wait wait;
     int count = probe->count;
-    for (int i = 0; hfi_waits_of(client->lock_waits, owner, i, true, &wait); i++) {
+    for (int i = 0; hfi_waits_of(client->lock_waits, owner, i, &wait); i++) {
         struct hfi_wait_id id = {.start_us = wait.start_us, .number = wait.number};
         memcpy(id.client, client->identity.id, sizeof id.client);
         bool own = id.number == probe->wait.number && strcmp(id.client, probe->wait.client) == 0;
         hop->wait = wait.number;
-        if (own && count > 1) /* of one hop: another thread of the owner was given the lock meanwhile, and works */
+        bool goes_on = own || (hfi_wait_is_younger(&probe->wait, &id) && count < HFI_HOPS_MOST);
+        goes_on = goes_on && hfi_waits_pass(client->lock_waits, wait.number, PASSED_MOST);
+        if (goes_on && own)
             check(client, probe, 0);
-        else if (!own && hfi_wait_is_younger(&probe->wait, &id) && count < HFI_HOPS_MOST && wait.passed <= PASSED_MOST)
+        else if (goes_on)
             spread(client, &wait, probe);
         probe->count = count;
         hfi_table_unref(wait.lock);
@@ -249,7 +251,7 @@ static void spread(hf_client *client, const struct hfi_listed_wait *wait, struct
         return;
     }
     uint64_t owner = owner_of_hold(client, token, &probe->hops[probe->count]);
-    if (owner == 0)
+    if (owner == 0 || owner == wait->owner) /* another thread of the owner has it, and works */
         return;
     probe->count++;
     arrive(client, probe, owner);

@@ -8,7 +8,6 @@
 #include "core/lock/perform.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"
-#include "core/lock/waits.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
 #include "base/thread.h"
@@ -202,8 +201,6 @@ static void arrive(hf_pending *pending, int64_t now)
     hfi_lock_perform(lock, &step, NULL);
     if (!pending->waits)
         return;
-    if (pending->acquirer.owner != 0)
-        hfi_waits_begin(client->lock_waits, now);
     /* wait_ms 0 sets no limit but command_ms of the one or two commands that a try sends. */
     int64_t wait_ms = pending->options.wait_ms == 0 ? client->command_ms : pending->options.wait_ms;
     int64_t until_ns = hfi_after_ms(now, wait_ms);

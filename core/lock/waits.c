@@ -10,6 +10,7 @@
 
 #define CHEAP      100            /* a look takes a hundredth of a CPU at most, however many locks there are; */
 #define PAUSE_MOST (10000 * HFI_MS) /* but what it took may be a suspend of the machine */
+#define TURN       499            /* waits; odd and prime: in the end each of them was the first */
 
 struct look {
     struct hfi_waits *all;
@@ -111,6 +112,7 @@ static void replace(struct hfi_waits *waits, struct look *look)
     int count = waits->over ? look->wait_count : waits->count;
     waits->waits = waits->over ? NULL : look->waits;
     waits->count = waits->over ? 0 : look->wait_count;
+    waits->turn = waits->count > 0 ? (waits->turn + TURN) % waits->count : 0;
     hfi_mutex_unlock(&waits->mutex);
     drop(before, count);
 }
@@ -201,14 +203,14 @@ bool hfi_waits_at(struct hfi_waits *waits, int i, struct hfi_listed_wait *wait)
     hfi_mutex_lock(&waits->mutex);
     bool found = i < waits->count;
     if (found) {
-        *wait = waits->waits[i];
+        *wait = waits->waits[(i + waits->turn) % waits->count];
         hfi_table_ref(wait->lock);
     }
     hfi_mutex_unlock(&waits->mutex);
     return found;
 }
 
-bool hfi_waits_of(struct hfi_waits *waits, uint64_t owner, int i, bool passes, struct hfi_listed_wait *wait)
+bool hfi_waits_of(struct hfi_waits *waits, uint64_t owner, int i, struct hfi_listed_wait *wait)
 {
     bool found = false;
     hfi_mutex_lock(&waits->mutex);
@@ -216,10 +218,19 @@ bool hfi_waits_of(struct hfi_waits *waits, uint64_t owner, int i, bool passes, s
         if (waits->waits[at].owner != owner || i-- > 0)
             continue;
         found = true;
-        waits->waits[at].passed += passes;
         *wait = waits->waits[at];
         hfi_table_ref(wait->lock);
     }
     hfi_mutex_unlock(&waits->mutex);
     return found;
+}
+
+bool hfi_waits_pass(struct hfi_waits *waits, uint64_t number, int most)
+{
+    bool may = false;
+    hfi_mutex_lock(&waits->mutex);
+    for (int at = 0; at < waits->count && !may; at++)
+        may = waits->waits[at].number == number && waits->waits[at].passed++ < most;
+    hfi_mutex_unlock(&waits->mutex);
+    return may;
 }

@@ -23,7 +23,7 @@ struct hfi_waits { /* of a client; NULL: deadlock_ms is 0 */
     _Atomic(int) questions; /* in flight: who holds the lock that a wait waits for? */
     struct hfi_mutex mutex; /* guards the rest */
     bool over;
-    int  count;
+    int  count, turn;       /* turn: the first wait of the list, so that none is always the last */
     struct hfi_listed_wait *waits;
 };
 
@@ -39,10 +39,12 @@ void hfi_waits_begin(struct hfi_waits *waits, int64_t now);
  * held while its waiters are looked at. */
 void hfi_waits_look(struct hfi_waits *waits);
 
-/* The i-th wait of the list; the i-th of this owner, which is counted as passing a probe on if it `passes`. True: *wait, with
- * a reference to its lock that the caller drops. */
+/* The i-th wait of the list, which begins elsewhere after each look; the i-th of this owner. True: *wait, with a reference to
+ * its lock that the caller drops. */
 bool hfi_waits_at(struct hfi_waits *waits, int i, struct hfi_listed_wait *wait);
-bool hfi_waits_of(struct hfi_waits *waits, uint64_t owner, int i, bool passes, struct hfi_listed_wait *wait);
+bool hfi_waits_of(struct hfi_waits *waits, uint64_t owner, int i, struct hfi_listed_wait *wait);
+/* Counts a probe that this wait passes on. False: it has done so too often since the last look. */
+bool hfi_waits_pass(struct hfi_waits *waits, uint64_t number, int most);
 /* The waiter with this number; NULL: it waits no more. The lock's mutex is held. */
 struct hfi_acquirer *hfi_waits_find(struct hfi_lock *lock, uint64_t number);
 
