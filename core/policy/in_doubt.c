@@ -49,5 +49,8 @@ bool hfi_in_doubt_has_crossed(uint64_t mark, uint64_t hash, int64_t now_ns)
 int64_t hfi_in_doubt_heal_ns(uint64_t mark, uint64_t hash, int64_t now_ns)
 {
     uint32_t age = age_ms(mark, hash, now_ns);
-    return age < HFI_PACE_NS / HFI_MS ? now_ns + HFI_PACE_NS - age * HFI_MS : now_ns;
+    if (age > HFI_PACE_NS / HFI_MS)
+        return now_ns;
+    int64_t paced = (now_ns / HFI_MS - age + 1) * HFI_MS + HFI_PACE_NS; /* the mark leaves out part of a millisecond */
+    return paced > now_ns ? paced : now_ns;
 }
