@@ -5,10 +5,10 @@
 
 #include <stddef.h>
 
-#define HFI_SCRIPT_PIECES 3
+#define HFI_SCRIPT_PIECES 5
 
-/* The source is the concatenation of its pieces: the script's own beginning, a part that several scripts share, the
- * rest. */
+/* The source is the concatenation of its pieces: the script's own beginning, up to three parts that several scripts share,
+ * the rest. Those that it lacks are NULL. */
 struct hfi_script {
     const char *name;
     const char *sha1; /* 40 hex digits, of the whole source */

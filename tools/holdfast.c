@@ -35,6 +35,8 @@ static const struct command_named {
      "  -E, --conflict-exit-code CODE\n"
      "                          exit with CODE, not 1, when the lock was not obtained\n"
      "  -c, --command LINE      run this line with /bin/sh\n"
+     "  -s, --shared            beside other commands that share the lock, and never beside one that\n"
+     "                          has it alone\n"
      "      --lease DURATION    how long others wait if this machine dies (default: 10)\n"
      "      --grace DURATION    the command gets TERM this long before the lease would be lost, and\n"
      "                          KILL when it is lost (default: 2; at most half the lease)\n"

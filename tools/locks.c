@@ -67,6 +67,7 @@ static void print_json(const hf_holder *holder)
         json_string(NULL);
     (void)fputs(",\"foreign_value\":", stdout);
     json_string(holder->foreign_value);
+    (void)fputs(holder->shared ? ",\"shared\":true" : ",\"shared\":false", stdout);
 }
 
 static bool add_json(const hf_holder *holder, void *arg)
@@ -179,7 +180,6 @@ static void since(char *out, size_t room, int64_t held_ms)
 static void print_holder(const hf_holder *holder)
 {
     char text[CELL], when[64];
-    (void)printf("name       %s\n", cli_plain(holder->name, text, CELL));
     if (holder->foreign_value != NULL) {
         (void)printf("holder     another library: %s\n", cli_plain(holder->foreign_value, text, CELL));
     } else {
@@ -199,23 +199,31 @@ static void print_holder(const hf_holder *holder)
         seconds(text, CELL, holder->remaining_ms);
         (void)printf("remaining  %s\n", text);
     }
-    if (holder->waiting >= 0)
-        (void)printf("waiting    %" PRId64 "\n", holder->waiting);
 }
 
 struct showing {
-    bool json, held, is_waited_for;
+    bool json;
+    int count; /* of holders: one, or all readers */
+    int64_t waiting;
 };
 
 static bool show(const hf_holder *holder, void *arg)
 {
     struct showing *showing = arg;
-    showing->held = true;
-    showing->is_waited_for = holder->waiting > 0;
-    if (showing->json)
+    char text[CELL];
+    int before = showing->count++;
+    showing->waiting = holder->waiting;
+    if (showing->json && before > 0)
+        (void)fputs(before == 1 ? ",\"others\":[" : "},", stdout);
+    if (showing->json) {
         print_json(holder);
+        return true;
+    }
+    if (before == 0)
+        (void)printf("name       %s\n%s", cli_plain(holder->name, text, CELL), holder->shared ? "shared     yes\n" : "");
     else
-        print_holder(holder);
+        (void)puts("and");
+    print_holder(holder);
     return true;
 }
 
@@ -247,8 +255,10 @@ static void show_waiters(hf_client *client, const char *name, const struct showi
     struct line line = {.json = showing->json};
     hf_error error;
     if (showing->json)
-        (void)fputs(",\"waiters\":[", stdout);
-    if (showing->is_waited_for && hf_lock_waiters(client, name, show_waiter, &line, &error) != HF_OK)
+        (void)printf("%s,\"waiters\":[", showing->count > 1 ? "}]" : "");
+    else if (showing->waiting >= 0)
+        (void)printf("waiting    %" PRId64 "\n", showing->waiting);
+    if (showing->waiting > 0 && hf_lock_waiters(client, name, show_waiter, &line, &error) != HF_OK)
         (void)cli_failed(&error);
     if (showing->json)
         (void)fputs("]}", stdout);
@@ -267,12 +277,12 @@ int command_show(int argc, char **argv)
     if (hf_lock_info(client, argv[optind], show, &showing, &error) != HF_OK) {
         code = cli_failed(&error);
     } else {
-        code = showing.held ? CLI_DONE : CLI_NO;
-        if (showing.held)
+        code = showing.count > 0 ? CLI_DONE : CLI_NO;
+        if (showing.count > 0)
             show_waiters(client, argv[optind], &showing);
         if (look.json)
-            (void)puts(showing.held ? "" : "null");
-        else if (!showing.held)
+            (void)puts(showing.count > 0 ? "" : "null");
+        else if (showing.count == 0)
             (void)printf("%s is free\n", cli_plain(argv[optind], text, CELL));
     }
     (void)hf_client_close(client, NULL);

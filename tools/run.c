@@ -138,7 +138,8 @@ static hf_status acquire(struct run *run, int64_t wait_ms, hf_cancel *cancel, hf
     run_label(run, label);
     int64_t stop_ms = run->grace_ms > 0 ? run->grace_ms : 1;
     return hf_lock_acquire(run->client, run->name,
-                           HF_LOCK(.lease_ms = run->lease_ms, .wait_ms = wait_ms, .stop_ms = stop_ms, .cancel = cancel,
+                           HF_LOCK(.shared = run->shared, .lease_ms = run->lease_ms, .wait_ms = wait_ms, .stop_ms = stop_ms,
+                                   .cancel = cancel,
                                    .owner_label = label, .on_event = changed, .arg = run, .event_fd = true),
                            &run->lease, error);
 }

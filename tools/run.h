@@ -15,7 +15,7 @@ struct run {
     char       *shell[4]; /* -c: what `words` points to */
     int64_t     wait_ms, lease_ms, grace_ms;
     int         conflict_code;
-    bool        keep_url, verbose;
+    bool        shared, keep_url, verbose;
     bool        stands_again; /* lead: it has led before, so the server is the right one, wherever it is now */
     hf_client  *client;
     hf_lease   *lease;

@@ -51,13 +51,15 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
         {"timeout", required_argument, NULL, 'w'}, {"lease", required_argument, NULL, 'l'},
         {"conflict-exit-code", required_argument, NULL, 'E'}, {"command", required_argument, NULL, 'c'},
         {"grace", required_argument, NULL, 'g'}, {"url", required_argument, NULL, 'u'},
-        {"keep-url", no_argument, NULL, 'k'},    {"label", required_argument, NULL, 'L'},
+        {"shared", no_argument, NULL, 's'},       {"keep-url", no_argument, NULL, 'k'},    {"label", required_argument, NULL, 'L'},
         {"verbose", no_argument, NULL, 'v'},     {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}};
     int code = -1;
-    for (int said; code == -1 && (said = getopt_long(argc, argv, "+:nw:E:c:vh", options, NULL)) != -1;) {
+    for (int said; code == -1 && (said = getopt_long(argc, argv, "+:nsw:E:c:vh", options, NULL)) != -1;) {
         if (run_leads(run) && (said == 'n' || said == 'w' || said == 'E'))
             return cli_misused(run->verb, "lead waits until it leads: it has no -n, -w and -E");
+        if (run_leads(run) && said == 's')
+            return cli_misused(run->verb, "only one can lead: lead has no --shared");
         switch (said) {
         case 'n':
             wishes->nonblock = true;
@@ -81,6 +83,9 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
             break;
         case 'u':
             run->url = optarg;
+            break;
+        case 's':
+            run->shared = true;
             break;
         case 'k':
             run->keep_url = true;

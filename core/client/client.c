@@ -33,10 +33,10 @@
 
 static bool in_background(void *self, void (*run)(void *arg), void *arg);
 
-/* The scripts that every client needs. The source of any other script is sent with its first use. */
-static const struct hfi_script *const scripts[] = {
-    &hfi_script_fence_floor, &hfi_script_acquire, &hfi_script_release, &hfi_script_renew,
-    &hfi_script_recheck,     &hfi_script_more,    NULL};
+/* The scripts that every client needs. The source of any other is sent with its first use: on a narrow line the first
+ * renewal must not stand behind what may never be needed. */
+static const struct hfi_script *const scripts[] = {&hfi_script_fence_floor, &hfi_script_acquire, &hfi_script_release,
+                                                 &hfi_script_renew, NULL};
 
 static const struct hfi_lock_ops lock_ops = {
     .ring = hfi_tick_ring,
@@ -191,7 +191,10 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->mutex_rules.guard_ms = client->fetch_rules.guard_ms = o->guard_ms == HF_OFF ? 0 : o->guard_ms;
     client->mutex_rules.native = client->mutex_rules.rides_out = client->mutex_rules.barges = true;
     client->mutex_rules.batch_rechecks = true;
+    client->shared_rules.guard_ms = client->mutex_rules.guard_ms;
+    client->shared_rules.shares = client->shared_rules.rides_out = client->shared_rules.batch_rechecks = true;
     client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* spans more than one grid step */
+    client->shared_rules.phase = client->mutex_rules.phase;
     if (o->client_name == NULL) /* CLIENT SETNAME refuses a blank in the program's name */
         (void)snprintf(name, sizeof name, "%.100s-%ld", program_invocation_short_name, (long)getpid());
     for (char *at = name; o->client_name == NULL && *at != 0; at++)

@@ -223,7 +223,8 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
     if (is_idle)
         return;
     (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
-    fprintf(out, "%s %-40s %-7s", lock->keys.use == HFI_FETCH ? "fetch" : "lock ", name, doing[remote]);
+    static const char *const uses[] = {[HFI_MUTEX] = "lock ", [HFI_FETCH] = "fetch", [HFI_SHARED] = "share"};
+    fprintf(out, "%s %-40s %-7s", uses[lock->keys.use], name, doing[remote]);
     if (remote == HFI_HELD)
         fprintf(out, " %s, %" PRId64 " ms left", here ? "by a thread here" : "lingering", left_ms);
     if (remote == HFI_QUEUED)

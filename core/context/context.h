@@ -83,7 +83,8 @@ struct hf_client {
     bool    has_dispatcher_thread;
 
     struct hfi_table *table;      /* table.c */
-    struct hfi_entry_rules mutex_rules, fetch_rules;
+    struct hfi_entry_rules mutex_rules, fetch_rules, shared_rules;
+    _Atomic(bool) shares;         /* a lock was asked for with .shared */
     const struct hfi_lock_ops *lock_ops;
     const struct hfi_fetch_ops *fetch_ops;
     _Atomic(uint64_t) grants;     /* table.c: grant numbers given */

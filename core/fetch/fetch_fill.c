@@ -65,7 +65,7 @@ static void filled(struct hfi_command *command)
     } else if (lock->holder == filler->lease) {
         hfi_shared_put(lock->shared, filler->body, filler->kept_ms, filler->ttl_ms, filler->stored);
         lock->shared->loaded_here = true;
-        lock->holder = NULL;
+        hfi_handle_part(lock, filler->lease);
         hfi_handle_end(filler->lease);
         hfi_handle_unref(filler->lease); /* the lock's reference */
         hfi_entry_filled(&lock->entry, !known || lock->in_doubt, &step); /* an acquire may come after the fill (P5) */

@@ -44,7 +44,7 @@ void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *loc
     acquirer->thread = hfi_thread_number();
     acquirer->tid = options->signal != 0 ? hfi_thread_id() : 0;
     acquirer->wake = NULL;
-    acquirer->for_others = acquirer->waiter.threadless = false;
+    acquirer->for_others = acquirer->waiter.threadless = acquirer->waiter.again = false;
     acquirer->lease = NULL;
     acquirer->wait_number = 0;
     acquirer->ring = NULL;
@@ -143,10 +143,23 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
     hfi_mutex_lock(&lock->mutex);
 }
 
-hf_status hfi_acquirer_reenter(struct hfi_lock *lock, const struct hfi_acquirer *acquirer, hf_lease **lease, hf_error *error)
+/* Mutex held. */
+static bool is_owner(const struct hfi_lock *lock, uint64_t owner)
+{
+    for (const hf_lease *holder = lock->holder; holder != NULL && owner != 0; holder = hfi_handle_next(lock, holder))
+        if (atomic_load(&holder->owner) == owner && hf_lease_is_valid(holder))
+            return true;
+    return false;
+}
+
+hf_status hfi_acquirer_reenter(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_lease **lease, hf_error *error)
 {
     const hf_lock_options *options = acquirer->options;
     hf_lease *holder = lock->holder;
+    if (lock->keys.use == HFI_SHARED) { /* it would wait behind one who waits for it */
+        acquirer->waiter.again = lock->entry.remote_waiters && is_owner(lock, acquirer->owner);
+        return HF_BUSY;
+    }
     if (holder == NULL || acquirer->owner == 0 || atomic_load(&holder->owner) != acquirer->owner || !hf_lease_is_valid(holder))
         return HF_BUSY;
     if (!options->reentrant || !holder->reentrant) {
@@ -168,6 +181,37 @@ hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error)
     hfi_fail(error, HF_NOMEM, "raise the limit of open files (ulimit -n)", "no descriptor for the lease's event");
     hfi_fail_errno(error, os_errno);
     return HF_NOMEM;
+}
+
+/* This owner shares the lock and wants it alone, or the other way round: it would wait for itself. No mutex held. */
+static bool waits_for_itself(const struct hfi_lock *lock, uint64_t owner)
+{
+    hf_client *client = lock->client;
+    struct hfi_lock *other;
+    struct hfi_name name = hfi_name_of(lock->keys.use == HFI_SHARED ? HFI_MUTEX : HFI_SHARED, lock->keys.name, lock->keys.name_size);
+    if (hfi_table_get(client, &name, &other, NULL) != HF_OK)
+        return false;
+    hfi_mutex_lock(&other->mutex);
+    bool alone = other->keys.use == HFI_SHARED || !other->entry.held.downgraded; /* a reader beside itself is none */
+    bool waits = is_owner(other, owner) && alone;
+    hfi_mutex_unlock(&other->mutex);
+    hfi_table_unref(other);
+    return waits;
+}
+
+/* Mutex held. */
+static void refuse_itself(struct hfi_lock *lock, struct hfi_acquirer *acquirer)
+{
+    char name[160];
+    bool reads = lock->keys.use == HFI_SHARED;
+    hf_error *why = malloc(sizeof *why);
+    (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
+    if (why != NULL)
+        (void)hfi_fail(why, HF_DEADLOCK, reads ? "who has it alone may read as well" : "release it first, then take it alone",
+                       "this %s already %s lock %s", acquirer->options->owner != 0 ? "owner" : "thread",
+                       reads ? "has alone" : "shares", name);
+    acquirer->ring = why;
+    hfi_acquirer_give_up(lock, acquirer, HF_DEADLOCK, hfi_now(lock->client->clock));
 }
 
 /* For a caller that is not granted the lease at once. */
@@ -216,7 +260,15 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     hfi_entry_arrive(&lock->entry, &acquirer.waiter, &step);
     hfi_lock_perform(lock, &step, NULL);
     bool waits = acquirer.waiter.verdict == HFI_WAITING;
-    if (waits)
+    if (waits && atomic_load_explicit(&client->shares, memory_order_relaxed) && acquirer.owner != 0) {
+        hfi_mutex_unlock(&lock->mutex);
+        HFI_PERTURB("arrived-to-look-beside");
+        bool in_vain = waits_for_itself(lock, acquirer.owner);
+        hfi_mutex_lock(&lock->mutex);
+        if (in_vain && acquirer.waiter.verdict == HFI_WAITING)
+            refuse_itself(lock, &acquirer);
+    }
+    if (acquirer.waiter.verdict == HFI_WAITING)
         wait_for_it(lock, &acquirer, search->until_ns);
     status = acquirer.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_acquirer_explain(lock, &acquirer, error);
     hfi_lock_leave(lock);
@@ -292,7 +344,11 @@ hf_status hfi_acquire_prepare(hf_client *client, const char *text, const hf_lock
                               struct hfi_name *name, hf_error *error)
 {
     hf_status status = hfi_acquire_options(client, given, options, error);
-    return status == HF_OK ? hfi_name_take(HFI_MUTEX, text, options->name_size, name, error) : status;
+    if (status != HF_OK)
+        return status;
+    if (options->shared && !atomic_load_explicit(&client->shares, memory_order_relaxed))
+        atomic_store(&client->shares, true);
+    return hfi_name_take(options->shared ? HFI_SHARED : HFI_MUTEX, text, options->name_size, name, error);
 }
 
 static void want_in_order(hf_client *client, const struct hfi_name *name, const hf_lock_options *options)

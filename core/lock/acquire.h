@@ -24,8 +24,9 @@ hf_status hfi_lock_take(hf_client *client, const struct hfi_name *name, const hf
 /* The same, and the name. */
 hf_status hfi_acquire_prepare(hf_client *client, const char *text, const hf_lock_options *given, hf_lock_options *options,
                               struct hfi_name *name, hf_error *error);
-/* Re-entry; mutex held. HF_OK: the owner has the same lease once more. HF_BUSY: this owner does not hold it. DEADLOCK. */
-hf_status hfi_acquirer_reenter(struct hfi_lock *lock, const struct hfi_acquirer *acquirer, hf_lease **lease, hf_error *error);
+/* Re-entry; mutex held. HF_OK: the owner has the same lease once more. HF_BUSY: this owner does not hold it, or reads it,
+ * and reads it once more when it arrives. DEADLOCK. */
+hf_status hfi_acquirer_reenter(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_lease **lease, hf_error *error);
 /* The acquirer, HFI_WAITING until now, leaves the entry and is HFI_REFUSED: CANCELED, CLOSED, or TIMEOUT, which becomes
  * the reason why the server could not serve, if there is one. Mutex held. */
 void hfi_acquirer_give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_status over, int64_t now);

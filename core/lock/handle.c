@@ -68,6 +68,7 @@ hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, 
     if (lease == NULL)
         return NULL;
     *lease = (hf_lease){.client = client, .lock = lock, .end = lease->end, .reentrant = options->reentrant};
+    hfi_list_init(&lease->beside);
     atomic_init(&lease->references, 2);
     atomic_init(&lease->condition, HF_LEASE_HELD);
     atomic_init(&lease->event_fd, -1);
@@ -101,6 +102,31 @@ void hfi_handle_drop(hf_lease *lease, int count)
         free(lease->parts);
     }
     give_handle(client, lease);
+}
+
+void hfi_handle_join(struct hfi_lock *lock, hf_lease *lease)
+{
+    HFI_ASSERT_HELD(&lock->mutex);
+    if (lock->holder != NULL)
+        hfi_list_append(&lock->holder->beside, &lease->beside);
+    else
+        lock->holder = lease;
+    lease->holds = true;
+}
+
+void hfi_handle_part(struct hfi_lock *lock, hf_lease *lease)
+{
+    HFI_ASSERT_HELD(&lock->mutex);
+    if (lock->holder == lease)
+        lock->holder = hfi_list_is_empty(&lease->beside) ? NULL : hfi_list_first(&lease->beside, hf_lease, beside);
+    hfi_list_remove(&lease->beside);
+    lease->holds = false;
+}
+
+hf_lease *hfi_handle_next(const struct hfi_lock *lock, const hf_lease *holder)
+{
+    hf_lease *next = hfi_container_of(holder->beside.next, hf_lease, beside);
+    return next != lock->holder ? next : NULL;
 }
 
 void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t hold_end, int64_t now)

@@ -32,6 +32,8 @@ struct hfi_parts { /* the leases of a multilock, in the order of their locks' ke
 struct hf_lease {
     hf_client *client;            /* a reference, for the lifetime of this memory */
     struct hfi_lock *lock;        /* a reference from the grant to the owner's release; of a multilock: its first part's */
+    struct hfi_list beside;       /* the ring of those that hold the lock together with this one; the lock's mutex, */
+    bool    holds;                /* and this too: it is the lock's holder, or one of them */
     struct hfi_parts *parts;      /* NULL: the lease of one lock. Else of a multilock: no lock's holder, valid while all are */
     hf_lease *whole;              /* the multilock's lease that this one is a part of, or NULL; the lock's mutex */
     _Atomic(int64_t) *end;        /* V; 0: withdrawn; negative: found over. In memory that a fork child reads as 0 */
@@ -56,6 +58,11 @@ void hfi_handle_unref(hf_lease *lease);
 void hfi_handle_drop(hf_lease *lease, int count); /* drops `count` references */
 
 /* Called by the lock with its mutex held. */
+/* It becomes the lock's holder, or one of them; and is that no longer. The lock's reference is the caller's business. */
+void hfi_handle_join(struct hfi_lock *lock, hf_lease *lease);
+void hfi_handle_part(struct hfi_lock *lock, hf_lease *lease);
+/* The holder to go on with after lock->holder, or after another one; NULL: there is no other. */
+hf_lease *hfi_handle_next(const struct hfi_lock *lock, const hf_lease *holder);
 void hfi_handle_begin(hf_lease *lease, int64_t end, int64_t fence, int64_t hold_end, int64_t now);
 /* Moves V forward, unless it is withdrawn or past. False: a reader has found the lease over, so it is over whatever the
  * server says. */

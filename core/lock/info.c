@@ -30,9 +30,12 @@ struct inquiry { /* a question to a holder, on the stack of the thread that asks
     char    label[132];
 };
 
-struct holding { /* a held lock, from the look at it until its visit */
-    struct hfi_keys keys;
-    redisReply *reply;
+struct holding { /* a holder of a lock, from the look at it until its visit */
+    char    name[HF_NAME_MAX + 1];
+    char    value[HFI_TOKEN_CAPACITY]; /* a token; another library's value is only in `foreign` */
+    char    foreign[256];
+    bool    shared;
+    int64_t left_ms, waiting;
     struct hfi_token_parts parts;
     struct inquiry inquiry; /* token NULL: the holder is another library */
 };
@@ -118,22 +121,17 @@ static void receive_holder(hf_client *client, struct inquiry *inquiry, bool enou
 
 static void show(struct survey *survey, const struct holding *held)
 {
-    char foreign[256];
-    const redisReply *value = held->reply->element[1];
-    hf_holder holder = {.size = sizeof holder, .name = held->keys.name, .host = held->parts.host,
-                        .label = held->inquiry.label, .pid = held->parts.pid, .fence = held->inquiry.fence,
-                        .held_ms = held->inquiry.held_ms};
-    holder.remaining_ms = hfi_wire_number(held->reply, 2, -1);
-    holder.waiting = hfi_wire_number(held->reply, 3, 0);
-    if (held->inquiry.token == NULL)
-        holder.foreign_value = hfi_quote(foreign, sizeof foreign, value->str, value->len);
+    hf_holder holder = {.size = sizeof holder, .name = held->name, .host = held->parts.host, .label = held->inquiry.label,
+                        .pid = held->parts.pid, .fence = held->inquiry.fence, .held_ms = held->inquiry.held_ms,
+                        .remaining_ms = held->left_ms, .waiting = held->waiting, .shared = held->shared,
+                        .foreign_value = held->inquiry.token == NULL ? held->foreign : NULL};
     struct hfi_callback callback;
     hfi_callback_begin(&callback, survey->client, NULL);
     survey->enough = !survey->visit(&holder, survey->arg);
     hfi_callback_end(&callback);
 }
 
-/* Waits for the answers of the batch and visits its locks. */
+/* Waits for the answers of the batch and visits its holders. */
 static void finish(struct survey *survey)
 {
     for (size_t i = 0; i < survey->count; i++) {
@@ -142,38 +140,51 @@ static void finish(struct survey *survey)
             receive_holder(survey->client, &held->inquiry, survey->enough);
         if (!survey->enough)
             show(survey, held);
-        freeReplyObject(held->reply);
-        hfi_keys_done(&held->keys);
     }
     survey->count = 0;
 }
 
-/* Looks at the lock of these keys, which it takes over, and asks its holder. A free lock is left out. */
-static hf_status inform(struct survey *survey, const struct hfi_keys *keys, hf_error *error)
+/* Asks the holder of this value, if it is one of ours. */
+static void add_holder(struct survey *survey, const struct hfi_keys *keys, const redisReply *value, const struct holding *lock)
 {
     struct holding *held = &survey->held[survey->count];
-    *held = (struct holding){.keys = *keys, .inquiry = {.held_ms = -1}};
-    hf_status status = hfi_call_done(survey->client, lane_of(survey->client), hfi_wire_look(keys), NULL,
-                                     "cannot look at the lock", &held->reply, error);
-    const char *word = status == HF_OK ? held->reply->element[0]->str : ""; /* checked by reply_schema.c */
-    if (strcmp(word, "HELD") != 0) {
-        if (strcmp(word, "FOREIGN") == 0)
-            status = hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key",
-                              "the key of the lock is not a string");
-        if (held->reply != NULL)
-            freeReplyObject(held->reply);
-        hfi_keys_done(&held->keys);
-        return status;
-    }
-    const redisReply *value = held->reply->element[1];
+    *held = *lock;
+    held->inquiry.held_ms = -1;
+    memcpy(held->name, keys->name, (size_t)keys->name_size + 1);
     if (hfi_token_parse(value->str, value->len, &held->parts)) {
-        held->inquiry.token = value->str;
+        memcpy(held->value, value->str, value->len);
+        held->inquiry.token = held->value;
         held->inquiry.token_size = value->len;
         ask_holder(survey->client, held->parts.id, &held->inquiry);
+    } else {
+        (void)hfi_quote(held->foreign, sizeof held->foreign, value->str, value->len);
     }
     if (++survey->count == sizeof survey->held / sizeof survey->held[0])
         finish(survey);
-    return HF_OK;
+}
+
+/* Looks at the lock of these keys, which it takes over, and asks its holders. A free lock is left out. */
+static hf_status inform(struct survey *survey, struct hfi_keys *keys, hf_error *error)
+{
+    redisReply *reply = NULL;
+    hf_status status = hfi_call_done(survey->client, lane_of(survey->client), hfi_wire_look(keys), NULL,
+                                     "cannot look at the lock", &reply, error);
+    const char *word = status == HF_OK ? reply->element[0]->str : ""; /* checked by reply_schema.c */
+    bool shared = strcmp(word, "SHARED") == 0;
+    if (strcmp(word, "FOREIGN") == 0)
+        status = hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key",
+                          "the key of the lock is not a string");
+    if (strcmp(word, "HELD") == 0 || shared) {
+        size_t first = shared ? 3 : 1, last = shared ? reply->elements : 2, at = shared ? 1 : 2;
+        struct holding lock = {.shared = shared, .left_ms = hfi_wire_number(reply, at, -1),
+                               .waiting = hfi_wire_number(reply, at + 1, 0)};
+        for (size_t i = first; i < last && !survey->enough; i++)
+            add_holder(survey, keys, reply->element[i], &lock);
+    }
+    if (reply != NULL)
+        freeReplyObject(reply);
+    hfi_keys_done(keys);
+    return status;
 }
 
 /* HF_OK: the client is entered and *keys is made; the caller has to undo both. */

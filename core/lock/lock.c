@@ -22,7 +22,10 @@ HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, 
     lock->alarm.ring = client->lock_ops->ring;
     lock->alarm_at = HFI_NEVER;
     hfi_mutex_init(&lock->mutex, HFI_RANK_OUTER);
-    hfi_entry_init(&lock->entry, name->use == HFI_FETCH ? &client->fetch_rules : &client->mutex_rules, name->hash);
+    lock->rules = name->use == HFI_FETCH    ? &client->fetch_rules
+                  : name->use == HFI_SHARED ? &client->shared_rules
+                                            : &client->mutex_rules;
+    hfi_entry_init(&lock->entry, lock->rules, name->hash);
     *made = lock;
     return HF_OK;
 }

@@ -21,6 +21,7 @@ struct hfi_lock {
     hf_client *client;
     struct hfi_keys keys; /* stored behind this struct, in the same memory */
     struct hfi_lane *lane;
+    struct hfi_entry_rules *rules; /* of its use */
     struct hfi_slot *slot; /* table.c: counts the references */
     uint32_t slot_id;
 
@@ -38,7 +39,7 @@ struct hfi_lock {
     int64_t  last_chance_ns; /* our time until which its native acquire may still be executed */
     int64_t  may_live_ms;    /* longest life of its key after what was sent: a record's patience, then the TTL */
     struct hfi_retirement *retirements; /* retirements of earlier tokens; NULL: none */
-    hf_lease *holder;        /* a reference; NULL: no holder in this process */
+    hf_lease *holder;        /* a reference; NULL: no holder in this process. HFI_SHARED: the first of them, each a reference */
     uint64_t short_holds;    /* not yet in the histogram: too short to pay an atomic instruction for each */
     int64_t  short_ns;       /* their total duration */
     struct hfi_alarm alarm;

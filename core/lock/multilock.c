@@ -160,7 +160,7 @@ static bool begin_part(hf_lease *part, hf_lease *whole, int64_t max_hold_ms)
     struct hfi_lock *lock = part->lock;
     struct hfi_step step;
     int64_t now = hfi_lock_enter(lock), end = atomic_load(part->end);
-    bool held = lock->holder == part && end > now;
+    bool held = part->holds && end > now;
     if (held) {
         part->whole = whole;
         if (max_hold_ms > 0) {
@@ -255,6 +255,8 @@ static hf_status check(const char *const *names, size_t count, const hf_lock_opt
         return hfi_fail(error, HF_INVALID, "pass 1 to 64 names", "a multilock of %zu names", names == NULL ? 0 : count);
     if (options->name_size != 0)
         return hfi_fail(error, HF_INVALID, "its names end with a NUL byte", "name_size is set for a multilock");
+    if (options->shared)
+        return hfi_fail(error, HF_INVALID, "share each of them by hf_lock_acquire", "several locks cannot be .shared together");
     if (options->reentrant)
         return hfi_fail(error, HF_INVALID, "acquire it once, and pass its lease on", "a multilock is not reentrant");
     return HF_OK;

@@ -149,6 +149,8 @@ static enum hfi_sight note_locked(struct hf_observer *observer, const char *valu
     struct seen *seen = &observer->seen;
     *seen = (struct seen){.size = size, .leads = size > 0, .held_ms = -1};
     memcpy(seen->value, value, size < sizeof seen->value ? size : sizeof seen->value);
+    if (size == strlen(HFI_READERS) && memcmp(value, HFI_READERS, size) == 0) /* several hold it: nobody leads */
+        seen->leads = false;
     if (size == 0 || !hfi_token_parse(value, size, &seen->parts)) {
         memset(&seen->parts, 0, sizeof seen->parts);
         return HFI_SAW_NOBODY;

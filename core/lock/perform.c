@@ -270,9 +270,10 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int6
     }
     free(lock->trouble); /* of an earlier acquire */
     lock->trouble = NULL;
-    acquirer->lease = lock->holder = lease;
+    acquirer->lease = lease;
+    hfi_handle_join(lock, lease);
     hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.held.times.hold_end, now);
-    if (lease->sink != NULL && lease->sink->label != NULL)
+    if (lease->sink != NULL && lease->sink->label != NULL && lock->keys.use == HFI_MUTEX)
         hfi_announce_hold(lock, now);
     return true;
 }
@@ -289,31 +290,41 @@ static void take_back(struct hfi_lock *lock, int64_t now)
 
 static void wake_decided(struct hfi_lock *lock, struct hfi_step *step)
 {
-    bool handed = true;
+    int without_handle = 0;
     while (!hfi_list_is_empty(&step->woken)) {
         struct hfi_waiter *waiter = hfi_container_of(step->woken.next, struct hfi_waiter, link);
         struct hfi_acquirer *acquirer = hfi_container_of(waiter, struct hfi_acquirer, waiter);
         hfi_list_remove(&waiter->link);
         if (waiter->verdict == HFI_GOT_LEASE)
-            handed = hand_over(lock, acquirer, step->now);
+            without_handle += !hand_over(lock, acquirer, step->now);
         HFI_PERTURB("lease-given-to-wake");
         if (acquirer->wake != NULL)
             acquirer->wake(acquirer);
     }
-    if (!handed)
+    for (; without_handle > 0; without_handle--)
         take_back(lock, step->now);
 }
 
-static void tell_holder(struct hfi_lock *lock, const struct hfi_action *action)
+static void tell_holders(struct hfi_lock *lock, const struct hfi_action *action)
 {
-    hf_lease *holder = lock->holder;
-    if (holder == NULL)
-        return;
-    hfi_handle_tell(holder, action->event, action->reason);
-    if (action->event == HF_EVENT_LOST) {
-        lock->holder = NULL;
-        hfi_handle_unref(holder); /* never the last: its owner has not released it */
+    bool over = action->event == HF_EVENT_LOST;
+    for (hf_lease *holder = lock->holder, *next; holder != NULL; holder = next) {
+        hfi_handle_tell(holder, action->event, action->reason);
+        if (over)
+            hfi_handle_part(lock, holder);
+        next = over ? lock->holder : hfi_handle_next(lock, holder);
+        if (over)
+            hfi_handle_unref(holder); /* never the last: its owner has not released it */
     }
+}
+
+/* False: a reader of one has found the lease over meanwhile. */
+static bool move_ends(const struct hfi_lock *lock, int64_t end, int64_t now)
+{
+    bool moved = true;
+    for (hf_lease *holder = lock->holder; holder != NULL; holder = hfi_handle_next(lock, holder))
+        moved = hfi_handle_move_end(holder, end, now) && moved;
+    return moved;
 }
 
 /* The renewal succeeded, but a reader has found the lease over meanwhile. */
@@ -328,16 +339,13 @@ static void found_over(struct hfi_lock *lock, int64_t now)
 /* Counts an entry that keeps asking: in a queue, or kept out of it by the server's trouble. */
 static void count_queued(struct hfi_lock *lock)
 {
-    hf_client *client = lock->client;
     const struct hfi_entry *entry = &lock->entry;
     bool in_trouble = entry->trouble != HF_OK && entry->remote != HFI_HELD && !hfi_list_is_empty(&entry->waiters);
     bool queued = entry->remote == HFI_QUEUED || in_trouble;
     if (queued == lock->queued)
         return;
     lock->queued = queued;
-    struct hfi_entry_rules *rules =
-        lock->entry.rules == &client->fetch_rules ? &client->fetch_rules : &client->mutex_rules;
-    (void)atomic_fetch_add_explicit(&rules->queued, queued ? 1 : (uint64_t)-1, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&lock->rules->queued, queued ? 1 : (uint64_t)-1, memory_order_relaxed);
 }
 
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_releaser *releaser)
@@ -362,11 +370,11 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
             hfi_announce_end(lock, step->now);
             break;
         case HFI_MOVE_END:
-            if (lock->holder != NULL && !hfi_handle_move_end(lock->holder, action->end, step->now))
+            if (!move_ends(lock, action->end, step->now))
                 found_over(lock, step->now);
             break;
         case HFI_TELL:
-            tell_holder(lock, action);
+            tell_holders(lock, action);
             break;
         case HFI_EXPLAIN_LATE:
             hfi_lock_note_late_grant(lock);

@@ -26,6 +26,7 @@ struct hfi_rechecked_batch { /* one script; lives until its answer */
     hf_client *client;
     struct hfi_lane *lane;
     int64_t patience_ms, claim_ttl_ms;
+    uint8_t use;
     int count;
     struct hfi_lock *locks[HFI_RECHECK_MOST]; /* references */
     struct hfi_recheck what[HFI_RECHECK_MOST];
@@ -122,11 +123,11 @@ void hfi_rechecks_init(struct hfi_rechecks *rechecks, hf_client *client, int64_t
 }
 
 /* A batch with these parameters and capacity for one more name; NULL: no memory. */
-static struct hfi_rechecked_batch *batch_for(struct hfi_rechecks *rechecks, struct hfi_lane *lane,
+static struct hfi_rechecked_batch *batch_for(struct hfi_rechecks *rechecks, struct hfi_lane *lane, uint8_t use,
                                              const struct hfi_acquire_params *params)
 {
     struct hfi_rechecked_batch *batch = rechecks->batches;
-    while (batch != NULL && (batch->lane != lane || batch->patience_ms != params->patience_ms ||
+    while (batch != NULL && (batch->lane != lane || batch->use != use || batch->patience_ms != params->patience_ms ||
                              batch->claim_ttl_ms != params->claim_ttl_ms || batch->count == HFI_RECHECK_MOST))
         batch = batch->next;
     if (batch != NULL)
@@ -137,6 +138,7 @@ static struct hfi_rechecked_batch *batch_for(struct hfi_rechecks *rechecks, stru
     hfi_client_ref(rechecks->client);
     batch->client = rechecks->client;
     batch->lane = lane;
+    batch->use = use;
     batch->patience_ms = params->patience_ms;
     batch->claim_ttl_ms = params->claim_ttl_ms;
     batch->count = 0;
@@ -149,7 +151,7 @@ bool hfi_rechecks_add(struct hfi_rechecks *rechecks, struct hfi_lock *lock)
 {
     struct hfi_acquire_params params = hfi_entry_recheck_params(&lock->entry, rechecks->now);
     hfi_lock_may_live(lock, params.claim_ttl_ms + params.patience_ms);
-    struct hfi_rechecked_batch *batch = batch_for(rechecks, lock->lane, &params);
+    struct hfi_rechecked_batch *batch = batch_for(rechecks, lock->lane, lock->keys.use, &params);
     if (batch == NULL)
         return false;
     batch->locks[batch->count] = lock;

@@ -29,14 +29,14 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *r
     struct hfi_step step;
     int64_t now = hfi_now(client->clock);
     note_hold(lock, now - lease->since_ns);
-    if (lock->holder != lease)
+    if (!lease->holds)
         return false;
     hfi_step_init(&step, now, 0);
     bool was_valid = now < atomic_load(lease->end);
     /* P3: V is withdrawn before anything is listed, and before another thread may get the lease. */
     hfi_handle_withdraw(lease);
     HFI_PERTURB("withdrawn-to-released");
-    lock->holder = NULL;
+    hfi_handle_part(lock, lease);
     ++*references;
     hfi_handle_end(lease);
     if (was_valid && hfi_entry_release(&lock->entry, atomic_load(&client->closing), &step)) {

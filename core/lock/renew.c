@@ -54,6 +54,8 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
                            &step);
         if (how == HFI_RENEW_REMOTE_WAITER)
             hfi_entry_remote_waiter(&lock->entry, &step);
+        else if (how == HFI_RENEW_OK)
+            hfi_entry_no_remote_waiter(&lock->entry, command->stamp_ns, &step);
         hfi_lock_perform(lock, &step, NULL);
     }
     hfi_mutex_unlock(&lock->mutex);

@@ -106,7 +106,7 @@ static void judge_locked(struct hfi_retirement *retirement, const struct hfi_com
     bool known = said->word[0] != 0;
     bool refused = command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR;
     bool over = known && hfi_in_doubt_is_over(&retirement->in_doubt, said->now_us, now);
-    bool was_ours = strcmp(said->word, "FREE") == 0 || strcmp(said->word, "HANDED") == 0;
+    bool was_ours = strcmp(said->word, "FREE") == 0 || strcmp(said->word, "HANDED") == 0 || strcmp(said->word, "OTHERS") == 0;
     if (strcmp(said->word, "HANDED") == 0)
         hfi_count(client, hand_offs_given);
     if (refused)

@@ -210,7 +210,7 @@ static bool put_locked(hf_client *client, struct hfi_lock *lock, uint64_t hash, 
         shard->free = atomic_load(&slot_at(shard, index)->next);
     }
     struct hfi_slot *slot = slot_at(shard, index);
-    bool stays = lock->keys.use == HFI_MUTEX; /* not a fetch's: those are many, and local.c keeps their values */
+    bool stays = lock->keys.use != HFI_FETCH; /* not a fetch's: those are many, and local.c keeps their values */
     lock->slot = slot;
     lock->slot_id = index << SHARD_BITS | (uint32_t)(shard - client->table->shards);
     slot->lock = lock;

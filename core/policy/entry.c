@@ -110,6 +110,8 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, struct
     hfi_list_append(&entry->waiters, &waiter->link);
     if (free) {
         take(entry, waiter, step);
+    } else if (entry->rules->shares && entry->holding == HFI_BY_THREAD) {
+        hfi_step_join(entry, waiter, step);
     } else if (!taken) {
         entry->trouble = HF_OK; /* trouble and place are of waiters that left, perhaps while their token changed */
         entry->ask.ticket = entry->ask.position = 0;

@@ -64,6 +64,7 @@ enum hfi_verdict {
 struct hfi_waiter { /* on the stack of the waiting thread, or in a pending */
     struct hfi_list  link;
     bool             once;      /* wait_ms 0: HF_BUSY instead of waiting */
+    bool             again;     /* where threads share the lease: its owner has it already, so it comes in whatever waits */
     bool             threadless; /* a pending's: no thread has to run before it has what is passed to it */
     int64_t          lease_ms, stop_ms, max_hold_ms, linger_ms;
     int64_t          since;     /* when it arrived */
@@ -77,6 +78,7 @@ struct hfi_waiter { /* on the stack of the waiting thread, or in a pending */
 struct hfi_entry_rules { /* shared by all entries of one use of a client */
     int64_t guard_ms;
     bool    native;           /* acquire by MULTI SET INCRBY TIME EXEC first; a fetch always uses the script */
+    bool    shares;           /* readers: threads of this process have the lease together */
     bool    barges;           /* a release wakes the oldest waiter and leaves the lease free until it runs */
     bool    batch_rechecks;   /* a re-check that expects no change is sent with those of other names */
     int64_t phase;            /* offset of the grid of batched re-checks: processes do not ask at the same moment */
@@ -167,7 +169,10 @@ struct hfi_entry {
             int64_t  fence_end;                    /* of the block that `fence` is in */
             int64_t  next_block, next_block_end;   /* the next block; 0: none */
             bool     more_asked;                   /* the next block is asked for; in any state of hfi_holding */
+            bool     downgraded;                   /* others read beside the holder: no thread here may have it next */
             uint8_t  bad_fences;                   /* bad blocks in a row */
+            int64_t wanted_at;                     /* when another process was last heard to wait */
+            uint32_t inside;                       /* rules->shares: threads that have the lease */
             uint8_t  passes;                       /* local passes in a row, counted up to HFI_PASS_MOST */
             uint16_t more_below;                   /* ask for another block when fewer fences than this are left */
         } held;
@@ -233,6 +238,10 @@ void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_step *step);
 /* Messages that name the current token. hfi_entry_granted returns true if this grant is now what is held. */
 bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, struct hfi_step *step);
 void hfi_entry_remote_waiter(struct hfi_entry *entry, struct hfi_step *step);
+/* A renewal with this stamp says that no other process waits any more. */
+void hfi_entry_no_remote_waiter(struct hfi_entry *entry, int64_t sent_at, struct hfi_step *step);
+/* True: a reader that arrives now waits, for another process does and the batch of local readers is over. */
+bool hfi_entry_is_shut(const struct hfi_entry *entry, int64_t now);
 /* A message says that the server has another token of the same grant: a break, or a forgery. True: the lease is held,
  * and that token may stand for it. False: that token is of no use to this entry. */
 bool hfi_entry_token_questioned(struct hfi_entry *entry, struct hfi_step *step);
@@ -247,6 +256,8 @@ void hfi_entry_requery(struct hfi_entry *entry, struct hfi_step *step);
 /* The holder releases the lease. False: its end had passed, it is LOST (the shell notifies the holder). `quietly`: no
  * linger, no local pass (close; a load whose waiters do not want the lease). */
 bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *step);
+/* The holder goes on as a reader, from now on. */
+void hfi_entry_downgrade(struct hfi_entry *entry);
 /* Fetch: all waiters get the value. The fill has freed the lock; if that is not certain, give_it_back releases it. */
 void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_step *step);
 /* A renewal has extended the current token. */

@@ -40,8 +40,9 @@ void hfi_entry_check(const struct hfi_entry *entry)
     HFI_CHECK(entry->successor == NULL || (is_held && entry->successor == hfi_step_head_of(entry)));
     HFI_CHECK(entry->successor == NULL || !entry->successor->threadless);
     HFI_CHECK(entry->holding != HFI_OFFERED || entry->successor != NULL);
+    HFI_CHECK(entry->holding != HFI_BY_THREAD || entry->held.inside == 1 || (entry->rules->shares && entry->held.inside > 0));
     HFI_CHECK(entry->holding != HFI_LINGERING || !waits);
-    HFI_CHECK(entry->holding != HFI_AWAITING_FENCES || !hfi_step_has_fences(entry));
+    HFI_CHECK(entry->holding != HFI_AWAITING_FENCES || entry->rules->shares || !hfi_step_has_fences(entry));
     HFI_CHECK(entry->remote != HFI_NOTHING || !hfi_entry_awaits_answer(entry));
     HFI_CHECK(is_held || waits || entry->remote == HFI_NOTHING);
     HFI_CHECK(is_held || !waits || hfi_entry_awaits_answer(entry) || entry->ask_at != HFI_NEVER);

@@ -13,7 +13,8 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
 {
     if (entry->successor == waiter)
         entry->successor = NULL;
-    bool begins = entry->fence == entry->held.fence_end;
+    bool shares = entry->rules->shares, begins = !shares && entry->fence == entry->held.fence_end;
+    entry->held.inside++;
     if (begins) {
         entry->held.more_below = ASK_AT;
         entry->fence = entry->held.next_block - 1;
@@ -23,9 +24,10 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
     hfi_step_become(entry, HFI_HELD, HFI_BY_THREAD);
     entry->held.linger_ms = waiter->linger_ms;
     waiter->end = hfi_lease_end(&entry->held.times);
-    waiter->fence = ++entry->fence;
+    entry->fence += !shares; /* all who share a grant have its one fence */
+    waiter->fence = entry->fence;
     hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, step);
-    if (entry->held.next_block == 0 && !entry->held.more_asked &&
+    if (!shares && entry->held.next_block == 0 && !entry->held.more_asked &&
         (begins || entry->held.fence_end - entry->fence < entry->held.more_below)) {
         entry->held.more_asked = true;
         hfi_step_act(step, HFI_SEND_MORE);
@@ -40,10 +42,25 @@ static bool goes_on(const struct hfi_lease_times *times, const struct hfi_waiter
            times->condition == HF_LEASE_HELD;
 }
 
+/* Those who share a lease want one length and one warning: the longest of theirs. */
+static void widen(struct hfi_lease_times *times, const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now)
+{
+    int64_t lease_ms = times->length / HFI_MS, stop_ms = times->full_stop / HFI_MS;
+    if (waiter->lease_ms <= lease_ms && waiter->stop_ms <= stop_ms)
+        return;
+    hfi_lease_pass(times, entry->held.good_for, waiter->lease_ms > lease_ms ? waiter->lease_ms : lease_ms,
+                   waiter->stop_ms > stop_ms ? waiter->stop_ms : stop_ms, 0, now);
+}
+
 /* Pass the remote lease to another thread. */
 void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
-    if (!goes_on(&entry->held.times, waiter)) {
+    if (entry->rules->shares && entry->held.inside > 0) {
+        int64_t length = entry->held.times.length;
+        widen(&entry->held.times, entry, waiter, step->now);
+        if (entry->held.times.length > length)
+            entry->held.lengthened_at = step->now;
+    } else if (!goes_on(&entry->held.times, waiter)) {
         int64_t length = entry->held.times.length;
         hfi_lease_pass(&entry->held.times, entry->held.good_for, waiter->lease_ms, waiter->stop_ms, waiter->max_hold_ms,
                        step->now);
@@ -60,10 +77,40 @@ bool hfi_step_is_free(const struct hfi_entry *entry)
     return entry->holding == HFI_OFFERED || entry->holding == HFI_LINGERING;
 }
 
-/* Enough is left for the waiter to stop and for a renewal to come through. */
+static bool batch_is_over(const struct hfi_entry *entry, int64_t now)
+{
+    return entry->held.passes >= HFI_PASS_MOST || now - entry->held.batch_since >= HFI_PASS_MOST_NS;
+}
+
+bool hfi_entry_is_shut(const struct hfi_entry *entry, int64_t now)
+{
+    return entry->remote == HFI_HELD && entry->remote_waiters && batch_is_over(entry, now);
+}
+
+/* A reader comes in beside those that are in, unless it wants more time than is left. */
+void hfi_step_join(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
+{
+    if (!hfi_step_suits(entry, waiter, step->now) || (hfi_entry_is_shut(entry, step->now) && !waiter->again))
+        return;
+    if (entry->held.passes < HFI_PASS_MOST)
+        entry->held.passes++;
+    hfi_step_pass(entry, waiter, step);
+}
+
+static void join_all(struct hfi_entry *entry, struct hfi_step *step)
+{
+    for (struct hfi_list *at = entry->waiters.next, *next; at != &entry->waiters; at = next) {
+        next = at->next;
+        hfi_step_join(entry, hfi_container_of(at, struct hfi_waiter, link), step);
+    }
+}
+
+/* Enough is left for the waiter to stop and for a renewal to come through. Nobody joins readers whose lease is at risk. */
 bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now)
 {
     int64_t left = entry->held.times.end - now;
+    if (entry->rules->shares && entry->held.times.condition != HF_LEASE_HELD)
+        return false;
     return left > hfi_lease_stop(entry->held.good_for, waiter->lease_ms * HFI_MS, waiter->stop_ms * HFI_MS) &&
            left > 4 * entry->held.times.rtt + HFI_PACE_NS;
 }
@@ -85,9 +132,11 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     hfi_step_unwatch(entry, step);
     bool deaf = entry->ask.deaf;
     entry->contended = false; /* remote_waiters stays: R may have come before the grant */
-    entry->held.more_asked = false;
+    entry->held.more_asked = entry->held.downgraded = false;
     entry->held.good_for = good_for;
     entry->held.passes = 0;
+    entry->held.inside = 0;
+    entry->held.wanted_at = step->now;
     entry->held.batch_since = step->now;
     entry->ask_at = HFI_NEVER;
     entry->trouble = HF_OK;
@@ -106,10 +155,12 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
         hfi_step_act(step, HFI_SEND_FLOOR);
         return;
     }
-    entry->fence = fence - 1;
+    entry->fence = fence - !entry->rules->shares;
     entry->held.fence_end = fence + HFI_FENCE_BLOCK - 1;
     entry->held.more_below = ASK_AT;
     give(entry, hfi_step_head_of(entry), step);
+    if (entry->rules->shares)
+        join_all(entry, step);
 }
 
 /* A command that was sent at sent_at with the held token has set the key's TTL for at least good_for. */
@@ -127,11 +178,13 @@ void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_f
         hfi_step_act(step, HFI_MOVE_END)->end = hfi_lease_end(&entry->held.times);
     if (safe_again)
         hfi_step_act(step, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
+    if (entry->rules->shares)
+        join_all(entry, step);
 }
 
 bool hfi_step_has_fences(const struct hfi_entry *entry)
 {
-    return entry->fence < entry->held.fence_end || entry->held.next_block != 0;
+    return entry->rules->shares || entry->fence < entry->held.fence_end || entry->held.next_block != 0;
 }
 
 /* A request has failed: the next one follows when half of the fences that are left are used. So a counter that always
@@ -159,7 +212,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
         return;
     }
     if (good && first > entry->fence) {
-        entry->fence = first - 1;
+        entry->fence = first - !entry->rules->shares;
         entry->held.fence_end = first + count - 1;
         entry->held.more_below = ASK_AT;
         struct hfi_waiter *head = hfi_step_head_of(entry); /* perhaps not the waiter that the lease was granted for */
@@ -167,6 +220,8 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
             hfi_step_give_back(entry, step);
         else
             hfi_step_pass(entry, head, step);
+        if (entry->rules->shares && entry->holding == HFI_BY_THREAD)
+            join_all(entry, step);
     } else if (ran_out || first < 0) { /* the silence of a server says nothing about its counter */
         hfi_step_give_back(entry, step);
     } else if (++entry->held.bad_fences >= 3) {
@@ -195,10 +250,24 @@ void hfi_entry_no_counter(struct hfi_entry *entry, struct hfi_step *step)
 
 static bool may_pass(const struct hfi_entry *entry, int64_t now)
 {
-    bool batch_is_over = entry->held.passes >= HFI_PASS_MOST || now - entry->held.batch_since >= HFI_PASS_MOST_NS;
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     return head != NULL && hfi_step_suits(entry, head, now) && (hfi_step_has_fences(entry) || entry->held.more_asked) &&
-           !(entry->remote_waiters && batch_is_over);
+           !entry->held.downgraded && !(entry->remote_waiters && batch_is_over(entry, now));
+}
+
+void hfi_entry_no_remote_waiter(struct hfi_entry *entry, int64_t sent_at, struct hfi_step *step)
+{
+    if (!entry->rules->shares || entry->remote != HFI_HELD || !entry->remote_waiters || sent_at <= entry->held.wanted_at)
+        return;
+    entry->remote_waiters = false;
+    if (entry->holding == HFI_BY_THREAD)
+        join_all(entry, step);
+}
+
+void hfi_entry_downgrade(struct hfi_entry *entry)
+{
+    HFI_CHECK(entry->holding == HFI_BY_THREAD);
+    entry->held.downgraded = true;
 }
 
 bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *step)
@@ -208,8 +277,12 @@ bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *s
     HFI_CHECK(entry->holding == HFI_BY_THREAD);
     if (now >= hfi_lease_end(&entry->held.times))
         return false;
+    if (--entry->held.inside > 0) /* others read on */
+        return true;
     entry->held.times.hold_end = HFI_NEVER; /* the limit was this holder's */
-    if (!quietly && may_pass(entry, now)) {
+    if (!quietly && entry->rules->shares && may_pass(entry, now)) {
+        join_all(entry, step);
+    } else if (!quietly && may_pass(entry, now)) {
         bool overdue = entry->successor != NULL && (entry->successor->overtaken ||
                                                     now - entry->held.successor_since >= HFI_BARGE_WINDOW_NS);
         entry->held.passes = entry->held.passes < HFI_PASS_MOST ? (uint8_t)(entry->held.passes + 1) : HFI_PASS_MOST;
@@ -221,7 +294,8 @@ bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *s
             hfi_step_wake_successor(entry, step);
         else
             hfi_step_become(entry, HFI_HELD, HFI_OFFERED);
-    } else if (!quietly && entry->held.linger_ms > 0 && !entry->remote_waiters && hfi_list_is_empty(&entry->waiters)) {
+    } else if (!quietly && entry->held.linger_ms > 0 && !entry->held.downgraded && !entry->remote_waiters &&
+               hfi_list_is_empty(&entry->waiters)) {
         hfi_step_become(entry, HFI_HELD, HFI_LINGERING);
         entry->held.linger_end = hfi_after_ms(now, entry->held.linger_ms);
     } else {

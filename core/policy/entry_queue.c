@@ -283,6 +283,7 @@ HFI_RARE void hfi_entry_remote_waiter(struct hfi_entry *entry, struct hfi_step *
         return;
     entry->remote_waiters = true;
     if (entry->remote == HFI_HELD) {
+        entry->held.wanted_at = step->now;
         if (entry->holding == HFI_LINGERING) /* else given back after the batch of local passes */
             hfi_step_give_back(entry, step);
     } else { /* we may own the lease without knowing it */

@@ -67,6 +67,7 @@ int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at);
 void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good,
                    struct hfi_step *step);
 void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step);
+void hfi_step_join(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step); /* rules->shares */
 void hfi_step_wake_successor(struct hfi_entry *entry, struct hfi_step *step); /* the oldest waiter */
 bool hfi_step_has_fences(const struct hfi_entry *entry);
 bool hfi_step_is_free(const struct hfi_entry *entry); /* held by this process, but by none of its threads */

@@ -78,7 +78,7 @@ static void frame_of(const char *key_template, const struct hfi_name *name, stru
     char number[12];
     frame->before = frame->capacity;
     frame->after = "";
-    if (name->use == HFI_MUTEX && key_template != NULL) {
+    if (name->use != HFI_FETCH && key_template != NULL) {
         const char *at = strstr(key_template, "%s");
         frame->before = key_template;
         frame->before_size = (size_t)(at - key_template);
@@ -235,7 +235,7 @@ hf_status hfi_keys_make_behind(size_t front, void **memory, const char *key_temp
     *keys = (struct hfi_keys){.use = (uint8_t)name->use};
     frame_of(key_template, name, &frame);
     size_t size = frame.before_size + name->size + frame.after_size;
-    if (name->use == HFI_MUTEX && size > HFI_LOCK_KEY_MOST)
+    if (name->use != HFI_FETCH && size > HFI_LOCK_KEY_MOST)
         return hfi_fail(error, HF_INVALID, "choose a shorter name or key_template", "the lock key is too long");
     /* Only a template can make a key that needs a number for its tag. */
     *memory = malloc(front + size + 1 + name->size + 1 + (key_template != NULL ? sizeof number : 0));

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #define HFI_FENCE_KEY "hf:fence"
+#define HFI_READERS   "hf1:shared" /* the value of a lock key while readers have the lock */
 
 #define HFI_LOCK_KEY_MOST 1100 /* bytes: template and lock name */
 #define HFI_ELECTION_CHANNEL_MOST (2 * HFI_LOCK_KEY_MOST + 16)
@@ -30,7 +31,7 @@ struct hfi_side_keys {
 };
 
 /* Makes the keys of a name; hfi_keys_done frees them. key_template: NULL, or the user's template with one %s; it
- * applies to HFI_MUTEX only. Fails with INVALID (the key would be too long, or lie among our side keys) or NOMEM. */
+ * does not apply to HFI_FETCH. Fails with INVALID (the key would be too long, or lie among our side keys) or NOMEM. */
 hf_status hfi_keys_make(const char *key_template, const struct hfi_name *name, struct hfi_keys *keys, hf_error *error);
 /* HF_OK if a fetched value may be stored under `key`; INVALID if it lies among our own keys or possible lock keys. */
 hf_status hfi_fetch_key_check(const char *key_template, const char *key, size_t size, hf_error *error);

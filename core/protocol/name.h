@@ -7,7 +7,9 @@
 
 #include <stdint.h>
 
-enum hfi_use { HFI_MUTEX, HFI_FETCH }; /* what a name locks: itself, or the load of the data key of that name */
+/* What a name locks: itself, alone; the load of the data key of that name; or itself, together with other readers. A name's
+ * readers and those of its threads that want it alone meet at the server only, by the same keys. */
+enum hfi_use { HFI_MUTEX, HFI_FETCH, HFI_SHARED };
 
 struct hfi_name {
     enum hfi_use use;

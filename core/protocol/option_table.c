@@ -51,6 +51,7 @@ const struct hfi_option hfi_lock_table[HFI_LOCK_OPTIONS] = {
     LOCK(signal_at,   HFI_COUNT, 0,       0,              0,          0),
     LOCK(event_fd,    HFI_FLAG,  0,       0,              0,          0),
     LOCK(reentrant,   HFI_FLAG,  0,       0,              0,          0),
+    LOCK(shared,      HFI_FLAG,  0,       0,              0,          0),
     LOCK(owner_label, HFI_TEXT,  0,       0,              0,          0),
     LOCK(order_class, HFI_TEXT,  0,       0,              0,          0),
 };

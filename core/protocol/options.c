@@ -134,6 +134,8 @@ static hf_status check_signal(const hf_lock_options *options, hf_error *error)
 hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, hf_error *error)
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_LOCK", error);
+    if (status == HF_OK)
+        status = check_reserved_flags(o->reserved_flags, sizeof o->reserved_flags, "HF_LOCK", error);
     if (o->lease_ms == 0)
         o->lease_ms = default_lease_ms;
     if (status == HF_OK)
@@ -154,6 +156,9 @@ hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, h
         return hfi_fail(error, HF_INVALID, "", "signal_at must be HF_EVENT_LOST or HF_EVENT_AT_RISK");
     if (o->owner_label != NULL && strlen(o->owner_label) > 128)
         return hfi_fail(error, HF_INVALID, "", "owner_label is longer than 128 bytes");
+    if (o->shared && o->max_hold_ms > 0)
+        return hfi_fail(error, HF_INVALID, "leave max_hold_ms out: the readers of a process have one lease together",
+                        "a lock cannot be .shared and have max_hold_ms");
     if (o->order_class != NULL && (*o->order_class == 0 || strlen(o->order_class) > 128))
         return hfi_fail(error, HF_INVALID, "", "order_class is empty or longer than 128 bytes");
     return HF_OK;

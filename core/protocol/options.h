@@ -33,7 +33,7 @@ struct hfi_option {
 
 enum {
     HFI_CLIENT_OPTIONS = 20, HFI_CLIENT_BOUNDED = 14, /* the first 14 have bounds or a default */
-    HFI_LOCK_OPTIONS = 12,   HFI_LOCK_BOUNDED = 4,
+    HFI_LOCK_OPTIONS = 13,   HFI_LOCK_BOUNDED = 4,
     HFI_FETCH_OPTIONS = 6
 };
 extern const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS];

@@ -84,7 +84,7 @@ bool hfi_schema_acquire(const struct hfi_command *command, const struct redisRep
 
 bool hfi_schema_release(const struct hfi_command *command, const struct redisReply *reply)
 {
-    static const struct form forms[] = {{"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}, {"MORE", "n"}};
+    static const struct form forms[] = {{"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}, {"MORE", "n"}, {"OTHERS", "n"}};
     (void)command;
     return is_word(reply, "FREE") || IS_ONE_OF(reply, forms);
 }
@@ -92,6 +92,13 @@ bool hfi_schema_release(const struct hfi_command *command, const struct redisRep
 bool hfi_schema_more(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"GRANTED", "nn"}, {"GONE", "n"}, {"FOREIGN", "ns"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
+bool hfi_schema_downgrade(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"SHARED", "n"}, {"GONE", "n"}, {"FOREIGN", "ns"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }
@@ -117,11 +124,20 @@ bool hfi_schema_break(const struct hfi_command *command, const struct redisReply
     return IS_ONE_OF(reply, forms);
 }
 
+/* The TTL, the number of waiters, and the readers' tokens. */
+static bool is_shared(const struct redisReply *reply)
+{
+    bool fits = reply->type == REDIS_REPLY_ARRAY && reply->elements >= 3 && is_word(reply->element[0], "SHARED");
+    for (size_t i = 1; fits && i < reply->elements; i++)
+        fits = is_of_kind(reply->element[i], i < 3 ? 'n' : 's');
+    return fits;
+}
+
 bool hfi_schema_look(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"HELD", "snn"}, {"FREE", ""}, {"FOREIGN", "s"}};
     (void)command;
-    return IS_ONE_OF(reply, forms);
+    return IS_ONE_OF(reply, forms) || is_shared(reply);
 }
 
 bool hfi_schema_forget(const struct hfi_command *command, const struct redisReply *reply)

@@ -40,12 +40,15 @@ hf_status hfi_script_error_key(const struct hfi_keys *keys, const char *which, h
     struct hfi_side_keys sides;
     if (!hfi_side_keys_print(keys, &sides))
         return hfi_fail(error, HF_FOREIGN, "", "another program keeps something else under one of its keys");
+    char held[sizeof "hf:held:" + HFI_ANY_KEY_MOST]; /* named like the queue */
+    size_t held_size = (size_t)snprintf(held, sizeof held, "hf:held:%s", sides.queue + strlen("hf:queue:"));
     const struct {
         const char *which, *key;
         size_t size;
         const char *type;
     } all[] = {{"queue", sides.queue, sides.queue_size, "sorted set"},
                {"wait", sides.waiters, sides.waiters_size, "hash"},
+               {"held", held, held_size, "sorted set"},
                {"fence", HFI_FENCE_KEY, strlen(HFI_FENCE_KEY), "number"},
                {"data", keys->name, keys->name_size, "string"},
                {"absent", sides.absent, sides.absent_size, "string"},

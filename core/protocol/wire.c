@@ -52,6 +52,14 @@ static void add_number(struct words *words, int64_t number)
     add(words, at, (size_t)(end - at));
 }
 
+/* How long the key of a waiter lives that a release hands the lock to; ` s` behind it: the waiter is a reader. */
+static void add_claim(struct words *words, int64_t claim_ttl_ms, bool reads)
+{
+    char *number = words->number[words->numbers++];
+    int size = snprintf(number, sizeof words->number[0], "%" PRId64 "%s", claim_ttl_ms, reads ? " s" : "");
+    add(words, number, (size_t)size);
+}
+
 static void add_token(struct words *words, const struct hfi_identity *identity, struct hfi_token token)
 {
     add(words, words->token, hfi_token_make(identity, token, words->token));
@@ -184,11 +192,11 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_identity *identity, const 
     add_text(&words, asking->once ? "try" : "wait");
     add_number(&words, asking->echo);
     add_number(&words, params->ticket);
-    add_number(&words, params->claim_ttl_ms);
+    add_claim(&words, params->claim_ttl_ms, keys->use == HFI_SHARED);
     add_number(&words, params->patience_ms * 1000);
     if (keys->use == HFI_FETCH)
         add_number(&words, asking->enough_ms);
-    return script(&hfi_script_acquire, key_count, &words, hfi_schema_acquire);
+    return script(keys->use == HFI_SHARED ? &hfi_script_acquire_shared : &hfi_script_acquire, key_count, &words, hfi_schema_acquire);
 }
 
 struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const struct hfi_keys *keys,
@@ -213,6 +221,18 @@ struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const str
     add_number(&words, ttl_ms);
     add_number(&words, size);
     return script(&hfi_script_more, key_count, &words, hfi_schema_more);
+}
+
+struct hfi_command *hfi_wire_downgrade(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                       struct hfi_token token, int64_t ttl_ms)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    int key_count = add_keys(&words, keys, &sides);
+    add_token(&words, identity, token);
+    add_number(&words, ttl_ms);
+    return script(&hfi_script_downgrade, key_count, &words, hfi_schema_downgrade);
 }
 
 struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
@@ -391,7 +411,7 @@ static bool add_rechecks(struct hfi_command *command, const struct hfi_identity 
     add_number(&words, common->not_after_us);
     add_number(&words, common->patience_ms * 1000);
     add_number(&words, common->echo);
-    add_number(&words, common->claim_ttl_ms);
+    add_claim(&words, common->claim_ttl_ms, rechecks[0].keys->use == HFI_SHARED);
     for (int i = 0; i < words.count; i++)
         all = all && hfi_command_word(command, words.text[i], words.size[i]);
     for (int i = 0; i < count; i++)

@@ -27,6 +27,8 @@ struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const 
                                      struct hfi_token token);
 struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const struct hfi_keys *keys,
                                   struct hfi_token token, int64_t ttl_ms, int64_t size);
+struct hfi_command *hfi_wire_downgrade(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                       struct hfi_token token, int64_t ttl_ms);
 struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us);
 struct hfi_command *hfi_wire_look(const struct hfi_keys *keys);
 struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most); /* the first ones, with tickets */
@@ -54,7 +56,8 @@ struct hfi_taking {
 struct hfi_command *hfi_wire_take_many(const struct hfi_identity *identity, const struct hfi_taking *names, int count,
                                        int64_t not_after_us);
 
-/* Batched re-checks: several names in one script, with one stamp. The params are common to all of them. */
+/* Batched re-checks: several names in one script, with one stamp. The params are common to all of them, and all are of
+ * one use. */
 #define HFI_RECHECK_MOST 32
 struct hfi_recheck_params {
     int64_t not_after_us, patience_ms, echo, claim_ttl_ms;

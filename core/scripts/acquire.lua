@@ -3,7 +3,8 @@
 -- ARGV: 1 token, 2 ttl ms, 3 not after (server us), 4 try|wait, 5 echo, 6 ticket or 0, 7 claim ttl ms,
 --       8 patience us; for a fetch also 9 enough ms: data with a longer TTL is the answer.
 -- include hand_off
-local token, ticket = ARGV[1], ARGV[6]
+-- include stand
+local token = ARGV[1]
 if now > tonumber(ARGV[3]) then
     return {'LATE', now}
 end
@@ -11,9 +12,9 @@ local held = typed('GET', KEYS[1])
 if held == nil then
     return {'FOREIGN', now, 'lock'}
 end
-if held == token then
+if held == token or held == SHARED and is_reader(token) then -- the latter: a late question, it was downgraded meanwhile
     leave(token)
-    if call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
+    if held == token and call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
         call('PEXPIRE', KEYS[1], ARGV[2])
     end
     local fence = block('2048')
@@ -49,33 +50,4 @@ if not held then
     end
     held = call('GET', KEYS[1])
 end
--- left 0 without a holder: more old records are to be dropped, so the caller asks again at once.
-local left, ours = held and call('PTTL', KEYS[1]) or 0, held and is_ours(held)
-if ARGV[4] == 'try' then
-    return {'BUSY', now, left, ours and 1 or 0, ours and want(held, KEYS[1]) or -1}
-end
--- A first write that memory limits do not refuse. They would refuse ZADD or HSET here.
-if typed('HDEL', KEYS[3], '') == nil then
-    return {'FOREIGN', now, 'wait'}
-end
-local place = typed('ZSCORE', KEYS[2], token)
-if place == nil then
-    return {'FOREIGN', now, 'queue'}
-end
-if ticket == '0' then
-    local last = call('ZRANGE', KEYS[2], '-1', '-1', 'WITHSCORES')[2]
-    ticket = digits(tonumber(place) or math.max(last and tonumber(last) + 1 or 0, now))
-end
-call('ZADD', KEYS[2], ticket, token)
-call('HSET', KEYS[3], token, digits(now + tonumber(ARGV[8])) .. ' ' .. ARGV[5] .. ' ' .. ARGV[7])
-call('PEXPIRE', KEYS[2], '60000')
-call('PEXPIRE', KEYS[3], '60000')
-local position = call('ZRANK', KEYS[2], token)
--- Only the head of the queue publishes R. Killed waiters do not, so a re-check drops their old records from the head.
-if ARGV[6] ~= '0' then
-    while position > 0 and dropped < 1024 and not record(call('ZRANGE', KEYS[2], '0', '0')[1]) do
-        position = position - 1
-    end
-    left = position > 0 and dropped == 1024 and 0 or left
-end
-return {'QUEUED', now, left, position, ticket, ours and 1 or 0, position == 0 and ours and want(held, KEYS[1]) or -1}
+return wait(token, held)

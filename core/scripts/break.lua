@@ -1,5 +1,5 @@
 -- break: an operator takes the lease from its holder. The key stays, under a new token that the holder receives by B.
--- The key ends when the holder has stopped and releases that token, or with its TTL.
+-- The key ends when the holder has stopped and releases that token, or with its TTL. The same for each reader.
 -- With force the next waiter gets the lease now. B makes the holder renew, and the renewal finds the lease over.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 sixteen hex digits, 2 'force' or ''.
 -- include hand_off
@@ -10,15 +10,30 @@ end
 if not held then
     return {'FREE', now}
 end
-local head, tail = string.match(held, '^(hf1:%x+:%x+:)%x+(:.*)$')
-local force, revoked = ARGV[2] == 'force', head and head .. ARGV[1] .. tail
-if head and not force and call('PTTL', KEYS[1]) > 0 then
-    leave(held) -- a first write that memory limits do not refuse
-    call('SET', KEYS[1], revoked, 'KEEPTTL')
+local force = ARGV[2] == 'force'
+-- Of a reader's the second half stays: its renewal finds it by that.
+local function revoked(token)
+    local head, half, tail = string.match(token, '^(hf1:%x+:%x+:)%x%x%x%x%x%x%x%x(%x+)(:.*)$')
+    return head and head .. (held == SHARED and string.sub(ARGV[1], 1, 8) .. half or ARGV[1]) .. tail
+end
+leave(held) -- a first write that memory limits do not refuse
+local holders = held == SHARED and typed('ZRANGE', readers, '0', '-1', 'WITHSCORES') or {held}
+local left = not force and call('PTTL', KEYS[1]) > 0 and revoked(holders[1] or '')
+if left and held == SHARED then -- each reader's place stays until the reader has stopped
+    for i = 1, #holders, 2 do
+        if revoked(holders[i]) and revoked(holders[i]) ~= holders[i] then
+            call('ZADD', readers, holders[i + 1], revoked(holders[i]))
+            call('ZREM', readers, holders[i])
+        end
+    end
+elseif left then
+    call('SET', KEYS[1], left, 'KEEPTTL')
 elseif hand_off('') ~= 'HANDED' then
     call('DEL', KEYS[1])
 end
-if head then
-    call('PUBLISH', channel(held), 'B ' .. held .. ' ' .. revoked .. ' ' .. KEYS[1])
+for i = 1, #holders, held == SHARED and 2 or 1 do
+    if revoked(holders[i]) then
+        call('PUBLISH', channel(holders[i]), 'B ' .. holders[i] .. ' ' .. revoked(holders[i]) .. ' ' .. KEYS[1])
+    end
 end
 return {'BROKEN', now}

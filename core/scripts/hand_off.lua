@@ -10,16 +10,43 @@ local function leave(token)
     return typed('ZREM', KEYS[2], token)
 end
 
--- Returns what a waiter left with its last question: echo and claim ttl. A waiter that has not asked for too long loses
--- its place. Each such waiter costs the server 3 us, so a script drops no more than 1024.
+-- Returns what a waiter left with its last question: echo, claim ttl, and 's' if it wants to share the lock, else ''. A
+-- waiter that has not asked for too long loses its place. Each such waiter costs the server 3 us, so a script drops no more
+-- than 1024.
 local dropped = 0
 local function record(token)
-    local till, echo, claim = string.match(typed('HGET', KEYS[3], token) or '', '^(%d+) (%d+) (%d+)$')
+    local till, echo, claim, reads = string.match(typed('HGET', KEYS[3], token) or '', '^(%d+) (%d+) (%d+) ?(s?)$')
     if till and tonumber(till) >= now then
-        return echo, claim
+        return echo, claim, reads
     end
     dropped = dropped + 1
     leave(token)
+end
+
+local readers = readers_of(KEYS[2])
+
+local function is_reader(token)
+    return tonumber(typed('ZSCORE', readers, token) or 0) >= now
+end
+
+-- The first reader, where somebody had the lock alone, or nobody had it. The list begins anew: who read before that does not
+-- read any more, whatever its end.
+local function read_first(token, ttl)
+    call('DEL', readers)
+    call('SET', KEYS[1], SHARED, 'PX', digits(ttl + 1))
+    call('ZADD', readers, digits(now + ttl * 1000), token)
+    call('PEXPIRE', readers, digits(ttl + 1))
+end
+
+-- The waiter at that place of the queue, and whether it wants to share the lock: then it is told to ask, and comes in beside
+-- the readers, together with those behind it.
+local function call_reader(place)
+    local head = (typed('ZRANGE', KEYS[2], place, place) or {})[1]
+    local shares = head and string.find(typed('HGET', KEYS[3], head) or '', ' s$')
+    if shares then
+        call('PUBLISH', channel(head), 'F ' .. head)
+    end
+    return head, shares
 end
 
 -- Hand the lease to the first live waiter: its record is fresh and its channel has a subscriber. The first fresh waiter
@@ -30,7 +57,7 @@ end
 -- `gone` waits no more. Returns 'ME' if the caller is next, 'HANDED', nil if there is no waiter, or 'MORE': only old
 -- records were dropped, and there may be more of them.
 local function hand_off(me, gone)
-    local to, echo, claim, another
+    local to, echo, claim, mode, place, another
     local skipped, from, till = 0, '0', '1'
     while skipped < 64 do
         local heads = typed('ZRANGE', KEYS[2], from, till)
@@ -47,11 +74,11 @@ local function hand_off(me, gone)
         elseif dropped == 1024 then
             return 'MORE'
         else
-            local its_echo, its_claim = record(head)
-            local heard = its_echo and is_heard(head)
-            if heard or its_echo and not to then
+            local its_echo, its_claim, its_mode = record(head)
+            local heard = its_echo and (its_mode == '' or typed('ZCARD', readers)) and is_heard(head)
+            if heard or heard == false and not to then
                 another = to or heads[2]
-                to, echo, claim = head, its_echo, its_claim
+                to, echo, claim, mode, place = head, its_echo, its_claim, its_mode, skipped
             end
             if heard then
                 break
@@ -72,10 +99,18 @@ local function hand_off(me, gone)
         return nil
     end
     local ears = channel(to)
-    call('SET', KEYS[1], to, 'PX', claim)
+    if mode == 's' then
+        read_first(to, tonumber(claim))
+    else
+        call('SET', KEYS[1], to, 'PX', claim)
+    end
     call('PUBLISH', ears, 'G ' .. to .. ' ' .. echo .. ' ' .. digits(fence) .. ' ' .. KEYS[1])
+    local beside
+    if mode == 's' then
+        another, beside = call_reader(place)
+    end
     -- The waiter behind the new holder published R to the old one; the new one has not received it.
-    if another then
+    if another and not beside then
         call('PUBLISH', ears, 'R ' .. to .. ' ' .. KEYS[1])
     end
     return 'HANDED'

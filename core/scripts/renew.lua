@@ -5,6 +5,24 @@
 -- or, if revoked by an operator, the token that is there instead.
 -- include clock
 local keys, args = KEYS, ARGV
+
+-- PEXPIRE comes first, always: memory limits refuse ZADD as a script's first write. A break leaves half of the digits.
+local function read_on(lock, token, ttl, queue)
+    local readers = 'hf:held:' .. string.sub(queue, 10)
+    local till, ending = tonumber(try('ZSCORE', readers, token)), now + tonumber(ttl) * 1000
+    if not till or till < now then
+        local revoked = string.gsub(token, '^(hf1:%x+:%x+:)%x%x%x%x%x%x%x%x', '%1ffffffff')
+        return not till and tonumber(try('ZSCORE', readers, revoked)) and revoked or 0
+    end
+    for _, key in ipairs({lock, readers}) do
+        call('PEXPIRE', key, string.format('%.0f', math.max(call('PTTL', key), tonumber(ttl) + 1)))
+    end
+    if till < ending then
+        call('ZADD', readers, string.format('%.0f', ending), token)
+    end
+    return try('EXISTS', queue) == 1 and 4 or 1
+end
+
 local answer = {now}
 for i = 1, #keys do
     local lock, token, ttl = keys[i], args[3 * i - 2], args[3 * i - 1]
@@ -14,6 +32,8 @@ for i = 1, #keys do
             call('PEXPIRE', lock, ttl)
         end
         answer[i + 1] = try('EXISTS', args[3 * i]) == 1 and 4 or 1
+    elseif held == 'hf1:shared' then
+        answer[i + 1] = read_on(lock, token, ttl, args[3 * i])
     elseif type(held) == 'table' then
         answer[i + 1] = string.find(held.err, 'WRONGTYPE', 1, true) and 3 or 5
     elseif not held then

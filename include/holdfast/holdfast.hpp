@@ -93,6 +93,7 @@ public:
     hf_status bind(hf_error *error = nullptr) noexcept { return hf_lease_bind(get(), error); }
     hf_status unbind(hf_error *error = nullptr) noexcept { return hf_lease_unbind(get(), error); }
     hf_status verify(hf_error *error = nullptr) noexcept { return hf_lease_verify(get(), error); }
+    hf_status downgrade(hf_error *error = nullptr) noexcept { return hf_lease_downgrade(get(), error); }
     hf_status release(hf_error *error = nullptr) noexcept { return hf_lease_release(detach(), error); }
     hf_status post_release(hf_error *error = nullptr) noexcept
     {

@@ -55,7 +55,7 @@ _holdfast()
     fi
     case ${words[1]} in
     run)
-        options="--nonblock --wait --timeout --conflict-exit-code --command --lease --grace --label --keep-url --verbose $options"
+        options="--nonblock --wait --timeout --conflict-exit-code --command --shared --lease --grace --label --keep-url --verbose $options"
         place=$(_holdfast_place "${words[@]:2:${#words[@]}-3}")
         ;;
     lead)

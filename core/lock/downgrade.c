@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* downgrade.c - hf_lease_downgrade. The token stays, and becomes one of the readers' at the server. */
+#include "core/context/call.h"
+#include "core/lock/event_sink.h"
+#include "core/lock/inquiry.h"
+#include "core/protocol/wire.h"
+
+#include <string.h>
+
+/* From now on no thread of this process gets the lease from this one: it would believe itself alone. */
+static struct hfi_command *question(struct hfi_lock *lock, int64_t now)
+{
+    hfi_entry_downgrade(&lock->entry);
+    return hfi_wire_downgrade(&lock->client->identity, &lock->keys, lock->token, hfi_entry_question_ttl_ms(&lock->entry, now));
+}
+
+static enum hfi_finding find(struct hfi_lock *lock, const struct redisReply *reply, struct hfi_inquiry *inquiry)
+{
+    (void)lock;
+    (void)inquiry;
+    const char *word = hfi_wire_script_reply(reply).word;
+    return strcmp(word, "SHARED") == 0 ? HFI_FOUND_SAME : strcmp(word, "GONE") == 0 ? HFI_FOUND_NOTHING : HFI_FOUND_OTHERS;
+}
+
+static const struct hfi_inquiry_kind downgrade = {"cannot downgrade the lease", question, find};
+
+hf_status hf_lease_downgrade(hf_lease *lease, hf_error *error)
+{
+    if (lease == NULL)
+        return hfi_fail(error, HF_INVALID, "pass the lease that hf_lock_acquire gave", "lease is NULL");
+    if (lease->parts != NULL || lease->lock->keys.use == HFI_FETCH)
+        return hfi_fail(error, HF_INVALID, "downgrade a lease of hf_lock_acquire", "%s cannot be shared",
+                        lease->parts != NULL ? "a lease of several locks" : "the lease of a load");
+    hf_client *client = lease->client;
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    if (lease->lock->keys.use == HFI_MUTEX)
+        status = hfi_inquire(lease, &downgrade, error);
+    else if (!hf_lease_is_valid(lease))
+        status = hfi_handle_lost(lease, error);
+    hfi_client_leave(client);
+    return status;
+}
