@@ -65,6 +65,10 @@ void sim_lane_lists(const struct hfi_command *command)
     count(sim.self->id, strcmp(word, "MULTI") == 0 ? "native" : word);
 }
 
+void sim_script_over(void)
+{
+}
+
 void sim_script_ran(const char *script, const struct sim_words *words)
 {
     int i = 0;

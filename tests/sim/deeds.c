@@ -38,10 +38,12 @@ static void check_status(const char *call, hf_status status, const hf_error *err
     bool well = sim_faults_cost_nothing() || history.profile == SIM_DEAF ||
                 history.profile == SIM_SINGLES || history.profile == SIM_KILLS;
     bool expected = status == HF_OK || status == HF_BUSY || status == HF_TIMEOUT || status == HF_CANCELED;
+    int64_t lease_ns = history.lease_ms * HFI_MS; /* a process that stood still as long is served too late */
+    bool starved = 2 * sim_stopped(sim.self, sim.now - lease_ns) >= lease_ns;
     bool server_away = status == HF_UNAVAILABLE || status == HF_UNKNOWN || status == HF_LOST;
     sim_say("%s: %s%s%s", call, hf_status_name(status), status != HF_OK ? ", " : "",
             status != HF_OK ? error->message : "");
-    if (!expected && !(server_away && !well) && !(status == HF_LOST && history.profile == SIM_KILLS))
+    if (!expected && !(server_away && (!well || starved)) && !(status == HF_LOST && history.profile == SIM_KILLS))
         sim_violation("[status] %s says %s: %s", call, hf_status_name(status), error->message);
 }
 
@@ -90,6 +92,12 @@ static int64_t some_wait_ms(void)
     return die < 2 ? 0 : die < 4 ? sim_between(1, 100) : sim_between(100, SIM_WAIT_MS);
 }
 
+/* Beside others that do, or alone. */
+static bool shares(void)
+{
+    return history.reads > 0 && sim_chance(history.reads);
+}
+
 static void ask_the_server(const struct sim_holding *holding)
 {
     hf_error error = {.status = HF_OK};
@@ -118,6 +126,22 @@ static void work(const struct sim_holding *holding)
         if (sim_chance(2))
             ask_the_server(holding);
     }
+}
+
+/* From the call on it may be shared, and is not relied on to be alone. */
+static void downgrade(struct sim_holding *holding)
+{
+    hf_error error = {.status = HF_OK};
+    int64_t began = sim.now;
+    holding->downgraded = true;
+    sim_oracle_downgraded(&history.oracle, holding->grant);
+    hf_status status = hf_lease_downgrade(holding->lease, &error);
+    sim_say("downgrade: %s", hf_status_name(status));
+    if (status == HF_LOST && hf_lease_is_valid(holding->lease))
+        sim_violation("[release-is-honest] downgrade says LOST, and the lease is valid");
+    if (status != HF_LOST)
+        check_status("downgrade", status, &error);
+    sim_call_took("downgrade", began, history.command_ms);
 }
 
 void sim_give_back(struct sim_holding *holding)
@@ -172,20 +196,22 @@ static void lock_once(struct sim_actor *actor)
     if (history.uses_up_fences && sim_chance(15))
         use_up_fences(actor, name);
     struct sim_holding *holding = sim_watch_expect(lock);
+    holding->shared = shares();
     hf_lock_options options = {.size = sizeof options,
+                               .shared = holding->shared,
                                .lease_ms = some_lease_ms(),
                                .wait_ms = some_wait_ms(),
                                .linger_ms = sim_chance(30) ? history.linger_ms : 0,
-                               .max_hold_ms = sim_chance(5) ? sim_between(10, history.lease_ms) : 0,
+                               .max_hold_ms = !holding->shared && sim_chance(5) ? sim_between(10, history.lease_ms) : 0,
                                .on_event = sim_watch_event,
                                .arg = holding};
     bool calm = options.max_hold_ms == 0;
     int64_t began = sim.now;
     options.cancel = some_cancel(actor, 10);
     history.acquires++;
-    sim_say("thread %d wants lock %d, waits %lld ms, lease %lld ms", actor->number, lock,
+    sim_say("thread %d wants %slock %d, waits %lld ms, lease %lld ms", actor->number, options.shared ? "to share " : "", lock,
             (long long)options.wait_ms, (long long)options.lease_ms);
-    sim_oracle_calls(&history.oracle, sim.self->id, lock);
+    sim_oracle_calls(&history.oracle, sim_asker(options.shared), lock);
     actor->waits_since = sim.now;
     actor->waits_for = options.wait_ms > 0 ? lock : -1;
     hf_status status = hf_lock_acquire(actor->process->client, name, &options, &lease, &error);
@@ -200,6 +226,10 @@ static void lock_once(struct sim_actor *actor)
         return;
     }
     work(holding);
+    if (history.reads > 0 && !options.shared && calm && sim_chance(30)) {
+        downgrade(holding);
+        work(holding);
+    }
     if (!calm && !hf_lease_is_valid(lease)) {
         sim_watch_releases(holding);
         (void)hf_lease_release(lease, &error);
@@ -286,10 +316,12 @@ static void start_once(struct sim_actor *actor)
     hfi_park_init(&s->told);
     s->actor = actor;
     s->holding = sim_watch_expect(lock);
+    s->holding->shared = shares();
     s->began = sim.now;
     s->decided = -1;
     s->takes_inside = sim_chance(40);
     hf_lock_options options = {.size = sizeof options,
+                               .shared = s->holding->shared,
                                .lease_ms = some_lease_ms(),
                                .wait_ms = some_wait_ms(),
                                .linger_ms = sim_chance(30) ? history.linger_ms : 0,
@@ -298,9 +330,9 @@ static void start_once(struct sim_actor *actor)
     s->most_ms = options.wait_ms > 0 ? options.wait_ms : history.command_ms;
     int64_t patience = sim_chance(25) ? here() + sim_between(0, 300) * HFI_MS : HFI_NEVER;
     history.acquires++;
-    sim_say("thread %d starts to want lock %d, waits %lld ms, lease %lld ms", actor->number, lock,
-            (long long)options.wait_ms, (long long)options.lease_ms);
-    sim_oracle_calls(&history.oracle, sim.self->id, lock);
+    sim_say("thread %d starts to want %slock %d, waits %lld ms, lease %lld ms", actor->number,
+            options.shared ? "to share " : "", lock, (long long)options.wait_ms, (long long)options.lease_ms);
+    sim_oracle_calls(&history.oracle, sim_asker(options.shared), lock);
     actor->waits_since = sim.now;
     actor->waits_for = options.wait_ms > 0 ? lock : -1;
     hf_status status = hf_lock_acquire_start(actor->process->client, name, &options, pending_done, s, &s->pending, &error);
@@ -379,7 +411,7 @@ static void lock_several(struct sim_actor *actor)
         names[i] = texts[i];
         actor->wants_set |= 1u << lock;
         for (int calls = 0; calls < 2; calls++) /* all at once, then one after the other */
-            sim_oracle_calls(&history.oracle, sim.self->id, lock);
+            sim_oracle_calls(&history.oracle, sim_asker(false), lock);
     }
     for (int lock = 0, i = 0; lock < history.locks; lock++) /* in the order of the parts */
         if ((actor->wants_set >> lock & 1) != 0)
@@ -478,7 +510,7 @@ static void fetch_once(struct sim_actor *actor)
                                 .lease_ms = history.lease_ms};
     int64_t began = sim.now;
     history.fetches++;
-    sim_oracle_calls(&history.oracle, sim.self->id, SIM_LOCKS + fetching.page);
+    sim_oracle_calls(&history.oracle, sim_asker(false), SIM_LOCKS + fetching.page);
     if (sim_chance(5)) {
         hf_status status = hf_fetch_forget(actor->process->client, key, &error);
         check_status("forget", status, &error);

@@ -193,6 +193,8 @@ static void draw(enum sim_profile profile)
     }
     uint64_t rng = sim.seed ^ UINT64_C(0x6c6f6f7073); /* one in five; of its own, so the others are what they were without */
     history.loops = hfi_rng_next(&rng) % 5 == 0;
+    rng = sim.seed ^ UINT64_C(0x72656164657273); /* one in four */
+    history.reads = hfi_rng_next(&rng) % 4 == 0 ? 20 + (int)(hfi_rng_next(&rng) % 75) : 0;
     history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS;
 }
 

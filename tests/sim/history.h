@@ -58,6 +58,7 @@ struct sim_history {
     int64_t lease_ms, guard_ms, command_ms, linger_ms, hold_most, think_most;
     int64_t ops_end, healed, settled; /* true times; healed 0: not yet */
     bool same_leases;                 /* one length, so that bounds are exact */
+    int reads;                        /* percent of its acquires that share the lock */
     bool loops;                       /* its threads start as event loops do, most of the time */
     bool uses_up_fences;              /* threads take so many leases that they wait for fences */
     bool clock_goes_back;             /* so its counter is not lost too: then nothing is promised (P8) */
@@ -110,6 +111,8 @@ struct sim_holding { /* one lease that a thread has got */
     int grant;       /* -1: not yet */
     int64_t kept_since; /* true time, when its pending was decided; 0: it was none */
     bool released;
+    bool shared;  /* beside others */
+    bool downgraded; /* it was asked to be shared, and may be */
     bool in_set;  /* taken together with others, so perhaps had for a while when it is given */
 };
 void sim_watch_begin(void);
@@ -125,6 +128,13 @@ int sim_watch_owner(const char *token);
 
 /* tokens.c */
 void sim_tokens_begin(void);
+/* Who asks for a lock, as the oracle counts: those of a process that share it are another. */
+int sim_asker(bool shares);
+/* The queue's key, the readers' key of a lock. */
+void sim_tokens_key(char *out, size_t room, const char *kind, int lock);
+bool sim_tokens_reads(const char *token, int lock); /* the server has it among the readers that have the lock */
+/* The value of the lock's key; of readers the token of one, whose process is dead if such a one is there. NULL: none. */
+const char *sim_tokens_holder(int lock);
 int64_t sim_tokens_owned_at(const char *token, int name); /* when the server gave it the key, the last time */
 int64_t sim_tokens_owned_first(const char *token, int name);
 const char *sim_tokens_some(int *name); /* one of those that came last; NULL: none has come */

@@ -42,13 +42,13 @@ static bool is_excused(const struct sim_oracle *oracle, int64_t one, int64_t oth
     return between;
 }
 
-static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
+static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared)
 {
     if (at_server <= oracle->forgotten[name])
         return; /* heard late of a load that is thrown away already */
     for (int i = 0; i < oracle->grant_count; i++) {
         const struct sim_grant *other = &oracle->grants[i];
-        if (other->name != name || !other->valid || other->void_now)
+        if (other->name != name || !other->valid || other->void_now || (shared && other->shared))
             continue;
         if (is_excused(oracle, other->at_server, at_server))
             oracle->overlaps_excused++;
@@ -61,13 +61,13 @@ static void check_alone(struct sim_oracle *oracle, int name, int64_t fence, int6
 
 /* After a loss of data the older of two holders may still pass its lease on inside its process: that grant is older,
  * though it comes later. A load that was thrown away may also be told of after the next one. */
-static void check_fence(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
+static void check_fence(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared)
 {
     for (int i = oracle->grant_count; i-- > 0;) {
         const struct sim_grant *other = &oracle->grants[i];
         bool older = at_server <= other->at_server && (is_excused(oracle, other->at_server, at_server) ||
                                                       at_server <= oracle->forgotten[name]);
-        if (other->name == name && fence <= other->fence && !older)
+        if (other->name == name && fence <= other->fence && !older && !(shared && other->shared))
             violated(oracle, "fences-rise", "name %d: fence %" PRId64 " comes after %" PRId64, name, fence,
                      other->fence);
     }
@@ -85,11 +85,11 @@ static int64_t block_given_at(const struct sim_oracle *oracle, int name, int64_t
     return at_server;
 }
 
-int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
+static int granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server, bool shared)
 {
     at_server = block_given_at(oracle, name, fence, at_server);
-    check_alone(oracle, name, fence, at_server);
-    check_fence(oracle, name, fence, at_server);
+    check_alone(oracle, name, fence, at_server, shared);
+    check_fence(oracle, name, fence, at_server, shared);
     oracle->gap_since[name] = -1;
     if (oracle->grant_count == SIM_GRANTS_MOST) {
         violated(oracle, "books", "the history is longer than its oracle's books");
@@ -99,9 +99,25 @@ int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64
         (struct sim_grant){.name = name,
                            .fence = fence,
                            .at_server = at_server,
+                           .shared = shared,
                            .valid = true,
                            .void_now = at_server <= oracle->forgotten[name]};
     return oracle->grant_count++;
+}
+
+int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
+{
+    return granted(oracle, name, fence, at_server, false);
+}
+
+int sim_oracle_granted_shared(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server)
+{
+    return granted(oracle, name, fence, at_server, true);
+}
+
+void sim_oracle_downgraded(struct sim_oracle *oracle, int grant)
+{
+    oracle->grants[grant].shared = true;
 }
 
 void sim_oracle_looked(struct sim_oracle *oracle, int grant, bool valid)

@@ -13,13 +13,14 @@
 #define SIM_NAMES_MOST  8
 #define SIM_QUEUE_MOST  64
 #define SIM_LOSSES_MOST 64
-#define SIM_ASKERS_MOST 9
+#define SIM_ASKERS_MOST 18
 
 struct sim_grant {
     int name;
     int64_t fence;
     int64_t
         at_server; /* when the server gave it to the holder's process; a local pass does not change it */
+    bool shared;   /* beside others that are */
     bool valid;    /* when last looked */
     bool released; /* its owner has called release */
     bool void_now; /* a load that was thrown away: another load may run beside it, but its value must not be stored */
@@ -56,6 +57,10 @@ void sim_oracle_begin(struct sim_oracle *oracle, void (*violated)(const char *wh
 
 /* A thread was granted a lease that is valid now. Returns the grant's number. */
 int sim_oracle_granted(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
+/* The same to one that shares it: others may, and the order of their fences among each other is nothing. */
+int sim_oracle_granted_shared(struct sim_oracle *oracle, int name, int64_t fence, int64_t at_server);
+/* It is shared from now on. */
+void sim_oracle_downgraded(struct sim_oracle *oracle, int grant);
 /* What hf_lease_is_valid says of it now. */
 void sim_oracle_looked(struct sim_oracle *oracle, int grant, bool valid);
 /* The owner calls release now. valid: the answer of is_valid just before; ok: the answer of release. */

@@ -398,6 +398,48 @@ static void a_call_that_outlives_its_cancel_is_seen(void **state)
     assert_objects("cancel-in-time", "fetch");
 }
 
+static void those_that_share_a_lock_may_do_so_in_any_order(void **state)
+{
+    (void)state;
+    int alone = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_releases(&oracle, alone);
+    int reader = sim_oracle_granted_shared(&oracle, 0, FENCE + 4096, 2);
+    int other = sim_oracle_granted_shared(&oracle, 0, FENCE + 2048, 3);
+    int rider = sim_oracle_granted_shared(&oracle, 0, FENCE + 2048, 3);
+    sim_oracle_releases(&oracle, reader);
+    sim_oracle_releases(&oracle, other);
+    sim_oracle_releases(&oracle, rider);
+    (void)sim_oracle_granted(&oracle, 0, FENCE + 6144, 4);
+    assert_int_equal(objections, 0);
+}
+
+static void who_shares_a_lock_is_not_beside_one_that_has_it_alone(void **state)
+{
+    (void)state;
+    (void)sim_oracle_granted_shared(&oracle, 0, FENCE, 1);
+    (void)sim_oracle_granted(&oracle, 0, FENCE + 2048, 2);
+    assert_objects("one-holder", "two holders");
+    (void)begin(state);
+    (void)sim_oracle_granted(&oracle, 0, FENCE, 1);
+    (void)sim_oracle_granted_shared(&oracle, 0, FENCE + 2048, 2);
+    assert_objects("one-holder", "two holders");
+}
+
+static void fences_rise_between_those_that_share_a_lock_and_those_that_do_not(void **state)
+{
+    (void)state;
+    int reader = sim_oracle_granted_shared(&oracle, 0, FENCE, 1);
+    sim_oracle_releases(&oracle, reader);
+    int alone = sim_oracle_granted(&oracle, 0, FENCE - 2048, 2);
+    assert_objects("fences-rise", "comes after");
+    sim_oracle_releases(&oracle, alone);
+    (void)begin(state);
+    alone = sim_oracle_granted(&oracle, 0, FENCE, 1);
+    sim_oracle_releases(&oracle, alone);
+    (void)sim_oracle_granted_shared(&oracle, 0, FENCE - 2048, 2);
+    assert_objects("fences-rise", "comes after");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -434,6 +476,9 @@ int main(void)
         cmocka_unit_test_setup(a_key_that_stays_though_nobody_uses_it_is_seen, begin),
         cmocka_unit_test_setup(a_process_that_passes_a_lock_on_while_others_wait_is_seen, begin),
         cmocka_unit_test_setup(a_call_that_outlives_its_cancel_is_seen, begin),
+        cmocka_unit_test_setup(those_that_share_a_lock_may_do_so_in_any_order, begin),
+        cmocka_unit_test_setup(who_shares_a_lock_is_not_beside_one_that_has_it_alone, begin),
+        cmocka_unit_test_setup(fences_rise_between_those_that_share_a_lock_and_those_that_do_not, begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,7 @@ static bool has_before;
 
 static const struct hfi_script *const scripts[] = {
     &hfi_script_acquire,     &hfi_script_recheck, &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
+    &hfi_script_downgrade, &hfi_script_acquire_shared,
     &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break,
     &hfi_script_take_many};
 #define SCRIPTS (sizeof scripts / sizeof scripts[0])
@@ -284,6 +285,7 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
         sim_server.in_script = true;
         sim_lua_run(&sim_server.keys, hft_script_source(script), words, 2, reply);
         sim_server.in_script = false;
+        sim_script_over();
         if (hfi_buffer_data(reply)[from] != '-')
             sim_script_ran(script->name, words);
         return true;

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#define CALLS       20000
+#define CALLS       32000
 #define TTL_SLACK   20000 /* ms; every lifetime here is one of a few that differ by more */
 #define PIECES_MOST 8
 
@@ -36,12 +36,12 @@ static struct sim_keyspace keys;
 static struct hft_server *server;
 static uint64_t rng = 7;
 static int64_t now_us = INT64_C(1790000000000000);
-enum { SCRIPTS = 10, RECHECK = 8, LOOK = 9 };
+enum { SCRIPTS = 12, RECHECK = 8, LOOK = 9, DOWNGRADE = 10, SHARE = 11 };
 static char *sources[SCRIPTS];
 static const struct hfi_script *const scripts[SCRIPTS] = {
     &hfi_script_acquire,     &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
     &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break,
-    &hfi_script_recheck,     &hfi_script_look};
+    &hfi_script_recheck,     &hfi_script_look,    &hfi_script_downgrade, &hfi_script_acquire_shared};
 
 static int64_t between(int64_t least, int64_t most)
 {
@@ -173,7 +173,7 @@ static const char *const answers[] = {"GRANTED",   "QUEUED",
                                       "FREE",      "LEFT",
                                       "GONE",      "FILLED",
                                       "REFUSED",   "BROKEN",
-                                      "DONE",      "HELD",
+                                      "DONE",      "HELD", "SHARED", "OTHERS",
                                       "WRONGTYPE", "OOM", "ERR",       "renewed 0",
                                       "renewed 1", "renewed 2",
                                       "renewed 3", "renewed 4", "renewed: another token",
@@ -262,7 +262,7 @@ static void add_keys(struct call *call, int name, bool fetches)
     }
 }
 
-static void acquire(struct call *call, int name, bool fetches)
+static void acquire(struct call *call, int name, bool fetches, bool shares)
 {
     add_keys(call, name, fetches);
     add_token(call);
@@ -271,7 +271,7 @@ static void acquire(struct call *call, int name, bool fetches)
     add(call, "%s", between(0, 2) == 0 ? "try" : "wait");
     add(call, "%lld", (long long)between(1, 1000000000));
     add(call, "%lld", between(0, 3) == 0 ? (long long)(now_us - between(0, 1000000)) : 0LL);
-    add(call, "%lld", (long long)some_ttl());
+    add(call, "%lld%s", (long long)some_ttl(), shares ? " s" : "");
     add(call, "%lld", (long long)between(-1, 5) * 500000);
     if (fetches)
         add(call, "%lld", (long long)between(0, 1) * 250000);
@@ -288,7 +288,7 @@ static void recheck(struct call *call)
     add(call, "%lld", (long long)(now_us + between(-1, 20) * 1000000));
     add(call, "%lld", (long long)between(0, 5) * 500000);
     add(call, "%lld", (long long)between(1, 1000000000));
-    add(call, "%lld", (long long)some_ttl());
+    add(call, "%lld%s", (long long)some_ttl(), between(0, 2) == 0 ? " s" : "");
     add_token(call);
     add_token(call);
 }
@@ -304,8 +304,16 @@ static void script_call(struct call *call, int which, int name, bool fetches)
         add(call, "hf:{n%d}", name);
         add(call, "hf:queue:{n%d}:hf:{n%d}", name, name);
         break;
+    case DOWNGRADE:
+        add_keys(call, name, false);
+        add_token(call);
+        add(call, "500000"); /* more than is left: that is counted by two clocks */
+        break;
     case 0:
-        acquire(call, name, fetches);
+        acquire(call, name, fetches, false);
+        break;
+    case SHARE:
+        acquire(call, name, false, true);
         break;
     case 2:
         add(call, "2");
@@ -351,14 +359,14 @@ static void script_call(struct call *call, int which, int name, bool fetches)
 /* A side key is another program's for a while. */
 static void spoil_or_mend(struct call *call, int name)
 {
-    int which = (int)between(0, 4), how = (int)between(0, 3);
+    int which = (int)between(0, 5), how = (int)between(0, 3);
     add(call, "%s", how > 1 ? "DEL" : how == 1 ? "SET" : "ZADD");
     if (which < 2)
         add(call, "hf:%s:{n%d}:hf:{n%d}", which == 0 ? "queue" : "wait", name, name);
     else if (which < 4)
         add(call, "%spage%d%s", which == 2 ? "hf:absent:{" : "", name, which == 2 ? "}" : "");
     else
-        add(call, "hf:fence");
+        add(call, which == 4 ? "hf:fence" : "hf:held:{n%d}:hf:{n%d}", name, name);
     if (how == 0)
         add(call, "1");
     if (how < 2)
@@ -418,6 +426,9 @@ static void compare_keys(redisContext *real)
         {"PTTL", "page1"},
         {"PTTL", "hf:absent:{page0}"},
         {"PTTL", "hf:fence"},
+        {"PTTL", "hf:held:{n0}:hf:{n0}"},
+        {"ZRANGE", "hf:held:{n0}:hf:{n0}", "0", "-1", "WITHSCORES"},
+        {"ZRANGE", "hf:held:{n1}:hf:{n1}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:queue:{n0}:hf:{n0}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:queue:{n1}:hf:{n1}", "0", "-1", "WITHSCORES"}};
     for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
@@ -484,17 +495,17 @@ static void the_same_calls_give_the_same_replies(void **state)
         sources[i] = with_given_time(scripts[i]);
     for (int i = 0; i < CALLS; i++) {
         struct call call = {.count = 0};
-        int name = (int)between(0, 1), die = (int)between(0, 27);
+        int name = (int)between(0, 1), die = (int)between(0, 34);
         now_us += between(0, 200000);
         if (i % 100 == 0)
             limit(real, i % 500 == 400);
         if (i % 1000 == 600 || i % 1000 == 700)
             forbid(real, i);
-        if (die >= 24) {
+        if (die >= 31) {
             plain_call(&call, name);
             compare(real, &call, "", NULL);
         } else {
-            int which = die < 9 ? 0 : die < 13 ? 1 : die < 21 ? die - 11 : RECHECK;
+            int which = die < 9 ? 0 : die < 13 ? 1 : die < 21 ? die - 11 : die < 24 ? RECHECK : die < 28 ? DOWNGRADE : SHARE;
             which = which >= SCRIPTS ? 0 : which;
             script_call(&call, which, name, between(0, 2) == 0);
             compare(real, &call, scripts[which]->name, sources[which]);

@@ -2,15 +2,18 @@
 /* tokens.c - tokens and keys as the server and the lanes handle them, told to the oracle: order of arrival, the
  * queue, grants, listed releases, lifetimes of keys. */
 #include "core/protocol/scripts.h"
+#include "core/protocol/token.h"
 #include "tests/sim/history.h"
 #include "tests/sim/pool_inside.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TOKENS     4096
 #define WORDS_MOST 4096 /* bytes of a command about locks */
+#define SHARED     "hf1:shared" /* the value of a lock that readers have */
 #define LATEST     30   /* the last 30 tokens include all that are in use, or just were */
 
 static struct {
@@ -21,21 +24,98 @@ static struct {
     int64_t ticket; /* SIM_NO_TICKET: it was never in the queue */
     int64_t first_ticket; /* a question that came twice, without one, may have got another */
     int64_t released_at;  /* when its release was listed, on its process's clock; HFI_NEVER: it was not */
+    bool reads; /* it stands in the readers' key */
 } arrivals[TOKENS]; /* the n-th that the server saw */
 static int arrival_count;
+static uint64_t let_in[SIM_QUEUE_MOST]; /* readers, by the running script: to the oracle all of them at once */
+static int let_in_count;
+static struct { /* who came into a queue after them, by the same script */
+    int name;
+    uint64_t arrival;
+    int64_t ticket;
+    bool is_new;
+} stood[SIM_QUEUE_MOST];
+static int stood_count;
 static struct {
     int64_t holder;       /* the arrival whose token the key holds; -1: none, or another program's */
+    int64_t alone;        /* who had it before the readers */
     bool ended_by_itself; /* the key expired, the data were lost, or another program's key went */
     bool is_foreign;
 } keys[SIM_LOCKS];
 
 void sim_tokens_begin(void)
 {
-    arrival_count = 0;
+    arrival_count = let_in_count = stood_count = 0;
     for (int i = 0; i < SIM_LOCKS; i++) {
-        keys[i].holder = -1;
+        keys[i].holder = keys[i].alone = -1;
         keys[i].ended_by_itself = keys[i].is_foreign = false;
     }
+}
+
+void sim_tokens_key(char *out, size_t room, const char *kind, int lock)
+{
+    (void)snprintf(out, room, "hf:%s:{n%d}:hf:{n%d}", kind, lock, lock);
+}
+
+/* Server us; NAN: it is none of the readers. */
+static double end_of(const char *token, int lock)
+{
+    char key[64];
+    sim_tokens_key(key, sizeof key, "held", lock);
+    return sim_keyspace_score(&sim_server.keys, key, token);
+}
+
+static bool has_end(const char *token, int lock)
+{
+    return !isnan(end_of(token, lock));
+}
+
+static const char *value_of(int lock)
+{
+    char key[32];
+    (void)snprintf(key, sizeof key, "hf:{n%d}", lock);
+    return sim_keyspace_string(&sim_server.keys, key);
+}
+
+bool sim_tokens_reads(const char *token, int lock)
+{
+    const char *there = value_of(lock);
+    return there != NULL && strcmp(there, SHARED) == 0 && end_of(token, lock) >= (double)sim_server.keys.now_us;
+}
+
+struct readers {
+    int lock;
+    char token[160];
+    int owner; /* 0: none of them is looked at yet */
+};
+
+static void look_at_reader(void *arg, const char *token)
+{
+    struct readers *readers = arg;
+    int owner = sim_tokens_reads(token, readers->lock) ? sim_watch_owner(token) : 0;
+    if (owner == 0 || (readers->owner != 0 && (owner <= SIM_PROCESSES || readers->owner > SIM_PROCESSES)))
+        return;
+    readers->owner = owner;
+    (void)snprintf(readers->token, sizeof readers->token, "%s", token);
+}
+
+const char *sim_tokens_holder(int lock)
+{
+    static struct readers readers;
+    char key[64];
+    const char *there = value_of(lock);
+    if (there == NULL || strcmp(there, SHARED) != 0)
+        return there;
+    readers = (struct readers){.lock = lock};
+    (void)snprintf(readers.token, sizeof readers.token, "%s", SHARED);
+    sim_tokens_key(key, sizeof key, "held", lock);
+    sim_keyspace_members(&sim_server.keys, key, look_at_reader, &readers);
+    return readers.token;
+}
+
+int sim_asker(bool shares)
+{
+    return sim.self->id + (shares ? SIM_PROCESSES + 1 : 0);
 }
 
 static uint64_t arrival_of(const char *token, int name)
@@ -52,6 +132,7 @@ static uint64_t arrival_of(const char *token, int name)
     arrivals[arrival_count].name = name;
     arrivals[arrival_count].owned_at = sim.now;
     arrivals[arrival_count].owned_first = -1;
+    arrivals[arrival_count].reads = false;
     arrivals[arrival_count].ticket = arrivals[arrival_count].first_ticket = SIM_NO_TICKET;
     arrivals[arrival_count].released_at = HFI_NEVER;
     return (uint64_t)arrival_count++;
@@ -99,8 +180,8 @@ static int number_behind(const char *prefix, const char *key)
 
 static int name_of(const char *key)
 {
-    int lock = number_behind("hf:{n", key), page = number_behind("hf:fetch:{page", key);
-    return lock >= 0 ? lock : page >= 0 ? SIM_LOCKS + page : -1;
+    int lock = number_behind("hf:{n", key), page = number_behind("hf:fetch:{page", key), held = number_behind("hf:held:{n", key);
+    return lock >= 0 ? lock : held >= 0 ? held : page >= 0 ? SIM_LOCKS + page : -1;
 }
 
 /* ---- the queue and the key of a lock ---- */
@@ -126,26 +207,68 @@ static bool is_break(int lock, uint64_t arrival)
     return strncmp(old, new, size + 1) == 0;
 }
 
+static void owns(uint64_t arrival)
+{
+    arrivals[arrival].owned_at = sim.now;
+    if (arrivals[arrival].owned_first < 0)
+        arrivals[arrival].owned_first = sim.now;
+}
+
+static void passes_others(int lock, uint64_t arrival)
+{
+    look_who_hears(lock);
+    sim_oracle_taken(&history.oracle, lock, arrival, arrivals[arrival].ticket,
+                     keys[lock].ended_by_itself && !sim_server.in_script);
+}
+
 static void lock_taken(int lock, const char *token)
 {
+    if (strcmp(token, SHARED) == 0) { /* by whom, the readers' key tells next */
+        keys[lock].is_foreign = keys[lock].ended_by_itself = false;
+        keys[lock].alone = keys[lock].holder;
+        keys[lock].holder = -1;
+        return;
+    }
     keys[lock].is_foreign = strncmp(token, "hf1:", 4) != 0;
     if (keys[lock].is_foreign) {
         keys[lock].holder = -1;
         return;
     }
     uint64_t arrival = arrival_of(token, lock);
-    arrivals[arrival].owned_at = sim.now;
-    if (arrivals[arrival].owned_first < 0)
-        arrivals[arrival].owned_first = sim.now;
-    if (is_break(lock, arrival)) {
+    owns(arrival);
+    if (is_break(lock, arrival))
         sim_oracle_broken(&history.oracle, lock, sim.now);
-    } else {
-        look_who_hears(lock);
-        sim_oracle_taken(&history.oracle, lock, arrival, arrivals[arrival].ticket,
-                         keys[lock].ended_by_itself && !sim_server.in_script);
-    }
+    else
+        passes_others(lock, arrival);
     keys[lock].holder = (int64_t)arrival;
     keys[lock].ended_by_itself = false;
+}
+
+static bool is_revoked(const char *token)
+{
+    struct hfi_token_parts parts;
+    return hfi_token_parse(token, strlen(token), &parts) && hfi_token_is_revoked(parts.token);
+}
+
+/* A reader is new, reads longer, or reads no more; or all of them do not. */
+static void readers_changed(int lock, const char *event, const char *token)
+{
+    bool added = strcmp(event, "zadd") == 0;
+    if (!added && strcmp(event, "zrem") != 0) {
+        for (int i = 0; i < arrival_count; i++)
+            arrivals[i].reads = arrivals[i].reads && arrivals[i].name != lock;
+        return;
+    }
+    uint64_t arrival = arrival_of(token, lock);
+    if (added && is_revoked(token)) {
+        sim_oracle_broken(&history.oracle, lock, sim.now);
+    } else if (added && !arrivals[arrival].reads && (int64_t)arrival != keys[lock].alone) { /* else it was downgraded */
+        owns(arrival);
+        if (let_in_count == SIM_QUEUE_MOST)
+            abort();
+        let_in[let_in_count++] = arrival;
+    }
+    arrivals[arrival].reads = added;
 }
 
 static void lock_changed(int lock, const char *event, const char *value)
@@ -179,7 +302,16 @@ static void queue_changed(int name, const char *key, const char *event, const ch
             arrivals[arrival].queued_at = sim.now;
         }
         arrivals[arrival].ticket = ticket;
-        sim_oracle_queued(&history.oracle, name, arrival, ticket, is_new);
+        if (let_in_count == 0) {
+            sim_oracle_queued(&history.oracle, name, arrival, ticket, is_new);
+            return;
+        }
+        if (stood_count == SIM_QUEUE_MOST)
+            abort();
+        stood[stood_count].name = name;
+        stood[stood_count].arrival = arrival;
+        stood[stood_count].ticket = ticket;
+        stood[stood_count++].is_new = is_new;
     } else if (strcmp(event, "zrem") == 0) {
         sim_oracle_left(&history.oracle, name, arrival_of(token, name));
     } else if (strcmp(event, "expired") == 0) {
@@ -203,8 +335,13 @@ void sim_tokens_after_loss(void)
     sim_oracle_data_lost(&history.oracle, sim.now);
     for (int lock = 0; lock < SIM_LOCKS; lock++) {
         struct queue queue = {.name = lock};
-        (void)snprintf(queue.key, sizeof queue.key, "hf:queue:{n%d}:hf:{n%d}", lock, lock);
-        keys[lock].holder = -1;
+        sim_tokens_key(queue.key, sizeof queue.key, "queue", lock);
+        for (int i = 0; i < arrival_count; i++)
+            if (arrivals[i].name == lock)
+                arrivals[i].reads = has_end(arrivals[i].token, lock);
+        const char *there = value_of(lock);
+        bool is_token = there != NULL && strncmp(there, "hf1:", 4) == 0 && strcmp(there, SHARED) != 0;
+        keys[lock].holder = is_token ? (int64_t)arrival_of(there, lock) : -1;
         keys[lock].ended_by_itself = true;
         sim_oracle_flushed(&history.oracle, lock);
         sim_keyspace_members(&sim_server.keys, queue.key, queued_still, &queue);
@@ -224,6 +361,8 @@ void sim_key_changed(const char *event, const char *key, const char *value)
     int number;
     if ((number = number_behind("hf:queue:{n", key)) >= 0)
         queue_changed(number, key, event, value);
+    else if ((number = number_behind("hf:held:{n", key)) >= 0)
+        readers_changed(number, event, value);
     else if ((number = number_behind("hf:{n", key)) >= 0)
         lock_changed(number, event, value);
     else if (strcmp(event, "set") != 0)
@@ -232,6 +371,15 @@ void sim_key_changed(const char *event, const char *key, const char *value)
         arrivals[arrival_of(value, SIM_LOCKS + number)].owned_at = sim.now;
     else if ((number = number_behind("page", key)) >= 0)
         page_stored(number, value);
+}
+
+void sim_script_over(void)
+{
+    for (int i = 0; i < let_in_count; i++)
+        passes_others(arrivals[let_in[i]].name, let_in[i]);
+    for (int i = 0; i < stood_count; i++)
+        sim_oracle_queued(&history.oracle, stood[i].name, stood[i].arrival, stood[i].ticket, stood[i].is_new);
+    let_in_count = stood_count = 0;
 }
 
 void sim_script_ran(const char *script, const struct sim_words *words)
@@ -245,11 +393,17 @@ void sim_script_ran(const char *script, const struct sim_words *words)
 
 /* ---- what clients list ---- */
 
-static void asks(const char *key)
+static void asks(const char *key, bool shares)
 {
     int name = name_of(key);
     if (name >= 0)
-        sim_oracle_asks(&history.oracle, sim.self->id, name, sim.now);
+        sim_oracle_asks(&history.oracle, sim_asker(shares), name, sim.now);
+}
+
+/* By the claim ttl of a question. */
+static bool wants_to_share(const char *claim)
+{
+    return claim[strlen(claim) - 1] == 's';
 }
 
 static void renews_or_releases(bool renews, const struct hfi_command *command, const struct sim_words *words)
@@ -281,11 +435,11 @@ void sim_lane_lists(const struct hfi_command *command)
     if (sim_words_parse(&words, bytes + skipped, command->size - skipped) == 0)
         abort();
     if (skipped > 0 && strcmp(words.text[0], "SET") == 0)
-        asks(words.text[1]);
-    else if (command->script == &hfi_script_acquire)
-        asks(words.text[3]);
+        asks(words.text[1], false);
+    else if (command->script == &hfi_script_acquire || command->script == &hfi_script_acquire_shared)
+        asks(words.text[3], wants_to_share(words.text[3 + atoi(words.text[2]) + 6]));
     for (int i = 0; rechecks && i < atoi(words.text[2]); i += 3)
-        asks(words.text[3 + i]);
+        asks(words.text[3 + i], wants_to_share(words.text[3 + atoi(words.text[2]) + 3]));
     if (renews || command->script == &hfi_script_release)
         renews_or_releases(renews, command, &words);
 }

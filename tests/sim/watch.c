@@ -19,7 +19,7 @@ static struct {
     int owner;
     int64_t since;
     int64_t unused_since; /* nobody there counts with it; -1: somebody does */
-    char key[32], token[160]; /* whose owner it is */
+    char token[160]; /* whose owner it is */
 } owners[SIM_LOCKS];
 
 static void report(const char *what)
@@ -41,7 +41,11 @@ static void look(const struct sim_holding *holding)
         const char *there = sim_keyspace_string(&sim_server.keys, lock->keys.lock);
         char token[HFI_TOKEN_CAPACITY];
         (void)hfi_token_make(&lock->client->identity, lock->token, token);
-        sim_oracle_backed(&history.oracle, holding->grant, there != NULL && strcmp(there, token) == 0, sim.now);
+        bool alone = there != NULL && strcmp(there, token) == 0;
+        bool has_key = holding->shared       ? sim_tokens_reads(token, holding->lock)
+                       : holding->downgraded ? alone || sim_tokens_reads(token, holding->lock)
+                                             : alone;
+        sim_oracle_backed(&history.oracle, holding->grant, has_key, sim.now);
     }
 }
 
@@ -94,11 +98,13 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease)
     (void)hfi_token_make(&lease->client->identity, lease->lock->token, token);
     if (!holding->in_set)
         look_for_passes(holding->lock, token, holding->kept_since != 0 ? holding->kept_since : sim.now);
-    /* A pending had its fence when it was decided: perhaps long ago. */
-    int64_t at_server = (holding->kept_since != 0 ? sim_tokens_owned_first : sim_tokens_owned_at)(token, holding->lock);
-    holding->grant = sim_oracle_granted(&history.oracle, holding->lock, hf_lease_fence(lease), at_server);
+    /* A pending had its fence when it was decided, one of a set when it was its turn: perhaps long ago. */
+    bool was_had = holding->kept_since != 0 || holding->in_set;
+    int64_t at_server = (was_had ? sim_tokens_owned_first : sim_tokens_owned_at)(token, holding->lock);
+    holding->grant = (holding->shared ? sim_oracle_granted_shared : sim_oracle_granted)(&history.oracle, holding->lock,
+                                                                                        hf_lease_fence(lease), at_server);
     history.grants++;
-    sim_say("GRANTED lock %d, fence %lld, %lld ms", holding->lock, (long long)hf_lease_fence(lease),
+    sim_say("GRANTED %slock %d, fence %lld, %lld ms", holding->shared ? "to share " : "", holding->lock, (long long)hf_lease_fence(lease),
             (long long)hf_lease_remaining_ms(lease));
     if (open_count == OPEN_MOST)
         abort();
@@ -160,7 +166,7 @@ int sim_watch_owner(const char *token)
 
 static int owner_of(int lock, bool *other)
 {
-    const char *token = sim_keyspace_string(&sim_server.keys, owners[lock].key);
+    const char *token = sim_tokens_holder(lock);
     *other = false;
     if (token == NULL)
         return 0;
@@ -206,8 +212,9 @@ static int64_t most_of(int owner, const char **row)
     int64_t most = 12 * trip + 25 * HFI_MS + 2 * HFI_PACE_NS;
     bool heard = sim_faults_cost_nothing() || history.profile == SIM_KILLS;
     *row = "wait-of-a-message";
-    /* Behind a killed waiter at the head of the queue no process asks for a lingering lease before its re-check. */
-    if (!heard || (history.profile == SIM_KILLS && history.linger_ms > 0)) {
+    /* Behind a killed waiter at the head of the queue no process asks for a lingering lease before its re-check; nor knows
+     * before it that the readers' key ends earlier, since the reader with the longest lease has left. */
+    if (!heard || (history.profile == SIM_KILLS && (history.linger_ms > 0 || history.reads > 0))) {
         most += 445 * HFI_MS + 50 * HFI_MS;
         *row = "wait-of-a-recheck";
     }
@@ -263,8 +270,8 @@ static bool head_was_brought_back(int lock)
     if (history.profile != SIM_FAILOVERS)
         return false;
     char queue[80], waiters[80];
-    (void)snprintf(queue, sizeof queue, "hf:queue:{n%d}:%s", lock, owners[lock].key);
-    (void)snprintf(waiters, sizeof waiters, "hf:wait:{n%d}:%s", lock, owners[lock].key);
+    sim_tokens_key(queue, sizeof queue, "queue", lock);
+    sim_tokens_key(waiters, sizeof waiters, "wait", lock);
     const char *head = NULL;
     sim_keyspace_members(&sim_server.keys, queue, keep_first, &head);
     int owner = head == NULL ? 0 : sim_watch_owner(head);
@@ -280,7 +287,7 @@ static void look_for_gap(int lock)
     bool other;
     int owner = owner_of(lock, &other);
     if (owner != owners[lock].owner ||
-        (other && owner > SIM_PROCESSES)) { /* the next may have died at once */
+        (other && (owner > SIM_PROCESSES || history.reads > 0))) { /* the next may have died at once, or be its other mode */
         owners[lock].owner = owner;
         owners[lock].since = sim.now;
     }
@@ -337,10 +344,8 @@ void sim_watch_begin(void)
     open_count = 0;
     sim_tokens_begin();
     memset(owners, 0, sizeof owners);
-    for (int i = 0; i < SIM_LOCKS; i++) {
-        (void)snprintf(owners[i].key, sizeof owners[i].key, "hf:{n%d}", i);
+    for (int i = 0; i < SIM_LOCKS; i++)
         owners[i].unused_since = -1;
-    }
     sim_oracle_begin(&history.oracle, report);
     sim_at(LOOK_NS, NULL, watch, NULL, 0);
 }
