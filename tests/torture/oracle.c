@@ -26,29 +26,44 @@ static void tell(hft_violation_fn *report, void *arg, enum hft_verdict verdict, 
         report(&violation, arg);
 }
 
+struct before { /* of those of this lock that entered before, and have it alone, or share it */
+    const struct hft_interval *longest, *highest;
+};
+
+/* How many promises are broken. */
+static size_t compare(const struct before *before, const struct hft_interval *now, hft_violation_fn *report, void *arg)
+{
+    const struct hft_interval *longest = before->longest, *highest = before->highest;
+    size_t found = 0;
+    if (longest != NULL && now->enter_ns < longest->leave_ns) {
+        int64_t end = now->leave_ns < longest->leave_ns ? now->leave_ns : longest->leave_ns;
+        tell(report, arg, HFT_OVERLAP, longest, now, end - now->enter_ns);
+        found++;
+    }
+    if (highest != NULL && now->fence <= highest->fence) {
+        tell(report, arg, HFT_FENCE, highest, now, highest->fence - now->fence + 1);
+        found++;
+    }
+    return found;
+}
+
 size_t hft_oracle_check(struct hft_interval *history, size_t count, hft_violation_fn *report, void *arg)
 {
-    const struct hft_interval *longest = NULL, *highest = NULL; /* of those of this lock that entered before */
+    struct before alone = {NULL, NULL}, shared = {NULL, NULL};
     size_t found = 0;
     if (count > 0)
         qsort(history, count, sizeof *history, by_lock_and_entry);
     for (size_t i = 0; i < count; i++) {
         const struct hft_interval *now = &history[i];
         if (i == 0 || history[i - 1].lock != now->lock)
-            longest = highest = NULL;
-        if (longest != NULL && now->enter_ns < longest->leave_ns) {
-            int64_t end = now->leave_ns < longest->leave_ns ? now->leave_ns : longest->leave_ns;
-            tell(report, arg, HFT_OVERLAP, longest, now, end - now->enter_ns);
-            found++;
-        }
-        if (highest != NULL && now->fence <= highest->fence) {
-            tell(report, arg, HFT_FENCE, highest, now, highest->fence - now->fence + 1);
-            found++;
-        }
-        if (longest == NULL || now->leave_ns > longest->leave_ns)
-            longest = now;
-        if (highest == NULL || now->fence > highest->fence)
-            highest = now;
+            alone = shared = (struct before){NULL, NULL};
+        found += compare(&alone, now, report, arg);
+        found += now->shared ? 0 : compare(&shared, now, report, arg);
+        struct before *own = now->shared ? &shared : &alone;
+        if (own->longest == NULL || now->leave_ns > own->longest->leave_ns)
+            own->longest = now;
+        if (own->highest == NULL || now->fence > own->highest->fence)
+            own->highest = now;
     }
     return found;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle.h - judges a history of holders by two promises: one holder at a time, and fences that only rise. Pure: it
- * knows no library, no server and no clock. */
+/* oracle.h - judges a history of holders by two promises: one holder at a time, or several that share it; and fences that
+ * only rise, but among those that share. Pure: it knows no library, no server and no clock. */
 #ifndef HFT_ORACLE_H
 #define HFT_ORACLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,7 @@ struct hft_interval {
     int64_t fence;
     int32_t lock;
     int16_t process, thread;
+    bool    shared;
 };
 
 enum hft_verdict {

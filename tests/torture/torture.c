@@ -22,6 +22,7 @@ static const struct hft_plan modes[] = {
     {.mode = "calm", .fault = HFT_CALM, .processes = 4, .threads = 16, .locks = 10},
     {.mode = "freeze", .fault = HFT_FREEZE, .processes = 4, .threads = 16, .locks = 1},
     {.mode = "redis-freeze", .fault = HFT_FREEZE_SERVER, .processes = 4, .threads = 16, .locks = 10},
+    {.mode = "readers", .fault = HFT_KILL, .readers = 90, .processes = 4, .threads = 16, .locks = 2, .kill_ms = 200},
     {.mode = "local", .fault = HFT_CALM, .bare = true, .processes = 1, .threads = 64, .locks = 1},
 };
 

@@ -56,7 +56,7 @@ static int64_t length_of_stay_us(struct worker *worker)
 
 /* The holder's section as it can know it: from the first "valid" to the last moment before which it asked and was
  * told "valid". A kill at any point leaves a true interval behind. */
-static void stay(struct worker *worker, hf_lease *lease, int lock, int64_t asked_ns)
+static void stay(struct worker *worker, hf_lease *lease, int lock, int64_t asked_ns, bool shared)
 {
     struct hft_seat *seat = worker->seat;
     uint32_t count = atomic_load(&seat->count);
@@ -66,7 +66,7 @@ static void stay(struct worker *worker, hf_lease *lease, int lock, int64_t asked
     struct hft_interval *section = &seat->history[count];
     *section = (struct hft_interval){.asked_ns = asked_ns, .enter_ns = now, .leave_ns = now,
         .fence = hf_lease_fence(lease), .lock = lock,
-        .process = (int16_t)worker->process->number, .thread = (int16_t)worker->number};
+        .process = (int16_t)worker->process->number, .thread = (int16_t)worker->number, .shared = shared};
     atomic_store(&seat->count, count + 1);
     if (section->fence < SMALLEST_FENCE)
         hft_complain(worker->process->ledger, "a fence without 19 digits: %lld", (long long)section->fence);
@@ -117,11 +117,12 @@ static void one_section(struct worker *worker)
     hft_ledger_wants(ledger, process->number, worker->number, lock);
     int64_t asked_ns = hft_now_ns();
     now_doing(worker->seat, HFT_ACQUIRING, lock);
-    hf_status status = hf_lock_acquire(process->client, name, HF_LOCK(.lease_ms = ledger->plan.lease_ms,
+    bool shared = ledger->plan.readers > 0 && rand_r(&worker->rng) % 100 < ledger->plan.readers;
+    hf_status status = hf_lock_acquire(process->client, name, HF_LOCK(.shared = shared, .lease_ms = ledger->plan.lease_ms,
         .wait_ms = wait_ms, .cancel = process->cancel), &lease, &error);
     now_doing(worker->seat, HFT_WORKING, lock);
     if (status == HF_OK) {
-        stay(worker, lease, lock, asked_ns);
+        stay(worker, lease, lock, asked_ns, shared);
         give_back(worker, lease, lock);
     } else if (hurries && (status == HF_BUSY || status == HF_TIMEOUT ||
                            (status == HF_UNAVAILABLE && ledger->plan.fault == HFT_FREEZE_SERVER))) {

@@ -122,6 +122,39 @@ static void what_nobody_wants_any_more_and_was_not_given_back_in_time_is_left_be
     assert_int_equal(hft_oracle_left_behind(1000 * MS, 1001 * MS, 0, 500 * MS), 0);      /* somebody did, after the look */
 }
 
+static struct hft_interval reading(int64_t enter_ns, int64_t leave_ns, int64_t fence)
+{
+    struct hft_interval interval = section(0, enter_ns, leave_ns, fence);
+    interval.shared = true;
+    return interval;
+}
+
+static void sections_that_share_may_overlap_with_any_fences(void **state)
+{
+    (void)state;
+    struct hft_interval history[] = {section(0, 0, 10, 1), reading(10, 50, 9), reading(11, 20, 5), reading(30, 40, 5),
+                                     section(0, 50, 60, 10)};
+    assert_int_equal(hft_oracle_check(history, 5, NULL, NULL), 0);
+}
+
+static void a_section_that_shares_is_not_beside_one_that_does_not(void **state)
+{
+    (void)state;
+    struct hft_interval early[] = {reading(0, 50, 5), reading(10, 20, 5), section(0, 49, 60, 10)};
+    struct hft_interval late[] = {section(0, 0, 50, 5), reading(49, 60, 10)};
+    assert_int_equal(hft_oracle_check(early, 3, NULL, NULL), 1);
+    assert_int_equal(hft_oracle_check(late, 2, NULL, NULL), 1);
+}
+
+static void fences_rise_from_those_that_share_to_those_that_do_not_and_back(void **state)
+{
+    (void)state;
+    struct hft_interval early[] = {reading(0, 10, 5), reading(0, 10, 12), section(0, 20, 30, 10)};
+    struct hft_interval late[] = {section(0, 0, 10, 10), reading(10, 20, 9), reading(10, 20, 11)};
+    assert_int_equal(hft_oracle_check(early, 3, NULL, NULL), 1);
+    assert_int_equal(hft_oracle_check(late, 3, NULL, NULL), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +168,9 @@ int main(void)
         cmocka_unit_test(a_fence_below_an_older_highest_is_reported_though_it_rose_since),
         cmocka_unit_test(locks_are_judged_apart),
         cmocka_unit_test(what_nobody_wants_any_more_and_was_not_given_back_in_time_is_left_behind),
+        cmocka_unit_test(sections_that_share_may_overlap_with_any_fences),
+        cmocka_unit_test(a_section_that_shares_is_not_beside_one_that_does_not),
+        cmocka_unit_test(fences_rise_from_those_that_share_to_those_that_do_not_and_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
