@@ -155,6 +155,11 @@ static hf_status call_verify(struct hft_place *place)
     return hf_lease_verify(place->lease, &place->error);
 }
 
+static hf_status call_downgrade(struct hft_place *place)
+{
+    return hf_lease_downgrade(place->lease, &place->error);
+}
+
 static hf_status call_event_fd(struct hft_place *place)
 {
     return hf_lease_event_fd(place->lease) >= 0 ? HF_OK : HF_NOMEM;
@@ -414,6 +419,7 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"release", hold, call_release},
                                                    {"post_release", hold, call_post_release},
                                                    {"verify", hold, call_verify},
+                                                   {"downgrade", hold, call_downgrade},
                                                    {"event_fd", hold, call_event_fd},
                                                    {"bind", hold, call_bind},
                                                    {"unbind", hold, call_unbind},

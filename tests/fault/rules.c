@@ -376,6 +376,7 @@ static void strangers(struct hft_run *run)
     } tries[] = {
         {"release", "4 hf:{mine} " SIDE_KEYS, &hfi_script_release},
         {"more", "4 hf:{mine} " SIDE_KEYS, &hfi_script_more},
+        {"downgrade", "4 hf:{mine} " SIDE_KEYS, &hfi_script_downgrade},
         {"renew", "1 hf:{mine}", &hfi_script_renew},
         {"fill", "6 hf:{mine} " SIDE_KEYS " page absent", &hfi_script_fill},
     };
@@ -390,9 +391,9 @@ static void strangers(struct hft_run *run)
                   "no lease");
         hft_held_by(server, "mine", before, sizeof before);
         int64_t counter = fence_counter(server);
-        /* release: the token. more: ttl, size. renew: ttl, queue. fill: what, ttl, value. */
+        /* release: the token. more: ttl, size. downgrade: ttl. renew: ttl, queue. fill: what, ttl, value. */
         (void)snprintf(format, sizeof format, "EVAL %%s %s %s %s", tries[i].words, token,
-                       i == 3 ? "value 90000 stolen" : "90000 2048");
+                       i == 4 ? "value 90000 stolen" : "90000 2048");
         freeReplyObject(hft_server_ask(server, format, hft_script_source(tries[i].script)));
         hft_held_by(server, "mine", after, sizeof after);
         HFT_CHECK(run, strcmp(before, after) == 0, "%s by a stranger: the key held %s, and now %s",
@@ -406,7 +407,7 @@ static void strangers(struct hft_run *run)
         freeReplyObject(hft_server_ask(server, format, hft_script_source(tries[i].script)));
         HFT_CHECK(run, hft_lock_exists(server, "mine") == 0, "%s by a stranger makes a key", tries[i].name);
     }
-    hft_note(run, "4 scripts");
+    hft_note(run, "5 scripts");
     (void)hf_client_close(client, NULL);
     hft_server_stop(server);
 }

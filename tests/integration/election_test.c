@@ -337,6 +337,17 @@ static void other_programs_keys_are_leaders_without_a_name(void **state)
     hf_observer_close(observer);
 }
 
+static void a_lock_that_is_shared_has_no_leader(void **state)
+{
+    struct fixture *f = *state;
+    struct record record;
+    hf_lease *reader = must_take(f, f->a, "chief", HF_LOCK(.shared = true, .owner_label = "reader"));
+    hf_observer *observer = must_observe(f, f->b, "chief", &record);
+    HFT_UNTIL_TRUE(sees_nobody(&record));
+    assert_int_equal(hf_lease_release(reader, NULL), HF_OK);
+    hf_observer_close(observer);
+}
+
 static void a_flood_of_notices_costs_a_look_in_ten_milliseconds(void **state)
 {
     struct fixture *f = *state;
@@ -525,6 +536,7 @@ int main(void)
         WITH_PAIR(it_sees_through_the_servers_restart),
         WITH_PAIR(a_server_that_is_away_is_no_error),
         WITH_PAIR(other_programs_keys_are_leaders_without_a_name),
+        WITH_PAIR(a_lock_that_is_shared_has_no_leader),
         WITH_PAIR(a_flood_of_notices_costs_a_look_in_ten_milliseconds),
         WITH_PAIR(it_may_be_closed_inside_its_callback_and_while_that_runs),
         WITH_PAIR(with_a_loop_of_ones_own_it_is_told_there),

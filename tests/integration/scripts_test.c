@@ -36,6 +36,7 @@ static const struct call {
              {"release", &hfi_script_release, ALL " " OURS},
              {"leave", &hfi_script_release, ALL " " WAITER},
              {"more", &hfi_script_more, ALL " " OURS " 5000 2048"},
+             {"downgrade", &hfi_script_downgrade, ALL " " OURS " 5000"},
              {"renew", &hfi_script_renew, "1 " LOCK " " OURS " 70000 " QUEUE},
              {"recheck", &hfi_script_recheck, "3 " LOCK " " QUEUE " " WAIT NEVER "1200000 77 1274 " WAITER},
              {"fill", &hfi_script_fill, ALL " " OURS " value 60000 new"},
@@ -140,6 +141,10 @@ static const struct spoilt {
     {"leave", OTHER, WAIT, "LEFT", OTHER, false},
     {"more", "", LOCK, "GONE", "another type", false},
     {"more", OURS, FENCE, "FOREIGN fence", OURS, false},
+    {"downgrade", "", LOCK, "FOREIGN lock", "another type", false},
+    {"downgrade", OURS, QUEUE, "SHARED", "hf1:shared", false},
+    {"downgrade", OURS, WAIT, "SHARED", "hf1:shared", false},
+    {"downgrade", OURS, FENCE, "SHARED", "hf1:shared", false},
     {"renew", "", LOCK, "3", "another type", false},
     {"renew", OURS, QUEUE, "4", OURS, false},
     {"fill", "", LOCK, "REFUSED", "another type", false},
@@ -221,6 +226,7 @@ static void each_script_writes_first_what_a_full_server_allows(void **state)
         {"try", OTHER, "BUSY"},       {"re-check", OTHER, "QUEUED"}, {"re-check", WAITER, "GRANTED"},
         {"recheck", OTHER, "place"},  {"release", OURS, "HANDED"},   {"leave", OTHER, "LEFT"},
         {"more", OURS, "GRANTED"},    {"renew", OURS, "4"},          {"fill", OURS, "FREE"}, /* the value is refused */
+        {"downgrade", OURS, "SHARED"},
         {"fill nothing", OURS, "FREE"}, {"fill absent", OURS, "FILLED"}, {"forget", OURS, "DONE"},
         {"break", OURS, "BROKEN"},    {"break", THEIRS, "BROKEN"}, {"break by force", OURS, "BROKEN"},   {"fence_floor", OURS, "time"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -22,6 +22,7 @@ static const struct {
 } words_of[] = {{"K", "hf:{n}"},
                 {"Q", "hf:queue:{n}:hf:{n}"},
                 {"W", "hf:wait:{n}:hf:{n}"},
+                {"H", "hf:held:{n}:hf:{n}"},
                 {"F", "hf:fence"},
                 {"V", "n"},
                 {"M", "hf:absent:{n}:hf:{n}"},

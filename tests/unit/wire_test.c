@@ -363,6 +363,7 @@ static void the_scripts_get_their_keys_and_arguments_in_order(void **state)
                   MUTEX_KEYS " " TOKEN("1") " 10463 99 try 77 42 1274 1200000");
     assert_script(hfi_wire_release(&me, &keys, one), &hfi_script_release, MUTEX_KEYS " " TOKEN("1"));
     assert_script(hfi_wire_more(&me, &keys, one, 500, 32768), &hfi_script_more, MUTEX_KEYS " " TOKEN("1") " 500 32768");
+    assert_script(hfi_wire_downgrade(&me, &keys, one, 500), &hfi_script_downgrade, MUTEX_KEYS " " TOKEN("1") " 500");
     assert_script(hfi_wire_break(&keys, "0123456789abcdef", false), &hfi_script_break,
                   MUTEX_KEYS " 0123456789abcdef ");
     assert_script(hfi_wire_break(&keys, "0123456789abcdef", true), &hfi_script_break,

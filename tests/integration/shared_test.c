@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/* shared_test.c - readers: a lock that threads and processes hold together, beside those that want it alone. */
+#include "tests/support/messages.h"
+#include "tests/support/pair.h"
+#include "tests/support/takers.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SHARED(...) HF_LOCK(.shared = true, __VA_ARGS__)
+
+static hf_lease *must_share(struct fixture *f, hf_client *client, const char *name)
+{
+    return must_take(f, client, name, SHARED(.wait_ms = HF_FOREVER));
+}
+
+struct verifier {
+    pthread_t thread;
+    hf_lease *lease;
+    _Atomic(int) times, status;
+    _Atomic(bool) over;
+};
+
+static void *verify_until(void *arg)
+{
+    struct verifier *me = arg;
+    while (!atomic_load(&me->over) && atomic_load(&me->status) == HF_OK) {
+        atomic_store(&me->status, (int)hf_lease_verify(me->lease, NULL));
+        (void)atomic_fetch_add(&me->times, 1);
+    }
+    return NULL;
+}
+
+static void must_release(hf_lease *lease)
+{
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
+static hf_status try(struct fixture *f, hf_client *client, const char *name, bool shared)
+{
+    hf_lease *lease;
+    hf_status status = hf_lock_acquire(client, name, HF_LOCK(.shared = shared), &lease, &f->error);
+    if (status == HF_OK)
+        must_release(lease);
+    return status;
+}
+
+/* When a subscription is confirmed, what is held is renewed at once: that is over when this returns. */
+static void until_it_listens(struct fixture *f, hf_client *client)
+{
+    char token[200], channel[64];
+    hf_lease *lease = must_take(f, client, "any", NULL);
+    hft_held_by(f->server, "any", token, sizeof token);
+    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + strlen("hf1:"));
+    must_release(lease);
+    HFT_UNTIL_TRUE(hft_is_heard(f->server, channel));
+    must_release(must_take(f, client, "any", NULL)); /* its answer comes after the confirmation */
+}
+
+static int64_t scripts(struct fixture *f)
+{
+    return hft_server_calls(f->server, "evalsha");
+}
+
+static bool is_free(struct fixture *f, const char *name)
+{
+    return hft_lock_exists(f->server, name) == 0;
+}
+
+static void processes_read_together_and_who_wants_it_alone_is_kept_out(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *one = must_share(f, f->a, "r"), *other = must_share(f, f->b, "r");
+    assert_true(hf_lease_is_valid(one) && hf_lease_is_valid(other));
+    assert_int_equal(hf_lease_verify(one, NULL), HF_OK);
+    hf_client *third = hft_client(f->server, NULL);
+    assert_int_equal(try(f, third, "r", false), HF_BUSY);
+    assert_int_equal(try(f, third, "r", true), HF_OK);
+    redisReply *foreign = hft_server_ask(f->server, "SET hf:{r} theirs NX PX 1000");
+    assert_int_equal(foreign->type, REDIS_REPLY_NIL);
+    freeReplyObject(foreign);
+    must_release(one);
+    assert_int_equal(try(f, third, "r", false), HF_BUSY);
+    must_release(other);
+    assert_int_equal(hf_client_close(third, NULL), HF_OK);
+    assert_int_equal(hft_lock_keys(f->server), 0);
+    hf_lease *alone = must_take(f, f->a, "r", NULL);
+    assert_int_equal(try(f, f->b, "r", true), HF_BUSY);
+    must_release(alone);
+}
+
+static void another_librarys_lock_keeps_readers_out(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker reader;
+    freeReplyObject(hft_server_ask(f->server, "SET hf:{r} theirs NX PX 60000"));
+    assert_int_equal(try(f, f->a, "r", true), HF_BUSY);
+    hft_take(&reader, f->a, "r", SHARED(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "r") == 1);
+    freeReplyObject(hft_server_ask(f->server, "DEL hf:{r}"));
+    assert_int_equal(hft_taken(&reader), HF_OK);
+    must_release(reader.lease);
+}
+
+static void readers_of_a_process_ride_one_lease_without_a_command(void **state)
+{
+    enum { MANY = 100 };
+    struct fixture *f = *state;
+    until_it_listens(f, f->a);
+    hf_lease *first = must_share(f, f->a, "r"), *more[MANY];
+    int64_t before = scripts(f);
+    for (int i = 0; i < MANY; i++) {
+        more[i] = must_share(f, f->a, "r");
+        assert_true(hf_lease_fence(more[i]) == hf_lease_fence(first));
+    }
+    must_release(first);
+    for (int i = 1; i < MANY; i++)
+        must_release(more[i]);
+    assert_int_equal(scripts(f), before);
+    assert_int_equal(hf_lease_verify(more[0], NULL), HF_OK);
+    must_release(more[0]);
+    assert_true(is_free(f, "r"));
+}
+
+/* Another process's, and this one's: both come behind a waiter that was there before. */
+static void later_readers_do_not_pass_a_waiter_that_wants_it_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker writer, later, own;
+    hf_client *third = hft_client(f->server, NULL);
+    hf_lease *reader = must_take(f, f->a, "r", SHARED(.owner = 7));
+    int64_t fence = hf_lease_fence(reader);
+    hft_take(&writer, f->b, "r", HF_LOCK(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "r") == 1);
+    hft_take(&later, third, "r", SHARED(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "r") == 2);
+    while (try(f, f->a, "r", true) == HF_OK) /* until R has come, and the batch of 20 ms is over */
+        (void)poll(NULL, 0, 1);
+    hft_take(&own, f->a, "r", SHARED(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_waiting_here(f->a, "r") == 1);
+    assert_false(atomic_load(&writer.done) || atomic_load(&later.done));
+    must_release(reader);
+    assert_int_equal(hft_taken(&writer), HF_OK);
+    assert_true(hf_lease_fence(writer.lease) > fence);
+    HFT_UNTIL_TRUE(hft_queued(f->server, "r") == 2); /* the own reader too */
+    assert_false(atomic_load(&later.done) || atomic_load(&own.done));
+    must_release(writer.lease);
+    assert_int_equal(hft_taken(&later), HF_OK);
+    assert_int_equal(hft_taken(&own), HF_OK);
+    assert_true(hf_lease_fence(later.lease) > hf_lease_fence(writer.lease));
+    assert_true(hf_lease_fence(own.lease) > hf_lease_fence(writer.lease));
+    must_release(later.lease);
+    must_release(own.lease);
+    assert_int_equal(hf_client_close(third, NULL), HF_OK);
+}
+
+/* It stood in the way of the readers behind it. */
+static void readers_come_in_when_the_waiter_before_them_gives_up(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker writer, later;
+    hf_cancel *cancel;
+    assert_int_equal(hf_cancel_open(f->b, &cancel, NULL), HF_OK);
+    hf_client *third = hft_client(f->server, NULL);
+    hf_lease *reader = must_share(f, f->a, "r");
+    hft_take(&writer, f->b, "r", HF_LOCK(.wait_ms = HF_FOREVER, .cancel = cancel));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "r") == 1);
+    hft_take(&later, third, "r", SHARED(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "r") == 2);
+    hf_cancel_fire(cancel);
+    assert_int_equal(hft_taken(&writer), HF_CANCELED);
+    assert_int_equal(hft_taken(&later), HF_OK);
+    assert_true(hf_lease_is_valid(reader));
+    must_release(later.lease);
+    must_release(reader);
+    hf_cancel_close(cancel);
+    assert_int_equal(hf_client_close(third, NULL), HF_OK);
+}
+
+static void who_reads_already_reads_again_though_another_one_waits(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker writer;
+    hf_lease *reader = must_share(f, f->a, "r");
+    hft_take(&writer, f->b, "r", HF_LOCK(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "r") == 1);
+    (void)poll(NULL, 0, 50); /* the batch of local readers is over, whether R has come or not */
+    hf_lease *again = must_share(f, f->a, "r");
+    must_release(reader);
+    assert_true(hf_lease_is_valid(again));
+    assert_false(atomic_load(&writer.done));
+    must_release(again);
+    assert_int_equal(hft_taken(&writer), HF_OK);
+    must_release(writer.lease);
+}
+
+static void a_thread_that_would_wait_for_itself_is_told_so(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *none, *reader = must_share(f, f->a, "r");
+    assert_int_equal(hf_lock_acquire(f->a, "r", HF_LOCK(.wait_ms = HF_FOREVER), &none, &f->error), HF_DEADLOCK);
+    assert_non_null(strstr(f->error.message, "already shares"));
+    must_release(reader);
+    hf_lease *alone = must_take(f, f->a, "r", NULL);
+    assert_int_equal(hf_lock_acquire(f->a, "r", SHARED(.wait_ms = HF_FOREVER), &none, &f->error), HF_DEADLOCK);
+    assert_non_null(strstr(f->error.message, "already has alone"));
+    must_release(alone);
+    assert_int_equal(hft_queued(f->server, "r"), 0);
+}
+
+static void leases_of_readers_are_renewed_each_by_its_own_process(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *one = must_take(f, f->a, "r", SHARED(.lease_ms = 300)), *two = must_take(f, f->a, "r", SHARED(.lease_ms = 300)),
+             *other = must_take(f, f->b, "r", SHARED(.lease_ms = 300));
+    HFT_WHILE_RENEWED(f->a, 8, hf_lease_is_valid(one) && hf_lease_is_valid(two) && hf_lease_is_valid(other));
+    must_release(two);
+    must_release(one);
+    HFT_WHILE_RENEWED(f->b, 8, hf_lease_is_valid(other));
+    must_release(other);
+    assert_int_equal(hft_lock_keys(f->server), 0);
+}
+
+/* The longest lease and the earliest warning of those who ride it. */
+static void a_lease_is_as_long_as_its_longest_reader_wants(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *brief = must_take(f, f->a, "r", SHARED(.lease_ms = 300)), *lengthy = must_take(f, f->a, "r", SHARED(.lease_ms = 5000));
+    HFT_UNTIL_TRUE(hf_lease_remaining_ms(lengthy) > 1000);
+    must_release(brief);
+    must_release(lengthy);
+}
+
+static void all_readers_of_a_lease_hear_of_its_loss(void **state)
+{
+    enum { MANY = 5 };
+    struct fixture *f = *state;
+    hf_lease *leases[MANY], *other = must_take(f, f->b, "r", SHARED(.lease_ms = 300));
+    for (int i = 0; i < MANY; i++)
+        leases[i] = must_take(f, f->a, "r", SHARED(.lease_ms = 300, .event_fd = true));
+    freeReplyObject(hft_server_ask(f->server, "DEL hf:{r}"));
+    for (int i = 0; i < MANY; i++) {
+        struct pollfd fd = {.fd = hf_lease_event_fd(leases[i]), .events = POLLIN};
+        assert_int_equal(poll(&fd, 1, 20000), 1);
+        assert_int_equal(hf_lease_reason(leases[i]), HF_REASON_GONE);
+        assert_int_equal(hf_lease_release(leases[i], NULL), HF_LOST);
+    }
+    assert_int_equal(hf_lease_verify(other, NULL), HF_LOST);
+    assert_int_equal(hf_lease_release(other, NULL), HF_LOST);
+    assert_int_equal(try(f, f->a, "r", false), HF_OK);
+}
+
+/* Who read before the lock was somebody else's does not read on in a later batch. */
+static void a_new_batch_of_readers_begins_anew(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *old = must_share(f, f->a, "r");
+    freeReplyObject(hft_server_ask(f->server, "DEL hf:{r}"));
+    hf_lease *young = must_share(f, f->b, "r");
+    assert_int_equal(hf_lease_verify(old, NULL), HF_LOST);
+    assert_int_equal(hf_lease_verify(young, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(old, NULL), HF_LOST);
+    assert_int_equal(try(f, f->a, "r", false), HF_BUSY);
+    must_release(young);
+}
+
+static void a_break_takes_it_from_every_reader(void **state)
+{
+    struct fixture *f = *state;
+    bool had = false;
+    hf_lease *one = must_share(f, f->a, "r"), *two = must_share(f, f->a, "r"), *other = must_share(f, f->b, "r");
+    assert_int_equal(hf_lock_break(f->b, "r", &had, &f->error), HF_OK);
+    assert_true(had);
+    HFT_UNTIL_TRUE(!hf_lease_is_valid(one) && !hf_lease_is_valid(two) && !hf_lease_is_valid(other));
+    assert_int_equal(hf_lease_reason(one), HF_REASON_REVOKED);
+    assert_int_equal(hf_lease_reason(other), HF_REASON_REVOKED);
+    HFT_UNTIL_TRUE(is_free(f, "r"));
+    assert_int_equal(hf_lease_release(one, NULL), HF_LOST);
+    assert_int_equal(hf_lease_release(two, NULL), HF_LOST);
+    assert_int_equal(hf_lease_release(other, NULL), HF_LOST);
+    assert_int_equal(hft_lock_keys(f->server), 0);
+}
+
+static void a_shared_lease_lingers_for_the_next_reader(void **state)
+{
+    struct fixture *f = *state;
+    until_it_listens(f, f->a);
+    must_release(must_take(f, f->a, "r", SHARED(.linger_ms = 60000)));
+    int64_t before = scripts(f);
+    must_release(must_take(f, f->a, "r", SHARED(.linger_ms = 60000)));
+    assert_int_equal(scripts(f), before);
+    must_release(must_take(f, f->b, "r", HF_LOCK(.wait_ms = HF_FOREVER)));
+}
+
+static int read_until_killed(int from, int to, void *arg)
+{
+    const struct hft_server *server = arg;
+    hf_client *client = hft_client(server, NULL);
+    hf_lease *lease;
+    (void)from;
+    hf_status status = hf_lock_acquire(client, "r", SHARED(.lease_ms = 500), &lease, NULL);
+    (void)!write(to, status == HF_OK ? "y" : "n", 1);
+    for (;;)
+        (void)pause();
+    return 0;
+}
+
+/* An end of its own: the others' renewals do not keep it. */
+static void a_killed_reader_keeps_others_out_for_its_own_lease_only(void **state)
+{
+    struct hft_process killed;
+    struct fixture f = {.server = hft_server_start(NULL)};
+    (void)state;
+    hft_process_start(&killed, read_until_killed, f.server);
+    assert_int_equal(hft_process_read(&killed), 'y');
+    f.a = hft_client(f.server, NULL);
+    f.b = hft_client(f.server, NULL);
+    hf_lease *reader = must_take(&f, f.a, "r", SHARED(.lease_ms = 60000));
+    hft_process_kill(&killed);
+    must_release(reader);
+    hf_lease *alone = must_take(&f, f.b, "r", HF_LOCK(.wait_ms = 20000)); /* not after a minute */
+    must_release(alone);
+    assert_true(hft_closes(f.server, f.a, &f.error));
+    assert_true(hft_closes(f.server, f.b, &f.error));
+    hft_server_stop(f.server);
+}
+
+/* Of its own process, and of others; who waits to have it alone waits for all of them. */
+static void readers_come_in_beside_a_downgraded_holder(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker own, other, alone;
+    hf_lease *first = must_take(f, f->a, "r", HF_LOCK(.owner = 7));
+    int64_t fence = hf_lease_fence(first);
+    hft_take(&own, f->a, "r", SHARED(.wait_ms = HF_FOREVER));
+    hft_take(&other, f->b, "r", SHARED(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "r") == 2);
+    assert_int_equal(hf_lease_downgrade(first, &f->error), HF_OK);
+    assert_int_equal(hft_taken(&own), HF_OK);
+    assert_int_equal(hft_taken(&other), HF_OK);
+    assert_true(hf_lease_fence(first) == fence && fence < hf_lease_fence(own.lease) && fence < hf_lease_fence(other.lease));
+    assert_int_equal(hf_lease_downgrade(first, &f->error), HF_OK);
+    assert_int_equal(hf_lease_downgrade(own.lease, &f->error), HF_OK);
+    assert_int_equal(hf_lease_verify(first, &f->error), HF_OK);
+    hft_take(&alone, f->a, "r", HF_LOCK(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_waiting_here(f->a, "r") == 1);
+    must_release(own.lease);
+    must_release(other.lease);
+    assert_false(atomic_load(&alone.done));
+    must_release(first); /* and not to the thread that waits beside it without a word to the server */
+    assert_int_equal(hft_taken(&alone), HF_OK);
+    assert_true(hf_lease_fence(alone.lease) > hf_lease_fence(other.lease));
+    must_release(alone.lease);
+    assert_true(is_free(f, "r"));
+}
+
+/* The readers that it let in stay when it goes; its renewals go on as a reader's. */
+static void a_downgraded_lease_lives_and_ends_as_a_readers(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *first = must_take(f, f->a, "r", HF_LOCK(.lease_ms = 300, .linger_ms = 60000));
+    assert_int_equal(hf_lease_downgrade(first, &f->error), HF_OK);
+    must_release(must_share(f, f->a, "r")); /* nobody waits: it does not wait for itself */
+    hf_lease *other = must_share(f, f->b, "r");
+    HFT_WHILE_RENEWED(f->a, 4, hf_lease_is_valid(first) && hf_lease_is_valid(other));
+    must_release(first);
+    assert_int_equal(try(f, f->a, "r", false), HF_BUSY);
+    assert_int_equal(hf_lease_verify(other, &f->error), HF_OK);
+    must_release(other);
+    assert_true(is_free(f, "r"));
+}
+
+static void a_lease_that_is_gone_is_not_downgraded(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const names[] = {"m1", "m2"};
+    hf_lease *lease = must_take(f, f->a, "r", HF_LOCK(.lease_ms = 60000)), *several;
+    freeReplyObject(hft_server_ask(f->server, "SET hf:{r} theirs PX 60000"));
+    assert_int_equal(hf_lease_downgrade(lease, &f->error), HF_LOST);
+    assert_false(hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_downgrade(lease, &f->error), HF_LOST);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+    assert_int_equal(hf_multilock_acquire(f->a, names, 2, NULL, &several, &f->error), HF_OK);
+    assert_int_equal(hf_lease_downgrade(several, &f->error), HF_INVALID);
+    must_release(several);
+    assert_int_equal(hf_lease_downgrade(NULL, &f->error), HF_INVALID);
+    freeReplyObject(hft_server_ask(f->server, "DEL hf:{r}"));
+}
+
+/* A GET that is under way then comes before the downgrade; what follows asks by a renewal. */
+static void a_lease_is_verified_while_it_is_downgraded(void **state)
+{
+    struct fixture *f = *state;
+    for (int i = 0; i < 50; i++) {
+        struct verifier verifier = {0};
+        verifier.lease = must_take(f, f->a, "r", NULL);
+        assert_int_equal(pthread_create(&verifier.thread, NULL, verify_until, &verifier), 0);
+        HFT_UNTIL_TRUE(atomic_load(&verifier.times) > 2);
+        assert_int_equal(hf_lease_downgrade(verifier.lease, &f->error), HF_OK);
+        int times = atomic_load(&verifier.times);
+        HFT_UNTIL_TRUE(atomic_load(&verifier.times) > times + 2 || atomic_load(&verifier.status) != HF_OK);
+        atomic_store(&verifier.over, true);
+        (void)pthread_join(verifier.thread, NULL);
+        assert_int_equal(atomic_load(&verifier.status), HF_OK);
+        must_release(verifier.lease);
+    }
+}
+
+static void what_cannot_be_shared_is_refused_with_words(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const names[] = {"m1", "m2"};
+    hf_lease *none;
+    assert_int_equal(hf_lock_acquire(f->a, "r", SHARED(.max_hold_ms = 100), &none, &f->error), HF_INVALID);
+    assert_non_null(strstr(f->error.message, "max_hold_ms"));
+    assert_int_equal(hf_multilock_acquire(f->a, names, 2, SHARED(.wait_ms = 0), &none, &f->error), HF_INVALID);
+    assert_non_null(strstr(f->error.message, "shared"));
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_killed_reader_keeps_others_out_for_its_own_lease_only), /* forks before there are threads */
+        TEST(processes_read_together_and_who_wants_it_alone_is_kept_out),
+        TEST(another_librarys_lock_keeps_readers_out),
+        TEST(readers_of_a_process_ride_one_lease_without_a_command),
+        TEST(later_readers_do_not_pass_a_waiter_that_wants_it_alone),
+        TEST(readers_come_in_when_the_waiter_before_them_gives_up),
+        TEST(who_reads_already_reads_again_though_another_one_waits),
+        TEST(a_thread_that_would_wait_for_itself_is_told_so),
+        TEST(leases_of_readers_are_renewed_each_by_its_own_process),
+        TEST(a_lease_is_as_long_as_its_longest_reader_wants),
+        TEST(all_readers_of_a_lease_hear_of_its_loss),
+        TEST(a_new_batch_of_readers_begins_anew),
+        TEST(a_break_takes_it_from_every_reader),
+        TEST(a_shared_lease_lingers_for_the_next_reader),
+        TEST(readers_come_in_beside_a_downgraded_holder),
+        TEST(a_downgraded_lease_lives_and_ends_as_a_readers),
+        TEST(a_lease_that_is_gone_is_not_downgraded),
+        TEST(a_lease_is_verified_while_it_is_downgraded),
+        TEST(what_cannot_be_shared_is_refused_with_words),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
