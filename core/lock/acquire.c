@@ -162,11 +162,14 @@ hf_status hfi_acquirer_reenter(struct hfi_lock *lock, struct hfi_acquirer *acqui
     }
     if (holder == NULL || acquirer->owner == 0 || atomic_load(&holder->owner) != acquirer->owner || !hf_lease_is_valid(holder))
         return HF_BUSY;
-    if (!options->reentrant || !holder->reentrant) {
+    bool shares = lock->entry.held.downgraded; /* who re-enters would believe itself alone */
+    if (!options->reentrant || !holder->reentrant || shares) {
         char name[160];
         return hfi_fail(error, HF_DEADLOCK,
-                        "release it first, hand it over with hf_lease_unbind, or acquire both times with .reentrant",
-                        "this %s already holds lock %s", options->owner != 0 ? "owner" : "thread",
+                        shares ? "release it first, then take it alone"
+                               : "release it first, hand it over with hf_lease_unbind, or acquire both times with .reentrant",
+                        shares ? "this %s already shares lock %s" : "this %s already holds lock %s",
+                        options->owner != 0 ? "owner" : "thread",
                         hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size));
     }
     holder->depth++;

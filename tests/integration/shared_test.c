@@ -376,6 +376,20 @@ static void a_downgraded_lease_lives_and_ends_as_a_readers(void **state)
     assert_true(is_free(f, "r"));
 }
 
+/* It would believe itself alone. */
+static void a_downgraded_lease_is_not_entered_again_by_one_that_wants_it_alone(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *first = must_take(f, f->a, "r", HF_LOCK(.reentrant = true)), *again;
+    assert_int_equal(hf_lock_acquire(f->a, "r", HF_LOCK(.reentrant = true), &again, &f->error), HF_OK);
+    must_release(again);
+    assert_int_equal(hf_lease_downgrade(first, &f->error), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->a, "r", HF_LOCK(.reentrant = true), &again, &f->error), HF_DEADLOCK);
+    assert_non_null(strstr(f->error.message, "shares"));
+    must_release(first);
+    assert_true(is_free(f, "r"));
+}
+
 static void a_lease_that_is_gone_is_not_downgraded(void **state)
 {
     struct fixture *f = *state;
@@ -443,6 +457,7 @@ int main(void)
         TEST(a_shared_lease_lingers_for_the_next_reader),
         TEST(readers_come_in_beside_a_downgraded_holder),
         TEST(a_downgraded_lease_lives_and_ends_as_a_readers),
+        TEST(a_downgraded_lease_is_not_entered_again_by_one_that_wants_it_alone),
         TEST(a_lease_that_is_gone_is_not_downgraded),
         TEST(a_lease_is_verified_while_it_is_downgraded),
         TEST(what_cannot_be_shared_is_refused_with_words),
