@@ -216,7 +216,8 @@ static hf_status take(struct set *set, hf_lease **lease, hf_error *error)
     for (;;) {
         int busy = -1;
         hf_status status = take_together(set, &busy, error);
-        if (status == HF_BUSY || (status == HF_UNAVAILABLE && !tries))
+        bool passes = status == HF_UNAVAILABLE || status == HF_NOMEM; /* as for a single lock, which waits for better times */
+        if (status == HF_BUSY || (passes && !tries))
             status = take_in_order(set, tries && busy > 0 ? busy : 0, error);
         if (status == HF_OK)
             status = join(set, lease, error);

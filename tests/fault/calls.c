@@ -91,8 +91,8 @@ static hf_status call_start(struct hft_place *place)
     if (status != HF_OK)
         return status;
     int fd = hf_pending_fd(pending);
-    for (int left_ms = 5000; !hf_pending_is_done(pending) && left_ms > 0; left_ms--)
-        (void)poll(&(struct pollfd){fd, POLLIN, 0}, fd >= 0, 1);
+    for (int64_t until = hft_true_ns() + 5000 * HFT_NS_PER_MS; !hf_pending_is_done(pending) && hft_true_ns() < until;)
+        (void)poll(&(struct pollfd){fd, POLLIN, 0}, fd >= 0, 1); /* which may be the call that fails */
     bool done = hf_pending_is_done(pending);
     status = hf_pending_take(pending, &place->lease, &place->error);
     return done ? status : HF_INTERNAL;
