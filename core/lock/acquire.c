@@ -10,6 +10,7 @@
 #include "core/lock/waits.h"
 #include "core/context/wait.h"
 #include "base/perturb.h"
+#include "base/rare.h"
 #include "base/thread.h"
 
 #include <ck_pr.h>
@@ -48,6 +49,7 @@ void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *loc
     acquirer->lease = NULL;
     acquirer->wait_number = 0;
     acquirer->ring = NULL;
+    acquirer->waiter.beside_itself = false;
     acquirer->waiter.once = options->wait_ms == 0; /* hfi_entry_arrive and the verdict set the rest */
     bool stops_at_once = options->max_hold_ms != 0 && options->stop_ms >= options->max_hold_ms;
     acquirer->waiter.lease_ms = lease_ms(lock, options);
@@ -90,9 +92,24 @@ void hfi_acquirer_give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, 
     acquirer->waiter.status = status;
 }
 
+HFI_RARE hf_status hfi_acquirer_explain_itself(const struct hfi_lock *lock, const struct hfi_acquirer *acquirer,
+                                               hf_error *error)
+{
+    char name[160];
+    bool reads = lock->keys.use == HFI_SHARED, has_alone = reads && !acquirer->waiter.beside_itself;
+    return hfi_fail(error, HF_DEADLOCK,
+                    has_alone ? "who has it alone may read as well"
+                    : reads   ? "read on with that lease: another process waits for it"
+                              : "release it first, then take it alone",
+                    "this %s already %s lock %s", acquirer->options->owner != 0 ? "owner" : "thread",
+                    has_alone ? "has alone" : "shares", hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size));
+}
+
 hf_status hfi_acquirer_explain(const struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_error *error)
 {
     hf_error *ring = acquirer->ring;
+    if (ring == NULL && acquirer->waiter.status == HF_DEADLOCK)
+        return hfi_acquirer_explain_itself(lock, acquirer, error);
     if (ring == NULL)
         return hfi_lock_explain(lock, acquirer->waiter.status, error);
     if (error != NULL)
@@ -177,6 +194,12 @@ hf_status hfi_acquirer_reenter(struct hfi_lock *lock, struct hfi_acquirer *acqui
     return HF_OK;
 }
 
+void hfi_acquirer_has_to_wait(const struct hfi_lock *lock, struct hfi_acquirer *acquirer)
+{
+    if (lock->keys.use == HFI_SHARED)
+        acquirer->waiter.again = is_owner(lock, acquirer->owner);
+}
+
 hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error)
 {
     int os_errno = errno;
@@ -186,35 +209,20 @@ hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error)
     return HF_NOMEM;
 }
 
-/* This owner shares the lock and wants it alone, or the other way round: it would wait for itself. No mutex held. */
-static bool waits_for_itself(const struct hfi_lock *lock, uint64_t owner)
+bool hfi_owner_waits_for_itself(const struct hfi_lock *lock, uint64_t owner, bool *beside_itself)
 {
+    *beside_itself = false;
     hf_client *client = lock->client;
     struct hfi_lock *other;
     struct hfi_name name = hfi_name_of(lock->keys.use == HFI_SHARED ? HFI_MUTEX : HFI_SHARED, lock->keys.name, lock->keys.name_size);
     if (hfi_table_get(client, &name, &other, NULL) != HF_OK)
         return false;
     hfi_mutex_lock(&other->mutex);
-    bool alone = other->keys.use == HFI_SHARED || !other->entry.held.downgraded; /* a reader beside itself is none */
-    bool waits = is_owner(other, owner) && alone;
+    bool has = is_owner(other, owner);
+    *beside_itself = has && other->keys.use == HFI_MUTEX && other->entry.held.downgraded;
     hfi_mutex_unlock(&other->mutex);
     hfi_table_unref(other);
-    return waits;
-}
-
-/* Mutex held. */
-static void refuse_itself(struct hfi_lock *lock, struct hfi_acquirer *acquirer)
-{
-    char name[160];
-    bool reads = lock->keys.use == HFI_SHARED;
-    hf_error *why = malloc(sizeof *why);
-    (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
-    if (why != NULL)
-        (void)hfi_fail(why, HF_DEADLOCK, reads ? "who has it alone may read as well" : "release it first, then take it alone",
-                       "this %s already %s lock %s", acquirer->options->owner != 0 ? "owner" : "thread",
-                       reads ? "has alone" : "shares", name);
-    acquirer->ring = why;
-    hfi_acquirer_give_up(lock, acquirer, HF_DEADLOCK, hfi_now(lock->client->clock));
+    return has;
 }
 
 /* For a caller that is not granted the lease at once. */
@@ -263,13 +271,16 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     hfi_entry_arrive(&lock->entry, &acquirer.waiter, &step);
     hfi_lock_perform(lock, &step, NULL);
     bool waits = acquirer.waiter.verdict == HFI_WAITING;
+    if (waits)
+        hfi_acquirer_has_to_wait(lock, &acquirer);
     if (waits && atomic_load_explicit(&client->shares, memory_order_relaxed) && acquirer.owner != 0) {
         hfi_mutex_unlock(&lock->mutex);
         HFI_PERTURB("arrived-to-look-beside");
-        bool in_vain = waits_for_itself(lock, acquirer.owner);
+        bool beside_itself, in_vain = hfi_owner_waits_for_itself(lock, acquirer.owner, &beside_itself);
         hfi_mutex_lock(&lock->mutex);
-        if (in_vain && acquirer.waiter.verdict == HFI_WAITING)
-            refuse_itself(lock, &acquirer);
+        acquirer.waiter.beside_itself = beside_itself;
+        if (in_vain && acquirer.waiter.verdict == HFI_WAITING && (!beside_itself || lock->entry.remote == HFI_QUEUED))
+            hfi_acquirer_give_up(lock, &acquirer, HF_DEADLOCK, hfi_now(client->clock));
     }
     if (acquirer.waiter.verdict == HFI_WAITING)
         wait_for_it(lock, &acquirer, search->until_ns);

@@ -27,6 +27,12 @@ hf_status hfi_acquire_prepare(hf_client *client, const char *text, const hf_lock
 /* Re-entry; mutex held. HF_OK: the owner has the same lease once more. HF_BUSY: this owner does not hold it, or reads it,
  * and reads it once more when it arrives. DEADLOCK. */
 hf_status hfi_acquirer_reenter(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_lease **lease, hf_error *error);
+/* This owner shares the lock and wants it alone, or the other way round: it would wait for itself. If it has downgraded its lease
+ * and wants to share the lock once more (*beside_itself), it does so only behind one who wants it alone. No mutex held. */
+bool hfi_owner_waits_for_itself(const struct hfi_lock *lock, uint64_t owner, bool *beside_itself);
+hf_status hfi_acquirer_explain_itself(const struct hfi_lock *lock, const struct hfi_acquirer *acquirer, hf_error *error);
+/* It was not granted the lease on its arrival. A reader whose owner reads already comes in whatever waits. Mutex held. */
+void hfi_acquirer_has_to_wait(const struct hfi_lock *lock, struct hfi_acquirer *acquirer);
 /* The acquirer, HFI_WAITING until now, leaves the entry and is HFI_REFUSED: CANCELED, CLOSED, or TIMEOUT, which becomes
  * the reason why the server could not serve, if there is one. Mutex held. */
 void hfi_acquirer_give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_status over, int64_t now);

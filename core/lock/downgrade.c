@@ -3,6 +3,7 @@
 #include "core/context/call.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/inquiry.h"
+#include "core/protocol/script_error.h"
 #include "core/protocol/wire.h"
 
 #include <string.h>
@@ -16,9 +17,11 @@ static struct hfi_command *question(struct hfi_lock *lock, int64_t now)
 
 static enum hfi_finding find(struct hfi_lock *lock, const struct redisReply *reply, struct hfi_inquiry *inquiry)
 {
-    (void)lock;
-    (void)inquiry;
-    const char *word = hfi_wire_script_reply(reply).word;
+    const char *word = hfi_wire_script_reply(reply).word, *foreign = hfi_wire_foreign(reply);
+    if (foreign != NULL && strcmp(foreign, "held") == 0) { /* the lock itself is ours, and stays so */
+        (void)hfi_script_error_key(&lock->keys, foreign, &inquiry->why);
+        return HFI_FOUND_ERROR;
+    }
     return strcmp(word, "SHARED") == 0 ? HFI_FOUND_SAME : strcmp(word, "GONE") == 0 ? HFI_FOUND_NOTHING : HFI_FOUND_OTHERS;
 }
 

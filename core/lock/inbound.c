@@ -63,21 +63,31 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
     return known;
 }
 
-/* The key of another library's lock is gone, or went before we were subscribed to its events: the threads that wait for
- * this lock ask the server. */
-static void key_ended(hf_client *client, const char *channel, size_t channel_size)
+static void requery(struct hfi_lock *lock)
 {
     struct hfi_step step;
-    struct hfi_lock *lock = hfi_key_events_lock(client, channel, channel_size);
-    if (lock == NULL)
-        return;
-    HFI_PERTURB("watch-found");
     int64_t now = hfi_lock_enter(lock);
     hfi_step_init(&step, now, 0);
     if (lock->watched)
         hfi_entry_requery(&lock->entry, &step);
     hfi_lock_perform(lock, &step, NULL);
     hfi_lock_leave(lock);
+}
+
+/* The key of another library's lock is gone, or went before we were subscribed to its events: the threads that wait for
+ * this lock ask the server. */
+static void key_ended(hf_client *client, const char *channel, size_t channel_size)
+{
+    struct hfi_lock *lock = hfi_key_events_lock(client, channel, channel_size), *readers;
+    if (lock == NULL)
+        return;
+    HFI_PERTURB("watch-found");
+    requery(lock);
+    struct hfi_name name = hfi_name_of(HFI_SHARED, lock->keys.name, lock->keys.name_size);
+    if (atomic_load_explicit(&client->shares, memory_order_relaxed) && hfi_table_get(client, &name, &readers, NULL) == HF_OK) {
+        requery(readers);
+        hfi_table_unref(readers);
+    }
     hfi_table_unref(lock);
 }
 

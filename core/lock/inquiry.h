@@ -12,7 +12,7 @@ enum hfi_finding {
     HFI_FOUND_NOTHING, /* no key */
     HFI_FOUND_OTHERS,
     HFI_FOUND_REVOKED, /* a break has left `there` */
-    HFI_FOUND_ERROR    /* an error reply that says nothing about the lease: `why` */
+    HFI_FOUND_ERROR    /* an answer that says nothing about the lease: `why` */
 };
 
 struct hfi_inquiry {

@@ -130,6 +130,9 @@ static hf_status look_for_own(const struct set *set, hf_error *error)
         hfi_mutex_lock(&lock->mutex);
         status = hfi_acquirer_reenter(lock, &acquirer, &none, error);
         hfi_mutex_unlock(&lock->mutex);
+        bool beside_itself = false, shares = atomic_load_explicit(&set->client->shares, memory_order_relaxed);
+        if (status == HF_BUSY && shares && hfi_owner_waits_for_itself(lock, acquirer.owner, &beside_itself))
+            status = hfi_acquirer_explain_itself(lock, &acquirer, error);
     }
     return status == HF_BUSY ? HF_OK : status;
 }

@@ -201,6 +201,12 @@ static void arrive(hf_pending *pending, int64_t now)
     hfi_lock_perform(lock, &step, NULL);
     if (!pending->waits)
         return;
+    hfi_acquirer_has_to_wait(lock, &pending->acquirer);
+    if (pending->acquirer.waiter.beside_itself && lock->entry.remote == HFI_QUEUED) {
+        hfi_acquirer_give_up(lock, &pending->acquirer, HF_DEADLOCK, now);
+        decide(&pending->acquirer);
+        return;
+    }
     /* wait_ms 0 sets no limit but command_ms of the one or two commands that a try sends. */
     int64_t wait_ms = pending->options.wait_ms == 0 ? client->command_ms : pending->options.wait_ms;
     int64_t until_ns = hfi_after_ms(now, wait_ms);
@@ -237,9 +243,13 @@ static hf_status start(hf_client *client, const struct hfi_name *name, const hf_
     if (client->order != NULL && options->owner != 0)
         hfi_lock_order_wanted(lock, options->owner, options->order_class);
     *out = pending; /* before `done` may run; once the mutex is unlocked it may be taken */
+    bool *beside_itself = &pending->acquirer.waiter.beside_itself;
+    bool in_vain = options->owner != 0 && atomic_load_explicit(&client->shares, memory_order_relaxed) &&
+                   hfi_owner_waits_for_itself(lock, options->owner, beside_itself) && !*beside_itself;
     HFI_PERTURB("pending-to-arrive");
     int64_t now = hfi_lock_enter(lock);
-    status = hfi_acquirer_reenter(lock, &pending->acquirer, &pending->acquirer.lease, &why);
+    status = in_vain ? hfi_acquirer_explain_itself(lock, &pending->acquirer, &why)
+                     : hfi_acquirer_reenter(lock, &pending->acquirer, &pending->acquirer.lease, &why);
     if (status == HF_BUSY)
         arrive(pending, now);
     else

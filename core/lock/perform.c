@@ -373,6 +373,9 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
             if (!move_ends(lock, action->end, step->now))
                 found_over(lock, step->now);
             break;
+        case HFI_LET_IN:
+            hfi_entry_let_in(&lock->entry, step);
+            break;
         case HFI_TELL:
             tell_holders(lock, action);
             break;

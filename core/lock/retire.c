@@ -5,6 +5,8 @@
 #include "core/lock/table.h"
 #include "base/perturb.h"
 
+#include <string.h>
+
 /* When a key with the current token has certainly expired: all commands that could create or prolong it were sent by
  * now. */
 static int64_t end_of_key(const struct hfi_lock *lock, int64_t now)
@@ -181,10 +183,13 @@ static void release_revoked(struct hfi_lock *lock, uint64_t grant, const struct 
     hfi_lock_leave(lock);
 }
 
-/* The slot of an old grant number may belong to another lock by now, so the lock found by key is preferred. */
+/* The slot of an old grant number may belong to another lock by now: then its key tells. If it does not, its retirements know how
+ * long the revoked holder has to stop; a key alone finds the lock of those that want it alone, not that of its readers. */
 static void clear_break(hf_client *client, struct hfi_lock *by_grant, uint64_t grant, const struct hfi_message *message)
 {
-    struct hfi_lock *by_key = hfi_table_by_key(client, message->key, message->key_size);
+    bool has_key = by_grant != NULL && by_grant->keys.lock_size == message->key_size &&
+                   memcmp(by_grant->keys.lock, message->key, message->key_size) == 0;
+    struct hfi_lock *by_key = has_key ? NULL : hfi_table_by_key(client, message->key, message->key_size);
     if (by_key != NULL) {
         release_revoked(by_key, grant, message);
         hfi_table_unref(by_key);

@@ -21,14 +21,33 @@ static struct hfi_command *question(struct hfi_lock *lock, int64_t now)
                                 : hfi_wire_words("GET", lock->keys.lock, NULL);
 }
 
+static enum hfi_finding find_renewed(const struct hfi_lock *lock, const struct redisReply *reply, struct hfi_inquiry *inquiry)
+{
+    const redisReply *left = NULL;
+    switch (hfi_wire_renewed(reply, 0, &left)) {
+    case HFI_RENEW_OK:
+    case HFI_RENEW_REMOTE_WAITER:
+        return HFI_FOUND_SAME;
+    case HFI_RENEW_GONE:
+        return HFI_FOUND_NOTHING;
+    case HFI_RENEW_REVOKED:
+        return hfi_token_is_of_grant(&lock->client->identity, left->str, left->len, inquiry->token.grant, &inquiry->there)
+                   ? HFI_FOUND_REVOKED
+                   : HFI_FOUND_OTHERS;
+    case HFI_RENEW_FAILED:
+        (void)hfi_fail(&inquiry->why, HF_DENIED, "allow this user GET and ZSCORE of the lock's keys",
+                       "this user may not read the key of the lock any more");
+        return HFI_FOUND_ERROR;
+    case HFI_RENEW_TAKEN:
+        break;
+    }
+    return HFI_FOUND_OTHERS;
+}
+
 static enum hfi_finding find(struct hfi_lock *lock, const struct redisReply *reply, struct hfi_inquiry *inquiry)
 {
     if (reply->type == REDIS_REPLY_ARRAY) {
-        const redisReply *there = NULL;
-        enum hfi_renewed how = hfi_wire_renewed(reply, 0, &there);
-        return how == HFI_RENEW_OK || how == HFI_RENEW_REMOTE_WAITER ? HFI_FOUND_SAME
-               : how == HFI_RENEW_GONE                               ? HFI_FOUND_NOTHING
-                                                                     : HFI_FOUND_OTHERS;
+        return find_renewed(lock, reply, inquiry);
     }
     if (reply->type != REDIS_REPLY_STRING)
         return HFI_FOUND_NOTHING;

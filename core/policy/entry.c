@@ -119,7 +119,8 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, struct
         hfi_step_ask(entry, step);
     }
     bool is_next = (free || !taken) && waiter == hfi_step_head_of(entry);
-    if (waiter->once && waiter->verdict == HFI_WAITING && !is_next)
+    bool may_ride = entry->rules->shares && (entry->remote == HFI_ASKING || entry->holding == HFI_AWAITING_FENCES);
+    if (waiter->once && waiter->verdict == HFI_WAITING && !is_next && !may_ride)
         hfi_step_decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, step);
 }
 
@@ -199,6 +200,8 @@ HFI_RARE enum hfi_batch hfi_entry_on_timer(struct hfi_entry *entry, struct hfi_s
         hfi_step_give_back(entry, step);
         return HFI_BATCH_NOTHING;
     }
+    if (step->now >= hfi_step_door_at(entry))
+        hfi_lease_question(&entry->held.times);
     struct hfi_lease_due due = hfi_lease_on_timer(&entry->held.times, step->now, step->rtt_ns);
     if (due.lost) {
         hfi_entry_lost(entry, due.reason, step);
@@ -218,7 +221,8 @@ int64_t hfi_entry_next(const struct hfi_entry *entry)
         return entry->tried_until; /* until then the entry remembers tried_status */
     if (entry->remote != HFI_HELD)
         return hfi_entry_awaits_answer(entry) ? HFI_NEVER : entry->ask_at;
-    int64_t next = hfi_lease_next(&entry->held.times);
+    int64_t next = hfi_lease_next(&entry->held.times), door_at = hfi_step_door_at(entry);
+    next = door_at < next ? door_at : next;
     return entry->holding == HFI_LINGERING && entry->held.linger_end < next ? entry->held.linger_end : next;
 }
 

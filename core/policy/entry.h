@@ -65,6 +65,7 @@ struct hfi_waiter { /* on the stack of the waiting thread, or in a pending */
     struct hfi_list  link;
     bool             once;      /* wait_ms 0: HF_BUSY instead of waiting */
     bool             again;     /* where threads share the lease: its owner has it already, so it comes in whatever waits */
+    bool             beside_itself; /* its owner shares the lock by a downgrade: it comes in, or is refused, but never queues */
     bool             threadless; /* a pending's: no thread has to run before it has what is passed to it */
     int64_t          lease_ms, stop_ms, max_hold_ms, linger_ms;
     int64_t          since;     /* when it arrived */
@@ -95,6 +96,7 @@ enum hfi_action_kind {
     HFI_GIVE_BACK,     /* release the held token; V is already withdrawn                  */
     HFI_RETIRE_TOKEN,  /* retire a token: repeat its release until it is surely over (P5) */
     HFI_MOVE_END,      /* set the holder's V to .end                                      */
+    HFI_LET_IN,        /* hfi_entry_let_in: not before V has moved, for the lease may prove to be over */
     HFI_TELL,          /* notify the holder of .event with .reason                        */
     HFI_EXPLAIN_LATE,  /* note why tries are refused now: the grant came too late to use  */
     HFI_WATCH_FOREIGN  /* .fresh true: subscribe to the key's events; false: unsubscribe  */
@@ -240,6 +242,8 @@ bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, boo
 void hfi_entry_remote_waiter(struct hfi_entry *entry, struct hfi_step *step);
 /* A renewal with this stamp says that no other process waits any more. */
 void hfi_entry_no_remote_waiter(struct hfi_entry *entry, int64_t sent_at, struct hfi_step *step);
+/* Readers that wait beside a held lease come in, if they may. */
+void hfi_entry_let_in(struct hfi_entry *entry, struct hfi_step *step);
 /* True: a reader that arrives now waits, for another process does and the batch of local readers is over. */
 bool hfi_entry_is_shut(const struct hfi_entry *entry, int64_t now);
 /* A message says that the server has another token of the same grant: a break, or a forgery. True: the lease is held,

@@ -9,6 +9,10 @@
  * microsecond, and the reply must first wake its reader. Later blocks are requested one ahead (P8). */
 #define ASK_AT (HFI_FENCE_BLOCK / 8 * 7)
 
+/* As long as readers wait at a door that another process has shut, a renewal asks so often whether that process still waits:
+ * it may have been killed, or have left. */
+#define DOOR_NS (400 * HFI_MS)
+
 static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
     if (entry->successor == waiter)
@@ -48,8 +52,10 @@ static void widen(struct hfi_lease_times *times, const struct hfi_entry *entry, 
     int64_t lease_ms = times->length / HFI_MS, stop_ms = times->full_stop / HFI_MS;
     if (waiter->lease_ms <= lease_ms && waiter->stop_ms <= stop_ms)
         return;
+    int64_t stop = times->stop; /* those who are in are warned as early as before */
     hfi_lease_pass(times, entry->held.good_for, waiter->lease_ms > lease_ms ? waiter->lease_ms : lease_ms,
                    waiter->stop_ms > stop_ms ? waiter->stop_ms : stop_ms, 0, now);
+    times->stop = times->stop > stop ? times->stop : stop;
 }
 
 /* Pass the remote lease to another thread. */
@@ -178,7 +184,13 @@ void hfi_step_confirmed(struct hfi_entry *entry, int64_t sent_at, int64_t good_f
         hfi_step_act(step, HFI_MOVE_END)->end = hfi_lease_end(&entry->held.times);
     if (safe_again)
         hfi_step_act(step, HFI_TELL)->event = HF_EVENT_SAFE_AGAIN;
-    if (entry->rules->shares)
+    if (entry->rules->shares && !hfi_list_is_empty(&entry->waiters))
+        hfi_step_act(step, HFI_LET_IN);
+}
+
+void hfi_entry_let_in(struct hfi_entry *entry, struct hfi_step *step)
+{
+    if (entry->rules->shares && entry->holding == HFI_BY_THREAD)
         join_all(entry, step);
 }
 
@@ -260,8 +272,15 @@ void hfi_entry_no_remote_waiter(struct hfi_entry *entry, int64_t sent_at, struct
     if (!entry->rules->shares || entry->remote != HFI_HELD || !entry->remote_waiters || sent_at <= entry->held.wanted_at)
         return;
     entry->remote_waiters = false;
-    if (entry->holding == HFI_BY_THREAD)
-        join_all(entry, step);
+    if (!hfi_list_is_empty(&entry->waiters))
+        hfi_step_act(step, HFI_LET_IN);
+}
+
+int64_t hfi_step_door_at(const struct hfi_entry *entry)
+{
+    bool is_shut = entry->rules->shares && entry->holding == HFI_BY_THREAD && entry->remote_waiters &&
+                   !hfi_list_is_empty(&entry->waiters);
+    return is_shut && !entry->held.times.questioned ? entry->held.wanted_at + DOOR_NS : HFI_NEVER;
 }
 
 void hfi_entry_downgrade(struct hfi_entry *entry)

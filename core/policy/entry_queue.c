@@ -22,6 +22,19 @@ static void refuse_once(struct hfi_entry *entry, hf_status status, struct hfi_st
     refuse(entry, status, false, step);
 }
 
+/* Those who must not stand in the queue: tries of readers, which ride on another one's question; and who would wait for
+ * itself. */
+static void refuse_to_queue(struct hfi_entry *entry, struct hfi_step *step)
+{
+    refuse_once(entry, HF_BUSY, step);
+    for (struct hfi_list *at = entry->waiters.next, *next; at != &entry->waiters; at = next) {
+        struct hfi_waiter *waiter = hfi_container_of(at, struct hfi_waiter, link);
+        next = at->next;
+        if (waiter->beside_itself)
+            hfi_step_decide(waiter, HFI_REFUSED, HF_DEADLOCK, step);
+    }
+}
+
 void hfi_step_unwatch(struct hfi_entry *entry, struct hfi_step *step)
 {
     if (entry->remote == HFI_HELD || !entry->ask.watching)
@@ -110,7 +123,8 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     if (entry->remote == HFI_HELD) { /* the grant message was faster; this confirms it */
-        hfi_step_confirmed(entry, answer->sent_at, entry->asked_for, step);
+        if (!entry->held.downgraded) /* a reader's end is not what such an answer moves */
+            hfi_step_confirmed(entry, answer->sent_at, entry->asked_for, step);
         if (answer->fence_is_good)
             hfi_entry_fences(entry, answer->fence, HFI_FENCE_BLOCK, true, step);
         return;
@@ -161,6 +175,11 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     bool nearer = entry->ask.ticket == 0 ? !answer->ours : answer->position < entry->ask.position;
     entry->ask.ticket = answer->ticket;
     entry->ask.position = answer->position;
+    refuse_to_queue(entry, step);
+    if (hfi_list_is_empty(&entry->waiters)) {
+        hfi_step_retire_token(entry, step);
+        return;
+    }
     if (entry->ask.requery_pending) {
         hfi_step_ask(entry, step);
         return;

@@ -70,6 +70,7 @@ void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hf
 void hfi_step_join(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step); /* rules->shares */
 void hfi_step_wake_successor(struct hfi_entry *entry, struct hfi_step *step); /* the oldest waiter */
 bool hfi_step_has_fences(const struct hfi_entry *entry);
+int64_t hfi_step_door_at(const struct hfi_entry *entry); /* when to ask whether the readers here still have to wait */
 bool hfi_step_is_free(const struct hfi_entry *entry); /* held by this process, but by none of its threads */
 /* True: more of the lease is left than this thread needs to stop. */
 bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now);

@@ -6,6 +6,22 @@
 -- include clock
 local keys, args = KEYS, ARGV
 
+-- True: a process waits. One that has not asked for too long has been killed, and nobody else may look: while readers have the
+-- lock, those who come wait for the ones that wait here.
+local function is_waited_for(queue)
+    local waiters = 'hf:wait:' .. string.sub(queue, 10)
+    for _ = 1, 64 do
+        local head = try('ZRANGE', queue, '0', '0')[1]
+        local record = head and try('HGET', waiters, head)
+        if not head or type(record) == 'table' or tonumber(string.match(record or '', '^%d+') or 0) >= now then
+            return head
+        end
+        call('HDEL', waiters, head)
+        call('ZREM', queue, head)
+    end
+    return true
+end
+
 -- PEXPIRE comes first, always: memory limits refuse ZADD as a script's first write. A break leaves half of the digits.
 local function read_on(lock, token, ttl, queue)
     local readers = 'hf:held:' .. string.sub(queue, 10)
@@ -20,7 +36,7 @@ local function read_on(lock, token, ttl, queue)
     if till < ending then
         call('ZADD', readers, string.format('%.0f', ending), token)
     end
-    return try('EXISTS', queue) == 1 and 4 or 1
+    return is_waited_for(queue) and 4 or 1
 end
 
 local answer = {now}

@@ -331,6 +331,58 @@ static void a_killed_reader_keeps_others_out_for_its_own_lease_only(void **state
     hft_server_stop(f.server);
 }
 
+static int wait_until_killed(int from, int to, void *arg)
+{
+    const struct hft_server *server = arg;
+    hf_client *client = hft_client(server, NULL);
+    hf_lease *lease;
+    char go;
+    (void)to;
+    (void)!read(from, &go, 1);
+    return hf_lock_acquire(client, "r", HF_LOCK(.wait_ms = HF_FOREVER), &lease, NULL) == HF_OK;
+}
+
+/* Threads of the process that reads, too, which send nothing to the server while they wait. */
+static void a_killed_writer_does_not_keep_readers_out(void **state)
+{
+    struct hft_process killed;
+    struct hft_taker waiting;
+    struct fixture f = {.server = hft_server_start(NULL)};
+    (void)state;
+    hft_process_start(&killed, wait_until_killed, f.server);
+    f.a = hft_client(f.server, NULL);
+    hf_lease *reader = must_take(&f, f.a, "r", SHARED(.owner = 7, .lease_ms = 60000, .wait_ms = 20000));
+    hft_process_tell(&killed, 'g');
+    HFT_UNTIL_TRUE(hft_queued(f.server, "r") == 1);
+    HFT_UNTIL_TRUE(try(&f, f.a, "r", true) == HF_BUSY);
+    hft_take(&waiting, f.a, "r", SHARED(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_waiting_here(f.a, "r") == 1);
+    hft_process_kill(&killed);
+    assert_int_equal(hft_taken(&waiting), HF_OK);
+    must_release(waiting.lease);
+    must_release(reader);
+    assert_true(hft_closes(f.server, f.a, &f.error));
+    hft_server_stop(f.server);
+}
+
+/* It comes in beside itself as soon as it may, though another process has begun to wait meanwhile, for it as well. */
+static void an_owner_that_reads_and_has_to_wait_comes_in_beside_itself(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker again, alone;
+    hf_lease *first = must_take(f, f->a, "r", SHARED(.owner = 7, .lease_ms = 1000, .stop_ms = 50));
+    HFT_UNTIL_TRUE(hf_lease_remaining_ms(first) < 960);
+    hft_take(&again, f->a, "r", SHARED(.owner = 7, .lease_ms = 1000, .stop_ms = 970, .wait_ms = HF_FOREVER)); /* more than is left */
+    HFT_UNTIL_TRUE(hft_waiting_here(f->a, "r") == 1);
+    hft_take(&alone, f->b, "r", HF_LOCK(.wait_ms = HF_FOREVER));
+    assert_int_equal(hft_taken(&again), HF_OK);
+    must_release(again.lease);
+    must_release(first);
+    assert_int_equal(hft_taken(&alone), HF_OK);
+    must_release(alone.lease);
+    assert_true(is_free(f, "r"));
+}
+
 /* Of its own process, and of others; who waits to have it alone waits for all of them. */
 static void readers_come_in_beside_a_downgraded_holder(void **state)
 {
@@ -390,6 +442,53 @@ static void a_downgraded_lease_is_not_entered_again_by_one_that_wants_it_alone(v
     assert_true(is_free(f, "r"));
 }
 
+/* It would wait behind one who waits for it. */
+static void who_has_downgraded_does_not_wait_behind_a_writer(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker alone;
+    hf_lease *first = must_take(f, f->a, "r", HF_LOCK(.owner = 7)), *again;
+    assert_int_equal(hf_lease_downgrade(first, &f->error), HF_OK);
+    hft_take(&alone, f->b, "r", HF_LOCK(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "r") == 1);
+    assert_int_equal(hf_lock_acquire(f->a, "r", SHARED(.owner = 7, .wait_ms = HF_FOREVER), &again, &f->error), HF_DEADLOCK);
+    assert_non_null(strstr(f->error.message, "shares"));
+    must_release(first);
+    assert_int_equal(hft_taken(&alone), HF_OK);
+    must_release(alone.lease);
+    assert_true(is_free(f, "r"));
+}
+
+/* The calls that do not wait in a thread of their own find it out as well. */
+static void a_pending_and_a_multilock_of_a_reader_do_not_wait_for_it(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const names[] = {"q", "r"};
+    hf_pending *pending;
+    hf_lease *lease, *q = must_take(f, f->b, "q", NULL), *reader = must_take(f, f->a, "r", SHARED(.owner = 7));
+    assert_int_equal(hf_multilock_acquire(f->a, names, 2, HF_LOCK(.owner = 7, .wait_ms = HF_FOREVER), &lease, &f->error), HF_DEADLOCK);
+    assert_non_null(strstr(f->error.message, "shares"));
+    assert_int_equal(hf_lock_acquire_start(f->a, "r", HF_LOCK(.owner = 7, .wait_ms = HF_FOREVER), NULL, NULL, &pending, &f->error), HF_OK);
+    assert_true(hf_pending_is_done(pending));
+    assert_int_equal(hf_pending_take(pending, &lease, &f->error), HF_DEADLOCK);
+    assert_non_null(strstr(f->error.message, "shares"));
+    must_release(q);
+    must_release(reader);
+}
+
+/* The lock is ours all the same. */
+static void with_a_foreign_list_of_readers_a_lease_stays_as_it_is(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease = must_take(f, f->a, "r", NULL);
+    freeReplyObject(hft_server_ask(f->server, "SET hf:held:{r}:hf:{r} theirs"));
+    assert_int_equal(hf_lease_downgrade(lease, &f->error), HF_FOREIGN);
+    assert_non_null(strstr(f->error.message, "hf:held:{r}"));
+    assert_int_equal(hf_lease_verify(lease, &f->error), HF_OK);
+    must_release(lease);
+    freeReplyObject(hft_server_ask(f->server, "DEL hf:held:{r}:hf:{r}"));
+}
+
 static void a_lease_that_is_gone_is_not_downgraded(void **state)
 {
     struct fixture *f = *state;
@@ -442,6 +541,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_pair_set_up, hft_pair_tear_down)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_killed_reader_keeps_others_out_for_its_own_lease_only), /* forks before there are threads */
+        cmocka_unit_test(a_killed_writer_does_not_keep_readers_out),
         TEST(processes_read_together_and_who_wants_it_alone_is_kept_out),
         TEST(another_librarys_lock_keeps_readers_out),
         TEST(readers_of_a_process_ride_one_lease_without_a_command),
@@ -459,6 +559,10 @@ int main(void)
         TEST(a_downgraded_lease_lives_and_ends_as_a_readers),
         TEST(a_downgraded_lease_is_not_entered_again_by_one_that_wants_it_alone),
         TEST(a_lease_that_is_gone_is_not_downgraded),
+        TEST(who_has_downgraded_does_not_wait_behind_a_writer),
+        TEST(with_a_foreign_list_of_readers_a_lease_stays_as_it_is),
+        TEST(a_pending_and_a_multilock_of_a_reader_do_not_wait_for_it),
+        TEST(an_owner_that_reads_and_has_to_wait_comes_in_beside_itself),
         TEST(a_lease_is_verified_while_it_is_downgraded),
         TEST(what_cannot_be_shared_is_refused_with_words),
     };

@@ -46,6 +46,8 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
     case HFI_WATCH_FOREIGN:
         say(stand, action->fresh ? "watch" : "unwatch", "");
         break;
+    case HFI_LET_IN:
+        break; /* see perform */
     case HFI_SEND_MORE:
     case HFI_SEND_FLOOR:
     case HFI_GIVE_BACK:
@@ -81,8 +83,11 @@ static const char *perform(struct hft_stand *stand, enum hfi_batch batch, struct
     hfi_entry_check(&stand->entry);
     assert_true(step->count < HFI_ACTIONS_MOST);
     say_batch(stand, batch);
-    for (int i = 0; i < step->count; i++)
+    for (int i = 0; i < step->count; i++) {
         say_action(stand, &step->at[i]);
+        if (step->at[i].kind == HFI_LET_IN)
+            hfi_entry_let_in(&stand->entry, step);
+    }
     if (step->successor != NULL)
         say(stand, "call:", hfi_container_of(step->successor, struct hft_thread, waiter)->name);
     while (!hfi_list_is_empty(&step->woken)) {

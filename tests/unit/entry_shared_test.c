@@ -67,6 +67,99 @@ static void a_later_grant_has_a_later_fence(void **state)
     assert_true(b.waiter.fence > a.waiter.fence);
 }
 
+/* Its V may prove to be over while it is moved. Who came in first would have a lease that has gone back. */
+static void nobody_comes_in_by_a_renewal_before_the_end_has_moved(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    struct hfi_step step;
+    share(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, granted);
+    hft_pass_ms(&s, 9500);
+    assert_string_equal(hft_arrive(&s, &b), ""); /* a's is at risk */
+    hfi_step_init(&step, s.now, s.rtt);
+    hfi_entry_renewed(&s.entry, s.now - HFI_MS, &step);
+    assert_int_equal(step.at[0].kind, HFI_MOVE_END);
+    assert_int_equal(b.waiter.verdict, HFI_WAITING);
+    hfi_entry_lost(&s.entry, HF_REASON_EXPIRED, &step);
+    hfi_entry_let_in(&s.entry, &step);
+    assert_int_equal(b.waiter.verdict, HFI_WAITING);
+    assert_int_equal(s.entry.remote, HFI_ASKING);
+}
+
+/* The process that shut the door may have been killed. */
+static void who_waits_at_a_shut_door_asks_whether_it_still_has_to(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c");
+    share_by_two(&s, &a, &b);
+    (void)hft_wanted(&s);
+    s.now += 20 * HFI_MS;
+    assert_true(hfi_entry_next(&s.entry) > s.now + 1000 * HFI_MS); /* nobody waits here */
+    assert_string_equal(hft_arrive(&s, &c), "");
+    assert_int_equal(hfi_entry_next(&s.entry), s.now + 380 * HFI_MS);
+    assert_string_equal(hft_look_next(&s), "renew");
+    (void)hft_renewed(&s, s.sent_at);
+    (void)hft_wanted(&s); /* it does */
+    assert_int_equal(hfi_entry_next(&s.entry), s.now + 400 * HFI_MS);
+}
+
+/* Nobody has it alone: the answer to the one who asks is theirs too. */
+static void a_try_rides_on_the_question_of_another_reader(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_try("b"), c = hft_thread("c"), d = hft_try("d");
+    share(&s);
+    (void)hft_arrive(&s, &a);
+    assert_string_equal(hft_arrive(&s, &b), "");
+    assert_string_equal(hft_answer(&s, granted), "a=lease b=lease");
+    (void)hft_release(&s, false);
+    (void)hft_release(&s, false);
+    (void)hft_arrive(&s, &c);
+    assert_string_equal(hft_arrive(&s, &d), "");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_IN_QUEUE, .ours = true, .left_ms = 9000, .ticket = 1}), "d=BUSY");
+}
+
+/* A question that was sent again comes behind the downgrade, and is answered with a fence only. */
+static void a_late_grant_does_not_move_the_end_of_a_downgraded_lease(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    s.rules.native = false;
+    (void)hft_arrive(&s, &a);
+    int64_t echo = s.asked_at;
+    (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_IN_QUEUE, .ours = true, .left_ms = 9000, .ticket = 1});
+    (void)hft_look_next(&s);
+    assert_string_equal(hft_handed(&s, echo), "a=lease");
+    hfi_entry_downgrade(&s.entry);
+    int64_t end = hfi_lease_end(&s.entry.held.times);
+    (void)hft_answer(&s, granted);
+    assert_true(hfi_lease_end(&s.entry.held.times) == end);
+}
+
+/* Its warning comes as early as before, though the lease is a claim for the longer one now. */
+static void who_is_in_is_warned_as_early_beside_one_with_a_longer_lease(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    a.waiter.lease_ms = 1000;
+    a.waiter.stop_ms = 900;
+    b.waiter.lease_ms = 60000;
+    share(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, granted);
+    int64_t stop = s.entry.held.times.stop;
+    assert_string_equal(hft_arrive(&s, &b), "b=lease");
+    assert_true(s.entry.held.times.stop >= stop);
+}
+
 static void wanted_by_another_process_it_is_shut_after_20_ms(void **state)
 {
     (void)state;
@@ -255,6 +348,11 @@ int main(void)
         cmocka_unit_test(all_who_wait_come_in_with_one_grant_and_one_fence),
         cmocka_unit_test(the_last_one_out_gives_it_back),
         cmocka_unit_test(a_later_grant_has_a_later_fence),
+        cmocka_unit_test(nobody_comes_in_by_a_renewal_before_the_end_has_moved),
+        cmocka_unit_test(who_waits_at_a_shut_door_asks_whether_it_still_has_to),
+        cmocka_unit_test(a_try_rides_on_the_question_of_another_reader),
+        cmocka_unit_test(a_late_grant_does_not_move_the_end_of_a_downgraded_lease),
+        cmocka_unit_test(who_is_in_is_warned_as_early_beside_one_with_a_longer_lease),
         cmocka_unit_test(wanted_by_another_process_it_is_shut_after_20_ms),
         cmocka_unit_test(wanted_by_another_process_it_is_shut_after_64_threads),
         cmocka_unit_test(while_it_is_shut_a_try_is_busy_and_who_is_in_comes_in_again),

@@ -183,6 +183,7 @@ static void perform_one(struct walk *walk, const struct hfi_action *action)
     case HFI_TELL:
         told(walk, action);
         break;
+    case HFI_LET_IN:
     case HFI_EXPLAIN_LATE:
     case HFI_WATCH_FOREIGN:
         break;
