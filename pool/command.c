@@ -183,7 +183,7 @@ bool hfi_command_inline_script(struct hfi_command *command)
     if (command->size < skipped || memcmp(command->bytes + front, evalsha_head, sizeof evalsha_head - 1) != 0)
         return false;
     char head[48];
-    int head_size = snprintf(head, sizeof head, "$4\r\nEVAL\r\n$%zu\r\n", script->size);
+    int head_size = snprintf(head, sizeof head, "$4\r\nEVAL\r\n$%u\r\n", script->size);
     size_t size = front + (size_t)head_size + script->size + (command->size - skipped);
     char *bytes = malloc(size), *at = bytes;
     if (bytes == NULL)

@@ -7,8 +7,8 @@
 
 char *hfi_script_copy(const struct hfi_script *script, char *to)
 {
-    for (int i = 0; i < HFI_SCRIPT_PIECES && script->pieces[i].text != NULL; i++) {
-        memcpy(to, script->pieces[i].text, script->pieces[i].size);
+    for (int i = 0; i < HFI_SCRIPT_PIECES && script->pieces[i].size > 0; i++) {
+        memcpy(to, script->text + script->pieces[i].from, script->pieces[i].size);
         to += script->pieces[i].size;
     }
     return to;

@@ -4,18 +4,19 @@
 #define HFI_SCRIPT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
-#define HFI_SCRIPT_PIECES 5
+#define HFI_SCRIPT_PIECES 12
 
-/* The source is the concatenation of its pieces: the script's own beginning, up to three parts that several scripts share,
- * the rest. Those that it lacks are NULL. */
+/* The source is the concatenation of its pieces, which are places in a text that all scripts share. Those that it lacks have
+ * no size. */
 struct hfi_script {
     const char *name;
     const char *sha1; /* 40 hex digits, of the whole source */
-    size_t      size;
+    const char *text;
+    uint32_t    size;
     struct {
-        const char *text;
-        size_t      size;
+        uint16_t from, size;
     } pieces[HFI_SCRIPT_PIECES];
 };
 
