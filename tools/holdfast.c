@@ -37,6 +37,8 @@ static const struct command_named {
      "  -c, --command LINE      run this line with /bin/sh\n"
      "  -s, --shared            beside other commands that share the lock, and never beside one that\n"
      "                          has it alone\n"
+     "  -p, --permits N/LIMIT   take N of the LIMIT permits of the semaphore NAME instead of the lock:\n"
+     "                          --permits 1/5 lets five commands run at a time\n"
      "      --lease DURATION    how long others wait if this machine dies (default: 10)\n"
      "      --grace DURATION    the command gets TERM this long before the lease would be lost, and\n"
      "                          KILL when it is lost (default: 2; at most half the lease)\n"

@@ -137,11 +137,12 @@ static hf_status acquire(struct run *run, int64_t wait_ms, hf_cancel *cancel, hf
     char label[RUN_LABEL_MOST + 1];
     run_label(run, label);
     int64_t stop_ms = run->grace_ms > 0 ? run->grace_ms : 1;
-    return hf_lock_acquire(run->client, run->name,
-                           HF_LOCK(.shared = run->shared, .lease_ms = run->lease_ms, .wait_ms = wait_ms, .stop_ms = stop_ms,
-                                   .cancel = cancel,
-                                   .owner_label = label, .on_event = changed, .arg = run, .event_fd = true),
-                           &run->lease, error);
+    const hf_lock_options *options =
+        HF_LOCK(.shared = run->shared, .lease_ms = run->lease_ms, .wait_ms = wait_ms, .stop_ms = stop_ms, .cancel = cancel,
+                .owner_label = label, .on_event = changed, .arg = run, .event_fd = true);
+    if (run->permits > 0)
+        return hf_semaphore_acquire(run->client, run->name, run->limit, run->permits, options, &run->lease, error);
+    return hf_lock_acquire(run->client, run->name, options, &run->lease, error);
 }
 
 /* -1: the lease is ours. */
@@ -155,7 +156,9 @@ static int obtain(struct run *run)
     int64_t from_ms = guard_clock_ms();
     hf_status status = acquire(run, run->verbose ? 0 : run->wait_ms, cancel, &error);
     if (run->verbose && status != HF_OK && caught == 0) { /* a try gives up at trouble that a wait would outlast */
-        if (status == HF_BUSY)
+        if (status == HF_BUSY && run->permits > 0)
+            narrate(run, "too few permits are left");
+        else if (status == HF_BUSY)
             (void)hf_lock_info(run->client, run->name, narrate_holder, run, NULL);
         int64_t spent_ms = guard_clock_ms() - from_ms;
         if (run->wait_ms == HF_FOREVER || run->wait_ms > spent_ms)

@@ -16,6 +16,7 @@ struct run {
     int64_t     wait_ms, lease_ms, grace_ms;
     int         conflict_code;
     bool        shared, keep_url, verbose;
+    int permits, limit;  /* of a semaphore; permits 0: it takes the lock of that name */
     bool        stands_again; /* lead: it has led before, so the server is the right one, wherever it is now */
     hf_client  *client;
     hf_lease   *lease;

@@ -18,6 +18,20 @@ static int duration(const char *verb, const char *option, const char *text, int6
                        cli_plain(text, plain, sizeof plain));
 }
 
+/* N/LIMIT */
+static int permits(struct run *run, const char *text)
+{
+    char count[8], plain[80];
+    size_t size = strcspn(text, "/");
+    bool good = size < sizeof count && text[size] == '/';
+    (void)snprintf(count, sizeof count, "%.*s", (int)size, text);
+    if (good && cli_number(count, HF_PERMITS_MAX, &run->permits) && cli_number(text + size + 1, HF_LIMIT_MAX, &run->limit) &&
+        run->permits >= 1 && run->permits <= run->limit)
+        return -1;
+    return cli_misused(run->verb, "--permits must be N/LIMIT, such as 1/5, with N from 1 to %d and a LIMIT up to %d, not \"%s\"",
+                       HF_PERMITS_MAX, HF_LIMIT_MAX, cli_plain(text, plain, sizeof plain));
+}
+
 bool run_leads(const struct run *run)
 {
     return strcmp(run->verb, "lead") == 0;
@@ -51,15 +65,18 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
         {"timeout", required_argument, NULL, 'w'}, {"lease", required_argument, NULL, 'l'},
         {"conflict-exit-code", required_argument, NULL, 'E'}, {"command", required_argument, NULL, 'c'},
         {"grace", required_argument, NULL, 'g'}, {"url", required_argument, NULL, 'u'},
-        {"shared", no_argument, NULL, 's'},       {"keep-url", no_argument, NULL, 'k'},    {"label", required_argument, NULL, 'L'},
+        {"shared", no_argument, NULL, 's'},      {"permits", required_argument, NULL, 'p'},
+        {"keep-url", no_argument, NULL, 'k'},    {"label", required_argument, NULL, 'L'},
         {"verbose", no_argument, NULL, 'v'},     {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0}};
     int code = -1;
-    for (int said; code == -1 && (said = getopt_long(argc, argv, "+:nsw:E:c:vh", options, NULL)) != -1;) {
+    for (int said; code == -1 && (said = getopt_long(argc, argv, "+:nsp:w:E:c:vh", options, NULL)) != -1;) {
         if (run_leads(run) && (said == 'n' || said == 'w' || said == 'E'))
             return cli_misused(run->verb, "lead waits until it leads: it has no -n, -w and -E");
         if (run_leads(run) && said == 's')
             return cli_misused(run->verb, "only one can lead: lead has no --shared");
+        if (run_leads(run) && said == 'p')
+            return cli_misused(run->verb, "only one can lead: lead has no --permits");
         switch (said) {
         case 'n':
             wishes->nonblock = true;
@@ -87,6 +104,9 @@ static int parse_options(struct run *run, struct wishes *wishes, int argc, char 
         case 's':
             run->shared = true;
             break;
+        case 'p':
+            code = permits(run, optarg);
+            break;
         case 'k':
             run->keep_url = true;
             break;
@@ -112,6 +132,8 @@ static int check_options(struct run *run, const struct wishes *wishes)
 {
     if (wishes->nonblock && wishes->waits)
         return cli_misused(run->verb, "-n and -w cannot be combined");
+    if (run->shared && run->permits > 0)
+        return cli_misused(run->verb, "--shared and --permits cannot be combined");
     char lease[24];
     if (wishes->grace_ms > run->lease_ms / 2)
         return cli_misused(run->verb, "--grace is more than half the lease (%s)", cli_duration_text(run->lease_ms, lease));

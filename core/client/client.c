@@ -8,6 +8,7 @@
 #include "core/lock/parts.h"
 #include "core/lock/handle.h"
 #include "core/lock/inbound.h"
+#include "core/lock/grants.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/deadlock.h"
 #include "core/lock/waits.h"
@@ -39,6 +40,7 @@ static const struct hfi_script *const scripts[] = {&hfi_script_fence_floor, &hfi
                                                  &hfi_script_renew, NULL};
 
 static const struct hfi_lock_ops lock_ops = {
+    .look = hfi_grants_look,
     .ring = hfi_tick_ring,
     .renew_all = hfi_tick_renew_all,
     .free_sink = hfi_event_sink_free,
@@ -193,6 +195,8 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->mutex_rules.batch_rechecks = true;
     client->shared_rules.guard_ms = client->mutex_rules.guard_ms;
     client->shared_rules.shares = client->shared_rules.rides_out = client->shared_rules.batch_rechecks = true;
+    client->semaphore_rules.guard_ms = client->mutex_rules.guard_ms;
+    client->semaphore_rules.shares = client->semaphore_rules.counts = client->semaphore_rules.rides_out = true;
     client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* spans more than one grid step */
     client->shared_rules.phase = client->mutex_rules.phase;
     if (o->client_name == NULL) /* CLIENT SETNAME refuses a blank in the program's name */
@@ -374,7 +378,7 @@ static void end_lock(struct hfi_lock *lock, void *last_time)
     if (lock->shared != NULL)
         hfi_shared_wake(lock->shared);
     hfi_retire_hasten(lock, *(bool *)last_time, now);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
 }
 
 /* Waiting calls are woken and see `closing`; running loaders are waited for. */

@@ -140,9 +140,9 @@ static void put_histogram(FILE *out, const char *name, const hf_client *client, 
 static void tell_holds(struct hfi_lock *lock, void *arg)
 {
     (void)arg;
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     hfi_lock_tell_holds(lock);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
 }
 
 static void put_metrics(FILE *out, const hf_client *const *clients, const hf_stats *stats, size_t count)
@@ -219,11 +219,12 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
     int64_t left_ms = remote == HFI_HELD ? (hfi_lease_end(&entry->held.times) - now) / HFI_MS : 0;
     int64_t position = remote == HFI_QUEUED ? entry->ask.position : 0;
     bool here = entry->holding == HFI_BY_THREAD, is_idle = hfi_entry_is_idle(entry);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     if (is_idle)
         return;
     (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
-    static const char *const uses[] = {[HFI_MUTEX] = "lock ", [HFI_FETCH] = "fetch", [HFI_SHARED] = "share"};
+    static const char *const uses[] = {[HFI_MUTEX] = "lock ", [HFI_FETCH] = "fetch", [HFI_SHARED] = "share",
+                                       [HFI_SEMAPHORE] = "permits"};
     fprintf(out, "%s %-40s %-7s", uses[lock->keys.use], name, doing[remote]);
     if (remote == HFI_HELD)
         fprintf(out, " %s, %" PRId64 " ms left", here ? "by a thread here" : "lingering", left_ms);

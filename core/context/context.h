@@ -47,6 +47,7 @@ struct redisReply;
 struct hfi_lock_ops { /* calls up inside core/lock; the table is in client/client.c */
     void (*ring)(struct hfi_alarm *alarm, struct hfi_tick *tick); /* of each lock's alarm: tick.c */
     void (*renew_all)(hf_client *client);                         /* the server's clock was stepped: tick.c */
+    void (*look)(struct hfi_lock *home, int64_t now);             /* at a semaphore's grants: grants.c */
     void (*free_sink)(struct hfi_event_sink *sink);               /* of a lease: event_sink.c */
     void (*part_told)(hf_lease *part, hf_event_kind kind, hf_reason reason); /* of a multilock: parts.c */
 };
@@ -83,7 +84,7 @@ struct hf_client {
     bool    has_dispatcher_thread;
 
     struct hfi_table *table;      /* table.c */
-    struct hfi_entry_rules mutex_rules, fetch_rules, shared_rules;
+    struct hfi_entry_rules mutex_rules, fetch_rules, shared_rules, semaphore_rules;
     _Atomic(bool) shares;         /* a lock was asked for with .shared */
     const struct hfi_lock_ops *lock_ops;
     const struct hfi_fetch_ops *fetch_ops;

@@ -31,9 +31,9 @@ hf_status hfi_fetch_need_lock(struct hfi_fetch *f, hf_error *error)
     hf_status status = hfi_table_get(f->client, f->key, &f->lock, error);
     if (status != HF_OK)
         return status;
-    hfi_mutex_lock(&f->lock->mutex);
+    hfi_mutex_lock(f->lock->mutex);
     bool has_room = hfi_shared_of(f->lock) != NULL;
-    hfi_mutex_unlock(&f->lock->mutex);
+    hfi_mutex_unlock(f->lock->mutex);
     return has_room ? HF_OK : hfi_fail(error, HF_NOMEM, "", "no memory to fetch");
 }
 
@@ -60,7 +60,7 @@ static void wait_for_verdict(struct hfi_fetch *f, bool once, struct hfi_acquirer
     hfi_lock_perform(lock, &step, NULL);
     acquirer->for_others = !once;
     acquirer->others_ms = f->options->wait_ms;
-    hfi_acquire(lock, acquirer, hfi_after_ms(now, f->client->command_ms + 500), f->options->cancel);
+    hfi_acquire(acquirer, hfi_after_ms(now, f->client->command_ms + 500), f->options->cancel);
 }
 
 struct share { /* one caller's copy of the value that has come to the lock */
@@ -124,7 +124,7 @@ hf_status hfi_fetch_acquire(struct hfi_fetch *f, bool once, hf_lease **lease, hf
     hfi_acquirer_init(&acquirer, lock, &options);
     if (f->client->order != NULL && !once) /* a try for a refresh has a value in hand and waits for nobody */
         hfi_lock_order_wanted(lock, acquirer.owner, NULL);
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     wait_for_verdict(f, once, &acquirer);
     if (acquirer.waiter.verdict == HFI_GOT_LEASE)
         hfi_table_ref(lock); /* the handle's reference */

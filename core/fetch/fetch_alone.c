@@ -18,15 +18,15 @@ static hf_status wait_for(struct hfi_fetch *f, struct hfi_guest *guest, int64_t 
     bool waits = status == HF_OK;
     if (waits) {
         hfi_wait_begin(&wait, f->client, f->options->cancel, &guest->park, until_ns);
-        hfi_mutex_lock(&lock->mutex);
-        status = hfi_wait_for(&wait, &guest->done, &lock->mutex, NULL);
-        hfi_mutex_unlock(&lock->mutex);
+        hfi_mutex_lock(lock->mutex);
+        status = hfi_wait_for(&wait, &guest->done, lock->mutex, NULL);
+        hfi_mutex_unlock(lock->mutex);
         hfi_wait_end(&wait);
         hfi_fetch_end_wait(f);
     }
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     hfi_list_remove(&guest->link);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     return guest->done ? HF_OK : status;
 }
 
@@ -34,9 +34,9 @@ static hf_status explain(struct hfi_fetch *f, hf_status status, hf_error *error)
 {
     if (status == HF_OK || status == HF_LIMIT) /* error is filled already */
         return status;
-    hfi_mutex_lock(&f->lock->mutex);
+    hfi_mutex_lock(f->lock->mutex);
     status = hfi_lock_explain(f->lock, status, error);
-    hfi_mutex_unlock(&f->lock->mutex);
+    hfi_mutex_unlock(f->lock->mutex);
     return status;
 }
 
@@ -46,12 +46,12 @@ static hf_status share_load(struct hfi_fetch *f, bool *none, hf_value **value, h
 {
     struct hfi_guest guest = {.done = false};
     if (f->options->wait_ms == HF_OFF) {
-        hfi_mutex_unlock(&f->lock->mutex);
+        hfi_mutex_unlock(f->lock->mutex);
         return explain(f, HF_BUSY, error);
     }
     hfi_park_init(&guest.park);
     hfi_list_append(&f->lock->shared->parked, &guest.link);
-    hfi_mutex_unlock(&f->lock->mutex);
+    hfi_mutex_unlock(f->lock->mutex);
     hf_status status = wait_for(f, &guest, f->alone_until_ns, error);
     *none = status == HF_OK && guest.status != HF_OK && guest.failure.status == HF_OK;
     if (status != HF_OK || *none)
@@ -93,9 +93,9 @@ static hf_status wait_for_turn(struct hfi_fetch *f, hf_error *error)
     if (status != HF_OK || begin_ns <= now)
         return status;
     hfi_park_init(&me.park);
-    hfi_mutex_lock(&f->lock->mutex);
+    hfi_mutex_lock(f->lock->mutex);
     hfi_list_append(&f->lock->shared->parked, &me.link);
-    hfi_mutex_unlock(&f->lock->mutex);
+    hfi_mutex_unlock(f->lock->mutex);
     status = wait_for(f, &me, begin_ns, error);
     if (status == HF_TIMEOUT)
         return HF_OK;
@@ -113,9 +113,9 @@ static hf_status load_here(struct hfi_fetch *f, hf_value **value, hf_error *erro
         status = hfi_fetch_load(f, NULL, &loading);
     if (status == HF_OK)
         hfi_fetch_remember_load(f, &loading, -1);
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     hfi_shared_end_load(lock->shared, status, loading.body, &loading.failure);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     if (status == HF_OK)
         status = hfi_fetch_answer(f, loading.body, HF_LOCAL, false, f->options->ttl_ms, value, error);
     else if (turn == HF_OK && error != NULL)
@@ -131,13 +131,13 @@ static hf_status load(struct hfi_fetch *f, hf_value **value, hf_error *error)
     int64_t now = hfi_now(f->client->clock);
     f->alone_until_ns = f->options->wait_ms == HF_OFF ? now : hfi_after_ms(now, f->options->wait_ms);
     while (status == HF_OK && none) {
-        hfi_mutex_lock(&f->lock->mutex);
+        hfi_mutex_lock(f->lock->mutex);
         if (f->lock->shared->loading) {
             status = share_load(f, &none, value, error);
             continue;
         }
         f->lock->shared->loading = true;
-        hfi_mutex_unlock(&f->lock->mutex);
+        hfi_mutex_unlock(f->lock->mutex);
         return load_here(f, value, error);
     }
     return status;

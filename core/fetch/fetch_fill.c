@@ -89,10 +89,10 @@ static struct hfi_command *fill_command(struct hfi_lock *lock, const hf_lease *l
     const struct hfi_body *body = loading->body;
     enum hfi_filling filling = kept <= 0 ? HFI_FILL_NOTHING : body->absent ? HFI_FILL_ABSENT : HFI_FILL_VALUE;
     struct hfi_token token = {0};
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     if (lock->holder == lease)
         token = lock->token;
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     if (token.grant == 0)
         return NULL;
     return hfi_wire_fill(&lock->client->identity, &lock->keys, token, filling, kept, body->data,
@@ -133,14 +133,14 @@ static bool wait_for(struct hfi_fetch *f, struct filler *filler)
     hfi_lock_leave(lock);
     hfi_wait_begin(&wait, f->client, f->options->cancel, &filler->park, HFI_NEVER); /* the command's until_ns ends it */
     wait.is_hurried = true;
-    hfi_mutex_lock(&lock->mutex);
-    (void)hfi_wait_for(&wait, &filler->done, &lock->mutex, lock->lane);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
+    (void)hfi_wait_for(&wait, &filler->done, lock->mutex, lock->lane);
+    hfi_mutex_unlock(lock->mutex);
     hfi_wait_end(&wait); /* before the park may be freed */
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     bool done = filler->done;
     filler->abandoned = !done;
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     return done;
 }
 
@@ -152,7 +152,7 @@ static bool fill(struct hfi_fetch *f, hf_lease *lease, struct hf_loading *loadin
     struct filler *filler = begin_locked(f, lease, loading, command, now);
     *refused = filler == NULL;
     if (filler == NULL)
-        hfi_mutex_unlock(&f->lock->mutex);
+        hfi_mutex_unlock(f->lock->mutex);
     else if (!wait_for(f, filler))
         return false;
     (void)hf_lease_post_release(lease, NULL); /* the fill has ended it already, or it is lost */
@@ -176,7 +176,7 @@ static void fail_waiters(struct hfi_fetch *f, const hf_lease *lease, const struc
         hfi_entry_refuse_all(&lock->entry, HF_LOAD_FAILED, &step);
     }
     hfi_lock_perform(lock, &step, NULL);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
 }
 
 hf_status hfi_fetch_fill(struct hfi_fetch *f, hf_lease *lease, hf_value **value, hf_error *error)

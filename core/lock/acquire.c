@@ -2,6 +2,7 @@
 /* acquire.c - hf_lock_acquire. */
 #include "core/lock/acquire.h"
 #include "core/lock/event_sink.h"
+#include "core/lock/grants.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/protocol/options.h"
@@ -37,9 +38,10 @@ static int64_t lease_ms(const struct hfi_lock *lock, const hf_lock_options *opti
     return options->max_hold_ms == 0 || enough_ms > options->lease_ms ? options->lease_ms : enough_ms;
 }
 
-void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *lock, const hf_lock_options *options)
+void hfi_acquirer_init(struct hfi_acquirer *acquirer, struct hfi_lock *lock, const hf_lock_options *options)
 {
     hfi_park_init(&acquirer->park);
+    acquirer->lock = lock;
     acquirer->options = options;
     acquirer->owner = hfi_owner_of(options);
     acquirer->thread = hfi_thread_number();
@@ -50,6 +52,8 @@ void hfi_acquirer_init(struct hfi_acquirer *acquirer, const struct hfi_lock *loc
     acquirer->wait_number = 0;
     acquirer->ring = NULL;
     acquirer->waiter.beside_itself = false;
+    acquirer->waiter.permits = 1;
+    acquirer->waiter.limit = 0;
     acquirer->waiter.once = options->wait_ms == 0; /* hfi_entry_arrive and the verdict set the rest */
     bool stops_at_once = options->max_hold_ms != 0 && options->stop_ms >= options->max_hold_ms;
     acquirer->waiter.lease_ms = lease_ms(lock, options);
@@ -79,8 +83,22 @@ static void wake_thread(struct hfi_acquirer *acquirer)
     hfi_park_wake(&acquirer->park);
 }
 
-void hfi_acquirer_give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_status over, int64_t now)
+void hfi_acquirer_arrive(struct hfi_acquirer *acquirer, int64_t now)
 {
+    struct hfi_lock *lock = acquirer->lock;
+    struct hfi_step step;
+    if (lock->keys.use == HFI_SEMAPHORE) {
+        hfi_grants_arrive(acquirer, now);
+        return;
+    }
+    hfi_step_init(&step, now, 0);
+    hfi_entry_arrive(&lock->entry, &acquirer->waiter, &step);
+    hfi_lock_perform(lock, &step, NULL);
+}
+
+void hfi_acquirer_give_up(struct hfi_acquirer *acquirer, hf_status over, int64_t now)
+{
+    struct hfi_lock *lock = acquirer->lock;
     struct hfi_step step;
     if (over == HF_TIMEOUT && acquirer->waiter.once && lock->entry.trouble == HF_OK)
         hfi_lock_note_silence(lock);
@@ -92,9 +110,9 @@ void hfi_acquirer_give_up(struct hfi_lock *lock, struct hfi_acquirer *acquirer, 
     acquirer->waiter.status = status;
 }
 
-HFI_RARE hf_status hfi_acquirer_explain_itself(const struct hfi_lock *lock, const struct hfi_acquirer *acquirer,
-                                               hf_error *error)
+HFI_RARE hf_status hfi_acquirer_explain_itself(const struct hfi_acquirer *acquirer, hf_error *error)
 {
+    const struct hfi_lock *lock = acquirer->lock;
     char name[160];
     bool reads = lock->keys.use == HFI_SHARED, has_alone = reads && !acquirer->waiter.beside_itself;
     return hfi_fail(error, HF_DEADLOCK,
@@ -105,13 +123,13 @@ HFI_RARE hf_status hfi_acquirer_explain_itself(const struct hfi_lock *lock, cons
                     has_alone ? "has alone" : "shares", hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size));
 }
 
-hf_status hfi_acquirer_explain(const struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_error *error)
+hf_status hfi_acquirer_explain(struct hfi_acquirer *acquirer, hf_error *error)
 {
     hf_error *ring = acquirer->ring;
     if (ring == NULL && acquirer->waiter.status == HF_DEADLOCK)
-        return hfi_acquirer_explain_itself(lock, acquirer, error);
+        return hfi_acquirer_explain_itself(acquirer, error);
     if (ring == NULL)
-        return hfi_lock_explain(lock, acquirer->waiter.status, error);
+        return hfi_lock_explain(acquirer->lock, acquirer->waiter.status, error);
     if (error != NULL)
         *error = *ring;
     free(ring);
@@ -119,13 +137,15 @@ hf_status hfi_acquirer_explain(const struct hfi_lock *lock, struct hfi_acquirer 
     return HF_DEADLOCK;
 }
 
-void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t until_ns, hf_cancel *cancel)
+void hfi_acquire(struct hfi_acquirer *acquirer, int64_t until_ns, hf_cancel *cancel)
 {
-    hf_client *client = lock->client;
+    hf_client *client = acquirer->lock->client;
+    struct hfi_mutex *mutex = acquirer->lock->mutex;
     struct hfi_wait wait;
     acquirer->wake = wake_thread;
     hfi_wait_begin(&wait, client, cancel, &acquirer->park, until_ns);
     while (acquirer->waiter.verdict == HFI_WAITING) {
+        struct hfi_lock *lock = acquirer->lock;
         uint32_t ticket = hfi_park_epoch(&acquirer->park);
         /* a reply has to be read */
         bool asking = hfi_entry_awaits_answer(&lock->entry) || lock->entry.holding == HFI_AWAITING_FENCES;
@@ -140,24 +160,24 @@ void hfi_acquire(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t u
         }
         hf_status over = hfi_wait_is_over(&wait, now);
         if (over != HF_OK) {
-            hfi_acquirer_give_up(lock, acquirer, over, now);
+            hfi_acquirer_give_up(acquirer, over, now);
             break;
         }
-        hfi_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(mutex);
         HFI_PERTURB("seek-to-wait");
         hfi_lane_flush(lock->lane);
         if (acquirer->waiter.overtaken)
             wait_shortly(acquirer, ticket);
         hfi_wait_sleep(&wait, ticket, asking ? lock->lane : NULL);
         HFI_PERTURB("seek-woken");
-        hfi_mutex_lock(&lock->mutex);
+        hfi_mutex_lock(mutex);
     }
     /* Leave the cancel's list before the park goes out of scope. Without the lock's mutex: cancel_mutex may be held for
      * long, by hfi_cancel_kicked() over all waiting calls. */
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(mutex);
     HFI_PERTURB("seek-over");
     hfi_wait_end(&wait);
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(mutex);
 }
 
 /* Mutex held. */
@@ -173,6 +193,8 @@ hf_status hfi_acquirer_reenter(struct hfi_lock *lock, struct hfi_acquirer *acqui
 {
     const hf_lock_options *options = acquirer->options;
     hf_lease *holder = lock->holder;
+    if (lock->keys.use == HFI_SEMAPHORE)
+        return HF_BUSY;
     if (lock->keys.use == HFI_SHARED) { /* it would wait behind one who waits for it */
         acquirer->waiter.again = lock->entry.remote_waiters && is_owner(lock, acquirer->owner);
         return HF_BUSY;
@@ -217,10 +239,10 @@ bool hfi_owner_waits_for_itself(const struct hfi_lock *lock, uint64_t owner, boo
     struct hfi_name name = hfi_name_of(lock->keys.use == HFI_SHARED ? HFI_MUTEX : HFI_SHARED, lock->keys.name, lock->keys.name_size);
     if (hfi_table_get(client, &name, &other, NULL) != HF_OK)
         return false;
-    hfi_mutex_lock(&other->mutex);
+    hfi_mutex_lock(other->mutex);
     bool has = is_owner(other, owner);
     *beside_itself = has && other->keys.use == HFI_MUTEX && other->entry.held.downgraded;
-    hfi_mutex_unlock(&other->mutex);
+    hfi_mutex_unlock(other->mutex);
     hfi_table_unref(other);
     return has;
 }
@@ -231,11 +253,12 @@ static void wait_for_it(struct hfi_lock *lock, struct hfi_acquirer *acquirer, in
     hf_client *client = lock->client;
     hfi_count(client, waiting);
     hfi_waits_begin(client->lock_waits, acquirer->waiter.since);
-    hfi_acquire(lock, acquirer, until_ns, acquirer->options->cancel);
+    hfi_acquire(acquirer, until_ns, acquirer->options->cancel);
     hfi_uncount(client, waiting);
 }
 
 struct search { /* of one hf_lock_acquire */
+    int32_t permits, limit; /* of a semaphore; permits 0: of a lock */
     int64_t began_ns; /* 0: not begun */
     int64_t until_ns;
     bool waited;
@@ -249,42 +272,44 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
 {
     hf_client *client = lock->client;
     struct hfi_acquirer acquirer;
-    struct hfi_step step;
     hfi_acquirer_init(&acquirer, lock, options);
+    if (search->permits > 0) {
+        acquirer.waiter.permits = search->permits;
+        acquirer.waiter.limit = search->limit;
+    }
     search->late = false; /* a lease that is re-entered is not given back because of the one before */
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     hf_status status = hfi_acquirer_reenter(lock, &acquirer, lease, error);
     if (status != HF_BUSY) {
-        hfi_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(lock->mutex);
         if (status == HF_OK)
             hfi_table_unref(lock); /* the lease has a reference from its first acquire */
         return status;
     }
     int64_t now = hfi_now(client->clock);
-    hfi_step_init(&step, now, 0);
     if (search->began_ns == 0) {
         search->began_ns = now;
         /* A try has no time of its own, only that of its commands, one or two. */
         search->until_ns = hfi_after_ms(now, options->wait_ms == 0 ? client->command_ms : options->wait_ms);
     }
     bool local = lock->entry.remote == HFI_HELD;
-    hfi_entry_arrive(&lock->entry, &acquirer.waiter, &step);
-    hfi_lock_perform(lock, &step, NULL);
+    hfi_acquirer_arrive(&acquirer, now);
     bool waits = acquirer.waiter.verdict == HFI_WAITING;
+    local = search->permits > 0 ? !waits && acquirer.waiter.verdict == HFI_GOT_LEASE : local;
     if (waits)
         hfi_acquirer_has_to_wait(lock, &acquirer);
-    if (waits && atomic_load_explicit(&client->shares, memory_order_relaxed) && acquirer.owner != 0) {
-        hfi_mutex_unlock(&lock->mutex);
+    if (waits && atomic_load_explicit(&client->shares, memory_order_relaxed) && acquirer.owner != 0 && search->permits == 0) {
+        hfi_mutex_unlock(lock->mutex);
         HFI_PERTURB("arrived-to-look-beside");
         bool beside_itself, in_vain = hfi_owner_waits_for_itself(lock, acquirer.owner, &beside_itself);
-        hfi_mutex_lock(&lock->mutex);
+        hfi_mutex_lock(lock->mutex);
         acquirer.waiter.beside_itself = beside_itself;
         if (in_vain && acquirer.waiter.verdict == HFI_WAITING && (!beside_itself || lock->entry.remote == HFI_QUEUED))
-            hfi_acquirer_give_up(lock, &acquirer, HF_DEADLOCK, hfi_now(client->clock));
+            hfi_acquirer_give_up(&acquirer, HF_DEADLOCK, hfi_now(client->clock));
     }
     if (acquirer.waiter.verdict == HFI_WAITING)
         wait_for_it(lock, &acquirer, search->until_ns);
-    status = acquirer.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_acquirer_explain(lock, &acquirer, error);
+    status = acquirer.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_acquirer_explain(&acquirer, error);
     hfi_lock_leave(lock);
     if (status != HF_OK)
         return status;
@@ -314,11 +339,10 @@ void hfi_acquire_count_refusal(hf_client *client, hf_status status)
         hfi_count(client, canceled);
 }
 
-hf_status hfi_lock_take(hf_client *client, const struct hfi_name *name, const hf_lock_options *options, hf_lease **lease,
-                        hf_error *error)
+static hf_status take(hf_client *client, const struct hfi_name *name, struct search search, const hf_lock_options *options,
+                      hf_lease **lease, hf_error *error)
 {
     struct hfi_lock *lock;
-    struct search search = {0};
     hf_status status = hfi_table_get(client, name, &lock, error);
     if (status != HF_OK)
         return status;
@@ -341,6 +365,18 @@ hf_status hfi_lock_take(hf_client *client, const struct hfi_name *name, const hf
     }
     hfi_table_unref(lock);
     return status;
+}
+
+hf_status hfi_lock_take(hf_client *client, const struct hfi_name *name, const hf_lock_options *options, hf_lease **lease,
+                        hf_error *error)
+{
+    return take(client, name, (struct search){0}, options, lease, error);
+}
+
+hf_status hfi_permits_take(hf_client *client, const struct hfi_name *name, int32_t permits, int32_t limit,
+                           const hf_lock_options *options, hf_lease **lease, hf_error *error)
+{
+    return take(client, name, (struct search){.permits = permits, .limit = limit}, options, lease, error);
 }
 
 hf_status hfi_acquire_options(hf_client *client, const hf_lock_options *given, hf_lock_options *options, hf_error *error)

@@ -15,7 +15,7 @@ static void say(struct hfi_lock *lock, const char *token, int64_t now)
 
 HFI_RARE void hfi_announce_hold(struct hfi_lock *lock, int64_t now)
 {
-    HFI_ASSERT_HELD(&lock->mutex);
+    HFI_ASSERT_HELD(lock->mutex);
     char token[HFI_TOKEN_CAPACITY];
     if (lock->announced)
         return;
@@ -26,7 +26,7 @@ HFI_RARE void hfi_announce_hold(struct hfi_lock *lock, int64_t now)
 
 HFI_RARE void hfi_announce_end(struct hfi_lock *lock, int64_t now)
 {
-    HFI_ASSERT_HELD(&lock->mutex);
+    HFI_ASSERT_HELD(lock->mutex);
     if (!lock->announced)
         return;
     lock->announced = false;

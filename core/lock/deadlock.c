@@ -58,7 +58,7 @@ static uint64_t owner_of_hold(hf_client *client, const char *token_text, struct 
     if (lock == NULL)
         return 0;
     HFI_PERTURB("probe-to-hold");
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     const hf_lease *holder = lock->holder;
     if (lock->entry.remote == HFI_HELD && hfi_token_is_same(lock->token, token) && holder != NULL && hf_lease_is_valid(holder)) {
         owner = atomic_load(&holder->owner);
@@ -66,7 +66,7 @@ static uint64_t owner_of_hold(hf_client *client, const char *token_text, struct 
         hop->fence = holder->fence;
         hfi_hop_set_name(hop, lock->keys.name, lock->keys.name_size);
     }
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     hfi_table_unref(lock);
     return owner;
 }
@@ -107,7 +107,7 @@ static void refuse(const struct hfi_probe *probe, const struct hfi_listed_wait *
     if (acquirer != NULL) {
         acquirer->ring = why;
         why = NULL;
-        hfi_acquirer_give_up(lock, acquirer, HF_DEADLOCK, now);
+        hfi_acquirer_give_up(acquirer, HF_DEADLOCK, now);
         if (acquirer->wake != NULL)
             acquirer->wake(acquirer);
     }
@@ -123,9 +123,9 @@ static bool is_unchanged(hf_client *client, const struct hfi_hop *hop, struct hf
     if (owner == 0 || now.fence != hop->fence)
         return false;
     for (int i = 0; hfi_waits_of(client->lock_waits, owner, i, wait); i++) {
-        hfi_mutex_lock(&wait->lock->mutex);
+        hfi_mutex_lock(wait->lock->mutex);
         bool waits = wait->number == hop->wait && hfi_waits_find(wait->lock, wait->number) != NULL;
-        hfi_mutex_unlock(&wait->lock->mutex);
+        hfi_mutex_unlock(wait->lock->mutex);
         if (waits)
             return true;
         hfi_table_unref(wait->lock);
@@ -239,11 +239,11 @@ static void spread(hf_client *client, const struct hfi_listed_wait *wait, struct
     struct hfi_lock *lock = wait->lock;
     char token[HFI_TOKEN_CAPACITY];
     HFI_PERTURB("probe-to-spread");
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     bool waits = hfi_waits_find(lock, wait->number) != NULL, held_here = lock->entry.remote == HFI_HELD;
     if (held_here)
         (void)hfi_token_make(&client->identity, lock->token, token);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     if (!waits)
         return;
     if (!held_here) {

@@ -31,9 +31,12 @@ hf_status hf_lease_downgrade(hf_lease *lease, hf_error *error)
 {
     if (lease == NULL)
         return hfi_fail(error, HF_INVALID, "pass the lease that hf_lock_acquire gave", "lease is NULL");
-    if (lease->parts != NULL || lease->lock->keys.use == HFI_FETCH)
+    enum hfi_use use = lease->lock->keys.use;
+    if (lease->parts != NULL || use == HFI_FETCH || use == HFI_SEMAPHORE)
         return hfi_fail(error, HF_INVALID, "downgrade a lease of hf_lock_acquire", "%s cannot be shared",
-                        lease->parts != NULL ? "a lease of several locks" : "the lease of a load");
+                        lease->parts != NULL ? "a lease of several locks"
+                        : use == HFI_FETCH   ? "the lease of a load"
+                                             : "a lease on permits");
     hf_client *client = lease->client;
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)

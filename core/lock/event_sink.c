@@ -286,7 +286,7 @@ static hf_status check_held(const hf_lease *lease, hf_error *error)
 /* The mutex that orders what is told of this lease. */
 static struct hfi_mutex *mutex_of(hf_lease *lease)
 {
-    return lease->parts != NULL ? &lease->parts->mutex : &lease->lock->mutex;
+    return lease->parts != NULL ? &lease->parts->mutex : lease->lock->mutex;
 }
 
 /* mutex_of() is held, which orders the change of owner with hfi_handle_become(). */
@@ -346,10 +346,10 @@ hf_status hf_lease_unbind(hf_lease *lease, hf_error *error)
 
 hf_status hfi_handle_lost(const hf_lease *lease, hf_error *error)
 {
-    char name[160];
-    (void)hfi_quote(name, sizeof name, lease->lock->keys.name, lease->lock->keys.name_size);
+    char what[HFI_TITLE];
+    hfi_keys_title(&lease->lock->keys, what);
     if (hf_lease_reason(lease) == HF_REASON_CLOSED)
-        return hfi_fail(error, HF_CLOSED, "", "the lease on %s ended when the client was closed", name);
+        return hfi_fail(error, HF_CLOSED, "", "the lease on %s ended when the client was closed", what);
     return hfi_fail(error, HF_LOST, "somebody else may have been in: roll back, or let the fence decide",
-                    "the lease on lock %s was lost: %s", name, hf_reason_text(hf_lease_reason(lease)));
+                    "the lease on %s was lost: %s", what, hf_reason_text(hf_lease_reason(lease)));
 }

@@ -4,6 +4,8 @@
 #include "base/perturb.h"
 #include "core/lock/lock.h"
 
+#include <holdfast/semaphore.h>
+
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -67,7 +69,7 @@ hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, 
     hf_lease *lease = take_handle(client, owner);
     if (lease == NULL)
         return NULL;
-    *lease = (hf_lease){.client = client, .lock = lock, .end = lease->end, .reentrant = options->reentrant};
+    *lease = (hf_lease){.client = client, .lock = lock, .end = lease->end, .permits = 1, .reentrant = options->reentrant};
     hfi_list_init(&lease->beside);
     atomic_init(&lease->references, 2);
     atomic_init(&lease->condition, HF_LEASE_HELD);
@@ -106,7 +108,7 @@ void hfi_handle_drop(hf_lease *lease, int count)
 
 void hfi_handle_join(struct hfi_lock *lock, hf_lease *lease)
 {
-    HFI_ASSERT_HELD(&lock->mutex);
+    HFI_ASSERT_HELD(lock->mutex);
     if (lock->holder != NULL)
         hfi_list_append(&lock->holder->beside, &lease->beside);
     else
@@ -116,7 +118,7 @@ void hfi_handle_join(struct hfi_lock *lock, hf_lease *lease)
 
 void hfi_handle_part(struct hfi_lock *lock, hf_lease *lease)
 {
-    HFI_ASSERT_HELD(&lock->mutex);
+    HFI_ASSERT_HELD(lock->mutex);
     if (lock->holder == lease)
         lock->holder = hfi_list_is_empty(&lease->beside) ? NULL : hfi_list_first(&lease->beside, hf_lease, beside);
     hfi_list_remove(&lease->beside);
@@ -210,6 +212,11 @@ hf_reason hf_lease_reason(const hf_lease *lease)
     if (atomic_load(&lease->condition) != HF_LEASE_LOST && !hf_lease_is_valid(lease))
         return hfi_now(lease->client->clock) >= lease->hold_end ? HF_REASON_MAX_HOLD : HF_REASON_EXPIRED;
     return (hf_reason)atomic_load(&lease->reason);
+}
+
+int hf_lease_permits(const hf_lease *lease)
+{
+    return lease != NULL ? lease->permits : 0;
 }
 
 const char *hf_lease_name(const hf_lease *lease)

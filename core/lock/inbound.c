@@ -3,6 +3,7 @@
 #include "core/lock/inbound.h"
 #include "core/lock/deadlock.h"
 #include "core/lock/retire.h"
+#include "core/lock/grants.h"
 #include "core/lock/key_events.h"
 #include "core/lock/info.h"
 #include "core/lock/observer.h"
@@ -32,6 +33,7 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
     HFI_PERTURB("message-to-entry");
     int64_t now = hfi_lock_enter(lock);
+    lock = hfi_lock_of_grant(lock, token.grant);
     hfi_step_init(&step, now, rtt);
     bool good = message->letter == 'G' &&
                 hfi_fence_is_good(message->fence, 0, hfi_server_time_at_least(lock->client, now), 0);
@@ -49,6 +51,8 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
             break;
         case 'R':
             hfi_entry_remote_waiter(&lock->entry, &step);
+            if (lock->keys.use == HFI_SEMAPHORE)
+                hfi_grants_wanted(lock, now);
             break;
         case 'F':
             hfi_entry_requery(&lock->entry, &step);

@@ -37,14 +37,14 @@ static void answered(struct hfi_command *command)
     struct asking *asking = command->self;
     struct hfi_lock *lock = asking->lock;
     HFI_PERTURB("verify-answered");
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     asking->outcome = command->outcome;
     if (command->outcome == HFI_ANSWERED)
         asking->found = judge(asking, command->reply);
     bool abandoned = asking->abandoned;
     asking->done = true;
     hfi_park_wake(&asking->park);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     if (abandoned) {
         free(asking);
         hfi_table_unref(lock);
@@ -83,7 +83,7 @@ static hf_status verdict(hf_lease *lease, const struct asking *asking, hf_error 
             *error = asking->inquiry.why;
         return asking->inquiry.why.status;
     }
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     if (asking->found != HFI_FOUND_SAME && lease->holds && lock->token.grant == asking->inquiry.token.grant)
         lose(lock, asking);
     hfi_lock_leave(lock);
@@ -103,7 +103,7 @@ hf_status hfi_inquire(hf_lease *lease, const struct hfi_inquiry_kind *kind, hf_e
     bool holds = lease->holds && now < end;
     struct hfi_command *command = holds ? kind->question(lock, now) : NULL;
     if (command == NULL) {
-        hfi_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(lock->mutex);
         free(asking);
         return holds ? hfi_fail(error, HF_NOMEM, "", "no memory to ask the server") : hfi_handle_lost(lease, error);
     }
@@ -115,14 +115,14 @@ hf_status hfi_inquire(hf_lease *lease, const struct hfi_inquiry_kind *kind, hf_e
         hfi_lock_leave(lock);
         (void)hfi_lane_wait(lock->lane, &asking->park, epoch, end);
         HFI_PERTURB("verify-woken");
-        hfi_mutex_lock(&lock->mutex);
+        hfi_mutex_lock(lock->mutex);
         end = atomic_load(lease->end); /* it may have been renewed or withdrawn */
         asking->abandoned = !asking->done && hfi_now(lock->client->clock) >= end;
     }
     bool abandoned = asking->abandoned;
     if (abandoned)
         hfi_table_ref(lock);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     if (abandoned)
         return hfi_handle_lost(lease, error);
     hf_status status = verdict(lease, asking, error);

@@ -115,7 +115,7 @@ static size_t print_prefix(const hf_client *client, char out[PREFIX_ROOM])
 
 void hfi_key_events_watch(struct hfi_lock *lock, bool on)
 {
-    HFI_ASSERT_HELD(&lock->mutex);
+    HFI_ASSERT_HELD(lock->mutex);
     hf_client *client = lock->client;
     char channel[PREFIX_ROOM + HFI_ANY_KEY_MOST];
     if (on == lock->watched || (on && strcmp(client->keyspace_events, "off") == 0))

@@ -21,13 +21,39 @@ HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, 
     lock->lane = hfi_pool_lane(client->pool, name->use == HFI_FETCH ? HFI_VALUE_LANE : HFI_LOCK_LANE, name->hash);
     lock->alarm.ring = client->lock_ops->ring;
     lock->alarm_at = HFI_NEVER;
-    hfi_mutex_init(&lock->mutex, HFI_RANK_OUTER);
-    lock->rules = name->use == HFI_FETCH    ? &client->fetch_rules
-                  : name->use == HFI_SHARED ? &client->shared_rules
-                                            : &client->mutex_rules;
+    hfi_mutex_init(&lock->own_mutex, HFI_RANK_OUTER);
+    lock->mutex = &lock->own_mutex;
+    lock->home = lock;
+    lock->rules = name->use == HFI_FETCH       ? &client->fetch_rules
+                  : name->use == HFI_SHARED    ? &client->shared_rules
+                  : name->use == HFI_SEMAPHORE ? &client->semaphore_rules
+                                               : &client->mutex_rules;
     hfi_entry_init(&lock->entry, lock->rules, name->hash);
     *made = lock;
     return HF_OK;
+}
+
+HFI_RARE struct hfi_lock *hfi_lock_beside(struct hfi_lock *home)
+{
+    struct hfi_lock *lock;
+    struct hfi_name name = hfi_name_of(home->keys.use, home->keys.name, home->keys.name_size);
+    if (hfi_lock_new(home->client, &name, &lock, NULL) != HF_OK)
+        return NULL;
+    lock->slot = home->slot;
+    lock->slot_id = home->slot_id;
+    lock->home = home;
+    lock->mutex = home->mutex;
+    atomic_store(&lock->beside, hfi_lock_next(home));
+    atomic_store(&home->beside, lock);
+    return lock;
+}
+
+struct hfi_lock *hfi_lock_of_grant(struct hfi_lock *home, uint64_t grant)
+{
+    struct hfi_lock *lock = home;
+    while (lock != NULL && lock->token.grant != grant)
+        lock = hfi_lock_next(lock);
+    return lock != NULL ? lock : home;
 }
 
 void hfi_lock_tell_holds(struct hfi_lock *lock)
@@ -38,19 +64,27 @@ void hfi_lock_tell_holds(struct hfi_lock *lock)
     lock->short_ns = 0;
 }
 
-void hfi_lock_free(struct hfi_lock *lock)
+static void free_one(struct hfi_lock *lock)
 {
     hfi_lock_tell_holds(lock);
-    hfi_mutex_destroy(&lock->mutex);
+    hfi_mutex_destroy(&lock->own_mutex);
     if (lock->shared != NULL)
         lock->client->fetch_ops->free(lock->shared);
     free(lock->trouble);
     free(lock);
 }
 
+void hfi_lock_free(struct hfi_lock *lock)
+{
+    for (struct hfi_lock *next; lock != NULL; lock = next) {
+        next = hfi_lock_next(lock);
+        free_one(lock);
+    }
+}
+
 int64_t hfi_lock_enter(struct hfi_lock *lock)
 {
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     HFI_PERTURB("mutex-to-clock");
     return hfi_now(lock->client->clock);
 }
@@ -58,8 +92,8 @@ int64_t hfi_lock_enter(struct hfi_lock *lock)
 void hfi_lock_leave(struct hfi_lock *lock)
 {
     struct hfi_lane *lane = lock->lane; /* the lock may be freed once the mutex is unlocked: an answer drops its last reference */
-    bool promptly = lock->pendings > 0;
-    hfi_mutex_unlock(&lock->mutex);
+    bool promptly = lock->home->pendings > 0;
+    hfi_mutex_unlock(lock->mutex);
     HFI_PERTURB("left-to-flush");
     if (promptly)
         hfi_lane_flush_promptly(lane);

@@ -22,8 +22,12 @@ struct hfi_lock {
     struct hfi_keys keys; /* stored behind this struct, in the same memory */
     struct hfi_lane *lane;
     struct hfi_entry_rules *rules; /* of its use */
-    struct hfi_slot *slot; /* table.c: counts the references */
+    struct hfi_slot *slot; /* table.c: counts the references; all grants of a semaphore have one */
     uint32_t slot_id;
+    struct hfi_lock *home;    /* itself; of a semaphore's further grants: the lock that the table finds by name */
+    struct hfi_mutex *mutex;  /* guards the fields below, and those marked (mutex); of a further grant: its home's */
+    struct hfi_mutex own_mutex;
+    struct hfi_lock *_Atomic beside; /* of a home, a further grant of the semaphore; of that, the next. They end with the home */
 
     bool     watched;  /* (mutex) key_events.c is subscribed to its key, and has a reference */
     bool     refused;  /* (mutex) trouble is an answer of the server, not its silence */
@@ -31,26 +35,27 @@ struct hfi_lock {
     bool     there;    /* (mutex) the server may have a key or a place of the token */
     bool     in_doubt; /* (mutex) an acquire of the token got no answer: release the token until it is certainly over */
     bool     announced; /* (mutex) announce.c has said that the token has the lock */
-    struct hfi_mutex mutex;   /* guards the fields below, and those marked (mutex) */
+    bool     looking;  /* (mutex) of a home: grants.c is at work on the grants */
     struct hfi_entry entry;
     struct hfi_token token;   /* the current one */
     struct hfi_token revoked; /* of the same grant: what a break left instead, according to a message; or none */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* our time until which its native acquire may still be executed */
     int64_t  may_live_ms;    /* longest life of its key after what was sent: a record's patience, then the TTL */
-    struct hfi_retirement *retirements; /* retirements of earlier tokens; NULL: none */
+    struct hfi_retirement *retirements; /* of a home: retirements of earlier tokens; NULL: none */
     hf_lease *holder;        /* a reference; NULL: no holder in this process. HFI_SHARED: the first of them, each a reference */
     uint64_t short_holds;    /* not yet in the histogram: too short to pay an atomic instruction for each */
     int64_t  short_ns;       /* their total duration */
     struct hfi_alarm alarm;
     int64_t  alarm_at;       /* HFI_NEVER: not armed */
-    uint32_t pendings;       /* acquirers that have no thread: the listener reads what answers them at once */
+    uint32_t pendings;       /* of a home: acquirers that have no thread: the listener reads what answers them at once */
     hf_error *trouble;       /* details of entry.trouble; NULL: none */
     struct hfi_shared *shared; /* HFI_FETCH: fetch/shared.c; NULL before the first waiter */
 };
 
 struct hfi_acquirer { /* a thread that acquires the lease, on its stack; or in a pending */
     struct hfi_waiter waiter;
+    struct hfi_lock  *lock; /* where it waits; its mutex guards this too. With a semaphore that may become another grant */
     struct hfi_park   park; /* a thread's */
     const hf_lock_options *options;
     uint64_t  owner;   /* options->owner, or the thread's number; a pending's 0: nobody */
@@ -79,6 +84,15 @@ struct hfi_releaser { /* a thread that waits for its release's answer, on its st
 /* Only the table calls these two. */
 hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, struct hfi_lock **lock, hf_error *error);
 void hfi_lock_free(struct hfi_lock *lock);
+/* A further grant of a semaphore; mutex held. NULL: no memory. */
+struct hfi_lock *hfi_lock_beside(struct hfi_lock *home);
+/* The grant that has, or had last, a token of this number; else the home. Mutex held. */
+struct hfi_lock *hfi_lock_of_grant(struct hfi_lock *home, uint64_t grant);
+/* The next grant after this one; NULL: there is no other. */
+static inline struct hfi_lock *hfi_lock_next(const struct hfi_lock *lock)
+{
+    return atomic_load_explicit(&lock->beside, memory_order_acquire);
+}
 
 /* Locks the mutex and returns the time read under it. A time read before could be older than what other threads have
  * decided since (P1). So an entry receives all events in the order of the clock. */

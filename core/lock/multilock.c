@@ -112,9 +112,9 @@ static int64_t wait_left_ms(const struct set *set)
 
 static hf_status out_of_time(const struct set *set, struct hfi_lock *lock, hf_error *error)
 {
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     hf_status status = hfi_lock_explain(lock, set->options->wait_ms == 0 ? HF_UNAVAILABLE : HF_TIMEOUT, error);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     return status;
 }
 
@@ -127,12 +127,12 @@ static hf_status look_for_own(const struct set *set, hf_error *error)
         struct hfi_acquirer acquirer;
         hf_lease *none;
         hfi_acquirer_init(&acquirer, lock, &set->of_part);
-        hfi_mutex_lock(&lock->mutex);
+        hfi_mutex_lock(lock->mutex);
         status = hfi_acquirer_reenter(lock, &acquirer, &none, error);
-        hfi_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(lock->mutex);
         bool beside_itself = false, shares = atomic_load_explicit(&set->client->shares, memory_order_relaxed);
         if (status == HF_BUSY && shares && hfi_owner_waits_for_itself(lock, acquirer.owner, &beside_itself))
-            status = hfi_acquirer_explain_itself(lock, &acquirer, error);
+            status = hfi_acquirer_explain_itself(&acquirer, error);
     }
     return status == HF_BUSY ? HF_OK : status;
 }
@@ -177,7 +177,7 @@ static bool begin_part(hf_lease *part, hf_lease *whole, int64_t max_hold_ms)
         if (hf_lease_state(part) == HF_LEASE_AT_RISK)
             hfi_parts_told(part, HF_EVENT_AT_RISK, hf_lease_reason(part));
     }
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     return held;
 }
 

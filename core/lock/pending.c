@@ -6,13 +6,14 @@
 #include "core/lock/event_sink.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
+#include "core/lock/semaphore.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
 #include "base/thread.h"
 
-#include <holdfast/async.h>
+#include <holdfast/semaphore.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 
 struct hf_pending {
     struct hfi_acquirer acquirer; /* the lock's mutex guards it, and the fields marked (mutex) */
-    struct hfi_lock *lock;        /* a reference */
+    struct hfi_lock *lock;        /* a reference; of a semaphore the home of the grants */
     hf_client *client;            /* a reference */
     hf_lock_options options;      /* its owner_label and order_class are stored behind this struct */
     hf_done_fn *done;             /* NULL: none */
@@ -74,7 +75,7 @@ static void settle(hf_pending *pending)
 static void note_why(hf_pending *pending)
 {
     pending->why = malloc(sizeof *pending->why);
-    (void)hfi_acquirer_explain(pending->lock, &pending->acquirer, pending->why);
+    (void)hfi_acquirer_explain(&pending->acquirer, pending->why);
 }
 
 static void announce(hf_pending *pending)
@@ -118,21 +119,21 @@ static void run_done(struct hfi_job *job)
     struct hfi_lock *lock = pending->lock;
     struct hfi_callback callback;
     HFI_PERTURB("job-to-done");
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     bool taken = pending->taken;
     pending->runner = hfi_thread_number();
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     if (!taken) {
         hfi_callback_begin(&callback, pending->client, NULL);
         pending->done(pending, pending->done_arg);
         hfi_callback_end(&callback);
     }
     HFI_PERTURB("done-to-quiet");
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     pending->runner = 0;
     pending->posted = false;
     hfi_park_wake(&pending->quiet);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     unref(pending);
 }
 
@@ -144,7 +145,7 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     HFI_PERTURB("alarm-to-pending");
     int64_t now = hfi_lock_enter(lock);
     if (pending->waits) {
-        hfi_acquirer_give_up(lock, &pending->acquirer, HF_TIMEOUT, now);
+        hfi_acquirer_give_up(&pending->acquirer, HF_TIMEOUT, now);
         decide(&pending->acquirer);
     }
     hfi_lock_leave(lock);
@@ -190,20 +191,17 @@ static void arrive(hf_pending *pending, int64_t now)
 {
     struct hfi_lock *lock = pending->lock;
     hf_client *client = pending->client;
-    struct hfi_step step;
-    hfi_step_init(&step, now, 0);
     pending->began_ns = now;
     pending->local = lock->entry.remote == HFI_HELD;
     pending->waits = true;
     lock->pendings++;
     hfi_count(client, waiting);
-    hfi_entry_arrive(&lock->entry, &pending->acquirer.waiter, &step);
-    hfi_lock_perform(lock, &step, NULL);
+    hfi_acquirer_arrive(&pending->acquirer, now);
     if (!pending->waits)
         return;
     hfi_acquirer_has_to_wait(lock, &pending->acquirer);
     if (pending->acquirer.waiter.beside_itself && lock->entry.remote == HFI_QUEUED) {
-        hfi_acquirer_give_up(lock, &pending->acquirer, HF_DEADLOCK, now);
+        hfi_acquirer_give_up(&pending->acquirer, HF_DEADLOCK, now);
         decide(&pending->acquirer);
         return;
     }
@@ -227,8 +225,9 @@ static void reenter(hf_pending *pending, hf_status status, const hf_error *why)
     announce(pending);
 }
 
-static hf_status start(hf_client *client, const struct hfi_name *name, const hf_lock_options *options, hf_done_fn *done,
-                       void *done_arg, hf_pending **out, hf_error *error)
+/* permits 0: of a lock. */
+static hf_status start(hf_client *client, const struct hfi_name *name, int permits, int limit, const hf_lock_options *options,
+                       hf_done_fn *done, void *done_arg, hf_pending **out, hf_error *error)
 {
     struct hfi_lock *lock;
     hf_error why;
@@ -240,15 +239,19 @@ static hf_status start(hf_client *client, const struct hfi_name *name, const hf_
         hfi_table_unref(lock);
         return hfi_fail(error, HF_NOMEM, "", "no memory for a pending");
     }
-    if (client->order != NULL && options->owner != 0)
+    if (permits > 0) {
+        pending->acquirer.waiter.permits = permits;
+        pending->acquirer.waiter.limit = limit;
+    }
+    if (client->order != NULL && options->owner != 0 && permits == 0)
         hfi_lock_order_wanted(lock, options->owner, options->order_class);
     *out = pending; /* before `done` may run; once the mutex is unlocked it may be taken */
     bool *beside_itself = &pending->acquirer.waiter.beside_itself;
-    bool in_vain = options->owner != 0 && atomic_load_explicit(&client->shares, memory_order_relaxed) &&
+    bool in_vain = options->owner != 0 && permits == 0 && atomic_load_explicit(&client->shares, memory_order_relaxed) &&
                    hfi_owner_waits_for_itself(lock, options->owner, beside_itself) && !*beside_itself;
     HFI_PERTURB("pending-to-arrive");
     int64_t now = hfi_lock_enter(lock);
-    status = in_vain ? hfi_acquirer_explain_itself(lock, &pending->acquirer, &why)
+    status = in_vain ? hfi_acquirer_explain_itself(&pending->acquirer, &why)
                      : hfi_acquirer_reenter(lock, &pending->acquirer, &pending->acquirer.lease, &why);
     if (status == HF_BUSY)
         arrive(pending, now);
@@ -257,6 +260,13 @@ static hf_status start(hf_client *client, const struct hfi_name *name, const hf_
     hfi_lock_leave(lock);
     hfi_table_unref(lock);
     return HF_OK;
+}
+
+static hf_status refuse_cancel(const hf_lock_options *options, hf_error *error)
+{
+    if (options->cancel == NULL)
+        return HF_OK;
+    return hfi_fail(error, HF_INVALID, "cancel a pending with hf_pending_take", "a start takes no .cancel");
 }
 
 hf_status hf_lock_acquire_start(hf_client *client, const char *text, const hf_lock_options *given, hf_done_fn *done,
@@ -271,12 +281,32 @@ hf_status hf_lock_acquire_start(hf_client *client, const char *text, const hf_lo
     if (status != HF_OK)
         return status;
     status = hfi_acquire_prepare(client, text, given, &options, &name, error);
-    if (status == HF_OK && options.cancel != NULL)
-        status = hfi_fail(error, HF_INVALID, "cancel a pending with hf_pending_take", "a start takes no .cancel");
+    if (status == HF_OK)
+        status = refuse_cancel(&options, error);
     if (status == HF_OK && options.reentrant && options.owner == 0)
         status = hfi_fail(error, HF_INVALID, "set .owner too", "a start has no thread that could be the owner of a .reentrant lease");
     if (status == HF_OK)
-        status = start(client, &name, &options, done, done_arg, pending, error);
+        status = start(client, &name, 0, 0, &options, done, done_arg, pending, error);
+    hfi_client_leave(client);
+    return status;
+}
+
+hf_status hf_semaphore_acquire_start(hf_client *client, const char *text, int limit, int permits, const hf_lock_options *given,
+                                     hf_done_fn *done, void *done_arg, hf_pending **pending, hf_error *error)
+{
+    hf_lock_options options;
+    struct hfi_name name;
+    if (pending == NULL)
+        return hfi_fail(error, HF_INVALID, "", "the place for the pending is NULL");
+    *pending = NULL;
+    hf_status status = hfi_client_enter(client, error);
+    if (status != HF_OK)
+        return status;
+    status = hfi_semaphore_prepare(client, text, limit, permits, given, &options, &name, error);
+    if (status == HF_OK)
+        status = refuse_cancel(&options, error);
+    if (status == HF_OK)
+        status = start(client, &name, permits, limit, &options, done, done_arg, pending, error);
     hfi_client_leave(client);
     return status;
 }
@@ -313,7 +343,7 @@ int hf_pending_fd(hf_pending *pending)
  * is held on entry and on return, and released meanwhile. */
 static void stop_done(hf_pending *pending)
 {
-    struct hfi_mutex *mutex = &pending->lock->mutex;
+    struct hfi_mutex *mutex = pending->lock->mutex;
     pending->taken = true;
     while (pending->posted && pending->runner != hfi_thread_number()) {
         uint32_t epoch = hfi_park_epoch(&pending->quiet);
@@ -363,7 +393,7 @@ static hf_status take(hf_pending *pending, hf_lease **lease, hf_error *error)
     hf_status status = HF_OK;
     int64_t now = hfi_lock_enter(lock);
     if (pending->waits) {
-        hfi_acquirer_give_up(lock, &pending->acquirer, HF_CANCELED, now);
+        hfi_acquirer_give_up(&pending->acquirer, HF_CANCELED, now);
         settle(pending);
     }
     stop_done(pending);

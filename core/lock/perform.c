@@ -8,6 +8,7 @@
 #include "core/lock/key_events.h"
 #include "core/lock/retire.h"
 #include "core/lock/server_time.h"
+#include "core/lock/shrink.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"
 #include "core/protocol/wire.h"
@@ -136,7 +137,7 @@ static bool list(struct hfi_lock *lock, struct hfi_command *command, hfi_command
         return false;
     *hfi_command_context(command, struct question) = (struct question){lock->token, hfi_fence_seen(lock->client),
                                                                       lock->last_chance_us};
-    if (lock->pendings > 0)
+    if (lock->home->pendings > 0)
         command->awaited = HFI_AWAITED_PROMPTLY;
     hfi_table_ref(lock);
     HFI_PERTURB("command-to-list");
@@ -271,6 +272,7 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int6
     free(lock->trouble); /* of an earlier acquire */
     lock->trouble = NULL;
     acquirer->lease = lease;
+    lease->permits = waiter->permits;
     hfi_handle_join(lock, lease);
     hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.held.times.hold_end, now);
     if (lease->sink != NULL && lease->sink->label != NULL && lock->keys.use == HFI_MUTEX)
@@ -279,30 +281,30 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int6
 }
 
 /* Releases a lease for which there was no handle. */
-static void take_back(struct hfi_lock *lock, int64_t now)
+static void take_back(struct hfi_lock *lock, int32_t permits, int64_t now)
 {
     struct hfi_step step;
     hfi_step_init(&step, now, 0);
-    if (!hfi_entry_release(&lock->entry, true, &step))
+    if (!hfi_entry_release(&lock->entry, permits, true, &step))
         hfi_entry_lost(&lock->entry, HF_REASON_EXPIRED, &step);
     hfi_lock_perform(lock, &step, NULL);
 }
 
 static void wake_decided(struct hfi_lock *lock, struct hfi_step *step)
 {
-    int without_handle = 0;
+    int32_t without_handle = 0; /* permits, of a lock one for each waiter */
     while (!hfi_list_is_empty(&step->woken)) {
         struct hfi_waiter *waiter = hfi_container_of(step->woken.next, struct hfi_waiter, link);
         struct hfi_acquirer *acquirer = hfi_container_of(waiter, struct hfi_acquirer, waiter);
         hfi_list_remove(&waiter->link);
         if (waiter->verdict == HFI_GOT_LEASE)
-            without_handle += !hand_over(lock, acquirer, step->now);
+            without_handle += hand_over(lock, acquirer, step->now) ? 0 : waiter->permits;
         HFI_PERTURB("lease-given-to-wake");
         if (acquirer->wake != NULL)
             acquirer->wake(acquirer);
     }
-    for (; without_handle > 0; without_handle--)
-        take_back(lock, step->now);
+    if (without_handle > 0)
+        take_back(lock, without_handle, step->now);
 }
 
 static void tell_holders(struct hfi_lock *lock, const struct hfi_action *action)
@@ -350,7 +352,7 @@ static void count_queued(struct hfi_lock *lock)
 
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_releaser *releaser)
 {
-    HFI_ASSERT_HELD(&lock->mutex);
+    HFI_ASSERT_HELD(lock->mutex);
     hfi_entry_check(&lock->entry);
     for (int i = 0; i < step->count; i++) {
         const struct hfi_action *action = &step->at[i];
@@ -368,6 +370,9 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
         case HFI_RETIRE_TOKEN:
             hfi_retire_begin(lock, step->now, action->kind == HFI_GIVE_BACK ? releaser : NULL);
             hfi_announce_end(lock, step->now);
+            break;
+        case HFI_SHRINK:
+            hfi_lock_shrink(lock, action->keep, releaser, step->now);
             break;
         case HFI_MOVE_END:
             if (!move_ends(lock, action->end, step->now))
@@ -390,6 +395,8 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
     if (step->successor != NULL)
         hfi_park_wake(&hfi_container_of(step->successor, struct hfi_acquirer, waiter)->park);
     wake_decided(lock, step);
+    if (lock->keys.use == HFI_SEMAPHORE)
+        lock->client->lock_ops->look(lock->home, step->now);
     count_queued(lock);
     if (lock->shared != NULL)
         lock->client->fetch_ops->look(lock);

@@ -9,7 +9,7 @@
 #include "core/lock/lock.h"
 #include "core/protocol/wire.h"
 
-/* Carries out the entry's actions; mutex held. `releaser` (or NULL) receives the answer to a HFI_GIVE_BACK among them.
+/* Carries out the entry's actions; mutex held. `releaser` (or NULL) receives the answer to a HFI_GIVE_BACK or HFI_SHRINK among them.
  * What they list is sent by hfi_lock_leave(). */
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_releaser *releaser);
 /* The step of an arrival that asks by a native acquire, as a part of a command for many names: carries it out but for the

@@ -62,7 +62,7 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
         hfi_entry_answered(&lock->entry, &answer, &step);
         hfi_lock_perform(lock, &step, NULL);
     }
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     hfi_table_unref(lock);
 }
 

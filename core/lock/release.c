@@ -2,6 +2,7 @@
 /* release.c - hf_lease_release, hf_lease_post_release. */
 #include "core/lock/retire.h"
 #include "core/lock/event_sink.h"
+#include "core/lock/grants.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/lock/table.h"
@@ -18,6 +19,22 @@ static void note_hold(struct hfi_lock *lock, int64_t ns)
     }
     lock->short_holds++;
     lock->short_ns += ns;
+}
+
+static bool give_up(struct hfi_lock *lock, int32_t permits, struct hfi_step *step)
+{
+    bool quietly = atomic_load(&lock->client->closing);
+    return lock->keys.use == HFI_SEMAPHORE ? hfi_grants_release(lock, permits, quietly, step)
+                                           : hfi_entry_release(&lock->entry, permits, quietly, step);
+}
+
+/* True: what is given up goes back to the server, which will answer; else it stays in this process. */
+static bool asks_server(const struct hfi_step *step)
+{
+    bool asks = false;
+    for (int i = 0; i < step->count; i++)
+        asks = asks || step->at[i].kind == HFI_GIVE_BACK || step->at[i].kind == HFI_SHRINK;
+    return asks;
 }
 
 /* Detaches the handle from its lock, if it is the holder. The lock's reference then passes to the caller (counted in
@@ -39,8 +56,8 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *r
     hfi_handle_part(lock, lease);
     ++*references;
     hfi_handle_end(lease);
-    if (was_valid && hfi_entry_release(&lock->entry, atomic_load(&client->closing), &step)) {
-        if (releaser != NULL && lock->entry.remote == HFI_HELD) { /* else the step gives it back */
+    if (was_valid && give_up(lock, lease->permits, &step)) {
+        if (releaser != NULL && !asks_server(&step)) {
             releaser->done = true;
             releaser->status = HF_OK;
         }
@@ -59,19 +76,19 @@ static bool leave(struct hfi_lock *lock, hf_lease *lease, struct hfi_releaser *r
 
 static hf_status answer(const hf_lease *lease, const struct hfi_releaser *releaser, hf_error *error)
 {
-    char name[160];
+    char what[HFI_TITLE];
     if (releaser->status == HF_OK)
         return HF_OK;
-    (void)hfi_quote(name, sizeof name, lease->lock->keys.name, lease->lock->keys.name_size);
+    hfi_keys_title(&lease->lock->keys, what);
     if (releaser->status == HF_LOST)
         return hfi_fail(error, HF_LOST, "roll back, or let the fence decide; look at eviction and failover of the server",
-                        "lock %s was no longer ours at the server: %s", name, hf_reason_text(HF_REASON_GONE));
+                        "%s was no longer ours at the server: %s", what, hf_reason_text(HF_REASON_GONE));
     if (releaser->why->status != HF_OK)
-        hfi_fail(error, HF_UNKNOWN, releaser->why->hint, "lock %s stays until its lease ends or the server lets it go: %s",
-                 name, releaser->why->message);
+        hfi_fail(error, HF_UNKNOWN, releaser->why->hint, "%s stays until its lease ends or the server lets it go: %s",
+                 what, releaser->why->message);
     else
         hfi_fail(error, HF_UNKNOWN, "nothing to do: it is released when the server answers again, or ends by itself",
-                 "the server did not confirm the release of lock %s", name);
+                 "the server did not confirm the release of %s", what);
     hfi_fail_server(error, hfi_pool_server_name(lease->client->pool));
     return HF_UNKNOWN;
 }
@@ -81,12 +98,12 @@ static void await_answer(struct hfi_lock *lock, struct hfi_releaser *releaser)
 {
     while (!releaser->done) {
         uint32_t epoch = hfi_park_epoch(&releaser->park);
-        hfi_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(lock->mutex);
         HFI_PERTURB("release-to-wait");
         hfi_park_let_go();
         hfi_lane_flush(lock->lane);
         (void)hfi_lane_wait(lock->lane, &releaser->park, epoch, HFI_NEVER);
-        hfi_mutex_lock(&lock->mutex);
+        hfi_mutex_lock(lock->mutex);
         hfi_park_hold();
     }
 }
@@ -100,12 +117,12 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     hf_status status = HF_OK;
     why.status = HF_OK;
     hfi_park_init(&releaser.park);
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     if (lease->depth > 0) {
         lease->depth--;
         *references = 0;
         status = hf_lease_is_valid(lease) ? HF_OK : hfi_handle_lost(lease, error); /* unlocked, it may be freed */
-        hfi_mutex_unlock(&lock->mutex);
+        hfi_mutex_unlock(lock->mutex);
         return status;
     }
     hfi_park_hold();
@@ -113,7 +130,7 @@ static hf_status give_back(hf_lease *lease, bool wait, int *references, hf_error
     bool was_valid = leave(lock, lease, wait ? &releaser : NULL, references);
     if (was_valid && wait)
         await_answer(lock, &releaser);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     hfi_park_let_go();
     if (wait || wanted)
         hfi_lane_flush(lock->lane);
@@ -141,10 +158,10 @@ static void begin_parting(struct hfi_part *at, bool wait, struct parting *partin
     parting->releaser = (struct hfi_releaser){.done = false, .status = HF_OK, .why = &parting->why};
     at->references = 1;
     hfi_park_init(&parting->releaser.park);
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     part->whole = NULL; /* from here on nothing is told of the whole */
     parting->was_valid = leave(lock, part, wait ? &parting->releaser : NULL, &at->references);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
 }
 
 static hf_status end_parting(hf_lease *part, bool wait, struct parting *parting, hf_error *error)
@@ -154,10 +171,10 @@ static hf_status end_parting(hf_lease *part, bool wait, struct parting *parting,
         return hfi_handle_lost(part, error);
     if (!wait)
         return HF_OK;
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     hfi_park_hold();
     await_answer(lock, &parting->releaser);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     hfi_park_let_go();
     return answer(part, &parting->releaser, error);
 }

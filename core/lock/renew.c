@@ -58,7 +58,7 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
             hfi_entry_no_remote_waiter(&lock->entry, command->stamp_ns, &step);
         hfi_lock_perform(lock, &step, NULL);
     }
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     if (ours)
         hfi_count(client, renewals);
     else
@@ -110,9 +110,10 @@ void hfi_renewals_send(struct hfi_renewals *renewals, int at_least)
     hfi_lane_flush(lane);
 }
 
-void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, int64_t ttl_ms, int64_t patience_ns)
+void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, const struct hfi_renew_params *params)
 {
-    HFI_ASSERT_HELD(&lock->mutex);
+    int64_t patience_ns = params->patience_ns;
+    HFI_ASSERT_HELD(lock->mutex);
     if (renewals->batch == NULL) {
         renewals->batch = malloc(sizeof *renewals->batch);
         if (renewals->batch == NULL)
@@ -126,7 +127,7 @@ void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, int6
     int at = batch->count++;
     hfi_table_ref(lock);
     batch->at[at] = (struct renewed_lock){lock, lock->token.grant};
-    renewals->what[at] = (struct hfi_renewal){&lock->keys, lock->token, ttl_ms};
+    renewals->what[at] = (struct hfi_renewal){&lock->keys, lock->token, params->ttl_ms, params->permits};
     if (patience_ns < renewals->patience_ns)
         renewals->patience_ns = patience_ns;
 }

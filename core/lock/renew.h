@@ -17,8 +17,8 @@ struct hfi_renewals { /* of one tick */
 };
 
 void hfi_renewals_init(struct hfi_renewals *renewals, hf_client *client, int64_t now);
-/* Adds a renewal of the lock's current token; mutex held. */
-void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, int64_t ttl_ms, int64_t rtt_patience_ns);
+/* Adds a renewal of the lock's current token; mutex held. Semaphores' are in renewals of their own. */
+void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, const struct hfi_renew_params *params);
 /* Sends the added renewals if there are `at_least` or more; must be called when there are HFI_RENEW_MOST. No mutex
  * held. */
 void hfi_renewals_send(struct hfi_renewals *renewals, int at_least);

@@ -50,7 +50,7 @@ static bool names_revoked(const struct hfi_lock *lock, const struct hfi_message 
 
 void hfi_retire_note_break(struct hfi_lock *lock, const struct hfi_message *message)
 {
-    HFI_ASSERT_HELD(&lock->mutex);
+    HFI_ASSERT_HELD(lock->mutex);
     struct hfi_token revoked;
     if (names_revoked(lock, message, lock->token.grant, &revoked) && revoked.random != lock->token.random)
         lock->revoked = revoked;
@@ -117,7 +117,7 @@ void hfi_retire_again(struct hfi_lock *lock, struct hfi_token token, bool in_dou
 static int64_t time_to_stop(const struct hfi_lock *lock, uint64_t grant)
 {
     int64_t until = 0;
-    for (const struct hfi_retirement *at = lock->retirements; at != NULL; at = at->next)
+    for (const struct hfi_retirement *at = lock->home->retirements; at != NULL; at = at->next)
         if (at->token.grant == grant && at->not_before_ns > until)
             until = at->not_before_ns;
     return until;
@@ -221,10 +221,10 @@ static void stop(struct hfi_lock *lock, void *arg)
 {
     (void)arg;
     HFI_PERTURB("closing-stopped");
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     while (lock->retirements != NULL)
         hfi_retirement_abandon(lock->retirements); /* not the last reference to the lock: hfi_table_each() has one */
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
 }
 
 void hfi_retire_stop(hf_client *client)

@@ -71,7 +71,7 @@ static void note_left(hf_client *client, int64_t left_ns)
 
 struct hfi_retirement *hfi_retirement_find(const struct hfi_lock *lock, struct hfi_token token)
 {
-    struct hfi_retirement *retirement = lock->retirements;
+    struct hfi_retirement *retirement = lock->home->retirements;
     while (retirement != NULL && !hfi_token_is_same(retirement->token, token))
         retirement = retirement->next;
     return retirement;
@@ -87,15 +87,13 @@ static void mark_over(_Atomic(uint64_t) marks[HFI_MARKS], struct hfi_token token
     atomic_store(hfi_retirement_mark(marks, token), hfi_in_doubt_over_mark(hfi_token_hash(token), now));
 }
 
-/* Puts the server's refusal into the error of the releasing thread. */
-static void note_refusal(const struct hfi_retirement *retirement, const struct hfi_command *command)
+void hfi_retirement_note_refusal(const struct hfi_lock *lock, const struct hfi_command *command, struct hfi_releaser *releaser)
 {
-    hf_error *why = retirement->releaser != NULL ? retirement->releaser->why : NULL;
+    hf_error *why = releaser != NULL ? releaser->why : NULL;
     if (why == NULL)
         return;
-    (void)hfi_reply_fail(command->reply, "the server refuses to release", hfi_pool_server_name(retirement->lock->client->pool),
-                         why);
-    hfi_script_error_annotate(command->reply->str, &hfi_script_release, why);
+    (void)hfi_reply_fail(command->reply, "the server refuses to release", hfi_pool_server_name(lock->client->pool), why);
+    hfi_script_error_annotate(command->reply->str, command->script != NULL ? command->script : &hfi_script_release, why);
 }
 
 static void judge_locked(struct hfi_retirement *retirement, const struct hfi_command *command, const struct hfi_script_reply *said,
@@ -110,7 +108,7 @@ static void judge_locked(struct hfi_retirement *retirement, const struct hfi_com
     if (strcmp(said->word, "HANDED") == 0)
         hfi_count(client, hand_offs_given);
     if (refused)
-        note_refusal(retirement, command);
+        hfi_retirement_note_refusal(retirement->lock, command, retirement->releaser);
     tell_locked(retirement, !known ? HF_UNKNOWN : was_ours ? HF_OK : HF_LOST);
     retirement->not_before_ns = now + HFI_PACE_NS;
     if (!known)
@@ -151,7 +149,7 @@ static void released(struct hfi_command *command)
         judge_locked(retirement, command, &said, now);
     bool last = --retirement->references == 0;
     struct hfi_lane *lane = lock->lane; /* see hfi_lock_leave */
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     if (more)
         hfi_lane_flush(lane);
     if (last)
@@ -161,7 +159,7 @@ static void released(struct hfi_command *command)
 void hfi_retirement_send(struct hfi_retirement *retirement, int64_t now)
 {
     struct hfi_lock *lock = retirement->lock;
-    HFI_ASSERT_HELD(&lock->mutex);
+    HFI_ASSERT_HELD(lock->mutex);
     if (retirement->asking)
         return;
     if (now < retirement->not_before_ns) {
@@ -185,7 +183,7 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     struct hfi_retirement *retirement = hfi_container_of(alarm, struct hfi_retirement, alarm);
     struct hfi_lock *lock = retirement->lock;
     HFI_PERTURB("closing-rings");
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     if (!retirement->over)
         hfi_retirement_send(retirement, tick->now);
     bool last = --retirement->references == 0;
@@ -196,7 +194,8 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 
 struct hfi_retirement *hfi_retirement_begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns, int64_t left_ns)
 {
-    HFI_ASSERT_HELD(&lock->mutex);
+    HFI_ASSERT_HELD(lock->mutex);
+    lock = lock->home;
     struct hfi_retirement *retirement = calloc(1, sizeof *retirement);
     if (retirement == NULL) {
         note_left(lock->client, left_ns);

@@ -33,6 +33,8 @@ struct hfi_retirement *hfi_retirement_find(const struct hfi_lock *lock, struct h
 struct hfi_retirement *hfi_retirement_begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns, int64_t left_ns);
 /* Sends a release now if it is due and none is in flight. Without memory for the command the alarm tries again. */
 void hfi_retirement_send(struct hfi_retirement *retirement, int64_t now);
+/* Puts the server's refusal into the error of the releasing thread; NULL: none waits. */
+void hfi_retirement_note_refusal(const struct hfi_lock *lock, const struct hfi_command *command, struct hfi_releaser *releaser);
 /* The client is closed: the releasing thread is told UNKNOWN, the key is noted as left, and the retirement ends. The
  * caller has a reference to the lock. */
 void hfi_retirement_abandon(struct hfi_retirement *retirement);

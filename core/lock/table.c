@@ -301,7 +301,7 @@ void hfi_table_unref(struct hfi_lock *lock)
         take_out_locked(shard, lock);
     hfi_mutex_unlock(&shard->mutex);
     if (last)
-        hfi_lock_free(lock);
+        hfi_lock_free(lock->home);
 }
 
 HFI_RARE struct hfi_lock *hfi_table_by_grant(hf_client *client, uint64_t grant)
@@ -327,7 +327,8 @@ HFI_RARE void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *l
             struct hfi_lock *lock = hfi_table_by_grant(client, index << SHARD_BITS | i);
             if (lock == NULL)
                 continue;
-            visit(lock, arg);
+            for (struct hfi_lock *grant = lock; grant != NULL; grant = hfi_lock_next(grant))
+                visit(grant, arg);
             hfi_table_unref(lock);
         }
     }

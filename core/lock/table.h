@@ -21,12 +21,12 @@ struct hfi_lock *hfi_table_by_key(hf_client *client, const char *key, size_t siz
 void hfi_table_ref(struct hfi_lock *lock);
 void hfi_table_unref(struct hfi_lock *lock);
 
-/* A grant number names its lock's slot, so that a message that carries only a token finds the lock. Returns a
- * reference, or NULL. The lock may have another token by now. */
+/* A grant number names its lock's slot, so that a message that carries only a token finds the lock; of a semaphore the home
+ * of its grants (hfi_lock_of_grant). Returns a reference, or NULL. The lock may have another token by now. */
 struct hfi_lock *hfi_table_by_grant(hf_client *client, uint64_t grant);
 uint64_t hfi_table_grant(hf_client *client, const struct hfi_lock *lock); /* a fresh grant number */
 
-/* Calls visit for every lock, with a reference to it and no mutex held. */
+/* Calls visit for every lock, and every further grant of a semaphore, with a reference to it and no mutex held. */
 void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *lock, void *arg), void *arg);
 
 #endif

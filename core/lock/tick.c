@@ -15,7 +15,7 @@ static bool collect(struct hfi_lock *lock, enum hfi_batch batch, struct hfi_step
     if (batch == HFI_BATCH_RENEWAL) {
         struct hfi_renew_params params = hfi_entry_renew_params(&lock->entry, tick->now);
         hfi_lock_may_live(lock, params.ttl_ms);
-        hfi_renewals_add(tick->renewals, lock, params.ttl_ms, params.patience_ns);
+        hfi_renewals_add(lock->keys.use == HFI_SEMAPHORE ? tick->of_permits : tick->renewals, lock, &params);
     } else if (batch == HFI_BATCH_RECHECK) {
         if (hfi_rechecks_add(tick->rechecks, lock))
             return true;
@@ -35,7 +35,7 @@ HFI_RARE void hfi_tick_ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
     lock->alarm_at = HFI_NEVER;
     bool taken = collect(lock, hfi_entry_on_timer(&lock->entry, &step), &step, tick);
     hfi_lock_perform(lock, &step, NULL);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     if (taken)
         return; /* the lane is flushed with the batch */
     hfi_lane_flush(lock->lane);
@@ -44,27 +44,30 @@ HFI_RARE void hfi_tick_ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 
 void hfi_tick_due(void *self, struct hfi_timer *const *timers, size_t count, int64_t now_ns)
 {
-    struct hfi_renewals renewals;
+    struct hfi_renewals renewals, of_permits;
     struct hfi_rechecks rechecks;
-    struct hfi_tick tick = {now_ns, &renewals, &rechecks};
+    struct hfi_tick tick = {now_ns, &renewals, &of_permits, &rechecks};
     hfi_renewals_init(&renewals, self, now_ns);
+    hfi_renewals_init(&of_permits, self, now_ns);
     hfi_rechecks_init(&rechecks, self, now_ns);
     for (size_t i = 0; i < count; i++) {
         struct hfi_alarm *alarm = hfi_container_of(timers[i], struct hfi_alarm, timer);
         alarm->ring(alarm, &tick);
         hfi_renewals_send(&renewals, HFI_RENEW_MOST);
+        hfi_renewals_send(&of_permits, HFI_RENEW_MOST);
     }
     hfi_renewals_send(&renewals, 1);
+    hfi_renewals_send(&of_permits, 1);
     hfi_rechecks_send(&rechecks);
 }
 
 static void renew_one(struct hfi_lock *lock, void *arg)
 {
     (void)arg;
-    hfi_mutex_lock(&lock->mutex);
+    hfi_mutex_lock(lock->mutex);
     hfi_entry_renew_now(&lock->entry);
     hfi_lock_set_timer(lock);
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
 }
 
 void hfi_tick_renew_all(hf_client *client)

@@ -94,7 +94,7 @@ static bool arrive(struct request *request, int index, int64_t stamp)
         hfi_entry_arrive(&lock->entry, &acquirer->waiter, &step);
         asks = hfi_lock_ask_together(lock, &step, request->not_after_us, stamp, &request->names[index]);
     }
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
     return asks;
 }
 
@@ -111,7 +111,7 @@ static void withdraw(struct request *request, int count)
         hfi_lock_answered_together(lock, NULL, request->names[i].token, request->not_after_us, &busy, 0);
         int64_t now = hfi_lock_enter(lock);
         if (acquirer->waiter.verdict == HFI_WAITING)
-            hfi_acquirer_give_up(lock, acquirer, HF_CANCELED, now);
+            hfi_acquirer_give_up(acquirer, HF_CANCELED, now);
         bool got = acquirer->waiter.verdict == HFI_GOT_LEASE;
         if (got)
             hfi_table_ref(lock); /* the lease's */
@@ -129,8 +129,8 @@ static hf_status await(struct request *request, int64_t until_ns, hf_cancel *can
     for (int i = 0; i < request->count; i++) {
         struct hfi_lock *lock = request->locks[i];
         struct hfi_acquirer *acquirer = &request->acquirers[i];
-        hfi_mutex_lock(&lock->mutex);
-        hfi_acquire(lock, acquirer, until_ns, cancel);
+        hfi_mutex_lock(lock->mutex);
+        hfi_acquire(acquirer, until_ns, cancel);
         bool got = acquirer->waiter.verdict == HFI_GOT_LEASE;
         leases[i] = got ? acquirer->lease : NULL;
         hf_status one = got ? HF_OK : acquirer->waiter.status;

@@ -77,32 +77,34 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
 
 hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_error *error)
 {
-    char name[160];
-    (void)hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size);
+    char what[HFI_TITLE];
+    hfi_keys_title(&lock->keys, what);
+    bool counts = lock->keys.use == HFI_SEMAPHORE;
     switch ((int)status) {
     case HF_BUSY:
-        hfi_fail(error, status, "wait with wait_ms, or come back later", "lock %s is held by somebody else", name);
+        hfi_fail(error, status, "wait with wait_ms, or come back later",
+                 counts ? "%s has too few permits left" : "%s is held by somebody else", what);
         hfi_fail_retry(error, -1);
         return status;
     case HF_TIMEOUT:
         hfi_fail(error, status, "allow a longer wait_ms, or look who holds it with `holdfast show`",
-                 "lock %s was not free within wait_ms", name);
+                 counts ? "%s had too few permits left for wait_ms" : "%s was not free within wait_ms", what);
         hfi_fail_retry(error, -1);
         return status;
     case HF_CANCELED:
-        return hfi_fail(error, status, "", "waiting for lock %s was canceled", name);
+        return hfi_fail(error, status, "", "waiting for %s was canceled", what);
     case HF_CLOSED:
-        return hfi_fail(error, status, "", "the client was closed while waiting for lock %s", name);
+        return hfi_fail(error, status, "", "the client was closed while waiting for %s", what);
     case HF_NOMEM:
-        return hfi_fail(error, status, "", "no memory for a lease on lock %s", name);
+        return hfi_fail(error, status, "", "no memory for a lease on %s", what);
     }
     if (lock->trouble == NULL || lock->trouble->status != status) {
-        hfi_fail(error, status, "look at the server with `holdfast doctor`", "lock %s: %s", name, hf_status_text(status));
+        hfi_fail(error, status, "look at the server with `holdfast doctor`", "%s: %s", what, hf_status_text(status));
         hfi_fail_server(error, hfi_pool_server_name(lock->client->pool));
         return status;
     }
     const hf_error *why = lock->trouble;
-    hfi_fail(error, status, why->hint, "cannot get lock %s: %s", name, why->message);
+    hfi_fail(error, status, why->hint, "cannot get %s: %s", what, why->message);
     hfi_fail_server(error, why->server);
     hfi_fail_errno(error, why->os_errno);
     hfi_fail_retry(error, why->retry_ms);

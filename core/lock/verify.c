@@ -10,13 +10,15 @@
 /* Many have the key together: it tells nothing of one of them. */
 static bool is_one_of_many(const struct hfi_lock *lock)
 {
-    return lock->keys.use == HFI_SHARED || (lock->entry.remote == HFI_HELD && lock->entry.held.downgraded);
+    return lock->keys.use == HFI_SHARED || lock->keys.use == HFI_SEMAPHORE ||
+           (lock->entry.remote == HFI_HELD && lock->entry.held.downgraded);
 }
 
 /* One of many is asked about by a renewal, for as long as is left anyway. */
 static struct hfi_command *question(struct hfi_lock *lock, int64_t now)
 {
-    const struct hfi_renewal renewal = {&lock->keys, lock->token, hfi_entry_question_ttl_ms(&lock->entry, now)};
+    const struct hfi_renewal renewal = {&lock->keys, lock->token, hfi_entry_question_ttl_ms(&lock->entry, now),
+                                        lock->entry.held.permits};
     return is_one_of_many(lock) ? hfi_wire_renew(&lock->client->identity, &renewal, 1)
                                 : hfi_wire_words("GET", lock->keys.lock, NULL);
 }

@@ -73,7 +73,7 @@ static void look_at(struct hfi_lock *lock, void *arg)
     for (struct hfi_list *at = lock->entry.waiters.next; at != &lock->entry.waiters; at = at->next)
         if (!note_waiter(look, lock, hfi_container_of(at, struct hfi_acquirer, waiter.link), now))
             break;
-    hfi_mutex_unlock(&lock->mutex);
+    hfi_mutex_unlock(lock->mutex);
 }
 
 static int by_size(const void *a, const void *b)
@@ -189,7 +189,7 @@ void hfi_waits_free(struct hfi_waits *waits)
 
 struct hfi_acquirer *hfi_waits_find(struct hfi_lock *lock, uint64_t number)
 {
-    HFI_ASSERT_HELD(&lock->mutex);
+    HFI_ASSERT_HELD(lock->mutex);
     for (struct hfi_list *at = lock->entry.waiters.next; at != &lock->entry.waiters; at = at->next) {
         struct hfi_acquirer *acquirer = hfi_container_of(at, struct hfi_acquirer, waiter.link);
         if (acquirer->wait_number == number)

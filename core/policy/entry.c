@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* entry.c - what a lock name decides inside one process (see entry.h), whatever its remote state: which threads wait
- * here, which is next, when a token is given up, what is due. Calls entry_queue.c, entry_held.c and lease.c only. */
+ * here, which is next, when a token is given up, what is due. Calls the other entry_*.c and lease.c only. */
 #include "core/policy/entry_steps.h"
 #include "base/rare.h"
 
@@ -145,6 +145,10 @@ HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter
     if (was_called)
         entry->successor = NULL;
     if (!hfi_list_is_empty(&entry->waiters)) {
+        const struct hfi_waiter *head = hfi_step_head_of(entry);
+        if (entry->rules->counts && entry->remote != HFI_HELD &&
+            (head->permits != entry->ask.permits[0] || head->limit != entry->ask.limit))
+            hfi_entry_requery(entry, step);
         bool is_offered = was_called && hfi_step_is_free(entry);
         if (is_offered && hfi_step_head_of(entry)->threadless)
             take(entry, hfi_step_head_of(entry), step);
@@ -196,10 +200,10 @@ HFI_RARE enum hfi_batch hfi_entry_on_timer(struct hfi_entry *entry, struct hfi_s
         entry->tried_until = INT64_MIN;
     if (entry->remote != HFI_HELD)
         return ask_if_due(entry, step);
-    if (entry->holding == HFI_LINGERING && step->now >= entry->held.linger_end) {
-        hfi_step_give_back(entry, step);
+    if (step->now >= hfi_step_idle_end(entry))
+        hfi_step_yield(entry, step);
+    if (entry->remote != HFI_HELD)
         return HFI_BATCH_NOTHING;
-    }
     if (step->now >= hfi_step_door_at(entry))
         hfi_lease_question(&entry->held.times);
     struct hfi_lease_due due = hfi_lease_on_timer(&entry->held.times, step->now, step->rtt_ns);
@@ -221,9 +225,9 @@ int64_t hfi_entry_next(const struct hfi_entry *entry)
         return entry->tried_until; /* until then the entry remembers tried_status */
     if (entry->remote != HFI_HELD)
         return hfi_entry_awaits_answer(entry) ? HFI_NEVER : entry->ask_at;
-    int64_t next = hfi_lease_next(&entry->held.times), door_at = hfi_step_door_at(entry);
-    next = door_at < next ? door_at : next;
-    return entry->holding == HFI_LINGERING && entry->held.linger_end < next ? entry->held.linger_end : next;
+    int64_t next = hfi_lease_next(&entry->held.times), idle_end = hfi_step_idle_end(entry), door_at = hfi_step_door_at(entry);
+    next = idle_end < next ? idle_end : next;
+    return door_at < next ? door_at : next;
 }
 
 hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_waiter *waiter)

@@ -29,6 +29,7 @@
 #define HFI_PASS_MOST        64             /* local passes in a row while another process waits */
 #define HFI_PASS_MOST_NS     (20 * HFI_MS)
 #define HFI_ECHOES           4
+#define HFI_PERMITS_MOST     1000           /* of one grant */
 #define HFI_BARGE_WINDOW_NS  (HFI_MS / 5)   /* how long other threads may barge in before a woken successor */
 
 enum hfi_remote { HFI_NOTHING, HFI_ASKING, HFI_QUEUED, HFI_HELD };
@@ -67,6 +68,7 @@ struct hfi_waiter { /* on the stack of the waiting thread, or in a pending */
     bool             again;     /* where threads share the lease: its owner has it already, so it comes in whatever waits */
     bool             beside_itself; /* its owner shares the lock by a downgrade: it comes in, or is refused, but never queues */
     bool             threadless; /* a pending's: no thread has to run before it has what is passed to it */
+    int32_t          permits, limit; /* rules->counts: how many it wants, while no more than `limit` are out with them */
     int64_t          lease_ms, stop_ms, max_hold_ms, linger_ms;
     int64_t          since;     /* when it arrived */
     enum hfi_verdict verdict;
@@ -79,7 +81,8 @@ struct hfi_waiter { /* on the stack of the waiting thread, or in a pending */
 struct hfi_entry_rules { /* shared by all entries of one use of a client */
     int64_t guard_ms;
     bool    native;           /* acquire by MULTI SET INCRBY TIME EXEC first; a fetch always uses the script */
-    bool    shares;           /* readers: threads of this process have the lease together */
+    bool    shares;           /* readers, and a semaphore: threads of this process have the lease together */
+    bool    counts;           /* a semaphore: a grant has a number of permits, and each thread takes some of them */
     bool    barges;           /* a release wakes the oldest waiter and leaves the lease free until it runs */
     bool    batch_rechecks;   /* a re-check that expects no change is sent with those of other names */
     int64_t phase;            /* offset of the grid of batched re-checks: processes do not ask at the same moment */
@@ -94,6 +97,7 @@ enum hfi_action_kind {
     HFI_SEND_MORE,     /* request another block of fences                                 */
     HFI_SEND_FLOOR,    /* fence_floor, then another block: the counter was behind (P8)    */
     HFI_GIVE_BACK,     /* release the held token; V is already withdrawn                  */
+    HFI_SHRINK,        /* release its permits above .keep                                 */
     HFI_RETIRE_TOKEN,  /* retire a token: repeat its release until it is surely over (P5) */
     HFI_MOVE_END,      /* set the holder's V to .end                                      */
     HFI_LET_IN,        /* hfi_entry_let_in: not before V has moved, for the lease may prove to be over */
@@ -105,6 +109,7 @@ enum hfi_action_kind {
 struct hfi_action {
     enum hfi_action_kind kind;
     bool fresh;
+    int32_t keep;
     int64_t end;
     hf_event_kind event;
     hf_reason reason;
@@ -147,7 +152,9 @@ struct hfi_entry {
     union {
         struct { /* until it is HELD; cleared with the token, but the place may pass to the next token */
             int64_t echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)   */
-            int64_t claims[HFI_ECHOES];  /* the claim that was sent with each echo, ns       */
+            int64_t claims[HFI_ECHOES];  /* the claim that was sent with each echo, ns,      */
+            int32_t permits[HFI_ECHOES]; /* and the number of permits                        */
+            int32_t  limit;               /* sent with the last one                           */
             int64_t ticket, position;    /* in the remote queue; ticket 0: none              */
             int32_t asked_period_ms;     /* R of the last question                           */
             int32_t recorded_period_ms;  /* R of the last one that left a record; 0: none    */
@@ -166,7 +173,8 @@ struct hfi_entry {
                                                     * perhaps that of an earlier holder */
             int64_t  shortest, lengthened_at;      /* a renewal sent up to lengthened_at counts for `shortest` only */
             int64_t  successor_since;
-            int64_t  batch_since, linger_end;
+            int64_t  batch_since;
+            int64_t  linger_end;                   /* of a lease that LINGERS, or of permits that no thread has */
             int64_t  linger_ms;                    /* of the last local holder */
             int64_t  fence_end;                    /* of the block that `fence` is in */
             int64_t  next_block, next_block_end;   /* the next block; 0: none */
@@ -174,7 +182,9 @@ struct hfi_entry {
             bool     downgraded;                   /* others read beside the holder: no thread here may have it next */
             uint8_t  bad_fences;                   /* bad blocks in a row */
             int64_t wanted_at;                     /* when another process was last heard to wait */
-            uint32_t inside;                       /* rules->shares: threads that have the lease */
+            int32_t inside;                        /* rules->shares: threads that have the lease; rules->counts: their
+                                                    * permits, */
+            int32_t permits;                       /* of so many that the token has */
             uint8_t  passes;                       /* local passes in a row, counted up to HFI_PASS_MOST */
             uint16_t more_below;                   /* ask for another block when fewer fences than this are left */
         } held;
@@ -230,6 +240,7 @@ struct hfi_answer {
     int64_t   sent_at;  /* stamp of the command */
     int64_t   fence, left_ms, position, ticket;
     bool      fence_is_good;
+    int32_t   permits;  /* GRANTED: how many the token has */
 };
 void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step);
 /* The outcome of SEND_MORE or SEND_FLOOR. first above 0: a block of fences; 0: it was refused, or there was no memory
@@ -257,9 +268,25 @@ void hfi_entry_ask_together(struct hfi_entry *entry, struct hfi_step *step);
 /* An event of a foreign holder's key, or a message that the value is stored: ask soon. */
 void hfi_entry_requery(struct hfi_entry *entry, struct hfi_step *step);
 
-/* The holder releases the lease. False: its end had passed, it is LOST (the shell notifies the holder). `quietly`: no
- * linger, no local pass (close; a load whose waiters do not want the lease). */
-bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *step);
+/* The holder releases the lease, or so many permits of it; `permits` is 1 for a lock. False: its end had passed, it is LOST
+ * (the shell notifies the holder). `quietly`: no linger, no local pass (close; a load whose waiters do not want the
+ * lease). */
+bool hfi_entry_release(struct hfi_entry *entry, int32_t permits, bool quietly, struct hfi_step *step);
+/* entry_permits.c: the grants of a semaphore are entries of their own (core/lock/semaphore.c). */
+/* True: the waiter can have permits of this grant at once. */
+bool hfi_entry_has_room(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now);
+/* The oldest waiter of `asking` has permits of this grant, if there is room. Both steps are of the same moment. */
+bool hfi_entry_serve(struct hfi_entry *entry, struct hfi_entry *asking, struct hfi_step *step, struct hfi_step *of_asking);
+/* hfi_entry_release in two halves, between which hfi_entry_serve may have given what is free to others: a thread gives
+ * permits back; those that no thread has go back to the server, or linger. */
+bool hfi_entry_free_permits(struct hfi_entry *entry, int32_t permits, struct hfi_step *step);
+void hfi_entry_settle(struct hfi_entry *entry, bool quietly, struct hfi_step *step);
+/* The same, but none lingers: the server is to be asked for more than they are. */
+void hfi_entry_yield(struct hfi_entry *entry, struct hfi_step *step);
+/* True: its permits are given out, and threads wait beside it for more. They go on waiting at `other`, which is idle, and
+ * asks. */
+bool hfi_entry_is_overrun(const struct hfi_entry *entry);
+void hfi_entry_move_waiters(struct hfi_entry *entry, struct hfi_entry *other, struct hfi_step *of_other);
 /* The holder goes on as a reader, from now on. */
 void hfi_entry_downgrade(struct hfi_entry *entry);
 /* Fetch: all waiters get the value. The fill has freed the lock; if that is not certain, give_it_back releases it. */
@@ -286,6 +313,7 @@ int64_t hfi_entry_next(const struct hfi_entry *entry); /* when the timer is due 
 /* The parameters of a waiting acquire. Claim and patience are based on the R of this moment; the next R may differ. */
 struct hfi_acquire_params {
     int64_t lease_ms, ttl_ms, period_ms, claim_ms, claim_ttl_ms, patience_ms, ticket;
+    int32_t permits, limit, most; /* rules->counts; `most`: of use if no other process waits */
 };
 struct hfi_acquire_params hfi_entry_acquire_params(const struct hfi_entry *entry);
 /* The parameters of a batched re-check with this stamp, for the lease of the last acquire. Reads no waiter: each is on
@@ -299,6 +327,7 @@ void hfi_entry_limit_hold(struct hfi_entry *entry, int64_t max_hold_ms, struct h
 /* What a renewal asks for, and how long it may wait for a connection that answers. `now` becomes its stamp. */
 struct hfi_renew_params {
     int64_t ttl_ms, patience_ns;
+    int32_t permits;
 };
 struct hfi_renew_params hfi_entry_renew_params(struct hfi_entry *entry, int64_t now);
 /* The TTL for a command that is no renewal, such as one for more fences: no more than what is left of V. */

@@ -13,12 +13,18 @@
  * it may have been killed, or have left. */
 #define DOOR_NS (400 * HFI_MS)
 
+/* True: all who share a grant have its one fence. */
+static bool has_one_fence(const struct hfi_entry *entry)
+{
+    return entry->rules->shares && !entry->rules->counts;
+}
+
 static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
     if (entry->successor == waiter)
         entry->successor = NULL;
-    bool shares = entry->rules->shares, begins = !shares && entry->fence == entry->held.fence_end;
-    entry->held.inside++;
+    bool one_fence = has_one_fence(entry), begins = !one_fence && entry->fence == entry->held.fence_end;
+    entry->held.inside += entry->rules->counts ? waiter->permits : 1;
     if (begins) {
         entry->held.more_below = ASK_AT;
         entry->fence = entry->held.next_block - 1;
@@ -28,10 +34,10 @@ static void give(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_
     hfi_step_become(entry, HFI_HELD, HFI_BY_THREAD);
     entry->held.linger_ms = waiter->linger_ms;
     waiter->end = hfi_lease_end(&entry->held.times);
-    entry->fence += !shares; /* all who share a grant have its one fence */
+    entry->fence += !one_fence;
     waiter->fence = entry->fence;
     hfi_step_decide(waiter, HFI_GOT_LEASE, HF_OK, step);
-    if (!shares && entry->held.next_block == 0 && !entry->held.more_asked &&
+    if (!one_fence && entry->held.next_block == 0 && !entry->held.more_asked &&
         (begins || entry->held.fence_end - entry->fence < entry->held.more_below)) {
         entry->held.more_asked = true;
         hfi_step_act(step, HFI_SEND_MORE);
@@ -93,10 +99,16 @@ bool hfi_entry_is_shut(const struct hfi_entry *entry, int64_t now)
     return entry->remote == HFI_HELD && entry->remote_waiters && batch_is_over(entry, now);
 }
 
-/* A reader comes in beside those that are in, unless it wants more time than is left. */
+/* Unless it wants more time than is left. */
+bool hfi_step_may_join(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now)
+{
+    return hfi_step_suits(entry, waiter, now) && (!hfi_entry_is_shut(entry, now) || waiter->again) && hfi_step_has_fences(entry);
+}
+
+/* A reader, or another thread that takes permits, comes in beside those that are in. */
 void hfi_step_join(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step)
 {
-    if (!hfi_step_suits(entry, waiter, step->now) || (hfi_entry_is_shut(entry, step->now) && !waiter->again))
+    if (!hfi_step_may_join(entry, waiter, step->now))
         return;
     if (entry->held.passes < HFI_PASS_MOST)
         entry->held.passes++;
@@ -106,8 +118,11 @@ void hfi_step_join(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hf
 static void join_all(struct hfi_entry *entry, struct hfi_step *step)
 {
     for (struct hfi_list *at = entry->waiters.next, *next; at != &entry->waiters; at = next) {
+        struct hfi_waiter *waiter = hfi_container_of(at, struct hfi_waiter, link);
         next = at->next;
-        hfi_step_join(entry, hfi_container_of(at, struct hfi_waiter, link), step);
+        hfi_step_join(entry, waiter, step);
+        if (entry->rules->counts && waiter->verdict == HFI_WAITING) /* nobody passes who wants more than there is */
+            return;
     }
 }
 
@@ -116,6 +131,8 @@ bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *wait
 {
     int64_t left = entry->held.times.end - now;
     if (entry->rules->shares && entry->held.times.condition != HF_LEASE_HELD)
+        return false;
+    if (entry->rules->counts && entry->held.permits - entry->held.inside < waiter->permits)
         return false;
     return left > hfi_lease_stop(entry->held.good_for, waiter->lease_ms * HFI_MS, waiter->stop_ms * HFI_MS) &&
            left > 4 * entry->held.times.rtt + HFI_PACE_NS;
@@ -131,10 +148,18 @@ void hfi_step_wake_successor(struct hfi_entry *entry, struct hfi_step *step)
     entry->held.successor_since = step->now;
 }
 
-/* The remote lease is ours until `end`: the stamp of the command that brought it, plus good_for. */
-void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good,
-                   struct hfi_step *step)
+/* Those of a semaphore that wait may have all come in, and some permits be left. */
+static void come_in(struct hfi_entry *entry, struct hfi_step *step)
 {
+    join_all(entry, step);
+    if (entry->rules->counts)
+        hfi_entry_settle(entry, false, step);
+}
+
+/* The remote lease is ours until `end`: the stamp of the command that brought it, plus good_for. */
+void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, const struct hfi_answer *grant, struct hfi_step *step)
+{
+    int64_t fence = grant->fence;
     hfi_step_unwatch(entry, step);
     bool deaf = entry->ask.deaf;
     entry->contended = false; /* remote_waiters stays: R may have come before the grant */
@@ -142,6 +167,8 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
     entry->held.good_for = good_for;
     entry->held.passes = 0;
     entry->held.inside = 0;
+    entry->held.permits = grant->permits;
+    entry->held.linger_end = HFI_NEVER;
     entry->held.wanted_at = step->now;
     entry->held.batch_since = step->now;
     entry->ask_at = HFI_NEVER;
@@ -156,17 +183,17 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64
         hfi_lease_question(&entry->held.times);
     entry->held.shortest = entry->held.times.length;
     entry->held.lengthened_at = step->now;
-    if (!good || fence <= entry->fence) { /* not above the name's last fence: also behind */
+    if (!grant->fence_is_good || fence <= entry->fence) { /* not above the name's last fence: also behind */
         hfi_step_become(entry, HFI_HELD, HFI_AWAITING_FENCES);
         hfi_step_act(step, HFI_SEND_FLOOR);
         return;
     }
-    entry->fence = fence - !entry->rules->shares;
+    entry->fence = fence - !has_one_fence(entry);
     entry->held.fence_end = fence + HFI_FENCE_BLOCK - 1;
     entry->held.more_below = ASK_AT;
     give(entry, hfi_step_head_of(entry), step);
     if (entry->rules->shares)
-        join_all(entry, step);
+        come_in(entry, step);
 }
 
 /* A command that was sent at sent_at with the held token has set the key's TTL for at least good_for. */
@@ -196,7 +223,7 @@ void hfi_entry_let_in(struct hfi_entry *entry, struct hfi_step *step)
 
 bool hfi_step_has_fences(const struct hfi_entry *entry)
 {
-    return entry->rules->shares || entry->fence < entry->held.fence_end || entry->held.next_block != 0;
+    return has_one_fence(entry) || entry->fence < entry->held.fence_end || entry->held.next_block != 0;
 }
 
 /* A request has failed: the next one follows when half of the fences that are left are used. So a counter that always
@@ -224,7 +251,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
         return;
     }
     if (good && first > entry->fence) {
-        entry->fence = first - !entry->rules->shares;
+        entry->fence = first - !has_one_fence(entry);
         entry->held.fence_end = first + count - 1;
         entry->held.more_below = ASK_AT;
         struct hfi_waiter *head = hfi_step_head_of(entry); /* perhaps not the waiter that the lease was granted for */
@@ -233,7 +260,7 @@ HFI_RARE void hfi_entry_fences(struct hfi_entry *entry, int64_t first, int64_t c
         else
             hfi_step_pass(entry, head, step);
         if (entry->rules->shares && entry->holding == HFI_BY_THREAD)
-            join_all(entry, step);
+            come_in(entry, step);
     } else if (ran_out || first < 0) { /* the silence of a server says nothing about its counter */
         hfi_step_give_back(entry, step);
     } else if (++entry->held.bad_fences >= 3) {
@@ -289,14 +316,21 @@ void hfi_entry_downgrade(struct hfi_entry *entry)
     entry->held.downgraded = true;
 }
 
-bool hfi_entry_release(struct hfi_entry *entry, bool quietly, struct hfi_step *step)
+bool hfi_entry_release(struct hfi_entry *entry, int32_t permits, bool quietly, struct hfi_step *step)
 {
     int64_t now = step->now;
+    if (entry->rules->counts) {
+        bool was_valid = hfi_entry_free_permits(entry, permits, step);
+        if (was_valid)
+            hfi_entry_settle(entry, quietly, step);
+        return was_valid;
+    }
     hfi_step_at(entry, step);
     HFI_CHECK(entry->holding == HFI_BY_THREAD);
     if (now >= hfi_lease_end(&entry->held.times))
         return false;
-    if (--entry->held.inside > 0) /* others read on */
+    entry->held.inside -= permits;
+    if (entry->held.inside > 0) /* others read on */
         return true;
     entry->held.times.hold_end = HFI_NEVER; /* the limit was this holder's */
     if (!quietly && entry->rules->shares && may_pass(entry, now)) {
@@ -411,5 +445,5 @@ HFI_RARE struct hfi_renew_params hfi_entry_renew_params(struct hfi_entry *entry,
     }
     int64_t lease_ms = length / HFI_MS;
     return (struct hfi_renew_params){lease_ms + hfi_guard_ms(lease_ms, entry->rules->guard_ms),
-                                     entry->held.times.attempt / 4 * 3};
+                                     entry->held.times.attempt / 4 * 3, entry->held.permits};
 }

@@ -119,6 +119,12 @@ static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at,
         hfi_step_retire_token(entry, step);
 }
 
+/* The oldest waiter may be another one than the one that was asked for, and want more permits. */
+static bool is_too_few(const struct hfi_entry *entry, int32_t permits)
+{
+    return entry->rules->counts && permits < hfi_step_head_of(entry)->permits;
+}
+
 static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
@@ -138,7 +144,10 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
         hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
         return;
     }
-    hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer->fence, answer->fence_is_good, step);
+    if (is_too_few(entry, answer->permits))
+        hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
+    else
+        hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer, step);
 }
 
 static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
@@ -288,8 +297,13 @@ HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t f
             requery_now(entry, step);
             return false;
         }
-        hfi_step_hold(entry, echo + claim, claim, fence, good, step);
-        return true;
+        struct hfi_answer grant = {.fence = fence, .fence_is_good = good, .permits = entry->ask.permits[i]};
+        bool is_enough = !is_too_few(entry, grant.permits);
+        if (is_enough)
+            hfi_step_hold(entry, echo + claim, claim, &grant, step);
+        else
+            hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
+        return is_enough;
     }
     ask_early(entry, step->now, step);
     return false;
@@ -303,8 +317,7 @@ HFI_RARE void hfi_entry_remote_waiter(struct hfi_entry *entry, struct hfi_step *
     entry->remote_waiters = true;
     if (entry->remote == HFI_HELD) {
         entry->held.wanted_at = step->now;
-        if (entry->holding == HFI_LINGERING) /* else given back after the batch of local passes */
-            hfi_step_give_back(entry, step);
+        hfi_step_yield(entry, step); /* what threads have is given back after the batch of local passes */
     } else { /* we may own the lease without knowing it */
         ask_early(entry, step->now, step);
     }
@@ -330,6 +343,19 @@ void hfi_entry_requery(struct hfi_entry *entry, struct hfi_step *step)
         ask_early(entry, step->now, step);
 }
 
+/* How many permits are of use: those that the waiters want, up to the limit that they all share. */
+static int32_t most_permits(const struct hfi_entry *entry)
+{
+    int32_t most = 0;
+    for (const struct hfi_list *at = entry->waiters.next; at != &entry->waiters; at = at->next) {
+        const struct hfi_waiter *waiter = hfi_container_of(at, struct hfi_waiter, link);
+        if (most + waiter->permits > waiter->limit || most + waiter->permits > HFI_PERMITS_MOST)
+            break;
+        most += waiter->permits;
+    }
+    return most;
+}
+
 static struct hfi_acquire_params lease_asked_for(const struct hfi_entry *entry, int64_t lease)
 {
     int64_t period = hfi_step_recheck_ms(entry, lease), claim = hfi_claim_ms(lease, period);
@@ -345,7 +371,13 @@ static struct hfi_acquire_params lease_asked_for(const struct hfi_entry *entry, 
 struct hfi_acquire_params hfi_entry_acquire_params(const struct hfi_entry *entry)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
-    return lease_asked_for(entry, head != NULL ? head->lease_ms : 1000);
+    struct hfi_acquire_params params = lease_asked_for(entry, head != NULL ? head->lease_ms : 1000);
+    if (entry->rules->counts && head != NULL) {
+        params.permits = head->permits;
+        params.limit = head->limit;
+        params.most = most_permits(entry);
+    }
+    return params;
 }
 
 static void remember(struct hfi_entry *entry, const struct hfi_acquire_params *params, int64_t stamp)
@@ -353,9 +385,12 @@ static void remember(struct hfi_entry *entry, const struct hfi_acquire_params *p
     for (int i = HFI_ECHOES - 1; i > 0; i--) {
         entry->ask.echoes[i] = entry->ask.echoes[i - 1];
         entry->ask.claims[i] = entry->ask.claims[i - 1];
+        entry->ask.permits[i] = entry->ask.permits[i - 1];
     }
     entry->ask.echoes[0] = stamp;
     entry->ask.claims[0] = params->claim_ms * HFI_MS;
+    entry->ask.permits[0] = params->permits;
+    entry->ask.limit = params->limit;
     entry->ask.asked_period_ms = (int32_t)params->period_ms;
 }
 

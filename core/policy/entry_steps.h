@@ -38,6 +38,10 @@ void hfi_step_forget_token(struct hfi_entry *entry, struct hfi_step *step);
 void hfi_step_retire_token(struct hfi_entry *entry, struct hfi_step *step);
 void hfi_step_give_back(struct hfi_entry *entry, struct hfi_step *step);
 
+/* entry_permits.c */
+void hfi_step_yield(struct hfi_entry *entry, struct hfi_step *step); /* what no thread has goes back */
+int64_t hfi_step_idle_end(const struct hfi_entry *entry); /* when it does so by itself; NEVER: threads have all of it */
+
 /* entry_queue.c */
 void hfi_step_ask(struct hfi_entry *entry, struct hfi_step *step);
 void hfi_step_recheck(struct hfi_entry *entry); /* ask again, batched with other names */
@@ -64,11 +68,11 @@ int64_t hfi_step_wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t pe
 int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at);
 
 /* entry_held.c */
-void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, int64_t fence, bool good,
-                   struct hfi_step *step);
+void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, const struct hfi_answer *grant, struct hfi_step *step);
 void hfi_step_pass(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step);
 void hfi_step_join(struct hfi_entry *entry, struct hfi_waiter *waiter, struct hfi_step *step); /* rules->shares */
 void hfi_step_wake_successor(struct hfi_entry *entry, struct hfi_step *step); /* the oldest waiter */
+bool hfi_step_may_join(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now);
 bool hfi_step_has_fences(const struct hfi_entry *entry);
 int64_t hfi_step_door_at(const struct hfi_entry *entry); /* when to ask whether the readers here still have to wait */
 bool hfi_step_is_free(const struct hfi_entry *entry); /* held by this process, but by none of its threads */

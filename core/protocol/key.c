@@ -71,14 +71,25 @@ struct frame {
     char capacity[32];
 };
 
+/* A template may not move the keys of data, nor those of semaphores, which no other library knows. */
+static bool is_templated(enum hfi_use use)
+{
+    return use != HFI_FETCH && use != HFI_SEMAPHORE;
+}
+
+static const char *prefix_of(enum hfi_use use)
+{
+    return use == HFI_FETCH ? "hf:fetch:" : use == HFI_SEMAPHORE ? "hf:sem:" : "hf:";
+}
+
 static void frame_of(const char *key_template, const struct hfi_name *name, struct frame *frame)
 {
     size_t tag_size;
-    const char *prefix = name->use == HFI_FETCH ? "hf:fetch:" : "hf:";
+    const char *prefix = prefix_of(name->use);
     char number[12];
     frame->before = frame->capacity;
     frame->after = "";
-    if (name->use != HFI_FETCH && key_template != NULL) {
+    if (is_templated(name->use) && key_template != NULL) {
         const char *at = strstr(key_template, "%s");
         frame->before = key_template;
         frame->before_size = (size_t)(at - key_template);
@@ -180,7 +191,7 @@ static bool is_lock_key(const char *key_template, const char *key, size_t size)
 bool hfi_key_name(const char *key_template, const char *key, size_t size, struct hfi_name *name)
 {
     const char *from, *end = key + size;
-    enum hfi_use use = starts(key, size, "hf:fetch:") ? HFI_FETCH : HFI_MUTEX;
+    enum hfi_use use = starts(key, size, "hf:fetch:") ? HFI_FETCH : starts(key, size, "hf:sem:") ? HFI_SEMAPHORE : HFI_MUTEX;
     if (use == HFI_MUTEX && key_template != NULL) {
         size_t before = (size_t)(strstr(key_template, "%s") - key_template), behind = strlen(key_template) - before - 2;
         if (size <= before + behind)
@@ -188,7 +199,7 @@ bool hfi_key_name(const char *key_template, const char *key, size_t size, struct
         from = key + before;
         end -= behind;
     } else {
-        const char *prefix = use == HFI_FETCH ? "hf:fetch:" : "hf:";
+        const char *prefix = prefix_of(use);
         if (size <= strlen(prefix) || !starts(key, size, prefix))
             return false;
         from = key + strlen(prefix);
@@ -220,7 +231,7 @@ static hf_status check_key(const char *key_template, const struct hfi_name *name
     char quoted[80];
     if (name->use == HFI_FETCH)
         return hfi_fetch_key_check(key_template, name->text, name->size, error);
-    if (is_side_key(keys->lock, keys->lock_size))
+    if (name->use != HFI_SEMAPHORE && is_side_key(keys->lock, keys->lock_size))
         return hfi_fail(error, HF_INVALID, "choose another name or key_template",
                         "the lock key %s lies where holdfast keeps its own keys",
                         hfi_quote(quoted, sizeof quoted, keys->lock, keys->lock_size));
@@ -270,6 +281,13 @@ hf_status hfi_keys_make(const char *key_template, const struct hfi_name *name, s
 {
     void *memory;
     return hfi_keys_make_behind(0, &memory, key_template, name, keys, error);
+}
+
+void hfi_keys_title(const struct hfi_keys *keys, char out[HFI_TITLE])
+{
+    char name[160];
+    (void)snprintf(out, HFI_TITLE, "%s %s", keys->use == HFI_SEMAPHORE ? "semaphore" : "lock",
+                   hfi_quote(name, sizeof name, keys->name, keys->name_size));
 }
 
 void hfi_keys_done(struct hfi_keys *keys)

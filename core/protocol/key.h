@@ -51,6 +51,10 @@ size_t hfi_election_channel(const struct hfi_keys *keys, char out[HFI_ELECTION_C
 /* HF_OK, or INVALID with the reason. A NULL template is valid. */
 hf_status hfi_template_check(const char *key_template, hf_error *error);
 
+/* How messages speak of it: `lock "NAME"`, and so on. */
+#define HFI_TITLE 176
+void hfi_keys_title(const struct hfi_keys *keys, char out[HFI_TITLE]);
+
 /* Redis Cluster's hash slot, 0..16383, of a whole key. */
 unsigned hfi_key_slot(const char *key, size_t size);
 

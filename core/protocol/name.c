@@ -14,7 +14,7 @@ struct hfi_name hfi_name_of(enum hfi_use use, const char *text, size_t size)
 
 hf_status hfi_name_take(enum hfi_use use, const char *text, size_t size, struct hfi_name *name, hf_error *error)
 {
-    const char *what = use == HFI_FETCH ? "key" : "lock name";
+    const char *what = use == HFI_FETCH ? "key" : use == HFI_SEMAPHORE ? "semaphore's name" : "lock name";
     size_t most = use == HFI_FETCH ? HF_KEY_MAX : HF_NAME_MAX;
     bool is_counted = size != 0;
     if (text == NULL)

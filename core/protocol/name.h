@@ -7,9 +7,10 @@
 
 #include <stdint.h>
 
-/* What a name locks: itself, alone; the load of the data key of that name; or itself, together with other readers. A name's
- * readers and those of its threads that want it alone meet at the server only, by the same keys. */
-enum hfi_use { HFI_MUTEX, HFI_FETCH, HFI_SHARED };
+/* What a name locks: itself, alone; the load of the data key of that name; itself, together with other readers; or permits of
+ * the semaphore of that name. A name's readers and those of its threads that want it alone meet at the server only, by the
+ * same keys. */
+enum hfi_use { HFI_MUTEX, HFI_FETCH, HFI_SHARED, HFI_SEMAPHORE };
 
 struct hfi_name {
     enum hfi_use use;

@@ -82,6 +82,13 @@ bool hfi_schema_acquire(const struct hfi_command *command, const struct redisRep
     return IS_ONE_OF(reply, forms);
 }
 
+bool hfi_schema_acquire_permits(const struct hfi_command *command, const struct redisReply *reply)
+{
+    static const struct form forms[] = {{"GRANTED", "nnn"}, {"QUEUED", "nnnnnn"}, {"BUSY", "nnnn"}, {"LATE", "n"}, {"FOREIGN", "ns"}};
+    (void)command;
+    return IS_ONE_OF(reply, forms);
+}
+
 bool hfi_schema_release(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}, {"MORE", "n"}, {"OTHERS", "n"}};

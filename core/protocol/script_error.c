@@ -49,6 +49,7 @@ hf_status hfi_script_error_key(const struct hfi_keys *keys, const char *which, h
     } all[] = {{"queue", sides.queue, sides.queue_size, "sorted set"},
                {"wait", sides.waiters, sides.waiters_size, "hash"},
                {"held", held, held_size, "sorted set"},
+               {"permits", keys->lock, keys->lock_size, "sorted set"},
                {"fence", HFI_FENCE_KEY, strlen(HFI_FENCE_KEY), "number"},
                {"data", keys->name, keys->name_size, "string"},
                {"absent", sides.absent, sides.absent_size, "string"},

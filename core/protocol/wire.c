@@ -22,6 +22,7 @@ struct words {
     const char *text[WORDS_MOST];
     size_t size[WORDS_MOST];
     char number[WORDS_MOST][24];
+    char claim[48];
     char token[HFI_TOKEN_CAPACITY];
 };
 
@@ -52,12 +53,15 @@ static void add_number(struct words *words, int64_t number)
     add(words, at, (size_t)(end - at));
 }
 
-/* How long the key of a waiter lives that a release hands the lock to; ` s` behind it: the waiter is a reader. */
-static void add_claim(struct words *words, int64_t claim_ttl_ms, bool reads)
+/* How long the key of a waiter lives that a release hands the lock to; ` s` behind it: the waiter is a reader. Or how many
+ * permits it wants of how many. */
+static void add_claim(struct words *words, int64_t claim_ttl_ms, enum hfi_use use, const struct hfi_acquire_params *params)
 {
-    char *number = words->number[words->numbers++];
-    int size = snprintf(number, sizeof words->number[0], "%" PRId64 "%s", claim_ttl_ms, reads ? " s" : "");
-    add(words, number, (size_t)size);
+    char *claim = words->claim;
+    int size = snprintf(claim, sizeof words->claim, "%" PRId64 "%s", claim_ttl_ms, use == HFI_SHARED ? " s" : "");
+    if (use == HFI_SEMAPHORE)
+        size += snprintf(claim + size, sizeof words->claim - (size_t)size, " %" PRId32 " %" PRId32, params->permits, params->limit);
+    add(words, claim, (size_t)size);
 }
 
 static void add_token(struct words *words, const struct hfi_identity *identity, struct hfi_token token)
@@ -192,11 +196,14 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_identity *identity, const 
     add_text(&words, asking->once ? "try" : "wait");
     add_number(&words, asking->echo);
     add_number(&words, params->ticket);
-    add_claim(&words, params->claim_ttl_ms, keys->use == HFI_SHARED);
+    add_claim(&words, params->claim_ttl_ms, keys->use, params);
     add_number(&words, params->patience_ms * 1000);
     if (keys->use == HFI_FETCH)
         add_number(&words, asking->enough_ms);
-    return script(keys->use == HFI_SHARED ? &hfi_script_acquire_shared : &hfi_script_acquire, key_count, &words, hfi_schema_acquire);
+    if (keys->use != HFI_SEMAPHORE)
+        return script(keys->use == HFI_SHARED ? &hfi_script_acquire_shared : &hfi_script_acquire, key_count, &words, hfi_schema_acquire);
+    add_number(&words, params->most);
+    return script(&hfi_script_acquire_permits, key_count, &words, hfi_schema_acquire_permits);
 }
 
 struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const struct hfi_keys *keys,
@@ -205,9 +212,23 @@ struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const 
     struct hfi_side_keys sides;
     struct words words;
     begin(&words);
+    if (keys->use == HFI_SEMAPHORE)
+        return hfi_wire_shrink(identity, keys, token, 0);
     int key_count = add_keys(&words, keys, &sides);
     add_token(&words, identity, token);
     return script(&hfi_script_release, key_count, &words, hfi_schema_release);
+}
+
+struct hfi_command *hfi_wire_shrink(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                    struct hfi_token token, int64_t keep)
+{
+    struct hfi_side_keys sides;
+    struct words words;
+    begin(&words);
+    int key_count = add_keys(&words, keys, &sides);
+    add_token(&words, identity, token);
+    add_number(&words, keep);
+    return script(&hfi_script_release_permits, key_count, &words, hfi_schema_release);
 }
 
 struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const struct hfi_keys *keys,
@@ -308,48 +329,6 @@ struct hfi_command *hfi_wire_fill(const struct hfi_identity *identity, const str
     return script(&hfi_script_fill, key_count, &words, hfi_schema_fill);
 }
 
-static bool put_token(struct hfi_command *command, const struct hfi_identity *identity, struct hfi_token token)
-{
-    char text[HFI_TOKEN_CAPACITY];
-    return hfi_command_word(command, text, hfi_token_make(identity, token, text));
-}
-
-static bool add_renewals(struct hfi_command *command, const struct hfi_identity *identity,
-                         const struct hfi_renewal *renewals, int count)
-{
-    struct hfi_side_keys sides;
-    char ttl[24];
-    bool all = true;
-    for (int i = 0; i < count; i++)
-        all = all && hfi_command_word(command, renewals[i].keys->lock, renewals[i].keys->lock_size);
-    for (int i = 0; i < count; i++) {
-        if (!all || !hfi_side_keys_print(renewals[i].keys, &sides))
-            return false;
-        all = put_token(command, identity, renewals[i].token) &&
-              hfi_command_word(command, ttl, (size_t)snprintf(ttl, sizeof ttl, "%" PRId64, renewals[i].ttl_ms)) &&
-              hfi_command_word(command, sides.queue, sides.queue_size);
-        hfi_side_keys_done(&sides);
-    }
-    return all;
-}
-
-struct hfi_command *hfi_wire_renew(const struct hfi_identity *identity, const struct hfi_renewal *renewals, int count)
-{
-    size_t capacity = 0;
-    for (int i = 0; i < count; i++)
-        capacity += 2 * (size_t)renewals[i].keys->lock_size + renewals[i].keys->tag_size + HFI_TOKEN_CAPACITY + 36;
-    struct hfi_command *command = hfi_command_script_begin(&hfi_script_renew, count, 4 * count, capacity);
-    if (command == NULL)
-        return NULL;
-    if (!add_renewals(command, identity, renewals, count)) {
-        hfi_command_unref(command);
-        return NULL;
-    }
-    command->validate = hfi_schema_renew;
-    command->element_count = count + 1;
-    return command;
-}
-
 static bool add_takings(struct hfi_command *command, const struct hfi_identity *identity,
                         const struct hfi_taking *names, int count, int64_t not_after_us)
 {
@@ -373,7 +352,7 @@ static bool add_takings(struct hfi_command *command, const struct hfi_identity *
     for (int i = 0; i < words.count; i++)
         all = all && hfi_command_word(command, words.text[i], words.size[i]);
     for (int i = 0; i < count; i++)
-        all = all && put_token(command, identity, names[i].token);
+        all = all && hfi_wire_add_token(command, identity, names[i].token);
     return all;
 }
 
@@ -411,11 +390,11 @@ static bool add_rechecks(struct hfi_command *command, const struct hfi_identity 
     add_number(&words, common->not_after_us);
     add_number(&words, common->patience_ms * 1000);
     add_number(&words, common->echo);
-    add_claim(&words, common->claim_ttl_ms, rechecks[0].keys->use == HFI_SHARED);
+    add_claim(&words, common->claim_ttl_ms, rechecks[0].keys->use, NULL);
     for (int i = 0; i < words.count; i++)
         all = all && hfi_command_word(command, words.text[i], words.size[i]);
     for (int i = 0; i < count; i++)
-        all = all && put_token(command, identity, rechecks[i].token);
+        all = all && hfi_wire_add_token(command, identity, rechecks[i].token);
     return all;
 }
 

@@ -25,6 +25,8 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_identity *identity, const 
                                      const struct hfi_asking *asking);
 struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const struct hfi_keys *keys,
                                      struct hfi_token token);
+struct hfi_command *hfi_wire_shrink(const struct hfi_identity *identity, const struct hfi_keys *keys,
+                                    struct hfi_token token, int64_t keep); /* of a semaphore's permits */
 struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const struct hfi_keys *keys,
                                   struct hfi_token token, int64_t ttl_ms, int64_t size);
 struct hfi_command *hfi_wire_downgrade(const struct hfi_identity *identity, const struct hfi_keys *keys,
@@ -44,7 +46,10 @@ struct hfi_renewal {
     const struct hfi_keys *keys;
     struct hfi_token token;
     int64_t ttl_ms;
+    int32_t permits; /* all of one script are semaphores', or none is */
 };
+/* False: no memory. */
+bool hfi_wire_add_token(struct hfi_command *command, const struct hfi_identity *identity, struct hfi_token token);
 struct hfi_command *hfi_wire_renew(const struct hfi_identity *identity, const struct hfi_renewal *renewals, int count);
 
 /* Several names at once, all or none. The key of each lives for the longest ttl_ms. */

@@ -54,7 +54,7 @@ struct hfi_script_reply hfi_wire_script_reply(const struct redisReply *reply)
 
 const char *hfi_wire_foreign(const struct redisReply *reply)
 {
-    static const char *const words[] = {"queue", "wait", "held", "fence", "data", "absent"};
+    static const char *const words[] = {"queue", "wait", "held", "permits", "fence", "data", "absent"};
     if (strcmp(hfi_wire_script_reply(reply).word, "FOREIGN") != 0)
         return NULL;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -100,6 +100,13 @@ static int64_t natural(const struct redisReply *reply, size_t index)
     return number > 0 ? number : 0;
 }
 
+/* Of a semaphore's grant; no other reply tells a number there. */
+static int32_t permits_of(const struct redisReply *reply)
+{
+    int64_t permits = hfi_wire_number(reply, 3, 1);
+    return permits >= 1 && permits <= HFI_PERMITS_MOST ? (int32_t)permits : 1;
+}
+
 struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, int64_t *now_us)
 {
     struct hfi_answer answer = {.kind = HFI_CANNOT, .status = HF_PROTOCOL};
@@ -112,7 +119,9 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
         struct hfi_script_reply said = hfi_wire_script_reply(reply);
         *now_us = said.now_us;
         if (strcmp(said.word, "GRANTED") == 0)
-            answer = (struct hfi_answer){.kind = HFI_GRANTED, .fence = *now_us > 0 ? hfi_wire_number(reply, 2, 0) : 0};
+            answer = (struct hfi_answer){.kind = HFI_GRANTED,
+                                         .fence = *now_us > 0 ? hfi_wire_number(reply, 2, 0) : 0,
+                                         .permits = permits_of(reply)};
         else if (strcmp(said.word, "BUSY") == 0)
             answer = (struct hfi_answer){.kind = HFI_BUSY,
                                          .left_ms = hfi_wire_number(reply, 2, -1),

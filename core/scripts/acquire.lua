@@ -3,7 +3,7 @@
 -- ARGV: 1 token, 2 ttl ms, 3 not after (server us), 4 try|wait, 5 echo, 6 ticket or 0, 7 claim ttl ms,
 --       8 patience us; for a fetch also 9 enough ms: data with a longer TTL is the answer.
 -- include hand_off
--- include stand
+-- include wait
 local token = ARGV[1]
 if now > tonumber(ARGV[3]) then
     return {'LATE', now}

@@ -3,7 +3,7 @@
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences.
 -- ARGV: 1 token, 2 ttl ms, 3 not after (server us), 4 try|wait, 5 echo, 6 ticket or 0, 7 claim ttl ms and ` s`, 8 patience us.
 -- include hand_off
--- include stand
+-- include wait
 -- include readers
 local token, ticket = ARGV[1], ARGV[6]
 if now > tonumber(ARGV[3]) then

@@ -4,11 +4,7 @@
 -- include clock
 -- include fences
 -- include say
-
-local function leave(token)
-    typed('HDEL', KEYS[3], token)
-    return typed('ZREM', KEYS[2], token)
-end
+-- include leave
 
 -- Returns what a waiter left with its last question: echo, claim ttl, and 's' if it wants to share the lock, else ''. A
 -- waiter that has not asked for too long loses its place. Each such waiter costs the server 3 us, so a script drops no more

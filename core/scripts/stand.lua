@@ -1,4 +1,5 @@
--- part of other scripts: who does not get the lock. ARGV: 4 try|wait, 5 echo, 6 ticket or 0, 7 claim ttl ms, 8 patience us.
+-- part of other scripts: a place in the queue. KEYS: 2 queue, 3 waiters. ARGV: 5 echo, 7 claim ttl ms and what else the record
+-- tells, 8 patience us.
 
 -- A waiter is in the queue from here on, in the place of its ticket, which is returned. nil and an answer: it cannot be.
 local function stand(token, ticket)
@@ -21,24 +22,3 @@ local function stand(token, ticket)
     return ticket
 end
 
--- The answer. left 0 without a holder: more old records are to be dropped, so the caller asks again at once.
-local function wait(token, held)
-    local left, ours = held and call('PTTL', KEYS[1]) or 0, held and (held == SHARED or is_ours(held))
-    if ARGV[4] == 'try' then
-        return {'BUSY', now, left, ours and 1 or 0, ours and want(held, KEYS[1], KEYS[2]) or -1}
-    end
-    local ticket, foreign = stand(token, ARGV[6])
-    if foreign then
-        return foreign
-    end
-    local position = call('ZRANK', KEYS[2], token)
-    -- Only the head of the queue publishes R. Killed waiters do not, so a re-check drops their old records from the head.
-    if ARGV[6] ~= '0' then
-        while position > 0 and dropped < 1024 and not record(call('ZRANGE', KEYS[2], '0', '0')[1]) do
-            position = position - 1
-        end
-        left = position > 0 and dropped == 1024 and 0 or left
-    end
-    return {'QUEUED', now, left, position, ticket, ours and 1 or 0,
-            position == 0 and ours and want(held, KEYS[1], KEYS[2]) or -1}
-end

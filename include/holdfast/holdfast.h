@@ -11,5 +11,6 @@
 #include <holdfast/lease.h>
 #include <holdfast/lock.h>
 #include <holdfast/multilock.h>
+#include <holdfast/semaphore.h>
 
 #endif

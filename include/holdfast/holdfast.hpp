@@ -194,6 +194,23 @@ public:
         result.reset(raw);
         return status;
     }
+    /* Permits of a semaphore: hf_semaphore_acquire, and the same for an event loop. */
+    [[nodiscard]] hf_status acquire_permits(const char *name, int limit, int permits, const hf_lock_options &options,
+                                            lease &result, hf_error *error = nullptr) noexcept
+    {
+        hf_lease *raw = nullptr;
+        hf_status status = hf_semaphore_acquire(get(), name, limit, permits, &options, &raw, error);
+        result.reset(raw);
+        return status;
+    }
+    [[nodiscard]] hf_status start_permits(const char *name, int limit, int permits, const hf_lock_options &options,
+                                          hf_done_fn *done, void *done_arg, pending &result, hf_error *error = nullptr) noexcept
+    {
+        hf_pending *raw = nullptr;
+        hf_status status = hf_semaphore_acquire_start(get(), name, limit, permits, &options, done, done_arg, &raw, error);
+        result.reset(raw);
+        return status;
+    }
     hf_status break_lock(const char *name, bool &had_holder, hf_error *error = nullptr) noexcept
     {
         return hf_lock_break(get(), name, &had_holder, error);

@@ -22,6 +22,33 @@ nothing_is_printed_on_success() {
     same output "" "$("$hf" run -w 1.5 --lease 3 --grace 0.5 --label me a -- true 2>&1)"
 }
 
+as_many_commands_run_as_there_are_permits() {
+    mkfifo go.fifo
+    for i in 1 2; do
+        "$hf" run --permits 1/2 p -- sh -c "echo in >in$i.txt; read line <go.fifo" &
+    done
+    until_true test -s in1.txt -a -s in2.txt
+    "$hf" run -n --permits 1/2 p -- true
+    same "code, all permits taken" 1 $?
+    "$hf" run -n -p 1/3 p -- true
+    same "code, a greater limit" 0 $?
+    "$hf" run -n p -- true
+    same "code, a lock of that name" 0 $?
+    printf 'a\nb\n' >go.fifo
+    wait
+    "$hf" run -n --permits 2/2 p -- true
+    same "code, all back" 0 $?
+    for bad in 0/3 4/3 x 3 1/ /3 1/3x 1/100001; do
+        "$hf" run --permits "$bad" p -- true 2>bad.txt
+        same "code of --permits $bad" 64 $?
+        grep -q 'N/LIMIT' bad.txt || wrong "no word of N/LIMIT: $(cat bad.txt)"
+    done
+    "$hf" run --shared --permits 1/3 p -- true 2>/dev/null
+    same "code, shared permits" 64 $?
+    "$hf" lead --permits 1/3 p -- true 2>/dev/null
+    same "code, leading by permits" 64 $?
+}
+
 the_lock_is_free_afterwards() {
     "$hf" run a -- true
     until_true is_free a

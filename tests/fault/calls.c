@@ -108,6 +108,29 @@ static hf_status call_start_and_cancel(struct hft_place *place)
     return status == HF_CANCELED ? HF_OK : status; /* as it must be, since another client holds the lock */
 }
 
+static hf_status call_permits(struct hft_place *place)
+{
+    return hf_semaphore_acquire(place->client, name_of(place), 3, 2, HF_LOCK(.lease_ms = 400, .wait_ms = 500), &place->lease,
+                                &place->error);
+}
+
+static bool hold_permits(struct hft_place *place)
+{
+    return hf_semaphore_acquire(place->client, name_of(place), 3, 2, HF_LOCK(.lease_ms = 400, .wait_ms = 3000), &place->lease,
+                                &place->error) == HF_OK &&
+           hf_lease_permits(place->lease) == 2;
+}
+
+static hf_status call_start_permits(struct hft_place *place)
+{
+    hf_pending *pending;
+    hf_status status = hf_semaphore_acquire_start(place->client, name_of(place), 3, 1, HF_LOCK(.lease_ms = 400, .wait_ms = 500),
+                                                  NULL, NULL, &pending, &place->error);
+    if (status == HF_OK)
+        status = hf_pending_take(pending, &place->lease, &place->error);
+    return status == HF_CANCELED ? HF_OK : status; /* no answer yet */
+}
+
 static hf_status take_two(struct hft_place *place, int64_t wait_ms)
 {
     char other[40];
@@ -412,6 +435,10 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"wait in vain", NULL, call_wait_in_vain},
                                                    {"start", NULL, call_start},
                                                    {"start and cancel", NULL, call_start_and_cancel},
+                                                   {"permits", NULL, call_permits},
+                                                   {"start permits", NULL, call_start_permits},
+                                                   {"release permits", hold_permits, call_release},
+                                                   {"verify permits", hold_permits, call_verify},
                                                    {"try two", NULL, call_try_two},
                                                    {"wait for two", NULL, call_wait_for_two},
                                                    {"fence_of", hold_two, call_read_fence},

@@ -269,15 +269,15 @@ static const struct refusal refusals[] = {
 
 /* ---- who asks ---- */
 
-enum caller { WAITER, NEWCOMER, QUEUED, TRIER, HOLDER, RELEASER, PASSER, FETCHER, SETTER, CALLERS };
+enum caller { WAITER, NEWCOMER, QUEUED, TRIER, HOLDER, RELEASER, PASSER, FETCHER, SETTER, SHARER, COUNTER, CALLERS };
 
 struct cast {
     const struct refusal *refusal;
     struct scene scene;
     hf_client *clients[CALLERS], *owner;
     int64_t sent[CALLERS];
-    hf_lease *held, *released, *owned;
-    struct hft_taker waiter, newcomer, queued, setter; /* the last one's is a multilock */
+    hf_lease *held, *released, *owned, *shared, *permits; /* the last two live by renewals too */
+    struct hft_taker waiter, newcomer, queued, setter, sharer, counter; /* the setter's is a multilock */
     pthread_t passers[PASSERS], fetcher;
     _Atomic(bool) stop;
     _Atomic(long) passes, in_vain;
@@ -368,6 +368,11 @@ static void open_cast(struct cast *cast, struct hft_run *run, const struct refus
     cast->owned = must_take(cast->owner, "queue", 20000);
     cast->held = must_take(cast->clients[HOLDER], "held", HELD_MS);
     cast->released = must_take(cast->clients[RELEASER], "released", 20000);
+    const hf_lock_options *kept = HF_LOCK(.shared = true, .lease_ms = HELD_MS, .wait_ms = 5000);
+    if (hf_lock_acquire(cast->clients[SHARER], "shared", kept, &cast->shared, NULL) != HF_OK ||
+        hf_semaphore_acquire(cast->clients[COUNTER], "permits", 3, 2, HF_LOCK(.lease_ms = HELD_MS, .wait_ms = 5000), &cast->permits,
+                             NULL) != HF_OK)
+        hft_broken(run, "%s: cannot prepare it", refusal->name);
     for (int i = 0; i < CALLERS; i++) /* what follows is no handshake's affair */
         (void)hf_lease_release(must_take(cast->clients[i], "free", 1000), NULL);
     for (int i = WAITER; i < TRIER; i++)
@@ -406,7 +411,7 @@ static void check_waited(const struct cast *cast, const char *who, const struct 
 static void check_few(const struct cast *cast, enum caller who, double seconds, long most)
 {
     static const char *const names[] = {"the waiter", "the newcomer", "who was queued", "the tries", "the holder",
-                                        "the release", "the passes", "the fetch", "the set"};
+                                        "the release", "the passes", "the fetch", "the set", "the reader", "the permits"};
     long sent = (long)(sent_by(cast->clients[who]) - cast->sent[who]);
     HFT_CHECK(cast->scene.run, (double)sent <= (double)most + 10 * seconds, "%s: %s: %ld commands in %.1f s",
               cast->refusal->name, names[who], sent, seconds);
@@ -480,6 +485,8 @@ static void play(struct hft_run *run, const struct refusal *refusal)
     hft_sleep_ms(50); /* a script is busy, a file is being loaded */
     hft_take(&cast.waiter, cast.clients[WAITER], "queue", HF_LOCK(.wait_ms = WAIT_MS));
     hft_take(&cast.newcomer, cast.clients[NEWCOMER], "free", HF_LOCK(.wait_ms = WAIT_MS));
+    hft_take(&cast.sharer, cast.clients[SHARER], "free to share", HF_LOCK(.shared = true, .wait_ms = WAIT_MS));
+    hft_take_permits(&cast.counter, cast.clients[COUNTER], "free permits", 3, 2, HF_LOCK(.wait_ms = WAIT_MS));
     (void)pthread_create(&cast.fetcher, NULL, fetch, &cast);
     cast.setter.client = cast.clients[SETTER];
     (void)pthread_create(&cast.setter.thread, NULL, take_set, &cast.setter);
@@ -488,6 +495,9 @@ static void play(struct hft_run *run, const struct refusal *refusal)
     check_waited(&cast, "a wait", (hft_taken(&cast.waiter), &cast.waiter), refusal->waits);
     check_waited(&cast, "a wait for what is free", (hft_taken(&cast.newcomer), &cast.newcomer), refusal->has);
     check_told(&cast, "who was queued", hft_taken(&cast.queued), refusal->waits, &cast.queued.error);
+    hf_status by_script = refusal->reply != NULL ? HF_UNAVAILABLE : refusal->has; /* these have no other way */
+    check_waited(&cast, "a wait to share", (hft_taken(&cast.sharer), &cast.sharer), by_script);
+    check_waited(&cast, "a wait for permits", (hft_taken(&cast.counter), &cast.counter), by_script);
     (void)pthread_join(cast.setter.thread, NULL);
     check_waited(&cast, "a wait for a set", &cast.setter, refusal->has);
     (void)pthread_join(cast.fetcher, NULL);
@@ -495,6 +505,8 @@ static void play(struct hft_run *run, const struct refusal *refusal)
               hf_status_name(cast.fetched), cast.fetched != HF_OK ? cast.fetch_error.message : "");
     HFT_CHECK(run, hf_lease_is_valid(cast.held) == refusal->renews, "%s: the held lease is %s", refusal->name,
               refusal->renews ? "lost" : "valid");
+    HFT_CHECK(run, hf_lease_is_valid(cast.shared) == refusal->renews && hf_lease_is_valid(cast.permits) == refusal->renews,
+              "%s: the shared lease, or that on permits, is %s", refusal->name, refusal->renews ? "lost" : "valid");
     double seconds = (double)(hft_true_ns() - began) / 1e9;
     check_few(&cast, WAITER, seconds, 6);
     check_few(&cast, NEWCOMER, seconds, 12);
@@ -505,6 +517,8 @@ static void play(struct hft_run *run, const struct refusal *refusal)
     check_few(&cast, PASSER, seconds * PASSERS, 40 + 6 * atomic_load(&cast.in_vain)); /* those are tries in their own way */
     check_few(&cast, FETCHER, seconds, 10);
     check_few(&cast, SETTER, seconds * 3, 12);
+    check_few(&cast, SHARER, seconds, 42); /* a wait and a lease that is held */
+    check_few(&cast, COUNTER, seconds, 42);
     if (refusal->reply != NULL)
         hft_proxy_judge(scene->proxy, NULL, NULL);
     else
@@ -515,6 +529,10 @@ static void play(struct hft_run *run, const struct refusal *refusal)
     if (cast.newcomer.lease != NULL)
         (void)hf_lease_release(cast.newcomer.lease, NULL);
     (void)hf_lease_release(cast.setter.lease, NULL);
+    (void)hf_lease_release(cast.sharer.lease, NULL);
+    (void)hf_lease_release(cast.counter.lease, NULL);
+    (void)hf_lease_release(cast.shared, NULL);
+    (void)hf_lease_release(cast.permits, NULL);
     check_over(&cast);
     for (int i = 0; i < CALLERS; i++)
         (void)hf_client_close(cast.clients[i], NULL);

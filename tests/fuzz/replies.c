@@ -74,7 +74,7 @@ static void answer(struct subject *subject, const redisReply *reply, bool native
         settle(subject, &step);
     }
     if (subject->holds)
-        (void)hfi_entry_release(&subject->entry, true, &step);
+        (void)hfi_entry_release(&subject->entry, 1, true, &step);
     subject->holds = false;
     settle(subject, &step);
     int64_t next = hfi_entry_next(&subject->entry);

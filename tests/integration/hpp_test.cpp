@@ -159,6 +159,21 @@ static void a_pending_is_taken_or_ends_with_its_scope(holdfast::client &one, hol
     CHECK(one.start("cpp:pending", wait, nullptr, nullptr, none) == HF_INVALID && !none);
 }
 
+static void permits_are_leases(holdfast::client &one, holdfast::client &two)
+{
+    holdfast::lease some, rest, none;
+    const hf_lock_options once = hf_lock_options_default();
+    CHECK(one.acquire_permits("cpp:permits", 3, 2, once, some) == HF_OK && hf_lease_permits(some.get()) == 2);
+    CHECK(two.acquire_permits("cpp:permits", 3, 2, once, none) == HF_BUSY && !none);
+    {
+        holdfast::pending pending;
+        CHECK(two.start_permits("cpp:permits", 3, 1, once, nullptr, nullptr, pending) == HF_OK);
+        struct pollfd in = {pending.fd(), POLLIN, 0};
+        CHECK(poll(&in, 1, 20000) == 1 && pending.take(rest) == HF_OK);
+    }
+    CHECK(some.release() == HF_OK && rest.release() == HF_OK);
+}
+
 static void a_client_that_cannot_be_opened_is_empty()
 {
     holdfast::client client;
@@ -203,6 +218,7 @@ int main()
     a_value_is_loaded_by_a_lambda_and_outlives_its_client(nullptr);
     a_plain_function_is_a_loader_too(one);
     a_pending_is_taken_or_ends_with_its_scope(one, two);
+    permits_are_leases(one, two);
     a_client_that_cannot_be_opened_is_empty();
     an_observer_ends_with_its_scope(one, two);
     CHECK(two.close() == HF_OK && !two);

@@ -289,9 +289,9 @@ static double cpu_of_events(struct fixture *f, int watched)
         (void)snprintf(name, sizeof name, "n%d", i);
         struct hfi_name taken = hfi_name_of(HFI_MUTEX, name, strlen(name));
         assert_int_equal(hfi_table_get(f->a, &taken, &locks[i], NULL), HF_OK);
-        hfi_mutex_lock(&locks[i]->mutex);
+        hfi_mutex_lock(locks[i]->mutex);
         hfi_key_events_watch(locks[i], true);
-        hfi_mutex_unlock(&locks[i]->mutex);
+        hfi_mutex_unlock(locks[i]->mutex);
     }
     double took = cpu_ns();
     for (int i = 0; i < TIMES; i++) {
@@ -300,9 +300,9 @@ static double cpu_of_events(struct fixture *f, int watched)
     }
     took = cpu_ns() - took;
     for (int i = 0; i < watched; i++) {
-        hfi_mutex_lock(&locks[i]->mutex);
+        hfi_mutex_lock(locks[i]->mutex);
         hfi_key_events_watch(locks[i], false);
-        hfi_mutex_unlock(&locks[i]->mutex);
+        hfi_mutex_unlock(locks[i]->mutex);
         hfi_table_unref(locks[i]);
     }
     free(locks);

@@ -57,6 +57,21 @@ static const char *meaning_of(const char *word)
     return i < WORDS ? words_of[i].stands_for : NULL;
 }
 
+/* The permit of a token, "A#2", written for people or for the server. NULL: it is not one. */
+static const char *permit_of(const char *word, bool for_people)
+{
+    static char permit[200];
+    const char *sharp = strchr(word, '#');
+    for (int i = 0; sharp != NULL && i < WORDS; i++) {
+        const char *from = for_people ? words_of[i].stands_for : words_of[i].word;
+        if (strlen(from) != (size_t)(sharp - word) || memcmp(from, word, strlen(from)) != 0)
+            continue;
+        (void)snprintf(permit, sizeof permit, "%s%s", for_people ? words_of[i].word : words_of[i].stands_for, sharp);
+        return permit;
+    }
+    return NULL;
+}
+
 /* What a word of a call stands for; a_b is one word with a blank in it. */
 static void append_meaning(char *out, size_t room, const char *word)
 {
@@ -64,7 +79,7 @@ static void append_meaning(char *out, size_t room, const char *word)
     (void)snprintf(copy, sizeof copy, "%s", word);
     for (char *part = strtok_r(copy, "_", &rest); part != NULL; part = strtok_r(NULL, "_", &rest)) {
         long long more = 0, times = 1;
-        const char *meaning = meaning_of(part);
+        const char *meaning = strchr(part, '#') != NULL ? permit_of(part, false) : meaning_of(part);
         bool is_number = strcmp(part, "now") == 0 || sscanf(part, "now%lld", &more) == 1;
         if (sscanf(part, "F%lld", &more) == 1) {
             is_number = true;
@@ -102,8 +117,9 @@ static void append_text(char *out, size_t room, const char *text)
         int i = 0;
         while (i < WORDS && strcmp(words_of[i].stands_for, word) != 0)
             i++;
-        if (i < WORDS)
-            append(out, room, words_of[i].word);
+        const char *permit = permit_of(word, true);
+        if (i < WORDS || permit != NULL)
+            append(out, room, permit != NULL ? permit : words_of[i].word);
         else if (*end == 0 && end != word)
             append_number(out, room, number);
         else

@@ -3,7 +3,8 @@
  * script_stand.h - a script by itself on the virtual server, whose time stands still (tests/sim/server_test.c
  * compares it with a real one). One line is one call. In it and in the answer K Q W H F V M are the keys (lock, queue,
  * waiters, readers, fences, value, absent mark), A B C D E the tokens of five clients, X and Y other programs' values, `now`
- * the server's time in us, F+1 the first fence above (now + 2 s) x 2048; a_b is one word with a blank in it. ` | A< R
+ * the server's time in us, F+1 the first fence above (now + 2 s) x 2048; a_b is one word with a blank in it, A#2 the
+ * second permit of A. ` | A< R
  * B K`: the message that A's client was sent. An error comes without the script's line.
  */
 #ifndef HFT_SCRIPT_STAND_H

@@ -239,6 +239,50 @@ static void lock_once(struct sim_actor *actor)
     sim_give_back(holding);
 }
 
+static void permits_once(struct sim_actor *actor)
+{
+    hf_error error = {.status = HF_OK};
+    hf_lease *lease;
+    int limit = sim_chance(90) ? history.limit : (int)sim_between(1, history.limit);
+    int permits = sim_chance(60) ? 1 : (int)sim_between(1, limit);
+    hf_lock_options options = {.size = sizeof options,
+                               .lease_ms = some_lease_ms(),
+                               .wait_ms = some_wait_ms(),
+                               .linger_ms = sim_chance(30) ? history.linger_ms : 0};
+    int64_t began = sim.now;
+    options.cancel = some_cancel(actor, 10);
+    history.acquires++;
+    sim_say("thread %d wants %d permits of %d, waits %lld ms", actor->number, permits, limit, (long long)options.wait_ms);
+    sim_oracle_calls(&history.oracle, sim_asker(false), SIM_SEMAPHORE);
+    actor->waits_since = sim.now;
+    actor->waits_for = options.wait_ms > 0 ? SIM_SEMAPHORE : -1;
+    actor->wants_permits = permits + history.limit - limit;
+    hf_status status = hf_semaphore_acquire(actor->process->client, "s", limit, permits, &options, &lease, &error);
+    actor->waits_for = -1;
+    check_status("acquire of permits", status, &error);
+    sim_call_took("acquire of permits", began, options.wait_ms > 0 ? options.wait_ms : history.command_ms);
+    check_cancel("acquire of permits", actor, options.cancel, began, 0);
+    if (status != HF_OK)
+        return;
+    if (hf_lease_permits(lease) != permits)
+        sim_violation("[permits] %d were asked for and %d given", permits, hf_lease_permits(lease));
+    struct sim_holding holding = {.process = actor->process, .lease = lease, .lock = SIM_SEMAPHORE, .given = sim.now,
+                                  .good_for = hf_lease_remaining_ms(lease) * HFI_MS};
+    if (sim_permits_granted(lease, permits))
+        work(&holding);
+    bool valid = hf_lease_is_valid(lease), posts = sim_chance(40);
+    sim_permits_releases(lease);
+    began = sim.now;
+    sim_say("%s %d permits%s", posts ? "posts the release of" : "releases", permits, valid ? "" : " (it is over)");
+    status = posts ? hf_lease_post_release(lease, &error) : hf_lease_release(lease, &error);
+    bool starved = 2 * sim_stopped(sim.self, holding.given) >= holding.good_for;
+    if (!valid && sim_faults_cost_nothing() && !starved)
+        sim_violation("[no-false-loss] permits are lost though nothing is wrong");
+    if (status != HF_LOST || !(starved || sim_stopped(sim.self, began) > 0))
+        check_status("release of permits", status, &error);
+    sim_call_took("release of permits", began, history.command_ms);
+}
+
 /* ---- pendings ---- */
 
 struct started { /* one pending; the history's end frees it */
@@ -556,6 +600,8 @@ void sim_act(void *arg)
             fetch_once(actor);
         else if (breaks && history.healed == 0 && sim_chance(3)) /* whoever is broken has a moment to stop */
             break_once(actor);
+        else if (history.counts > 0 && sim_chance(history.counts))
+            permits_once(actor);
         else if (history.loops && sim_chance(60))
             start_once(actor);
         else if (history.locks > 1 && sim_chance(8))

@@ -57,6 +57,7 @@ static void kill_one(void)
         return;
     sim_say("process %d is killed", process->id);
     sim_watch_killed(process);
+    sim_permits_killed(process);
     sim_kill(process);
     for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
         struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);

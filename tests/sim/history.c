@@ -195,6 +195,8 @@ static void draw(enum sim_profile profile)
     history.loops = hfi_rng_next(&rng) % 5 == 0;
     rng = sim.seed ^ UINT64_C(0x72656164657273); /* one in four */
     history.reads = hfi_rng_next(&rng) % 4 == 0 ? 20 + (int)(hfi_rng_next(&rng) % 75) : 0;
+    history.counts = hfi_rng_next(&rng) % 4 == 0 ? 20 + (int)(hfi_rng_next(&rng) % 75) : 0;
+    history.limit = 1 + (int)(hfi_rng_next(&rng) % 5);
     history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS;
 }
 
@@ -210,6 +212,7 @@ void sim_history_run(uint64_t seed, enum sim_profile profile, bool verbose, stru
             history.threads, history.locks, history.pages, (long long)history.lease_ms,
             (long long)history.guard_ms);
     sim_watch_begin();
+    sim_permits_begin();
     sim_faults_plan();
     for (int i = 0; i < history.process_goal; i++)
         sim_at(sim_chance(70) ? sim.now : sim_between(0, 1000 * HFI_MS), NULL, begin, NULL, 0);

@@ -12,6 +12,7 @@
 
 #define SIM_LOCKS  3
 #define SIM_PAGES  2
+#define SIM_SEMAPHORE (SIM_LOCKS + SIM_PAGES) /* its number among the names: locks, pages, then it */
 #define SIM_ACTORS 64
 
 #define SIM_WAIT_MS    3000 /* what a call waits at most, */
@@ -46,6 +47,7 @@ struct sim_actor { /* a thread of a process's program */
     bool over;
     int waits_for;       /* the lock it waits for; -1: none */
     int64_t waits_since; /* true time */
+    int wants_permits;   /* while it waits for the semaphore */
     unsigned wants_set;  /* the locks, by bit, that it takes together now: it may have some and wait for another */
     int keeps;           /* the lock of its pending, which is decided and not taken yet; -1: none */
     hf_cancel *cancel;
@@ -59,6 +61,8 @@ struct sim_history {
     int64_t ops_end, healed, settled; /* true times; healed 0: not yet */
     bool same_leases;                 /* one length, so that bounds are exact */
     int reads;                        /* percent of its acquires that share the lock */
+    int counts;                       /* percent of its acquires that take permits of the semaphore, */
+    int limit;                        /* of so many; some ask with a smaller limit */
     bool loops;                       /* its threads start as event loops do, most of the time */
     bool uses_up_fences;              /* threads take so many leases that they wait for fences */
     bool clock_goes_back;             /* so its counter is not lost too: then nothing is promised (P8) */
@@ -101,6 +105,13 @@ bool sim_world_is_well(void);            /* the bounds for healthy processes hol
 /* lies.c */
 void sim_lie(void);
 
+/* permits.c */
+void sim_permits_begin(void);
+/* A thread has got permits. False: the lease was over before it looked. */
+bool sim_permits_granted(hf_lease *lease, int permits);
+void sim_permits_releases(const hf_lease *lease);
+void sim_permits_killed(const struct sim_process *process);
+
 /* watch.c */
 struct sim_holding { /* one lease that a thread has got */
     struct sim_process *process;
@@ -122,6 +133,8 @@ bool sim_watch_granted(struct sim_holding *holding, hf_lease *lease);
 void sim_watch_releases(struct sim_holding *holding);
 void sim_watch_event(hf_lease *lease, const hf_event *event, void *holding);
 void sim_watch_killed(const struct sim_process *process);
+/* How long a lease of this owner may be held by nobody while somebody waits; the row of docs/protocol.md that says so. */
+int64_t sim_watch_most(int owner, const char **row);
 /* The process whose token it is: its number, -1 for another program's token, above SIM_PROCESSES for a dead
  * process's. */
 int sim_watch_owner(const char *token);

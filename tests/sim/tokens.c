@@ -13,6 +13,8 @@
 
 #define TOKENS     4096
 #define WORDS_MOST 4096 /* bytes of a command about locks */
+#define PERMITS    "hf:sem:{s}"
+#define QUEUE_OF_PERMITS "hf:queue:{s}:hf:sem:{s}"
 #define SHARED     "hf1:shared" /* the value of a lock that readers have */
 #define LATEST     30   /* the last 30 tokens include all that are in use, or just were */
 
@@ -27,6 +29,7 @@ static struct {
     bool reads; /* it stands in the readers' key */
 } arrivals[TOKENS]; /* the n-th that the server saw */
 static int arrival_count;
+static bool is_long; /* arrivals were forgotten, perhaps with places that they have in a queue: fairness is not watched any more */
 static uint64_t let_in[SIM_QUEUE_MOST]; /* readers, by the running script: to the oracle all of them at once */
 static int let_in_count;
 static struct { /* who came into a queue after them, by the same script */
@@ -46,6 +49,7 @@ static struct {
 void sim_tokens_begin(void)
 {
     arrival_count = let_in_count = stood_count = 0;
+    is_long = false;
     for (int i = 0; i < SIM_LOCKS; i++) {
         keys[i].holder = keys[i].alone = -1;
         keys[i].ended_by_itself = keys[i].is_foreign = false;
@@ -124,7 +128,8 @@ static uint64_t arrival_of(const char *token, int name)
         if (arrivals[i].name == name && strcmp(arrivals[i].token, token) == 0)
             return (uint64_t)i;
     if (arrival_count == TOKENS) {
-        arrival_count = 0; /* fairness is watched in short histories */
+        arrival_count = 0;
+        is_long = true;
         for (int i = 0; i < SIM_NAMES_MOST; i++)
             sim_oracle_flushed(&history.oracle, i);
     }
@@ -181,6 +186,8 @@ static int number_behind(const char *prefix, const char *key)
 static int name_of(const char *key)
 {
     int lock = number_behind("hf:{n", key), page = number_behind("hf:fetch:{page", key), held = number_behind("hf:held:{n", key);
+    if (strcmp(key, PERMITS) == 0)
+        return SIM_SEMAPHORE;
     return lock >= 0 ? lock : held >= 0 ? held : page >= 0 ? SIM_LOCKS + page : -1;
 }
 
@@ -217,8 +224,9 @@ static void owns(uint64_t arrival)
 static void passes_others(int lock, uint64_t arrival)
 {
     look_who_hears(lock);
-    sim_oracle_taken(&history.oracle, lock, arrival, arrivals[arrival].ticket,
-                     keys[lock].ended_by_itself && !sim_server.in_script);
+    if (!is_long)
+        sim_oracle_taken(&history.oracle, lock, arrival, arrivals[arrival].ticket,
+                         keys[lock].ended_by_itself && !sim_server.in_script);
 }
 
 static void lock_taken(int lock, const char *token)
@@ -267,6 +275,30 @@ static void readers_changed(int lock, const char *event, const char *token)
         if (let_in_count == SIM_QUEUE_MOST)
             abort();
         let_in[let_in_count++] = arrival;
+    }
+    arrivals[arrival].reads = added;
+}
+
+/* A token has its first permit, or gives back the last; or all of them are gone. */
+static void permits_changed(const char *event, const char *member)
+{
+    bool added = strcmp(event, "zadd") == 0;
+    size_t size = strlen(member);
+    char token[160];
+    if (!added && strcmp(event, "zrem") != 0) {
+        for (int i = 0; i < arrival_count; i++)
+            arrivals[i].reads = arrivals[i].reads && arrivals[i].name != SIM_SEMAPHORE;
+        return;
+    }
+    if (size < 2 || size >= sizeof token || strcmp(member + size - 2, "#1") != 0)
+        return;
+    (void)snprintf(token, sizeof token, "%.*s", (int)size - 2, member);
+    uint64_t arrival = arrival_of(token, SIM_SEMAPHORE);
+    if (added && !arrivals[arrival].reads) {
+        owns(arrival);
+        look_who_hears(SIM_SEMAPHORE);
+        if (!is_long)
+            sim_oracle_taken(&history.oracle, SIM_SEMAPHORE, arrival, arrivals[arrival].ticket, false);
     }
     arrivals[arrival].reads = added;
 }
@@ -330,9 +362,12 @@ static void queued_still(void *arg, const char *token)
     queue_changed(queue->name, queue->key, "zadd", token);
 }
 
+static void permits_after_loss(void);
+
 void sim_tokens_after_loss(void)
 {
     sim_oracle_data_lost(&history.oracle, sim.now);
+    permits_after_loss();
     for (int lock = 0; lock < SIM_LOCKS; lock++) {
         struct queue queue = {.name = lock};
         sim_tokens_key(queue.key, sizeof queue.key, "queue", lock);
@@ -348,6 +383,19 @@ void sim_tokens_after_loss(void)
     }
 }
 
+static void permits_after_loss(void)
+{
+    struct queue queue = {.name = SIM_SEMAPHORE, .key = QUEUE_OF_PERMITS};
+    for (int i = 0; i < arrival_count; i++) {
+        char member[sizeof arrivals[0].token + 2];
+        (void)snprintf(member, sizeof member, "%.159s#1", arrivals[i].token);
+        if (arrivals[i].name == SIM_SEMAPHORE)
+            arrivals[i].reads = !isnan(sim_keyspace_score(&sim_server.keys, PERMITS, member));
+    }
+    sim_oracle_flushed(&history.oracle, SIM_SEMAPHORE);
+    sim_keyspace_members(&sim_server.keys, queue.key, queued_still, &queue);
+}
+
 static void page_stored(int page, const char *value)
 {
     char *end;
@@ -361,6 +409,10 @@ void sim_key_changed(const char *event, const char *key, const char *value)
     int number;
     if ((number = number_behind("hf:queue:{n", key)) >= 0)
         queue_changed(number, key, event, value);
+    else if (strcmp(key, QUEUE_OF_PERMITS) == 0)
+        queue_changed(SIM_SEMAPHORE, key, event, value);
+    else if (strcmp(key, PERMITS) == 0)
+        permits_changed(event, value);
     else if ((number = number_behind("hf:held:{n", key)) >= 0)
         readers_changed(number, event, value);
     else if ((number = number_behind("hf:{n", key)) >= 0)
@@ -408,10 +460,10 @@ static bool wants_to_share(const char *claim)
 
 static void renews_or_releases(bool renews, const struct hfi_command *command, const struct sim_words *words)
 {
-    int key_count = atoi(words->text[2]);
+    int key_count = atoi(words->text[2]), each = command->script == &hfi_script_renew_permits ? 4 : 3;
     for (int i = 0; i < (renews ? key_count : 1); i++) {
         int name = name_of(words->text[3 + i]);
-        const char *token = words->text[3 + key_count + 3 * i];
+        const char *token = words->text[3 + key_count + each * i];
         if (name < 0)
             continue;
         uint64_t arrival = arrival_of(token, name);
@@ -427,7 +479,9 @@ void sim_lane_lists(const struct hfi_command *command)
     static const char multi[] = "*1\r\n$5\r\nMULTI\r\n"; /* before a native acquire's SET */
     char bytes[WORDS_MOST];
     struct sim_words words;
-    bool renews = command->script == &hfi_script_renew, rechecks = command->script == &hfi_script_recheck;
+    bool renews = command->script == &hfi_script_renew || command->script == &hfi_script_renew_permits;
+    bool gives_all = command->script == &hfi_script_release_permits;
+    bool rechecks = command->script == &hfi_script_recheck;
     if (command->size >= sizeof bytes)
         return;
     memcpy(bytes, command->bytes, command->size);
@@ -438,9 +492,12 @@ void sim_lane_lists(const struct hfi_command *command)
         asks(words.text[1], false);
     else if (command->script == &hfi_script_acquire || command->script == &hfi_script_acquire_shared)
         asks(words.text[3], wants_to_share(words.text[3 + atoi(words.text[2]) + 6]));
+    else if (command->script == &hfi_script_acquire_permits)
+        asks(words.text[3], false);
     for (int i = 0; rechecks && i < atoi(words.text[2]); i += 3)
         asks(words.text[3 + i], wants_to_share(words.text[3 + atoi(words.text[2]) + 3]));
-    if (renews || command->script == &hfi_script_release)
+    gives_all = gives_all && strcmp(words.text[words.count - 1], "0") == 0;
+    if (renews || gives_all || command->script == &hfi_script_release)
         renews_or_releases(renews, command, &words);
 }
 

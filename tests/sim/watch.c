@@ -205,7 +205,7 @@ static bool is_kept(int lock)
 
 /* The table of docs/protocol.md: a live process's lease that is held by nobody comes free by a message or by the
  * next re-check, a dead process's at its end. */
-static int64_t most_of(int owner, const char **row)
+int64_t sim_watch_most(int owner, const char **row)
 {
     int64_t trip = sim_network.delay_most + sim_network.spike_most;
     /* A process acts on a message within 10 ms, both the one that asks and the one that gives a token back. */
@@ -300,7 +300,7 @@ static void look_for_gap(int lock)
     if (since < owners[lock].since)
         since = owners[lock].since;
     const char *row;
-    int64_t most = most_of(owner, &row), begin = history.oracle.gap_since[lock];
+    int64_t most = sim_watch_most(owner, &row), begin = history.oracle.gap_since[lock];
     if (counts && begin >= 0 && sim.now - begin > most)
         most += sim_stopped(NULL, begin);
     sim_oracle_gap(&history.oracle, lock, row, counts ? since : -1, sim.now, most);

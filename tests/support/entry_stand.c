@@ -25,6 +25,7 @@ static void say(struct hft_stand *stand, const char *word, const char *more)
 
 static void say_action(struct hft_stand *stand, const struct hfi_action *action)
 {
+    char shrink[24];
     switch (action->kind) {
     case HFI_SEND_NATIVE:
     case HFI_SEND_WAIT:
@@ -48,6 +49,10 @@ static void say_action(struct hft_stand *stand, const struct hfi_action *action)
         break;
     case HFI_LET_IN:
         break; /* see perform */
+    case HFI_SHRINK:
+        (void)snprintf(shrink, sizeof shrink, "shrink:%d", action->keep);
+        say(stand, shrink, "");
+        break;
     case HFI_SEND_MORE:
     case HFI_SEND_FLOOR:
     case HFI_GIVE_BACK:
@@ -118,7 +123,7 @@ void hft_stand_init(struct hft_stand *stand)
 
 struct hft_thread hft_thread(const char *name)
 {
-    return (struct hft_thread){.name = name, .waiter = {.lease_ms = 10000, .stop_ms = 1000}};
+    return (struct hft_thread){.name = name, .waiter = {.lease_ms = 10000, .stop_ms = 1000, .permits = 1}};
 }
 
 struct hft_thread hft_try(const char *name)
@@ -217,7 +222,7 @@ const char *hft_release(struct hft_stand *stand, bool quietly)
     struct hfi_step step;
     char words[400];
     hfi_step_init(&step, stand->now, stand->rtt);
-    if (hfi_entry_release(&stand->entry, quietly, &step))
+    if (hfi_entry_release(&stand->entry, 1, quietly, &step))
         return perform(stand, HFI_BATCH_NOTHING, &step);
     (void)snprintf(words, sizeof words, "refused: %s", perform(stand, HFI_BATCH_NOTHING, &step));
     (void)snprintf(stand->did, sizeof stand->did, "%s", words);

@@ -60,7 +60,11 @@ static void *take(void *arg)
 {
     struct hft_taker *taker = arg;
     taker->began_ms = hft_boottime_ms();
-    taker->status = hf_lock_acquire(taker->client, taker->name, &taker->options, &taker->lease, &taker->error);
+    if (taker->permits > 0)
+        taker->status = hf_semaphore_acquire(taker->client, taker->name, taker->limit, taker->permits, &taker->options,
+                                             &taker->lease, &taker->error);
+    else
+        taker->status = hf_lock_acquire(taker->client, taker->name, &taker->options, &taker->lease, &taker->error);
     taker->got_ms = hft_boottime_ms();
     atomic_store(&taker->done, true);
     return NULL;
@@ -68,9 +72,17 @@ static void *take(void *arg)
 
 void hft_take(struct hft_taker *taker, hf_client *client, const char *name, const hf_lock_options *options)
 {
+    hft_take_permits(taker, client, name, 0, 0, options);
+}
+
+void hft_take_permits(struct hft_taker *taker, hf_client *client, const char *name, int limit, int permits,
+                      const hf_lock_options *options)
+{
     memset(taker, 0, sizeof *taker);
     taker->client = client;
     taker->name = name;
+    taker->limit = limit;
+    taker->permits = permits;
     taker->options = *options;
     if (pthread_create(&taker->thread, NULL, take, taker) != 0)
         give_up("cannot start a thread", strerror(errno));
@@ -93,8 +105,9 @@ int hft_waiting_here(const hf_client *client, const char *name)
     (void)snprintf(quoted, sizeof quoted, " \"%s\" ", name);
     for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         const char *comma = strrchr(line, ',');
-        if (strstr(line, quoted) != NULL && comma != NULL)
-            (void)sscanf(comma, ", %d waiting here", &waiting);
+        int here = 0; /* a semaphore has a line for each of its grants */
+        if (strstr(line, quoted) != NULL && comma != NULL && sscanf(comma, ", %d waiting here", &here) == 1)
+            waiting += here;
     }
     free(text);
     return waiting;

@@ -43,6 +43,7 @@ struct hft_taker {
     hf_client *client;
     const char *name;
     hf_lock_options options;
+    int limit, permits; /* of a semaphore; 0: it takes a lock */
     _Atomic(bool) done;
     hf_lease *lease;
     hf_status status;
@@ -52,6 +53,8 @@ struct hft_taker {
 
 /* `options` are copied. The taker stays where it is until it is joined. */
 void hft_take(struct hft_taker *taker, hf_client *client, const char *name, const hf_lock_options *options);
+void hft_take_permits(struct hft_taker *taker, hf_client *client, const char *name, int limit, int permits,
+                      const hf_lock_options *options);
 hf_status hft_taken(struct hft_taker *taker); /* joins; the lease is the caller's */
 /* The number of this client's threads that wait for the name (a fetched key or a lock), by hf_client_dump. */
 int hft_waiting_here(const hf_client *client, const char *name);

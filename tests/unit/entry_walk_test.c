@@ -184,6 +184,7 @@ static void perform_one(struct walk *walk, const struct hfi_action *action)
         told(walk, action);
         break;
     case HFI_LET_IN:
+    case HFI_SHRINK:
     case HFI_EXPLAIN_LATE:
     case HFI_WATCH_FOREIGN:
         break;
@@ -415,7 +416,7 @@ static bool release(struct walk *walk, bool quietly)
     if (walk->holder == NULL)
         return false;
     walk->holder = NULL;
-    bool released = hfi_entry_release(&walk->entry, quietly, now(walk, 0));
+    bool released = hfi_entry_release(&walk->entry, 1, quietly, now(walk, 0));
     CHECK(walk, released == in_time);
     if (released)
         return true;

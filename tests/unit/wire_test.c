@@ -399,7 +399,7 @@ static void renewals_of_many_leases_ride_one_script(void **state)
     struct hfi_renewal renewals[HFI_RENEW_MOST];
     struct hfi_keys n = keys_of(HFI_MUTEX), fetch = keys_of(HFI_FETCH);
     for (int i = 0; i < HFI_RENEW_MOST; i++)
-        renewals[i] = (struct hfi_renewal){i % 2 == 0 ? &n : &fetch, one, 1000 + i};
+        renewals[i] = (struct hfi_renewal){i % 2 == 0 ? &n : &fetch, one, 1000 + i, 0};
     assert_script(hfi_wire_renew(&me, renewals, 1), &hfi_script_renew, "1 hf:{n} " TOKEN("1") " 1000 hf:queue:{n}:hf:{n}");
     assert_script(hfi_wire_renew(&me, renewals, 2), &hfi_script_renew,
                   "2 hf:{n} hf:fetch:{n} " TOKEN("1") " 1000 hf:queue:{n}:hf:{n} " TOKEN("1")

@@ -19,7 +19,7 @@ _holdfast_place()
     for (( ; $#; )); do
         case $1 in
         --) ((named)) && echo $(($# > 1 ? 2 : 1)) && return ;;
-        -w | --wait | --timeout | -E | --conflict-exit-code | --lease | --grace | --label | --url | -c | --command)
+        -w | --wait | --timeout | -p | --permits | -E | --conflict-exit-code | --lease | --grace | --label | --url | -c | --command)
             [ $# -lt 2 ] || shift ;;
         -*) ;;
         *) ((named)) && echo 2 && return
@@ -55,7 +55,7 @@ _holdfast()
     fi
     case ${words[1]} in
     run)
-        options="--nonblock --wait --timeout --conflict-exit-code --command --shared --lease --grace --label --keep-url --verbose $options"
+        options="--nonblock --wait --timeout --conflict-exit-code --command --shared --permits --lease --grace --label --keep-url --verbose $options"
         place=$(_holdfast_place "${words[@]:2:${#words[@]}-3}")
         ;;
     lead)
@@ -71,7 +71,7 @@ _holdfast()
     *) return ;;
     esac
     case $last in
-    -w | --wait | --timeout | -E | --conflict-exit-code | --lease | --grace | --label | --url | -c | --command) return ;;
+    -w | --wait | --timeout | -p | --permits | -E | --conflict-exit-code | --lease | --grace | --label | --url | -c | --command) return ;;
     esac
     ((place == 2)) && return # names of files, which bash quotes
     if [[ $word == -* ]]; then

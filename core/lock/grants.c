@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/* grants.c - see grants.h. */
+#include "core/lock/grants.h"
+#include "core/lock/perform.h"
+#include "base/rare.h"
+
+/* The grant at which threads wait; NULL: none waits. */
+static struct hfi_lock *asking_one(struct hfi_lock *home)
+{
+    struct hfi_lock *lock = home;
+    while (lock != NULL && hfi_list_is_empty(&lock->entry.waiters))
+        lock = hfi_lock_next(lock);
+    return lock;
+}
+
+/* A grant that nobody has or waits for; NULL: there is no memory for another one. */
+static struct hfi_lock *idle_one(struct hfi_lock *home)
+{
+    struct hfi_lock *lock = home;
+    while (lock != NULL && !hfi_entry_is_idle(&lock->entry))
+        lock = hfi_lock_next(lock);
+    return lock != NULL ? lock : hfi_lock_beside(home);
+}
+
+static struct hfi_lock *one_with_room(struct hfi_lock *home, const struct hfi_waiter *waiter, int64_t now)
+{
+    struct hfi_lock *lock = home;
+    while (lock != NULL && !hfi_entry_has_room(&lock->entry, waiter, now))
+        lock = hfi_lock_next(lock);
+    return lock;
+}
+
+/* Before the server is asked for more: what lingers here may be what it lacks. */
+static void yield_all(struct hfi_lock *home, int64_t now)
+{
+    for (struct hfi_lock *lock = home; lock != NULL; lock = hfi_lock_next(lock)) {
+        struct hfi_step step;
+        hfi_step_init(&step, now, 0);
+        hfi_entry_yield(&lock->entry, &step);
+        if (step.count > 0)
+            hfi_lock_perform(lock, &step, NULL);
+    }
+}
+
+void hfi_grants_arrive(struct hfi_acquirer *acquirer, int64_t now)
+{
+    struct hfi_lock *home = acquirer->lock->home, *lock = asking_one(home);
+    struct hfi_step step;
+    HFI_ASSERT_HELD(home->mutex);
+    if (lock == NULL)
+        lock = one_with_room(home, &acquirer->waiter, now);
+    if (lock == NULL) {
+        yield_all(home, now);
+        lock = idle_one(home);
+    }
+    if (lock == NULL) {
+        acquirer->waiter.verdict = HFI_REFUSED;
+        acquirer->waiter.status = HF_NOMEM;
+        if (acquirer->wake != NULL)
+            acquirer->wake(acquirer);
+        return;
+    }
+    acquirer->lock = lock;
+    hfi_step_init(&step, now, 0);
+    hfi_entry_arrive(&lock->entry, &acquirer->waiter, &step);
+    hfi_lock_perform(lock, &step, NULL);
+}
+
+void hfi_grants_wanted(struct hfi_lock *lock, int64_t now)
+{
+    for (struct hfi_lock *other = lock->home; other != NULL; other = hfi_lock_next(other)) {
+        struct hfi_step step;
+        if (other == lock || other->entry.remote != HFI_HELD)
+            continue;
+        hfi_step_init(&step, now, 0);
+        hfi_entry_remote_waiter(&other->entry, &step);
+        hfi_lock_perform(other, &step, NULL);
+    }
+}
+
+bool hfi_grants_release(struct hfi_lock *lock, int32_t permits, bool quietly, struct hfi_step *step)
+{
+    struct hfi_lock *asking = quietly ? NULL : asking_one(lock->home);
+    struct hfi_step of_asking;
+    HFI_ASSERT_HELD(lock->mutex);
+    if (!hfi_entry_free_permits(&lock->entry, permits, step))
+        return false;
+    for (bool served = asking != NULL; served;) {
+        hfi_step_init(&of_asking, step->now, 0);
+        served = hfi_entry_serve(&lock->entry, &asking->entry, step, &of_asking);
+        if (served)
+            hfi_lock_perform(asking, &of_asking, NULL);
+    }
+    bool waited_for = asking_one(lock->home) != NULL; /* by threads here that want more: the server may have it for them */
+    hfi_entry_settle(&lock->entry, quietly || waited_for, step);
+    return true;
+}
+
+/* The threads that wait beside a grant whose permits are given out wait at another one, which asks. */
+static HFI_RARE void move_waiters(struct hfi_lock *lock, struct hfi_lock *other, int64_t now)
+{
+    struct hfi_step step;
+    hfi_step_init(&step, now, 0);
+    if (other == NULL) {
+        hfi_entry_refuse_all(&lock->entry, HF_NOMEM, &step);
+        hfi_lock_perform(lock, &step, NULL);
+        return;
+    }
+    for (struct hfi_list *at = lock->entry.waiters.next; at != &lock->entry.waiters; at = at->next)
+        hfi_container_of(at, struct hfi_acquirer, waiter.link)->lock = other;
+    hfi_entry_move_waiters(&lock->entry, &other->entry, &step);
+    hfi_lock_perform(other, &step, NULL);
+}
+
+void hfi_grants_look(struct hfi_lock *home, int64_t now)
+{
+    HFI_ASSERT_HELD(home->mutex);
+    struct hfi_lock *asking = asking_one(home);
+    if (home->looking || asking == NULL || !hfi_entry_is_overrun(&asking->entry))
+        return;
+    home->looking = true;
+    move_waiters(asking, idle_one(home), now);
+    home->looking = false;
+}

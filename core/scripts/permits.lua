@@ -1,0 +1,133 @@
+-- part of other scripts: the permits of a semaphore. KEYS: 1 permits, 2 queue, 3 waiters, 4 fences.
+-- KEYS[1] has a member for each permit that is out, `token#1` .. `token#n`, and its end, server us, for a score. So the
+-- number of its members says how many are out, once those whose end has passed are removed: by each script, before all else,
+-- and with a first write that memory limits do not refuse.
+-- include clock
+-- include fences
+-- include say
+-- include leave
+
+-- False: the key is another program's.
+local function remove_ended()
+    return typed('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. digits(now)) ~= nil
+end
+
+local function fits(permits, limit)
+    return call('ZCARD', KEYS[1]) + permits <= limit
+end
+
+local function permit_of(token, number)
+    return token .. '#' .. digits(number)
+end
+
+-- Ends move forward only: the question may be an old one, with a shorter lease.
+local function take(token, permits, ttl)
+    local ending, members = digits(now + ttl * 1000), {}
+    for k = 1, permits do
+        members[2 * k - 1], members[2 * k] = ending, permit_of(token, k)
+    end
+    call('ZADD', KEYS[1], unpack(members))
+    if call('PTTL', KEYS[1]) < ttl + 1 then
+        call('PEXPIRE', KEYS[1], digits(ttl + 1))
+    end
+end
+
+-- Gives back all permits of the token above the first `keep`. Returns whether there was one.
+local function give_back(token, keep)
+    local had = false
+    while call('ZREM', KEYS[1], permit_of(token, keep + 1)) == 1 do
+        had, keep = true, keep + 1
+    end
+    return had
+end
+
+-- What a waiter left with its last question: echo, claim ttl, permits, the limit that it asked with. See hand_off.
+local dropped = 0
+local function record(token)
+    local till, echo, claim, permits, limit =
+        string.match(typed('HGET', KEYS[3], token) or '', '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
+    if till and tonumber(till) >= now then
+        return echo, tonumber(claim), tonumber(permits), tonumber(limit)
+    end
+    dropped = dropped + 1
+    leave(token)
+end
+
+-- Whether another process than the token's waits.
+local function is_wanted(token)
+    local heads = call('ZRANGE', KEYS[2], '0', '1')
+    return heads[2] or heads[1] and channel(heads[1]) ~= channel(token)
+end
+
+-- Who has permits from now on has not heard the R of those that wait still.
+local function tell_wanted(token)
+    if is_wanted(token) then
+        call('PUBLISH', channel(token), 'R ' .. token .. ' ' .. KEYS[1])
+    end
+end
+
+-- False: there is no fence.
+local function hand(token, echo, claim, permits)
+    leave(token)
+    local fence = block('2048')
+    if fence then
+        take(token, permits, claim)
+        call('PUBLISH', channel(token), 'G ' .. token .. ' ' .. echo .. ' ' .. digits(fence) .. ' ' .. KEYS[1])
+    end
+    return fence
+end
+
+-- Serves the queue in its order, as long as enough is free for the next; who wants more than that stops all behind it. Those
+-- that nobody hears keep their places, and get what is left in the end. Returns 'ME' where it is the caller's turn and
+-- enough is free, 'STOP' where somebody before it, or itself, has to wait, nil if there is no one left; and whether somebody
+-- was served.
+local function admit(me)
+    local unheard, looks, word, served = {}, 0, nil, {}
+    while not word do
+        local head = (typed('ZRANGE', KEYS[2], #unheard, #unheard) or {})[1]
+        if not head then
+            break
+        end
+        local echo, claim, permits, limit = record(head)
+        looks = looks + (echo and 1 or 0)
+        if dropped == 1024 or looks == 65 or echo and not fits(permits, limit) then
+            word = 'STOP'
+        elseif head == me then
+            word = 'ME'
+        elseif echo and not is_heard(head) then
+            unheard[#unheard + 1] = {head, echo, claim, permits, limit}
+        elseif echo then
+            if not hand(head, echo, claim, permits) then
+                word = 'STOP'
+            end
+            served[#served + 1] = head
+        end
+    end
+    for i = 1, word == 'ME' and 0 or #unheard do
+        if fits(unheard[i][4], unheard[i][5]) and hand(unpack(unheard[i], 1, 4)) then
+            served[#served + 1] = unheard[i][1]
+        end
+    end
+    for _, token in ipairs(served) do
+        tell_wanted(token)
+    end
+    return word, #served > 0
+end
+
+-- Tells those whose permits end next that another process waits for them: `others`, those that are not of the process of `me`;
+-- else its own, one token of it: the process tells its other grants. 1: they receive it; 0: one of them does not; -1: nobody
+-- was told.
+local function want_permits(me, others)
+    local heard = -1
+    for _, member in ipairs(call('ZRANGE', KEYS[1], '0', '63')) do
+        local token = string.match(member, '^(.*)#1$')
+        if token and (channel(token) ~= channel(me)) == others then
+            local hears = call('PUBLISH', channel(token), 'R ' .. token .. ' ' .. KEYS[1]) > 0 and is_heard(token)
+            heard = hears and heard ~= 0 and 1 or 0
+            if not others then
+                break
+            end
+        end
+    end
+    return heard
+end

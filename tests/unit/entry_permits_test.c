@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/* entry_permits_test.c - an entry whose grant has permits: who takes how many, and where those go that nobody has. */
+#include "core/policy/fence.h"
+#include "tests/support/entry_stand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct hft_thread wants(const char *name, int32_t permits)
+{
+    struct hft_thread thread = hft_thread(name);
+    thread.waiter.permits = permits;
+    thread.waiter.limit = 5;
+    return thread;
+}
+
+static void count(struct hft_stand *s)
+{
+    hft_stand_init(s);
+    s->rules.native = false;
+    s->rules.shares = s->rules.counts = true;
+}
+
+static struct hfi_answer granted(int32_t permits)
+{
+    return (struct hfi_answer){.kind = HFI_GRANTED, .permits = permits};
+}
+
+static const struct hfi_answer queued = {.kind = HFI_IN_QUEUE, .ours = true, .left_ms = 9000, .ticket = 7};
+
+/* The first one's question says how many all of them want, as far as the limit goes. */
+static void threads_that_wait_share_a_grant_in_their_order(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 2), b = wants("b", 1), c = wants("c", 3);
+    count(&s);
+    assert_string_equal(hft_arrive(&s, &a), "wait!");
+    assert_int_equal(s.asking.permits, 2);
+    assert_int_equal(s.asking.most, 2);
+    assert_int_equal(s.asking.limit, 5);
+    (void)hft_arrive(&s, &b);
+    (void)hft_arrive(&s, &c);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).most, 3); /* with c's they would be six */
+    assert_string_equal(hft_answer(&s, granted(3)), "a=lease b=lease");
+    assert_true(hfi_entry_is_overrun(&s.entry)); /* c waits beside it */
+    assert_true(a.waiter.fence != b.waiter.fence);
+}
+
+static void nobody_passes_who_wants_more_than_there_is(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 3), c = wants("c", 1);
+    count(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_arrive(&s, &c);
+    assert_string_equal(hft_answer(&s, granted(2)), "shrink:1 a=lease");
+    assert_int_equal(s.entry.held.permits, 1);
+}
+
+/* The oldest waiter is another one than the one that was asked for: the place stays. */
+static void a_grant_that_is_too_small_goes_back_and_the_place_stays(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 4);
+    count(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, queued);
+    int64_t echo = s.asked_at;
+    (void)hft_arrive(&s, &b);
+    s.now += 20 * HFI_MS;
+    assert_string_equal(hft_leave(&s, &a), "wait"); /* it wants another number */
+    assert_int_equal(s.asking.permits, 4);
+    s.now += 20 * HFI_MS;
+    assert_string_equal(hft_handed(&s, echo), "give-back wait!");
+    assert_int_equal(s.asking.ticket, 7);
+    (void)hft_answer(&s, queued);
+    assert_string_equal(hft_handed(&s, s.asked_at), "b=lease");
+}
+
+static void what_nobody_has_goes_back(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1), c = wants("c", 1);
+    count(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_arrive(&s, &c);
+    (void)hft_answer(&s, granted(3));
+    assert_string_equal(hft_release(&s, false), "shrink:2");
+    assert_string_equal(hft_release(&s, false), "shrink:1");
+    assert_int_equal(hfi_entry_renew_params(&s.entry, s.now).permits, 1);
+    assert_string_equal(hft_release(&s, false), "give-back");
+}
+
+static void what_lingers_is_taken_again_or_goes_back_in_time(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 2), b = wants("b", 1), c = wants("c", 1), d = wants("d", 2);
+    count(&s);
+    a.waiter.linger_ms = b.waiter.linger_ms = c.waiter.linger_ms = 500;
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_answer(&s, granted(3));
+    assert_string_equal(hft_release(&s, false), "");
+    assert_true(hfi_entry_has_room(&s.entry, &c.waiter, s.now));
+    assert_false(hfi_entry_has_room(&s.entry, &d.waiter, s.now));
+    assert_string_equal(hft_arrive(&s, &c), "c=lease");
+    assert_string_equal(hft_release(&s, false), "");
+    int64_t end = s.now + 500 * HFI_MS;
+    assert_int_equal(hfi_entry_next(&s.entry), end);
+    s.now = end;
+    assert_string_equal(hft_look(&s), "shrink:2");
+    assert_string_equal(hft_wanted(&s), "");
+    assert_string_equal(hft_release(&s, false), "shrink:1"); /* wanted: nothing lingers any more */
+}
+
+static void what_lingers_goes_back_when_another_process_waits(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1);
+    count(&s);
+    a.waiter.linger_ms = b.waiter.linger_ms = 500;
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_answer(&s, granted(2));
+    (void)hft_release(&s, false);
+    assert_string_equal(hft_wanted(&s), "shrink:1");
+    assert_string_equal(hft_release(&s, false), "give-back");
+}
+
+/* From another grant of the same process, where threads wait. */
+static void the_oldest_waiter_is_served_from_what_comes_free(void **state)
+{
+    (void)state;
+    struct hft_stand s, other;
+    struct hft_thread a = wants("a", 2), b = wants("b", 1), c = wants("c", 3);
+    struct hfi_step step, of_asking;
+    count(&s);
+    count(&other);
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, granted(2));
+    (void)hft_arrive(&other, &b);
+    (void)hft_arrive(&other, &c);
+    hfi_step_init(&step, s.now, s.rtt);
+    hfi_step_init(&of_asking, s.now, s.rtt);
+    assert_false(hfi_entry_serve(&s.entry, &other.entry, &step, &of_asking));
+    assert_true(hfi_entry_free_permits(&s.entry, 2, &step));
+    assert_true(hfi_entry_serve(&s.entry, &other.entry, &step, &of_asking));
+    assert_int_equal(b.waiter.verdict, HFI_GOT_LEASE);
+    assert_false(hfi_entry_serve(&s.entry, &other.entry, &step, &of_asking)); /* c wants three */
+    hfi_entry_settle(&s.entry, true, &step);
+    assert_int_equal(s.entry.held.permits, 1);
+    assert_int_equal(c.waiter.verdict, HFI_WAITING);
+}
+
+static void who_waits_beside_a_full_grant_asks_at_another(void **state)
+{
+    (void)state;
+    struct hft_stand s, other;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1);
+    struct hfi_step step;
+    count(&s);
+    count(&other);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_answer(&s, granted(1));
+    hfi_step_init(&step, s.now, s.rtt);
+    hfi_entry_move_waiters(&s.entry, &other.entry, &step);
+    assert_int_equal(step.at[0].kind, HFI_SEND_WAIT);
+    assert_true(step.at[0].fresh);
+    assert_false(hfi_entry_is_overrun(&s.entry));
+    assert_string_equal(hft_release(&s, false), "give-back");
+    hfi_entry_leave(&other.entry, &b.waiter, &step);
+}
+
+static void a_used_up_block_of_fences_serves_nobody(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1), c = wants("c", 1);
+    count(&s);
+    a.waiter.linger_ms = b.waiter.linger_ms = 60000;
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_answer(&s, granted(2));
+    (void)hft_release(&s, false);
+    s.entry.fence = s.entry.held.fence_end;
+    assert_false(hfi_entry_has_room(&s.entry, &c.waiter, s.now));
+}
+
+static void a_loss_is_everybodys(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 2), b = wants("b", 1);
+    count(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_answer(&s, granted(3));
+    assert_string_equal(hft_lost(&s, HF_REASON_GONE), "lost:GONE give-back");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_that_wait_share_a_grant_in_their_order),
+        cmocka_unit_test(nobody_passes_who_wants_more_than_there_is),
+        cmocka_unit_test(a_grant_that_is_too_small_goes_back_and_the_place_stays),
+        cmocka_unit_test(what_nobody_has_goes_back),
+        cmocka_unit_test(what_lingers_is_taken_again_or_goes_back_in_time),
+        cmocka_unit_test(what_lingers_goes_back_when_another_process_waits),
+        cmocka_unit_test(the_oldest_waiter_is_served_from_what_comes_free),
+        cmocka_unit_test(who_waits_beside_a_full_grant_asks_at_another),
+        cmocka_unit_test(a_used_up_block_of_fences_serves_nobody),
+        cmocka_unit_test(a_loss_is_everybodys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
