@@ -36,12 +36,13 @@ static struct sim_keyspace keys;
 static struct hft_server *server;
 static uint64_t rng = 7;
 static int64_t now_us = INT64_C(1790000000000000);
-enum { SCRIPTS = 12, RECHECK = 8, LOOK = 9, DOWNGRADE = 10, SHARE = 11 };
+enum { SCRIPTS = 15, RECHECK = 8, LOOK = 9, DOWNGRADE = 10, SHARE = 11, PERMITS = 12, BACK = 13, EXTEND = 14 };
 static char *sources[SCRIPTS];
 static const struct hfi_script *const scripts[SCRIPTS] = {
     &hfi_script_acquire,     &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
     &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break,
-    &hfi_script_recheck,     &hfi_script_look,    &hfi_script_downgrade, &hfi_script_acquire_shared};
+    &hfi_script_recheck,     &hfi_script_look,    &hfi_script_downgrade, &hfi_script_acquire_shared,
+    &hfi_script_acquire_permits, &hfi_script_release_permits, &hfi_script_renew_permits};
 
 static int64_t between(int64_t least, int64_t most)
 {
@@ -169,7 +170,7 @@ static const char *const answers[] = {"GRANTED",   "QUEUED",
                                       "BUSY",      "LATE",
                                       "VALUE",     "ABSENT",
                                       "FOREIGN lock", "FOREIGN queue", "FOREIGN wait",
-                                      "FOREIGN fence", "FOREIGN data", "FOREIGN absent", "HANDED",
+                                      "FOREIGN fence", "FOREIGN permits", "FOREIGN data", "FOREIGN absent", "HANDED",
                                       "FREE",      "LEFT",
                                       "GONE",      "FILLED",
                                       "REFUSED",   "BROKEN",
@@ -293,9 +294,56 @@ static void recheck(struct call *call)
     add_token(call);
 }
 
+static void add_semaphore(struct call *call, int name)
+{
+    add(call, "4");
+    add(call, "hf:sem:{n%d}", name);
+    add(call, "hf:queue:{n%d}:hf:sem:{n%d}", name, name);
+    add(call, "hf:wait:{n%d}:hf:sem:{n%d}", name, name);
+    add(call, "hf:fence");
+    add_token(call);
+}
+
+/* Ends are counted by one clock, so they need no slack. */
+static void acquire_permits(struct call *call, int name)
+{
+    add_semaphore(call, name);
+    add(call, "%lld", (long long)some_ttl());
+    add(call, "%lld", (long long)(now_us + between(-1, 20) * 1000000));
+    add(call, "%s", between(0, 2) == 0 ? "try" : "wait");
+    add(call, "%lld", (long long)between(1, 1000000000));
+    add(call, "%lld", between(0, 3) == 0 ? (long long)(now_us - between(0, 1000000)) : 0LL);
+    add(call, "%lld %d %d", (long long)some_ttl(), (int)between(1, 3), (int)between(3, 5));
+    add(call, "%lld", (long long)between(-1, 5) * 500000);
+    add(call, "%d", (int)between(1, 4));
+}
+
+static void extend_permits(struct call *call)
+{
+    add(call, "2");
+    add(call, "hf:sem:{n0}");
+    add(call, "hf:sem:{n1}");
+    for (int i = 0; i < 2; i++) {
+        add_token(call);
+        add(call, "%lld", (long long)some_ttl());
+        add(call, "hf:queue:{n%d}:hf:sem:{n%d}", i, i);
+        add(call, "%d", (int)between(1, 3));
+    }
+}
+
 static void script_call(struct call *call, int which, int name, bool fetches)
 {
     switch (which) {
+    case PERMITS:
+        acquire_permits(call, name);
+        break;
+    case BACK:
+        add_semaphore(call, name);
+        add(call, "%d", between(0, 2) > 0 ? 0 : (int)between(1, 2));
+        break;
+    case EXTEND:
+        extend_permits(call);
+        break;
     case RECHECK:
         recheck(call);
         break;
@@ -359,12 +407,14 @@ static void script_call(struct call *call, int which, int name, bool fetches)
 /* A side key is another program's for a while. */
 static void spoil_or_mend(struct call *call, int name)
 {
-    int which = (int)between(0, 5), how = (int)between(0, 3);
+    int which = (int)between(0, 6), how = (int)between(0, 3);
     add(call, "%s", how > 1 ? "DEL" : how == 1 ? "SET" : "ZADD");
     if (which < 2)
         add(call, "hf:%s:{n%d}:hf:{n%d}", which == 0 ? "queue" : "wait", name, name);
     else if (which < 4)
         add(call, "%spage%d%s", which == 2 ? "hf:absent:{" : "", name, which == 2 ? "}" : "");
+    else if (which == 6)
+        add(call, "hf:sem:{n%d}", name);
     else
         add(call, which == 4 ? "hf:fence" : "hf:held:{n%d}:hf:{n%d}", name, name);
     if (how == 0)
@@ -429,6 +479,9 @@ static void compare_keys(redisContext *real)
         {"PTTL", "hf:held:{n0}:hf:{n0}"},
         {"ZRANGE", "hf:held:{n0}:hf:{n0}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:held:{n1}:hf:{n1}", "0", "-1", "WITHSCORES"},
+        {"ZRANGE", "hf:sem:{n0}", "0", "-1", "WITHSCORES"},
+        {"ZRANGE", "hf:sem:{n1}", "0", "-1", "WITHSCORES"},
+        {"ZRANGE", "hf:queue:{n0}:hf:sem:{n0}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:queue:{n0}:hf:{n0}", "0", "-1", "WITHSCORES"},
         {"ZRANGE", "hf:queue:{n1}:hf:{n1}", "0", "-1", "WITHSCORES"}};
     for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
@@ -495,18 +548,18 @@ static void the_same_calls_give_the_same_replies(void **state)
         sources[i] = with_given_time(scripts[i]);
     for (int i = 0; i < CALLS; i++) {
         struct call call = {.count = 0};
-        int name = (int)between(0, 1), die = (int)between(0, 34);
+        int name = (int)between(0, 1), die = (int)between(0, 44);
         now_us += between(0, 200000);
         if (i % 100 == 0)
             limit(real, i % 500 == 400);
         if (i % 1000 == 600 || i % 1000 == 700)
             forbid(real, i);
-        if (die >= 31) {
+        if (die >= 31 && die <= 34) {
             plain_call(&call, name);
             compare(real, &call, "", NULL);
         } else {
             int which = die < 9 ? 0 : die < 13 ? 1 : die < 21 ? die - 11 : die < 24 ? RECHECK : die < 28 ? DOWNGRADE : SHARE;
-            which = which >= SCRIPTS ? 0 : which;
+            which = die >= 43 ? EXTEND : die >= 40 ? BACK : die >= 35 ? PERMITS : which;
             script_call(&call, which, name, between(0, 2) == 0);
             compare(real, &call, scripts[which]->name, sources[which]);
         }

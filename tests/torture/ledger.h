@@ -21,6 +21,7 @@ struct hft_plan {
     enum hft_fault fault;
     bool bare; /* empty sections: as many as will go */
     int readers; /* percent of the sections that share the lock */
+    int limit;   /* above 0: each section takes some of so many permits */
     int processes, threads, locks;
     int64_t seconds, lease_ms, kill_ms;
     int64_t slack_ms; /* what a new holder may be late beyond lease and guard */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle.c - see oracle.h. Calls nothing but qsort. */
+/* oracle.c - see oracle.h. Calls nothing but qsort and the allocator. */
 #include "tests/torture/oracle.h"
 
 #include <stdlib.h>
@@ -65,6 +65,66 @@ size_t hft_oracle_check(struct hft_interval *history, size_t count, hft_violatio
         if (own->highest == NULL || now->fence > own->highest->fence)
             own->highest = now;
     }
+    return found;
+}
+
+static int by_leaving(const void *one, const void *other)
+{
+    const struct hft_interval *const *a = one, *const *b = other;
+    int result = order((*a)->lock, (*b)->lock);
+    return result != 0 ? result : order((*a)->leave_ns, (*b)->leave_ns);
+}
+
+static int by_fence(const void *one, const void *other)
+{
+    const struct hft_interval *const *a = one, *const *b = other;
+    int result = order((*a)->lock, (*b)->lock);
+    return result != 0 ? result : order((*a)->fence, (*b)->fence);
+}
+
+/* Walks through the entries, and beside them through those that leave before each. Who left in the moment of its entry does not
+ * count. */
+static size_t count_permits(const struct hft_interval *history, struct hft_interval *const *leaving, size_t count, int limit,
+                            hft_violation_fn *report, void *arg)
+{
+    size_t found = 0, left = 0;
+    int64_t out = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct hft_interval *now = &history[i];
+        if (i > 0 && history[i - 1].lock != now->lock)
+            out = 0;
+        while (left < count && (leaving[left]->lock < now->lock ||
+                                (leaving[left]->lock == now->lock && leaving[left]->leave_ns <= now->enter_ns))) {
+            const struct hft_interval *gone = leaving[left++];
+            out -= gone->lock == now->lock && gone->leave_ns > gone->enter_ns ? gone->permits : 0;
+        }
+        out += now->leave_ns > now->enter_ns ? now->permits : 0;
+        if (out > limit) {
+            tell(report, arg, HFT_OVERLAP, i > 0 ? &history[i - 1] : now, now, out - limit);
+            found++;
+        }
+    }
+    return found;
+}
+
+size_t hft_oracle_check_permits(struct hft_interval *history, size_t count, int limit, hft_violation_fn *report, void *arg)
+{
+    struct hft_interval **sorted = malloc((count + 1) * sizeof(struct hft_interval *));
+    if (sorted == NULL)
+        abort();
+    if (count > 0)
+        qsort(history, count, sizeof *history, by_lock_and_entry);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &history[i];
+    qsort(sorted, count, sizeof(struct hft_interval *), by_leaving);
+    size_t found = count_permits(history, sorted, count, limit, report, arg);
+    qsort(sorted, count, sizeof(struct hft_interval *), by_fence);
+    for (size_t i = 1; i < count; i++)
+        if (sorted[i]->lock == sorted[i - 1]->lock && sorted[i]->fence == sorted[i - 1]->fence) {
+            tell(report, arg, HFT_FENCE, sorted[i - 1], sorted[i], 1);
+            found++;
+        }
+    free(sorted);
     return found;
 }
 

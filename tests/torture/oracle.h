@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* oracle.h - judges a history of holders by two promises: one holder at a time, or several that share it; and fences that
- * only rise, but among those that share. Pure: it knows no library, no server and no clock. */
+/* oracle.h - judges a history of holders by two promises: one holder at a time, or several that share it, or no more permits
+ * than there are; and fences that only rise, but among those that share; those of permits come once. Pure: it knows no library,
+ * no server and no clock. */
 #ifndef HFT_ORACLE_H
 #define HFT_ORACLE_H
 
@@ -16,6 +17,7 @@ struct hft_interval {
     int32_t lock;
     int16_t process, thread;
     bool    shared;
+    int16_t permits; /* of a semaphore */
 };
 
 enum hft_verdict {
@@ -30,6 +32,10 @@ struct hft_violation {
 };
 
 typedef void hft_violation_fn(const struct hft_violation *violation, void *arg);
+
+/* The same where each section has permits, of which there are `limit` under each name: HFT_OVERLAP, if more are out, by so many;
+ * HFT_FENCE, if two sections have the same. */
+size_t hft_oracle_check_permits(struct hft_interval *history, size_t count, int limit, hft_violation_fn *report, void *arg);
 
 /* Sorts the history by lock and time of entry, reports each violation to `report` (unless NULL), returns their
  * number. */

@@ -23,6 +23,7 @@ static const struct hft_plan modes[] = {
     {.mode = "freeze", .fault = HFT_FREEZE, .processes = 4, .threads = 16, .locks = 1},
     {.mode = "redis-freeze", .fault = HFT_FREEZE_SERVER, .processes = 4, .threads = 16, .locks = 10},
     {.mode = "readers", .fault = HFT_KILL, .readers = 90, .processes = 4, .threads = 16, .locks = 2, .kill_ms = 200},
+    {.mode = "permits", .fault = HFT_KILL, .limit = 5, .processes = 4, .threads = 16, .locks = 2, .kill_ms = 200},
     {.mode = "local", .fault = HFT_CALM, .bare = true, .processes = 1, .threads = 64, .locks = 1},
 };
 

@@ -2,7 +2,7 @@
 /* verdict.c - see verdict.h. */
 #include "tests/torture/verdict.h"
 
-#include <holdfast/lease.h>
+#include <holdfast/holdfast.h>
 
 #include <inttypes.h>
 #include <math.h>
@@ -92,6 +92,28 @@ static void judge_deaths(struct verdict *verdict, int64_t ended_ns)
     }
 }
 
+/* All are free again when the leases of the killed have ended. */
+static void judge_permits(struct verdict *verdict)
+{
+    const struct hft_plan *plan = &verdict->ledger->plan;
+    hf_client *client;
+    hf_lease *lease;
+    hf_error error;
+    hf_status status = hf_client_open(plan->url, NULL, &client, &error);
+    for (int lock = 0; status == HF_OK && lock < plan->locks; lock++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "torture:%d", lock);
+        status = hf_semaphore_acquire(client, name, plan->limit, plan->limit, HF_LOCK(.wait_ms = verdict->limit_ns / HFT_MS), &lease,
+                                      &error);
+        if (status == HF_OK)
+            status = hf_lease_release(lease, &error);
+    }
+    if (status != HF_OK)
+        hft_complain(verdict->ledger, "not all permits are free again: %s", error.message);
+    if (client != NULL)
+        (void)hf_client_close(client, NULL);
+}
+
 static void look_at_key(struct verdict *verdict, const redisReply *key)
 {
     int64_t left = hft_server_ask_integer(verdict->fleet->server, "PTTL %b", key->str, (size_t)key->len);
@@ -178,7 +200,12 @@ bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
     int64_t ended_ns = hft_now_ns();
     int64_t calls = wire != NULL ? hft_server_calls(fleet->server, NULL) : 0;
     verdict.history = hft_ledger_history(ledger, &verdict.sections);
-    (void)hft_oracle_check(verdict.history, verdict.sections, show, &verdict);
+    if (plan->limit > 0) {
+        (void)hft_oracle_check_permits(verdict.history, verdict.sections, plan->limit, show, &verdict);
+        judge_permits(&verdict);
+    } else {
+        (void)hft_oracle_check(verdict.history, verdict.sections, show, &verdict);
+    }
     judge_deaths(&verdict, ended_ns);
     look_at_keys(&verdict);
     hft_ledger_judge_scripts(ledger, hft_server_calls(fleet->server, "evalsha") + hft_server_calls(fleet->server, "eval"));

@@ -56,6 +56,18 @@ static int64_t length_of_stay_us(struct worker *worker)
 
 /* The holder's section as it can know it: from the first "valid" to the last moment before which it asked and was
  * told "valid". A kill at any point leaves a true interval behind. */
+static hf_status acquire(struct worker *worker, const char *name, bool shared, int64_t wait_ms, hf_lease **lease, hf_error *error)
+{
+    const struct hft_plan *plan = &worker->process->ledger->plan;
+    const hf_lock_options *options = HF_LOCK(.shared = shared, .lease_ms = plan->lease_ms, .wait_ms = wait_ms,
+                                             .linger_ms = plan->limit > 0 && rand_r(&worker->rng) % 4 == 0 ? 5 : 0,
+                                             .cancel = worker->process->cancel);
+    int wants = rand_r(&worker->rng) % 20 == 0 ? plan->limit : 1 + rand_r(&worker->rng) % 3;
+    if (plan->limit > 0)
+        return hf_semaphore_acquire(worker->process->client, name, plan->limit, wants, options, lease, error);
+    return hf_lock_acquire(worker->process->client, name, options, lease, error);
+}
+
 static void stay(struct worker *worker, hf_lease *lease, int lock, int64_t asked_ns, bool shared)
 {
     struct hft_seat *seat = worker->seat;
@@ -66,7 +78,8 @@ static void stay(struct worker *worker, hf_lease *lease, int lock, int64_t asked
     struct hft_interval *section = &seat->history[count];
     *section = (struct hft_interval){.asked_ns = asked_ns, .enter_ns = now, .leave_ns = now,
         .fence = hf_lease_fence(lease), .lock = lock,
-        .process = (int16_t)worker->process->number, .thread = (int16_t)worker->number, .shared = shared};
+        .process = (int16_t)worker->process->number, .thread = (int16_t)worker->number, .shared = shared,
+        .permits = (int16_t)hf_lease_permits(lease)};
     atomic_store(&seat->count, count + 1);
     if (section->fence < SMALLEST_FENCE)
         hft_complain(worker->process->ledger, "a fence without 19 digits: %lld", (long long)section->fence);
@@ -118,8 +131,7 @@ static void one_section(struct worker *worker)
     int64_t asked_ns = hft_now_ns();
     now_doing(worker->seat, HFT_ACQUIRING, lock);
     bool shared = ledger->plan.readers > 0 && rand_r(&worker->rng) % 100 < ledger->plan.readers;
-    hf_status status = hf_lock_acquire(process->client, name, HF_LOCK(.shared = shared, .lease_ms = ledger->plan.lease_ms,
-        .wait_ms = wait_ms, .cancel = process->cancel), &lease, &error);
+    hf_status status = acquire(worker, name, shared, wait_ms, &lease, &error);
     now_doing(worker->seat, HFT_WORKING, lock);
     if (status == HF_OK) {
         stay(worker, lease, lock, asked_ns, shared);

@@ -155,6 +155,30 @@ static void fences_rise_from_those_that_share_to_those_that_do_not_and_back(void
     assert_int_equal(hft_oracle_check(late, 3, NULL, NULL), 1);
 }
 
+static struct hft_interval having(int64_t enter_ns, int64_t leave_ns, int64_t fence, int16_t permits)
+{
+    struct hft_interval section_of = section(0, enter_ns, leave_ns, fence);
+    section_of.permits = permits;
+    return section_of;
+}
+
+static void as_many_permits_may_be_out_as_there_are(void **state)
+{
+    (void)state;
+    struct hft_interval well[] = {having(0, 10, 1, 3), having(2, 12, 2, 2), having(10, 20, 3, 3), having(12, 13, 4, 2)};
+    struct hft_interval much[] = {having(0, 10, 1, 3), having(1, 1, 7, 5), having(2, 12, 2, 2), having(9, 20, 3, 1)};
+    struct hft_interval long_one[] = {having(0, 100, 1, 3), having(2, 3, 2, 2), having(4, 5, 3, 2), having(6, 7, 4, 3)};
+    struct hft_interval twice[] = {having(0, 10, 1, 1), having(2, 12, 1, 1)};
+    struct seen seen = {0};
+    assert_int_equal(hft_oracle_check_permits(well, 4, 5, NULL, NULL), 0);
+    assert_int_equal(hft_oracle_check_permits(much, 4, 5, note, &seen), 1);
+    assert_int_equal(seen.overlaps, 1);
+    assert_int_equal(seen.last.by, 1);
+    assert_int_equal(hft_oracle_check_permits(long_one, 4, 5, NULL, NULL), 1);
+    assert_int_equal(hft_oracle_check_permits(twice, 2, 5, note, &seen), 1);
+    assert_int_equal(seen.fences, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +195,7 @@ int main(void)
         cmocka_unit_test(sections_that_share_may_overlap_with_any_fences),
         cmocka_unit_test(a_section_that_shares_is_not_beside_one_that_does_not),
         cmocka_unit_test(fences_rise_from_those_that_share_to_those_that_do_not_and_back),
+        cmocka_unit_test(as_many_permits_may_be_out_as_there_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
