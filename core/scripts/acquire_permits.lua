@@ -16,15 +16,17 @@ if not remove_ended() then
     return {'FOREIGN', now, 'permits'}
 end
 
+-- Ends move forward only: the question may be an old one, with a shorter lease. And after a shrink that was lost, the renewals
+-- moved only those that were kept.
 local function granted(count)
     leave(token)
     local fence = block('2048')
     if not fence then
         return {'FOREIGN', now, 'fence'}
     end
-    local ending = tonumber(call('ZSCORE', KEYS[1], permit_of(token, 1)) or 0)
-    if ending < now + ttl * 1000 then
-        take(token, count, ttl)
+    local first, last = call('ZSCORE', KEYS[1], permit_of(token, 1)), call('ZSCORE', KEYS[1], permit_of(token, count))
+    if tonumber(last or 0) < now + ttl * 1000 then
+        take(token, count, math.max(ttl, math.ceil((tonumber(first or 0) - now) / 1000)))
     end
     return {'GRANTED', now, fence, count}
 end
@@ -40,8 +42,12 @@ local place = typed('ZSCORE', KEYS[2], token)
 if place == nil then
     return {'FOREIGN', now, 'queue'}
 end
--- Who has a ticket stands in its place before anything is decided, and what it says now counts.
-if (place or ticket ~= '0') and ARGV[4] == 'wait' then
+-- Who has a ticket stands in its place before anything is decided, and what it says now counts. A try has no place: what was
+-- said there was for other numbers.
+if ARGV[4] == 'try' then
+    leave(token)
+    place = false
+elseif place or ticket ~= '0' then
     local stands, foreign = stand(token, ticket)
     if not stands then
         return foreign

@@ -4,11 +4,16 @@
 -- include clock
 -- include fences
 local held = typed('GET', KEYS[1])
-local till = held == 'hf1:shared' and typed('ZSCORE', 'hf:held:' .. string.sub(KEYS[2], 10), ARGV[1]) or
-             held == nil and typed('ZSCORE', KEYS[1], ARGV[1] .. '#1')
-if held ~= ARGV[1] and tonumber(till or 0) < now then
-    return {'GONE', now}
+-- A first write that memory limits do not refuse.
+if held == ARGV[1] then
+    call('PEXPIRE', KEYS[1], math.max(call('PTTL', KEYS[1]), tonumber(ARGV[2])))
+else
+    local ends = held == nil and KEYS[1] or 'hf:held:' .. string.sub(KEYS[2], 10)
+    local till = (held == nil or held == 'hf1:shared') and typed('ZSCORE', ends, ARGV[1] .. (held and '' or '#1'))
+    if tonumber(till or 0) < now then
+        return {'GONE', now}
+    end
+    call('ZREM', ends, '')
 end
-call('PEXPIRE', KEYS[1], math.max(call('PTTL', KEYS[1]), held == ARGV[1] and tonumber(ARGV[2]) or 0))
 local fence = block(ARGV[3])
 return fence and {'GRANTED', now, fence} or {'FOREIGN', now, 'fence'}

@@ -20,16 +20,14 @@ local function permit_of(token, number)
     return token .. '#' .. digits(number)
 end
 
--- Ends move forward only: the question may be an old one, with a shorter lease.
 local function take(token, permits, ttl)
     local ending, members = digits(now + ttl * 1000), {}
     for k = 1, permits do
         members[2 * k - 1], members[2 * k] = ending, permit_of(token, k)
     end
+    local left = call('PTTL', KEYS[1])
     call('ZADD', KEYS[1], unpack(members))
-    if call('PTTL', KEYS[1]) < ttl + 1 then
-        call('PEXPIRE', KEYS[1], digits(ttl + 1))
-    end
+    outlive(KEYS[1], ttl + 1, left)
 end
 
 -- Gives back all permits of the token above the first `keep`. Returns whether there was one.
@@ -114,20 +112,23 @@ local function admit(me)
     return word, #served > 0
 end
 
--- Tells those whose permits end next that another process waits for them: `others`, those that are not of the process of `me`;
--- else its own, one token of it: the process tells its other grants. 1: they receive it; 0: one of them does not; -1: nobody
--- was told.
+-- Tells those whose permits end next that another process waits for them: 64 `others`, not of the process of `me`; else one
+-- token of its own: the process tells its other grants. 1: they receive it; 0: one of them does not; -1: nobody was told.
 local function want_permits(me, others)
-    local heard = -1
-    for _, member in ipairs(call('ZRANGE', KEYS[1], '0', '63')) do
-        local token = string.match(member, '^(.*)#1$')
-        if token and (channel(token) ~= channel(me)) == others then
-            local hears = call('PUBLISH', channel(token), 'R ' .. token .. ' ' .. KEYS[1]) > 0 and is_heard(token)
-            heard = hears and heard ~= 0 and 1 or 0
-            if not others then
-                break
+    local heard, told, from = -1, 0, 0
+    repeat
+        local members = call('ZRANGE', KEYS[1], from, from + 63)
+        for _, member in ipairs(members) do
+            local token = string.match(member, '^(.*)#1$')
+            if token and (channel(token) ~= channel(me)) == others then
+                local hears = call('PUBLISH', channel(token), 'R ' .. token .. ' ' .. KEYS[1]) > 0 and is_heard(token)
+                heard, told = hears and heard ~= 0 and 1 or 0, told + 1
+                if told == (others and 64 or 1) then
+                    return heard
+                end
             end
         end
-    end
+        from = from + 64
+    until #members < 64 or from == 4096
     return heard
 end

@@ -17,14 +17,12 @@ end
 local function share(token, ttl)
     local ending = now + ttl * 1000
     bury()
+    local left = call('PTTL', readers)
     if tonumber(call('ZSCORE', readers, token) or 0) < ending then
         call('ZADD', readers, digits(ending), token)
     end
-    for _, key in ipairs({KEYS[1], readers}) do
-        if call('PTTL', key) < ttl + 1 then
-            call('PEXPIRE', key, digits(ttl + 1))
-        end
-    end
+    outlive(readers, ttl + 1, left)
+    outlive(KEYS[1], ttl + 1)
 end
 
 -- Lets in the readers at the head of the queue, 64 at most, up to the first waiter that wants the lock alone: if there is

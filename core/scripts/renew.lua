@@ -22,7 +22,7 @@ local function is_waited_for(queue)
     return true
 end
 
--- PEXPIRE comes first, always: memory limits refuse ZADD as a script's first write. A break leaves half of the digits.
+-- ZREM comes first: memory limits refuse ZADD as a script's first write. A break leaves half of the digits.
 local function read_on(lock, token, ttl, queue)
     local readers = 'hf:held:' .. string.sub(queue, 10)
     local till, ending = tonumber(try('ZSCORE', readers, token)), now + tonumber(ttl) * 1000
@@ -30,9 +30,9 @@ local function read_on(lock, token, ttl, queue)
         local revoked = string.gsub(token, '^(hf1:%x+:%x+:)%x%x%x%x%x%x%x%x', '%1ffffffff')
         return not till and tonumber(try('ZSCORE', readers, revoked)) and revoked or 0
     end
-    for _, key in ipairs({lock, readers}) do
-        call('PEXPIRE', key, string.format('%.0f', math.max(call('PTTL', key), tonumber(ttl) + 1)))
-    end
+    call('ZREM', readers, '')
+    outlive(lock, ttl + 1)
+    outlive(readers, ttl + 1)
     if till < ending then
         call('ZADD', readers, string.format('%.0f', ending), token)
     end

@@ -19,8 +19,8 @@ local function extend(key, token, ttl, queue, permits)
         local revoked = string.gsub(token, '^(hf1:%x+:%x+:)%x%x%x%x%x%x%x%x', '%1ffffffff')
         return not till and try('ZSCORE', key, revoked .. '#1') and revoked or 0
     end
-    -- A first write that memory limits do not refuse.
-    call('PEXPIRE', key, string.format('%.0f', math.max(call('PTTL', key), tonumber(ttl) + 1)))
+    call('ZREM', key, '') -- a first write that memory limits do not refuse
+    outlive(key, ttl + 1)
     if tonumber(till) < ending then
         local members = {}
         for k = 1, tonumber(permits) do

@@ -169,6 +169,50 @@ static void a_full_server_grants_hands_on_and_renews(void **state)
     hft_fill_memory(false);
 }
 
+/* What it says now may be more than what it stood in the queue for. */
+static void a_try_has_no_place(void **state)
+{
+    (void)state;
+    (void)tell("ZADD K now+500000 A#1");
+    waits("1 B", "1_2");
+    SAYS(acquire_permits, ASK("B", "try", "0", "2_2", "2"), "BUSY now 500 1 1 | A< R A K");
+    IS(OUT, "A#1");
+    IS("EXISTS Q", "0");
+}
+
+static void many_permits_of_one_do_not_hide_another(void **state)
+{
+    (void)state;
+    for (int k = 1; k <= 200; k++) {
+        char call[40];
+        (void)snprintf(call, sizeof call, "ZADD K now+1000 A#%d", k);
+        (void)tell(call);
+    }
+    (void)tell("ZADD K now+2000 B#1");
+    SAYS(acquire_permits, ASK("C", "try", "0", "1_201", "1"), "BUSY now 1 1 1 | A< R A K | B< R B K");
+}
+
+/* After a shrink that was lost, renewals move only the permits that were kept. */
+static void all_permits_that_are_granted_last_as_long(void **state)
+{
+    (void)state;
+    (void)tell("ZADD K now+3000000 A#1 now+500000 A#2");
+    SAYS(acquire_permits, ASK("A", "wait", "0", "2_2", "2"), "GRANTED now F+1 2");
+    IS("ZRANGE K 0 -1 WITHSCORES", "A#1 now+3000000 A#2 now+3000000");
+}
+
+/* Another program's PERSIST is no end. */
+static void a_key_without_an_end_keeps_those_in_it(void **state)
+{
+    (void)state;
+    (void)tell("ZADD K now+9000000 A#1");
+    SAYS(more, LOCK "A 1000 2048", "GRANTED now F+1");
+    SAYS(renew_permits, "1 K A 1000 Q 1", "now 1");
+    SAYS(acquire_permits, ASK("B", "try", "0", "1_2", "1"), "GRANTED now F+2 1");
+    IS("PTTL K", "-1");
+    IS(OUT, "B#1 A#1");
+}
+
 static void old_records_are_dropped(void **state)
 {
     (void)state;
@@ -195,6 +239,10 @@ int main(void)
         TEST(a_renewal_moves_ends_and_makes_no_permit),
         TEST(another_programs_keys_are_told),
         TEST(a_full_server_grants_hands_on_and_renews),
+        TEST(a_try_has_no_place),
+        TEST(many_permits_of_one_do_not_hide_another),
+        TEST(all_permits_that_are_granted_last_as_long),
+        TEST(a_key_without_an_end_keeps_those_in_it),
         TEST(old_records_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

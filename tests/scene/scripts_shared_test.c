@@ -57,6 +57,20 @@ static void a_reader_that_asks_again_is_granted_again_and_its_end_moves_forward_
     IS("PTTL K", "1317");
 }
 
+/* Another program's PERSIST is no end: the others may read for longer. */
+static void keys_without_an_end_keep_their_readers(void **state)
+{
+    (void)state;
+    read_by("A");
+    (void)tell("PERSIST K");
+    (void)tell("PERSIST H");
+    SAYS(more, LOCK "A 100 2048", "GRANTED now F+1");
+    SAYS(renew, "1 K A 100 Q", "now 1");
+    SAYS(acquire_shared, LOCK "B 100 now try 7 0 900_s 5000", "GRANTED now F+2");
+    IS("PTTL K", "-1");
+    IS("PTTL H", "-1");
+}
+
 static void who_wants_it_alone_waits_and_every_reader_hears_of_it(void **state)
 {
     (void)state;
@@ -384,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_free_lock_is_granted_to_readers_one_by_one),
         TEST(a_reader_that_asks_again_is_granted_again_and_its_end_moves_forward_only),
+        TEST(keys_without_an_end_keep_their_readers),
         TEST(who_wants_it_alone_waits_and_every_reader_hears_of_it),
         TEST(a_reader_does_not_pass_one_that_waits_to_have_it_alone),
         TEST(a_reader_with_a_ticket_takes_its_place_first),
