@@ -179,11 +179,14 @@ int cli_open(const char *url, int64_t connect_ms, bool is_lazy, hf_client **clie
 
 static bool read_look(int argc, char **argv, struct cli_look *look, int *code)
 {
-    struct option options[] = {{"url", required_argument, NULL, 'u'},
-                               {"help", no_argument, NULL, 'h'},
-                               {look->has_json ? "json" : look->has_force ? "force" : NULL, no_argument, NULL,
-                                look->has_json ? 'j' : 'f'},
-                               {NULL, 0, NULL, 0}};
+    struct option options[5] = {{"url", required_argument, NULL, 'u'}, {"help", no_argument, NULL, 'h'}};
+    int count = 2;
+    if (look->has_json)
+        options[count++] = (struct option){"json", no_argument, NULL, 'j'};
+    if (look->has_force)
+        options[count++] = (struct option){"force", no_argument, NULL, 'f'};
+    if (look->has_semaphore)
+        options[count] = (struct option){"semaphore", no_argument, NULL, 's'};
     for (int said; (said = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (said == 'u') {
             look->url = optarg;
@@ -191,6 +194,8 @@ static bool read_look(int argc, char **argv, struct cli_look *look, int *code)
             look->json = true;
         } else if (said == 'f') {
             look->force = true;
+        } else if (said == 's') {
+            look->semaphore = true;
         } else if (said == 'h') {
             (void)cli_help(argv[0]);
             *code = CLI_DONE;
@@ -202,7 +207,7 @@ static bool read_look(int argc, char **argv, struct cli_look *look, int *code)
     }
     int given = argc - optind;
     if (given < look->least)
-        *code = cli_misused(argv[0], "%s requires the NAME of a lock", argv[0]);
+        *code = cli_misused(argv[0], "%s requires the NAME of a %s", argv[0], look->semaphore ? "semaphore" : "lock");
     else if (given > look->most)
         *code = cli_misused(argv[0], "%s: unexpected argument %s", argv[0], argv[optind + look->most]);
     return given >= look->least && given <= look->most;

@@ -47,10 +47,10 @@ int cli_bad_option(const char *command, int said, char **argv);
 /* The command line of an operator's command. */
 struct cli_look {
     int least, most;  /* number of operands */
-    bool has_json, has_force; /* the command has this option */
+    bool has_json, has_force, has_semaphore; /* the command has this option */
     bool only_looks;  /* the command connects when it first sends, and sends nothing that writes */
     const char *url;  /* NULL: as in cli_open */
-    bool json, force;
+    bool json, force, semaphore;
 };
 /* Reads its options, and opens a client that never changes the server's configuration. False: *code is the exit code.
  * True: optind is at the operands. */

@@ -81,20 +81,22 @@ static const struct command_named {
      "\n"
      "      --json              an object a line; null for values that are not known\n" URL_HELP},
     {"ls", command_ls, "list the locks that are held",
-     "usage: holdfast ls [--json] [--url URL] [GLOB]\n"
+     "usage: holdfast ls [--semaphore] [--json] [--url URL] [GLOB]\n"
      "\n"
      "Lists the locks that are held, or those whose name matches GLOB (as in Redis's KEYS).\n"
      "\n"
+     "      --semaphore         the semaphores instead: a line for each grant of permits\n"
      "      --json              an array of objects; null for values that are not known\n" URL_HELP},
     {"show", command_show, "show who holds a lock",
-     "usage: holdfast show [--json] [--url URL] NAME\n"
+     "usage: holdfast show [--semaphore] [--json] [--url URL] NAME\n"
      "\n"
      "Shows who holds the lock NAME, since when, how long until it expires, and who waits for it.\n"
      "\n"
+     "      --semaphore         who has permits of the semaphore NAME, and how many\n"
      "      --json              an object; null if the lock is free\n" URL_HELP "\n"
      "exit: 0 held, 1 free\n"},
     {"break", command_break, "take a lock from its holder",
-     "usage: holdfast break [--force] [--url URL] NAME\n"
+     "usage: holdfast break [--force] [--semaphore] [--url URL] NAME\n"
      "\n"
      "Takes the lock NAME from its holder, which is notified at once and whose fence is too low from\n"
      "then on. A holder that does not answer (it may be dead) keeps the lock until its lease ends;\n"
@@ -102,7 +104,8 @@ static const struct command_named {
      "\n"
      "      --force             give the lock to the next waiter at once. Use it only if the holder is\n"
      "                          known to be dead: a live one works on, beside the next holder, until\n"
-     "                          it is notified\n" URL_HELP "\n"
+     "                          it is notified\n"
+     "      --semaphore         take all permits of the semaphore NAME from all their holders\n" URL_HELP "\n"
      "exit: 0 it had a holder, 1 it was free\n"},
     {"doctor", command_doctor, "check the server",
      "usage: holdfast doctor [--json] [--url URL]\n"

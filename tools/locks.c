@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* locks.c - holdfast ls, show and break: an operator's view of the locks. */
+/* locks.c - holdfast ls, show and break: an operator's view of the locks and semaphores. */
 #include "cli.h"
 #include "json.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CELL = 2100, COLUMNS = 8 }; /* a cell holds 512 bytes of a name, each shown as \xNN */
+enum { CELL = 2100, COLUMNS = 9 }; /* a cell holds 512 bytes of a name, each shown as \xNN */
 
 struct table {
     char **cells; /* COLUMNS of them make a row */
@@ -17,8 +17,8 @@ struct table {
     bool   no_memory;
 };
 
-static const char *const titles[COLUMNS] = {"NAME", "HOST", "PID",     "LABEL",
-                                            "HELD", "LEFT", "WAITING", "FENCE"};
+static const char *const titles[COLUMNS] = {"NAME", "HOST",    "PID",   "LABEL",  "HELD",
+                                            "LEFT", "WAITING", "FENCE", "PERMITS"}; /* the last of semaphores only */
 
 static void seconds(char *out, size_t room, int64_t ms)
 {
@@ -43,7 +43,7 @@ static bool answers(const hf_holder *holder)
 }
 
 /* Leaves the object open: the caller writes the last brace. */
-static void print_json(const hf_holder *holder)
+static void print_json(const hf_holder *holder, bool semaphore)
 {
     bool ours = holder->foreign_value == NULL;
     (void)fputs("{\"name\":", stdout);
@@ -67,14 +67,22 @@ static void print_json(const hf_holder *holder)
         json_string(NULL);
     (void)fputs(",\"foreign_value\":", stdout);
     json_string(holder->foreign_value);
-    (void)fputs(holder->shared ? ",\"shared\":true" : ",\"shared\":false", stdout);
+    if (semaphore)
+        (void)printf(",\"permits\":%" PRId64, holder->permits);
+    else
+        (void)fputs(holder->shared ? ",\"shared\":true" : ",\"shared\":false", stdout);
 }
+
+struct listing {
+    size_t count;
+    bool   semaphore;
+};
 
 static bool add_json(const hf_holder *holder, void *arg)
 {
-    size_t *count = arg;
-    (void)fputs((*count)++ == 0 ? "[" : ",\n ", stdout);
-    print_json(holder);
+    struct listing *listing = arg;
+    (void)fputs(listing->count++ == 0 ? "[" : ",\n ", stdout);
+    print_json(holder, listing->semaphore);
     (void)putchar('}');
     return true;
 }
@@ -98,6 +106,7 @@ static bool add_row(const hf_holder *holder, void *arg)
     seconds(cell[5], CELL, holder->remaining_ms);
     count(cell[6], CELL, holder->waiting);
     count(cell[7], CELL, answers(holder) ? holder->fence : -1);
+    count(cell[8], CELL, holder->permits);
     char **row = cells + table->rows * COLUMNS;
     for (int i = 0; i < COLUMNS; i++)
         if ((row[i] = strdup(cell[i][0] != 0 ? cell[i] : "-")) == NULL)
@@ -106,10 +115,10 @@ static bool add_row(const hf_holder *holder, void *arg)
     return !table->no_memory;
 }
 
-static void print_table(const struct table *table)
+static void print_table(const struct table *table, int columns)
 {
     int width[COLUMNS];
-    for (int i = 0; i < COLUMNS; i++) {
+    for (int i = 0; i < columns; i++) {
         width[i] = (int)strlen(titles[i]);
         for (size_t row = 0; row < table->rows; row++) {
             int length = (int)strlen(table->cells[row * COLUMNS + (size_t)i]);
@@ -120,24 +129,24 @@ static void print_table(const struct table *table)
         const char *const *cells = titles;
         if (row > 0)
             cells = (const char *const *)table->cells + (row - 1) * COLUMNS;
-        for (int i = 0; i < COLUMNS - 1; i++)
+        for (int i = 0; i < columns - 1; i++)
             (void)printf("%-*s  ", width[i], cells[i]);
-        (void)printf("%s\n", cells[COLUMNS - 1]);
+        (void)printf("%s\n", cells[columns - 1]);
     }
 }
 
-static int list_table(hf_client *client, const char *glob)
+static int list_table(hf_client *client, const char *glob, bool semaphore)
 {
     struct table table = {NULL, 0, false};
     hf_error error;
     int code = CLI_DONE;
-    if (hf_lock_list(client, glob, add_row, &table, &error) != HF_OK) {
+    if ((semaphore ? hf_semaphore_list : hf_lock_list)(client, glob, add_row, &table, &error) != HF_OK) {
         code = cli_failed(&error);
     } else if (table.no_memory) {
         cli_say("out of memory listing the locks");
         code = CLI_OS;
     } else if (table.rows > 0) {
-        print_table(&table);
+        print_table(&table, semaphore ? COLUMNS : COLUMNS - 1);
     }
     for (size_t i = 0; i < table.rows * COLUMNS; i++)
         free(table.cells[i]);
@@ -146,25 +155,25 @@ static int list_table(hf_client *client, const char *glob)
 }
 
 /* After a failure the array stays open, so that no reader takes it for complete. */
-static int list_json(hf_client *client, const char *glob)
+static int list_json(hf_client *client, const char *glob, bool semaphore)
 {
-    size_t count = 0;
+    struct listing listing = {.semaphore = semaphore};
     hf_error error;
-    if (hf_lock_list(client, glob, add_json, &count, &error) != HF_OK)
+    if ((semaphore ? hf_semaphore_list : hf_lock_list)(client, glob, add_json, &listing, &error) != HF_OK)
         return cli_failed(&error);
-    (void)puts(count == 0 ? "[]" : "]");
+    (void)puts(listing.count == 0 ? "[]" : "]");
     return CLI_DONE;
 }
 
 int command_ls(int argc, char **argv)
 {
-    struct cli_look look = {.most = 1, .has_json = true, .only_looks = true};
+    struct cli_look look = {.most = 1, .has_json = true, .has_semaphore = true, .only_looks = true};
     hf_client *client;
     int code;
     if (!cli_look(argc, argv, &look, &client, &code))
         return code;
     const char *glob = optind < argc ? argv[optind] : "*";
-    code = look.json ? list_json(client, glob) : list_table(client, glob);
+    code = look.json ? list_json(client, glob, look.semaphore) : list_table(client, glob, look.semaphore);
     (void)hf_client_close(client, NULL);
     return code;
 }
@@ -177,9 +186,11 @@ static void since(char *out, size_t room, int64_t held_ms)
         (void)snprintf(out, room, "-");
 }
 
-static void print_holder(const hf_holder *holder)
+static void print_holder(const hf_holder *holder, bool semaphore)
 {
     char text[CELL], when[64];
+    if (semaphore)
+        (void)printf("permits    %" PRId64 "\n", holder->permits);
     if (holder->foreign_value != NULL) {
         (void)printf("holder     another library: %s\n", cli_plain(holder->foreign_value, text, CELL));
     } else {
@@ -202,8 +213,8 @@ static void print_holder(const hf_holder *holder)
 }
 
 struct showing {
-    bool json;
-    int count; /* of holders: one, or all readers */
+    bool json, semaphore;
+    int count; /* of holders: one, or all readers, or all grants of a semaphore */
     int64_t waiting;
 };
 
@@ -216,14 +227,14 @@ static bool show(const hf_holder *holder, void *arg)
     if (showing->json && before > 0)
         (void)fputs(before == 1 ? ",\"others\":[" : "},", stdout);
     if (showing->json) {
-        print_json(holder);
+        print_json(holder, showing->semaphore);
         return true;
     }
     if (before == 0)
         (void)printf("name       %s\n%s", cli_plain(holder->name, text, CELL), holder->shared ? "shared     yes\n" : "");
     else
         (void)puts("and");
-    print_holder(holder);
+    print_holder(holder, showing->semaphore);
     return true;
 }
 
@@ -258,7 +269,9 @@ static void show_waiters(hf_client *client, const char *name, const struct showi
         (void)printf("%s,\"waiters\":[", showing->count > 1 ? "}]" : "");
     else if (showing->waiting >= 0)
         (void)printf("waiting    %" PRId64 "\n", showing->waiting);
-    if (showing->waiting > 0 && hf_lock_waiters(client, name, show_waiter, &line, &error) != HF_OK)
+    hf_status (*waiters)(hf_client *, const char *, hf_waiter_fn *, void *, hf_error *) =
+        showing->semaphore ? hf_semaphore_waiters : hf_lock_waiters;
+    if (showing->waiting > 0 && waiters(client, name, show_waiter, &line, &error) != HF_OK)
         (void)cli_failed(&error);
     if (showing->json)
         (void)fputs("]}", stdout);
@@ -266,15 +279,15 @@ static void show_waiters(hf_client *client, const char *name, const struct showi
 
 int command_show(int argc, char **argv)
 {
-    struct cli_look look = {.least = 1, .most = 1, .has_json = true, .only_looks = true};
+    struct cli_look look = {.least = 1, .most = 1, .has_json = true, .has_semaphore = true, .only_looks = true};
     hf_client *client;
     int code;
     if (!cli_look(argc, argv, &look, &client, &code))
         return code;
     char text[CELL];
-    struct showing showing = {.json = look.json};
+    struct showing showing = {.json = look.json, .semaphore = look.semaphore};
     hf_error error;
-    if (hf_lock_info(client, argv[optind], show, &showing, &error) != HF_OK) {
+    if ((look.semaphore ? hf_semaphore_info : hf_lock_info)(client, argv[optind], show, &showing, &error) != HF_OK) {
         code = cli_failed(&error);
     } else {
         code = showing.count > 0 ? CLI_DONE : CLI_NO;
@@ -289,63 +302,85 @@ int command_show(int argc, char **argv)
     return code;
 }
 
-/* The holder that a lock is taken from. */
-struct victim {
-    char    who[400];
-    bool    is_ours, answers;
-    int64_t remaining_ms;
+/* Those that a lock or permits are taken from. */
+struct victims {
+    int     alive, silent; /* holders of ours, by whether they answer */
+    int64_t remaining_ms;  /* of the silent one that has it longest */
+    char    living[400], quiet[400]; /* one of each: its process */
 };
 
 static bool look_at(const hf_holder *holder, void *arg)
 {
-    struct victim *victim = arg;
+    struct victims *victims = arg;
     char host[280];
-    (void)snprintf(victim->who, sizeof victim->who, "process %" PRId64 " on %s", holder->pid,
+    if (holder->foreign_value != NULL)
+        return true;
+    bool lives = answers(holder);
+    (void)snprintf(lives ? victims->living : victims->quiet, sizeof victims->living, "process %" PRId64 " on %s", holder->pid,
                    cli_plain(holder->host, host, sizeof host));
-    victim->is_ours = holder->foreign_value == NULL;
-    victim->answers = answers(holder);
-    victim->remaining_ms = holder->remaining_ms;
-    return false;
+    victims->alive += lives;
+    victims->silent += !lives;
+    if (!lives && holder->remaining_ms > victims->remaining_ms)
+        victims->remaining_ms = holder->remaining_ms;
+    return true;
 }
 
 /* A live holder frees the lock at once, or when its time to stop is over. Whether one that does not answer is still
  * at work cannot be known. */
-static void say_when_free(hf_client *client, const char *name, const struct victim *before)
+static void say_when_free(hf_client *client, const struct cli_look *look, const char *name, const struct victims *before)
 {
-    struct victim now = {.is_ours = false};
+    struct victims now = {.silent = 0};
     char plain[CELL], left[32];
-    if (!before->is_ours || before->answers || hf_lock_info(client, name, look_at, &now, NULL) != HF_OK || !now.is_ours ||
-        strcmp(before->who, now.who) != 0) /* it has another holder by now */
+    if (before->silent == 0 || (look->semaphore ? hf_semaphore_info : hf_lock_info)(client, name, look_at, &now, NULL) != HF_OK ||
+        now.silent == 0 || strcmp(before->quiet, now.quiet) != 0) /* it has another holder by now */
         return;
     seconds(left, sizeof left, now.remaining_ms);
-    cli_say("the holder, %s, did not answer: %s is free in %s at the latest", before->who, cli_plain(name, plain, sizeof plain),
-            left);
+    (void)cli_plain(name, plain, sizeof plain);
+    if (now.silent > 1)
+        cli_say("%d holders, %s one of them, did not answer: what they have of %s is free in %s at the latest", now.silent, before->quiet,
+                plain, left);
+    else
+        cli_say("the holder, %s, did not answer: %s is free in %s at the latest", before->quiet, plain, left);
     (void)fprintf(stderr, "  until then it may still be at work; if you know that it is not, --force gives the lock to the "
                           "next waiter now\n");
 }
 
+static void say_who_was_alive(const struct victims *before)
+{
+    if (before->alive > 1)
+        cli_say("%d holders, %s one of them, were alive: until they stop, they and the next holder may all be at work", before->alive,
+                before->living);
+    else if (before->alive == 1)
+        cli_say("the holder, %s, was alive: until it stops, it and the next holder may both be at work", before->living);
+}
+
 int command_break(int argc, char **argv)
 {
-    struct cli_look look = {.least = 1, .most = 1, .has_force = true};
+    struct cli_look look = {.least = 1, .most = 1, .has_force = true, .has_semaphore = true};
     hf_client *client;
     int code;
     if (!cli_look(argc, argv, &look, &client, &code))
         return code;
+    const char *name = argv[optind];
     char text[CELL];
     bool had_holder = false;
-    struct victim victim = {.is_ours = false};
+    struct victims victims = {.silent = 0};
+    hf_status status;
     hf_error error;
-    (void)hf_lock_info(client, argv[optind], look_at, &victim, NULL);
-    hf_status status = (look.force ? hf_lock_break_now : hf_lock_break)(client, argv[optind], &had_holder, &error);
+    (void)(look.semaphore ? hf_semaphore_info : hf_lock_info)(client, name, look_at, &victims, NULL);
+    if (look.semaphore)
+        status = (look.force ? hf_semaphore_break_now : hf_semaphore_break)(client, name, &had_holder, &error);
+    else
+        status = (look.force ? hf_lock_break_now : hf_lock_break)(client, name, &had_holder, &error);
     if (status != HF_OK) {
         code = cli_failed(&error);
     } else if (!had_holder) {
-        cli_say("nothing to break: %s is free", cli_plain(argv[optind], text, CELL));
+        cli_say("nothing to break: %s is free", cli_plain(name, text, CELL));
         code = CLI_NO;
-    } else if (!look.force) {
-        say_when_free(client, argv[optind], &victim);
-    } else if (victim.answers) {
-        cli_say("the holder, %s, was alive: until it stops, it and the next holder may both be at work", victim.who);
+    } else if (look.force) {
+        say_who_was_alive(&victims);
+    } else {
+        say_when_free(client, &look, name, &victims);
     }
     (void)hf_client_close(client, NULL);
     return code;

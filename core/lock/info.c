@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* info.c - for operators: hf_lock_info, hf_lock_waiters, hf_lock_list, hf_lock_break and _now. */
+/* info.c - for operators: hf_lock_info, _waiters and _list, and hf_semaphore_info, _waiters and _list. */
 #include "core/lock/info.h"
 #include "core/context/call.h"
 #include "core/context/callback.h"
 #include "core/lock/event_sink.h"
 #include "core/policy/observation.h"
 #include "core/protocol/options.h"
+#include "core/protocol/script_error.h"
 #include "core/context/wait.h"
 #include "core/protocol/wire.h"
-#include "base/random.h"
+
+#include <holdfast/semaphore.h>
 
 #include <fnmatch.h>
 #include <hiredis/hiredis.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +36,14 @@ struct holding { /* a holder of a lock, from the look at it until its visit */
     char    value[HFI_TOKEN_CAPACITY]; /* a token; another library's value is only in `foreign` */
     char    foreign[256];
     bool    shared;
-    int64_t left_ms, waiting;
+    int64_t left_ms, waiting, permits;
     struct hfi_token_parts parts;
     struct inquiry inquiry; /* token NULL: the holder is another library */
 };
 
 struct survey { /* holders are asked in batches, so that the waits for silent ones overlap */
     hf_client    *client;
+    enum hfi_use  use;
     hf_holder_fn *visit;
     void         *arg;
     bool   enough;
@@ -123,7 +125,7 @@ static void show(struct survey *survey, const struct holding *held)
 {
     hf_holder holder = {.size = sizeof holder, .name = held->name, .host = held->parts.host, .label = held->inquiry.label,
                         .pid = held->parts.pid, .fence = held->inquiry.fence, .held_ms = held->inquiry.held_ms,
-                        .remaining_ms = held->left_ms, .waiting = held->waiting, .shared = held->shared,
+                        .remaining_ms = held->left_ms, .waiting = held->waiting, .shared = held->shared, .permits = held->permits,
                         .foreign_value = held->inquiry.token == NULL ? held->foreign : NULL};
     struct hfi_callback callback;
     hfi_callback_begin(&callback, survey->client, NULL);
@@ -145,10 +147,10 @@ static void finish(struct survey *survey)
 }
 
 /* Asks the holder of this value, if it is one of ours. */
-static void add_holder(struct survey *survey, const struct hfi_keys *keys, const redisReply *value, const struct holding *lock)
+static void add_holder(struct survey *survey, const struct hfi_keys *keys, const redisReply *value, const struct holding *seen)
 {
     struct holding *held = &survey->held[survey->count];
-    *held = *lock;
+    *held = *seen;
     held->inquiry.held_ms = -1;
     memcpy(held->name, keys->name, (size_t)keys->name_size + 1);
     if (hfi_token_parse(value->str, value->len, &held->parts)) {
@@ -163,38 +165,44 @@ static void add_holder(struct survey *survey, const struct hfi_keys *keys, const
         finish(survey);
 }
 
+/* What `look` or `look_permits` answered; reply_schema.c has checked it. */
+static void add_holders(struct survey *survey, const struct hfi_keys *keys, const redisReply *reply)
+{
+    const char *word = reply->element[0]->str;
+    bool shared = strcmp(word, "SHARED") == 0, counts = strcmp(word, "PERMITS") == 0;
+    size_t first = counts ? 2 : shared ? 3 : 1, step = counts ? 3 : 1, last = counts || shared ? reply->elements : 2;
+    for (size_t i = first; i < last && strcmp(word, "FREE") != 0 && !survey->enough; i += step) {
+        struct holding seen = {.shared = shared, .left_ms = hfi_wire_number(reply, shared ? 1 : i + 1, -1),
+                               .waiting = hfi_wire_number(reply, counts ? 1 : shared ? 2 : 3, 0),
+                               .permits = counts ? hfi_wire_number(reply, i + 2, 1) : 1};
+        add_holder(survey, keys, reply->element[i], &seen);
+    }
+}
+
 /* Looks at the lock of these keys, which it takes over, and asks its holders. A free lock is left out. */
 static hf_status inform(struct survey *survey, struct hfi_keys *keys, hf_error *error)
 {
     redisReply *reply = NULL;
     hf_status status = hfi_call_done(survey->client, lane_of(survey->client), hfi_wire_look(keys), NULL,
-                                     "cannot look at the lock", &reply, error);
-    const char *word = status == HF_OK ? reply->element[0]->str : ""; /* checked by reply_schema.c */
-    bool shared = strcmp(word, "SHARED") == 0;
-    if (strcmp(word, "FOREIGN") == 0)
-        status = hfi_fail(error, HF_FOREIGN, "another program keeps something else under this key",
-                          "the key of the lock is not a string");
-    if (strcmp(word, "HELD") == 0 || shared) {
-        size_t first = shared ? 3 : 1, last = shared ? reply->elements : 2, at = shared ? 1 : 2;
-        struct holding lock = {.shared = shared, .left_ms = hfi_wire_number(reply, at, -1),
-                               .waiting = hfi_wire_number(reply, at + 1, 0)};
-        for (size_t i = first; i < last && !survey->enough; i++)
-            add_holder(survey, keys, reply->element[i], &lock);
-    }
+                                     keys->use == HFI_SEMAPHORE ? "cannot look at the semaphore" : "cannot look at the lock", &reply,
+                                     error);
+    if (status == HF_OK && strcmp(reply->element[0]->str, "FOREIGN") == 0)
+        status = hfi_script_error_key(keys, reply->element[1]->str, error);
+    else if (status == HF_OK)
+        add_holders(survey, keys, reply);
     if (reply != NULL)
         freeReplyObject(reply);
     hfi_keys_done(keys);
     return status;
 }
 
-/* HF_OK: the client is entered and *keys is made; the caller has to undo both. */
-static hf_status enter_named(hf_client *client, const char *text, struct hfi_keys *keys, hf_error *error)
+hf_status hfi_info_enter(hf_client *client, enum hfi_use use, const char *text, struct hfi_keys *keys, hf_error *error)
 {
     struct hfi_name name;
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
-    status = hfi_name_take(HFI_MUTEX, text, 0, &name, error);
+    status = hfi_name_take(use, text, 0, &name, error);
     if (status == HF_OK)
         status = hfi_keys_make(client->key_template, &name, keys, error);
     if (status != HF_OK)
@@ -202,19 +210,29 @@ static hf_status enter_named(hf_client *client, const char *text, struct hfi_key
     return status;
 }
 
-hf_status hf_lock_info(hf_client *client, const char *name, hf_holder_fn *visit, void *arg, hf_error *error)
+static hf_status info(hf_client *client, enum hfi_use use, const char *name, hf_holder_fn *visit, void *arg, hf_error *error)
 {
     struct hfi_keys keys;
     struct survey survey = {.client = client, .visit = visit, .arg = arg};
     if (visit == NULL)
         return hfi_fail(error, HF_INVALID, "", "visit is NULL");
-    hf_status status = enter_named(client, name, &keys, error);
+    hf_status status = hfi_info_enter(client, use, name, &keys, error);
     if (status != HF_OK)
         return status;
     status = inform(&survey, &keys, error);
     finish(&survey);
     hfi_client_leave(client);
     return status;
+}
+
+hf_status hf_lock_info(hf_client *client, const char *name, hf_holder_fn *visit, void *arg, hf_error *error)
+{
+    return info(client, HFI_MUTEX, name, visit, arg, error);
+}
+
+hf_status hf_semaphore_info(hf_client *client, const char *name, hf_holder_fn *visit, void *arg, hf_error *error)
+{
+    return info(client, HFI_SEMAPHORE, name, visit, arg, error);
 }
 
 /* Server time: no other reply on a user lane carries it. */
@@ -248,14 +266,14 @@ static void show_waiters(hf_client *client, const redisReply *reply, int64_t now
     }
 }
 
-hf_status hf_lock_waiters(hf_client *client, const char *name, hf_waiter_fn *visit, void *arg, hf_error *error)
+static hf_status queue(hf_client *client, enum hfi_use use, const char *name, hf_waiter_fn *visit, void *arg, hf_error *error)
 {
     struct hfi_keys keys;
     redisReply *reply = NULL;
     int64_t now_us;
     if (visit == NULL)
         return hfi_fail(error, HF_INVALID, "", "visit is NULL");
-    hf_status status = enter_named(client, name, &keys, error);
+    hf_status status = hfi_info_enter(client, use, name, &keys, error);
     if (status != HF_OK)
         return status;
     status = hfi_call_done(client, lane_of(client), hfi_wire_waiters(&keys, WAITERS_MOST), NULL, "cannot look at the queue",
@@ -271,12 +289,22 @@ hf_status hf_lock_waiters(hf_client *client, const char *name, hf_waiter_fn *vis
     return status;
 }
 
+hf_status hf_lock_waiters(hf_client *client, const char *name, hf_waiter_fn *visit, void *arg, hf_error *error)
+{
+    return queue(client, HFI_MUTEX, name, visit, arg, error);
+}
+
+hf_status hf_semaphore_waiters(hf_client *client, const char *name, hf_waiter_fn *visit, void *arg, hf_error *error)
+{
+    return queue(client, HFI_SEMAPHORE, name, visit, arg, error);
+}
+
 static hf_status inform_of_key(struct survey *survey, const redisReply *key, const char *glob, hf_error *error)
 {
     const hf_client *client = survey->client;
     struct hfi_keys keys = {0};
     struct hfi_name name;
-    if (!hfi_key_name(client->key_template, key->str, key->len, &name) || name.use != HFI_MUTEX)
+    if (!hfi_key_name(client->key_template, key->str, key->len, &name) || name.use != survey->use)
         return HF_OK;
     hf_status status = hfi_keys_make(client->key_template, &name, &keys, error);
     if (status == HF_INVALID) /* one of our side keys under a template */
@@ -289,10 +317,10 @@ static hf_status inform_of_key(struct survey *survey, const redisReply *key, con
     return status == HF_FOREIGN ? HF_OK : status; /* its type has changed since SCAN */
 }
 
-/* SCAN's pattern for all our lock keys: the template's text with its special bytes escaped. */
-static void scan_pattern(const hf_client *client, char *out, size_t capacity)
+/* SCAN's pattern for all keys of that use: the template's text with its special bytes escaped. */
+static void scan_pattern(const hf_client *client, enum hfi_use use, char *out, size_t capacity)
 {
-    const char *template = client->key_template != NULL ? client->key_template : "hf:%s";
+    const char *template = use == HFI_SEMAPHORE ? "hf:sem:%s" : client->key_template != NULL ? client->key_template : "hf:%s";
     size_t at = 0;
     for (const char *from = template; *from != 0 && at + 3 < capacity; from++) {
         if (from[0] == '%' && from[1] == 's') {
@@ -312,12 +340,13 @@ static hf_status list(struct survey *survey, const char *glob, hf_error *error)
     hf_client *client = survey->client;
     char cursor[24] = "0", pattern[1100];
     hf_status status = HF_OK;
-    scan_pattern(client, pattern, sizeof pattern);
+    bool counts = survey->use == HFI_SEMAPHORE;
+    scan_pattern(client, survey->use, pattern, sizeof pattern);
     do {
         redisReply *reply;
         status = hfi_call_done(client, lane_of(client),
-                               hfi_wire_words("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", "string", NULL),
-                               NULL, "cannot list the locks", &reply, error);
+                               hfi_wire_words("SCAN", cursor, "MATCH", pattern, "COUNT", "1000", "TYPE", counts ? "zset" : "string", NULL),
+                               NULL, counts ? "cannot list the semaphores" : "cannot list the locks", &reply, error);
         if (status != HF_OK)
             break;
         bool good = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
@@ -331,9 +360,9 @@ static hf_status list(struct survey *survey, const char *glob, hf_error *error)
     return status;
 }
 
-hf_status hf_lock_list(hf_client *client, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error)
+static hf_status list_all(hf_client *client, enum hfi_use use, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error)
 {
-    struct survey survey = {.client = client, .visit = visit, .arg = arg};
+    struct survey survey = {.client = client, .use = use, .visit = visit, .arg = arg};
     hf_status status = hfi_client_enter(client, error);
     if (status != HF_OK)
         return status;
@@ -342,48 +371,12 @@ hf_status hf_lock_list(hf_client *client, const char *glob, hf_holder_fn *visit,
     return status;
 }
 
-static hf_status break_it(hf_client *client, const struct hfi_keys *keys, bool force, bool *had_holder, hf_error *error)
+hf_status hf_lock_list(hf_client *client, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error)
 {
-    redisReply *reply;
-    uint64_t random;
-    char hex[17];
-    if (!hfi_random(&random, sizeof random))
-        return hfi_random_fail(error, "the breaking of a lock");
-    (void)snprintf(hex, sizeof hex, "%016" PRIx64, random | HFI_TOKEN_REVOKED);
-    struct hfi_name name = hfi_name_of(HFI_MUTEX, keys->name, keys->name_size);
-    hf_status status = hfi_call_done(client, hfi_pool_lane(client->pool, HFI_LOCK_LANE, name.hash),
-                                     hfi_wire_break(keys, hex, force), NULL, "cannot break the lock", &reply, error);
-    if (status != HF_OK)
-        return status;
-    struct hfi_script_reply said = hfi_wire_script_reply(reply);
-    if (had_holder != NULL)
-        *had_holder = strcmp(said.word, "BROKEN") == 0;
-    if (strcmp(said.word, "FOREIGN") == 0)
-        status = hfi_fail(error, HF_FOREIGN, "delete it yourself if you are sure", "the key of the lock is not a string");
-    freeReplyObject(reply);
-    return status;
+    return list_all(client, HFI_MUTEX, glob, visit, arg, error);
 }
 
-static hf_status break_named(hf_client *client, const char *name, bool force, bool *had_holder, hf_error *error)
+hf_status hf_semaphore_list(hf_client *client, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error)
 {
-    struct hfi_keys keys;
-    if (had_holder != NULL)
-        *had_holder = false;
-    hf_status status = enter_named(client, name, &keys, error);
-    if (status != HF_OK)
-        return status;
-    status = break_it(client, &keys, force, had_holder, error);
-    hfi_keys_done(&keys);
-    hfi_client_leave(client);
-    return status;
-}
-
-hf_status hf_lock_break(hf_client *client, const char *name, bool *had_holder, hf_error *error)
-{
-    return break_named(client, name, false, had_holder, error);
-}
-
-hf_status hf_lock_break_now(hf_client *client, const char *name, bool *had_holder, hf_error *error)
-{
-    return break_named(client, name, true, had_holder, error);
+    return list_all(client, HFI_SEMAPHORE, glob, visit, arg, error);
 }

@@ -12,4 +12,7 @@ void hfi_info_tell(struct hfi_lock *lock, const struct hfi_message *message);
 /* Message A: the answer to an inquiry of ours. */
 void hfi_info_on_message(hf_client *client, const struct hfi_message *message);
 
+/* HF_OK: the client is entered and *keys are made; the caller leaves it and calls hfi_keys_done. */
+hf_status hfi_info_enter(hf_client *client, enum hfi_use use, const char *text, struct hfi_keys *keys, hf_error *error);
+
 #endif

@@ -140,11 +140,21 @@ static bool is_shared(const struct redisReply *reply)
     return fits;
 }
 
+/* The number of waiters; each token, its TTL, and how many permits it has. */
+static bool is_permits(const struct redisReply *reply)
+{
+    bool fits = reply->type == REDIS_REPLY_ARRAY && reply->elements >= 5 && reply->elements % 3 == 2 &&
+                is_word(reply->element[0], "PERMITS");
+    for (size_t i = 1; fits && i < reply->elements; i++)
+        fits = is_of_kind(reply->element[i], i % 3 == 2 ? 's' : 'n');
+    return fits;
+}
+
 bool hfi_schema_look(const struct hfi_command *command, const struct redisReply *reply)
 {
     static const struct form forms[] = {{"HELD", "snn"}, {"FREE", ""}, {"FOREIGN", "s"}};
     (void)command;
-    return IS_ONE_OF(reply, forms) || is_shared(reply);
+    return IS_ONE_OF(reply, forms) || is_shared(reply) || is_permits(reply);
 }
 
 bool hfi_schema_forget(const struct hfi_command *command, const struct redisReply *reply)

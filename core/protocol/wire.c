@@ -274,7 +274,7 @@ struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)
     begin(&words);
     (void)add_keys(&words, keys, &sides);
     words.count = words.failed ? 0 : 2; /* lock, queue */
-    return script(&hfi_script_look, 2, &words, hfi_schema_look);
+    return script(keys->use == HFI_SEMAPHORE ? &hfi_script_look_permits : &hfi_script_look, 2, &words, hfi_schema_look);
 }
 
 struct hfi_command *hfi_wire_waiters(const struct hfi_keys *keys, int most)
@@ -302,7 +302,7 @@ struct hfi_command *hfi_wire_break(const struct hfi_keys *keys, const char *rand
     int key_count = add_keys(&words, keys, &sides);
     add_text(&words, random_hex);
     add_text(&words, force ? "force" : "");
-    return script(&hfi_script_break, key_count, &words, hfi_schema_break);
+    return script(keys->use == HFI_SEMAPHORE ? &hfi_script_break_permits : &hfi_script_break, key_count, &words, hfi_schema_break);
 }
 
 struct hfi_command *hfi_wire_forget(const struct hfi_keys *keys)

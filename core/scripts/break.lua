@@ -3,6 +3,7 @@
 -- With force the next waiter gets the lease now. B makes the holder renew, and the renewal finds the lease over.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 sixteen hex digits, 2 'force' or ''.
 -- include hand_off
+-- include revoked
 local held = typed('GET', KEYS[1])
 if held == nil then
     return {'FOREIGN', now, 'lock'}
@@ -11,18 +12,15 @@ if not held then
     return {'FREE', now}
 end
 local force = ARGV[2] == 'force'
--- Of a reader's the second half stays: its renewal finds it by that.
-local function revoked(token)
-    local head, half, tail = string.match(token, '^(hf1:%x+:%x+:)%x%x%x%x%x%x%x%x(%x+)(:.*)$')
-    return head and head .. (held == SHARED and string.sub(ARGV[1], 1, 8) .. half or ARGV[1]) .. tail
-end
+local shared = held == SHARED
 leave(held) -- a first write that memory limits do not refuse
-local holders = held == SHARED and typed('ZRANGE', readers, '0', '-1', 'WITHSCORES') or {held}
-local left = not force and call('PTTL', KEYS[1]) > 0 and revoked(holders[1] or '')
-if left and held == SHARED then -- each reader's place stays until the reader has stopped
+local holders = shared and typed('ZRANGE', readers, '0', '-1', 'WITHSCORES') or {held}
+local left = not force and call('PTTL', KEYS[1]) > 0 and revoked(holders[1] or '', shared)
+if left and shared then -- each reader's place stays until the reader has stopped
     for i = 1, #holders, 2 do
-        if revoked(holders[i]) and revoked(holders[i]) ~= holders[i] then
-            call('ZADD', readers, holders[i + 1], revoked(holders[i]))
+        local after = revoked(holders[i], true)
+        if after and after ~= holders[i] then
+            call('ZADD', readers, holders[i + 1], after)
             call('ZREM', readers, holders[i])
         end
     end
@@ -31,9 +29,10 @@ elseif left then
 elseif hand_off('') ~= 'HANDED' then
     call('DEL', KEYS[1])
 end
-for i = 1, #holders, held == SHARED and 2 or 1 do
-    if revoked(holders[i]) then
-        call('PUBLISH', channel(holders[i]), 'B ' .. holders[i] .. ' ' .. revoked(holders[i]) .. ' ' .. KEYS[1])
+for i = 1, #holders, shared and 2 or 1 do
+    local after = revoked(holders[i], shared)
+    if after then
+        call('PUBLISH', channel(holders[i]), 'B ' .. holders[i] .. ' ' .. after .. ' ' .. KEYS[1])
     end
 end
 return {'BROKEN', now}

@@ -219,6 +219,14 @@ public:
     {
         return hf_lock_break_now(get(), name, &had_holder, error);
     }
+    hf_status break_permits(const char *name, bool &had_holder, hf_error *error = nullptr) noexcept
+    {
+        return hf_semaphore_break(get(), name, &had_holder, error);
+    }
+    hf_status break_permits_now(const char *name, bool &had_holder, hf_error *error = nullptr) noexcept
+    {
+        return hf_semaphore_break_now(get(), name, &had_holder, error);
+    }
 
     [[nodiscard]] hf_status fetch(const char *key, const hf_fetch_options &options, value &result,
                                   hf_error *error = nullptr) noexcept

@@ -52,6 +52,19 @@ HF_API HF_NODISCARD hf_status hf_semaphore_acquire_start(hf_client *client, cons
  */
 HF_API int hf_lease_permits(const hf_lease *lease);
 
+/*
+ * For operators, as hf_lock_info, _list, _waiters, _break and _break_now. `visit` is called for each grant, not for each
+ * permit; a process may have several grants. Of a semaphore it sees those of the 4096 permits that end first, 64 grants at
+ * most. A break takes all permits from all holders.
+ *
+ * Returns, Threads, Blocks, Owns, Errors  as those of locks.
+ */
+HF_API hf_status hf_semaphore_info(hf_client *client, const char *name, hf_holder_fn *visit, void *arg, hf_error *error);
+HF_API hf_status hf_semaphore_list(hf_client *client, const char *glob, hf_holder_fn *visit, void *arg, hf_error *error);
+HF_API hf_status hf_semaphore_waiters(hf_client *client, const char *name, hf_waiter_fn *visit, void *arg, hf_error *error);
+HF_API hf_status hf_semaphore_break(hf_client *client, const char *name, bool *had_holder, hf_error *error);
+HF_API hf_status hf_semaphore_break_now(hf_client *client, const char *name, bool *had_holder, hf_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -136,6 +136,39 @@ another_librarys_lock_is_shown_as_foreign() {
     cli del 'hf:{theirs}' >/dev/null
 }
 
+permits_are_shown_and_broken() {
+    same "what ls says of none" "" "$("$hf" ls --semaphore)"
+    same "what show says of none" "gate is free" "$("$hf" show --semaphore gate)"
+    "$hf" run --permits 2/3 --lease 5 --label first gate -- sh -c 'echo up >up.txt; exec sleep 1000' 2>/dev/null &
+    local one=$! two
+    until_true test -s up.txt
+    rm -f up.txt
+    "$hf" run --permits 1/3 --lease 5 --label second gate -- sh -c 'echo up >up.txt; exec sleep 1000' 2>/dev/null &
+    two=$!
+    until_true test -s up.txt
+    rm -f up.txt
+    same "locks" "" "$("$hf" ls)"
+    same "lines of ls" 3 "$("$hf" ls --semaphore 'g*' | wc -l)"
+    same "permits in ls" "1 2 PERMITS" "$("$hf" ls --semaphore | awk '{print $NF}' | sort | xargs)"
+    same "lines of ls x*" 0 "$("$hf" ls --semaphore 'x*' | wc -l)"
+    local shown
+    shown=$("$hf" show --semaphore gate)
+    same "code of show" 0 $?
+    same "permits in show" "1 2" "$(echo "$shown" | awk '$1 == "permits" {print $2}' | sort | xargs)"
+    same "labels in show" "first second" "$(echo "$shown" | awk '$1 == "label" {print $2}' | sort | xargs)"
+    same "who has how many, in JSON" "$one: 2, $two: 1" \
+        "$("$hf" ls --semaphore --json | value '", ".join("%d: %d" % (i["pid"], i["permits"]) for i in sorted(it, key=lambda i: -i["permits"]))')"
+    "$hf" break --semaphore gate
+    same "code of break" 0 $?
+    wait $one
+    same "code of the first" 76 $?
+    wait $two
+    same "code of the second" 76 $?
+    "$hf" run --permits 3/3 -w 20 gate -- true
+    same "code of the next" 0 $?
+    contains "what break says of none" "gate is free" "$("$hf" break --semaphore gate 2>&1)"
+}
+
 breaking_says_whether_there_was_a_holder() {
     hold broken x
     "$hf" break broken

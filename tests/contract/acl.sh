@@ -42,6 +42,9 @@ kill "$watcher"
 wait
 cli set 'hf:{theirs}' "another library's" px 300 >/dev/null # its end is listened for
 holdfast run theirs -- true
+holdfast run --permits 1/2 gate -- true || wrong "permits are not to be had"
+holdfast ls --semaphore || wrong "ls --semaphore fails"
+holdfast break --semaphore gate 2>/dev/null || [ $? = 1 ] || wrong "break --semaphore fails"
 holdfast run --url "$HOLDFAST_URL?db=1" elsewhere -- true
 holdfast ls || wrong "ls fails"
 holdfast doctor >"$FOLDER/doctor" || wrong "doctor fails: $(cat "$FOLDER/doctor")"

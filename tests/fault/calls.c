@@ -248,6 +248,33 @@ static hf_status call_break_now(struct hft_place *place)
     return hf_lock_break_now(place->other, hf_lease_name(place->lease), &had, &place->error);
 }
 
+static hf_status call_permits_info(struct hft_place *place)
+{
+    return hf_semaphore_info(place->client, hf_lease_name(place->lease), see_holder, NULL, &place->error);
+}
+
+static hf_status call_permits_list(struct hft_place *place)
+{
+    return hf_semaphore_list(place->client, "*", see_holder, NULL, &place->error);
+}
+
+static hf_status call_permits_waiters(struct hft_place *place)
+{
+    return hf_semaphore_waiters(place->client, "nobodys", see_waiter, NULL, &place->error);
+}
+
+static hf_status call_permits_break(struct hft_place *place)
+{
+    bool had;
+    return hf_semaphore_break(place->other, hf_lease_name(place->lease), &had, &place->error);
+}
+
+static hf_status call_permits_break_now(struct hft_place *place)
+{
+    bool had;
+    return hf_semaphore_break_now(place->other, hf_lease_name(place->lease), &had, &place->error);
+}
+
 static bool see_finding(const hf_finding *finding, void *arg)
 {
     (void)finding;
@@ -458,6 +485,11 @@ const struct hft_public_call hft_public_calls[] = {{"open", NULL, call_open},
                                                    {"waiters", NULL, call_waiters},
                                                    {"break", hold, call_break},
                                                    {"break now", hold, call_break_now},
+                                                   {"info permits", hold_permits, call_permits_info},
+                                                   {"list permits", NULL, call_permits_list},
+                                                   {"waiters of permits", NULL, call_permits_waiters},
+                                                   {"break permits", hold_permits, call_permits_break},
+                                                   {"break permits now", hold_permits, call_permits_break_now},
                                                    {"check", NULL, call_check},
                                                    {"stats", NULL, call_stats},
                                                    {"metrics", NULL, call_metrics},

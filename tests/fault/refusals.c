@@ -437,6 +437,9 @@ static void try_and_release(struct cast *cast)
     status = hf_lock_break(cast->clients[TRIER], "nobodys", NULL, &error);
     HFT_CHECK(cast->scene.run, status != HF_INTERNAL && status != HF_TIMEOUT, "%s: a break: %s", refusal->name,
               hf_status_name(status));
+    status = hf_semaphore_break(cast->clients[TRIER], "nobodys", NULL, &error);
+    HFT_CHECK(cast->scene.run, status != HF_INTERNAL && status != HF_TIMEOUT, "%s: a break of permits: %s", refusal->name,
+              hf_status_name(status));
     status = hf_fetch_forget(cast->clients[TRIER], "nobodys", &error);
     HFT_CHECK(cast->scene.run, status != HF_INTERNAL && status != HF_TIMEOUT, "%s: a forget: %s", refusal->name,
               hf_status_name(status));

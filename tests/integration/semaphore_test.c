@@ -332,6 +332,101 @@ static void close_gives_all_permits_back(void **state)
     assert_int_equal(hf_lease_release(two, NULL), HF_CLOSED);
 }
 
+struct seen {
+    int count, waiters;
+    hf_holder last;
+    int64_t permits;
+    char label[64];
+};
+
+static bool see(const hf_holder *holder, void *arg)
+{
+    struct seen *seen = arg;
+    seen->count++;
+    seen->permits += holder->permits;
+    seen->last = *holder;
+    (void)snprintf(seen->label, sizeof seen->label, "%s", holder->label);
+    return true;
+}
+
+static bool see_waiter(const hf_waiter *waiter, void *arg)
+{
+    struct seen *seen = arg;
+    seen->waiters += waiter->pid == getpid();
+    return true;
+}
+
+static void an_operator_sees_who_has_how_many_and_who_waits(void **state)
+{
+    struct fixture *f = *state;
+    struct seen seen = {.count = 0};
+    struct hft_taker waits;
+    assert_int_equal(hf_semaphore_info(f->a, "s", see, &seen, &f->error), HF_OK);
+    assert_int_equal(seen.count, 0);
+    hf_lease *two = must_have(f, f->a, 3, 2, HF_LOCK(.owner_label = "importer"));
+    hft_take_permits(&waits, f->b, "s", 3, 3, FOREVER);
+    HFT_UNTIL_TRUE(queued(f) == 1);
+    assert_int_equal(hf_semaphore_info(f->b, "s", see, &seen, &f->error), HF_OK);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.permits, 2);
+    assert_string_equal(seen.label, "importer");
+    assert_true(seen.last.fence == hf_lease_fence(two));
+    assert_int_equal(seen.last.waiting, 1);
+    assert_in_range(seen.last.remaining_ms, 5000, 10500);
+    assert_int_equal(hf_semaphore_waiters(f->a, "s", see_waiter, &seen, &f->error), HF_OK);
+    assert_int_equal(seen.waiters, 1);
+    assert_int_equal(hf_lock_list(f->a, NULL, see, &seen, &f->error), HF_OK); /* locks */
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(hf_semaphore_list(f->a, "s*", see, &seen, &f->error), HF_OK);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(hf_semaphore_list(f->a, "x*", see, &seen, &f->error), HF_OK);
+    assert_int_equal(seen.count, 2);
+    must_release(two);
+    assert_int_equal(hft_taken(&waits), HF_OK);
+    must_release(waits.lease);
+}
+
+/* Two threads have permits of one grant, another process has one by itself. */
+static void a_break_takes_all_permits_and_gives_them_on_when_their_holders_have_stopped(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker waits;
+    bool had;
+    assert_int_equal(hf_semaphore_break(f->a, "s", &had, &f->error), HF_OK);
+    assert_false(had);
+    hf_lease *of_a = must_have(f, f->a, 3, 2, NULL), *of_b = must_have(f, f->b, 3, 1, NULL);
+    hft_take_permits(&waits, f->b, "s", 3, 3, FOREVER);
+    HFT_UNTIL_TRUE(queued(f) == 1);
+    assert_int_equal(hf_semaphore_break(f->b, "s", &had, &f->error), HF_OK);
+    assert_true(had);
+    HFT_UNTIL_TRUE(!hf_lease_is_valid(of_a) && !hf_lease_is_valid(of_b));
+    assert_int_equal(hf_lease_release(of_a, &f->error), HF_LOST);
+    assert_non_null(strstr(f->error.message, "broke"));
+    assert_int_equal(hf_lease_release(of_b, NULL), HF_LOST);
+    assert_int_equal(hft_taken(&waits), HF_OK);
+    must_release(waits.lease);
+    HFT_UNTIL_TRUE(out(f) == 0);
+}
+
+static void permits_broken_by_force_are_free_at_once(void **state)
+{
+    struct fixture *f = *state;
+    bool had;
+    hf_lease *lease = must_have(f, f->a, 2, 2, NULL);
+    assert_int_equal(hf_semaphore_break_now(f->b, "s", &had, &f->error), HF_OK);
+    assert_true(had);
+    assert_int_equal(try(f, f->b, 2, 2), HF_OK);
+    HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+    freeReplyObject(hft_server_ask(f->server, "SET hf:sem:{s} x"));
+    assert_int_equal(hf_semaphore_break(f->a, "s", &had, &f->error), HF_FOREIGN);
+    assert_false(had);
+    assert_int_equal(hf_semaphore_info(f->a, "s", see, &had, &f->error), HF_FOREIGN);
+    assert_non_null(strstr(f->error.message, "hf:sem:{s}"));
+    assert_int_equal(hf_semaphore_info(f->a, "s", NULL, NULL, &f->error), HF_INVALID);
+    assert_int_equal(hf_semaphore_info(f->a, "", see, NULL, &f->error), HF_INVALID);
+}
+
 static void what_makes_no_sense_is_refused_with_words(void **state)
 {
     struct fixture *f = *state;
@@ -407,6 +502,9 @@ int main(void)
         TEST(semaphores_and_locks_do_not_meet),
         TEST(a_pending_takes_permits),
         TEST(close_gives_all_permits_back),
+        TEST(an_operator_sees_who_has_how_many_and_who_waits),
+        TEST(a_break_takes_all_permits_and_gives_them_on_when_their_holders_have_stopped),
+        TEST(permits_broken_by_force_are_free_at_once),
         TEST(what_makes_no_sense_is_refused_with_words),
         TEST(another_programs_key_is_told_and_left_alone),
     };

@@ -213,6 +213,63 @@ static void a_key_without_an_end_keeps_those_in_it(void **state)
     IS(OUT, "B#1 A#1");
 }
 
+#define REVOKED(id) "hf1:" id ":1f:0000000089abcdef:host:1"
+#define A_LEFT REVOKED("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
+#define B_LEFT REVOKED("bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb")
+
+static void a_look_tells_who_has_how_many(void **state)
+{
+    (void)state;
+    SAYS(look_permits, "2 K Q", "FREE");
+    (void)tell("ZADD K now-1 D#1");
+    SAYS(look_permits, "2 K Q", "FREE");
+    (void)tell("ZADD K now+500000 A#1 now+500000 A#2 now+700000 B#1");
+    waits("1 C", "3_3");
+    SAYS(look_permits, "2 K Q", "PERMITS 1 A 500 2 B 700 1");
+    (void)tell("DEL K");
+    (void)tell("SET K X");
+    SAYS(look_permits, "2 K Q", "FOREIGN permits");
+}
+
+static void a_break_takes_all_and_keeps_their_places_until_their_holders_have_stopped(void **state)
+{
+    (void)state;
+    SAYS(break_permits, LOCK "00000000000000ff no", "FREE now");
+    (void)tell("ZADD K now+500000 A#1 now+500000 A#2 now+700000 B#1");
+    (void)tell("PEXPIRE K 701");
+    waits("1 C", "1_3");
+    SAYS(break_permits, LOCK "00000000000000ff no", "BROKEN now | A< B A " A_LEFT " K | B< B B " B_LEFT " K");
+    IS("ZCARD K", "3");
+    IS("PTTL K", "701");
+    SAYS(renew_permits, "1 K A 900 Q 2", "now 0");
+    SAYS(release_permits, LOCK A_LEFT " 0", "HANDED now | C< G C 7 F+1 K");
+    SAYS(release_permits, LOCK B_LEFT " 0", "FREE");
+    IS(OUT, "C#1");
+    (void)tell("DEL K");
+    (void)tell("SET K X");
+    SAYS(break_permits, LOCK "00000000000000ff no", "FOREIGN now permits");
+}
+
+static void a_break_of_the_only_permit_leaves_its_key_an_end(void **state)
+{
+    (void)state;
+    (void)tell("ZADD K now+500000 A#1");
+    (void)tell("PEXPIRE K 501");
+#define MARKED "hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:ffffffff89abcdef:host:1"
+    SAYS(break_permits, LOCK "ffffffff000000ff no", "BROKEN now | A< B A " MARKED " K");
+    IS("PTTL K", "501");
+    SAYS(renew_permits, "1 K A 900 Q 1", "now " MARKED);
+}
+
+static void a_break_by_force_gives_the_permits_on(void **state)
+{
+    (void)state;
+    (void)tell("ZADD K now+500000 A#1 now+500000 A#2");
+    waits("1 C", "2_2");
+    SAYS(break_permits, LOCK "00000000000000ff force", "BROKEN now | C< G C 7 F+1 K | A< B A " A_LEFT " K");
+    IS(OUT, "C#1 C#2");
+}
+
 static void old_records_are_dropped(void **state)
 {
     (void)state;
@@ -243,6 +300,10 @@ int main(void)
         TEST(many_permits_of_one_do_not_hide_another),
         TEST(all_permits_that_are_granted_last_as_long),
         TEST(a_key_without_an_end_keeps_those_in_it),
+        TEST(a_look_tells_who_has_how_many),
+        TEST(a_break_takes_all_and_keeps_their_places_until_their_holders_have_stopped),
+        TEST(a_break_of_the_only_permit_leaves_its_key_an_end),
+        TEST(a_break_by_force_gives_the_permits_on),
         TEST(old_records_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -582,7 +582,9 @@ static void break_once(struct sim_actor *actor)
     hf_error error = {.status = HF_OK};
     char name[16];
     (void)snprintf(name, sizeof name, "n%d", (int)sim_between(0, history.locks - 1));
-    hf_status status = hf_lock_break(actor->process->client, name, NULL, &error);
+    hf_client *client = actor->process->client;
+    bool permits = history.counts > 0 && sim_chance(50);
+    hf_status status = permits ? hf_semaphore_break(client, "s", NULL, &error) : hf_lock_break(client, name, NULL, &error);
     if (status != HF_FOREIGN)
         check_status("break", status, &error);
 }

@@ -77,14 +77,22 @@ void sim_permits_killed(const struct sim_process *process)
             open_ones[i] = open_ones[--open_count];
 }
 
-static void look_at_server(const struct held *held)
+static bool is_out(const struct hfi_lock *lock, struct hfi_token token)
 {
     char member[HFI_TOKEN_CAPACITY + 4];
-    const struct hfi_lock *lock = held->lease->lock;
-    (void)hfi_token_make(&lock->client->identity, lock->token, member);
+    (void)hfi_token_make(&lock->client->identity, token, member);
     (void)snprintf(member + strlen(member), 4, "#1");
     double end = sim_keyspace_score(&sim_server.keys, KEY, member);
-    if (counts_exactly() && is_valid(held) && (isnan(end) || end < (double)sim_server_us()))
+    return !isnan(end) && end >= (double)sim_server_us();
+}
+
+/* What a break leaves stays there until its holder has stopped. */
+static void look_at_server(const struct held *held)
+{
+    const struct hfi_lock *lock = held->lease->lock;
+    struct hfi_token revoked = lock->token;
+    revoked.random |= HFI_TOKEN_REVOKED;
+    if (counts_exactly() && is_valid(held) && !is_out(lock, lock->token) && !is_out(lock, revoked))
         sim_violation("[valid-means-key] permits are valid, and the server has given them to others");
 }
 

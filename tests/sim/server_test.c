@@ -36,13 +36,14 @@ static struct sim_keyspace keys;
 static struct hft_server *server;
 static uint64_t rng = 7;
 static int64_t now_us = INT64_C(1790000000000000);
-enum { SCRIPTS = 15, RECHECK = 8, LOOK = 9, DOWNGRADE = 10, SHARE = 11, PERMITS = 12, BACK = 13, EXTEND = 14 };
+enum { RECHECK = 8, LOOK, DOWNGRADE, SHARE, PERMITS, BACK, EXTEND, LOOK_PERMITS, BREAK_PERMITS, SCRIPTS };
 static char *sources[SCRIPTS];
 static const struct hfi_script *const scripts[SCRIPTS] = {
     &hfi_script_acquire,     &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
     &hfi_script_fence_floor, &hfi_script_fill,    &hfi_script_forget, &hfi_script_break,
     &hfi_script_recheck,     &hfi_script_look,    &hfi_script_downgrade, &hfi_script_acquire_shared,
-    &hfi_script_acquire_permits, &hfi_script_release_permits, &hfi_script_renew_permits};
+    &hfi_script_acquire_permits, &hfi_script_release_permits, &hfi_script_renew_permits,
+    &hfi_script_look_permits, &hfi_script_break_permits};
 
 static int64_t between(int64_t least, int64_t most)
 {
@@ -174,7 +175,7 @@ static const char *const answers[] = {"GRANTED",   "QUEUED",
                                       "FREE",      "LEFT",
                                       "GONE",      "FILLED",
                                       "REFUSED",   "BROKEN",
-                                      "DONE",      "HELD", "SHARED", "OTHERS",
+                                      "DONE",      "HELD", "SHARED", "PERMITS", "OTHERS",
                                       "WRONGTYPE", "OOM", "ERR",       "renewed 0",
                                       "renewed 1", "renewed 2",
                                       "renewed 3", "renewed 4", "renewed: another token",
@@ -340,6 +341,17 @@ static void script_call(struct call *call, int which, int name, bool fetches)
     case BACK:
         add_semaphore(call, name);
         add(call, "%d", between(0, 2) > 0 ? 0 : (int)between(1, 2));
+        break;
+    case LOOK_PERMITS:
+        add(call, "2");
+        add(call, "hf:sem:{n%d}", name);
+        add(call, "hf:queue:{n%d}:hf:sem:{n%d}", name, name);
+        break;
+    case BREAK_PERMITS:
+        add_semaphore(call, name);
+        call->count--; /* no token */
+        add(call, "%016x", (unsigned)between(1, 1000));
+        add(call, "%s", between(0, 1) == 0 ? "force" : "");
         break;
     case EXTEND:
         extend_permits(call);
@@ -548,7 +560,7 @@ static void the_same_calls_give_the_same_replies(void **state)
         sources[i] = with_given_time(scripts[i]);
     for (int i = 0; i < CALLS; i++) {
         struct call call = {.count = 0};
-        int name = (int)between(0, 1), die = (int)between(0, 44);
+        int name = (int)between(0, 1), die = (int)between(0, 46);
         now_us += between(0, 200000);
         if (i % 100 == 0)
             limit(real, i % 500 == 400);
@@ -560,6 +572,8 @@ static void the_same_calls_give_the_same_replies(void **state)
         } else {
             int which = die < 9 ? 0 : die < 13 ? 1 : die < 21 ? die - 11 : die < 24 ? RECHECK : die < 28 ? DOWNGRADE : SHARE;
             which = die >= 43 ? EXTEND : die >= 40 ? BACK : die >= 35 ? PERMITS : which;
+            if (die == 46)
+                which = between(0, 2) == 0 ? BREAK_PERMITS : LOOK_PERMITS;
             script_call(&call, which, name, between(0, 2) == 0);
             compare(real, &call, scripts[which]->name, sources[which]);
         }

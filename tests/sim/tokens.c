@@ -294,7 +294,9 @@ static void permits_changed(const char *event, const char *member)
         return;
     (void)snprintf(token, sizeof token, "%.*s", (int)size - 2, member);
     uint64_t arrival = arrival_of(token, SIM_SEMAPHORE);
-    if (added && !arrivals[arrival].reads) {
+    if (added && is_revoked(token)) {
+        sim_oracle_broken(&history.oracle, SIM_SEMAPHORE, sim.now);
+    } else if (added && !arrivals[arrival].reads) {
         owns(arrival);
         look_who_hears(SIM_SEMAPHORE);
         if (!is_long)

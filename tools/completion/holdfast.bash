@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 # holdfast.bash - completes the words of holdfast in bash. Names of locks are those that are held now.
 
-# _holdfast_names WORD: asks the server, and has no patience with it. Anybody may have chosen the names: what could mean
+# _holdfast_names WORD [--semaphore]: asks the server, and has no patience with it. Anybody may have chosen the names: what could mean
 # anything to a shell, or as an option, is not offered.
 _holdfast_names()
 {
     local name
     while read -r name; do
         [[ $name == "$1"* ]] && COMPREPLY+=("$name")
-    done < <(timeout 1 holdfast ls --json 2>/dev/null |
+    done < <(timeout 1 holdfast ls --json "${@:2}" 2>/dev/null |
         sed -n 's|^[[ ]{"name":"\([A-Za-z0-9_./:@%+][A-Za-z0-9_./:@%+-]*\)",.*|\1|p')
 }
 
@@ -62,8 +62,9 @@ _holdfast()
         options="--command --lease --grace --label --keep-url --verbose $options"
         place=$(_holdfast_place "${words[@]:2:${#words[@]}-3}")
         ;;
-    ls | show | watch | doctor) options="--json $options" ;;
-    break) options="--force $options" ;;
+    ls | show) options="--json --semaphore $options" ;;
+    watch | doctor) options="--json $options" ;;
+    break) options="--force --semaphore $options" ;;
     help)
         COMPREPLY=($(compgen -W "run lead watch ls show break doctor" -- "$word"))
         return
@@ -79,7 +80,8 @@ _holdfast()
     elif ((place == 1)); then
         COMPREPLY=($(compgen -c -- "$word"))
     elif [[ ${words[1]} != doctor ]]; then
-        _holdfast_names "$word"
+        [[ " ${words[*]} " == *" --semaphore "* ]] && last=--semaphore || last=
+        _holdfast_names "$word" $last
         COMPREPLY=("${COMPREPLY[@]#"$cut"}")
     fi
 }
