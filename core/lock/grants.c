@@ -4,30 +4,37 @@
 #include "core/lock/perform.h"
 #include "base/rare.h"
 
-/* The grant at which threads wait; NULL: none waits. */
-static struct hfi_lock *asking_one(struct hfi_lock *home)
+/* The grant at which threads wait; NULL: none waits. All threads of a semaphore wait at one. */
+static struct hfi_lock *asking_one(const struct hfi_lock *home)
 {
-    struct hfi_lock *lock = home;
-    while (lock != NULL && hfi_list_is_empty(&lock->entry.waiters))
-        lock = hfi_lock_next(lock);
-    return lock;
+    struct hfi_lock *lock = home->asking;
+    return lock != NULL && !hfi_list_is_empty(&lock->entry.waiters) ? lock : NULL;
 }
 
-/* A grant that nobody has or waits for; NULL: there is no memory for another one. */
+struct found { /* by one walk: a process may have thousands of grants */
+    struct hfi_lock *room; /* where the waiter can have permits at once; NULL: nowhere. Then also: */
+    struct hfi_lock *idle; /* a grant that nobody has or waits for; NULL: none */
+    bool lingers;          /* there are permits that no thread has */
+};
+
+static struct found look_for_room(struct hfi_lock *home, const struct hfi_waiter *waiter, int64_t now)
+{
+    struct found found = {NULL, NULL, false};
+    for (struct hfi_lock *lock = home; lock != NULL && found.room == NULL; lock = hfi_lock_next(lock)) {
+        if (waiter != NULL && hfi_entry_has_room(&lock->entry, waiter, now))
+            found.room = lock;
+        else if (found.idle == NULL && hfi_entry_is_idle(&lock->entry))
+            found.idle = lock;
+        found.lingers = found.lingers || hfi_entry_has_idle(&lock->entry);
+    }
+    return found;
+}
+
+/* NULL: there is no memory for another one. */
 static struct hfi_lock *idle_one(struct hfi_lock *home)
 {
-    struct hfi_lock *lock = home;
-    while (lock != NULL && !hfi_entry_is_idle(&lock->entry))
-        lock = hfi_lock_next(lock);
-    return lock != NULL ? lock : hfi_lock_beside(home);
-}
-
-static struct hfi_lock *one_with_room(struct hfi_lock *home, const struct hfi_waiter *waiter, int64_t now)
-{
-    struct hfi_lock *lock = home;
-    while (lock != NULL && !hfi_entry_has_room(&lock->entry, waiter, now))
-        lock = hfi_lock_next(lock);
-    return lock;
+    struct found found = look_for_room(home, NULL, 0);
+    return found.idle != NULL ? found.idle : hfi_lock_beside(home);
 }
 
 /* Before the server is asked for more: what lingers here may be what it lacks. */
@@ -42,16 +49,26 @@ static void yield_all(struct hfi_lock *home, int64_t now)
     }
 }
 
+/* The grant at which a thread that has to ask shall wait. */
+static struct hfi_lock *one_to_ask(struct hfi_lock *home, const struct found *found, int64_t now)
+{
+    if (found->lingers) { /* one that lingered is idle from now on */
+        yield_all(home, now);
+        return idle_one(home);
+    }
+    return found->idle != NULL ? found->idle : hfi_lock_beside(home);
+}
+
 void hfi_grants_arrive(struct hfi_acquirer *acquirer, int64_t now)
 {
     struct hfi_lock *home = acquirer->lock->home, *lock = asking_one(home);
     struct hfi_step step;
     HFI_ASSERT_HELD(home->mutex);
-    if (lock == NULL)
-        lock = one_with_room(home, &acquirer->waiter, now);
     if (lock == NULL) {
-        yield_all(home, now);
-        lock = idle_one(home);
+        struct found found = look_for_room(home, &acquirer->waiter, now);
+        lock = found.room;
+        if (lock == NULL)
+            lock = home->asking = one_to_ask(home, &found, now);
     }
     if (lock == NULL) {
         acquirer->waiter.verdict = HFI_REFUSED;
@@ -106,6 +123,7 @@ static HFI_RARE void move_waiters(struct hfi_lock *lock, struct hfi_lock *other,
         hfi_lock_perform(lock, &step, NULL);
         return;
     }
+    lock->home->asking = other;
     for (struct hfi_list *at = lock->entry.waiters.next; at != &lock->entry.waiters; at = at->next)
         hfi_container_of(at, struct hfi_acquirer, waiter.link)->lock = other;
     hfi_entry_move_waiters(&lock->entry, &other->entry, &step);

@@ -36,6 +36,7 @@ struct hfi_lock {
     bool     in_doubt; /* (mutex) an acquire of the token got no answer: release the token until it is certainly over */
     bool     announced; /* (mutex) announce.c has said that the token has the lock */
     bool     looking;  /* (mutex) of a home: grants.c is at work on the grants */
+    struct hfi_lock *asking; /* (mutex) of a home: the grant at which threads wait, or did; for grants.c */
     struct hfi_entry entry;
     struct hfi_token token;   /* the current one */
     struct hfi_token revoked; /* of the same grant: what a break left instead, according to a message; or none */

@@ -281,7 +281,8 @@ bool hfi_entry_serve(struct hfi_entry *entry, struct hfi_entry *asking, struct h
  * permits back; those that no thread has go back to the server, or linger. */
 bool hfi_entry_free_permits(struct hfi_entry *entry, int32_t permits, struct hfi_step *step);
 void hfi_entry_settle(struct hfi_entry *entry, bool quietly, struct hfi_step *step);
-/* The same, but none lingers: the server is to be asked for more than they are. */
+/* The same, but none lingers: the server is to be asked for more than they are. has_idle: there are any. */
+bool hfi_entry_has_idle(const struct hfi_entry *entry);
 void hfi_entry_yield(struct hfi_entry *entry, struct hfi_step *step);
 /* True: its permits are given out, and threads wait beside it for more. They go on waiting at `other`, which is idle, and
  * asks. */

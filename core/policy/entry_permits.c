@@ -9,9 +9,14 @@ static bool has_spare(const struct hfi_entry *entry)
     return entry->rules->counts && entry->holding == HFI_BY_THREAD && entry->held.permits > entry->held.inside;
 }
 
+bool hfi_entry_has_idle(const struct hfi_entry *entry)
+{
+    return entry->holding == HFI_LINGERING || has_spare(entry);
+}
+
 int64_t hfi_step_idle_end(const struct hfi_entry *entry)
 {
-    return entry->holding == HFI_LINGERING || has_spare(entry) ? entry->held.linger_end : HFI_NEVER;
+    return hfi_entry_has_idle(entry) ? entry->held.linger_end : HFI_NEVER;
 }
 
 void hfi_step_yield(struct hfi_entry *entry, struct hfi_step *step)
