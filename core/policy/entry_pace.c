@@ -9,6 +9,10 @@
  * spans at least two grid points; with one, names that start together would stay in lockstep. */
 #define GRID_NS (40 * HFI_MS)
 
+/* The same for names that ask at once when a lane or a subscription is back: they learn of it one after the other, while the
+ * watchdog's thread looks for those that are due. Without a moment in common it asks for each alone. */
+#define SOON_NS (2 * HFI_MS)
+
 /* The re-checks of many names would keep the server from handing leases on, so R grows with their number. */
 int64_t hfi_recheck_ms(int64_t position, uint64_t queued, int64_t lease_ms)
 {
@@ -43,6 +47,12 @@ void hfi_step_ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, 
     int64_t at = now + hfi_jitter(&entry->rng, period, 0.1);
     at += GRID_NS - 1 - (at - entry->rules->phase - 1) % GRID_NS;
     entry->ask_at = at > now + period + period / 10 ? at - GRID_NS : at;
+}
+
+void hfi_step_ask_together_soon(struct hfi_entry *entry, int64_t now)
+{
+    int64_t at = (now / SOON_NS + 1) * SOON_NS;
+    entry->ask_at = at < entry->ask_at ? at : entry->ask_at;
 }
 
 int64_t hfi_step_wish_again_ms(struct hfi_entry *entry, bool unheard, int64_t period_ms)

@@ -222,7 +222,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
     if (hint == HFI_EARLY)
         ask_early(entry, now, step);
     else if (hint == HFI_MISSED)
-        entry->ask_at = now;
+        hfi_step_ask_together_soon(entry, now);
 }
 
 HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
@@ -331,7 +331,7 @@ void hfi_entry_ask_together(struct hfi_entry *entry, struct hfi_step *step)
     if (!entry->rules->batch_rechecks || entry->question == HFI_NEXT_ACQUIRE)
         hfi_entry_requery(entry, step);
     else if (!hfi_entry_awaits_answer(entry))
-        entry->ask_at = step->now < entry->ask_at ? step->now : entry->ask_at;
+        hfi_step_ask_together_soon(entry, step->now);
     else if (entry->ask.hint == HFI_NO_HINT)
         entry->ask.hint = HFI_MISSED;
 }

@@ -60,6 +60,7 @@ void hfi_step_ask_later(struct hfi_entry *entry, int64_t now); /* after R */
 /* Ask on the grid, batched with the other names that are due then; a round trip before `ms` have passed, as an acquire
  * may have to follow. */
 void hfi_step_ask_together_in(struct hfi_entry *entry, int64_t now, int64_t ms, int64_t rtt_ns);
+void hfi_step_ask_together_soon(struct hfi_entry *entry, int64_t now);
 /* In how many ms to publish the message R to the holder again. A holder that did not receive R (`unheard`) may be
  * subscribing just now, so R is repeated soon at first. A holder that still does not receive it is dead or has no
  * pub/sub: then R follows once in period_ms. */
