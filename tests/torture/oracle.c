@@ -3,6 +3,7 @@
 #include "tests/torture/oracle.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int order(int64_t a, int64_t b)
 {
@@ -132,4 +133,27 @@ int64_t hft_oracle_left_behind(int64_t seen_ns, int64_t unwanted_since_ns, int64
 {
     int64_t since = unwanted_since_ns > well_since_ns ? unwanted_since_ns : well_since_ns;
     return since < seen_ns && seen_ns - since > bound_ns ? seen_ns - since - bound_ns : 0;
+}
+
+const char *hft_oracle_check_ring(const struct hft_player *players, const char *const *locks, int count, int64_t bound_ns,
+                                  int64_t *late_ns)
+{
+    const struct hft_player *victim = NULL;
+    int64_t closed_ns = 0;
+    for (int i = 0; i < count; i++) {
+        if (players[i].end != HFT_WENT_ON && players[i].end != HFT_VICTIM)
+            return "one of them neither went on nor was the victim";
+        if (players[i].end == HFT_VICTIM && victim != NULL)
+            return "two victims";
+        if (players[i].end == HFT_VICTIM)
+            victim = &players[i];
+        closed_ns = players[i].asked_ns > closed_ns ? players[i].asked_ns : closed_ns;
+    }
+    if (victim == NULL)
+        return "no victim";
+    for (int i = 0; i < count; i++)
+        if (strstr(victim->said, locks[i]) == NULL)
+            return "the victim was not told of all locks";
+    *late_ns = victim->told_ns - closed_ns;
+    return *late_ns > bound_ns ? "the victim was told late" : NULL;
 }

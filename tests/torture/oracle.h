@@ -41,6 +41,18 @@ size_t hft_oracle_check_permits(struct hft_interval *history, size_t count, int 
  * number. */
 size_t hft_oracle_check(struct hft_interval *history, size_t count, hft_violation_fn *report, void *arg);
 
+/* One of those who wait for each other: each has its own lock and waits for that of the next. */
+struct hft_player {
+    int64_t asked_ns, told_ns; /* its wait */
+    enum hft_end { HFT_WENT_ON = 1, HFT_VICTIM, HFT_ELSE } end;
+    char said[400]; /* to the victim */
+};
+
+/* One of them is the victim, at most bound_ns after the last of them began to wait (*late_ns tells how long), and was told the
+ * names of all their locks; the others go on. Returns what is wrong; NULL: nothing. */
+const char *hft_oracle_check_ring(const struct hft_player *players, const char *const *locks, int count, int64_t bound_ns,
+                                  int64_t *late_ns);
+
 /* At seen_ns a key held the token of a process that has not wanted the lock since unwanted_since_ns (INT64_MAX: it
  * does now). Since well_since_ns nothing kept the process from releasing it, which takes bound_ns at most. Returns
  * by how much the release is late; 0: it is not. */

@@ -5,6 +5,7 @@
 #include "tests/torture/campaigns.h"
 #include "tests/torture/faults.h"
 #include "tests/torture/leases.h"
+#include "tests/torture/rings.h"
 #include "tests/torture/verdict.h"
 #include "tests/torture/wire.h"
 
@@ -38,6 +39,7 @@ static const struct {
     {"kills", hft_holders, "--count 100 --slack-ms 3000"},
     {"pauses", hft_holders, "--count 100 --slack-ms 3000"},
     {"stale", hft_holders, "--count 100 --slack-ms 3000"},
+    {"rings", hft_rings, "--count 50 --runs 500 --slack-ms 3000"},
 };
 
 /* What is to be done to the fleet, and when. */

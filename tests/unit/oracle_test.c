@@ -5,6 +5,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
+
 #include <cmocka.h>
 
 #define MS INT64_C(1000000)
@@ -179,6 +181,35 @@ static void as_many_permits_may_be_out_as_there_are(void **state)
     assert_int_equal(seen.fences, 1);
 }
 
+static struct hft_player ends(enum hft_end end, int64_t asked_ns, int64_t told_ns, const char *said)
+{
+    struct hft_player player = {.asked_ns = asked_ns, .told_ns = told_ns, .end = end};
+    (void)snprintf(player.said, sizeof player.said, "%s", said);
+    return player;
+}
+
+static const char *of_ring(struct hft_player one, struct hft_player other)
+{
+    const struct hft_player players[] = {one, other};
+    static const char *const locks[] = {"a", "b"};
+    int64_t late_ns;
+    return hft_oracle_check_ring(players, locks, 2, 100, &late_ns);
+}
+
+static void a_ring_has_one_victim_in_time_that_is_told_of_all_its_locks(void **state)
+{
+    (void)state;
+    struct hft_player on = ends(HFT_WENT_ON, 10, 120, ""), last = ends(HFT_WENT_ON, 30, 120, ""), victim = ends(HFT_VICTIM, 20, 110, "a b");
+    assert_null(of_ring(on, victim));
+    assert_null(of_ring(last, ends(HFT_VICTIM, 20, 130, "a b"))); /* the ring was not closed before */
+    assert_string_equal(of_ring(on, ends(HFT_VICTIM, 20, 121, "a b")), "the victim was told late");
+    assert_string_equal(of_ring(on, last), "no victim");
+    assert_string_equal(of_ring(victim, victim), "two victims");
+    assert_string_equal(of_ring(victim, ends(HFT_ELSE, 20, 110, "")), "one of them neither went on nor was the victim");
+    assert_string_equal(of_ring(victim, ends(0, 0, 0, "")), "one of them neither went on nor was the victim");
+    assert_string_equal(of_ring(on, ends(HFT_VICTIM, 20, 110, "a")), "the victim was not told of all locks");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +227,7 @@ int main(void)
         cmocka_unit_test(a_section_that_shares_is_not_beside_one_that_does_not),
         cmocka_unit_test(fences_rise_from_those_that_share_to_those_that_do_not_and_back),
         cmocka_unit_test(as_many_permits_may_be_out_as_there_are),
+        cmocka_unit_test(a_ring_has_one_victim_in_time_that_is_told_of_all_its_locks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
