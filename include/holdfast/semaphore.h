@@ -18,9 +18,10 @@ extern "C" {
  * who wants many is not passed by those who want few. Semaphores have names and keys of their own: lock "x" and semaphore
  * "x" do not meet, and the client's key_template does not apply.
  *
- * Nobody stores the limit. A call is let in when no more permits than its own `limit` are out with those that it gets. So a
- * new limit needs no migration: while programs with different limits run, at most the greatest of them is out; a smaller
- * one takes from nobody, it waits until enough have been given back.
+ * Nobody stores the limit. A call is let in when no more permits than its own `limit` are out with those that it gets, or
+ * when another thread of this process passes on what it had. So a new limit needs no migration: while programs with
+ * different limits run, at most the greatest of them is out; a smaller one takes from nobody, it waits until enough have
+ * been given back.
  *
  * Returns  HF_OK and *lease, as hf_lock_acquire: one lease for all its permits. A process that dies gives them back when
  *          its lease and guard are over. The fence is above that of every earlier grant to this process, and unique, but
