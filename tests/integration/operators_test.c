@@ -88,6 +88,7 @@ static void info_tells_who_where_since_when_and_how_many_wait(void **state)
         assert_in_range(f->seen.last.remaining_ms, 5000, 10500);
         assert_in_range(f->seen.last.held_ms, 0, 10000);
         assert_int_equal(f->seen.last.waiting, 1);
+        assert_int_equal(f->seen.last.permits, 1);
         assert_null(f->seen.last.foreign_value);
     }
     assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
