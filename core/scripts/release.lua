@@ -21,9 +21,13 @@ if held == SHARED and is_reader(ARGV[1]) then
         return {'OTHERS', now}
     end
 elseif held ~= ARGV[1] then
+    local first = held == SHARED and (typed('ZRANGE', KEYS[2], '0', '0') or {})[1] == ARGV[1]
     local left = leave(ARGV[1]) == 1
-    if left and held == SHARED then -- it may have wanted the lock alone, and a reader stood behind it
-        call_reader(0)
+    if left and held == SHARED then -- it may have wanted the lock alone, and a reader stood behind it; or the other way round
+        local head, shares = call_reader(0)
+        if first and head and not shares then
+            want(SHARED, KEYS[1], KEYS[2])
+        end
     end
     return {left and 'LEFT' or 'GONE', now}
 end

@@ -170,6 +170,18 @@ static void a_dead_reader_is_none_of_the_others(void **state)
     IS("EXISTS K", "0");
 }
 
+/* It was called by an F, and would have told them when it came in. */
+static void a_reader_that_leaves_has_the_readers_told_of_who_is_next(void **state)
+{
+    (void)state;
+    read_by("A");
+    reader_waits("1 B");
+    wait_in_line("C");
+    wait_in_line("D");
+    SAYS(release, LOCK "B", "LEFT now | A< R A K");
+    SAYS(release, LOCK "D", "LEFT now"); /* C is next as before */
+}
+
 static void who_leaves_the_queue_lets_in_the_readers_behind_it(void **state)
 {
     (void)state;
@@ -407,6 +419,7 @@ int main(void)
         TEST(a_new_batch_does_not_know_the_readers_of_before),
         TEST(the_key_ends_with_the_last_reader_that_is_left),
         TEST(a_dead_reader_is_none_of_the_others),
+        TEST(a_reader_that_leaves_has_the_readers_told_of_who_is_next),
         TEST(who_leaves_the_queue_lets_in_the_readers_behind_it),
         TEST(renewals_move_a_reader_and_both_keys),
         TEST(a_full_server_renews_and_releases_readers),
