@@ -49,14 +49,28 @@ static void yield_all(struct hfi_lock *home, int64_t now)
     }
 }
 
-/* The grant at which a thread that has to ask shall wait. */
-static struct hfi_lock *one_to_ask(struct hfi_lock *home, const struct found *found, int64_t now)
+/* A question is in flight that nobody waits for any more. True: the waiter may wait for its answer; else it is given up. */
+static bool finds_question(struct hfi_lock *asking, const struct hfi_waiter *waiter, int64_t now)
 {
-    if (found->lingers) { /* one that lingered is idle from now on */
+    struct hfi_step step;
+    if (asking == NULL || !hfi_entry_is_unclaimed(&asking->entry))
+        return false;
+    if (hfi_entry_has_asked_for(&asking->entry, waiter))
+        return true;
+    hfi_step_init(&step, now, 0);
+    hfi_entry_give_up_question(&asking->entry, &step);
+    hfi_lock_perform(asking, &step, NULL);
+    return false;
+}
+
+/* The grant at which a thread shall wait that has to ask. */
+static struct hfi_lock *one_to_ask(struct hfi_lock *home, const struct found *found, const struct hfi_waiter *waiter, int64_t now)
+{
+    if (found->lingers) /* one that lingered is idle from now on */
         yield_all(home, now);
-        return idle_one(home);
-    }
-    return found->idle != NULL ? found->idle : hfi_lock_beside(home);
+    if (finds_question(home->asking, waiter, now))
+        return home->asking;
+    return found->idle != NULL ? found->idle : idle_one(home);
 }
 
 void hfi_grants_arrive(struct hfi_acquirer *acquirer, int64_t now)
@@ -68,7 +82,7 @@ void hfi_grants_arrive(struct hfi_acquirer *acquirer, int64_t now)
         struct found found = look_for_room(home, &acquirer->waiter, now);
         lock = found.room;
         if (lock == NULL)
-            lock = home->asking = one_to_ask(home, &found, now);
+            lock = home->asking = one_to_ask(home, &found, &acquirer->waiter, now);
     }
     if (lock == NULL) {
         acquirer->waiter.verdict = HFI_REFUSED;

@@ -48,12 +48,11 @@ static void arm_locked(struct hfi_retirement *retirement, int64_t at_ns)
  * drops the last reference: the caller has one. */
 static void finish_locked(struct hfi_retirement *retirement)
 {
-    struct hfi_retirement **at = &retirement->lock->retirements;
     if (retirement->over)
         return;
-    while (*at != retirement)
-        at = &(*at)->next;
-    *at = retirement->next;
+    *retirement->link = retirement->next;
+    if (retirement->next != NULL)
+        retirement->next->link = retirement->link;
     retirement->over = true;
     retirement->references--;
     if (hfi_watchdog_arm(retirement->lock->client->watchdog, &retirement->alarm.timer, HFI_NEVER))
@@ -209,6 +208,9 @@ struct hfi_retirement *hfi_retirement_begin(struct hfi_lock *lock, struct hfi_to
     retirement->in_doubt.ends_ns = ends_ns;
     retirement->left_ns = left_ns;
     retirement->next = lock->retirements;
+    retirement->link = &lock->retirements;
+    if (retirement->next != NULL)
+        retirement->next->link = &retirement->next;
     lock->retirements = retirement;
     return retirement;
 }

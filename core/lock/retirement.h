@@ -9,7 +9,7 @@
 #include "core/policy/in_doubt.h"
 
 struct hfi_retirement {
-    struct hfi_retirement *next; /* in lock->retirements */
+    struct hfi_retirement *next, **link; /* in lock->retirements; what points to this one */
     struct hfi_lock *lock;    /* a reference; its mutex guards the fields below */
     struct hfi_alarm alarm;
     struct hfi_token token;

@@ -277,6 +277,11 @@ bool hfi_entry_release(struct hfi_entry *entry, int32_t permits, bool quietly, s
 bool hfi_entry_has_room(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now);
 /* The oldest waiter of `asking` has permits of this grant, if there is room. Both steps are of the same moment. */
 bool hfi_entry_serve(struct hfi_entry *entry, struct hfi_entry *asking, struct hfi_step *step, struct hfi_step *of_asking);
+/* True: its question is in flight, and who asked has been served meanwhile. Who wants as many may arrive there and wait for the
+ * answer; for another waiter the question is given up. */
+bool hfi_entry_is_unclaimed(const struct hfi_entry *entry);
+bool hfi_entry_has_asked_for(const struct hfi_entry *entry, const struct hfi_waiter *waiter);
+void hfi_entry_give_up_question(struct hfi_entry *entry, struct hfi_step *step);
 /* hfi_entry_release in two halves, between which hfi_entry_serve may have given what is free to others: a thread gives
  * permits back; those that no thread has go back to the server, or linger. */
 bool hfi_entry_free_permits(struct hfi_entry *entry, int32_t permits, struct hfi_step *step);

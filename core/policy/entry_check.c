@@ -44,7 +44,7 @@ void hfi_entry_check(const struct hfi_entry *entry)
     HFI_CHECK(entry->holding != HFI_LINGERING || !waits);
     HFI_CHECK(entry->holding != HFI_AWAITING_FENCES || entry->rules->shares || !hfi_step_has_fences(entry));
     HFI_CHECK(entry->remote != HFI_NOTHING || !hfi_entry_awaits_answer(entry));
-    HFI_CHECK(is_held || waits || entry->remote == HFI_NOTHING);
+    HFI_CHECK(is_held || waits || entry->remote == HFI_NOTHING || (hfi_entry_is_unclaimed(entry) && hfi_entry_awaits_answer(entry)));
     HFI_CHECK(is_held || !waits || hfi_entry_awaits_answer(entry) || entry->ask_at != HFI_NEVER);
 }
 

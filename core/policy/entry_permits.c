@@ -41,12 +41,41 @@ bool hfi_entry_has_room(const struct hfi_entry *entry, const struct hfi_waiter *
            hfi_step_may_join(entry, waiter, now);
 }
 
+/* The last one leaves its question to whoever comes next. Else each local pass between two threads that could have a permit each
+ * would cost a question and its release. */
+static void leave_question(struct hfi_entry *asking, struct hfi_waiter *waiter, struct hfi_step *of_asking)
+{
+    bool is_last = waiter->link.next == &asking->waiters && waiter->link.prev == &asking->waiters;
+    if (!is_last || asking->remote != HFI_ASKING || !hfi_entry_awaits_answer(asking)) {
+        hfi_entry_leave(asking, waiter, of_asking);
+        return;
+    }
+    hfi_step_at(asking, of_asking);
+    hfi_list_remove(&waiter->link);
+}
+
+bool hfi_entry_is_unclaimed(const struct hfi_entry *entry)
+{
+    return entry->rules->counts && entry->remote == HFI_ASKING && hfi_list_is_empty(&entry->waiters);
+}
+
+bool hfi_entry_has_asked_for(const struct hfi_entry *entry, const struct hfi_waiter *waiter)
+{
+    return waiter->permits == entry->ask.permits[0] && waiter->limit == entry->ask.limit;
+}
+
+void hfi_entry_give_up_question(struct hfi_entry *entry, struct hfi_step *step)
+{
+    hfi_step_at(entry, step);
+    hfi_step_retire_token(entry, step);
+}
+
 bool hfi_entry_serve(struct hfi_entry *entry, struct hfi_entry *asking, struct hfi_step *step, struct hfi_step *of_asking)
 {
     struct hfi_waiter *waiter = hfi_step_head_of(asking);
     if (waiter == NULL || !hfi_entry_has_room(entry, waiter, step->now))
         return false;
-    hfi_entry_leave(asking, waiter, of_asking);
+    leave_question(asking, waiter, of_asking);
     hfi_step_at(entry, step);
     hfi_list_append(&entry->waiters, &waiter->link);
     if (entry->holding == HFI_BY_THREAD)

@@ -135,7 +135,11 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
             hfi_entry_fences(entry, answer->fence, HFI_FENCE_BLOCK, true, step);
         return;
     }
-    int64_t good_for = head == NULL ? 0 : head->lease_ms * HFI_MS;
+    if (head == NULL) { /* a question that was left to whoever comes next, and nobody came */
+        hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
+        return;
+    }
+    int64_t good_for = head->lease_ms * HFI_MS;
     if (good_for > entry->asked_for) /* the acquire was sent for a waiter that has left (P1, P6) */
         good_for = entry->asked_for;
     if (step->now >= answer->sent_at + good_for - good_for / 4) { /* too little is left to give it to a waiter */
@@ -244,7 +248,7 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
         answered_in_queue(entry, answer, step);
         break;
     case HFI_LATE:
-        if (++entry->ask.late >= 3)
+        if (++entry->ask.late >= 3 || hfi_list_is_empty(&entry->waiters))
             hfi_entry_refuse_all(entry, HF_UNAVAILABLE, step);
         else
             hfi_step_ask(entry, step);

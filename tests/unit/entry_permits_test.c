@@ -164,6 +164,62 @@ static void the_oldest_waiter_is_served_from_what_comes_free(void **state)
     assert_int_equal(c.waiter.verdict, HFI_WAITING);
 }
 
+/* Its only waiter has been served by another grant, or so. */
+static void serve_from_another(struct hft_stand *asking, struct hft_thread *waiting)
+{
+    struct hft_stand other;
+    struct hft_thread holder = wants("holder", 1);
+    struct hfi_step step, of_asking;
+    count(&other);
+    (void)hft_arrive(&other, &holder);
+    (void)hft_answer(&other, granted(1));
+    hfi_step_init(&step, other.now, other.rtt);
+    hfi_step_init(&of_asking, asking->now, asking->rtt);
+    assert_true(hfi_entry_free_permits(&other.entry, 1, &step));
+    assert_true(hfi_entry_serve(&other.entry, &asking->entry, &step, &of_asking));
+    assert_int_equal(waiting->waiter.verdict, HFI_GOT_LEASE);
+    assert_int_equal(of_asking.count, 0);
+}
+
+static void a_question_is_left_to_the_next_one_that_wants_as_many(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1), c = wants("c", 2);
+    count(&s);
+    assert_string_equal(hft_arrive(&s, &a), "wait!");
+    assert_false(hfi_entry_is_unclaimed(&s.entry));
+    serve_from_another(&s, &a);
+    assert_true(hfi_entry_is_unclaimed(&s.entry));
+    assert_true(hfi_entry_has_asked_for(&s.entry, &b.waiter));
+    assert_false(hfi_entry_has_asked_for(&s.entry, &c.waiter));
+    c.waiter.permits = 1;
+    c.waiter.limit = 4;
+    assert_false(hfi_entry_has_asked_for(&s.entry, &c.waiter));
+    assert_string_equal(hft_arrive(&s, &b), "");
+    assert_string_equal(hft_answer(&s, granted(1)), "b=lease");
+}
+
+static void what_is_granted_to_nobody_goes_back(void **state)
+{
+    (void)state;
+    static const struct {
+        enum hfi_answer_kind kind;
+        const char *then;
+    } answers[] = {{HFI_GRANTED, "give-back"}, {HFI_IN_QUEUE, "close"}, {HFI_LATE, "close"}, {HFI_NO_ANSWER, "close"},
+                   {HFI_FOREIGN_TYPE, "close"}, {HFI_CANNOT, "close"}};
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        struct hft_stand s;
+        struct hft_thread a = wants("a", 1);
+        count(&s);
+        (void)hft_arrive(&s, &a);
+        serve_from_another(&s, &a);
+        struct hfi_answer answer = {.kind = answers[i].kind, .permits = 1, .status = HF_UNAVAILABLE, .ours = true, .ticket = 7};
+        assert_string_equal(hft_answer(&s, answer), answers[i].then);
+        assert_true(hfi_entry_is_idle(&s.entry));
+    }
+}
+
 static void who_waits_beside_a_full_grant_asks_at_another(void **state)
 {
     (void)state;
@@ -221,6 +277,8 @@ int main(void)
         cmocka_unit_test(what_lingers_is_taken_again_or_goes_back_in_time),
         cmocka_unit_test(what_lingers_goes_back_when_another_process_waits),
         cmocka_unit_test(the_oldest_waiter_is_served_from_what_comes_free),
+        cmocka_unit_test(a_question_is_left_to_the_next_one_that_wants_as_many),
+        cmocka_unit_test(what_is_granted_to_nobody_goes_back),
         cmocka_unit_test(who_waits_beside_a_full_grant_asks_at_another),
         cmocka_unit_test(a_used_up_block_of_fences_serves_nobody),
         cmocka_unit_test(a_loss_is_everybodys),
