@@ -25,7 +25,8 @@ struct confined {
     int rounds, holders, busy;
     _Atomic(int) holding, ended, lost, told, refused;
     _Atomic(bool) failed, go;
-    _Atomic(int64_t) late_ns; /* how late a thread of it was at most, that slept */
+    _Atomic(int64_t) late_ns; /* how late a thread of it was at most, that slept, */
+    _Atomic(int64_t) due_ns;  /* and when it was to wake last: perhaps it has not run since */
     struct hold {
         _Atomic(int64_t) valid_ns[2]; /* by round: is_valid, called after this time, said yes */
     } hold[HOLDERS];
@@ -94,6 +95,7 @@ static void *sleep_on(void *arg)
     struct confined *confined = arg;
     for (;;) {
         int64_t due = hft_true_ns() + 10 * HFT_NS_PER_MS;
+        atomic_store(&confined->due_ns, due);
         hft_sleep_ms(10);
         int64_t late = hft_true_ns() - due;
         if (late > atomic_load(&confined->late_ns))
@@ -312,6 +314,8 @@ static void cpu_quota(struct hft_run *run)
             judge_heir(run, confined, &cage.heirs[i]);
         int percent = (int)(100 * used_ns / (hft_true_ns() - began_ns));
         int64_t late_ms = atomic_load(&confined->late_ns) / HFT_NS_PER_MS;
+        int64_t overdue_ms = (hft_true_ns() - atomic_load(&confined->due_ns)) / HFT_NS_PER_MS;
+        late_ms = overdue_ms > late_ms ? overdue_ms : late_ms;
         bool is_starved = percent < 9 || late_ms > LEASE_MS / 4;
         least = percent < least ? percent : least;
         latest_ms = late_ms > latest_ms ? late_ms : latest_ms;
