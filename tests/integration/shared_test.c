@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* shared_test.c - readers: a lock that threads and processes hold together, beside those that want it alone. */
-#include "tests/support/messages.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
 
@@ -51,23 +50,6 @@ static hf_status try(struct fixture *f, hf_client *client, const char *name, boo
     return status;
 }
 
-/* When a subscription is confirmed, what is held is renewed at once: that is over when this returns. */
-static void until_it_listens(struct fixture *f, hf_client *client)
-{
-    char token[200], channel[64];
-    hf_lease *lease = must_take(f, client, "any", NULL);
-    hft_held_by(f->server, "any", token, sizeof token);
-    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + strlen("hf1:"));
-    must_release(lease);
-    HFT_UNTIL_TRUE(hft_is_heard(f->server, channel));
-    must_release(must_take(f, client, "any", NULL)); /* its answer comes after the confirmation */
-}
-
-static int64_t scripts(struct fixture *f)
-{
-    return hft_server_calls(f->server, "evalsha");
-}
-
 static bool is_free(struct fixture *f, const char *name)
 {
     return hft_lock_exists(f->server, name) == 0;
@@ -112,9 +94,9 @@ static void readers_of_a_process_ride_one_lease_without_a_command(void **state)
 {
     enum { MANY = 100 };
     struct fixture *f = *state;
-    until_it_listens(f, f->a);
+    hft_until_it_listens(f, f->a);
     hf_lease *first = must_share(f, f->a, "r"), *more[MANY];
-    int64_t before = scripts(f);
+    uint64_t before = hft_commands(f->a);
     for (int i = 0; i < MANY; i++) {
         more[i] = must_share(f, f->a, "r");
         assert_true(hf_lease_fence(more[i]) == hf_lease_fence(first));
@@ -122,7 +104,7 @@ static void readers_of_a_process_ride_one_lease_without_a_command(void **state)
     must_release(first);
     for (int i = 1; i < MANY; i++)
         must_release(more[i]);
-    assert_int_equal(scripts(f), before);
+    assert_int_equal(hft_commands(f->a), before);
     assert_int_equal(hf_lease_verify(more[0], NULL), HF_OK);
     must_release(more[0]);
     assert_true(is_free(f, "r"));
@@ -290,11 +272,11 @@ static void a_break_takes_it_from_every_reader(void **state)
 static void a_shared_lease_lingers_for_the_next_reader(void **state)
 {
     struct fixture *f = *state;
-    until_it_listens(f, f->a);
+    hft_until_it_listens(f, f->a);
     must_release(must_take(f, f->a, "r", SHARED(.linger_ms = 60000)));
-    int64_t before = scripts(f);
+    uint64_t before = hft_commands(f->a);
     must_release(must_take(f, f->a, "r", SHARED(.linger_ms = 60000)));
-    assert_int_equal(scripts(f), before);
+    assert_int_equal(hft_commands(f->a), before);
     must_release(must_take(f, f->b, "r", HF_LOCK(.wait_ms = HF_FOREVER)));
 }
 

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* pair.c - see pair.h. */
 #include "tests/support/pair.h"
+#include "tests/support/messages.h"
 #include "tests/support/takers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -36,4 +39,16 @@ hf_lease *must_take(struct fixture *f, hf_client *client, const char *name, cons
     if (hf_lock_acquire(client, name, options, &lease, &f->error) != HF_OK)
         fail_msg("%s", f->error.message);
     return lease;
+}
+
+void hft_until_it_listens(struct fixture *f, hf_client *client)
+{
+    char token[200], channel[64];
+    hf_lease *lease = must_take(f, client, "any", NULL);
+    hft_held_by(f->server, "any", token, sizeof token);
+    (void)snprintf(channel, sizeof channel, "hf:c:%.32s", token + strlen("hf1:"));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    HFT_UNTIL_TRUE(hft_is_heard(f->server, channel));
+    lease = must_take(f, client, "any", NULL); /* its answer comes after the confirmation */
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
 }

@@ -17,5 +17,7 @@ int hft_pair_set_up(void **state);
 int hft_pair_tear_down(void **state);
 /* The lease, or the test fails with the error's message. */
 hf_lease *must_take(struct fixture *f, hf_client *client, const char *name, const hf_lock_options *options);
+/* Until the client's subscription is confirmed, and what was renewed because of it is. */
+void hft_until_it_listens(struct fixture *f, hf_client *client);
 
 #endif

@@ -41,6 +41,13 @@ uint64_t hft_renewals(const hf_client *client)
     return stats.renewals;
 }
 
+uint64_t hft_commands(const hf_client *client)
+{
+    hf_stats stats;
+    hf_client_stats(client, &stats);
+    return stats.remote_commands;
+}
+
 hf_client *hft_client(const struct hft_server *server, const hf_client_options *options)
 {
     hf_client *client;

@@ -32,6 +32,8 @@ void hft_pause(int64_t until_ms, const char *what);
         }                                                                                                      \
     } while (0)
 uint64_t hft_renewals(const hf_client *client);
+/* The commands that it has sent, handshakes apart. */
+uint64_t hft_commands(const hf_client *client);
 
 /* Opens, or ends the test program with the error's words. */
 hf_client *hft_client(const struct hft_server *server, const hf_client_options *options);
