@@ -57,7 +57,7 @@ static bool write_blindly(struct writer *writer, hf_lease *lease, int64_t turn)
         int64_t now = hft_now_ns();
         if (refused == 0 && (ended != 0 ? now > ended + ALONE_MS * HFT_MS : now > until))
             return false;
-        pause_ms(4 + rand_r(&writer->rng) % 12);
+        pause_ms(10 + rand_r(&writer->rng) % 30);
     }
     return true;
 }
@@ -99,7 +99,7 @@ void hft_writer_act(struct hft_stage *stage, int process, unsigned seed)
         if (status == HF_OK)
             hold(&writer, lease);
         else if (status == HF_BUSY || status == HF_TIMEOUT || status == HF_UNAVAILABLE)
-            pause_ms(5 + rand_r(&writer.rng) % 25);
+            pause_ms(15 + rand_r(&writer.rng) % 75);
         else
             hft_complain(stage->ledger, "acquire of %s: %s: %s", name, hf_status_name(status), error.message);
     }
