@@ -10,6 +10,7 @@
 #include "core/lock/server_time.h"
 #include "core/lock/shrink.h"
 #include "core/lock/table.h"
+#include "core/lock/timer.h"
 #include "core/lock/trouble.h"
 #include "core/protocol/wire.h"
 #include "base/perturb.h"
@@ -21,24 +22,6 @@
 #include <string.h>
 
 #define MORE_FENCES (16 * HFI_FENCE_BLOCK)
-
-/* An armed alarm has a reference to the lock. */
-void hfi_lock_set_timer(struct hfi_lock *lock)
-{
-    /* Close disarms every alarm, and no later event of the entry may arm it again. */
-    int64_t next = atomic_load(&lock->client->closing) ? HFI_NEVER : hfi_entry_next(&lock->entry);
-    /* Do not move an armed alarm to a later time: it rings, finds nothing due and is armed again. Local passes would
-     * move it all the time. */
-    if (next == lock->alarm_at || (next != HFI_NEVER && next > lock->alarm_at))
-        return;
-    bool was_armed = hfi_watchdog_arm(lock->client->watchdog, &lock->alarm.timer, next);
-    bool is_armed = next != HFI_NEVER;
-    lock->alarm_at = next;
-    if (is_armed && !was_armed)
-        hfi_table_ref(lock);
-    else if (was_armed && !is_armed)
-        hfi_table_unref(lock); /* never the last: the caller has one */
-}
 
 struct question { /* context of an acquire, or of a request for more fences */
     struct hfi_token token;

@@ -19,7 +19,5 @@ bool hfi_lock_ask_together(struct hfi_lock *lock, struct hfi_step *step, int64_t
 /* What that command's answer is for this name; no mutex held. `command`: NULL if it was never sent. */
 void hfi_lock_answered_together(struct hfi_lock *lock, const struct hfi_command *command, struct hfi_token token,
                                 int64_t not_after_us, const struct hfi_answer *answer, int64_t rtt_ns);
-/* Arms the alarm for the next time at which the entry has something to do; mutex held. */
-void hfi_lock_set_timer(struct hfi_lock *lock);
 
 #endif

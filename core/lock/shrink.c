@@ -5,6 +5,7 @@
 #include "core/lock/retirement.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
+#include "core/lock/timer.h"
 #include "core/protocol/wire.h"
 #include "base/perturb.h"
 #include "base/rare.h"
@@ -14,10 +15,15 @@
 
 struct shrinking { /* context of the command */
     struct hfi_releaser *releaser;
+    uint64_t grant;
 };
 
-static void tell_locked(struct hfi_releaser *releaser, hf_status status)
+static void end_locked(struct hfi_lock *lock, struct hfi_releaser *releaser, uint64_t grant, hf_status status)
 {
+    if (lock->token.grant == grant) {
+        hfi_entry_shrunk(&lock->entry, status);
+        hfi_lock_set_timer(lock);
+    }
     if (releaser == NULL)
         return;
     releaser->status = status;
@@ -28,7 +34,8 @@ static void tell_locked(struct hfi_releaser *releaser, hf_status status)
 static HFI_RARE void shrunk(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
-    struct hfi_releaser *releaser = hfi_command_context(command, struct shrinking)->releaser;
+    const struct shrinking *shrinking = hfi_command_context(command, struct shrinking);
+    struct hfi_releaser *releaser = shrinking->releaser;
     struct hfi_script_reply said = {"", 0, 0};
     if (command->outcome == HFI_ANSWERED) {
         said = hfi_wire_script_reply(command->reply);
@@ -40,7 +47,8 @@ static HFI_RARE void shrunk(struct hfi_command *command)
         hfi_count(lock->client, hand_offs_given);
     if (releaser != NULL && command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR)
         hfi_retirement_note_refusal(lock, command, releaser);
-    tell_locked(releaser, said.word[0] == 0 ? HF_UNKNOWN : strcmp(said.word, "GONE") == 0 ? HF_LOST : HF_OK);
+    end_locked(lock, releaser, shrinking->grant,
+               said.word[0] == 0 ? HF_UNKNOWN : strcmp(said.word, "GONE") == 0 ? HF_LOST : HF_OK);
     hfi_mutex_unlock(lock->mutex);
     hfi_table_unref(lock);
 }
@@ -50,10 +58,10 @@ HFI_RARE void hfi_lock_shrink(struct hfi_lock *lock, int32_t keep, struct hfi_re
     HFI_ASSERT_HELD(lock->mutex);
     struct hfi_command *command = hfi_wire_shrink(&lock->client->identity, &lock->keys, lock->token, keep);
     if (command == NULL) {
-        tell_locked(releaser, HF_UNKNOWN);
+        end_locked(lock, releaser, lock->token.grant, HF_UNKNOWN);
         return;
     }
-    hfi_command_context(command, struct shrinking)->releaser = releaser;
+    *hfi_command_context(command, struct shrinking) = (struct shrinking){releaser, lock->token.grant};
     hfi_table_ref(lock);
     hfi_call_list(lock->client, lock->lane, command, shrunk, lock, now);
 }

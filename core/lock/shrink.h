@@ -5,8 +5,8 @@
 
 #include "core/lock/lock.h"
 
-/* Lists the release of the current token's permits above `keep`; mutex held. It is not repeated: those that it does not reach
- * are not renewed any more, and end by themselves. `releaser` (or NULL) receives the answer under the same mutex. */
+/* Lists the release of the current token's permits above `keep`; mutex held. What becomes of it the entry learns
+ * (hfi_entry_shrunk). `releaser` (or NULL) receives the answer under the same mutex. */
 void hfi_lock_shrink(struct hfi_lock *lock, int32_t keep, struct hfi_releaser *releaser, int64_t now);
 
 #endif

@@ -5,6 +5,7 @@
 #include "core/lock/recheck.h"
 #include "core/lock/renew.h"
 #include "core/lock/table.h"
+#include "core/lock/timer.h"
 #include "base/perturb.h"
 #include "base/rare.h"
 

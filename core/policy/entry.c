@@ -119,7 +119,8 @@ void hfi_entry_arrive(struct hfi_entry *entry, struct hfi_waiter *waiter, struct
         hfi_step_ask(entry, step);
     }
     bool is_next = (free || !taken) && waiter == hfi_step_head_of(entry);
-    bool may_ride = entry->rules->shares && (entry->remote == HFI_ASKING || entry->holding == HFI_AWAITING_FENCES);
+    bool is_asked = entry->remote == HFI_ASKING && hfi_entry_awaits_answer(entry);
+    bool may_ride = entry->rules->shares && (is_asked || entry->holding == HFI_AWAITING_FENCES);
     if (waiter->once && waiter->verdict == HFI_WAITING && !is_next && !may_ride)
         hfi_step_decide(waiter, HFI_REFUSED, entry->trouble != HF_OK ? entry->trouble : HF_BUSY, step);
 }

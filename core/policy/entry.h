@@ -179,6 +179,7 @@ struct hfi_entry {
             int64_t  fence_end;                    /* of the block that `fence` is in */
             int64_t  next_block, next_block_end;   /* the next block; 0: none */
             bool     more_asked;                   /* the next block is asked for; in any state of hfi_holding */
+            bool     shrink_owed;                  /* the server may not have got the last SHRINK */
             bool     downgraded;                   /* others read beside the holder: no thread here may have it next */
             uint8_t  bad_fences;                   /* bad blocks in a row */
             int64_t wanted_at;                     /* when another process was last heard to wait */
@@ -289,6 +290,9 @@ void hfi_entry_settle(struct hfi_entry *entry, bool quietly, struct hfi_step *st
 /* The same, but none lingers: the server is to be asked for more than they are. has_idle: there are any. */
 bool hfi_entry_has_idle(const struct hfi_entry *entry);
 void hfi_entry_yield(struct hfi_entry *entry, struct hfi_step *step);
+/* The answer to a SHRINK: HF_OK; LOST, when the permits were gone already; UNKNOWN. A renewal asks what is there still, and SHRINK
+ * follows the answer once more if it was UNKNOWN. */
+void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status);
 /* True: its permits are given out, and threads wait beside it for more. They go on waiting at `other`, which is idle, and
  * asks. */
 bool hfi_entry_is_overrun(const struct hfi_entry *entry);

@@ -377,6 +377,7 @@ void hfi_entry_renewed(struct hfi_entry *entry, int64_t sent_at, struct hfi_step
     int64_t good_for = sent_at <= entry->held.lengthened_at ? entry->held.shortest : entry->held.times.length;
     hfi_lease_settle(&entry->held.times, sent_at);
     hfi_step_confirmed(entry, sent_at, good_for, step);
+    hfi_step_shrink_again(entry, step);
 }
 
 void hfi_entry_renew_now(struct hfi_entry *entry)

@@ -29,6 +29,22 @@ void hfi_step_yield(struct hfi_entry *entry, struct hfi_step *step)
     }
 }
 
+void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status)
+{
+    if (entry->remote != HFI_HELD || status == HF_OK)
+        return;
+    entry->held.shrink_owed = entry->held.shrink_owed || status == HF_UNKNOWN;
+    hfi_entry_renew_now(entry);
+}
+
+void hfi_step_shrink_again(struct hfi_entry *entry, struct hfi_step *step)
+{
+    if (entry->remote != HFI_HELD || !entry->held.shrink_owed)
+        return;
+    entry->held.shrink_owed = false;
+    hfi_step_act(step, HFI_SHRINK)->keep = entry->held.permits;
+}
+
 void hfi_entry_yield(struct hfi_entry *entry, struct hfi_step *step)
 {
     hfi_step_at(entry, step);

@@ -193,6 +193,8 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
         hfi_step_retire_token(entry, step);
         return;
     }
+    if (entry->rules->counts && !hfi_entry_has_asked_for(entry, hfi_step_head_of(entry))) /* a try was in front */
+        entry->ask.hint = HFI_EARLY;
     if (entry->ask.requery_pending) {
         hfi_step_ask(entry, step);
         return;

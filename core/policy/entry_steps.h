@@ -40,6 +40,7 @@ void hfi_step_give_back(struct hfi_entry *entry, struct hfi_step *step);
 
 /* entry_permits.c */
 void hfi_step_yield(struct hfi_entry *entry, struct hfi_step *step); /* what no thread has goes back */
+void hfi_step_shrink_again(struct hfi_entry *entry, struct hfi_step *step); /* if that is owed */
 int64_t hfi_step_idle_end(const struct hfi_entry *entry); /* when it does so by itself; NEVER: threads have all of it */
 
 /* entry_queue.c */

@@ -82,4 +82,10 @@ if foreign then
     return foreign
 end
 local position = call('ZRANK', KEYS[2], token)
+if position == 1 then -- the head told the others, and its own process may have permits too
+    local head = call('ZRANGE', KEYS[2], '0', '0')[1]
+    if channel(head) ~= channel(token) then
+        call('PUBLISH', channel(head), 'R ' .. head .. ' ' .. KEYS[1])
+    end
+end
 return {'QUEUED', now, left, position, ticket, 1, position == 0 and want_permits(token, true) or -1}

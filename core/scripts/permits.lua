@@ -90,6 +90,9 @@ local function admit(me)
         looks = looks + (echo and 1 or 0)
         if dropped == 1024 or looks == 65 or echo and not fits(permits, limit) then
             word = 'STOP'
+            if looks == 65 and served[1] then -- the rest is its own doing
+                call('PUBLISH', channel(head), 'F ' .. head)
+            end
         elseif head == me then
             word = 'ME'
         elseif echo and not is_heard(head) then

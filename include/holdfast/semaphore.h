@@ -21,7 +21,7 @@ extern "C" {
  * Nobody stores the limit. A call is let in when no more permits than its own `limit` are out with those that it gets, or
  * when another thread of this process passes on what it had. So a new limit needs no migration: while programs with
  * different limits run, at most the greatest of them is out; a smaller one takes from nobody, it waits until enough have
- * been given back.
+ * been given back. So do those that ask after it, whatever their limit: nobody passes it.
  *
  * Returns  HF_OK and *lease, as hf_lock_acquire: one lease for all its permits. A process that dies gives them back when
  *          its lease and guard are over. The fence is above that of every earlier grant to this process, and unique, but
@@ -56,7 +56,8 @@ HF_API int hf_lease_permits(const hf_lease *lease);
 /*
  * For operators, as hf_lock_info, _list, _waiters, _break and _break_now. `visit` is called for each grant, not for each
  * permit; a process may have several grants. Of a semaphore it sees those of the 4096 permits that end first, 64 grants at
- * most. A break takes all permits from all holders.
+ * most. A break takes all permits from all holders by one script: the more permits are out, the longer do
+ * all other clients of the server wait for it.
  *
  * Returns, Threads, Blocks, Owns, Errors  as those of locks.
  */

@@ -36,7 +36,7 @@ static const struct {
 enum { WORDS = sizeof words_of / sizeof words_of[0] };
 
 static struct sim_keyspace keys;
-static char said[2000]; /* messages since the last call */
+static char said[20000]; /* messages since the last call */
 const char *hft_hearers;
 int hft_monitors;
 
@@ -195,7 +195,7 @@ static void ignore(void *self, const char *event, const char *key, const char *v
 /* One command, or one call of a script: its name, then the number of keys, keys and arguments. */
 const char *hft_script(const char *line, const struct hfi_script *script)
 {
-    static char out[4000];
+    static char out[24000];
     static char meanings[SIM_WORDS_MOST][200];
     char copy[1000], *rest;
     struct sim_words words = {.count = 0};

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -102,6 +103,24 @@ static void at_most_63_unsubscribed_waiters_are_passed_over(void **state)
     }
 }
 
+/* A script gives permits to 64 waiters at most. The next one is told to ask, and so lets in the next 64. */
+static void who_comes_after_the_first_64_that_get_permits_is_called(void **state)
+{
+    static const struct {
+        int waiting;
+        bool called;
+    } cases[] = {{64, false}, {65, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        (void)hft_scripts_begin(state);
+        (void)tell("ZADD K now+500000 A#1");
+        stand_in_front(cases[i].waiting, FRESH "_1_100");
+        const char *answer = hft_script(LOCK "A 0", &hfi_script_release_permits);
+        assert_true((strstr(answer, "F " CROWD("64")) != NULL) == cases[i].called);
+        IS("ZCARD K", "64");
+    }
+    SAYS(acquire_permits, LOCK CROWD("64") " 1316 now wait 7 1 900_1_100 5000 1", "GRANTED now F+65 1");
+}
+
 static void an_unsubscribed_caller_waits_for_its_turn(void **state)
 {
     (void)state;
@@ -140,6 +159,7 @@ int main(void)
         TEST(an_acquire_behind_more_silent_waiters_than_a_script_drops_is_repeated),
         TEST(a_re_check_drops_1024_silent_ones_in_front_of_it),
         TEST(at_most_63_unsubscribed_waiters_are_passed_over),
+        TEST(who_comes_after_the_first_64_that_get_permits_is_called),
         TEST(an_unsubscribed_caller_waits_for_its_turn),
         TEST(the_rest_of_a_lost_queue_goes_with_a_release),
     };

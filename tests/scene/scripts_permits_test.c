@@ -62,7 +62,7 @@ static void who_wants_many_is_not_passed(void **state)
     waits("1 B", "3_3");
     waits("2 C", "1_3");
     SAYS(acquire_permits, ASK("D", "try", "0", "1_3", "1"), "BUSY now 500 1 1 | A< R A K");
-    SAYS(acquire_permits, LOCK "C 1000 now wait 7 2 900_1_3 5000 1", "QUEUED now 500 1 2 1 -1");
+    SAYS(acquire_permits, LOCK "C 1000 now wait 7 2 900_1_3 5000 1", "QUEUED now 500 1 2 1 -1 | B< R B K");
     IS(OUT, "A#1");
     SAYS(release_permits, LOCK "A 0", "HANDED now | B< G B 7 F+1 K | B< R B K");
     IS(OUT, "B#1 B#2 B#3");
@@ -127,6 +127,19 @@ static void a_process_hears_of_others_when_its_own_waiter_leaves(void **state)
     waits("1 " OTHER_OF_A, "3_3");
     (void)tell("ZREM Q C");
     SAYS(release_permits, LOCK OTHER_OF_A " 0", "LEFT now"); /* nobody else waits */
+}
+
+/* Who has permits and waits for more is the head of the queue all the time, and does not tell itself of others. */
+static void the_second_in_the_queue_tells_the_heads_process(void **state)
+{
+    (void)state;
+    (void)tell("ZADD K now+500000 A#1");
+    (void)tell("PEXPIRE K 501");
+    waits("1 " OTHER_OF_A, "1_1");
+    SAYS(acquire_permits, ASK("C", "wait", "0", "1_1", "1"), "QUEUED now 500 1 now 1 -1 | A< R " OTHER_OF_A " K");
+    SAYS(acquire_permits, ASK("D", "wait", "0", "1_1", "1"), "QUEUED now 500 2 now+1 1 -1");
+    (void)tell("ZREM Q " OTHER_OF_A);
+    SAYS(acquire_permits, ASK("D", "wait", "0", "1_1", "1"), "QUEUED now 500 1 now+1 1 -1 | C< R C K");
 }
 
 static void a_renewal_moves_ends_and_makes_no_permit(void **state)
@@ -293,6 +306,7 @@ int main(void)
         TEST(of_its_permits_a_token_keeps_some),
         TEST(who_leaves_lets_in_those_behind_it),
         TEST(a_process_hears_of_others_when_its_own_waiter_leaves),
+        TEST(the_second_in_the_queue_tells_the_heads_process),
         TEST(a_renewal_moves_ends_and_makes_no_permit),
         TEST(another_programs_keys_are_told),
         TEST(a_full_server_grants_hands_on_and_renews),

@@ -101,6 +101,77 @@ static void what_nobody_has_goes_back(void **state)
     assert_string_equal(hft_release(&s, false), "give-back");
 }
 
+/* The rest of the grant stays, so nobody retires the token: renewals ask until the server answers. */
+static void what_could_not_be_given_back_is_given_back_when_the_server_answers(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1), c = wants("c", 1);
+    count(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_arrive(&s, &c);
+    (void)hft_answer(&s, granted(3));
+    assert_string_equal(hft_release(&s, false), "shrink:2");
+    hfi_entry_shrunk(&s.entry, HF_OK);
+    hft_pass_ms(&s, 100);
+    assert_string_equal(hft_look(&s), ""); /* no renewal is due */
+    assert_string_equal(hft_release(&s, false), "shrink:1");
+    hfi_entry_shrunk(&s.entry, HF_UNKNOWN);
+    assert_string_equal(hft_look(&s), "renew");
+    hft_pass_ms(&s, 1);
+    assert_string_equal(hft_renewed(&s, s.sent_at), "end shrink:1");
+    assert_string_equal(hft_renewed(&s, s.sent_at), "");
+}
+
+/* The others' permits may be gone too. */
+static void a_permit_that_was_gone_makes_a_renewal_ask_for_the_others(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1);
+    count(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_answer(&s, granted(2));
+    assert_string_equal(hft_release(&s, false), "shrink:1");
+    hft_pass_ms(&s, 100);
+    hfi_entry_shrunk(&s.entry, HF_LOST);
+    assert_string_equal(hft_look(&s), "renew");
+    assert_string_equal(hft_renewed(&s, s.sent_at), "end");
+}
+
+/* The place has the numbers of a try that is refused now; who waits behind it wants others. */
+static void a_refused_try_does_not_leave_its_numbers_to_the_next_one(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 3), try = hft_try("try"), b = wants("b", 1);
+    try.waiter.permits = 3;
+    try.waiter.limit = 5;
+    count(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &try);
+    (void)hft_arrive(&s, &b);
+    (void)hft_leave(&s, &a);
+    s.now += 20 * HFI_MS;
+    assert_string_equal(hft_answer(&s, queued), "wait try=BUSY");
+    assert_int_equal(s.asking.permits, 1);
+}
+
+static void a_try_does_not_wait_for_a_question_that_nobody_asks(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), try = hft_try("try");
+    try.waiter.permits = 1;
+    try.waiter.limit = 5;
+    count(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_CANNOT, .status = HF_UNAVAILABLE});
+    assert_string_equal(hft_arrive(&s, &try), "try=UNAVAILABLE");
+}
+
 static void what_lingers_is_taken_again_or_goes_back_in_time(void **state)
 {
     (void)state;
@@ -274,6 +345,10 @@ int main(void)
         cmocka_unit_test(nobody_passes_who_wants_more_than_there_is),
         cmocka_unit_test(a_grant_that_is_too_small_goes_back_and_the_place_stays),
         cmocka_unit_test(what_nobody_has_goes_back),
+        cmocka_unit_test(what_could_not_be_given_back_is_given_back_when_the_server_answers),
+        cmocka_unit_test(a_permit_that_was_gone_makes_a_renewal_ask_for_the_others),
+        cmocka_unit_test(a_refused_try_does_not_leave_its_numbers_to_the_next_one),
+        cmocka_unit_test(a_try_does_not_wait_for_a_question_that_nobody_asks),
         cmocka_unit_test(what_lingers_is_taken_again_or_goes_back_in_time),
         cmocka_unit_test(what_lingers_goes_back_when_another_process_waits),
         cmocka_unit_test(the_oldest_waiter_is_served_from_what_comes_free),
