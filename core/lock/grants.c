@@ -150,6 +150,8 @@ void hfi_grants_look(struct hfi_lock *home, int64_t now)
     struct hfi_lock *asking = asking_one(home);
     if (home->looking || asking == NULL || !hfi_entry_is_overrun(&asking->entry))
         return;
+    if (atomic_load(&home->client->closing)) /* its visit of this grant is to come; that of an idle one may be over */
+        return;
     home->looking = true;
     move_waiters(asking, idle_one(home), now);
     home->looking = false;

@@ -327,8 +327,10 @@ HFI_RARE void hfi_table_each(hf_client *client, void (*visit)(struct hfi_lock *l
             struct hfi_lock *lock = hfi_table_by_grant(client, index << SHARD_BITS | i);
             if (lock == NULL)
                 continue;
-            for (struct hfi_lock *grant = lock; grant != NULL; grant = hfi_lock_next(grant))
+            for (struct hfi_lock *grant = lock; grant != NULL; grant = hfi_lock_next(grant)) {
                 visit(grant, arg);
+                HFI_PERTURB("visited-to-next");
+            }
             hfi_table_unref(lock);
         }
     }

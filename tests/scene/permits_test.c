@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* permits_test.c - a semaphore's grants in a process, in schedules that need several of them. (Linked so that hfi_perturb is
+ * the one below.) */
+#include "tests/scene/scene.h"
+
+#include <holdfast/semaphore.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *stop_at; /* this mark, once; NULL: nowhere */
+
+void __wrap_hfi_perturb(const char *place);
+
+void __wrap_hfi_perturb(const char *place)
+{
+    if (stop_at == NULL || strcmp(place, stop_at) != 0)
+        return;
+    stop_at = NULL;
+    sim_stop(50 * HFI_MS);
+}
+
+struct call { /* for permits of "s": one that waits, or a pending */
+    struct sim_process *process;
+    int limit, permits;
+    hf_lock_options options;
+    hf_lease *lease;
+    hf_pending *pending;
+    hf_status status;
+    int dones;
+};
+
+static void acquire(void *arg)
+{
+    struct call *call = arg;
+    call->status = hf_semaphore_acquire(call->process->client, "s", call->limit, call->permits, &call->options, &call->lease, NULL);
+}
+
+static hf_lease *must_have(struct sim_process *process, int limit, int permits)
+{
+    struct call call = {.process = process, .limit = limit, .permits = permits, .options = *HF_LOCK(.wait_ms = 5000)};
+    hft_run(process, acquire, &call);
+    assert_int_equal(call.status, HF_OK);
+    return call.lease;
+}
+
+static void note_done(hf_pending *pending, void *arg)
+{
+    struct call *call = arg;
+    (void)pending;
+    call->dones++;
+}
+
+static void start(void *arg)
+{
+    struct call *call = arg;
+    call->status = hf_semaphore_acquire_start(call->process->client, "s", call->limit, call->permits, &call->options, note_done, call,
+                                              &call->pending, NULL);
+}
+
+static void must_start(struct call *call, struct sim_process *process, int limit, int permits)
+{
+    *call = (struct call){.process = process, .limit = limit, .permits = permits, .options = *HF_LOCK(.wait_ms = HF_FOREVER)};
+    hft_run(process, start, call);
+    assert_int_equal(call->status, HF_OK);
+}
+
+static void take(void *arg)
+{
+    struct call *call = arg;
+    call->status = hf_pending_take(call->pending, &call->lease, NULL);
+}
+
+static hf_status taken(struct call *call)
+{
+    hft_run(call->process, take, call);
+    return call->status;
+}
+
+struct closing {
+    struct sim_process *process;
+    hf_status status;
+    bool over;
+};
+
+static void close_client(void *arg)
+{
+    struct closing *closing = arg;
+    closing->status = hf_client_close(closing->process->client, NULL);
+    closing->over = true;
+}
+
+/* Two wait at the last of three grants. The close has visited the first one when the permit of one of them is handed over: the
+ * other one must not go on waiting at the first. */
+static void a_close_reaches_who_waits_at_the_last_grant(void **state)
+{
+    (void)state;
+    static struct closing closing;
+    struct call first, second;
+    struct sim_process *a = hft_process(NULL), *b = hft_process(NULL);
+    hf_lease *theirs = must_have(b, 4, 1);
+    (void)must_have(a, 4, 1);
+    hf_lease *last = must_have(a, 4, 1);
+    (void)must_have(a, 4, 1);
+    assert_int_equal(hft_released(a, last), HF_OK);
+    (void)must_have(b, 4, 1);
+    must_start(&first, a, 4, 1);
+    must_start(&second, a, 4, 1);
+    hft_pass_ms(10);
+    stop_at = "visited-to-next";
+    closing = (struct closing){.process = a};
+    sim_thread_start(a, close_client, &closing);
+    HFT_UNTIL(stop_at == NULL);
+    assert_int_equal(hft_released(b, theirs), HF_OK);
+    HFT_UNTIL(closing.over);
+    a->client = NULL;
+    assert_int_equal(closing.status, HF_OK);
+    assert_int_equal(first.dones, 1);
+    assert_int_equal(second.dones, 1);
+    assert_int_equal(taken(&first), HF_CLOSED);
+    assert_int_equal(taken(&second), HF_CLOSED);
+    hft_pass_ms(10);
+    assert_string_equal(hft_answered("ZRANGE hf:sem:{s} 1 -1"), ""); /* the other one of theirs */
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
+    const struct CMUnitTest tests[] = {
+        TEST(a_close_reaches_who_waits_at_the_last_grant),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
