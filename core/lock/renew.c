@@ -15,12 +15,13 @@
 struct renewed_lock {
     struct hfi_lock *lock; /* a reference */
     uint64_t grant;
+    int32_t permits;       /* that it named */
 };
 
 struct hfi_renewed_batch { /* one script; lives until its answer */
     hf_client *client;
     int lane;
-    int count;
+    int count, permits;
     struct renewed_lock at[HFI_RENEW_MOST];
 };
 
@@ -44,7 +45,9 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
     if (how == HFI_RENEW_REVOKED)
         hfi_retire_revoked(lock, revoked, now);
     if (lock->token.grant == grant) {
-        if (ours)
+        if (how == HFI_RENEW_GONE && hfi_entry_has_shrunk(&lock->entry, batch->at[index].permits))
+            hfi_entry_renew_now(&lock->entry);
+        else if (ours)
             hfi_entry_renewed(&lock->entry, command->stamp_ns, &step);
         else if (how != HFI_RENEW_FAILED)
             hfi_entry_lost(&lock->entry,
@@ -90,7 +93,7 @@ void hfi_renewals_send(struct hfi_renewals *renewals, int at_least)
 {
     hf_client *client = renewals->client;
     struct hfi_renewed_batch *batch = renewals->batch;
-    if (batch == NULL || batch->count < at_least)
+    if (batch == NULL || (batch->count < at_least && batch->permits < HFI_PERMITS_MOST))
         return;
     renewals->batch = NULL;
     int64_t patience = renewals->patience_ns > 10 * HFI_MS ? renewals->patience_ns : 10 * HFI_MS;
@@ -120,13 +123,14 @@ void hfi_renewals_add(struct hfi_renewals *renewals, struct hfi_lock *lock, cons
             return;
         hfi_client_ref(renewals->client);
         renewals->batch->client = renewals->client;
-        renewals->batch->count = 0;
+        renewals->batch->count = renewals->batch->permits = 0;
         renewals->patience_ns = patience_ns;
     }
     struct hfi_renewed_batch *batch = renewals->batch;
     int at = batch->count++;
     hfi_table_ref(lock);
-    batch->at[at] = (struct renewed_lock){lock, lock->token.grant};
+    batch->permits += params->permits;
+    batch->at[at] = (struct renewed_lock){lock, lock->token.grant, params->permits};
     renewals->what[at] = (struct hfi_renewal){&lock->keys, lock->token, params->ttl_ms, params->permits};
     if (patience_ns < renewals->patience_ns)
         renewals->patience_ns = patience_ns;

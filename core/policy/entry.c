@@ -148,7 +148,7 @@ HFI_RARE void hfi_entry_leave(struct hfi_entry *entry, struct hfi_waiter *waiter
     if (!hfi_list_is_empty(&entry->waiters)) {
         const struct hfi_waiter *head = hfi_step_head_of(entry);
         if (entry->rules->counts && entry->remote != HFI_HELD &&
-            (head->permits != entry->ask.permits[0] || head->limit != entry->ask.limit))
+            !hfi_entry_has_asked_for(entry, head))
             hfi_entry_requery(entry, step);
         bool is_offered = was_called && hfi_step_is_free(entry);
         if (is_offered && hfi_step_head_of(entry)->threadless)

@@ -153,8 +153,8 @@ struct hfi_entry {
         struct { /* until it is HELD; cleared with the token, but the place may pass to the next token */
             int64_t echoes[HFI_ECHOES];  /* stamps sent with this token, newest first (P2)   */
             int64_t claims[HFI_ECHOES];  /* the claim that was sent with each echo, ns,      */
-            int32_t permits[HFI_ECHOES]; /* and the number of permits                        */
-            int32_t  limit;               /* sent with the last one                           */
+            int32_t permits[HFI_ECHOES]; /* the number of permits,                           */
+            int32_t limits[HFI_ECHOES];  /* and the limit                                    */
             int64_t ticket, position;    /* in the remote queue; ticket 0: none              */
             int32_t asked_period_ms;     /* R of the last question                           */
             int32_t recorded_period_ms;  /* R of the last one that left a record; 0: none    */
@@ -294,6 +294,8 @@ void hfi_entry_yield(struct hfi_entry *entry, struct hfi_step *step);
 /* The answer to a SHRINK: HF_OK; LOST, when the permits were gone already; UNKNOWN. A renewal asks what is there still, and SHRINK
  * follows the answer once more if it was UNKNOWN. */
 void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status);
+/* True: it has fewer than that by now, so a renewal that named so many and found the last one gone tells nothing. */
+bool hfi_entry_has_shrunk(const struct hfi_entry *entry, int32_t permits);
 /* True: its permits are given out, and threads wait beside it for more. They go on waiting at `other`, which is idle, and
  * asks. */
 bool hfi_entry_is_overrun(const struct hfi_entry *entry);

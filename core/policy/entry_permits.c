@@ -37,6 +37,11 @@ void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status)
     hfi_entry_renew_now(entry);
 }
 
+bool hfi_entry_has_shrunk(const struct hfi_entry *entry, int32_t permits)
+{
+    return entry->rules->counts && entry->remote == HFI_HELD && entry->held.permits < permits;
+}
+
 void hfi_step_shrink_again(struct hfi_entry *entry, struct hfi_step *step)
 {
     if (entry->remote != HFI_HELD || !entry->held.shrink_owed)
@@ -77,7 +82,7 @@ bool hfi_entry_is_unclaimed(const struct hfi_entry *entry)
 
 bool hfi_entry_has_asked_for(const struct hfi_entry *entry, const struct hfi_waiter *waiter)
 {
-    return waiter->permits == entry->ask.permits[0] && waiter->limit == entry->ask.limit;
+    return waiter->permits == entry->ask.permits[0] && waiter->limit == entry->ask.limits[0];
 }
 
 void hfi_entry_give_up_question(struct hfi_entry *entry, struct hfi_step *step)

@@ -119,15 +119,20 @@ static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at,
         hfi_step_retire_token(entry, step);
 }
 
-/* The oldest waiter may be another one than the one that was asked for, and want more permits. */
-static bool is_too_few(const struct hfi_entry *entry, int32_t permits)
+/* The oldest waiter may be another one than the one that was asked for, and want more permits, or fewer of them out. */
+static bool is_anothers(const struct hfi_entry *entry, int32_t permits, int32_t limit)
 {
-    return entry->rules->counts && permits < hfi_step_head_of(entry)->permits;
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
+    return entry->rules->counts && (permits < head->permits || limit > head->limit);
 }
 
 static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
+    if (entry->rules->counts && entry->remote == HFI_HELD && answer->permits < entry->held.permits) {
+        hfi_entry_lost(entry, HF_REASON_GONE, step); /* the server does not know of the grant that the message told of */
+        return;
+    }
     if (entry->remote == HFI_HELD) { /* the grant message was faster; this confirms it */
         if (!entry->held.downgraded) /* a reader's end is not what such an answer moves */
             hfi_step_confirmed(entry, answer->sent_at, entry->asked_for, step);
@@ -148,7 +153,7 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
         hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
         return;
     }
-    if (is_too_few(entry, answer->permits))
+    if (is_anothers(entry, answer->permits, entry->ask.limits[0]))
         hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
     else
         hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer, step);
@@ -304,12 +309,12 @@ HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t f
             return false;
         }
         struct hfi_answer grant = {.fence = fence, .fence_is_good = good, .permits = entry->ask.permits[i]};
-        bool is_enough = !is_too_few(entry, grant.permits);
-        if (is_enough)
+        bool is_ours = !is_anothers(entry, grant.permits, entry->ask.limits[i]);
+        if (is_ours)
             hfi_step_hold(entry, echo + claim, claim, &grant, step);
         else
             hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
-        return is_enough;
+        return is_ours;
     }
     ask_early(entry, step->now, step);
     return false;
@@ -349,13 +354,13 @@ void hfi_entry_requery(struct hfi_entry *entry, struct hfi_step *step)
         ask_early(entry, step->now, step);
 }
 
-/* How many permits are of use: those that the waiters want, up to the limit that they all share. */
+/* How many permits are of use: those that the waiters want, up to the first with a smaller limit than the question has. */
 static int32_t most_permits(const struct hfi_entry *entry)
 {
-    int32_t most = 0;
+    int32_t most = 0, limit = hfi_step_head_of(entry)->limit;
     for (const struct hfi_list *at = entry->waiters.next; at != &entry->waiters; at = at->next) {
         const struct hfi_waiter *waiter = hfi_container_of(at, struct hfi_waiter, link);
-        if (most + waiter->permits > waiter->limit || most + waiter->permits > HFI_PERMITS_MOST)
+        if (waiter->limit < limit || most + waiter->permits > limit || most + waiter->permits > HFI_PERMITS_MOST)
             break;
         most += waiter->permits;
     }
@@ -392,11 +397,12 @@ static void remember(struct hfi_entry *entry, const struct hfi_acquire_params *p
         entry->ask.echoes[i] = entry->ask.echoes[i - 1];
         entry->ask.claims[i] = entry->ask.claims[i - 1];
         entry->ask.permits[i] = entry->ask.permits[i - 1];
+        entry->ask.limits[i] = entry->ask.limits[i - 1];
     }
     entry->ask.echoes[0] = stamp;
     entry->ask.claims[0] = params->claim_ms * HFI_MS;
     entry->ask.permits[0] = params->permits;
-    entry->ask.limit = params->limit;
+    entry->ask.limits[0] = params->limit;
     entry->ask.asked_period_ms = (int32_t)params->period_ms;
 }
 

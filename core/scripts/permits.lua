@@ -115,15 +115,16 @@ local function admit(me)
     return word, #served > 0
 end
 
--- Tells those whose permits end next that another process waits for them: 64 `others`, not of the process of `me`; else one
--- token of its own: the process tells its other grants. 1: they receive it; 0: one of them does not; -1: nobody was told.
+-- Tells the processes whose permits end next that another one waits for them: 64 `others` than that of `me`; else its own. Each is
+-- told once, for one token: it tells its other grants. 1: they receive it; 0: one of them does not; -1: nobody was told.
 local function want_permits(me, others)
-    local heard, told, from = -1, 0, 0
+    local heard, told, from, done = -1, 0, 0, {}
     repeat
         local members = call('ZRANGE', KEYS[1], from, from + 63)
         for _, member in ipairs(members) do
             local token = string.match(member, '^(.*)#1$')
-            if token and (channel(token) ~= channel(me)) == others then
+            if token and (channel(token) ~= channel(me)) == others and not done[channel(token)] then
+                done[channel(token)] = true
                 local hears = call('PUBLISH', channel(token), 'R ' .. token .. ' ' .. KEYS[1]) > 0 and is_heard(token)
                 heard, told = hears and heard ~= 0 and 1 or 0, told + 1
                 if told == (others and 64 or 1) then

@@ -12,7 +12,8 @@ local function waits(queue, token)
 end
 
 local function extend(key, token, ttl, queue, permits)
-    local till, ending = try('ZSCORE', key, token .. '#1'), now + tonumber(ttl) * 1000
+    -- the last one: where a failover or a break has left fewer than their process believes, it is not there
+    local till, ending = try('ZSCORE', key, token .. '#' .. permits), now + tonumber(ttl) * 1000
     if type(till) == 'table' then
         return string.find(till.err, 'WRONGTYPE', 1, true) and 3 or 5
     elseif not till or tonumber(till) < now then

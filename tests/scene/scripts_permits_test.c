@@ -146,7 +146,8 @@ static void a_renewal_moves_ends_and_makes_no_permit(void **state)
 {
     (void)state;
     (void)tell("ZADD K now+500000 A#1 now+500000 A#2 now+500000 B#1");
-    SAYS(renew_permits, "1 K A 1000 Q 3", "now 1");
+    SAYS(renew_permits, "1 K A 1000 Q 3", "now 0"); /* a failover has left two: who believes in three is told */
+    SAYS(renew_permits, "1 K A 1000 Q 2", "now 1");
     IS("ZRANGE K 0 -1 WITHSCORES", "B#1 now+500000 A#1 now+1000000 A#2 now+1000000");
     SAYS(renew_permits, "1 K A 100 Q 2", "now 1");
     IS("ZSCORE K A#1", "now+1000000");
@@ -203,6 +204,14 @@ static void many_permits_of_one_do_not_hide_another(void **state)
     }
     (void)tell("ZADD K now+2000 B#1");
     SAYS(acquire_permits, ASK("C", "try", "0", "1_201", "1"), "BUSY now 1 1 1 | A< R A K | B< R B K");
+}
+
+/* It tells its other grants by itself: a crowd of grants would fill the socket of its subscriber. */
+static void a_process_is_told_once_of_those_who_wait(void **state)
+{
+    (void)state;
+    (void)tell("ZADD K now+500000 A#1 now+500001 " OTHER_OF_A "#1 now+500002 B#1");
+    SAYS(acquire_permits, ASK("C", "try", "0", "1_3", "1"), "BUSY now 500 1 1 | A< R A K | B< R B K");
 }
 
 /* After a shrink that was lost, renewals move only the permits that were kept. */
@@ -312,6 +321,7 @@ int main(void)
         TEST(a_full_server_grants_hands_on_and_renews),
         TEST(a_try_has_no_place),
         TEST(many_permits_of_one_do_not_hide_another),
+        TEST(a_process_is_told_once_of_those_who_wait),
         TEST(all_permits_that_are_granted_last_as_long),
         TEST(a_key_without_an_end_keeps_those_in_it),
         TEST(a_look_tells_who_has_how_many),

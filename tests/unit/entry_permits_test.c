@@ -141,6 +141,68 @@ static void a_permit_that_was_gone_makes_a_renewal_ask_for_the_others(void **sta
     assert_string_equal(hft_renewed(&s, s.sent_at), "end");
 }
 
+static void a_renewal_of_more_than_are_kept_says_nothing(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1);
+    count(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_answer(&s, granted(2));
+    assert_false(hfi_entry_has_shrunk(&s.entry, 2));
+    (void)hft_release(&s, false);
+    assert_true(hfi_entry_has_shrunk(&s.entry, 2));
+    assert_false(hfi_entry_has_shrunk(&s.entry, 1));
+}
+
+/* The message told of three, and the server has one: a failover, or a break, was between. */
+static void an_answer_with_fewer_than_the_message_told_of_is_a_loss(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 3);
+    count(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, queued);
+    s.now += 20 * HFI_MS;
+    assert_string_equal(hft_handed(&s, s.asked_at), "a=lease");
+    assert_string_equal(hft_answer(&s, granted(1)), "lost:GONE give-back");
+}
+
+static void who_wants_fewer_of_them_out_is_not_asked_for(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1), c = wants("c", 1);
+    count(&s);
+    a.waiter.limit = b.waiter.limit = 10;
+    c.waiter.limit = 2;
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    (void)hft_arrive(&s, &c);
+    assert_int_equal(hfi_entry_acquire_params(&s.entry).most, 2);
+}
+
+/* Who asked with the greater limit has left. */
+static void a_grant_by_a_greater_limit_goes_back(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1);
+    count(&s);
+    a.waiter.limit = 10;
+    b.waiter.limit = 2;
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, queued);
+    int64_t echo = s.asked_at;
+    (void)hft_arrive(&s, &b);
+    s.now += 20 * HFI_MS;
+    (void)hft_leave(&s, &a);
+    s.now += 20 * HFI_MS;
+    assert_string_equal(hft_handed(&s, echo), "give-back wait!");
+}
+
 /* The place has the numbers of a try that is refused now; who waits behind it wants others. */
 static void a_refused_try_does_not_leave_its_numbers_to_the_next_one(void **state)
 {
@@ -347,6 +409,10 @@ int main(void)
         cmocka_unit_test(what_nobody_has_goes_back),
         cmocka_unit_test(what_could_not_be_given_back_is_given_back_when_the_server_answers),
         cmocka_unit_test(a_permit_that_was_gone_makes_a_renewal_ask_for_the_others),
+        cmocka_unit_test(a_renewal_of_more_than_are_kept_says_nothing),
+        cmocka_unit_test(an_answer_with_fewer_than_the_message_told_of_is_a_loss),
+        cmocka_unit_test(who_wants_fewer_of_them_out_is_not_asked_for),
+        cmocka_unit_test(a_grant_by_a_greater_limit_goes_back),
         cmocka_unit_test(a_refused_try_does_not_leave_its_numbers_to_the_next_one),
         cmocka_unit_test(a_try_does_not_wait_for_a_question_that_nobody_asks),
         cmocka_unit_test(what_lingers_is_taken_again_or_goes_back_in_time),
