@@ -98,7 +98,8 @@ static void decide(struct hfi_acquirer *acquirer)
     hf_pending *pending = hfi_container_of(acquirer, hf_pending, acquirer);
     if (acquirer->waiter.verdict == HFI_GOT_LEASE) {
         hfi_table_ref(pending->lock); /* the handle's */
-        if (pending->client->order != NULL && pending->lock->keys.use != HFI_SEMAPHORE) /* it is held from now on, though nobody has taken it yet */
+        /* It is held from now on, though nobody has taken it yet. */
+        if (pending->client->order != NULL && pending->lock->keys.use != HFI_SEMAPHORE)
             hfi_lock_order_held(acquirer->lease, pending->options.order_class);
         if (pending->local)
             hfi_count(pending->client, acquired_locally);

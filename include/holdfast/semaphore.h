@@ -25,8 +25,9 @@ extern "C" {
  *
  * Returns  HF_OK and *lease, as hf_lock_acquire: one lease for all its permits. A process that dies gives them back when
  *          its lease and guard are over. The fence is unique, but holders are several, and a permit
- *          that passes between threads keeps to the fences of its own grant: it does not tell who came first. hf_lease_verify, hf_lease_release and events are those of
- *          a lock's lease; threads whose permits came in one grant learn of its loss together.
+ *          that passes between threads keeps to the fences of its own grant: it does not tell who came first.
+ *          hf_lease_verify, hf_lease_release and events are those of a lock's lease; threads whose permits came in one
+ *          grant learn of its loss together.
  * Threads  any. A permit may pass from one thread of a process to the next without the server. Any thread may take permits
  *          again while it holds some: two threads that do can wait for each other, which nobody detects.
  * Blocks   wait_ms. With 0 one round trip, command_ms at most.

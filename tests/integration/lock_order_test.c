@@ -497,11 +497,28 @@ static void a_task_that_begins_to_acquire_has_an_order_too(void **state)
     must_release(outer);
 }
 
+/* Neither of a thread nor of a task: the name is that of a lock, too. */
+static void permits_have_no_order(void **state)
+{
+    (void)state;
+    hf_pending *pending;
+    hf_lease *permit, *lease;
+    assert_int_equal(hf_semaphore_acquire_start(checked, "pool", 2, 1, HF_LOCK(.owner = 7), NULL, NULL, &pending, NULL), HF_OK);
+    HFT_UNTIL_TRUE(hf_pending_is_done(pending));
+    assert_int_equal(hf_pending_take(pending, &permit, NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(checked, "b", HF_LOCK(.owner = 7), &lease, NULL), HF_OK);
+    must_release(lease);
+    must_release(permit);
+    nest("b", "pool");
+    assert_int_equal(reports(), 0);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(two_orders_are_reported_once_though_nobody_waited),
+        TEST(permits_have_no_order),
         TEST(a_report_has_both_orders_with_names_classes_and_stacks),
         TEST(three_classes_in_a_ring_are_reported),
         TEST(one_class_twice_is_no_order),
