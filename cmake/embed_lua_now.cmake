@@ -3,11 +3,20 @@ cmake_minimum_required(VERSION 3.25)
 file(GLOB scripts ${FOLDER}/*.lua)
 list(SORT scripts)
 
-# Comments, indentation and empty lines would travel to every server. An error names a line of what is left.
+# Comments, indentation, empty lines and blanks that only please the eye would travel to every server. An error names a line of
+# what is left.
+set(vain_blanks " (=|==|[.][.]|[+]|[*]) |, ")
 function(strip source out)
     string(REGEX REPLACE "(^|\n)[ \t]*--[^\n]*" "\\1" source "${source}")
+    string(REGEX REPLACE "[ \t]+-- [^\n]*" "" source "${source}")
     string(REGEX REPLACE "\n[ \t\n]+" "\n" source "${source}")
     string(REGEX REPLACE "^\n+" "" source "${source}")
+    string(REGEX MATCHALL "'[^'\n]*'" texts "${source}")
+    if(texts MATCHES "'[^';]*(${vain_blanks})[^';]*'")
+        message(FATAL_ERROR "what is quoted would lose its blanks: ${CMAKE_MATCH_0}")
+    endif()
+    string(REGEX REPLACE " (=|==|[.][.]|[+]|[*]) " "\\1" source "${source}")
+    string(REPLACE ", " "," source "${source}")
     set(${out} "${source}" PARENT_SCOPE)
 endfunction()
 
