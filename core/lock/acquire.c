@@ -71,6 +71,16 @@ static void come(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t n
     hfi_lock_perform(lock, &step, NULL);
 }
 
+/* A thread that has downgraded rides on what readers of its process have, though the door is shut. */
+static HFI_RARE void come_in_beside(struct hfi_lock *lock, struct hfi_acquirer *acquirer)
+{
+    struct hfi_step step;
+    acquirer->waiter.again = true;
+    hfi_step_init(&step, hfi_now(lock->client->clock), 0);
+    hfi_entry_let_in(&lock->entry, &step);
+    hfi_lock_perform(lock, &step, NULL);
+}
+
 /* The next local pass goes to this thread, and critical sections are short: spin before sleeping. */
 static void wait_shortly(struct hfi_acquirer *acquirer, uint32_t ticket)
 {
@@ -196,7 +206,8 @@ hf_status hfi_acquirer_reenter(struct hfi_lock *lock, struct hfi_acquirer *acqui
     if (lock->keys.use == HFI_SEMAPHORE)
         return HF_BUSY;
     if (lock->keys.use == HFI_SHARED) { /* it would wait behind one who waits for it */
-        acquirer->waiter.again = lock->entry.remote_waiters && is_owner(lock, acquirer->owner);
+        acquirer->waiter.again =
+            acquirer->waiter.beside_itself || (lock->entry.remote_waiters && is_owner(lock, acquirer->owner));
         return HF_BUSY;
     }
     if (holder == NULL || acquirer->owner == 0 || atomic_load(&holder->owner) != acquirer->owner || !hf_lease_is_valid(holder))
@@ -219,7 +230,7 @@ hf_status hfi_acquirer_reenter(struct hfi_lock *lock, struct hfi_acquirer *acqui
 void hfi_acquirer_has_to_wait(const struct hfi_lock *lock, struct hfi_acquirer *acquirer)
 {
     if (lock->keys.use == HFI_SHARED)
-        acquirer->waiter.again = is_owner(lock, acquirer->owner);
+        acquirer->waiter.again = acquirer->waiter.beside_itself || is_owner(lock, acquirer->owner);
 }
 
 hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error)
@@ -304,6 +315,8 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
         bool beside_itself, in_vain = hfi_owner_waits_for_itself(lock, acquirer.owner, &beside_itself);
         hfi_mutex_lock(lock->mutex);
         acquirer.waiter.beside_itself = beside_itself;
+        if (beside_itself)
+            come_in_beside(lock, &acquirer);
         if (in_vain && acquirer.waiter.verdict == HFI_WAITING && (!beside_itself || lock->entry.remote == HFI_QUEUED))
             hfi_acquirer_give_up(&acquirer, HF_DEADLOCK, hfi_now(client->clock));
     }

@@ -6,13 +6,17 @@
 #include "core/protocol/script_error.h"
 #include "core/protocol/wire.h"
 
+#include <hiredis/hiredis.h>
 #include <string.h>
 
 /* From now on no thread of this process gets the lease from this one: it would believe itself alone. */
 static struct hfi_command *question(struct hfi_lock *lock, int64_t now)
 {
-    hfi_entry_downgrade(&lock->entry);
-    return hfi_wire_downgrade(&lock->client->identity, &lock->keys, lock->token, hfi_entry_question_ttl_ms(&lock->entry, now));
+    struct hfi_command *command = hfi_wire_downgrade(&lock->client->identity, &lock->keys, lock->token,
+                                                     hfi_entry_question_ttl_ms(&lock->entry, now));
+    if (command != NULL)
+        hfi_entry_downgrade(&lock->entry);
+    return command;
 }
 
 static enum hfi_finding find(struct hfi_lock *lock, const struct redisReply *reply, struct hfi_inquiry *inquiry)
@@ -22,10 +26,13 @@ static enum hfi_finding find(struct hfi_lock *lock, const struct redisReply *rep
         (void)hfi_script_error_key(&lock->keys, foreign, &inquiry->why);
         return HFI_FOUND_ERROR;
     }
+    if (strcmp(word, "REVOKED") == 0 && hfi_token_is_of_grant(&lock->client->identity, reply->element[2]->str, reply->element[2]->len,
+                                                              inquiry->token.grant, &inquiry->there))
+        return HFI_FOUND_REVOKED;
     return strcmp(word, "SHARED") == 0 ? HFI_FOUND_SAME : strcmp(word, "GONE") == 0 ? HFI_FOUND_NOTHING : HFI_FOUND_OTHERS;
 }
 
-static const struct hfi_inquiry_kind downgrade = {"cannot downgrade the lease", question, find};
+static const struct hfi_inquiry_kind downgrade = {"cannot downgrade the lease", question, find, hfi_entry_not_downgraded};
 
 hf_status hf_lease_downgrade(hf_lease *lease, hf_error *error)
 {

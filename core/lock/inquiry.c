@@ -29,6 +29,8 @@ static enum hfi_finding judge(struct asking *asking, const redisReply *reply)
     if (reply->type != REDIS_REPLY_ERROR)
         return asking->kind->find(lock, reply, &asking->inquiry);
     (void)hfi_reply_fail(reply, asking->kind->failed, hfi_pool_server_name(lock->client->pool), &asking->inquiry.why);
+    if (asking->kind->undone != NULL && hfi_reply_meaning(reply->str, reply->len)->executed)
+        asking->inquiry.why.status = HF_UNKNOWN;
     return strncmp(reply->str, "WRONGTYPE", 9) == 0 ? HFI_FOUND_OTHERS : HFI_FOUND_ERROR;
 }
 
@@ -41,6 +43,11 @@ static void answered(struct hfi_command *command)
     asking->outcome = command->outcome;
     if (command->outcome == HFI_ANSWERED)
         asking->found = judge(asking, command->reply);
+    bool did_nothing = command->outcome == HFI_UNSENT ||
+                       (command->outcome == HFI_ANSWERED && asking->found == HFI_FOUND_ERROR &&
+                        asking->inquiry.why.status != HF_UNKNOWN);
+    if (did_nothing && asking->kind->undone != NULL && lock->token.grant == asking->inquiry.token.grant)
+        asking->kind->undone(&lock->entry);
     bool abandoned = asking->abandoned;
     asking->done = true;
     hfi_park_wake(&asking->park);

@@ -27,8 +27,10 @@ struct hfi_inquiry_kind {
     struct hfi_command *(*question)(struct hfi_lock *lock, int64_t now);
     /* What an answer that is no error says. */
     enum hfi_finding (*find)(struct hfi_lock *lock, const struct redisReply *reply, struct hfi_inquiry *inquiry);
+    /* Of a question that changes something: the answer shows that it has not. NULL: it changes nothing. */
+    void (*undone)(struct hfi_entry *entry);
 };
-/* Both are called with the lock's mutex held. */
+/* All are called with the lock's mutex held. */
 
 /* HF_OK: it was ours while this ran. A lease that is not is told so (LOST). No mutex held. */
 hf_status hfi_inquire(hf_lease *lease, const struct hfi_inquiry_kind *kind, hf_error *error);

@@ -78,7 +78,8 @@ struct hfi_acquirer { /* a thread that acquires the lease, on its stack; or in a
 struct hfi_releaser { /* a thread that waits for its release's answer, on its stack */
     struct hfi_park park;
     bool      done;
-    hf_status status; /* HF_OK, LOST (gone), UNKNOWN */
+    hf_status status; /* HF_OK, LOST (gone, or `revoked`), UNKNOWN */
+    bool      revoked;
     hf_error *why;    /* filled if UNKNOWN because the server refuses */
 };
 

@@ -81,8 +81,11 @@ static hf_status answer(const hf_lease *lease, const struct hfi_releaser *releas
         return HF_OK;
     hfi_keys_title(&lease->lock->keys, what);
     if (releaser->status == HF_LOST)
-        return hfi_fail(error, HF_LOST, "roll back, or let the fence decide; look at eviction and failover of the server",
-                        "%s was no longer ours at the server: %s", what, hf_reason_text(HF_REASON_GONE));
+        return hfi_fail(error, HF_LOST,
+                        releaser->revoked ? "roll back, or let the fence decide"
+                                          : "roll back, or let the fence decide; look at eviction and failover of the server",
+                        "%s was no longer ours at the server: %s", what,
+                        hf_reason_text(releaser->revoked ? HF_REASON_REVOKED : HF_REASON_GONE));
     if (releaser->why->status != HF_OK)
         hfi_fail(error, HF_UNKNOWN, releaser->why->hint, "%s stays until its lease ends or the server lets it go: %s",
                  what, releaser->why->message);

@@ -8,6 +8,7 @@
 #include "core/lock/table.h"
 #include "core/protocol/wire.h"
 #include "base/perturb.h"
+#include "base/rare.h"
 #include "pool/replies.h"
 
 #include <hiredis/hiredis.h>
@@ -95,6 +96,27 @@ void hfi_retirement_note_refusal(const struct hfi_lock *lock, const struct hfi_c
     hfi_script_error_annotate(command->reply->str, command->script != NULL ? command->script : &hfi_script_release, why);
 }
 
+/* A break of which no message has come has left another token: that is released as well, once its holder has had its time to
+ * stop, or at once where that holder is the one that gives it back. */
+static HFI_RARE void release_left(struct hfi_retirement *retirement, const struct redisReply *left, int64_t now)
+{
+    struct hfi_lock *lock = retirement->lock;
+    struct hfi_releaser *releaser = retirement->releaser;
+    struct hfi_token token;
+    if (!hfi_token_is_of_grant(&lock->client->identity, left->str, left->len, retirement->token.grant, &token))
+        return;
+    if (releaser != NULL)
+        releaser->revoked = true;
+    if (hfi_retirement_find(lock, token) != NULL)
+        return;
+    struct hfi_retirement *next = hfi_retirement_begin(lock, token, retirement->left_ns, retirement->left_ns);
+    if (next == NULL)
+        return;
+    bool has_stopped = releaser != NULL || atomic_load(&lock->client->closing);
+    next->not_before_ns = has_stopped ? now : hfi_after_ms(now, lock->entry.rules->guard_ms);
+    hfi_retirement_send(next, now);
+}
+
 static void judge_locked(struct hfi_retirement *retirement, const struct hfi_command *command, const struct hfi_script_reply *said,
                          int64_t now)
 {
@@ -137,11 +159,14 @@ static void released(struct hfi_command *command)
         hfi_server_time_observe(lock->client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
     }
     bool more = strcmp(said.word, "MORE") == 0; /* dropped as many old records as allowed; key not yet released */
+    bool revoked = strcmp(said.word, "REVOKED") == 0;
     HFI_PERTURB("release-answered");
     int64_t now = hfi_lock_enter(lock);
     retirement->asking = false;
     more = more || retirement->once_more;
     retirement->once_more = false;
+    if (revoked)
+        release_left(retirement, command->reply->element[2], now);
     if (more)
         hfi_retirement_send(retirement, now);
     else
@@ -149,7 +174,7 @@ static void released(struct hfi_command *command)
     bool last = --retirement->references == 0;
     struct hfi_lane *lane = lock->lane; /* see hfi_lock_leave */
     hfi_mutex_unlock(lock->mutex);
-    if (more)
+    if (more || revoked)
         hfi_lane_flush(lane);
     if (last)
         end(retirement);

@@ -58,7 +58,7 @@ static enum hfi_finding find(struct hfi_lock *lock, const struct redisReply *rep
     return hfi_token_is_same(inquiry->there, inquiry->token) ? HFI_FOUND_SAME : HFI_FOUND_REVOKED;
 }
 
-static const struct hfi_inquiry_kind verification = {"cannot verify the lease", question, find};
+static const struct hfi_inquiry_kind verification = {"cannot verify the lease", question, find, NULL};
 
 /* One after the other. What was ours when it was asked may be lost when the last one is. */
 static hf_status verify_parts(hf_lease *whole, hf_error *error)

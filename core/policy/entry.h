@@ -147,7 +147,7 @@ struct hfi_entry {
     int64_t  ask_at;              /* when the next re-check or retry is due; HFI_NEVER: none is */
     int64_t  asked_for;           /* lease asked for by the last acquire, ns; the oldest waiter may be another by now */
     int64_t  tried_until;         /* until then a try that SET NX refuses gets tried_status; the script is not asked */
-    int64_t  fence;               /* the last fence given under this name, ever */
+    int64_t  fence;               /* the last fence given under this name in this use, ever */
     uint64_t rng;                 /* state of the jitter */
     union {
         struct { /* until it is HELD; cleared with the token, but the place may pass to the next token */
@@ -180,7 +180,8 @@ struct hfi_entry {
             int64_t  next_block, next_block_end;   /* the next block; 0: none */
             bool     more_asked;                   /* the next block is asked for; in any state of hfi_holding */
             bool     shrink_owed;                  /* the server may not have got the last SHRINK */
-            bool     downgraded;                   /* others read beside the holder: no thread here may have it next */
+            uint8_t  downgraded;                   /* downgrades that may have been carried out, at UINT8_MAX for good:
+                                                    * others read beside the holder, no thread here may have it next */
             uint8_t  bad_fences;                   /* bad blocks in a row */
             int64_t wanted_at;                     /* when another process was last heard to wait */
             int32_t inside;                        /* rules->shares: threads that have the lease; rules->counts: their
@@ -299,8 +300,9 @@ bool hfi_entry_has_shrunk(const struct hfi_entry *entry, int32_t permits);
  * asks. */
 bool hfi_entry_is_overrun(const struct hfi_entry *entry);
 void hfi_entry_move_waiters(struct hfi_entry *entry, struct hfi_entry *other, struct hfi_step *of_other);
-/* The holder goes on as a reader, from now on. */
+/* The holder goes on as a reader, from now on; and that was not carried out. */
 void hfi_entry_downgrade(struct hfi_entry *entry);
+void hfi_entry_not_downgraded(struct hfi_entry *entry);
 /* Fetch: all waiters get the value. The fill has freed the lock; if that is not certain, give_it_back releases it. */
 void hfi_entry_filled(struct hfi_entry *entry, bool give_it_back, struct hfi_step *step);
 /* A renewal has extended the current token. */

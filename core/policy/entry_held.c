@@ -9,10 +9,6 @@
  * microsecond, and the reply must first wake its reader. Later blocks are requested one ahead (P8). */
 #define ASK_AT (HFI_FENCE_BLOCK / 8 * 7)
 
-/* As long as readers wait at a door that another process has shut, a renewal asks so often whether that process still waits:
- * it may have been killed, or have left. */
-#define DOOR_NS (400 * HFI_MS)
-
 /* True: all who share a grant have its one fence. */
 static bool has_one_fence(const struct hfi_entry *entry)
 {
@@ -126,16 +122,19 @@ static void join_all(struct hfi_entry *entry, struct hfi_step *step)
     }
 }
 
-/* Enough is left for the waiter to stop and for a renewal to come through. Nobody joins readers whose lease is at risk. */
+/* Enough is left for the waiter to stop and for a renewal to come through, which those that are in wait for already. Nobody joins
+ * readers whose lease is at risk. */
 bool hfi_step_suits(const struct hfi_entry *entry, const struct hfi_waiter *waiter, int64_t now)
 {
-    int64_t left = entry->held.times.end - now;
+    int64_t left = entry->held.times.end - now, road = 4 * entry->held.times.rtt;
+    if (entry->rules->shares && entry->held.inside > 0)
+        road = 0;
     if (entry->rules->shares && entry->held.times.condition != HF_LEASE_HELD)
         return false;
     if (entry->rules->counts && entry->held.permits - entry->held.inside < waiter->permits)
         return false;
     return left > hfi_lease_stop(entry->held.good_for, waiter->lease_ms * HFI_MS, waiter->stop_ms * HFI_MS) &&
-           left > 4 * entry->held.times.rtt + HFI_PACE_NS;
+           left > road + HFI_PACE_NS;
 }
 
 /* Waking a thread takes longer than a critical section. Until the successor runs, an arriving thread may barge in (P6
@@ -163,7 +162,7 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, const
     hfi_step_unwatch(entry, step);
     bool deaf = entry->ask.deaf;
     entry->contended = false; /* remote_waiters stays: R may have come before the grant */
-    entry->held.more_asked = entry->held.downgraded = false;
+    entry->held.downgraded = entry->held.more_asked = false;
     entry->held.good_for = good_for;
     entry->held.passes = 0;
     entry->held.inside = 0;
@@ -303,17 +302,17 @@ void hfi_entry_no_remote_waiter(struct hfi_entry *entry, int64_t sent_at, struct
         hfi_step_act(step, HFI_LET_IN);
 }
 
-int64_t hfi_step_door_at(const struct hfi_entry *entry)
-{
-    bool is_shut = entry->rules->shares && entry->holding == HFI_BY_THREAD && entry->remote_waiters &&
-                   !hfi_list_is_empty(&entry->waiters);
-    return is_shut && !entry->held.times.questioned ? entry->held.wanted_at + DOOR_NS : HFI_NEVER;
-}
-
 void hfi_entry_downgrade(struct hfi_entry *entry)
 {
     HFI_CHECK(entry->holding == HFI_BY_THREAD);
-    entry->held.downgraded = true;
+    if (entry->held.downgraded < UINT8_MAX)
+        entry->held.downgraded++;
+}
+
+void hfi_entry_not_downgraded(struct hfi_entry *entry)
+{
+    if (entry->remote == HFI_HELD && entry->held.downgraded < UINT8_MAX)
+        entry->held.downgraded--;
 }
 
 bool hfi_entry_release(struct hfi_entry *entry, int32_t permits, bool quietly, struct hfi_step *step)

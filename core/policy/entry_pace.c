@@ -13,6 +13,10 @@
  * watchdog's thread looks for those that are due. Without a moment in common it asks for each alone. */
 #define SOON_NS (2 * HFI_MS)
 
+/* As long as readers wait at a door that another process has shut, a renewal asks so often whether that process still waits:
+ * it may have been killed, or have left. */
+#define DOOR_NS (400 * HFI_MS)
+
 /* The re-checks of many names would keep the server from handing leases on, so R grows with their number. */
 int64_t hfi_recheck_ms(int64_t position, uint64_t queued, int64_t lease_ms)
 {
@@ -72,4 +76,11 @@ int64_t hfi_step_next_early(const struct hfi_entry *entry, int64_t at)
 {
     int64_t least = entry->ask.early_at + HFI_PACE_NS;
     return at > least ? at : least;
+}
+
+int64_t hfi_step_door_at(const struct hfi_entry *entry)
+{
+    bool is_shut = entry->rules->shares && entry->holding == HFI_BY_THREAD && entry->remote_waiters &&
+                   !hfi_list_is_empty(&entry->waiters);
+    return is_shut && !entry->held.times.questioned ? entry->held.wanted_at + DOOR_NS : HFI_NEVER;
 }

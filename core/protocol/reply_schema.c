@@ -91,7 +91,8 @@ bool hfi_schema_acquire_permits(const struct hfi_command *command, const struct 
 
 bool hfi_schema_release(const struct hfi_command *command, const struct redisReply *reply)
 {
-    static const struct form forms[] = {{"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}, {"MORE", "n"}, {"OTHERS", "n"}};
+    static const struct form forms[] = {{"HANDED", "n"}, {"GONE", "n"}, {"LEFT", "n"}, {"MORE", "n"}, {"OTHERS", "n"},
+                                        {"REVOKED", "ns"}};
     (void)command;
     return is_word(reply, "FREE") || IS_ONE_OF(reply, forms);
 }
@@ -105,7 +106,7 @@ bool hfi_schema_more(const struct hfi_command *command, const struct redisReply 
 
 bool hfi_schema_downgrade(const struct hfi_command *command, const struct redisReply *reply)
 {
-    static const struct form forms[] = {{"SHARED", "n"}, {"GONE", "n"}, {"FOREIGN", "ns"}};
+    static const struct form forms[] = {{"SHARED", "n"}, {"GONE", "n"}, {"REVOKED", "ns"}, {"FOREIGN", "ns"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }

@@ -2,6 +2,7 @@
 -- in between. The same call again changes nothing.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 token, 2 ttl ms.
 -- include hand_off
+-- include left
 -- include readers
 local held = typed('GET', KEYS[1])
 if held == nil then
@@ -9,7 +10,8 @@ if held == nil then
 elseif held == SHARED and is_reader(ARGV[1]) then
     return {'SHARED', now}
 elseif held ~= ARGV[1] then
-    return {'GONE', now}
+    local there = held and left_of(ARGV[1], held, readers)
+    return there and {'REVOKED', now, there} or {'GONE', now}
 elseif not typed('ZCARD', readers) then
     return {'FOREIGN', now, 'held'}
 end

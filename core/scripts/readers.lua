@@ -26,16 +26,18 @@ local function share(token, ttl)
 end
 
 -- Lets in the readers at the head of the queue, 64 at most, up to the first waiter that wants the lock alone: if there is
--- one, all readers are told of it. A reader that is not heard keeps its place. Returns whether `me`, a reader, who stays in the
--- queue, is among them; and whether there is, or may be, such a waiter.
+-- one, all readers are told of it. A reader that is not heard keeps its place; one behind the 64 is called, and lets in the
+-- next. Returns whether `me`, a reader, who stays in the queue, is among them; and whether there is, or may be, such a waiter.
 local function let_in(me)
-    local place, looks, is_mine, stopped, given = 0, 0, false, false, false
+    local place, looks, is_mine, stopped, given, more = 0, 0, false, false, false, false
     while true do
         local head = (typed('ZRANGE', KEYS[2], place, place) or {})[1]
         if not head then
             break
         elseif looks == 64 or dropped == 1024 then
-            return is_mine, true
+            local next, shares = call_reader(place)
+            stopped, more = next and not shares, true
+            break
         elseif head == me then
             is_mine = true
             place = place + 1
@@ -65,5 +67,5 @@ local function let_in(me)
     if stopped and is_mine then
         call('PUBLISH', channel(me), 'R ' .. me .. ' ' .. KEYS[1])
     end
-    return is_mine, stopped
+    return is_mine, stopped or more
 end

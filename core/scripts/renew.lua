@@ -4,6 +4,7 @@
 -- 5 this user may not read the key;
 -- or, if revoked by an operator, the token that is there instead.
 -- include clock
+-- include left
 local keys, args = KEYS, ARGV
 
 -- True: a process waits. One that has not asked for too long has been killed, and nobody else may look: while readers have the
@@ -22,18 +23,19 @@ local function is_waited_for(queue)
     return true
 end
 
--- ZREM comes first: memory limits refuse ZADD as a script's first write. A break leaves half of the digits.
+-- ZREM comes first: memory limits refuse ZADD as a script's first write.
 local function read_on(lock, token, ttl, queue)
     local readers = 'hf:held:' .. string.sub(queue, 10)
-    local till, ending = tonumber(try('ZSCORE', readers, token)), now + tonumber(ttl) * 1000
-    if not till or till < now then
-        local revoked = string.gsub(token, '^(hf1:%x+:%x+:)%x%x%x%x%x%x%x%x', '%1ffffffff')
-        return not till and tonumber(try('ZSCORE', readers, revoked)) and revoked or 0
+    local till, ending = try('ZSCORE', readers, token), now + tonumber(ttl) * 1000
+    if type(till) == 'table' then
+        return till
+    elseif not till or tonumber(till) < now then
+        return not till and left_of(token, 'hf1:shared', readers) or 0
     end
     call('ZREM', readers, '')
     outlive(lock, ttl + 1)
     outlive(readers, ttl + 1)
-    if till < ending then
+    if tonumber(till) < ending then
         call('ZADD', readers, string.format('%.0f', ending), token)
     end
     return is_waited_for(queue) and 4 or 1
@@ -43,21 +45,20 @@ local answer = {now}
 for i = 1, #keys do
     local lock, token, ttl = keys[i], args[3 * i - 2], args[3 * i - 1]
     local held = try('GET', lock)
+    local code = held
     if held == token then
         if call('PTTL', lock) < tonumber(ttl) then
             call('PEXPIRE', lock, ttl)
         end
-        answer[i + 1] = try('EXISTS', args[3 * i]) == 1 and 4 or 1
+        code = try('EXISTS', args[3 * i]) == 1 and 4 or 1
     elseif held == 'hf1:shared' then
-        answer[i + 1] = read_on(lock, token, ttl, args[3 * i])
-    elseif type(held) == 'table' then
-        answer[i + 1] = string.find(held.err, 'WRONGTYPE', 1, true) and 3 or 5
-    elseif not held then
-        answer[i + 1] = 0
-    elseif string.match(held, '^hf1:%x+:%x+:') == string.match(token, '^hf1:%x+:%x+:') then
-        answer[i + 1] = held
-    else
-        answer[i + 1] = 2
+        code = read_on(lock, token, ttl, args[3 * i])
+    elseif type(held) == 'string' then
+        code = left_of(token, held) or 2
     end
+    if type(code) == 'table' then
+        code = string.find(code.err, 'WRONGTYPE', 1, true) and 3 or 5
+    end
+    answer[i + 1] = code or 0
 end
 return answer

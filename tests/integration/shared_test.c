@@ -441,6 +441,52 @@ static void who_has_downgraded_does_not_wait_behind_a_writer(void **state)
     assert_true(is_free(f, "r"));
 }
 
+/* Beside a reader of its own process, whose lease it shares. */
+static void who_has_downgraded_comes_in_beside_a_thread_that_reads(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker alone;
+    hf_pending *pending;
+    hf_lease *first = must_take(f, f->a, "r", HF_LOCK(.owner = 7)), *again;
+    assert_int_equal(hf_lease_downgrade(first, &f->error), HF_OK);
+    hf_lease *other = must_take(f, f->a, "r", SHARED(.owner = 8));
+    hft_take(&alone, f->b, "r", HF_LOCK(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "r") == 1);
+    HFT_UNTIL_TRUE(try(f, f->a, "r", true) == HF_BUSY); /* the door is shut */
+    again = must_take(f, f->a, "r", SHARED(.owner = 7, .wait_ms = 20000));
+    must_release(again);
+    assert_int_equal(hf_lock_acquire_start(f->a, "r", SHARED(.owner = 7, .wait_ms = 20000), NULL, NULL, &pending, &f->error), HF_OK);
+    assert_true(hf_pending_is_done(pending));
+    assert_int_equal(hf_pending_take(pending, &again, &f->error), HF_OK);
+    must_release(again);
+    must_release(other);
+    must_release(first);
+    assert_int_equal(hft_taken(&alone), HF_OK);
+    must_release(alone.lease);
+}
+
+/* What a script did before an error is done. */
+static void a_downgrade_that_fails_on_its_way_may_have_been_carried_out(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker reader;
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER silent on >pw ~* resetchannels +@all"));
+    hf_client *silent = hft_client(f->server, HF_CLIENT(.user = "silent", .password = "pw"));
+    hf_lease *lease = must_take(f, silent, "r", NULL);
+    hft_take(&reader, f->b, "r", SHARED(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "r") == 1);
+    assert_int_equal(hf_lease_downgrade(lease, &f->error), HF_UNKNOWN);
+    assert_int_equal(f->error.status, HF_UNKNOWN);
+    assert_non_null(strstr(f->error.message, "cannot downgrade"));
+    assert_int_equal(hft_taken(&reader), HF_OK); /* at its re-check, at the latest */
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER silent -evalsha -eval"));
+    assert_int_equal(hf_lease_downgrade(lease, &f->error), HF_DENIED);
+    freeReplyObject(hft_server_ask(f->server, "ACL SETUSER silent +@all"));
+    must_release(reader.lease);
+    must_release(lease);
+    (void)hf_client_close(silent, NULL);
+}
+
 /* The calls that do not wait in a thread of their own find it out as well. */
 static void a_pending_and_a_multilock_of_a_reader_do_not_wait_for_it(void **state)
 {
@@ -458,15 +504,16 @@ static void a_pending_and_a_multilock_of_a_reader_do_not_wait_for_it(void **stat
     must_release(reader);
 }
 
-/* The lock is ours all the same. */
+/* The lock is ours all the same, and ours alone. */
 static void with_a_foreign_list_of_readers_a_lease_stays_as_it_is(void **state)
 {
     struct fixture *f = *state;
-    hf_lease *lease = must_take(f, f->a, "r", NULL);
+    hf_lease *lease = must_take(f, f->a, "r", HF_LOCK(.reentrant = true));
     freeReplyObject(hft_server_ask(f->server, "SET hf:held:{r}:hf:{r} theirs"));
     assert_int_equal(hf_lease_downgrade(lease, &f->error), HF_FOREIGN);
     assert_non_null(strstr(f->error.message, "hf:held:{r}"));
     assert_int_equal(hf_lease_verify(lease, &f->error), HF_OK);
+    must_release(must_take(f, f->a, "r", HF_LOCK(.reentrant = true)));
     must_release(lease);
     freeReplyObject(hft_server_ask(f->server, "DEL hf:held:{r}:hf:{r}"));
 }
@@ -542,6 +589,8 @@ int main(void)
         TEST(a_downgraded_lease_is_not_entered_again_by_one_that_wants_it_alone),
         TEST(a_lease_that_is_gone_is_not_downgraded),
         TEST(who_has_downgraded_does_not_wait_behind_a_writer),
+        TEST(who_has_downgraded_comes_in_beside_a_thread_that_reads),
+        TEST(a_downgrade_that_fails_on_its_way_may_have_been_carried_out),
         TEST(with_a_foreign_list_of_readers_a_lease_stays_as_it_is),
         TEST(a_pending_and_a_multilock_of_a_reader_do_not_wait_for_it),
         TEST(an_owner_that_reads_and_has_to_wait_comes_in_beside_itself),

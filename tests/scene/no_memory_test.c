@@ -192,6 +192,24 @@ static void without_memory_a_try_gets_an_error_and_a_wait_goes_on(void **state)
     assert_int_equal(hft_released(process, waiter.lease), HF_OK);
 }
 
+static void downgrade(void *arg)
+{
+    hf_error error;
+    assert_int_equal(hf_lease_downgrade(arg, &error), HF_NOMEM);
+}
+
+static void without_memory_a_lease_is_not_downgraded(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.linger_ms = 10000));
+    none_for = &hfi_script_downgrade;
+    hft_run(process, downgrade, lease);
+    int releases = hft_listed(process, "release");
+    assert_int_equal(hft_released(process, lease), HF_OK);
+    assert_int_equal(hft_listed(process, "release"), releases); /* it lingers */
+}
+
 static void without_more_fences_threads_go_on_with_those_they_have(void **state)
 {
     (void)state;
@@ -214,6 +232,7 @@ int main(void)
         TEST(a_release_is_unknown_and_made_up_for),
         TEST(without_a_floor_it_asks_all_the_same),
         TEST(without_memory_a_try_gets_an_error_and_a_wait_goes_on),
+        TEST(without_memory_a_lease_is_not_downgraded),
         TEST(without_more_fences_threads_go_on_with_those_they_have),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,6 +78,43 @@ static void a_readers_verify_learns_of_a_break_and_gives_back_what_it_left(void 
     assert_true(gone_ms(broken) < GUARD_MS + 20);
 }
 
+static void downgrade(void *arg)
+{
+    hf_error error;
+    assert_int_equal(hf_lease_downgrade(*(hf_lease **)arg, &error), HF_LOST);
+    assert_int_equal(hf_lease_reason(*(hf_lease **)arg), HF_REASON_REVOKED);
+}
+
+/* And is told why it was lost. */
+static void who_gives_back_and_has_not_heard_of_a_break_gives_back_what_it_left(void **state)
+{
+    (void)state;
+    for (int shared = 0; shared < 2; shared++) {
+        struct hft_actor releaser;
+        struct sim_process *process = hft_process(NULL), *operator = hft_process(NULL);
+        hf_lease *lease = hft_must_take(process, "n", HF_LOCK(.shared = shared != 0));
+        hft_stall_down(hft_subscriber_wire(process), 5000);
+        hft_run(operator, break_it, operator);
+        hft_give_back(&releaser, process, lease);
+        HFT_UNTIL(releaser.ended != 0);
+        assert_int_equal(releaser.status, HF_LOST);
+        assert_non_null(strstr(releaser.error.message, hf_reason_text(HF_REASON_REVOKED)));
+        assert_true(gone_ms(releaser.ended) < 20);
+    }
+}
+
+static void who_downgrades_and_has_not_heard_of_a_break_has_its_time_to_stop(void **state)
+{
+    (void)state;
+    struct sim_process *process = hft_process(NULL), *operator = hft_process(NULL);
+    hf_lease *lease = hft_must_take(process, "n", NULL);
+    hft_stall_down(hft_subscriber_wire(process), 5000);
+    hft_run(operator, break_it, operator);
+    hft_run(process, downgrade, &lease);
+    double gone = gone_ms(sim.now);
+    assert_true(gone >= GUARD_MS - 20 && gone < GUARD_MS + 20);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
@@ -85,6 +122,8 @@ int main(void)
         TEST(a_reader_hears_of_a_foreign_release),
         TEST(a_reader_has_its_time_to_stop_though_it_is_broken_twice),
         TEST(a_readers_verify_learns_of_a_break_and_gives_back_what_it_left),
+        TEST(who_gives_back_and_has_not_heard_of_a_break_gives_back_what_it_left),
+        TEST(who_downgrades_and_has_not_heard_of_a_break_has_its_time_to_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -287,7 +287,7 @@ static void other_programs_keys_are_left_alone(void **state)
     (void)tell("SET H x");
     (void)tell("SET K hf1:shared PX 500");
     SAYS(acquire_shared, LOCK "A 1316 now try 7 0 900_s 5000", "FOREIGN now held");
-    SAYS(renew, "1 K A 900 Q", "now 0");
+    SAYS(renew, "1 K A 900 Q", "now 3");
     SAYS(release, LOCK "A", "GONE now");
     IS("GET H", "x");
 }
@@ -354,6 +354,26 @@ static void a_newcomer_does_not_pass_a_waiter_behind_old_ones_or_behind_64(void 
     SAYS(acquire_shared, LOCK "B 1316 now try 7 0 900_s 5000", "BUSY now 501 1 1 | A< R A K");
 }
 
+/* It asks, and lets in the next 64. */
+static void who_stands_behind_64_readers_is_called(void **state)
+{
+    (void)state;
+    char line[160];
+    read_by("A");
+    reader_waits("100 E");
+    hft_hearers = "ade";
+    for (int i = 0; i < 63; i++) {
+        (void)snprintf(line, sizeof line, "%d " CROWD, i + 200, i);
+        reader_waits(line);
+    }
+    reader_waits("5000 D");
+    SAYS(acquire_shared, LOCK "B 1316 now wait 7 6000 900_s 5000", "QUEUED now 901 64 6000 1 -1 | E< G E 7 F+1 K | D< F D");
+    reader_waits("100 E");
+    (void)tell("HSET W D now+5000_7_900"); /* it wants the lock alone */
+    SAYS(acquire_shared, LOCK "B 1316 now wait 7 6000 900_s 5000",
+         "QUEUED now 901 64 6000 1 -1 | E< G E 7 F+2 K | A< R A K | E< R E K");
+}
+
 static void dead_readers_are_taken_out_by_the_next(void **state)
 {
     (void)state;
@@ -373,6 +393,53 @@ static void a_renewal_tells_a_reader_what_a_break_has_left(void **state)
     SAYS(renew, "1 K A 900 Q", "now " LEFT);
     SAYS(break, LOCK "ffffffff000000ff no", "BROKEN now | A< B " LEFT " " LEFT " K"); /* it stays what it is */
     IS("ZRANGE H 0 -1", LEFT);
+}
+
+/* Its process may not have heard of the break. */
+static void who_gives_back_what_was_broken_is_told_what_is_left(void **state)
+{
+    (void)state;
+#define ALONE_LEFT "hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:ffffffff000000ff:host:1"
+    (void)tell("SET K A PX 500");
+    (void)hft_script(LOCK "ffffffff000000ff no", &hfi_script_break);
+    SAYS(downgrade, LOCK "A 300", "REVOKED now " ALONE_LEFT);
+    SAYS(release, LOCK "A", "REVOKED now " ALONE_LEFT);
+    SAYS(release, LOCK "B", "GONE now");
+    IS("GET K", ALONE_LEFT);
+    (void)tell("DEL K");
+    read_by("AB");
+    (void)hft_script(LOCK "ffffffff000000ff no", &hfi_script_break);
+    SAYS(downgrade, LOCK "A 300", "REVOKED now " LEFT);
+    SAYS(release, LOCK "A", "REVOKED now " LEFT);
+    SAYS(release, LOCK LEFT, "OTHERS now");
+    SAYS(release, LOCK "A", "GONE now");
+}
+
+static void a_reader_that_may_not_be_looked_for_is_not_lost(void **state)
+{
+    (void)state;
+    read_by("A");
+    hft_forbid("ZSCORE", "H");
+    SAYS(renew, "1 K A 900 Q", "now 5");
+}
+
+/* They were killed, and their records are not old yet. */
+static void readers_that_nobody_hears_do_not_keep_those_behind_them_from_being_called(void **state)
+{
+    (void)state;
+    hft_hearers = "abde";
+    (void)tell("SET K A PX 500");
+    reader_waits("1 B");
+    reader_waits("2 C");
+    reader_waits("3 D");
+    SAYS(release, LOCK "A", "HANDED now | B< G B 7 F+1 K | D< F D");
+    (void)tell("ZADD Q 1 E");
+    (void)tell("HSET W E now+5000_7_900");
+    SAYS(release, LOCK "E", "LEFT now | D< F D");
+    (void)tell("SET K A PX 500");
+    (void)tell("HSET W D now+5000_7_900");
+    reader_waits("1 B");
+    SAYS(release, LOCK "A", "HANDED now | B< G B 7 F+2 K | B< R B K"); /* who is next wants it alone */
 }
 
 static void a_late_question_of_a_downgraded_one_does_not_queue_behind_itself(void **state)
@@ -433,6 +500,10 @@ int main(void)
         TEST(the_last_reader_gives_back_to_whoever_waits_behind_a_crowd_of_old_ones),
         TEST(a_newcomer_does_not_pass_a_waiter_behind_old_ones_or_behind_64),
         TEST(dead_readers_are_taken_out_by_the_next),
+        TEST(who_gives_back_what_was_broken_is_told_what_is_left),
+        TEST(a_reader_that_may_not_be_looked_for_is_not_lost),
+        TEST(readers_that_nobody_hears_do_not_keep_those_behind_them_from_being_called),
+        TEST(who_stands_behind_64_readers_is_called),
         TEST(a_renewal_tells_a_reader_what_a_break_has_left),
         TEST(a_late_question_of_a_downgraded_one_does_not_queue_behind_itself),
         TEST(other_programs_keys_are_left_alone),

@@ -286,6 +286,22 @@ static void nobody_joins_readers_at_risk_until_they_are_safe_again(void **state)
     assert_string_equal(hft_renewed(&s, s.sent_at), "end safe-again b=lease");
 }
 
+/* Else an owner that reads once more would wait for its own lease, which is renewed meanwhile. */
+static void far_from_the_server_they_come_in_beside_a_lease_that_is_renewed(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b");
+    share(&s);
+    s.rtt = 220 * HFI_MS;
+    a.waiter.lease_ms = b.waiter.lease_ms = 1000;
+    a.waiter.stop_ms = b.waiter.stop_ms = 100;
+    (void)hft_arrive(&s, &a);
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
+    hft_pass_ms(&s, 220);
+    assert_string_equal(hft_arrive(&s, &b), "b=lease");
+}
+
 static void a_loss_ends_it_for_all_and_the_waiting_ask_anew(void **state)
 {
     (void)state;
@@ -329,6 +345,32 @@ static void a_downgraded_lease_goes_to_nobody_here(void **state)
     assert_string_equal(hft_release(&s, false), "c=lease"); /* the next one is alone again, and passed on */
 }
 
+/* As long as each that was asked for is known to have done nothing. */
+static void what_was_not_downgraded_is_passed_on(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a"), b = hft_thread("b"), c = hft_thread("c");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_GRANTED, .native = true});
+    hfi_entry_downgrade(&s.entry);
+    hfi_entry_downgrade(&s.entry);
+    hfi_entry_not_downgraded(&s.entry);
+    assert_true(s.entry.held.downgraded);
+    hfi_entry_not_downgraded(&s.entry);
+    assert_string_equal(hft_arrive(&s, &b), "");
+    assert_string_equal(hft_release(&s, false), "b=lease");
+    for (int i = 0; i < 300; i++)
+        hfi_entry_downgrade(&s.entry);
+    for (int i = 0; i < 300; i++)
+        hfi_entry_not_downgraded(&s.entry);
+    assert_string_equal(hft_arrive(&s, &c), "");
+    assert_string_equal(hft_release(&s, false), "give-back native!"); /* they were too many to be counted */
+    hfi_entry_not_downgraded(&s.entry); /* an answer that comes late */
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_GRANTED, .native = true}), "c=lease");
+}
+
 static void a_downgraded_lease_does_not_linger(void **state)
 {
     (void)state;
@@ -361,10 +403,12 @@ int main(void)
         cmocka_unit_test(it_is_as_long_as_the_longest_and_warns_as_early_as_the_earliest),
         cmocka_unit_test(a_renewal_of_before_counts_for_the_length_of_before),
         cmocka_unit_test(nobody_joins_readers_at_risk_until_they_are_safe_again),
+        cmocka_unit_test(far_from_the_server_they_come_in_beside_a_lease_that_is_renewed),
         cmocka_unit_test(a_loss_ends_it_for_all_and_the_waiting_ask_anew),
         cmocka_unit_test(after_a_bad_fence_all_come_in_with_the_block_that_follows),
         cmocka_unit_test(a_downgraded_lease_goes_to_nobody_here),
         cmocka_unit_test(a_downgraded_lease_does_not_linger),
+        cmocka_unit_test(what_was_not_downgraded_is_passed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
