@@ -367,11 +367,15 @@ static void who_stands_behind_64_readers_is_called(void **state)
         reader_waits(line);
     }
     reader_waits("5000 D");
-    SAYS(acquire_shared, LOCK "B 1316 now wait 7 6000 900_s 5000", "QUEUED now 901 64 6000 1 -1 | E< G E 7 F+1 K | D< F D");
+    /* A newcomer does not pass it. */
+    SAYS(acquire_shared, LOCK "C 1316 now try 7 0 900_s 5000",
+         "BUSY now 901 1 1 | E< G E 7 F+1 K | D< F D | A< R A K | E< R E K");
+    reader_waits("100 E");
+    SAYS(acquire_shared, LOCK "B 1316 now wait 7 6000 900_s 5000", "QUEUED now 901 64 6000 1 -1 | E< G E 7 F+2 K | D< F D");
     reader_waits("100 E");
     (void)tell("HSET W D now+5000_7_900"); /* it wants the lock alone */
     SAYS(acquire_shared, LOCK "B 1316 now wait 7 6000 900_s 5000",
-         "QUEUED now 901 64 6000 1 -1 | E< G E 7 F+2 K | A< R A K | E< R E K");
+         "QUEUED now 901 64 6000 1 -1 | E< G E 7 F+3 K | A< R A K | E< R E K");
 }
 
 static void dead_readers_are_taken_out_by_the_next(void **state)
