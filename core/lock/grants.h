@@ -10,7 +10,7 @@
 void hfi_grants_arrive(struct hfi_acquirer *acquirer, int64_t now);
 /* hfi_entry_release, but the oldest waiters of this process have what is free first. */
 bool hfi_grants_release(struct hfi_lock *lock, int32_t permits, bool quietly, struct hfi_step *step);
-/* Another process waits for what this grant, and so for what any grant of the semaphore, may give back. */
+/* Another process waits for what any grant of this semaphore may give back. */
 void hfi_grants_wanted(struct hfi_lock *lock, int64_t now);
 /* lock_ops.look: one of the grants has changed. Threads that wait beside a grant whose permits are given out wait elsewhere. */
 void hfi_grants_look(struct hfi_lock *home, int64_t now);

@@ -51,8 +51,6 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
             break;
         case 'R':
             hfi_entry_remote_waiter(&lock->entry, &step);
-            if (lock->keys.use == HFI_SEMAPHORE)
-                hfi_grants_wanted(lock, now);
             break;
         case 'F':
             hfi_entry_requery(&lock->entry, &step);
@@ -63,6 +61,8 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
         }
         hfi_lock_perform(lock, &step, NULL);
     }
+    if (message->letter == 'R' && lock->keys.use == HFI_SEMAPHORE) /* the one that it names may have been given back meanwhile */
+        hfi_grants_wanted(lock, now);
     hfi_lock_leave(lock);
     return known;
 }

@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -39,12 +40,18 @@ static void acquire(void *arg)
     call->status = hf_semaphore_acquire(call->process->client, "s", call->limit, call->permits, &call->options, &call->lease, NULL);
 }
 
-static hf_lease *must_have(struct sim_process *process, int limit, int permits)
+static hf_lease *must_have_to(struct sim_process *process, int limit, int permits, int64_t linger_ms)
 {
-    struct call call = {.process = process, .limit = limit, .permits = permits, .options = *HF_LOCK(.wait_ms = 5000)};
+    struct call call = {.process = process, .limit = limit, .permits = permits,
+                        .options = *HF_LOCK(.wait_ms = 5000, .linger_ms = linger_ms)};
     hft_run(process, acquire, &call);
     assert_int_equal(call.status, HF_OK);
     return call.lease;
+}
+
+static hf_lease *must_have(struct sim_process *process, int limit, int permits)
+{
+    return must_have_to(process, limit, permits, 0);
 }
 
 static void note_done(hf_pending *pending, void *arg)
@@ -126,11 +133,30 @@ static void a_close_reaches_who_waits_at_the_last_grant(void **state)
     assert_string_equal(hft_answered("ZRANGE hf:sem:{s} 1 -1"), ""); /* the other one of theirs */
 }
 
+/* The server tells a process once, for one of its tokens: that one may have been given back meanwhile. */
+static void all_grants_hear_of_a_waiter_though_the_token_that_was_named_is_over(void **state)
+{
+    (void)state;
+    struct sim_process *a = hft_process(NULL);
+    char token[200] = "";
+    hf_lease *over = must_have(a, 4, 1);
+    (void)sscanf(hft_answered("ZRANGE hf:sem:{s} 0 -1"), "$%*d %199[^#]", token);
+    hf_lease *lingering = must_have_to(a, 4, 1, 60000);
+    assert_int_equal(hft_released(a, over), HF_OK);
+    assert_int_equal(hft_released(a, lingering), HF_OK);
+    hft_pass_ms(10);
+    assert_string_not_equal(hft_answered("ZRANGE hf:sem:{s} 0 -1"), "");
+    hft_publish(a, "R %s hf:sem:{s}", token);
+    hft_pass_ms(10);
+    assert_string_equal(hft_answered("ZRANGE hf:sem:{s} 0 -1"), "");
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_close_reaches_who_waits_at_the_last_grant),
+        TEST(all_grants_hear_of_a_waiter_though_the_token_that_was_named_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
