@@ -39,6 +39,7 @@ struct hfi_lock {
     struct hfi_lock *asking; /* (mutex) of a home: the grant at which threads wait, or did; for grants.c */
     struct hfi_entry entry;
     struct hfi_token token;   /* the current one */
+    uint64_t lost_grant;      /* of the last token that was found lost; 0: none was */
     struct hfi_token revoked; /* of the same grant: what a break left instead, according to a message; or none */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* our time until which its native acquire may still be executed */

@@ -16,7 +16,16 @@
 struct shrinking { /* context of the command */
     struct hfi_releaser *releaser;
     uint64_t grant;
+    int32_t keep;
 };
+
+/* A later release may be carried out before an earlier one, whose script was not known: the earlier one finds nothing then,
+ * and nothing is lost. */
+static bool is_overtaken(const struct hfi_lock *lock, const struct shrinking *shrinking)
+{
+    return lock->lost_grant != shrinking->grant &&
+           (lock->token.grant != shrinking->grant || !hfi_entry_has_kept(&lock->entry, shrinking->keep));
+}
 
 static void end_locked(struct hfi_lock *lock, struct hfi_releaser *releaser, uint64_t grant, hf_status status)
 {
@@ -47,8 +56,8 @@ static HFI_RARE void shrunk(struct hfi_command *command)
         hfi_count(lock->client, hand_offs_given);
     if (releaser != NULL && command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR)
         hfi_retirement_note_refusal(lock, command, releaser);
-    end_locked(lock, releaser, shrinking->grant,
-               said.word[0] == 0 ? HF_UNKNOWN : strcmp(said.word, "GONE") == 0 ? HF_LOST : HF_OK);
+    bool is_lost = strcmp(said.word, "GONE") == 0 && !is_overtaken(lock, shrinking);
+    end_locked(lock, releaser, shrinking->grant, said.word[0] == 0 ? HF_UNKNOWN : is_lost ? HF_LOST : HF_OK);
     hfi_mutex_unlock(lock->mutex);
     hfi_table_unref(lock);
 }
@@ -61,7 +70,7 @@ HFI_RARE void hfi_lock_shrink(struct hfi_lock *lock, int32_t keep, struct hfi_re
         end_locked(lock, releaser, lock->token.grant, HF_UNKNOWN);
         return;
     }
-    *hfi_command_context(command, struct shrinking) = (struct shrinking){releaser, lock->token.grant};
+    *hfi_command_context(command, struct shrinking) = (struct shrinking){releaser, lock->token.grant, keep};
     hfi_table_ref(lock);
     hfi_call_list(lock->client, lock->lane, command, shrunk, lock, now);
 }

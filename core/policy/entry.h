@@ -294,6 +294,8 @@ void hfi_entry_yield(struct hfi_entry *entry, struct hfi_step *step);
 /* The answer to a SHRINK: HF_OK; LOST, when the permits were gone already; UNKNOWN. A renewal asks what is there still, and SHRINK
  * follows the answer once more if it was UNKNOWN. */
 void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status);
+/* True: none of those up to `keep` has been given back. */
+bool hfi_entry_has_kept(const struct hfi_entry *entry, int32_t keep);
 /* True: it has fewer than that by now, so a renewal that named so many and found the last one gone tells nothing. */
 bool hfi_entry_has_shrunk(const struct hfi_entry *entry, int32_t permits);
 /* True: its permits are given out, and threads wait beside it for more. They go on waiting at `other`, which is idle, and

@@ -37,6 +37,11 @@ void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status)
     hfi_entry_renew_now(entry);
 }
 
+bool hfi_entry_has_kept(const struct hfi_entry *entry, int32_t keep)
+{
+    return entry->remote == HFI_HELD && entry->held.permits >= keep;
+}
+
 bool hfi_entry_has_shrunk(const struct hfi_entry *entry, int32_t permits)
 {
     return entry->rules->counts && entry->remote == HFI_HELD && entry->held.permits < permits;

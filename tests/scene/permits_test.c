@@ -151,11 +151,48 @@ static void all_grants_hear_of_a_waiter_though_the_token_that_was_named_is_over(
     assert_string_equal(hft_answered("ZRANGE hf:sem:{s} 0 -1"), "");
 }
 
+/* The server does not know the script when the first of two releases comes, and has learned it when the second one does. Then the
+ * second one is carried out first. */
+static void overtake(struct sim_process *a, struct sim_process *b, int permits)
+{
+    static struct hft_actor first, second;
+    struct call calls[4];
+    hf_lease *all = must_have(b, permits, permits);
+    for (int i = 0; i < permits; i++)
+        must_start(&calls[i], a, permits, 1);
+    hft_pass_ms(10);
+    assert_int_equal(hft_released(b, all), HF_OK);
+    hft_pass_ms(10);
+    for (int i = 0; i < permits; i++)
+        assert_int_equal(taken(&calls[i]), HF_OK);
+    int refused = sim_server.scripts_refused; /* the first one has a grant, the others another */
+    sim_server.scripts_known = 0;
+    hft_give_back(&first, a, calls[1].lease);
+    HFT_UNTIL(sim_server.scripts_refused > refused);
+    sim_server.scripts_known = UINT32_MAX;
+    hft_give_back(&second, a, calls[2].lease);
+    HFT_UNTIL(first.ended != 0 && second.ended != 0);
+    assert_int_equal(second.status, HF_OK);
+    assert_int_equal(first.status, HF_OK);
+    for (int i = 0; i < permits; i++)
+        if (i != 1 && i != 2)
+            assert_int_equal(hft_released(a, calls[i].lease), HF_OK);
+}
+
+static void a_release_that_another_one_has_overtaken_is_no_loss(void **state)
+{
+    (void)state;
+    struct sim_process *a = hft_process(NULL), *b = hft_process(NULL);
+    overtake(a, b, 4); /* by one that keeps a permit */
+    overtake(a, b, 3); /* by the last one */
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_close_reaches_who_waits_at_the_last_grant),
+        TEST(a_release_that_another_one_has_overtaken_is_no_loss),
         TEST(all_grants_hear_of_a_waiter_though_the_token_that_was_named_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

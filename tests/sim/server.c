@@ -291,6 +291,7 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
             sim_script_ran(script->name, words);
         return true;
     }
+    sim_server.scripts_refused++;
     sim_reply_error(reply, "NOSCRIPT No matching script. Please use EVAL.");
     return true;
 }
