@@ -31,10 +31,13 @@ void hfi_step_yield(struct hfi_entry *entry, struct hfi_step *step)
 
 void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status)
 {
-    if (entry->remote != HFI_HELD || status == HF_OK)
+    if (entry->remote != HFI_HELD)
         return;
-    entry->held.shrink_owed = entry->held.shrink_owed || status == HF_UNKNOWN;
-    hfi_entry_renew_now(entry);
+    bool failed = status == HF_UNKNOWN;
+    if (status != HF_OK && !(failed && entry->held.shrink_failed))
+        hfi_entry_renew_now(entry);
+    entry->held.shrink_owed = entry->held.shrink_owed || failed;
+    entry->held.shrink_failed = failed;
 }
 
 bool hfi_entry_has_kept(const struct hfi_entry *entry, int32_t keep)

@@ -303,7 +303,7 @@ static void cpu_quota(struct hft_run *run)
         for (int i = 0; i < HOLDERS; i++)
             judge_heir(run, confined, &cage.heirs[i]);
         int percent = (int)(100 * used_ns / (hft_true_ns() - began_ns));
-        int64_t late_ms = hft_stalls_end(&stalls) / HFT_NS_PER_MS;
+        int64_t late_ms = hft_stalls_end(&stalls);
         bool is_starved = percent < 9 || late_ms > LEASE_MS / 4;
         least = percent < least ? percent : least;
         latest_ms = late_ms > latest_ms ? late_ms : latest_ms;

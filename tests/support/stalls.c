@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stalls.c - see stalls.h. */
 #include "tests/support/stalls.h"
+#include "tests/support/takers.h"
 
 #include <dirent.h>
 #include <poll.h>
@@ -8,16 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define LOOK_MS 10
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* A line of a file of that thread; "" once it has ended. */
 static void line_of(const struct hft_stalls *stalls, int tid, const char *file, char *line, int room)
@@ -51,17 +44,17 @@ static void look_at(struct hft_stalls *stalls, int tid)
     struct hft_stalled *entry = strncmp(name, stalls->prefix, strlen(stalls->prefix)) == 0 ? entry_of(stalls, tid) : NULL;
     if (entry == NULL)
         return;
-    int64_t now = now_ns();
+    int64_t now = hft_boottime_ms();
     line_of(stalls, tid, "stat", says, sizeof says);
     line_of(stalls, tid, "schedstat", counts, sizeof counts);
     if (sscanf(says, "%*d (%*[^)]) %c", &state) != 1 || sscanf(counts, "%*u %*u %llu", &turns) != 1 || state != 'R' ||
         turns != entry->turns) {
         entry->turns = turns;
-        entry->since_ns = state == 'R' ? now : 0;
-    } else if (entry->since_ns == 0) {
-        entry->since_ns = now;
-    } else if (now - entry->since_ns > stalls->longest_ns) {
-        stalls->longest_ns = now - entry->since_ns;
+        entry->since_ms = state == 'R' ? now : 0;
+    } else if (entry->since_ms == 0) {
+        entry->since_ms = now;
+    } else if (now - entry->since_ms > stalls->longest_ms) {
+        stalls->longest_ms = now - entry->since_ms;
     }
 }
 
@@ -99,5 +92,5 @@ int64_t hft_stalls_end(struct hft_stalls *stalls)
 {
     atomic_store(&stalls->over, true);
     (void)pthread_join(stalls->thread, NULL);
-    return stalls->longest_ns;
+    return stalls->longest_ms;
 }

@@ -17,11 +17,11 @@ struct hft_stalls {
     const char *prefix; /* of the names of those threads */
     pthread_t thread;
     _Atomic(bool) over;
-    int64_t longest_ns;
+    int64_t longest_ms;
     struct hft_stalled {
         int tid;
         unsigned long long turns; /* how often it got a CPU */
-        int64_t since_ns;         /* ready since then without one more; 0: it is not */
+        int64_t since_ms;         /* ready since then without one more; 0: it is not */
     } threads[HFT_STALLS_THREADS];
 };
 

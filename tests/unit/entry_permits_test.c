@@ -30,6 +30,18 @@ static struct hfi_answer granted(int32_t permits)
     return (struct hfi_answer){.kind = HFI_GRANTED, .permits = permits};
 }
 
+/* Each has arrived, and all have a grant together. */
+static void share(struct hft_stand *s, struct hft_thread *threads, int number)
+{
+    int32_t permits = 0;
+    count(s);
+    for (int i = 0; i < number; i++) {
+        permits += threads[i].waiter.permits;
+        (void)hft_arrive(s, &threads[i]);
+    }
+    (void)hft_answer(s, granted(permits));
+}
+
 static const struct hfi_answer queued = {.kind = HFI_IN_QUEUE, .ours = true, .left_ms = 9000, .ticket = 7};
 
 /* The first one's question says how many all of them want, as far as the limit goes. */
@@ -89,12 +101,8 @@ static void what_nobody_has_goes_back(void **state)
 {
     (void)state;
     struct hft_stand s;
-    struct hft_thread a = wants("a", 1), b = wants("b", 1), c = wants("c", 1);
-    count(&s);
-    (void)hft_arrive(&s, &a);
-    (void)hft_arrive(&s, &b);
-    (void)hft_arrive(&s, &c);
-    (void)hft_answer(&s, granted(3));
+    struct hft_thread threads[] = {wants("a", 1), wants("b", 1), wants("c", 1)};
+    share(&s, threads, 3);
     assert_string_equal(hft_release(&s, false), "shrink:2");
     assert_string_equal(hft_release(&s, false), "shrink:1");
     assert_int_equal(hfi_entry_renew_params(&s.entry, s.now).permits, 1);
@@ -106,12 +114,8 @@ static void what_could_not_be_given_back_is_given_back_when_the_server_answers(v
 {
     (void)state;
     struct hft_stand s;
-    struct hft_thread a = wants("a", 1), b = wants("b", 1), c = wants("c", 1);
-    count(&s);
-    (void)hft_arrive(&s, &a);
-    (void)hft_arrive(&s, &b);
-    (void)hft_arrive(&s, &c);
-    (void)hft_answer(&s, granted(3));
+    struct hft_thread threads[] = {wants("a", 1), wants("b", 1), wants("c", 1)};
+    share(&s, threads, 3);
     assert_string_equal(hft_release(&s, false), "shrink:2");
     hfi_entry_shrunk(&s.entry, HF_OK);
     hft_pass_ms(&s, 100);
@@ -122,6 +126,26 @@ static void what_could_not_be_given_back_is_given_back_when_the_server_answers(v
     hft_pass_ms(&s, 1);
     assert_string_equal(hft_renewed(&s, s.sent_at), "end shrink:1");
     assert_string_equal(hft_renewed(&s, s.sent_at), "");
+    hft_pass_ms(&s, 100);
+    hfi_entry_shrunk(&s.entry, HF_UNKNOWN); /* perhaps it is refused for ever */
+    assert_string_equal(hft_look(&s), "");
+    assert_string_equal(hft_look_next(&s), "renew");
+    assert_string_equal(hft_renewed(&s, s.sent_at), "end shrink:1");
+}
+
+static void what_was_owed_for_one_grant_is_not_owed_for_the_next(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread threads[] = {wants("a", 1), wants("b", 1)}, c = wants("c", 1);
+    share(&s, threads, 2);
+    assert_string_equal(hft_release(&s, false), "shrink:1");
+    hfi_entry_shrunk(&s.entry, HF_UNKNOWN);
+    assert_string_equal(hft_release(&s, false), "give-back");
+    (void)hft_arrive(&s, &c);
+    (void)hft_answer(&s, granted(1));
+    hft_pass_ms(&s, 1);
+    assert_string_equal(hft_renewed(&s, s.now), "end");
 }
 
 /* The others' permits may be gone too. */
@@ -129,11 +153,8 @@ static void a_permit_that_was_gone_makes_a_renewal_ask_for_the_others(void **sta
 {
     (void)state;
     struct hft_stand s;
-    struct hft_thread a = wants("a", 1), b = wants("b", 1);
-    count(&s);
-    (void)hft_arrive(&s, &a);
-    (void)hft_arrive(&s, &b);
-    (void)hft_answer(&s, granted(2));
+    struct hft_thread threads[] = {wants("a", 1), wants("b", 1)};
+    share(&s, threads, 2);
     assert_string_equal(hft_release(&s, false), "shrink:1");
     hft_pass_ms(&s, 100);
     hfi_entry_shrunk(&s.entry, HF_LOST);
@@ -145,11 +166,8 @@ static void a_renewal_of_more_than_are_kept_says_nothing(void **state)
 {
     (void)state;
     struct hft_stand s;
-    struct hft_thread a = wants("a", 1), b = wants("b", 1);
-    count(&s);
-    (void)hft_arrive(&s, &a);
-    (void)hft_arrive(&s, &b);
-    (void)hft_answer(&s, granted(2));
+    struct hft_thread threads[] = {wants("a", 1), wants("b", 1)};
+    share(&s, threads, 2);
     assert_false(hfi_entry_has_shrunk(&s.entry, 2));
     (void)hft_release(&s, false);
     assert_true(hfi_entry_has_shrunk(&s.entry, 2));
@@ -408,6 +426,7 @@ int main(void)
         cmocka_unit_test(a_grant_that_is_too_small_goes_back_and_the_place_stays),
         cmocka_unit_test(what_nobody_has_goes_back),
         cmocka_unit_test(what_could_not_be_given_back_is_given_back_when_the_server_answers),
+        cmocka_unit_test(what_was_owed_for_one_grant_is_not_owed_for_the_next),
         cmocka_unit_test(a_permit_that_was_gone_makes_a_renewal_ask_for_the_others),
         cmocka_unit_test(a_renewal_of_more_than_are_kept_says_nothing),
         cmocka_unit_test(an_answer_with_fewer_than_the_message_told_of_is_a_loss),
