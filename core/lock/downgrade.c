@@ -26,8 +26,8 @@ static enum hfi_finding find(struct hfi_lock *lock, const struct redisReply *rep
         (void)hfi_script_error_key(&lock->keys, foreign, &inquiry->why);
         return HFI_FOUND_ERROR;
     }
-    if (strcmp(word, "REVOKED") == 0 && hfi_token_is_of_grant(&lock->client->identity, reply->element[2]->str, reply->element[2]->len,
-                                                              inquiry->token.grant, &inquiry->there))
+    if (strcmp(word, "REVOKED") == 0 && hfi_token_is_left_of(&lock->client->identity, reply->element[2]->str, reply->element[2]->len,
+                                                             inquiry->token.grant, &inquiry->there))
         return HFI_FOUND_REVOKED;
     return strcmp(word, "SHARED") == 0 ? HFI_FOUND_SAME : strcmp(word, "GONE") == 0 ? HFI_FOUND_NOTHING : HFI_FOUND_OTHERS;
 }

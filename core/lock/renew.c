@@ -36,7 +36,7 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
     struct hfi_token revoked;
     if (command->outcome == HFI_ANSWERED)
         how = hfi_wire_renewed(command->reply, index, &left);
-    if (left != NULL && !hfi_token_is_of_grant(&client->identity, left->str, left->len, grant, &revoked))
+    if (left != NULL && !hfi_token_is_left_of(&client->identity, left->str, left->len, grant, &revoked))
         how = HFI_RENEW_TAKEN;
     bool ours = how == HFI_RENEW_OK || how == HFI_RENEW_REMOTE_WAITER;
     HFI_PERTURB("renewed-to-entry");

@@ -45,7 +45,7 @@ void hfi_retire_revoked(struct hfi_lock *lock, struct hfi_token token, int64_t n
 static bool names_revoked(const struct hfi_lock *lock, const struct hfi_message *message, uint64_t grant,
                           struct hfi_token *revoked)
 {
-    return hfi_token_is_of_grant(&lock->client->identity, message->rest, message->rest_size, grant, revoked);
+    return hfi_token_is_left_of(&lock->client->identity, message->rest, message->rest_size, grant, revoked);
 }
 
 void hfi_retire_note_break(struct hfi_lock *lock, const struct hfi_message *message)
@@ -60,9 +60,10 @@ void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *r
 {
     struct hfi_token revoked = lock->revoked;
     lock->revoked.grant = 0;
-    if (revoked.grant != 0 && releaser != NULL) /* the holder has stopped */
+    if (revoked.grant != 0 && releaser != NULL) { /* the holder has stopped */
+        releaser->revoked = true;
         give_back_revoked(lock, revoked, now, now);
-    else if (revoked.grant != 0)
+    } else if (revoked.grant != 0)
         hfi_retire_revoked(lock, revoked, now);
     int64_t ends = end_of_key(lock, now);
     struct hfi_retirement *retirement = hfi_retirement_begin(lock, lock->token, ends, lock->there ? ends : 0);

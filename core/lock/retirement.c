@@ -103,7 +103,7 @@ static HFI_RARE void release_left(struct hfi_retirement *retirement, const struc
     struct hfi_lock *lock = retirement->lock;
     struct hfi_releaser *releaser = retirement->releaser;
     struct hfi_token token;
-    if (!hfi_token_is_of_grant(&lock->client->identity, left->str, left->len, retirement->token.grant, &token))
+    if (!hfi_token_is_left_of(&lock->client->identity, left->str, left->len, retirement->token.grant, &token))
         return;
     if (releaser != NULL)
         releaser->revoked = true;

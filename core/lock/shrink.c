@@ -19,18 +19,18 @@ struct shrinking { /* context of the command */
     int32_t keep;
 };
 
-/* A later release may be carried out before an earlier one, whose script was not known: the earlier one finds nothing then,
- * and nothing is lost. */
-static bool is_overtaken(const struct hfi_lock *lock, const struct shrinking *shrinking)
+/* A later release may be carried out before an earlier one, whose script was not known and which was sent again: the earlier one
+ * finds nothing then, and nothing is lost. */
+static bool is_overtaken(const struct hfi_lock *lock, const struct hfi_command *command, const struct shrinking *shrinking)
 {
-    return lock->lost_grant != shrinking->grant &&
+    return command->script == NULL && lock->lost_grant != shrinking->grant &&
            (lock->token.grant != shrinking->grant || !hfi_entry_has_kept(&lock->entry, shrinking->keep));
 }
 
-static void end_locked(struct hfi_lock *lock, struct hfi_releaser *releaser, uint64_t grant, hf_status status)
+static void end_locked(struct hfi_lock *lock, struct hfi_releaser *releaser, uint64_t grant, hf_status status, bool refused)
 {
     if (lock->token.grant == grant) {
-        hfi_entry_shrunk(&lock->entry, status);
+        hfi_entry_shrunk(&lock->entry, status, refused);
         hfi_lock_set_timer(lock);
     }
     if (releaser == NULL)
@@ -54,10 +54,11 @@ static HFI_RARE void shrunk(struct hfi_command *command)
     hfi_mutex_lock(lock->mutex);
     if (strcmp(said.word, "HANDED") == 0)
         hfi_count(lock->client, hand_offs_given);
-    if (releaser != NULL && command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR)
+    bool refused = command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR;
+    if (releaser != NULL && refused)
         hfi_retirement_note_refusal(lock, command, releaser);
-    bool is_lost = strcmp(said.word, "GONE") == 0 && !is_overtaken(lock, shrinking);
-    end_locked(lock, releaser, shrinking->grant, said.word[0] == 0 ? HF_UNKNOWN : is_lost ? HF_LOST : HF_OK);
+    bool is_lost = strcmp(said.word, "GONE") == 0 && !is_overtaken(lock, command, shrinking);
+    end_locked(lock, releaser, shrinking->grant, said.word[0] == 0 ? HF_UNKNOWN : is_lost ? HF_LOST : HF_OK, refused);
     hfi_mutex_unlock(lock->mutex);
     hfi_table_unref(lock);
 }
@@ -67,7 +68,7 @@ HFI_RARE void hfi_lock_shrink(struct hfi_lock *lock, int32_t keep, struct hfi_re
     HFI_ASSERT_HELD(lock->mutex);
     struct hfi_command *command = hfi_wire_shrink(&lock->client->identity, &lock->keys, lock->token, keep);
     if (command == NULL) {
-        end_locked(lock, releaser, lock->token.grant, HF_UNKNOWN);
+        end_locked(lock, releaser, lock->token.grant, HF_UNKNOWN, false);
         return;
     }
     *hfi_command_context(command, struct shrinking) = (struct shrinking){releaser, lock->token.grant, keep};

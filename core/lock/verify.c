@@ -23,6 +23,14 @@ static struct hfi_command *question(struct hfi_lock *lock, int64_t now)
                                 : hfi_wire_words("GET", lock->keys.lock, NULL);
 }
 
+/* There is something else instead of the token. */
+static enum hfi_finding find_other(const struct hfi_lock *lock, const struct redisReply *other, struct hfi_inquiry *inquiry)
+{
+    return hfi_token_is_left_of(&lock->client->identity, other->str, other->len, inquiry->token.grant, &inquiry->there)
+               ? HFI_FOUND_REVOKED
+               : HFI_FOUND_OTHERS;
+}
+
 static enum hfi_finding find_renewed(const struct hfi_lock *lock, const struct redisReply *reply, struct hfi_inquiry *inquiry)
 {
     const redisReply *left = NULL;
@@ -33,9 +41,7 @@ static enum hfi_finding find_renewed(const struct hfi_lock *lock, const struct r
     case HFI_RENEW_GONE:
         return HFI_FOUND_NOTHING;
     case HFI_RENEW_REVOKED:
-        return hfi_token_is_of_grant(&lock->client->identity, left->str, left->len, inquiry->token.grant, &inquiry->there)
-                   ? HFI_FOUND_REVOKED
-                   : HFI_FOUND_OTHERS;
+        return find_other(lock, left, inquiry);
     case HFI_RENEW_FAILED:
         (void)hfi_fail(&inquiry->why, HF_DENIED, "allow this user GET and ZSCORE of the lock's keys",
                        "this user may not read the key of the lock any more");
@@ -53,9 +59,10 @@ static enum hfi_finding find(struct hfi_lock *lock, const struct redisReply *rep
     }
     if (reply->type != REDIS_REPLY_STRING)
         return HFI_FOUND_NOTHING;
-    if (!hfi_token_is_of_grant(&lock->client->identity, reply->str, reply->len, inquiry->token.grant, &inquiry->there))
-        return HFI_FOUND_OTHERS; /* no downgrade overtakes it: that follows on the same lane */
-    return hfi_token_is_same(inquiry->there, inquiry->token) ? HFI_FOUND_SAME : HFI_FOUND_REVOKED;
+    if (hfi_token_is_of(&lock->client->identity, reply->str, reply->len, &inquiry->there) &&
+        hfi_token_is_same(inquiry->there, inquiry->token))
+        return HFI_FOUND_SAME;
+    return find_other(lock, reply, inquiry); /* no downgrade overtakes it: that follows on the same lane */
 }
 
 static const struct hfi_inquiry_kind verification = {"cannot verify the lease", question, find, NULL};

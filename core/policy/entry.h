@@ -180,7 +180,7 @@ struct hfi_entry {
             int64_t  next_block, next_block_end;   /* the next block; 0: none */
             bool     more_asked;                   /* the next block is asked for; in any state of hfi_holding */
             bool     shrink_owed;                  /* the server may not have carried out the last SHRINK, */
-            bool     shrink_failed;                /* nor the one before: it is sent with ordinary renewals only */
+            bool     shrink_refused;               /* it refuses it: a second time it is sent with ordinary renewals only */
             uint8_t  downgraded;                   /* downgrades that may have been carried out, at UINT8_MAX for good:
                                                     * others read beside the holder, no thread here may have it next */
             uint8_t  bad_fences;                   /* bad blocks in a row */
@@ -293,8 +293,8 @@ void hfi_entry_settle(struct hfi_entry *entry, bool quietly, struct hfi_step *st
 bool hfi_entry_has_idle(const struct hfi_entry *entry);
 void hfi_entry_yield(struct hfi_entry *entry, struct hfi_step *step);
 /* The answer to a SHRINK: HF_OK; LOST, when the permits were gone already; UNKNOWN. A renewal asks what is there still, at once, and
- * SHRINK follows its answer if it was UNKNOWN; after a second UNKNOWN, which may be a refusal for ever, when one is due. */
-void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status);
+ * SHRINK follows its answer if it was UNKNOWN; after a second refusal, which may be one for ever, when one is due. */
+void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status, bool refused);
 /* True: none of those up to `keep` has been given back. */
 bool hfi_entry_has_kept(const struct hfi_entry *entry, int32_t keep);
 /* True: it has fewer than that by now, so a renewal that named so many and found the last one gone tells nothing. */

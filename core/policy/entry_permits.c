@@ -29,15 +29,14 @@ void hfi_step_yield(struct hfi_entry *entry, struct hfi_step *step)
     }
 }
 
-void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status)
+void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status, bool refused)
 {
     if (entry->remote != HFI_HELD)
         return;
-    bool failed = status == HF_UNKNOWN;
-    if (status != HF_OK && !(failed && entry->held.shrink_failed))
+    if (status != HF_OK && !(refused && entry->held.shrink_refused))
         hfi_entry_renew_now(entry);
-    entry->held.shrink_owed = entry->held.shrink_owed || failed;
-    entry->held.shrink_failed = failed;
+    entry->held.shrink_owed = entry->held.shrink_owed || status == HF_UNKNOWN;
+    entry->held.shrink_refused = refused;
 }
 
 bool hfi_entry_has_kept(const struct hfi_entry *entry, int32_t keep)

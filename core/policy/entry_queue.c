@@ -119,6 +119,16 @@ static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at,
         hfi_step_retire_token(entry, step);
 }
 
+/* The answer may be one to an earlier question of this token: its grant was handed off, and the message of that is lost. */
+static int32_t greatest_limit(const struct hfi_entry *entry)
+{
+    int32_t limit = 0;
+    for (int i = 0; i < HFI_ECHOES; i++)
+        if (entry->ask.echoes[i] != 0 && entry->ask.limits[i] > limit)
+            limit = entry->ask.limits[i];
+    return limit;
+}
+
 /* The oldest waiter may be another one than the one that was asked for, and want more permits, or fewer of them out. */
 static bool is_anothers(const struct hfi_entry *entry, int32_t permits, int32_t limit)
 {
@@ -153,7 +163,7 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
         hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
         return;
     }
-    if (is_anothers(entry, answer->permits, entry->ask.limits[0]))
+    if (is_anothers(entry, answer->permits, greatest_limit(entry)))
         hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
     else
         hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer, step);

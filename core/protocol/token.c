@@ -106,8 +106,8 @@ bool hfi_token_is_of(const struct hfi_identity *identity, const char *text, size
            memcmp(text + size - where_size, identity->where, where_size) == 0;
 }
 
-bool hfi_token_is_of_grant(const struct hfi_identity *identity, const char *text, size_t size, uint64_t grant,
-                           struct hfi_token *token)
+bool hfi_token_is_left_of(const struct hfi_identity *identity, const char *text, size_t size, uint64_t grant,
+                          struct hfi_token *token)
 {
-    return hfi_token_is_of(identity, text, size, token) && token->grant == grant;
+    return hfi_token_is_of(identity, text, size, token) && token->grant == grant && hfi_token_is_revoked(*token);
 }

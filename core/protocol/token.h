@@ -62,8 +62,8 @@ struct hfi_token_parts {
 bool hfi_token_parse(const char *text, size_t size, struct hfi_token_parts *parts);
 /* True: byte for byte what hfi_token_make prints for this client and *token. */
 bool hfi_token_is_of(const struct hfi_identity *identity, const char *text, size_t size, struct hfi_token *token);
-/* The same, and the grant number is `grant`; the random digits may differ, as a revoked token's do. */
-bool hfi_token_is_of_grant(const struct hfi_identity *identity, const char *text, size_t size, uint64_t grant,
-                           struct hfi_token *token);
+/* The same, and a break has left it of that grant. */
+bool hfi_token_is_left_of(const struct hfi_identity *identity, const char *text, size_t size, uint64_t grant,
+                          struct hfi_token *token);
 
 #endif

@@ -39,9 +39,6 @@ if has > 0 then -- handed off, or granted by a question whose answer was lost
     return granted(has)
 end
 local place = typed('ZSCORE', KEYS[2], token)
-if place == nil then
-    return {'FOREIGN', now, 'queue'}
-end
 -- Who has a ticket stands in its place before anything is decided, and what it says now counts. A try has no place: what was
 -- said there was for other numbers.
 if ARGV[4] == 'try' then
@@ -57,7 +54,7 @@ end
 local word = admit(token)
 if word == 'ME' or not word and not place and fits(permits, limit) then
     leave(token)
-    if call('ZCARD', KEYS[2]) == 0 then
+    if (typed('ZCARD', KEYS[2]) or 0) == 0 then
         permits = math.max(permits, math.min(tonumber(ARGV[9]), limit - call('ZCARD', KEYS[1])))
     end
     local answer = granted(permits)
@@ -81,11 +78,14 @@ end
 if foreign then
     return foreign
 end
-local position = call('ZRANK', KEYS[2], token)
+local position, ours = call('ZRANK', KEYS[2], token), 1
+if position > 0 and dropped == 1024 then -- as in wait
+    left, ours = 0, 0
+end
 if position == 1 then -- the head told the others, and its own process may have permits too
     local head = call('ZRANGE', KEYS[2], '0', '0')[1]
     if channel(head) ~= channel(token) then
         call('PUBLISH', channel(head), 'R ' .. head .. ' ' .. KEYS[1])
     end
 end
-return {'QUEUED', now, left, position, ticket, 1, position == 0 and want_permits(token, true) or -1}
+return {'QUEUED', now, left, position, ticket, ours, position == 0 and want_permits(token, true) or -1}

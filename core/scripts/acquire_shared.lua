@@ -38,9 +38,7 @@ elseif held and tonumber(ending or 0) >= now then
 end
 -- Who has a ticket takes its place before anything is decided: it may be before one who wants the lock alone.
 local place = typed('ZSCORE', KEYS[2], token)
-if place == nil then
-    return {'FOREIGN', now, 'queue'}
-elseif ticket ~= '0' and ARGV[4] == 'wait' then
+if ticket ~= '0' and ARGV[4] == 'wait' then
     local stands, foreign = stand(token, ticket)
     if not stands then
         return foreign

@@ -8,8 +8,8 @@ local function typed(...)
         return said
     end
     local err = said.err
-    if not (string.find(err, 'WRONGTYPE', 1, true) or string.find(err, 'integer', 1, true) or
-            string.find(err, 'overflow', 1, true)) then
+    if not (string.find(err, 'WRONGTYPE', 1, true) or string.find(err, 'not an integer', 1, true) or
+            string.find(err, 'would overflow', 1, true)) then
         return call(...)
     end
 end

@@ -35,8 +35,8 @@ local function let_in(me)
         if not head then
             break
         elseif looks == 64 or dropped == 1024 then
-            local next, shares = call_reader(place)
-            stopped, more = next and not shares, true
+            local next, shares, mine = call_reader(place, me)
+            stopped, more, is_mine = next and not shares, true, is_mine or mine
             break
         elseif head == me then
             is_mine = true

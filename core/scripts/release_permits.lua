@@ -12,6 +12,7 @@ if redis.call('PTTL', KEYS[2]) == -2 then
     end
 end
 -- include permits
+-- include broken
 if not remove_ended() then
     return {'GONE', now}
 end
@@ -24,6 +25,10 @@ if left and is_wanted(ARGV[1]) then -- as long as it was the head, nobody told i
     want_permits(ARGV[1], false)
 end
 if not had then
+    local revoked = broken(ARGV[1])
+    if ARGV[2] == '0' and call('ZSCORE', KEYS[1], permit_of(revoked, 1)) then
+        return {'REVOKED', now, revoked}
+    end
     return {left and 'LEFT' or 'GONE', now}
 end
 return {served and 'HANDED' or 'OTHERS', now}

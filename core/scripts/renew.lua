@@ -23,7 +23,8 @@ local function is_waited_for(queue)
     return true
 end
 
--- ZREM comes first: memory limits refuse ZADD as a script's first write.
+-- Readers that have died are shown, and told of who waits, until somebody takes them out. And memory limits refuse ZADD as a
+-- script's first write, but not that.
 local function read_on(lock, token, ttl, queue)
     local readers = 'hf:held:' .. string.sub(queue, 10)
     local till, ending = try('ZSCORE', readers, token), now + tonumber(ttl) * 1000
@@ -32,7 +33,7 @@ local function read_on(lock, token, ttl, queue)
     elseif not till or tonumber(till) < now then
         return not till and left_of(token, 'hf1:shared', readers) or 0
     end
-    call('ZREM', readers, '')
+    call('ZREMRANGEBYSCORE', readers, '-inf', '(' .. string.format('%.0f', now))
     outlive(lock, ttl + 1)
     outlive(readers, ttl + 1)
     if tonumber(till) < ending then

@@ -3,6 +3,7 @@
 -- Answers the time, then a code each: 1 extended, 4 extended and another process waits, 0 gone, 3 another key type, 5 this
 -- user may not read the key; or, if revoked by an operator, the token that is there instead.
 -- include clock
+-- include broken
 local answer = {now}
 
 local function waits(queue, token)
@@ -17,7 +18,7 @@ local function extend(key, token, ttl, queue, permits)
     if type(till) == 'table' then
         return string.find(till.err, 'WRONGTYPE', 1, true) and 3 or 5
     elseif not till or tonumber(till) < now then
-        local revoked = string.gsub(token, '^(hf1:%x+:%x+:)%x%x%x%x%x%x%x%x', '%1ffffffff')
+        local revoked = broken(token)
         return not till and try('ZSCORE', key, revoked .. '#1') and revoked or 0
     end
     call('ZREM', key, '') -- a first write that memory limits do not refuse

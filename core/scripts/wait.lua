@@ -1,7 +1,7 @@
 -- part of other scripts: who does not get the lock. KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 4 try|wait, 6 ticket
 -- or 0; and those of stand.
 -- include stand
--- The answer. left 0 without a holder: more old records are to be dropped, so the caller asks again at once.
+-- The answer. left 0, and nobody of us holds: more old records are to be dropped, so the caller asks again at once.
 local function wait(token, held)
     local left, ours = held and call('PTTL', KEYS[1]) or 0, held and (held == SHARED or is_ours(held))
     if ARGV[4] == 'try' then
@@ -17,7 +17,9 @@ local function wait(token, held)
         while position > 0 and dropped < 1024 and not record(call('ZRANGE', KEYS[2], '0', '0')[1]) do
             position = position - 1
         end
-        left = position > 0 and dropped == 1024 and 0 or left
+    end
+    if position > 0 and dropped == 1024 then
+        left, ours = 0, false
     end
     return {'QUEUED', now, left, position, ticket, ours and 1 or 0,
             position == 0 and ours and want(held, KEYS[1], KEYS[2]) or -1}

@@ -4,6 +4,7 @@
 #include "tests/scene/scene.h"
 #include "core/context/context.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -105,6 +106,34 @@ static void a_token_that_no_break_can_have_left_is_not_released(void **state)
     }
 }
 
+/* Whoever knows the number of the last token may guess the next one, and send a message of its break; that release finds the living
+ * token of the same number. */
+static void a_made_up_break_of_the_next_grant_releases_nothing(void **state)
+{
+    (void)state;
+    for (int revoked = 0; revoked < 2; revoked++) {
+        (void)hft_scene_begin(NULL);
+        struct sim_process *holder = hft_process(NULL);
+        uint64_t grants[2];
+        char token[TOKEN_ROOM], made_up[2 * TOKEN_ROOM];
+        for (int i = 0; i < 2; i++) {
+            hf_lease *lease = hft_must_take(holder, "n", NULL);
+            (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
+            assert_int_equal(sscanf(token, "hf1:%*32[^:]:%" SCNx64, &grants[i]), 1);
+            assert_int_equal(hft_released(holder, lease), HF_OK);
+        }
+        (void)snprintf(made_up, sizeof made_up, "%.36s:%" PRIx64 ":%s12345678%s", token, 2 * grants[1] - grants[0],
+                       revoked ? "ffffffff" : "12345678", strchr(strchr(token + 37, ':') + 1, ':'));
+        hft_publish(holder, "B %s %s hf:{n}", made_up, made_up);
+        hft_pass_ms(1); /* it has been heard, and its release waits for its pace */
+        hf_lease *lease = hft_must_take(holder, "n", NULL);
+        assert_memory_equal(hft_key("hf:{n}"), made_up, (size_t)(strchr(made_up + 37, ':') - made_up));
+        hft_pass_ms(1000);
+        assert_true(hft_is_valid(holder, lease));
+        assert_string_not_equal(hft_key("hf:{n}"), "");
+    }
+}
+
 /* The process owned the lock and did not know. It had nothing to stop, and keeps its place in the queue. */
 static void a_lock_that_a_break_took_from_a_waiter_is_released_at_once(void **state)
 {
@@ -116,9 +145,7 @@ static void a_lock_that_a_break_took_from_a_waiter_is_released_at_once(void **st
     hft_take(&waiter, other, "n", HF_LOCK(.wait_ms = 5000));
     hft_pass_ms(20);
     sim_keyspace_members(&sim_server.keys, "hf:queue:{n}:hf:{n}", note_token, waits);
-    (void)snprintf(revoked, sizeof revoked, "%s", waits);
-    char *digit = strchr(strchr(strchr(revoked, ':') + 1, ':') + 1, ':') + 1;
-    *digit = *digit == '0' ? '1' : '0';
+    hft_revoked(waits, '1', revoked);
     (void)snprintf(line, sizeof line, "SET hf:{n} %s PX 60000", revoked);
     hft_tell(line);
     hft_publish(other, "B %s %s hf:{n}", waits, revoked);
@@ -209,6 +236,7 @@ int main(void)
         TEST(a_holder_that_releases_before_its_renewal_releases_the_breaks_token_too),
         TEST(the_breaks_token_is_released_with_the_holders_own),
         TEST(a_token_that_no_break_can_have_left_is_not_released),
+        TEST(a_made_up_break_of_the_next_grant_releases_nothing),
         TEST(a_lock_that_a_break_took_from_a_waiter_is_released_at_once),
         TEST(verify_learns_of_the_break_and_leaves_the_holder_its_time_to_stop),
         TEST(a_second_break_while_the_first_is_asked_about_does_no_harm),

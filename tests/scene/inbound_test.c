@@ -448,9 +448,7 @@ static void a_break_is_over_a_round_trip_after_its_message(void **state)
     struct pair pair;
     lay(&pair, NULL);
     char token[160];
-    (void)snprintf(token, sizeof token, "%s", pair.held);
-    char *digit = strchr(strchr(strchr(token, ':') + 1, ':') + 1, ':') + 1;
-    *digit = *digit == '0' ? '1' : '0';
+    hft_revoked(pair.held, '1', token);
     hft_publish(pair.holder, "B %s %s", pair.held, token);
     hft_pass_ms(100);
     assert_true(hft_is_valid(pair.holder, pair.lease));

@@ -181,7 +181,7 @@ static void the_token_of_a_break_without_a_holder_is_released(void **state)
     (void)state;
     char token[ROOM], revoked[ROOM];
     struct sim_process *process = had_once(token);
-    other_random(token, '1', revoked);
+    hft_revoked(token, '1', revoked);
     set("hf:{n}", revoked);
     hft_publish(process, "B %s %s", token, revoked);
     hft_pass_ms(5);
@@ -227,7 +227,7 @@ static void the_time_to_stop_is_that_of_the_grant(void **state)
             leases[i] = hft_must_take(process, "n", NULL);
             (void)snprintf(tokens[i], ROOM, "%s", hft_key("hf:{n}"));
             if (i == !older) {
-                other_random(tokens[i], '4', revoked);
+                hft_revoked(tokens[i], '4', revoked);
                 set("hf:{n}", revoked);
                 hft_publish(process, "B %s %s", tokens[i], revoked);
                 HFT_UNTIL(!hft_is_valid(process, leases[i]));
@@ -237,7 +237,7 @@ static void the_time_to_stop_is_that_of_the_grant(void **state)
             }
         }
         hft_pass_ms(150); /* too long ago for a message that crossed a release */
-        other_random(tokens[older], '8', revoked);
+        hft_revoked(tokens[older], '8', revoked);
         set("hf:{n}", revoked);
         hft_publish(process, "B %s %s", tokens[older], revoked);
         hft_pass_ms(20);
@@ -254,8 +254,8 @@ static void a_second_break_leaves_the_holder_its_time(void **state)
     struct sim_process *process = hft_process(HF_CLIENT(.guard_ms = 300));
     hf_lease *lease = hft_must_take(process, "n", NULL);
     (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
-    other_random(token, '4', first);
-    other_random(token, '8', second);
+    hft_revoked(token, '4', first);
+    hft_revoked(token, '8', second);
     set("hf:{n}", first);
     hft_publish(process, "B %s %s", token, first);
     int64_t told = sim.now;
@@ -277,7 +277,7 @@ static void a_client_that_closes_leaves_no_revoked_key_behind(void **state)
     struct sim_process *process = hft_process(HF_CLIENT(.guard_ms = 5000));
     hf_lease *lease = hft_must_take(process, "n", NULL);
     (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
-    other_random(token, '1', revoked);
+    hft_revoked(token, '1', revoked);
     set("hf:{n}", revoked);
     hft_publish(process, "B %s %s", token, revoked);
     HFT_UNTIL(!hft_is_valid(process, lease));

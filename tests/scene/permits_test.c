@@ -187,12 +187,39 @@ static void a_release_that_another_one_has_overtaken_is_no_loss(void **state)
     overtake(a, b, 3); /* by the last one */
 }
 
+/* Nothing overtakes where the server knows the script. */
+static void permits_that_are_gone_are_lost_though_others_are_given_back_meanwhile(void **state)
+{
+    (void)state;
+    static struct hft_actor givers[3];
+    struct sim_process *a = hft_process(NULL), *b = hft_process(NULL);
+    struct call calls[3];
+    hf_lease *all = must_have(b, 3, 3);
+    for (int i = 0; i < 3; i++)
+        must_start(&calls[i], a, 3, 1);
+    hft_pass_ms(10);
+    assert_int_equal(hft_released(b, all), HF_OK);
+    hft_pass_ms(10);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(taken(&calls[i]), HF_OK);
+    hft_tell("DEL hf:sem:{s}");
+    hft_stall_down(hft_lock_wire(a), 50);
+    for (int i = 0; i < 3; i++) {
+        hft_give_back(&givers[i], a, calls[i].lease);
+        hft_pass_ms(5);
+    }
+    HFT_UNTIL(givers[0].ended != 0 && givers[1].ended != 0 && givers[2].ended != 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(givers[i].status, HF_LOST);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
     const struct CMUnitTest tests[] = {
         TEST(a_close_reaches_who_waits_at_the_last_grant),
         TEST(a_release_that_another_one_has_overtaken_is_no_loss),
+        TEST(permits_that_are_gone_are_lost_though_others_are_given_back_meanwhile),
         TEST(all_grants_hear_of_a_waiter_though_the_token_that_was_named_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,9 +91,7 @@ static void the_value_at_the_server_is_the_reason_of_the_loss(void **state)
             hft_tell(cases[i].command);
         } else { /* an operator's break whose message is lost */
             char token[TOKEN_MOST], line[TOKEN_MOST + 40];
-            (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
-            char *digit = strchr(strchr(strchr(token, ':') + 1, ':') + 1, ':') + 1;
-            *digit = *digit == '0' ? '1' : '0';
+            hft_revoked(hft_key("hf:{n}"), '1', token);
             (void)snprintf(line, sizeof line, "SET hf:{n} %s KEEPTTL", token);
             hft_tell(line);
         }

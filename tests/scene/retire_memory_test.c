@@ -240,7 +240,7 @@ static void a_retirement_that_waits_for_a_revoked_holder(void **state)
     (void)state;
     char revoked[ROOM];
     hf_lease *lease = take();
-    other(token, '8', revoked);
+    hft_revoked(token, '8', revoked);
     set(revoked);
     hft_publish(process, "B %s %s", token, revoked);
     HFT_UNTIL(!hft_is_valid(process, lease));
@@ -296,7 +296,7 @@ static void those_that_are_open_when_the_client_closes(void **state)
             hft_give_back(&giver, process, lease);
             hft_pass_ms(20);
         } else { /* a revoked holder has its time */
-            other(token, '8', revoked);
+            hft_revoked(token, '8', revoked);
             set(revoked);
             hft_publish(process, "B %s %s", token, revoked);
             HFT_UNTIL(!hft_is_valid(process, lease));
@@ -358,7 +358,7 @@ static void without_memory_nothing_is_done_and_nothing_ends(void **state)
     char orphan[ROOM], revoked[ROOM];
     hf_lease *lease = take();
     other(token, '8', orphan);
-    other(token, '4', revoked);
+    hft_revoked(token, '4', revoked);
     refuses = true;
     int sent = hft_listed(process, "release");
     hft_publish(process, "R %s hf:{n}", orphan);

@@ -224,7 +224,7 @@ static void a_revoked_lease_is_released_when_the_holder_has_had_its_time(void **
     struct sim_process *process = hft_process(HF_CLIENT(.guard_ms = 200));
     hf_lease *lease = hft_must_take(process, "n", NULL);
     (void)snprintf(token, sizeof token, "%s", hft_key("hf:{n}"));
-    made_up(token, revoked, sizeof revoked);
+    hft_revoked(token, '1', revoked);
     (void)snprintf(line, sizeof line, "SET hf:{n} %s KEEPTTL", revoked);
     hft_tell(line);
     hft_publish(process, "B %s %s", token, revoked);

@@ -346,6 +346,14 @@ const char *hft_key(const char *key)
     return value != NULL ? value : "";
 }
 
+void hft_revoked(const char *token, char last, char *out)
+{
+    memcpy(out, token, strlen(token) + 1);
+    char *random = strchr(strchr(out + 4, ':') + 1, ':') + 1;
+    memset(random, 'f', 8);
+    random[15] = last;
+}
+
 void hft_publish(struct sim_process *process, const char *format, ...)
 {
     char text[900];

@@ -69,6 +69,8 @@ const char *hft_answered(const char *line);
 void hft_tell(const char *line);
 /* What the server has under the key; "": nothing. */
 const char *hft_key(const char *key);
+/* What a break leaves of the token, into as much room as that has; its last random digit tells several from each other. */
+void hft_revoked(const char *token, char last, char *out);
 /* Somebody publishes a text to the channel of this process. */
 void hft_publish(struct sim_process *process, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -74,8 +74,8 @@ static void a_re_check_drops_1024_silent_ones_in_front_of_it(void **state)
     } cases[] = {
         {1023, "QUEUED now 500 0 1 1 1 | D< R D K"},
         {1024, "QUEUED now 500 0 1 1 1 | D< R D K"},
-        {1025, "QUEUED now 0 1 1 1 -1"},
-        {1026, "QUEUED now 0 2 1 1 -1"},
+        {1025, "QUEUED now 0 1 1 0 -1"},
+        {1026, "QUEUED now 0 2 1 0 -1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         (void)hft_scripts_begin(state);

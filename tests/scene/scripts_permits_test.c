@@ -151,6 +151,9 @@ static void a_renewal_moves_ends_and_makes_no_permit(void **state)
     IS("ZRANGE K 0 -1 WITHSCORES", "B#1 now+500000 A#1 now+1000000 A#2 now+1000000");
     SAYS(renew_permits, "1 K A 100 Q 2", "now 1");
     IS("ZSCORE K A#1", "now+1000000");
+    (void)tell("ZREM K A#1");
+    SAYS(renew_permits, "1 K A 2000 Q 2", "now 1");
+    IS("ZSCORE K A#1", "-");
     waits("1 C", "1_1");
     SAYS(renew_permits, "2 K K A 1000 Q 2 D 1000 Q 1", "now 4 0");
     (void)tell("SET K X");
@@ -165,7 +168,10 @@ static void another_programs_keys_are_told(void **state)
     SAYS(release_permits, LOCK "A 0", "GONE now");
     (void)tell("DEL K");
     (void)tell("SET Q X");
-    SAYS(acquire_permits, ASK("A", "try", "0", "1_1", "1"), "FOREIGN now queue");
+    SAYS(acquire_permits, ASK("A", "try", "0", "1_1", "1"), "GRANTED now F+1 1"); /* nobody can wait there */
+    SAYS(acquire_permits, ASK("B", "try", "0", "1_1", "1"), "BUSY now 1000 1 1 | A< R A K");
+    SAYS(acquire_permits, ASK("B", "wait", "0", "1_1", "1"), "FOREIGN now queue");
+    SAYS(release_permits, LOCK "A 0", "OTHERS now");
     (void)tell("DEL Q");
     (void)tell("SET F X");
     SAYS(acquire_permits, ASK("A", "try", "0", "1_1", "1"), "FOREIGN now fence");
@@ -204,6 +210,12 @@ static void many_permits_of_one_do_not_hide_another(void **state)
     }
     (void)tell("ZADD K now+2000 B#1");
     SAYS(acquire_permits, ASK("C", "try", "0", "1_201", "1"), "BUSY now 1 1 1 | A< R A K | B< R B K");
+    for (int k = 201; k <= 600; k++) { /* a script does not look at all of them */
+        char call[40];
+        (void)snprintf(call, sizeof call, "ZADD K now+1000 A#%d", k);
+        (void)tell(call);
+    }
+    SAYS(acquire_permits, ASK("C", "try", "0", "1_601", "1"), "BUSY now 1 1 1 | A< R A K");
 }
 
 /* It tells its other grants by itself: a crowd of grants would fill the socket of its subscriber. */
@@ -283,6 +295,32 @@ static void a_break_of_the_only_permit_leaves_its_key_an_end(void **state)
     SAYS(renew_permits, "1 K A 900 Q 1", "now " MARKED);
 }
 
+/* Who has not heard of it gives back what is left as well. */
+static void who_gives_back_broken_permits_is_told_what_is_left(void **state)
+{
+    (void)state;
+    (void)tell("ZADD K now+500000 A#1 now+500000 A#2");
+    SAYS(break_permits, LOCK "ffffffff000000ff no", "BROKEN now | A< B A " MARKED " K");
+    SAYS(release_permits, LOCK "A 0", "REVOKED now " MARKED);
+    SAYS(release_permits, LOCK "B 0", "GONE now");
+    SAYS(release_permits, LOCK MARKED " 0", "FREE");
+    SAYS(release_permits, LOCK "A 0", "GONE now");
+}
+
+/* 0 ms left: ask again at once. */
+static void more_old_records_than_a_script_drops_are_dropped_at_once(void **state)
+{
+    (void)state;
+    (void)tell("ZADD K now+500000 C#1");
+    for (int i = 0; i < 1500; i++) {
+        char call[160];
+        (void)snprintf(call, sizeof call, "ZADD Q %d hf1:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb:%d:0123456789abcdef:host:1", i, i);
+        (void)tell(call);
+    }
+    SAYS(acquire_permits, ASK("A", "wait", "0", "1_2", "1"), "QUEUED now 0 476 now 0 -1");
+    SAYS(acquire_permits, ASK("A", "wait", "now", "1_2", "1"), "GRANTED now F+1 1");
+}
+
 static void a_break_by_force_gives_the_permits_on(void **state)
 {
     (void)state;
@@ -327,6 +365,8 @@ int main(void)
         TEST(a_look_tells_who_has_how_many),
         TEST(a_break_takes_all_and_keeps_their_places_until_their_holders_have_stopped),
         TEST(a_break_of_the_only_permit_leaves_its_key_an_end),
+        TEST(who_gives_back_broken_permits_is_told_what_is_left),
+        TEST(more_old_records_than_a_script_drops_are_dropped_at_once),
         TEST(a_break_by_force_gives_the_permits_on),
         TEST(old_records_are_dropped),
     };

@@ -290,6 +290,11 @@ static void other_programs_keys_are_left_alone(void **state)
     SAYS(renew, "1 K A 900 Q", "now 3");
     SAYS(release, LOCK "A", "GONE now");
     IS("GET H", "x");
+    (void)tell("DEL H K");
+    (void)tell("SET Q x");
+    SAYS(acquire_shared, LOCK "A 1316 now wait 7 0 900_s 5000", "GRANTED now F+1"); /* nobody can wait there */
+    SAYS(acquire_shared, LOCK "B 1316 now try 7 0 900_s 5000", "GRANTED now F+2");
+    SAYS(acquire, LOCK "C 1316 now wait 7 0 900 5000", "FOREIGN now queue");
 }
 
 static void a_downgraded_holder_is_the_first_reader_and_lets_in_those_at_the_head(void **state)
@@ -318,6 +323,16 @@ static void old_waiters(int count)
         (void)snprintf(line, sizeof line, "ZADD Q %d " CROWD, i, i);
         (void)tell(line);
     }
+}
+
+/* 0 ms left: ask again at once. */
+static void a_newcomer_behind_a_crowd_of_old_ones_asks_again_at_once(void **state)
+{
+    (void)state;
+    read_by("A");
+    old_waiters(1100);
+    SAYS(acquire_shared, LOCK "B 1316 now wait 7 0 900_s 5000", "QUEUED now 0 76 now 0 -1");
+    SAYS(acquire_shared, LOCK "B 1316 now wait 7 now 900_s 5000", "GRANTED now F+1");
 }
 
 /* K is nobody's then, but the release comes again. */
@@ -386,6 +401,36 @@ static void dead_readers_are_taken_out_by_the_next(void **state)
     (void)tell("ZADD H now-1 B");
     SAYS(acquire_shared, LOCK "D 100 now try 7 0 900_s 5000", "GRANTED now F+1");
     IS("ZRANGE H 0 -1", "D C");
+}
+
+/* They were killed, and their records are not old yet. */
+static void a_reader_behind_64_that_nobody_hears_does_not_call_itself(void **state)
+{
+    (void)state;
+    char line[160];
+    read_by("A");
+    hft_hearers = "ade";
+    for (int i = 0; i < 70; i++) {
+        (void)snprintf(line, sizeof line, "%d " CROWD, i + 200, i);
+        reader_waits(line);
+    }
+    reader_waits("5000 D");
+    reader_waits("5001 E");
+    SAYS(acquire_shared, LOCK "D 1316 now wait 7 5000 900_s 5000", "GRANTED now F+1 | E< F E");
+    IS("ZSCORE Q D", "-");
+    (void)tell("HSET W E now+5000_7_900"); /* it wants the lock alone */
+    reader_waits("5000 D");
+    SAYS(acquire_shared, LOCK "D 1316 now wait 7 5000 900_s 5000", "GRANTED now F+2");
+}
+
+/* Else they are shown, and told of those who wait. */
+static void dead_readers_are_taken_out_by_a_renewal(void **state)
+{
+    (void)state;
+    read_by("AB");
+    (void)tell("ZADD H now-1 A");
+    SAYS(renew, "1 K B 900 Q", "now 1");
+    IS("ZRANGE H 0 -1", "B");
 }
 
 static void a_renewal_tells_a_reader_what_a_break_has_left(void **state)
@@ -504,6 +549,9 @@ int main(void)
         TEST(the_last_reader_gives_back_to_whoever_waits_behind_a_crowd_of_old_ones),
         TEST(a_newcomer_does_not_pass_a_waiter_behind_old_ones_or_behind_64),
         TEST(dead_readers_are_taken_out_by_the_next),
+        TEST(dead_readers_are_taken_out_by_a_renewal),
+        TEST(a_newcomer_behind_a_crowd_of_old_ones_asks_again_at_once),
+        TEST(a_reader_behind_64_that_nobody_hears_does_not_call_itself),
         TEST(who_gives_back_what_was_broken_is_told_what_is_left),
         TEST(a_reader_that_may_not_be_looked_for_is_not_lost),
         TEST(readers_that_nobody_hears_do_not_keep_those_behind_them_from_being_called),

@@ -322,8 +322,8 @@ static void a_renewal_extends_a_held_key_and_names_another_value(void **state)
     (void)tell("HSET V a b");
     SAYS(renew, "1 V A 700 Q", "now 3");
     (void)tell("SET Q C PX 500");
-    (void)tell("SET W hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:fedcba9876543210:host:1 PX 500");
-    SAYS(renew, "3 K Q W A 600 M C 650 W A 700 M", "now 1 4 hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:fedcba9876543210:host:1");
+    (void)tell("SET W hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:ffffffff76543210:host:1 PX 500");
+    SAYS(renew, "3 K Q W A 600 M C 650 W A 700 M", "now 1 4 hf1:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:1f:ffffffff76543210:host:1");
     IS("PTTL K", "600");
     IS("PTTL Q", "650");
     IS("PTTL W", "500");

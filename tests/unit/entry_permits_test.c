@@ -117,17 +117,24 @@ static void what_could_not_be_given_back_is_given_back_when_the_server_answers(v
     struct hft_thread threads[] = {wants("a", 1), wants("b", 1), wants("c", 1)};
     share(&s, threads, 3);
     assert_string_equal(hft_release(&s, false), "shrink:2");
-    hfi_entry_shrunk(&s.entry, HF_OK);
+    hfi_entry_shrunk(&s.entry, HF_OK, false);
     hft_pass_ms(&s, 100);
     assert_string_equal(hft_look(&s), ""); /* no renewal is due */
     assert_string_equal(hft_release(&s, false), "shrink:1");
-    hfi_entry_shrunk(&s.entry, HF_UNKNOWN);
+    for (int cut = 0; cut < 3; cut++) {
+        hfi_entry_shrunk(&s.entry, HF_UNKNOWN, false);
+        assert_string_equal(hft_look(&s), "renew");
+        hft_pass_ms(&s, 1);
+        assert_string_equal(hft_renewed(&s, s.sent_at), "end shrink:1");
+        assert_string_equal(hft_renewed(&s, s.sent_at), "");
+        hft_pass_ms(&s, 100);
+    }
+    hfi_entry_shrunk(&s.entry, HF_UNKNOWN, true);
     assert_string_equal(hft_look(&s), "renew");
     hft_pass_ms(&s, 1);
     assert_string_equal(hft_renewed(&s, s.sent_at), "end shrink:1");
-    assert_string_equal(hft_renewed(&s, s.sent_at), "");
     hft_pass_ms(&s, 100);
-    hfi_entry_shrunk(&s.entry, HF_UNKNOWN); /* perhaps it is refused for ever */
+    hfi_entry_shrunk(&s.entry, HF_UNKNOWN, true); /* perhaps it is refused for ever */
     assert_string_equal(hft_look(&s), "");
     assert_string_equal(hft_look_next(&s), "renew");
     assert_string_equal(hft_renewed(&s, s.sent_at), "end shrink:1");
@@ -140,7 +147,7 @@ static void what_was_owed_for_one_grant_is_not_owed_for_the_next(void **state)
     struct hft_thread threads[] = {wants("a", 1), wants("b", 1)}, c = wants("c", 1);
     share(&s, threads, 2);
     assert_string_equal(hft_release(&s, false), "shrink:1");
-    hfi_entry_shrunk(&s.entry, HF_UNKNOWN);
+    hfi_entry_shrunk(&s.entry, HF_UNKNOWN, false);
     assert_string_equal(hft_release(&s, false), "give-back");
     (void)hft_arrive(&s, &c);
     (void)hft_answer(&s, granted(1));
@@ -157,7 +164,7 @@ static void a_permit_that_was_gone_makes_a_renewal_ask_for_the_others(void **sta
     share(&s, threads, 2);
     assert_string_equal(hft_release(&s, false), "shrink:1");
     hft_pass_ms(&s, 100);
-    hfi_entry_shrunk(&s.entry, HF_LOST);
+    hfi_entry_shrunk(&s.entry, HF_LOST, false);
     assert_string_equal(hft_look(&s), "renew");
     assert_string_equal(hft_renewed(&s, s.sent_at), "end");
 }
@@ -219,6 +226,25 @@ static void a_grant_by_a_greater_limit_goes_back(void **state)
     (void)hft_leave(&s, &a);
     s.now += 20 * HFI_MS;
     assert_string_equal(hft_handed(&s, echo), "give-back wait!");
+}
+
+/* The message of that grant is lost; the answer to the question with the smaller limit brings it. */
+static void a_grant_by_a_greater_limit_that_an_answer_brings_goes_back(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1);
+    count(&s);
+    a.waiter.limit = 10;
+    b.waiter.limit = 2;
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, queued);
+    (void)hft_arrive(&s, &b);
+    hft_pass_ms(&s, 20);
+    assert_string_equal(hft_leave(&s, &a), "wait");
+    assert_int_equal(s.asking.limit, 2);
+    assert_string_equal(hft_answer(&s, granted(1)), "give-back");
+    assert_string_equal(hft_look_next(&s), "wait!");
 }
 
 /* The place has the numbers of a try that is refused now; who waits behind it wants others. */
@@ -432,6 +458,7 @@ int main(void)
         cmocka_unit_test(an_answer_with_fewer_than_the_message_told_of_is_a_loss),
         cmocka_unit_test(who_wants_fewer_of_them_out_is_not_asked_for),
         cmocka_unit_test(a_grant_by_a_greater_limit_goes_back),
+        cmocka_unit_test(a_grant_by_a_greater_limit_that_an_answer_brings_goes_back),
         cmocka_unit_test(a_refused_try_does_not_leave_its_numbers_to_the_next_one),
         cmocka_unit_test(a_try_does_not_wait_for_a_question_that_nobody_asks),
         cmocka_unit_test(what_lingers_is_taken_again_or_goes_back_in_time),
