@@ -175,7 +175,7 @@ static void a_break_of_what_a_waiter_owns_without_knowing_keeps_its_place(void *
     hft_take(&next, f->a, "x", LONG);
     HFT_UNTIL_TRUE(hft_queued(f->server, "x") == 2);
     (void)snprintf(token, sizeof token, "%s", waiter);
-    hft_other_random(token);
+    hft_revoke(token);
     assert_int_equal(hft_server_ask_integer(f->server, /* at once: a re-check in between would take a new place, the last */
                                             "EVAL %s 2 hf:queue:{x}:hf:{x} hf:{x} %s %s %d",
                                             "redis.call('ZREM', KEYS[1], ARGV[1]) redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) "

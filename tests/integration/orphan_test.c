@@ -186,7 +186,7 @@ static void made_up_messages_take_nothing_from_anybody(void **state)
     hf_lease *lease = must_take(f, f->a, "held", HF_LOCK(.lease_ms = 20000));
     hf_lease *theirs = must_take(f, f->b, "theirs", HF_LOCK(.lease_ms = 20000));
     char *token = value_of(f, "hf:{held}"), *other = strdup(token), longest[2000];
-    hft_other_random(other); /* the same grant, as a break would leave it */
+    hft_revoke(other); /* the same grant, as a break would leave it */
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;
     freeReplyObject(hft_server_ask(f->server, "SET elsewhere kept"));
@@ -219,7 +219,7 @@ static void a_break_that_was_not_heard_ends_the_holder_before_the_next_begins(vo
     struct hft_taker taker;
     hf_lease *lease = must_take(f, f->a, "x", HF_LOCK(.lease_ms = 30000));
     char *token = value_of(f, "hf:{x}");
-    hft_other_random(token);
+    hft_revoke(token);
     int64_t broken_ms = hft_boottime_ms(); /* a renewal may find it out before anybody waits */
     execute_late(f, "hf:{x}", token);
     hft_take(&taker, f->b, "x", HF_LOCK(.wait_ms = 20000));

@@ -350,7 +350,7 @@ static void script_call(struct call *call, int which, int name, bool fetches)
     case BREAK_PERMITS:
         add_semaphore(call, name);
         call->count--; /* no token */
-        add(call, "%016x", (unsigned)between(1, 1000));
+        add(call, "ffffffff%08x", (unsigned)between(1, 1000));
         add(call, "%s", between(0, 1) == 0 ? "force" : "");
         break;
     case EXTEND:
@@ -403,7 +403,7 @@ static void script_call(struct call *call, int which, int name, bool fetches)
         break;
     case 7:
         add_keys(call, name, false);
-        add(call, "%016x", (unsigned)between(1, 1000));
+        add(call, "ffffffff%08x", (unsigned)between(1, 1000));
         break;
     default: /* release, more */
         add_keys(call, name, fetches);

@@ -31,8 +31,18 @@ void hft_send_message(struct hft_server *server, const char *format, ...)
     exit(1);
 }
 
+static char *random_of(char *token)
+{
+    return strchr(strchr(token + 4, ':') + 1, ':') + 1;
+}
+
 void hft_other_random(char *token)
 {
-    char *random = strchr(strchr(token + 4, ':') + 1, ':') + 1;
+    char *random = random_of(token);
     *random = *random == '0' ? '1' : '0';
+}
+
+void hft_revoke(char *token)
+{
+    memset(random_of(token), 'f', 8);
 }
