@@ -192,7 +192,7 @@ static void permits_that_are_gone_are_lost_though_others_are_given_back_meanwhil
 {
     (void)state;
     static struct hft_actor givers[3];
-    struct sim_process *a = hft_process(NULL), *b = hft_process(NULL);
+    struct sim_process *a = hft_process(HF_CLIENT(.lanes = 1)), *b = hft_process(NULL);
     struct call calls[3];
     hf_lease *all = must_have(b, 3, 3);
     for (int i = 0; i < 3; i++)
