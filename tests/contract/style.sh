@@ -19,8 +19,8 @@ code=$(printf '%s\n' "$sources" | grep -E '\.([ch]|hpp|cpp)$')
 {
     complain "more than 450 lines (tests: 650)" "$(wc -l $sources |
         awk '$2 != "total" && $1 > ($2 ~ /^tests\// ? 650 : 450)')"
-    complain "no SPDX line at the top" "$(for file in $code; do head -n 1 "$file" |
-        grep -q '^/[/*] SPDX-License-Identifier: MIT' || echo "$file"; done)"
+    complain "no SPDX line at the top" "$(awk 'FNR == 1 && /^\/[\/*] SPDX-License-Identifier: MIT/ { has[FILENAME] = 1 }
+        END { for (i = 1; i < ARGC; i++) if (!(ARGV[i] in has)) print ARGV[i] }' $code)"
     complain "a tab" "$(grep -nP '\t' $code || true)"
     complain "blanks at the end of a line" "$(grep -nE ' +$' $sources || true)"
     complain "longer than 140 columns" "$(grep -nE '^.{141,}' $code || true)"
