@@ -14,14 +14,44 @@ awk '/^## A lock/ { here = 1 } here && /^```$/ { exit } inside; here && /^```c$/
 quietly() {
     "$@" >"$work/log" 2>&1 || { tail -n 40 "$work/log" >&2; echo "failed: $*" >&2; exit 1; }
 }
+
+# The three builds are configured and linked each for itself. Compiling is what costs: an object that one of them has
+# compiled with the same words, but for where it goes, is taken by the next. Optimising would prove nothing here, nor -g.
+mkdir "$work/compiled"
+cat >"$work/once" <<'END'
+#!/bin/sh
+words='' object='' skips=''
+for word in "$@"; do # the last one is the source
+    case $skips$word in
+    -o | -MF | -MT) skips=$word; continue ;;
+    -o*) object=$word ;;
+    -MF* | -MT*) ;;
+    *) words="$words $word" ;;
+    esac
+    skips=''
+done
+kept=${0%/once}/compiled$word said=''
+[ ! -e "$kept.words" ] || IFS= read -r said <"$kept.words"
+[ "$said" != "$words" ] || exec cp "$kept" "$object"
+"$@" || exit
+mkdir -p "${kept%/*}"
+cp "$object" "$kept"
+printf '%s\n' "$words" >"$kept.words"
+END
+chmod 755 "$work/once"
+configure() { # configure SOURCE BUILD OPTION...
+    from=$1 into=$2
+    shift 2
+    quietly cmake -S "$from" -B "$into" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG=-O0 \
+        -DCMAKE_C_COMPILER_LAUNCHER="$work/once" "$@"
+}
 runs() { # runs PROGRAM...: README's program
     timeout 20 "$@" >"$work/said" || { echo "failed with $?: $*" >&2; return 1; }
     grep -q '^step 3, fence [0-9]\{19\}$' "$work/said" || { cat "$work/said" >&2; return 1; }
 }
 
 # A package: the folder of libraries is absolute and elsewhere, and nobody asked for what developers need.
-quietly cmake -S "$source" -B "$work/package" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_INSTALL_PREFIX="$work/usr" \
-    -DCMAKE_INSTALL_LIBDIR="$work/arch/lib"
+configure "$source" "$work/package" -DCMAKE_INSTALL_PREFIX="$work/usr" -DCMAKE_INSTALL_LIBDIR="$work/arch/lib"
 quietly cmake --build "$work/package"
 if ls -d "$work/package/tests" "$work/package/bench" 2>/dev/null || grep -m 1 -e -Werror "$work/package/build.ninja"; then
     echo "a plain build has what is for developers" >&2
@@ -45,7 +75,7 @@ if find "$work/usr" "$work/arch" ! -type d -o -name holdfast | grep . >&2; then
 fi
 
 # Installed as a static library: both ways to find it bring what it needs.
-quietly cmake -S "$source" -B "$work/static" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DBUILD_SHARED_LIBS=OFF
+configure "$source" "$work/static" -DBUILD_SHARED_LIBS=OFF
 quietly cmake --build "$work/static"
 quietly cmake --install "$work/static" --prefix "$work/archive"
 [ -z "$(find "$work/archive" -name '*.so*')" ] || { echo "BUILD_SHARED_LIBS=OFF installs a shared library" >&2; exit 1; }
@@ -74,7 +104,7 @@ add_executable(program ../program.c)
 target_link_libraries(program PRIVATE holdfast::holdfast)
 install(TARGETS program)
 END
-quietly cmake -S "$work/user" -B "$work/part" -G Ninja -DCMAKE_BUILD_TYPE=Debug
+configure "$work/user" "$work/part"
 if grep -oE '^[A-Za-z_]+[^:]*' "$work/part/CMakeCache.txt" |
     grep -vE '^(CMAKE_|_CMAKE_|HOLDFAST_|holdfast_|user_|pkgcfg_lib_HOLDFAST_|__pkg_config_|_?Threads_|FIND_PACKAGE_MESSAGE_DETAILS_|PKG_CONFIG_|_GNUInstallDirs_|prefix_result)' >&2; then
     echo "these names in the cache are anybody's" >&2
