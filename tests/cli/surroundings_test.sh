@@ -50,16 +50,17 @@ can() {
     esac
 }
 
-# The pid, as seen from here, of the holdfast that runs there, and not in another one's test; of its guard.
-of() {
-    local pid
+# Notes the pid, as seen from here, of the holdfast that runs there, and not in another one's test. Starts no process for
+# each that it looks at: those were most of what this test cost.
+note_pid() {
+    local pid words
     for pid in $(pgrep -x holdfast); do
-        tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "run --lease 1 --grace 0.3 $1-$event .*$FOLDER/" && echo "$pid" && return
+        { mapfile -d '' -t words <"/proc/$pid/cmdline"; } 2>/dev/null || continue
+        [[ "${words[*]} " == *"run --lease 1 --grace 0.3 $1-$event "*"$FOLDER/"* ]] && echo "$pid" >"$1.pid.txt" && return
     done
     return 1
 }
-guard_of() { pgrep -P "$(of "$1")" guard; }
-ticks() { has_lines "$1.txt" 12 && has_lines "$1.txt.left" 6 && of "$1"; }
+ticks() { has_lines "$1.txt" 12 && has_lines "$1.txt.left" 6 && note_pid "$1"; }
 
 # befall EVENT STRIKE...: to all of them at once; then the next holders come, and the oracle looks.
 befall() {
@@ -72,10 +73,7 @@ befall() {
         begin "$where" &
     done
     for where in $wheres; do until_true ticks "$where"; done
-    for where in $wheres; do
-        of "$where" >"$where.pid.txt"
-        guard_of "$where" >"$where.guard.txt"
-    done
+    for where in $wheres; do pgrep -P "$(<"$where.pid.txt")" guard >"$where.guard.txt"; done
     for where in $wheres; do "$@" "$where"; done
     for where in $wheres; do
         "$hf" run -w 20 "$where-$event" -- bash -c 'echo "${EPOCHREALTIME/./}"; sleep 0.4' >"$where.next.txt" &
@@ -85,7 +83,7 @@ befall() {
     for next in $nexts; do wait "$next" || wrong "$event: a next holder ended with $?"; done
     nexts=
     for where in $wheres; do
-        first=$(cat "$where.next.txt") last=$(sort -n "$where.txt" $(left_too "$where") | tail -1)
+        first=$(<"$where.next.txt") last=$(sort -n "$where.txt" $(left_too "$where") | tail -1)
         if [ "$last" -lt "$first" ]; then
             printf '       %-8s %-13s the last sign of life is %5d ms older than the next\n' "$event" "$where" $(((first - last) / 1000))
         else
@@ -107,17 +105,17 @@ let_all_go() {
 }
 nobody_ticks() { ! pkill -CONT -f "bash $FOLDER/ticker.sh"; }
 
-strike_stop() { kill -STOP "$(cat "$1.pid.txt")"; }
-strike_kill() { kill -KILL "$(cat "$1.pid.txt")"; }
-strike_guard() { kill -KILL "$(cat "$1.guard.txt")"; }
-strike_both() { kill -KILL $(cat "$1.pid.txt" "$1.guard.txt"); }
+strike_stop() { kill -STOP "$(<"$1.pid.txt")"; }
+strike_kill() { kill -KILL "$(<"$1.pid.txt")"; }
+strike_guard() { kill -KILL "$(<"$1.guard.txt")"; }
+strike_both() { kill -KILL "$(<"$1.pid.txt")" "$(<"$1.guard.txt")"; }
 strike_name() { pkill -KILL -f "run --lease 1 --grace 0.3 $1-$event .*$FOLDER/"; }
 strike_nothing() { :; }
 
 codes_are() {
     local where
     for where in $surroundings; do
-        [ ! -e "$where.code.txt" ] || same "code of $where" "$1" "$(cat "$where.code.txt")"
+        [ ! -e "$where.code.txt" ] || same "code of $where" "$1" "$(<"$where.code.txt")"
     done
 }
 
