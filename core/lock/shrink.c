@@ -27,10 +27,10 @@ static bool is_overtaken(const struct hfi_lock *lock, const struct hfi_command *
            (lock->token.grant != shrinking->grant || !hfi_entry_has_kept(&lock->entry, shrinking->keep));
 }
 
-static void end_locked(struct hfi_lock *lock, struct hfi_releaser *releaser, uint64_t grant, hf_status status, bool refused)
+static void end_locked(struct hfi_lock *lock, struct hfi_releaser *releaser, uint64_t grant, hf_status status, int64_t now)
 {
     if (lock->token.grant == grant) {
-        hfi_entry_shrunk(&lock->entry, status, refused);
+        hfi_entry_shrunk(&lock->entry, status, now);
         hfi_lock_set_timer(lock);
     }
     if (releaser == NULL)
@@ -51,14 +51,16 @@ static HFI_RARE void shrunk(struct hfi_command *command)
         hfi_server_time_observe(lock->client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
     }
     HFI_PERTURB("shrunk-to-tell");
-    hfi_mutex_lock(lock->mutex);
+    int64_t now = hfi_lock_enter(lock);
     if (strcmp(said.word, "HANDED") == 0)
         hfi_count(lock->client, hand_offs_given);
-    bool refused = command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR;
-    if (releaser != NULL && refused)
+    if (releaser != NULL && command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR)
         hfi_retirement_note_refusal(lock, command, releaser);
-    bool is_lost = strcmp(said.word, "GONE") == 0 && !is_overtaken(lock, command, shrinking);
-    end_locked(lock, releaser, shrinking->grant, said.word[0] == 0 ? HF_UNKNOWN : is_lost ? HF_LOST : HF_OK, refused);
+    bool is_revoked = strcmp(said.word, "REVOKED") == 0 || (lock->token.grant == shrinking->grant && lock->revoked.grant != 0);
+    bool is_lost = is_revoked || (strcmp(said.word, "GONE") == 0 && !is_overtaken(lock, command, shrinking));
+    if (releaser != NULL)
+        releaser->revoked = is_revoked;
+    end_locked(lock, releaser, shrinking->grant, said.word[0] == 0 ? HF_UNKNOWN : is_lost ? HF_LOST : HF_OK, now);
     hfi_mutex_unlock(lock->mutex);
     hfi_table_unref(lock);
 }
@@ -68,7 +70,7 @@ HFI_RARE void hfi_lock_shrink(struct hfi_lock *lock, int32_t keep, struct hfi_re
     HFI_ASSERT_HELD(lock->mutex);
     struct hfi_command *command = hfi_wire_shrink(&lock->client->identity, &lock->keys, lock->token, keep);
     if (command == NULL) {
-        end_locked(lock, releaser, lock->token.grant, HF_UNKNOWN, false);
+        end_locked(lock, releaser, lock->token.grant, HF_UNKNOWN, now);
         return;
     }
     *hfi_command_context(command, struct shrinking) = (struct shrinking){releaser, lock->token.grant, keep};

@@ -180,7 +180,7 @@ struct hfi_entry {
             int64_t  next_block, next_block_end;   /* the next block; 0: none */
             bool     more_asked;                   /* the next block is asked for; in any state of hfi_holding */
             bool     shrink_owed;                  /* the server may not have carried out the last SHRINK, */
-            bool     shrink_refused;               /* it refuses it: a second time it is sent with ordinary renewals only */
+            uint8_t  shrinks_failed;               /* one after the other */
             uint8_t  downgraded;                   /* downgrades that may have been carried out, at UINT8_MAX for good:
                                                     * others read beside the holder, no thread here may have it next */
             uint8_t  bad_fences;                   /* bad blocks in a row */
@@ -244,6 +244,7 @@ struct hfi_answer {
     int64_t   fence, left_ms, position, ticket;
     bool      fence_is_good;
     int32_t   permits;  /* GRANTED: how many the token has */
+    int64_t   out;      /* and how many are out with them; 0: not known */
 };
 void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step);
 /* The outcome of SEND_MORE or SEND_FLOOR. first above 0: a block of fences; 0: it was refused, or there was no memory
@@ -293,8 +294,8 @@ void hfi_entry_settle(struct hfi_entry *entry, bool quietly, struct hfi_step *st
 bool hfi_entry_has_idle(const struct hfi_entry *entry);
 void hfi_entry_yield(struct hfi_entry *entry, struct hfi_step *step);
 /* The answer to a SHRINK: HF_OK; LOST, when the permits were gone already; UNKNOWN. A renewal asks what is there still, at once, and
- * SHRINK follows its answer if it was UNKNOWN; after a second refusal, which may be one for ever, when one is due. */
-void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status, bool refused);
+ * SHRINK follows its answer if it was UNKNOWN; after a second UNKNOWN within 400 ms, then 800, 1600. */
+void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status, int64_t now);
 /* True: none of those up to `keep` has been given back. */
 bool hfi_entry_has_kept(const struct hfi_entry *entry, int32_t keep);
 /* True: it has fewer than that by now, so a renewal that named so many and found the last one gone tells nothing. */

@@ -162,7 +162,8 @@ void hfi_step_hold(struct hfi_entry *entry, int64_t end, int64_t good_for, const
     hfi_step_unwatch(entry, step);
     bool deaf = entry->ask.deaf;
     entry->contended = false; /* remote_waiters stays: R may have come before the grant */
-    entry->held.downgraded = entry->held.more_asked = entry->held.shrink_owed = entry->held.shrink_refused = false;
+    entry->held.downgraded = entry->held.more_asked = entry->held.shrink_owed = false;
+    entry->held.shrinks_failed = 0;
     entry->held.good_for = good_for;
     entry->held.passes = 0;
     entry->held.inside = 0;

@@ -3,6 +3,9 @@
  * thread has linger, or go back to the server. How many permits a token has only falls; more of them are a new grant, which
  * is another entry's. Calls the steps of entry.c and entry_held.c, nothing else. */
 #include "core/policy/entry_steps.h"
+#include "core/policy/in_doubt.h"
+
+#define SHRINKS_FAILED 3 /* as a retirement doubles its pace: 400, 800, 1600 ms */
 
 static bool has_spare(const struct hfi_entry *entry)
 {
@@ -29,14 +32,18 @@ void hfi_step_yield(struct hfi_entry *entry, struct hfi_step *step)
     }
 }
 
-void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status, bool refused)
+void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status, int64_t now)
 {
     if (entry->remote != HFI_HELD)
         return;
-    if (status != HF_OK && !(refused && entry->held.shrink_refused))
+    bool failed = status == HF_UNKNOWN;
+    uint8_t before = entry->held.shrinks_failed;
+    if (failed && before > 0)
+        hfi_lease_hasten(&entry->held.times, now + (HFI_IN_DOUBT_RETRY_NS << (before - 1)));
+    else if (status != HF_OK)
         hfi_entry_renew_now(entry);
-    entry->held.shrink_owed = entry->held.shrink_owed || status == HF_UNKNOWN;
-    entry->held.shrink_refused = refused;
+    entry->held.shrink_owed = entry->held.shrink_owed || failed;
+    entry->held.shrinks_failed = !failed ? 0 : before < SHRINKS_FAILED ? before + 1 : SHRINKS_FAILED;
 }
 
 bool hfi_entry_has_kept(const struct hfi_entry *entry, int32_t keep)

@@ -119,21 +119,12 @@ static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at,
         hfi_step_retire_token(entry, step);
 }
 
-/* The answer may be one to an earlier question of this token: its grant was handed off, and the message of that is lost. */
-static int32_t greatest_limit(const struct hfi_entry *entry)
-{
-    int32_t limit = 0;
-    for (int i = 0; i < HFI_ECHOES; i++)
-        if (entry->ask.echoes[i] != 0 && entry->ask.limits[i] > limit)
-            limit = entry->ask.limits[i];
-    return limit;
-}
-
-/* The oldest waiter may be another one than the one that was asked for, and want more permits, or fewer of them out. */
-static bool is_anothers(const struct hfi_entry *entry, int32_t permits, int32_t limit)
+/* The oldest waiter may be another one than the one that was asked for, and want more permits, or fewer of them out. `out`: how many
+ * may be. */
+static bool is_anothers(const struct hfi_entry *entry, int32_t permits, int64_t out)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
-    return entry->rules->counts && (permits < head->permits || limit > head->limit);
+    return entry->rules->counts && (permits < head->permits || out > head->limit);
 }
 
 static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
@@ -163,7 +154,7 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
         hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
         return;
     }
-    if (is_anothers(entry, answer->permits, greatest_limit(entry)))
+    if (is_anothers(entry, answer->permits, answer->out)) /* of an earlier question, whose grant was handed off and is not known here */
         hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
     else
         hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer, step);

@@ -206,6 +206,12 @@ void hfi_lease_question(struct hfi_lease_times *times)
     times->questioned_after = times->tried_at;
 }
 
+void hfi_lease_hasten(struct hfi_lease_times *times, int64_t at)
+{
+    times->renew_next = least(times->renew_next, at);
+    times->moved = true;
+}
+
 int64_t hfi_lease_next(const struct hfi_lease_times *times)
 {
     int64_t next = hfi_lease_end(times);

@@ -48,6 +48,9 @@ void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_fo
 void hfi_lease_pass(struct hfi_lease_times *times, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
                     int64_t max_hold_ms, int64_t now);
 
+/* An attempt is due at that time at the latest. */
+void hfi_lease_hasten(struct hfi_lease_times *times, int64_t at);
+
 /* V for this holder, and why the lease is over then. */
 int64_t hfi_lease_end(const struct hfi_lease_times *times);
 hf_reason hfi_lease_over(const struct hfi_lease_times *times, int64_t now);

@@ -84,7 +84,7 @@ bool hfi_schema_acquire(const struct hfi_command *command, const struct redisRep
 
 bool hfi_schema_acquire_permits(const struct hfi_command *command, const struct redisReply *reply)
 {
-    static const struct form forms[] = {{"GRANTED", "nnn"}, {"QUEUED", "nnnnnn"}, {"BUSY", "nnnn"}, {"LATE", "n"}, {"FOREIGN", "ns"}};
+    static const struct form forms[] = {{"GRANTED", "nnnn"}, {"QUEUED", "nnnnnn"}, {"BUSY", "nnnn"}, {"LATE", "n"}, {"FOREIGN", "ns"}};
     (void)command;
     return IS_ONE_OF(reply, forms);
 }

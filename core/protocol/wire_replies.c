@@ -121,7 +121,8 @@ struct hfi_answer hfi_wire_answer(const struct redisReply *reply, bool native, i
         if (strcmp(said.word, "GRANTED") == 0)
             answer = (struct hfi_answer){.kind = HFI_GRANTED,
                                          .fence = *now_us > 0 ? hfi_wire_number(reply, 2, 0) : 0,
-                                         .permits = permits_of(reply)};
+                                         .permits = permits_of(reply),
+                                         .out = natural(reply, 4)};
         else if (strcmp(said.word, "BUSY") == 0)
             answer = (struct hfi_answer){.kind = HFI_BUSY,
                                          .left_ms = hfi_wire_number(reply, 2, -1),

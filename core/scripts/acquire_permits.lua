@@ -3,7 +3,7 @@
 -- KEYS: 1 permits, 2 queue, 3 waiters, 4 fences.
 -- ARGV: 1 token, 2 ttl ms, 3 not after (server us), 4 try|wait, 5 echo, 6 ticket or 0, 7 claim ttl ms, permits and limit,
 --       parted by blanks, 8 patience us, 9 how many permits are of use if nobody else waits.
--- Answers GRANTED with the time, the first fence, and the number of permits that the token has; or as acquire does.
+-- Answers GRANTED with the time, the first fence, the number of permits that the token has, and how many are out; or as acquire does.
 -- include permits
 -- include stand
 local token, ttl, ticket = ARGV[1], tonumber(ARGV[2]), ARGV[6]
@@ -28,7 +28,7 @@ local function granted(count)
     if tonumber(last or 0) < now + ttl * 1000 then
         take(token, count, math.max(ttl, math.ceil((tonumber(first or 0) - now) / 1000)))
     end
-    return {'GRANTED', now, fence, count}
+    return {'GRANTED', now, fence, count, call('ZCARD', KEYS[1])}
 end
 
 local has = 0
@@ -78,9 +78,9 @@ end
 if foreign then
     return foreign
 end
-local position, ours = call('ZRANK', KEYS[2], token), 1
-if position > 0 and dropped == 1024 then -- as in wait
-    left, ours = 0, 0
+local position = call('ZRANK', KEYS[2], token)
+if dropped == 1024 then -- as in wait
+    return {'QUEUED', now, 0, position, ticket, 0, -1}
 end
 if position == 1 then -- the head told the others, and its own process may have permits too
     local head = call('ZRANGE', KEYS[2], '0', '0')[1]
@@ -88,4 +88,4 @@ if position == 1 then -- the head told the others, and its own process may have 
         call('PUBLISH', channel(head), 'R ' .. head .. ' ' .. KEYS[1])
     end
 end
-return {'QUEUED', now, left, position, ticket, ours, position == 0 and want_permits(token, true) or -1}
+return {'QUEUED', now, left, position, ticket, 1, position == 0 and want_permits(token, true) or -1}

@@ -116,10 +116,11 @@ local function admit(me)
 end
 
 -- Tells the processes whose permits end next that another one waits for them: 64 `others` than that of `me`; else its own. Each is
--- told once, for one token: it tells its other grants. Of the 512 permits that end next, for a look costs the server 1 us; those
--- behind learn it with their renewals. 1: they receive it; 0: one of them does not; -1: nobody was told.
+-- told once, for one token: it tells its other grants. A look at a permit costs the server 1 us, so no more than 512 are looked at:
+-- where more are out, from another place on each time. 1: they receive it; 0: one of them does not; -1: nobody was told.
 local function want_permits(me, others)
-    local heard, told, from, done = -1, 0, 0, {}
+    local heard, told, done, all, looks = -1, 0, {}, call('ZCARD', KEYS[1]), 0
+    local from = all > 512 and now % all or 0
     repeat
         local members = call('ZRANGE', KEYS[1], from, from + 63)
         for _, member in ipairs(members) do
@@ -133,7 +134,8 @@ local function want_permits(me, others)
                 end
             end
         end
-        from = from + 64
-    until #members < 64 or from == 512
+        looks = looks + #members
+        from = from + 64 < all and from + 64 or 0
+    until looks >= math.min(all, 512)
     return heard
 end

@@ -26,7 +26,7 @@ if left and is_wanted(ARGV[1]) then -- as long as it was the head, nobody told i
 end
 if not had then
     local revoked = broken(ARGV[1])
-    if ARGV[2] == '0' and call('ZSCORE', KEYS[1], permit_of(revoked, 1)) then
+    if call('ZSCORE', KEYS[1], permit_of(revoked, 1)) then
         return {'REVOKED', now, revoked}
     end
     return {left and 'LEFT' or 'GONE', now}

@@ -20,8 +20,8 @@ extern "C" {
  *
  * Nobody stores the limit. A call is let in when no more permits than its own `limit` are out with those that it gets, or
  * when another thread of this process passes on what it had. So a new limit needs no migration: while programs with
- * different limits run, at most the greatest of them is out; a smaller one takes from nobody, it waits until enough have
- * been given back. So do those that ask after it, whatever their limit: nobody passes it.
+ * different limits run, nobody is let in when more than the greatest of them are out; a smaller one takes from nobody, it waits
+ * until enough have been given back. So do those that ask after it, whatever their limit: nobody passes it.
  *
  * Returns  HF_OK and *lease, as hf_lock_acquire: one lease for all its permits. A process that dies gives them back when
  *          its lease and guard are over. The fence is unique, but holders are several, and a permit

@@ -213,6 +213,46 @@ static void permits_that_are_gone_are_lost_though_others_are_given_back_meanwhil
         assert_int_equal(givers[i].status, HF_LOST);
 }
 
+static void break_it(void *arg)
+{
+    struct sim_process *operator = arg;
+    assert_int_equal(hf_semaphore_break(operator->client, "s", NULL, NULL), HF_OK);
+}
+
+/* Whether the message of the break came or not, and whether it gives back the last permit of the grant or not. */
+static void whoever_gives_back_broken_permits_is_told_of_the_break(void **state)
+{
+    (void)state;
+    static struct hft_actor givers[2];
+    for (int hears = 0; hears < 2; hears++) {
+        (void)hft_scene_begin(NULL);
+        struct sim_process *a = hft_process(NULL), *b = hft_process(NULL);
+        struct call calls[2];
+        hf_lease *all = must_have(b, 2, 2);
+        for (int i = 0; i < 2; i++)
+            must_start(&calls[i], a, 2, 1);
+        hft_pass_ms(10);
+        assert_int_equal(hft_released(b, all), HF_OK);
+        hft_pass_ms(10);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(taken(&calls[i]), HF_OK);
+        if (hears)
+            hft_stall_down(hft_reserved_wire(a), 60000); /* the renewal that it causes has no answer */
+        else
+            hft_stall_down(hft_subscriber_wire(a), 60000);
+        hft_run(b, break_it, b);
+        hft_pass_ms(1);
+        for (int i = 0; i < 2; i++) {
+            hft_give_back(&givers[i], a, calls[i].lease);
+            HFT_UNTIL(givers[i].ended != 0);
+            assert_int_equal(givers[i].status, HF_LOST);
+            assert_non_null(strstr(givers[i].error.message, "operator"));
+        }
+        hft_pass_ms(300);
+        assert_string_equal(hft_key("hf:sem:{s}"), "");
+    }
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
@@ -220,6 +260,7 @@ int main(void)
         TEST(a_close_reaches_who_waits_at_the_last_grant),
         TEST(a_release_that_another_one_has_overtaken_is_no_loss),
         TEST(permits_that_are_gone_are_lost_though_others_are_given_back_meanwhile),
+        TEST(whoever_gives_back_broken_permits_is_told_of_the_break),
         TEST(all_grants_hear_of_a_waiter_though_the_token_that_was_named_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

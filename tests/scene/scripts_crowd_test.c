@@ -118,7 +118,7 @@ static void who_comes_after_the_first_64_that_get_permits_is_called(void **state
         assert_true((strstr(answer, "F " CROWD("64")) != NULL) == cases[i].called);
         IS("ZCARD K", "64");
     }
-    SAYS(acquire_permits, LOCK CROWD("64") " 1316 now wait 7 1 900_1_100 5000 1", "GRANTED now F+65 1");
+    SAYS(acquire_permits, LOCK CROWD("64") " 1316 now wait 7 1 900_1_100 5000 1", "GRANTED now F+65 1 65");
 }
 
 static void an_unsubscribed_caller_waits_for_its_turn(void **state)
