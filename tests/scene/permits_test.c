@@ -223,18 +223,18 @@ static void break_it(void *arg)
 static void whoever_gives_back_broken_permits_is_told_of_the_break(void **state)
 {
     (void)state;
-    static struct hft_actor givers[2];
+    static struct hft_actor givers[3];
     for (int hears = 0; hears < 2; hears++) {
         (void)hft_scene_begin(NULL);
         struct sim_process *a = hft_process(NULL), *b = hft_process(NULL);
-        struct call calls[2];
-        hf_lease *all = must_have(b, 2, 2);
-        for (int i = 0; i < 2; i++)
-            must_start(&calls[i], a, 2, 1);
+        struct call calls[3]; /* the first one has a grant, the others another */
+        hf_lease *all = must_have(b, 3, 3);
+        for (int i = 0; i < 3; i++)
+            must_start(&calls[i], a, 3, 1);
         hft_pass_ms(10);
         assert_int_equal(hft_released(b, all), HF_OK);
         hft_pass_ms(10);
-        for (int i = 0; i < 2; i++)
+        for (int i = 0; i < 3; i++)
             assert_int_equal(taken(&calls[i]), HF_OK);
         if (hears)
             hft_stall_down(hft_reserved_wire(a), 60000); /* the renewal that it causes has no answer */
@@ -242,7 +242,7 @@ static void whoever_gives_back_broken_permits_is_told_of_the_break(void **state)
             hft_stall_down(hft_subscriber_wire(a), 60000);
         hft_run(b, break_it, b);
         hft_pass_ms(1);
-        for (int i = 0; i < 2; i++) {
+        for (int i = 2; i >= 0; i--) {
             hft_give_back(&givers[i], a, calls[i].lease);
             HFT_UNTIL(givers[i].ended != 0);
             assert_int_equal(givers[i].status, HF_LOST);
