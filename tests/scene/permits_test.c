@@ -253,6 +253,37 @@ static void whoever_gives_back_broken_permits_is_told_of_the_break(void **state)
     }
 }
 
+/* Nobody broke anything. */
+static void a_made_up_break_makes_no_release_of_permits_a_loss(void **state)
+{
+    (void)state;
+    static struct hft_actor giver;
+    struct sim_process *a = hft_process(NULL), *b = hft_process(NULL);
+    struct call calls[3]; /* the first one has a grant, the others another */
+    char members[1000], revoked[200];
+    hf_lease *all = must_have(b, 3, 3);
+    for (int i = 0; i < 3; i++)
+        must_start(&calls[i], a, 3, 1);
+    hft_pass_ms(10);
+    assert_int_equal(hft_released(b, all), HF_OK);
+    hft_pass_ms(10);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(taken(&calls[i]), HF_OK);
+    (void)snprintf(members, sizeof members, "%s", hft_answered("ZRANGE hf:sem:{s} 0 -1"));
+    char *second = strstr(members, "#2"), *token = members;
+    assert_non_null(second);
+    *second = 0;
+    for (char *next = members; (next = strstr(next, "hf1:")) != NULL; next++)
+        token = next;
+    hft_revoked(token, '1', revoked);
+    hft_stall_down(hft_reserved_wire(a), 60000); /* the renewal that it causes has no answer */
+    hft_publish(a, "B %s %s hf:sem:{s}", token, revoked);
+    hft_pass_ms(1);
+    hft_give_back(&giver, a, calls[2].lease);
+    HFT_UNTIL(giver.ended != 0);
+    assert_int_equal(giver.status, HF_OK);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, hft_scene_begin, hft_scene_end)
@@ -261,6 +292,7 @@ int main(void)
         TEST(a_release_that_another_one_has_overtaken_is_no_loss),
         TEST(permits_that_are_gone_are_lost_though_others_are_given_back_meanwhile),
         TEST(whoever_gives_back_broken_permits_is_told_of_the_break),
+        TEST(a_made_up_break_makes_no_release_of_permits_a_loss),
         TEST(all_grants_hear_of_a_waiter_though_the_token_that_was_named_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
