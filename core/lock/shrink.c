@@ -57,7 +57,7 @@ static HFI_RARE void shrunk(struct hfi_command *command)
     if (releaser != NULL && command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR)
         hfi_retirement_note_refusal(lock, command, releaser);
     bool is_gone = strcmp(said.word, "GONE") == 0, is_revoked = strcmp(said.word, "REVOKED") == 0;
-    bool is_lost = is_revoked || (is_gone && !is_overtaken(lock, command, shrinking));
+    bool is_lost = (is_gone || is_revoked) && !is_overtaken(lock, command, shrinking);
     if (releaser != NULL) /* of a break a message may have told, too: that may be made up, unless they are gone */
         releaser->revoked = is_revoked || (lock->token.grant == shrinking->grant && lock->revoked.grant != 0);
     end_locked(lock, releaser, shrinking->grant, said.word[0] == 0 ? HF_UNKNOWN : is_lost ? HF_LOST : HF_OK, now);

@@ -127,6 +127,17 @@ static bool is_anothers(const struct hfi_entry *entry, int32_t permits, int64_t 
     return entry->rules->counts && (permits < head->permits || out > head->limit);
 }
 
+/* The answer may bring what an earlier question of this token was granted, whose message is lost. If that had a greater limit, how many
+ * are out tells whether it is too much; else they are out by right, for who came later may have a greater limit too. */
+static int64_t out_for(const struct hfi_entry *entry, const struct hfi_answer *answer)
+{
+    const struct hfi_waiter *head = hfi_step_head_of(entry);
+    for (int i = 0; i < HFI_ECHOES; i++)
+        if (entry->ask.limits[i] > head->limit)
+            return answer->out;
+    return 0;
+}
+
 static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
@@ -154,7 +165,7 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
         hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
         return;
     }
-    if (is_anothers(entry, answer->permits, answer->out)) /* of an earlier question, whose grant was handed off and is not known here */
+    if (is_anothers(entry, answer->permits, out_for(entry, answer)))
         hfi_step_ask_anew(entry, HFI_GIVE_BACK, step);
     else
         hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer, step);

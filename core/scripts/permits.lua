@@ -115,7 +115,7 @@ local function admit(me)
     return word, #served > 0
 end
 
--- Tells the processes whose permits end next that another one waits for them: 64 `others` than that of `me`; else its own. Each is
+-- Tells processes that have permits that another one waits for them: 64 `others` than that of `me`; else its own. Each is
 -- told once, for one token: it tells its other grants. A look at a permit costs the server 1 us, so no more than 512 are looked at:
 -- where more are out, from another place on each time. 1: they receive it; 0: one of them does not; -1: nobody was told.
 local function want_permits(me, others)
@@ -124,7 +124,7 @@ local function want_permits(me, others)
     repeat
         local members = call('ZRANGE', KEYS[1], from, from + 63)
         for _, member in ipairs(members) do
-            local token = string.match(member, '^(.*)#1$')
+            local token = string.match(member, '^(.*)#%d+$')
             if token and (channel(token) ~= channel(me)) == others and not done[channel(token)] then
                 done[channel(token)] = true
                 local hears = call('PUBLISH', channel(token), 'R ' .. token .. ' ' .. KEYS[1]) > 0 and is_heard(token)
