@@ -341,6 +341,27 @@ static void a_break_by_force_gives_the_permits_on(void **state)
     IS(OUT, "C#1 C#2");
 }
 
+#define JUNK "hf1:eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-is-no-token"
+
+/* A member that is no permit of a token is out until its end. */
+static void garbage_in_the_keys_counts_until_its_end(void **state)
+{
+    (void)state;
+    hft_hearers = "abcd";
+    (void)tell("ZADD K now+500000 " JUNK " now+500001 " JUNK "#x now+500002 " JUNK "#1");
+    (void)tell("ZADD Q 1 B");
+    (void)tell("HSET W B nonsense");
+    (void)tell("ZADD Q 2 C");
+    (void)tell("HSET W C now+5000_7_900_1"); /* no limit */
+    SAYS(acquire_permits, ASK("A", "try", "0", "1_3", "1"), "BUSY now 500 1 0 | E< R " JUNK " K");
+    IS("EXISTS Q", "0");
+    SAYS(acquire_permits, ASK("A", "try", "0", "1_4", "1"), "GRANTED now F+1 1 4");
+    SAYS(look_permits, "2 K Q", "PERMITS 0 " JUNK " 501 1 A 1000 1");
+    SAYS(release_permits, LOCK "A 0", "FREE");
+    (void)tell("ZADD K now-1 " JUNK " now-1 " JUNK "#x now-1 " JUNK "#1");
+    SAYS(acquire_permits, ASK("A", "try", "0", "1_1", "1"), "GRANTED now F+2 1 1");
+}
+
 static void old_records_are_dropped(void **state)
 {
     (void)state;
@@ -379,6 +400,7 @@ int main(void)
         TEST(who_gives_back_broken_permits_is_told_what_is_left),
         TEST(more_old_records_than_a_script_drops_are_dropped_at_once),
         TEST(a_break_by_force_gives_the_permits_on),
+        TEST(garbage_in_the_keys_counts_until_its_end),
         TEST(old_records_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

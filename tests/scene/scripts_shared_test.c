@@ -297,6 +297,31 @@ static void other_programs_keys_are_left_alone(void **state)
     SAYS(acquire, LOCK "C 1316 now wait 7 0 900 5000", "FOREIGN now queue");
 }
 
+#define JUNK "hf1:eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-is-no-token"
+
+/* What is no record is none that is fresh; a reader that is no token is one until its end, and hears nothing. */
+static void garbage_in_the_side_keys_stops_nobody_for_longer_than_its_end(void **state)
+{
+    (void)state;
+    hft_hearers = "abcd";
+    read_by("A");
+    (void)tell("ZADD Q 1 B");
+    (void)tell("HSET W B nonsense");
+    (void)tell("ZADD Q 2 " JUNK);
+    (void)tell("HSET W " JUNK " now+5000_7");
+    SAYS(acquire_shared, LOCK "C 900 now try 7 0 900_s 5000", "GRANTED now F+1");
+    IS("EXISTS Q", "0");
+    (void)tell("ZADD H now+300000 " JUNK);
+    SAYS(acquire, LOCK "D 900 now try 7 0 900 5000", "BUSY now 901 1 0 | E< R " JUNK " K | A< R A K | C< R C K");
+    SAYS(release, LOCK "A", "OTHERS now");
+    SAYS(release, LOCK "C", "OTHERS now");
+    IS("PTTL K", "301");
+    (void)tell("ZADD H now-1 " JUNK);
+    SAYS(acquire_shared, LOCK "A 900 now try 7 0 900_s 5000", "GRANTED now F+2");
+    IS("ZRANGE H 0 -1", "A");
+    SAYS(release, LOCK "A", "FREE");
+}
+
 static void a_downgraded_holder_is_the_first_reader_and_lets_in_those_at_the_head(void **state)
 {
     (void)state;
@@ -559,6 +584,7 @@ int main(void)
         TEST(a_renewal_tells_a_reader_what_a_break_has_left),
         TEST(a_late_question_of_a_downgraded_one_does_not_queue_behind_itself),
         TEST(other_programs_keys_are_left_alone),
+        TEST(garbage_in_the_side_keys_stops_nobody_for_longer_than_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
