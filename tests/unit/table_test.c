@@ -54,6 +54,7 @@ hf_status hfi_lock_new(hf_client *of, const struct hfi_name *name, struct hfi_lo
     if (fresh == NULL)
         return HF_NOMEM;
     fresh->client = of;
+    fresh->home = fresh;
     fresh->keys.use = (uint8_t)name->use;
     fresh->keys.name = (char *)(fresh + 1);
     fresh->keys.name_size = (uint16_t)name->size;
