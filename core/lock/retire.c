@@ -63,8 +63,9 @@ void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *r
     if (revoked.grant != 0 && releaser != NULL) { /* the holder has stopped */
         releaser->revoked = true;
         give_back_revoked(lock, revoked, now, now);
-    } else if (revoked.grant != 0)
+    } else if (revoked.grant != 0) {
         hfi_retire_revoked(lock, revoked, now);
+    }
     int64_t ends = end_of_key(lock, now);
     struct hfi_retirement *retirement = hfi_retirement_begin(lock, lock->token, ends, lock->there ? ends : 0);
     if (retirement != NULL) {

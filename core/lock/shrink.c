@@ -58,7 +58,7 @@ static HFI_RARE void shrunk(struct hfi_command *command)
         hfi_retirement_note_refusal(lock, command, releaser);
     bool is_gone = strcmp(said.word, "GONE") == 0, is_revoked = strcmp(said.word, "REVOKED") == 0;
     bool is_lost = (is_gone || is_revoked) && !is_overtaken(lock, command, shrinking);
-    if (releaser != NULL) /* of a break a message may have told, too: that may be made up, unless they are gone */
+    if (releaser != NULL) /* why they are gone, if they are: a message alone may be made up */
         releaser->revoked = is_revoked || (lock->token.grant == shrinking->grant && lock->revoked.grant != 0);
     end_locked(lock, releaser, shrinking->grant, said.word[0] == 0 ? HF_UNKNOWN : is_lost ? HF_LOST : HF_OK, now);
     hfi_mutex_unlock(lock->mutex);

@@ -4,13 +4,12 @@
 #include "core/lock/handle.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
+#include "core/policy/look_pace.h"
 #include "base/random.h"
 
 #include <stdlib.h>
 
-#define CHEAP      100            /* a look takes a hundredth of a CPU at most, however many locks there are; */
-#define PAUSE_MOST (10000 * HFI_MS) /* but what it took may be a suspend of the machine */
-#define TURN       499            /* waits; odd and prime: in the end each of them was the first */
+#define TURN 499 /* waits; odd and prime: in the end each of them was the first */
 
 struct look {
     struct hfi_waits *all;
@@ -147,9 +146,9 @@ void hfi_waits_look(struct hfi_waits *waits)
     replace(waits, &look);
     if (!any)
         return;
-    int64_t now = hfi_now(client->clock), pause = now - began < PAUSE_MOST / CHEAP ? CHEAP * (now - began) : PAUSE_MOST;
+    int64_t now = hfi_now(client->clock);
     atomic_store(&waits->armed, true);
-    arm(waits, now + (pause > waits->every_ns ? pause : waits->every_ns));
+    arm(waits, now + hfi_look_pause_ns(&waits->took_ns, now - began, waits->every_ns));
 }
 
 struct hfi_waits *hfi_waits_new(hf_client *client, int64_t every_ns, void (*ring)(struct hfi_alarm *alarm, struct hfi_tick *tick))

@@ -179,8 +179,8 @@ struct hfi_entry {
             int64_t  fence_end;                    /* of the block that `fence` is in */
             int64_t  next_block, next_block_end;   /* the next block; 0: none */
             bool     more_asked;                   /* the next block is asked for; in any state of hfi_holding */
-            bool     shrink_owed;                  /* the server may not have carried out the last SHRINK, */
-            uint8_t  shrinks_failed;               /* one after the other */
+            bool     shrink_owed;                  /* the server may not have carried out the last SHRINK */
+            uint8_t  shrinks_failed;               /* in a row: UNKNOWN */
             uint8_t  downgraded;                   /* downgrades that may have been carried out, at UINT8_MAX for good:
                                                     * others read beside the holder, no thread here may have it next */
             uint8_t  bad_fences;                   /* bad blocks in a row */
@@ -294,7 +294,7 @@ void hfi_entry_settle(struct hfi_entry *entry, bool quietly, struct hfi_step *st
 bool hfi_entry_has_idle(const struct hfi_entry *entry);
 void hfi_entry_yield(struct hfi_entry *entry, struct hfi_step *step);
 /* The answer to a SHRINK: HF_OK; LOST, when the permits were gone already; UNKNOWN. A renewal asks what is there still, at once, and
- * SHRINK follows its answer if it was UNKNOWN; after a second UNKNOWN within 400 ms, then 800, 1600. */
+ * SHRINK follows its answer if it was UNKNOWN. From the second UNKNOWN on the renewal follows after 400, 800, then 1600 ms. */
 void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status, int64_t now);
 /* True: none of those up to `keep` has been given back. */
 bool hfi_entry_has_kept(const struct hfi_entry *entry, int32_t keep);

@@ -5,8 +5,6 @@
 #include "core/policy/entry_steps.h"
 #include "core/policy/in_doubt.h"
 
-#define SHRINKS_FAILED 3 /* as a retirement doubles its pace: 400, 800, 1600 ms */
-
 static bool has_spare(const struct hfi_entry *entry)
 {
     return entry->rules->counts && entry->holding == HFI_BY_THREAD && entry->held.permits > entry->held.inside;
@@ -39,11 +37,11 @@ void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status, int64_t now)
     bool failed = status == HF_UNKNOWN;
     uint8_t before = entry->held.shrinks_failed;
     if (failed && before > 0)
-        hfi_lease_hasten(&entry->held.times, now + (HFI_IN_DOUBT_RETRY_NS << (before - 1)));
+        hfi_lease_hasten(&entry->held.times, now + hfi_in_doubt_pause_ns(before - 1));
     else if (status != HF_OK)
         hfi_entry_renew_now(entry);
     entry->held.shrink_owed = entry->held.shrink_owed || failed;
-    entry->held.shrinks_failed = !failed ? 0 : before < SHRINKS_FAILED ? before + 1 : SHRINKS_FAILED;
+    entry->held.shrinks_failed = !failed ? 0 : before < UINT8_MAX ? before + 1 : before;
 }
 
 bool hfi_entry_has_kept(const struct hfi_entry *entry, int32_t keep)

@@ -119,16 +119,17 @@ static void trouble(struct hfi_entry *entry, hf_status status, int64_t again_at,
         hfi_step_retire_token(entry, step);
 }
 
-/* The oldest waiter may be another one than the one that was asked for, and want more permits, or fewer of them out. `out`: how many
- * may be. */
+/* The oldest waiter may be another one than the one that was asked for, and want more permits, or a smaller limit. `out`: how many
+ * permits may be out with these. */
 static bool is_anothers(const struct hfi_entry *entry, int32_t permits, int64_t out)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
     return entry->rules->counts && (permits < head->permits || out > head->limit);
 }
 
-/* The answer may bring what an earlier question of this token was granted, whose message is lost. If that had a greater limit, how many
- * are out tells whether it is too much; else they are out by right, for who came later may have a greater limit too. */
+/* The answer may bring the grant of an earlier question of this token, whose message is lost. If that question had a greater limit, the
+ * number of permits that are out decides. If not, the grant is right however many are out: those who came later may have had a
+ * greater limit. */
 static int64_t out_for(const struct hfi_entry *entry, const struct hfi_answer *answer)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);

@@ -3,7 +3,7 @@
 #include "core/policy/in_doubt.h"
 #include "core/policy/lease.h"
 
-#define DOUBLINGS 2 /* of the pause after a refusal */
+#define DOUBLINGS 2 /* of the pause */
 
 bool hfi_in_doubt_is_over(const struct hfi_in_doubt *in_doubt, int64_t server_us, int64_t now_ns)
 {
@@ -22,10 +22,15 @@ int64_t hfi_in_doubt_again_ns(const struct hfi_in_doubt *in_doubt, int64_t serve
     return on_our_clock > now_ns && on_our_clock < on_its_clock ? on_our_clock : on_its_clock;
 }
 
+int64_t hfi_in_doubt_pause_ns(int failed)
+{
+    return HFI_IN_DOUBT_RETRY_NS << (failed < DOUBLINGS ? failed : DOUBLINGS);
+}
+
 int64_t hfi_in_doubt_failed_ns(struct hfi_in_doubt *in_doubt, bool refused, int64_t now_ns)
 {
-    int64_t again = now_ns + (refused ? HFI_IN_DOUBT_RETRY_NS << in_doubt->refusals : HFI_IN_DOUBT_RETRY_NS);
-    if (refused && in_doubt->refusals < DOUBLINGS)
+    int64_t again = now_ns + hfi_in_doubt_pause_ns(refused ? in_doubt->refusals : 0);
+    if (refused && in_doubt->refusals < UINT8_MAX)
         in_doubt->refusals++;
     return again < in_doubt->ends_ns ? again : HFI_NEVER;
 }

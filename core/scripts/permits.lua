@@ -116,7 +116,7 @@ local function admit(me)
 end
 
 -- Tells processes that have permits that another one waits for them: 64 `others` than that of `me`; else its own. Each is
--- told once, for one token: it tells its other grants. A look at a permit costs the server 1 us, so no more than 512 are looked at:
+-- told once, for one token: it tells its other grants. A look at a permit costs the server 1.3 us, so no more than 512 are looked at:
 -- where more are out, from another place on each time. 1: they receive it; 0: one of them does not; -1: nobody was told.
 local function want_permits(me, others)
     local heard, told, done, all, looks = -1, 0, {}, call('ZCARD', KEYS[1]), 0

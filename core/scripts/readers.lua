@@ -1,7 +1,7 @@
 -- part of other scripts: readers that come in beside others. The readers' key tells the end of each one's lease, in server us,
 -- by its token.
 
--- Renewals do the same, but a reader that comes may be the first one for long.
+-- Renewals do the same; but it may be long until the next one.
 local function bury()
     for _ = 1, 64 do
         local first = call('ZRANGE', readers, '0', '0', 'WITHSCORES')

@@ -23,8 +23,8 @@ local function is_waited_for(queue)
     return true
 end
 
--- Readers that have died are shown, and told of who waits, until somebody takes them out. And memory limits refuse ZADD as a
--- script's first write, but not that.
+-- Takes out readers that have died: until then they are shown, and told of those who wait. That comes first, for memory limits
+-- refuse ZADD as a script's first write.
 local function read_on(lock, token, ttl, queue)
     local readers = 'hf:held:' .. string.sub(queue, 10)
     local till, ending = try('ZSCORE', readers, token), now + tonumber(ttl) * 1000

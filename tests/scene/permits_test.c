@@ -151,12 +151,9 @@ static void all_grants_hear_of_a_waiter_though_the_token_that_was_named_is_over(
     assert_string_equal(hft_answered("ZRANGE hf:sem:{s} 0 -1"), "");
 }
 
-/* The server does not know the script when the first of two releases comes, and has learned it when the second one does. Then the
- * second one is carried out first. */
-static void overtake(struct sim_process *a, struct sim_process *b, int permits)
+/* All permits go from b to as many calls of a: the first one has a grant, the others another. */
+static void share_out(struct sim_process *b, struct sim_process *a, struct call *calls, int permits)
 {
-    static struct hft_actor first, second;
-    struct call calls[4];
     hf_lease *all = must_have(b, permits, permits);
     for (int i = 0; i < permits; i++)
         must_start(&calls[i], a, permits, 1);
@@ -165,7 +162,16 @@ static void overtake(struct sim_process *a, struct sim_process *b, int permits)
     hft_pass_ms(10);
     for (int i = 0; i < permits; i++)
         assert_int_equal(taken(&calls[i]), HF_OK);
-    int refused = sim_server.scripts_refused; /* the first one has a grant, the others another */
+}
+
+/* The server does not know the script when the first of two releases comes, and has learned it when the second one does. Then the
+ * second one is carried out first. */
+static void overtake(struct sim_process *a, struct sim_process *b, int permits)
+{
+    static struct hft_actor first, second;
+    struct call calls[4];
+    share_out(b, a, calls, permits);
+    int refused = sim_server.scripts_refused;
     sim_server.scripts_known = 0;
     hft_give_back(&first, a, calls[1].lease);
     HFT_UNTIL(sim_server.scripts_refused > refused);
@@ -194,14 +200,7 @@ static void permits_that_are_gone_are_lost_though_others_are_given_back_meanwhil
     static struct hft_actor givers[3];
     struct sim_process *a = hft_process(HF_CLIENT(.lanes = 1)), *b = hft_process(NULL);
     struct call calls[3];
-    hf_lease *all = must_have(b, 3, 3);
-    for (int i = 0; i < 3; i++)
-        must_start(&calls[i], a, 3, 1);
-    hft_pass_ms(10);
-    assert_int_equal(hft_released(b, all), HF_OK);
-    hft_pass_ms(10);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(taken(&calls[i]), HF_OK);
+    share_out(b, a, calls, 3);
     hft_tell("DEL hf:sem:{s}");
     hft_stall_down(hft_lock_wire(a), 50);
     for (int i = 0; i < 3; i++) {
@@ -227,15 +226,8 @@ static void whoever_gives_back_broken_permits_is_told_of_the_break(void **state)
     for (int hears = 0; hears < 2; hears++) {
         (void)hft_scene_begin(NULL);
         struct sim_process *a = hft_process(NULL), *b = hft_process(NULL);
-        struct call calls[3]; /* the first one has a grant, the others another */
-        hf_lease *all = must_have(b, 3, 3);
-        for (int i = 0; i < 3; i++)
-            must_start(&calls[i], a, 3, 1);
-        hft_pass_ms(10);
-        assert_int_equal(hft_released(b, all), HF_OK);
-        hft_pass_ms(10);
-        for (int i = 0; i < 3; i++)
-            assert_int_equal(taken(&calls[i]), HF_OK);
+        struct call calls[3];
+        share_out(b, a, calls, 3);
         if (hears)
             hft_stall_down(hft_reserved_wire(a), 60000); /* the renewal that it causes has no answer */
         else
@@ -259,16 +251,9 @@ static void a_made_up_break_makes_no_release_of_permits_a_loss(void **state)
     (void)state;
     static struct hft_actor giver;
     struct sim_process *a = hft_process(NULL), *b = hft_process(NULL);
-    struct call calls[3]; /* the first one has a grant, the others another */
+    struct call calls[3];
     char members[1000], revoked[200];
-    hf_lease *all = must_have(b, 3, 3);
-    for (int i = 0; i < 3; i++)
-        must_start(&calls[i], a, 3, 1);
-    hft_pass_ms(10);
-    assert_int_equal(hft_released(b, all), HF_OK);
-    hft_pass_ms(10);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(taken(&calls[i]), HF_OK);
+    share_out(b, a, calls, 3);
     (void)snprintf(members, sizeof members, "%s", hft_answered("ZRANGE hf:sem:{s} 0 -1"));
     char *second = strstr(members, "#2"), *token = members;
     assert_non_null(second);

@@ -350,6 +350,16 @@ static void old_waiters(int count)
     }
 }
 
+/* Whom nobody hears: their records are not old yet. */
+static void crowd_of_readers(int count)
+{
+    char line[160];
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(line, sizeof line, "%d " CROWD, i + 200, i);
+        reader_waits(line);
+    }
+}
+
 /* 0 ms left: ask again at once. */
 static void a_newcomer_behind_a_crowd_of_old_ones_asks_again_at_once(void **state)
 {
@@ -377,7 +387,6 @@ static void the_last_reader_gives_back_to_whoever_waits_behind_a_crowd_of_old_on
 static void a_newcomer_does_not_pass_a_waiter_behind_old_ones_or_behind_64(void **state)
 {
     (void)state;
-    char line[160];
     read_by("A");
     old_waiters(100);
     SAYS(acquire_shared, LOCK "B 400 now try 7 0 900_s 5000", "GRANTED now F+1"); /* nobody is behind them */
@@ -387,10 +396,7 @@ static void a_newcomer_does_not_pass_a_waiter_behind_old_ones_or_behind_64(void 
     (void)tell("HSET W D now+5000_7_900");
     SAYS(acquire_shared, LOCK "B 1316 now try 7 0 900_s 5000", "BUSY now 501 1 1 | A< R A K");
     hft_hearers = "a";
-    for (int i = 0; i < 64; i++) { /* that nobody hears */
-        (void)snprintf(line, sizeof line, "%d " CROWD, i + 200, i);
-        reader_waits(line);
-    }
+    crowd_of_readers(64);
     SAYS(acquire_shared, LOCK "B 1316 now try 7 0 900_s 5000", "BUSY now 501 1 1 | A< R A K");
 }
 
@@ -398,14 +404,10 @@ static void a_newcomer_does_not_pass_a_waiter_behind_old_ones_or_behind_64(void 
 static void who_stands_behind_64_readers_is_called(void **state)
 {
     (void)state;
-    char line[160];
     read_by("A");
     reader_waits("100 E");
     hft_hearers = "ade";
-    for (int i = 0; i < 63; i++) {
-        (void)snprintf(line, sizeof line, "%d " CROWD, i + 200, i);
-        reader_waits(line);
-    }
+    crowd_of_readers(63);
     reader_waits("5000 D");
     /* A newcomer does not pass it. */
     SAYS(acquire_shared, LOCK "C 1316 now try 7 0 900_s 5000",
@@ -428,17 +430,12 @@ static void dead_readers_are_taken_out_by_the_next(void **state)
     IS("ZRANGE H 0 -1", "D C");
 }
 
-/* They were killed, and their records are not old yet. */
 static void a_reader_behind_64_that_nobody_hears_does_not_call_itself(void **state)
 {
     (void)state;
-    char line[160];
     read_by("A");
     hft_hearers = "ade";
-    for (int i = 0; i < 70; i++) {
-        (void)snprintf(line, sizeof line, "%d " CROWD, i + 200, i);
-        reader_waits(line);
-    }
+    crowd_of_readers(70);
     reader_waits("5000 D");
     reader_waits("5001 E");
     SAYS(acquire_shared, LOCK "D 1316 now wait 7 5000 900_s 5000", "GRANTED now F+1 | E< F E");
