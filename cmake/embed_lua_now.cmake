@@ -5,7 +5,8 @@ list(SORT scripts)
 
 # Comments, indentation, empty lines and blanks that only please the eye would travel to every server. An error names a line of
 # what is left.
-set(vain_blanks " (=|==|[.][.]|[+]|[*]) |, ")
+set(operators "=|==|~=|<|<=|>|>=|[.][.]|[+]|[*]|/|%")
+set(vain_blanks " (${operators}) |, ")
 function(strip source out)
     string(REGEX REPLACE "(^|\n)[ \t]*--[^\n]*" "\\1" source "${source}")
     string(REGEX REPLACE "[ \t]+-- [^\n]*" "" source "${source}")
@@ -15,7 +16,7 @@ function(strip source out)
     if(texts MATCHES "'[^';]*(${vain_blanks})[^';]*'")
         message(FATAL_ERROR "what is quoted would lose its blanks: ${CMAKE_MATCH_0}")
     endif()
-    string(REGEX REPLACE " (=|==|[.][.]|[+]|[*]) " "\\1" source "${source}")
+    string(REGEX REPLACE " (${operators}) " "\\1" source "${source}")
     string(REPLACE ", " "," source "${source}")
     set(${out} "${source}" PARENT_SCOPE)
 endfunction()

@@ -39,7 +39,8 @@ struct hfi_lock {
     struct hfi_lock *asking; /* (mutex) of a home: the grant at which threads wait, or did; for grants.c */
     struct hfi_entry entry;
     struct hfi_token token;   /* the current one */
-    uint64_t lost_grant;      /* of the last token that was found lost; 0: none was */
+    uint64_t given_grant;     /* whose permits the server has taken back last: */
+    int32_t  given_keep;      /* all above so many */
     struct hfi_token revoked; /* of the same grant: what a break left instead, according to a message; or none */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* our time until which its native acquire may still be executed */
@@ -83,6 +84,14 @@ struct hfi_releaser { /* a thread that waits for its release's answer, on its st
     bool      revoked;
     hf_error *why;    /* filled if UNKNOWN because the server refuses */
 };
+
+/* The server has carried out a release of the permits above `keep`; mutex held. */
+static inline void hfi_lock_note_given(struct hfi_lock *lock, uint64_t grant, int32_t keep)
+{
+    if (lock->given_grant != grant || keep < lock->given_keep)
+        lock->given_keep = keep;
+    lock->given_grant = grant;
+}
 
 /* Only the table calls these two. */
 hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, struct hfi_lock **lock, hf_error *error);

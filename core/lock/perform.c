@@ -293,8 +293,6 @@ static void wake_decided(struct hfi_lock *lock, struct hfi_step *step)
 static void tell_holders(struct hfi_lock *lock, const struct hfi_action *action)
 {
     bool over = action->event == HF_EVENT_LOST;
-    if (over)
-        lock->lost_grant = lock->token.grant;
     for (hf_lease *holder = lock->holder, *next; holder != NULL; holder = next) {
         hfi_handle_tell(holder, action->event, action->reason);
         if (over)

@@ -128,6 +128,8 @@ static void judge_locked(struct hfi_retirement *retirement, const struct hfi_com
     bool was_ours = strcmp(said->word, "FREE") == 0 || strcmp(said->word, "HANDED") == 0 || strcmp(said->word, "OTHERS") == 0;
     if (strcmp(said->word, "HANDED") == 0)
         hfi_count(client, hand_offs_given);
+    if (was_ours)
+        hfi_lock_note_given(retirement->of, retirement->token.grant, 0);
     if (refused)
         hfi_retirement_note_refusal(retirement->lock, command, retirement->releaser);
     tell_locked(retirement, !known ? HF_UNKNOWN : was_ours ? HF_OK : HF_LOST);
@@ -219,12 +221,13 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 struct hfi_retirement *hfi_retirement_begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns, int64_t left_ns)
 {
     HFI_ASSERT_HELD(lock->mutex);
-    lock = lock->home;
     struct hfi_retirement *retirement = calloc(1, sizeof *retirement);
     if (retirement == NULL) {
         note_left(lock->client, left_ns);
         return NULL;
     }
+    retirement->of = lock;
+    lock = lock->home;
     hfi_table_ref(lock);
     retirement->lock = lock;
     retirement->alarm.ring = ring;

@@ -10,7 +10,8 @@
 
 struct hfi_retirement {
     struct hfi_retirement *next, **link; /* in lock->retirements; what points to this one */
-    struct hfi_lock *lock;    /* a reference; its mutex guards the fields below */
+    struct hfi_lock *lock;    /* the home; a reference; its mutex guards the fields below */
+    struct hfi_lock *of;      /* the home or that grant of it whose token this was; lives as long */
     struct hfi_alarm alarm;
     struct hfi_token token;
     struct hfi_in_doubt in_doubt;

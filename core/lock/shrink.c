@@ -20,11 +20,11 @@ struct shrinking { /* context of the command */
 };
 
 /* A later release may be carried out before an earlier one, whose script was not known and which was sent again: the earlier one
- * finds nothing then, and nothing is lost. */
-static bool is_overtaken(const struct hfi_lock *lock, const struct hfi_command *command, const struct shrinking *shrinking)
+ * finds nothing then, and nothing is lost. Answers come in the order in which releases were carried out, so the later one has had
+ * its answer. */
+static bool is_overtaken(const struct hfi_lock *lock, const struct shrinking *shrinking)
 {
-    return command->script == NULL && lock->lost_grant != shrinking->grant &&
-           (lock->token.grant != shrinking->grant || !hfi_entry_has_kept(&lock->entry, shrinking->keep));
+    return lock->given_grant == shrinking->grant && lock->given_keep <= shrinking->keep;
 }
 
 static void end_locked(struct hfi_lock *lock, struct hfi_releaser *releaser, uint64_t grant, hf_status status, int64_t now)
@@ -57,7 +57,9 @@ static HFI_RARE void shrunk(struct hfi_command *command)
     if (releaser != NULL && command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR)
         hfi_retirement_note_refusal(lock, command, releaser);
     bool is_gone = strcmp(said.word, "GONE") == 0, is_revoked = strcmp(said.word, "REVOKED") == 0;
-    bool is_lost = (is_gone || is_revoked) && !is_overtaken(lock, command, shrinking);
+    bool is_lost = is_revoked || (is_gone && !is_overtaken(lock, shrinking));
+    if (said.word[0] != 0 && !is_gone && !is_revoked)
+        hfi_lock_note_given(lock, shrinking->grant, shrinking->keep);
     if (releaser != NULL) /* why they are gone, if they are: a message alone may be made up */
         releaser->revoked = is_revoked || (lock->token.grant == shrinking->grant && lock->revoked.grant != 0);
     end_locked(lock, releaser, shrinking->grant, said.word[0] == 0 ? HF_UNKNOWN : is_lost ? HF_LOST : HF_OK, now);

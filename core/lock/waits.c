@@ -4,7 +4,6 @@
 #include "core/lock/handle.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
-#include "core/policy/look_pace.h"
 #include "base/random.h"
 
 #include <stdlib.h>
@@ -148,7 +147,7 @@ void hfi_waits_look(struct hfi_waits *waits)
         return;
     int64_t now = hfi_now(client->clock);
     atomic_store(&waits->armed, true);
-    arm(waits, now + hfi_look_pause_ns(&waits->took_ns, now - began, waits->every_ns));
+    arm(waits, now + hfi_look_pause_ns(&waits->pace, now - began, waits->every_ns));
 }
 
 struct hfi_waits *hfi_waits_new(hf_client *client, int64_t every_ns, void (*ring)(struct hfi_alarm *alarm, struct hfi_tick *tick))

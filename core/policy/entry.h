@@ -155,6 +155,7 @@ struct hfi_entry {
             int64_t claims[HFI_ECHOES];  /* the claim that was sent with each echo, ns,      */
             int32_t permits[HFI_ECHOES]; /* the number of permits,                           */
             int32_t limits[HFI_ECHOES];  /* and the limit                                    */
+            int32_t greatest_limit;      /* of all questions sent with this token            */
             int64_t ticket, position;    /* in the remote queue; ticket 0: none              */
             int32_t asked_period_ms;     /* R of the last question                           */
             int32_t recorded_period_ms;  /* R of the last one that left a record; 0: none    */
@@ -294,10 +295,8 @@ void hfi_entry_settle(struct hfi_entry *entry, bool quietly, struct hfi_step *st
 bool hfi_entry_has_idle(const struct hfi_entry *entry);
 void hfi_entry_yield(struct hfi_entry *entry, struct hfi_step *step);
 /* The answer to a SHRINK: HF_OK; LOST, when the permits were gone already; UNKNOWN. A renewal asks what is there still, at once, and
- * SHRINK follows its answer if it was UNKNOWN. From the second UNKNOWN on the renewal follows after 400, 800, then 1600 ms. */
+ * SHRINK follows its answer if it was UNKNOWN. From the second UNKNOWN on the renewal follows within 400, 800, then 1600 ms. */
 void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status, int64_t now);
-/* True: none of those up to `keep` has been given back. */
-bool hfi_entry_has_kept(const struct hfi_entry *entry, int32_t keep);
 /* True: it has fewer than that by now, so a renewal that named so many and found the last one gone tells nothing. */
 bool hfi_entry_has_shrunk(const struct hfi_entry *entry, int32_t permits);
 /* True: its permits are given out, and threads wait beside it for more. They go on waiting at `other`, which is idle, and

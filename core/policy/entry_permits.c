@@ -44,11 +44,6 @@ void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status, int64_t now)
     entry->held.shrinks_failed = !failed ? 0 : before < UINT8_MAX ? before + 1 : before;
 }
 
-bool hfi_entry_has_kept(const struct hfi_entry *entry, int32_t keep)
-{
-    return entry->remote == HFI_HELD && entry->held.permits >= keep;
-}
-
 bool hfi_entry_has_shrunk(const struct hfi_entry *entry, int32_t permits)
 {
     return entry->rules->counts && entry->remote == HFI_HELD && entry->held.permits < permits;

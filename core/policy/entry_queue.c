@@ -132,11 +132,7 @@ static bool is_anothers(const struct hfi_entry *entry, int32_t permits, int64_t 
  * greater limit. */
 static int64_t out_for(const struct hfi_entry *entry, const struct hfi_answer *answer)
 {
-    const struct hfi_waiter *head = hfi_step_head_of(entry);
-    for (int i = 0; i < HFI_ECHOES; i++)
-        if (entry->ask.limits[i] > head->limit)
-            return answer->out;
-    return 0;
+    return entry->ask.greatest_limit > hfi_step_head_of(entry)->limit ? answer->out : 0;
 }
 
 static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
@@ -416,6 +412,8 @@ static void remember(struct hfi_entry *entry, const struct hfi_acquire_params *p
     entry->ask.claims[0] = params->claim_ms * HFI_MS;
     entry->ask.permits[0] = params->permits;
     entry->ask.limits[0] = params->limit;
+    if (params->limit > entry->ask.greatest_limit)
+        entry->ask.greatest_limit = params->limit;
     entry->ask.asked_period_ms = (int32_t)params->period_ms;
 }
 

@@ -27,7 +27,7 @@ struct hfi_in_doubt {
 bool hfi_in_doubt_is_over(const struct hfi_in_doubt *in_doubt, int64_t server_us, int64_t now_ns);
 /* When to release again if it is not over. server_us 0: the answer carried no time. */
 int64_t hfi_in_doubt_again_ns(const struct hfi_in_doubt *in_doubt, int64_t server_us, int64_t now_ns);
-/* The pause before a release is sent again that has failed so often already: it doubles twice. */
+/* The pause before a release is sent again that had failed so often before it failed now: it doubles twice. */
 int64_t hfi_in_doubt_pause_ns(int failed);
 /* When to release again after no answer or a refusal; refusals back off. HFI_NEVER: any key that holds the token will
  * have expired by then. */

@@ -6,10 +6,17 @@
 #define CHEAP      100
 #define PAUSE_MOST (10000 * HFI_MS)
 
-int64_t hfi_look_pause_ns(int64_t *before_ns, int64_t took_ns, int64_t every_ns)
+static int64_t middle(int64_t a, int64_t b, int64_t c)
 {
-    int64_t took = took_ns < *before_ns ? took_ns : *before_ns;
+    int64_t less = a < b ? a : b, more = a < b ? b : a;
+    return c < less ? less : c > more ? more : c;
+}
+
+int64_t hfi_look_pause_ns(struct hfi_look_pace *pace, int64_t took_ns, int64_t every_ns)
+{
+    int64_t took = middle(pace->before_ns[0], pace->before_ns[1], took_ns);
     int64_t pause = took < PAUSE_MOST / CHEAP ? CHEAP * took : PAUSE_MOST;
-    *before_ns = took_ns;
+    pace->before_ns[1] = pace->before_ns[0];
+    pace->before_ns[0] = took_ns;
     return pause > every_ns ? pause : every_ns;
 }

@@ -218,6 +218,32 @@ static void break_it(void *arg)
     assert_int_equal(hf_semaphore_break(operator->client, "s", NULL, NULL), HF_OK);
 }
 
+/* Where the server knows the script for neither of two releases, the first one is carried out first. */
+static void permits_that_are_gone_or_broken_are_lost_though_the_script_is_not_known(void **state)
+{
+    (void)state;
+    static struct hft_actor givers[2];
+    for (int broken = 0; broken < 2; broken++) {
+        (void)hft_scene_begin(NULL);
+        struct sim_process *a = hft_process(HF_CLIENT(.lanes = 1)), *b = hft_process(NULL);
+        struct call calls[4];
+        share_out(b, a, calls, 4);
+        hft_stall_down(hft_subscriber_wire(a), 60000);
+        if (broken)
+            hft_run(b, break_it, b);
+        else
+            hft_tell("DEL hf:sem:{s}");
+        sim_server.scripts_known = 0;
+        int refused = sim_server.scripts_refused;
+        for (int i = 0; i < 2; i++)
+            hft_give_back(&givers[i], a, calls[i + 1].lease);
+        HFT_UNTIL(givers[0].ended != 0 && givers[1].ended != 0);
+        assert_int_equal(sim_server.scripts_refused, refused + 2);
+        assert_int_equal(givers[0].status, HF_LOST);
+        assert_int_equal(givers[1].status, HF_LOST);
+    }
+}
+
 /* Whether the message of the break came or not, and whether it gives back the last permit of the grant or not. */
 static void whoever_gives_back_broken_permits_is_told_of_the_break(void **state)
 {
@@ -276,6 +302,7 @@ int main(void)
         TEST(a_close_reaches_who_waits_at_the_last_grant),
         TEST(a_release_that_another_one_has_overtaken_is_no_loss),
         TEST(permits_that_are_gone_are_lost_though_others_are_given_back_meanwhile),
+        TEST(permits_that_are_gone_or_broken_are_lost_though_the_script_is_not_known),
         TEST(whoever_gives_back_broken_permits_is_told_of_the_break),
         TEST(a_made_up_break_makes_no_release_of_permits_a_loss),
         TEST(all_grants_hear_of_a_waiter_though_the_token_that_was_named_is_over),

@@ -233,9 +233,11 @@ static void a_grant_by_a_greater_limit_that_an_answer_brings_goes_back(void **st
     static const struct {
         int32_t first; /* the limit of who has left */
         int64_t out;
+        int unanswered;
         const char *then;
-    } cases[] = {{10, 2, "b=lease"}, {10, 3, "give-back"}, {2, 3, "b=lease"}}; /* the last: others came with a greater one */
-    for (int i = 0; i < 3; i++) {
+    } cases[] = {{10, 2, 0, "b=lease"}, {10, 3, 0, "give-back"}, {10, 10, 5, "give-back"},
+                 {2, 3, 0, "b=lease"}}; /* others came with a greater one */
+    for (int i = 0; i < 4; i++) {
         struct hft_stand s;
         struct hft_thread a = wants("a", 1), b = wants("b", 1);
         struct hfi_answer answer = granted(1);
@@ -247,10 +249,14 @@ static void a_grant_by_a_greater_limit_that_an_answer_brings_goes_back(void **st
         (void)hft_answer(&s, queued);
         (void)hft_arrive(&s, &b);
         hft_pass_ms(&s, 20);
-        assert_string_equal(hft_leave(&s, &a), i < 2 ? "wait" : "");
-        if (i == 2) /* it wants the same */
+        assert_string_equal(hft_leave(&s, &a), i < 3 ? "wait" : "");
+        if (i == 3) /* it wants the same */
             assert_string_equal(hft_look_next(&s), "wait");
         assert_int_equal(s.asking.limit, 2);
+        for (int lost = 0; lost < cases[i].unanswered; lost++) {
+            (void)hft_answer(&s, (struct hfi_answer){.kind = HFI_NO_ANSWER});
+            (void)hft_look_next(&s);
+        }
         assert_string_equal(hft_answer(&s, answer), cases[i].then);
     }
 }
