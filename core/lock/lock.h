@@ -39,7 +39,7 @@ struct hfi_lock {
     struct hfi_lock *asking; /* (mutex) of a home: the grant at which threads wait, or did; for grants.c */
     struct hfi_entry entry;
     struct hfi_token token;   /* the current one */
-    uint64_t given_grant;     /* whose permits the server has taken back last: */
+    uint64_t given_grant;     /* of the last token from which the server has taken back permits: */
     int32_t  given_keep;      /* all above so many */
     struct hfi_token revoked; /* of the same grant: what a break left instead, according to a message; or none */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */

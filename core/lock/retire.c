@@ -70,6 +70,7 @@ void hfi_retire_begin(struct hfi_lock *lock, int64_t now, struct hfi_releaser *r
     struct hfi_retirement *retirement = hfi_retirement_begin(lock, lock->token, ends, lock->there ? ends : 0);
     if (retirement != NULL) {
         retirement->releaser = releaser;
+        retirement->of = lock;
         retirement->in_doubt.unanswered = lock->in_doubt;
         retirement->in_doubt.last_chance_us = lock->last_chance_us;
         retirement->in_doubt.last_chance_ns = lock->last_chance_ns;

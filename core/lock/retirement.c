@@ -128,7 +128,7 @@ static void judge_locked(struct hfi_retirement *retirement, const struct hfi_com
     bool was_ours = strcmp(said->word, "FREE") == 0 || strcmp(said->word, "HANDED") == 0 || strcmp(said->word, "OTHERS") == 0;
     if (strcmp(said->word, "HANDED") == 0)
         hfi_count(client, hand_offs_given);
-    if (was_ours)
+    if (was_ours && retirement->of != NULL)
         hfi_lock_note_given(retirement->of, retirement->token.grant, 0);
     if (refused)
         hfi_retirement_note_refusal(retirement->lock, command, retirement->releaser);
@@ -226,7 +226,6 @@ struct hfi_retirement *hfi_retirement_begin(struct hfi_lock *lock, struct hfi_to
         note_left(lock->client, left_ns);
         return NULL;
     }
-    retirement->of = lock;
     lock = lock->home;
     hfi_table_ref(lock);
     retirement->lock = lock;

@@ -11,7 +11,8 @@
 struct hfi_retirement {
     struct hfi_retirement *next, **link; /* in lock->retirements; what points to this one */
     struct hfi_lock *lock;    /* the home; a reference; its mutex guards the fields below */
-    struct hfi_lock *of;      /* the home or that grant of it whose token this was; lives as long */
+    struct hfi_lock *of;      /* the home or that grant of it whose own token this was, lives as long; NULL: an orphan, or what
+                               * a break has left */
     struct hfi_alarm alarm;
     struct hfi_token token;
     struct hfi_in_doubt in_doubt;

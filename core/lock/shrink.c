@@ -20,8 +20,8 @@ struct shrinking { /* context of the command */
 };
 
 /* A later release may be carried out before an earlier one, whose script was not known and which was sent again: the earlier one
- * finds nothing then, and nothing is lost. Answers come in the order in which releases were carried out, so the later one has had
- * its answer. */
+ * finds nothing then, and nothing is lost. The later one has had its answer before. If that was lost with its connection, the
+ * earlier one counts as a loss: nobody knows better. */
 static bool is_overtaken(const struct hfi_lock *lock, const struct shrinking *shrinking)
 {
     return lock->given_grant == shrinking->grant && lock->given_keep <= shrinking->keep;
@@ -57,7 +57,7 @@ static HFI_RARE void shrunk(struct hfi_command *command)
     if (releaser != NULL && command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR)
         hfi_retirement_note_refusal(lock, command, releaser);
     bool is_gone = strcmp(said.word, "GONE") == 0, is_revoked = strcmp(said.word, "REVOKED") == 0;
-    bool is_lost = is_revoked || (is_gone && !is_overtaken(lock, shrinking));
+    bool is_lost = (is_gone || is_revoked) && !is_overtaken(lock, shrinking);
     if (said.word[0] != 0 && !is_gone && !is_revoked)
         hfi_lock_note_given(lock, shrinking->grant, shrinking->keep);
     if (releaser != NULL) /* why they are gone, if they are: a message alone may be made up */

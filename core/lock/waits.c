@@ -143,8 +143,10 @@ void hfi_waits_look(struct hfi_waits *waits)
     keep_holders(&look);
     free(look.owners);
     replace(waits, &look);
-    if (!any)
+    if (!any) {
+        waits->pace = (struct hfi_look_pace){0}; /* what looks took before says nothing of those that come when calls wait again */
         return;
+    }
     int64_t now = hfi_now(client->clock);
     atomic_store(&waits->armed, true);
     arm(waits, now + hfi_look_pause_ns(&waits->pace, now - began, waits->every_ns));

@@ -244,6 +244,28 @@ static void permits_that_are_gone_or_broken_are_lost_though_the_script_is_not_kn
     }
 }
 
+/* The last holder gives back what the break has left as well; that does not prove that the first one's release was carried out. */
+static void a_broken_permit_is_lost_though_what_the_break_left_was_released_before(void **state)
+{
+    (void)state;
+    static struct hft_actor first, last;
+    struct sim_process *a = hft_process(HF_CLIENT(.lanes = 1)), *b = hft_process(NULL);
+    struct call calls[3];
+    share_out(b, a, calls, 3);
+    hft_stall_down(hft_reserved_wire(a), 60000); /* the renewal that the break causes has no answer */
+    hft_run(b, break_it, b);
+    hft_pass_ms(1);
+    int refused = sim_server.scripts_refused;
+    sim_server.scripts_known = 0;
+    hft_give_back(&first, a, calls[1].lease);
+    HFT_UNTIL(sim_server.scripts_refused > refused);
+    sim_server.scripts_known = UINT32_MAX;
+    hft_give_back(&last, a, calls[2].lease);
+    HFT_UNTIL(first.ended != 0 && last.ended != 0);
+    assert_int_equal(last.status, HF_LOST);
+    assert_int_equal(first.status, HF_LOST);
+}
+
 /* Whether the message of the break came or not, and whether it gives back the last permit of the grant or not. */
 static void whoever_gives_back_broken_permits_is_told_of_the_break(void **state)
 {
@@ -303,6 +325,7 @@ int main(void)
         TEST(a_release_that_another_one_has_overtaken_is_no_loss),
         TEST(permits_that_are_gone_are_lost_though_others_are_given_back_meanwhile),
         TEST(permits_that_are_gone_or_broken_are_lost_though_the_script_is_not_known),
+        TEST(a_broken_permit_is_lost_though_what_the_break_left_was_released_before),
         TEST(whoever_gives_back_broken_permits_is_told_of_the_break),
         TEST(a_made_up_break_makes_no_release_of_permits_a_loss),
         TEST(all_grants_hear_of_a_waiter_though_the_token_that_was_named_is_over),
