@@ -250,6 +250,20 @@ static enum hfi_dial_state rate(struct hfi_dial *dial, enum hfi_dial_state state
     return state;
 }
 
+/* Scripts, some 14 kB, take seconds on a narrow line: whoever dials while they travel, its own or another lane's, has
+ * connect_ms more. */
+static bool bear_scripts(struct hfi_dial *dial)
+{
+    const struct hfi_deployment *deployment = dial->deployment;
+    int64_t connect_ms = deployment->settings.connect_ms, sent_ns = deployment->scripts_sent_ns;
+    if (dial->handshake.purpose != HFI_DIAL_LANE || dial->step != HFI_STEP_TALK || dial->bears_scripts || sent_ns == 0 ||
+        hfi_after_ms(sent_ns, 2 * connect_ms) <= dial->until_ns)
+        return false;
+    dial->bears_scripts = true;
+    dial->until_ns = hfi_after_ms(dial->until_ns, connect_ms);
+    return true;
+}
+
 enum hfi_dial_state hfi_dial_step(struct hfi_dial *dial, int64_t now_ns)
 {
     enum hfi_step before;
@@ -259,7 +273,7 @@ enum hfi_dial_state hfi_dial_step(struct hfi_dial *dial, int64_t now_ns)
         if (state != HFI_DIAL_GOING)
             return rate(dial, state);
     } while (dial->step != before);
-    if (now_ns < dial->until_ns)
+    if (now_ns < dial->until_ns || bear_scripts(dial))
         return HFI_DIAL_GOING;
     fail_silent(dial);
     return rate(dial, fail(dial));

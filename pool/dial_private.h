@@ -15,6 +15,7 @@ struct hfi_dial {
     struct hfi_deployment *deployment;
     enum hfi_step step;
     int64_t until_ns, again_ns;
+    bool bears_scripts; /* until_ns has moved for the scripts */
     short events;
 
     struct hfi_addresses addresses;

@@ -63,13 +63,10 @@ static HFI_RARE void asked(struct hfi_command *command)
     hfi_step_init(&step, now, rtt);
     if (hfi_token_is_same(lock->token, question->token) && lock->entry.remote != HFI_NOTHING) {
         lock->there = lock->there || answer.there;
-        lock->in_doubt = lock->in_doubt || answer.in_doubt;
+        answer.in_doubt = lock->in_doubt = lock->in_doubt || answer.in_doubt;
         hfi_lock_note_trouble(lock, command, answer.kind == HFI_LATE);
-        if (answer.kind == HFI_HAS_VALUE) {
+        if (answer.kind == HFI_HAS_VALUE)
             client->fetch_ops->take(lock, command->reply);
-            if (lock->in_doubt) /* an earlier acquire of this token may still be executed */
-                hfi_retire_begin(lock, now, NULL);
-        }
         hfi_entry_answered(&lock->entry, &answer, &step);
         hfi_lock_perform(lock, &step, NULL);
     } else if (answer.there) {

@@ -238,7 +238,7 @@ struct hfi_answer {
     bool      native;
     bool      ours;
     bool      there;    /* the server may have a key or a place of the token */
-    bool      in_doubt; /* the server may still execute the command (P5) */
+    bool      in_doubt; /* the server may still execute an acquire of this token (P5) */
     bool      unheard;  /* R was published to the holder, which did not receive it */
     hf_status status;
     int64_t   sent_at;  /* stamp of the command */

@@ -168,6 +168,15 @@ static void answered_granted(struct hfi_entry *entry, const struct hfi_answer *a
         hfi_step_hold(entry, answer->sent_at + good_for, good_for, answer, step);
 }
 
+/* The server has nothing of the token, so it needs no release; if an earlier acquire of it is in doubt, it does. */
+static void end_token(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
+{
+    if (answer->in_doubt)
+        hfi_step_retire_token(entry, step);
+    else
+        hfi_step_forget_token(entry, step);
+}
+
 static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answer, struct hfi_step *step)
 {
     const struct hfi_waiter *head = hfi_step_head_of(entry);
@@ -187,7 +196,7 @@ static void answered_busy(struct hfi_entry *entry, const struct hfi_answer *answ
     }
     refuse_once(entry, entry->tried_status, step);
     if (hfi_list_is_empty(&entry->waiters))
-        hfi_step_forget_token(entry, step);
+        end_token(entry, answer, step);
     else
         hfi_step_ask(entry, step);
 }
@@ -278,7 +287,7 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
     case HFI_HAS_VALUE:
         while (!hfi_list_is_empty(&entry->waiters))
             hfi_step_decide(hfi_step_head_of(entry), HFI_GOT_VALUE, HF_OK, step);
-        hfi_step_forget_token(entry, step);
+        end_token(entry, answer, step);
         break;
     case HFI_ASK_ALONE:
         hfi_step_ask(entry, step);

@@ -469,6 +469,30 @@ static void narrow_line(struct hft_run *run)
     hft_server_stop(server);
 }
 
+/* The scripts alone take 0.7 s, with an open that may not wait that long for an answer. */
+static void scripts_take_their_time(struct hft_run *run)
+{
+    const struct hft_way way = {.byte_ns = 50000};
+    const struct hft_network slow = {.to_server = {way, way}, .to_client = {way, way}};
+    for (int round = 0; round < run->times; round++) {
+        struct hft_server *server = hft_server_start(NULL);
+        struct hft_proxy *proxy = hft_proxy_start(server);
+        hf_client *client;
+        hf_error error = {0};
+        hft_proxy_network(proxy, &slow);
+        int64_t before = hft_true_ns();
+        hf_status status = hf_client_open(hft_proxy_url(proxy), HF_CLIENT(.connect_ms = 600), &client, &error);
+        int64_t took = hft_true_ns() - before;
+        HFT_CHECK(run, status == HF_OK, "open: %s", error.message);
+        HFT_CHECK(run, took > 600 * HFT_NS_PER_MS, "the scripts took no time: %lld ms", (long long)(took / HFT_NS_PER_MS));
+        hft_tally(run, 1, took);
+        (void)hf_client_close(client, NULL);
+        hft_proxy_stop(proxy);
+        hft_server_stop(server);
+    }
+    hft_note(run, "worst_ms is the open");
+}
+
 /* ---- close ---- */
 
 /* Requests to the server take long and replies come at once: the last posted command is still under way when close
@@ -559,6 +583,8 @@ const struct hft_named hft_network_faults[] = {
      dial_storm, 1, 20, HFT_MEASURES},
     {"narrow-line", "two busy clients at 64 kbit/s keep their leases, also when all connections are lost", narrow_line, 1,
      8, 0},
+    {"narrow-open", "the scripts travel for longer than connect_ms, and the client opens", scripts_take_their_time, 1, 10,
+     HFT_MEASURES},
     {"renewals-first", "over a narrow line the renewals' connection is the first to be made again", renewals_first, 1, 20,
      0},
     {"far-return", "over a long and wide road lost lanes do not wait for each other", far_return, 1, 20, HFT_MEASURES},

@@ -161,6 +161,19 @@ static void a_foreign_type_and_a_value_answer_everybody(void **state)
     assert_true(hfi_entry_is_idle(&s.entry));
 }
 
+static void a_refused_token_in_doubt_is_retired(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_try("a");
+    hft_stand_init(&s);
+    (void)hft_arrive(&s, &a);
+    assert_string_equal(hft_answer(&s, native_busy), "try");
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_BUSY, .in_doubt = true}), "close a=BUSY");
+    (void)hft_arrive(&s, &a);
+    assert_string_equal(hft_answer(&s, (struct hfi_answer){.kind = HFI_HAS_VALUE, .in_doubt = true}), "close a=value");
+}
+
 static void refusing_all_leaves_no_waiter(void **state)
 {
     (void)state;
@@ -189,6 +202,7 @@ int main(void)
         cmocka_unit_test(without_ride_out_all_waiters_get_that_the_server_is_away),
         cmocka_unit_test(an_earlier_trouble_is_not_reported_again),
         cmocka_unit_test(a_foreign_type_and_a_value_answer_everybody),
+        cmocka_unit_test(a_refused_token_in_doubt_is_retired),
         cmocka_unit_test(refusing_all_leaves_no_waiter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
