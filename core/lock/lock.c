@@ -28,6 +28,7 @@ HFI_RARE hf_status hfi_lock_new(hf_client *client, const struct hfi_name *name, 
                   : name->use == HFI_SHARED    ? &client->shared_rules
                   : name->use == HFI_SEMAPHORE ? &client->semaphore_rules
                                                : &client->mutex_rules;
+    lock->last_shrinking = &lock->shrinkings;
     hfi_entry_init(&lock->entry, lock->rules, name->hash);
     *made = lock;
     return HF_OK;

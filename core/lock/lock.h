@@ -39,8 +39,7 @@ struct hfi_lock {
     struct hfi_lock *asking; /* (mutex) of a home: the grant at which threads wait, or did; for grants.c */
     struct hfi_entry entry;
     struct hfi_token token;   /* the current one */
-    uint64_t given_grant;     /* of the last token from which the server has taken back permits: */
-    int32_t  given_keep;      /* all above so many */
+    struct hfi_shrinking *shrinkings, **last_shrinking; /* in flight, in the order in which they were sent; the end of them */
     struct hfi_token revoked; /* of the same grant: what a break left instead, according to a message; or none */
     int64_t  last_chance_us; /* largest not_after sent with the token, server time */
     int64_t  last_chance_ns; /* our time until which its native acquire may still be executed */
@@ -85,12 +84,24 @@ struct hfi_releaser { /* a thread that waits for its release's answer, on its st
     hf_error *why;    /* filled if UNKNOWN because the server refuses */
 };
 
-/* The server has carried out a release of the permits above `keep`; mutex held. */
-static inline void hfi_lock_note_given(struct hfi_lock *lock, uint64_t grant, int32_t keep)
+enum hfi_overtaken { HFI_NOT_OVERTAKEN, HFI_MAYBE_OVERTAKEN, HFI_OVERTAKEN };
+
+struct hfi_shrinking { /* a release of a grant's permits above `keep`; context of its command (shrink.c) */
+    struct hfi_shrinking *next;
+    struct hfi_releaser *releaser;
+    uint64_t grant;
+    int32_t  keep;
+    enum hfi_overtaken overtaken; /* by a later one */
+};
+
+/* A release of the grant's permits above `keep` was carried out, or may have been, while those listed before `until` (NULL: all)
+ * are in flight: what they would give back is given back. Mutex held. */
+static inline void hfi_lock_overtake(struct hfi_lock *lock, const struct hfi_shrinking *until, uint64_t grant, int32_t keep,
+                                     enum hfi_overtaken how)
 {
-    if (lock->given_grant != grant || keep < lock->given_keep)
-        lock->given_keep = keep;
-    lock->given_grant = grant;
+    for (struct hfi_shrinking *at = lock->shrinkings; at != until; at = at->next)
+        if (at->grant == grant && at->keep >= keep && at->overtaken < how)
+            at->overtaken = how;
 }
 
 /* Only the table calls these two. */

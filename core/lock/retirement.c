@@ -128,8 +128,8 @@ static void judge_locked(struct hfi_retirement *retirement, const struct hfi_com
     bool was_ours = strcmp(said->word, "FREE") == 0 || strcmp(said->word, "HANDED") == 0 || strcmp(said->word, "OTHERS") == 0;
     if (strcmp(said->word, "HANDED") == 0)
         hfi_count(client, hand_offs_given);
-    if (was_ours && retirement->of != NULL)
-        hfi_lock_note_given(retirement->of, retirement->token.grant, 0);
+    if ((was_ours || !known) && command->outcome != HFI_UNSENT && retirement->of != NULL)
+        hfi_lock_overtake(retirement->of, NULL, retirement->token.grant, 0, known ? HFI_OVERTAKEN : HFI_MAYBE_OVERTAKEN);
     if (refused)
         hfi_retirement_note_refusal(retirement->lock, command, retirement->releaser);
     tell_locked(retirement, !known ? HF_UNKNOWN : was_ours ? HF_OK : HF_LOST);

@@ -13,26 +13,28 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-struct shrinking { /* context of the command */
-    struct hfi_releaser *releaser;
-    uint64_t grant;
-    int32_t keep;
-};
-
 /* A later release may be carried out before an earlier one, whose script was not known and which was sent again: the earlier one
- * finds nothing then, and nothing is lost. The later one has had its answer before. If that was lost with its connection, the
- * earlier one counts as a loss: nobody knows better. */
-static bool is_overtaken(const struct hfi_lock *lock, const struct shrinking *shrinking)
+ * finds nothing then, and nothing is lost. The later one has ended before, with an answer or without. */
+static hf_status judge(const struct hfi_shrinking *shrinking, bool is_known, bool is_gone, bool is_revoked)
 {
-    return lock->given_grant == shrinking->grant && lock->given_keep <= shrinking->keep;
+    if (!is_known || (is_gone && shrinking->overtaken == HFI_MAYBE_OVERTAKEN))
+        return HF_UNKNOWN;
+    return (is_gone || is_revoked) && shrinking->overtaken != HFI_OVERTAKEN ? HF_LOST : HF_OK;
 }
 
-static void end_locked(struct hfi_lock *lock, struct hfi_releaser *releaser, uint64_t grant, hf_status status, int64_t now)
+/* Mostly the first one. */
+static void unlist(struct hfi_lock *lock, const struct hfi_shrinking *shrinking)
 {
-    if (lock->token.grant == grant) {
-        hfi_entry_shrunk(&lock->entry, status, now);
-        hfi_lock_set_timer(lock);
-    }
+    struct hfi_shrinking **place = &lock->shrinkings;
+    while (*place != shrinking)
+        place = &(*place)->next;
+    *place = shrinking->next;
+    if (lock->last_shrinking == &shrinking->next)
+        lock->last_shrinking = place;
+}
+
+static void tell_locked(struct hfi_releaser *releaser, hf_status status)
+{
     if (releaser == NULL)
         return;
     releaser->status = status;
@@ -40,10 +42,18 @@ static void end_locked(struct hfi_lock *lock, struct hfi_releaser *releaser, uin
     hfi_park_wake(&releaser->park);
 }
 
+static void tell_entry(struct hfi_lock *lock, uint64_t grant, hf_status status, int64_t now)
+{
+    if (lock->token.grant != grant)
+        return;
+    hfi_entry_shrunk(&lock->entry, status, now);
+    hfi_lock_set_timer(lock);
+}
+
 static HFI_RARE void shrunk(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
-    const struct shrinking *shrinking = hfi_command_context(command, struct shrinking);
+    struct hfi_shrinking *shrinking = hfi_command_context(command, struct hfi_shrinking);
     struct hfi_releaser *releaser = shrinking->releaser;
     struct hfi_script_reply said = {"", 0, 0};
     if (command->outcome == HFI_ANSWERED) {
@@ -56,13 +66,16 @@ static HFI_RARE void shrunk(struct hfi_command *command)
         hfi_count(lock->client, hand_offs_given);
     if (releaser != NULL && command->outcome == HFI_ANSWERED && command->reply->type == REDIS_REPLY_ERROR)
         hfi_retirement_note_refusal(lock, command, releaser);
+    bool is_known = said.word[0] != 0;
     bool is_gone = strcmp(said.word, "GONE") == 0, is_revoked = strcmp(said.word, "REVOKED") == 0;
-    bool is_lost = (is_gone || is_revoked) && !is_overtaken(lock, shrinking);
-    if (said.word[0] != 0 && !is_gone && !is_revoked)
-        hfi_lock_note_given(lock, shrinking->grant, shrinking->keep);
+    if (!is_gone && !is_revoked && command->outcome != HFI_UNSENT)
+        hfi_lock_overtake(lock, shrinking, shrinking->grant, shrinking->keep, is_known ? HFI_OVERTAKEN : HFI_MAYBE_OVERTAKEN);
+    unlist(lock, shrinking);
     if (releaser != NULL) /* why they are gone, if they are: a message alone may be made up */
         releaser->revoked = is_revoked || (lock->token.grant == shrinking->grant && lock->revoked.grant != 0);
-    end_locked(lock, releaser, shrinking->grant, said.word[0] == 0 ? HF_UNKNOWN : is_lost ? HF_LOST : HF_OK, now);
+    hf_status status = judge(shrinking, is_known, is_gone, is_revoked);
+    tell_entry(lock, shrinking->grant, is_revoked ? HF_LOST : status, now); /* what was overtaken tells of the break all the same */
+    tell_locked(releaser, status);
     hfi_mutex_unlock(lock->mutex);
     hfi_table_unref(lock);
 }
@@ -72,10 +85,14 @@ HFI_RARE void hfi_lock_shrink(struct hfi_lock *lock, int32_t keep, struct hfi_re
     HFI_ASSERT_HELD(lock->mutex);
     struct hfi_command *command = hfi_wire_shrink(&lock->client->identity, &lock->keys, lock->token, keep);
     if (command == NULL) {
-        end_locked(lock, releaser, lock->token.grant, HF_UNKNOWN, now);
+        tell_entry(lock, lock->token.grant, HF_UNKNOWN, now);
+        tell_locked(releaser, HF_UNKNOWN);
         return;
     }
-    *hfi_command_context(command, struct shrinking) = (struct shrinking){releaser, lock->token.grant, keep};
+    struct hfi_shrinking *shrinking = hfi_command_context(command, struct hfi_shrinking);
+    *shrinking = (struct hfi_shrinking){.releaser = releaser, .grant = lock->token.grant, .keep = keep};
+    *lock->last_shrinking = shrinking;
+    lock->last_shrinking = &shrinking->next;
     hfi_table_ref(lock);
     hfi_call_list(lock->client, lock->lane, command, shrunk, lock, now);
 }

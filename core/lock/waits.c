@@ -143,13 +143,11 @@ void hfi_waits_look(struct hfi_waits *waits)
     keep_holders(&look);
     free(look.owners);
     replace(waits, &look);
-    if (!any) {
-        waits->pace = (struct hfi_look_pace){0}; /* what looks took before says nothing of those that come when calls wait again */
+    if (!any)
         return;
-    }
     int64_t now = hfi_now(client->clock);
     atomic_store(&waits->armed, true);
-    arm(waits, now + hfi_look_pause_ns(&waits->pace, now - began, waits->every_ns));
+    arm(waits, now + hfi_look_pause_ns(&waits->pace, began, now, waits->every_ns));
 }
 
 struct hfi_waits *hfi_waits_new(hf_client *client, int64_t every_ns, void (*ring)(struct hfi_alarm *alarm, struct hfi_tick *tick))

@@ -12,11 +12,18 @@ static int64_t middle(int64_t a, int64_t b, int64_t c)
     return c < less ? less : c > more ? more : c;
 }
 
-int64_t hfi_look_pause_ns(struct hfi_look_pace *pace, int64_t took_ns, int64_t every_ns)
+static int64_t pause_for(int64_t took_ns)
 {
-    int64_t took = middle(pace->before_ns[0], pace->before_ns[1], took_ns);
-    int64_t pause = took < PAUSE_MOST / CHEAP ? CHEAP * took : PAUSE_MOST;
+    return took_ns < PAUSE_MOST / CHEAP ? CHEAP * took_ns : PAUSE_MOST;
+}
+
+int64_t hfi_look_pause_ns(struct hfi_look_pace *pace, int64_t began, int64_t now, int64_t every_ns)
+{
+    if (began - pace->ended >= pause_for(pace->before_ns[0]) + pause_for(pace->before_ns[1]))
+        pace->before_ns[0] = pace->before_ns[1] = 0;
+    int64_t pause = pause_for(middle(pace->before_ns[0], pace->before_ns[1], now - began));
     pace->before_ns[1] = pace->before_ns[0];
-    pace->before_ns[0] = took_ns;
+    pace->before_ns[0] = now - began;
+    pace->ended = now;
     return pause > every_ns ? pause : every_ns;
 }

@@ -193,6 +193,92 @@ static void a_release_that_another_one_has_overtaken_is_no_loss(void **state)
     overtake(a, b, 3); /* by the last one */
 }
 
+static void break_it(void *arg)
+{
+    struct sim_process *operator = arg;
+    assert_int_equal(hf_semaphore_break(operator->client, "s", NULL, NULL), HF_OK);
+}
+
+/* The server does not know the script of the first release, and has learned it when the second one comes; the answers are 60 ms
+ * under way. */
+static void overtake_unread(struct sim_process *a, struct call *calls, enum sim_refusal refusal, struct hft_actor *first,
+                            struct hft_actor *second)
+{
+    int refused = sim_server.scripts_refused;
+    hft_stall_down(hft_lock_wire(a), 60);
+    sim_server.scripts_known = 0;
+    hft_give_back(first, a, calls[1].lease);
+    HFT_UNTIL(sim_server.scripts_refused > refused);
+    sim_server.scripts_known = UINT32_MAX;
+    sim_server_refuse(refusal);
+    hft_give_back(second, a, calls[2].lease);
+    hft_pass_ms(5);
+}
+
+/* The grant is over, and a later grant of the same lock is given back before the first answer is read. It says nothing of the
+ * first one's permits, neither that they are lost nor that they were given back. */
+static void another_grant_tells_nothing_of_an_overtaken_release(void **state)
+{
+    (void)state;
+    static struct hft_actor first, second, third;
+    for (int gone = 0; gone < 2; gone++) {
+        (void)hft_scene_begin(NULL);
+        struct sim_process *a = hft_process(HF_CLIENT(.lanes = 1)), *b = hft_process(NULL);
+        struct call calls[3], next;
+        share_out(b, a, calls, 3);
+        if (gone)
+            hft_tell("DEL hf:sem:{s}");
+        overtake_unread(a, calls, SIM_TAKES_ALL, &first, &second);
+        hf_lease *some = must_have(b, 3, gone ? 3 : 2);
+        must_start(&next, a, 3, 1);
+        hft_pass_ms(5);
+        assert_int_equal(hft_released(b, some), HF_OK);
+        hft_pass_ms(5);
+        assert_int_equal(taken(&next), HF_OK);
+        hft_give_back(&third, a, next.lease);
+        HFT_UNTIL(first.ended != 0 && second.ended != 0 && third.ended != 0);
+        assert_int_equal(first.status, gone ? HF_LOST : HF_OK);
+        assert_int_equal(second.status, gone ? HF_LOST : HF_OK);
+        assert_int_equal(third.status, HF_OK);
+    }
+}
+
+/* The break is told to nobody but the overtaken release: those who still are inside learn of it by the renewal that follows. */
+static void an_overtaken_release_tells_the_others_of_a_break(void **state)
+{
+    (void)state;
+    static struct hft_actor first, second;
+    struct sim_process *a = hft_process(HF_CLIENT(.lanes = 1)), *b = hft_process(NULL);
+    struct call calls[4];
+    share_out(b, a, calls, 4);
+    hft_stall_down(hft_subscriber_wire(a), 60000);
+    overtake_unread(a, calls, SIM_TAKES_ALL, &first, &second);
+    hft_run(b, break_it, b);
+    HFT_UNTIL(first.ended != 0 && second.ended != 0);
+    assert_int_equal(first.status, HF_OK);
+    hft_pass_ms(50);
+    assert_false(hft_is_valid(a, calls[3].lease));
+}
+
+/* Nobody knows whether the later one was carried out, so nobody knows why the earlier one finds nothing. */
+static void what_one_that_has_failed_may_have_overtaken_is_unknown(void **state)
+{
+    (void)state;
+    static struct hft_actor first, second;
+    for (int permits = 4; permits >= 3; permits--) { /* the later one keeps a permit, or is the last */
+        (void)hft_scene_begin(NULL);
+        struct sim_process *a = hft_process(HF_CLIENT(.lanes = 1)), *b = hft_process(NULL);
+        struct call calls[4];
+        share_out(b, a, calls, permits);
+        overtake_unread(a, calls, SIM_NO_DISK, &first, &second);
+        sim_server_refuse(SIM_TAKES_ALL);
+        hft_tell("DEL hf:sem:{s}");
+        HFT_UNTIL(first.ended != 0 && second.ended != 0);
+        assert_int_equal(second.status, HF_UNKNOWN);
+        assert_int_equal(first.status, HF_UNKNOWN);
+    }
+}
+
 /* Nothing overtakes where the server knows the script. */
 static void permits_that_are_gone_are_lost_though_others_are_given_back_meanwhile(void **state)
 {
@@ -210,12 +296,6 @@ static void permits_that_are_gone_are_lost_though_others_are_given_back_meanwhil
     HFT_UNTIL(givers[0].ended != 0 && givers[1].ended != 0 && givers[2].ended != 0);
     for (int i = 0; i < 3; i++)
         assert_int_equal(givers[i].status, HF_LOST);
-}
-
-static void break_it(void *arg)
-{
-    struct sim_process *operator = arg;
-    assert_int_equal(hf_semaphore_break(operator->client, "s", NULL, NULL), HF_OK);
 }
 
 /* Where the server knows the script for neither of two releases, the first one is carried out first. */
@@ -323,6 +403,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_close_reaches_who_waits_at_the_last_grant),
         TEST(a_release_that_another_one_has_overtaken_is_no_loss),
+        TEST(another_grant_tells_nothing_of_an_overtaken_release),
+        TEST(an_overtaken_release_tells_the_others_of_a_break),
+        TEST(what_one_that_has_failed_may_have_overtaken_is_unknown),
         TEST(permits_that_are_gone_are_lost_though_others_are_given_back_meanwhile),
         TEST(permits_that_are_gone_or_broken_are_lost_though_the_script_is_not_known),
         TEST(a_broken_permit_is_lost_though_what_the_break_left_was_released_before),
