@@ -27,10 +27,11 @@ struct hfi_deployment {
     char server_name[128];
     struct hfi_topology *topology;
 
-    struct hfi_losses losses; /* used by the listener only, like the next three */
+    struct hfi_losses losses; /* used by the listener only, like the next four */
     struct hfi_turns turns;
     int dialled_last;        /* the lane whose dial was the last to begin; not the reserved one */
     int64_t scripts_sent_ns; /* when a handshake last loaded scripts; 0: never */
+    int loading;             /* handshakes that have sent scripts, and are not over */
 
     _Atomic(int64_t) closing_until_ns; /* 0: open; else close has begun and waits for the network until then */
     _Atomic(int64_t) hurry_ns;         /* until_ns of the first hfi_pool_hurry; HFI_NEVER: not called yet */

@@ -49,7 +49,8 @@ static void fail_silent(struct hfi_dial *dial)
                                                       : "no connection";
     (void)hfi_fail(&dial->error, HF_UNAVAILABLE,
                    "check the server and the network between, or raise connect_ms",
-                   "cannot reach %s: %s within connect_ms", dial->deployment->server_name, stage);
+                   "cannot reach %s: %s within %sconnect_ms", dial->deployment->server_name, stage,
+                   dial->bears_scripts ? "twice " : "");
     hfi_fail_errno(&dial->error, ETIMEDOUT);
     hfi_fail_retry(&dial->error, -1);
 }
@@ -250,17 +251,16 @@ static enum hfi_dial_state rate(struct hfi_dial *dial, enum hfi_dial_state state
     return state;
 }
 
-/* Scripts, some 14 kB, take seconds on a narrow line: whoever dials while they travel, its own or another lane's, has
- * connect_ms more. */
+/* Scripts, some 14 kB, take seconds on a narrow line: a dial of the listener that would fail while they travel, its own or
+ * another lane's, has connect_ms more. */
 static bool bear_scripts(struct hfi_dial *dial)
 {
-    const struct hfi_deployment *deployment = dial->deployment;
-    int64_t connect_ms = deployment->settings.connect_ms, sent_ns = deployment->scripts_sent_ns;
-    if (dial->handshake.purpose != HFI_DIAL_LANE || dial->step != HFI_STEP_TALK || dial->bears_scripts || sent_ns == 0 ||
-        hfi_after_ms(sent_ns, 2 * connect_ms) <= dial->until_ns)
+    if (dial->handshake.purpose == HFI_DIAL_BORROWER || dial->bears_scripts) /* a borrower may dial in any thread */
+        return false;
+    if (dial->deployment->loading == 0)
         return false;
     dial->bears_scripts = true;
-    dial->until_ns = hfi_after_ms(dial->until_ns, connect_ms);
+    dial->until_ns = hfi_after_ms(dial->until_ns, dial->deployment->settings.connect_ms);
     return true;
 }
 

@@ -12,8 +12,8 @@ enum hfi_dial_state { HFI_DIAL_GOING, HFI_DIAL_UP, HFI_DIAL_FAILED };
 struct hfi_deployment;
 struct hfi_dial;
 
-/* The dial fails if it is not UP by until_ns; a lane's that began less than connect_ms after scripts were sent, or sends them,
- * has connect_ms more. NULL: no memory. */
+/* The dial fails if it is not UP by until_ns; any but a borrower's has connect_ms more if scripts travel then, its own or another
+ * lane's. NULL: no memory. */
 struct hfi_dial *hfi_dial_begin(struct hfi_deployment *deployment, enum hfi_dial_purpose purpose, int lane,
                                 int64_t until_ns);
 /* Does what can be done now. While it returns GOING, call it again when the fd is ready, and at hfi_dial_again_ns at

@@ -31,6 +31,9 @@ void hfi_handshake_done(struct hfi_handshake *handshake)
     if (handshake->out.bytes != NULL)
         explicit_bzero(handshake->out.bytes, handshake->out.capacity);
     hfi_buffer_done(&handshake->out);
+    if (handshake->loads)
+        handshake->deployment->loading--;
+    handshake->loads = false;
     hfi_command_unref(handshake->handshake_floor);
     handshake->handshake_floor = NULL;
 }
@@ -129,6 +132,8 @@ static bool ask_load(struct hfi_handshake *handshake)
         (sent_ns != 0 && now_ns < hfi_after_ms(sent_ns, deployment->settings.connect_ms)))
         return true;
     deployment->scripts_sent_ns = now_ns;
+    deployment->loading++;
+    handshake->loads = true;
     bool ok = true;
     for (int i = 0; ok && script(handshake, i) != NULL; i++) {
         if ((handshake->lacks >> i & 1) == 0)

@@ -34,6 +34,7 @@ struct hfi_handshake {
     int asked_count, answered;
     struct hfi_server server;
     uint64_t lacks; /* a bit for each of the owner's scripts that the server does not have */
+    bool loads;     /* has sent scripts; counted in the deployment's loading */
     struct hfi_command *handshake_floor;
     int64_t floor_sent_ns;
 };

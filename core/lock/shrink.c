@@ -17,9 +17,10 @@
  * finds nothing then, and nothing is lost. The later one has ended before, with an answer or without. */
 static hf_status judge(const struct hfi_shrinking *shrinking, bool is_known, bool is_gone, bool is_revoked)
 {
-    if (!is_known || (is_gone && shrinking->overtaken == HFI_MAYBE_OVERTAKEN))
+    bool finds_nothing = is_gone || is_revoked;
+    if (!is_known || (finds_nothing && shrinking->overtaken == HFI_MAYBE_OVERTAKEN))
         return HF_UNKNOWN;
-    return (is_gone || is_revoked) && shrinking->overtaken != HFI_OVERTAKEN ? HF_LOST : HF_OK;
+    return finds_nothing && shrinking->overtaken != HFI_OVERTAKEN ? HF_LOST : HF_OK;
 }
 
 /* Mostly the first one. */
