@@ -14,6 +14,13 @@ static int64_t boottime_ns(void *self)
 
 const struct hfi_clock hfi_boottime = {boottime_ns, NULL};
 
+int64_t hfi_cpu_ns(void)
+{
+    struct timespec used;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return hfi_timespec_ns(&used);
+}
+
 struct timespec hfi_timespec(int64_t ns)
 {
     return (struct timespec){(time_t)(ns / HFI_SECOND), (long)(ns % HFI_SECOND)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock.h - the only source of time. Points are nanoseconds of CLOCK_BOOTTIME: it includes the time for which a
+/* clock.h - the only source of time. Points in it are nanoseconds of CLOCK_BOOTTIME: it includes the time for which a
  * machine was suspended, and it cannot be set. */
 #ifndef HFI_CLOCK_H
 #define HFI_CLOCK_H
@@ -22,6 +22,9 @@ static inline int64_t hfi_now(const struct hfi_clock *clock)
 {
     return clock->now_ns(clock->self);
 }
+
+/* CPU time that the calling thread has used: no point in time, only differences mean something. */
+int64_t hfi_cpu_ns(void);
 
 /* Nanoseconds from and to the form that system calls take. */
 static inline int64_t hfi_timespec_ns(const struct timespec *time)

@@ -4,6 +4,7 @@
 #include "core/lock/handle.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
+#include "core/policy/look_pace.h"
 #include "base/random.h"
 
 #include <stdlib.h>
@@ -136,7 +137,7 @@ void hfi_waits_look(struct hfi_waits *waits)
     hf_client *client = waits->client;
     atomic_store(&waits->armed, false);
     atomic_thread_fence(memory_order_seq_cst); /* either a call that begins to wait sees this, or it is counted here */
-    int64_t began = hfi_now(client->clock);
+    int64_t used = hfi_cpu_ns(); /* not the time: a busy machine may leave this thread without CPU for as long as it likes */
     bool any = hfi_counted(client, waiting) > 0;
     if (any)
         hfi_table_each(client, look_at, &look);
@@ -145,9 +146,9 @@ void hfi_waits_look(struct hfi_waits *waits)
     replace(waits, &look);
     if (!any)
         return;
-    int64_t now = hfi_now(client->clock);
+    int64_t pause = hfi_look_pause_ns(hfi_cpu_ns() - used, waits->every_ns);
     atomic_store(&waits->armed, true);
-    arm(waits, now + hfi_look_pause_ns(&waits->pace, began, now, waits->every_ns));
+    arm(waits, hfi_now(client->clock) + pause);
 }
 
 struct hfi_waits *hfi_waits_new(hf_client *client, int64_t every_ns, void (*ring)(struct hfi_alarm *alarm, struct hfi_tick *tick))

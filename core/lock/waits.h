@@ -6,7 +6,6 @@
 
 #include "core/lock/alarm.h"
 #include "core/lock/lock.h"
-#include "core/policy/look_pace.h"
 
 struct hfi_listed_wait {
     struct hfi_lock *lock; /* what is waited for; a reference */
@@ -21,7 +20,6 @@ struct hfi_waits { /* of a client; NULL: deadlock_ms is 0 */
     struct hfi_alarm alarm; /* armed while calls wait: it is time to look */
     _Atomic(bool) armed;
     uint64_t numbers;       /* given to waits; the watchdog's thread only */
-    struct hfi_look_pace pace; /* likewise */
     _Atomic(int) questions; /* in flight: who holds the lock that a wait waits for? */
     struct hfi_mutex mutex; /* guards the rest */
     bool over;

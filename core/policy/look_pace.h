@@ -5,14 +5,8 @@
 
 #include <stdint.h>
 
-struct hfi_look_pace { /* zeros: nothing was looked at */
-    int64_t before_ns[2]; /* what the last two looks took */
-    int64_t ended;        /* when the last one did */
-};
-
-/* The pause after a look from `began` to `now`: `every_ns` at least, and as long as looks take no more than a hundredth of a CPU; for
- * that ten seconds are enough, whatever a look took. What it took may be the time for which its thread got no CPU, so the middle one
- * of the last three counts: of three, one dear look is free. Looks that were paid for, by a pause for each of them, count no more. */
-int64_t hfi_look_pause_ns(struct hfi_look_pace *pace, int64_t began, int64_t now, int64_t every_ns);
+/* The pause after a look that used so much CPU time: `every_ns` at least, and as long as looks use no more than a hundredth of a CPU;
+ * for that ten seconds are enough, whatever a look used. */
+int64_t hfi_look_pause_ns(int64_t used_ns, int64_t every_ns);
 
 #endif

@@ -199,8 +199,8 @@ static void a_thread_that_would_wait_for_itself_is_told_so(void **state)
 static void leases_of_readers_are_renewed_each_by_its_own_process(void **state)
 {
     struct fixture *f = *state;
-    hf_lease *one = must_take(f, f->a, "r", SHARED(.lease_ms = 300)), *two = must_take(f, f->a, "r", SHARED(.lease_ms = 300)),
-             *other = must_take(f, f->b, "r", SHARED(.lease_ms = 300));
+    hf_lease *one = must_take(f, f->a, "r", SHARED(.lease_ms = 900)), *two = must_take(f, f->a, "r", SHARED(.lease_ms = 900)),
+             *other = must_take(f, f->b, "r", SHARED(.lease_ms = 900));
     HFT_WHILE_RENEWED(f->a, 8, hf_lease_is_valid(one) && hf_lease_is_valid(two) && hf_lease_is_valid(other));
     must_release(two);
     must_release(one);

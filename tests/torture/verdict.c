@@ -155,7 +155,8 @@ static int by_size(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* One process alone: it must need the server seldom, have one acquire outstanding at a time, and let its threads
+/* One process alone: it must need the server seldom (its lease and its fences are renewed so often a second, and fences so
+ * often a section, however slow the sections are), have one acquire outstanding at a time, and let its threads
  * wait alike. (How many sections each has says nothing of that: a thread that is alone on its CPU is soon preempted by
  * the next one's wake-up, and the others pass the lease among themselves for a whole time slice.) */
 static bool judge_economy(const struct verdict *verdict, const struct hft_wire *wire, int64_t calls)
@@ -174,7 +175,8 @@ static bool judge_economy(const struct verdict *verdict, const struct hft_wire *
                  ", while one was out %" PRId64 "  longest waits of the threads %.1f, at most %.1f ms\n",
                  wire->commands, (double)wire->commands / sections, calls, (double)calls / sections, wire->acquires,
                  wire->again, median_ms, most_ms);
-    return (double)calls / sections < 0.01 && wire->again == 0 && wire->acquires > 0 && most_ms < 3 * median_ms;
+    bool is_seldom = (double)calls < 50 * (double)plan->seconds + sections / 1000;
+    return is_seldom && wire->again == 0 && wire->acquires > 0 && most_ms < 3 * median_ms;
 }
 
 /* The line that a soak adds up. A frozen process may lose the lease it had, a frozen server all of them. */
