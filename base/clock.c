@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock.c - CLOCK_BOOTTIME behind a function pointer, so that tests control the time. */
+/* clock.c - CLOCK_BOOTTIME, behind a function pointer, so that tests control the time; and the CPU time of a thread. */
 #include "base/clock.h"
 
 #include <stddef.h>
@@ -16,7 +16,7 @@ const struct hfi_clock hfi_boottime = {boottime_ns, NULL};
 
 int64_t hfi_cpu_ns(void)
 {
-    struct timespec used;
+    struct timespec used = {0}; /* not every kernel has this clock: then all is free */
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
     return hfi_timespec_ns(&used);
 }

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* The pause after a look that used so much CPU time: `every_ns` at least, and as long as looks use no more than a hundredth of a CPU;
- * for that ten seconds are enough, whatever a look used. */
+/* The pause after a look that used so much CPU time: `every_ns` at least, and so long that looks use no more than a hundredth of a
+ * CPU; ten seconds after one that used more than 100 ms. */
 int64_t hfi_look_pause_ns(int64_t used_ns, int64_t every_ns);
 
 #endif

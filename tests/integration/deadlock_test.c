@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* deadlock_test.c - owners that wait for each other, in one client or over several: one of them is refused, and no other
  * call is. */
+#include "tests/support/fds.h"
 #include "tests/support/messages.h"
 #include "tests/support/pair.h"
 #include "tests/support/takers.h"
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -201,6 +203,40 @@ static void threads_of_an_owner_that_take_turns_are_no_ring(void **state)
     assert_true(hft_closes(f->server, client, &f->error));
 }
 
+/* Looks as often as they are asked for would take most of a CPU here. */
+static void looks_use_little_of_a_cpu_however_many_locks_there_are(void **state)
+{
+    enum { LOCKS = 10000, WATCHED_MS = 1000 };
+    struct fixture *f = *state;
+    hf_client *client = hft_client(f->server, HF_CLIENT(.deadlock_ms = 1));
+    int watchdog = hft_thread_named("hf-watchdog");
+    hf_lease **held = calloc(LOCKS, sizeof *held), *wanted = must_take(f, f->a, "wanted", NULL);
+    assert_non_null(held);
+    for (int i = 0; i < LOCKS; i++) {
+        char name[24];
+        (void)snprintf(name, sizeof name, "held %d", i);
+        held[i] = must_take(f, client, name, HF_LOCK(.lease_ms = 600000));
+    }
+    struct hft_taker taker;
+    hft_take(&taker, client, "wanted", HF_LOCK(.wait_ms = HF_FOREVER));
+    HFT_UNTIL_TRUE(hft_queued(f->server, "wanted") == 1);
+    int64_t began_ms = hft_boottime_ms(), until_ms = began_ms + 20000;
+    long used = hft_thread_ticks(watchdog);
+    while (hft_boottime_ms() < began_ms + WATCHED_MS)
+        hft_pause(until_ms, "looks");
+    used = hft_thread_ticks(watchdog) - used;
+    double share = (double)used / (double)sysconf(_SC_CLK_TCK) / ((double)(hft_boottime_ms() - began_ms) / 1000);
+    assert_int_equal(hf_lease_release(wanted, NULL), HF_OK);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    for (int i = 0; i < LOCKS; i++)
+        assert_int_equal(hf_lease_release(held[i], NULL), HF_OK);
+    free(held);
+    assert_true(hft_closes(f->server, client, &f->error));
+    if (share > 0.1)
+        fail_msg("the watchdog used %.0f %% of a CPU", 100 * share);
+}
+
 /* The hops name the client, but no token that it could have made. */
 static void a_made_up_second_walk_is_not_passed_on(void **state)
 {
@@ -231,6 +267,7 @@ int main(void)
         TEST(a_wait_outside_of_a_ring_is_not_refused),
         TEST(a_ring_is_found_though_its_walks_outlast_a_look),
         TEST(threads_of_an_owner_that_take_turns_are_no_ring),
+        TEST(looks_use_little_of_a_cpu_however_many_locks_there_are),
         TEST(a_made_up_second_walk_is_not_passed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

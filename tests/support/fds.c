@@ -71,6 +71,20 @@ int hft_thread_named(const char *name)
     return newest;
 }
 
+long hft_thread_ticks(int tid)
+{
+    char path[64];
+    long user = 0, system = 0;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL || fscanf(file, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", &user, &system) != 2) {
+        perror(path);
+        exit(1);
+    }
+    (void)fclose(file);
+    return user + system;
+}
+
 bool hft_is_asleep(int tid)
 {
     char path[64], state = '?';

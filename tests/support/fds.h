@@ -14,5 +14,6 @@ long hft_resident_kib(void);
 bool hft_comes_down_to(int (*count)(void), int most);
 int  hft_thread_named(const char *name); /* the id of the newest one; 0: there is none */
 bool hft_is_asleep(int tid); /* in a system call that waits */
+long hft_thread_ticks(int tid); /* CPU time that it has used, in clock ticks */
 
 #endif

@@ -90,7 +90,7 @@ static void evict_some(struct hft_stage *stage)
     long long bytes = used != NULL ? strtoll(used + strlen("used_memory:"), NULL, 10) : 0;
     freeReplyObject(info);
     say(server, "CONFIG SET maxmemory %lld", bytes - 2000000);
-    say(server, "SET filler:0 x PX 60000", 0); /* a write makes room first */
+    freeReplyObject(hft_server_ask(server, "SET filler:0 x PX 60000")); /* a write makes room first, and is refused where there is none */
     say(server, "CONFIG SET maxmemory 0", 0);
 }
 
