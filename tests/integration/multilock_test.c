@@ -124,7 +124,7 @@ static void a_wait_that_ends_gives_back_what_it_had(void **state)
 {
     struct fixture *f = *state;
     hf_lease *held = must_take(f, f->b, "m3", NULL), *lease;
-    assert_int_equal(hf_multilock_acquire(f->a, three, 3, HF_LOCK(.wait_ms = 30), &lease, &f->error), HF_TIMEOUT);
+    assert_int_equal(hf_multilock_acquire(f->a, three, 3, HF_LOCK(.wait_ms = 500), &lease, &f->error), HF_TIMEOUT);
     assert_non_null(strstr(f->error.message, "\"m3\""));
     HFT_UNTIL_TRUE(hft_lock_keys(f->server) == 1);
     hf_cancel *cancel;
