@@ -126,8 +126,10 @@ static void arm(struct hfi_waits *waits, int64_t at)
 
 void hfi_waits_begin(struct hfi_waits *waits, int64_t now)
 {
+    if (waits == NULL)
+        return;
     atomic_thread_fence(memory_order_seq_cst); /* see hfi_waits_look */
-    if (waits != NULL && !atomic_load(&waits->armed) && !atomic_exchange(&waits->armed, true))
+    if (!atomic_load(&waits->armed) && !atomic_exchange(&waits->armed, true))
         arm(waits, now + waits->every_ns);
 }
 
