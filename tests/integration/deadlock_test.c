@@ -208,9 +208,11 @@ static void looks_use_little_of_a_cpu_however_many_locks_there_are(void **state)
 {
     enum { LOCKS = 10000, WATCHED_MS = 1000 };
     struct fixture *f = *state;
+    int others = hft_thread_named("hf-watchdog"); /* of a client of before */
     hf_client *client = hft_client(f->server, HF_CLIENT(.deadlock_ms = 1));
     int watchdog = hft_thread_named("hf-watchdog");
     hf_lease **held = calloc(LOCKS, sizeof *held), *wanted = must_take(f, f->a, "wanted", NULL);
+    assert_int_not_equal(watchdog, others);
     assert_non_null(held);
     for (int i = 0; i < LOCKS; i++) {
         char name[24];

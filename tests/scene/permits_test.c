@@ -165,18 +165,34 @@ static void share_out(struct sim_process *b, struct sim_process *a, struct call 
 }
 
 /* The server does not know the script when the first of two releases comes, and has learned it when the second one does. Then the
- * second one is carried out first. */
+ * second one is carried out first, unless that is refused. */
+static void begin_to_overtake(struct sim_process *a, struct call *calls, enum sim_refusal refusal, struct hft_actor *first,
+                              struct hft_actor *second)
+{
+    int refused = sim_server.scripts_refused;
+    sim_server.scripts_known = 0;
+    hft_give_back(first, a, calls[1].lease);
+    HFT_UNTIL(sim_server.scripts_refused > refused);
+    sim_server.scripts_known = UINT32_MAX;
+    sim_server_refuse(refusal);
+    hft_give_back(second, a, calls[2].lease);
+}
+
+/* The answers are 60 ms under way. */
+static void overtake_unread(struct sim_process *a, struct call *calls, enum sim_refusal refusal, struct hft_actor *first,
+                            struct hft_actor *second)
+{
+    hft_stall_down(hft_lock_wire(a), 60);
+    begin_to_overtake(a, calls, refusal, first, second);
+    hft_pass_ms(5);
+}
+
 static void overtake(struct sim_process *a, struct sim_process *b, int permits)
 {
     static struct hft_actor first, second;
     struct call calls[4];
     share_out(b, a, calls, permits);
-    int refused = sim_server.scripts_refused;
-    sim_server.scripts_known = 0;
-    hft_give_back(&first, a, calls[1].lease);
-    HFT_UNTIL(sim_server.scripts_refused > refused);
-    sim_server.scripts_known = UINT32_MAX;
-    hft_give_back(&second, a, calls[2].lease);
+    begin_to_overtake(a, calls, SIM_TAKES_ALL, &first, &second);
     HFT_UNTIL(first.ended != 0 && second.ended != 0);
     assert_int_equal(second.status, HF_OK);
     assert_int_equal(first.status, HF_OK);
@@ -197,22 +213,6 @@ static void break_it(void *arg)
 {
     struct sim_process *operator = arg;
     assert_int_equal(hf_semaphore_break(operator->client, "s", NULL, NULL), HF_OK);
-}
-
-/* The server does not know the script of the first release, and has learned it when the second one comes; the answers are 60 ms
- * under way. */
-static void overtake_unread(struct sim_process *a, struct call *calls, enum sim_refusal refusal, struct hft_actor *first,
-                            struct hft_actor *second)
-{
-    int refused = sim_server.scripts_refused;
-    hft_stall_down(hft_lock_wire(a), 60);
-    sim_server.scripts_known = 0;
-    hft_give_back(first, a, calls[1].lease);
-    HFT_UNTIL(sim_server.scripts_refused > refused);
-    sim_server.scripts_known = UINT32_MAX;
-    sim_server_refuse(refusal);
-    hft_give_back(second, a, calls[2].lease);
-    hft_pass_ms(5);
 }
 
 /* The grant is over, and a later grant of the same lock is given back before the first answer is read. It says nothing of the
@@ -341,12 +341,7 @@ static void a_broken_permit_is_lost_though_what_the_break_left_was_released_befo
     hft_stall_down(hft_reserved_wire(a), 60000); /* the renewal that the break causes has no answer */
     hft_run(b, break_it, b);
     hft_pass_ms(1);
-    int refused = sim_server.scripts_refused;
-    sim_server.scripts_known = 0;
-    hft_give_back(&first, a, calls[1].lease);
-    HFT_UNTIL(sim_server.scripts_refused > refused);
-    sim_server.scripts_known = UINT32_MAX;
-    hft_give_back(&last, a, calls[2].lease);
+    begin_to_overtake(a, calls, SIM_TAKES_ALL, &first, &last);
     HFT_UNTIL(first.ended != 0 && last.ended != 0);
     assert_int_equal(last.status, HF_LOST);
     assert_int_equal(first.status, HF_LOST);
