@@ -28,7 +28,7 @@ static int permits(struct run *run, const char *text)
     if (good && cli_number(count, HF_PERMITS_MAX, &run->permits) && cli_number(text + size + 1, HF_LIMIT_MAX, &run->limit) &&
         run->permits >= 1 && run->permits <= run->limit)
         return -1;
-    return cli_misused(run->verb, "--permits must be N/LIMIT, such as 1/5, with N from 1 to %d and a LIMIT up to %d, not \"%s\"",
+    return cli_misused(run->verb, "--permits must be N/LIMIT, such as 1/5, with N from 1 to %d and a LIMIT of N to %d, not \"%s\"",
                        HF_PERMITS_MAX, HF_LIMIT_MAX, cli_plain(text, plain, sizeof plain));
 }
 
