@@ -306,6 +306,7 @@ static bool stop(hf_client *client)
     hfi_watchdog_stop(client->watchdog);
     hfi_dispatcher_stop(client->dispatcher);
     hfi_handle_free_cached(client);
+    hfi_retire_free_cached(client);
     hfi_embedded_leave(client->embedded);
     client->watchdog = NULL;
     client->embedded = NULL;

@@ -25,11 +25,12 @@
 struct hfi_table;
 struct hfi_local_cache;
 
-/* A free handle, cached for the next lease of a thread whose number maps to it. A cache line each. */
-#define HFI_CACHED_HANDLES 16
-struct hfi_cached_handle {
-    _Atomic(struct hf_lease *) lease;
-    char apart[56];
+/* For the next lease of a thread whose number maps to it: see cached.h. A cache line each. */
+#define HFI_CACHED 64
+struct hfi_cached {
+    _Atomic(void *) handle;     /* handle.c: blank, but with its V word and its client reference */
+    _Atomic(void *) retirement; /* retirement.c: bare memory */
+    char apart[48];
 };
 
 #define HFI_BUSY_MARKS 256
@@ -89,7 +90,7 @@ struct hf_client {
     const struct hfi_lock_ops *lock_ops;
     const struct hfi_fetch_ops *fetch_ops;
     _Atomic(uint64_t) grants;     /* table.c: grant numbers given */
-    struct hfi_cached_handle cached_handles[HFI_CACHED_HANDLES]; /* handle.c */
+    struct hfi_cached cached[HFI_CACHED];
 
     struct hfi_mutex time_mutex;   /* server_time.c: guards these three */
     struct hfi_server_clock server_clock;

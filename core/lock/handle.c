@@ -2,6 +2,7 @@
 /* handle.c - see handle.h; also the functions of lease.h that need no server. */
 #include "core/lock/handle.h"
 #include "base/perturb.h"
+#include "core/context/cached.h"
 #include "core/lock/lock.h"
 
 #include <holdfast/semaphore.h>
@@ -11,9 +12,9 @@
 
 #define FOUND_OVER (-1) /* stored in place of a V that has passed */
 
-static _Atomic(struct hf_lease *) *cached_of(hf_client *client, uint64_t owner)
+static _Atomic(void *) *cached_of(hf_client *client, uint64_t owner)
 {
-    return &client->cached_handles[owner % HFI_CACHED_HANDLES].lease;
+    return &client->cached[owner % HFI_CACHED].handle;
 }
 
 static void free_handle(hf_client *client, hf_lease *lease)
@@ -23,10 +24,10 @@ static void free_handle(hf_client *client, hf_lease *lease)
     hfi_client_unref(client);
 }
 
-/* A blank handle with its V word and its client reference: the one cached for this owner number, or a new one. */
+/* A blank handle with its V word and its client reference: the one left for this owner number, or a new one. */
 static hf_lease *take_handle(hf_client *client, uint64_t owner)
 {
-    hf_lease *lease = atomic_exchange(cached_of(client, owner), NULL);
+    hf_lease *lease = hfi_cached_take(cached_of(client, owner));
     if (lease != NULL)
         return lease;
     lease = malloc(sizeof *lease);
@@ -40,24 +41,17 @@ static hf_lease *take_handle(hf_client *client, uint64_t owner)
     return NULL;
 }
 
-/* hfi_handle_free_cached() empties the cache of a closing client. `closing` is tested again after the insertion, so
- * that no handle stays in the cache after that. */
 static void give_handle(hf_client *client, hf_lease *lease)
 {
-    _Atomic(struct hf_lease *) *cached = cached_of(client, atomic_load(&lease->owner));
-    hf_lease *none = NULL;
-    if (!atomic_load(&client->closing) && atomic_compare_exchange_strong(cached, &none, lease)) {
-        HFI_PERTURB("handle-spared");
-        lease = atomic_load(&client->closing) ? atomic_exchange(cached, NULL) : NULL;
-    }
+    lease = hfi_cached_leave(client, cached_of(client, atomic_load(&lease->owner)), lease);
     if (lease != NULL)
         free_handle(client, lease);
 }
 
 void hfi_handle_free_cached(hf_client *client)
 {
-    for (int i = 0; i < HFI_CACHED_HANDLES; i++) {
-        hf_lease *lease = atomic_exchange(&client->cached_handles[i].lease, NULL);
+    for (int i = 0; i < HFI_CACHED; i++) {
+        hf_lease *lease = hfi_cached_take(&client->cached[i].handle);
         if (lease != NULL)
             free_handle(client, lease);
     }

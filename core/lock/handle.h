@@ -73,7 +73,7 @@ void hfi_handle_withdraw(hf_lease *lease);                           /* V = 0 */
 /* The lease leaves its lock without an event: corrects the at_risk counter. */
 void hfi_handle_end(hf_lease *lease);
 
-/* Frees the cached handles of a closing client whose threads have ended. */
+/* Frees the handles left for the next leases of a closing client whose threads have ended. */
 void hfi_handle_free_cached(hf_client *client);
 
 #endif

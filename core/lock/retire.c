@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* retire.c - see retire.h. Which tokens are retired; retirement.c sends their releases. */
 #include "core/lock/retire.h"
+#include "core/context/cached.h"
 #include "core/lock/retirement.h"
 #include "core/lock/table.h"
 #include "base/perturb.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* When a key with the current token has certainly expired: all commands that could create or prolong it were sent by
@@ -233,4 +235,10 @@ static void stop(struct hfi_lock *lock, void *arg)
 void hfi_retire_stop(hf_client *client)
 {
     hfi_table_each(client, stop, NULL);
+}
+
+void hfi_retire_free_cached(hf_client *client)
+{
+    for (int i = 0; i < HFI_CACHED; i++)
+        free(hfi_cached_take(&client->cached[i].retirement));
 }

@@ -30,5 +30,7 @@ void hfi_retire_revoked(struct hfi_lock *lock, struct hfi_token token, int64_t n
 void hfi_retire_hasten(struct hfi_lock *lock, bool last_time, int64_t now);
 /* At the end of close: no more retries, even if tokens are still in doubt; client->keys_left_ns tells of them. */
 void hfi_retire_stop(hf_client *client);
+/* When the threads of a closing client have ended: frees what is cached for the next retirements. */
+void hfi_retire_free_cached(hf_client *client);
 
 #endif

@@ -2,6 +2,7 @@
 /* retirement.c - see retirement.h. */
 #include "core/lock/retirement.h"
 #include "core/context/call.h"
+#include "core/context/cached.h"
 #include "core/protocol/script_error.h"
 #include "core/protocol/scripts.h"
 #include "core/lock/server_time.h"
@@ -9,6 +10,7 @@
 #include "core/protocol/wire.h"
 #include "base/perturb.h"
 #include "base/rare.h"
+#include "base/thread.h"
 #include "pool/replies.h"
 
 #include <hiredis/hiredis.h>
@@ -19,7 +21,7 @@
 static void end(struct hfi_retirement *retirement)
 {
     struct hfi_lock *lock = retirement->lock;
-    free(retirement);
+    free(hfi_cached_leave(lock->client, retirement->cached, retirement));
     hfi_table_unref(lock);
 }
 
@@ -221,21 +223,27 @@ static void ring(struct hfi_alarm *alarm, struct hfi_tick *tick)
 struct hfi_retirement *hfi_retirement_begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns, int64_t left_ns)
 {
     HFI_ASSERT_HELD(lock->mutex);
-    struct hfi_retirement *retirement = calloc(1, sizeof *retirement);
+    _Atomic(void *) *cached = &lock->client->cached[hfi_thread_number() % HFI_CACHED].retirement;
+    struct hfi_retirement *retirement = hfi_cached_take(cached);
+    if (retirement == NULL)
+        retirement = malloc(sizeof *retirement);
     if (retirement == NULL) {
         note_left(lock->client, left_ns);
         return NULL;
     }
     lock = lock->home;
     hfi_table_ref(lock);
-    retirement->lock = lock;
-    retirement->alarm.ring = ring;
-    retirement->references = 1;
-    retirement->token = token;
-    retirement->in_doubt.ends_ns = ends_ns;
-    retirement->left_ns = left_ns;
-    retirement->next = lock->retirements;
-    retirement->link = &lock->retirements;
+    *retirement = (struct hfi_retirement){
+        .lock = lock,
+        .alarm.ring = ring,
+        .references = 1,
+        .token = token,
+        .in_doubt.ends_ns = ends_ns,
+        .left_ns = left_ns,
+        .next = lock->retirements,
+        .link = &lock->retirements,
+        .cached = cached,
+    };
     if (retirement->next != NULL)
         retirement->next->link = &retirement->next;
     lock->retirements = retirement;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* retire_memory_test.c - the memory of a token's retirement is freed however it ends; and without memory for it the
- * key expires. (Linked so that hfi_retirement_begin, calloc, free and hfi_perturb are those below.) */
+ * key expires. (Linked so that hfi_retirement_begin, malloc, free, hfi_perturb and those of cached.h are those below.) */
 #include "tests/scene/scene.h"
+#include "core/context/cached.h"
 #include "core/lock/retirement.h"
 
 #include <setjmp.h>
@@ -17,8 +18,8 @@
 
 struct hfi_retirement *__real_hfi_retirement_begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns, int64_t left_ns);
 struct hfi_retirement *__wrap_hfi_retirement_begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns, int64_t left_ns);
-void *__real_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size);
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
 void __real_free(void *bytes);
 void __wrap_free(void *bytes);
 
@@ -37,11 +38,11 @@ struct hfi_retirement *__wrap_hfi_retirement_begin(struct hfi_lock *lock, struct
     return retirement;
 }
 
-void *__wrap_calloc(size_t count, size_t size)
+void *__wrap_malloc(size_t size)
 {
     if (begins && refuses)
         return NULL;
-    void *bytes = __real_calloc(count, size);
+    void *bytes = __real_malloc(size);
     for (int i = 0; begins && i < ALIVE; i++) {
         if (alive[i] == NULL) {
             alive[i] = bytes;
@@ -57,6 +58,23 @@ void __wrap_free(void *bytes)
         if (alive[i] == bytes)
             alive[i] = NULL;
     __real_free(bytes);
+}
+
+void *__wrap_hfi_cached_take(_Atomic(void *) *slot);
+void *__wrap_hfi_cached_leave(hf_client *client, _Atomic(void *) *slot, void *memory);
+
+/* Nothing is left for the next one: what is no longer needed is freed, and can be counted. */
+void *__wrap_hfi_cached_take(_Atomic(void *) *slot)
+{
+    (void)slot;
+    return NULL;
+}
+
+void *__wrap_hfi_cached_leave(hf_client *client, _Atomic(void *) *slot, void *memory)
+{
+    (void)client;
+    (void)slot;
+    return memory;
 }
 
 void __wrap_hfi_perturb(const char *place);
