@@ -8,8 +8,8 @@
 
 /* What lies in the slot; it is the caller's then. NULL: nothing. */
 void *hfi_cached_take(_Atomic(void *) *slot);
-/* Returns what the caller has to free: NULL; the memory, if the slot is taken; or what lies there, if the client closes.
- * The slots are emptied after `closing` was set, and nothing stays in them after that. */
+/* Returns what the caller has to free: NULL, or the memory, if the slot is taken or the client closes; or other memory of
+ * the slot, if its close has begun meanwhile. A close empties the slots, and nothing is left in them after that. */
 void *hfi_cached_leave(hf_client *client, _Atomic(void *) *slot, void *memory);
 
 #endif

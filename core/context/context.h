@@ -25,11 +25,11 @@
 struct hfi_table;
 struct hfi_local_cache;
 
-/* For the next lease of a thread whose number maps to it: see cached.h. A cache line each. */
+/* For the next lease of a thread whose number maps to it: see cached.h. Not two of them in one cache line. */
 #define HFI_CACHED 64
 struct hfi_cached {
-    _Atomic(void *) handle;     /* handle.c: blank, but with its V word and its client reference */
-    _Atomic(void *) retirement; /* retirement.c: bare memory */
+    _Alignas(16) _Atomic(void *) handle; /* handle.c: blank, but with its V word and its client reference */
+    _Atomic(void *) retirement;          /* retirement.c: bare memory */
     char apart[48];
 };
 

@@ -28,6 +28,7 @@ static struct {
     int64_t ms;
 } stops[2];
 static bool begins, refuses; /* begins: what is allocated now is a retirement */
+static bool caches;          /* false: what is no longer needed is freed, and can be counted */
 static void *alive[ALIVE];
 
 struct hfi_retirement *__wrap_hfi_retirement_begin(struct hfi_lock *lock, struct hfi_token token, int64_t ends_ns, int64_t left_ns)
@@ -60,21 +61,19 @@ void __wrap_free(void *bytes)
     __real_free(bytes);
 }
 
+void *__real_hfi_cached_take(_Atomic(void *) *slot);
 void *__wrap_hfi_cached_take(_Atomic(void *) *slot);
+void *__real_hfi_cached_leave(hf_client *client, _Atomic(void *) *slot, void *memory);
 void *__wrap_hfi_cached_leave(hf_client *client, _Atomic(void *) *slot, void *memory);
 
-/* Nothing is left for the next one: what is no longer needed is freed, and can be counted. */
 void *__wrap_hfi_cached_take(_Atomic(void *) *slot)
 {
-    (void)slot;
-    return NULL;
+    return caches ? __real_hfi_cached_take(slot) : NULL;
 }
 
 void *__wrap_hfi_cached_leave(hf_client *client, _Atomic(void *) *slot, void *memory)
 {
-    (void)client;
-    (void)slot;
-    return memory;
+    return caches ? __real_hfi_cached_leave(client, slot, memory) : memory;
 }
 
 void __wrap_hfi_perturb(const char *place);
@@ -131,7 +130,7 @@ static int begin(void **state)
 {
     (void)hft_scene_begin(state);
     stops[0].at = stops[1].at = NULL;
-    refuses = false;
+    refuses = caches = false;
     memset(alive, 0, sizeof alive);
     process = hft_process(HF_CLIENT(.lanes = 1, .command_ms = 200, .guard_ms = 300));
     assert_int_equal(hft_released(process, take()), HF_OK);
@@ -328,6 +327,45 @@ static void those_that_are_open_when_the_client_closes(void **state)
     }
 }
 
+#define TURNS 4
+
+static struct {
+    hf_status status;
+    int releases, living;
+} turns[TURNS];
+
+/* The first release is refused for a while. */
+static void take_turns(void *arg)
+{
+    hf_client *client = arg;
+    for (int i = 0; i < TURNS; i++) {
+        hf_lease *lease = NULL;
+        int sent = hft_listed(process, "release");
+        turns[i].status = hf_lock_acquire(client, "n", HF_LOCK(.wait_ms = 5000), &lease, NULL);
+        sim_server_refuse(i == 0 ? SIM_NO_DISK : SIM_TAKES_ALL);
+        if (turns[i].status == HF_OK)
+            turns[i].status = hf_lease_release(lease, NULL);
+        sim_server_refuse(SIM_TAKES_ALL);
+        sim_stop(1500 * HFI_MS);
+        turns[i].releases = hft_listed(process, "release") - sent;
+        turns[i].living = living();
+    }
+}
+
+static void what_is_cached_is_blank_for_the_next_one_of_its_thread(void **state)
+{
+    (void)state;
+    caches = true;
+    hft_run(process, take_turns, process->client);
+    for (int i = 0; i < TURNS; i++) {
+        assert_int_equal(turns[i].status, i == 0 ? HF_UNKNOWN : HF_OK);
+        assert_int_equal(turns[i].releases, i == 0 ? 2 : 1);
+        assert_int_equal(turns[i].living, 1); /* always the same */
+    }
+    assert_int_equal(hft_close(process), HF_OK);
+    assert_int_equal(living(), 0);
+}
+
 /* ---- no memory for one ---- */
 
 static void without_memory_a_release_gets_its_error_at_once(void **state)
@@ -421,6 +459,7 @@ int main(void)
         TEST(a_retirement_that_waits_for_a_revoked_holder),
         TEST(several_of_one_lock_in_whatever_order_they_end),
         TEST(those_that_are_open_when_the_client_closes),
+        TEST(what_is_cached_is_blank_for_the_next_one_of_its_thread),
         TEST(without_memory_a_release_gets_its_error_at_once),
         TEST(without_memory_close_tells_of_the_key_that_stays),
         TEST(without_memory_nothing_is_done_and_nothing_ends),
