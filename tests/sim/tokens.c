@@ -330,7 +330,7 @@ static void queue_changed(int name, const char *key, const char *event, const ch
     if (strcmp(event, "zadd") == 0) {
         uint64_t arrival = arrival_of(token, name);
         int64_t ticket = (int64_t)sim_keyspace_score(&sim_server.keys, key, token);
-        bool is_new = !had_ticket(token, name, ticket);
+        bool is_new = !is_long && !had_ticket(token, name, ticket);
         if (arrivals[arrival].first_ticket == SIM_NO_TICKET) {
             arrivals[arrival].first_ticket = ticket;
             arrivals[arrival].queued_at = sim.now;
