@@ -315,8 +315,12 @@ HFI_RARE void hfi_entry_answered(struct hfi_entry *entry, const struct hfi_answe
 HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t fence, bool good, struct hfi_step *step)
 {
     hfi_step_at(entry, step);
-    if ((entry->remote != HFI_ASKING && entry->remote != HFI_QUEUED) || hfi_list_is_empty(&entry->waiters))
+    if (entry->remote != HFI_ASKING && entry->remote != HFI_QUEUED)
         return false;
+    if (hfi_list_is_empty(&entry->waiters)) {
+        hfi_entry_requery(entry, step);
+        return false;
+    }
     for (int i = 0; i < HFI_ECHOES; i++) {
         int64_t claim = entry->ask.claims[i], own = hfi_step_head_of(entry)->lease_ms * HFI_MS;
         if (entry->ask.echoes[i] != echo || echo == 0)
@@ -368,7 +372,9 @@ void hfi_entry_ask_together(struct hfi_entry *entry, struct hfi_step *step)
 void hfi_entry_requery(struct hfi_entry *entry, struct hfi_step *step)
 {
     hfi_step_at(entry, step);
-    if (entry->remote != HFI_HELD && !hfi_list_is_empty(&entry->waiters))
+    /* Who comes before the answer to a question that nobody waits for asks again behind it: it may be older than the message. */
+    bool may_be_claimed = hfi_entry_is_unclaimed(entry) && hfi_entry_awaits_answer(entry);
+    if (entry->remote != HFI_HELD && (may_be_claimed || !hfi_list_is_empty(&entry->waiters)))
         ask_early(entry, step->now, step);
 }
 

@@ -391,6 +391,26 @@ static void a_question_is_left_to_the_next_one_that_wants_as_many(void **state)
     assert_string_equal(hft_answer(&s, granted(1)), "b=lease");
 }
 
+/* What a message told of a question that nobody waited for may be newer than its answer. */
+static void who_takes_over_a_question_asks_behind_a_message_for_it(void **state)
+{
+    (void)state;
+    for (int handed = 0; handed < 3; handed++) {
+        struct hft_stand s;
+        struct hft_thread a = wants("a", 1), b = wants("b", 1);
+        struct hfi_answer in_queue = {.kind = HFI_IN_QUEUE, .ticket = 7, .left_ms = 1000, .ours = true};
+        count(&s);
+        assert_string_equal(hft_arrive(&s, &a), "wait!");
+        serve_from_another(&s, &a);
+        if (handed == 1)
+            assert_string_equal(hft_handed(&s, s.asked_at), "");
+        else if (handed == 2)
+            assert_string_equal(hft_nudged(&s), "");
+        assert_string_equal(hft_arrive(&s, &b), "");
+        assert_string_equal(hft_answer(&s, in_queue), handed != 0 ? "wait" : "");
+    }
+}
+
 static void what_is_granted_to_nobody_goes_back(void **state)
 {
     (void)state;
@@ -479,6 +499,7 @@ int main(void)
         cmocka_unit_test(what_lingers_goes_back_when_another_process_waits),
         cmocka_unit_test(the_oldest_waiter_is_served_from_what_comes_free),
         cmocka_unit_test(a_question_is_left_to_the_next_one_that_wants_as_many),
+        cmocka_unit_test(who_takes_over_a_question_asks_behind_a_message_for_it),
         cmocka_unit_test(what_is_granted_to_nobody_goes_back),
         cmocka_unit_test(who_waits_beside_a_full_grant_asks_at_another),
         cmocka_unit_test(a_used_up_block_of_fences_serves_nobody),
