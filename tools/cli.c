@@ -39,7 +39,7 @@ int cli_misused(const char *command, const char *format, ...)
     va_start(words, format);
     say(format, words);
     va_end(words);
-    (void)fprintf(stderr, "  see: holdfast help %s\n", command != NULL ? command : "");
+    (void)fprintf(stderr, "  see: holdfast help%s%s\n", command != NULL ? " " : "", command != NULL ? command : "");
     return CLI_USAGE;
 }
 

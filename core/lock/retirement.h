@@ -24,7 +24,7 @@ struct hfi_retirement {
     bool    once_more;        /* an acquire of the token was executed, perhaps behind the release in flight */
     bool    over;             /* no longer in the list */
     int     references;       /* of the list, a command in flight, the armed alarm */
-    _Atomic(void *) *cached;   /* where its memory is left */
+    _Atomic(void *) *cached;  /* where its memory is left */
 };
 
 /* Each with the lock's mutex held. */
