@@ -67,9 +67,10 @@ static _Thread_local struct {
 
 bool hfi_thread_shield(void)
 {
+    bool may_call = shield.forbidden == 0; /* before the call: behind it the variable would be looked up again */
     if (shield.depth++ == 0)
         (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &shield.before);
-    return shield.forbidden == 0;
+    return may_call;
 }
 
 void hfi_thread_unshield(void)

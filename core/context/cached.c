@@ -5,7 +5,7 @@
 
 void *hfi_cached_take(_Atomic(void *) *slot)
 {
-    return atomic_exchange(slot, NULL);
+    return atomic_load(slot) != NULL ? atomic_exchange(slot, NULL) : NULL;
 }
 
 /* `closing` is tested again after the insertion: the slot may have been emptied between the first look and that. */

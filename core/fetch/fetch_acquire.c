@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fetch_acquire.c - a caller that finds nothing fresh: it gets the lease, or the value of another caller's load. */
-#include "core/lock/acquire.h"
+#include "core/lock/acquirer.h"
 #include "core/fetch/fetch.h"
 #include "core/fetch/shared.h"
 #include "core/lock/handle.h"
@@ -60,7 +60,7 @@ static void wait_for_verdict(struct hfi_fetch *f, bool once, struct hfi_acquirer
     hfi_lock_perform(lock, &step, NULL);
     acquirer->for_others = !once;
     acquirer->others_ms = f->options->wait_ms;
-    hfi_acquire(acquirer, hfi_after_ms(now, f->client->command_ms + 500), f->options->cancel);
+    hfi_acquirer_wait(acquirer, hfi_after_ms(now, f->client->command_ms + 500), f->options->cancel);
 }
 
 struct share { /* one caller's copy of the value that has come to the lock */

@@ -1,75 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* acquire.c - hf_lock_acquire. */
 #include "core/lock/acquire.h"
+#include "core/lock/acquirer.h"
 #include "core/lock/event_sink.h"
-#include "core/lock/grants.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"
 #include "core/protocol/options.h"
 #include "core/lock/table.h"
-#include "core/lock/trouble.h"
 #include "core/lock/waits.h"
-#include "core/context/wait.h"
 #include "base/perturb.h"
 #include "base/rare.h"
-#include "base/thread.h"
 
-#include <ck_pr.h>
 #include <errno.h>
-#include <stdlib.h>
-
-#define LOOKS 500
-#define ROAD_MS       50
-#define HELD_LEAST_MS 1000
-
-uint64_t hfi_owner_of(const hf_lock_options *options)
-{
-    return options->owner != 0 ? options->owner : hfi_thread_number();
-}
-
-/* The lease need not be longer than max_hold_ms plus the way to the server and back, but is at least a second, so that
- * a hand-off outlives a re-check. */
-static int64_t lease_ms(const struct hfi_lock *lock, const hf_lock_options *options)
-{
-    int64_t rtt_ns = hfi_lane_rtt_ns(lock->lane);
-    int64_t road_ms = rtt_ns != 0 ? 4 * rtt_ns / HFI_MS + ROAD_MS : lock->client->command_ms;
-    int64_t enough_ms = options->max_hold_ms + road_ms;
-    enough_ms = enough_ms < HELD_LEAST_MS ? HELD_LEAST_MS : enough_ms;
-    return options->max_hold_ms == 0 || enough_ms > options->lease_ms ? options->lease_ms : enough_ms;
-}
-
-void hfi_acquirer_init(struct hfi_acquirer *acquirer, struct hfi_lock *lock, const hf_lock_options *options)
-{
-    hfi_park_init(&acquirer->park);
-    acquirer->lock = lock;
-    acquirer->options = options;
-    acquirer->owner = hfi_owner_of(options);
-    acquirer->thread = hfi_thread_number();
-    acquirer->tid = options->signal != 0 ? hfi_thread_id() : 0;
-    acquirer->wake = NULL;
-    acquirer->for_others = acquirer->waiter.threadless = acquirer->waiter.again = false;
-    acquirer->lease = NULL;
-    acquirer->wait_number = 0;
-    acquirer->ring = NULL;
-    acquirer->waiter.beside_itself = false;
-    acquirer->waiter.permits = 1;
-    acquirer->waiter.limit = 0;
-    acquirer->waiter.once = options->wait_ms == 0; /* hfi_entry_arrive and the verdict set the rest */
-    bool stops_at_once = options->max_hold_ms != 0 && options->stop_ms >= options->max_hold_ms;
-    acquirer->waiter.lease_ms = lease_ms(lock, options);
-    acquirer->waiter.stop_ms = stops_at_once ? options->max_hold_ms / 2 : options->stop_ms;
-    acquirer->waiter.max_hold_ms = options->max_hold_ms;
-    acquirer->waiter.linger_ms = options->linger_ms;
-}
-
-/* This thread was woken as the successor, and runs now. */
-static void come(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
-{
-    struct hfi_step step;
-    hfi_step_init(&step, now, 0);
-    hfi_entry_successor_runs(&lock->entry, &acquirer->waiter, &step);
-    hfi_lock_perform(lock, &step, NULL);
-}
 
 /* A thread that has downgraded rides on what readers of its process have, though the door is shut. */
 static HFI_RARE void come_in_beside(struct hfi_lock *lock, struct hfi_acquirer *acquirer)
@@ -81,158 +23,6 @@ static HFI_RARE void come_in_beside(struct hfi_lock *lock, struct hfi_acquirer *
     hfi_lock_perform(lock, &step, NULL);
 }
 
-/* The next local pass goes to this thread, and critical sections are short: spin before sleeping. */
-static void wait_shortly(struct hfi_acquirer *acquirer, uint32_t ticket)
-{
-    for (int i = 0; i < LOOKS && !hfi_park_is_woken(&acquirer->park, ticket); i++)
-        ck_pr_stall();
-}
-
-static void wake_thread(struct hfi_acquirer *acquirer)
-{
-    hfi_park_wake(&acquirer->park);
-}
-
-void hfi_acquirer_arrive(struct hfi_acquirer *acquirer, int64_t now)
-{
-    struct hfi_lock *lock = acquirer->lock;
-    struct hfi_step step;
-    if (lock->keys.use == HFI_SEMAPHORE) {
-        hfi_grants_arrive(acquirer, now);
-        return;
-    }
-    hfi_step_init(&step, now, 0);
-    hfi_entry_arrive(&lock->entry, &acquirer->waiter, &step);
-    hfi_lock_perform(lock, &step, NULL);
-}
-
-void hfi_acquirer_give_up(struct hfi_acquirer *acquirer, hf_status over, int64_t now)
-{
-    struct hfi_lock *lock = acquirer->lock;
-    struct hfi_step step;
-    if (over == HF_TIMEOUT && acquirer->waiter.once && lock->entry.trouble == HF_OK)
-        hfi_lock_note_silence(lock);
-    hf_status status = over == HF_TIMEOUT ? hfi_entry_why_in_vain(&lock->entry, &acquirer->waiter) : over;
-    hfi_step_init(&step, now, 0);
-    hfi_entry_leave(&lock->entry, &acquirer->waiter, &step);
-    hfi_lock_perform(lock, &step, NULL);
-    acquirer->waiter.verdict = HFI_REFUSED;
-    acquirer->waiter.status = status;
-}
-
-HFI_RARE hf_status hfi_acquirer_explain_itself(const struct hfi_acquirer *acquirer, hf_error *error)
-{
-    const struct hfi_lock *lock = acquirer->lock;
-    char name[160];
-    bool reads = lock->keys.use == HFI_SHARED, has_alone = reads && !acquirer->waiter.beside_itself;
-    return hfi_fail(error, HF_DEADLOCK,
-                    has_alone ? "who has it alone may read as well"
-                    : reads   ? "read on with that lease: another process waits for it"
-                              : "release it first, then take it alone",
-                    "this %s already %s lock %s", acquirer->options->owner != 0 ? "owner" : "thread",
-                    has_alone ? "has alone" : "shares", hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size));
-}
-
-hf_status hfi_acquirer_explain(struct hfi_acquirer *acquirer, hf_error *error)
-{
-    hf_error *ring = acquirer->ring;
-    if (ring == NULL && acquirer->waiter.status == HF_DEADLOCK)
-        return hfi_acquirer_explain_itself(acquirer, error);
-    if (ring == NULL)
-        return hfi_lock_explain(acquirer->lock, acquirer->waiter.status, error);
-    if (error != NULL)
-        *error = *ring;
-    free(ring);
-    acquirer->ring = NULL;
-    return HF_DEADLOCK;
-}
-
-void hfi_acquire(struct hfi_acquirer *acquirer, int64_t until_ns, hf_cancel *cancel)
-{
-    hf_client *client = acquirer->lock->client;
-    struct hfi_mutex *mutex = acquirer->lock->mutex;
-    struct hfi_wait wait;
-    acquirer->wake = wake_thread;
-    hfi_wait_begin(&wait, client, cancel, &acquirer->park, until_ns);
-    while (acquirer->waiter.verdict == HFI_WAITING) {
-        struct hfi_lock *lock = acquirer->lock;
-        uint32_t ticket = hfi_park_epoch(&acquirer->park);
-        /* a reply has to be read */
-        bool asking = hfi_entry_awaits_answer(&lock->entry) || lock->entry.holding == HFI_AWAITING_FENCES;
-        int64_t now = hfi_now(client->clock);
-        if (lock->entry.successor == &acquirer->waiter && !acquirer->waiter.overtaken) {
-            come(lock, acquirer, now);
-            continue;
-        }
-        if (acquirer->for_others && lock->entry.remote != HFI_ASKING) {
-            acquirer->for_others = false;
-            wait.until_ns = hfi_after_ms(now, acquirer->others_ms);
-        }
-        hf_status over = hfi_wait_is_over(&wait, now);
-        if (over != HF_OK) {
-            hfi_acquirer_give_up(acquirer, over, now);
-            break;
-        }
-        hfi_mutex_unlock(mutex);
-        HFI_PERTURB("seek-to-wait");
-        hfi_lane_flush(lock->lane);
-        if (acquirer->waiter.overtaken)
-            wait_shortly(acquirer, ticket);
-        hfi_wait_sleep(&wait, ticket, asking ? lock->lane : NULL);
-        HFI_PERTURB("seek-woken");
-        hfi_mutex_lock(mutex);
-    }
-    /* Leave the cancel's list before the park goes out of scope. Without the lock's mutex: cancel_mutex may be held for
-     * long, by hfi_cancel_kicked() over all waiting calls. */
-    hfi_mutex_unlock(mutex);
-    HFI_PERTURB("seek-over");
-    hfi_wait_end(&wait);
-    hfi_mutex_lock(mutex);
-}
-
-/* Mutex held. */
-static bool is_owner(const struct hfi_lock *lock, uint64_t owner)
-{
-    for (const hf_lease *holder = lock->holder; holder != NULL && owner != 0; holder = hfi_handle_next(lock, holder))
-        if (atomic_load(&holder->owner) == owner && hf_lease_is_valid(holder))
-            return true;
-    return false;
-}
-
-hf_status hfi_acquirer_reenter(struct hfi_lock *lock, struct hfi_acquirer *acquirer, hf_lease **lease, hf_error *error)
-{
-    const hf_lock_options *options = acquirer->options;
-    hf_lease *holder = lock->holder;
-    if (lock->keys.use == HFI_SEMAPHORE)
-        return HF_BUSY;
-    if (lock->keys.use == HFI_SHARED) { /* it would wait behind one who waits for it */
-        acquirer->waiter.again =
-            acquirer->waiter.beside_itself || (lock->entry.remote_waiters && is_owner(lock, acquirer->owner));
-        return HF_BUSY;
-    }
-    if (holder == NULL || acquirer->owner == 0 || atomic_load(&holder->owner) != acquirer->owner || !hf_lease_is_valid(holder))
-        return HF_BUSY;
-    bool shares = lock->entry.held.downgraded; /* who re-enters would believe itself alone */
-    if (!options->reentrant || !holder->reentrant || shares) {
-        char name[160];
-        return hfi_fail(error, HF_DEADLOCK,
-                        shares ? "release it first, then take it alone"
-                               : "release it first, hand it over with hf_lease_unbind, or acquire both times with .reentrant",
-                        shares ? "this %s already shares lock %s" : "this %s already holds lock %s",
-                        options->owner != 0 ? "owner" : "thread",
-                        hfi_quote(name, sizeof name, lock->keys.name, lock->keys.name_size));
-    }
-    holder->depth++;
-    *lease = holder;
-    return HF_OK;
-}
-
-void hfi_acquirer_has_to_wait(const struct hfi_lock *lock, struct hfi_acquirer *acquirer)
-{
-    if (lock->keys.use == HFI_SHARED)
-        acquirer->waiter.again = acquirer->waiter.beside_itself || is_owner(lock, acquirer->owner);
-}
-
 hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error)
 {
     int os_errno = errno;
@@ -242,29 +32,13 @@ hf_status hfi_acquire_without_event_fd(hf_lease *lease, hf_error *error)
     return HF_NOMEM;
 }
 
-bool hfi_owner_waits_for_itself(const struct hfi_lock *lock, uint64_t owner, bool *beside_itself)
-{
-    *beside_itself = false;
-    hf_client *client = lock->client;
-    struct hfi_lock *other;
-    struct hfi_name name = hfi_name_of(lock->keys.use == HFI_SHARED ? HFI_MUTEX : HFI_SHARED, lock->keys.name, lock->keys.name_size);
-    if (hfi_table_get(client, &name, &other, NULL) != HF_OK)
-        return false;
-    hfi_mutex_lock(other->mutex);
-    bool has = is_owner(other, owner);
-    *beside_itself = has && other->keys.use == HFI_MUTEX && other->entry.held.downgraded;
-    hfi_mutex_unlock(other->mutex);
-    hfi_table_unref(other);
-    return has;
-}
-
 /* For a caller that is not granted the lease at once. */
 static void wait_for_it(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t until_ns)
 {
     hf_client *client = lock->client;
     hfi_count(client, waiting);
     hfi_waits_begin(client->lock_waits, acquirer->waiter.since);
-    hfi_acquire(acquirer, until_ns, acquirer->options->cancel);
+    hfi_acquirer_wait(acquirer, until_ns, acquirer->options->cancel);
     hfi_uncount(client, waiting);
 }
 
@@ -275,6 +49,12 @@ struct search { /* of one hf_lock_acquire */
     bool waited;
     bool late; /* the lease was over before the caller had it */
 };
+
+static void take_no_lease(struct hfi_acquirer *acquirer)
+{
+    if (acquirer->lease != NULL)
+        hfi_handle_drop(acquirer->lease, 2);
+}
 
 /* One attempt. HF_OK: *lease, which takes over the caller's reference to the lock; if search->late is set, the caller
  * has one more reference. */
@@ -288,11 +68,13 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
         acquirer.waiter.permits = search->permits;
         acquirer.waiter.limit = search->limit;
     }
+    acquirer.lease = hfi_handle_left(client, options, acquirer.owner); /* now, not under the lock's mutex */
     search->late = false; /* a lease that is re-entered is not given back because of the one before */
     hfi_mutex_lock(lock->mutex);
     hf_status status = hfi_acquirer_reenter(lock, &acquirer, lease, error);
     if (status != HF_BUSY) {
         hfi_mutex_unlock(lock->mutex);
+        take_no_lease(&acquirer);
         if (status == HF_OK)
             hfi_table_unref(lock); /* the lease has a reference from its first acquire */
         return status;
@@ -324,8 +106,10 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
         wait_for_it(lock, &acquirer, search->until_ns);
     status = acquirer.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_acquirer_explain(&acquirer, error);
     hfi_lock_leave(lock);
-    if (status != HF_OK)
+    if (status != HF_OK) {
+        take_no_lease(&acquirer);
         return status;
+    }
     if (local)
         hfi_count(client, acquired_locally);
     else

@@ -3,7 +3,7 @@
  * armed. Each step looks at one lock under its mutex, and none holds two. */
 #include "core/lock/deadlock.h"
 #include "core/context/call.h"
-#include "core/lock/acquire.h"
+#include "core/lock/acquirer.h"
 #include "core/lock/handle.h"
 #include "core/lock/perform.h"
 #include "core/lock/table.h"

@@ -24,13 +24,10 @@ static void free_handle(hf_client *client, hf_lease *lease)
     hfi_client_unref(client);
 }
 
-/* A blank handle with its V word and its client reference: the one left for this owner number, or a new one. */
-static hf_lease *take_handle(hf_client *client, uint64_t owner)
+/* With its V word and its client reference. */
+static hf_lease *make_handle(hf_client *client)
 {
-    hf_lease *lease = hfi_cached_take(cached_of(client, owner));
-    if (lease != NULL)
-        return lease;
-    lease = malloc(sizeof *lease);
+    hf_lease *lease = malloc(sizeof *lease);
     _Atomic(int64_t) *end = lease != NULL ? hfi_wiped_take(client->wiped) : NULL;
     if (end != NULL) {
         hfi_client_ref(client);
@@ -57,19 +54,28 @@ void hfi_handle_free_cached(hf_client *client)
     }
 }
 
-hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner)
+static hf_lease *fill_in(hf_lease *lease, hf_client *client, const hf_lock_options *options, uint64_t owner)
 {
-    hf_client *client = lock->client;
-    hf_lease *lease = take_handle(client, owner);
     if (lease == NULL)
         return NULL;
-    *lease = (hf_lease){.client = client, .lock = lock, .end = lease->end, .permits = 1, .reentrant = options->reentrant};
+    *lease = (hf_lease){.client = client, .end = lease->end, .permits = 1, .reentrant = options->reentrant};
     hfi_list_init(&lease->beside);
     atomic_init(&lease->references, 2);
     atomic_init(&lease->condition, HF_LEASE_HELD);
     atomic_init(&lease->event_fd, -1);
     atomic_init(&lease->owner, owner);
     return lease;
+}
+
+hf_lease *hfi_handle_left(hf_client *client, const hf_lock_options *options, uint64_t owner)
+{
+    return fill_in(hfi_cached_take(cached_of(client, owner)), client, options, owner);
+}
+
+hf_lease *hfi_handle_new(hf_client *client, const hf_lock_options *options, uint64_t owner)
+{
+    hf_lease *lease = hfi_handle_left(client, options, owner);
+    return lease != NULL ? lease : fill_in(make_handle(client), client, options, owner);
 }
 
 void hfi_handle_ref(hf_lease *lease)

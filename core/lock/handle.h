@@ -32,8 +32,7 @@ struct hfi_parts { /* the leases of a multilock, in the order of their locks' ke
 struct hf_lease {
     hf_client *client;            /* a reference, for the lifetime of this memory */
     struct hfi_lock *lock;        /* a reference from the grant to the owner's release; of a multilock: its first part's */
-    struct hfi_list beside;       /* the ring of those that hold the lock together with this one; the lock's mutex, */
-    bool    holds;                /* and this too: it is the lock's holder, or one of them */
+    struct hfi_list beside;       /* the ring of those that hold the lock together with this one; the lock's mutex */
     struct hfi_parts *parts;      /* NULL: the lease of one lock. Else of a multilock: no lock's holder, valid while all are */
     hf_lease *whole;              /* the multilock's lease that this one is a part of, or NULL; the lock's mutex */
     _Atomic(int64_t) *end;        /* V; 0: withdrawn; negative: found over. In memory that a fork child reads as 0 */
@@ -49,11 +48,14 @@ struct hf_lease {
     int     depth;                /* re-entries after the first acquire; guarded by the lock's mutex, except in a fork child */
     _Atomic(uint8_t) condition, reason;
     bool    reentrant;
+    bool    holds;                /* it is the lock's holder, or one of them; the lock's mutex */
 };
 
-/* Returns a handle with two references, the owner's and the lock's, and V 0. The event fd and the sink that options may
- * ask for are not made here. NULL: no memory. */
-hf_lease *hfi_handle_new(struct hfi_lock *lock, const hf_lock_options *options, uint64_t owner);
+/* Returns a handle with two references, the owner's and the lock's, and V 0; of no lock yet. The event fd and the sink
+ * that options may ask for are not made here. NULL: no memory. */
+hf_lease *hfi_handle_new(hf_client *client, const hf_lock_options *options, uint64_t owner);
+/* The same, if the last lease of this owner number has left its memory; else NULL. */
+hf_lease *hfi_handle_left(hf_client *client, const hf_lock_options *options, uint64_t owner);
 void hfi_handle_ref(hf_lease *lease);
 void hfi_handle_unref(hf_lease *lease);
 void hfi_handle_drop(hf_lease *lease, int count); /* drops `count` references */

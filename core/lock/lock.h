@@ -65,15 +65,15 @@ struct hfi_acquirer { /* a thread that acquires the lease, on its stack; or in a
     int       tid;     /* and its kernel id, which .signal goes to; a pending's are 0 */
     /* Says that the verdict is there, under the lock's mutex. NULL: the thread has not begun to wait, and will see it. */
     void    (*wake)(struct hfi_acquirer *acquirer);
-    bool      for_others; /* until_ns of hfi_acquire limits the wait for the server's answer only; others_ms begins once
+    bool      for_others; /* until_ns of hfi_acquirer_wait limits the wait for the server's answer only; others_ms begins once
                            * another holder, or a waiter ahead of this one, is known (HFI_FETCH) */
     int64_t   others_ms;
     uint64_t  wait_number; /* deadlock.c has looked at this wait; 0: not yet */
     uint64_t  wait_nonce;  /* only who has seen a probe of this wait knows it */
     int64_t   start_us;    /* estimated server time of its begin, fixed then */
     hf_error *ring;        /* why it is refused with DEADLOCK; hfi_acquirer_explain frees it */
-    hf_lease *lease; /* HFI_GOT_LEASE: the holder, with a reference for the acquirer. A thread that only waits allocates
-                      * nothing, so the allocator makes no cache for it */
+    hf_lease *lease; /* HFI_GOT_LEASE: the holder, with a reference for the acquirer; before: NULL, or the handle that it will be.
+                      * A thread that only waits allocates nothing, so the allocator makes no cache for it */
 };
 
 struct hfi_releaser { /* a thread that waits for its release's answer, on its stack */

@@ -3,6 +3,7 @@
  * other in the order of their keys. */
 #include "base/thread.h"
 #include "core/lock/acquire.h"
+#include "core/lock/acquirer.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/parts.h"

@@ -11,7 +11,7 @@ hf_lease *hfi_parts_join(hf_lease *const *leases, int count, const hf_lock_optio
                          uint64_t thread, int tid)
 {
     struct hfi_parts *parts = calloc(1, sizeof *parts + (size_t)count * sizeof parts->at[0]);
-    hf_lease *whole = parts != NULL ? hfi_handle_new(leases[0]->lock, options, owner) : NULL;
+    hf_lease *whole = parts != NULL ? hfi_handle_new(leases[0]->client, options, owner) : NULL;
     if (whole == NULL) {
         free(parts);
         return NULL;
@@ -20,6 +20,7 @@ hf_lease *hfi_parts_join(hf_lease *const *leases, int count, const hf_lock_optio
     parts->count = count;
     for (int i = 0; i < count; i++)
         parts->at[i].lease = leases[i];
+    whole->lock = leases[0]->lock;
     whole->parts = parts;
     hfi_handle_unref(whole); /* no lock has it as its holder */
     if (!hfi_event_sink_attach(whole, options, thread, tid)) {

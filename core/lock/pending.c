@@ -3,6 +3,7 @@
  * (decide), the watchdog at the end of wait_ms (ring), and the caller's take. */
 #include "core/context/callback.h"
 #include "core/lock/acquire.h"
+#include "core/lock/acquirer.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/perform.h"

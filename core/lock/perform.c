@@ -239,10 +239,12 @@ static HFI_RARE void send_more(struct hfi_lock *lock, bool floor_first, int64_t 
 static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int64_t now)
 {
     struct hfi_waiter *waiter = &acquirer->waiter;
-    hf_lease *lease = hfi_handle_new(lock, acquirer->options, acquirer->owner);
+    hf_lease *lease = acquirer->lease;
+    if (lease == NULL)
+        lease = hfi_handle_new(lock->client, acquirer->options, acquirer->owner);
     if (lease != NULL && !hfi_event_sink_attach(lease, acquirer->options, acquirer->thread, acquirer->tid)) {
         hfi_handle_drop(lease, 2);
-        lease = NULL;
+        lease = acquirer->lease = NULL;
     }
     if (lease == NULL) {
         waiter->verdict = HFI_REFUSED;
@@ -252,6 +254,7 @@ static bool hand_over(struct hfi_lock *lock, struct hfi_acquirer *acquirer, int6
     free(lock->trouble); /* of an earlier acquire */
     lock->trouble = NULL;
     acquirer->lease = lease;
+    lease->lock = lock;
     lease->permits = waiter->permits;
     hfi_handle_join(lock, lease);
     hfi_handle_begin(lease, waiter->end, waiter->fence, lock->entry.held.times.hold_end, now);

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* timer.c - see timer.h. */
 #include "core/lock/timer.h"
+#include "base/check.h"
 #include "core/lock/table.h"
 
 /* An armed alarm has a reference to the lock. */
 void hfi_lock_set_timer(struct hfi_lock *lock)
 {
     /* Close disarms every alarm, and no later event of the entry may arm it again. */
-    int64_t next = atomic_load(&lock->client->closing) ? HFI_NEVER : hfi_entry_next(&lock->entry);
+    bool closing = atomic_load(&lock->client->closing);
+    if (!hfi_entry_may_be_due_sooner(&lock->entry) && !closing && lock->alarm_at != HFI_NEVER) {
+        HFI_CHECK(lock->alarm_at <= hfi_entry_next(&lock->entry));
+        return;
+    }
+    int64_t next = closing ? HFI_NEVER : hfi_entry_next(&lock->entry);
     /* Do not move an armed alarm to a later time: it rings, finds nothing due and is armed again. Local passes would
      * move it all the time. */
     if (next == lock->alarm_at || (next != HFI_NEVER && next > lock->alarm_at))

@@ -4,7 +4,7 @@
 #include "core/lock/together.h"
 #include "base/perturb.h"
 #include "core/context/call.h"
-#include "core/lock/acquire.h"
+#include "core/lock/acquirer.h"
 #include "core/lock/handle.h"
 #include "core/lock/perform.h"
 #include "core/lock/server_time.h"
@@ -130,7 +130,7 @@ static hf_status await(struct request *request, int64_t until_ns, hf_cancel *can
         struct hfi_lock *lock = request->locks[i];
         struct hfi_acquirer *acquirer = &request->acquirers[i];
         hfi_mutex_lock(lock->mutex);
-        hfi_acquire(acquirer, until_ns, cancel);
+        hfi_acquirer_wait(acquirer, until_ns, cancel);
         bool got = acquirer->waiter.verdict == HFI_GOT_LEASE;
         leases[i] = got ? acquirer->lease : NULL;
         hf_status one = got ? HF_OK : acquirer->waiter.status;

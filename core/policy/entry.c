@@ -231,6 +231,16 @@ int64_t hfi_entry_next(const struct hfi_entry *entry)
     return door_at < next ? door_at : next;
 }
 
+bool hfi_entry_may_be_due_sooner(struct hfi_entry *entry)
+{
+    bool is_in_use = entry->holding == HFI_BY_THREAD || entry->holding == HFI_OFFERED;
+    if (!is_in_use || entry->rules->shares) /* more than the lease's times decides */
+        return true;
+    bool sooner = entry->held.times.sooner;
+    entry->held.times.sooner = false;
+    return sooner;
+}
+
 hf_status hfi_entry_why_in_vain(const struct hfi_entry *entry, const struct hfi_waiter *waiter)
 {
     if (entry->trouble != HF_OK)

@@ -326,6 +326,8 @@ enum hfi_batch {
 /* The timer has expired. */
 enum hfi_batch hfi_entry_on_timer(struct hfi_entry *entry, struct hfi_step *step);
 int64_t hfi_entry_next(const struct hfi_entry *entry); /* when the timer is due next; HFI_NEVER: no timer */
+/* False: it is due no sooner than when this was called last. That spares most local passes the arithmetic. */
+bool hfi_entry_may_be_due_sooner(struct hfi_entry *entry);
 
 /* The parameters of a waiting acquire. Claim and patience are based on the R of this moment; the next R may differ. */
 struct hfi_acquire_params {

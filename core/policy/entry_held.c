@@ -332,7 +332,7 @@ bool hfi_entry_release(struct hfi_entry *entry, int32_t permits, bool quietly, s
     entry->held.inside -= permits;
     if (entry->held.inside > 0) /* others read on */
         return true;
-    entry->held.times.hold_end = HFI_NEVER; /* the limit was this holder's */
+    hfi_lease_limit(&entry->held.times, HFI_NEVER); /* the limit was this holder's */
     if (!quietly && entry->rules->shares && may_pass(entry, now)) {
         join_all(entry, step);
     } else if (!quietly && may_pass(entry, now)) {
@@ -423,9 +423,7 @@ void hfi_entry_limit_hold(struct hfi_entry *entry, int64_t max_hold_ms, struct h
 {
     hfi_step_at(entry, step);
     HFI_CHECK(entry->holding == HFI_BY_THREAD);
-    entry->held.times.hold_end = hfi_after_ms(step->now, max_hold_ms);
-    if (entry->held.times.end >= entry->held.times.hold_end) /* no renewal follows that would make it so */
-        entry->held.times.stop = entry->held.times.full_stop;
+    hfi_lease_limit(&entry->held.times, hfi_after_ms(step->now, max_hold_ms));
 }
 
 int64_t hfi_entry_question_ttl_ms(const struct hfi_entry *entry, int64_t now)

@@ -70,6 +70,7 @@ static void start_round(struct hfi_lease_times *times, int64_t good_for, int64_t
     times->attempt = most(most(left / ATTEMPTS, rtt_ns), HFI_MS);
     times->silent_since = HFI_NEVER;
     times->rtt = rtt_ns;
+    times->sooner = true;
 }
 
 static int64_t overdue_at(const struct hfi_lease_times *times)
@@ -133,6 +134,7 @@ struct hfi_lease_due hfi_lease_on_timer(struct hfi_lease_times *times, int64_t n
 {
     struct hfi_lease_due due = {0};
     int64_t end = hfi_lease_end(times);
+    times->sooner = true;
     if (times->condition == HF_LEASE_LOST)
         return due;
     if (now >= end) {
@@ -167,11 +169,13 @@ void hfi_lease_sent(struct hfi_lease_times *times, int64_t stamp)
 {
     if (times->silent_since == times->tried_at)
         times->silent_since = stamp;
+    times->sooner = true;
 }
 
 bool hfi_lease_renewed(struct hfi_lease_times *times, int64_t sent_at, int64_t good_for_ns, int64_t now, int64_t rtt_ns)
 {
     int64_t end = sent_at + good_for_ns;
+    times->sooner = true;
     if (times->condition == HF_LEASE_LOST || now >= hfi_lease_end(times))
         return false;
     if (end <= times->end) { /* another holder's lease was longer: renew when this holder's own would be due */
@@ -197,6 +201,7 @@ void hfi_lease_settle(struct hfi_lease_times *times, int64_t sent_at)
 {
     if (sent_at > times->questioned_after)
         times->questioned = false;
+    times->sooner = true;
 }
 
 void hfi_lease_question(struct hfi_lease_times *times)
@@ -204,12 +209,23 @@ void hfi_lease_question(struct hfi_lease_times *times)
     times->questioned = true;
     times->asked = false;
     times->questioned_after = times->tried_at;
+    times->sooner = true;
 }
 
 void hfi_lease_hasten(struct hfi_lease_times *times, int64_t at)
 {
     times->renew_next = least(times->renew_next, at);
-    times->moved = true;
+    times->moved = times->sooner = true;
+}
+
+void hfi_lease_limit(struct hfi_lease_times *times, int64_t hold_end)
+{
+    if (times->hold_end == hold_end)
+        return;
+    times->hold_end = hold_end;
+    if (is_last(times)) /* no renewal follows that would make it so */
+        times->stop = times->full_stop;
+    times->sooner = true;
 }
 
 int64_t hfi_lease_next(const struct hfi_lease_times *times)

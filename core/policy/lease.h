@@ -36,6 +36,7 @@ struct hfi_lease_times {
     hf_reason reason : 8;
     bool ending_told;
     bool moved;           /* renew_next is not the time of the round's first renewal */
+    bool sooner;          /* hfi_lease_next may be earlier than when this was cleared */
     bool questioned, asked; /* an attempt sent after questioned_after must be answered (questioned), was sent (asked) */
     int64_t questioned_after;
 };
@@ -47,6 +48,9 @@ void hfi_lease_begin(struct hfi_lease_times *times, int64_t end, int64_t good_fo
 /* Pass the lease to a holder with its own lengths. V stays, and so does the pace of renewals that are in flight. */
 void hfi_lease_pass(struct hfi_lease_times *times, int64_t good_for_ns, int64_t lease_ms, int64_t stop_ms,
                     int64_t max_hold_ms, int64_t now);
+
+/* Sets hold_end, or removes it (HFI_NEVER). */
+void hfi_lease_limit(struct hfi_lease_times *times, int64_t hold_end);
 
 /* An attempt is due at that time at the latest. */
 void hfi_lease_hasten(struct hfi_lease_times *times, int64_t at);

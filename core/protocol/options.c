@@ -12,8 +12,8 @@
 hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error)
 {
     size_t size = 0;
-    memset(taken, 0, taken_size);
     if (given == NULL) {
+        memset(taken, 0, taken_size);
         memcpy(taken, &taken_size, sizeof taken_size);
         return HF_OK;
     }
@@ -25,6 +25,8 @@ hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, co
         if (((const char *)given)[i] != 0)
             return hfi_fail(error, HF_INVALID, "run with the library version that the program was built for, or later",
                             "%s has an option that this library (%s) does not know", what, hf_version());
+    if (size < taken_size)
+        memset(taken, 0, taken_size);
     memcpy(taken, given, size < taken_size ? size : taken_size);
     memcpy(taken, &taken_size, sizeof taken_size);
     return HF_OK;
@@ -43,9 +45,10 @@ static hf_status check_reserved(const uint64_t *reserved, size_t size, const cha
 /* Bytes that fill up a word behind a flag. */
 static hf_status check_reserved_flags(const bool *flags, size_t size, const char *what, hf_error *error)
 {
-    uint64_t word = 0;
-    memcpy(&word, flags, size);
-    return check_reserved(&word, sizeof word, what, error);
+    uint64_t any = 0;
+    for (size_t i = 0; i < size; i++) /* as bytes: what a program left there may be no bool */
+        any |= ((const unsigned char *)flags)[i];
+    return check_reserved(&any, sizeof any, what, error);
 }
 
 static const char time_hint[] = "times are in milliseconds", byte_hint[] = "sizes are in bytes",
