@@ -89,10 +89,9 @@ void hfi_park_hold(void)
 
 void hfi_park_let_go(void)
 {
-    int count = held.count;
-    if (--held.depth > 0 || count == 0)
+    if (--held.depth > 0 || held.count == 0)
         return;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < held.count; i++)
         futex_wake(held.wakes[i].bucket, held.wakes[i].bits);
     held.count = 0;
 }
