@@ -310,8 +310,9 @@ static void take_pending(struct started *s)
     hf_error error = {.status = HF_OK};
     int64_t began = sim.now;
     bool decided = hf_pending_is_done(s->pending);
+    hf_lease *lease = NULL;
     s->taking = true;
-    s->status = hf_pending_take(s->pending, &s->lease, &error);
+    s->status = hf_pending_take(s->pending, &lease, &error);
     s->actor->waits_for = s->actor->keeps = -1;
     s->taken = true;
     sim_say("thread %d takes its pending%s: %s", s->actor->number, decided ? "" : ", which is not decided",
@@ -322,13 +323,13 @@ static void take_pending(struct started *s)
         check_status("take", s->status, &error);
     if (decided && s->status == HF_CANCELED)
         sim_violation("[pending] what was decided is canceled");
-    if ((s->status == HF_OK) != (s->lease != NULL))
-        sim_violation("[pending] take says %s and gives %s", hf_status_name(s->status), s->lease != NULL ? "a lease" : "none");
+    if ((s->status == HF_OK) != (lease != NULL))
+        sim_violation("[pending] take says %s and gives %s", hf_status_name(s->status), lease != NULL ? "a lease" : "none");
     sim_call_took("take", began, 0);
-    if (s->status == HF_OK && !sim_watch_granted(s->holding, s->lease)) {
-        (void)hf_lease_post_release(s->lease, &error);
-        s->lease = NULL;
-    }
+    if (s->status == HF_OK && sim_watch_granted(s->holding, lease))
+        s->lease = lease;
+    else /* it is over: not the starting thread's, which goes on from here while this one gives it back */
+        (void)hf_lease_post_release(lease, &error);
 }
 
 static void pending_done(hf_pending *pending, void *arg)

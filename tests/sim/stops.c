@@ -7,6 +7,7 @@
 
 #define STOPS_MOST 4096 /* in a history; then there are no more */
 #define LONGEST_NS (20 * HFI_MS)
+#define WINDOW_NS  (100 * HFI_MS) /* in which a process stops for half of the time at most, else it could never answer in time */
 #define KINDS      16 /* of marks: those of one kind count for more */
 #define WEIGHT     16
 
@@ -58,6 +59,8 @@ static void stop_at(const char *place)
         return;
     stops.left = between(1, 2 * stops.marks);
     int64_t length = between(0, between(0, 1) == 0 ? stops.longest : HFI_MS / 2); /* half of them: as commands take */
+    if (sim_stopped(sim.self, sim.now - WINDOW_NS) + length > WINDOW_NS / 2)
+        return;
     sim_say("stops at %s for %.3f ms", place, (double)length / 1e6);
     stops.made[stops.count].process = sim.self;
     stops.made[stops.count].at = sim.now;
