@@ -26,7 +26,8 @@ class Pieces:
         return Piece("fault", (self.tests / "fault/fault", *words), "./dev fault " + " ".join(map(str, words)))
 
     def torture(self, mode, seed, seconds=8):
-        words = (mode, "--seconds", seconds, "--seed", seed)
+        length = ("--count", 250, "--runs", 2500, "--slack-ms", 3000) if mode == "rings" else ("--seconds", seconds)
+        words = (mode, *length, "--seed", seed)
         return Piece("torture", (self.tests / "torture", *words), "./dev torture " + " ".join(map(str, words)))
 
     def leases(self, kind, *words):
