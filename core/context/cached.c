@@ -3,6 +3,7 @@
 #include "core/context/cached.h"
 #include "base/perturb.h"
 
+/* The look comes first: an exchange would take the cache line from its owner, though nothing is there. */
 void *hfi_cached_take(_Atomic(void *) *slot)
 {
     return atomic_load(slot) != NULL ? atomic_exchange(slot, NULL) : NULL;

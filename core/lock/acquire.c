@@ -50,7 +50,8 @@ struct search { /* of one hf_lock_acquire */
     bool late; /* the lease was over before the caller had it */
 };
 
-static void take_no_lease(struct hfi_acquirer *acquirer)
+/* Of an acquire that took one in advance and got no lease. */
+static void give_handle_back(struct hfi_acquirer *acquirer)
 {
     if (acquirer->lease != NULL)
         hfi_handle_drop(acquirer->lease, 2);
@@ -74,7 +75,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     hf_status status = hfi_acquirer_reenter(lock, &acquirer, lease, error);
     if (status != HF_BUSY) {
         hfi_mutex_unlock(lock->mutex);
-        take_no_lease(&acquirer);
+        give_handle_back(&acquirer);
         if (status == HF_OK)
             hfi_table_unref(lock); /* the lease has a reference from its first acquire */
         return status;
@@ -107,7 +108,7 @@ static hf_status acquire_once(struct hfi_lock *lock, const hf_lock_options *opti
     status = acquirer.waiter.verdict == HFI_GOT_LEASE ? HF_OK : hfi_acquirer_explain(&acquirer, error);
     hfi_lock_leave(lock);
     if (status != HF_OK) {
-        take_no_lease(&acquirer);
+        give_handle_back(&acquirer);
         return status;
     }
     if (local)

@@ -42,7 +42,7 @@ void hfi_acquirer_init(struct hfi_acquirer *acquirer, struct hfi_lock *lock, con
     acquirer->lock = lock;
     acquirer->options = options;
     acquirer->thread = hfi_thread_number();
-    acquirer->owner = options->owner != 0 ? options->owner : acquirer->thread;
+    acquirer->owner = options->owner != 0 ? options->owner : acquirer->thread; /* hfi_owner_of would look it up again */
     acquirer->tid = options->signal != 0 ? hfi_thread_id() : 0;
     acquirer->wake = NULL;
     acquirer->for_others = acquirer->waiter.threadless = acquirer->waiter.again = false;
