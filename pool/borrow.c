@@ -255,6 +255,9 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
     hf_status status = HF_OK;
     bool first = false;
     *out = NULL;
+    if (pool->deployment.secure != NULL)
+        return hfi_fail(error, HF_INVALID, "use hf_command, which goes over TLS too",
+                        "this hiredis cannot borrow a connection of TLS");
     hfi_borrowers_lock(all);
     if (all->closed)
         status = closed(&pool->deployment, error);

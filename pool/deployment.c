@@ -23,6 +23,7 @@ static bool copy_settings(struct hfi_deployment *deployment, const struct hfi_po
     struct hfi_pool_settings *to = &deployment->settings;
     *to = *from;
     to->client_name = NULL;
+    to->tls = (struct hfi_tls_settings){0};
     if (to->lanes < 1)
         to->lanes = 1;
     if (to->subscribers < 1)

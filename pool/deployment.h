@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct hfi_secure;
 struct hfi_topology;
 
 struct hfi_deployment {
@@ -26,6 +27,7 @@ struct hfi_deployment {
     struct hfi_log log;
     char server_name[128];
     struct hfi_topology *topology;
+    struct hfi_secure *secure; /* NULL: in the clear */
 
     struct hfi_losses losses; /* used by the listener only, like the next four */
     struct hfi_turns turns;

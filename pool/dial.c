@@ -6,6 +6,7 @@
 #include "pool/hurry.h"
 #include "pool/deployment.h"
 #include "pool/parser.h"
+#include "pool/secure.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -32,11 +33,16 @@ hf_status hfi_dial_fail_os(struct hfi_dial *dial, int os_errno, const char *what
                            ? "is the server running, and is this its address?"
                        : os_errno == EACCES ? "this user may not open the server's socket"
                        : dial->step == HFI_STEP_TALK
-                           ? "check the server and the network; is this a port for TLS, which we do not speak?"
+                           ? "check the server and the network; is this a port for TLS? then rediss://"
                            : "check the server and the network between";
     char text[96];
-    (void)hfi_fail(&dial->error, status, hint, "cannot %s %s: %s", what, dial->deployment->server_name,
-                   strerror_r(os_errno, text, sizeof text));
+    struct hfi_transport_why why;
+    dial->connection.transport->explain(&dial->connection, &why);
+    if (why.denied)
+        status = HF_DENIED;
+    (void)hfi_fail(&dial->error, status, why.what[0] != 0 ? why.hint : hint, "cannot %s %s: %s", what,
+                   dial->deployment->server_name,
+                   why.what[0] != 0 ? why.what : strerror_r(os_errno, text, sizeof text));
     hfi_fail_errno(&dial->error, os_errno);
     hfi_fail_retry(&dial->error, -1);
     return status;
@@ -44,11 +50,14 @@ hf_status hfi_dial_fail_os(struct hfi_dial *dial, int os_errno, const char *what
 
 static void fail_silent(struct hfi_dial *dial)
 {
-    const char *stage = dial->step == HFI_STEP_FIND   ? "its address was not found"
-                        : dial->step == HFI_STEP_TALK ? "connected, but there was no answer"
-                                                      : "no connection";
+    const char *stage = dial->step == HFI_STEP_FIND    ? "its address was not found"
+                        : dial->step == HFI_STEP_START ? "connected, but it does not answer in TLS"
+                        : dial->step == HFI_STEP_TALK  ? "connected, but there was no answer"
+                                                       : "no connection";
     (void)hfi_fail(&dial->error, HF_UNAVAILABLE,
-                   "check the server and the network between, or raise connect_ms",
+                   dial->step == HFI_STEP_START
+                       ? "is this a port without TLS? then redis://; else raise connect_ms"
+                       : "check the server and the network between, or raise connect_ms",
                    "cannot reach %s: %s within %sconnect_ms", dial->deployment->server_name, stage,
                    dial->bears_scripts ? "twice " : "");
     hfi_fail_errno(&dial->error, ETIMEDOUT);
@@ -109,6 +118,11 @@ static enum hfi_dial_state find(struct hfi_dial *dial, int64_t now_ns)
     return HFI_DIAL_GOING;
 }
 
+static void fail_memory(struct hfi_dial *dial)
+{
+    (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s", dial->deployment->server_name);
+}
+
 /* A private server must run as our user: after ours has ended, another user's may listen at its path. */
 static bool is_ours(const struct hfi_dial *dial)
 {
@@ -125,9 +139,15 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
                        "another user's server listens at %s", dial->deployment->server_name);
         return fail(dial);
     }
+    if (dial->deployment->secure != NULL && dial->connection.tls == NULL &&
+        !hfi_secure_wrap(dial->deployment->secure, &dial->connection)) {
+        fail_memory(dial);
+        return fail(dial);
+    }
     int wants = dial->connection.transport->start(&dial->connection);
     if (wants > 0) {
         dial->events = (short)wants;
+        dial->again_ns = dial->until_ns;
     } else if (wants < 0) {
         (void)hfi_dial_fail_os(dial, errno, "talk to");
         return fail(dial);
@@ -136,8 +156,7 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
         dial->events = POLLIN;
         dial->reader = hfi_parser_create(REPLY_MOST);
         if (dial->reader == NULL || !hfi_handshake_begin(&dial->handshake)) {
-            (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s",
-                           dial->deployment->server_name);
+            fail_memory(dial);
             return fail(dial);
         }
     }
@@ -162,7 +181,7 @@ static void say(struct hfi_dial *dial)
 
 static void fail_garbage(struct hfi_dial *dial, const char *what)
 {
-    (void)hfi_fail(&dial->error, HF_PROTOCOL, "is this the port of a Redis server, without TLS?", "%s %s",
+    (void)hfi_fail(&dial->error, HF_PROTOCOL, "is this the port of a Redis server? one of TLS has rediss://", "%s %s",
                    dial->deployment->server_name, what);
 }
 
@@ -170,7 +189,7 @@ static void fail_garbage(struct hfi_dial *dial, const char *what)
 static void fail_parser(struct hfi_dial *dial)
 {
     if (dial->reader->err == REDIS_ERR_OOM)
-        (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s", dial->deployment->server_name);
+        fail_memory(dial);
     else
         fail_garbage(dial, "does not speak the Redis protocol");
 }

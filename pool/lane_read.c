@@ -4,6 +4,7 @@
 #include "pool/lane_private.h"
 #include "base/perturb.h"
 #include "base/poll.h"
+#include "base/rare.h"
 #include "pool/listener.h"
 #include "pool/replies.h"
 #include "pool/subscribe.h"
@@ -208,6 +209,15 @@ bool hfi_lane_match_all(struct hfi_lane *lane, bool fresh)
 
 enum taken { GOT, EMPTY, OVER };
 
+/* os_errno 0: the stream has ended. */
+static HFI_RARE void give_up_receiving(struct hfi_lane *lane, int os_errno)
+{
+    struct hfi_transport_why why;
+    lane->connection.transport->explain(&lane->connection, &why);
+    give_up(lane, HF_UNAVAILABLE, os_errno,
+            os_errno == 0 ? "the server closed it" : why.what[0] != 0 ? why.what : "receiving failed");
+}
+
 /* Needs the read role. Receives and handles what the socket has now. fresh: the socket was empty at the last look. */
 static enum taken take_in(struct hfi_lane *lane, bool fresh)
 {
@@ -215,8 +225,7 @@ static enum taken take_in(struct hfi_lane *lane, bool fresh)
     if (got < 0 && errno == EAGAIN)
         return EMPTY;
     if (got <= 0) {
-        give_up(lane, HF_UNAVAILABLE, got < 0 ? errno : 0,
-                got < 0 ? "receiving failed" : "the server closed it");
+        give_up_receiving(lane, got < 0 ? errno : 0);
         return OVER;
     }
     if (hfi_lane_is_sifted(lane))

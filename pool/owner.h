@@ -5,6 +5,7 @@
 #define HFI_OWNER_H
 
 #include "base/error.h"
+#include "pool/tls/tls.h"
 #include "pool/uri.h"
 
 #include <stdbool.h>
@@ -45,6 +46,7 @@ struct hfi_pool_ops {
 
 struct hfi_pool_settings {
     struct hfi_endpoint endpoint; /* address, user and database (pool/uri.h); deep-copied */
+    struct hfi_tls_settings tls;  /* for an endpoint of TLS; its strings are used during open alone */
     const char *client_name;      /* CLIENT SETNAME */
     int64_t connect_ms, command_ms;
     int     lanes, subscribers;

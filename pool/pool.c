@@ -7,6 +7,7 @@
 #include "pool/lane_private.h"
 #include "pool/listener.h"
 #include "pool/pool_private.h"
+#include "pool/secure.h"
 #include "pool/subscribe.h"
 #include "pool/topology.h"
 
@@ -123,6 +124,10 @@ static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *se
                                         &deployment->topology, error);
     if (status != HF_OK)
         return status;
+    if (deployment->settings.endpoint.tls)
+        status = hfi_secure_open(&settings->tls, &deployment->log, &deployment->secure, error);
+    if (status != HF_OK)
+        return status;
     int subscribers = deployment->settings.subscribers;
     /* One of each lane and subscriber, one of the borrowers. */
     int descriptors = HFI_LANES_OF(deployment->settings.lanes) + subscribers + 1;
@@ -212,6 +217,7 @@ void hfi_pool_free(struct hfi_pool *pool)
     free(pool->lanes);
     hfi_subscribers_free(pool->subscribers);
     hfi_borrowers_free(pool->borrowers);
+    hfi_secure_free(pool->deployment.secure);
     hfi_deployment_done(&pool->deployment);
     free(pool);
 }

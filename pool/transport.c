@@ -30,6 +30,17 @@ static ssize_t plain_recv(struct hfi_connection *connection, void *bytes, size_t
     return got;
 }
 
+static void plain_finish(struct hfi_connection *connection)
+{
+    (void)shutdown(connection->fd, SHUT_WR);
+}
+
+static void plain_explain(const struct hfi_connection *connection, struct hfi_transport_why *why)
+{
+    (void)connection;
+    *why = (struct hfi_transport_why){0};
+}
+
 static void plain_close(struct hfi_connection *connection)
 {
     int fd = connection->fd;
@@ -38,4 +49,5 @@ static void plain_close(struct hfi_connection *connection)
         (void)close(fd);
 }
 
-const struct hfi_transport hfi_plain_transport = {plain_start, plain_send, plain_recv, plain_close};
+const struct hfi_transport hfi_plain_transport = {plain_start,  plain_send,    plain_recv,
+                                                 plain_finish, plain_explain, plain_close};

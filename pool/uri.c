@@ -313,8 +313,8 @@ static hf_status parse_instance(struct part name, struct hfi_endpoint *endpoint,
 static hf_status parse_scheme(struct part uri, struct part *scheme, struct part *rest,
                               struct hfi_endpoint *endpoint, hf_error *error)
 {
-    static const char *const later[] = {"rediss", "sentinel",       "sentinels",     "cluster", "clusters",
-                                        "quorum", "redis+sentinel", "redis+cluster", "valkeys"};
+    static const char *const later[] = {"sentinel", "sentinels",      "cluster",      "clusters",
+                                        "quorum",   "redis+sentinel", "redis+cluster"};
     *scheme = cut(uri, ":/?#@", rest);
     if (scheme->size == 0 || rest->size == 0 || rest->from[0] != ':')
         return hfi_fail(error, HF_INVALID, "redis://127.0.0.1:6379, unix:///run/redis.sock or embedded:",
@@ -323,8 +323,9 @@ static hf_status parse_scheme(struct part uri, struct part *scheme, struct part 
     for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
         if (is(*scheme, later[i]))
             return wrong_part(error, "scheme", *scheme, "comes with a later version",
-                              "use redis:// or unix:// for now");
-    if (is(*scheme, "redis") || is(*scheme, "valkey"))
+                              "use redis://, rediss:// or unix:// for now");
+    endpoint->tls = is(*scheme, "rediss") || is(*scheme, "valkeys");
+    if (endpoint->tls || is(*scheme, "redis") || is(*scheme, "valkey"))
         endpoint->scheme = HFI_TCP;
     else if (is(*scheme, "unix"))
         endpoint->scheme = HFI_UNIX;
@@ -385,7 +386,7 @@ void hfi_endpoint_done(struct hfi_endpoint *endpoint)
 
 bool hfi_endpoint_copy(struct hfi_endpoint *to, const struct hfi_endpoint *from)
 {
-    *to = (struct hfi_endpoint){.scheme = from->scheme, .port = from->port, .database = from->database};
+    *to = (struct hfi_endpoint){.scheme = from->scheme, .tls = from->tls, .port = from->port, .database = from->database};
     const char *const texts[] = {from->host, from->path, from->user, from->password};
     char **const copies[] = {&to->host, &to->path, &to->user, &to->password};
     for (int i = 0; i < 4; i++) {

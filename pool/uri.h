@@ -9,6 +9,7 @@ enum hfi_scheme { HFI_TCP, HFI_UNIX, HFI_EMBEDDED };
 
 struct hfi_endpoint { /* all strings owned; hfi_endpoint_done frees and wipes them */
     enum hfi_scheme scheme;
+    bool  tls;      /* TCP: TLS on it */
     char *host;     /* TCP: name or address, no brackets */
     int   port;     /* TCP */
     char *path;     /* UNIX: the socket; EMBEDDED: NULL or the name of the instance; after joining: its socket */
@@ -19,8 +20,8 @@ struct hfi_endpoint { /* all strings owned; hfi_endpoint_done frees and wipes th
 /* One name=value of the query, percent-decoded. An error, set by hfi_fail, becomes the result of the whole parse. */
 typedef hf_status hfi_uri_query(void *self, const char *name, const char *value, hf_error *error);
 
-/* redis://[user[:password]@]host[:port][/database], redis://[::1]:6379, unix:///path[?db=n], embedded:[name].
- * rediss, sentinel, cluster, quorum: HF_INVALID, and the error says that they come later. Every error names the bad
+/* redis://[user[:password]@]host[:port][/database], redis://[::1]:6379, unix:///path[?db=n], embedded:[name]; valkey is
+ * redis; rediss and valkeys are the same with TLS. sentinel, cluster, quorum: HF_INVALID, and the error says that they come later. Every error names the bad
  * part and never shows the password. No part except a password may contain control characters, encoded or not.
  * `database` may be given in the query as db. Options that the parser does not know go to `query`, each name once. */
 hf_status hfi_uri_parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_endpoint *endpoint, hf_error *error);

@@ -251,6 +251,21 @@ static void forget_query(struct query *query)
         free(query->texts[--query->count]);
 }
 
+static struct hfi_tls_settings tls_settings(const hf_client_options *o, const struct hfi_endpoint *endpoint)
+{
+    struct hfi_tls_settings settings = {
+        .ca_file = o->tls_ca_file,
+        .cert_file = o->tls_cert_file,
+        .key_file = o->tls_key_file,
+        .name = o->tls_server_name != NULL ? o->tls_server_name : endpoint->host,
+    };
+    if (endpoint->tls) {
+        settings.verify = *o->tls_verify == 'f' ? HFI_TLS_FULL : *o->tls_verify == 'c' ? HFI_TLS_CA : HFI_TLS_NONE;
+        settings.min = strcmp(o->tls_min, "1.3") == 0 ? 13 : 12;
+    }
+    return settings;
+}
+
 static hf_status start(hf_client *client, const hf_client_options *o, struct hfi_endpoint *endpoint, hf_error *error)
 {
     const char *socket;
@@ -268,6 +283,7 @@ static hf_status start(hf_client *client, const hf_client_options *o, struct hfi
     }
     struct hfi_pool_settings settings = {
         .endpoint = *endpoint,
+        .tls = tls_settings(o, endpoint),
         .client_name = client->name,
         .connect_ms = o->connect_ms,
         .command_ms = o->command_ms,
@@ -328,6 +344,8 @@ static hf_status open_client(const char *uri, const hf_client_options *given, hf
     hf_status status = hfi_options_take(&o, sizeof o, given, "HF_CLIENT", error);
     if (status == HF_OK)
         status = hfi_uri_parse(uri, take_query, &query, &endpoint, error);
+    if (status == HF_OK)
+        status = hfi_tls_options_check(&o, endpoint.tls, error);
     if (status == HF_OK)
         status = hfi_client_options_check(&o, error);
     if (status == HF_OK && o.user != NULL) {

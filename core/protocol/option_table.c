@@ -36,6 +36,12 @@ const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS] = {
     CLIENT(key_template,    HFI_TEXT,  0,        0,              0,             0),
     CLIENT(keyspace_events, HFI_TEXT,  0,        0,              0,             0),
     CLIENT(check_order,     HFI_FLAG,  0,        0,              0,             0),
+    CLIENT(tls_ca_file,     HFI_TEXT,  0,        0,              0,             0),
+    CLIENT(tls_cert_file,   HFI_TEXT,  0,        0,              0,             0),
+    CLIENT(tls_key_file,    HFI_TEXT,  0,        0,              0,             0),
+    CLIENT(tls_server_name, HFI_TEXT,  0,        0,              0,             0),
+    CLIENT(tls_verify,      HFI_TEXT,  0,        0,              0,             0),
+    CLIENT(tls_min,         HFI_TEXT,  0,        0,              0,             0),
 };
 
 #define LOCK(...) ROW(hf_lock_options, __VA_ARGS__)

@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <string.h>
 
+#define TLS_CONNECT_MS 5000 /* default of connect_ms where hands are shaken */
+
 hf_status hfi_options_take(void *taken, size_t taken_size, const void *given, const char *what, hf_error *error)
 {
     size_t size = 0;
@@ -89,6 +91,39 @@ static bool is_client_name(const char *name)
     return *at == 0 && at > name && at - name <= 128;
 }
 
+static bool is_one_of(const char *text, const char *a, const char *b, const char *c)
+{
+    return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
+}
+
+HFI_RARE hf_status hfi_tls_options_check(hf_client_options *o, bool tls, hf_error *error)
+{
+    const char *const given[] = {o->tls_ca_file,     o->tls_cert_file, o->tls_key_file,
+                                 o->tls_server_name, o->tls_verify,    o->tls_min};
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        if (given[i] != NULL && !tls)
+            return hfi_fail(error, HF_INVALID, "say rediss:// (with s), or leave the tls_ options out",
+                            "there are tls_ options, but the URI is not one of TLS");
+        if (given[i] != NULL && *given[i] == 0)
+            return hfi_fail(error, HF_INVALID, "leave it out", "a tls_ option is empty");
+    }
+    if (!tls)
+        return HF_OK;
+    if (o->tls_verify == NULL)
+        o->tls_verify = "full";
+    if (o->tls_min == NULL)
+        o->tls_min = "1.2";
+    if (o->connect_ms == 0)
+        o->connect_ms = TLS_CONNECT_MS;
+    if (!is_one_of(o->tls_verify, "full", "ca", "none"))
+        return hfi_fail(error, HF_INVALID, "", "tls_verify must be \"full\", \"ca\" or \"none\"");
+    if (!is_one_of(o->tls_min, "1.2", "1.3", "1.3"))
+        return hfi_fail(error, HF_INVALID, "", "tls_min must be \"1.2\" or \"1.3\"");
+    if (o->tls_key_file != NULL && o->tls_cert_file == NULL)
+        return hfi_fail(error, HF_INVALID, "give the certificate too", "there is tls_key_file, but no tls_cert_file");
+    return HF_OK;
+}
+
 HFI_RARE hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_CLIENT", error);
@@ -111,9 +146,6 @@ HFI_RARE hf_status hfi_client_options_check(hf_client_options *o, hf_error *erro
         return hfi_fail(error, HF_INVALID, "", "keyspace_events must be \"auto\", \"as-is\" or \"off\"");
     if (o->dispatch != HF_DISPATCH_THREAD && o->dispatch != HF_DISPATCH_CALLER)
         return hfi_fail(error, HF_INVALID, "", "dispatch must be HF_DISPATCH_THREAD or HF_DISPATCH_CALLER");
-    if (o->tls_ca_file != NULL || o->tls_cert_file != NULL || o->tls_key_file != NULL || o->tls_server_name != NULL)
-        return hfi_fail(error, HF_INVALID, "leave the tls_ options out, or use a TLS tunnel",
-                        "TLS is not in this version");
     if (o->client_name != NULL && !is_client_name(o->client_name))
         return hfi_fail(error, HF_INVALID, "Redis takes printable names without blanks",
                         "client_name is empty, longer than 128 bytes or has a blank or control character in it");

@@ -32,7 +32,7 @@ struct hfi_option {
 };
 
 enum {
-    HFI_CLIENT_OPTIONS = 20, HFI_CLIENT_BOUNDED = 14, /* the first 14 have bounds or a default */
+    HFI_CLIENT_OPTIONS = 26, HFI_CLIENT_BOUNDED = 14, /* the first 14 have bounds or a default */
     HFI_LOCK_OPTIONS = 13,   HFI_LOCK_BOUNDED = 4,
     HFI_FETCH_OPTIONS = 6
 };
@@ -49,6 +49,8 @@ void hfi_option_set(const struct hfi_option *option, void *options, int64_t numb
 /* Sets the named option, from a URI's query, to `text`, unless its field is set already. A string field then points to
  * `text`. HF_OK or INVALID. */
 hf_status hfi_client_option_parse(hf_client_options *options, const char *name, const char *text, hf_error *error);
+/* tls: the URI is one of TLS. Before hfi_client_options_check. */
+hf_status hfi_tls_options_check(hf_client_options *options, bool tls, hf_error *error);
 /* Check the options and fill in the defaults. Strings stay the caller's. HF_OK or INVALID. */
 hf_status hfi_client_options_check(hf_client_options *options, hf_error *error);
 hf_status hfi_lock_options_check(hf_lock_options *options, int64_t default_lease_ms, hf_error *error);

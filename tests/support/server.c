@@ -23,7 +23,8 @@
 
 struct hft_server {
     struct hft_server *next; /* of those to stop at exit */
-    char folder[64], socket[80], config_path[80], log_path[80], url[96];
+    char folder[64], socket[80], config_path[80], log_path[80], url[160];
+    const char *identity; /* of a server that speaks TLS at its port; else NULL */
     int port;
     bool frozen, was_silent;
     pid_t owner, pid, keeper;
@@ -118,10 +119,14 @@ static void write_config(const struct hft_server *server, const char *config)
     FILE *file = fopen(server->config_path, "we");
     if (file == NULL)
         give_up(NULL, "%s: %s", server->config_path, strerror(errno));
+    if (server->identity != NULL)
+        (void)fprintf(file, "tls-port %d\ntls-ca-cert-file %s/ca.pem\ntls-cert-file %s/%s.pem\ntls-key-file %s/%s.key\n"
+                      "tls-auth-clients optional\n", server->port, server->folder, server->folder, server->identity,
+                      server->folder, server->identity);
     (void)fprintf(file,
                   "port %d\nbind 127.0.0.1\nunixsocket %s\nunixsocketperm 700\ndir %s\nlogfile %s\n"
                   "save \"\"\nappendonly no\ndaemonize no\n%s\n",
-                  server->port, server->socket, server->folder, server->log_path, config != NULL ? config : "");
+                  server->identity != NULL ? 0 : server->port, server->socket, server->folder, server->log_path, config != NULL ? config : "");
     if (fclose(file) != 0)
         give_up(NULL, "%s: %s", server->config_path, strerror(errno));
 }
@@ -179,7 +184,20 @@ static void stop_all(void)
         hft_server_stop(running);
 }
 
-static struct hft_server *start(const char *config, bool tcp)
+static void make_certificates(const struct hft_server *server)
+{
+    int status = -1;
+    pid_t maker = fork();
+    if (maker == 0) {
+        unblock_signals();
+        (void)execl("/bin/sh", "sh", HFT_SOURCE "/tests/support/certificates.sh", server->folder, (char *)0);
+        _exit(127);
+    }
+    if (maker < 0 || waitpid(maker, &status, 0) != maker || status != 0)
+        give_up(NULL, "no certificates (status %d; is openssl installed?)", status);
+}
+
+static struct hft_server *start(const char *config, bool tcp, const char *identity)
 {
     static bool registered;
     struct hft_server *server = calloc(1, sizeof *server);
@@ -192,8 +210,12 @@ static struct hft_server *start(const char *config, bool tcp)
     (void)snprintf(server->config_path, sizeof server->config_path, "%s/redis.conf", server->folder);
     (void)snprintf(server->log_path, sizeof server->log_path, "%s/redis.log", server->folder);
     server->owner = getpid();
+    server->identity = identity;
     server->port = tcp ? free_port() : 0;
-    if (tcp)
+    if (identity != NULL)
+        (void)snprintf(server->url, sizeof server->url, "rediss://127.0.0.1:%d?tls_ca_file=%s/ca.pem", server->port,
+                       server->folder);
+    else if (tcp)
         (void)snprintf(server->url, sizeof server->url, "redis://127.0.0.1:%d", server->port);
     else
         (void)snprintf(server->url, sizeof server->url, "unix://%s", server->socket);
@@ -203,6 +225,8 @@ static struct hft_server *start(const char *config, bool tcp)
     if (!registered)
         (void)atexit(stop_all);
     registered = true;
+    if (identity != NULL)
+        make_certificates(server);
     write_config(server, config);
     run(server);
     return server;
@@ -210,12 +234,17 @@ static struct hft_server *start(const char *config, bool tcp)
 
 struct hft_server *hft_server_start(const char *config)
 {
-    return start(config, false);
+    return start(config, false, NULL);
 }
 
 struct hft_server *hft_server_start_tcp(const char *config)
 {
-    return start(config, true);
+    return start(config, true, NULL);
+}
+
+struct hft_server *hft_server_start_tls(const char *identity, const char *config)
+{
+    return start(config, true, identity);
 }
 
 const char *hft_server_socket(const struct hft_server *server)

@@ -15,9 +15,13 @@ struct hft_server;
  * of redis.conf, "maxmemory 10mb\nnotify-keyspace-events KEA"; NULL: none. */
 struct hft_server *hft_server_start(const char *config);
 struct hft_server *hft_server_start_tcp(const char *config); /* also on a free port of 127.0.0.1; the url says so */
+/* On a free port of 127.0.0.1 that speaks TLS alone, and on the socket in the clear. The files of
+ * tests/support/certificates.sh are in its folder; its own certificate is `identity`, "server" or another one of them.
+ * The url names the CA. */
+struct hft_server *hft_server_start_tls(const char *identity, const char *config);
 
 const char *hft_server_socket(const struct hft_server *server);
-const char *hft_server_url(const struct hft_server *server);    /* "unix:///tmp/..." or "redis://127.0.0.1:6401" */
+const char *hft_server_url(const struct hft_server *server);    /* "unix:///tmp/...", "redis://127.0.0.1:6401", "rediss://..." */
 const char *hft_server_folder(const struct hft_server *server);
 int         hft_server_port(const struct hft_server *server);   /* 0: unix socket only */
 pid_t       hft_server_pid(const struct hft_server *server);    /* 0 while killed */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* secure.c - see secure.h. The module lies beside the library, or where the dynamic linker looks. It is never unloaded:
+ * OpenSSL, which it brings along, cannot be. */
+#include "pool/secure.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hfi_secure {
+    const struct hfi_tls_module *module;
+    struct hfi_tls_context *context;
+    const struct hfi_log *log;
+};
+
+static void *open_beside_us(void)
+{
+    static const char here = 0;
+    char path[4096];
+    Dl_info us;
+    const char *slash = dladdr(&here, &us) != 0 && us.dli_fname[0] == '/' ? strrchr(us.dli_fname, '/') : NULL;
+    if (slash == NULL)
+        return NULL;
+    int size = snprintf(path, sizeof path, "%.*s/" HFI_TLS_FILE, (int)(slash - us.dli_fname), us.dli_fname);
+    return size < (int)sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
+}
+
+static hf_status open_module(const struct hfi_tls_module **module, hf_error *error)
+{
+    void *object = open_beside_us();
+    if (object == NULL)
+        object = dlopen(HFI_TLS_FILE, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (object == NULL)
+        return hfi_fail(error, HF_UNAVAILABLE, dlerror(), "TLS needs the module " HFI_TLS_FILE ", which cannot be opened");
+    *module = dlsym(object, "hfi_tls_module");
+    if (*module == NULL || strcmp((*module)->version, HFI_TLS_VERSION) != 0)
+        return hfi_fail(error, HF_UNAVAILABLE, "install library and module from one build",
+                        "the module " HFI_TLS_FILE " does not belong to this library (%s)", hf_version());
+    return HF_OK;
+}
+
+hf_status hfi_secure_open(const struct hfi_tls_settings *settings, const struct hfi_log *log, struct hfi_secure **made,
+                          hf_error *error)
+{
+    struct hfi_transport_why why = {0};
+    struct hfi_secure *secure = calloc(1, sizeof *secure);
+    if (secure == NULL)
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory for TLS");
+    secure->log = log;
+    hf_status status = open_module(&secure->module, error);
+    if (status == HF_OK)
+        secure->context = secure->module->open(settings, &why);
+    if (status == HF_OK && secure->context == NULL)
+        status = why.what[0] != 0 ? hfi_fail(error, HF_INVALID, why.hint, "%s", why.what)
+                                  : hfi_fail(error, HF_NOMEM, NULL, "no memory for TLS");
+    if (status != HF_OK) {
+        free(secure);
+        return status;
+    }
+    if (settings->verify == HFI_TLS_NONE)
+        hfi_log(log, HF_LOG_WARNING, "tls_verify is none: whoever answers for %s is believed, and gets the password",
+                settings->name);
+    *made = secure;
+    return HF_OK;
+}
+
+bool hfi_secure_wrap(struct hfi_secure *secure, struct hfi_connection *connection)
+{
+    struct hfi_transport_why why;
+    if (!secure->module->refresh(secure->context, &why))
+        hfi_log(secure->log, HF_LOG_WARNING, "a TLS file has changed, and the one before stays in force: %s", why.what);
+    return secure->module->wrap(secure->context, connection);
+}
+
+void hfi_secure_free(struct hfi_secure *secure)
+{
+    if (secure == NULL)
+        return;
+    secure->module->free(secure->context);
+    free(secure);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/* tls_private.h - what the files of the module share. Nothing but what is in this folder includes OpenSSL. */
+#ifndef HFI_TLS_PRIVATE_H
+#define HFI_TLS_PRIVATE_H
+
+#include "pool/tls/tls.h"
+
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* Which file that was, as far as stat() can tell. */
+struct hfi_tls_stamp {
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    struct timespec changed;
+};
+
+enum { HFI_TLS_CA_FILE, HFI_TLS_CERT_FILE, HFI_TLS_KEY_FILE, HFI_TLS_FILES };
+
+struct hfi_tls_context {
+    char *files[HFI_TLS_FILES]; /* NULL: none */
+    char *name;
+    enum hfi_tls_verify verify;
+    int min;
+
+    pthread_mutex_t mutex; /* guards what is below */
+    SSL_CTX *in_force;     /* with the files as they were when they could be used last */
+    struct hfi_tls_stamp stamps[HFI_TLS_FILES]; /* when they were read last */
+    SSL_SESSION *ticket;   /* the newest one of in_force; NULL: none */
+};
+
+/* An SSL object is one thread's at a time, and a connection has one thread that sends and one that receives: the
+ * mutex is held around each of its calls, and never during a system call. */
+struct hfi_tls {
+    pthread_mutex_t mutex;
+    SSL *ssl;
+    BIO *in, *out; /* bytes of the socket, encrypted; the SSL object's */
+    struct hfi_tls_context *context;
+    struct hfi_transport_why why; /* under the mutex */
+
+    /* The receiver's. */
+    bool is_full; /* there was no room for all that was decrypted */
+
+    /* The sender's. */
+    unsigned char *sealed; /* taken from `out`, not yet accepted by the socket */
+    size_t from, size, capacity;
+    bool held_back; /* the first byte of the next send is in `sealed` already */
+};
+
+/* context.c */
+/* Makes the SSL object, with all that is checked of the other side. NULL: no memory. */
+SSL *hfi_tls_context_ssl(struct hfi_tls_context *context, struct hfi_tls *tls);
+
+/* connection.c */
+extern const struct hfi_transport hfi_tls_transport;
+
+/* trouble.c */
+/* Says what is in OpenSSL's queue of errors, and empties it. */
+void hfi_tls_trouble_ssl(struct hfi_transport_why *why);
+void hfi_tls_trouble_file(const char *option, const char *file, struct hfi_transport_why *why);
+/* OpenSSL's verify callback: notes for `explain` what is wrong with the certificate. */
+int hfi_tls_trouble_verdict(int good, X509_STORE_CTX *checked);
+
+#endif

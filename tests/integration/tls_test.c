@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* tls_test.c - rediss://: whom we believe, who is refused and in which words, and that everything else is as in the
+ * clear. */
+#include <holdfast/holdfast.h>
+#include <holdfast/redis.h>
+
+#include "tests/support/server.h"
+
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int stop(void **state)
+{
+    hft_server_stop(*state);
+    return 0;
+}
+
+static int with_the_right_name(void **state)
+{
+    *state = hft_server_start_tls("server", NULL);
+    return 0;
+}
+
+static int with_another_name(void **state)
+{
+    *state = hft_server_start_tls("elsewhere", NULL);
+    return 0;
+}
+
+static int expired(void **state)
+{
+    *state = hft_server_start_tls("expired", NULL);
+    return 0;
+}
+
+static int signed_by_a_stranger(void **state)
+{
+    *state = hft_server_start_tls("stranger", NULL);
+    return 0;
+}
+
+static int for_known_clients(void **state)
+{
+    *state = hft_server_start_tls("server", "tls-auth-clients yes");
+    return 0;
+}
+
+static int in_the_clear(void **state)
+{
+    *state = hft_server_start_tcp(NULL);
+    return 0;
+}
+
+/* Opens a client, with `more` behind the URL. */
+static hf_status open_by(const struct hft_server *server, const char *more, hf_client **client, hf_error *error)
+{
+    char url[512];
+    (void)snprintf(url, sizeof url, "%s%s", hft_server_url(server), more);
+    return hf_client_open(url, NULL, client, error);
+}
+
+static void must_open(const struct hft_server *server, const char *more)
+{
+    hf_client *client;
+    hf_error error;
+    redisReply *reply;
+    hf_status status = open_by(server, more, &client, &error);
+    if (status != HF_OK)
+        fail_msg("%s: %s (%s)", more, error.message, error.hint);
+    assert_int_equal(hf_command(client, &reply, NULL, "PING"), HF_OK);
+    freeReplyObject(reply);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void must_refuse(const struct hft_server *server, const char *more, hf_status refused, const char *words)
+{
+    hf_client *client;
+    hf_error error;
+    assert_int_equal(open_by(server, more, &client, &error), refused);
+    assert_null(client);
+    if (strstr(error.message, words) == NULL)
+        fail_msg("\"%s\" (hint: %s) does not say \"%s\"", error.message, error.hint, words);
+}
+
+static void locks_and_values_and_commands_go_through(void **state)
+{
+    struct hft_server *server = *state;
+    hf_client *a, *b;
+    hf_lease *lease;
+    hf_error error;
+    redisReply *reply;
+    size_t size = 5 << 20;
+    char *big = malloc(size);
+    for (size_t i = 0; i < size; i++)
+        big[i] = (char)(i * 7 + i / 4096);
+    assert_int_equal(open_by(server, "", &a, &error), HF_OK);
+    assert_int_equal(open_by(server, "", &b, &error), HF_OK);
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(hf_lock_acquire(a, "name", NULL, &lease, &error), HF_OK);
+        assert_int_equal(hf_lease_release(lease, &error), HF_OK);
+        assert_int_equal(hf_lock_acquire(b, "name", NULL, &lease, &error), HF_OK);
+        assert_int_equal(hf_lease_release(lease, &error), HF_OK);
+    }
+    assert_int_equal(hf_command(a, &reply, &error, "SET big %b", big, size), HF_OK);
+    freeReplyObject(reply);
+    assert_int_equal(hf_command(b, &reply, &error, "GET big"), HF_OK);
+    assert_int_equal(reply->len, size);
+    assert_memory_equal(reply->str, big, size);
+    freeReplyObject(reply);
+    free(big);
+    assert_int_equal(hf_client_close(a, NULL), HF_OK);
+    assert_int_equal(hf_client_close(b, NULL), HF_OK);
+}
+
+static void a_certificate_for_somebody_else_is_refused_by_name(void **state)
+{
+    must_refuse(*state, "", HF_DENIED, "the certificate is for a.example, b.example, not 127.0.0.1");
+    must_refuse(*state, "&tls_server_name=c.example", HF_DENIED, "not c.example");
+    must_open(*state, "&tls_server_name=b.example");
+    must_open(*state, "&tls_verify=ca");
+    must_open(*state, "&tls_verify=none");
+}
+
+static void an_expired_certificate_is_refused(void **state)
+{
+    must_refuse(*state, "", HF_DENIED, "its certificate has expired");
+    must_refuse(*state, "&tls_verify=ca", HF_DENIED, "its certificate has expired");
+    must_open(*state, "&tls_verify=none");
+}
+
+static void a_certificate_of_a_stranger_is_refused(void **state)
+{
+    must_refuse(*state, "", HF_DENIED, "nobody that we trust has signed its certificate");
+    must_refuse(*state, "&tls_verify=ca", HF_DENIED, "nobody that we trust");
+    must_open(*state, "&tls_verify=none");
+}
+
+static void a_client_without_the_certificate_that_is_asked_for_is_told(void **state)
+{
+    const char *folder = hft_server_folder(*state);
+    char both[256], one[256];
+    (void)snprintf(both, sizeof both, "&tls_cert_file=%s/client.pem&tls_key_file=%s/client.key", folder, folder);
+    must_refuse(*state, "", HF_DENIED, "it asks for a certificate of ours");
+    must_open(*state, both);
+    (void)strcat(both, "&tls_min=1.3");
+    must_open(*state, both);
+    (void)snprintf(both, sizeof both, "&tls_cert_file=%s/stranger.pem&tls_key_file=%s/stranger.key", folder, folder);
+    must_refuse(*state, both, HF_DENIED, "it refuses the certificate of tls_cert_file");
+    (void)snprintf(one, sizeof one, "&tls_cert_file=%s/client.pem&tls_key_file=%s/server.key", folder, folder);
+    must_refuse(*state, one, HF_INVALID, "tls_key_file");
+    (void)snprintf(one, sizeof one, "&tls_key_file=%s/client.key", folder);
+    must_refuse(*state, one, HF_INVALID, "no tls_cert_file");
+}
+
+static void nonsense_in_the_options_is_named(void **state)
+{
+    hf_client *client;
+    hf_error error;
+    must_refuse(*state, "&tls_verify=maybe", HF_INVALID, "tls_verify");
+    must_refuse(*state, "&tls_min=1.1", HF_INVALID, "tls_min");
+    must_refuse(*state, "&tls_cert_file=/nowhere", HF_INVALID, "tls_cert_file /nowhere: No such file");
+    assert_int_equal(hf_client_open("rediss://127.0.0.1:1?tls_ca_file=/dev/null", NULL, &client, &error), HF_INVALID);
+    assert_non_null(strstr(error.message, "tls_ca_file /dev/null"));
+    assert_int_equal(hf_client_open("redis://127.0.0.1:1?tls_verify=ca", NULL, &client, &error), HF_INVALID);
+    assert_non_null(strstr(error.hint, "rediss://"));
+}
+
+static void a_port_in_the_clear_is_recognised(void **state)
+{
+    char url[64];
+    hf_client *client;
+    hf_error error;
+    (void)snprintf(url, sizeof url, "rediss://127.0.0.1:%d?connect_ms=200", hft_server_port(*state));
+    assert_int_equal(hf_client_open(url, NULL, &client, &error), HF_UNAVAILABLE); /* it waits for the end of a line */
+    assert_non_null(strstr(error.message, "does not answer in TLS"));
+    assert_non_null(strstr(error.hint, "redis://"));
+}
+
+static void a_port_of_tls_is_recognised(void **state)
+{
+    char url[64];
+    hf_client *client;
+    hf_error error;
+    (void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", hft_server_port(*state));
+    assert_int_not_equal(hf_client_open(url, NULL, &client, &error), HF_OK);
+    assert_non_null(strstr(error.hint, "rediss://"));
+}
+
+int main(void)
+{
+#define TEST(test, with) cmocka_unit_test_setup_teardown(test, with, stop)
+    const struct CMUnitTest tests[] = {
+        TEST(locks_and_values_and_commands_go_through, with_the_right_name),
+        TEST(a_certificate_for_somebody_else_is_refused_by_name, with_another_name),
+        TEST(an_expired_certificate_is_refused, expired),
+        TEST(a_certificate_of_a_stranger_is_refused, signed_by_a_stranger),
+        TEST(a_client_without_the_certificate_that_is_asked_for_is_told, for_known_clients),
+        TEST(nonsense_in_the_options_is_named, with_the_right_name),
+        TEST(a_port_in_the_clear_is_recognised, in_the_clear),
+        TEST(a_port_of_tls_is_recognised, with_the_right_name),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
