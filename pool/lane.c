@@ -43,7 +43,7 @@ struct hfi_lane *hfi_lane_new(struct hfi_deployment *deployment, struct hfi_list
     lane->index = index;
     bool sifted = hfi_lane_is_sifted(lane);
     lane->reply_most = sifted ? deployment->settings.max_value_bytes + LOCK_REPLY_MOST : LOCK_REPLY_MOST;
-    lane->in_capacity = 65536; /* room for all that TLS may hold back */
+    lane->in_capacity = HFI_RECV_WHOLE;
     lane->in = malloc(lane->in_capacity);
     lane->connection = HFI_NO_CONNECTION;
     lane->nearest_ns = HFI_NEVER;

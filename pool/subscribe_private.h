@@ -45,7 +45,7 @@ struct hfi_subscribers {
     _Atomic(bool) missed;        /* the listener wanted the role */
     _Atomic(bool) polled_inline; /* a waiting thread polls the sockets beside the listener */
     int wake_fd;                 /* wakes that thread */
-    char in[65536];
+    char in[HFI_RECV_WHOLE];
     struct hfi_subscriber list[];
 };
 

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#define HFI_RECV_WHOLE 65536
+
 struct hfi_tls;
 struct hfi_transport;
 
@@ -28,7 +30,7 @@ struct hfi_transport {
      * it; -1 and errno. */
     int (*start)(struct hfi_connection *connection);
     /* As send and recv on a non-blocking socket, but EINTR is retried. Never SIGPIPE. After -1 of recv and EAGAIN, and
-     * after less than `size` bytes, nothing is left that poll() would not see. */
+     * after any recv with room for HFI_RECV_WHOLE bytes, nothing is left that poll() would not see. */
     ssize_t (*send)(struct hfi_connection *connection, const void *bytes, size_t size);
     ssize_t (*recv)(struct hfi_connection *connection, void *bytes, size_t size);
     /* Tells the other side that nothing more will be sent. For the thread that may send. */

@@ -174,22 +174,17 @@ static ssize_t unseal(struct hfi_tls *tls, char *bytes, size_t size)
     return wants == SSL_ERROR_ZERO_RETURN ? 0 : -1;
 }
 
-/* Receives no more than fits into `bytes` when it is decrypted, with what OpenSSL has of a record that is not complete:
- * then nothing stays behind where poll() would not see it. A caller with a small buffer reads until EAGAIN. */
+/* Receives no more than fits into `bytes` when it is decrypted, with what OpenSSL may have of a record that is not
+ * complete: then nothing stays behind where poll() would not see it. A caller with a small buffer reads until EAGAIN. */
 static ssize_t recv_sealed(struct hfi_connection *connection, void *bytes, size_t size)
 {
     struct hfi_tls *tls = connection->tls;
+    size_t room = size < LEAST_TAKEN ? size : size > SEALED_MOST + LEAST_TAKEN ? size - SEALED_MOST : LEAST_TAKEN;
     ssize_t got = -1;
     errno = EAGAIN;
     if (tls->is_full)
         got = unseal(tls, bytes, size);
     while (got < 0 && errno == EAGAIN) {
-        (void)pthread_mutex_lock(&tls->mutex);
-        size_t begun = (size_t)BIO_pending(tls->in);
-        (void)pthread_mutex_unlock(&tls->mutex);
-        size_t room = begun < size ? size - begun : 0;
-        if (room < LEAST_TAKEN)
-            room = size < LEAST_TAKEN ? size : LEAST_TAKEN;
         got = pull(tls, connection->fd, bytes, room);
         if (got <= 0)
             return got;
