@@ -104,7 +104,6 @@ static void make_pair(int ends[2], int buffer)
 static void begin(struct stage *s, size_t cut, int buffer)
 {
     int near[2], far[2] = {-1, -1};
-    char path[160], key[160];
     make_pair(near, buffer);
     if (cut > 0)
         make_pair(far, buffer);
@@ -115,11 +114,6 @@ static void begin(struct stage *s, size_t cut, int buffer)
     s->ours = HFI_NO_CONNECTION;
     s->ours.fd = near[0];
     atomic_store(&s->failed, false);
-    (void)snprintf(path, sizeof path, "%s/server.pem", hft_server_folder(s->server));
-    (void)snprintf(key, sizeof key, "%s/server.key", hft_server_folder(s->server));
-    s->context = SSL_CTX_new(TLS_server_method());
-    assert_int_equal(SSL_CTX_use_certificate_chain_file(s->context, path), 1);
-    assert_int_equal(SSL_CTX_use_PrivateKey_file(s->context, key, SSL_FILETYPE_PEM), 1);
     s->theirs = SSL_new(s->context);
     assert_int_equal(SSL_set_fd(s->theirs, s->their_fd), 1);
     assert_true(hfi_secure_wrap(s->secure, &s->ours));
@@ -149,7 +143,6 @@ static void end(struct stage *s)
         assert_int_equal(pthread_join(s->relays[i], NULL), 0);
     s->ours.transport->close(&s->ours);
     SSL_free(s->theirs);
-    SSL_CTX_free(s->context);
     const int fds[] = {s->relay_in, s->relay_out, s->their_fd};
     for (int i = 0; i < 3; i++)
         if (fds[i] >= 0)
@@ -204,9 +197,15 @@ static void echo_all(struct stage *s, size_t whole, size_t piece_most)
 static int set_up(void **state)
 {
     struct stage *s = calloc(1, sizeof *s);
-    char ca[160];
+    char ca[160], path[160], key[160];
     hf_error error;
     s->server = hft_server_start_tls("server", NULL);
+    (void)snprintf(path, sizeof path, "%s/server.pem", hft_server_folder(s->server));
+    (void)snprintf(key, sizeof key, "%s/server.key", hft_server_folder(s->server));
+    s->context = SSL_CTX_new(TLS_server_method());
+    if (SSL_CTX_use_certificate_chain_file(s->context, path) != 1 ||
+        SSL_CTX_use_PrivateKey_file(s->context, key, SSL_FILETYPE_PEM) != 1)
+        return -1;
     (void)snprintf(ca, sizeof ca, "%s/ca.pem", hft_server_folder(s->server));
     const struct hfi_tls_settings settings = {.ca_file = ca, .name = "localhost", .verify = HFI_TLS_FULL, .min = 12};
     *state = s;
@@ -220,6 +219,7 @@ static int tear_down(void **state)
 {
     struct stage *s = *state;
     hfi_secure_free(s->secure);
+    SSL_CTX_free(s->context);
     hft_server_stop(s->server);
     free(s);
     return 0;
@@ -281,12 +281,26 @@ static void a_single_receive_leaves_nothing_that_poll_does_not_see(void **state)
     end(s);
 }
 
+static void the_second_dial_resumes_the_first_ones_session(void **state)
+{
+    struct stage *s = *state;
+    s->updates_keys = false;
+    for (int turn = 0; turn < 4; turn++) {
+        begin(s, 0, 0);
+        echo_all(s, 1000, 1000); /* the ticket comes with the first bytes */
+        if (turn > 0)
+            assert_int_equal(SSL_session_reused(s->theirs), 1);
+        end(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_arrive_whole_through_sockets_that_take_little),
         cmocka_unit_test(records_may_be_cut_anywhere),
         cmocka_unit_test(keys_change_under_way),
+        cmocka_unit_test(the_second_dial_resumes_the_first_ones_session),
         cmocka_unit_test(a_single_receive_leaves_nothing_that_poll_does_not_see),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -193,6 +193,59 @@ static void a_port_of_tls_is_recognised(void **state)
     assert_non_null(strstr(error.hint, "rediss://"));
 }
 
+static void copy_file(const struct hft_server *server, const char *from, const char *to)
+{
+    char command[256];
+    (void)snprintf(command, sizeof command, "cd %s && cp %s %s.new && mv %s.new %s", hft_server_folder(server), from, to, to, to);
+    assert_int_equal(system(command), 0); /* a rename, as those who renew certificates do it */
+}
+
+static _Atomic(int) warnings_of_files;
+
+static void count_warnings(hf_log_level level, const char *line, void *arg)
+{
+    (void)arg;
+    if (level == HF_LOG_WARNING && strstr(line, "a TLS file has changed") != NULL)
+        warnings_of_files++;
+}
+
+/* Until a command goes through again; at most 20 s. */
+static void must_answer(hf_client *client)
+{
+    hf_error error = {0};
+    for (int i = 0; i < 2000; i++) {
+        redisReply *reply = NULL;
+        hf_status status = hf_command(client, &reply, &error, "PING");
+        if (reply != NULL)
+            freeReplyObject(reply);
+        if (status == HF_OK)
+            return;
+        (void)usleep(10000);
+    }
+    fail_msg("%s (%s)", error.message, error.hint);
+}
+
+static void files_that_change_are_read_again_and_bad_ones_change_nothing(void **state)
+{
+    struct hft_server *server = *state;
+    hf_client *client;
+    hf_error error;
+    warnings_of_files = 0;
+    assert_int_equal(hf_client_open(hft_server_url(server), HF_CLIENT(.log = count_warnings), &client, &error), HF_OK);
+    must_answer(client);
+    copy_file(server, "server.key", "ca.pem"); /* no certificate at all */
+    hft_server_restart(server);
+    must_answer(client);
+    assert_int_equal(warnings_of_files, 1);
+    copy_file(server, "other.pem", "ca.pem");
+    copy_file(server, "stranger.pem", "server.pem");
+    copy_file(server, "stranger.key", "server.key");
+    hft_server_restart(server);
+    must_answer(client);
+    assert_int_equal(warnings_of_files, 1);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 int main(void)
 {
 #define TEST(test, with) cmocka_unit_test_setup_teardown(test, with, stop)
@@ -202,6 +255,7 @@ int main(void)
         TEST(an_expired_certificate_is_refused, expired),
         TEST(a_certificate_of_a_stranger_is_refused, signed_by_a_stranger),
         TEST(a_client_without_the_certificate_that_is_asked_for_is_told, for_known_clients),
+        TEST(files_that_change_are_read_again_and_bad_ones_change_nothing, with_the_right_name),
         TEST(nonsense_in_the_options_is_named, with_the_right_name),
         TEST(a_port_in_the_clear_is_recognised, in_the_clear),
         TEST(a_port_of_tls_is_recognised, with_the_right_name),

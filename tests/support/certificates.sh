@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # certificates.sh FOLDER - makes PEM files there, NAME.pem and NAME.key each: ca; signed by it server (for localhost and
 # 127.0.0.1), client, elsewhere (for a.example and b.example), expired; and stranger, a server's that another CA signed,
-# other.
+# other. of_clients.pem is ca.pem, for a server that asks clients for their certificates.
 set -eu
 cd "$1"
 
@@ -24,6 +24,7 @@ certificate() { # NAME CA DAYS SUBJECT_ALT_NAME
 
 authority ca
 authority other
+cp ca.pem of_clients.pem
 certificate server ca 2 DNS:localhost,IP:127.0.0.1
 certificate client ca 2 DNS:client.example
 certificate elsewhere ca 2 DNS:a.example,DNS:b.example

@@ -120,7 +120,7 @@ static void write_config(const struct hft_server *server, const char *config)
     if (file == NULL)
         give_up(NULL, "%s: %s", server->config_path, strerror(errno));
     if (server->identity != NULL)
-        (void)fprintf(file, "tls-port %d\ntls-ca-cert-file %s/ca.pem\ntls-cert-file %s/%s.pem\ntls-key-file %s/%s.key\n"
+        (void)fprintf(file, "tls-port %d\ntls-ca-cert-file %s/of_clients.pem\ntls-cert-file %s/%s.pem\ntls-key-file %s/%s.key\n"
                       "tls-auth-clients optional\n", server->port, server->folder, server->folder, server->identity,
                       server->folder, server->identity);
     (void)fprintf(file,
@@ -201,6 +201,10 @@ static struct hft_server *start(const char *config, bool tcp, const char *identi
 {
     static bool registered;
     struct hft_server *server = calloc(1, sizeof *server);
+    if (identity == NULL && getenv("HFT_TLS") != NULL) {
+        identity = "server";
+        tcp = true;
+    }
     if (server == NULL)
         give_up(NULL, "no memory for a server");
     (void)strcpy(server->folder, "/tmp/holdfast-test-XXXXXX");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* server.h - a real redis-server of a test's own, on a unix socket in a temporary folder. Both are gone when the
- * test has ended, however it ends. A failure in here ends the test program with a message. */
+ * test has ended, however it ends. A failure in here ends the test program with a message. With HFT_TLS in the
+ * environment each of them is one of hft_server_start_tls. */
 #ifndef HFT_SERVER_H
 #define HFT_SERVER_H
 
