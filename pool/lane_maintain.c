@@ -369,15 +369,15 @@ void hfi_lane_half_close(struct hfi_lane *lane)
         hfi_lane_give_up_locked(lane, HF_CLOSED, 0, "the client closes");
     while (!hfi_list_is_empty(&lane->queue))
         hfi_lane_complete_locked(lane, hfi_list_first(&lane->queue, struct hfi_command, link), HFI_UNSENT);
+    hfi_lane_set_state_locked(lane, HFI_LANE_CLOSED);
+    hfi_lane_unlock(lane);
     bool sends = !atomic_exchange(&lane->writing, true);
     if (lane->connection.fd >= 0 && sends)
         lane->connection.transport->finish(&lane->connection);
-    else if (lane->connection.fd >= 0) /* another thread sends, to a server that does not take it */
+    else if (lane->connection.fd >= 0) /* another thread sends */
         (void)shutdown(lane->connection.fd, SHUT_WR);
     if (sends)
         atomic_store(&lane->writing, false); /* what was listed meanwhile is flushed by hfi_pool_close */
-    hfi_lane_set_state_locked(lane, HFI_LANE_CLOSED);
-    hfi_lane_unlock(lane);
     HFI_PERTURB("lane-closed-to-told");
     (void)eventfd_write(lane->wake_fd, 1); /* a sleeping reader gives the role back */
     hfi_lane_run_completions(lane);

@@ -3,6 +3,7 @@
 #include "core/context/context.h"
 #include "core/context/callback.h"
 #include "core/context/cancel.h"
+#include "core/client/settings.h"
 #include "core/lock/retire.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/parts.h"
@@ -100,13 +101,6 @@ void hfi_client_leave(hf_client *client)
 void hfi_client_ref(hf_client *client)
 {
     atomic_fetch_add(&client->references, 1);
-}
-
-static void wipe(char *text)
-{
-    if (text != NULL)
-        explicit_bzero(text, strlen(text));
-    free(text);
 }
 
 void hfi_client_unref(hf_client *client)
@@ -227,47 +221,10 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     return client;
 }
 
-struct query { /* of a URI. `texts` owns the strings that the options point to, until the client has copied them */
-    hf_client_options *options;
-    char *texts[HFI_CLIENT_OPTIONS];
-    int   count;
-};
-
-static hf_status take_query(void *self, const char *name, const char *value, hf_error *error)
+static hf_status start(hf_client *client, struct hfi_settings *settings, hf_error *error)
 {
-    struct query *query = self;
-    if (query->count == HFI_CLIENT_OPTIONS)
-        return hfi_fail(error, HF_INVALID, "", "the URI has more than %d options", query->count);
-    char *text = strdup(value);
-    if (text == NULL)
-        return hfi_fail(error, HF_NOMEM, "", "no memory for a client");
-    query->texts[query->count++] = text;
-    return hfi_client_option_parse(query->options, name, text, error);
-}
-
-static void forget_query(struct query *query)
-{
-    while (query->count > 0)
-        free(query->texts[--query->count]);
-}
-
-static struct hfi_tls_settings tls_settings(const hf_client_options *o, const struct hfi_endpoint *endpoint)
-{
-    struct hfi_tls_settings settings = {
-        .ca_file = o->tls_ca_file,
-        .cert_file = o->tls_cert_file,
-        .key_file = o->tls_key_file,
-        .name = o->tls_server_name != NULL ? o->tls_server_name : endpoint->host,
-    };
-    if (endpoint->tls) {
-        settings.verify = *o->tls_verify == 'f' ? HFI_TLS_FULL : *o->tls_verify == 'c' ? HFI_TLS_CA : HFI_TLS_NONE;
-        settings.min = strcmp(o->tls_min, "1.3") == 0 ? 13 : 12;
-    }
-    return settings;
-}
-
-static hf_status start(hf_client *client, const hf_client_options *o, struct hfi_endpoint *endpoint, hf_error *error)
-{
+    const hf_client_options *o = &settings->options;
+    struct hfi_endpoint *endpoint = &settings->endpoint;
     const char *socket;
     char *path;
     if (endpoint->scheme == HFI_EMBEDDED) {
@@ -281,27 +238,14 @@ static hf_status start(hf_client *client, const hf_client_options *o, struct hfi
         free(endpoint->path);
         endpoint->path = path;
     }
-    struct hfi_pool_settings settings = {
-        .endpoint = *endpoint,
-        .tls = tls_settings(o, endpoint),
-        .client_name = client->name,
-        .connect_ms = o->connect_ms,
-        .command_ms = o->command_ms,
-        .lanes = o->lanes,
-        .subscribers = o->subscribers,
-        .min_connections = o->min_connections,
-        .max_connections = o->max_connections,
-        .idle_ms = o->idle_ms,
-        .lifetime_ms = o->lifetime_ms,
-        .max_value_bytes = o->max_value_bytes,
-    };
+    const struct hfi_pool_settings pool = hfi_settings_of_pool(settings, client->name);
     client->database = endpoint->database;
     client->has_dispatcher_thread = o->dispatch == HF_DISPATCH_THREAD;
     hf_status status = hfi_watchdog_start(client->clock, hfi_tick_due, client, &client->watchdog, error);
     if (status == HF_OK)
         status = hfi_dispatcher_start(o->dispatch == HF_DISPATCH_CALLER, &client->dispatcher, error);
     if (status == HF_OK)
-        status = hfi_pool_open(&settings, &ops, client, client->clock, &client->log, o->lazy, &client->pool, error);
+        status = hfi_pool_open(&pool, &ops, client, client->clock, &client->log, o->lazy, &client->pool, error);
     if (status == HF_OK &&
         !hfi_pool_subscribe(client->pool, client->identity.channel, HFI_CHANNEL_SIZE))
         status = hfi_fail(error, HF_NOMEM, "", "no memory for a client");
@@ -331,42 +275,20 @@ static bool stop(hf_client *client)
 
 static hf_status open_client(const char *uri, const hf_client_options *given, hf_client **client_out, hf_error *error)
 {
-    hf_client_options o;
-    struct hfi_endpoint endpoint = {0};
-    struct query query = {.options = &o};
+    struct hfi_settings settings;
     if (client_out == NULL)
         return hfi_fail(error, HF_INVALID, "", "the place for the client is NULL");
     *client_out = NULL;
-    if (uri == NULL)
-        uri = secure_getenv("HOLDFAST_URL");
-    if (uri == NULL || *uri == 0)
-        uri = "redis://127.0.0.1:6379";
-    hf_status status = hfi_options_take(&o, sizeof o, given, "HF_CLIENT", error);
-    if (status == HF_OK)
-        status = hfi_uri_parse(uri, take_query, &query, &endpoint, error);
-    if (status == HF_OK)
-        status = hfi_tls_options_check(&o, endpoint.tls, error);
-    if (status == HF_OK)
-        status = hfi_client_options_check(&o, error);
-    if (status == HF_OK && o.user != NULL) {
-        wipe(endpoint.user);
-        endpoint.user = strdup(o.user);
-    }
-    if (status == HF_OK && o.password != NULL) {
-        wipe(endpoint.password);
-        endpoint.password = strdup(o.password);
-    }
+    hf_status status = hfi_settings_read(&settings, uri != NULL ? uri : secure_getenv("HOLDFAST_URL"), given, error);
     hf_client *client = NULL;
     unsigned char random[16];
     if (status == HF_OK && !hfi_random(random, sizeof random))
         status = hfi_random_fail(error, "a client");
     if (status == HF_OK) {
-        client = make(&o, random);
-        status = client == NULL ? hfi_fail(error, HF_NOMEM, "", "no memory for a client")
-                                : start(client, &o, &endpoint, error);
+        client = make(&settings.options, random);
+        status = client == NULL ? hfi_fail(error, HF_NOMEM, "", "no memory for a client") : start(client, &settings, error);
     }
-    hfi_endpoint_done(&endpoint);
-    forget_query(&query);
+    hfi_settings_done(&settings);
     if (status != HF_OK && client != NULL) {
         atomic_store(&client->closing, true);
         (void)stop(client);

@@ -18,14 +18,14 @@
 
 static void lock(struct hfi_tls *tls)
 {
-    (void)pthread_mutex_lock(&tls->mutex);
+    hfi_mutex_lock(&tls->mutex);
     ERR_clear_error(); /* SSL_get_error would take an error that the program left there for ours */
 }
 
 static void unlock(struct hfi_tls *tls)
 {
     ERR_clear_error();
-    (void)pthread_mutex_unlock(&tls->mutex);
+    hfi_mutex_unlock(&tls->mutex);
 }
 
 /* ---- the socket ---- */
@@ -208,9 +208,9 @@ static void finish(struct hfi_connection *connection)
 
 static void explain(const struct hfi_connection *connection, struct hfi_transport_why *why)
 {
-    (void)pthread_mutex_lock(&connection->tls->mutex);
+    hfi_mutex_lock(&connection->tls->mutex);
     *why = connection->tls->why;
-    (void)pthread_mutex_unlock(&connection->tls->mutex);
+    hfi_mutex_unlock(&connection->tls->mutex);
 }
 
 static void close_sealed(struct hfi_connection *connection)
@@ -228,7 +228,7 @@ static void close_sealed(struct hfi_connection *connection)
     if (tls->sealed != NULL)
         explicit_bzero(tls->sealed, tls->capacity);
     free(tls->sealed);
-    (void)pthread_mutex_destroy(&tls->mutex);
+    hfi_mutex_destroy(&tls->mutex);
     free(tls);
 }
 

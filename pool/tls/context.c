@@ -22,13 +22,13 @@ static int keep_ticket(SSL *ssl, SSL_SESSION *ticket)
     SSL_CTX *made_by = SSL_get_SSL_CTX(ssl);
     struct hfi_tls_context *context = SSL_CTX_get_app_data(made_by);
     SSL_SESSION *before = NULL;
-    (void)pthread_mutex_lock(&context->mutex);
+    hfi_mutex_lock(&context->mutex);
     bool keeps = context->in_force == made_by;
     if (keeps) {
         before = context->ticket;
         context->ticket = ticket;
     }
-    (void)pthread_mutex_unlock(&context->mutex);
+    hfi_mutex_unlock(&context->mutex);
     SSL_SESSION_free(before);
     return keeps;
 }
@@ -91,7 +91,7 @@ static bool refresh(struct hfi_tls_context *context, struct hfi_transport_why *w
     SSL_SESSION *ticket = NULL;
     bool good = true;
     *why = (struct hfi_transport_why){0};
-    (void)pthread_mutex_lock(&context->mutex);
+    hfi_mutex_lock(&context->mutex);
     if (look_at_files(context)) {
         SSL_CTX *made = read_files(context, why);
         good = made != NULL;
@@ -102,7 +102,7 @@ static bool refresh(struct hfi_tls_context *context, struct hfi_transport_why *w
             context->ticket = NULL;
         }
     }
-    (void)pthread_mutex_unlock(&context->mutex);
+    hfi_mutex_unlock(&context->mutex);
     SSL_SESSION_free(ticket);
     SSL_CTX_free(before); /* connections made by it keep it */
     return good;
@@ -117,7 +117,7 @@ static void free_context(struct hfi_tls_context *context)
     free(context->name);
     SSL_SESSION_free(context->ticket);
     SSL_CTX_free(context->in_force);
-    (void)pthread_mutex_destroy(&context->mutex);
+    hfi_mutex_destroy(&context->mutex);
     free(context);
 }
 
@@ -136,7 +136,7 @@ static struct hfi_tls_context *open_context(const struct hfi_tls_settings *setti
     struct hfi_tls_context *context = calloc(1, sizeof *context);
     if (context == NULL)
         return NULL;
-    (void)pthread_mutex_init(&context->mutex, NULL);
+    hfi_mutex_init(&context->mutex, HFI_RANK_LEAF);
     context->verify = settings->verify;
     context->min = settings->min;
     if (copy(&context->files[HFI_TLS_CA_FILE], settings->ca_file) &&
@@ -173,11 +173,11 @@ static bool ask_for_name(SSL *ssl, const struct hfi_tls_context *context)
 
 SSL *hfi_tls_context_ssl(struct hfi_tls_context *context, struct hfi_tls *tls)
 {
-    (void)pthread_mutex_lock(&context->mutex);
+    hfi_mutex_lock(&context->mutex);
     SSL *ssl = SSL_new(context->in_force);
     /* A copy: OpenSSL offers a ticket of TLS 1.3 once, and six connections may be made at a time. */
     SSL_SESSION *ticket = ssl != NULL && context->ticket != NULL ? SSL_SESSION_dup(context->ticket) : NULL;
-    (void)pthread_mutex_unlock(&context->mutex);
+    hfi_mutex_unlock(&context->mutex);
     if (ticket != NULL)
         (void)SSL_set_session(ssl, ticket);
     SSL_SESSION_free(ticket);
@@ -197,7 +197,7 @@ static bool wrap(struct hfi_tls_context *context, struct hfi_connection *connect
     struct hfi_tls *tls = calloc(1, sizeof *tls);
     if (tls == NULL)
         return false;
-    (void)pthread_mutex_init(&tls->mutex, NULL);
+    hfi_mutex_init(&tls->mutex, HFI_RANK_INNER);
     tls->context = context;
     ERR_clear_error();
     tls->ssl = hfi_tls_context_ssl(context, tls);
@@ -206,7 +206,7 @@ static bool wrap(struct hfi_tls_context *context, struct hfi_connection *connect
     if (tls->out == NULL) {
         (void)BIO_free(tls->in);
         SSL_free(tls->ssl);
-        (void)pthread_mutex_destroy(&tls->mutex);
+        hfi_mutex_destroy(&tls->mutex);
         free(tls);
         ERR_clear_error();
         return false;

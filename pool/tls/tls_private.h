@@ -3,10 +3,10 @@
 #ifndef HFI_TLS_PRIVATE_H
 #define HFI_TLS_PRIVATE_H
 
+#include "base/mutex.h"
 #include "pool/tls/tls.h"
 
 #include <openssl/ssl.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -26,7 +26,7 @@ struct hfi_tls_context {
     enum hfi_tls_verify verify;
     int min;
 
-    pthread_mutex_t mutex; /* guards what is below */
+    struct hfi_mutex mutex; /* guards what is below */
     SSL_CTX *in_force;     /* with the files as they were when they could be used last */
     struct hfi_tls_stamp stamps[HFI_TLS_FILES]; /* when they were read last */
     SSL_SESSION *ticket;   /* the newest one of in_force; NULL: none */
@@ -35,7 +35,7 @@ struct hfi_tls_context {
 /* An SSL object is one thread's at a time, and a connection has one thread that sends and one that receives: the
  * mutex is held around each of its calls, and never during a system call. */
 struct hfi_tls {
-    pthread_mutex_t mutex;
+    struct hfi_mutex mutex;
     SSL *ssl;
     BIO *in, *out; /* bytes of the socket, encrypted; the SSL object's */
     struct hfi_tls_context *context;

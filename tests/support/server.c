@@ -126,7 +126,8 @@ static void write_config(const struct hft_server *server, const char *config)
     (void)fprintf(file,
                   "port %d\nbind 127.0.0.1\nunixsocket %s\nunixsocketperm 700\ndir %s\nlogfile %s\n"
                   "save \"\"\nappendonly no\ndaemonize no\n%s\n",
-                  server->identity != NULL ? 0 : server->port, server->socket, server->folder, server->log_path, config != NULL ? config : "");
+                  server->identity != NULL ? 0 : server->port, server->socket, server->folder, server->log_path,
+                  config != NULL ? config : "");
     if (fclose(file) != 0)
         give_up(NULL, "%s: %s", server->config_path, strerror(errno));
 }
