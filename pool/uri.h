@@ -22,7 +22,8 @@ typedef hf_status hfi_uri_query(void *self, const char *name, const char *value,
 
 /* redis://[user[:password]@]host[:port][/database], redis://[::1]:6379, unix:///path[?db=n], embedded:[name]; valkey is
  * redis; rediss and valkeys are the same with TLS. sentinel, cluster, quorum: HF_INVALID, and the error says that they come
- * later. Every error names the bad part and never shows the password. No part except a password may contain control characters, encoded or not.
+ * later. Every error names the bad part and never shows the password. No part except a password may contain control
+ * characters, encoded or not.
  * `database` may be given in the query as db. Options that the parser does not know go to `query`, each name once. */
 hf_status hfi_uri_parse(const char *uri, hfi_uri_query *query, void *self, struct hfi_endpoint *endpoint, hf_error *error);
 void      hfi_endpoint_done(struct hfi_endpoint *endpoint);

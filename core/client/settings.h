@@ -4,7 +4,7 @@
 #define HFI_SETTINGS_H
 
 #include "core/protocol/options.h"
-#include "pool/owner.h"
+#include "pool/pool.h"
 
 struct hfi_settings {
     hf_client_options options;     /* complete; its texts are the caller's or `texts` */
