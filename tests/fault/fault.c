@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -161,12 +162,24 @@ bool hft_in_time(int64_t took_ns, int64_t limit_ns)
     return hft_in_time_of(4, took_ns, limit_ns);
 }
 
-/* Starts the thread that measures lateness, except for faults that count threads or fork before there may be any. */
-static void start_pulse(const struct hft_named *fault)
+/* Starts the threads that measure lateness, except for faults that count threads or fork before there may be any. One for
+ * each CPU: a host can take one of them away for half a second, with the thread that was to run there, and leave the
+ * others. */
+static void start_pulses(const struct hft_named *fault)
 {
-    pthread_t thread;
-    if ((fault->needs & HFT_MEASURES) != 0 && pthread_create(&thread, NULL, keep_pulse, NULL) == 0)
+    cpu_set_t all, one;
+    CPU_ZERO(&all);
+    if ((fault->needs & HFT_MEASURES) == 0 || sched_getaffinity(0, sizeof all, &all) != 0)
+        return;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        pthread_t thread;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        if (!CPU_ISSET(cpu, &all) || pthread_create(&thread, NULL, keep_pulse, NULL) != 0)
+            continue;
+        (void)pthread_setaffinity_np(thread, sizeof one, &one);
         (void)pthread_detach(thread);
+    }
 }
 
 static const struct hft_named *find(const char *name)
@@ -268,7 +281,7 @@ static int run_one(const struct hft_named *fault, struct hft_run *run)
         (void)alarm(HUNG_S);
     }
     int64_t began = hft_true_ns();
-    start_pulse(fault);
+    start_pulses(fault);
     fault->run(run);
     (void)alarm(0);
     if (run->cannot) {

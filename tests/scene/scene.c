@@ -54,8 +54,9 @@ static int counted(int process, const char *what)
 
 /* ---- what sim tells its onlookers ---- */
 
-void sim_lane_lists(const struct hfi_command *command)
+void sim_lane_lists(const struct hfi_command *command, bool counts)
 {
+    (void)counts;
     char word[32];
     const char *at = memchr(command->bytes, '$', command->size);
     if (command->script != NULL)

@@ -74,7 +74,8 @@ void sim_lane_finish(struct hfi_lane *lane);
 bool sim_lane_is_busy(const struct hfi_lane *lane);
 void sim_lane_hurry(struct hfi_lane *lane, int64_t until_ns);
 
-void sim_lane_lists(const struct hfi_command *command); /* tokens.c: a client's command takes its place */
+void sim_lane_lists(const struct hfi_command *command, bool counts); /* tokens.c: a client's command takes its place, and
+                                                                        counts as a question if it is one */
 
 /* subscriber.c */
 void sim_subscriber_begin(struct hfi_pool *pool);

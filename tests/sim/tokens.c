@@ -447,10 +447,10 @@ void sim_script_ran(const char *script, const struct sim_words *words)
 
 /* ---- what clients list ---- */
 
-static void asks(const char *key, bool shares)
+static void asks(const char *key, bool shares, bool counts)
 {
     int name = name_of(key);
-    if (name >= 0)
+    if (name >= 0 && counts)
         sim_oracle_asks(&history.oracle, sim_asker(shares), name, sim.now);
 }
 
@@ -476,7 +476,7 @@ static void renews_or_releases(bool renews, const struct hfi_command *command, c
     }
 }
 
-void sim_lane_lists(const struct hfi_command *command)
+void sim_lane_lists(const struct hfi_command *command, bool counts)
 {
     static const char multi[] = "*1\r\n$5\r\nMULTI\r\n"; /* before a native acquire's SET */
     char bytes[WORDS_MOST];
@@ -491,13 +491,13 @@ void sim_lane_lists(const struct hfi_command *command)
     if (sim_words_parse(&words, bytes + skipped, command->size - skipped) == 0)
         abort();
     if (skipped > 0 && strcmp(words.text[0], "SET") == 0)
-        asks(words.text[1], false);
+        asks(words.text[1], false, counts);
     else if (command->script == &hfi_script_acquire || command->script == &hfi_script_acquire_shared)
-        asks(words.text[3], wants_to_share(words.text[3 + atoi(words.text[2]) + 6]));
+        asks(words.text[3], wants_to_share(words.text[3 + atoi(words.text[2]) + 6]), counts);
     else if (command->script == &hfi_script_acquire_permits)
-        asks(words.text[3], false);
+        asks(words.text[3], false, counts);
     for (int i = 0; rechecks && i < atoi(words.text[2]); i += 3)
-        asks(words.text[3 + i], wants_to_share(words.text[3 + atoi(words.text[2]) + 3]));
+        asks(words.text[3 + i], wants_to_share(words.text[3 + atoi(words.text[2]) + 3]), counts);
     gives_all = gives_all && strcmp(words.text[words.count - 1], "0") == 0;
     if (renews || gives_all || command->script == &hfi_script_release)
         renews_or_releases(renews, command, &words);
