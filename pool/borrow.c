@@ -27,12 +27,14 @@ struct waiter { /* on the stack of the waiting thread */
     bool may_dial, closed;
 };
 
-struct hfi_borrowers *hfi_borrowers_new(struct hfi_deployment *deployment)
+struct hfi_borrowers *hfi_borrowers_new(struct hfi_peer *peer)
 {
+    struct hfi_deployment *deployment = peer->deployment;
     int slots = deployment->settings.max_connections > 0 ? deployment->settings.max_connections : 1;
     struct hfi_borrowers *all = calloc(1, sizeof *all + (size_t)slots * sizeof all->fds[0]);
     if (all == NULL)
         return NULL;
+    all->peer = peer;
     all->deployment = deployment;
     all->slots = slots;
     all->references = 1;
@@ -139,9 +141,9 @@ static bool set_timeout(const struct hfi_borrowed *borrowed)
     return redisSetTimeout(borrowed->context, length) == REDIS_OK;
 }
 
-static hf_status closed(struct hfi_deployment *deployment, hf_error *error)
+static hf_status closed(const struct hfi_peer *peer, hf_error *error)
 {
-    (void)hfi_fail(error, HF_CLOSED, NULL, "the client of %s is closed", deployment->server_name);
+    (void)hfi_fail(error, HF_CLOSED, NULL, "the client of %s is closed", peer->name);
     return HF_CLOSED;
 }
 
@@ -163,12 +165,12 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
     all->dialing++;
     hfi_borrowers_unlock(all);
     HFI_PERTURB("borrow-to-dial");
-    hf_status status = hfi_dial_now(deployment, hfi_after_ms(now_ns, deployment->settings.connect_ms), &fd, &why);
+    hf_status status = hfi_dial_now(all->peer, hfi_after_ms(now_ns, deployment->settings.connect_ms), &fd, &why);
     now_ns = hfi_now(deployment->clock);
     if (status == HF_OK) {
         *borrowed = hfi_borrow_wrap(all, fd, now_ns);
         if (*borrowed == NULL)
-            status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", deployment->server_name);
+            status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", all->peer->name);
     }
     hfi_borrowers_lock(all);
     all->dialing--;
@@ -176,7 +178,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
         all->down_until_ns = 0;
         hfi_backoff_up(&all->backoff, now_ns);
     } else if (all->closed) {
-        status = closed(deployment, &why);
+        status = closed(all->peer, &why);
     } else {
         all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
         all->why = why;
@@ -199,7 +201,7 @@ static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
     all->testing++;
     hfi_borrowers_unlock(all);
     int64_t until_ns = hfi_after_ms(now_ns, all->deployment->settings.command_ms);
-    bool fit = hfi_reset_ping(all->deployment, borrowed->fd, until_ns);
+    bool fit = hfi_reset_ping(all->peer, borrowed->fd, until_ns);
     hfi_borrowers_lock(all);
     all->testing--;
     hfi_borrowers_unlock(all);
@@ -233,7 +235,7 @@ static hf_status wait_locked(struct hfi_borrowers *all, int64_t until_ns, struct
     if (me.granted != NULL || me.may_dial)
         return HF_OK;
     if (me.closed)
-        return closed(deployment, error);
+        return closed(all->peer, error);
     return hfi_fail(error, HF_TIMEOUT, "raise max_connections, or return connections sooner",
                     "all %d connections stayed borrowed for %lld ms", all->slots,
                     (long long)((hfi_now(deployment->clock) - me.since_ns) / HFI_MS));
@@ -260,7 +262,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
                         "this hiredis cannot borrow a connection of TLS");
     hfi_borrowers_lock(all);
     if (all->closed)
-        status = closed(&pool->deployment, error);
+        status = closed(all->peer, error);
     else if (!hfi_list_is_empty(&all->idle))
         borrowed = hfi_borrow_take_idle_locked(all, all->idle.prev);
     else if (hfi_list_is_empty(&all->waiters) && all->total < all->slots)
@@ -283,7 +285,7 @@ hf_status hfi_borrow(struct hfi_pool *pool, int64_t until_ns, struct hfi_borrowe
         status = dial(all, &borrowed, error);
     if (status == HF_OK && !set_timeout(borrowed))
         status = hfi_fail(error, HF_UNAVAILABLE, NULL, "cannot set the timeout of a connection to %s",
-                          pool->deployment.server_name);
+                          all->peer->name);
     if (status != HF_OK) { /* before the right passes on: its next owner needs a free slot */
         hfi_borrow_destroy(borrowed);
         borrowed = NULL;
@@ -332,7 +334,7 @@ static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
         struct hfi_deployment *deployment = all->deployment;
         now_ns = hfi_now(deployment->clock);
         good = now_ns < borrowed->dies_ns && is_clean(borrowed) &&
-               hfi_reset(deployment, borrowed->fd, hfi_after_ms(now_ns, deployment->settings.command_ms));
+               hfi_reset(all->peer, borrowed->fd, hfi_after_ms(now_ns, deployment->settings.command_ms));
     }
     if (!good)
         hfi_borrow_destroy(borrowed);

@@ -63,7 +63,7 @@ static void report_leaks(struct hfi_borrowers *all, int64_t now_ns)
     if (leaks > 0)
         hfi_log(&all->deployment->log, HF_LOG_INFO,
                 "%d connection(s) to %s borrowed %lld s ago and not returned yet", leaks,
-                all->deployment->server_name, (long long)(longest_ns / (1000 * HFI_MS)));
+                all->peer->name, (long long)(longest_ns / (1000 * HFI_MS)));
 }
 
 static bool begin_fill(struct hfi_borrowers *all, int64_t now_ns)
@@ -93,7 +93,7 @@ static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
             all->why = *hfi_dial_error(all->dial);
         else
             (void)hfi_fail(&all->why, HF_NOMEM, NULL, "no memory for a connection to %s",
-                           all->deployment->server_name);
+                           all->peer->name);
         all->down_until_ns = hfi_backoff_next_ns(&all->backoff, now_ns);
         hfi_borrow_pass_on_right_locked(all);
     }
@@ -106,7 +106,7 @@ static void fill(struct hfi_borrowers *all, int64_t now_ns)
 {
     while (all->dial != NULL || begin_fill(all, now_ns)) {
         if (all->dial == NULL)
-            all->dial = hfi_dial_begin(all->deployment, HFI_DIAL_BORROWER, -1,
+            all->dial = hfi_dial_begin(all->peer, HFI_DIAL_BORROWER, -1,
                                        hfi_after_ms(now_ns, all->deployment->settings.connect_ms));
         enum hfi_dial_state state = all->dial != NULL ? hfi_dial_step(all->dial, now_ns) : HFI_DIAL_FAILED;
         if (state == HFI_DIAL_GOING)

@@ -11,7 +11,7 @@
 #include "base/list.h"
 #include "base/mutex.h"
 #include "pool/backoff.h"
-#include "pool/deployment.h"
+#include "pool/peer.h"
 
 struct hfi_dial;
 struct redisContext;
@@ -27,7 +27,8 @@ struct hfi_borrowed {
 };
 
 struct hfi_borrowers {
-    struct hfi_deployment *deployment; /* not to be used after close */
+    struct hfi_peer *peer; /* not to be used after close, like the next one */
+    struct hfi_deployment *deployment;
     struct hfi_mutex mutex; /* guards all below except `fds` */
     struct hfi_list idle, out, waiters;
     int total, idle_count, out_count, testing, dialing, waiting;

@@ -6,10 +6,10 @@
 #include <stdint.h>
 
 struct hfi_borrowers;
-struct hfi_deployment;
 struct hfi_pool_counts;
+struct hfi_peer;
 
-struct hfi_borrowers *hfi_borrowers_new(struct hfi_deployment *deployment); /* NULL: no memory */
+struct hfi_borrowers *hfi_borrowers_new(struct hfi_peer *peer); /* NULL: no memory */
 /* Called by the listener before every poll(). Closes connections that have idled or lived too long, keeps
  * min_connections, logs those that are out too long. Never blocks. Returns when it must be called again at the latest;
  * if *fd >= 0, also call it when that descriptor is ready. */

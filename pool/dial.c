@@ -4,8 +4,8 @@
 #include "pool/dial_private.h"
 #include "base/buffer.h"
 #include "pool/hurry.h"
-#include "pool/deployment.h"
 #include "pool/parser.h"
+#include "pool/peer.h"
 #include "pool/secure.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 static enum hfi_dial_state fail(struct hfi_dial *dial)
 {
-    hfi_fail_server(&dial->error, dial->deployment->server_name);
+    hfi_fail_server(&dial->error, dial->peer->name);
     return HFI_DIAL_FAILED;
 }
 
@@ -41,7 +41,7 @@ hf_status hfi_dial_fail_os(struct hfi_dial *dial, int os_errno, const char *what
     if (why.denied)
         status = HF_DENIED;
     (void)hfi_fail(&dial->error, status, why.what[0] != 0 ? why.hint : hint, "cannot %s %s: %s", what,
-                   dial->deployment->server_name,
+                   dial->peer->name,
                    why.what[0] != 0 ? why.what : strerror_r(os_errno, text, sizeof text));
     hfi_fail_errno(&dial->error, os_errno);
     hfi_fail_retry(&dial->error, -1);
@@ -58,26 +58,27 @@ static void fail_silent(struct hfi_dial *dial)
                    dial->step == HFI_STEP_START
                        ? "is this a port without TLS? then redis://; else raise connect_ms"
                        : "check the server and the network between, or raise connect_ms",
-                   "cannot reach %s: %s within %sconnect_ms", dial->deployment->server_name, stage,
+                   "cannot reach %s: %s within %sconnect_ms", dial->peer->name, stage,
                    dial->bears_scripts ? "twice " : "");
     hfi_fail_errno(&dial->error, ETIMEDOUT);
     hfi_fail_retry(&dial->error, -1);
 }
 
-struct hfi_dial *hfi_dial_begin(struct hfi_deployment *deployment, enum hfi_dial_purpose purpose, int lane,
+struct hfi_dial *hfi_dial_begin(struct hfi_peer *peer, enum hfi_dial_purpose purpose, int lane,
                                 int64_t until_ns)
 {
     struct hfi_dial *dial = calloc(1, sizeof *dial);
     if (dial == NULL)
         return NULL;
-    dial->deployment = deployment;
+    dial->peer = peer;
+    dial->deployment = peer->deployment;
     dial->until_ns = until_ns;
     dial->again_ns = until_ns;
     dial->connection = HFI_NO_CONNECTION;
     dial->any = -1;
     for (int i = 0; i < HFI_ADDRESSES_MOST; i++)
         dial->racing[i] = -1;
-    hfi_handshake_init(&dial->handshake, deployment, purpose, lane);
+    hfi_handshake_init(&dial->handshake, peer, purpose, lane);
     return dial;
 }
 
@@ -120,7 +121,7 @@ static enum hfi_dial_state find(struct hfi_dial *dial, int64_t now_ns)
 
 static void fail_memory(struct hfi_dial *dial)
 {
-    (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s", dial->deployment->server_name);
+    (void)hfi_fail(&dial->error, HF_NOMEM, NULL, "no memory to connect to %s", dial->peer->name);
 }
 
 /* A private server must run as our user: after ours has ended, another user's may listen at its path. */
@@ -136,7 +137,7 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
 {
     if (!is_ours(dial)) {
         (void)hfi_fail(&dial->error, HF_UNAVAILABLE, "ours is gone: see who made that folder, and open another client",
-                       "another user's server listens at %s", dial->deployment->server_name);
+                       "another user's server listens at %s", dial->peer->name);
         return fail(dial);
     }
     if (dial->deployment->secure != NULL && dial->connection.tls == NULL &&
@@ -182,7 +183,7 @@ static void say(struct hfi_dial *dial)
 static void fail_garbage(struct hfi_dial *dial, const char *what)
 {
     (void)hfi_fail(&dial->error, HF_PROTOCOL, "is this the port of a Redis server? one of TLS has rediss://", "%s %s",
-                   dial->deployment->server_name, what);
+                   dial->peer->name, what);
 }
 
 /* The parser failed, on bytes that are no reply or for lack of memory. */
@@ -276,7 +277,7 @@ static bool bear_scripts(struct hfi_dial *dial)
 {
     if (dial->handshake.purpose == HFI_DIAL_BORROWER || dial->bears_scripts) /* a borrower may dial in any thread */
         return false;
-    if (dial->deployment->loading == 0)
+    if (dial->peer->loading == 0)
         return false;
     dial->bears_scripts = true;
     dial->until_ns = hfi_after_ms(dial->until_ns, dial->deployment->settings.connect_ms);
@@ -345,12 +346,13 @@ const hf_error *hfi_dial_error(const struct hfi_dial *dial)
     return &dial->error;
 }
 
-hf_status hfi_dial_now(struct hfi_deployment *deployment, int64_t until_ns, int *fd, hf_error *error)
+hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, int *fd, hf_error *error)
 {
+    struct hfi_deployment *deployment = peer->deployment;
     *fd = -1;
-    struct hfi_dial *dial = hfi_dial_begin(deployment, HFI_DIAL_BORROWER, -1, until_ns);
+    struct hfi_dial *dial = hfi_dial_begin(peer, HFI_DIAL_BORROWER, -1, until_ns);
     if (dial == NULL)
-        return hfi_fail(error, HF_NOMEM, NULL, "no memory to connect to %s", deployment->server_name);
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory to connect to %s", peer->name);
     (void)hfi_topology_wait(deployment->topology, until_ns, &dial->addresses, NULL);
     enum hfi_dial_state state;
     for (;;) {

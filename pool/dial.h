@@ -9,12 +9,12 @@
 
 enum hfi_dial_state { HFI_DIAL_GOING, HFI_DIAL_UP, HFI_DIAL_FAILED };
 
-struct hfi_deployment;
 struct hfi_dial;
+struct hfi_peer;
 
 /* The dial fails if it is not UP by until_ns; any but a borrower's has connect_ms more if scripts travel then, its own or another
  * lane's. NULL: no memory. */
-struct hfi_dial *hfi_dial_begin(struct hfi_deployment *deployment, enum hfi_dial_purpose purpose, int lane,
+struct hfi_dial *hfi_dial_begin(struct hfi_peer *peer, enum hfi_dial_purpose purpose, int lane,
                                 int64_t until_ns);
 /* Does what can be done now. While it returns GOING, call it again when the fd is ready, and at hfi_dial_again_ns at
  * the latest. */
@@ -32,6 +32,6 @@ void hfi_dial_forked(const struct hfi_dial *dial); /* in a fork child: closes, f
 
 /* The whole dial, for a caller that may block. *fd: a non-blocking, CLOEXEC socket for a borrower. HF_OK, UNAVAILABLE,
  * DENIED, PROTOCOL, INVALID, NOMEM. */
-hf_status hfi_dial_now(struct hfi_deployment *deployment, int64_t until_ns, int *fd, hf_error *error);
+hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, int *fd, hf_error *error);
 
 #endif

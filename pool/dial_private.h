@@ -12,7 +12,8 @@
 enum hfi_step { HFI_STEP_FIND, HFI_STEP_CONNECT, HFI_STEP_START, HFI_STEP_TALK };
 
 struct hfi_dial {
-    struct hfi_deployment *deployment;
+    struct hfi_peer *peer;
+    struct hfi_deployment *deployment; /* peer's */
     enum hfi_step step;
     int64_t until_ns, again_ns;
     bool bears_scripts; /* until_ns has moved for the scripts */

@@ -4,7 +4,7 @@
  * stage is one pipeline. */
 #include "pool/handshake.h"
 #include "pool/command.h"
-#include "pool/deployment.h"
+#include "pool/peer.h"
 #include "pool/replies.h"
 #include "pool/script.h"
 
@@ -18,11 +18,11 @@
 enum stage { BEFORE, AUTH, HELLO, GREET, OVER };
 enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_INFO, ASK_EXISTS, ASK_LOAD, ASK_GREETING };
 
-void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_deployment *deployment,
+void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_peer *peer,
                         enum hfi_dial_purpose purpose, int lane)
 {
     *handshake = (struct hfi_handshake){
-        .deployment = deployment, .purpose = purpose, .lane = lane, .stage = BEFORE};
+        .peer = peer, .deployment = peer->deployment, .purpose = purpose, .lane = lane, .stage = BEFORE};
     handshake->server.uptime_s = -1;
 }
 
@@ -32,7 +32,7 @@ void hfi_handshake_done(struct hfi_handshake *handshake)
         explicit_bzero(handshake->out.bytes, handshake->out.capacity);
     hfi_buffer_done(&handshake->out);
     if (handshake->loads)
-        handshake->deployment->loading--;
+        handshake->peer->loading--;
     handshake->loads = false;
     hfi_command_unref(handshake->handshake_floor);
     handshake->handshake_floor = NULL;
@@ -126,13 +126,14 @@ static bool ask_floor(struct hfi_handshake *handshake)
  * when they need them, or send them again as EVAL. */
 static bool ask_load(struct hfi_handshake *handshake)
 {
-    struct hfi_deployment *deployment = handshake->deployment;
-    int64_t now_ns = hfi_now(deployment->clock), sent_ns = deployment->scripts_sent_ns;
+    struct hfi_peer *peer = handshake->peer;
+    const struct hfi_deployment *deployment = handshake->deployment;
+    int64_t now_ns = hfi_now(deployment->clock), sent_ns = peer->scripts_sent_ns;
     if (handshake->lacks == 0 ||
         (sent_ns != 0 && now_ns < hfi_after_ms(sent_ns, deployment->settings.connect_ms)))
         return true;
-    deployment->scripts_sent_ns = now_ns;
-    deployment->loading++;
+    peer->scripts_sent_ns = now_ns;
+    peer->loading++;
     handshake->loads = true;
     bool ok = true;
     for (int i = 0; ok && script(handshake, i) != NULL; i++) {
@@ -189,20 +190,20 @@ static bool begins(const struct redisReply *reply, const char *words)
 static hf_status refuse(const struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
 {
     char did_what[192];
-    (void)snprintf(did_what, sizeof did_what, "cannot use %s", handshake->deployment->server_name);
-    return hfi_reply_fail(reply, did_what, handshake->deployment->server_name, error);
+    (void)snprintf(did_what, sizeof did_what, "cannot use %s", handshake->peer->name);
+    return hfi_reply_fail(reply, did_what, handshake->peer->name, error);
 }
 
 static hf_status judge_role(const struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
 {
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 || reply->element[0]->str == NULL)
         return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not know its role",
-                        handshake->deployment->server_name);
+                        handshake->peer->name);
     if (strcmp(reply->element[0]->str, "master") == 0)
         return HF_OK;
     char role[64];
     (void)hfi_fail(error, HF_UNAVAILABLE, "point the URI at the primary, or wait until the failover is over",
-                   "%s is not a primary, its role is %s", handshake->deployment->server_name,
+                   "%s is not a primary, its role is %s", handshake->peer->name,
                    hfi_quote(role, sizeof role, reply->element[0]->str, reply->element[0]->len));
     hfi_fail_retry(error, 200);
     return HF_UNAVAILABLE;
@@ -215,14 +216,14 @@ static hf_status judge_info(struct hfi_handshake *handshake, const struct redisR
     char version[32], uptime[24];
     if (!hfi_reply_info(reply, "redis_version", version, sizeof version) || sscanf(version, "%3d.%3d.%3d", &major, &minor, &patch) < 2)
         return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not tell its version",
-                        handshake->deployment->server_name);
+                        handshake->peer->name);
     server->version = major * 10000 + minor * 100 + patch;
     (void)hfi_reply_info(reply, "run_id", server->run_id, sizeof server->run_id);
     if (hfi_reply_info(reply, "uptime_in_seconds", uptime, sizeof uptime))
         server->uptime_s = strtoll(uptime, NULL, 10);
     if (server->version < OLDEST_VERSION)
         return hfi_fail(error, HF_PROTOCOL, "holdfast needs Redis 6.0 or later, or Valkey",
-                        "%s is Redis %d.%d.%d", handshake->deployment->server_name, major, minor, patch);
+                        "%s is Redis %d.%d.%d", handshake->peer->name, major, minor, patch);
     return HF_OK;
 }
 
@@ -254,7 +255,7 @@ static hf_status judge_scripts(struct hfi_handshake *handshake, const struct red
     if (fits)
         return HF_OK;
     return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not tell which scripts it has",
-                    handshake->deployment->server_name);
+                    handshake->peer->name);
 }
 
 static hf_status judge_floor(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
@@ -263,7 +264,7 @@ static hf_status judge_floor(struct hfi_handshake *handshake, const struct redis
     if (reply->type == REDIS_REPLY_ERROR && begins(reply, "NOSCRIPT") && handshake->handshake_floor->script != NULL) {
         if (hfi_command_inline_script(handshake->handshake_floor) && ask_floor(handshake))
             return HF_OK;
-        return hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", deployment->server_name);
+        return hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->peer->name);
     }
     if (deployment->ops.handshake_floored == NULL)
         return HF_OK;
@@ -290,10 +291,10 @@ hf_status hfi_handshake_answer(struct hfi_handshake *handshake, const struct red
 {
     if (handshake->answered == handshake->asked_count)
         return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s answers what nobody asked",
-                        handshake->deployment->server_name);
+                        handshake->peer->name);
     hf_status status = judge(handshake, handshake->asked[handshake->answered], reply, error);
     handshake->answered++;
     if (status == HF_OK && handshake->answered == handshake->asked_count && !go_on(handshake))
-        status = hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->deployment->server_name);
+        status = hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->peer->name);
     return status;
 }

@@ -13,6 +13,7 @@
 #define HFI_HANDSHAKE_MOST 64 /* commands in one pipeline */
 
 struct hfi_deployment;
+struct hfi_peer;
 
 enum hfi_dial_purpose {
     HFI_DIAL_LANE,      /* the handshake also loads scripts and sends the owner's command (ops->handshake_floor) */
@@ -22,7 +23,8 @@ enum hfi_dial_purpose {
 };
 
 struct hfi_handshake {
-    struct hfi_deployment *deployment;
+    struct hfi_peer *peer;
+    struct hfi_deployment *deployment; /* peer's */
     enum hfi_dial_purpose purpose;
     int lane;
 
@@ -34,12 +36,12 @@ struct hfi_handshake {
     int asked_count, answered;
     struct hfi_server server;
     uint64_t lacks; /* a bit for each of the owner's scripts that the server does not have */
-    bool loads;     /* has sent scripts; counted in the deployment's loading */
+    bool loads;     /* has sent scripts; counted in the peer's loading */
     struct hfi_command *handshake_floor;
     int64_t floor_sent_ns;
 };
 
-void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_deployment *deployment,
+void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_peer *peer,
                         enum hfi_dial_purpose purpose, int lane);
 void hfi_handshake_done(struct hfi_handshake *handshake);  /* wipes and frees */
 bool hfi_handshake_begin(struct hfi_handshake *handshake); /* puts the first stage into `out`; false: no memory */

@@ -31,12 +31,13 @@ void hfi_lane_unlock(struct hfi_lane *lane)
     hfi_mutex_unlock(&lane->mutex);
 }
 
-struct hfi_lane *hfi_lane_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
-                              enum hfi_lane_kind kind, int index)
+struct hfi_lane *hfi_lane_new(struct hfi_peer *peer, struct hfi_listener *listener, enum hfi_lane_kind kind, int index)
 {
+    struct hfi_deployment *deployment = peer->deployment;
     struct hfi_lane *lane = calloc(1, sizeof *lane);
     if (lane == NULL)
         return NULL;
+    lane->peer = peer;
     lane->deployment = deployment;
     lane->listener = listener;
     lane->kind = kind;
@@ -164,8 +165,8 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
     hfi_lane_set_state_locked(lane, HFI_LANE_BROKEN);
     (void)shutdown(lane->connection.fd, SHUT_RDWR); /* wakes a reader that sleeps on it */
     (void)hfi_fail(&lane->why, status, "check the server and the network between",
-                   "the connection to %s is given up: %s", lane->deployment->server_name, why);
-    hfi_fail_server(&lane->why, lane->deployment->server_name);
+                   "the connection to %s is given up: %s", lane->peer->name, why);
+    hfi_fail_server(&lane->why, lane->peer->name);
     hfi_fail_errno(&lane->why, os_errno);
     hfi_fail_retry(&lane->why, -1);
     (void)atomic_fetch_add(&lane->cuts, os_errno != ETIMEDOUT);

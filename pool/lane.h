@@ -20,6 +20,8 @@ enum hfi_lane_kind {
     HFI_USER_LANE,    /* users' commands and operators' queries; the same limit */
     HFI_RESERVED_LANE /* renewals only */
 };
+/* The number of lanes of a server with `lanes` of each kind, and the reserved one. */
+#define HFI_LANES_OF(lanes) (3 * (lanes) + 1)
 
 /* Appends the command to the lane and takes a reference to it. Never blocks, never calls `done`. The caller may hold
  * any mutex of its own, so two commands listed under one mutex reach the server in that order. */

@@ -171,9 +171,9 @@ static void fail(struct hfi_lane *lane, const hf_error *error, int64_t now_ns)
 {
     bool news = atomic_exchange(&lane->trouble, HFI_UNREACHABLE) == HFI_NO_TROUBLE;
     lane->dial_due_ns = hfi_backoff_next_ns(&lane->backoff, now_ns);
-    hfi_deployment_note_failure(lane->deployment, error);
+    hfi_peer_note_failure(lane->peer, error);
     if (lane->index == 0)
-        hfi_deployment_note_verdict(lane->deployment);
+        hfi_peer_note_verdict(lane->peer);
     if (news)
         hfi_log(&lane->deployment->log, HF_LOG_WARNING, "%s; dialling again", error->message);
     flush_again(lane); /* the commands that waited for this dial come back UNSENT */
@@ -182,8 +182,8 @@ static void fail(struct hfi_lane *lane, const hf_error *error, int64_t now_ns)
 static void fail_memory(struct hfi_lane *lane, int64_t now_ns)
 {
     hf_error error;
-    (void)hfi_fail(&error, HF_NOMEM, NULL, "no memory to connect to %s", lane->deployment->server_name);
-    hfi_fail_server(&error, lane->deployment->server_name);
+    (void)hfi_fail(&error, HF_NOMEM, NULL, "no memory to connect to %s", lane->peer->name);
+    hfi_fail_server(&error, lane->peer->name);
     fail(lane, &error, now_ns);
 }
 
@@ -195,7 +195,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
         fail_memory(lane, now_ns);
         return;
     }
-    hfi_deployment_note_server(deployment, hfi_dial_server(lane->dial));
+    hfi_peer_note_server(lane->peer, hfi_dial_server(lane->dial));
     hfi_backoff_up(&lane->backoff, now_ns);
     lane->hung_up = false;
     hfi_lane_lock(lane);
@@ -211,9 +211,9 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     HFI_PERTURB("lane-up-to-told");
     bool news = atomic_exchange(&lane->trouble, HFI_NO_TROUBLE) != HFI_NO_TROUBLE || lane->times_up > 1;
     if (lane->index == 0)
-        hfi_deployment_note_verdict(deployment);
+        hfi_peer_note_verdict(lane->peer);
     if (news)
-        hfi_log(&deployment->log, HF_LOG_INFO, "connected to %s", deployment->server_name);
+        hfi_log(&deployment->log, HF_LOG_INFO, "connected to %s", lane->peer->name);
     if (deployment->ops.lane_up != NULL)
         deployment->ops.lane_up(deployment->self, lane->index);
     flush_again(lane); /* sends the commands that waited for the dial */
@@ -240,19 +240,19 @@ static int64_t turn_ns(const struct hfi_lane *lane, int64_t now_ns)
         return HFI_NEVER;
     if (lane->times_up == 0 || atomic_load(&lane->renewals->trouble) == HFI_UNREACHABLE)
         return now_ns;
-    return hfi_turns_next_ns(&lane->deployment->turns, road, now_ns);
+    return hfi_turns_next_ns(&lane->peer->turns, road, now_ns);
 }
 
 static void begin_dial(struct hfi_lane *lane, int64_t now_ns)
 {
-    lane->dial = hfi_dial_begin(lane->deployment, lane->kind == HFI_USER_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
+    lane->dial = hfi_dial_begin(lane->peer, lane->kind == HFI_USER_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
                                 lane->index, hfi_after_ms(now_ns, lane->deployment->settings.connect_ms));
     lane->dialled_ns = now_ns;
     if (lane->dial == NULL) {
         fail_memory(lane, now_ns);
     } else if (lane->kind != HFI_RESERVED_LANE) {
-        hfi_turns_begin(&lane->deployment->turns, now_ns);
-        lane->deployment->dialled_last = lane->index;
+        hfi_turns_begin(&lane->peer->turns, now_ns);
+        lane->peer->dialled_last = lane->index;
     }
 }
 
@@ -260,7 +260,7 @@ static void end_dial(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set 
 {
     bool whole = atomic_load(&lane->state) == HFI_LANE_UP && lane->kind != HFI_USER_LANE; /* whose handshake is shorter */
     if (lane->kind != HFI_RESERVED_LANE)
-        hfi_turns_end(&lane->deployment->turns, whole, lane->dialled_ns, now_ns);
+        hfi_turns_end(&lane->peer->turns, whole, lane->dialled_ns, now_ns);
     hfi_dial_end(&lane->dial);
     hfi_poll_set_again(set, now_ns); /* it may be another lane's turn */
 }
@@ -322,7 +322,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
                              : lane->answered_ns > lane->up_ns ? HFI_LOST_SERVED
                                                                : HFI_LOST_UNUSED;
         lane->dial_due_ns =
-            hfi_backoff_lost_ns(&lane->backoff, &lane->deployment->losses, lost, now_ns) + road_ns(lane);
+            hfi_backoff_lost_ns(&lane->backoff, &lane->peer->losses, lost, now_ns) + road_ns(lane);
         why = lane->why;
         /* A silent server counts as away until it answers a dial, so that no other caller has to wait to find out. */
         if (why.os_errno == ETIMEDOUT) {
@@ -335,7 +335,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
     atomic_store(&lane->writing, false);
     hfi_lane_flush(lane); /* commands listed while we had the write role */
     if (idle) {
-        hfi_deployment_note_failure(lane->deployment, &why);
+        hfi_peer_note_failure(lane->peer, &why);
         hfi_log(&lane->deployment->log, HF_LOG_WARNING, "%s", why.message);
     }
 }

@@ -18,9 +18,9 @@
 #include "base/buffer.h"
 #include "base/mutex.h"
 #include "pool/backoff.h"
-#include "pool/deployment.h"
 #include "pool/framing.h"
 #include "pool/lane.h"
+#include "pool/peer.h"
 #include "pool/transport.h"
 #include "pool/trial.h"
 
@@ -52,7 +52,8 @@ enum hfi_lane_watch {
 };
 
 struct hfi_lane {
-    struct hfi_deployment *deployment;
+    struct hfi_peer *peer;
+    struct hfi_deployment *deployment; /* peer's */
     struct hfi_listener *listener;
     enum hfi_lane_kind kind;
     int index;
@@ -114,8 +115,7 @@ struct hfi_lane {
 
 /* lane.c */
 /* `subscribers` and `renewals` are for the caller to set. NULL: no memory, no fd. */
-struct hfi_lane *hfi_lane_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
-                              enum hfi_lane_kind kind, int index);
+struct hfi_lane *hfi_lane_new(struct hfi_peer *peer, struct hfi_listener *listener, enum hfi_lane_kind kind, int index);
 void hfi_lane_free(struct hfi_lane *lane); /* after close, or never used; NULL is a no-op */
 /* Runs `done` of all completed commands, or leaves that to the thread that is doing it already. */
 void hfi_lane_run_completions(struct hfi_lane *lane);

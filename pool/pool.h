@@ -34,8 +34,6 @@ void hfi_pool_free(struct hfi_pool *pool);
  * thread of the parent may have been changing. */
 void hfi_pool_forked(struct hfi_pool *pool);
 
-/* The number of lanes of a pool with `lanes` of each kind, and the reserved one. */
-#define HFI_LANES_OF(lanes) (3 * (lanes) + 1)
 /* The lane for a name: the same hash always gives the same lane. */
 struct hfi_lane *hfi_pool_lane(struct hfi_pool *pool, enum hfi_lane_kind kind, uint64_t hash);
 /* For renewals: the reserved lane. If its oldest command has been unanswered for longer than patience_ns (over a slow

@@ -7,16 +7,13 @@
 #include "pool/deployment.h"
 
 struct hfi_borrowers;
-struct hfi_lane;
 struct hfi_listener;
-struct hfi_subscribers;
+struct hfi_node;
 
 struct hfi_pool {
     struct hfi_deployment deployment;
     struct hfi_listener *listener;
-    struct hfi_lane **lanes; /* lock, value and user lanes, the reserved lane */
-    int lane_count;
-    struct hfi_subscribers *subscribers;
+    struct hfi_node *node; /* of one primary there is one */
     struct hfi_borrowers *borrowers;
 };
 

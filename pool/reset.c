@@ -6,7 +6,7 @@
 #include "pool/handshake.h"
 #include "pool/hurry.h"
 #include "pool/parser.h"
-#include "pool/deployment.h"
+#include "pool/peer.h"
 #include "pool/transport.h"
 
 #include <errno.h>
@@ -101,10 +101,10 @@ static bool talk_end(struct talk *talk, bool good)
     return good;
 }
 
-bool hfi_reset_ping(struct hfi_deployment *deployment, int fd, int64_t until_ns)
+bool hfi_reset_ping(struct hfi_peer *peer, int fd, int64_t until_ns)
 {
     struct talk talk;
-    bool good = talk_begin(&talk, deployment, fd, until_ns) && say(&talk, "*1\r\n$4\r\nPING\r\n", 14) &&
+    bool good = talk_begin(&talk, peer->deployment, fd, until_ns) && say(&talk, "*1\r\n$4\r\nPING\r\n", 14) &&
                 receive_status(&talk, "PONG");
     return talk_end(&talk, good);
 }
@@ -170,13 +170,14 @@ static bool receive_preamble(struct talk *talk, int version, bool *done)
     return good;
 }
 
-bool hfi_reset(struct hfi_deployment *deployment, int fd, int64_t until_ns)
+bool hfi_reset(struct hfi_peer *peer, int fd, int64_t until_ns)
 {
+    struct hfi_deployment *deployment = peer->deployment;
     struct hfi_server server;
     struct hfi_handshake handshake;
     struct talk talk;
-    hfi_deployment_server(deployment, &server);
-    hfi_handshake_init(&handshake, deployment, HFI_DIAL_BORROWER, -1);
+    hfi_peer_server(peer, &server);
+    hfi_handshake_init(&handshake, peer, HFI_DIAL_BORROWER, -1);
     /* The handshake's first stage leaves with the preamble: without a password all of it takes one round trip. */
     bool good = talk_begin(&talk, deployment, fd, until_ns) && hfi_handshake_begin(&handshake) &&
                 say_preamble(&talk, server.version, deployment->settings.endpoint.database);

@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct hfi_deployment;
+struct hfi_peer;
 
 /* Each call has one deadline and raises no SIGPIPE. The socket may be a blocking one: its I/O here does not block. */
-bool hfi_reset_ping(struct hfi_deployment *deployment, int fd, int64_t until_ns);
+bool hfi_reset_ping(struct hfi_peer *peer, int fd, int64_t until_ns);
 /* RESET (before Redis 6.2: DISCARD, UNWATCH, ...), then the handshake of a new connection. False: close it. */
-bool hfi_reset(struct hfi_deployment *deployment, int fd, int64_t until_ns);
+bool hfi_reset(struct hfi_peer *peer, int fd, int64_t until_ns);
 /* No unread bytes have come in, and the server has not hung up. */
 bool hfi_reset_is_quiet(int fd);
 

@@ -7,6 +7,7 @@
 #include "pool/channels.h"
 #include "pool/dial.h"
 #include "pool/listener.h"
+#include "pool/node.h"
 #include "pool/parser.h"
 #include "pool/pool.h"
 #include "pool/pool_private.h"
@@ -29,9 +30,9 @@ struct ask { /* a command that the server has yet to confirm, in order; channel 
     struct hfi_channel *channel;
 };
 
-struct hfi_subscribers *hfi_subscribers_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
-                                            int count)
+struct hfi_subscribers *hfi_subscribers_new(struct hfi_peer *peer, struct hfi_listener *listener, int count)
 {
+    struct hfi_deployment *deployment = peer->deployment;
     struct hfi_subscribers *all = calloc(1, sizeof *all + (size_t)count * sizeof all->list[0]);
     struct hfi_channels *channels = hfi_channels_new(count);
     int wake_fd = hfi_descriptor_event();
@@ -43,6 +44,7 @@ struct hfi_subscribers *hfi_subscribers_new(struct hfi_deployment *deployment, s
         return NULL;
     }
     all->wake_fd = wake_fd;
+    all->peer = peer;
     all->deployment = deployment;
     all->listener = listener;
     all->channels = channels;
@@ -130,10 +132,10 @@ static void lose(struct hfi_subscriber *one, int64_t now_ns, const char *why)
     struct hfi_deployment *deployment = one->all->deployment;
     hang_up(one);
     hfi_channels_lose(one->all->channels, one->index);
-    one->dial_due_ns = hfi_backoff_lost_ns(&one->backoff, &deployment->losses,
+    one->dial_due_ns = hfi_backoff_lost_ns(&one->backoff, &one->all->peer->losses,
                                            one->served ? HFI_LOST_SERVED : HFI_LOST_UNUSED, now_ns);
     hfi_log(&deployment->log, HF_LOG_WARNING, "a subscription to %s is lost: %s; dialling again",
-            deployment->server_name, why);
+            one->all->peer->name, why);
 }
 
 /* ---- sending ---- */
@@ -209,7 +211,7 @@ static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
         struct hfi_deployment *deployment = one->all->deployment;
         char channel[160], text[200];
         hfi_channels_refuse(one->all->channels, ask.channel);
-        hfi_log(&deployment->log, HF_LOG_WARNING, "%s refuses a subscription to %s: %s", deployment->server_name,
+        hfi_log(&deployment->log, HF_LOG_WARNING, "%s refuses a subscription to %s: %s", one->all->peer->name,
                 hfi_quote(channel, sizeof channel, ask.channel->name, ask.channel->size),
                 hfi_quote(text, sizeof text, reply->str, reply->len));
         return !hfi_reply_meaning(reply->str, reply->len)->reconnect;
@@ -294,7 +296,7 @@ static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_p
 {
     const char *wrong = one->wrong;
     /* A demoted server still answers, but its subscribers are not told of hand-offs. */
-    if (wrong == NULL && hfi_deployment_has_moved(one->all->deployment, one->primaries, one->run_id))
+    if (wrong == NULL && hfi_peer_has_moved(one->all->peer, one->primaries, one->run_id))
         wrong = "the primary is another one now";
     if (wrong == NULL && one->expect_ns == HFI_NEVER && now_ns - one->received_ns >= PING_NS &&
         !put_ask(one, "PING", NULL, now_ns))
@@ -332,7 +334,7 @@ static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, in
     } else {
         one->dial_due_ns = hfi_backoff_next_ns(&one->backoff, now_ns);
         if (state == HFI_DIAL_FAILED) {
-            hfi_deployment_note_failure(deployment, hfi_dial_error(one->dial));
+            hfi_peer_note_failure(one->all->peer, hfi_dial_error(one->dial));
             if (!one->failed)
                 hfi_log(&deployment->log, HF_LOG_WARNING, "no subscriptions: %s; dialling again",
                         hfi_dial_error(one->dial)->message);
@@ -348,8 +350,8 @@ static void maintain_down(struct hfi_subscriber *one, int64_t now_ns, struct hfi
     if (!hfi_channels_any(one->all->channels, one->index))
         return;
     if (one->dial == NULL && now_ns >= one->dial_due_ns) {
-        one->primaries = hfi_deployment_primaries(deployment);
-        one->dial = hfi_dial_begin(deployment, HFI_DIAL_SUBSCRIBER, -1,
+        one->primaries = hfi_peer_primaries(one->all->peer);
+        one->dial = hfi_dial_begin(one->all->peer, HFI_DIAL_SUBSCRIBER, -1,
                                    hfi_after_ms(now_ns, deployment->settings.connect_ms));
     }
     if (one->dial == NULL) {
@@ -388,7 +390,7 @@ void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_n
 
 bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size)
 {
-    bool changed, ok = hfi_channels_want(pool->subscribers->channels, channel, size, &changed);
+    bool changed, ok = hfi_channels_want(pool->node->subscribers->channels, channel, size, &changed);
     HFI_PERTURB("wanted-to-kick");
     if (changed)
         hfi_listener_kick(pool->listener);
@@ -398,7 +400,7 @@ bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size)
 void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *channel, size_t size)
 {
     bool changed;
-    hfi_channels_unwant(pool->subscribers->channels, channel, size, &changed);
+    hfi_channels_unwant(pool->node->subscribers->channels, channel, size, &changed);
     if (changed)
         hfi_listener_kick(pool->listener);
 }

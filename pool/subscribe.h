@@ -7,14 +7,13 @@
 
 #include "base/park.h"
 
-struct hfi_deployment;
 struct hfi_listener;
 struct hfi_poll_set;
+struct hfi_peer;
 struct hfi_subscribers;
 
 /* NULL: no memory or descriptor. */
-struct hfi_subscribers *hfi_subscribers_new(struct hfi_deployment *deployment, struct hfi_listener *listener,
-                                            int count);
+struct hfi_subscribers *hfi_subscribers_new(struct hfi_peer *peer, struct hfi_listener *listener, int count);
 void hfi_subscribers_free(struct hfi_subscribers *subscribers); /* NULL is a no-op */
 void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_ns, struct hfi_poll_set *set);
 /* As hfi_park_wait, for any thread that waits for a message. Meanwhile one such thread at a time polls the connections

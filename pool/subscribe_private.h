@@ -9,7 +9,7 @@
 
 #include "base/buffer.h"
 #include "pool/backoff.h"
-#include "pool/deployment.h"
+#include "pool/peer.h"
 #include "pool/transport.h"
 
 struct hfi_channels;
@@ -37,7 +37,8 @@ struct hfi_subscriber {
 };
 
 struct hfi_subscribers {
-    struct hfi_deployment *deployment;
+    struct hfi_peer *peer;
+    struct hfi_deployment *deployment; /* peer's */
     struct hfi_listener *listener;
     struct hfi_channels *channels;
     int count;

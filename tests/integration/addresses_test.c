@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* addresses_test.c - a name with several addresses, of which some are dead: dialled on a clock of the test's own. */
-#include "pool/deployment.h"
+#include "pool/peer.h"
 #include "pool/dial.h"
 #include "pool/topology.h"
 #include "tests/support/clock_fake.h"
@@ -54,6 +54,7 @@ void freeaddrinfo(struct addrinfo *all)
 struct fixture {
     struct hft_server *server;
     struct hfi_deployment deployment;
+    struct hfi_peer peer;
     int listener, fillers[3]; /* an address that answers no SYN: its backlog is full */
     int port, silent_port;
 };
@@ -119,7 +120,8 @@ static int set_up(void **state)
     f->deployment.settings.endpoint = (struct hfi_endpoint){.scheme = HFI_TCP, .host = (char *)(uintptr_t) "many", .port = 1};
     f->deployment.settings.command_ms = 60000; /* the kernel's own patience is twice as long */
     f->deployment.clock = &hfi_boottime;
-    (void)snprintf(f->deployment.server_name, sizeof f->deployment.server_name, "many:1");
+    f->peer.deployment = &f->deployment;
+    (void)snprintf(f->peer.name, sizeof f->peer.name, "many:1");
     const struct hfi_topology_ops ops = {in_background, found, f};
     return hfi_topology_new(&f->deployment.settings.endpoint, f->deployment.clock, &ops, &f->deployment.topology, NULL) != HF_OK;
 }
@@ -170,13 +172,13 @@ static void a_dead_first_address_costs_a_quarter_of_a_second_and_only_once(void 
     list(f, f->silent_port, f->port, 0);
     int64_t now_ns = hft_now(), until_ns = now_ns + 2000 * HFI_MS;
     int descriptors = hft_open_descriptors();
-    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
+    struct hfi_dial *dial = hfi_dial_begin(&f->peer, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
     assert_true(hfi_dial_again_ns(dial) <= now_ns + 250 * HFI_MS);
     assert_int_equal(step(dial, now_ns + 249 * HFI_MS), HFI_DIAL_GOING);
     assert_int_equal(step(dial, now_ns + 250 * HFI_MS), HFI_DIAL_UP);
     hfi_dial_end(&dial);
-    dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
+    dial = hfi_dial_begin(&f->peer, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
     hfi_dial_end(&dial);
     assert_int_equal(hft_open_descriptors(), descriptors);
@@ -187,7 +189,7 @@ static void an_address_that_refuses_costs_nothing(void **state)
     struct fixture *f = *state;
     list(f, 1, f->port, 0);
     int64_t now_ns = hft_now();
-    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, now_ns + 2000 * HFI_MS);
+    struct hfi_dial *dial = hfi_dial_begin(&f->peer, HFI_DIAL_BORROWER, -1, now_ns + 2000 * HFI_MS);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
     hfi_dial_end(&dial);
 }
@@ -198,7 +200,7 @@ static void a_short_time_is_shared_by_all_addresses(void **state)
     struct fixture *f = *state;
     list(f, f->silent_port, f->silent_port, f->port);
     int64_t now_ns = hft_now();
-    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, now_ns + 300 * HFI_MS);
+    struct hfi_dial *dial = hfi_dial_begin(&f->peer, HFI_DIAL_BORROWER, -1, now_ns + 300 * HFI_MS);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
     assert_int_equal(step(dial, now_ns + 100 * HFI_MS), HFI_DIAL_GOING);
     assert_int_equal(step(dial, now_ns + 200 * HFI_MS), HFI_DIAL_UP);
@@ -211,12 +213,12 @@ static void an_address_that_connects_and_says_nothing_is_not_the_first_again(voi
     int port, mute = listen_at_a_free_port(16, &port);
     list(f, port, f->port, 0);
     int64_t now_ns = hft_now(), until_ns = now_ns + 500 * HFI_MS;
-    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
+    struct hfi_dial *dial = hfi_dial_begin(&f->peer, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
     assert_int_equal(step(dial, until_ns), HFI_DIAL_FAILED);
     assert_non_null(strstr(hfi_dial_error(dial)->message, "connected, but there was no answer"));
     hfi_dial_end(&dial);
-    dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
+    dial = hfi_dial_begin(&f->peer, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
     hfi_dial_end(&dial);
     (void)close(mute);
@@ -228,11 +230,11 @@ static void an_address_of_no_use_comes_after_all_others_whatever_they_do(void **
     int port, mute = listen_at_a_free_port(16, &port);
     list(f, port, 1, f->port); /* the second one refuses at once: it is no answer to who comes first */
     int64_t now_ns = hft_now(), until_ns = now_ns + 500 * HFI_MS;
-    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
+    struct hfi_dial *dial = hfi_dial_begin(&f->peer, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_GOING);
     assert_int_equal(step(dial, until_ns), HFI_DIAL_FAILED);
     hfi_dial_end(&dial);
-    dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
+    dial = hfi_dial_begin(&f->peer, HFI_DIAL_BORROWER, -1, until_ns);
     assert_int_equal(step(dial, now_ns), HFI_DIAL_UP);
     hfi_dial_end(&dial);
     (void)close(mute);
@@ -290,7 +292,7 @@ static void where_all_are_dead_it_says_so_in_time_and_leaves_nothing(void **stat
     int descriptors = hft_open_descriptors();
     list(f, f->silent_port, f->silent_port, 1);
     int64_t now_ns = hft_now(), until_ns = now_ns + 900 * HFI_MS;
-    struct hfi_dial *dial = hfi_dial_begin(&f->deployment, HFI_DIAL_BORROWER, -1, until_ns);
+    struct hfi_dial *dial = hfi_dial_begin(&f->peer, HFI_DIAL_BORROWER, -1, until_ns);
     for (int i = 0; i < 9; i++)
         assert_int_equal(step(dial, now_ns + 100 * i * HFI_MS), HFI_DIAL_GOING);
     assert_int_equal(step(dial, until_ns), HFI_DIAL_FAILED);

@@ -3,6 +3,7 @@
  * know. */
 #include "core/context/context.h"
 #include "pool/dial.h"
+#include "pool/node.h"
 #include "pool/pool_private.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
@@ -155,7 +156,7 @@ static void tcp_and_names_work_too(void **state)
     if (named)
         freeaddrinfo(found);
     assert_int_equal(hft_pool_open(&kit, NULL, NULL), HF_OK);
-    assert_int_equal(hfi_dial_now(&kit.pool->deployment, hft_in_ms(5000), &fd, NULL), HF_OK);
+    assert_int_equal(hfi_dial_now(&kit.pool->node->peer, hft_in_ms(5000), &fd, NULL), HF_OK);
     assert_int_equal(send(fd, "PING\r\n", 6, 0), 6);
     HFT_UNTIL(recv(fd, (char[16]){0}, 16, MSG_DONTWAIT) == 7);
     (void)close(fd);

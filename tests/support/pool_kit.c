@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* pool_kit.c - see pool_kit.h. */
 #include "pool/channels.h"
+#include "pool/node.h"
 #include "pool/pool_private.h"
 #include "pool/subscribe_private.h"
 #include "tests/support/pool_kit.h"
@@ -170,7 +171,7 @@ void hft_pool_close(struct hft_pool *kit)
 
 bool hft_is_subscribed(const struct hfi_pool *pool, const char *channel, size_t size)
 {
-    return hfi_channels_is_live(pool->subscribers->channels, channel, size);
+    return hfi_channels_is_live(pool->node->subscribers->channels, channel, size);
 }
 
 /* ---- calls ---- */

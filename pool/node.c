@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/* node.c - see node.h. */
+#include "pool/node.h"
+#include "base/perturb.h"
+#include "pool/lane_private.h"
+#include "pool/listener.h"
+#include "pool/subscribe.h"
+
+#include <stdlib.h>
+
+static int reserved(const struct hfi_node *node)
+{
+    return node->lane_count - 1;
+}
+
+static enum hfi_lane_kind kind_of(const struct hfi_node *node, int index)
+{
+    if (index == reserved(node))
+        return HFI_RESERVED_LANE;
+    return (enum hfi_lane_kind)(index / node->peer.deployment->settings.lanes); /* lock, value, user */
+}
+
+int hfi_node_descriptors(const struct hfi_pool_settings *settings)
+{
+    return HFI_LANES_OF(settings->lanes) + settings->subscribers; /* one of each */
+}
+
+static bool build_lanes(struct hfi_node *node)
+{
+    int count = HFI_LANES_OF(node->peer.deployment->settings.lanes);
+    node->lanes = calloc((size_t)count, sizeof(struct hfi_lane *));
+    if (node->lanes == NULL)
+        return false;
+    node->lane_count = count;
+    for (int i = count; i-- > 0;) { /* the reserved lane first */
+        struct hfi_lane *lane = hfi_lane_new(&node->peer, node->listener, kind_of(node, i), i);
+        node->lanes[i] = lane;
+        if (lane == NULL)
+            return false;
+        lane->subscribers = node->subscribers;
+        lane->renewals = node->lanes[reserved(node)];
+    }
+    return true;
+}
+
+struct hfi_node *hfi_node_new(struct hfi_deployment *deployment, struct hfi_listener *listener)
+{
+    struct hfi_node *node = calloc(1, sizeof *node);
+    if (node == NULL)
+        return NULL;
+    hfi_peer_init(&node->peer, deployment);
+    node->listener = listener;
+    node->subscribers = hfi_subscribers_new(&node->peer, listener, deployment->settings.subscribers);
+    if (node->subscribers != NULL && build_lanes(node))
+        return node;
+    hfi_node_free(node);
+    return NULL;
+}
+
+void hfi_node_free(struct hfi_node *node)
+{
+    if (node == NULL)
+        return;
+    for (int i = 0; i < node->lane_count; i++)
+        hfi_lane_free(node->lanes[i]);
+    free(node->lanes);
+    hfi_subscribers_free(node->subscribers);
+    hfi_peer_done(&node->peer);
+    free(node);
+}
+
+void hfi_node_forked(struct hfi_node *node)
+{
+    for (int i = 0; i < node->lane_count; i++)
+        hfi_lane_forked(node->lanes[i]);
+    hfi_subscribers_forked(node->subscribers);
+}
+
+void hfi_node_maintain(struct hfi_node *node, int64_t now_ns, struct hfi_poll_set *set)
+{
+    int lanes = reserved(node), last = node->peer.dialled_last;
+    hfi_lane_maintain(node->lanes[lanes], now_ns, set); /* renewals first */
+    for (int i = 1; i <= lanes; i++) /* then the lane after the one that dialled last */
+        hfi_lane_maintain(node->lanes[(last + i) % lanes], now_ns, set);
+    hfi_subscribers_maintain(node->subscribers, now_ns, set);
+}
+
+void hfi_node_flush(struct hfi_node *node)
+{
+    for (int i = 0; i < node->lane_count; i++)
+        hfi_lane_flush(node->lanes[i]);
+}
+
+void hfi_node_hurry(struct hfi_node *node, int64_t until_ns)
+{
+    for (int i = 0; i < node->lane_count; i++)
+        hfi_lane_hurry(node->lanes[i], until_ns);
+}
+
+bool hfi_node_is_drained(const struct hfi_node *node)
+{
+    for (int i = 0; i < node->lane_count; i++)
+        if (!hfi_lane_is_drained(node->lanes[i]))
+            return false;
+    return true;
+}
+
+void hfi_node_half_close(struct hfi_node *node)
+{
+    for (int i = 0; i < node->lane_count; i++)
+        hfi_lane_half_close(node->lanes[i]);
+    hfi_subscribers_end(node->subscribers);
+}
+
+void hfi_node_drain(struct hfi_node *node, int64_t until_ns)
+{
+    for (int i = 0; i < node->lane_count; i++)
+        hfi_lane_drain(node->lanes[i], until_ns);
+}
+
+/* ---- lanes ---- */
+
+static struct hfi_lane *warm(struct hfi_node *node, int index)
+{
+    struct hfi_lane *lane = node->lanes[index];
+    if (atomic_load(&lane->state) != HFI_LANE_COLD)
+        return lane;
+    hfi_lane_lock(lane);
+    bool first = atomic_load(&lane->state) == HFI_LANE_COLD;
+    if (first)
+        hfi_lane_set_state_locked(lane, HFI_LANE_DIALING);
+    hfi_lane_unlock(lane);
+    if (first && lane->kind == HFI_LOCK_LANE)
+        (void)warm(node, reserved(node)); /* there will be renewals */
+    if (first)
+        hfi_listener_kick(node->listener);
+    return lane;
+}
+
+struct hfi_lane *hfi_node_lane(struct hfi_node *node, enum hfi_lane_kind kind, uint64_t hash)
+{
+    int index = (int)(hash % (uint64_t)node->peer.deployment->settings.lanes);
+    if (kind == HFI_RESERVED_LANE)
+        return warm(node, reserved(node));
+    return warm(node, (int)kind * node->peer.deployment->settings.lanes + index);
+}
+
+/* The time without an answer after which a lane is silent: patience_ns, or two of its usual round trips if that is
+ * longer, but at most four times patience_ns. */
+static int64_t silence_ns(const struct hfi_lane *lane, int64_t patience_ns)
+{
+    int64_t usual_ns = 2 * hfi_lane_rtt_ns(lane);
+    if (usual_ns <= patience_ns)
+        return patience_ns;
+    return usual_ns < 4 * patience_ns ? usual_ns : 4 * patience_ns;
+}
+
+static bool answers(const struct hfi_lane *lane, int64_t now_ns, int64_t patience_ns)
+{
+    if (!hfi_lane_is_up(lane))
+        return false;
+    int64_t since_ns = hfi_lane_waits_since_ns(lane);
+    return since_ns == HFI_NEVER || now_ns - since_ns <= silence_ns(lane, patience_ns);
+}
+
+struct hfi_lane *hfi_node_answering(struct hfi_node *node, int64_t now_ns, int64_t patience_ns)
+{
+    struct hfi_lane *own = warm(node, reserved(node));
+    if (answers(own, now_ns, patience_ns))
+        return own;
+    if (hfi_lane_is_up(own)) {
+        atomic_store(&own->silent_ns, now_ns - silence_ns(own, patience_ns));
+        HFI_PERTURB("silent-to-kick");
+        hfi_listener_kick(node->listener);
+    }
+    for (int i = 0; i < reserved(node) && node->lanes[i]->kind != HFI_USER_LANE; i++)
+        if (answers(node->lanes[i], now_ns, patience_ns))
+            return node->lanes[i];
+    return own;
+}
+
+bool hfi_node_is_lock_lane(const struct hfi_node *node, int index)
+{
+    return kind_of(node, index) == HFI_LOCK_LANE;
+}
+
+void hfi_node_count(const struct hfi_node *node, struct hfi_pool_counts *counts)
+{
+    for (int i = 0; i < node->lane_count; i++) {
+        struct hfi_lane *lane = node->lanes[i];
+        hfi_lane_lock(lane);
+        counts->commands += lane->staged;
+        counts->round_trips += lane->sends;
+        counts->reconnects += lane->times_up > 1 ? lane->times_up - 1 : 0;
+        hfi_lane_unlock(lane);
+    }
+}

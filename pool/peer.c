@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* peer.c - see peer.h. */
+#include "pool/peer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void name_server(const struct hfi_endpoint *endpoint, char *name, size_t size)
+{
+    if (endpoint->scheme != HFI_TCP)
+        (void)snprintf(name, size, "%s", endpoint->path != NULL ? endpoint->path : "");
+    else if (strchr(endpoint->host, ':') != NULL)
+        (void)snprintf(name, size, "[%s]:%d", endpoint->host, endpoint->port);
+    else
+        (void)snprintf(name, size, "%s:%d", endpoint->host, endpoint->port);
+}
+
+void hfi_peer_init(struct hfi_peer *peer, struct hfi_deployment *deployment)
+{
+    peer->deployment = deployment;
+    name_server(&deployment->settings.endpoint, peer->name, sizeof peer->name);
+    peer->server.uptime_s = -1;
+    hfi_mutex_init(&peer->mutex, HFI_RANK_LEAF);
+    (void)pthread_cond_init(&peer->judged, NULL);
+}
+
+void hfi_peer_done(struct hfi_peer *peer)
+{
+    (void)pthread_cond_destroy(&peer->judged);
+    hfi_mutex_destroy(&peer->mutex);
+}
+
+/* ---- what is known of the server ---- */
+
+void hfi_peer_note_failure(struct hfi_peer *peer, const hf_error *error)
+{
+    hfi_mutex_lock(&peer->mutex);
+    peer->why = *error;
+    hfi_mutex_unlock(&peer->mutex);
+}
+
+void hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server)
+{
+    hfi_mutex_lock(&peer->mutex);
+    const char *before = peer->server.run_id;
+    if (server->run_id[0] != 0 && before[0] != 0 && strcmp(server->run_id, before) != 0)
+        peer->primaries++;
+    peer->server = *server;
+    hfi_mutex_unlock(&peer->mutex);
+}
+
+unsigned hfi_peer_primaries(struct hfi_peer *peer)
+{
+    hfi_mutex_lock(&peer->mutex);
+    unsigned primaries = peer->primaries;
+    hfi_mutex_unlock(&peer->mutex);
+    return primaries;
+}
+
+bool hfi_peer_has_moved(struct hfi_peer *peer, unsigned primaries, const char *run_id)
+{
+    hfi_mutex_lock(&peer->mutex);
+    bool moved = peer->primaries != primaries && strcmp(peer->server.run_id, run_id) != 0;
+    hfi_mutex_unlock(&peer->mutex);
+    return moved;
+}
+
+hf_status hfi_peer_why_down(struct hfi_peer *peer, hf_error *error)
+{
+    hfi_mutex_lock(&peer->mutex);
+    hf_error why = peer->why;
+    hfi_mutex_unlock(&peer->mutex);
+    if (why.status == HF_OK) {
+        (void)hfi_fail(&why, HF_UNAVAILABLE, "try again in a moment", "there is no connection to %s yet",
+                       peer->name);
+        hfi_fail_server(&why, peer->name);
+        hfi_fail_retry(&why, -1);
+    }
+    if (error != NULL)
+        *error = why;
+    return why.status;
+}
+
+void hfi_peer_server(struct hfi_peer *peer, struct hfi_server *server)
+{
+    hfi_mutex_lock(&peer->mutex);
+    *server = peer->server;
+    hfi_mutex_unlock(&peer->mutex);
+}
+
+/* ---- the first dial ---- */
+
+void hfi_peer_note_verdict(struct hfi_peer *peer)
+{
+    hfi_mutex_lock(&peer->mutex);
+    peer->verdicts++;
+    (void)pthread_cond_broadcast(&peer->judged);
+    hfi_mutex_unlock(&peer->mutex);
+}
+
+void hfi_peer_wait_for_verdict(struct hfi_peer *peer)
+{
+    hfi_mutex_lock(&peer->mutex);
+    while (peer->verdicts == 0)
+        hfi_mutex_wait(&peer->mutex, &peer->judged);
+    hfi_mutex_unlock(&peer->mutex);
+}

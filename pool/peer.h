@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * peer.h - one server, as all connections to it know it: its name, what it has said of itself, why it cannot be reached,
+ * and whose turn it is to dial it. Nothing here knows a connection.
+ */
+#ifndef HFI_PEER_H
+#define HFI_PEER_H
+
+#include "base/mutex.h"
+#include "pool/backoff.h"
+#include "pool/deployment.h"
+#include "pool/turns.h"
+
+#include <pthread.h>
+
+struct hfi_peer {
+    struct hfi_deployment *deployment;
+    char name[128];
+
+    struct hfi_losses losses; /* used by the listener only, like the next four */
+    struct hfi_turns turns;
+    int dialled_last;        /* the lane whose dial was the last to begin; not the reserved one */
+    int64_t scripts_sent_ns; /* when a handshake last loaded scripts; 0: never */
+    int loading;             /* handshakes that have sent scripts, and are not over */
+
+    struct hfi_mutex mutex; /* guards all below; a leaf: nothing else is locked under it */
+    pthread_cond_t judged;  /* `verdicts` has grown */
+    int verdicts;           /* dials of the first lock lane that came up or failed */
+    hf_error why;           /* of the last dial that failed; HF_OK before the first */
+    struct hfi_server server;
+    unsigned primaries; /* how many handshakes of lanes met another run id than the one before */
+};
+
+void hfi_peer_init(struct hfi_peer *peer, struct hfi_deployment *deployment); /* of a zeroed peer */
+void hfi_peer_done(struct hfi_peer *peer);
+
+void hfi_peer_note_failure(struct hfi_peer *peer, const hf_error *error);
+void hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server);
+void hfi_peer_note_verdict(struct hfi_peer *peer);
+void hfi_peer_wait_for_verdict(struct hfi_peer *peer);
+unsigned hfi_peer_primaries(struct hfi_peer *peer);
+/* True if a lane has met another server since the count was `primaries`, and the run id of that server is not
+ * `run_id`. */
+bool hfi_peer_has_moved(struct hfi_peer *peer, unsigned primaries, const char *run_id);
+/* As hfi_pool_why_down and hfi_pool_server. */
+hf_status hfi_peer_why_down(struct hfi_peer *peer, hf_error *error);
+void hfi_peer_server(struct hfi_peer *peer, struct hfi_server *server);
+
+#endif
