@@ -2,6 +2,7 @@
 /* descriptor.c - see descriptor.h. */
 #include "base/descriptor.h"
 
+#include <stdatomic.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -39,4 +40,10 @@ bool hfi_descriptor_pipe(int ends[2])
             (void)close(ends[i]);
     errno = failed;
     return false;
+}
+
+uint32_t hfi_descriptor_number(void)
+{
+    static _Atomic(uint32_t) numbers;
+    return atomic_fetch_add(&numbers, 1) + 1;
 }

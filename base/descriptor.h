@@ -5,10 +5,13 @@
 #define HFI_DESCRIPTOR_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Wrap it around the call that makes one, hfi_descriptor(socket(...)). Returns fd or its duplicate; -1 and errno. */
 int hfi_descriptor(int fd);
 int hfi_descriptor_event(void); /* a non-blocking eventfd */
+/* Another number with each call: the system gives a closed descriptor's fd to the next one. */
+uint32_t hfi_descriptor_number(void);
 bool hfi_descriptor_pipe(int ends[2]); /* false: errno */
 
 #endif

@@ -115,11 +115,10 @@ static void fill(struct hfi_borrowers *all, int64_t now_ns)
     }
 }
 
-int64_t hfi_borrowers_maintain(struct hfi_borrowers *all, int64_t now_ns, int *fd, short *events)
+int64_t hfi_borrowers_maintain(struct hfi_borrowers *all, int64_t now_ns, struct hfi_polled *polled)
 {
     fill(all, now_ns);
-    *fd = all->dial != NULL ? hfi_dial_fd(all->dial) : -1;
-    *events = all->dial != NULL ? hfi_dial_events(all->dial) : 0;
+    *polled = hfi_dial_polled(all->dial);
     if (now_ns >= all->maintain_at_ns) {
         close_idle(all, now_ns);
         report_leaks(all, now_ns);

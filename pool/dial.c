@@ -299,11 +299,12 @@ enum hfi_dial_state hfi_dial_step(struct hfi_dial *dial, int64_t now_ns)
     return rate(dial, fail(dial));
 }
 
-int hfi_dial_fd(const struct hfi_dial *dial)
+struct hfi_polled hfi_dial_polled(const struct hfi_dial *dial)
 {
-    if (dial->connection.fd >= 0)
-        return dial->connection.fd;
-    return dial->any >= 0 ? dial->any : dial->racing[0];
+    if (dial == NULL)
+        return (struct hfi_polled){-1, 0, 0};
+    int fd = dial->connection.fd >= 0 ? dial->connection.fd : dial->any >= 0 ? dial->any : dial->racing[0];
+    return (struct hfi_polled){fd, dial->number, dial->events};
 }
 
 void hfi_dial_forked(const struct hfi_dial *dial)
@@ -317,11 +318,6 @@ void hfi_dial_forked(const struct hfi_dial *dial)
     for (int i = 0; i < HFI_ADDRESSES_MOST; i++)
         if (dial->racing[i] >= 0)
             (void)close(dial->racing[i]);
-}
-
-short hfi_dial_events(const struct hfi_dial *dial)
-{
-    return dial->events;
 }
 
 int64_t hfi_dial_again_ns(const struct hfi_dial *dial)
@@ -360,7 +356,7 @@ hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, int *fd, hf_erro
         state = hfi_dial_step(dial, now_ns);
         if (state != HFI_DIAL_GOING)
             break;
-        (void)hfi_hurry_poll(deployment, hfi_dial_fd(dial), dial->events, hfi_dial_again_ns(dial));
+        (void)hfi_hurry_poll(deployment, hfi_dial_polled(dial).fd, dial->events, hfi_dial_again_ns(dial));
         dial->until_ns = hfi_hurry_until(deployment, until_ns);
     }
     hf_status status = HF_OK;

@@ -5,6 +5,7 @@
 #define HFI_DIAL_H
 
 #include "pool/handshake.h"
+#include "pool/listener.h"
 #include "pool/transport.h"
 
 enum hfi_dial_state { HFI_DIAL_GOING, HFI_DIAL_UP, HFI_DIAL_FAILED };
@@ -16,11 +17,10 @@ struct hfi_peer;
  * lane's. NULL: no memory. */
 struct hfi_dial *hfi_dial_begin(struct hfi_peer *peer, enum hfi_dial_purpose purpose, int lane,
                                 int64_t until_ns);
-/* Does what can be done now. While it returns GOING, call it again when the fd is ready, and at hfi_dial_again_ns at
+/* Does what can be done now. While it returns GOING, call it again when what it polls is ready, and at hfi_dial_again_ns at
  * the latest. */
 enum hfi_dial_state hfi_dial_step(struct hfi_dial *dial, int64_t now_ns);
-int hfi_dial_fd(const struct hfi_dial *dial); /* -1: nothing to poll yet */
-short hfi_dial_events(const struct hfi_dial *dial);
+struct hfi_polled hfi_dial_polled(const struct hfi_dial *dial); /* of NULL too: nothing */
 int64_t hfi_dial_again_ns(const struct hfi_dial *dial);
 /* UP: the connection, owned by the caller from now on. */
 struct hfi_connection hfi_dial_take(struct hfi_dial *dial);

@@ -43,6 +43,7 @@ static void set_tcp(const struct hfi_dial *dial, int fd)
 static void win(struct hfi_dial *dial, int index)
 {
     dial->connection.fd = dial->racing[index];
+    dial->connection.number = dial->number = hfi_descriptor_number();
     dial->racing[index] = -1;
     dial->winner = index;
     hfi_dial_end_race(dial);
@@ -62,6 +63,7 @@ static bool watch(struct hfi_dial *dial, int fd)
     struct epoll_event event = {.events = EPOLLOUT};
     if (dial->any < 0)
         dial->any = hfi_descriptor(epoll_create1(EPOLL_CLOEXEC));
+    dial->number = hfi_descriptor_number();
     return dial->any >= 0 && epoll_ctl(dial->any, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
@@ -71,6 +73,7 @@ static void try_address(struct hfi_dial *dial, int index, int64_t now_ns)
     int family = address->at.ss_family;
     int fd = hfi_descriptor(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     dial->racing[index] = fd;
+    dial->number = hfi_descriptor_number();
     if (fd < 0 || (dial->addresses.count > 1 && !watch(dial, fd))) {
         give_up(dial, index, errno, "make a socket for", now_ns); /* without IPv6 here, still try IPv4 */
         return;

@@ -23,6 +23,7 @@ struct hfi_dial {
     struct hfi_race race;
     int racing[HFI_ADDRESSES_MOST]; /* connecting sockets, by address; -1: none */
     int any;                        /* an epoll of the sockets if there are several addresses; else -1 */
+    uint32_t number;                /* of the descriptor that is polled: a socket, or `any` */
     int winner;                     /* the index of the address of `connection` */
 
     struct hfi_connection connection;

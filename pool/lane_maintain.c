@@ -145,13 +145,13 @@ static void maintain_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_s
     if (atomic_load(&lane->state) == HFI_LANE_UP)
         events = watch_events_locked(lane, now_ns, set);
     bool reader_sees = lane->reading && lane->hung_up;
-    int fd = lane->connection.fd;
+    const struct hfi_polled polled = {lane->connection.fd, lane->connection.number, events};
     bool finish = !hfi_list_is_empty(&lane->completed) || atomic_load(&lane->state) == HFI_LANE_BROKEN;
     hfi_lane_unlock(lane);
     if (finish)
         hfi_lane_run_completions(lane);
     if (events != 0 && !reader_sees)
-        hfi_poll_set_add(set, fd, events, ready, lane);
+        hfi_poll_set_add(set, polled, ready, lane);
     else if (events != 0)
         hfi_poll_set_again(set, now_ns + HANG_UP_NS);
 }
@@ -279,7 +279,7 @@ static void maintain_dialing(struct hfi_lane *lane, int64_t now_ns, struct hfi_p
     if (state != HFI_DIAL_GOING)
         end_dial(lane, now_ns, set);
     if (lane->dial != NULL) {
-        hfi_poll_set_add(set, hfi_dial_fd(lane->dial), hfi_dial_events(lane->dial), NULL, NULL);
+        hfi_poll_set_add(set, hfi_dial_polled(lane->dial), NULL, NULL);
         hfi_poll_set_again(set, hfi_dial_again_ns(lane->dial));
     } else if (atomic_load(&lane->state) == HFI_LANE_DIALING) {
         int64_t turn = turn_ns(lane, now_ns);

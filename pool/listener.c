@@ -1,36 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* listener.c - look at everything, sleep in poll() until something is ready or due, and again. */
+/* listener.c - look at everything, sleep until something is ready or due, and again. */
 #include "pool/listener.h"
 #include "base/descriptor.h"
 #include "base/perturb.h"
-#include "base/poll.h"
 #include "base/thread.h"
+#include "pool/poll_set.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-struct owner {
-    hfi_ready_fn *ready;
-    void *self;
-};
-
-struct hfi_poll_set {
-    struct pollfd *fds;
-    struct owner *owners;
-    size_t count, capacity;
-    int64_t again_ns;
-};
-
 struct hfi_listener {
     struct hfi_listener_ops ops;
     const struct hfi_clock *clock;
     pthread_t thread;
-    int kick_fd;
-    _Atomic(bool) kicked;       /* kick_fd has been written since the last look */
+    struct hfi_polled kick; /* an eventfd */
+    _Atomic(bool) kicked;       /* it has been written since the last look */
     _Atomic(bool) owner_kicked; /* ops->kicked is to be called */
     _Atomic(int64_t) wakes_ns;  /* the sleep of the listener ends by then; HFI_NEVER also while it looks around */
     bool rescan;                /* the listener kicked itself while it looked around */
@@ -40,26 +29,12 @@ struct hfi_listener {
 /* In the listener's own thread a kick needs no system call. */
 static _Thread_local struct hfi_listener *own;
 
-void hfi_poll_set_add(struct hfi_poll_set *set, int fd, short events, hfi_ready_fn *ready, void *self)
-{
-    if (fd < 0 || set->count == set->capacity) /* not reached: the capacity is enough for all that can be added */
-        return;
-    set->fds[set->count] = (struct pollfd){fd, events, 0};
-    set->owners[set->count++] = (struct owner){ready, self};
-}
-
-void hfi_poll_set_again(struct hfi_poll_set *set, int64_t at_ns)
-{
-    if (at_ns < set->again_ns)
-        set->again_ns = at_ns;
-}
-
 void hfi_listener_kick(struct hfi_listener *listener)
 {
     if (own == listener)
         listener->rescan = true;
     else if (!atomic_exchange(&listener->kicked, true))
-        (void)eventfd_write(listener->kick_fd, 1);
+        (void)eventfd_write(listener->kick.fd, 1);
 }
 
 void hfi_listener_kick_before(struct hfi_listener *listener, int64_t at_ns)
@@ -73,11 +48,21 @@ void hfi_listener_kick_owner(struct hfi_listener *listener)
     int before = errno;
     atomic_store(&listener->owner_kicked, true);
     HFI_PERTURB("owner-to-kick");
-    (void)eventfd_write(listener->kick_fd, 1);
+    (void)eventfd_write(listener->kick.fd, 1);
     errno = before;
 }
 
 /* ---- the loop ---- */
+
+static void take_kick(void *self, short events, int64_t now_ns)
+{
+    struct hfi_listener *listener = self;
+    eventfd_t kicks;
+    (void)events, (void)now_ns;
+    (void)eventfd_read(listener->kick.fd, &kicks);
+    if (atomic_exchange(&listener->owner_kicked, false)) /* behind the read: a later kick is readable again */
+        listener->ops.kicked(listener->ops.self);
+}
 
 static bool look_around(struct hfi_listener *listener, int64_t now_ns)
 {
@@ -88,38 +73,14 @@ static bool look_around(struct hfi_listener *listener, int64_t now_ns)
     (void)atomic_exchange(&listener->kicked, false);
     HFI_PERTURB("unkicked-to-look");
     listener->rescan = false;
-    set->count = 0;
-    set->again_ns = HFI_NEVER;
-    hfi_poll_set_add(set, listener->kick_fd, POLLIN, NULL, NULL);
+    hfi_poll_set_begin(set, now_ns);
+    hfi_poll_set_add(set, listener->kick, take_kick, listener);
     bool goes_on = listener->ops.look(listener->ops.self, now_ns, set);
+    hfi_poll_set_end(set);
     if (listener->rescan)
         set->again_ns = now_ns;
     atomic_store(&listener->wakes_ns, set->again_ns);
     return goes_on;
-}
-
-static void sleep_on(struct hfi_listener *listener)
-{
-    struct hfi_poll_set *set = &listener->set;
-    HFI_PERTURB("looked-to-poll");
-    if (hfi_poll_until(set->fds, (nfds_t)set->count, listener->clock, set->again_ns) < 0)
-        for (size_t i = 0; i < set->count; i++)
-            set->fds[i].revents = 0;
-}
-
-static void dispatch_ready(struct hfi_listener *listener)
-{
-    struct hfi_poll_set *set = &listener->set;
-    if (set->fds[0].revents != 0) {
-        eventfd_t kicks;
-        (void)eventfd_read(listener->kick_fd, &kicks);
-    }
-    if (atomic_exchange(&listener->owner_kicked, false))
-        listener->ops.kicked(listener->ops.self);
-    int64_t now_ns = hfi_now(listener->clock);
-    for (size_t i = 1; i < set->count; i++)
-        if (set->fds[i].revents != 0 && set->owners[i].ready != NULL)
-            set->owners[i].ready(set->owners[i].self, set->fds[i].revents, now_ns);
 }
 
 static void *listen_to_all(void *arg)
@@ -127,8 +88,9 @@ static void *listen_to_all(void *arg)
     struct hfi_listener *listener = arg;
     own = listener;
     while (look_around(listener, hfi_now(listener->clock))) {
-        sleep_on(listener);
-        dispatch_ready(listener);
+        HFI_PERTURB("looked-to-poll");
+        if (hfi_poll_set_wait(&listener->set, listener->clock))
+            hfi_poll_set_dispatch(&listener->set, hfi_now(listener->clock));
     }
     listener->ops.end(listener->ops.self);
     return NULL;
@@ -143,11 +105,8 @@ struct hfi_listener *hfi_listener_new(const struct hfi_listener_ops *ops, const 
     listener->ops = *ops;
     listener->clock = clock;
     atomic_init(&listener->wakes_ns, HFI_NEVER);
-    listener->set.capacity = 1 + descriptors; /* and kick_fd */
-    listener->set.fds = calloc(listener->set.capacity, sizeof *listener->set.fds);
-    listener->set.owners = calloc(listener->set.capacity, sizeof *listener->set.owners);
-    listener->kick_fd = hfi_descriptor_event();
-    if (listener->set.fds != NULL && listener->set.owners != NULL && listener->kick_fd >= 0)
+    listener->kick = (struct hfi_polled){hfi_descriptor_event(), hfi_descriptor_number(), POLLIN};
+    if (hfi_poll_set_init(&listener->set, 1 + descriptors) && listener->kick.fd >= 0) /* and the kick's */
         return listener;
     hfi_listener_free(listener);
     return NULL;
@@ -173,14 +132,14 @@ void hfi_listener_free(struct hfi_listener *listener)
 {
     if (listener == NULL)
         return;
-    if (listener->kick_fd >= 0)
-        (void)close(listener->kick_fd);
-    free(listener->set.fds);
-    free(listener->set.owners);
+    if (listener->kick.fd >= 0)
+        (void)close(listener->kick.fd);
+    hfi_poll_set_done(&listener->set);
     free(listener);
 }
 
 void hfi_listener_forked(struct hfi_listener *listener)
 {
-    (void)close(listener->kick_fd);
+    (void)close(listener->kick.fd);
+    (void)close(listener->set.epoll_fd);
 }

@@ -9,15 +9,22 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct hfi_listener;
 
 /* A descriptor is ready, with these events of poll(). */
 typedef void hfi_ready_fn(void *self, short events, int64_t now_ns);
-/* The descriptors and the deadline of the listener's poll(); filled anew before every sleep. */
+/* What to wait for. `number`: hfi_descriptor_number of the descriptor. fd -1: nothing. */
+struct hfi_polled {
+    int fd;
+    uint32_t number;
+    short events; /* of poll() */
+};
+/* The descriptors and the deadline of the listener's sleep; filled anew before each. */
 struct hfi_poll_set;
 /* ready NULL: the descriptor only wakes the listener. */
-void hfi_poll_set_add(struct hfi_poll_set *set, int fd, short events, hfi_ready_fn *ready, void *self);
+void hfi_poll_set_add(struct hfi_poll_set *set, struct hfi_polled polled, hfi_ready_fn *ready, void *self);
 /* The listener looks again at at_ns, at the latest. */
 void hfi_poll_set_again(struct hfi_poll_set *set, int64_t at_ns);
 

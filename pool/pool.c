@@ -34,11 +34,10 @@ static bool is_over(const struct hfi_pool *pool, int64_t now_ns)
 static bool look(void *self, int64_t now_ns, struct hfi_poll_set *set)
 {
     struct hfi_pool *pool = self;
-    int fd = -1;
-    short events = 0;
+    struct hfi_polled polled;
     hfi_node_maintain(pool->node, now_ns, set);
-    hfi_poll_set_again(set, hfi_borrowers_maintain(pool->borrowers, now_ns, &fd, &events));
-    hfi_poll_set_add(set, fd, events, NULL, NULL);
+    hfi_poll_set_again(set, hfi_borrowers_maintain(pool->borrowers, now_ns, &polled));
+    hfi_poll_set_add(set, polled, NULL, NULL);
     if (atomic_load(&pool->deployment.closing_until_ns) != 0)
         hfi_poll_set_again(set, now_ns + CLOSING_TICK_NS);
     return !is_over(pool, now_ns);

@@ -312,8 +312,8 @@ static void maintain_up(struct hfi_subscriber *one, int64_t now_ns, struct hfi_p
         hfi_poll_set_again(set, one->dial_due_ns);
         return;
     }
-    hfi_poll_set_add(set, one->connection.fd, hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN, ready,
-                     one);
+    const short events = hfi_buffer_size(&one->out) > 0 ? POLLIN | POLLOUT : POLLIN;
+    hfi_poll_set_add(set, (struct hfi_polled){one->connection.fd, one->connection.number, events}, ready, one);
     hfi_poll_set_again(set, one->expect_ns != HFI_NEVER ? one->expect_ns : one->received_ns + PING_NS);
 }
 
@@ -363,7 +363,7 @@ static void maintain_down(struct hfi_subscriber *one, int64_t now_ns, struct hfi
     }
     enum hfi_dial_state state = hfi_dial_step(one->dial, now_ns);
     if (state == HFI_DIAL_GOING) {
-        hfi_poll_set_add(set, hfi_dial_fd(one->dial), hfi_dial_events(one->dial), NULL, NULL);
+        hfi_poll_set_add(set, hfi_dial_polled(one->dial), NULL, NULL);
         hfi_poll_set_again(set, hfi_dial_again_ns(one->dial));
         return;
     }

@@ -3,8 +3,9 @@
 #ifndef HFI_TRANSPORT_H
 #define HFI_TRANSPORT_H
 
-#include <stddef.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #define HFI_RECV_WHOLE 65536
@@ -15,6 +16,7 @@ struct hfi_transport;
 struct hfi_connection {
     const struct hfi_transport *transport;
     int fd;              /* non-blocking, CLOEXEC; -1: none */
+    uint32_t number;     /* hfi_descriptor_number */
     struct hfi_tls *tls; /* NULL: plain */
 };
 
@@ -42,6 +44,6 @@ struct hfi_transport {
 
 extern const struct hfi_transport hfi_plain_transport;
 
-#define HFI_NO_CONNECTION ((struct hfi_connection){&hfi_plain_transport, -1, NULL})
+#define HFI_NO_CONNECTION ((struct hfi_connection){&hfi_plain_transport, -1, 0, NULL})
 
 #endif

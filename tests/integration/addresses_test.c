@@ -160,7 +160,7 @@ static enum hfi_dial_state step(struct hfi_dial *dial, int64_t now_ns)
 {
     for (;;) {
         enum hfi_dial_state state = hfi_dial_step(dial, now_ns);
-        struct pollfd ready = {hfi_dial_fd(dial), hfi_dial_events(dial), 0};
+        struct pollfd ready = {hfi_dial_polled(dial).fd, hfi_dial_polled(dial).events, 0};
         if (state != HFI_DIAL_GOING || poll(&ready, 1, 300) != 1)
             return state;
     }
