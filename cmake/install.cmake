@@ -2,6 +2,7 @@
 # documents. `cmake --build build --target uninstall` takes away what was installed last from that build.
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/holdfast)
 install(TARGETS holdfast EXPORT holdfast LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS holdfast-tls LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/holdfast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT holdfast NAMESPACE holdfast:: DESTINATION ${config_folder} FILE holdfast-targets.cmake)
 configure_package_config_file(cmake/holdfast-config.cmake.in holdfast-config.cmake INSTALL_DESTINATION ${config_folder})

@@ -64,3 +64,8 @@ int64_t hfi_backoff_lost_ns(struct hfi_backoff *backoff, struct hfi_losses *loss
     backoff->tries = 1;
     return now_ns + (lost == HFI_LOST_URGENT && lasted ? 0 : hfi_jitter(&backoff->rng, pause_ns, JITTER));
 }
+
+int64_t hfi_backoff_spread_ns(struct hfi_backoff *backoff, const struct hfi_losses *losses, int64_t most_ns)
+{
+    return losses->lately > ONE_LOSS ? hfi_jitter(&backoff->rng, most_ns / 2, 1.0) : 0;
+}

@@ -32,5 +32,8 @@ void hfi_backoff_up(struct hfi_backoff *backoff, int64_t now_ns);
  * server that ends every connection it accepts is not dialled in a busy loop. An URGENT connection that lasted a second
  * is dialled again at once. */
 int64_t hfi_backoff_lost_ns(struct hfi_backoff *backoff, struct hfi_losses *losses, enum hfi_lost lost, int64_t now_ns);
+/* After it: a further delay of 0 to most_ns, at random, if others of the endpoint were lost within about a second too. For
+ * connections whose making costs the server much, as by TLS. */
+int64_t hfi_backoff_spread_ns(struct hfi_backoff *backoff, const struct hfi_losses *losses, int64_t most_ns);
 
 #endif

@@ -7,6 +7,7 @@
 #include "pool/lane_private.h"
 #include "pool/listener.h"
 #include "pool/parser.h"
+#include "pool/secure.h"
 
 #include <errno.h>
 #include <hiredis/hiredis.h>
@@ -167,6 +168,16 @@ static int64_t road_ns(const struct hfi_lane *lane)
     return lane->kind != HFI_RESERVED_LANE && rtt_ns > SLOW_NS ? rtt_ns : 0;
 }
 
+/* A server that comes back to a thousand clients of six connections has as many handshakes of TLS to do, milliseconds
+ * each: renewals first, then locks, then what can wait. */
+static int64_t spread_ns(struct hfi_lane *lane)
+{
+    if (lane->deployment->secure == NULL || lane->kind == HFI_RESERVED_LANE)
+        return 0;
+    return hfi_backoff_spread_ns(&lane->backoff, &lane->peer->losses,
+                                 lane->kind == HFI_LOCK_LANE ? HFI_SPREAD_LOCKS_NS : HFI_SPREAD_NS);
+}
+
 static void fail(struct hfi_lane *lane, const hf_error *error, int64_t now_ns)
 {
     bool news = atomic_exchange(&lane->trouble, HFI_UNREACHABLE) == HFI_NO_TROUBLE;
@@ -322,7 +333,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
                              : lane->answered_ns > lane->up_ns ? HFI_LOST_SERVED
                                                                : HFI_LOST_UNUSED;
         lane->dial_due_ns =
-            hfi_backoff_lost_ns(&lane->backoff, &lane->peer->losses, lost, now_ns) + road_ns(lane);
+            hfi_backoff_lost_ns(&lane->backoff, &lane->peer->losses, lost, now_ns) + road_ns(lane) + spread_ns(lane);
         why = lane->why;
         /* A silent server counts as away until it answers a dial, so that no other caller has to wait to find out. */
         if (why.os_errno == ETIMEDOUT) {

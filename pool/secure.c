@@ -4,9 +4,11 @@
 #include "pool/secure.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct hfi_secure {
     const struct hfi_tls_module *module;
@@ -14,23 +16,23 @@ struct hfi_secure {
     const struct hfi_log *log;
 };
 
-static void *open_beside_us(void)
+/* Of a program that has the library in itself the linker knows no path: its name is what the caller made it. */
+static bool find_beside_us(char *path, size_t capacity)
 {
     static const char here = 0;
-    char path[4096];
     Dl_info us;
-    const char *slash = dladdr(&here, &us) != 0 && us.dli_fname[0] == '/' ? strrchr(us.dli_fname, '/') : NULL;
-    if (slash == NULL)
-        return NULL;
-    int size = snprintf(path, sizeof path, "%.*s/" HFI_TLS_FILE, (int)(slash - us.dli_fname), us.dli_fname);
-    return size < (int)sizeof path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
+    struct link_map *map = NULL;
+    if (dladdr1(&here, &us, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL || map->l_name[0] != '/')
+        return false;
+    int folder = (int)(strrchr(map->l_name, '/') - map->l_name);
+    int size = snprintf(path, capacity, "%.*s/" HFI_TLS_FILE, folder, map->l_name);
+    return size < (int)capacity && access(path, F_OK) == 0;
 }
 
 static hf_status open_module(const struct hfi_tls_module **module, hf_error *error)
 {
-    void *object = open_beside_us();
-    if (object == NULL)
-        object = dlopen(HFI_TLS_FILE, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    char path[4096];
+    void *object = dlopen(find_beside_us(path, sizeof path) ? path : HFI_TLS_FILE, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (object == NULL)
         return hfi_fail(error, HF_UNAVAILABLE, dlerror(), "TLS needs the module " HFI_TLS_FILE ", which cannot be opened");
     *module = dlsym(object, "hfi_tls_module");

@@ -3,9 +3,14 @@
 #ifndef HFI_SECURE_H
 #define HFI_SECURE_H
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "pool/tls/tls.h"
+
+/* How far the dials of connections that were lost together are spread: lock lanes, all others but the reserved lane. */
+#define HFI_SPREAD_LOCKS_NS (500 * HFI_MS)
+#define HFI_SPREAD_NS       (2000 * HFI_MS)
 
 struct hfi_secure;
 

@@ -9,6 +9,7 @@
 #include "pool/listener.h"
 #include "pool/node.h"
 #include "pool/parser.h"
+#include "pool/secure.h"
 #include "pool/pool.h"
 #include "pool/pool_private.h"
 #include "pool/replies.h"
@@ -134,6 +135,8 @@ static void lose(struct hfi_subscriber *one, int64_t now_ns, const char *why)
     hfi_channels_lose(one->all->channels, one->index);
     one->dial_due_ns = hfi_backoff_lost_ns(&one->backoff, &one->all->peer->losses,
                                            one->served ? HFI_LOST_SERVED : HFI_LOST_UNUSED, now_ns);
+    if (deployment->secure != NULL)
+        one->dial_due_ns += hfi_backoff_spread_ns(&one->backoff, &one->all->peer->losses, HFI_SPREAD_NS);
     hfi_log(&deployment->log, HF_LOG_WARNING, "a subscription to %s is lost: %s; dialling again",
             one->all->peer->name, why);
 }

@@ -119,6 +119,11 @@ HFI_RARE hf_status hfi_tls_options_check(hf_client_options *o, bool tls, hf_erro
         return hfi_fail(error, HF_INVALID, "", "tls_verify must be \"full\", \"ca\" or \"none\"");
     if (!is_one_of(o->tls_min, "1.2", "1.3", "1.3"))
         return hfi_fail(error, HF_INVALID, "", "tls_min must be \"1.2\" or \"1.3\"");
+    if (o->min_connections > 0)
+        return hfi_fail(error, HF_INVALID, "leave min_connections out, and use hf_command",
+                        "this hiredis cannot borrow a connection of TLS");
+    if (o->tls_server_name != NULL && *o->tls_server_name == '.')
+        return hfi_fail(error, HF_INVALID, "say the whole name", "tls_server_name begins with a dot");
     if (o->tls_key_file != NULL && o->tls_cert_file == NULL)
         return hfi_fail(error, HF_INVALID, "give the certificate too", "there is tls_key_file, but no tls_cert_file");
     return HF_OK;

@@ -96,7 +96,7 @@ static int start(struct hfi_connection *connection)
         lock(tls);
         int done = SSL_do_handshake(tls->ssl);
         int wants = done == 1 ? SSL_ERROR_NONE : SSL_get_error(tls->ssl, done);
-        if (wants != SSL_ERROR_NONE && wants != SSL_ERROR_WANT_READ && tls->why.what[0] == 0)
+        if (wants != SSL_ERROR_NONE && wants != SSL_ERROR_WANT_READ)
             hfi_tls_trouble_ssl(&tls->why);
         bool memory = take_sealed_locked(tls);
         unlock(tls);
@@ -107,8 +107,10 @@ static int start(struct hfi_connection *connection)
         }
         if (blocked == EAGAIN)
             return POLLOUT;
-        if (blocked == 0 && wants == SSL_ERROR_NONE)
+        if (blocked == 0 && wants == SSL_ERROR_NONE) {
+            tls->is_full = true; /* the other side may have said more in the same breath */
             return 0;
+        }
         /* A server that refuses us says why before it hangs up, so what cannot be sent does not matter yet. */
         ssize_t got = pull(tls, connection->fd, bytes, sizeof bytes);
         if (got < 0 && errno == EAGAIN && blocked == 0)
@@ -144,14 +146,14 @@ static ssize_t send_sealed(struct hfi_connection *connection, const void *bytes,
     }
     if (push(tls, connection->fd) == 0)
         return part;
-    if (errno != EAGAIN)
+    if (errno != EAGAIN && errno != ENOBUFS) /* as our callers: either passes */
         return -1; /* half a record is none: the server cannot read it */
     tls->held_back = true;
     return part > 1 ? part - 1 : -1;
 }
 
 /* Decrypts into `bytes`. Returns how many, 0 at the end of the stream; -1 and errno: EAGAIN, or why it failed. */
-static ssize_t unseal(struct hfi_tls *tls, char *bytes, size_t size)
+static ssize_t unseal(struct hfi_tls *tls, int fd, char *bytes, size_t size)
 {
     size_t got = 0;
     int wants = SSL_ERROR_NONE;
@@ -163,13 +165,15 @@ static ssize_t unseal(struct hfi_tls *tls, char *bytes, size_t size)
         else
             wants = SSL_get_error(tls->ssl, more);
     }
-    tls->is_full = got == size;
-    bool failed = wants != SSL_ERROR_NONE && wants != SSL_ERROR_WANT_READ && wants != SSL_ERROR_ZERO_RETURN;
-    if (failed && got == 0)
+    bool is_over = wants != SSL_ERROR_NONE && wants != SSL_ERROR_WANT_READ;
+    if (is_over && wants != SSL_ERROR_ZERO_RETURN)
         hfi_tls_trouble_ssl(&tls->why);
     unlock(tls);
+    tls->is_full = got == size || (got > 0 && is_over); /* the end is met again by the next call, */
+    if (got > 0 && is_over)
+        (void)shutdown(fd, SHUT_RD); /* and poll() sees that there is one */
     if (got > 0)
-        return (ssize_t)got; /* what comes behind it is met again by the next call */
+        return (ssize_t)got;
     errno = wants == SSL_ERROR_WANT_READ ? EAGAIN : EPROTO;
     return wants == SSL_ERROR_ZERO_RETURN ? 0 : -1;
 }
@@ -183,12 +187,12 @@ static ssize_t recv_sealed(struct hfi_connection *connection, void *bytes, size_
     ssize_t got = -1;
     errno = EAGAIN;
     if (tls->is_full)
-        got = unseal(tls, bytes, size);
+        got = unseal(tls, connection->fd, bytes, size);
     while (got < 0 && errno == EAGAIN) {
         got = pull(tls, connection->fd, bytes, room);
         if (got <= 0)
             return got;
-        got = unseal(tls, bytes, size);
+        got = unseal(tls, connection->fd, bytes, size);
     }
     return got;
 }

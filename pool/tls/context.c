@@ -17,20 +17,21 @@ static int no_passphrase(char *buffer, int size, int writing, void *arg)
     return 0;
 }
 
+/* Keeps a copy: the session itself ends as unusable with a connection that breaks. */
 static int keep_ticket(SSL *ssl, SSL_SESSION *ticket)
 {
     SSL_CTX *made_by = SSL_get_SSL_CTX(ssl);
     struct hfi_tls_context *context = SSL_CTX_get_app_data(made_by);
-    SSL_SESSION *before = NULL;
+    SSL_SESSION *dropped = SSL_SESSION_dup(ticket);
     hfi_mutex_lock(&context->mutex);
-    bool keeps = context->in_force == made_by;
-    if (keeps) {
-        before = context->ticket;
-        context->ticket = ticket;
+    if (dropped != NULL && context->in_force == made_by) {
+        SSL_SESSION *kept = dropped;
+        dropped = context->ticket;
+        context->ticket = kept;
     }
     hfi_mutex_unlock(&context->mutex);
-    SSL_SESSION_free(before);
-    return keeps;
+    SSL_SESSION_free(dropped);
+    return 0;
 }
 
 /* NULL: *why is set, or empty if there is no memory. */
@@ -42,8 +43,10 @@ static SSL_CTX *read_files(struct hfi_tls_context *context, struct hfi_transport
     *why = (struct hfi_transport_why){0};
     ERR_clear_error();
     SSL_CTX *made = SSL_CTX_new(TLS_client_method());
-    if (made == NULL)
+    if (made == NULL) {
+        hfi_tls_trouble_ssl(why);
         return NULL;
+    }
     (void)SSL_CTX_set_min_proto_version(made, context->min == 13 ? TLS1_3_VERSION : TLS1_2_VERSION);
     (void)SSL_CTX_set_options(made, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     (void)SSL_CTX_set_session_cache_mode(made, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
@@ -87,25 +90,22 @@ static bool look_at_files(struct hfi_tls_context *context)
 
 static bool refresh(struct hfi_tls_context *context, struct hfi_transport_why *why)
 {
-    SSL_CTX *before = NULL;
-    SSL_SESSION *ticket = NULL;
-    bool good = true;
     *why = (struct hfi_transport_why){0};
-    hfi_mutex_lock(&context->mutex);
-    if (look_at_files(context)) {
-        SSL_CTX *made = read_files(context, why);
-        good = made != NULL;
-        if (good) {
-            before = context->in_force;
-            ticket = context->ticket;
-            context->in_force = made;
-            context->ticket = NULL;
-        }
+    hfi_mutex_lock(&context->reading);
+    bool changed = look_at_files(context);
+    SSL_CTX *made = changed ? read_files(context, why) : NULL, *before = NULL;
+    if (made != NULL) {
+        hfi_mutex_lock(&context->mutex);
+        SSL_SESSION *ticket = context->ticket;
+        before = context->in_force;
+        context->in_force = made;
+        context->ticket = NULL;
+        hfi_mutex_unlock(&context->mutex);
+        SSL_SESSION_free(ticket);
     }
-    hfi_mutex_unlock(&context->mutex);
-    SSL_SESSION_free(ticket);
+    hfi_mutex_unlock(&context->reading);
     SSL_CTX_free(before); /* connections made by it keep it */
-    return good;
+    return !changed || made != NULL;
 }
 
 static void free_context(struct hfi_tls_context *context)
@@ -117,6 +117,7 @@ static void free_context(struct hfi_tls_context *context)
     free(context->name);
     SSL_SESSION_free(context->ticket);
     SSL_CTX_free(context->in_force);
+    hfi_mutex_destroy(&context->reading);
     hfi_mutex_destroy(&context->mutex);
     free(context);
 }
@@ -136,6 +137,7 @@ static struct hfi_tls_context *open_context(const struct hfi_tls_settings *setti
     struct hfi_tls_context *context = calloc(1, sizeof *context);
     if (context == NULL)
         return NULL;
+    hfi_mutex_init(&context->reading, HFI_RANK_INNER);
     hfi_mutex_init(&context->mutex, HFI_RANK_LEAF);
     context->verify = settings->verify;
     context->min = settings->min;

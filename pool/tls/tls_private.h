@@ -26,10 +26,12 @@ struct hfi_tls_context {
     enum hfi_tls_verify verify;
     int min;
 
-    struct hfi_mutex mutex; /* guards what is below */
-    SSL_CTX *in_force;     /* with the files as they were when they could be used last */
+    struct hfi_mutex reading; /* held while the files are looked at and read; guards the next one */
     struct hfi_tls_stamp stamps[HFI_TLS_FILES]; /* when they were read last */
-    SSL_SESSION *ticket;   /* the newest one of in_force; NULL: none */
+
+    struct hfi_mutex mutex; /* guards what is below */
+    SSL_CTX *in_force;      /* with the files as they were when they could be used last */
+    SSL_SESSION *ticket;    /* the newest one of in_force; NULL: none */
 };
 
 /* An SSL object is one thread's at a time, and a connection has one thread that sends and one that receives: the
@@ -58,7 +60,7 @@ SSL *hfi_tls_context_ssl(struct hfi_tls_context *context, struct hfi_tls *tls);
 extern const struct hfi_transport hfi_tls_transport;
 
 /* trouble.c */
-/* Says what is in OpenSSL's queue of errors, and empties it. */
+/* Says what is in OpenSSL's queue of errors, unless *why says something already, and empties it. */
 void hfi_tls_trouble_ssl(struct hfi_transport_why *why);
 void hfi_tls_trouble_file(const char *option, const char *file, struct hfi_transport_why *why);
 /* OpenSSL's verify callback: notes for `explain` what is wrong with the certificate. */

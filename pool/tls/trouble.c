@@ -35,14 +35,18 @@ static bool is_about_our_certificate(int alert)
 void hfi_tls_trouble_ssl(struct hfi_transport_why *why)
 {
     unsigned long error = ERR_peek_error();
-    int reason = ERR_GET_REASON(error), alert = ALERT(reason);
+    int reason = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0, alert = ALERT(reason);
     const char *words = error != 0 ? ERR_reason_error_string(error) : NULL;
     char hint[sizeof why->hint];
+    if (why->what[0] != 0) { /* the first one says most */
+        ERR_clear_error();
+        return;
+    }
     (void)snprintf(hint, sizeof hint, "OpenSSL: %s", words != NULL ? words : "no reason given");
     if (alert == TLS13_AD_CERTIFICATE_REQUIRED)
         say(why, true, "give it one: tls_cert_file and tls_key_file", "it asks for a certificate of ours");
     else if (is_about_our_certificate(alert))
-        say(why, true, hint, "it refuses the certificate of tls_cert_file");
+        say(why, true, hint, "it refuses our certificate (tls_cert_file)");
     else if (alert == SSL_AD_HANDSHAKE_FAILURE)
         say(why, true, "does it ask for a certificate (tls_cert_file, tls_key_file), or for other ciphers?",
             "it refuses the TLS handshake");

@@ -152,7 +152,7 @@ static void a_client_without_the_certificate_that_is_asked_for_is_told(void **st
     (void)strcat(both, "&tls_min=1.3");
     must_open(*state, both);
     (void)snprintf(both, sizeof both, "&tls_cert_file=%s/stranger.pem&tls_key_file=%s/stranger.key", folder, folder);
-    must_refuse(*state, both, HF_DENIED, "it refuses the certificate of tls_cert_file");
+    must_refuse(*state, both, HF_DENIED, "it refuses our certificate");
     (void)snprintf(one, sizeof one, "&tls_cert_file=%s/client.pem&tls_key_file=%s/server.key", folder, folder);
     must_refuse(*state, one, HF_INVALID, "tls_key_file");
     (void)snprintf(one, sizeof one, "&tls_key_file=%s/client.key", folder);
@@ -165,6 +165,8 @@ static void nonsense_in_the_options_is_named(void **state)
     hf_error error;
     must_refuse(*state, "&tls_verify=maybe", HF_INVALID, "tls_verify");
     must_refuse(*state, "&tls_min=1.1", HF_INVALID, "tls_min");
+    must_refuse(*state, "&tls_server_name=.example", HF_INVALID, "tls_server_name");
+    must_refuse(*state, "&min_connections=1", HF_INVALID, "cannot borrow");
     must_refuse(*state, "&tls_cert_file=/nowhere", HF_INVALID, "tls_cert_file /nowhere: No such file");
     assert_int_equal(hf_client_open("rediss://127.0.0.1:1?tls_ca_file=/dev/null", NULL, &client, &error), HF_INVALID);
     assert_non_null(strstr(error.message, "tls_ca_file /dev/null"));

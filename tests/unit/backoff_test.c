@@ -136,6 +136,25 @@ static void the_wait_never_outgrows_a_second(void **state)
         assert_in_range(wait_ms(&backoff, NOW), 0, 1200);
 }
 
+static void what_is_lost_together_can_be_dialled_apart(void **state)
+{
+    struct hfi_backoff backoff;
+    struct hfi_losses losses = {0, 0};
+    int64_t least = INT64_MAX, most = 0;
+    (void)state;
+    hfi_backoff_init(&backoff, 7);
+    (void)lost_us(&backoff, &losses, HFI_LOST_SERVED, NOW);
+    assert_int_equal(hfi_backoff_spread_ns(&backoff, &losses, 500 * HFI_MS), 0); /* one alone is not made to wait */
+    (void)lost_us(&backoff, &losses, HFI_LOST_SERVED, NOW);
+    for (int i = 0; i < 1000; i++) {
+        int64_t spread = hfi_backoff_spread_ns(&backoff, &losses, 500 * HFI_MS);
+        least = spread < least ? spread : least;
+        most = spread > most ? spread : most;
+    }
+    assert_in_range(least, 0, 10 * HFI_MS);
+    assert_in_range(most, 490 * HFI_MS, 500 * HFI_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +166,7 @@ int main(void)
         cmocka_unit_test(after_a_quiet_second_nothing_of_it_is_left),
         cmocka_unit_test(losses_of_other_connections_do_not_delay_the_first_urgent_dial),
         cmocka_unit_test(the_wait_never_outgrows_a_second),
+        cmocka_unit_test(what_is_lost_together_can_be_dialled_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
