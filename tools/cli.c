@@ -177,16 +177,18 @@ int cli_open(const char *url, int64_t connect_ms, bool is_lazy, hf_client **clie
     return open_client(url, HF_CLIENT(.connect_ms = connect_ms, .lazy = is_lazy), client);
 }
 
-static bool read_look(int argc, char **argv, struct cli_look *look, int *code)
+bool cli_look_read(int argc, char **argv, struct cli_look *look, int *code)
 {
-    struct option options[5] = {{"url", required_argument, NULL, 'u'}, {"help", no_argument, NULL, 'h'}};
+    struct option options[7] = {{"url", required_argument, NULL, 'u'}, {"help", no_argument, NULL, 'h'}};
     int count = 2;
     if (look->has_json)
         options[count++] = (struct option){"json", no_argument, NULL, 'j'};
     if (look->has_force)
         options[count++] = (struct option){"force", no_argument, NULL, 'f'};
     if (look->has_semaphore)
-        options[count] = (struct option){"semaphore", no_argument, NULL, 's'};
+        options[count++] = (struct option){"semaphore", no_argument, NULL, 's'};
+    if (look->has_acl)
+        options[count] = (struct option){"acl", no_argument, NULL, 'a'};
     for (int said; (said = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
         if (said == 'u') {
             look->url = optarg;
@@ -196,6 +198,8 @@ static bool read_look(int argc, char **argv, struct cli_look *look, int *code)
             look->force = true;
         } else if (said == 's') {
             look->semaphore = true;
+        } else if (said == 'a') {
+            look->acl = true;
         } else if (said == 'h') {
             (void)cli_help(argv[0]);
             *code = CLI_DONE;
@@ -222,12 +226,15 @@ static bool says_how_long(const char *url)
     return url != NULL && (strstr(url, "command_ms=") != NULL || strstr(url, "connect_ms=") != NULL);
 }
 
-bool cli_look(int argc, char **argv, struct cli_look *look, hf_client **client, int *code)
+bool cli_look_open(const struct cli_look *look, hf_client **client, int *code)
 {
-    if (!read_look(argc, argv, look, code))
-        return false;
     bool ours = look->only_looks && !says_how_long(look->url != NULL ? look->url : getenv("HOLDFAST_URL"));
     *code = open_client(look->url,
                         HF_CLIENT(.keyspace_events = "as-is", .lazy = look->only_looks, .command_ms = ours ? LOOK_MS : 0), client);
     return *code == CLI_DONE;
+}
+
+bool cli_look(int argc, char **argv, struct cli_look *look, hf_client **client, int *code)
+{
+    return cli_look_read(argc, argv, look, code) && cli_look_open(look, client, code);
 }

@@ -47,13 +47,16 @@ int cli_bad_option(const char *command, int said, char **argv);
 /* The command line of an operator's command. */
 struct cli_look {
     int least, most;  /* number of operands */
-    bool has_json, has_force, has_semaphore; /* the command has this option */
+    bool has_json, has_force, has_semaphore, has_acl; /* the command has this option */
     bool only_looks;  /* the command connects when it first sends, and sends nothing that writes */
     const char *url;  /* NULL: as in cli_open */
-    bool json, force, semaphore;
+    bool json, force, semaphore, acl;
 };
-/* Reads its options, and opens a client that never changes the server's configuration. False: *code is the exit code.
- * True: optind is at the operands. */
+/* Reads its options. False: *code is the exit code. True: optind is at the operands. */
+bool cli_look_read(int argc, char **argv, struct cli_look *look, int *code);
+/* Opens a client that never changes the server's configuration. False: *code is the exit code. */
+bool cli_look_open(const struct cli_look *look, hf_client **client, int *code);
+/* Both. */
 bool cli_look(int argc, char **argv, struct cli_look *look, hf_client **client, int *code);
 
 /* "1.5", "500ms", "5m", "2h", "1d" as milliseconds, rounded up; without a unit: seconds. False: anything else. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* doctor.c - holdfast doctor: prints what hf_client_check finds. */
+/* doctor.c - holdfast doctor: prints what hf_client_check finds, or the rights that a user needs. */
 #include "cli.h"
 #include "json.h"
 
@@ -51,12 +51,33 @@ static bool find(const hf_finding *finding, void *arg)
     return true;
 }
 
+/* tests/contract/acl.sh tries it: all that there is to be done goes with these rights, and none of them is in vain. */
+static int print_acl(void)
+{
+    static const char acl[] =
+        "ACL SETUSER holdfast on >PASSWORD resetkeys resetchannels -@all ~hf:* &hf:c:* &hf:e:* &__keyspace@*"
+        " +get +set +del +exists +persist +pexpire +pttl +hget +hset +hdel +zadd +zcard +zrange +zrank +zrem +zscore"
+        " +zremrangebyscore +incrby +time +scan +multi +exec +discard +eval +evalsha +script|load +script|exists +publish"
+        " +subscribe +unsubscribe +pubsub|numsub +role +info +ping +select +client|setname";
+    return puts(acl) >= 0 && fputs("# more, where it is so:\n"
+                                   "#   hf_fetch:                              ~YOUR-KEYS*\n"
+                                   "#   a key_template of your own:            ~IT\n"
+                                   "#   key events may be looked at, set:      +config|get +config|set\n",
+                                   stdout) >= 0
+               ? CLI_DONE
+               : CLI_OUTPUT;
+}
+
 int command_doctor(int argc, char **argv)
 {
-    struct cli_look look = {.has_json = true};
+    struct cli_look look = {.has_json = true, .has_acl = true};
     hf_client *client;
     int code;
-    if (!cli_look(argc, argv, &look, &client, &code))
+    if (!cli_look_read(argc, argv, &look, &code))
+        return code;
+    if (look.acl)
+        return print_acl();
+    if (!cli_look_open(&look, &client, &code))
         return code;
     struct visit visit = {.json = look.json};
     hf_error error;

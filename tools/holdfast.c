@@ -109,11 +109,14 @@ static const struct command_named {
      "exit: 0 it had a holder, 1 it was free\n"},
     {"doctor", command_doctor, "check the server",
      "usage: holdfast doctor [--json] [--url URL]\n"
+     "       holdfast doctor --acl\n"
      "\n"
      "Reports what makes the server unsuitable for locks, and how to fix it. Takes a lock under a name\n"
      "that no other client uses and releases it; only that and the fence counter are changed.\n"
      "\n"
-     "      --json              an array of findings: level, what, remedy\n" URL_HELP "\n"
+     "      --json              an array of findings: level, what, remedy\n"
+     "      --acl               print the smallest set of rights with which all of holdfast works, as a\n"
+     "                          command for the server; asks no server\n" URL_HELP "\n"
      "exit: 0 no errors, 1 errors found\n"},
 };
 #define COMMANDS (sizeof commands / sizeof *commands)

@@ -63,7 +63,8 @@ _holdfast()
         place=$(_holdfast_place "${words[@]:2:${#words[@]}-3}")
         ;;
     ls | show) options="--json --semaphore $options" ;;
-    watch | doctor) options="--json $options" ;;
+    watch) options="--json $options" ;;
+    doctor) options="--acl --json $options" ;;
     break) options="--force --semaphore $options" ;;
     help)
         COMPREPLY=($(compgen -W "run lead watch ls show break doctor" -- "$word"))
