@@ -105,7 +105,7 @@ void hfi_dial_end(struct hfi_dial **place)
 
 static enum hfi_dial_state find(struct hfi_dial *dial, int64_t now_ns)
 {
-    switch (hfi_topology_primary(dial->deployment->topology, &dial->addresses, &dial->error)) {
+    switch (hfi_topology_primary(dial->peer->topology, &dial->addresses, &dial->error)) {
     case HFI_FOUND:
         hfi_race_init(&dial->race, dial->addresses.count, now_ns, dial->until_ns);
         hfi_dial_enter(dial, HFI_STEP_CONNECT);
@@ -141,7 +141,7 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
         return fail(dial);
     }
     if (dial->deployment->secure != NULL && dial->connection.tls == NULL &&
-        !hfi_secure_wrap(dial->deployment->secure, &dial->connection)) {
+        !hfi_secure_wrap(dial->deployment->secure, dial->peer->endpoint->host, &dial->connection)) {
         fail_memory(dial);
         return fail(dial);
     }
@@ -267,7 +267,7 @@ static enum hfi_dial_state take_step(struct hfi_dial *dial, int64_t now_ns)
 static enum hfi_dial_state rate(struct hfi_dial *dial, enum hfi_dial_state state)
 {
     if (dial->step == HFI_STEP_START || dial->step == HFI_STEP_TALK)
-        hfi_topology_rate(dial->deployment->topology, &dial->addresses.list[dial->winner], state == HFI_DIAL_UP);
+        hfi_topology_rate(dial->peer->topology, &dial->addresses.list[dial->winner], state == HFI_DIAL_UP);
     return state;
 }
 
@@ -349,7 +349,7 @@ hf_status hfi_dial_now(struct hfi_peer *peer, int64_t until_ns, int *fd, hf_erro
     struct hfi_dial *dial = hfi_dial_begin(peer, HFI_DIAL_BORROWER, -1, until_ns);
     if (dial == NULL)
         return hfi_fail(error, HF_NOMEM, NULL, "no memory to connect to %s", peer->name);
-    (void)hfi_topology_wait(deployment->topology, until_ns, &dial->addresses, NULL);
+    (void)hfi_topology_wait(peer->topology, until_ns, &dial->addresses, NULL);
     enum hfi_dial_state state;
     for (;;) {
         int64_t now_ns = hfi_now(deployment->clock);

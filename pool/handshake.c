@@ -63,7 +63,7 @@ static bool ask(struct hfi_handshake *handshake, enum question question, const c
 
 static bool ask_auth(struct hfi_handshake *handshake)
 {
-    const struct hfi_endpoint *endpoint = &handshake->deployment->settings.endpoint;
+    const struct hfi_endpoint *endpoint = handshake->peer->endpoint;
     /* A user without a password sends an empty one: without AUTH the connection would be the server's default user. */
     const char *password = endpoint->password != NULL ? endpoint->password : "";
     if (endpoint->user == NULL && endpoint->password == NULL)
@@ -97,10 +97,11 @@ static bool ask_for_scripts(struct hfi_handshake *handshake)
 static bool ask_identity(struct hfi_handshake *handshake)
 {
     const struct hfi_pool_settings *settings = &handshake->deployment->settings;
+    int number = handshake->peer->endpoint->database;
     char database[16];
     bool ok = true;
-    (void)snprintf(database, sizeof database, "%d", settings->endpoint.database);
-    if (settings->endpoint.database != 0 && handshake->purpose != HFI_DIAL_SUBSCRIBER)
+    (void)snprintf(database, sizeof database, "%d", number);
+    if (number != 0 && handshake->purpose != HFI_DIAL_SUBSCRIBER)
         ok = ask(handshake, ASK_SELECT, "SELECT", database, NULL);
     if (settings->client_name != NULL && settings->client_name[0] != 0)
         ok = ok && ask(handshake, ASK_NAME, "CLIENT", "SETNAME", settings->client_name);

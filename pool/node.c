@@ -48,7 +48,7 @@ struct hfi_node *hfi_node_new(struct hfi_deployment *deployment, struct hfi_list
     struct hfi_node *node = calloc(1, sizeof *node);
     if (node == NULL)
         return NULL;
-    hfi_peer_init(&node->peer, deployment);
+    hfi_peer_init(&node->peer, deployment, &deployment->settings.endpoint, deployment->topology);
     node->listener = listener;
     node->subscribers = hfi_subscribers_new(&node->peer, listener, deployment->settings.subscribers);
     if (node->subscribers != NULL && build_lanes(node))

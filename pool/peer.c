@@ -15,10 +15,13 @@ static void name_server(const struct hfi_endpoint *endpoint, char *name, size_t 
         (void)snprintf(name, size, "%s:%d", endpoint->host, endpoint->port);
 }
 
-void hfi_peer_init(struct hfi_peer *peer, struct hfi_deployment *deployment)
+void hfi_peer_init(struct hfi_peer *peer, struct hfi_deployment *deployment, const struct hfi_endpoint *endpoint,
+                   struct hfi_topology *topology)
 {
     peer->deployment = deployment;
-    name_server(&deployment->settings.endpoint, peer->name, sizeof peer->name);
+    peer->endpoint = endpoint;
+    peer->topology = topology;
+    name_server(endpoint, peer->name, sizeof peer->name);
     peer->server.uptime_s = -1;
     hfi_mutex_init(&peer->mutex, HFI_RANK_LEAF);
     (void)pthread_cond_init(&peer->judged, NULL);

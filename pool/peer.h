@@ -15,7 +15,9 @@
 
 struct hfi_peer {
     struct hfi_deployment *deployment;
-    char name[128];
+    const struct hfi_endpoint *endpoint; /* user, password, database */
+    struct hfi_topology *topology;       /* finds its addresses */
+    char name[128];                      /* in messages */
 
     struct hfi_losses losses; /* used by the listener only, like the next four */
     struct hfi_turns turns;
@@ -31,7 +33,9 @@ struct hfi_peer {
     unsigned primaries; /* how many handshakes of lanes met another run id than the one before */
 };
 
-void hfi_peer_init(struct hfi_peer *peer, struct hfi_deployment *deployment); /* of a zeroed peer */
+/* Of a zeroed peer. endpoint and topology stay the caller's, and have to outlive the peer. */
+void hfi_peer_init(struct hfi_peer *peer, struct hfi_deployment *deployment, const struct hfi_endpoint *endpoint,
+                   struct hfi_topology *topology);
 void hfi_peer_done(struct hfi_peer *peer);
 
 void hfi_peer_note_failure(struct hfi_peer *peer, const hf_error *error);

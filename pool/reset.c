@@ -180,7 +180,7 @@ bool hfi_reset(struct hfi_peer *peer, int fd, int64_t until_ns)
     hfi_handshake_init(&handshake, peer, HFI_DIAL_BORROWER, -1);
     /* The handshake's first stage leaves with the preamble: without a password all of it takes one round trip. */
     bool good = talk_begin(&talk, deployment, fd, until_ns) && hfi_handshake_begin(&handshake) &&
-                say_preamble(&talk, server.version, deployment->settings.endpoint.database);
+                say_preamble(&talk, server.version, peer->endpoint->database);
     bool preamble_heard = false, done = false;
     while (good && !(preamble_heard && handshake.over)) {
         size_t size = hfi_buffer_size(&handshake.out);

@@ -61,18 +61,17 @@ hf_status hfi_secure_open(const struct hfi_tls_settings *settings, const struct 
         return status;
     }
     if (settings->verify == HFI_TLS_NONE)
-        hfi_log(log, HF_LOG_WARNING, "tls_verify is none: whoever answers for %s is believed, and gets the password",
-                settings->name);
+        hfi_log(log, HF_LOG_WARNING, "tls_verify is none: whoever answers in the server's place is believed, and gets the password");
     *made = secure;
     return HF_OK;
 }
 
-bool hfi_secure_wrap(struct hfi_secure *secure, struct hfi_connection *connection)
+bool hfi_secure_wrap(struct hfi_secure *secure, const char *host, struct hfi_connection *connection)
 {
     struct hfi_transport_why why;
     if (!secure->module->refresh(secure->context, &why))
         hfi_log(secure->log, HF_LOG_WARNING, "a TLS file has changed, and the one before stays in force: %s", why.what);
-    return secure->module->wrap(secure->context, connection);
+    return secure->module->wrap(secure->context, host, connection);
 }
 
 void hfi_secure_free(struct hfi_secure *secure)

@@ -18,8 +18,8 @@ struct hfi_secure;
  * that cannot be used; NOMEM. */
 hf_status hfi_secure_open(const struct hfi_tls_settings *settings, const struct hfi_log *log, struct hfi_secure **secure,
                           hf_error *error);
-/* Makes the connection one of TLS, with the files as they are now. False: no memory. Any thread. */
-bool hfi_secure_wrap(struct hfi_secure *secure, struct hfi_connection *connection);
+/* Makes the connection to `host` one of TLS, with the files as they are now. False: no memory. Any thread. */
+bool hfi_secure_wrap(struct hfi_secure *secure, const char *host, struct hfi_connection *connection);
 void hfi_secure_free(struct hfi_secure *secure); /* after its connections are closed; NULL is a no-op */
 
 #endif

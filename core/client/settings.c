@@ -58,7 +58,7 @@ static struct hfi_tls_settings tls_of(const struct hfi_settings *settings)
         .ca_file = o->tls_ca_file,
         .cert_file = o->tls_cert_file,
         .key_file = o->tls_key_file,
-        .name = o->tls_server_name != NULL ? o->tls_server_name : settings->endpoint.host,
+        .name = o->tls_server_name,
         .verify = strcmp(o->tls_verify, "full") == 0 ? HFI_TLS_FULL
                   : strcmp(o->tls_verify, "ca") == 0 ? HFI_TLS_CA
                                                      : HFI_TLS_NONE,

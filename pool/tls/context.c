@@ -5,6 +5,7 @@
 
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,12 +23,14 @@ static int keep_ticket(SSL *ssl, SSL_SESSION *ticket)
 {
     SSL_CTX *made_by = SSL_get_SSL_CTX(ssl);
     struct hfi_tls_context *context = SSL_CTX_get_app_data(made_by);
+    const struct hfi_tls *tls = SSL_get_app_data(ssl);
     SSL_SESSION *dropped = SSL_SESSION_dup(ticket);
     hfi_mutex_lock(&context->mutex);
     if (dropped != NULL && context->in_force == made_by) {
         SSL_SESSION *kept = dropped;
         dropped = context->ticket;
         context->ticket = kept;
+        memcpy(context->ticket_name, tls->name, sizeof tls->name);
     }
     hfi_mutex_unlock(&context->mutex);
     SSL_SESSION_free(dropped);
@@ -154,23 +157,23 @@ static struct hfi_tls_context *open_context(const struct hfi_tls_settings *setti
 }
 
 /* An address is compared with the addresses in the certificate, and is no name to ask for (SNI). */
-static bool ask_for_name(SSL *ssl, const struct hfi_tls_context *context)
+static bool ask_for_name(SSL *ssl, const char *name, bool is_checked)
 {
     X509_VERIFY_PARAM *asked = SSL_get0_param(ssl);
     char address[64] = "";
-    size_t size = strcspn(context->name, "%"); /* of IPv6, the zone is ours alone */
+    size_t size = strcspn(name, "%"); /* of IPv6, the zone is ours alone */
     if (size < sizeof address)
-        memcpy(address, context->name, size);
+        memcpy(address, name, size);
     ASN1_OCTET_STRING *octets = a2i_IPADDRESS(address);
     bool is_address = octets != NULL;
     ASN1_OCTET_STRING_free(octets);
     ERR_clear_error();
-    if (!is_address && SSL_set_tlsext_host_name(ssl, context->name) != 1)
+    if (!is_address && SSL_set_tlsext_host_name(ssl, name) != 1)
         return false;
-    if (context->verify != HFI_TLS_FULL)
+    if (!is_checked)
         return true;
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-    return is_address ? X509_VERIFY_PARAM_set1_ip_asc(asked, address) == 1 : SSL_set1_host(ssl, context->name) == 1;
+    return is_address ? X509_VERIFY_PARAM_set1_ip_asc(asked, address) == 1 : SSL_set1_host(ssl, name) == 1;
 }
 
 SSL *hfi_tls_context_ssl(struct hfi_tls_context *context, struct hfi_tls *tls)
@@ -178,7 +181,8 @@ SSL *hfi_tls_context_ssl(struct hfi_tls_context *context, struct hfi_tls *tls)
     hfi_mutex_lock(&context->mutex);
     SSL *ssl = SSL_new(context->in_force);
     /* A copy: OpenSSL offers a ticket of TLS 1.3 once, and six connections may be made at a time. */
-    SSL_SESSION *ticket = ssl != NULL && context->ticket != NULL ? SSL_SESSION_dup(context->ticket) : NULL;
+    bool resumes = ssl != NULL && context->ticket != NULL && strcmp(context->ticket_name, tls->name) == 0;
+    SSL_SESSION *ticket = resumes ? SSL_SESSION_dup(context->ticket) : NULL;
     hfi_mutex_unlock(&context->mutex);
     if (ticket != NULL)
         (void)SSL_set_session(ssl, ticket);
@@ -188,19 +192,20 @@ SSL *hfi_tls_context_ssl(struct hfi_tls_context *context, struct hfi_tls *tls)
     (void)SSL_set_app_data(ssl, tls);
     SSL_set_verify(ssl, context->verify == HFI_TLS_NONE ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, hfi_tls_trouble_verdict);
     SSL_set_connect_state(ssl);
-    if (ask_for_name(ssl, context))
+    if (ask_for_name(ssl, tls->name, context->verify == HFI_TLS_FULL))
         return ssl;
     SSL_free(ssl);
     return NULL;
 }
 
-static bool wrap(struct hfi_tls_context *context, struct hfi_connection *connection)
+static bool wrap(struct hfi_tls_context *context, const char *host, struct hfi_connection *connection)
 {
     struct hfi_tls *tls = calloc(1, sizeof *tls);
     if (tls == NULL)
         return false;
     hfi_mutex_init(&tls->mutex, HFI_RANK_INNER);
     tls->context = context;
+    (void)snprintf(tls->name, sizeof tls->name, "%s", context->name != NULL ? context->name : host);
     ERR_clear_error();
     tls->ssl = hfi_tls_context_ssl(context, tls);
     tls->in = tls->ssl != NULL ? BIO_new(BIO_s_mem()) : NULL;

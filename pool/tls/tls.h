@@ -12,7 +12,7 @@
 #include "pool/transport.h"
 
 /* Both sides are built from one tree, or they refuse each other. Count up with any change of what is below. */
-#define HFI_TLS_VERSION "holdfast-tls 1"
+#define HFI_TLS_VERSION "holdfast-tls 2"
 
 enum hfi_tls_verify {
     HFI_TLS_FULL, /* the chain, and that the certificate is for the host */
@@ -23,7 +23,7 @@ enum hfi_tls_verify {
 struct hfi_tls_settings {
     const char *ca_file;              /* NULL: the system's store */
     const char *cert_file, *key_file; /* NULL: none. cert_file alone: the key is in it too */
-    const char *name;                 /* the host of the URI, or tls_server_name */
+    const char *name;                 /* tls_server_name: of every server. NULL: each has its host's name */
     enum hfi_tls_verify verify;
     int min; /* 12 or 13 */
 };
@@ -37,8 +37,8 @@ struct hfi_tls_module {
     /* Reads the files again if they have changed. False: what they say now cannot be used, so what was in force stays;
      * told once for each change. Any thread. */
     bool (*refresh)(struct hfi_tls_context *context, struct hfi_transport_why *why);
-    /* Makes the plain connection one of TLS; its `start` shakes hands. False: no memory. Any thread. */
-    bool (*wrap)(struct hfi_tls_context *context, struct hfi_connection *connection);
+    /* Makes the plain connection to `host` one of TLS; its `start` shakes hands. False: no memory. Any thread. */
+    bool (*wrap)(struct hfi_tls_context *context, const char *host, struct hfi_connection *connection);
     void (*free)(struct hfi_tls_context *context); /* after all its connections are closed; NULL is a no-op */
 };
 

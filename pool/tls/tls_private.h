@@ -20,9 +20,11 @@ struct hfi_tls_stamp {
 
 enum { HFI_TLS_CA_FILE, HFI_TLS_CERT_FILE, HFI_TLS_KEY_FILE, HFI_TLS_FILES };
 
+#define HFI_TLS_NAME 256 /* bytes of a name, with its end */
+
 struct hfi_tls_context {
     char *files[HFI_TLS_FILES]; /* NULL: none */
-    char *name;
+    char *name; /* of every server; NULL: each its host's */
     enum hfi_tls_verify verify;
     int min;
 
@@ -32,6 +34,7 @@ struct hfi_tls_context {
     struct hfi_mutex mutex; /* guards what is below */
     SSL_CTX *in_force;      /* with the files as they were when they could be used last */
     SSL_SESSION *ticket;    /* the newest one of in_force; NULL: none */
+    char ticket_name[HFI_TLS_NAME]; /* whose it is */
 };
 
 /* An SSL object is one thread's at a time, and a connection has one thread that sends and one that receives: the
@@ -41,6 +44,7 @@ struct hfi_tls {
     SSL *ssl;
     BIO *in, *out; /* bytes of the socket, encrypted; the SSL object's */
     struct hfi_tls_context *context;
+    char name[HFI_TLS_NAME];      /* whom the certificate has to be for */
     struct hfi_transport_why why; /* under the mutex */
 
     /* The receiver's. */

@@ -139,7 +139,7 @@ int hfi_tls_trouble_verdict(int good, X509_STORE_CTX *checked)
         if (certificate != NULL)
             list_names(certificate, names, sizeof names);
         say(&tls->why, true, "use that name, or say tls_server_name, if it is the right server",
-            "the certificate is for %s, not %.60s", names, tls->context->name);
+            "the certificate is for %s, not %.60s", names, tls->name);
         break;
     case X509_V_ERR_CERT_HAS_EXPIRED:
         say(&tls->why, true, "renew it at the server; are both clocks right?", "its certificate has expired");

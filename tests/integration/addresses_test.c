@@ -121,15 +121,16 @@ static int set_up(void **state)
     f->deployment.settings.command_ms = 60000; /* the kernel's own patience is twice as long */
     f->deployment.clock = &hfi_boottime;
     f->peer.deployment = &f->deployment;
+    f->peer.endpoint = &f->deployment.settings.endpoint;
     (void)snprintf(f->peer.name, sizeof f->peer.name, "many:1");
     const struct hfi_topology_ops ops = {in_background, found, f};
-    return hfi_topology_new(&f->deployment.settings.endpoint, f->deployment.clock, &ops, &f->deployment.topology, NULL) != HF_OK;
+    return hfi_topology_new(&f->deployment.settings.endpoint, f->deployment.clock, &ops, &f->peer.topology, NULL) != HF_OK;
 }
 
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    hfi_topology_free(f->deployment.topology);
+    hfi_topology_free(f->peer.topology);
     for (int i = 0; i < 3; i++)
         (void)close(f->fillers[i]);
     (void)close(f->listener);
@@ -152,7 +153,7 @@ static void list(struct fixture *f, int first, int second, int third)
 {
     struct hfi_addresses ignored;
     list_ports(first, second, third);
-    assert_int_equal(hfi_topology_wait(f->deployment.topology, hft_in_ms(20000), &ignored, NULL), HFI_FOUND);
+    assert_int_equal(hfi_topology_wait(f->peer.topology, hft_in_ms(20000), &ignored, NULL), HFI_FOUND);
 }
 
 /* Steps the dial at now_ns until its sockets are quiet for a moment, or until it is UP or FAILED. */
@@ -312,7 +313,7 @@ static void the_families_take_turns(void **state)
         listed[listed_count].ss_family = given[listed_count];
         ((struct sockaddr_in *)&listed[listed_count])->sin_port = (in_port_t)listed_count; /* both have it there */
     }
-    assert_int_equal(hfi_topology_wait(f->deployment.topology, hft_in_ms(20000), &addresses, NULL), HFI_FOUND);
+    assert_int_equal(hfi_topology_wait(f->peer.topology, hft_in_ms(20000), &addresses, NULL), HFI_FOUND);
     assert_int_equal(addresses.count, MOST);
     for (int i = 0; i < MOST; i++)
         assert_int_equal(((struct sockaddr_in *)&addresses.list[i].at)->sin_port, expected[i]);

@@ -116,7 +116,7 @@ static void begin(struct stage *s, size_t cut, int buffer)
     atomic_store(&s->failed, false);
     s->theirs = SSL_new(s->context);
     assert_int_equal(SSL_set_fd(s->theirs, s->their_fd), 1);
-    assert_true(hfi_secure_wrap(s->secure, &s->ours));
+    assert_true(hfi_secure_wrap(s->secure, "localhost", &s->ours));
     assert_int_equal(pthread_create(&s->echo, NULL, echo, s), 0);
     if (cut > 0)
         assert_int_equal(pthread_create(&s->relays[0], NULL, relay_there, s) |
@@ -216,7 +216,7 @@ static int set_up(void **state)
         SSL_CTX_use_PrivateKey_file(s->context, key, SSL_FILETYPE_PEM) != 1)
         return -1;
     (void)snprintf(ca, sizeof ca, "%s/ca.pem", hft_server_folder(s->server));
-    const struct hfi_tls_settings settings = {.ca_file = ca, .name = "localhost", .verify = HFI_TLS_FULL, .min = 12};
+    const struct hfi_tls_settings settings = {.ca_file = ca, .verify = HFI_TLS_FULL, .min = 12};
     *state = s;
     if (hfi_secure_open(&settings, &silence, &s->secure, &error) == HF_OK)
         return 0;
