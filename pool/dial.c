@@ -141,7 +141,7 @@ static enum hfi_dial_state start(struct hfi_dial *dial)
         return fail(dial);
     }
     if (dial->deployment->secure != NULL && dial->connection.tls == NULL &&
-        !hfi_secure_wrap(dial->deployment->secure, dial->peer->endpoint->host, &dial->connection)) {
+        !hfi_secure_wrap(dial->deployment->secure, dial->addresses.host, &dial->connection)) {
         fail_memory(dial);
         return fail(dial);
     }

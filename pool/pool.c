@@ -7,7 +7,7 @@
 #include "pool/node.h"
 #include "pool/pool_private.h"
 #include "pool/secure.h"
-#include "pool/topology.h"
+#include "pool/topology_one.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -72,12 +72,12 @@ static bool in_background(void *self, void (*run)(void *arg), void *arg)
 
 static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *settings, hf_error *error)
 {
-    const struct hfi_topology_ops topology_ops = {in_background, found, pool};
+    const struct hfi_topology_ops topology_ops = {.in_background = in_background, .found = found, .self = pool};
     const struct hfi_listener_ops listener_ops = {look, hang_up, kicked, pool};
     struct hfi_deployment *deployment = &pool->deployment;
     if (!hfi_deployment_init(deployment, settings))
         return fail_memory(error);
-    hf_status status = hfi_topology_new(&deployment->settings.endpoint, deployment->clock, &topology_ops,
+    hf_status status = hfi_topology_one_new(&deployment->settings.endpoint, deployment->clock, &topology_ops,
                                         &deployment->topology, error);
     if (status != HF_OK)
         return status;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* topology.h - where the primary is. One server today; asking a sentinel or a cluster would belong here. */
+/* topology.h - where the server is that a node needs now. What knows it is of a kind: one server (topology_one.h), the
+ * primary that sentinels name (topology_sentinel.h). */
 #ifndef HFI_TOPOLOGY_H
 #define HFI_TOPOLOGY_H
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/park.h"
 #include "pool/race.h"
-#include "pool/uri.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 
@@ -19,36 +21,52 @@ struct hfi_addresses {
         socklen_t size;
     } list[HFI_ADDRESSES_MOST];
     int count;
+    char host[256]; /* whose they are, as it was written: for certificates and messages */
 };
 
 enum hfi_where { HFI_FOUND, HFI_LOOKING, HFI_NOT_FOUND };
 
+struct hfi_poll_set;
+struct hfi_topology;
+
 /* What a topology asks of its owner. */
 struct hfi_topology_ops {
     bool (*in_background)(void *self, void (*run)(void *arg), void *arg); /* NULL: names cannot be looked up */
-    void (*found)(void *self); /* a lookup has ended; called by the thread that may block */
+    void (*found)(void *self); /* a lookup has ended; any thread. It only kicks */
+    void (*moved)(void *self); /* another server is meant than before: what is connected to that one is to be given up */
     void *self;
 };
 
-struct hfi_topology;
+struct hfi_topology_kind {
+    void (*free)(struct hfi_topology *topology);
+    enum hfi_where (*primary)(struct hfi_topology *topology, struct hfi_addresses *addresses, hf_error *error);
+    void (*rate)(struct hfi_topology *topology, const struct hfi_address *address, bool good);
+    /* The listener's part, before every poll(), and in the listener's last moments. NULL: it has none. */
+    void (*maintain)(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set);
+    void (*end)(struct hfi_topology *topology);
+    void (*forked)(struct hfi_topology *topology); /* in a fork child: closes descriptors, touches nothing else */
+};
 
-/* Resolves paths and numeric addresses; a name is not looked up before it is asked for. INVALID, NOMEM. */
-hf_status hfi_topology_new(const struct hfi_endpoint *endpoint, const struct hfi_clock *clock,
-                           const struct hfi_topology_ops *ops, struct hfi_topology **topology,
-                           hf_error *error);
-/* No op is called after this. A lookup that still runs frees the memory when it ends. NULL is a no-op. */
+struct hfi_topology { /* the first member of each kind's own */
+    const struct hfi_topology_kind *kind;
+    struct hfi_park looked; /* woken when `primary` may have another answer */
+    _Atomic(bool) hurried;
+};
+
+void hfi_topology_init(struct hfi_topology *topology, const struct hfi_topology_kind *kind);
+/* No op is called after this. NULL is a no-op. */
 void hfi_topology_free(struct hfi_topology *topology);
-/* Never blocks. Returns the last good addresses, while newer ones are looked up in the background. NOT_FOUND: *error
- * says why. */
-enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_addresses *addresses,
-                                    hf_error *error);
-/* Moves this address to the front of the list, or to its end if it was not good. Addresses that a later lookup finds
- * again keep their order; new ones come after them. */
+/* Never blocks. Any thread. Returns the last good addresses, while newer ones are looked for. NOT_FOUND: *error says
+ * why. */
+enum hfi_where hfi_topology_primary(struct hfi_topology *topology, struct hfi_addresses *addresses, hf_error *error);
+/* Moves this address to the front of the list, or to its end if it was not good. */
 void hfi_topology_rate(struct hfi_topology *topology, const struct hfi_address *address, bool good);
-/* As hfi_topology_primary, but waits for the first lookup until until_ns, or until it is hurried. */
-enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns,
-                                 struct hfi_addresses *addresses, hf_error *error);
-
+/* As hfi_topology_primary, but waits for the first answer until until_ns, or until it is hurried. */
+enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns, struct hfi_addresses *addresses,
+                                 hf_error *error);
 void hfi_topology_hurry(struct hfi_topology *topology); /* ends present and future waits */
+void hfi_topology_maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set);
+void hfi_topology_end(struct hfi_topology *topology);
+void hfi_topology_forked(struct hfi_topology *topology);
 
 #endif

@@ -2,7 +2,7 @@
 /* addresses_test.c - a name with several addresses, of which some are dead: dialled on a clock of the test's own. */
 #include "pool/peer.h"
 #include "pool/dial.h"
-#include "pool/topology.h"
+#include "pool/topology_one.h"
 #include "tests/support/clock_fake.h"
 #include "tests/support/fds.h"
 #include "tests/support/pool_kit.h"
@@ -123,8 +123,8 @@ static int set_up(void **state)
     f->peer.deployment = &f->deployment;
     f->peer.endpoint = &f->deployment.settings.endpoint;
     (void)snprintf(f->peer.name, sizeof f->peer.name, "many:1");
-    const struct hfi_topology_ops ops = {in_background, found, f};
-    return hfi_topology_new(&f->deployment.settings.endpoint, f->deployment.clock, &ops, &f->peer.topology, NULL) != HF_OK;
+    const struct hfi_topology_ops ops = {.in_background = in_background, .found = found, .self = f};
+    return hfi_topology_one_new(&f->deployment.settings.endpoint, f->deployment.clock, &ops, &f->peer.topology, NULL) != HF_OK;
 }
 
 static int tear_down(void **state)
@@ -268,9 +268,9 @@ static void later_lookups_leave_what_is_known_in_its_order(void **state)
     struct hft_clock fake;
     struct hfi_topology *topology;
     struct hfi_addresses ignored;
-    const struct hfi_topology_ops ops = {in_background, found, f};
+    const struct hfi_topology_ops ops = {.in_background = in_background, .found = found, .self = f};
     hft_clock_init(&fake, 1000 * HFI_MS);
-    assert_int_equal(hfi_topology_new(&f->deployment.settings.endpoint, &fake.clock, &ops, &topology, NULL), HF_OK);
+    assert_int_equal(hfi_topology_one_new(&f->deployment.settings.endpoint, &fake.clock, &ops, &topology, NULL), HF_OK);
     list_ports(11, 12, 13);
     assert_int_equal(hfi_topology_wait(topology, HFI_NEVER, &ignored, NULL), HFI_FOUND);
     assert_string_equal(order(topology), "11 12 13");
