@@ -9,7 +9,8 @@
 #include <strings.h>
 #include <sys/un.h>
 
-#define DEFAULT_PORT 6379
+#define DEFAULT_PORT  6379
+#define SENTINEL_PORT 26379
 #define NAME_MOST    32 /* of an embedded instance: it becomes part of a socket's path */
 
 static const char encode_hint[] =
@@ -231,7 +232,7 @@ static hf_status parse_ipv6(struct part address, struct hfi_endpoint *endpoint, 
     return HF_OK;
 }
 
-static hf_status parse_host_port(struct part authority, struct hfi_endpoint *endpoint, hf_error *error)
+static hf_status parse_host_port(struct part authority, int default_port, struct hfi_endpoint *endpoint, hf_error *error)
 {
     struct part port;
     hf_status status;
@@ -252,7 +253,7 @@ static hf_status parse_host_port(struct part authority, struct hfi_endpoint *end
     }
     if (status != HF_OK)
         return status;
-    endpoint->port = DEFAULT_PORT;
+    endpoint->port = default_port;
     if (port.size > 0) {
         port = part_of(port.from + 1, port.from + port.size);
         endpoint->port = number(port, 65535);
@@ -261,6 +262,25 @@ static hf_status parse_host_port(struct part authority, struct hfi_endpoint *end
                               "redis://127.0.0.1:6379");
     }
     return HF_OK;
+}
+
+static hf_status parse_hosts(struct part list, struct hfi_endpoint *endpoint, hf_error *error)
+{
+    hf_status status = HF_OK;
+    struct part rest = list;
+    for (bool first = true; status == HF_OK && (first || rest.size > 0); first = false) {
+        struct part one = cut(first ? rest : part_of(rest.from + 1, rest.from + rest.size), ",", &rest);
+        if (endpoint->host_count == HFI_HOSTS_MOST)
+            return wrong_part(error, "host", list, "is a list of more than 16", "three to five sentinels are enough");
+        status = parse_host_port(one, SENTINEL_PORT, endpoint, error);
+        if (status == HF_OK)
+            endpoint->hosts[endpoint->host_count++] = (struct hfi_host){endpoint->host, endpoint->port};
+        else
+            wipe_free(endpoint->host);
+        endpoint->host = NULL;
+    }
+    endpoint->port = 0;
+    return status;
 }
 
 /* Parses the part between :// and the path. The last @ ends the user and password. */
@@ -277,7 +297,9 @@ static hf_status parse_authority(struct part authority, struct part rest, struct
         return status;
     struct part where = part_of(at != NULL ? at + 1 : authority.from, end);
     if (endpoint->scheme == HFI_TCP)
-        return parse_host_port(where, endpoint, error);
+        return parse_host_port(where, DEFAULT_PORT, endpoint, error);
+    if (endpoint->scheme == HFI_SENTINEL)
+        return parse_hosts(where, endpoint, error);
     if (where.size > 0)
         return wrong_part(error, "host", where, "cannot be, a socket has none",
                           "three slashes: unix:///run/redis.sock");
@@ -297,6 +319,17 @@ static hf_status parse_socket(struct part path, struct hfi_endpoint *endpoint, h
     return status;
 }
 
+/* Leaves the database, with its slash, in *path. */
+static hf_status parse_service(struct part *path, struct hfi_endpoint *endpoint, hf_error *error)
+{
+    struct part rest = {path->from + path->size, 0};
+    struct part service = path->size > 1 ? cut(part_of(path->from + 1, path->from + path->size), "/", &rest) : rest;
+    if (service.size == 0)
+        return hfi_fail(error, HF_INVALID, "sentinel://host1,host2,host3/mymaster", "the URI names no service");
+    *path = rest;
+    return decode(service, "service", &endpoint->service, error);
+}
+
 static hf_status parse_instance(struct part name, struct hfi_endpoint *endpoint, hf_error *error)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -313,8 +346,7 @@ static hf_status parse_instance(struct part name, struct hfi_endpoint *endpoint,
 static hf_status parse_scheme(struct part uri, struct part *scheme, struct part *rest,
                               struct hfi_endpoint *endpoint, hf_error *error)
 {
-    static const char *const later[] = {"sentinel", "sentinels",      "cluster",      "clusters",
-                                        "quorum",   "redis+sentinel", "redis+cluster"};
+    static const char *const later[] = {"cluster", "clusters", "redis+cluster", "quorum", "quorums"};
     *scheme = cut(uri, ":/?#@", rest);
     if (scheme->size == 0 || rest->size == 0 || rest->from[0] != ':')
         return hfi_fail(error, HF_INVALID, "redis://127.0.0.1:6379, unix:///run/redis.sock or embedded:",
@@ -324,8 +356,11 @@ static hf_status parse_scheme(struct part uri, struct part *scheme, struct part 
         if (is(*scheme, later[i]))
             return wrong_part(error, "scheme", *scheme, "comes with a later version",
                               "use redis://, rediss:// or unix:// for now");
-    endpoint->tls = is(*scheme, "rediss") || is(*scheme, "valkeys");
-    if (endpoint->tls || is(*scheme, "redis") || is(*scheme, "valkey"))
+    bool by_sentinels = is(*scheme, "sentinel") || is(*scheme, "sentinels") || is(*scheme, "redis+sentinel");
+    endpoint->tls = is(*scheme, "rediss") || is(*scheme, "valkeys") || is(*scheme, "sentinels");
+    if (by_sentinels)
+        endpoint->scheme = HFI_SENTINEL;
+    else if (endpoint->tls || is(*scheme, "redis") || is(*scheme, "valkey"))
         endpoint->scheme = HFI_TCP;
     else if (is(*scheme, "unix"))
         endpoint->scheme = HFI_UNIX;
@@ -356,6 +391,8 @@ static hf_status parse(const char *uri, hfi_uri_query *query, void *self, struct
         struct part authority = cut(part_of(rest.from + 2, rest.from + rest.size), "/?", &rest);
         status = parse_authority(authority, rest, endpoint, error);
         path = cut(rest, "?", &questions);
+        if (status == HF_OK && endpoint->scheme == HFI_SENTINEL)
+            status = parse_service(&path, endpoint, error);
         if (status == HF_OK && endpoint->scheme == HFI_UNIX)
             status = parse_socket(path, endpoint, error);
         else if (status == HF_OK && path.size > 1)
@@ -381,22 +418,27 @@ void hfi_endpoint_done(struct hfi_endpoint *endpoint)
     wipe_free(endpoint->path);
     wipe_free(endpoint->user);
     wipe_free(endpoint->password);
+    wipe_free(endpoint->service);
+    for (int i = 0; i < endpoint->host_count; i++)
+        wipe_free(endpoint->hosts[i].name);
     *endpoint = (struct hfi_endpoint){0};
 }
 
 bool hfi_endpoint_copy(struct hfi_endpoint *to, const struct hfi_endpoint *from)
 {
     *to = (struct hfi_endpoint){.scheme = from->scheme, .tls = from->tls, .port = from->port, .database = from->database};
-    const char *const texts[] = {from->host, from->path, from->user, from->password};
-    char **const copies[] = {&to->host, &to->path, &to->user, &to->password};
-    for (int i = 0; i < 4; i++) {
-        if (texts[i] == NULL)
-            continue;
-        *copies[i] = strdup(texts[i]);
-        if (*copies[i] == NULL) {
-            hfi_endpoint_done(to);
-            return false;
-        }
+    const char *const texts[] = {from->host, from->path, from->user, from->password, from->service};
+    char **const copies[] = {&to->host, &to->path, &to->user, &to->password, &to->service};
+    bool good = true;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        *copies[i] = texts[i] != NULL ? strdup(texts[i]) : NULL;
+        good = good && (texts[i] == NULL || *copies[i] != NULL);
     }
-    return true;
+    for (; good && to->host_count < from->host_count; to->host_count++) {
+        to->hosts[to->host_count] = (struct hfi_host){strdup(from->hosts[to->host_count].name), from->hosts[to->host_count].port};
+        good = to->hosts[to->host_count].name != NULL;
+    }
+    if (!good)
+        hfi_endpoint_done(to);
+    return good;
 }

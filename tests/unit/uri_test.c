@@ -65,6 +65,36 @@ static bool same(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
+static void sentinels_are_a_list_of_hosts_and_a_service(void **state)
+{
+    struct hfi_endpoint place, copy;
+    hf_error error;
+    char seen[200] = "";
+    (void)state;
+    assert_int_equal(hfi_uri_parse("sentinels://me:x@a:1,[::1],c.example:26380/my%2Fmaster/3?lanes=2", note_query, seen, &place,
+                                   &error), HF_OK);
+    assert_true(hfi_endpoint_copy(&copy, &place));
+    hfi_endpoint_done(&place);
+    assert_int_equal(copy.scheme, HFI_SENTINEL);
+    assert_true(copy.tls);
+    assert_null(copy.host);
+    assert_int_equal(copy.host_count, 3);
+    assert_string_equal(copy.hosts[0].name, "a");
+    assert_int_equal(copy.hosts[0].port, 1);
+    assert_string_equal(copy.hosts[1].name, "::1");
+    assert_int_equal(copy.hosts[1].port, 26379);
+    assert_string_equal(copy.hosts[2].name, "c.example");
+    assert_string_equal(copy.service, "my/master");
+    assert_string_equal(copy.password, "x");
+    assert_int_equal(copy.database, 3);
+    assert_string_equal(seen, "lanes=2 ");
+    hfi_endpoint_done(&copy);
+    assert_int_equal(hfi_uri_parse("redis+sentinel://a/m", note_query, seen, &place, &error), HF_OK);
+    assert_false(place.tls);
+    assert_int_equal(place.database, 0);
+    hfi_endpoint_done(&place);
+}
+
 static void every_form_is_understood(void **state)
 {
     (void)state;
@@ -97,9 +127,17 @@ static const struct bad {
     {"//localhost", "no scheme"},
     {"localhost:6379", "\"localhost\" is not known"},
     {"http://host", "\"http\" is not known"},
-    {"rediss://host", "\"rediss\" comes with a later version"},
-    {"sentinel://host", "\"sentinel\" comes"},
-    {"cluster://host", "\"cluster\" comes"},
+    {"cluster://host", "\"cluster\" comes with a later version"},
+    {"sentinel://host", "names no service"},
+    {"sentinel://host/", "names no service"},
+    {"sentinel://host//1", "names no service"},
+    {"sentinel:///mymaster", "no host"},
+    {"sentinel://a,,b/mymaster", "no host"},
+    {"sentinel://a,b:x/mymaster", "port \"x\""},
+    {"sentinel://a;b/mymaster", "is a list"},
+    {"sentinel://a/mymaster/x", "database \"x\""},
+    {"sentinel://a/my%0amaster", "service has a space or control"},
+    {"sentinel://1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17/m", "more than 16"},
     {"quorum://host", "\"quorum\" comes"},
     {"redis:host", "://"},
     {"redis:/host", "://"},
@@ -223,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_is_understood),
+        cmocka_unit_test(sentinels_are_a_list_of_hosts_and_a_service),
         cmocka_unit_test(every_mistake_is_named_and_no_password_shown),
         cmocka_unit_test(every_prefix_is_parsed_without_reading_past_its_end),
     };

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* sentinel.h - what sentinels say, and whom that makes the primary. Pure: the caller asks them, and passes the time. */
+#ifndef HFI_SENTINEL_H
+#define HFI_SENTINEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HFI_SENTINELS_MOST 16
+
+struct redisReply;
+
+struct hfi_place {
+    char host[256]; /* an address; a name where sentinels are told to announce names */
+    int  port;
+};
+
+/* ---- replies ---- */
+
+struct hfi_sentinel_says { /* of the service */
+    struct hfi_place primary;
+    uint64_t epoch; /* of the primary's configuration: the greater one is the newer one */
+    int64_t down_after_ms;
+};
+
+enum hfi_sentinel_answer { HFI_SENTINEL_SAYS, HFI_SENTINEL_KNOWS_IT_NOT, HFI_SENTINEL_MAKES_NO_SENSE };
+
+/* Of SENTINEL MASTER. */
+enum hfi_sentinel_answer hfi_sentinel_read_master(const struct redisReply *reply, struct hfi_sentinel_says *says);
+/* Of SENTINEL SENTINELS: where the others are. Returns how many were written to `places`, of `most`. */
+int hfi_sentinel_read_others(const struct redisReply *reply, struct hfi_place *places, int most);
+/* Of a message on +switch-master: is it about this service? */
+bool hfi_sentinel_is_about(const char *message, size_t size, const char *service);
+
+/* ---- the council ---- */
+
+enum hfi_heard { HFI_HEARD_NOTHING, HFI_HEARD_IT, HFI_HEARD_NO_SUCH, HFI_HEARD_SILENCE };
+
+struct hfi_council { /* initially zeroed, but for the count */
+    int count;
+    struct {
+        enum hfi_heard heard; /* last */
+        struct hfi_sentinel_says says;
+    } of[HFI_SENTINELS_MOST];
+    int64_t first_ns; /* of the first answer that named a primary; 0: none yet */
+    bool has_decided;
+    struct hfi_sentinel_says decided;
+};
+
+enum hfi_verdict {
+    HFI_VERDICT_WAIT,       /* for further answers, until *again_ns */
+    HFI_VERDICT_KEEP,       /* the primary is the one decided for before */
+    HFI_VERDICT_MOVE,       /* it is `decided`, as of now */
+    HFI_VERDICT_NO_SERVICE, /* whoever answers does not know the service */
+    HFI_VERDICT_NOBODY      /* none answers */
+};
+
+void hfi_council_said(struct hfi_council *council, int which, const struct hfi_sentinel_says *says, int64_t now_ns);
+void hfi_council_heard(struct hfi_council *council, int which, enum hfi_heard what); /* anything but HFI_HEARD_IT */
+/* At first the newest of what all of them say, or of what was said within 100 ms of the first answer: one that was cut off
+ * names an old primary for long. Later whatever is newer, at once; and what all who answer agree on, if nobody names the
+ * primary any more: somebody has configured them anew. */
+enum hfi_verdict hfi_council_judge(struct hfi_council *council, int64_t now_ns, int64_t *again_ns);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* sentinel_test.c - what sentinels say is read, and makes the right server the primary. */
+#include "base/clock.h"
+#include "pool/sentinel.h"
+
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NOW (1000 * HFI_MS)
+
+static redisReply *parse(const char *bytes)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_non_null(reply);
+    redisReaderFree(reader);
+    return reply;
+}
+
+static enum hfi_sentinel_answer read_master(const char *bytes, struct hfi_sentinel_says *says)
+{
+    redisReply *reply = parse(bytes);
+    enum hfi_sentinel_answer answer = hfi_sentinel_read_master(reply, says);
+    freeReplyObject(reply);
+    return answer;
+}
+
+static void answers_about_the_primary_are_read(void **state)
+{
+    struct hfi_sentinel_says says;
+    (void)state;
+    assert_int_equal(read_master("*10\r\n$4\r\nname\r\n$1\r\nm\r\n$2\r\nip\r\n$8\r\n10.0.0.7\r\n$4\r\nport\r\n$4\r\n6380\r\n"
+                                 "$12\r\nconfig-epoch\r\n$2\r\n12\r\n$23\r\ndown-after-milliseconds\r\n$4\r\n5000\r\n", &says),
+                     HFI_SENTINEL_SAYS);
+    assert_string_equal(says.primary.host, "10.0.0.7");
+    assert_int_equal(says.primary.port, 6380);
+    assert_int_equal(says.epoch, 12);
+    assert_int_equal(says.down_after_ms, 5000);
+    assert_int_equal(read_master("-ERR No such master with that name\r\n", &says), HFI_SENTINEL_KNOWS_IT_NOT);
+    assert_int_equal(read_master("*-1\r\n", &says), HFI_SENTINEL_KNOWS_IT_NOT);
+}
+
+static void what_makes_no_sense_is_no_answer(void **state)
+{
+    static const char *const odd[] = {
+        "+OK\r\n", ":1\r\n", "*0\r\n", "-NOPERM this user has no permissions\r\n", "*1\r\n$2\r\nip\r\n",
+        "*4\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$1\r\n1\r\n", /* no epoch */
+        "*6\r\n$2\r\nip\r\n$0\r\n\r\n$4\r\nport\r\n$1\r\n1\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n",
+        "*6\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$5\r\n65536\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n",
+        "*6\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$2\r\n-1\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n",
+        "*6\r\n$2\r\nip\r\n*0\r\n$4\r\nport\r\n$1\r\n1\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n"};
+    struct hfi_sentinel_says says;
+    (void)state;
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++)
+        assert_int_equal(read_master(odd[i], &says), HFI_SENTINEL_MAKES_NO_SENSE);
+}
+
+static void the_others_are_read(void **state)
+{
+    struct hfi_place places[2];
+    redisReply *reply = parse("*3\r\n*4\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$1\r\n1\r\n:7\r\n"
+                              "*4\r\n$2\r\nip\r\n$1\r\nb\r\n$4\r\nport\r\n$1\r\n2\r\n");
+    (void)state;
+    assert_int_equal(hfi_sentinel_read_others(reply, places, 2), 2);
+    assert_string_equal(places[1].host, "b");
+    assert_int_equal(places[1].port, 2);
+    assert_int_equal(hfi_sentinel_read_others(reply, places, 1), 1);
+    freeReplyObject(reply);
+    reply = parse("+OK\r\n");
+    assert_int_equal(hfi_sentinel_read_others(reply, places, 2), 0);
+    freeReplyObject(reply);
+}
+
+static void a_message_is_about_one_service(void **state)
+{
+    static const char message[] = "mymaster 10.0.0.1 6379 10.0.0.2 6379";
+    (void)state;
+    assert_true(hfi_sentinel_is_about(message, sizeof message - 1, "mymaster"));
+    assert_false(hfi_sentinel_is_about(message, sizeof message - 1, "my"));
+    assert_false(hfi_sentinel_is_about(message, 8, "mymaster"));
+    assert_false(hfi_sentinel_is_about(message, sizeof message - 1, "mymaster 10.0.0.1 6379 10.0.0.2 6379"));
+}
+
+static void say(struct hfi_council *council, int which, const char *host, uint64_t epoch, int64_t now_ns)
+{
+    struct hfi_sentinel_says says = {.epoch = epoch, .primary.port = 6379};
+    (void)snprintf(says.primary.host, sizeof says.primary.host, "%s", host);
+    hfi_council_said(council, which, &says, now_ns);
+}
+
+static void judged(struct hfi_council *council, int64_t now_ns, enum hfi_verdict verdict, const char *host)
+{
+    int64_t again_ns;
+    assert_int_equal(hfi_council_judge(council, now_ns, &again_ns), verdict);
+    if (host != NULL)
+        assert_string_equal(council->decided.primary.host, host);
+}
+
+static void the_newest_of_all_answers_wins(void **state)
+{
+    struct hfi_council council = {.count = 3};
+    (void)state;
+    judged(&council, NOW, HFI_VERDICT_WAIT, NULL);
+    say(&council, 0, "old", 1, NOW);
+    judged(&council, NOW, HFI_VERDICT_WAIT, NULL);
+    say(&council, 1, "new", 2, NOW + 1);
+    judged(&council, NOW + 1, HFI_VERDICT_WAIT, NULL);
+    say(&council, 2, "old", 1, NOW + 2);
+    judged(&council, NOW + 2, HFI_VERDICT_MOVE, "new");
+    judged(&council, NOW + 3, HFI_VERDICT_KEEP, "new");
+}
+
+static void the_silent_are_waited_for_for_a_tenth_of_a_second(void **state)
+{
+    struct hfi_council council = {.count = 3};
+    int64_t again_ns;
+    (void)state;
+    say(&council, 1, "a", 5, NOW);
+    assert_int_equal(hfi_council_judge(&council, NOW + 1, &again_ns), HFI_VERDICT_WAIT);
+    assert_int_equal(again_ns, NOW + 100 * HFI_MS);
+    judged(&council, again_ns - 1, HFI_VERDICT_WAIT, NULL);
+    judged(&council, again_ns, HFI_VERDICT_MOVE, "a");
+}
+
+static void what_is_newer_counts_at_once_and_what_is_older_never(void **state)
+{
+    struct hfi_council council = {.count = 3};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        say(&council, i, "a", 5, NOW);
+    judged(&council, NOW, HFI_VERDICT_MOVE, "a");
+    say(&council, 2, "b", 4, NOW + 1);
+    judged(&council, NOW + 1, HFI_VERDICT_KEEP, "a");
+    say(&council, 2, "b", 6, NOW + 2);
+    judged(&council, NOW + 2, HFI_VERDICT_MOVE, "b");
+    judged(&council, NOW + 3, HFI_VERDICT_KEEP, "b"); /* though the two others name a still */
+    say(&council, 0, "b", 7, NOW + 4);
+    judged(&council, NOW + 4, HFI_VERDICT_KEEP, "b");
+    assert_int_equal(council.decided.epoch, 7);
+}
+
+static void what_nobody_names_any_more_is_left(void **state)
+{
+    struct hfi_council council = {.count = 2};
+    (void)state;
+    say(&council, 0, "a", 9, NOW);
+    say(&council, 1, "a", 9, NOW);
+    judged(&council, NOW, HFI_VERDICT_MOVE, "a");
+    say(&council, 0, "b", 0, NOW + 1); /* SENTINEL REMOVE and MONITOR: counted from 0 again */
+    judged(&council, NOW + 1, HFI_VERDICT_KEEP, "a");
+    say(&council, 1, "b", 0, NOW + 2);
+    judged(&council, NOW + 2, HFI_VERDICT_MOVE, "b");
+    hfi_council_heard(&council, 0, HFI_HEARD_SILENCE);
+    hfi_council_heard(&council, 1, HFI_HEARD_SILENCE);
+    judged(&council, NOW + 3, HFI_VERDICT_KEEP, "b"); /* sentinels that are away move nobody */
+}
+
+static void without_an_answer_it_is_said_why(void **state)
+{
+    struct hfi_council council = {.count = 2};
+    (void)state;
+    hfi_council_heard(&council, 0, HFI_HEARD_SILENCE);
+    judged(&council, NOW, HFI_VERDICT_WAIT, NULL);
+    hfi_council_heard(&council, 1, HFI_HEARD_SILENCE);
+    judged(&council, NOW, HFI_VERDICT_NOBODY, NULL);
+    hfi_council_heard(&council, 1, HFI_HEARD_NO_SUCH);
+    judged(&council, NOW, HFI_VERDICT_NO_SERVICE, NULL);
+    say(&council, 0, "a", 1, NOW);
+    judged(&council, NOW, HFI_VERDICT_MOVE, "a");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_about_the_primary_are_read),
+        cmocka_unit_test(what_makes_no_sense_is_no_answer),
+        cmocka_unit_test(the_others_are_read),
+        cmocka_unit_test(a_message_is_about_one_service),
+        cmocka_unit_test(the_newest_of_all_answers_wins),
+        cmocka_unit_test(the_silent_are_waited_for_for_a_tenth_of_a_second),
+        cmocka_unit_test(what_is_newer_counts_at_once_and_what_is_older_never),
+        cmocka_unit_test(what_nobody_names_any_more_is_left),
+        cmocka_unit_test(without_an_answer_it_is_said_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
