@@ -13,6 +13,7 @@ static bool copy_settings(struct hfi_deployment *deployment, const struct hfi_po
     *to = *from;
     to->client_name = NULL;
     to->tls = (struct hfi_tls_settings){0};
+    to->sentinel_user = to->sentinel_password = NULL;
     if (to->lanes < 1)
         to->lanes = 1;
     if (to->subscribers < 1)

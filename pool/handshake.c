@@ -200,9 +200,14 @@ static hf_status judge_role(const struct hfi_handshake *handshake, const struct 
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements == 0 || reply->element[0]->str == NULL)
         return hfi_fail(error, HF_PROTOCOL, "is this a Redis server?", "%s does not know its role",
                         handshake->peer->name);
-    if (strcmp(reply->element[0]->str, "master") == 0)
+    bool is_sentinel = handshake->peer->is_sentinel;
+    if (strcmp(reply->element[0]->str, is_sentinel ? "sentinel" : "master") == 0)
         return HF_OK;
     char role[64];
+    if (is_sentinel)
+        return hfi_fail(error, HF_UNAVAILABLE, "sentinel://HOST names sentinels, by their port (26379)",
+                        "%s is no sentinel, its role is %s", handshake->peer->name,
+                        hfi_quote(role, sizeof role, reply->element[0]->str, reply->element[0]->len));
     (void)hfi_fail(error, HF_UNAVAILABLE, "point the URI at the primary, or wait until the failover is over",
                    "%s is not a primary, its role is %s", handshake->peer->name,
                    hfi_quote(role, sizeof role, reply->element[0]->str, reply->element[0]->len));

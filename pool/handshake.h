@@ -17,7 +17,7 @@ struct hfi_peer;
 
 enum hfi_dial_purpose {
     HFI_DIAL_LANE,      /* the handshake also loads scripts and sends the owner's command (ops->handshake_floor) */
-    HFI_DIAL_USER_LANE, /* neither: a connection for commands that only look changes nothing at the server */
+    HFI_DIAL_USER_LANE, /* neither: a connection for commands that only look changes nothing at the server; or a sentinel's */
     HFI_DIAL_SUBSCRIBER,
     HFI_DIAL_BORROWER
 };

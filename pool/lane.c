@@ -243,7 +243,8 @@ void hfi_lane_take_locked(struct hfi_lane *lane)
 
 static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
 {
-    bool idled = lane->kind != HFI_RESERVED_LANE && lane->in_flight_count == 0 && now_ns - lane->answered_ns > FIT_NS;
+    bool asks_role = lane->kind != HFI_RESERVED_LANE && lane->kind != HFI_SENTINEL_LANE;
+    bool idled = asks_role && lane->in_flight_count == 0 && now_ns - lane->answered_ns > FIT_NS;
     if ((idled || lane->role_check_due) && !hfi_list_is_empty(&lane->queue)) {
         lane->role_check_due = false;
         check_role_locked(lane, now_ns);

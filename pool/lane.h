@@ -18,7 +18,8 @@ enum hfi_lane_kind {
     HFI_LOCK_LANE,    /* locks; a reply is at most 64 KiB */
     HFI_VALUE_LANE,   /* hf_fetch; a reply is at most max_value_bytes, a longer one is passed over */
     HFI_USER_LANE,    /* users' commands and operators' queries; the same limit */
-    HFI_RESERVED_LANE /* renewals only */
+    HFI_RESERVED_LANE, /* renewals only */
+    HFI_SENTINEL_LANE /* questions to a sentinel */
 };
 /* The number of lanes of a server with `lanes` of each kind, and the reserved one. */
 #define HFI_LANES_OF(lanes) (3 * (lanes) + 1)

@@ -165,7 +165,8 @@ static void maintain_up(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_s
 static int64_t road_ns(const struct hfi_lane *lane)
 {
     int64_t rtt_ns = hfi_lane_rtt_ns(lane->renewals);
-    return lane->kind != HFI_RESERVED_LANE && rtt_ns > SLOW_NS ? rtt_ns : 0;
+    bool waits = lane->kind != HFI_RESERVED_LANE && lane->kind != HFI_SENTINEL_LANE;
+    return waits && rtt_ns > SLOW_NS ? rtt_ns : 0;
 }
 
 /* A server that comes back to a thousand clients of six connections has as many handshakes of TLS to do, milliseconds
@@ -256,7 +257,7 @@ static int64_t turn_ns(const struct hfi_lane *lane, int64_t now_ns)
 
 static void begin_dial(struct hfi_lane *lane, int64_t now_ns)
 {
-    lane->dial = hfi_dial_begin(lane->peer, lane->kind == HFI_USER_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
+    lane->dial = hfi_dial_begin(lane->peer, lane->kind == HFI_USER_LANE || lane->kind == HFI_SENTINEL_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
                                 lane->index, hfi_after_ms(now_ns, lane->deployment->settings.connect_ms));
     lane->dialled_ns = now_ns;
     if (lane->dial == NULL) {
@@ -359,6 +360,20 @@ void hfi_lane_maintain(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_se
         maintain_dialing(lane, now_ns, set);
     if (atomic_load(&lane->state) == HFI_LANE_UP)
         maintain_up(lane, now_ns, set);
+}
+
+void hfi_lane_redirect(struct hfi_lane *lane, const char *why)
+{
+    hfi_lane_lock(lane);
+    hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, 0, why);
+    hfi_lane_unlock(lane);
+    hfi_lane_run_completions(lane);
+    if (atomic_load(&lane->state) != HFI_LANE_DIALING)
+        return;
+    if (lane->dial != NULL && lane->kind != HFI_RESERVED_LANE)
+        hfi_turns_end(&lane->peer->turns, false, lane->dialled_ns, hfi_now(lane->deployment->clock));
+    hfi_dial_end(&lane->dial);
+    lane->dial_due_ns = 0;
 }
 
 /* ---- the end ---- */

@@ -175,6 +175,8 @@ void hfi_lane_read_some(struct hfi_lane *lane);
 struct hfi_poll_set;
 void hfi_lane_maintain(struct hfi_lane *lane, int64_t now_ns, struct hfi_poll_set *set); /* before every poll() */
 void hfi_lane_hurry(struct hfi_lane *lane, int64_t until_ns); /* hfi_pool_hurry */
+/* The listener: gives up the connection, or the dial under way, because another server is meant now. */
+void hfi_lane_redirect(struct hfi_lane *lane, const char *why);
 bool hfi_lane_is_drained(struct hfi_lane *lane); /* no command waits to be sent, for its reply or for its `done` */
 /* The lane becomes CLOSED: commands in flight end UNANSWERED, queued ones UNSENT, and shutdown(SHUT_WR) tells the
  * server. */

@@ -105,6 +105,14 @@ bool hfi_node_is_drained(const struct hfi_node *node)
     return true;
 }
 
+void hfi_node_give_up(struct hfi_node *node, const char *why)
+{
+    for (int i = 0; i < node->lane_count; i++)
+        hfi_lane_redirect(node->lanes[i], why);
+    hfi_subscribers_give_up(node->subscribers, why);
+    hfi_listener_kick(node->listener);
+}
+
 void hfi_node_half_close(struct hfi_node *node)
 {
     for (int i = 0; i < node->lane_count; i++)

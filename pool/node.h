@@ -32,6 +32,8 @@ void hfi_node_maintain(struct hfi_node *node, int64_t now_ns, struct hfi_poll_se
 void hfi_node_flush(struct hfi_node *node);
 void hfi_node_hurry(struct hfi_node *node, int64_t until_ns); /* as hfi_pool_hurry */
 bool hfi_node_is_drained(const struct hfi_node *node);
+/* The listener: all its connections, because another server is meant now. What is in flight is UNANSWERED. */
+void hfi_node_give_up(struct hfi_node *node, const char *why);
 void hfi_node_half_close(struct hfi_node *node);
 void hfi_node_drain(struct hfi_node *node, int64_t until_ns);
 

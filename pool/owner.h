@@ -46,6 +46,7 @@ struct hfi_pool_ops {
 
 struct hfi_pool_settings {
     struct hfi_endpoint endpoint; /* address, user and database (pool/uri.h); deep-copied */
+    const char *sentinel_user, *sentinel_password; /* as those two of the endpoint, at the sentinels; used during open alone */
     struct hfi_tls_settings tls;  /* for an endpoint of TLS; its strings are used during open alone */
     const char *client_name;      /* CLIENT SETNAME */
     int64_t connect_ms, command_ms;

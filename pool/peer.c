@@ -7,7 +7,9 @@
 
 static void name_server(const struct hfi_endpoint *endpoint, char *name, size_t size)
 {
-    if (endpoint->scheme != HFI_TCP)
+    if (endpoint->scheme == HFI_SENTINEL)
+        (void)snprintf(name, size, "%s", endpoint->service);
+    else if (endpoint->scheme != HFI_TCP)
         (void)snprintf(name, size, "%s", endpoint->path != NULL ? endpoint->path : "");
     else if (strchr(endpoint->host, ':') != NULL)
         (void)snprintf(name, size, "[%s]:%d", endpoint->host, endpoint->port);

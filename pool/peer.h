@@ -17,6 +17,7 @@ struct hfi_peer {
     struct hfi_deployment *deployment;
     const struct hfi_endpoint *endpoint; /* user, password, database */
     struct hfi_topology *topology;       /* finds its addresses */
+    bool is_sentinel;                    /* else it has to be a primary */
     char name[128];                      /* in messages */
 
     struct hfi_losses losses; /* used by the listener only, like the next four */

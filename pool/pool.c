@@ -8,6 +8,7 @@
 #include "pool/pool_private.h"
 #include "pool/secure.h"
 #include "pool/topology_one.h"
+#include "pool/topology_sentinel.h"
 
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -35,6 +36,7 @@ static bool look(void *self, int64_t now_ns, struct hfi_poll_set *set)
 {
     struct hfi_pool *pool = self;
     struct hfi_polled polled;
+    hfi_topology_maintain(pool->deployment.topology, now_ns, set);
     hfi_node_maintain(pool->node, now_ns, set);
     hfi_poll_set_again(set, hfi_borrowers_maintain(pool->borrowers, now_ns, &polled));
     hfi_poll_set_add(set, polled, NULL, NULL);
@@ -46,6 +48,7 @@ static bool look(void *self, int64_t now_ns, struct hfi_poll_set *set)
 static void hang_up(void *self)
 {
     struct hfi_pool *pool = self;
+    hfi_topology_end(pool->deployment.topology);
     hfi_node_half_close(pool->node);
     hfi_node_drain(pool->node, atomic_load(&pool->deployment.closing_until_ns));
 }
@@ -64,6 +67,11 @@ static void found(void *self)
     hfi_listener_kick(((const struct hfi_pool *)self)->listener);
 }
 
+static void moved(void *self)
+{
+    hfi_node_give_up(((const struct hfi_pool *)self)->node, "the sentinels name another primary");
+}
+
 static bool in_background(void *self, void (*run)(void *arg), void *arg)
 {
     const struct hfi_deployment *deployment = &((const struct hfi_pool *)self)->deployment;
@@ -72,22 +80,30 @@ static bool in_background(void *self, void (*run)(void *arg), void *arg)
 
 static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *settings, hf_error *error)
 {
-    const struct hfi_topology_ops topology_ops = {.in_background = in_background, .found = found, .self = pool};
+    const struct hfi_topology_ops topology_ops = {.in_background = in_background, .found = found, .moved = moved, .self = pool};
     const struct hfi_listener_ops listener_ops = {look, hang_up, kicked, pool};
     struct hfi_deployment *deployment = &pool->deployment;
     if (!hfi_deployment_init(deployment, settings))
         return fail_memory(error);
-    hf_status status = hfi_topology_one_new(&deployment->settings.endpoint, deployment->clock, &topology_ops,
-                                        &deployment->topology, error);
-    if (status != HF_OK)
-        return status;
-    if (deployment->settings.endpoint.tls)
+    hf_status status = HF_OK;
+    const struct hfi_endpoint *endpoint = &deployment->settings.endpoint;
+    bool by_sentinels = endpoint->scheme == HFI_SENTINEL;
+    if (endpoint->tls)
         status = hfi_secure_open(&settings->tls, &deployment->log, &deployment->secure, error);
     if (status != HF_OK)
         return status;
     int descriptors = hfi_node_descriptors(&deployment->settings) + 1; /* one of the borrowers */
+    if (by_sentinels)
+        descriptors += hfi_topology_sentinel_descriptors(endpoint);
     pool->listener = hfi_listener_new(&listener_ops, deployment->clock, (size_t)descriptors);
-    pool->node = pool->listener != NULL ? hfi_node_new(deployment, pool->listener) : NULL;
+    if (pool->listener == NULL)
+        return fail_memory(error);
+    status = by_sentinels ? hfi_topology_sentinel_new(deployment, pool->listener, settings, &topology_ops,
+                                                      &deployment->topology, error)
+                          : hfi_topology_one_new(endpoint, deployment->clock, &topology_ops, &deployment->topology, error);
+    if (status != HF_OK)
+        return status;
+    pool->node = hfi_node_new(deployment, pool->listener);
     pool->borrowers = pool->node != NULL ? hfi_borrowers_new(&pool->node->peer) : NULL;
     return pool->borrowers != NULL ? HF_OK : fail_memory(error);
 }
@@ -174,6 +190,7 @@ void hfi_pool_forked(struct hfi_pool *pool)
 {
     hfi_listener_forked(pool->listener);
     (void)close(pool->deployment.hurry_fd);
+    hfi_topology_forked(pool->deployment.topology);
     hfi_node_forked(pool->node);
     hfi_borrowers_forked(pool->borrowers);
 }

@@ -389,11 +389,28 @@ void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_n
     hfi_subscribers_give_role(subscribers);
 }
 
+void hfi_subscribers_give_up(struct hfi_subscribers *subscribers, const char *why)
+{
+    while (!hfi_subscribers_take_role(subscribers))
+        (void)sched_yield(); /* for as long as one receive takes */
+    for (int i = 0; i < subscribers->count; i++) {
+        hfi_dial_end(&subscribers->list[i].dial);
+        if (subscribers->list[i].connection.fd >= 0)
+            subscribers->list[i].wrong = why; /* lost in the listener's next turn */
+    }
+    hfi_subscribers_give_role(subscribers);
+}
+
 /* ---- for any thread ---- */
+
+bool hfi_subscribers_want(struct hfi_subscribers *subscribers, const char *name, size_t size, bool *changed)
+{
+    return hfi_channels_want(subscribers->channels, name, size, changed);
+}
 
 bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size)
 {
-    bool changed, ok = hfi_channels_want(pool->node->subscribers->channels, channel, size, &changed);
+    bool changed, ok = hfi_subscribers_want(pool->node->subscribers, channel, size, &changed);
     HFI_PERTURB("wanted-to-kick");
     if (changed)
         hfi_listener_kick(pool->listener);

@@ -7,6 +7,8 @@
 
 #include "base/park.h"
 
+#include <stddef.h>
+
 struct hfi_listener;
 struct hfi_poll_set;
 struct hfi_peer;
@@ -20,6 +22,10 @@ void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_n
  * beside the listener: a message that it receives itself need not pass through another thread. */
 bool hfi_subscribers_wait(struct hfi_subscribers *subscribers, struct hfi_park *park, uint32_t epoch,
                           int64_t until_ns);
+/* As hfi_pool_subscribe; *changed: the listener is to be kicked. Any thread. */
+bool hfi_subscribers_want(struct hfi_subscribers *subscribers, const char *name, size_t size, bool *changed);
+/* The listener: dials all of them anew, because another server is meant now. */
+void hfi_subscribers_give_up(struct hfi_subscribers *subscribers, const char *why);
 void hfi_subscribers_end(struct hfi_subscribers *subscribers); /* closes the connections */
 void hfi_subscribers_forked(struct hfi_subscribers *subscribers); /* closes descriptors, touches nothing else */
 

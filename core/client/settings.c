@@ -41,6 +41,10 @@ hf_status hfi_settings_read(struct hfi_settings *settings, const char *uri, cons
         status = hfi_uri_parse(uri, take_query, settings, &settings->endpoint, error);
     if (status == HF_OK)
         status = hfi_tls_options_check(o, settings->endpoint.tls, error);
+    if (status == HF_OK && (o->sentinel_user != NULL || o->sentinel_password != NULL) &&
+        settings->endpoint.scheme != HFI_SENTINEL)
+        status = hfi_fail(error, HF_INVALID, "sentinel://host1,host2,host3/service",
+                          "there are sentinel_ options, but the URI names no sentinels");
     if (status == HF_OK)
         status = hfi_client_options_check(o, error);
     if (status == HF_OK &&
@@ -71,6 +75,8 @@ struct hfi_pool_settings hfi_settings_of_pool(const struct hfi_settings *setting
     const hf_client_options *o = &settings->options;
     return (struct hfi_pool_settings){
         .endpoint = settings->endpoint,
+        .sentinel_user = o->sentinel_user,
+        .sentinel_password = o->sentinel_password,
         .tls = tls_of(settings),
         .client_name = client_name,
         .connect_ms = o->connect_ms,
@@ -88,6 +94,9 @@ struct hfi_pool_settings hfi_settings_of_pool(const struct hfi_settings *setting
 void hfi_settings_done(struct hfi_settings *settings)
 {
     hfi_endpoint_done(&settings->endpoint);
-    while (settings->count > 0)
-        free(settings->texts[--settings->count]);
+    while (settings->count > 0) {
+        char *text = settings->texts[--settings->count];
+        explicit_bzero(text, strlen(text)); /* it may be the sentinels' password */
+        free(text);
+    }
 }

@@ -42,6 +42,8 @@ const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS] = {
     CLIENT(tls_server_name, HFI_TEXT,  0,        0,              0,             0),
     CLIENT(tls_verify,      HFI_TEXT,  0,        0,              0,             0),
     CLIENT(tls_min,         HFI_TEXT,  0,        0,              0,             0),
+    CLIENT(sentinel_user,   HFI_TEXT,  0,        0,              0,             0),
+    CLIENT(sentinel_password, HFI_TEXT, 0,       0,              0,             0),
 };
 
 #define LOCK(...) ROW(hf_lock_options, __VA_ARGS__)

@@ -23,7 +23,7 @@ enum hfi_option_kind {
 enum { HFI_OR_OFF = 1, HFI_OR_FOREVER = 2 }; /* the option may also be HF_OFF, HF_FOREVER */
 
 struct hfi_option {
-    char     name[16];
+    char     name[18];
     unsigned offset : 16, kind : 4; /* enum hfi_option_kind */
     unsigned words : 4;             /* HFI_OR_OFF, HFI_OR_FOREVER */
     unsigned low : 8;
@@ -32,7 +32,7 @@ struct hfi_option {
 };
 
 enum {
-    HFI_CLIENT_OPTIONS = 26, HFI_CLIENT_BOUNDED = 14, /* the first 14 have bounds or a default */
+    HFI_CLIENT_OPTIONS = 28, HFI_CLIENT_BOUNDED = 14, /* the first 14 have bounds or a default */
     HFI_LOCK_OPTIONS = 13,   HFI_LOCK_BOUNDED = 4,
     HFI_FETCH_OPTIONS = 6
 };

@@ -14,7 +14,7 @@ cat >"$folder/rows.c" <<'END_OF_C'
 static void print(const char *type, const struct hfi_option *option, int count)
 {
     for (const struct hfi_option *end = option + count; option < end; option++)
-        printf("%s %.16s %d %lld %d %lld %d\n", type, option->name, option->kind, (long long)option->otherwise, option->low,
+        printf("%s %.18s %d %lld %d %lld %d\n", type, option->name, option->kind, (long long)option->otherwise, option->low,
                (long long)option->high, option->words);
 }
 

@@ -25,6 +25,7 @@ struct hft_server {
     struct hft_server *next; /* of those to stop at exit */
     char folder[64], socket[80], config_path[80], log_path[80], url[160];
     const char *identity; /* of a server that speaks TLS at its port; else NULL */
+    bool is_sentinel;
     int port;
     bool frozen, was_silent;
     pid_t owner, pid, keeper;
@@ -167,7 +168,8 @@ static void run(struct hft_server *server)
         (void)dup2(log, 1); /* what it says before it opens its log: mistakes in the configuration */
         (void)dup2(log, 2);
         (void)close_range(3, ~0U, CLOSE_RANGE_CLOEXEC); /* hiredis' own sockets are not CLOEXEC */
-        (void)execlp("redis-server", "redis-server", server->config_path, (char *)0);
+        (void)execlp("redis-server", "redis-server", server->config_path, server->is_sentinel ? "--sentinel" : (char *)0,
+                     (char *)0);
         _exit(127);
     }
     for (int64_t until = now_ms() + READY_MS; !is_ready(server); pause_ms(2)) {
@@ -198,11 +200,11 @@ static void make_certificates(const struct hft_server *server)
         give_up(NULL, "no certificates (status %d; is openssl installed?)", status);
 }
 
-static struct hft_server *start(const char *config, bool tcp, const char *identity)
+static struct hft_server *start(const char *config, bool tcp, const char *identity, bool is_sentinel)
 {
     static bool registered;
     struct hft_server *server = calloc(1, sizeof *server);
-    if (identity == NULL && getenv("HFT_TLS") != NULL) {
+    if (identity == NULL && getenv("HFT_TLS") != NULL && !is_sentinel) {
         identity = "server";
         tcp = true;
     }
@@ -216,6 +218,7 @@ static struct hft_server *start(const char *config, bool tcp, const char *identi
     (void)snprintf(server->log_path, sizeof server->log_path, "%s/redis.log", server->folder);
     server->owner = getpid();
     server->identity = identity;
+    server->is_sentinel = is_sentinel;
     server->port = tcp ? free_port() : 0;
     if (identity != NULL)
         (void)snprintf(server->url, sizeof server->url, "rediss://127.0.0.1:%d?tls_ca_file=%s/ca.pem", server->port,
@@ -239,17 +242,22 @@ static struct hft_server *start(const char *config, bool tcp, const char *identi
 
 struct hft_server *hft_server_start(const char *config)
 {
-    return start(config, false, NULL);
+    return start(config, false, NULL, false);
 }
 
 struct hft_server *hft_server_start_tcp(const char *config)
 {
-    return start(config, true, NULL);
+    return start(config, true, NULL, false);
 }
 
 struct hft_server *hft_server_start_tls(const char *identity, const char *config)
 {
-    return start(config, true, identity);
+    return start(config, true, identity, false);
+}
+
+struct hft_server *hft_server_start_sentinel(const char *config)
+{
+    return start(config, true, NULL, true);
 }
 
 const char *hft_server_socket(const struct hft_server *server)

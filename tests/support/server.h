@@ -20,6 +20,8 @@ struct hft_server *hft_server_start_tcp(const char *config); /* also on a free p
  * tests/support/certificates.sh are in its folder; its own certificate is `identity`, "server" or another one of them.
  * The url names the CA. */
 struct hft_server *hft_server_start_tls(const char *identity, const char *config);
+/* A sentinel, on a port and a socket of its own; `config` has its "sentinel ..." lines. */
+struct hft_server *hft_server_start_sentinel(const char *config);
 
 const char *hft_server_socket(const struct hft_server *server);
 const char *hft_server_url(const struct hft_server *server);    /* "unix:///tmp/...", "redis://127.0.0.1:6401", "rediss://..." */

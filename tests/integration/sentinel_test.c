@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* sentinel_test.c - sentinel://: the primary that sentinels name is found, followed and, when it is another one, left at
+ * once. Real servers and sentinels. */
+#include <holdfast/holdfast.h>
+#include <holdfast/redis.h>
+
+#include "tests/support/fleet.h"
+#include "tests/support/takers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static int start_three(void **state)
+{
+    struct hft_fleet *fleet = calloc(1, sizeof *fleet);
+    hft_fleet_start(fleet, 3, 3, 500, NULL);
+    *state = fleet;
+    return 0;
+}
+
+static int start_with_a_password(void **state)
+{
+    struct hft_fleet *fleet = calloc(1, sizeof *fleet);
+    hft_fleet_start(fleet, 1, 1, 500, NULL);
+    freeReplyObject(hft_server_ask(fleet->sentinel[0], "ACL SETUSER watcher on >seen ~* &* +@all"));
+    freeReplyObject(hft_server_ask(fleet->sentinel[0], "ACL SETUSER default off"));
+    *state = fleet;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    hft_fleet_stop(*state);
+    free(*state);
+    return 0;
+}
+
+static hf_client *open_client(const char *url)
+{
+    hf_client *client;
+    hf_error error;
+    if (hf_client_open(url, NULL, &client, &error) != HF_OK)
+        fail_msg("%s: %s (%s)", url, error.message, error.hint);
+    return client;
+}
+
+static bool locks(hf_client *client, const char *name)
+{
+    hf_lease *lease;
+    return hf_lock_acquire(client, name, HF_LOCK(.wait_ms = 1), &lease, NULL) == HF_OK && hf_lease_release(lease, NULL) == HF_OK;
+}
+
+/* The run id of the server that the client's commands go to; it is the caller's to free. */
+static char *asked_server(hf_client *client)
+{
+    redisReply *reply = NULL;
+    char *port = NULL;
+    if (hf_command(client, &reply, NULL, "CONFIG GET port") == HF_OK && reply->type == REDIS_REPLY_ARRAY)
+        port = strdup(reply->element[1]->str);
+    if (reply != NULL)
+        freeReplyObject(reply);
+    return port;
+}
+
+static bool is_at(hf_client *client, const struct hft_server *server)
+{
+    char *port = asked_server(client);
+    bool same = port != NULL && atoi(port) == hft_server_port(server);
+    free(port);
+    return same;
+}
+
+static void the_primary_is_found_and_followed_over_a_planned_failover(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client = open_client(fleet->url);
+    assert_true(is_at(client, fleet->server[0]));
+    assert_true(locks(client, "name"));
+    int next = hft_fleet_fail_over(fleet);
+    HFT_UNTIL_TRUE(is_at(client, fleet->server[next]));
+    HFT_UNTIL_TRUE(locks(client, "name"));
+    assert_int_not_equal(next, 0);
+    (void)hf_client_close(client, NULL);
+}
+
+static void it_is_followed_when_it_is_killed_and_when_sentinels_are(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client = open_client(fleet->url);
+    int before = hft_fleet_primary(fleet);
+    assert_true(locks(client, "name"));
+    hft_server_kill(fleet->server[before]);
+    int next = hft_fleet_wait_for_another(fleet, before);
+    HFT_UNTIL_TRUE(locks(client, "name"));
+    assert_true(is_at(client, fleet->server[next]));
+    for (int i = 0; i < fleet->sentinels; i++)
+        hft_server_kill(fleet->sentinel[i]);
+    HFT_WHILE_RENEWED(client, 0, locks(client, "name")); /* no sentinel is needed while connections hold */
+    assert_true(locks(client, "name"));
+    (void)hf_client_close(client, NULL);
+}
+
+static void who_names_no_sentinels_of_the_service_is_told(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client;
+    hf_error error;
+    char url[256];
+    (void)snprintf(url, sizeof url, "%.*s/another", (int)(strrchr(fleet->url, '/') - fleet->url), fleet->url);
+    assert_int_equal(hf_client_open(url, NULL, &client, &error), HF_INVALID);
+    assert_non_null(strstr(error.message, "know no service another"));
+    (void)snprintf(url, sizeof url, "sentinel://127.0.0.1:%d/mymaster", hft_server_port(fleet->server[0]));
+    assert_int_equal(hf_client_open(url, NULL, &client, &error), HF_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "none of the 1 sentinels of mymaster answers"));
+    assert_int_equal(hf_client_open("sentinel://127.0.0.1:1,127.0.0.1:2/mymaster", NULL, &client, &error), HF_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "none of the 2"));
+    assert_int_equal(hf_client_open("redis://127.0.0.1:1?sentinel_user=a", NULL, &client, &error), HF_INVALID);
+}
+
+static void one_sentinel_that_answers_is_enough(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    char url[256];
+    (void)snprintf(url, sizeof url, "sentinel://127.0.0.1:1,127.0.0.1:%d/mymaster", hft_server_port(fleet->sentinel[2]));
+    hf_client *client = open_client(url);
+    assert_true(locks(client, "name"));
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void sentinels_have_a_password_of_their_own(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client;
+    hf_error error;
+    char url[400];
+    assert_int_equal(hf_client_open(fleet->url, NULL, &client, &error), HF_UNAVAILABLE);
+    assert_int_equal(hf_client_open(fleet->url, HF_CLIENT(.sentinel_user = "watcher", .sentinel_password = "seen"), &client,
+                                    &error), HF_OK);
+    assert_true(locks(client, "name"));
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+    (void)snprintf(url, sizeof url, "%s?sentinel_user=watcher&sentinel_password=wrong", fleet->url);
+    assert_int_equal(hf_client_open(url, NULL, &client, &error), HF_UNAVAILABLE);
+    assert_null(strstr(error.message, "wrong"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_primary_is_found_and_followed_over_a_planned_failover, start_three, stop),
+        cmocka_unit_test_setup_teardown(it_is_followed_when_it_is_killed_and_when_sentinels_are, start_three, stop),
+        cmocka_unit_test_setup_teardown(who_names_no_sentinels_of_the_service_is_told, start_three, stop),
+        cmocka_unit_test_setup_teardown(one_sentinel_that_answers_is_enough, start_three, stop),
+        cmocka_unit_test_setup_teardown(sentinels_have_a_password_of_their_own, start_with_a_password, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
