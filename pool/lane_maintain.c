@@ -257,8 +257,9 @@ static int64_t turn_ns(const struct hfi_lane *lane, int64_t now_ns)
 
 static void begin_dial(struct hfi_lane *lane, int64_t now_ns)
 {
-    lane->dial = hfi_dial_begin(lane->peer, lane->kind == HFI_USER_LANE || lane->kind == HFI_SENTINEL_LANE ? HFI_DIAL_USER_LANE : HFI_DIAL_LANE,
-                                lane->index, hfi_after_ms(now_ns, lane->deployment->settings.connect_ms));
+    bool has_scripts = lane->kind != HFI_USER_LANE && lane->kind != HFI_SENTINEL_LANE;
+    lane->dial = hfi_dial_begin(lane->peer, has_scripts ? HFI_DIAL_LANE : HFI_DIAL_USER_LANE, lane->index,
+                                hfi_after_ms(now_ns, lane->deployment->settings.connect_ms));
     lane->dialled_ns = now_ns;
     if (lane->dial == NULL) {
         fail_memory(lane, now_ns);

@@ -11,7 +11,7 @@
 
 struct redisReply;
 
-struct hfi_place {
+struct hfi_named_host {
     char host[256]; /* an address; a name where sentinels are told to announce names */
     int  port;
 };
@@ -19,7 +19,7 @@ struct hfi_place {
 /* ---- replies ---- */
 
 struct hfi_sentinel_says { /* of the service */
-    struct hfi_place primary;
+    struct hfi_named_host primary;
     uint64_t epoch; /* of the primary's configuration: the greater one is the newer one */
     int64_t down_after_ms;
 };
@@ -28,19 +28,19 @@ enum hfi_sentinel_answer { HFI_SENTINEL_SAYS, HFI_SENTINEL_KNOWS_IT_NOT, HFI_SEN
 
 /* Of SENTINEL MASTER. */
 enum hfi_sentinel_answer hfi_sentinel_read_master(const struct redisReply *reply, struct hfi_sentinel_says *says);
-/* Of SENTINEL SENTINELS: where the others are. Returns how many were written to `places`, of `most`. */
-int hfi_sentinel_read_others(const struct redisReply *reply, struct hfi_place *places, int most);
+/* Of SENTINEL SENTINELS: where the others are. Returns how many were written to `hosts`, of `most`. */
+int hfi_sentinel_read_others(const struct redisReply *reply, struct hfi_named_host *hosts, int most);
 /* Of a message on +switch-master: is it about this service? */
 bool hfi_sentinel_is_about(const char *message, size_t size, const char *service);
 
 /* ---- the council ---- */
 
-enum hfi_heard { HFI_HEARD_NOTHING, HFI_HEARD_IT, HFI_HEARD_NO_SUCH, HFI_HEARD_SILENCE };
+enum hfi_testimony { HFI_TESTIMONY_NONE, HFI_TESTIMONY_NAMED, HFI_TESTIMONY_NO_SUCH, HFI_TESTIMONY_SILENT };
 
 struct hfi_council { /* initially zeroed, but for the count */
     int count;
     struct {
-        enum hfi_heard heard; /* last */
+        enum hfi_testimony testimony; /* last */
         struct hfi_sentinel_says says;
     } of[HFI_SENTINELS_MOST];
     int64_t first_ns; /* of the first answer that named a primary; 0: none yet */
@@ -57,7 +57,7 @@ enum hfi_verdict {
 };
 
 void hfi_council_said(struct hfi_council *council, int which, const struct hfi_sentinel_says *says, int64_t now_ns);
-void hfi_council_heard(struct hfi_council *council, int which, enum hfi_heard what); /* anything but HFI_HEARD_IT */
+void hfi_council_note(struct hfi_council *council, int which, enum hfi_testimony what); /* anything but HFI_TESTIMONY_NAMED */
 /* At first the newest of what all of them say, or of what was said within 100 ms of the first answer: one that was cut off
  * names an old primary for long. Later whatever is newer, at once; and what all who answer agree on, if nobody names the
  * primary any more: somebody has configured them anew. */

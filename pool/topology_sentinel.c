@@ -58,10 +58,10 @@ static struct by_sentinels *all_of(struct hfi_topology *topology)
 
 /* ---- deciding ---- */
 
-static void set_primary(struct by_sentinels *all, const struct hfi_place *place)
+static void set_primary(struct by_sentinels *all, const struct hfi_named_host *at)
 {
     struct hfi_topology *primary = NULL, *before;
-    const struct hfi_endpoint endpoint = {.scheme = HFI_TCP, .host = (char *)(uintptr_t)place->host, .port = place->port};
+    const struct hfi_endpoint endpoint = {.scheme = HFI_TCP, .host = (char *)(uintptr_t)at->host, .port = at->port};
     hf_error why;
     hf_status status = hfi_topology_one_new(&endpoint, all->deployment.clock, &all->ops, &primary, &why);
     hfi_mutex_lock(&all->mutex);
@@ -76,7 +76,7 @@ static void set_primary(struct by_sentinels *all, const struct hfi_place *place)
         all->council.has_decided = false; /* decided again with the next answer */
         return;
     }
-    hfi_log(&all->deployment.log, HF_LOG_INFO, "the primary of %s is %s:%d", all->service, place->host, place->port);
+    hfi_log(&all->deployment.log, HF_LOG_INFO, "the primary of %s is %s:%d", all->service, at->host, at->port);
     hfi_topology_free(before);
     if (before != NULL)
         all->ops.moved(all->ops.self);
@@ -86,7 +86,7 @@ static void fail(struct by_sentinels *all, bool no_service)
 {
     int count = 0;
     for (int i = 0; i < all->council.count; i++)
-        count += all->council.of[i].heard == HFI_HEARD_NO_SUCH;
+        count += all->council.of[i].testimony == HFI_TESTIMONY_NO_SUCH;
     hfi_mutex_lock(&all->mutex);
     all->has_failed = true;
     if (no_service)
@@ -128,8 +128,8 @@ static void answered(struct hfi_command *command)
     if (answer == HFI_SENTINEL_SAYS)
         hfi_council_said(&all->council, one->index, &says, now_ns);
     else
-        hfi_council_heard(&all->council, one->index,
-                          answer == HFI_SENTINEL_KNOWS_IT_NOT ? HFI_HEARD_NO_SUCH : HFI_HEARD_SILENCE);
+        hfi_council_note(&all->council, one->index,
+                          answer == HFI_SENTINEL_KNOWS_IT_NOT ? HFI_TESTIMONY_NO_SUCH : HFI_TESTIMONY_SILENT);
     judge(all, now_ns, &again_ns); /* when to judge again is looked up before the next poll() */
 }
 
@@ -152,7 +152,7 @@ static void ask(struct sentinel *one, int64_t now_ns)
     hfi_lane_flush(one->lane);
 }
 
-static void heard(void *self, const char *name, size_t name_size, const char *message, size_t message_size)
+static void on_switch(void *self, const char *name, size_t name_size, const char *message, size_t message_size)
 {
     struct by_sentinels *all = self;
     if (name_size != sizeof channel - 1 || memcmp(name, channel, name_size) != 0 ||
@@ -308,7 +308,7 @@ hf_status hfi_topology_sentinel_new(struct hfi_deployment *deployment, struct hf
     all->deployment.clock = deployment->clock;
     all->deployment.log = deployment->log;
     all->deployment.secure = deployment->secure;
-    all->deployment.ops.on_message = heard;
+    all->deployment.ops.on_message = on_switch;
     all->deployment.self = all;
     const struct hfi_pool_settings theirs = {
         .client_name = settings->client_name,

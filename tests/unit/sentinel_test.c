@@ -64,17 +64,17 @@ static void what_makes_no_sense_is_no_answer(void **state)
 
 static void the_others_are_read(void **state)
 {
-    struct hfi_place places[2];
+    struct hfi_named_host hosts[2];
     redisReply *reply = parse("*3\r\n*4\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$1\r\n1\r\n:7\r\n"
                               "*4\r\n$2\r\nip\r\n$1\r\nb\r\n$4\r\nport\r\n$1\r\n2\r\n");
     (void)state;
-    assert_int_equal(hfi_sentinel_read_others(reply, places, 2), 2);
-    assert_string_equal(places[1].host, "b");
-    assert_int_equal(places[1].port, 2);
-    assert_int_equal(hfi_sentinel_read_others(reply, places, 1), 1);
+    assert_int_equal(hfi_sentinel_read_others(reply, hosts, 2), 2);
+    assert_string_equal(hosts[1].host, "b");
+    assert_int_equal(hosts[1].port, 2);
+    assert_int_equal(hfi_sentinel_read_others(reply, hosts, 1), 1);
     freeReplyObject(reply);
     reply = parse("+OK\r\n");
-    assert_int_equal(hfi_sentinel_read_others(reply, places, 2), 0);
+    assert_int_equal(hfi_sentinel_read_others(reply, hosts, 2), 0);
     freeReplyObject(reply);
 }
 
@@ -157,8 +157,8 @@ static void what_nobody_names_any_more_is_left(void **state)
     judged(&council, NOW + 1, HFI_VERDICT_KEEP, "a");
     say(&council, 1, "b", 0, NOW + 2);
     judged(&council, NOW + 2, HFI_VERDICT_MOVE, "b");
-    hfi_council_heard(&council, 0, HFI_HEARD_SILENCE);
-    hfi_council_heard(&council, 1, HFI_HEARD_SILENCE);
+    hfi_council_note(&council, 0, HFI_TESTIMONY_SILENT);
+    hfi_council_note(&council, 1, HFI_TESTIMONY_SILENT);
     judged(&council, NOW + 3, HFI_VERDICT_KEEP, "b"); /* sentinels that are away move nobody */
 }
 
@@ -166,11 +166,11 @@ static void without_an_answer_it_is_said_why(void **state)
 {
     struct hfi_council council = {.count = 2};
     (void)state;
-    hfi_council_heard(&council, 0, HFI_HEARD_SILENCE);
+    hfi_council_note(&council, 0, HFI_TESTIMONY_SILENT);
     judged(&council, NOW, HFI_VERDICT_WAIT, NULL);
-    hfi_council_heard(&council, 1, HFI_HEARD_SILENCE);
+    hfi_council_note(&council, 1, HFI_TESTIMONY_SILENT);
     judged(&council, NOW, HFI_VERDICT_NOBODY, NULL);
-    hfi_council_heard(&council, 1, HFI_HEARD_NO_SUCH);
+    hfi_council_note(&council, 1, HFI_TESTIMONY_NO_SUCH);
     judged(&council, NOW, HFI_VERDICT_NO_SERVICE, NULL);
     say(&council, 0, "a", 1, NOW);
     judged(&council, NOW, HFI_VERDICT_MOVE, "a");
