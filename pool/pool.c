@@ -7,6 +7,7 @@
 #include "pool/node.h"
 #include "pool/pool_private.h"
 #include "pool/secure.h"
+#include "pool/subscribe.h"
 #include "pool/topology_one.h"
 #include "pool/topology_sentinel.h"
 
@@ -210,6 +211,18 @@ struct hfi_lane *hfi_pool_answering(struct hfi_pool *pool, int64_t now_ns, int64
 bool hfi_pool_is_lock_lane(const struct hfi_pool *pool, int index)
 {
     return hfi_node_is_lock_lane(pool->node, index);
+}
+
+/* ---- subscriptions ---- */
+
+bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size)
+{
+    return hfi_subscribers_want(pool->node->subscribers, channel, size);
+}
+
+void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *channel, size_t size)
+{
+    hfi_subscribers_unwant(pool->node->subscribers, channel, size);
 }
 
 /* ---- what is known of the server ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* pool_private.h - struct hfi_pool, which pool.c makes and ends. subscribe.c and borrow.c look into it for the calls of
- * pool.h and borrow.h that they have. */
+/* pool_private.h - struct hfi_pool, which pool.c makes and ends. borrow.c looks into it for the calls of
+ * borrow.h. */
 #ifndef HFI_POOL_PRIVATE_H
 #define HFI_POOL_PRIVATE_H
 

@@ -7,11 +7,8 @@
 #include "pool/channels.h"
 #include "pool/dial.h"
 #include "pool/listener.h"
-#include "pool/node.h"
 #include "pool/parser.h"
 #include "pool/secure.h"
-#include "pool/pool.h"
-#include "pool/pool_private.h"
 #include "pool/replies.h"
 #include "pool/subscribe_private.h"
 
@@ -403,24 +400,19 @@ void hfi_subscribers_give_up(struct hfi_subscribers *subscribers, const char *wh
 
 /* ---- for any thread ---- */
 
-bool hfi_subscribers_want(struct hfi_subscribers *subscribers, const char *name, size_t size, bool *changed)
+bool hfi_subscribers_want(struct hfi_subscribers *subscribers, const char *name, size_t size)
 {
-    return hfi_channels_want(subscribers->channels, name, size, changed);
-}
-
-bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size)
-{
-    bool changed, ok = hfi_subscribers_want(pool->node->subscribers, channel, size, &changed);
+    bool changed, ok = hfi_channels_want(subscribers->channels, name, size, &changed);
     HFI_PERTURB("wanted-to-kick");
     if (changed)
-        hfi_listener_kick(pool->listener);
+        hfi_listener_kick(subscribers->listener);
     return ok;
 }
 
-void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *channel, size_t size)
+void hfi_subscribers_unwant(struct hfi_subscribers *subscribers, const char *name, size_t size)
 {
     bool changed;
-    hfi_channels_unwant(pool->node->subscribers->channels, channel, size, &changed);
+    hfi_channels_unwant(subscribers->channels, name, size, &changed);
     if (changed)
-        hfi_listener_kick(pool->listener);
+        hfi_listener_kick(subscribers->listener);
 }

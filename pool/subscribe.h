@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* subscribe.h - the subscribers: a few connections, any number of channels. They belong to the listener thread, except
- * hfi_subscribers_wait (subscribe_wait.c). The calls of pool.h for any thread (hfi_pool_subscribe and the like) are in
- * subscribe.c too. */
+ * hfi_subscribers_wait (subscribe_wait.c), _want and _unwant. */
 #ifndef HFI_SUBSCRIBE_H
 #define HFI_SUBSCRIBE_H
 
@@ -22,8 +21,9 @@ void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_n
  * beside the listener: a message that it receives itself need not pass through another thread. */
 bool hfi_subscribers_wait(struct hfi_subscribers *subscribers, struct hfi_park *park, uint32_t epoch,
                           int64_t until_ns);
-/* As hfi_pool_subscribe; *changed: the listener is to be kicked. Any thread. */
-bool hfi_subscribers_want(struct hfi_subscribers *subscribers, const char *name, size_t size, bool *changed);
+/* As hfi_pool_subscribe and hfi_pool_unsubscribe, for any thread. */
+bool hfi_subscribers_want(struct hfi_subscribers *subscribers, const char *name, size_t size);
+void hfi_subscribers_unwant(struct hfi_subscribers *subscribers, const char *name, size_t size);
 /* The listener: dials all of them anew, because another server is meant now. */
 void hfi_subscribers_give_up(struct hfi_subscribers *subscribers, const char *why);
 void hfi_subscribers_end(struct hfi_subscribers *subscribers); /* closes the connections */

@@ -258,7 +258,6 @@ static const struct hfi_topology_kind kind = {
 static bool add(struct by_sentinels *all, const struct hfi_pool_settings *settings, const struct hfi_host *host)
 {
     struct sentinel *one = &all->list[all->count];
-    bool changed;
     const struct hfi_endpoint endpoint = {
         .scheme = HFI_TCP,
         .tls = settings->endpoint.tls,
@@ -285,7 +284,7 @@ static bool add(struct by_sentinels *all, const struct hfi_pool_settings *settin
     hfi_lane_lock(one->lane);
     hfi_lane_set_state_locked(one->lane, HFI_LANE_DIALING);
     hfi_lane_unlock(one->lane);
-    return hfi_subscribers_want(one->subscribers, channel, sizeof channel - 1, &changed);
+    return hfi_subscribers_want(one->subscribers, channel, sizeof channel - 1);
 }
 
 int hfi_topology_sentinel_descriptors(const struct hfi_endpoint *endpoint)
