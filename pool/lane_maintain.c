@@ -207,7 +207,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
         fail_memory(lane, now_ns);
         return;
     }
-    hfi_peer_note_server(lane->peer, hfi_dial_server(lane->dial));
+    bool is_another = hfi_peer_note_server(lane->peer, hfi_dial_server(lane->dial));
     hfi_backoff_up(&lane->backoff, now_ns);
     lane->hung_up = false;
     hfi_lane_lock(lane);
@@ -228,6 +228,8 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
         hfi_log(&deployment->log, HF_LOG_INFO, "connected to %s", lane->peer->name);
     if (deployment->ops.lane_up != NULL)
         deployment->ops.lane_up(deployment->self, lane->index);
+    if (is_another && lane->peer->endpoint->scheme == HFI_SENTINEL && deployment->ops.another_server != NULL)
+        deployment->ops.another_server(deployment->self);
     flush_again(lane); /* sends the commands that waited for the dial */
 }
 

@@ -34,6 +34,8 @@ struct hfi_pool_ops {
     struct hfi_command *(*handshake_floor)(void *self);
     hf_status (*handshake_floored)(void *self, int lane, int64_t sent_ns, const struct redisReply *reply, hf_error *error);
     void (*lane_up)(void *self, int lane);
+    /* By sentinels: a lane has met another server than lanes did before. What that one does not know is lost. */
+    void (*another_server)(void *self);
     /* (*, as is `subscribed`) A message on a channel that we subscribe to. The calls come one at a time. */
     void (*on_message)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
     /* The server has acknowledged the subscription: the first time, and again after every reconnect. */

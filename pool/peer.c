@@ -44,14 +44,16 @@ void hfi_peer_note_failure(struct hfi_peer *peer, const hf_error *error)
     hfi_mutex_unlock(&peer->mutex);
 }
 
-void hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server)
+bool hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server)
 {
     hfi_mutex_lock(&peer->mutex);
     const char *before = peer->server.run_id;
-    if (server->run_id[0] != 0 && before[0] != 0 && strcmp(server->run_id, before) != 0)
+    bool is_another = server->run_id[0] != 0 && before[0] != 0 && strcmp(server->run_id, before) != 0;
+    if (is_another)
         peer->primaries++;
     peer->server = *server;
     hfi_mutex_unlock(&peer->mutex);
+    return is_another;
 }
 
 unsigned hfi_peer_primaries(struct hfi_peer *peer)

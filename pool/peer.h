@@ -40,7 +40,7 @@ void hfi_peer_init(struct hfi_peer *peer, struct hfi_deployment *deployment, con
 void hfi_peer_done(struct hfi_peer *peer);
 
 void hfi_peer_note_failure(struct hfi_peer *peer, const hf_error *error);
-void hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server);
+bool hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server); /* true: it is another one than before */
 void hfi_peer_note_verdict(struct hfi_peer *peer);
 void hfi_peer_wait_for_verdict(struct hfi_peer *peer);
 unsigned hfi_peer_primaries(struct hfi_peer *peer);

@@ -35,6 +35,11 @@
 
 static bool in_background(void *self, void (*run)(void *arg), void *arg);
 
+static void renew_all(void *self)
+{
+    hfi_tick_renew_all(self);
+}
+
 /* The scripts that every client needs. The source of any other is sent with its first use: on a narrow line the first
  * renewal must not stand behind what may never be needed. */
 static const struct hfi_script *const scripts[] = {&hfi_script_fence_floor, &hfi_script_acquire, &hfi_script_release,
@@ -53,6 +58,7 @@ static const struct hfi_pool_ops ops = {
     .handshake_floor = hfi_server_time_handshake_floor,
     .handshake_floored = hfi_server_time_handshake_floored,
     .lane_up = hfi_inbound_lane_up,
+    .another_server = renew_all,
     .on_message = hfi_inbound_message,
     .subscribed = hfi_inbound_subscribed,
     .kicked = hfi_cancel_kicked,

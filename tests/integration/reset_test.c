@@ -173,7 +173,7 @@ static void before_reset_was_known_they_are_not_debugged_either(void **state)
     open_pool(f);
     struct hfi_borrowed *borrowed = borrow(f);
     hfi_borrow_return(borrowed);
-    hfi_peer_note_server(&f->kit.pool->node->peer, &(struct hfi_server){.version = 60009});
+    (void)hfi_peer_note_server(&f->kit.pool->node->peer, &(struct hfi_server){.version = 60009});
     leaves_no_debugger(f, "SCRIPT DEBUG YES", "MULTI");
 }
 
@@ -194,7 +194,7 @@ static void before_reset_was_known_the_protocol_goes_back_too(void **state)
     char resp[32];
     open_pool(f);
     struct hfi_borrowed *borrowed = borrow(f);
-    hfi_peer_note_server(&f->kit.pool->node->peer, &(struct hfi_server){.version = 60009});
+    (void)hfi_peer_note_server(&f->kit.pool->node->peer, &(struct hfi_server){.version = 60009});
     say_hello_3(borrowed);
     hfi_borrow_return(borrowed);
     borrowed = borrow(f);
