@@ -104,7 +104,12 @@ struct hfi_borrowed *hfi_borrow_take_idle_locked(struct hfi_borrowers *all, stru
     return borrowed;
 }
 
-struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, int64_t now_ns)
+bool hfi_borrow_is_current(const struct hfi_borrowers *all, unsigned redirections)
+{
+    return atomic_load(&all->peer->redirections) == redirections;
+}
+
+struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, unsigned redirections, int64_t now_ns)
 {
     const struct hfi_pool_settings *settings = &all->deployment->settings;
     struct hfi_borrowed *borrowed = calloc(1, sizeof *borrowed);
@@ -118,7 +123,8 @@ struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, int64_t 
         free(borrowed);
         return NULL;
     }
-    *borrowed = (struct hfi_borrowed){.borrowers = all, .context = context, .fd = fd, .dies_ns = HFI_NEVER};
+    *borrowed = (struct hfi_borrowed){
+        .borrowers = all, .context = context, .fd = fd, .redirections = redirections, .dies_ns = HFI_NEVER};
     hfi_list_init(&borrowed->link);
     int none = -1;
     while (!atomic_compare_exchange_strong(&all->fds[borrowed->slot], &none, fd)) {
@@ -165,10 +171,11 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
     all->dialing++;
     hfi_borrowers_unlock(all);
     HFI_PERTURB("borrow-to-dial");
+    unsigned redirections = atomic_load(&all->peer->redirections);
     hf_status status = hfi_dial_now(all->peer, hfi_after_ms(now_ns, deployment->settings.connect_ms), &fd, &why);
     now_ns = hfi_now(deployment->clock);
     if (status == HF_OK) {
-        *borrowed = hfi_borrow_wrap(all, fd, now_ns);
+        *borrowed = hfi_borrow_wrap(all, fd, redirections, now_ns);
         if (*borrowed == NULL)
             status = hfi_fail(&why, HF_NOMEM, NULL, "no memory for a connection to %s", all->peer->name);
     }
@@ -193,7 +200,7 @@ static hf_status dial(struct hfi_borrowers *all, struct hfi_borrowed **borrowed,
 static bool is_fit(struct hfi_borrowers *all, struct hfi_borrowed *borrowed)
 {
     int64_t now_ns = hfi_now(all->deployment->clock);
-    if (now_ns >= borrowed->dies_ns || !hfi_reset_is_quiet(borrowed->fd))
+    if (now_ns >= borrowed->dies_ns || !hfi_borrow_is_current(all, borrowed->redirections) || !hfi_reset_is_quiet(borrowed->fd))
         return false;
     if (now_ns - borrowed->idle_since_ns < CHECK_AFTER_NS)
         return true;
@@ -323,7 +330,7 @@ static void come_back(struct hfi_borrowed *borrowed, bool try_reset)
     hfi_borrowers_lock(all);
     hfi_list_remove(&borrowed->link);
     all->out_count--;
-    try_reset = try_reset && !all->closed;
+    try_reset = try_reset && !all->closed && hfi_borrow_is_current(all, borrowed->redirections);
     all->testing += try_reset ? 1 : 0;
     hfi_borrowers_unlock(all);
 

@@ -81,7 +81,7 @@ static bool begin_fill(struct hfi_borrowers *all, int64_t now_ns)
 /* The listener's own dial has ended. */
 static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
 {
-    struct hfi_borrowed *borrowed = up ? hfi_borrow_wrap(all, hfi_dial_take(all->dial).fd, now_ns) : NULL;
+    struct hfi_borrowed *borrowed = up ? hfi_borrow_wrap(all, hfi_dial_take(all->dial).fd, all->fill_redirections, now_ns) : NULL;
     hfi_borrowers_lock(all);
     all->dialing--;
     if (borrowed != NULL) {
@@ -105,9 +105,13 @@ static void end_fill(struct hfi_borrowers *all, bool up, int64_t now_ns)
 static void fill(struct hfi_borrowers *all, int64_t now_ns)
 {
     while (all->dial != NULL || begin_fill(all, now_ns)) {
-        if (all->dial == NULL)
+        if (all->dial != NULL && !hfi_borrow_is_current(all, all->fill_redirections))
+            hfi_dial_end(&all->dial); /* it goes to a server that is not meant any more */
+        if (all->dial == NULL) {
+            all->fill_redirections = atomic_load(&all->peer->redirections);
             all->dial = hfi_dial_begin(all->peer, HFI_DIAL_BORROWER, -1,
                                        hfi_after_ms(now_ns, all->deployment->settings.connect_ms));
+        }
         enum hfi_dial_state state = all->dial != NULL ? hfi_dial_step(all->dial, now_ns) : HFI_DIAL_FAILED;
         if (state == HFI_DIAL_GOING)
             return;

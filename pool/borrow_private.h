@@ -17,6 +17,7 @@ struct hfi_dial;
 struct redisContext;
 
 struct hfi_borrowed {
+    unsigned redirections; /* the peer's when it was dialled: with another number it goes to another server */
     struct hfi_borrowers *borrowers;
     struct redisContext *context;
     struct hfi_list link; /* in `idle` or `out` */
@@ -34,6 +35,7 @@ struct hfi_borrowers {
     int total, idle_count, out_count, testing, dialing, waiting;
     int references; /* one for the pool, one for each connection that is out */
     bool closed;
+    unsigned fill_redirections; /* as in hfi_borrowed, of the listener's own dial */
     uint64_t rng;
     struct hfi_backoff backoff;
     int64_t down_until_ns; /* the last dial failed: no thread dials before this */
@@ -66,7 +68,9 @@ static inline void hfi_borrowers_unlock(struct hfi_borrowers *all)
 /* borrow.c; _locked: with `mutex` held, the others without it */
 /* Makes a connection of a socket that has passed the handshake. NULL: no memory, the socket is closed. A slot is
  * always free: there is one for each connection that is allowed. */
-struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, int64_t now_ns);
+/* redirections: of the peer, before the dial. */
+struct hfi_borrowed *hfi_borrow_wrap(struct hfi_borrowers *all, int fd, unsigned redirections, int64_t now_ns);
+bool hfi_borrow_is_current(const struct hfi_borrowers *all, unsigned redirections); /* no other server is meant since */
 void hfi_borrow_destroy(struct hfi_borrowed *borrowed); /* closes and frees it; NULL is a no-op */
 /* Takes the connection of this link out of the idle ones. */
 struct hfi_borrowed *hfi_borrow_take_idle_locked(struct hfi_borrowers *all, struct hfi_list *link);

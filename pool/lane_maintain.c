@@ -338,6 +338,9 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
                                                                : HFI_LOST_UNUSED;
         lane->dial_due_ns =
             hfi_backoff_lost_ns(&lane->backoff, &lane->peer->losses, lost, now_ns) + road_ns(lane) + spread_ns(lane);
+        if (lane->redirected)
+            lane->dial_due_ns = now_ns + spread_ns(lane);
+        lane->redirected = false;
         why = lane->why;
         /* A silent server counts as away until it answers a dial, so that no other caller has to wait to find out. */
         if (why.os_errno == ETIMEDOUT) {
@@ -371,6 +374,7 @@ void hfi_lane_redirect(struct hfi_lane *lane, const char *why)
     hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, 0, why);
     hfi_lane_unlock(lane);
     hfi_lane_run_completions(lane);
+    lane->redirected = atomic_load(&lane->state) == HFI_LANE_BROKEN;
     if (atomic_load(&lane->state) != HFI_LANE_DIALING)
         return;
     if (lane->dial != NULL && lane->kind != HFI_RESERVED_LANE)

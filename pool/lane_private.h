@@ -94,6 +94,7 @@ struct hfi_lane {
     int64_t dialled_ns;  /* when the last one began */
     int64_t up_ns; /* since when the lane is up */
     bool hung_up;  /* the listener saw a hang-up that the reader is about to see */
+    bool redirected; /* given up because another server is meant now: that one is dialled at once */
     uint64_t staged_seen;
 
     struct hfi_mutex mutex; /* guards all below */

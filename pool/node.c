@@ -107,6 +107,7 @@ bool hfi_node_is_drained(const struct hfi_node *node)
 
 void hfi_node_give_up(struct hfi_node *node, const char *why)
 {
+    hfi_peer_redirect(&node->peer);
     for (int i = 0; i < node->lane_count; i++)
         hfi_lane_redirect(node->lanes[i], why);
     hfi_subscribers_give_up(node->subscribers, why);

@@ -44,13 +44,20 @@ void hfi_peer_note_failure(struct hfi_peer *peer, const hf_error *error)
     hfi_mutex_unlock(&peer->mutex);
 }
 
+void hfi_peer_redirect(struct hfi_peer *peer)
+{
+    peer->is_redirected = true; /* it may not tell its run id */
+    (void)atomic_fetch_add(&peer->redirections, 1);
+}
+
 bool hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server)
 {
     hfi_mutex_lock(&peer->mutex);
     const char *before = peer->server.run_id;
-    bool is_another = server->run_id[0] != 0 && before[0] != 0 && strcmp(server->run_id, before) != 0;
+    bool is_another = peer->is_redirected || (server->run_id[0] != 0 && before[0] != 0 && strcmp(server->run_id, before) != 0);
     if (is_another)
         peer->primaries++;
+    peer->is_redirected = false;
     peer->server = *server;
     hfi_mutex_unlock(&peer->mutex);
     return is_another;

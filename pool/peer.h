@@ -12,6 +12,7 @@
 #include "pool/turns.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct hfi_peer {
     struct hfi_deployment *deployment;
@@ -25,6 +26,8 @@ struct hfi_peer {
     int dialled_last;        /* the lane whose dial was the last to begin; not the reserved one */
     int64_t scripts_sent_ns; /* when a handshake last loaded scripts; 0: never */
     int loading;             /* handshakes that have sent scripts, and are not over */
+    bool is_redirected;      /* another server is meant than the one that `server` is about */
+    _Atomic(unsigned) redirections; /* how often that has happened; read by any thread */
 
     struct hfi_mutex mutex; /* guards all below; a leaf: nothing else is locked under it */
     pthread_cond_t judged;  /* `verdicts` has grown */
@@ -39,8 +42,10 @@ void hfi_peer_init(struct hfi_peer *peer, struct hfi_deployment *deployment, con
                    struct hfi_topology *topology);
 void hfi_peer_done(struct hfi_peer *peer);
 
+void hfi_peer_redirect(struct hfi_peer *peer); /* the listener: another server is meant now */
 void hfi_peer_note_failure(struct hfi_peer *peer, const hf_error *error);
-bool hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server); /* true: it is another one than before */
+/* The listener. True: it is another one than before. */
+bool hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server);
 void hfi_peer_note_verdict(struct hfi_peer *peer);
 void hfi_peer_wait_for_verdict(struct hfi_peer *peer);
 unsigned hfi_peer_primaries(struct hfi_peer *peer);

@@ -13,8 +13,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#define EVENTS       32               /* reported at a time; the others are reported by the next wait */
-#define UNWATCHED_NS (10 * HFI_MS)    /* without memory in the kernel: look at what cannot be watched this often */
+#define EVENTS       32            /* reported at a time; the others are reported by the next wait */
+#define UNWATCHED_NS (10 * HFI_MS) /* what the kernel has no memory to watch is looked at this often */
 _Static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLERR == EPOLLERR && POLLHUP == EPOLLHUP &&
                    POLLRDHUP == EPOLLRDHUP, "epoll's events are those of poll()");
 
@@ -105,11 +105,20 @@ void hfi_poll_set_end(struct hfi_poll_set *set)
     set->count = kept;
 }
 
+static bool has_unwatched(const struct hfi_poll_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->all[i].polled.number == 0)
+            return true;
+    return false;
+}
+
 bool hfi_poll_set_wait(struct hfi_poll_set *set, const struct hfi_clock *clock)
 {
     /* epoll_wait counts milliseconds, and some of our sleeps are half of one. */
     struct pollfd any = {set->epoll_fd, POLLIN, 0};
-    return hfi_poll_until(&any, 1, clock, set->again_ns) > 0;
+    bool is_ready = hfi_poll_until(&any, 1, clock, set->again_ns) > 0;
+    return is_ready || has_unwatched(set);
 }
 
 static void make_anew(struct hfi_poll_set *set)
@@ -117,10 +126,21 @@ static void make_anew(struct hfi_poll_set *set)
     int fd = hfi_descriptor(epoll_create1(EPOLL_CLOEXEC));
     if (fd < 0)
         return; /* tried again with the next event */
-    (void)close(set->epoll_fd);
-    set->epoll_fd = fd;
+    int before = set->epoll_fd;
+    set->epoll_fd = fd; /* before close(): a child forked in between must not close a descriptor that was reused */
+    (void)close(before);
     for (size_t i = 0; i < set->count; i++)
         set->all[i].polled.number = 0;
+}
+
+static void look_at_unwatched(const struct hfi_poll_set *set, int64_t now_ns)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct watched *one = &set->all[i];
+        struct pollfd fd = {one->polled.fd, one->polled.events, 0};
+        if (one->polled.number == 0 && one->ready != NULL && poll(&fd, 1, 0) == 1)
+            one->ready(one->self, fd.revents, now_ns);
+    }
 }
 
 void hfi_poll_set_dispatch(struct hfi_poll_set *set, int64_t now_ns)
@@ -135,6 +155,7 @@ void hfi_poll_set_dispatch(struct hfi_poll_set *set, int64_t now_ns)
         else if (one->ready != NULL)
             one->ready(one->self, (short)events[i].events, now_ns);
     }
+    look_at_unwatched(set, now_ns);
     if (is_stale)
         make_anew(set);
 }

@@ -3,6 +3,7 @@
 #include "pool/sentinel.h"
 #include "base/clock.h"
 
+#include <errno.h>
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,15 +24,34 @@ static const char *field(const struct redisReply *pairs, const char *name)
     return NULL;
 }
 
+/* Decimal digits only. False: something else, or above `most`. */
+static bool read_number(const char *text, uint64_t most, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = text != NULL && *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : UINT64_MAX;
+    return *number <= most && errno == 0 && *end == 0;
+}
+
+/* It will be shown to people, and looked up. */
+static bool is_plain(const char *host)
+{
+    const char *at = host;
+    while (*at > ' ' && *at <= '~')
+        at++;
+    return *at == 0 && at > host;
+}
+
 static bool read_host(const struct redisReply *pairs, struct hfi_named_host *at)
 {
-    const char *host = field(pairs, "ip"), *port = field(pairs, "port");
-    if (host == NULL || *host == 0 || strlen(host) >= sizeof at->host || port == NULL)
+    const char *host = field(pairs, "ip");
+    uint64_t port;
+    if (host == NULL || !is_plain(host) || strlen(host) >= sizeof at->host ||
+        !read_number(field(pairs, "port"), 65535, &port) || port == 0)
         return false;
     memcpy(at->host, host, strlen(host) + 1);
-    long number = strtol(port, NULL, 10);
-    at->port = number > 0 && number < 65536 ? (int)number : 0;
-    return at->port != 0;
+    at->port = (int)port;
+    return true;
 }
 
 enum hfi_sentinel_answer hfi_sentinel_read_master(const struct redisReply *reply, struct hfi_sentinel_says *says)
@@ -39,12 +59,16 @@ enum hfi_sentinel_answer hfi_sentinel_read_master(const struct redisReply *reply
     if (reply->type == REDIS_REPLY_NIL ||
         (reply->type == REDIS_REPLY_ERROR && strstr(reply->str, "No such master") != NULL))
         return HFI_SENTINEL_KNOWS_IT_NOT;
-    const char *epoch = reply->type == REDIS_REPLY_ARRAY ? field(reply, "config-epoch") : NULL;
-    if (epoch == NULL || !read_host(reply, &says->primary))
+    uint64_t down_after_ms;
+    if (reply->type != REDIS_REPLY_ARRAY || !read_number(field(reply, "config-epoch"), INT64_MAX, &says->epoch) ||
+        !read_host(reply, &says->primary))
         return HFI_SENTINEL_MAKES_NO_SENSE;
-    const char *down_after = field(reply, "down-after-milliseconds");
-    says->epoch = strtoull(epoch, NULL, 10);
-    says->down_after_ms = down_after != NULL ? strtoll(down_after, NULL, 10) : 0;
+    /* Who leads a failover has the new epoch before it names the new primary. */
+    const char *flags = field(reply, "flags");
+    if (says->epoch > 0 && flags != NULL && strstr(flags, "failover_in_progress") != NULL)
+        says->epoch--;
+    bool is_told = read_number(field(reply, "down-after-milliseconds"), INT32_MAX, &down_after_ms);
+    says->down_after_ms = is_told ? (int64_t)down_after_ms : 0;
     return HFI_SENTINEL_SAYS;
 }
 
@@ -101,12 +125,14 @@ static const struct hfi_sentinel_says *newest(const struct hfi_council *council)
     return best;
 }
 
-static bool is_named(const struct hfi_council *council, const struct hfi_named_host *at)
+/* All of them have answered, and agree on one that is not decided for. */
+static bool agree_on_another(const struct hfi_council *council)
 {
+    const struct hfi_named_host *first = &council->of[0].says.primary;
     for (int i = 0; i < council->count; i++)
-        if (council->of[i].testimony == HFI_TESTIMONY_NAMED && is_same(&council->of[i].says.primary, at))
-            return true;
-    return false;
+        if (council->of[i].testimony != HFI_TESTIMONY_NAMED || !is_same(&council->of[i].says.primary, first))
+            return false;
+    return !is_same(first, &council->decided.primary);
 }
 
 static enum hfi_verdict decide(struct hfi_council *council, const struct hfi_sentinel_says *says)
@@ -120,18 +146,17 @@ static enum hfi_verdict decide(struct hfi_council *council, const struct hfi_sen
 enum hfi_verdict hfi_council_judge(struct hfi_council *council, int64_t now_ns, int64_t *again_ns)
 {
     const struct hfi_sentinel_says *best = newest(council);
-    int open = count(council, HFI_TESTIMONY_NONE);
+    int silent = count(council, HFI_TESTIMONY_SILENT), open = count(council, HFI_TESTIMONY_NONE);
     *again_ns = HFI_NEVER;
     if (council->has_decided) {
-        bool is_newer = best != NULL && best->epoch > council->decided.epoch;
-        bool is_dropped = best != NULL && open == 0 && !is_named(council, &council->decided.primary);
-        return is_newer || is_dropped ? decide(council, best) : HFI_VERDICT_KEEP;
+        bool moves = best != NULL && (best->epoch > council->decided.epoch || agree_on_another(council));
+        return moves ? decide(council, best) : HFI_VERDICT_KEEP;
     }
-    if (best != NULL && (open == 0 || now_ns >= council->first_ns + PATIENCE_NS))
+    if (best != NULL && ((open == 0 && silent == 0) || now_ns >= council->first_ns + PATIENCE_NS))
         return decide(council, best);
     if (best != NULL)
         *again_ns = council->first_ns + PATIENCE_NS;
-    if (open > 0)
+    if (best != NULL || open > 0)
         return HFI_VERDICT_WAIT;
-    return count(council, HFI_TESTIMONY_NO_SUCH) > 0 ? HFI_VERDICT_NO_SERVICE : HFI_VERDICT_NOBODY;
+    return silent == 0 ? HFI_VERDICT_NO_SERVICE : HFI_VERDICT_NOBODY;
 }

@@ -52,15 +52,15 @@ enum hfi_verdict {
     HFI_VERDICT_WAIT,       /* for further answers, until *again_ns */
     HFI_VERDICT_KEEP,       /* the primary is the one decided for before */
     HFI_VERDICT_MOVE,       /* it is `decided`, as of now */
-    HFI_VERDICT_NO_SERVICE, /* whoever answers does not know the service */
-    HFI_VERDICT_NOBODY      /* none answers */
+    HFI_VERDICT_NO_SERVICE, /* all answer, and none knows the service */
+    HFI_VERDICT_NOBODY      /* some are silent, and no other names one */
 };
 
 void hfi_council_said(struct hfi_council *council, int which, const struct hfi_sentinel_says *says, int64_t now_ns);
 void hfi_council_note(struct hfi_council *council, int which, enum hfi_testimony what); /* anything but HFI_TESTIMONY_NAMED */
 /* At first the newest of what all of them say, or of what was said within 100 ms of the first answer: one that was cut off
- * names an old primary for long. Later whatever is newer, at once; and what all who answer agree on, if nobody names the
- * primary any more: somebody has configured them anew. */
+ * names an old primary for long. Later whatever is newer, at once; and what all of them agree on, older or not: somebody
+ * has configured them anew. One that falls silent changes nothing. */
 enum hfi_verdict hfi_council_judge(struct hfi_council *council, int64_t now_ns, int64_t *again_ns);
 
 #endif

@@ -391,9 +391,12 @@ void hfi_subscribers_give_up(struct hfi_subscribers *subscribers, const char *wh
     while (!hfi_subscribers_take_role(subscribers))
         (void)sched_yield(); /* for as long as one receive takes */
     for (int i = 0; i < subscribers->count; i++) {
-        hfi_dial_end(&subscribers->list[i].dial);
-        if (subscribers->list[i].connection.fd >= 0)
-            subscribers->list[i].wrong = why; /* lost in the listener's next turn */
+        struct hfi_subscriber *one = &subscribers->list[i];
+        hfi_dial_end(&one->dial);
+        if (one->connection.fd >= 0)
+            one->wrong = why; /* lost in the listener's next turn */
+        else
+            one->dial_due_ns = 0;
     }
     hfi_subscribers_give_role(subscribers);
 }

@@ -41,7 +41,9 @@ struct by_sentinels {
     struct sentinel list[HFI_HOSTS_MOST];
     int count;
 
-    struct hfi_council council; /* used by the listener only */
+    struct hfi_council council; /* used by the listener only, like the next two */
+    enum hfi_verdict verdict;   /* the last one */
+    int64_t judge_ns;           /* when to judge again though nobody has said anything */
     _Atomic(bool) doubts;       /* ask all of them now */
 
     struct hfi_mutex mutex;       /* guards all below */
@@ -58,12 +60,27 @@ static struct by_sentinels *all_of(struct hfi_topology *topology)
 
 /* ---- deciding ---- */
 
+static bool in_background(void *self, void (*run)(void *arg), void *arg)
+{
+    const struct by_sentinels *all = self;
+    return all->ops.in_background(all->ops.self, run, arg);
+}
+
+/* The address of a host, the primary's or a sentinel's. */
+static void found_address(void *self)
+{
+    struct by_sentinels *all = self;
+    hfi_park_wake(&all->topology.looked);
+    all->ops.found(all->ops.self);
+}
+
 static void set_primary(struct by_sentinels *all, const struct hfi_named_host *at)
 {
     struct hfi_topology *primary = NULL, *before;
     const struct hfi_endpoint endpoint = {.scheme = HFI_TCP, .host = (char *)(uintptr_t)at->host, .port = at->port};
     hf_error why;
-    hf_status status = hfi_topology_one_new(&endpoint, all->deployment.clock, &all->ops, &primary, &why);
+    const struct hfi_topology_ops ops = {.in_background = in_background, .found = found_address, .self = all};
+    hf_status status = hfi_topology_one_new(&endpoint, all->deployment.clock, &ops, &primary, &why);
     hfi_mutex_lock(&all->mutex);
     before = all->primary;
     if (status == HF_OK)
@@ -84,25 +101,26 @@ static void set_primary(struct by_sentinels *all, const struct hfi_named_host *a
 
 static void fail(struct by_sentinels *all, bool no_service)
 {
-    int count = 0;
-    for (int i = 0; i < all->council.count; i++)
-        count += all->council.of[i].testimony == HFI_TESTIMONY_NO_SUCH;
+    hf_error why, first; /* the first one's trouble is mostly that of all */
+    if (no_service) {
+        (void)hfi_fail(&why, HF_INVALID, "see SENTINEL MASTERS for the names that they know",
+                       "the %d sentinels know no service %s", all->count, all->service);
+    } else {
+        hf_status status = hfi_peer_why_down(&all->list[0].peer, &first);
+        (void)hfi_fail(&why, status, first.hint, "no sentinel names the primary of %s: %s", all->service, first.message);
+    }
+    hfi_fail_retry(&why, -1);
     hfi_mutex_lock(&all->mutex);
     all->has_failed = true;
-    if (no_service)
-        (void)hfi_fail(&all->why, HF_INVALID, "see SENTINEL MASTERS for the names that they know",
-                       "%d of %d sentinels answer, and know no service %s", count, all->count, all->service);
-    else
-        (void)hfi_fail(&all->why, HF_UNAVAILABLE, "are these the sentinels, and may we reach and ask them?",
-                       "none of the %d sentinels of %s answers", all->count, all->service);
-    hfi_fail_retry(&all->why, -1);
+    all->why = why;
     hfi_mutex_unlock(&all->mutex);
 }
 
-static void judge(struct by_sentinels *all, int64_t now_ns, int64_t *again_ns)
+static void judge(struct by_sentinels *all, int64_t now_ns)
 {
-    enum hfi_verdict verdict = hfi_council_judge(&all->council, now_ns, again_ns);
-    if (verdict == HFI_VERDICT_WAIT || verdict == HFI_VERDICT_KEEP)
+    enum hfi_verdict before = all->verdict, verdict = hfi_council_judge(&all->council, now_ns, &all->judge_ns);
+    all->verdict = verdict;
+    if (verdict == HFI_VERDICT_WAIT || verdict == HFI_VERDICT_KEEP || (verdict == before && verdict != HFI_VERDICT_MOVE))
         return;
     if (verdict == HFI_VERDICT_MOVE)
         set_primary(all, &all->council.decided.primary);
@@ -119,18 +137,17 @@ static void answered(struct hfi_command *command)
     struct sentinel *one = command->self;
     struct by_sentinels *all = one->all;
     struct hfi_sentinel_says says;
-    int64_t now_ns = hfi_now(all->deployment.clock), again_ns;
+    int64_t now_ns = hfi_now(all->deployment.clock);
     enum hfi_sentinel_answer answer = command->outcome == HFI_ANSWERED
                                           ? hfi_sentinel_read_master(command->reply, &says)
                                           : HFI_SENTINEL_MAKES_NO_SENSE;
     one->is_asked = false;
-    one->ask_ns = now_ns + ASK_NS;
     if (answer == HFI_SENTINEL_SAYS)
         hfi_council_said(&all->council, one->index, &says, now_ns);
     else
         hfi_council_note(&all->council, one->index,
                           answer == HFI_SENTINEL_KNOWS_IT_NOT ? HFI_TESTIMONY_NO_SUCH : HFI_TESTIMONY_SILENT);
-    judge(all, now_ns, &again_ns); /* when to judge again is looked up before the next poll() */
+    judge(all, now_ns);
 }
 
 static void ask(struct sentinel *one, int64_t now_ns)
@@ -166,7 +183,6 @@ static void maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_p
 {
     struct by_sentinels *all = all_of(topology);
     bool doubts = atomic_exchange(&all->doubts, false);
-    int64_t again_ns;
     for (int i = 0; i < all->count; i++) {
         struct sentinel *one = &all->list[i];
         if (!one->is_asked && (doubts || now_ns >= one->ask_ns))
@@ -178,8 +194,9 @@ static void maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_p
         if (!one->is_asked)
             hfi_poll_set_again(set, one->ask_ns);
     }
-    judge(all, now_ns, &again_ns);
-    hfi_poll_set_again(set, again_ns);
+    if (now_ns >= all->judge_ns)
+        judge(all, now_ns);
+    hfi_poll_set_again(set, all->judge_ns);
 }
 
 /* ---- the calls ---- */
@@ -271,7 +288,8 @@ static bool add(struct by_sentinels *all, const struct hfi_pool_settings *settin
     if (!hfi_endpoint_copy(&one->endpoint, &endpoint))
         return false;
     all->count++; /* from here on free_all has it */
-    if (hfi_topology_one_new(&one->endpoint, all->deployment.clock, &all->ops, &one->topology, NULL) != HF_OK)
+    const struct hfi_topology_ops own = {.in_background = in_background, .found = found_address, .self = all};
+    if (hfi_topology_one_new(&one->endpoint, all->deployment.clock, &own, &one->topology, NULL) != HF_OK)
         return false;
     hfi_peer_init(&one->peer, &all->deployment, &one->endpoint, one->topology);
     one->peer.is_sentinel = true;
@@ -304,6 +322,7 @@ hf_status hfi_topology_sentinel_new(struct hfi_deployment *deployment, struct hf
     hfi_mutex_init(&all->mutex, HFI_RANK_MIDDLE); /* the primary's own topology has one below it */
     all->ops = *ops;
     all->listener = listener;
+    all->judge_ns = HFI_NEVER;
     all->deployment.clock = deployment->clock;
     all->deployment.log = deployment->log;
     all->deployment.secure = deployment->secure;

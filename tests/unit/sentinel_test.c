@@ -43,6 +43,9 @@ static void answers_about_the_primary_are_read(void **state)
     assert_int_equal(says.primary.port, 6380);
     assert_int_equal(says.epoch, 12);
     assert_int_equal(says.down_after_ms, 5000);
+    assert_int_equal(read_master("*8\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$1\r\n1\r\n$12\r\nconfig-epoch\r\n$1\r\n6\r\n"
+                                 "$5\r\nflags\r\n$42\r\nmaster,failover_in_progress,force_failover\r\n", &says), HFI_SENTINEL_SAYS);
+    assert_int_equal(says.epoch, 5); /* 6 is the next primary's */
     assert_int_equal(read_master("-ERR No such master with that name\r\n", &says), HFI_SENTINEL_KNOWS_IT_NOT);
     assert_int_equal(read_master("*-1\r\n", &says), HFI_SENTINEL_KNOWS_IT_NOT);
 }
@@ -55,6 +58,9 @@ static void what_makes_no_sense_is_no_answer(void **state)
         "*6\r\n$2\r\nip\r\n$0\r\n\r\n$4\r\nport\r\n$1\r\n1\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n",
         "*6\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$5\r\n65536\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n",
         "*6\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$2\r\n-1\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n",
+        "*6\r\n$2\r\nip\r\n$3\r\na\nb\r\n$4\r\nport\r\n$1\r\n1\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n",
+        "*6\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$2\r\n1a\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n",
+        "*6\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$1\r\n1\r\n$12\r\nconfig-epoch\r\n$2\r\n-1\r\n",
         "*6\r\n$2\r\nip\r\n*0\r\n$4\r\nport\r\n$1\r\n1\r\n$12\r\nconfig-epoch\r\n$1\r\n1\r\n"};
     struct hfi_sentinel_says says;
     (void)state;
@@ -146,7 +152,7 @@ static void what_is_newer_counts_at_once_and_what_is_older_never(void **state)
     assert_int_equal(council.decided.epoch, 7);
 }
 
-static void what_nobody_names_any_more_is_left(void **state)
+static void what_all_agree_on_counts_though_it_is_older(void **state)
 {
     struct hfi_council council = {.count = 2};
     (void)state;
@@ -159,7 +165,35 @@ static void what_nobody_names_any_more_is_left(void **state)
     judged(&council, NOW + 2, HFI_VERDICT_MOVE, "b");
     hfi_council_note(&council, 0, HFI_TESTIMONY_SILENT);
     hfi_council_note(&council, 1, HFI_TESTIMONY_SILENT);
-    judged(&council, NOW + 3, HFI_VERDICT_KEEP, "b"); /* sentinels that are away move nobody */
+    judged(&council, NOW + 3, HFI_VERDICT_KEEP, "b");
+}
+
+static void one_that_falls_silent_does_not_bring_the_old_primary_back(void **state)
+{
+    struct hfi_council council = {.count = 3};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        say(&council, i, "a", 5, NOW);
+    judged(&council, NOW, HFI_VERDICT_MOVE, "a");
+    say(&council, 0, "b", 6, NOW + 1);
+    judged(&council, NOW + 1, HFI_VERDICT_MOVE, "b");
+    hfi_council_note(&council, 0, HFI_TESTIMONY_SILENT); /* the two others are cut off, and name a */
+    judged(&council, NOW + 2, HFI_VERDICT_KEEP, "b");
+    hfi_council_note(&council, 0, HFI_TESTIMONY_NO_SUCH);
+    judged(&council, NOW + 3, HFI_VERDICT_KEEP, "b");
+}
+
+static void the_first_to_come_back_does_not_decide_alone(void **state)
+{
+    struct hfi_council council = {.count = 3};
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        hfi_council_note(&council, i, HFI_TESTIMONY_SILENT);
+    judged(&council, NOW, HFI_VERDICT_NOBODY, NULL);
+    say(&council, 2, "old", 1, NOW + 1);
+    judged(&council, NOW + 1, HFI_VERDICT_WAIT, NULL);
+    say(&council, 0, "new", 2, NOW + 2);
+    judged(&council, NOW + 1 + 100 * HFI_MS, HFI_VERDICT_MOVE, "new");
 }
 
 static void without_an_answer_it_is_said_why(void **state)
@@ -171,6 +205,8 @@ static void without_an_answer_it_is_said_why(void **state)
     hfi_council_note(&council, 1, HFI_TESTIMONY_SILENT);
     judged(&council, NOW, HFI_VERDICT_NOBODY, NULL);
     hfi_council_note(&council, 1, HFI_TESTIMONY_NO_SUCH);
+    judged(&council, NOW, HFI_VERDICT_NOBODY, NULL); /* the silent one may know it */
+    hfi_council_note(&council, 0, HFI_TESTIMONY_NO_SUCH);
     judged(&council, NOW, HFI_VERDICT_NO_SERVICE, NULL);
     say(&council, 0, "a", 1, NOW);
     judged(&council, NOW, HFI_VERDICT_MOVE, "a");
@@ -186,7 +222,9 @@ int main(void)
         cmocka_unit_test(the_newest_of_all_answers_wins),
         cmocka_unit_test(the_silent_are_waited_for_for_a_tenth_of_a_second),
         cmocka_unit_test(what_is_newer_counts_at_once_and_what_is_older_never),
-        cmocka_unit_test(what_nobody_names_any_more_is_left),
+        cmocka_unit_test(what_all_agree_on_counts_though_it_is_older),
+        cmocka_unit_test(one_that_falls_silent_does_not_bring_the_old_primary_back),
+        cmocka_unit_test(the_first_to_come_back_does_not_decide_alone),
         cmocka_unit_test(without_an_answer_it_is_said_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
