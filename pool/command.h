@@ -53,12 +53,14 @@ struct hfi_command {
     enum hfi_awaited awaited;
     bool    patient;       /* stays queued while the server is silent: UNSENT only at until_ns or after a failed dial */
     bool    optional;      /* unanswered it leaves no key behind, so close does not report it */
+    bool    confirmed;     /* with settings.replicas: it is worth nothing before so many replicas have it */
     bool    users;         /* a user chose its words: what an error reply says of the connection may be made up */
 
     /* Read by `done`. */
     enum hfi_outcome   outcome;
     struct redisReply *reply;    /* NULL unless ANSWERED. Freed with the command; set it to NULL to take it over */
     int64_t answered_ns;         /* the clock when the reply was parsed */
+    bool    is_short;            /* ANSWERED, but of `confirmed` too few replicas have it, or do not say so in time */
     bool    too_long;            /* UNANSWERED: the reply was above the lane's limit and was discarded */
 
     /* The lane's. */

@@ -51,6 +51,7 @@ struct hfi_lane *hfi_lane_new(struct hfi_peer *peer, struct hfi_listener *listen
     hfi_inbox_init(&lane->inbox);
     hfi_list_init(&lane->queue);
     hfi_list_init(&lane->in_flight);
+    hfi_list_init(&lane->held);
     hfi_list_init(&lane->completed);
     hfi_list_init(&lane->waiters);
     hfi_mutex_init(&lane->mutex, HFI_RANK_LEAF);
@@ -179,6 +180,7 @@ void hfi_lane_give_up_locked(struct hfi_lane *lane, hf_status status, int os_err
         hfi_list_remove(&last->link);
         hfi_list_prepend(&lane->queue, &last->link); /* it was listed before those in the queue */
     }
+    hfi_lane_drop_held_locked(lane); /* before those that were sent later */
     while (!hfi_list_is_empty(&lane->in_flight))
         hfi_lane_complete_locked(lane, hfi_list_first(&lane->in_flight, struct hfi_command, link), HFI_UNANSWERED);
 }
@@ -249,11 +251,17 @@ static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
         lane->role_check_due = false;
         check_role_locked(lane, now_ns);
     }
-    while (!hfi_list_is_empty(&lane->queue) && atomic_load(&lane->state) == HFI_LANE_UP) {
+    bool grants = false;
+    while (atomic_load(&lane->state) == HFI_LANE_UP) {
+        if (hfi_list_is_empty(&lane->queue) && !(grants && hfi_lane_ask_for_confirmation_locked(lane, now_ns)))
+            break;
         struct hfi_command *command = hfi_list_first(&lane->queue, struct hfi_command, link);
+        grants = !hfi_lane_is_confirmation(command) && (grants || hfi_lane_needs_confirmation(lane, command));
         hfi_list_remove(&command->link);
         if (!hfi_buffer_append(&lane->out, command->bytes, command->size)) {
             hfi_lane_complete_locked(lane, command, HFI_UNSENT);
+            if (hfi_lane_is_confirmation(command)) /* what waits for it would wait for ever */
+                hfi_lane_give_up_locked(lane, HF_NOMEM, 0, "no memory to ask for a confirmation");
             continue;
         }
         hfi_list_append(&lane->in_flight, &command->link);

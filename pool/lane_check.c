@@ -44,7 +44,7 @@ static void check_in_flight(const struct hfi_lane *lane)
 void hfi_lane_check_locked(const struct hfi_lane *lane)
 {
     int state = atomic_load(&lane->state), waiting = atomic_load(&lane->waiting);
-    HFI_CHECK(state == HFI_LANE_UP || hfi_list_is_empty(&lane->in_flight));
+    HFI_CHECK(state == HFI_LANE_UP || (hfi_list_is_empty(&lane->in_flight) && hfi_list_is_empty(&lane->held)));
     HFI_CHECK(state != HFI_LANE_UP || lane->connection.fd >= 0);
     HFI_CHECK(state != HFI_LANE_CLOSED || hfi_list_is_empty(&lane->queue));
     if (atomic_load(&lane->in_flight_count) <= COUNTED_MOST)

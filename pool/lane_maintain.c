@@ -389,7 +389,8 @@ bool hfi_lane_is_drained(struct hfi_lane *lane)
 {
     hfi_lane_lock(lane);
     bool settled = hfi_inbox_is_empty(&lane->inbox) && hfi_list_is_empty(&lane->queue) &&
-                   hfi_list_is_empty(&lane->in_flight) && hfi_list_is_empty(&lane->completed) && !lane->completing;
+                   hfi_list_is_empty(&lane->in_flight) && hfi_list_is_empty(&lane->held) &&
+                   hfi_list_is_empty(&lane->completed) && !lane->completing;
     hfi_lane_unlock(lane);
     return settled;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lane_private.h - what lane.c (listing, writing, outcomes), lane_read.c (the read role), lane_sift.c (long replies)
- * and lane_maintain.c (the listener's part: dial, deadlines, tear down, close) share of a lane.
+ * lane_private.h - what lane.c (listing, writing, outcomes), lane_read.c (the read role), lane_sift.c (long replies),
+ * lane_confirm.c (confirmations by replicas) and lane_maintain.c (the listener's part: dial, deadlines, tear down, close)
+ * share of a lane.
  *
  * Two roles and a mutex. The thread with the write role drains the inbox and sends; the thread with the read role
  * receives and parses. Each role owns its buffer, and neither holds the mutex during a system call. The mutex guards
  * the lists between them. A command moves inbox -> queue (taken, no byte given to the socket) -> in_flight (its bytes
- * may leave) -> completed (its outcome is set) -> done. Only the thread in hfi_lane_run_completions calls `done`,
- * with no mutex held.
+ * may leave) -> held (answered, where a confirmation is under way) -> completed (its outcome is set) -> done. Only the
+ * thread in hfi_lane_run_completions calls `done`, with no mutex held.
  *
  * Any thread that gives a connection up shuts it down at once. Only the listener closes it, when it has the write role
  * and the read role is free.
@@ -99,7 +100,7 @@ struct hfi_lane {
 
     struct hfi_mutex mutex; /* guards all below */
     pthread_cond_t quiet;  /* CLOSED: the read role was given back, or the last `done` has returned */
-    struct hfi_list queue, in_flight, completed, waiters;
+    struct hfi_list queue, in_flight, held, completed, waiters;
     bool reading;        /* the read role is taken */
     bool completing;     /* a thread is calling `done` */
     _Atomic(int) watch;  /* enum hfi_lane_watch; changed under the mutex */
@@ -134,6 +135,16 @@ bool hfi_lane_is_master_reply(const struct redisReply *reply);
 bool hfi_lane_is_role_check(const struct hfi_command *command);
 void hfi_lane_lock(struct hfi_lane *lane);
 void hfi_lane_unlock(struct hfi_lane *lane);
+
+/* lane_confirm.c */
+bool hfi_lane_is_confirmation(const struct hfi_command *command);
+bool hfi_lane_needs_confirmation(const struct hfi_lane *lane, const struct hfi_command *command);
+/* Puts the question into the queue. False: no memory, the connection was given up. */
+bool hfi_lane_ask_for_confirmation_locked(struct hfi_lane *lane, int64_t now_ns);
+void hfi_lane_drop_held_locked(struct hfi_lane *lane); /* they become UNANSWERED */
+/* The command was answered: completes it, or holds it until the confirmation behind it is answered, and with it what was
+ * answered in between. */
+void hfi_lane_settle_locked(struct hfi_lane *lane, struct hfi_command *command);
 
 /* lane_check.c, in builds for development alone */
 #ifdef HFI_CHECKED

@@ -138,7 +138,7 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
         return true;
     bool unfit = hfi_lane_is_role_check(command) && !hfi_lane_is_master_reply(command->reply);
     command->answered_ns = now_ns;
-    hfi_lane_complete_locked(lane, command, HFI_ANSWERED);
+    hfi_lane_settle_locked(lane, command);
     if (unfit)
         hfi_lane_give_up_locked(lane, HF_UNAVAILABLE, 0, "it is not a primary any more");
     else if (lane->drop_after)

@@ -55,6 +55,8 @@ struct hfi_pool_settings {
     int     lanes, subscribers;
     int     min_connections, max_connections;
     int64_t idle_ms, lifetime_ms; /* HF_OFF: no limit */
+    int     replicas;             /* 0: commands need no confirmation */
+    int64_t replicas_ms;          /* how long one is waited for */
     size_t  max_value_bytes;
 };
 
