@@ -246,12 +246,11 @@ void hfi_lane_take_locked(struct hfi_lane *lane)
 static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
 {
     bool asks_role = lane->kind != HFI_RESERVED_LANE && lane->kind != HFI_SENTINEL_LANE;
-    bool idled = asks_role && lane->in_flight_count == 0 && now_ns - lane->answered_ns > FIT_NS;
+    bool idled = asks_role && lane->in_flight_count == 0 && now_ns - lane->answered_ns > FIT_NS, grants = false;
     if ((idled || lane->role_check_due) && !hfi_list_is_empty(&lane->queue)) {
         lane->role_check_due = false;
         check_role_locked(lane, now_ns);
     }
-    bool grants = false;
     while (atomic_load(&lane->state) == HFI_LANE_UP) {
         if (hfi_list_is_empty(&lane->queue) && !(grants && hfi_lane_ask_for_confirmation_locked(lane, now_ns)))
             break;
