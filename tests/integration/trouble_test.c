@@ -472,7 +472,7 @@ static void bad_arguments_are_invalid_and_named(void **state)
     assert_int_equal(hf_lock_acquire(NULL, "x", NULL, &lease, &f->error), HF_INVALID);
     assert_int_equal(hf_lock_acquire(f->client, "x", NULL, NULL, &f->error), HF_INVALID);
     static const char *const urls[] = {"http://x", "redis://", "redis://host:port", "redis://host:99999", "unix://", "",
-                                       "redis://h?lease_ms=abc", "redis://h?nonsense=1", "rediss://h", "sentinel://h",
+                                       "redis://h?lease_ms=abc", "redis://h?nonsense=1", "cluster://h", "sentinel://h",
                                        "redis://h/notanumber", "nothing at all"};
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
         if (urls[i][0] == 0)
@@ -492,7 +492,7 @@ static void bad_arguments_are_invalid_and_named(void **state)
         {*HF_CLIENT(.key_template = "x"), "key_template"}, {*HF_CLIENT(.key_template = "%s%s"), "key_template"},
         {*HF_CLIENT(.keyspace_events = "perhaps"), "keyspace_events"}, {*HF_CLIENT(.client_name = "a b"), "client_name"},
         {*HF_CLIENT(.dispatch = 7), "dispatch"},         {*HF_CLIENT(.min_connections = 20), "min_connections"},
-        {*HF_CLIENT(.tls_ca_file = "x"), "TLS"},         {*HF_CLIENT(.reserved = {1}), "reserved"},
+        {*HF_CLIENT(.tls_ca_file = "x"), "tls_"},        {*HF_CLIENT(.reserved = {1}), "reserved"},
         {*HF_CLIENT(.local_bytes = -1), "local_bytes"},
     };
     for (size_t i = 0; i < sizeof clients / sizeof clients[0]; i++) {
