@@ -368,8 +368,9 @@ static void dial(void *what, int64_t number)
 
 void hfi_lane_list(struct hfi_lane *lane, struct hfi_command *command)
 {
-    /* What a message makes us ask over a lane that is not there comes back at once, and who sent it is counted himself. */
-    sim_lane_lists(command, lane->state == UP || !lane->pool->subscriber.hearing);
+    /* What a message makes us ask over a lane that cannot be reached comes back at once and never leaves; who sent the message is
+     * counted himself. What the coming back makes us ask does count. */
+    sim_lane_lists(command, !(lane->pool->subscriber.hearing && hfi_lane_is_unreachable(lane)));
     hfi_command_ref(command);
     hfi_list_append(&lane->queue, &command->link);
 }
