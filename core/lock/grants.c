@@ -101,10 +101,10 @@ void hfi_grants_wanted(struct hfi_lock *lock, int64_t now)
 {
     for (struct hfi_lock *other = lock->home; other != NULL; other = hfi_lock_next(other)) {
         struct hfi_step step;
-        if (other->entry.remote != HFI_HELD)
+        if (other->entry.remote == HFI_NOTHING)
             continue;
         hfi_step_init(&step, now, 0);
-        hfi_entry_remote_waiter(&other->entry, &step);
+        hfi_entry_remote_waiter_beside(&other->entry, &step);
         hfi_lock_perform(other, &step, NULL);
     }
 }

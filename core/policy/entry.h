@@ -299,6 +299,8 @@ void hfi_entry_yield(struct hfi_entry *entry, struct hfi_step *step);
 void hfi_entry_shrunk(struct hfi_entry *entry, hf_status status, int64_t now);
 /* True: it has fewer than that by now, so a renewal that named so many and found the last one gone tells nothing. */
 bool hfi_entry_has_shrunk(const struct hfi_entry *entry, int32_t permits);
+/* R for another grant of the same semaphore. */
+void hfi_entry_remote_waiter_beside(struct hfi_entry *entry, struct hfi_step *step);
 /* True: its permits are given out, and threads wait beside it for more. They go on waiting at `other`, which is idle, and
  * asks. */
 bool hfi_entry_is_overrun(const struct hfi_entry *entry);

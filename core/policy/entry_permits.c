@@ -4,6 +4,7 @@
  * is another entry's. Calls the steps of entry.c and entry_held.c, nothing else. */
 #include "core/policy/entry_steps.h"
 #include "core/policy/in_doubt.h"
+#include "base/rare.h"
 
 static bool has_spare(const struct hfi_entry *entry)
 {
@@ -133,6 +134,16 @@ void hfi_entry_settle(struct hfi_entry *entry, bool quietly, struct hfi_step *st
         entry->held.linger_end = hfi_after_ms(step->now, entry->held.linger_ms);
     else
         hfi_step_yield(entry, step);
+}
+
+/* The server may have answered the question in flight before that process came: what the answer brings is wanted. If the
+ * answer is no, the grant that comes later does not linger, and nothing else. */
+HFI_RARE void hfi_entry_remote_waiter_beside(struct hfi_entry *entry, struct hfi_step *step)
+{
+    if (entry->remote == HFI_HELD)
+        hfi_entry_remote_waiter(entry, step);
+    else if (hfi_entry_awaits_answer(entry))
+        entry->remote_waiters = true;
 }
 
 bool hfi_entry_is_overrun(const struct hfi_entry *entry)

@@ -191,6 +191,11 @@ const char *hft_wanted(struct hft_stand *stand)
     DO(hfi_entry_remote_waiter(&stand->entry, &step));
 }
 
+const char *hft_wanted_beside(struct hft_stand *stand)
+{
+    DO(hfi_entry_remote_waiter_beside(&stand->entry, &step));
+}
+
 const char *hft_unwanted(struct hft_stand *stand, int64_t sent_at)
 {
     DO(hfi_entry_no_remote_waiter(&stand->entry, sent_at, &step));

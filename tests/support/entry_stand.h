@@ -45,6 +45,7 @@ const char *hft_handed_fence(struct hft_stand *stand, int64_t echo, int64_t fenc
 const char *hft_fences(struct hft_stand *stand, int64_t first, int64_t count, bool good);
 const char *hft_no_counter(struct hft_stand *stand);
 const char *hft_wanted(struct hft_stand *stand);
+const char *hft_wanted_beside(struct hft_stand *stand);
 const char *hft_unwanted(struct hft_stand *stand, int64_t sent_at);
 const char *hft_doubted(struct hft_stand *stand); /* "held" at the end: the token may stand for what is held */
 const char *hft_missed(struct hft_stand *stand);

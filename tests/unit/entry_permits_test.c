@@ -330,6 +330,27 @@ static void what_lingers_goes_back_when_another_process_waits(void **state)
     assert_string_equal(hft_release(&s, false), "give-back");
 }
 
+/* The message names another grant of this process, and comes before the answer. */
+static void what_an_answer_brings_is_wanted_if_another_process_came_meanwhile(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = wants("a", 1), b = wants("b", 1);
+    count(&s);
+    a.waiter.linger_ms = b.waiter.linger_ms = 500;
+    assert_string_equal(hft_wanted_beside(&s), ""); /* nothing is asked for: nobody waits for it */
+    (void)hft_arrive(&s, &a);
+    (void)hft_arrive(&s, &b);
+    assert_string_equal(hft_wanted_beside(&s), ""); /* nor does it ask again */
+    (void)hft_answer(&s, granted(2));
+    assert_string_equal(hft_release(&s, false), "shrink:1");
+    assert_string_equal(hft_release(&s, false), "give-back");
+    (void)hft_arrive(&s, &a);
+    (void)hft_answer(&s, granted(1));
+    assert_string_equal(hft_release(&s, false), ""); /* that was the other token's */
+    assert_string_equal(hft_wanted_beside(&s), "give-back");
+}
+
 /* From another grant of the same process, where threads wait. */
 static void the_oldest_waiter_is_served_from_what_comes_free(void **state)
 {
@@ -497,6 +518,7 @@ int main(void)
         cmocka_unit_test(a_try_does_not_wait_for_a_question_that_nobody_asks),
         cmocka_unit_test(what_lingers_is_taken_again_or_goes_back_in_time),
         cmocka_unit_test(what_lingers_goes_back_when_another_process_waits),
+        cmocka_unit_test(what_an_answer_brings_is_wanted_if_another_process_came_meanwhile),
         cmocka_unit_test(the_oldest_waiter_is_served_from_what_comes_free),
         cmocka_unit_test(a_question_is_left_to_the_next_one_that_wants_as_many),
         cmocka_unit_test(who_takes_over_a_question_asks_behind_a_message_for_it),
