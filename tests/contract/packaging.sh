@@ -78,7 +78,7 @@ fi
 configure "$source" "$work/static" -DBUILD_SHARED_LIBS=OFF
 quietly cmake --build "$work/static"
 quietly cmake --install "$work/static" --prefix "$work/archive"
-[ -z "$(find "$work/archive" -name '*.so*')" ] || { echo "BUILD_SHARED_LIBS=OFF installs a shared library" >&2; exit 1; }
+[ -z "$(find "$work/archive" -name 'libholdfast.so*')" ] || { echo "BUILD_SHARED_LIBS=OFF installs a shared library" >&2; exit 1; }
 PKG_CONFIG_PATH=$(dirname "$(find "$work/archive" -name holdfast.pc)")
 # shellcheck disable=SC2046 # flags are words on purpose
 gcc -std=c11 -Wall -Wextra -Werror -o "$work/linked" "$work/program.c" $(pkg-config --static --cflags --libs holdfast)
