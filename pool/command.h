@@ -53,14 +53,15 @@ struct hfi_command {
     enum hfi_awaited awaited;
     bool    patient;       /* stays queued while the server is silent: UNSENT only at until_ns or after a failed dial */
     bool    optional;      /* unanswered it leaves no key behind, so close does not report it */
-    bool    confirmed;     /* with settings.replicas: it is worth nothing before so many replicas have it */
+    bool    confirmed;     /* where replicas confirm: it is worth nothing before they have it */
     bool    users;         /* a user chose its words: what an error reply says of the connection may be made up */
 
     /* Read by `done`. */
     enum hfi_outcome   outcome;
     struct redisReply *reply;    /* NULL unless ANSWERED. Freed with the command; set it to NULL to take it over */
     int64_t answered_ns;         /* the clock when the reply was parsed */
-    bool    is_short;            /* ANSWERED, but of `confirmed` too few replicas have it, or do not say so in time */
+    int     replicas_missing;    /* ANSWERED, but so many of `replicas_wanted` do not have it, or do not say so in time */
+    int     replicas_wanted;
     bool    too_long;            /* UNANSWERED: the reply was above the lane's limit and was discarded */
 
     /* The lane's. */
@@ -71,6 +72,7 @@ struct hfi_command {
     size_t size, capacity;
     int    replies;                  /* how many replies belong to it */
     int    replies_seen;
+    bool   doubted;                  /* a confirmation behind it has failed: the next one decides */
     bool   sent;
     int64_t sent_ns;
     _Atomic(int) references;

@@ -16,7 +16,7 @@
 #define OLDEST_VERSION 60000
 
 enum stage { BEFORE, AUTH, HELLO, GREET, OVER };
-enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_INFO, ASK_EXISTS, ASK_LOAD, ASK_GREETING };
+enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_INFO, ASK_EXISTS, ASK_LOAD, ASK_WAIT, ASK_GREETING };
 
 void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_peer *peer,
                         enum hfi_dial_purpose purpose, int lane)
@@ -110,6 +110,8 @@ static bool ask_identity(struct hfi_handshake *handshake)
         ok = ok && ask(handshake, ASK_INFO, "INFO", "server", NULL);
     if (handshake->purpose == HFI_DIAL_LANE)
         ok = ok && ask_for_scripts(handshake);
+    if (handshake->purpose == HFI_DIAL_LANE && settings->replicas != 0) /* is there such a command, and the right to it? */
+        ok = ok && ask(handshake, ASK_WAIT, "WAIT", "0", "0");
     return ok;
 }
 

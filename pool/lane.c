@@ -77,6 +77,7 @@ void hfi_lane_free(struct hfi_lane *lane)
         redisReaderFree(lane->parser);
     hfi_buffer_done(&lane->out);
     free(lane->in);
+    free(lane->needed);
     (void)pthread_cond_destroy(&lane->quiet);
     hfi_mutex_destroy(&lane->mutex);
     free(lane);
@@ -258,8 +259,9 @@ static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
         grants = !hfi_lane_is_confirmation(command) && (grants || hfi_lane_needs_confirmation(lane, command));
         hfi_list_remove(&command->link);
         if (!hfi_buffer_append(&lane->out, command->bytes, command->size)) {
+            bool is_awaited = hfi_lane_is_confirmation(command); /* by what would wait for ever */
             hfi_lane_complete_locked(lane, command, HFI_UNSENT);
-            if (hfi_lane_is_confirmation(command)) /* what waits for it would wait for ever */
+            if (is_awaited)
                 hfi_lane_give_up_locked(lane, HF_NOMEM, 0, "no memory to ask for a confirmation");
             continue;
         }

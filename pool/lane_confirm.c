@@ -1,46 +1,86 @@
 /* SPDX-License-Identifier: MIT */
-/* lane_confirm.c - confirmations by replicas: the writer ends a batch that grants something with one WAIT, and the replies
- * before it are held until its own. */
+/* lane_confirm.c - confirmations by replicas (confirmation.h): the writer ends a batch that grants something with one, and
+ * the replies before it are held until its own. So many replicas: it is one WAIT. All that could be promoted: ROLE, WAIT,
+ * ROLE, and each of them has to stand in the second as far as the first says that was written; whoever is connected may
+ * be counted by WAIT, and another one be promoted. */
 #include "pool/lane_private.h"
+#include "pool/confirmation.h"
+#include "pool/listener.h"
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-static void confirmed(struct hfi_command *command)
+static void written(struct hfi_command *command) /* ROLE: how far */
+{
+    (void)command;
+}
+
+static void waited(struct hfi_command *command) /* WAIT */
+{
+    (void)command;
+}
+
+static void confirmed(struct hfi_command *command) /* ROLE: who has come as far */
 {
     (void)command;
 }
 
 bool hfi_lane_is_confirmation(const struct hfi_command *command)
 {
-    return command->done == confirmed;
+    return command->done == written || command->done == waited || command->done == confirmed;
 }
 
 bool hfi_lane_needs_confirmation(const struct hfi_lane *lane, const struct hfi_command *command)
 {
-    return command->confirmed && lane->deployment->settings.replicas > 0;
+    return command->confirmed && lane->deployment->settings.replicas != 0;
+}
+
+void hfi_lane_need(struct hfi_lane *lane, const struct hfi_replicas *needed)
+{
+    struct hfi_replicas *copy = malloc(sizeof *copy); /* without memory nothing is confirmed */
+    if (copy != NULL)
+        *copy = *needed;
+    hfi_lane_lock(lane);
+    struct hfi_replicas *before = lane->needed;
+    lane->needed = copy;
+    hfi_lane_unlock(lane);
+    free(before);
+}
+
+/* ---- asking ---- */
+
+static bool ask_locked(struct hfi_lane *lane, hfi_command_done *done, int count, const char *const *words, int64_t until_ns)
+{
+    struct hfi_command *command = hfi_command_new(count, words, NULL);
+    if (command == NULL) { /* what waits for it would wait for ever */
+        hfi_lane_give_up_locked(lane, HF_NOMEM, 0, "no memory to ask for a confirmation");
+        return false;
+    }
+    command->done = done;
+    command->optional = true;
+    command->until_ns = until_ns;
+    if (until_ns < lane->nearest_ns)
+        lane->nearest_ns = until_ns;
+    hfi_list_append(&lane->queue, &command->link);
+    return true;
 }
 
 bool hfi_lane_ask_for_confirmation_locked(struct hfi_lane *lane, int64_t now_ns)
 {
     const struct hfi_pool_settings *settings = &lane->deployment->settings;
+    bool all = settings->replicas == HF_ALL;
+    int number = !all ? settings->replicas : lane->needed != NULL && lane->needed->count > 0 ? lane->needed->count : 1;
+    int64_t until_ns = hfi_after_ms(now_ns, settings->command_ms + settings->replicas_ms);
     char replicas[16], patience[24];
-    (void)snprintf(replicas, sizeof replicas, "%d", settings->replicas);
+    (void)snprintf(replicas, sizeof replicas, "%d", number);
     (void)snprintf(patience, sizeof patience, "%lld", (long long)settings->replicas_ms);
-    const char *const words[] = {"WAIT", replicas, patience};
-    struct hfi_command *wait = hfi_command_new(3, words, NULL);
-    if (wait == NULL) {
-        hfi_lane_give_up_locked(lane, HF_NOMEM, 0, "no memory to ask for a confirmation");
-        return false;
-    }
-    wait->done = confirmed;
-    wait->optional = true;
-    wait->until_ns = hfi_after_ms(now_ns, settings->command_ms + settings->replicas_ms);
-    if (wait->until_ns < lane->nearest_ns)
-        lane->nearest_ns = wait->until_ns;
-    hfi_list_append(&lane->queue, &wait->link);
-    return true;
+    const char *const role[] = {"ROLE"}, *const wait[] = {"WAIT", replicas, patience};
+    return (!all || ask_locked(lane, written, 1, role, until_ns)) && ask_locked(lane, waited, 3, wait, until_ns) &&
+           (!all || ask_locked(lane, confirmed, 1, role, until_ns));
 }
+
+/* ---- the answer ---- */
 
 void hfi_lane_drop_held_locked(struct hfi_lane *lane)
 {
@@ -48,22 +88,51 @@ void hfi_lane_drop_held_locked(struct hfi_lane *lane)
         hfi_lane_complete_locked(lane, hfi_list_first(&lane->held, struct hfi_command, link), HFI_UNANSWERED);
 }
 
-/* WAIT counts what was sent on its own connection, so it confirms all that was answered before it. */
-static void release_held_locked(struct hfi_lane *lane, const struct redisReply *reply)
+static void release_held_locked(struct hfi_lane *lane, int missing, int wanted, bool decides, int64_t now_ns)
 {
-    bool holds = reply->type == REDIS_REPLY_INTEGER && reply->integer >= lane->deployment->settings.replicas;
     while (!hfi_list_is_empty(&lane->held)) {
         struct hfi_command *held = hfi_list_first(&lane->held, struct hfi_command, link);
-        held->is_short = held->confirmed && !holds;
+        if (held->confirmed && missing > 0) {
+            if (!decides && !held->doubted)
+                break;
+            held->replicas_missing = missing;
+            held->replicas_wanted = wanted;
+            lane->acks_short++;
+            atomic_store(&lane->deployment->short_ns, now_ns);
+            hfi_listener_kick_before(lane->listener, now_ns); /* who asks the sentinels is to ask more often */
+        }
         hfi_lane_complete_locked(lane, held, HFI_ANSWERED);
     }
+    /* Others write too, and the first ROLE counts what they wrote since: it is asked once more, and nothing written again. */
+    bool asks = !hfi_list_is_empty(&lane->held);
+    for (struct hfi_list *at = lane->held.next; at != &lane->held; at = at->next)
+        hfi_container_of(at, struct hfi_command, link)->doubted = true;
+    if (asks && hfi_lane_ask_for_confirmation_locked(lane, now_ns))
+        atomic_store(&lane->again, true);
+}
+
+static void judge_locked(struct hfi_lane *lane, const struct hfi_command *answer)
+{
+    static const struct hfi_replicas none;
+    const struct hfi_replicas *needed = lane->needed != NULL ? lane->needed : &none;
+    int number = lane->deployment->settings.replicas, count = needed->count;
+    if (answer->done == written)
+        lane->written = hfi_confirmation_offset(answer->reply);
+    else if (answer->done == waited && number != HF_ALL)
+        release_held_locked(lane, hfi_confirmation_lacks(answer->reply, number), number, true, answer->answered_ns);
+    else if (answer->done == confirmed && count == 0) /* a primary alone could vanish with all that it has granted */
+        release_held_locked(lane, 1, 1, true, answer->answered_ns);
+    else if (answer->done == confirmed)
+        release_held_locked(lane, hfi_confirmation_missing(answer->reply, lane->written, needed), count, false,
+                            answer->answered_ns);
 }
 
 void hfi_lane_settle_locked(struct hfi_lane *lane, struct hfi_command *command)
 {
-    if (hfi_lane_is_confirmation(command))
-        release_held_locked(lane, command->reply);
-    if (hfi_lane_needs_confirmation(lane, command) || !hfi_list_is_empty(&lane->held)) {
+    bool is_confirmation = hfi_lane_is_confirmation(command);
+    if (is_confirmation)
+        judge_locked(lane, command);
+    if (!is_confirmation && (hfi_lane_needs_confirmation(lane, command) || !hfi_list_is_empty(&lane->held))) {
         hfi_list_remove(&command->link);
         hfi_list_append(&lane->held, &command->link);
     } else {

@@ -27,6 +27,7 @@
 
 struct hfi_dial;
 struct hfi_listener;
+struct hfi_replicas;
 struct hfi_subscribers;
 
 enum hfi_lane_state {
@@ -101,6 +102,8 @@ struct hfi_lane {
     struct hfi_mutex mutex; /* guards all below */
     pthread_cond_t quiet;  /* CLOSED: the read role was given back, or the last `done` has returned */
     struct hfi_list queue, in_flight, held, completed, waiters;
+    struct hfi_replicas *needed; /* that could be promoted; NULL: not known yet */
+    int64_t written;             /* by the last ROLE in front of a WAIT */
     bool reading;        /* the read role is taken */
     bool completing;     /* a thread is calling `done` */
     _Atomic(int) watch;  /* enum hfi_lane_watch; changed under the mutex */
@@ -111,7 +114,7 @@ struct hfi_lane {
     _Atomic(int) in_flight_count, waiting; /* lengths of in_flight and waiters */
     int threadless;      /* commands in flight that no thread waits for, */
     int prompt;          /* and those of them that are HFI_AWAITED_PROMPTLY */
-    uint64_t staged, sends, times_up;
+    uint64_t staged, sends, times_up, acks_short;
     hf_error why; /* why the connection was given up */
 };
 
@@ -138,6 +141,8 @@ void hfi_lane_unlock(struct hfi_lane *lane);
 
 /* lane_confirm.c */
 bool hfi_lane_is_confirmation(const struct hfi_command *command);
+/* The replicas that could be promoted are these, from now on; for HF_ALL. */
+void hfi_lane_need(struct hfi_lane *lane, const struct hfi_replicas *needed);
 bool hfi_lane_needs_confirmation(const struct hfi_lane *lane, const struct hfi_command *command);
 /* Puts the question into the queue. False: no memory, the connection was given up. */
 bool hfi_lane_ask_for_confirmation_locked(struct hfi_lane *lane, int64_t now_ns);

@@ -114,6 +114,12 @@ void hfi_node_give_up(struct hfi_node *node, const char *why)
     hfi_listener_kick(node->listener);
 }
 
+void hfi_node_need(struct hfi_node *node, const struct hfi_replicas *needed)
+{
+    for (int i = 0; i < node->lane_count; i++)
+        hfi_lane_need(node->lanes[i], needed);
+}
+
 void hfi_node_half_close(struct hfi_node *node)
 {
     for (int i = 0; i < node->lane_count; i++)
@@ -174,6 +180,9 @@ static bool answers(const struct hfi_lane *lane, int64_t now_ns, int64_t patienc
 
 struct hfi_lane *hfi_node_answering(struct hfi_node *node, int64_t now_ns, int64_t patience_ns)
 {
+    const struct hfi_pool_settings *settings = &node->peer.deployment->settings;
+    if (settings->replicas != 0) /* a replica that stands still is no silent server: a confirmation may be asked for twice */
+        patience_ns += 2 * settings->replicas_ms * HFI_MS;
     struct hfi_lane *own = warm(node, reserved(node));
     if (answers(own, now_ns, patience_ns))
         return own;
@@ -195,9 +204,11 @@ bool hfi_node_is_lock_lane(const struct hfi_node *node, int index)
 
 void hfi_node_count(const struct hfi_node *node, struct hfi_pool_counts *counts)
 {
+    counts->failovers += atomic_load(&node->peer.redirections);
     for (int i = 0; i < node->lane_count; i++) {
         struct hfi_lane *lane = node->lanes[i];
         hfi_lane_lock(lane);
+        counts->acks_short += lane->acks_short;
         counts->commands += lane->staged;
         counts->round_trips += lane->sends;
         counts->reconnects += lane->times_up > 1 ? lane->times_up - 1 : 0;

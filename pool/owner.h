@@ -55,14 +55,14 @@ struct hfi_pool_settings {
     int     lanes, subscribers;
     int     min_connections, max_connections;
     int64_t idle_ms, lifetime_ms; /* HF_OFF: no limit */
-    int     replicas;             /* 0: commands need no confirmation */
-    int64_t replicas_ms;          /* how long one is waited for */
+    int     replicas;             /* how many confirm a command; 0: none; HF_ALL: those that could be promoted */
+    int64_t replicas_ms;          /* how long one confirmation is waited for */
     size_t  max_value_bytes;
 };
 
 /* The counters of SHOW POOLS and of the lanes. */
 struct hfi_pool_counts {
-    uint64_t commands, round_trips, reconnects;
+    uint64_t commands, round_trips, reconnects, failovers, acks_short;
     uint64_t cl_active, cl_waiting, sv_active, sv_idle, sv_used, sv_tested, sv_login, maxwait_us;
 };
 

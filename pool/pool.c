@@ -73,6 +73,11 @@ static void moved(void *self)
     hfi_node_give_up(((const struct hfi_pool *)self)->node, "the sentinels name another primary");
 }
 
+static void needed(void *self, const struct hfi_replicas *replicas)
+{
+    hfi_node_need(((const struct hfi_pool *)self)->node, replicas);
+}
+
 static bool in_background(void *self, void (*run)(void *arg), void *arg)
 {
     const struct hfi_deployment *deployment = &((const struct hfi_pool *)self)->deployment;
@@ -81,7 +86,7 @@ static bool in_background(void *self, void (*run)(void *arg), void *arg)
 
 static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *settings, hf_error *error)
 {
-    const struct hfi_topology_ops topology_ops = {.in_background = in_background, .found = found, .moved = moved, .self = pool};
+    const struct hfi_topology_ops topology_ops = {.in_background = in_background, .found = found, .needed = needed, .moved = moved, .self = pool};
     const struct hfi_listener_ops listener_ops = {look, hang_up, kicked, pool};
     struct hfi_deployment *deployment = &pool->deployment;
     if (!hfi_deployment_init(deployment, settings))

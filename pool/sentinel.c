@@ -13,8 +13,7 @@
 
 /* ---- replies ---- */
 
-/* The value behind `name` in a list of names and values; NULL: it is not there. */
-static const char *field(const struct redisReply *pairs, const char *name)
+const char *hfi_sentinel_field(const struct redisReply *pairs, const char *name)
 {
     for (size_t i = 0; i + 1 < pairs->elements; i += 2) {
         const struct redisReply *key = pairs->element[i], *value = pairs->element[i + 1];
@@ -42,12 +41,12 @@ static bool is_plain(const char *host)
     return *at == 0 && at > host;
 }
 
-static bool read_host(const struct redisReply *pairs, struct hfi_named_host *at)
+bool hfi_sentinel_read_host(const struct redisReply *pairs, struct hfi_named_host *at)
 {
-    const char *host = field(pairs, "ip");
+    const char *host = hfi_sentinel_field(pairs, "ip");
     uint64_t port;
     if (host == NULL || !is_plain(host) || strlen(host) >= sizeof at->host ||
-        !read_number(field(pairs, "port"), 65535, &port) || port == 0)
+        !read_number(hfi_sentinel_field(pairs, "port"), 65535, &port) || port == 0)
         return false;
     memcpy(at->host, host, strlen(host) + 1);
     at->port = (int)port;
@@ -60,15 +59,17 @@ enum hfi_sentinel_answer hfi_sentinel_read_master(const struct redisReply *reply
         (reply->type == REDIS_REPLY_ERROR && strstr(reply->str, "No such master") != NULL))
         return HFI_SENTINEL_KNOWS_IT_NOT;
     uint64_t down_after_ms;
-    if (reply->type != REDIS_REPLY_ARRAY || !read_number(field(reply, "config-epoch"), INT64_MAX, &says->epoch) ||
-        !read_host(reply, &says->primary))
+    if (reply->type != REDIS_REPLY_ARRAY || !read_number(hfi_sentinel_field(reply, "config-epoch"), INT64_MAX, &says->epoch) ||
+        !hfi_sentinel_read_host(reply, &says->primary))
         return HFI_SENTINEL_MAKES_NO_SENSE;
     /* Who leads a failover has the new epoch before it names the new primary. */
-    const char *flags = field(reply, "flags");
+    const char *flags = hfi_sentinel_field(reply, "flags");
     if (says->epoch > 0 && flags != NULL && strstr(flags, "failover_in_progress") != NULL)
         says->epoch--;
-    bool is_told = read_number(field(reply, "down-after-milliseconds"), INT32_MAX, &down_after_ms);
+    bool is_told = read_number(hfi_sentinel_field(reply, "down-after-milliseconds"), INT32_MAX, &down_after_ms);
     says->down_after_ms = is_told ? (int64_t)down_after_ms : 0;
+    uint64_t others;
+    says->sentinels = read_number(hfi_sentinel_field(reply, "num-other-sentinels"), 1000, &others) ? (int)others + 1 : 1000;
     return HFI_SENTINEL_SAYS;
 }
 
@@ -76,7 +77,7 @@ int hfi_sentinel_read_others(const struct redisReply *reply, struct hfi_named_ho
 {
     int count = 0;
     for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements && count < most; i++)
-        if (reply->element[i]->type == REDIS_REPLY_ARRAY && read_host(reply->element[i], &hosts[count]))
+        if (reply->element[i]->type == REDIS_REPLY_ARRAY && hfi_sentinel_read_host(reply->element[i], &hosts[count]))
             count++;
     return count;
 }
@@ -89,7 +90,7 @@ bool hfi_sentinel_is_about(const char *message, size_t size, const char *service
 
 /* ---- the council ---- */
 
-static bool is_same(const struct hfi_named_host *a, const struct hfi_named_host *b)
+bool hfi_sentinel_is_same(const struct hfi_named_host *a, const struct hfi_named_host *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
@@ -130,14 +131,14 @@ static bool agree_on_another(const struct hfi_council *council)
 {
     const struct hfi_named_host *first = &council->of[0].says.primary;
     for (int i = 0; i < council->count; i++)
-        if (council->of[i].testimony != HFI_TESTIMONY_NAMED || !is_same(&council->of[i].says.primary, first))
+        if (council->of[i].testimony != HFI_TESTIMONY_NAMED || !hfi_sentinel_is_same(&council->of[i].says.primary, first))
             return false;
-    return !is_same(first, &council->decided.primary);
+    return !hfi_sentinel_is_same(first, &council->decided.primary);
 }
 
 static enum hfi_verdict decide(struct hfi_council *council, const struct hfi_sentinel_says *says)
 {
-    bool moves = !council->has_decided || !is_same(&council->decided.primary, &says->primary);
+    bool moves = !council->has_decided || !hfi_sentinel_is_same(&council->decided.primary, &says->primary);
     council->has_decided = true;
     council->decided = *says;
     return moves ? HFI_VERDICT_MOVE : HFI_VERDICT_KEEP;

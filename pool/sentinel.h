@@ -3,6 +3,8 @@
 #ifndef HFI_SENTINEL_H
 #define HFI_SENTINEL_H
 
+#include "pool/confirmation.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,21 +13,21 @@
 
 struct redisReply;
 
-struct hfi_named_host {
-    char host[256]; /* an address; a name where sentinels are told to announce names */
-    int  port;
-};
-
 /* ---- replies ---- */
 
 struct hfi_sentinel_says { /* of the service */
     struct hfi_named_host primary;
     uint64_t epoch; /* of the primary's configuration: the greater one is the newer one */
     int64_t down_after_ms;
+    int sentinels; /* how many there are, with the one that says it */
 };
 
 enum hfi_sentinel_answer { HFI_SENTINEL_SAYS, HFI_SENTINEL_KNOWS_IT_NOT, HFI_SENTINEL_MAKES_NO_SENSE };
 
+/* The value behind `name` in a list of names and values; NULL: it is not there. */
+const char *hfi_sentinel_field(const struct redisReply *pairs, const char *name);
+bool hfi_sentinel_read_host(const struct redisReply *pairs, struct hfi_named_host *at); /* "ip" and "port"; false: not there */
+bool hfi_sentinel_is_same(const struct hfi_named_host *a, const struct hfi_named_host *b);
 /* Of SENTINEL MASTER. */
 enum hfi_sentinel_answer hfi_sentinel_read_master(const struct redisReply *reply, struct hfi_sentinel_says *says);
 /* Of SENTINEL SENTINELS: where the others are. Returns how many were written to `hosts`, of `most`. */

@@ -5,6 +5,7 @@
 #include "base/mutex.h"
 #include "pool/lane_private.h"
 #include "pool/listener.h"
+#include "pool/promotable.h"
 #include "pool/sentinel.h"
 #include "pool/subscribe.h"
 #include "pool/topology_one.h"
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 #define ASK_NS     (1000 * HFI_MS) /* each sentinel is asked this often: a message may be lost */
+#define HASTY_NS   (200 * HFI_MS)  /* and so often, where replicas confirm, while it matters who could be promoted */
+#define YOUNG_NS   (20000 * HFI_MS) /* so long after a failover sentinels still find out who follows */
 #define DESCRIPTORS 2              /* a lane, a subscriber */
 
 static const char channel[] = "+switch-master";
@@ -28,20 +31,25 @@ struct sentinel {
     struct hfi_peer peer;
     struct hfi_lane *lane;
     struct hfi_subscribers *subscribers;
-    bool is_asked;  /* an answer is owed */
-    int64_t ask_ns; /* when it is asked next */
+    bool is_asked;    /* an answer is owed */
+    int64_t asked_ns; /* when it was asked last; 0: never, or it is to be asked now */
+    struct hfi_said_replicas *said; /* NULL unless all replicas confirm */
+    bool has_said;
 };
 
 struct by_sentinels {
     struct hfi_topology topology;
     struct hfi_deployment deployment; /* of the sentinels */
     struct hfi_topology_ops ops;
+    const struct hfi_deployment *served; /* of the servers */
     struct hfi_listener *listener;
     char *service;
     struct sentinel list[HFI_HOSTS_MOST];
     int count;
 
-    struct hfi_council council; /* used by the listener only, like the next two */
+    struct hfi_council council; /* used by the listener only, like the next four */
+    struct hfi_promotable promotable;
+    int64_t moved_ns;         /* when another primary was named; 0: never */
     enum hfi_verdict verdict;   /* the last one */
     int64_t judge_ns;           /* when to judge again though nobody has said anything */
     _Atomic(bool) doubts;       /* ask all of them now */
@@ -116,10 +124,59 @@ static void fail(struct by_sentinels *all, bool no_service)
     hfi_mutex_unlock(&all->mutex);
 }
 
+/* ---- who has to confirm ---- */
+
+static bool all_confirm(const struct by_sentinels *all)
+{
+    return all->served->settings.replicas == HF_ALL;
+}
+
+/* Another primary is named: what was said of replicas was said of the former one's. */
+static void forget_replicas(struct by_sentinels *all, const struct hfi_named_host *former, int64_t now_ns)
+{
+    all->moved_ns = now_ns;
+    hfi_promotable_moved(&all->promotable, former);
+    for (int i = 0; i < all->count; i++)
+        all->list[i].has_said = false;
+    all->ops.needed(all->ops.self, &all->promotable.needed);
+}
+
+static void judge_replicas(struct by_sentinels *all)
+{
+    const struct hfi_said_replicas *said[HFI_HOSTS_MOST];
+    int known = all->count;
+    for (int i = 0; i < all->count; i++) {
+        said[i] = all->list[i].has_said ? all->list[i].said : NULL;
+        if (all->council.of[i].testimony == HFI_TESTIMONY_NAMED && all->council.of[i].says.sentinels > known)
+            known = all->council.of[i].says.sentinels;
+    }
+    if (hfi_promotable_judge(&all->promotable, said, all->count, known))
+        all->ops.needed(all->ops.self, &all->promotable.needed);
+}
+
+static void listed_replicas(struct hfi_command *command)
+{
+    struct sentinel *one = command->self;
+    struct by_sentinels *all = one->all;
+    const struct hfi_sentinel_says *says = &all->council.of[one->index].says, *decided = &all->council.decided;
+    bool is_of_it = all->council.has_decided && all->council.of[one->index].testimony == HFI_TESTIMONY_NAMED &&
+                    hfi_sentinel_is_same(&says->primary, &decided->primary);
+    if (command->outcome == HFI_ANSWERED && is_of_it)
+        one->has_said = hfi_promotable_read(command->reply, one->said);
+    else if (one->has_said)
+        hfi_promotable_doubt(one->said);
+    judge_replicas(all);
+}
+
+/* ---- what they say ---- */
+
 static void judge(struct by_sentinels *all, int64_t now_ns)
 {
+    const struct hfi_named_host former = all->council.decided.primary;
     enum hfi_verdict before = all->verdict, verdict = hfi_council_judge(&all->council, now_ns, &all->judge_ns);
     all->verdict = verdict;
+    if (verdict == HFI_VERDICT_MOVE && all_confirm(all))
+        forget_replicas(all, &former, now_ns);
     if (verdict == HFI_VERDICT_WAIT || verdict == HFI_VERDICT_KEEP || (verdict == before && verdict != HFI_VERDICT_MOVE))
         return;
     if (verdict == HFI_VERDICT_MOVE)
@@ -150,23 +207,38 @@ static void answered(struct hfi_command *command)
     judge(all, now_ns);
 }
 
-static void ask(struct sentinel *one, int64_t now_ns)
+/* False: no memory. */
+static bool list(struct sentinel *one, const char *what, hfi_command_done *done, int64_t now_ns)
 {
     struct by_sentinels *all = one->all;
-    const char *const words[] = {"SENTINEL", "MASTER", all->service};
+    const char *const words[] = {"SENTINEL", what, all->service};
     struct hfi_command *command = hfi_command_new(3, words, NULL);
-    one->ask_ns = now_ns + ASK_NS; /* without memory too */
     if (command == NULL)
-        return;
-    command->done = answered;
+        return false;
+    command->done = done;
     command->self = one;
     command->awaited = HFI_AWAITED_PROMPTLY;
     command->optional = true;
     command->until_ns = hfi_after_ms(now_ns, all->deployment.settings.command_ms);
-    one->is_asked = true;
     hfi_lane_list(one->lane, command);
     hfi_command_unref(command);
+    return true;
+}
+
+static void ask(struct sentinel *one, int64_t now_ns)
+{
+    one->asked_ns = now_ns; /* without memory too */
+    one->is_asked = list(one, "MASTER", answered, now_ns);
+    if (one->is_asked && one->said != NULL)
+        (void)list(one, "REPLICAS", listed_replicas, now_ns);
     hfi_lane_flush(one->lane);
+}
+
+static int64_t pause_ns(const struct by_sentinels *all, int64_t now_ns)
+{
+    int64_t short_ns = atomic_load(&all->served->short_ns);
+    bool matters = (all->moved_ns != 0 && now_ns - all->moved_ns < YOUNG_NS) || (short_ns != 0 && now_ns - short_ns < ASK_NS);
+    return all_confirm(all) && matters ? HASTY_NS : ASK_NS;
 }
 
 static void on_switch(void *self, const char *name, size_t name_size, const char *message, size_t message_size)
@@ -183,16 +255,17 @@ static void maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_p
 {
     struct by_sentinels *all = all_of(topology);
     bool doubts = atomic_exchange(&all->doubts, false);
+    int64_t pause = pause_ns(all, now_ns);
     for (int i = 0; i < all->count; i++) {
         struct sentinel *one = &all->list[i];
-        if (!one->is_asked && (doubts || now_ns >= one->ask_ns))
+        if (!one->is_asked && (doubts || one->asked_ns == 0 || now_ns >= one->asked_ns + pause))
             ask(one, now_ns);
         else if (doubts) /* what is on its way may be older than the doubt */
-            one->ask_ns = now_ns;
+            one->asked_ns = 0;
         hfi_lane_maintain(one->lane, now_ns, set);
         hfi_subscribers_maintain(one->subscribers, now_ns, set);
         if (!one->is_asked)
-            hfi_poll_set_again(set, one->ask_ns);
+            hfi_poll_set_again(set, one->asked_ns == 0 ? now_ns : one->asked_ns + pause);
     }
     if (now_ns >= all->judge_ns)
         judge(all, now_ns);
@@ -258,6 +331,7 @@ static void free_all(struct hfi_topology *topology)
         hfi_lane_free(one->lane);
         hfi_subscribers_free(one->subscribers);
         hfi_topology_free(one->topology);
+        free(one->said);
         if (one->peer.deployment != NULL)
             hfi_peer_done(&one->peer);
         hfi_endpoint_done(&one->endpoint);
@@ -297,6 +371,8 @@ static bool add(struct by_sentinels *all, const struct hfi_pool_settings *settin
     one->subscribers = hfi_subscribers_new(&one->peer, all->listener, 1);
     if (one->lane == NULL || one->subscribers == NULL)
         return false;
+    if (all_confirm(all) && (one->said = calloc(1, sizeof *one->said)) == NULL)
+        return false;
     one->lane->subscribers = one->subscribers;
     one->lane->renewals = one->lane;
     hfi_lane_lock(one->lane);
@@ -321,6 +397,7 @@ hf_status hfi_topology_sentinel_new(struct hfi_deployment *deployment, struct hf
     hfi_topology_init(&all->topology, &kind);
     hfi_mutex_init(&all->mutex, HFI_RANK_MIDDLE); /* the primary's own topology has one below it */
     all->ops = *ops;
+    all->served = deployment;
     all->listener = listener;
     all->judge_ns = HFI_NEVER;
     all->deployment.clock = deployment->clock;

@@ -183,6 +183,7 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->clock = &hfi_boottime;
     client->log = (struct hfi_log){o->log, o->log_arg};
     client->lease_ms = o->lease_ms;
+    client->max_lease_ms = o->max_lease_ms;
     client->command_ms = o->command_ms;
     client->close_ms = o->close_ms == HF_OFF ? 0 : o->close_ms;
     client->local_bytes = o->local_bytes;
@@ -197,6 +198,8 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->shared_rules.shares = client->shared_rules.rides_out = client->shared_rules.batch_rechecks = true;
     client->semaphore_rules.guard_ms = client->mutex_rules.guard_ms;
     client->semaphore_rules.shares = client->semaphore_rules.counts = client->semaphore_rules.rides_out = true;
+    client->mutex_rules.confirms = client->shared_rules.confirms = client->semaphore_rules.confirms =
+        client->fetch_rules.confirms = o->replicas != 0;
     client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* spans more than one grid step */
     client->shared_rules.phase = client->mutex_rules.phase;
     if (o->client_name == NULL) /* CLIENT SETNAME refuses a blank in the program's name */

@@ -45,6 +45,9 @@ hf_status hfi_settings_read(struct hfi_settings *settings, const char *uri, cons
         settings->endpoint.scheme != HFI_SENTINEL)
         status = hfi_fail(error, HF_INVALID, "sentinel://host1,host2,host3/service",
                           "there are sentinel_ options, but the URI names no sentinels");
+    if (status == HF_OK && o->replicas == HF_ALL && settings->endpoint.scheme != HFI_SENTINEL)
+        status = hfi_fail(error, HF_INVALID, "say how many, or name the sentinels: sentinel://host1,host2,host3/service",
+                          "replicas is all, but the URI names no sentinels, who know which could be promoted");
     if (status == HF_OK)
         status = hfi_client_options_check(o, error);
     if (status == HF_OK &&
@@ -88,6 +91,8 @@ struct hfi_pool_settings hfi_settings_of_pool(const struct hfi_settings *setting
         .idle_ms = o->idle_ms,
         .lifetime_ms = o->lifetime_ms,
         .max_value_bytes = o->max_value_bytes,
+        .replicas = o->replicas,
+        .replicas_ms = o->replicas_ms,
     };
 }
 

@@ -32,6 +32,8 @@ static void collect(const hf_client *client, hf_stats *stats)
     stats->sv_tested = pool.sv_tested;
     stats->sv_login = pool.sv_login;
     stats->maxwait_us = pool.maxwait_us;
+    stats->failovers = pool.failovers;
+    stats->acks_short = pool.acks_short;
 }
 
 void hf_client_stats_sized(const hf_client *client, hf_stats *stats, size_t size)
@@ -65,6 +67,8 @@ static const struct metric {
     COUNTER(remote_commands, "commands sent")
     COUNTER(remote_round_trips, "sends that carried them")
     COUNTER(reconnects, "connections made anew")
+    COUNTER(failovers, "changes to another primary")
+    COUNTER(acks_short, "commands that too few replicas confirmed in time")
     COUNTER(hand_offs_given, "releases that passed the lease to another process")
     COUNTER(hand_offs_taken, "leases passed to this process by another")
     COUNTER(loads, "loaders run by hf_fetch")

@@ -78,6 +78,7 @@ struct hf_client {
     char   *name;                 /* client_name */
     char   *key_template;
     int64_t lease_ms, command_ms, close_ms;
+    int64_t max_lease_ms;         /* 0: none */
     int64_t local_bytes;          /* HF_OFF: none */
     size_t  max_waiters, max_value_bytes;
     struct hfi_lock_order *order; /* lock_order.c; NULL: orders are not checked */

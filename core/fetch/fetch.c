@@ -324,6 +324,8 @@ hf_status hf_fetch(hf_client *client, const char *text, const hf_fetch_options *
     if (status == HF_OK)
         status = hfi_fetch_options_check(&options, client->lease_ms, error);
     if (status == HF_OK)
+        status = hfi_lease_check(options.lease_ms, client->max_lease_ms, error);
+    if (status == HF_OK)
         status = hfi_name_take(HFI_FETCH, text, options.key_size, &key, error);
     if (status == HF_OK) {
         hf_error why = {.status = HF_OK}; /* failures on the way to an answer do not reach the caller */

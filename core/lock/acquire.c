@@ -182,6 +182,8 @@ hf_status hfi_acquire_options(hf_client *client, const hf_lock_options *given, h
     hf_status status = hfi_options_take(options, sizeof *options, given, "HF_LOCK", error);
     if (status == HF_OK)
         status = hfi_lock_options_check(options, client->lease_ms, error);
+    if (status == HF_OK)
+        status = hfi_lease_check(options->lease_ms, client->max_lease_ms, error);
     if (status == HF_OK && hfi_counted(client, waiting) >= client->max_waiters)
         status = hfi_fail(error, HF_LIMIT, "raise max_waiters, or wait with fewer threads and pendings",
                           "max_waiters (%zu) calls wait already", client->max_waiters);

@@ -29,6 +29,14 @@ struct question { /* context of an acquire, or of a request for more fences */
     int64_t last_chance_us; /* of the token, as in struct hfi_in_doubt */
 };
 
+void hfi_lock_need_replicas(struct hfi_answer *answer, const struct hfi_command *command)
+{
+    if (answer->kind == HFI_GRANTED && command->replicas_missing > 0) {
+        answer->kind = HFI_NO_ANSWER; /* its token asks again, and that confirms it, or is released */
+        answer->there = true;
+    }
+}
+
 static HFI_RARE void asked(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
@@ -41,6 +49,7 @@ static HFI_RARE void asked(struct hfi_command *command)
     int64_t server_us = 0;
     if (command->outcome == HFI_ANSWERED) {
         answer = hfi_wire_answer(command->reply, answer.native, &server_us);
+        hfi_lock_need_replicas(&answer, command);
         if (!answer.native) /* native answers are many, and a fence_floor has told the time lately */
             hfi_server_time_observe(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
     } else if (command->outcome == HFI_UNSENT) {
@@ -64,7 +73,7 @@ static HFI_RARE void asked(struct hfi_command *command)
     if (hfi_token_is_same(lock->token, question->token) && lock->entry.remote != HFI_NOTHING) {
         lock->there = lock->there || answer.there;
         answer.in_doubt = lock->in_doubt = lock->in_doubt || answer.in_doubt;
-        hfi_lock_note_trouble(lock, command, answer.kind == HFI_LATE);
+        hfi_lock_note_trouble(lock, command, answer.kind);
         if (answer.kind == HFI_HAS_VALUE)
             client->fetch_ops->take(lock, command->reply);
         hfi_entry_answered(&lock->entry, &answer, &step);
@@ -82,8 +91,9 @@ static HFI_RARE void got_fences(struct hfi_command *command)
     hf_client *client = lock->client;
     const struct question *question = hfi_command_context(command, struct question);
     struct hfi_step step;
-    int64_t first = command->outcome == HFI_ANSWERED ? 0 : -1, granted_us = 0;
-    if (command->outcome == HFI_ANSWERED) {
+    bool answered = command->outcome == HFI_ANSWERED && command->replicas_missing == 0;
+    int64_t first = answered ? 0 : -1, granted_us = 0;
+    if (answered) {
         struct hfi_script_reply said = hfi_wire_script_reply(command->reply);
         hfi_server_time_observe(client, hfi_lane_index(lock->lane), said.now_us, command->stamp_ns, command->answered_ns);
         granted_us = said.now_us;
@@ -98,8 +108,8 @@ static HFI_RARE void got_fences(struct hfi_command *command)
     int64_t now = hfi_lock_enter(lock);
     hfi_step_init(&step, now, 0);
     if (hfi_token_is_same(lock->token, question->token)) {
-        lock->refused = command->outcome == HFI_ANSWERED; /* a refusal: without a higher fence nothing is granted */
-        hfi_lock_note_trouble(lock, command, false);
+        lock->refused = answered; /* a refusal: without a higher fence nothing is granted */
+        hfi_lock_note_trouble(lock, command, answered ? HFI_GRANTED : HFI_NO_ANSWER);
         if (hfi_wire_foreign(command->reply) != NULL)
             hfi_entry_no_counter(&lock->entry, &step);
         else
@@ -209,7 +219,7 @@ void hfi_lock_answered_together(struct hfi_lock *lock, const struct hfi_command 
         lock->there = answer->there;
         lock->in_doubt = answer->in_doubt;
         if (command != NULL)
-            hfi_lock_note_trouble(lock, command, answer->kind == HFI_LATE);
+            hfi_lock_note_trouble(lock, command, answer->kind);
         hfi_entry_answered(&lock->entry, answer, &step);
         hfi_lock_perform(lock, &step, NULL);
     } else if (answer->in_doubt) {

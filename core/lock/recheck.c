@@ -56,7 +56,7 @@ static void rechecked_one(struct hfi_rechecked_batch *batch, int index, const st
     hfi_step_init(&step, now, hfi_lane_rtt_ns(lock->lane));
     if (lock->token.grant == batch->what[index].token.grant && lock->entry.remote != HFI_NOTHING) {
         if (answer.kind != HFI_IN_QUEUE && answer.kind != HFI_ASK_ALONE)
-            hfi_lock_note_trouble(lock, command, false);
+            hfi_lock_note_trouble(lock, command, HFI_IN_QUEUE);
         if (lock->entry.remote == HFI_QUEUED)
             answer.ticket = lock->entry.ask.ticket;
         hfi_entry_answered(&lock->entry, &answer, &step);

@@ -36,6 +36,8 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
     struct hfi_token revoked;
     if (command->outcome == HFI_ANSWERED)
         how = hfi_wire_renewed(command->reply, index, &left);
+    if (command->replicas_missing > 0 && (how == HFI_RENEW_OK || how == HFI_RENEW_REMOTE_WAITER))
+        how = HFI_RENEW_FAILED; /* a failover could lose it: V stays */
     if (left != NULL && !hfi_token_is_left_of(&client->identity, left->str, left->len, grant, &revoked))
         how = HFI_RENEW_TAKEN;
     bool ours = how == HFI_RENEW_OK || how == HFI_RENEW_REMOTE_WAITER;

@@ -46,9 +46,10 @@ void hfi_lock_note_silence(struct hfi_lock *lock)
     keep_trouble(lock, &error);
 }
 
-void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late)
+void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, enum hfi_answer_kind kind)
 {
     hf_error error = {.status = HF_OK};
+    bool is_short = command->replicas_missing > 0 && kind == HFI_NO_ANSWER;
     const char *foreign = hfi_wire_foreign(command->reply);
     if (foreign != NULL) {
         (void)hfi_script_error_key(&lock->keys, foreign, &error);
@@ -57,7 +58,13 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
                              &error);
         if (command->script != NULL)
             hfi_script_error_annotate(command->reply->str, command->script, &error);
-    } else if (late) {
+    } else if (is_short) {
+        (void)hfi_fail(&error, HF_UNAVAILABLE, "see INFO replication: are the replicas there, and near? or allow replicas_ms more",
+                       "%d of %d replicas confirmed the lease", command->replicas_wanted - command->replicas_missing,
+                       command->replicas_wanted);
+        hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
+        hfi_fail_retry(&error, 200);
+    } else if (kind == HFI_LATE) {
         (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server's clock being stepped? let NTP slew it",
                        "by the server's clock our questions come too late, again and again");
         hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
@@ -72,7 +79,7 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
     if (error.status == HF_OK)
         return;
     keep_trouble(lock, &error);
-    lock->refused = command->outcome == HFI_ANSWERED;
+    lock->refused = command->outcome == HFI_ANSWERED && !is_short;
 }
 
 hf_status hfi_lock_explain(const struct hfi_lock *lock, hf_status status, hf_error *error)

@@ -6,8 +6,8 @@
 
 #include "core/lock/lock.h"
 
-/* Notes why an acquire or re-check got no good answer. */
-void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, bool late);
+/* Notes why an acquire or re-check got no good answer; `kind` is what its answer means. */
+void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *command, enum hfi_answer_kind kind);
 /* The time of a try is over, and the server has not answered. */
 void hfi_lock_note_silence(struct hfi_lock *lock);
 /* The grant came too late to be of any use. */

@@ -321,6 +321,10 @@ HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t f
         hfi_entry_requery(entry, step);
         return false;
     }
+    if (entry->rules->confirms) { /* a hand-off that is lost would leave a winner whom nobody remembers */
+        requery_now(entry, step);
+        return false;
+    }
     for (int i = 0; i < HFI_ECHOES; i++) {
         int64_t claim = entry->ask.claims[i], own = hfi_step_head_of(entry)->lease_ms * HFI_MS;
         if (entry->ask.echoes[i] != echo || echo == 0)

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Digits with an optional minus, or "off" or "forever" if the kind has it. False: neither, or out of range. */
-static bool parse_number(const char *text, enum hfi_option_kind kind, int64_t *number)
+/* Digits with an optional minus, or "off", "forever" or "all" if the option has it. False: neither, or out of range. */
+static bool parse_number(const char *text, enum hfi_option_kind kind, unsigned words, int64_t *number)
 {
     static const struct {
         int64_t least, most;
@@ -19,6 +19,10 @@ static bool parse_number(const char *text, enum hfi_option_kind kind, int64_t *n
     const char *digits = text + (*text == '-');
     if (strcmp(text, "off") == 0 && (is_signed || kind == HFI_FLAG)) {
         *number = is_signed ? HF_OFF : 0;
+        return true;
+    }
+    if (strcmp(text, "all") == 0 && (words & HFI_OR_ALL) != 0) {
+        *number = HF_ALL;
         return true;
     }
     if (strcmp(text, "forever") == 0 && is_signed) {
@@ -77,8 +81,8 @@ static hf_status parse(const struct hfi_option *option, size_t count, void *opti
     if (option->offset + size_of(option) > size)
         return hfi_fail(error, HF_INVALID, "ask hf_lock_options_init for the size", "no room for option %s", name);
     int64_t number = 0;
-    if (option->kind != HFI_TEXT && !parse_number(text, (enum hfi_option_kind)option->kind, &number))
-        return hfi_fail(error, HF_INVALID, "write a whole number; off or forever where the option has them",
+    if (option->kind != HFI_TEXT && !parse_number(text, (enum hfi_option_kind)option->kind, option->words, &number))
+        return hfi_fail(error, HF_INVALID, "write a whole number; off, forever or all where the option has them",
                         "option %s%s is %s, not a number that it takes", name, where,
                         hfi_quote(quoted, sizeof quoted, text, strlen(text)));
     if (keeps && is_set(option, options))

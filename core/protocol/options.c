@@ -61,7 +61,7 @@ static HFI_RARE hf_status refuse(const char *name, int64_t value, int64_t low, i
 {
     return hfi_fail(error, HF_INVALID, hint, "%s is %" PRId64 "; it must be %" PRId64 " .. %" PRId64 "%s%s", name, value,
                     low, high, (words & HFI_OR_OFF) != 0 ? ", or HF_OFF" : "",
-                    (words & HFI_OR_FOREVER) != 0 ? ", or HF_FOREVER" : "");
+                    (words & HFI_OR_FOREVER) != 0 ? ", or HF_FOREVER" : (words & HFI_OR_ALL) != 0 ? ", or HF_ALL" : "");
 }
 
 /* Fills in the defaults and checks the bounds of the table's first `count` options; those behind them have neither. */
@@ -75,7 +75,8 @@ static hf_status check_table(const struct hfi_option *option, int count, void *o
                 hfi_option_set(option, options, option->otherwise);
         } else if (option->high != 0 && (value < (int64_t)option->low || value > option->high) &&
                    (value != HF_OFF || (option->words & HFI_OR_OFF) == 0) &&
-                   (value != HF_FOREVER || (option->words & HFI_OR_FOREVER) == 0)) {
+                   (value != HF_FOREVER || (option->words & HFI_OR_FOREVER) == 0) &&
+                   (value != HF_ALL || (option->words & HFI_OR_ALL) == 0)) {
             const char *hint = option->kind == HFI_TIME ? time_hint : option->kind == HFI_BYTES ? byte_hint : count_hint;
             return refuse(option->name, value, option->low, option->high, option->words, hint, error);
         }
@@ -132,12 +133,20 @@ HFI_RARE hf_status hfi_tls_options_check(hf_client_options *o, bool tls, hf_erro
 HFI_RARE hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_CLIENT", error);
+    const uint64_t number = (unsigned)o->reserved_number;
+    if (status == HF_OK)
+        status = check_reserved(&number, sizeof number, "HF_CLIENT", error);
     if (status == HF_OK)
         status = check_reserved_flags(o->reserved_flags, sizeof o->reserved_flags, "HF_CLIENT", error);
     if (status == HF_OK)
         status = check_table(hfi_client_table, HFI_CLIENT_BOUNDED, o, error);
     if (status == HF_OK && (o->min_connections < 0 || o->min_connections > o->max_connections))
         status = refuse("min_connections", o->min_connections, 0, o->max_connections, 0, count_hint, error);
+    if (status == HF_OK && o->replicas_ms > o->command_ms / 2 && o->replicas != 0)
+        status = hfi_fail(error, HF_INVALID, "raise command_ms with it: a confirmation may be asked for twice",
+                          "replicas_ms is more than half of command_ms");
+    if (status == HF_OK && o->max_lease_ms != 0 && o->lease_ms > o->max_lease_ms)
+        status = hfi_fail(error, HF_INVALID, "lower lease_ms, or raise the other", "lease_ms is above max_lease_ms");
     if (status == HF_OK)
         status = hfi_template_check(o->key_template, error);
     if (status != HF_OK)
@@ -169,6 +178,14 @@ static hf_status check_signal(const hf_lock_options *options, hf_error *error)
         return hfi_fail(error, HF_INVALID, "install a handler with sigaction first",
                         "signal %d has no handler: it would end the process", options->signal);
     return HF_OK;
+}
+
+hf_status hfi_lease_check(int64_t lease_ms, int64_t most_ms, hf_error *error)
+{
+    if (most_ms == 0 || lease_ms <= most_ms)
+        return HF_OK;
+    return hfi_fail(error, HF_INVALID, "ask for less, or open the client with a greater max_lease_ms",
+                    "lease_ms is %" PRId64 ", above the client's max_lease_ms (%" PRId64 ")", lease_ms, most_ms);
 }
 
 hf_status hfi_lock_options_check(hf_lock_options *o, int64_t default_lease_ms, hf_error *error)

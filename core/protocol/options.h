@@ -20,19 +20,19 @@ enum hfi_option_kind {
     HFI_FLAG,  /* bool */
     HFI_TEXT   /* const char * */
 };
-enum { HFI_OR_OFF = 1, HFI_OR_FOREVER = 2 }; /* the option may also be HF_OFF, HF_FOREVER */
+enum { HFI_OR_OFF = 1, HFI_OR_FOREVER = 2, HFI_OR_ALL = 4 }; /* the option may also be HF_OFF, HF_FOREVER, HF_ALL */
 
 struct hfi_option {
     char     name[18];
     unsigned offset : 16, kind : 4; /* enum hfi_option_kind */
-    unsigned words : 4;             /* HFI_OR_OFF, HFI_OR_FOREVER */
+    unsigned words : 4;             /* HFI_OR_OFF, HFI_OR_FOREVER, HFI_OR_ALL */
     unsigned low : 8;
     int32_t  otherwise; /* what 0 stands for */
     int64_t  high;      /* 0: no bounds, or such as depend on other options (options.c) */
 };
 
 enum {
-    HFI_CLIENT_OPTIONS = 28, HFI_CLIENT_BOUNDED = 14, /* the first 14 have bounds or a default */
+    HFI_CLIENT_OPTIONS = 31, HFI_CLIENT_BOUNDED = 17, /* the first 17 have bounds or a default */
     HFI_LOCK_OPTIONS = 13,   HFI_LOCK_BOUNDED = 4,
     HFI_FETCH_OPTIONS = 6
 };
@@ -54,6 +54,7 @@ hf_status hfi_tls_options_check(hf_client_options *options, bool tls, hf_error *
 /* Check the options and fill in the defaults. Strings stay the caller's. HF_OK or INVALID. */
 hf_status hfi_client_options_check(hf_client_options *options, hf_error *error);
 hf_status hfi_lock_options_check(hf_lock_options *options, int64_t default_lease_ms, hf_error *error);
+hf_status hfi_lease_check(int64_t lease_ms, int64_t most_ms, hf_error *error); /* most_ms: max_lease_ms of the client */
 hf_status hfi_fetch_options_check(hf_fetch_options *options, int64_t default_lease_ms, hf_error *error);
 
 #endif

@@ -87,6 +87,14 @@ static int add_keys(struct words *words, const struct hfi_keys *keys, struct hfi
     return 6;
 }
 
+/* Of a grant or a renewal: where replicas confirm, they have to have it. */
+static struct hfi_command *to_be_confirmed(struct hfi_command *command)
+{
+    if (command != NULL)
+        command->confirmed = true;
+    return command;
+}
+
 static struct hfi_command *script(const struct hfi_script *which, int keys, const struct words *words,
                                   hfi_reply_validator *fits)
 {
@@ -150,7 +158,7 @@ struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const s
         command->validate = hfi_schema_native;
         command->element_count = count;
     }
-    return command;
+    return to_be_confirmed(command);
 }
 
 static void begin_of_key(struct words *words, const char *verb, const struct hfi_name *key)
@@ -201,9 +209,10 @@ struct hfi_command *hfi_wire_acquire(const struct hfi_identity *identity, const 
     if (keys->use == HFI_FETCH)
         add_number(&words, asking->enough_ms);
     if (keys->use != HFI_SEMAPHORE)
-        return script(keys->use == HFI_SHARED ? &hfi_script_acquire_shared : &hfi_script_acquire, key_count, &words, hfi_schema_acquire);
+        return to_be_confirmed(script(keys->use == HFI_SHARED ? &hfi_script_acquire_shared : &hfi_script_acquire, key_count, &words,
+                                      hfi_schema_acquire));
     add_number(&words, params->most);
-    return script(&hfi_script_acquire_permits, key_count, &words, hfi_schema_acquire_permits);
+    return to_be_confirmed(script(&hfi_script_acquire_permits, key_count, &words, hfi_schema_acquire_permits));
 }
 
 struct hfi_command *hfi_wire_release(const struct hfi_identity *identity, const struct hfi_keys *keys,
@@ -241,7 +250,7 @@ struct hfi_command *hfi_wire_more(const struct hfi_identity *identity, const str
     add_token(&words, identity, token);
     add_number(&words, ttl_ms);
     add_number(&words, size);
-    return script(&hfi_script_more, key_count, &words, hfi_schema_more);
+    return to_be_confirmed(script(&hfi_script_more, key_count, &words, hfi_schema_more));
 }
 
 struct hfi_command *hfi_wire_downgrade(const struct hfi_identity *identity, const struct hfi_keys *keys,
@@ -370,7 +379,7 @@ struct hfi_command *hfi_wire_take_many(const struct hfi_identity *identity, cons
         return NULL;
     }
     command->validate = hfi_schema_take_many;
-    return command;
+    return to_be_confirmed(command);
 }
 
 static bool add_rechecks(struct hfi_command *command, const struct hfi_identity *identity,

@@ -51,5 +51,6 @@ struct hfi_command *hfi_wire_renew(const struct hfi_identity *identity, const st
     }
     command->validate = hfi_schema_renew;
     command->element_count = count + 1;
+    command->confirmed = true;
     return command;
 }

@@ -19,7 +19,7 @@
 static int start_three(void **state)
 {
     struct hft_fleet *fleet = calloc(1, sizeof *fleet);
-    hft_fleet_start(fleet, 3, 3, 500, NULL);
+    hft_fleet_start(fleet, 3, 3, HFT_FLEET_DOWN_MS, NULL);
     *state = fleet;
     return 0;
 }
@@ -27,7 +27,7 @@ static int start_three(void **state)
 static int start_with_a_password(void **state)
 {
     struct hft_fleet *fleet = calloc(1, sizeof *fleet);
-    hft_fleet_start(fleet, 1, 1, 500, NULL);
+    hft_fleet_start(fleet, 1, 1, HFT_FLEET_DOWN_MS, NULL);
     freeReplyObject(hft_server_ask(fleet->sentinel[0], "ACL SETUSER watcher on >seen ~* &* +@all"));
     freeReplyObject(hft_server_ask(fleet->sentinel[0], "ACL SETUSER default off"));
     *state = fleet;

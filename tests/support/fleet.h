@@ -6,6 +6,7 @@
 #include "tests/support/server.h"
 
 #define HFT_FLEET_MOST 5
+#define HFT_FLEET_DOWN_MS 1500 /* sentinels take most of a second to connect to a new primary: with less they call it down, too */
 
 struct hft_fleet {
     int servers, sentinels;

@@ -34,28 +34,28 @@ static pid_t wait_for(pid_t pid, int *status, int options)
     return result;
 }
 
-static void spawn(struct hft_fleet *fleet, int process)
+static void spawn(struct hft_crowd *crowd, int process)
 {
-    unsigned seed = fleet->ledger->plan.seed * 7919u + fleet->incarnations++;
-    for (int i = 0; i < fleet->ledger->plan.threads; i++) {
-        hft_ledger_wants_no_more(fleet->ledger, process, i);
-        atomic_store(&hft_ledger_seat(fleet->ledger, process, i)->doing, (int)HFT_WORKING);
+    unsigned seed = crowd->ledger->plan.seed * 7919u + crowd->incarnations++;
+    for (int i = 0; i < crowd->ledger->plan.threads; i++) {
+        hft_ledger_wants_no_more(crowd->ledger, process, i);
+        atomic_store(&hft_ledger_seat(crowd->ledger, process, i)->doing, (int)HFT_WORKING);
     }
-    fleet->pids[process] = hft_fork();
-    if (fleet->pids[process] == 0)
-        hft_work(fleet->ledger, process, seed);
+    crowd->pids[process] = hft_fork();
+    if (crowd->pids[process] == 0)
+        hft_work(crowd->ledger, process, seed);
 }
 
-void hft_fleet_start(struct hft_fleet *fleet, struct hft_ledger *ledger, struct hft_server *server)
+void hft_crowd_start(struct hft_crowd *crowd, struct hft_ledger *ledger, struct hft_server *server)
 {
-    *fleet = (struct hft_fleet){.ledger = ledger, .server = server, .frozen = -1, .rng = ledger->plan.seed};
-    fleet->pids = room_for(NULL, (size_t)ledger->plan.processes * sizeof *fleet->pids);
-    fleet->ask_holders = room_for(NULL, (size_t)ledger->plan.locks * 32 + 8);
-    size_t at = (size_t)sprintf(fleet->ask_holders, "MGET");
+    *crowd = (struct hft_crowd){.ledger = ledger, .server = server, .frozen = -1, .rng = ledger->plan.seed};
+    crowd->pids = room_for(NULL, (size_t)ledger->plan.processes * sizeof *crowd->pids);
+    crowd->ask_holders = room_for(NULL, (size_t)ledger->plan.locks * 32 + 8);
+    size_t at = (size_t)sprintf(crowd->ask_holders, "MGET");
     for (int lock = 0; lock < ledger->plan.locks; lock++)
-        at += (size_t)sprintf(fleet->ask_holders + at, " hf:{torture:%d}", lock);
+        at += (size_t)sprintf(crowd->ask_holders + at, " hf:{torture:%d}", lock);
     for (int process = 0; process < ledger->plan.processes; process++)
-        spawn(fleet, process);
+        spawn(crowd, process);
 }
 
 static bool seat_is_well(struct hft_ledger *ledger, int process, int thread)
@@ -71,28 +71,28 @@ static bool seat_is_well(struct hft_ledger *ledger, int process, int thread)
     return false;
 }
 
-bool hft_fleet_is_well(struct hft_fleet *fleet)
+bool hft_crowd_is_well(struct hft_crowd *crowd)
 {
     int status;
-    for (int process = 0; process < fleet->ledger->plan.processes; process++) {
-        if (wait_for(fleet->pids[process], &status, WNOHANG) == fleet->pids[process]) {
-            fleet->pids[process] = 0;
-            hft_complain(fleet->ledger, "process %d ended by itself: %s %d", process,
+    for (int process = 0; process < crowd->ledger->plan.processes; process++) {
+        if (wait_for(crowd->pids[process], &status, WNOHANG) == crowd->pids[process]) {
+            crowd->pids[process] = 0;
+            hft_complain(crowd->ledger, "process %d ended by itself: %s %d", process,
                          WIFSIGNALED(status) ? "signal" : "exit", WIFSIGNALED(status) ? WTERMSIG(status)
                                                                                       : WEXITSTATUS(status));
             return false;
         }
-        for (int thread = 0; thread < fleet->ledger->plan.threads; thread++)
-            if (!seat_is_well(fleet->ledger, process, thread))
+        for (int thread = 0; thread < crowd->ledger->plan.threads; thread++)
+            if (!seat_is_well(crowd->ledger, process, thread))
                 return false;
     }
     return true;
 }
 
 /* The lock keys as the server has them: a token ends with its process's pid. */
-static redisReply *holders(struct hft_fleet *fleet)
+static redisReply *holders(struct hft_crowd *crowd)
 {
-    redisReply *reply = hft_server_ask(fleet->server, fleet->ask_holders);
+    redisReply *reply = hft_server_ask(crowd->server, crowd->ask_holders);
     if (reply->type == REDIS_REPLY_ARRAY)
         return reply;
     (void)fprintf(stderr, "torture: MGET: %s\n", reply->str);
@@ -106,17 +106,17 @@ static pid_t holder_of(const redisReply *reply, int lock)
     return pid != NULL ? (pid_t)strtol(pid + 1, NULL, 10) : 0;
 }
 
-void hft_fleet_look_for_leftovers(struct hft_fleet *fleet, int64_t well_since_ns)
+void hft_crowd_look_for_leftovers(struct hft_crowd *crowd, int64_t well_since_ns)
 {
-    struct hft_ledger *ledger = fleet->ledger;
+    struct hft_ledger *ledger = crowd->ledger;
     int64_t seen_ns = hft_now_ns(), bound_ns = ledger->plan.lease_ms * HFT_MS / 2;
-    redisReply *reply = holders(fleet);
+    redisReply *reply = holders(crowd);
     for (int lock = 0; lock < ledger->plan.locks; lock++) {
         pid_t pid = holder_of(reply, lock);
         for (int process = 0; process < ledger->plan.processes && pid != 0; process++) {
-            if (fleet->pids[process] != pid)
+            if (crowd->pids[process] != pid)
                 continue;
-            fleet->looks++;
+            crowd->looks++;
             int64_t late = hft_oracle_left_behind(seen_ns, hft_ledger_unwanted_since(ledger, process, lock), well_since_ns,
                                                   bound_ns);
             if (late > 0)
@@ -128,77 +128,77 @@ void hft_fleet_look_for_leftovers(struct hft_fleet *fleet, int64_t well_since_ns
 }
 
 /* Records what `pid`, which stopped running at at_ns, still holds. False: nothing. */
-static bool note_deaths(struct hft_fleet *fleet, pid_t pid, int64_t at_ns)
+static bool note_deaths(struct hft_crowd *crowd, pid_t pid, int64_t at_ns)
 {
-    freeReplyObject(hft_server_ask(fleet->server, "PING")); /* whatever it sent last is executed by now */
-    redisReply *reply = holders(fleet);
+    freeReplyObject(hft_server_ask(crowd->server, "PING")); /* whatever it sent last is executed by now */
+    redisReply *reply = holders(crowd);
     int64_t seen_ns = hft_now_ns();
-    size_t before = fleet->death_count;
-    for (int lock = 0; lock < fleet->ledger->plan.locks; lock++) {
+    size_t before = crowd->death_count;
+    for (int lock = 0; lock < crowd->ledger->plan.locks; lock++) {
         if (holder_of(reply, lock) != pid)
             continue;
-        if (fleet->death_count == fleet->death_room) {
-            fleet->death_room = fleet->death_room * 2 + 64;
-            fleet->deaths = room_for(fleet->deaths, fleet->death_room * sizeof *fleet->deaths);
+        if (crowd->death_count == crowd->death_room) {
+            crowd->death_room = crowd->death_room * 2 + 64;
+            crowd->deaths = room_for(crowd->deaths, crowd->death_room * sizeof *crowd->deaths);
         }
-        fleet->deaths[fleet->death_count++] = (struct hft_death){at_ns, seen_ns, lock};
+        crowd->deaths[crowd->death_count++] = (struct hft_death){at_ns, seen_ns, lock};
     }
     freeReplyObject(reply);
-    return fleet->death_count > before;
+    return crowd->death_count > before;
 }
 
-void hft_fleet_kill_one(struct hft_fleet *fleet)
+void hft_crowd_kill_one(struct hft_crowd *crowd)
 {
-    int process = rand_r(&fleet->rng) % fleet->ledger->plan.processes;
-    pid_t pid = fleet->pids[process];
+    int process = rand_r(&crowd->rng) % crowd->ledger->plan.processes;
+    pid_t pid = crowd->pids[process];
     int64_t at_ns = hft_now_ns();
     (void)kill(pid, SIGKILL);
     (void)wait_for(pid, NULL, 0);
-    fleet->holders += note_deaths(fleet, pid, at_ns);
-    fleet->kills++;
-    spawn(fleet, process);
+    crowd->holders += note_deaths(crowd, pid, at_ns);
+    crowd->kills++;
+    spawn(crowd, process);
 }
 
-bool hft_fleet_freeze_holder(struct hft_fleet *fleet)
+bool hft_crowd_freeze_holder(struct hft_crowd *crowd)
 {
-    redisReply *reply = holders(fleet);
-    pid_t pid = holder_of(reply, rand_r(&fleet->rng) % fleet->ledger->plan.locks);
+    redisReply *reply = holders(crowd);
+    pid_t pid = holder_of(reply, rand_r(&crowd->rng) % crowd->ledger->plan.locks);
     int process = 0;
     freeReplyObject(reply);
-    while (process < fleet->ledger->plan.processes && fleet->pids[process] != pid)
+    while (process < crowd->ledger->plan.processes && crowd->pids[process] != pid)
         process++;
-    if (process == fleet->ledger->plan.processes)
+    if (process == crowd->ledger->plan.processes)
         return false;
     int64_t at_ns = hft_now_ns();
     (void)kill(pid, SIGSTOP);
     (void)wait_for(pid, NULL, WUNTRACED);
-    if (!note_deaths(fleet, pid, at_ns)) { /* it gave everything back in the last moment */
+    if (!note_deaths(crowd, pid, at_ns)) { /* it gave everything back in the last moment */
         (void)kill(pid, SIGCONT);
         return false;
     }
-    fleet->holders++;
-    fleet->kills++;
-    fleet->frozen = process;
+    crowd->holders++;
+    crowd->kills++;
+    crowd->frozen = process;
     return true;
 }
 
-void hft_fleet_thaw(struct hft_fleet *fleet)
+void hft_crowd_thaw(struct hft_crowd *crowd)
 {
-    (void)kill(fleet->pids[fleet->frozen], SIGCONT);
-    fleet->frozen = -1;
+    (void)kill(crowd->pids[crowd->frozen], SIGCONT);
+    crowd->frozen = -1;
 }
 
-void hft_fleet_end(struct hft_fleet *fleet)
+void hft_crowd_end(struct hft_crowd *crowd)
 {
-    struct hft_ledger *ledger = fleet->ledger;
+    struct hft_ledger *ledger = crowd->ledger;
     int64_t until = hft_now_ns() + END_MS * HFT_MS;
     struct timespec tick = {0, 5000000};
     int status;
     atomic_store(&ledger->stop, true);
     for (int process = 0; process < ledger->plan.processes; process++) {
-        if (fleet->pids[process] == 0)
+        if (crowd->pids[process] == 0)
             continue;
-        while (wait_for(fleet->pids[process], &status, WNOHANG) == 0 && hft_now_ns() < until)
+        while (wait_for(crowd->pids[process], &status, WNOHANG) == 0 && hft_now_ns() < until)
             (void)nanosleep(&tick, NULL);
         if (hft_now_ns() >= until) {
             for (int thread = 0; thread < ledger->plan.threads; thread++) {
@@ -209,8 +209,8 @@ void hft_fleet_end(struct hft_fleet *fleet)
                                  atomic_load(&seat->lock));
             }
             hft_complain(ledger, "process %d does not end, though no thread of it uses a lock", process);
-            (void)kill(fleet->pids[process], SIGKILL);
-            (void)wait_for(fleet->pids[process], &status, 0);
+            (void)kill(crowd->pids[process], SIGKILL);
+            (void)wait_for(crowd->pids[process], &status, 0);
         } else if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
             hft_complain(ledger, "process %d ended badly: wait status %d", process, status);
         }

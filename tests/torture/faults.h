@@ -13,7 +13,7 @@ struct hft_death {
     int32_t lock;
 };
 
-struct hft_fleet {
+struct hft_crowd {
     struct hft_ledger *ledger;
     struct hft_server *server;
     pid_t *pids;
@@ -26,16 +26,16 @@ struct hft_fleet {
     unsigned rng, incarnations;
 };
 
-void hft_fleet_start(struct hft_fleet *fleet, struct hft_ledger *ledger, struct hft_server *server);
+void hft_crowd_start(struct hft_crowd *crowd, struct hft_ledger *ledger, struct hft_server *server);
 /* False, with a complaint: a process ended by itself, or a call hangs. */
-bool hft_fleet_is_well(struct hft_fleet *fleet);
-void hft_fleet_kill_one(struct hft_fleet *fleet);      /* anyone, by kill -9; another one takes its place */
-bool hft_fleet_freeze_holder(struct hft_fleet *fleet); /* false: nobody holds anything just now */
-void hft_fleet_thaw(struct hft_fleet *fleet);
+bool hft_crowd_is_well(struct hft_crowd *crowd);
+void hft_crowd_kill_one(struct hft_crowd *crowd);      /* anyone, by kill -9; another one takes its place */
+bool hft_crowd_freeze_holder(struct hft_crowd *crowd); /* false: nobody holds anything just now */
+void hft_crowd_thaw(struct hft_crowd *crowd);
 /* Half a lease after a failed call or a release the server has no key of that process; otherwise a complaint is
  * made. Since well_since_ns no process was frozen. */
-void hft_fleet_look_for_leftovers(struct hft_fleet *fleet, int64_t well_since_ns);
+void hft_crowd_look_for_leftovers(struct hft_crowd *crowd, int64_t well_since_ns);
 /* All processes end by themselves, soon; one that does not is named in a complaint and killed. */
-void hft_fleet_end(struct hft_fleet *fleet);
+void hft_crowd_end(struct hft_crowd *crowd);
 
 #endif

@@ -42,9 +42,9 @@ static const struct {
     {"rings", hft_rings, "--count 50 --runs 500 --slack-ms 3000"},
 };
 
-/* What is to be done to the fleet, and when. */
+/* What is to be done to the crowd, and when. */
 struct schedule {
-    struct hft_fleet fleet;
+    struct hft_crowd crowd;
     int64_t next_ns, thaw_ns, last_ns; /* thaw_ns 0: nothing is frozen */
     int64_t well_ns, look_ns;          /* since when nothing is; the next look for what was left behind */
     int rounds;
@@ -110,10 +110,10 @@ static struct hft_plan read_plan(int argc, char **argv)
 
 static void thaw(struct schedule *schedule)
 {
-    if (schedule->fleet.ledger->plan.fault == HFT_FREEZE_SERVER)
-        hft_server_thaw(schedule->fleet.server);
+    if (schedule->crowd.ledger->plan.fault == HFT_FREEZE_SERVER)
+        hft_server_thaw(schedule->crowd.server);
     else
-        hft_fleet_thaw(&schedule->fleet);
+        hft_crowd_thaw(&schedule->crowd);
     schedule->thaw_ns = 0;
     schedule->well_ns = hft_now_ns();
 }
@@ -122,14 +122,14 @@ static void look(struct schedule *schedule, int64_t now)
 {
     if (schedule->thaw_ns != 0 || now < schedule->look_ns)
         return;
-    hft_fleet_look_for_leftovers(&schedule->fleet, schedule->well_ns);
+    hft_crowd_look_for_leftovers(&schedule->crowd, schedule->well_ns);
     schedule->look_ns = now + LOOK_MS * HFT_MS;
 }
 
 static void do_faults(struct schedule *schedule, int64_t now)
 {
-    struct hft_fleet *fleet = &schedule->fleet;
-    const struct hft_plan *plan = &fleet->ledger->plan;
+    struct hft_crowd *crowd = &schedule->crowd;
+    const struct hft_plan *plan = &crowd->ledger->plan;
     int64_t lease_ns = plan->lease_ms * HFT_MS;
     if (schedule->thaw_ns != 0) {
         if (now >= schedule->thaw_ns)
@@ -142,18 +142,18 @@ static void do_faults(struct schedule *schedule, int64_t now)
     case HFT_CALM:
         break;
     case HFT_KILL:
-        hft_fleet_kill_one(fleet);
+        hft_crowd_kill_one(crowd);
         schedule->next_ns = now + plan->kill_ms * HFT_MS;
         break;
     case HFT_FREEZE:
-        if (!hft_fleet_freeze_holder(fleet))
+        if (!hft_crowd_freeze_holder(crowd))
             return;
         schedule->thaw_ns = now + 2 * lease_ns;
         schedule->next_ns = schedule->thaw_ns + lease_ns / 2;
         break;
     case HFT_FREEZE_SERVER: /* leases survive half of theirs, and end in twice */
-        hft_server_freeze(fleet->server);
-        fleet->kills++;
+        hft_server_freeze(crowd->server);
+        crowd->kills++;
         schedule->thaw_ns = now + (schedule->rounds++ % 2 == 0 ? lease_ns / 2 : 2 * lease_ns);
         schedule->next_ns = schedule->thaw_ns + lease_ns;
         break;
@@ -172,7 +172,7 @@ static int torture(int argc, char **argv)
     freeReplyObject(hft_server_ask(server, "CONFIG RESETSTAT"));
     if (plan.bare)
         hft_wire_open(&wire, server);
-    hft_fleet_start(&schedule.fleet, ledger, server);
+    hft_crowd_start(&schedule.crowd, ledger, server);
     int64_t begun = hft_now_ns(), end = begun + plan.seconds * 1000 * HFT_MS, now;
     schedule.next_ns = begun + 300 * HFT_MS;
     schedule.last_ns = end - hft_longest_wait_ns(&plan) - 300 * HFT_MS; /* who waits then has time to get it */
@@ -184,18 +184,18 @@ static int torture(int argc, char **argv)
         do_faults(&schedule, now);
         if (!plan.bare) /* whose commands are counted */
             look(&schedule, now);
-        well = hft_fleet_is_well(&schedule.fleet);
+        well = hft_crowd_is_well(&schedule.crowd);
     }
     if (schedule.thaw_ns != 0)
         thaw(&schedule);
-    hft_fleet_end(&schedule.fleet);
+    hft_crowd_end(&schedule.crowd);
     if (plan.bare)
         hft_wire_read(&wire);
-    bool kept = hft_verdict(&schedule.fleet, plan.bare ? &wire : NULL, hft_now_ns() - begun);
+    bool kept = hft_verdict(&schedule.crowd, plan.bare ? &wire : NULL, hft_now_ns() - begun);
     hft_wire_close(&wire);
-    free(schedule.fleet.pids);
-    free(schedule.fleet.ask_holders);
-    free(schedule.fleet.deaths);
+    free(schedule.crowd.pids);
+    free(schedule.crowd.ask_holders);
+    free(schedule.crowd.deaths);
     hft_server_stop(server);
     return kept ? 0 : 1;
 }

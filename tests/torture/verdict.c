@@ -13,7 +13,7 @@
 #define SHOWN 5 /* violations of a kind */
 
 struct verdict {
-    struct hft_fleet *fleet;
+    struct hft_crowd *crowd;
     struct hft_ledger *ledger;
     struct hft_interval *history;
     size_t sections, overlaps, fences, late;
@@ -59,7 +59,7 @@ static size_t first_since(const struct verdict *verdict, int32_t lock, int64_t f
 /* How long the name had no holder after this death while a surviving process waited for it. */
 static int64_t orphaned_ns(const struct verdict *verdict, const struct hft_death *death, int64_t ended_ns)
 {
-    const struct hft_fleet *fleet = verdict->fleet;
+    const struct hft_crowd *crowd = verdict->crowd;
     size_t heir = first_since(verdict, death->lock, death->seen_ns);
     int64_t until = ended_ns, asked = INT64_MAX;
     if (heir < verdict->sections) {
@@ -68,11 +68,11 @@ static int64_t orphaned_ns(const struct verdict *verdict, const struct hft_death
                               verdict->history[i].enter_ns < until + HFT_WAIT_MS * HFT_MS; i++)
             if (verdict->history[i].asked_ns < asked)
                 asked = verdict->history[i].asked_ns;
-    } else if (fleet->ledger->plan.locks > 1) {
+    } else if (crowd->ledger->plan.locks > 1) {
         return 0; /* nobody may have wanted it since */
     }
     /* A new holder that died before it recorded its section was a new holder all the same. */
-    for (const struct hft_death *next = death + 1; next < fleet->deaths + fleet->death_count; next++)
+    for (const struct hft_death *next = death + 1; next < crowd->deaths + crowd->death_count; next++)
         if (next->lock == death->lock && next->at_ns < until)
             until = next->at_ns;
     int64_t from = asked == INT64_MAX || asked < death->at_ns ? death->at_ns : asked;
@@ -81,8 +81,8 @@ static int64_t orphaned_ns(const struct verdict *verdict, const struct hft_death
 
 static void judge_deaths(struct verdict *verdict, int64_t ended_ns)
 {
-    for (size_t i = 0; i < verdict->fleet->death_count; i++) {
-        const struct hft_death *death = &verdict->fleet->deaths[i];
+    for (size_t i = 0; i < verdict->crowd->death_count; i++) {
+        const struct hft_death *death = &verdict->crowd->deaths[i];
         int64_t wait = orphaned_ns(verdict, death, ended_ns);
         if (wait > verdict->worst_ns)
             verdict->worst_ns = wait;
@@ -116,7 +116,7 @@ static void judge_permits(struct verdict *verdict)
 
 static void look_at_key(struct verdict *verdict, const redisReply *key)
 {
-    int64_t left = hft_server_ask_integer(verdict->fleet->server, "PTTL %b", key->str, (size_t)key->len);
+    int64_t left = hft_server_ask_integer(verdict->crowd->server, "PTTL %b", key->str, (size_t)key->len);
     if (left == -2 || strcmp(key->str, "hf:fence") == 0)
         return;
     verdict->keys++;
@@ -128,7 +128,7 @@ static void look_at_keys(struct verdict *verdict)
 {
     char cursor[32] = "0";
     do {
-        redisReply *reply = hft_server_ask(verdict->fleet->server, "SCAN %s COUNT 1000", cursor);
+        redisReply *reply = hft_server_ask(verdict->crowd->server, "SCAN %s COUNT 1000", cursor);
         for (size_t i = 0; i < (size_t)reply->element[1]->elements; i++)
             look_at_key(verdict, reply->element[1]->element[i]);
         (void)snprintf(cursor, sizeof cursor, "%s", reply->element[0]->str);
@@ -183,10 +183,10 @@ static bool judge_economy(const struct verdict *verdict, const struct hft_wire *
 static void tell_summary(const struct verdict *verdict, bool kept, int64_t lost)
 {
     const struct hft_plan *plan = &verdict->ledger->plan;
-    int64_t excused = plan->fault == HFT_FREEZE_SERVER ? lost : plan->fault == HFT_FREEZE ? verdict->fleet->holders : 0;
+    int64_t excused = plan->fault == HFT_FREEZE_SERVER ? lost : plan->fault == HFT_FREEZE ? verdict->crowd->holders : 0;
     size_t broken = verdict->overlaps + verdict->fences + verdict->late;
     (void)printf("summary torture-%s seed=%u operations=%zu faults=%d violations=%zu false_losses=%" PRId64, plan->mode,
-                 plan->seed, verdict->sections, verdict->fleet->kills, broken > 0 || kept ? broken : 1,
+                 plan->seed, verdict->sections, verdict->crowd->kills, broken > 0 || kept ? broken : 1,
                  lost > excused ? lost - excused : 0);
     if (plan->fault == HFT_KILL)
         (void)printf(" wait_ms=%" PRId64 " wait_bound_ms=%" PRId64, verdict->worst_ns / HFT_MS,
@@ -194,13 +194,13 @@ static void tell_summary(const struct verdict *verdict, bool kept, int64_t lost)
     (void)printf("\n");
 }
 
-bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
+bool hft_verdict(struct hft_crowd *crowd, struct hft_wire *wire, int64_t ran_ns)
 {
-    struct hft_ledger *ledger = fleet->ledger;
+    struct hft_ledger *ledger = crowd->ledger;
     const struct hft_plan *plan = &ledger->plan;
-    struct verdict verdict = {.fleet = fleet, .ledger = ledger, .limit_ns = hft_longest_wait_ns(plan)};
+    struct verdict verdict = {.crowd = crowd, .ledger = ledger, .limit_ns = hft_longest_wait_ns(plan)};
     int64_t ended_ns = hft_now_ns();
-    int64_t calls = wire != NULL ? hft_server_calls(fleet->server, NULL) : 0;
+    int64_t calls = wire != NULL ? hft_server_calls(crowd->server, NULL) : 0;
     verdict.history = hft_ledger_history(ledger, &verdict.sections);
     if (plan->limit > 0) {
         (void)hft_oracle_check_permits(verdict.history, verdict.sections, plan->limit, show, &verdict);
@@ -210,7 +210,7 @@ bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
     }
     judge_deaths(&verdict, ended_ns);
     look_at_keys(&verdict);
-    hft_ledger_judge_scripts(ledger, hft_server_calls(fleet->server, "evalsha") + hft_server_calls(fleet->server, "eval"));
+    hft_ledger_judge_scripts(ledger, hft_server_calls(crowd->server, "evalsha") + hft_server_calls(crowd->server, "eval"));
     bool kept = verdict.sections > 0 && verdict.overlaps == 0 && verdict.fences == 0 && verdict.late == 0 &&
                 verdict.for_ever == 0 && atomic_load(&ledger->complaints) == 0;
     if (wire != NULL)
@@ -233,10 +233,10 @@ bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns)
                  "  keys left %" PRId64 ", for ever %" PRId64 "  lost %" PRId64 " timeouts %" PRId64
                  " unknown %" PRId64 "  in vain %" PRId64 ", looks for what they left %ld\n",
                  plan->mode, kept ? "ok" : "FAILED", ran_ns / 1000000000, plan->processes, plan->threads, plan->locks,
-                 plan->seed, verdict.sections, verdict.overlaps, verdict.fences, fleet->kills, fleet->holders,
+                 plan->seed, verdict.sections, verdict.overlaps, verdict.fences, crowd->kills, crowd->holders,
                  verdict.worst_ns / HFT_MS, verdict.limit_ns / HFT_MS, verdict.keys, verdict.for_ever,
                  lost, atomic_load(&ledger->timeouts), atomic_load(&ledger->unknown), atomic_load(&ledger->in_vain),
-                 fleet->looks);
+                 crowd->looks);
     tell_summary(&verdict, kept, lost);
     free(verdict.history);
     return kept;

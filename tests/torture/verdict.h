@@ -10,6 +10,6 @@
 int64_t hft_longest_wait_ns(const struct hft_plan *plan);
 
 /* Prints the violations, if any, and one line of numbers. `wire` NULL: no MONITOR ran. True: all promises were kept. */
-bool hft_verdict(struct hft_fleet *fleet, struct hft_wire *wire, int64_t ran_ns);
+bool hft_verdict(struct hft_crowd *crowd, struct hft_wire *wire, int64_t ran_ns);
 
 #endif

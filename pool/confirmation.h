@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* confirmation.h - whether replicas have what was written: what WAIT and ROLE say of it. Pure. */
+#ifndef HFI_CONFIRMATION_H
+#define HFI_CONFIRMATION_H
+
+#include <stdint.h>
+
+#define HFI_REPLICAS_MOST 16
+
+struct redisReply;
+
+struct hfi_named_host {
+    char host[256]; /* an address; a name where servers are told to announce names */
+    int  port;
+};
+
+struct hfi_replicas { /* by the names under which the primary, and the sentinels, know them */
+    int count;
+    struct hfi_named_host list[HFI_REPLICAS_MOST];
+};
+
+/* How many of `wanted` do not confirm, by the answer to WAIT. */
+int hfi_confirmation_lacks(const struct redisReply *wait, int wanted);
+/* How far the primary has written, by its answer to ROLE; -1: it does not say, or is none. */
+int64_t hfi_confirmation_offset(const struct redisReply *role);
+/* How many of `replicas` the primary does not know to have come as far as `offset`. */
+int hfi_confirmation_missing(const struct redisReply *role, int64_t offset, const struct hfi_replicas *replicas);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+/* replicas_test.c - replicas=N and replicas=all: a lease that too few replicas have is none. Real servers and sentinels. */
+#include <holdfast/holdfast.h>
+
+#include "tests/support/fleet.h"
+#include "tests/support/takers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A primary with two replicas, and three sentinels that are slow to act. */
+static int start(void **state)
+{
+    struct hft_fleet *fleet = calloc(1, sizeof *fleet);
+    hft_fleet_start(fleet, 3, 3, 30000, NULL);
+    *state = fleet;
+    return 0;
+}
+
+static int start_hasty(void **state)
+{
+    struct hft_fleet *fleet = calloc(1, sizeof *fleet);
+    hft_fleet_start(fleet, 3, 3, HFT_FLEET_DOWN_MS, NULL);
+    *state = fleet;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    hft_fleet_stop(*state);
+    free(*state);
+    return 0;
+}
+
+static hf_client *open_client(const char *url, int replicas)
+{
+    hf_client *client;
+    hf_error error;
+    if (hf_client_open(url, HF_CLIENT(.replicas = replicas), &client, &error) != HF_OK)
+        fail_msg("%s: %s (%s)", url, error.message, error.hint);
+    return client;
+}
+
+static hf_status lock(hf_client *client, const char *name, int64_t wait_ms, hf_error *error)
+{
+    hf_lease *lease;
+    hf_status status = hf_lock_acquire(client, name, HF_LOCK(.wait_ms = wait_ms), &lease, error);
+    if (status == HF_OK)
+        status = hf_lease_release(lease, error);
+    return status;
+}
+
+static void confirmed_leases_work_as_others_do(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *one = open_client(hft_server_url(fleet->server[0]), 2), *other = open_client(hft_server_url(fleet->server[0]), 2);
+    struct hft_taker taker;
+    hf_lease *lease;
+    hf_stats stats;
+    assert_int_equal(hf_lock_acquire(one, "name", NULL, &lease, NULL), HF_OK);
+    hft_take(&taker, other, "name", HF_LOCK(.wait_ms = 15000));
+    HFT_UNTIL_TRUE(hft_queued(fleet->server[0], "name") == 1);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(&taker), HF_OK); /* handed over: it asks, and that is confirmed */
+    assert_true(taker.got_ms - taker.began_ms < 15000);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_semaphore_acquire(one, "permits", 3, 2, HF_LOCK(.wait_ms = 5000), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_true(hft_server_calls(fleet->server[0], "wait") > 0);
+    hf_client_stats(other, &stats);
+    assert_int_equal(stats.acks_short, 0);
+    assert_int_equal(hf_client_close(one, NULL), HF_OK);
+    assert_int_equal(hf_client_close(other, NULL), HF_OK);
+    assert_int_equal(hft_lock_keys(fleet->server[0]), 0);
+}
+
+static void what_no_replica_has_is_no_lease(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client = open_client(hft_server_url(fleet->server[0]), 2);
+    hf_error error;
+    hf_stats stats;
+    hft_server_freeze(fleet->server[1]);
+    assert_int_equal(lock(client, "name", 0, &error), HF_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "1 of 2 replicas confirmed the lease"));
+    assert_int_equal(lock(client, "name", 1500, &error), HF_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "1 of 2 replicas confirmed the lease"));
+    hf_client_stats(client, &stats);
+    assert_true(stats.acks_short > 1);
+    HFT_UNTIL_TRUE(hft_lock_exists(fleet->server[0], "name") == 0); /* given back all the same */
+    hft_server_thaw(fleet->server[1]);
+    assert_int_equal(lock(client, "name", 15000, &error), HF_OK);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void a_renewal_that_no_replica_has_does_not_count(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client = open_client(hft_server_url(fleet->server[0]), 1);
+    hf_lease *lease;
+    assert_int_equal(hf_lock_acquire(client, "name", HF_LOCK(.lease_ms = 1500), &lease, NULL), HF_OK);
+    HFT_WHILE_RENEWED(client, 2, hf_lease_is_valid(lease));
+    hft_server_freeze(fleet->server[1]);
+    HFT_WHILE_RENEWED(client, 2, hf_lease_is_valid(lease)); /* one of two is enough */
+    hft_server_freeze(fleet->server[2]);
+    HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+    hft_server_thaw(fleet->server[1]);
+    hft_server_thaw(fleet->server[2]);
+    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+/* Whoever is connected may be counted, and another one be promoted. */
+static void all_means_every_one_that_could_be_promoted(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client = open_client(fleet->url, HF_ALL);
+    hf_error error;
+    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK);
+    hft_server_freeze(fleet->server[2]);
+    assert_int_equal(lock(client, "name", 0, &error), HF_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "1 of 2 replicas confirmed the lease"));
+    hft_server_thaw(fleet->server[2]);
+    assert_int_equal(lock(client, "name", 15000, &error), HF_OK);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void who_is_down_is_not_waited_for(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client = open_client(fleet->url, HF_ALL);
+    hft_server_freeze(fleet->server[2]);
+    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK); /* when most sentinels call it down */
+    hft_server_freeze(fleet->server[1]);
+    HFT_UNTIL_TRUE(lock(client, "name", 0, NULL) == HF_UNAVAILABLE); /* a primary alone grants nothing */
+    hft_server_thaw(fleet->server[1]);
+    hft_server_thaw(fleet->server[2]);
+    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void a_confirmed_lease_outlives_its_primary(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client = open_client(fleet->url, HF_ALL);
+    hf_lease *lease;
+    hf_stats stats;
+    int before = hft_fleet_primary(fleet);
+    assert_int_equal(hf_lock_acquire(client, "name", HF_LOCK(.lease_ms = 20000, .wait_ms = 15000), &lease, NULL), HF_OK);
+    hft_server_kill(fleet->server[before]);
+    int next = hft_fleet_wait_for_another(fleet, before);
+    HFT_UNTIL_TRUE(hft_server_calls(fleet->server[next], "wait") > 1); /* renewals are confirmed there */
+    HFT_WHILE_RENEWED(client, 1, hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    HFT_UNTIL_TRUE(lock(client, "name", 1000, NULL) == HF_OK);
+    hf_client_stats(client, &stats);
+    assert_true(stats.failovers >= 1);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
+static void wrong_numbers_and_missing_rights_are_told(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    static const struct {
+        const char *query, *words;
+    } wrong[] = {
+        {"?replicas=all", "the URI names no sentinels"},
+        {"?replicas=17", "replicas is 17"},
+        {"?replicas=-1", "replicas is -1"},
+        {"?replicas=some", "replicas"},
+        {"?replicas=1&replicas_ms=501", "replicas_ms is more than half of command_ms"},
+        {"?lease_ms=all", "lease_ms"},
+        {"?max_lease_ms=5000", "lease_ms is above max_lease_ms"},
+    };
+    hf_client *client;
+    hf_error error;
+    char url[300];
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        (void)snprintf(url, sizeof url, "%s%s", hft_server_url(fleet->server[0]), wrong[i].query);
+        assert_int_equal(hf_client_open(url, NULL, &client, &error), HF_INVALID);
+        if (strstr(error.message, wrong[i].words) == NULL)
+            fail_msg("%s: %s", wrong[i].query, error.message);
+    }
+    client = NULL;
+    (void)snprintf(url, sizeof url, "%s?max_lease_ms=20000", hft_server_url(fleet->server[0]));
+    assert_int_equal(hf_client_open(url, NULL, &client, &error), HF_OK);
+    hf_lease *lease;
+    assert_int_equal(hf_lock_acquire(client, "name", HF_LOCK(.lease_ms = 20001), &lease, &error), HF_INVALID);
+    assert_int_equal(hf_lock_acquire(client, "name", HF_LOCK(.lease_ms = 20000), &lease, &error), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+    freeReplyObject(hft_server_ask(fleet->server[0], "ACL SETUSER few on nopass ~* &* +@all -wait"));
+    assert_int_equal(hf_client_open(hft_server_url(fleet->server[0]), HF_CLIENT(.user = "few", .replicas = 1), &client, &error),
+                     HF_DENIED);
+    assert_non_null(strstr(error.message, "wait"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(confirmed_leases_work_as_others_do, start, stop),
+        cmocka_unit_test_setup_teardown(what_no_replica_has_is_no_lease, start, stop),
+        cmocka_unit_test_setup_teardown(a_renewal_that_no_replica_has_does_not_count, start, stop),
+        cmocka_unit_test_setup_teardown(all_means_every_one_that_could_be_promoted, start, stop),
+        cmocka_unit_test_setup_teardown(who_is_down_is_not_waited_for, start_hasty, stop),
+        cmocka_unit_test_setup_teardown(a_confirmed_lease_outlives_its_primary, start_hasty, stop),
+        cmocka_unit_test_setup_teardown(wrong_numbers_and_missing_rights_are_told, start, stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

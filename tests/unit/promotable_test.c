@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* promotable_test.c - who has to confirm, by what sentinels say of replicas, and whether ROLE and WAIT say that they do. */
+#include "pool/promotable.h"
+
+#include <hiredis/hiredis.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static redisReply *parse(const char *bytes)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
+    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
+    assert_non_null(reply);
+    redisReaderFree(reader);
+    return reply;
+}
+
+/* Words separated by blanks, as an array. */
+static int array(char *out, size_t room, const char *words)
+{
+    char copy[512], *rest = copy;
+    int count = 0, size = 0;
+    (void)snprintf(copy, sizeof copy, "%s", words);
+    for (const char *at = words; *at != 0; at++)
+        count += *at == ' ';
+    size = snprintf(out, room, "*%d\r\n", count + 1);
+    for (char *word = strtok_r(rest, " ", &rest); word != NULL; word = strtok_r(rest, " ", &rest))
+        size += snprintf(out + size, room - (size_t)size, "$%zu\r\n%s\r\n", strlen(word), word);
+    return size;
+}
+
+static bool reads(const char *const *lines, int count, struct hfi_said_replicas *said)
+{
+    char bytes[4096];
+    int size = snprintf(bytes, sizeof bytes, "*%d\r\n", count);
+    for (int i = 0; i < count; i++)
+        size += array(bytes + size, sizeof bytes - (size_t)size, lines[i]);
+    redisReply *reply = parse(bytes);
+    bool good = hfi_promotable_read(reply, said);
+    freeReplyObject(reply);
+    return good;
+}
+
+static void what_a_sentinel_says_of_replicas_is_read(void **state)
+{
+    static const char *const lines[] = {
+        "ip 10.0.0.1 port 1 flags slave role-reported slave master-host 10.0.0.9 slave-priority 100",
+        "ip 10.0.0.2 port 2 flags s_down,slave,disconnected role-reported slave master-host 10.0.0.9 slave-priority 100",
+        "ip 10.0.0.3 port 3 flags slave,disconnected role-reported slave master-host ? slave-priority 100",
+        "ip 10.0.0.4 port 4 flags slave role-reported master master-host ? slave-priority 0",
+    };
+    static const bool out[] = {false, true, true, true}, follows[] = {true, true, false, false};
+    struct hfi_said_replicas said;
+    (void)state;
+    assert_true(reads(lines, 4, &said));
+    assert_int_equal(said.count, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(said.list[i].at.port, i + 1);
+        assert_int_equal(said.list[i].is_out, out[i]);
+        assert_int_equal(said.list[i].follows, follows[i]);
+    }
+    hfi_promotable_doubt(&said);
+    assert_false(said.list[1].is_out);
+    assert_true(reads(lines, 0, &said));
+    assert_int_equal(said.count, 0);
+    static const char *const odd[] = {"ip 10.0.0.1 flags slave"};
+    assert_false(reads(odd, 1, &said));
+    redisReply *refusal = parse("-NOPERM no\r\n");
+    assert_false(hfi_promotable_read(refusal, &said));
+    freeReplyObject(refusal);
+}
+
+struct council { /* three sentinels */
+    struct hfi_promotable promotable;
+    struct hfi_said_replicas said[3];
+    bool silent[3];
+};
+
+static void list(struct council *council, int sentinel, const char *host, bool is_out, bool follows)
+{
+    struct hfi_said_replicas *said = &council->said[sentinel];
+    struct hfi_said_replica *one = &said->list[said->count++];
+    (void)snprintf(one->at.host, sizeof one->at.host, "%s", host);
+    one->at.port = 6379;
+    one->is_out = is_out;
+    one->follows = follows;
+}
+
+static bool judge(struct council *council)
+{
+    const struct hfi_said_replicas *said[3];
+    for (int i = 0; i < 3; i++)
+        said[i] = council->silent[i] ? NULL : &council->said[i];
+    return hfi_promotable_judge(&council->promotable, said, 3, 3);
+}
+
+/* The hosts that are needed, one after the other. */
+static const char *needed(const struct council *council)
+{
+    static char text[256];
+    int size = 0;
+    text[0] = 0;
+    for (int i = 0; i < council->promotable.needed.count; i++)
+        size += snprintf(text + size, sizeof text - (size_t)size, "%s", council->promotable.needed.list[i].host);
+    return text;
+}
+
+static void whom_any_sentinel_lists_is_needed_unless_most_leave_him_out(void **state)
+{
+    struct council council = {.promotable = {.needed = {.count = 0}}};
+    (void)state;
+    list(&council, 0, "a", false, true);
+    list(&council, 0, "b", true, true);
+    list(&council, 1, "b", false, true);
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "ab");
+    assert_false(judge(&council)); /* nothing new */
+    council.said[1].list[0].is_out = true;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "a"); /* two of three leave b out */
+    council.silent[1] = true;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "ab"); /* one of three is no majority, whoever else can be asked */
+}
+
+static void a_former_primary_is_needed_when_it_follows(void **state)
+{
+    const struct hfi_named_host former = {"a", 6379};
+    struct council council = {.promotable = {.needed = {.count = 0}}};
+    (void)state;
+    list(&council, 0, "b", false, true);
+    (void)judge(&council);
+    hfi_promotable_moved(&council.promotable, &former);
+    assert_string_equal(needed(&council), "");
+    list(&council, 1, "a", false, false);
+    list(&council, 1, "c", false, false);
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "bc"); /* one that says it is a primary may be the one just promoted */
+    list(&council, 2, "a", false, true);
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "bac");
+    council.said[2].list[0].follows = false; /* it was seen once */
+    assert_false(judge(&council));
+}
+
+static void too_many_to_know_means_nobody(void **state)
+{
+    struct council council = {.promotable = {.needed = {.count = 0}}};
+    (void)state;
+    for (int i = 0; i < HFI_REPLICAS_MOST; i++) {
+        char host[8];
+        (void)snprintf(host, sizeof host, "%c", 'a' + i);
+        list(&council, i % 2, host, false, true);
+    }
+    assert_true(judge(&council));
+    assert_int_equal(council.promotable.needed.count, HFI_REPLICAS_MOST);
+    list(&council, 2, "z", false, true);
+    assert_true(judge(&council));
+    assert_int_equal(council.promotable.needed.count, 0);
+    council.said[2].count = -1;
+    assert_false(judge(&council));
+}
+
+static void wait_says_how_many_lack_it(void **state)
+{
+    static const struct {
+        const char *reply;
+        int lacks;
+    } cases[] = {{":2\r\n", 0}, {":3\r\n", 0}, {":1\r\n", 1}, {":0\r\n", 2}, {":-1\r\n", 2}, {"-NOPERM no\r\n", 2}, {"+OK\r\n", 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        redisReply *reply = parse(cases[i].reply);
+        assert_int_equal(hfi_confirmation_lacks(reply, 2), cases[i].lacks);
+        freeReplyObject(reply);
+    }
+}
+
+#define LINE(host, port, offset) "*3\r\n$1\r\n" host "\r\n$1\r\n" port "\r\n$3\r\n" offset "\r\n"
+
+static void role_says_who_has_come_as_far(void **state)
+{
+    const struct hfi_replicas replicas = {2, {{"a", 1}, {"b", 2}}};
+    redisReply *role = parse("*3\r\n$6\r\nmaster\r\n:130\r\n*3\r\n" LINE("a", "1", "120") LINE("b", "3", "130") LINE("b", "2", "119"));
+    redisReply *replica = parse("*5\r\n$5\r\nslave\r\n$1\r\na\r\n:1\r\n$9\r\nconnected\r\n:130\r\n");
+    redisReply *refusal = parse("-NOPERM no\r\n");
+    redisReply *odd = parse("*3\r\n$6\r\nmaster\r\n:130\r\n*2\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$1\r\na\r\n:1\r\n:130\r\n");
+    (void)state;
+    assert_int_equal(hfi_confirmation_offset(role), 130);
+    assert_int_equal(hfi_confirmation_missing(role, 119, &replicas), 0);
+    assert_int_equal(hfi_confirmation_missing(role, 120, &replicas), 1);
+    assert_int_equal(hfi_confirmation_missing(role, 121, &replicas), 2);
+    assert_int_equal(hfi_confirmation_missing(role, -1, &replicas), 2); /* it was not said what has to be reached */
+    assert_int_equal(hfi_confirmation_offset(replica), -1);
+    assert_int_equal(hfi_confirmation_missing(replica, 1, &replicas), 2);
+    assert_int_equal(hfi_confirmation_offset(refusal), -1);
+    assert_int_equal(hfi_confirmation_missing(refusal, 1, &replicas), 2);
+    assert_int_equal(hfi_confirmation_missing(odd, 1, &replicas), 2);
+    freeReplyObject(role);
+    freeReplyObject(replica);
+    freeReplyObject(refusal);
+    freeReplyObject(odd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_sentinel_says_of_replicas_is_read),
+        cmocka_unit_test(whom_any_sentinel_lists_is_needed_unless_most_leave_him_out),
+        cmocka_unit_test(a_former_primary_is_needed_when_it_follows),
+        cmocka_unit_test(too_many_to_know_means_nobody),
+        cmocka_unit_test(wait_says_how_many_lack_it),
+        cmocka_unit_test(role_says_who_has_come_as_far),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
