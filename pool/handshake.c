@@ -158,7 +158,7 @@ static bool ask_greet(struct hfi_handshake *handshake)
         return false;
     if (deployment->ops.handshake_floor == NULL)
         return true;
-    handshake->handshake_floor = deployment->ops.handshake_floor(deployment->self);
+    handshake->handshake_floor = deployment->ops.handshake_floor(deployment->self, &handshake->server);
     return handshake->handshake_floor != NULL && ask_floor(handshake);
 }
 

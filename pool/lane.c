@@ -259,10 +259,7 @@ static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
         grants = !hfi_lane_is_confirmation(command) && (grants || hfi_lane_needs_confirmation(lane, command));
         hfi_list_remove(&command->link);
         if (!hfi_buffer_append(&lane->out, command->bytes, command->size)) {
-            bool is_awaited = hfi_lane_is_confirmation(command); /* by what would wait for ever */
-            hfi_lane_complete_locked(lane, command, HFI_UNSENT);
-            if (is_awaited)
-                hfi_lane_give_up_locked(lane, HF_NOMEM, 0, "no memory to ask for a confirmation");
+            hfi_lane_lack_memory_locked(lane, command);
             continue;
         }
         hfi_list_append(&lane->in_flight, &command->link);

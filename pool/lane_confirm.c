@@ -50,10 +50,18 @@ void hfi_lane_need(struct hfi_lane *lane, const struct hfi_replicas *needed)
 
 /* ---- asking ---- */
 
+void hfi_lane_lack_memory_locked(struct hfi_lane *lane, struct hfi_command *command)
+{
+    bool is_confirmation = hfi_lane_is_confirmation(command);
+    hfi_lane_complete_locked(lane, command, HFI_UNSENT);
+    if (is_confirmation) /* what waits for it would wait for ever */
+        hfi_lane_give_up_locked(lane, HF_NOMEM, 0, "no memory to ask for a confirmation");
+}
+
 static bool ask_locked(struct hfi_lane *lane, hfi_command_done *done, int count, const char *const *words, int64_t until_ns)
 {
     struct hfi_command *command = hfi_command_new(count, words, NULL);
-    if (command == NULL) { /* what waits for it would wait for ever */
+    if (command == NULL) {
         hfi_lane_give_up_locked(lane, HF_NOMEM, 0, "no memory to ask for a confirmation");
         return false;
     }

@@ -146,6 +146,7 @@ void hfi_lane_need(struct hfi_lane *lane, const struct hfi_replicas *needed);
 bool hfi_lane_needs_confirmation(const struct hfi_lane *lane, const struct hfi_command *command);
 /* Puts the question into the queue. False: no memory, the connection was given up. */
 bool hfi_lane_ask_for_confirmation_locked(struct hfi_lane *lane, int64_t now_ns);
+void hfi_lane_lack_memory_locked(struct hfi_lane *lane, struct hfi_command *command); /* to send it: UNSENT */
 void hfi_lane_drop_held_locked(struct hfi_lane *lane); /* they become UNANSWERED */
 /* The command was answered: completes it, or holds it until the confirmation behind it is answered, and with it what was
  * answered in between. */

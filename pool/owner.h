@@ -28,10 +28,10 @@ struct hfi_server {
 struct hfi_pool_ops {
     /* The handshake of a lane, after AUTH, SELECT, CLIENT SETNAME, ROLE = master and INFO, makes one further round
      * trip. It loads those of `scripts` that the server lacks, and sends the command that `handshake_floor` returns
-     * (NULL: none). The reply goes to `handshake_floored`, which refuses the connection if it returns anything but
+     * (NULL: no memory). The reply goes to `handshake_floored`, which refuses the connection if it returns anything but
      * HF_OK (and says why in *error). A user lane does without. */
     const struct hfi_script *const *scripts; /* ended by NULL; fewer than 64 */
-    struct hfi_command *(*handshake_floor)(void *self);
+    struct hfi_command *(*handshake_floor)(void *self, const struct hfi_server *server);
     hf_status (*handshake_floored)(void *self, int lane, int64_t sent_ns, const struct redisReply *reply, hf_error *error);
     void (*lane_up)(void *self, int lane);
     /* By sentinels: a lane has met another server than lanes did before. What that one does not know is lost. */

@@ -86,7 +86,8 @@ static bool in_background(void *self, void (*run)(void *arg), void *arg)
 
 static hf_status build(struct hfi_pool *pool, const struct hfi_pool_settings *settings, hf_error *error)
 {
-    const struct hfi_topology_ops topology_ops = {.in_background = in_background, .found = found, .needed = needed, .moved = moved, .self = pool};
+    const struct hfi_topology_ops topology_ops = {
+        .in_background = in_background, .found = found, .needed = needed, .moved = moved, .self = pool};
     const struct hfi_listener_ops listener_ops = {look, hang_up, kicked, pool};
     struct hfi_deployment *deployment = &pool->deployment;
     if (!hfi_deployment_init(deployment, settings))
@@ -245,6 +246,11 @@ const char *hfi_pool_server_name(const struct hfi_pool *pool)
 void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server)
 {
     hfi_peer_server(&pool->node->peer, server);
+}
+
+bool hfi_pool_report(const struct hfi_pool *pool, struct hfi_topology_report *report)
+{
+    return hfi_topology_report(pool->deployment.topology, report);
 }
 
 void hfi_pool_kick(struct hfi_pool *pool)

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "pool/lane.h"
 #include "pool/owner.h"
+#include "pool/topology.h"
 
 struct hfi_pool;
 
@@ -45,6 +46,9 @@ hf_status hfi_pool_why_down(struct hfi_pool *pool, hf_error *error);
 /* "/run/redis.sock" or "10.0.0.7:6379". */
 const char *hfi_pool_server_name(const struct hfi_pool *pool);
 void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server); /* as of the last handshake */
+
+/* What sentinels say. False: there are none. */
+bool hfi_pool_report(const struct hfi_pool *pool, struct hfi_topology_report *report);
 
 /* Async-signal-safe: makes the listener call ops->kicked. */
 void hfi_pool_kick(struct hfi_pool *pool);

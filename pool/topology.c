@@ -42,6 +42,11 @@ void hfi_topology_hurry(struct hfi_topology *topology)
     hfi_park_wake(&topology->looked);
 }
 
+bool hfi_topology_report(struct hfi_topology *topology, struct hfi_topology_report *report)
+{
+    return topology->kind->report != NULL && topology->kind->report(topology, report);
+}
+
 void hfi_topology_maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set)
 {
     if (topology->kind->maintain != NULL)

@@ -40,10 +40,19 @@ struct hfi_topology_ops {
     void *self;
 };
 
+struct hfi_topology_report { /* of sentinels, for people */
+    int sentinels, answering;
+    int replicas; /* that have to confirm; -1: not asked for */
+    uint64_t epoch;
+    int64_t down_after_ms; /* 0: not told */
+    char primary[280];
+};
+
 struct hfi_topology_kind {
     void (*free)(struct hfi_topology *topology);
     enum hfi_where (*primary)(struct hfi_topology *topology, struct hfi_addresses *addresses, hf_error *error);
     void (*rate)(struct hfi_topology *topology, const struct hfi_address *address, bool good);
+    bool (*report)(struct hfi_topology *topology, struct hfi_topology_report *report); /* NULL: there is nothing to tell */
     /* The listener's part, before every poll(), and in the listener's last moments. NULL: it has none. */
     void (*maintain)(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set);
     void (*end)(struct hfi_topology *topology);
@@ -67,6 +76,7 @@ void hfi_topology_rate(struct hfi_topology *topology, const struct hfi_address *
 /* As hfi_topology_primary, but waits for the first answer until until_ns, or until it is hurried. */
 enum hfi_where hfi_topology_wait(struct hfi_topology *topology, int64_t until_ns, struct hfi_addresses *addresses,
                                  hf_error *error);
+bool hfi_topology_report(struct hfi_topology *topology, struct hfi_topology_report *report); /* false: one server, always the same */
 void hfi_topology_hurry(struct hfi_topology *topology); /* ends present and future waits */
 void hfi_topology_maintain(struct hfi_topology *topology, int64_t now_ns, struct hfi_poll_set *set);
 void hfi_topology_end(struct hfi_topology *topology);

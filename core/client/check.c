@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ASK_AGAIN_NS (20 * HFI_MS)
+#define ASK_AGAIN_NS   (20 * HFI_MS)
+#define SECOND_LIFE_MS 20000 /* so long may a former primary take writes that are lost */
 
 struct check {
     hf_client *client;
@@ -108,6 +109,35 @@ static void check_events(struct check *check)
     find(check, fine || may ? HF_LOG_INFO : HF_LOG_WARNING,
          fine ? "" : "CONFIG SET notify-keyspace-events Kgxe (only waits behind other libraries' locks gain by it)",
          "keyspace events are %s", hfi_key_events_text(state));
+}
+
+/* What a failover can do to leases. */
+static void check_failover(struct check *check)
+{
+    const hf_client *client = check->client;
+    struct hfi_topology_report report;
+    int64_t quarantine_ms = SECOND_LIFE_MS + client->lease_ms + client->mutex_rules.guard_ms;
+    if (!hfi_pool_report(client->pool, &report))
+        return;
+    find(check, report.answering < report.sentinels ? HF_LOG_WARNING : HF_LOG_INFO,
+         report.answering < report.sentinels ? "start the others, or name those that are there" : "",
+         "%d of %d sentinels answer; primary %s, epoch %" PRIu64, report.answering, report.sentinels, report.primary, report.epoch);
+    if (client->replicas == HF_ALL && report.replicas == 0)
+        find(check, HF_LOG_ERROR, "start replicas", "replicas=all, and there is none that could be promoted: nothing is granted");
+    else if (client->replicas == HF_ALL && report.down_after_ms > 0 && client->lease_ms < 4 * (report.down_after_ms + 2000))
+        find(check, HF_LOG_WARNING, "longer leases, or a shorter down-after-milliseconds",
+             "leases of %" PRId64 " ms end in a failover, which takes %" PRId64 " ms and more", client->lease_ms,
+             report.down_after_ms + 2000);
+    else if (client->replicas == HF_ALL)
+        find(check, HF_LOG_INFO, "", "%d replicas have to confirm: a failover loses no lease", report.replicas);
+    else if (client->quarantine_ms >= quarantine_ms)
+        find(check, HF_LOG_INFO, "", "a new primary grants nothing for %" PRId64 " ms", client->quarantine_ms);
+    else if (client->quarantine_ms > 0)
+        find(check, HF_LOG_WARNING, "20 s, the longest lease and guard_ms, in all clients", "quarantine_ms is below %" PRId64,
+             quarantine_ms);
+    else
+        find(check, HF_LOG_WARNING, "replicas=all, or quarantine_ms (docs/guarantees.md)",
+             "a failover can lose leases: two may hold for seconds, in the order of their fences");
 }
 
 static void check_memory(struct check *check)
@@ -248,6 +278,7 @@ hf_status hf_client_check(hf_client *client, hf_finding_fn *visit, void *arg, hf
                 *error = check.error;
         } else {
             check_version(&check);
+            check_failover(&check);
             check_memory(&check);
             check_persistence(&check);
             check_events(&check);

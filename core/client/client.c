@@ -129,6 +129,7 @@ void hfi_client_unref(hf_client *client)
     hfi_mutex_destroy(&client->observer_mutex);
     free(client->samples);
     free(client->floors_asked_ns);
+    free(client->free_ns);
     free(client->name);
     free(client->key_template);
     free(client->keyspace_events);
@@ -184,6 +185,8 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->log = (struct hfi_log){o->log, o->log_arg};
     client->lease_ms = o->lease_ms;
     client->max_lease_ms = o->max_lease_ms;
+    client->quarantine_ms = o->quarantine_ms;
+    client->replicas = o->replicas;
     client->command_ms = o->command_ms;
     client->close_ms = o->close_ms == HF_OFF ? 0 : o->close_ms;
     client->local_bytes = o->local_bytes;
@@ -217,9 +220,11 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->sample_count = HFI_LANES_OF(o->lanes);
     client->samples = calloc((size_t)client->sample_count, sizeof *client->samples);
     client->floors_asked_ns = calloc((size_t)client->sample_count, sizeof *client->floors_asked_ns);
+    client->free_ns = calloc((size_t)client->sample_count, sizeof *client->free_ns);
     (void)gethostname(host, sizeof host - 1);
     if (client->alive == NULL || client->random == NULL || client->name == NULL || client->keyspace_events == NULL ||
-        client->samples == NULL || client->floors_asked_ns == NULL || (o->key_template != NULL && client->key_template == NULL) ||
+        client->samples == NULL || client->floors_asked_ns == NULL || client->free_ns == NULL ||
+        (o->key_template != NULL && client->key_template == NULL) ||
         (o->check_order && client->order == NULL) || (o->deadlock_ms > 0 && !hfi_deadlocks_begin(client, o->deadlock_ms * HFI_MS)) ||
         !hfi_table_open(client) || !hfi_local_open(client)) {
         hfi_client_unref(client);

@@ -237,6 +237,23 @@ static void dump_lock(struct hfi_lock *lock, void *arg)
     fprintf(out, ", %d waiting here\n", waiting);
 }
 
+/* What says who the primary is, and what a failover can lose. Nothing, where there is one server for ever. */
+static void dump_promises(const hf_client *client, FILE *out)
+{
+    struct hfi_topology_report report;
+    if (hfi_pool_report(client->pool, &report)) {
+        fprintf(out, "primary %s of epoch %" PRIu64 ", by %d of %d sentinels", report.primary[0] != 0 ? report.primary : "not named",
+                report.epoch, report.answering, report.sentinels);
+        if (report.replicas >= 0)
+            fprintf(out, "; %d replicas have to confirm", report.replicas);
+        (void)fputc('\n', out);
+    }
+    if (client->replicas > 0)
+        fprintf(out, "%d replicas have to confirm, whichever\n", client->replicas);
+    if (client->quarantine_ms > 0)
+        fprintf(out, "a new primary grants nothing for %" PRId64 " ms\n", client->quarantine_ms);
+}
+
 hf_status hf_client_dump(const hf_client *client, FILE *out)
 {
     hf_stats stats;
@@ -249,6 +266,7 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
             client->identity.id, hfi_pool_server_name(client->pool), server.version / 10000, server.version / 100 % 100,
             server.version % 100, server.run_id[0] != 0 ? server.run_id : "not told",
             hfi_key_events_text((enum hfi_key_events_state)atomic_load(&client->events_state)));
+    dump_promises(client, out);
     for (size_t m = 0; m < METRICS; m++)
         fprintf(out, "%-20s %12" PRIu64 "  %s\n", metrics[m].field, number_of(&stats, &metrics[m]), metrics[m].help);
     hfi_table_each((hf_client *)(uintptr_t)client, dump_lock, out); /* counts references, changes nothing else */

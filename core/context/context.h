@@ -79,6 +79,8 @@ struct hf_client {
     char   *key_template;
     int64_t lease_ms, command_ms, close_ms;
     int64_t max_lease_ms;         /* 0: none */
+    int64_t quarantine_ms;        /* 0: none */
+    int     replicas;             /* that have to confirm; 0: none; HF_ALL */
     int64_t local_bytes;          /* HF_OFF: none */
     size_t  max_waiters, max_value_bytes;
     struct hfi_lock_order *order; /* lock_order.c; NULL: orders are not checked */
@@ -98,6 +100,7 @@ struct hf_client {
     struct hfi_sample *samples;   /* by lane index */
     int    sample_count;
     _Atomic(int64_t) fence_seen;  /* server_time.c: the highest fence that this client has accepted */
+    _Atomic(int64_t) *free_ns;    /* quarantine.c; by lane index: when its server may grant */
     _Atomic(int64_t) *floors_asked_ns; /* server_time.c; by lane index: when its last floor was sent; 0: it was refused */
 
     _Atomic(uint64_t) retired[HFI_MARKS]; /* retire.c, by random digits: marks of tokens that are over, */

@@ -6,6 +6,7 @@
 #include "core/lock/announce.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/key_events.h"
+#include "core/lock/quarantine.h"
 #include "core/lock/retire.h"
 #include "core/lock/server_time.h"
 #include "core/lock/shrink.h"
@@ -29,9 +30,10 @@ struct question { /* context of an acquire, or of a request for more fences */
     int64_t last_chance_us; /* of the token, as in struct hfi_in_doubt */
 };
 
-void hfi_lock_need_replicas(struct hfi_answer *answer, const struct hfi_command *command)
+void hfi_lock_mistrust(const struct hfi_lock *lock, struct hfi_answer *answer, const struct hfi_command *command)
 {
-    if (answer->kind == HFI_GRANTED && command->replicas_missing > 0) {
+    if (answer->kind == HFI_GRANTED &&
+        (command->replicas_missing > 0 || hfi_quarantine_left_ns(lock, command->answered_ns) > 0)) {
         answer->kind = HFI_NO_ANSWER; /* its token asks again, and that confirms it, or is released */
         answer->there = true;
     }
@@ -49,7 +51,7 @@ static HFI_RARE void asked(struct hfi_command *command)
     int64_t server_us = 0;
     if (command->outcome == HFI_ANSWERED) {
         answer = hfi_wire_answer(command->reply, answer.native, &server_us);
-        hfi_lock_need_replicas(&answer, command);
+        hfi_lock_mistrust(lock, &answer, command);
         if (!answer.native) /* native answers are many, and a fence_floor has told the time lately */
             hfi_server_time_observe(client, hfi_lane_index(lock->lane), server_us, command->stamp_ns, command->answered_ns);
     } else if (command->outcome == HFI_UNSENT) {
@@ -162,6 +164,12 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
     hf_client *client = lock->client;
     struct hfi_command *command;
     struct hfi_acquire_params params = hfi_entry_acquire_params(&lock->entry);
+    int64_t quarantine_ns = hfi_quarantine_left_ns(lock, now);
+    if (quarantine_ns > 0) {
+        hfi_lock_note_quarantine(lock, quarantine_ns);
+        not_sent(lock, action, HF_UNAVAILABLE, now);
+        return;
+    }
     if (action->fresh && !fresh_token(lock)) { /* nothing may be granted without a token */
         hfi_lock_note_no_random(lock);
         not_sent(lock, action, HF_INTERNAL, now);

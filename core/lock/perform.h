@@ -12,8 +12,9 @@
 /* Carries out the entry's actions; mutex held. `releaser` (or NULL) receives the answer to a HFI_GIVE_BACK or HFI_SHRINK among them.
  * What they list is sent by hfi_lock_leave(). */
 void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_releaser *releaser);
-/* A grant that too few replicas have becomes NO_ANSWER: a failover could lose it. */
-void hfi_lock_need_replicas(struct hfi_answer *answer, const struct hfi_command *command);
+/* A grant that too few replicas have, or that comes from a server in quarantine, becomes NO_ANSWER: a failover could lose it, or has
+ * lost what contradicts it. */
+void hfi_lock_mistrust(const struct hfi_lock *lock, struct hfi_answer *answer, const struct hfi_command *command);
 /* The step of an arrival that asks by a native acquire, as a part of a command for many names: carries it out but for the
  * command, of which *taking is this name's part. False: there were no random bytes for a token; the waiter is refused. */
 bool hfi_lock_ask_together(struct hfi_lock *lock, struct hfi_step *step, int64_t not_after_us, int64_t stamp,

@@ -2,6 +2,7 @@
 /* server_time.c - see server_time.h. */
 #include "core/lock/server_time.h"
 #include "core/context/call.h"
+#include "core/lock/quarantine.h"
 #include "base/perturb.h"
 #include "core/protocol/script_error.h"
 #include "core/protocol/scripts.h"
@@ -115,10 +116,13 @@ static struct hfi_command *floor_command(hf_client *client, int64_t now_ns)
     return hfi_wire_floor(hfi_fence_seen(client), hfi_server_time_at_least(client, now_ns));
 }
 
-struct hfi_command *hfi_server_time_handshake_floor(void *self)
+struct hfi_command *hfi_server_time_handshake_floor(void *self, const struct hfi_server *server)
 {
     hf_client *client = self;
-    return floor_command(client, hfi_now(client->clock));
+    int64_t now_ns = hfi_now(client->clock);
+    if (client->quarantine_ms == 0 || server->run_id[0] == 0)
+        return floor_command(client, now_ns);
+    return hfi_wire_quarantine(hfi_fence_seen(client), hfi_server_time_at_least(client, now_ns), server->run_id);
 }
 
 hf_status hfi_server_time_handshake_floored(void *self, int lane, int64_t sent_ns, const struct redisReply *reply,
@@ -129,6 +133,7 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, int64_t sent_n
     distrust_sample(client, lane); /* the sample is of the connection before, and perhaps of another server */
     if (reply->type == REDIS_REPLY_ERROR) {
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
+        hfi_quarantine_note(client, lane, sent_ns, 0, 0);
         if (meaning->status == HF_UNAVAILABLE) /* a failed save, too few replicas...: reads and much else still pass */
             return HF_OK;
         (void)hfi_reply_fail(reply, "cannot keep the fence counter " HFI_FENCE_KEY,
@@ -138,6 +143,9 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, int64_t sent_n
     }
     struct hfi_script_reply said = hfi_wire_script_reply(reply);
     hfi_server_time_observe(client, lane, said.now_us, sent_ns, hfi_now(client->clock));
+    if (client->quarantine_ms != 0 && said.count < 3)
+        return hfi_fail(error, HF_DENIED, "give the user +info", "quarantine_ms needs the server's run id, which it does not tell");
+    hfi_quarantine_note(client, lane, sent_ns, hfi_wire_number(reply, 2, 0), said.now_us);
     return HF_OK;
 }
 

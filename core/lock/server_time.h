@@ -26,7 +26,7 @@ bool    hfi_fence_accept(hf_client *client, int64_t first, int64_t size, int64_t
                          int64_t asked_ns);
 
 /* ops->handshake_floor and ops->handshake_floored of the pool: fence_floor in every handshake. */
-struct hfi_command *hfi_server_time_handshake_floor(void *self);
+struct hfi_command *hfi_server_time_handshake_floor(void *self, const struct hfi_server *server);
 hf_status hfi_server_time_handshake_floored(void *self, int lane, int64_t sent_ns, const struct redisReply *reply,
                                             hf_error *error);
 /* Lists a fence_floor with the highest fence seen and the estimate of the server's time, unless one was listed on this lane

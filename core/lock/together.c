@@ -41,7 +41,7 @@ static struct hfi_answer answer_to_one(const struct request *request, const stru
         answer = hfi_wire_answer(command->reply, false, server_us);
         answer.fence -= (int64_t)(request->count - 1 - index) * HFI_FENCE_BLOCK; /* the script told the last block's */
         answer.left_ms = -1;
-        hfi_lock_need_replicas(&answer, command);
+        hfi_lock_mistrust(request->locks[index], &answer, command);
         answer.unheard = false;
     } else if (command->outcome == HFI_UNSENT) {
         answer = (struct hfi_answer){.kind = HFI_NOT_SENT, .native = true}; /* as a native one: its token is forgotten */

@@ -7,6 +7,7 @@
 #include "pool/replies.h"
 
 #include <hiredis/hiredis.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,17 @@ void hfi_lock_note_late_grant(struct hfi_lock *lock)
                    "the server's answer came when the lease was over, or nearly: it was given back");
     hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
     hfi_fail_retry(&error, -1);
+    keep_trouble(lock, &error);
+}
+
+void hfi_lock_note_quarantine(struct hfi_lock *lock, int64_t left_ns)
+{
+    hf_error error;
+    int64_t left_ms = left_ns / HFI_MS + 1;
+    (void)hfi_fail(&error, HF_UNAVAILABLE, "wait as long: what another server has granted before may be held until then",
+                   "the server is new, and grants nothing for %" PRId64 " ms (quarantine_ms)", left_ms);
+    hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
+    hfi_fail_retry(&error, left_ms);
     keep_trouble(lock, &error);
 }
 

@@ -12,6 +12,8 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
 void hfi_lock_note_silence(struct hfi_lock *lock);
 /* The grant came too late to be of any use. */
 void hfi_lock_note_late_grant(struct hfi_lock *lock);
+/* The server grants nothing yet. */
+void hfi_lock_note_quarantine(struct hfi_lock *lock, int64_t left_ns);
 /* There were no random bytes for a token. */
 void hfi_lock_note_no_random(struct hfi_lock *lock);
 /* Fills *error with the reason why the last acquire got no lease; returns `status`. */

@@ -30,6 +30,7 @@ const struct hfi_option hfi_client_table[HFI_CLIENT_OPTIONS] = {
     CLIENT(max_connections, HFI_COUNT, 16,       1,              10000,         0),
     CLIENT(replicas,        HFI_COUNT, 0,        1,              16,            HFI_OR_ALL),
     CLIENT(replicas_ms,     HFI_TIME,  100,      1,              DAY_MS,        0),
+    CLIENT(quarantine_ms,   HFI_TIME,  0,        1,              DAY_MS,        0),
     CLIENT(max_lease_ms,    HFI_TIME,  0,        SHORTEST_LEASE, DAY_MS,        0),
     CLIENT(max_value_bytes, HFI_SIZE,  16 * MIB, 0,              0,             0), /* up to 512 MiB */
     CLIENT(max_waiters,     HFI_SIZE,  100000,   0,              0,             0),

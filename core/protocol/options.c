@@ -133,7 +133,7 @@ HFI_RARE hf_status hfi_tls_options_check(hf_client_options *o, bool tls, hf_erro
 HFI_RARE hf_status hfi_client_options_check(hf_client_options *o, hf_error *error)
 {
     hf_status status = check_reserved(o->reserved, sizeof o->reserved, "HF_CLIENT", error);
-    const uint64_t number = (unsigned)o->reserved_number;
+    const uint64_t number = (unsigned)o->reserved_numbers[0];
     if (status == HF_OK)
         status = check_reserved(&number, sizeof number, "HF_CLIENT", error);
     if (status == HF_OK)

@@ -32,7 +32,7 @@ struct hfi_option {
 };
 
 enum {
-    HFI_CLIENT_OPTIONS = 31, HFI_CLIENT_BOUNDED = 17, /* the first 17 have bounds or a default */
+    HFI_CLIENT_OPTIONS = 32, HFI_CLIENT_BOUNDED = 18, /* the first 18 have bounds or a default */
     HFI_LOCK_OPTIONS = 13,   HFI_LOCK_BOUNDED = 4,
     HFI_FETCH_OPTIONS = 6
 };

@@ -265,15 +265,31 @@ struct hfi_command *hfi_wire_downgrade(const struct hfi_identity *identity, cons
     return script(&hfi_script_downgrade, key_count, &words, hfi_schema_downgrade);
 }
 
+static void add_floor(struct words *words, int64_t seen, int64_t estimate_us)
+{
+    int64_t blocks = seen / HFI_FENCE_BLOCK + (seen > 0 ? 1 : 0); /* the next multiple: Lua holds it exactly */
+    add_number(words, blocks * HFI_FENCE_BLOCK);
+    add_number(words, estimate_us);
+}
+
 struct hfi_command *hfi_wire_floor(int64_t seen, int64_t estimate_us)
 {
     struct words words;
     begin(&words);
-    int64_t blocks = seen / HFI_FENCE_BLOCK + (seen > 0 ? 1 : 0); /* the next multiple: Lua holds it exactly */
     add_text(&words, HFI_FENCE_KEY);
-    add_number(&words, blocks * HFI_FENCE_BLOCK);
-    add_number(&words, estimate_us);
+    add_floor(&words, seen, estimate_us);
     return script(&hfi_script_fence_floor, 1, &words, hfi_schema_floor);
+}
+
+struct hfi_command *hfi_wire_quarantine(int64_t seen, int64_t estimate_us, const char *run_id)
+{
+    struct words words;
+    begin(&words);
+    add_text(&words, HFI_FENCE_KEY);
+    add_text(&words, HFI_SINCE_KEY);
+    add_floor(&words, seen, estimate_us);
+    add_text(&words, run_id);
+    return script(&hfi_script_quarantine, 2, &words, NULL);
 }
 
 struct hfi_command *hfi_wire_look(const struct hfi_keys *keys)

@@ -85,8 +85,8 @@ for path in sys.argv[2:]:
         bounds = re.search(f"({NUMBER.pattern}) \\.\\. ({NUMBER.pattern})", comment)
         if bounds and [int(n.replace(" ", "")) for n in bounds.groups()] != [low, high]:
             wrong.append(f"{path}: {name}: the bounds are {low} .. {high}")
-        if [words & 1 > 0, words & 2 > 0] != ["HF_OFF" in comment, "HF_FOREVER" in comment]:
-            wrong.append(f"{path}: {name}: HF_OFF, HF_FOREVER are not said as the row has them")
+        if [words & 1 > 0, words & 2 > 0, words & 4 > 0] != [word in comment for word in ("HF_OFF", "HF_FOREVER", "HF_ALL")]:
+            wrong.append(f"{path}: {name}: HF_OFF, HF_FOREVER, HF_ALL are not said as the row has them")
 wrong += [f"{struct} has no field {name}" for struct, name in set(rows) - seen]
 print("\n".join(wrong), file=sys.stderr, end="\n" if wrong else "")
 sys.exit(bool(wrong))

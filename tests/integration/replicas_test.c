@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* replicas_test.c - replicas=N and replicas=all: a lease that too few replicas have is none. Real servers and sentinels. */
+/* replicas_test.c - replicas=N, replicas=all and quarantine_ms: a lease that a failover could lose, or has, is none. Real servers and
+ * sentinels. */
 #include <holdfast/holdfast.h>
 
 #include "tests/support/fleet.h"
@@ -164,6 +165,38 @@ static void a_confirmed_lease_outlives_its_primary(void **state)
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
+static void a_new_server_grants_nothing_while_it_is_in_quarantine(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    struct hft_server *server = fleet->server[0];
+    hf_client *client, *other;
+    hf_lease *lease;
+    hf_error error;
+    struct hft_taker taker;
+    int64_t began_ms = hft_boottime_ms();
+    assert_int_equal(hf_client_open(hft_server_url(server), HF_CLIENT(.quarantine_ms = 2000), &client, &error), HF_OK);
+    assert_int_equal(lock(client, "name", 0, &error), HF_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "the server is new, and grants nothing for"));
+    assert_true(error.retry_ms > 0 && error.retry_ms < 2100);
+    assert_int_equal(hf_lock_acquire(client, "name", HF_LOCK(.wait_ms = 15000), &lease, &error), HF_OK);
+    assert_true(hft_boottime_ms() - began_ms >= 2000);
+    assert_int_equal(hf_client_open(hft_server_url(server), HF_CLIENT(.quarantine_ms = 2000), &other, &error), HF_OK);
+    hft_take(&taker, other, "name", HF_LOCK(.wait_ms = 15000)); /* it is over for everybody */
+    HFT_UNTIL_TRUE(hft_queued(server, "name") == 1);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hft_taken(&taker), HF_OK);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(other, NULL), HF_OK);
+    hft_server_restart(server);
+    HFT_UNTIL_TRUE(lock(client, "name", 0, &error) == HF_UNAVAILABLE && strstr(error.message, "the server is new") != NULL);
+    assert_int_equal(lock(client, "name", 15000, &error), HF_OK);
+    freeReplyObject(hft_server_ask(server, "ACL SETUSER few on nopass ~* &* +@all -info"));
+    (void)hf_client_close(client, NULL);
+    assert_int_equal(hf_client_open(hft_server_url(server), HF_CLIENT(.user = "few", .quarantine_ms = 2000), &client, &error),
+                     HF_DENIED);
+    assert_non_null(strstr(error.message, "run id"));
+}
+
 static void wrong_numbers_and_missing_rights_are_told(void **state)
 {
     struct hft_fleet *fleet = *state;
@@ -210,6 +243,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_means_every_one_that_could_be_promoted, start, stop),
         cmocka_unit_test_setup_teardown(who_is_down_is_not_waited_for, start_hasty, stop),
         cmocka_unit_test_setup_teardown(a_confirmed_lease_outlives_its_primary, start_hasty, stop),
+        cmocka_unit_test_setup_teardown(a_new_server_grants_nothing_while_it_is_in_quarantine, start, stop),
         cmocka_unit_test_setup_teardown(wrong_numbers_and_missing_rights_are_told, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,7 +53,7 @@ static hf_client *open_client(const char *url)
 static bool locks(hf_client *client, const char *name)
 {
     hf_lease *lease;
-    return hf_lock_acquire(client, name, HF_LOCK(.wait_ms = 1), &lease, NULL) == HF_OK && hf_lease_release(lease, NULL) == HF_OK;
+    return hf_lock_acquire(client, name, HF_LOCK(.wait_ms = 1000), &lease, NULL) == HF_OK && hf_lease_release(lease, NULL) == HF_OK;
 }
 
 /* The run id of the server that the client's commands go to; it is the caller's to free. */

@@ -330,7 +330,9 @@ static void greet(void *what, int64_t number)
     if (lane->dial_number != number || lane->state != DIALING || sim_server.frozen_until > sim.now ||
         sim.self->isolated_until > sim.now || put_off(lane, greet, number))
         return; /* the timeout comes, or this again */
-    struct hfi_command *handshake_floor = pool->ops.handshake_floor(pool->self);
+    struct hfi_server server = {.version = 70000};
+    (void)snprintf(server.run_id, sizeof server.run_id, "%040d", sim_server.epoch);
+    struct hfi_command *handshake_floor = pool->ops.handshake_floor(pool->self, &server);
     if (lane->dial_number != number) {
         hfi_command_unref(handshake_floor);
         return;

@@ -153,6 +153,12 @@ const char *hfi_pool_server_name(const struct hfi_pool *pool)
     return "virtual:6379";
 }
 
+bool hfi_pool_report(const struct hfi_pool *pool, struct hfi_topology_report *report)
+{
+    (void)pool, (void)report;
+    return false;
+}
+
 void hfi_pool_server(const struct hfi_pool *pool, struct hfi_server *server)
 {
     *server = pool->server;

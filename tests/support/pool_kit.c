@@ -38,8 +38,9 @@ static int64_t ahead(void *self)
     return hft_now() + atomic_load(&owner->ahead_ns);
 }
 
-static struct hfi_command *handshake_floor(void *self)
+static struct hfi_command *handshake_floor(void *self, const struct hfi_server *server)
 {
+    (void)server;
     const char *const words[] = {"TIME"};
     (void)self;
     return hfi_command_new(1, words, NULL);

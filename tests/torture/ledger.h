@@ -14,7 +14,7 @@
 #define HFT_REASONS 16
 #define HFT_MS      INT64_C(1000000)
 
-enum hft_fault { HFT_CALM, HFT_KILL, HFT_FREEZE, HFT_FREEZE_SERVER };
+enum hft_fault { HFT_CALM, HFT_KILL, HFT_FREEZE, HFT_FREEZE_SERVER, HFT_FAIL_OVER };
 
 struct hft_plan {
     const char *mode;
@@ -28,6 +28,12 @@ struct hft_plan {
     unsigned seed;
     const char *url;
 };
+
+/* Calls may find no server, or get no answer. */
+static inline bool hft_server_rests(const struct hft_plan *plan)
+{
+    return plan->fault == HFT_FREEZE_SERVER || plan->fault == HFT_FAIL_OVER;
+}
 
 enum hft_doing { HFT_WORKING, HFT_ACQUIRING, HFT_RELEASING };
 

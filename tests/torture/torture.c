@@ -3,6 +3,7 @@
  * judges their records. `torture MODE [--seconds N ...]`; 1: a promise was broken. `--list`: each mode with the
  * options of its short run. */
 #include "tests/torture/campaigns.h"
+#include "tests/torture/failovers.h"
 #include "tests/torture/faults.h"
 #include "tests/torture/leases.h"
 #include "tests/torture/rings.h"
@@ -39,6 +40,7 @@ static const struct {
     {"kills", hft_holders, "--count 100 --slack-ms 3000"},
     {"pauses", hft_holders, "--count 100 --slack-ms 3000"},
     {"stale", hft_holders, "--count 100 --slack-ms 3000"},
+    {"sentinel", hft_failovers, "--count 1"},
     {"rings", hft_rings, "--count 50 --runs 500 --slack-ms 3000"},
 };
 
@@ -140,6 +142,7 @@ static void do_faults(struct schedule *schedule, int64_t now)
         return;
     switch (plan->fault) {
     case HFT_CALM:
+    case HFT_FAIL_OVER:
         break;
     case HFT_KILL:
         hft_crowd_kill_one(crowd);

@@ -49,6 +49,8 @@ static int64_t length_of_stay_us(struct worker *worker)
         return 0;
     if (die == 0 || (plan->fault == HFT_FREEZE_SERVER && die % 8 == 0)) /* so that many hold when it freezes */
         return plan->lease_ms * (500 + rand_r(&worker->rng) % 2000);
+    if (plan->fault == HFT_FAIL_OVER && die % 8 == 0) /* or is another one */
+        return 1000 * (rand_r(&worker->rng) % 2000);
     if (die % 20 == 1)
         return 1000 + rand_r(&worker->rng) % 2000;
     return die % 4 == 2 ? rand_r(&worker->rng) % 50 : 0;
@@ -109,7 +111,7 @@ static void give_back(struct worker *worker, hf_lease *lease, int lock)
         atomic_fetch_add(&ledger->lost[reason], 1);
     else if (late)
         hft_complain(ledger, "released after its end, and told %s", hf_status_name(status));
-    else if (status == HF_UNKNOWN && ledger->plan.fault == HFT_FREEZE_SERVER)
+    else if (status == HF_UNKNOWN && hft_server_rests(&ledger->plan))
         atomic_fetch_add(&ledger->unknown, 1);
     else if (status != HF_OK)
         hft_complain(ledger, "release of torture:%d: %s: %s", lock, hf_status_name(status), error.message);
@@ -137,11 +139,11 @@ static void one_section(struct worker *worker)
         stay(worker, lease, lock, asked_ns, shared);
         give_back(worker, lease, lock);
     } else if (hurries && (status == HF_BUSY || status == HF_TIMEOUT ||
-                           (status == HF_UNAVAILABLE && ledger->plan.fault == HFT_FREEZE_SERVER))) {
+                           (status == HF_UNAVAILABLE && hft_server_rests(&ledger->plan)))) {
         atomic_fetch_add(&ledger->in_vain, 1);
     } else if (status == HF_TIMEOUT) {
         atomic_fetch_add(&ledger->timeouts, 1);
-    } else if (status == HF_UNAVAILABLE && ledger->plan.fault == HFT_FREEZE_SERVER &&
+    } else if (status == HF_UNAVAILABLE && hft_server_rests(&ledger->plan) &&
                hft_now_ns() - asked_ns >= HFT_WAIT_MS * HFT_MS) { /* a frozen server is waited for, to the end */
         atomic_fetch_add(&ledger->timeouts, 1);
     } else if (status != HF_CANCELED || !atomic_load(&ledger->stop)) {
@@ -176,7 +178,7 @@ static void open_client(struct process *process)
                                           &error);
         if (status == HF_OK)
             break;
-        if (status != HF_UNAVAILABLE || ledger->plan.fault != HFT_FREEZE_SERVER || atomic_load(&ledger->stop)) {
+        if (status != HF_UNAVAILABLE || !hft_server_rests(&ledger->plan) || atomic_load(&ledger->stop)) {
             hft_complain(ledger, "open: %s: %s", hf_status_name(status), error.message);
             exit(1);
         }
@@ -211,7 +213,7 @@ _Noreturn void hft_work(struct hft_ledger *ledger, int number, unsigned seed)
     hf_cancel_close(process.cancel);
     hf_status status = hf_client_close(process.client, &error);
     /* Whoever stood still, client or server: an acquire that got no answer may yet be executed. */
-    bool may_not_know = ledger->plan.fault == HFT_FREEZE || ledger->plan.fault == HFT_FREEZE_SERVER;
+    bool may_not_know = ledger->plan.fault == HFT_FREEZE || hft_server_rests(&ledger->plan);
     bool clean = status == HF_OK || (status == HF_UNKNOWN && may_not_know);
     if (!clean)
         hft_complain(ledger, "close: %s: %s", hf_status_name(status), error.message);

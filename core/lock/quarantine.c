@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* quarantine.c - see quarantine.h. */
+#include "core/lock/quarantine.h"
+
+#include <inttypes.h>
+
+void hfi_quarantine_note(hf_client *client, int lane, int64_t sent_ns, int64_t since_us, int64_t now_us)
+{
+    int64_t passed_ns = since_us > 0 && since_us <= now_us ? (now_us - since_us) * 1000 : 0;
+    int64_t left_ns = client->quarantine_ms * HFI_MS - passed_ns;
+    if (client->quarantine_ms == 0)
+        return;
+    left_ns += left_ns / 100; /* our clocks may run at different rates */
+    int64_t before = atomic_exchange(&client->free_ns[lane], left_ns > 0 ? hfi_now(client->clock) + left_ns : sent_ns);
+    if (left_ns > 0 && lane == 0 && before < sent_ns)
+        hfi_log(&client->log, HF_LOG_WARNING, "%s is new: nothing is granted for %" PRId64 " ms (quarantine_ms)",
+                hfi_pool_server_name(client->pool), left_ns / HFI_MS);
+}
+
+int64_t hfi_quarantine_left_ns(const struct hfi_lock *lock, int64_t now)
+{
+    const hf_client *client = lock->client;
+    if (client->quarantine_ms == 0 || lock->keys.use == HFI_FETCH)
+        return 0;
+    int64_t left_ns = atomic_load(&client->free_ns[hfi_lane_index(lock->lane)]) - now;
+    return left_ns > 0 ? left_ns : 0;
+}

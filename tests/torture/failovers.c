@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/* failovers.c - processes hold locks of a primary that sentinels watch, while it is killed, frozen and deposed: torture
+ * sentinel [--replicas all|N] [--fault kill|plan|freeze|mixed] [--count N] [--lease-ms N] [--seed N]. With all replicas
+ * confirming, an overlap or a fence that does not rise is a broken promise; without, they are measured. */
+#include "tests/torture/failovers.h"
+#include "tests/support/child.h"
+#include "tests/support/fleet.h"
+#include "tests/support/takers.h"
+#include "tests/torture/ledger.h"
+#include "tests/torture/worker.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SERVERS   3
+#define PROCESSES 4
+#define DOWN_MS   1500
+#define BOUND_MS  (DOWN_MS + 4000) /* without a grant */
+#define SECOND_NS (1000 * HFT_MS)
+#define SHOWN     5
+
+enum blow { KILL, PLAN, FREEZE, BLOWS };
+static const char *const blow_names[] = {"kill", "plan", "freeze", "mixed"};
+
+struct campaign {
+    int count;
+    enum blow blow; /* BLOWS: any of them */
+    const char *replicas;
+    int64_t lease_ms;
+    unsigned seed, rng;
+    struct hft_fleet fleet;
+    struct hft_ledger *ledger;
+    pid_t pids[PROCESSES];
+    int done[BLOWS];
+};
+
+struct findings {
+    int overlaps, falls, far_falls; /* falls of fences; of grants that are more than a second apart */
+    int64_t longest_overlap_ns;
+};
+
+/* ---- blows ---- */
+
+static void wait_ms(int64_t ms)
+{
+    struct timespec length = {ms / 1000, ms % 1000 * 1000000};
+    (void)nanosleep(&length, NULL);
+}
+
+static int roll(struct campaign *campaign, int sides)
+{
+    return rand_r(&campaign->rng) % sides;
+}
+
+static long number_in(const redisReply *pairs, const char *name)
+{
+    for (size_t i = 0; i + 1 < pairs->elements; i += 2)
+        if (strcmp(pairs->element[i]->str, name) == 0)
+            return strtol(pairs->element[i + 1]->str, NULL, 10);
+    return -1;
+}
+
+static bool has(const redisReply *pairs, const char *name, const char *part)
+{
+    for (size_t i = 0; i + 1 < pairs->elements; i += 2)
+        if (strcmp(pairs->element[i]->str, name) == 0)
+            return strstr(pairs->element[i + 1]->str, part) != NULL;
+    return false;
+}
+
+/* To this sentinel the primary is up, and has two replicas that follow it. */
+static bool is_whole(struct hft_server *sentinel)
+{
+    redisReply *primary = hft_server_ask(sentinel, "SENTINEL MASTER mymaster");
+    redisReply *replicas = hft_server_ask(sentinel, "SENTINEL REPLICAS mymaster");
+    bool whole = primary->type == REDIS_REPLY_ARRAY && !has(primary, "flags", "down") && !has(primary, "flags", "disconnected") &&
+                 !has(primary, "flags", "failover") && number_in(primary, "num-slaves") == SERVERS - 1;
+    for (size_t i = 0; whole && i < replicas->elements; i++)
+        whole = !has(replicas->element[i], "flags", "down") && !has(replicas->element[i], "flags", "disconnected") &&
+                has(replicas->element[i], "master-link-status", "ok");
+    freeReplyObject(primary);
+    freeReplyObject(replicas);
+    return whole;
+}
+
+/* A blow may follow the last one within seconds; sentinels need up to twenty to turn a former primary round. */
+static void recover(struct campaign *campaign)
+{
+    int64_t until_ms = hft_boottime_ms() + 60000;
+    for (int i = 0; i < campaign->fleet.sentinels; i++)
+        while (!is_whole(campaign->fleet.sentinel[i]) && hft_boottime_ms() < until_ms)
+            wait_ms(50);
+}
+
+/* Restarted as its operator's configuration would restart it: a replica of the primary. */
+static void bring_back(struct campaign *campaign, int server, int primary)
+{
+    hft_server_restart(campaign->fleet.server[server]);
+    freeReplyObject(hft_server_ask(campaign->fleet.server[server], "REPLICAOF 127.0.0.1 %d",
+                                   hft_server_port(campaign->fleet.server[primary])));
+}
+
+static void strike(struct campaign *campaign)
+{
+    struct hft_fleet *fleet = &campaign->fleet;
+    enum blow blow = campaign->blow == BLOWS ? (enum blow)roll(campaign, BLOWS) : campaign->blow;
+    int before = hft_fleet_primary(fleet), next;
+    switch (blow) {
+    case KILL:
+        hft_server_kill(fleet->server[before]);
+        next = hft_fleet_wait_for_another(fleet, before);
+        wait_ms(roll(campaign, 500));
+        bring_back(campaign, before, next);
+        break;
+    case FREEZE:
+        hft_server_freeze(fleet->server[before]);
+        (void)hft_fleet_wait_for_another(fleet, before);
+        wait_ms(roll(campaign, 2000));
+        hft_server_thaw(fleet->server[before]);
+        break;
+    case PLAN:
+    case BLOWS:
+        (void)hft_fleet_fail_over(fleet);
+        break;
+    }
+    campaign->done[blow]++;
+}
+
+/* ---- the crowd ---- */
+
+static void start_crowd(struct campaign *campaign)
+{
+    for (int i = 0; i < PROCESSES; i++) {
+        campaign->pids[i] = hft_fork();
+        if (campaign->pids[i] == 0)
+            hft_work(campaign->ledger, i, campaign->seed * 7919u + (unsigned)i);
+    }
+}
+
+static void end_crowd(struct campaign *campaign)
+{
+    int64_t until_ms = hft_boottime_ms() + 30000;
+    atomic_store(&campaign->ledger->stop, true);
+    for (int i = 0; i < PROCESSES; i++) {
+        while (campaign->pids[i] > 0 && waitpid(campaign->pids[i], NULL, WNOHANG) == 0) {
+            if (hft_boottime_ms() > until_ms) {
+                hft_complain(campaign->ledger, "process %d does not end", i);
+                (void)kill(campaign->pids[i], SIGKILL);
+                until_ms = INT64_MAX;
+            }
+            wait_ms(5);
+        }
+        campaign->pids[i] = 0;
+    }
+}
+
+/* ---- the verdict ---- */
+
+static void note(const struct hft_violation *violation, void *arg)
+{
+    struct findings *found = arg;
+    const struct hft_interval *a = &violation->earlier, *b = &violation->later;
+    if (violation->verdict == HFT_OVERLAP) {
+        found->overlaps++;
+        if (violation->by > found->longest_overlap_ns)
+            found->longest_overlap_ns = violation->by;
+    } else {
+        found->falls++;
+        found->far_falls += b->enter_ns - a->enter_ns > SECOND_NS;
+    }
+    if (found->overlaps + found->falls <= SHOWN)
+        (void)printf("  %s torture:%" PRId32 ": %d.%d [%" PRId64 " .. %" PRId64 "] ms, fence %" PRId64 ", then %d.%d [%" PRId64
+                     " .. %" PRId64 "], fence %" PRId64 "\n", violation->verdict == HFT_OVERLAP ? "two hold" : "fence falls", a->lock,
+                     a->process, a->thread, a->enter_ns / HFT_MS, a->leave_ns / HFT_MS, a->fence, b->process, b->thread,
+                     b->enter_ns / HFT_MS, b->leave_ns / HFT_MS, b->fence);
+}
+
+static int by_entry(const void *one, const void *other)
+{
+    const struct hft_interval *a = one, *b = other;
+    return (a->enter_ns > b->enter_ns) - (a->enter_ns < b->enter_ns);
+}
+
+/* Without a grant of any name, to anybody. */
+static int64_t longest_gap_ns(struct hft_interval *history, size_t count)
+{
+    int64_t gap = 0;
+    qsort(history, count, sizeof *history, by_entry);
+    for (size_t i = 1; i < count; i++)
+        if (history[i].enter_ns - history[i - 1].enter_ns > gap)
+            gap = history[i].enter_ns - history[i - 1].enter_ns;
+    return gap;
+}
+
+static bool judge(struct campaign *campaign)
+{
+    struct hft_ledger *ledger = campaign->ledger;
+    struct findings found = {0, 0, 0, 0};
+    size_t sections;
+    int64_t lost = 0;
+    struct hft_interval *history = hft_ledger_history(ledger, &sections);
+    (void)hft_oracle_check(history, sections, note, &found);
+    int64_t gap_ns = longest_gap_ns(history, sections);
+    free(history);
+    for (int reason = 0; reason < HFT_REASONS; reason++)
+        lost += atomic_load(&ledger->lost[reason]);
+    if (atomic_load(&ledger->complaints) > 0)
+        (void)printf("  COMPLAINT %s (and %d more)\n", ledger->complaint, atomic_load(&ledger->complaints) - 1);
+    bool confirmed = strcmp(campaign->replicas, "all") == 0;
+    bool kept = sections > 0 && atomic_load(&ledger->complaints) == 0 && found.far_falls == 0 &&
+                (!confirmed || found.overlaps + found.falls == 0);
+    (void)printf("torture sentinel     %-6s replicas=%s  %d killed, %d planned, %d frozen  lease %" PRId64 " ms  seed %u  sections %zu  "
+                 "two held %d times, for %" PRId64 " ms at most  fences fell %d times, %d of them over a second later  "
+                 "longest without a grant %" PRId64 " ms  lost %" PRId64 "  unknown %" PRId64 "\n",
+                 kept ? "ok" : "FAILED", campaign->replicas, campaign->done[KILL], campaign->done[PLAN], campaign->done[FREEZE],
+                 campaign->lease_ms, campaign->seed, sections, found.overlaps, found.longest_overlap_ns / HFT_MS, found.falls,
+                 found.far_falls, gap_ns / HFT_MS, lost, atomic_load(&ledger->unknown));
+    (void)printf("summary torture-sentinel seed=%u operations=%zu faults=%d violations=%d false_losses=0\n", campaign->seed, sections,
+                 campaign->done[KILL] + campaign->done[PLAN] + campaign->done[FREEZE], kept ? 0 : 1);
+    return kept;
+}
+
+/* ---- the run ---- */
+
+static int usage(const char *wrong)
+{
+    (void)fprintf(stderr, "torture sentinel: %s\nusage: torture sentinel [--replicas all|N] [--fault kill|plan|freeze|mixed] [--count N] "
+                  "[--lease-ms N]\n               [--seed N]\n", wrong);
+    return 64;
+}
+
+/* NULL: all is right. */
+static const char *take_option(struct campaign *campaign, const char *name, const char *value)
+{
+    char *end;
+    long number = strtol(value, &end, 10);
+    bool is_number = *end == 0 && end != value && number >= 0 && number <= 1000000;
+    if (strcmp(name, "--fault") == 0) {
+        for (int i = 0; i <= BLOWS; i++)
+            if (strcmp(blow_names[i], value) == 0) {
+                campaign->blow = (enum blow)i;
+                return NULL;
+            }
+        return "no such fault";
+    }
+    if (strcmp(name, "--replicas") == 0 && (strcmp(value, "all") == 0 || (is_number && number < SERVERS)))
+        campaign->replicas = value;
+    else if (!is_number || number == 0)
+        return "a number from 1 to 1000000, please";
+    else if (strcmp(name, "--count") == 0)
+        campaign->count = (int)number;
+    else if (strcmp(name, "--lease-ms") == 0)
+        campaign->lease_ms = number;
+    else if (strcmp(name, "--seed") == 0)
+        campaign->seed = (unsigned)number;
+    else
+        return "no such option";
+    return NULL;
+}
+
+int hft_failovers(int argc, char **argv)
+{
+    struct campaign campaign = {
+        .count = 10, .blow = BLOWS, .replicas = "all", .lease_ms = 6000, .seed = (unsigned)time(NULL) % 100000};
+    char url[400];
+    for (int i = 2; i < argc; i += 2) {
+        const char *wrong = i + 1 < argc ? take_option(&campaign, argv[i], argv[i + 1]) : "which value?";
+        if (wrong != NULL)
+            return usage(wrong);
+    }
+    campaign.rng = campaign.seed;
+    hft_fleet_start(&campaign.fleet, SERVERS, 3, DOWN_MS, "sentinel failover-timeout mymaster 1500");
+    (void)snprintf(url, sizeof url, "%s%s%s", campaign.fleet.url, strcmp(campaign.replicas, "0") != 0 ? "?replicas=" : "",
+                   strcmp(campaign.replicas, "0") != 0 ? campaign.replicas : "");
+    const struct hft_plan plan = {.mode = "sentinel", .fault = HFT_FAIL_OVER, .processes = PROCESSES, .threads = 4, .locks = 8,
+                                  .lease_ms = campaign.lease_ms, .seed = campaign.seed, .url = url};
+    campaign.ledger = hft_ledger_new(&plan);
+    start_crowd(&campaign);
+    for (int i = 0; i < campaign.count && atomic_load(&campaign.ledger->complaints) == 0; i++) {
+        wait_ms(1000 + roll(&campaign, 2000));
+        strike(&campaign);
+        recover(&campaign);
+    }
+    wait_ms(1000);
+    end_crowd(&campaign);
+    bool kept = judge(&campaign);
+    hft_fleet_stop(&campaign.fleet);
+    return kept ? 0 : 1;
+}
