@@ -6,6 +6,7 @@
 #include "core/lock/announce.h"
 #include "core/lock/event_sink.h"
 #include "core/lock/key_events.h"
+#include "core/lock/tracking.h"
 #include "core/lock/retire.h"
 #include "core/lock/server_time.h"
 #include "core/lock/shrink.h"
@@ -372,6 +373,7 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
             break;
         case HFI_WATCH_FOREIGN:
             hfi_key_events_watch(lock, action->fresh);
+            hfi_tracking_arm(lock, step->now);
             break;
         }
     }
