@@ -126,7 +126,8 @@ static void check_events(struct check *check)
     bool is_replaced = hfi_tracking_is_needed(check->client) && may_track(check);
     bool fine = state == HFI_EVENTS_ON || state == HFI_EVENTS_OFF || is_replaced, may = state == HFI_EVENTS_MISSING;
     find(check, fine || may ? HF_LOG_INFO : HF_LOG_WARNING,
-         fine ? "" : "CONFIG SET notify-keyspace-events Kgxe, or rights for client tracking (only waits behind other libraries' locks gain)",
+         fine ? "" : "CONFIG SET notify-keyspace-events Kgxe (only waits behind other libraries' locks gain by it), or the rights "
+                     "that holdfast doctor --acl names for client tracking",
          "keyspace events are %s%s", hfi_key_events_text(state), is_replaced ? ": client tracking instead" : "");
 }
 
