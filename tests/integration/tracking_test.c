@@ -81,10 +81,16 @@ static int64_t trackers(struct hft_server *server)
     return count;
 }
 
-/* The lane redirects to a client that is there. */
+/* To whom the lane redirects. */
+static int64_t tracker_of(struct hft_server *server)
+{
+    return number_in(server, "CLIENT LIST TYPE normal", " flags=t", " redir=");
+}
+
+/* That client is there. */
 static bool is_redirected(struct hft_server *server)
 {
-    int64_t id = number_in(server, "CLIENT LIST TYPE normal", " flags=t", " redir=");
+    int64_t id = tracker_of(server);
     char mark[32];
     (void)snprintf(mark, sizeof mark, "id=%lld ", (long long)id);
     return id > 0 && number_in(server, "CLIENT LIST TYPE pubsub", mark, "id=") == id;
@@ -114,6 +120,12 @@ static void wait_tracked(struct fixture *f, struct hft_taker *taker)
 {
     begin_to_wait(f, taker);
     HFT_UNTIL_TRUE(tracked(f->server) == 1);
+}
+
+/* It alone: when the control channel is subscribed anew, all who wait ask for that reason. */
+static void kill_tracker(const struct fixture *f)
+{
+    assert_int_equal(hft_server_ask_integer(f->server, "CLIENT KILL ID %lld", (long long)tracker_of(f->server)), 1);
 }
 
 /* From `since` until the lock was had, and given back. */
@@ -219,7 +231,7 @@ static void after_the_tracker_was_killed_a_release_is_told_again(void **state)
     open_as(f, "-config");
     for (int i = 0; i < ROUNDS; i++) {
         wait_tracked(f, &taker);
-        freeReplyObject(hft_server_ask(f->server, "CLIENT KILL TYPE pubsub"));
+        kill_tracker(f);
         HFT_UNTIL_TRUE(trackers(f->server) == 1);
         int64_t since_ms = hft_boottime_ms();
         freeReplyObject(hft_server_ask(f->server, "DEL hf:{theirs}"));
@@ -237,7 +249,7 @@ static void a_release_while_nobody_listens_is_found_when_the_tracker_is_back(voi
     for (int i = 0; i < ROUNDS; i++) {
         wait_tracked(f, &taker);
         int64_t since_ms = hft_boottime_ms();
-        freeReplyObject(hft_server_ask(f->server, "CLIENT KILL TYPE pubsub"));
+        kill_tracker(f);
         freeReplyObject(hft_server_ask(f->server, "DEL hf:{theirs}"));
         took[i] = took_ms(&taker, since_ms);
     }

@@ -169,6 +169,6 @@ void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *name, size_t size)
 
 int64_t hfi_pool_tracker_id(const struct hfi_pool *pool)
 {
-    (void)pool;
-    return 0;
+    const struct sim_wire *wire = pool->subscriber.wire;
+    return wire != NULL ? wire->number : 0;
 }
