@@ -261,7 +261,7 @@ static bool dispatch_message(struct hfi_subscriber *one, const struct redisReply
     if (channel->str == NULL)
         return false;
     if (message->str == NULL)
-        return is_tracker(one) && hand_up_keys(deployment, channel, message);
+        return is_word(channel, HFI_INVALIDATIONS) && hand_up_keys(deployment, channel, message);
     hand_up(deployment, channel, message);
     return true;
 }

@@ -62,7 +62,7 @@ static void armed(struct hfi_command *command)
     const redisReply *error = reply != NULL ? error_of(reply) : NULL;
     if (error != NULL && is_refusal(error))
         refused(client, error->str);
-    else if (reply != NULL && error == NULL)
+    else if (reply != NULL && reply->elements == 3 && error == NULL)
         atomic_store(&client->tracking_state, HFI_TRACKING_ON);
     if (reply != NULL && reply->elements == 3 && reply->element[2]->type == REDIS_REPLY_NIL)
         hfi_key_events_requery(lock);
