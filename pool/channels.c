@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/mutex.h"
 #include "pool/channels.h"
+#include "pool/owner.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -33,7 +34,7 @@ static struct hfi_list *new_buckets(size_t count)
 struct hfi_channels *hfi_channels_new(int subscribers)
 {
     struct hfi_channels *channels =
-        calloc(1, sizeof *channels + (size_t)subscribers * sizeof channels->lists[0]);
+        calloc(1, sizeof *channels + ((size_t)subscribers + 1) * sizeof channels->lists[0]);
     if (channels == NULL)
         return NULL;
     channels->buckets = new_buckets(FIRST_BUCKETS);
@@ -44,7 +45,7 @@ struct hfi_channels *hfi_channels_new(int subscribers)
     channels->bucket_count = FIRST_BUCKETS;
     channels->subscribers = subscribers;
     hfi_mutex_init(&channels->mutex, HFI_RANK_LEAF);
-    for (int i = 0; i < subscribers; i++) {
+    for (int i = 0; i <= subscribers; i++) {
         hfi_list_init(&channels->lists[i].all);
         hfi_list_init(&channels->lists[i].todo);
     }
@@ -74,7 +75,7 @@ void hfi_channels_free(struct hfi_channels *channels)
 {
     if (channels == NULL)
         return;
-    for (int i = 0; i < channels->subscribers; i++)
+    for (int i = 0; i <= channels->subscribers; i++)
         while (!hfi_list_is_empty(&channels->lists[i].all))
             forget_locked(channels, hfi_list_first(&channels->lists[i].all, struct hfi_channel, all));
     hfi_mutex_destroy(&channels->mutex);
@@ -109,13 +110,19 @@ static void grow_locked(struct hfi_channels *channels)
     free(channels->buckets);
     channels->buckets = buckets;
     channels->bucket_count = count;
-    for (int i = 0; i < channels->subscribers; i++) {
+    for (int i = 0; i <= channels->subscribers; i++) {
         struct hfi_list *all = &channels->lists[i].all;
         for (struct hfi_list *at = all->next; at != all; at = at->next) {
             struct hfi_channel *channel = hfi_container_of(at, struct hfi_channel, all);
             hfi_list_append(bucket_locked(channels, channel->hash), &channel->chain);
         }
     }
+}
+
+static int subscriber_of(const struct hfi_channels *channels, const struct hfi_channel *channel)
+{
+    bool invalidates = channel->size == strlen(HFI_INVALIDATIONS) && memcmp(channel->name, HFI_INVALIDATIONS, channel->size) == 0;
+    return invalidates ? channels->subscribers : (int)(channel->hash % (uint64_t)channels->subscribers);
 }
 
 static struct hfi_channel *add_locked(struct hfi_channels *channels, const char *name, size_t size)
@@ -126,7 +133,7 @@ static struct hfi_channel *add_locked(struct hfi_channels *channels, const char 
     memcpy(channel->name, name, size);
     channel->size = size;
     channel->hash = hfi_hash(HFI_HASH_BEGIN, name, size);
-    channel->subscriber = (int)(channel->hash % (uint64_t)channels->subscribers);
+    channel->subscriber = subscriber_of(channels, channel);
     hfi_list_init(&channel->todo);
     hfi_list_append(&channels->lists[channel->subscriber].all, &channel->all);
     hfi_list_append(bucket_locked(channels, channel->hash), &channel->chain);

@@ -28,7 +28,8 @@ enum hfi_channel_step { HFI_CHANNEL_REST, HFI_CHANNEL_ASK, HFI_CHANNEL_DROP, HFI
 
 struct hfi_channels;
 
-struct hfi_channels *hfi_channels_new(int subscribers); /* NULL: no memory */
+/* Of so many subscribers, numbered from 0, and of one more that has HFI_INVALIDATIONS to itself. NULL: no memory. */
+struct hfi_channels *hfi_channels_new(int subscribers);
 void hfi_channels_free(struct hfi_channels *channels);  /* NULL is a no-op */
 
 /* Any thread. *changed: the subscriber now has something to do. */

@@ -337,6 +337,11 @@ const struct hfi_server *hfi_dial_server(const struct hfi_dial *dial)
     return &dial->handshake.server;
 }
 
+int64_t hfi_dial_client_id(const struct hfi_dial *dial)
+{
+    return dial->handshake.client_id;
+}
+
 const hf_error *hfi_dial_error(const struct hfi_dial *dial)
 {
     return &dial->error;

@@ -16,7 +16,7 @@
 #define OLDEST_VERSION 60000
 
 enum stage { BEFORE, AUTH, HELLO, GREET, OVER };
-enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_INFO, ASK_EXISTS, ASK_LOAD, ASK_WAIT, ASK_GREETING };
+enum question { ASK_AUTH, ASK_SELECT, ASK_NAME, ASK_ROLE, ASK_ID, ASK_INFO, ASK_EXISTS, ASK_LOAD, ASK_WAIT, ASK_GREETING };
 
 void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_peer *peer,
                         enum hfi_dial_purpose purpose, int lane)
@@ -24,6 +24,7 @@ void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_peer *peer,
     *handshake = (struct hfi_handshake){
         .peer = peer, .deployment = peer->deployment, .purpose = purpose, .lane = lane, .stage = BEFORE};
     handshake->server.uptime_s = -1;
+    handshake->client_id = -1;
 }
 
 void hfi_handshake_done(struct hfi_handshake *handshake)
@@ -101,11 +102,13 @@ static bool ask_identity(struct hfi_handshake *handshake)
     char database[16];
     bool ok = true;
     (void)snprintf(database, sizeof database, "%d", number);
-    if (number != 0 && handshake->purpose != HFI_DIAL_SUBSCRIBER)
+    if (number != 0 && handshake->purpose != HFI_DIAL_SUBSCRIBER && handshake->purpose != HFI_DIAL_TRACKER)
         ok = ask(handshake, ASK_SELECT, "SELECT", database, NULL);
     if (settings->client_name != NULL && settings->client_name[0] != 0)
         ok = ok && ask(handshake, ASK_NAME, "CLIENT", "SETNAME", settings->client_name);
     ok = ok && ask(handshake, ASK_ROLE, "ROLE", NULL, NULL);
+    if (handshake->purpose == HFI_DIAL_TRACKER)
+        ok = ok && ask(handshake, ASK_ID, "CLIENT", "ID", NULL);
     if (handshake->purpose != HFI_DIAL_BORROWER)
         ok = ok && ask(handshake, ASK_INFO, "INFO", "server", NULL);
     if (handshake->purpose == HFI_DIAL_LANE)
@@ -243,6 +246,7 @@ static bool is_dispensable(enum question question, const struct redisReply *repl
     case ASK_ROLE:
         return no_right;
     case ASK_NAME:
+    case ASK_ID:
     case ASK_INFO:
     case ASK_EXISTS: /* then all scripts are loaded */
     case ASK_LOAD:   /* then EVALSHA gets NOSCRIPT, and is sent again as EVAL */
@@ -288,6 +292,8 @@ static hf_status judge(struct hfi_handshake *handshake, enum question question, 
         return is_dispensable(question, reply) ? HF_OK : refuse(handshake, reply, error);
     if (question == ASK_ROLE)
         return judge_role(handshake, reply, error);
+    if (question == ASK_ID)
+        handshake->client_id = reply->type == REDIS_REPLY_INTEGER && reply->integer > 0 ? reply->integer : -1;
     if (question == ASK_INFO)
         return judge_info(handshake, reply, error);
     if (question == ASK_EXISTS)

@@ -19,6 +19,7 @@ enum hfi_dial_purpose {
     HFI_DIAL_LANE,      /* the handshake also loads scripts and sends the owner's command (ops->handshake_floor) */
     HFI_DIAL_USER_LANE, /* neither: a connection for commands that only look changes nothing at the server; or a sentinel's */
     HFI_DIAL_SUBSCRIBER,
+    HFI_DIAL_TRACKER, /* a subscriber that is asked for its client id: once it is subscribed it cannot be */
     HFI_DIAL_BORROWER
 };
 
@@ -35,6 +36,7 @@ struct hfi_handshake {
     unsigned char asked[HFI_HANDSHAKE_MOST]; /* enum question, of this stage, in order */
     int asked_count, answered;
     struct hfi_server server;
+    int64_t client_id; /* of a tracker; -1: the server does not tell it */
     uint64_t lacks; /* a bit for each of the owner's scripts that the server does not have */
     bool loads;     /* has sent scripts; counted in the peer's loading */
     struct hfi_command *handshake_floor;

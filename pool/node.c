@@ -22,7 +22,7 @@ static enum hfi_lane_kind kind_of(const struct hfi_node *node, int index)
 
 int hfi_node_descriptors(const struct hfi_pool_settings *settings)
 {
-    return HFI_LANES_OF(settings->lanes) + settings->subscribers; /* one of each */
+    return HFI_LANES_OF(settings->lanes) + settings->subscribers + 1; /* one of each, and of the tracker */
 }
 
 static bool build_lanes(struct hfi_node *node)

@@ -12,6 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* On it the server tells which keys have changed that a lane asked it to track (CLIENT TRACKING ... REDIRECT). */
+#define HFI_INVALIDATIONS "__redis__:invalidate"
+
 struct hfi_command;
 struct hfi_script;
 struct redisReply;
@@ -36,7 +39,8 @@ struct hfi_pool_ops {
     void (*lane_up)(void *self, int lane);
     /* By sentinels: a lane has met another server than lanes did before. What that one does not know is lost. */
     void (*another_server)(void *self);
-    /* (*, as is `subscribed`) A message on a channel that we subscribe to. The calls come one at a time. */
+    /* (*, as is `subscribed`) A message on a channel that we subscribe to. The calls come one at a time. On HFI_INVALIDATIONS
+     * it is the name of a key; NULL: any key may have changed. */
     void (*on_message)(void *self, const char *channel, size_t channel_size, const char *message, size_t message_size);
     /* The server has acknowledged the subscription: the first time, and again after every reconnect. */
     void (*subscribed)(void *self, const char *channel, size_t channel_size);

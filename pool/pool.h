@@ -56,6 +56,9 @@ void hfi_pool_kick(struct hfi_pool *pool);
 /* Subscriptions, counted: the first one subscribes, the last one unsubscribes. False: no memory. */
 bool hfi_pool_subscribe(struct hfi_pool *pool, const char *channel, size_t size);
 void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *channel, size_t size);
+/* HFI_INVALIDATIONS has a connection of its own, the tracker: its client id, for CLIENT TRACKING ON REDIRECT. 0: it is not
+ * connected, as before that channel is wanted; -1: the server does not tell it. */
+int64_t hfi_pool_tracker_id(const struct hfi_pool *pool);
 
 void hfi_pool_count(struct hfi_pool *pool, struct hfi_pool_counts *counts);
 

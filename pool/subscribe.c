@@ -31,8 +31,8 @@ struct ask { /* a command that the server has yet to confirm, in order; channel 
 struct hfi_subscribers *hfi_subscribers_new(struct hfi_peer *peer, struct hfi_listener *listener, int count)
 {
     struct hfi_deployment *deployment = peer->deployment;
+    struct hfi_channels *channels = hfi_channels_new(count++); /* and the tracker */
     struct hfi_subscribers *all = calloc(1, sizeof *all + (size_t)count * sizeof all->list[0]);
-    struct hfi_channels *channels = hfi_channels_new(count);
     int wake_fd = hfi_descriptor_event();
     if (all == NULL || channels == NULL || wake_fd < 0) {
         if (wake_fd >= 0)
@@ -53,6 +53,11 @@ struct hfi_subscribers *hfi_subscribers_new(struct hfi_peer *peer, struct hfi_li
         hfi_backoff_init(&one->backoff, (uint64_t)hfi_now(deployment->clock) ^ ((uint64_t)(i + 128) << 48));
     }
     return all;
+}
+
+static bool is_tracker(const struct hfi_subscriber *one)
+{
+    return one->index == one->all->count - 1;
 }
 
 /* ---- the role ---- */
@@ -87,6 +92,7 @@ static void hang_up(struct hfi_subscriber *one)
         redisReaderFree(one->parser);
     one->parser = NULL;
     one->wrong = NULL;
+    atomic_store(&one->client_id, 0);
     hfi_buffer_done(&one->out);
     hfi_buffer_done(&one->asks);
 }
@@ -225,17 +231,38 @@ static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
     return true;
 }
 
+static void hand_up(const struct hfi_deployment *deployment, const struct redisReply *channel, const struct redisReply *message)
+{
+    HFI_PERTURB("message-to-heard");
+    if (deployment->ops.on_message != NULL)
+        deployment->ops.on_message(deployment->self, channel->str, channel->len, message->str, message->len);
+}
+
+/* The server's own words on HFI_INVALIDATIONS are an array of keys, or nil where all are meant. */
+static bool hand_up_keys(const struct hfi_deployment *deployment, const struct redisReply *channel, const struct redisReply *message)
+{
+    bool sound = message->type == REDIS_REPLY_NIL || message->type == REDIS_REPLY_ARRAY;
+    if (message->type == REDIS_REPLY_NIL)
+        hand_up(deployment, channel, message);
+    for (size_t i = 0; sound && i < message->elements; i++) {
+        sound = message->element[i]->str != NULL;
+        if (sound)
+            hand_up(deployment, channel, message->element[i]);
+    }
+    return sound;
+}
+
 static bool dispatch_message(struct hfi_subscriber *one, const struct redisReply *reply)
 {
     const struct hfi_deployment *deployment = one->all->deployment;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 || !is_word(reply->element[0], "message"))
         return confirm(one, reply);
     const struct redisReply *channel = reply->element[1], *message = reply->element[2];
-    if (channel->str == NULL || message->str == NULL)
+    if (channel->str == NULL)
         return false;
-    HFI_PERTURB("message-to-heard");
-    if (deployment->ops.on_message != NULL)
-        deployment->ops.on_message(deployment->self, channel->str, channel->len, message->str, message->len);
+    if (message->str == NULL)
+        return is_word(channel, HFI_INVALIDATIONS) && hand_up_keys(deployment, channel, message);
+    hand_up(deployment, channel, message);
     return true;
 }
 
@@ -326,6 +353,8 @@ static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, in
     if (one->parser != NULL) {
         (void)memcpy(one->run_id, hfi_dial_server(one->dial)->run_id, sizeof one->run_id);
         one->connection = hfi_dial_take(one->dial);
+        if (is_tracker(one))
+            atomic_store(&one->client_id, hfi_dial_client_id(one->dial));
         one->unparsed = 0;
         one->received_ns = now_ns;
         one->expect_ns = HFI_NEVER;
@@ -351,7 +380,7 @@ static void maintain_down(struct hfi_subscriber *one, int64_t now_ns, struct hfi
         return;
     if (one->dial == NULL && now_ns >= one->dial_due_ns) {
         one->primaries = hfi_peer_primaries(one->all->peer);
-        one->dial = hfi_dial_begin(one->all->peer, HFI_DIAL_SUBSCRIBER, -1,
+        one->dial = hfi_dial_begin(one->all->peer, is_tracker(one) ? HFI_DIAL_TRACKER : HFI_DIAL_SUBSCRIBER, -1,
                                    hfi_after_ms(now_ns, deployment->settings.connect_ms));
     }
     if (one->dial == NULL) {
@@ -399,23 +428,4 @@ void hfi_subscribers_give_up(struct hfi_subscribers *subscribers, const char *wh
             one->dial_due_ns = 0;
     }
     hfi_subscribers_give_role(subscribers);
-}
-
-/* ---- for any thread ---- */
-
-bool hfi_subscribers_want(struct hfi_subscribers *subscribers, const char *name, size_t size)
-{
-    bool changed, ok = hfi_channels_want(subscribers->channels, name, size, &changed);
-    HFI_PERTURB("wanted-to-kick");
-    if (changed)
-        hfi_listener_kick(subscribers->listener);
-    return ok;
-}
-
-void hfi_subscribers_unwant(struct hfi_subscribers *subscribers, const char *name, size_t size)
-{
-    bool changed;
-    hfi_channels_unwant(subscribers->channels, name, size, &changed);
-    if (changed)
-        hfi_listener_kick(subscribers->listener);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* subscribe.h - the subscribers: a few connections, any number of channels. They belong to the listener thread, except
- * hfi_subscribers_wait (subscribe_wait.c), _want and _unwant. */
+ * what is in subscribe_wait.c: _wait, _want, _unwant, _tracker_id. */
 #ifndef HFI_SUBSCRIBE_H
 #define HFI_SUBSCRIBE_H
 
@@ -13,7 +13,7 @@ struct hfi_poll_set;
 struct hfi_peer;
 struct hfi_subscribers;
 
-/* NULL: no memory or descriptor. */
+/* So many, and the tracker. NULL: no memory or descriptor. */
 struct hfi_subscribers *hfi_subscribers_new(struct hfi_peer *peer, struct hfi_listener *listener, int count);
 void hfi_subscribers_free(struct hfi_subscribers *subscribers); /* NULL is a no-op */
 void hfi_subscribers_maintain(struct hfi_subscribers *subscribers, int64_t now_ns, struct hfi_poll_set *set);
@@ -24,6 +24,7 @@ bool hfi_subscribers_wait(struct hfi_subscribers *subscribers, struct hfi_park *
 /* As hfi_pool_subscribe and hfi_pool_unsubscribe, for any thread. */
 bool hfi_subscribers_want(struct hfi_subscribers *subscribers, const char *name, size_t size);
 void hfi_subscribers_unwant(struct hfi_subscribers *subscribers, const char *name, size_t size);
+int64_t hfi_subscribers_tracker_id(const struct hfi_subscribers *subscribers); /* as hfi_pool_tracker_id */
 /* The listener: dials all of them anew, because another server is meant now. */
 void hfi_subscribers_give_up(struct hfi_subscribers *subscribers, const char *why);
 void hfi_subscribers_end(struct hfi_subscribers *subscribers); /* closes the connections */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * subscribe_private.h - what subscribe.c (the connections) and subscribe_wait.c (a waiting thread polls too) share of
+ * subscribe_private.h - what subscribe.c (the connections) and subscribe_wait.c (for any thread) share of
  * the subscribers. There is one role: its owner may touch the connections and receive. The listener dials, hangs up and
  * enforces deadlines with it; a waiting thread only receives, and leaves to the listener what it finds wrong.
  */
@@ -34,6 +34,7 @@ struct hfi_subscriber {
     const char *wrong;  /* why the connection is useless, as a waiting thread found: the listener hangs up */
     unsigned primaries; /* the pool's count when it was dialled */
     char run_id[48];
+    _Atomic(int64_t) client_id; /* the tracker's: its id at the server; 0: not connected; -1: the server does not tell it */
 };
 
 struct hfi_subscribers {
@@ -41,7 +42,7 @@ struct hfi_subscribers {
     struct hfi_deployment *deployment; /* peer's */
     struct hfi_listener *listener;
     struct hfi_channels *channels;
-    int count;
+    int count; /* with the last one, the tracker, which is dialled where HFI_INVALIDATIONS is wanted */
     _Atomic(bool) reading;       /* the role: its owner may touch what is below, and the list */
     _Atomic(bool) missed;        /* the listener wanted the role */
     _Atomic(bool) polled_inline; /* a waiting thread polls the sockets beside the listener */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* subscribe_wait.c - a thread that waits for a message polls the subscribers' sockets itself. */
+/* subscribe_wait.c - for any thread: it wants channels; while it waits for a message it polls the subscribers' sockets
+ * itself. */
 #include "base/perturb.h"
 #include "base/poll.h"
+#include "pool/channels.h"
+#include "pool/listener.h"
 #include "pool/subscribe.h"
 #include "pool/subscribe_private.h"
 
@@ -76,4 +79,26 @@ bool hfi_subscribers_wait(struct hfi_subscribers *all, struct hfi_park *park, ui
     }
     atomic_store(&all->polled_inline, false);
     return hfi_park_is_woken(park, epoch) || hfi_park_wait(park, epoch, until_ns);
+}
+
+bool hfi_subscribers_want(struct hfi_subscribers *subscribers, const char *name, size_t size)
+{
+    bool changed, ok = hfi_channels_want(subscribers->channels, name, size, &changed);
+    HFI_PERTURB("wanted-to-kick");
+    if (changed)
+        hfi_listener_kick(subscribers->listener);
+    return ok;
+}
+
+void hfi_subscribers_unwant(struct hfi_subscribers *subscribers, const char *name, size_t size)
+{
+    bool changed;
+    hfi_channels_unwant(subscribers->channels, name, size, &changed);
+    if (changed)
+        hfi_listener_kick(subscribers->listener);
+}
+
+int64_t hfi_subscribers_tracker_id(const struct hfi_subscribers *subscribers)
+{
+    return atomic_load(&subscribers->list[subscribers->count - 1].client_id);
 }

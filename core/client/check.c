@@ -3,6 +3,7 @@
 #include "core/context/call.h"
 #include "core/context/callback.h"
 #include "core/lock/key_events.h"
+#include "core/lock/tracking.h"
 #include "core/protocol/key.h"
 #include "core/lock/lock.h"
 #include "core/protocol/wire.h"
@@ -102,13 +103,33 @@ static void check_round_trip(struct check *check)
          "round trip %.3f ms (median of 11)", ms);
 }
 
+static bool is_granted(struct check *check, struct hfi_command *command)
+{
+    redisReply *reply = ask(check, command);
+    if (reply != NULL)
+        freeReplyObject(reply);
+    return reply != NULL;
+}
+
+/* On the lane that asks nothing is tracked, so there is nothing to lose. CACHING is allowed if the server says that it is out of
+ * place there. */
+static bool may_track(struct check *check)
+{
+    if (!is_granted(check, hfi_wire_words("CLIENT", "ID", NULL)) || !is_granted(check, hfi_wire_words("CLIENT", "TRACKING", "OFF", NULL)))
+        return false;
+    (void)is_granted(check, hfi_wire_words("CLIENT", "CACHING", "YES", NULL));
+    return check->answered && check->error.status != HF_DENIED;
+}
+
 static void check_events(struct check *check)
 {
     enum hfi_key_events_state state = (enum hfi_key_events_state)atomic_load(&check->client->events_state);
-    bool fine = state == HFI_EVENTS_ON || state == HFI_EVENTS_OFF, may = state == HFI_EVENTS_MISSING;
+    bool is_replaced = hfi_tracking_is_needed(check->client) && may_track(check);
+    bool fine = state == HFI_EVENTS_ON || state == HFI_EVENTS_OFF || is_replaced, may = state == HFI_EVENTS_MISSING;
     find(check, fine || may ? HF_LOG_INFO : HF_LOG_WARNING,
-         fine ? "" : "CONFIG SET notify-keyspace-events Kgxe (only waits behind other libraries' locks gain by it)",
-         "keyspace events are %s", hfi_key_events_text(state));
+         fine ? "" : "CONFIG SET notify-keyspace-events Kgxe (only waits behind other libraries' locks gain by it), or the rights "
+                     "that holdfast doctor --acl names for client tracking",
+         "keyspace events are %s%s", hfi_key_events_text(state), is_replaced ? ": client tracking instead" : "");
 }
 
 /* What a failover can do to leases. */

@@ -2,6 +2,7 @@
 /* stats.c - a client's counters and state: hf_client_stats, hf_client_metrics, hf_client_dump. */
 #include "core/context/context.h"
 #include "core/lock/key_events.h"
+#include "core/lock/tracking.h"
 #include "core/lock/lock_order.h"
 #include "core/lock/table.h"
 
@@ -262,10 +263,10 @@ hf_status hf_client_dump(const hf_client *client, FILE *out)
         return HF_INVALID;
     collect(client, &stats);
     hfi_pool_server(client->pool, &server);
-    fprintf(out, "client %s (%s) of %s, server version %d.%d.%d, run id %s\nkeyspace events %s\n", client->name,
+    fprintf(out, "client %s (%s) of %s, server version %d.%d.%d, run id %s\nkeyspace events %s%s\n", client->name,
             client->identity.id, hfi_pool_server_name(client->pool), server.version / 10000, server.version / 100 % 100,
             server.version % 100, server.run_id[0] != 0 ? server.run_id : "not told",
-            hfi_key_events_text((enum hfi_key_events_state)atomic_load(&client->events_state)));
+            hfi_key_events_text((enum hfi_key_events_state)atomic_load(&client->events_state)), hfi_tracking_text(client));
     dump_promises(client, out);
     for (size_t m = 0; m < METRICS; m++)
         fprintf(out, "%-20s %12" PRIu64 "  %s\n", metrics[m].field, number_of(&stats, &metrics[m]), metrics[m].help);

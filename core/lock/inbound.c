@@ -12,6 +12,7 @@
 #include "core/protocol/message.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
+#include "core/lock/tracking.h"
 #include "base/perturb.h"
 
 #include <string.h>
@@ -71,32 +72,36 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
     return known;
 }
 
-static void requery(struct hfi_lock *lock)
-{
-    struct hfi_step step;
-    int64_t now = hfi_lock_enter(lock);
-    hfi_step_init(&step, now, 0);
-    if (lock->watched)
-        hfi_entry_requery(&lock->entry, &step);
-    hfi_lock_perform(lock, &step, NULL);
-    hfi_lock_leave(lock);
-}
-
 /* The key of another library's lock is gone, or went before we were subscribed to its events: the threads that wait for
- * this lock ask the server. */
-static void key_ended(hf_client *client, const char *channel, size_t channel_size)
+ * this lock ask the server. Takes over the reference; NULL: none of this client's. */
+static void key_ended(hf_client *client, struct hfi_lock *lock)
 {
-    struct hfi_lock *lock = hfi_key_events_lock(client, channel, channel_size), *readers;
+    struct hfi_lock *readers;
     if (lock == NULL)
         return;
     HFI_PERTURB("watch-found");
-    requery(lock);
+    hfi_key_events_requery(lock);
     struct hfi_name name = hfi_name_of(HFI_SHARED, lock->keys.name, lock->keys.name_size);
     if (atomic_load_explicit(&client->shares, memory_order_relaxed) && hfi_table_get(client, &name, &readers, NULL) == HF_OK) {
-        requery(readers);
+        hfi_key_events_requery(readers);
         hfi_table_unref(readers);
     }
     hfi_table_unref(lock);
+}
+
+static void requery_any(struct hfi_lock *lock, void *arg)
+{
+    (void)arg;
+    hfi_key_events_requery(lock);
+}
+
+/* It need not have ended: a foreign holder that extends its lock is told of too. */
+static void invalidated(hf_client *client, const char *key, size_t size)
+{
+    if (key == NULL)
+        hfi_table_each(client, requery_any, NULL);
+    else
+        key_ended(client, hfi_table_by_key(client, key, size));
 }
 
 void hfi_inbound_message(void *self, const char *channel, size_t channel_size, const char *text, size_t size)
@@ -104,9 +109,13 @@ void hfi_inbound_message(void *self, const char *channel, size_t channel_size, c
     hf_client *client = self;
     struct hfi_message message;
     struct hfi_token token;
+    if (hfi_tracking_is_channel(channel, channel_size)) {
+        invalidated(client, text, size);
+        return;
+    }
     if (channel_size != HFI_CHANNEL_SIZE || memcmp(channel, client->identity.channel, channel_size) != 0) {
         if (!hfi_observers_notice(client, channel, channel_size, text, size) && hfi_key_events_is_end(text, size))
-            key_ended(client, channel, channel_size);
+            key_ended(client, hfi_key_events_lock(client, channel, channel_size));
         return;
     }
     if (!hfi_message_parse(text, size, &message))
@@ -159,8 +168,10 @@ void hfi_inbound_subscribed(void *self, const char *channel, size_t channel_size
     hf_client *client = self;
     if (channel_size == HFI_CHANNEL_SIZE && memcmp(channel, client->identity.channel, channel_size) == 0)
         hfi_table_each(client, look_around, NULL);
+    else if (hfi_tracking_is_channel(channel, channel_size))
+        hfi_tracking_subscribed(client);
     else if (!hfi_observers_notice(client, channel, channel_size, NULL, 0))
-        key_ended(client, channel, channel_size);
+        key_ended(client, hfi_key_events_lock(client, channel, channel_size));
 }
 
 void hfi_inbound_lane_up(void *self, int lane)

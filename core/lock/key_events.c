@@ -4,6 +4,7 @@
 #include "core/context/call.h"
 #include "base/buffer.h"
 #include "core/lock/lock.h"
+#include "core/lock/perform.h"
 #include "core/lock/table.h"
 #include "core/protocol/wire.h"
 
@@ -37,8 +38,8 @@ bool hfi_key_events_merge(const char *configured, char *out, size_t capacity)
 static void set_state(hf_client *client, enum hfi_key_events_state state)
 {
     if (atomic_exchange(&client->events_state, (int)state) != (int)state && state != HFI_EVENTS_ON)
-        hfi_log(&client->log, HF_LOG_INFO, "keyspace events are %s: foreign releases are seen at the timed re-check",
-                hfi_key_events_text(state));
+        hfi_log(&client->log, HF_LOG_INFO, "keyspace events are %s: foreign releases are seen %s", hfi_key_events_text(state),
+                state == HFI_EVENTS_OFF ? "at the timed re-check" : "by client tracking, or at the timed re-check");
 }
 
 /* False: no memory for the command. */
@@ -131,6 +132,17 @@ void hfi_key_events_watch(struct hfi_lock *lock, bool on)
         hfi_pool_unsubscribe(client->pool, channel, size);
         hfi_table_unref(lock); /* never the last: the caller has one */
     }
+}
+
+void hfi_key_events_requery(struct hfi_lock *lock)
+{
+    struct hfi_step step;
+    int64_t now = hfi_lock_enter(lock);
+    hfi_step_init(&step, now, 0);
+    if (lock->watched)
+        hfi_entry_requery(&lock->entry, &step);
+    hfi_lock_perform(lock, &step, NULL);
+    hfi_lock_leave(lock);
 }
 
 struct hfi_lock *hfi_key_events_lock(hf_client *client, const char *channel, size_t channel_size)

@@ -25,6 +25,8 @@ bool hfi_key_events_merge(const char *configured, char *out, size_t capacity);
 void hfi_key_events_look(hf_client *client, int lane);
 /* Subscribes to the events of the lock's key, or unsubscribes; the lock's mutex held. */
 void hfi_key_events_watch(struct hfi_lock *lock, bool on);
+/* The key that its waiters are watching has gone, or has changed: they ask the server soon. Locks the mutex. */
+void hfi_key_events_requery(struct hfi_lock *lock);
 /* A reference to the lock whose key the events of this channel are about; NULL: none of this client's. */
 struct hfi_lock *hfi_key_events_lock(hf_client *client, const char *channel, size_t channel_size);
 bool hfi_key_events_is_end(const char *event, size_t size); /* after this event the key is gone */

@@ -12,6 +12,7 @@
 #include "core/lock/shrink.h"
 #include "core/lock/table.h"
 #include "core/lock/timer.h"
+#include "core/lock/tracking.h"
 #include "core/lock/trouble.h"
 #include "core/protocol/wire.h"
 #include "base/perturb.h"
@@ -390,6 +391,7 @@ void hfi_lock_perform(struct hfi_lock *lock, struct hfi_step *step, struct hfi_r
             break;
         case HFI_WATCH_FOREIGN:
             hfi_key_events_watch(lock, action->fresh);
+            hfi_tracking_arm(lock, step->now);
             break;
         }
     }

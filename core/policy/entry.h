@@ -104,7 +104,7 @@ enum hfi_action_kind {
     HFI_LET_IN,        /* hfi_entry_let_in: not before V has moved, for the lease may prove to be over */
     HFI_TELL,          /* notify the holder of .event with .reason                        */
     HFI_EXPLAIN_LATE,  /* note why tries are refused now: the grant came too late to use  */
-    HFI_WATCH_FOREIGN  /* .fresh true: subscribe to the key's events; false: unsubscribe  */
+    HFI_WATCH_FOREIGN  /* .fresh true: listen for the key's end, with each answer that names a foreign holder; false: no more */
 };
 
 struct hfi_action {

@@ -245,7 +245,7 @@ static void answered_in_queue(struct hfi_entry *entry, const struct hfi_answer *
         entry->question = HFI_NEXT_ACQUIRE;
     }
     bool watch = !answer->ours && answer->left_ms != 0 && answer->position <= 2;
-    if (watch != entry->ask.watching)
+    if (watch || entry->ask.watching)
         hfi_step_act(step, HFI_WATCH_FOREIGN)->fresh = watch;
     entry->ask.watching = watch;
     if (hint == HFI_EARLY)

@@ -161,6 +161,29 @@ struct hfi_command *hfi_wire_native(const struct hfi_identity *identity, const s
     return to_be_confirmed(command);
 }
 
+/* CACHING is meant for the next command alone, and a transaction lets no other one come in between; its one reply has the
+ * errors of all three. TRACKING is said each time: the server forgets it with the connection, and the id may be another. */
+struct hfi_command *hfi_wire_track(const struct hfi_keys *keys, int64_t client_id)
+{
+    struct words on, caching, get;
+    begin(&on);
+    begin(&caching);
+    begin(&get);
+    add_text(&on, "CLIENT");
+    add_text(&on, "TRACKING");
+    add_text(&on, "ON");
+    add_text(&on, "REDIRECT");
+    add_number(&on, client_id);
+    add_text(&on, "OPTIN");
+    add_text(&on, "NOLOOP");
+    add_text(&caching, "CLIENT");
+    add_text(&caching, "CACHING");
+    add_text(&caching, "YES");
+    add_text(&get, "GET");
+    add(&get, keys->lock, keys->lock_size);
+    return transaction(3, (const struct words *[]){&on, &caching, &get});
+}
+
 static void begin_of_key(struct words *words, const char *verb, const struct hfi_name *key)
 {
     begin(words);
@@ -352,50 +375,6 @@ struct hfi_command *hfi_wire_fill(const struct hfi_identity *identity, const str
     add_number(&words, ttl_ms);
     add(&words, size > 0 ? data : "", size);
     return script(&hfi_script_fill, key_count, &words, hfi_schema_fill);
-}
-
-static bool add_takings(struct hfi_command *command, const struct hfi_identity *identity,
-                        const struct hfi_taking *names, int count, int64_t not_after_us)
-{
-    struct hfi_side_keys sides;
-    struct words words = {.count = 0};
-    int64_t ttl_ms = 0;
-    bool all = true;
-    for (int i = 0; i < count; i++) {
-        if (!all || !hfi_side_keys_print(names[i].keys, &sides))
-            return false;
-        all = hfi_command_word(command, names[i].keys->lock, names[i].keys->lock_size) &&
-              hfi_command_word(command, sides.queue, sides.queue_size);
-        if (i == 0)
-            all = all && hfi_command_word(command, sides.waiters, sides.waiters_size) &&
-                  hfi_command_word(command, HFI_FENCE_KEY, strlen(HFI_FENCE_KEY));
-        hfi_side_keys_done(&sides);
-        ttl_ms = names[i].ttl_ms > ttl_ms ? names[i].ttl_ms : ttl_ms;
-    }
-    add_number(&words, not_after_us);
-    add_number(&words, ttl_ms);
-    for (int i = 0; i < words.count; i++)
-        all = all && hfi_command_word(command, words.text[i], words.size[i]);
-    for (int i = 0; i < count; i++)
-        all = all && hfi_wire_add_token(command, identity, names[i].token);
-    return all;
-}
-
-struct hfi_command *hfi_wire_take_many(const struct hfi_identity *identity, const struct hfi_taking *names, int count,
-                                       int64_t not_after_us)
-{
-    size_t capacity = 2 * 24 + 2 * sizeof HFI_FENCE_KEY + 3 * (size_t)names[0].keys->lock_size + HFI_TOKEN_CAPACITY;
-    for (int i = 0; i < count; i++)
-        capacity += 2 * (size_t)names[i].keys->lock_size + names[i].keys->tag_size + HFI_TOKEN_CAPACITY + 36;
-    struct hfi_command *command = hfi_command_script_begin(&hfi_script_take_many, 2 * count + 2, 3 * count + 4, capacity);
-    if (command == NULL)
-        return NULL;
-    if (!add_takings(command, identity, names, count, not_after_us)) {
-        hfi_command_unref(command);
-        return NULL;
-    }
-    command->validate = hfi_schema_take_many;
-    return to_be_confirmed(command);
 }
 
 static bool add_rechecks(struct hfi_command *command, const struct hfi_identity *identity,

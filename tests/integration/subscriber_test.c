@@ -260,6 +260,66 @@ static void a_channel_without_right_is_refused_and_the_others_work(void **state)
     hft_pool_close(&poor);
 }
 
+/* ---- invalidations ---- */
+
+static void track(struct hfi_lane *lane, const char *key)
+{
+    struct hft_call call;
+    char words[120];
+    (void)snprintf(words, sizeof words, "CLIENT TRACKING ON REDIRECT %lld", (long long)hfi_pool_tracker_id(kit.pool));
+    hft_ask(lane, &call, words);
+    assert_string_equal(call.reply->str, "OK");
+    hft_call_done(&call);
+    (void)snprintf(words, sizeof words, "GET %s", key);
+    hft_ask(lane, &call, words);
+    hft_call_done(&call);
+}
+
+static void hears_that(const char *change, const char *key)
+{
+    int before = heard();
+    freeReplyObject(hft_server_ask(server, change));
+    HFT_UNTIL(heard() == before + 1);
+    assert_string_equal(kit.owner.channel, HFI_INVALIDATIONS);
+    assert_string_equal(kit.owner.message, key);
+}
+
+static void invalidations_come_to_a_connection_of_their_own(void **state)
+{
+    struct hfi_lane *lane = hfi_pool_lane(kit.pool, HFI_USER_LANE, 0);
+    (void)state;
+    assert_int_equal(hfi_pool_tracker_id(kit.pool), 0);
+    on(HFI_INVALIDATIONS);
+    HFT_UNTIL(is_on(HFI_INVALIDATIONS));
+    int64_t id = hfi_pool_tracker_id(kit.pool);
+    assert_true(id > 0);
+    track(lane, "page");
+    hears_that("SET page new", "page");
+    track(lane, "page");
+    hears_that("FLUSHALL", "");
+    assert_hears(HFI_INVALIDATIONS, "a stranger's word");
+    assert_int_equal(hft_server_ask_integer(server, "CLIENT KILL ID %lld", (long long)id), 1);
+    HFT_UNTIL(is_on(HFI_INVALIDATIONS) && hfi_pool_tracker_id(kit.pool) > id);
+    track(lane, "page");
+    hears_that("SET page newer", "page");
+    off(HFI_INVALIDATIONS);
+}
+
+static void a_tracker_without_the_right_to_an_id_says_so(void **state)
+{
+    struct hft_pool poor;
+    (void)state;
+    freeReplyObject(hft_server_ask(server, "ACL SETUSER nameless on >secret ~* &* +@all -client|id"));
+    hft_pool_init(&poor, server);
+    poor.settings.endpoint.user = (char *)(uintptr_t) "nameless";
+    poor.settings.endpoint.password = (char *)(uintptr_t) "secret";
+    assert_int_equal(hft_pool_open(&poor, NULL, NULL), HF_OK);
+    assert_true(hfi_pool_subscribe(poor.pool, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)));
+    HFT_UNTIL(hft_is_subscribed(poor.pool, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)));
+    assert_int_equal(hfi_pool_tracker_id(poor.pool), -1);
+    hft_pool_close(&poor);
+}
+
 /* ---- who waits for a message ---- */
 
 struct listening {
@@ -373,6 +433,8 @@ int main(void)
         cmocka_unit_test(a_silent_subscription_is_noticed_and_dialled_anew),
         cmocka_unit_test(an_idle_subscription_is_asked_for_a_sign_of_life),
         cmocka_unit_test(a_channel_without_right_is_refused_and_the_others_work),
+        cmocka_unit_test(invalidations_come_to_a_connection_of_their_own),
+        cmocka_unit_test(a_tracker_without_the_right_to_an_id_says_so),
         cmocka_unit_test(a_waiting_thread_hears_by_itself),
         cmocka_unit_test(a_message_that_waiting_threads_read_is_delivered_once),
         cmocka_unit_test(a_waiting_thread_outlives_its_subscription),

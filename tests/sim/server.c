@@ -2,6 +2,7 @@
 /* server.c - see server.h. */
 #include "tests/sim/server.h"
 #include "core/protocol/scripts.h"
+#include "pool/owner.h"
 #include "tests/sim/lua.h"
 #include "tests/support/script_source.h"
 
@@ -17,6 +18,7 @@ struct sim_wire_channel {
 struct sim_server sim_server;
 static struct sim_keyspace before; /* what a failover goes back to */
 static bool has_before;
+static struct sim_wire *serving; /* whose command runs; NULL: another program's */
 
 static const struct hfi_script *const scripts[] = {
     &hfi_script_acquire,     &hfi_script_recheck, &hfi_script_release, &hfi_script_renew,  &hfi_script_more,
@@ -96,11 +98,65 @@ static int64_t publish(void *self, const char *channel, size_t channel_size, con
     return heard;
 }
 
+static void add_name(struct sim_wire_channel **list, const char *name)
+{
+    struct sim_wire_channel *one = malloc(sizeof *one + strlen(name) + 1);
+    if (one == NULL)
+        abort();
+    one->next = *list;
+    memcpy(one->name, name, strlen(name) + 1);
+    *list = one;
+}
+
+static struct sim_wire_channel **find_name(struct sim_wire_channel **list, const char *name)
+{
+    while (*list != NULL && strcmp((*list)->name, name) != 0)
+        list = &(*list)->next;
+    return list;
+}
+
+static void drop_name(struct sim_wire_channel **at)
+{
+    struct sim_wire_channel *one = *at;
+    *at = one->next;
+    free(one);
+}
+
+/* ---- tracking ---- */
+
+static struct sim_wire *wire_of(int64_t number)
+{
+    for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
+        struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link);
+        if (wire->number == number && wire->server_open)
+            return wire;
+    }
+    return NULL;
+}
+
+/* The change is told once, to a tracker that is there and subscribed. */
+static void invalidate(const char *key)
+{
+    for (struct hfi_list *at = sim_network.wires.next; at != &sim_network.wires; at = at->next) {
+        struct sim_wire *wire = hfi_container_of(at, struct sim_wire, link), *tracker;
+        struct sim_wire_channel **tracked = find_name(&wire->tracked, key);
+        if (*tracked == NULL)
+            continue;
+        drop_name(tracked);
+        tracker = wire_of(wire->tracker);
+        if (wire == serving || tracker == NULL || !listens(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)))
+            continue;
+        sim_server.messages++;
+        send_message(tracker, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS), key, strlen(key));
+    }
+}
+
 static void changed(void *self, const char *event, const char *key, const char *value)
 {
     char channel[600];
     (void)self;
     sim_key_changed(event, key, value);
+    invalidate(key);
     if (strchr(sim_server.notify, 'K') == NULL || event[0] == 's' || event[0] == 'z')
         return;
     int size = snprintf(channel, sizeof channel, "__keyspace@0__:%s", key);
@@ -113,7 +169,7 @@ void sim_server_begin(void)
 {
     sim_keyspace_clear(&sim_server.keys);
     sim_server =
-        (struct sim_server){.up = true, .epoch = 1, .takes_subscribers = true};
+        (struct sim_server){.up = true, .epoch = 1, .takes_subscribers = true, .refuses_config = sim.seed % 8 == 0};
     sim_server.keys.publish = publish;
     sim_server.keys.subscribers = subscribers;
     sim_server.keys.changed = changed;
@@ -227,11 +283,10 @@ void sim_server_del(const char *key)
 
 void sim_server_hung_up(struct sim_wire *wire)
 {
-    while (wire->channels != NULL) {
-        struct sim_wire_channel *channel = wire->channels;
-        wire->channels = channel->next;
-        free(channel);
-    }
+    while (wire->channels != NULL)
+        drop_name(&wire->channels);
+    while (wire->tracked != NULL)
+        drop_name(&wire->tracked);
 }
 
 /* ---- commands ---- */
@@ -298,25 +353,19 @@ static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)
 
 static void subscribe(struct sim_wire *wire, const char *name, bool on)
 {
-    struct sim_wire_channel **at = &wire->channels, *channel;
-    while (*at != NULL && strcmp((*at)->name, name) != 0)
-        at = &(*at)->next;
-    if (on && *at == NULL) {
-        channel = malloc(sizeof *channel + strlen(name) + 1);
-        if (channel == NULL)
-            abort();
-        channel->next = NULL;
-        memcpy(channel->name, name, strlen(name) + 1);
-        *at = channel;
-    } else if (!on && *at != NULL) {
-        channel = *at;
-        *at = channel->next;
-        free(channel);
-    }
+    struct sim_wire_channel **at = find_name(&wire->channels, name);
+    if (on && *at == NULL)
+        add_name(&wire->channels, name);
+    else if (!on && *at != NULL)
+        drop_name(at);
 }
 
 static void config(const struct sim_words *words, struct hfi_buffer *reply)
 {
+    if (sim_server.refuses_config) {
+        sim_reply_error(reply, "NOPERM this user has no permissions to run the 'config' command");
+        return;
+    }
     if (words->count == 4 && strcmp(words->text[1], "SET") == 0) {
         (void)snprintf(sim_server.notify, sizeof sim_server.notify, "%s", words->text[3]);
         ok(reply);
@@ -327,9 +376,25 @@ static void config(const struct sim_words *words, struct hfi_buffer *reply)
     sim_reply_bulk(reply, sim_server.notify, strlen(sim_server.notify));
 }
 
+static void client(const struct sim_words *words, struct hfi_buffer *reply)
+{
+    bool tracking = strcmp(words->text[1], "TRACKING") == 0;
+    if (tracking && wire_of(atoll(words->text[4])) == NULL) {
+        sim_reply_error(reply, "ERR The client ID you want redirect to does not exist");
+        return;
+    }
+    if (tracking)
+        serving->tracker = atoll(words->text[4]);
+    else
+        serving->caching = true;
+    ok(reply);
+}
+
 static void run(const struct sim_words *words, struct hfi_buffer *reply)
 {
     sim_server.commands++;
+    if (serving->caching && sim_is(words, "GET") && *find_name(&serving->tracked, words->text[1]) == NULL)
+        add_name(&serving->tracked, words->text[1]);
     if (sim_is(words, "ROLE")) {
         sim_reply_number(reply, '*', 3);
         sim_reply_bulk(reply, "master", 6);
@@ -340,6 +405,8 @@ static void run(const struct sim_words *words, struct hfi_buffer *reply)
         ok(reply);
     } else if (sim_is(words, "CONFIG")) {
         config(words, reply);
+    } else if (sim_is(words, "CLIENT")) {
+        client(words, reply);
     } else if (!run_script(words, reply)) {
         show(words, words->text[0]);
         sim_server.keys.wrote = false;
@@ -372,7 +439,7 @@ static void execute_transaction(struct sim_wire *wire, struct hfi_buffer *reply)
         run(&words, reply);
         free(one);
     }
-    wire->in_multi = false;
+    wire->in_multi = wire->caching = false;
 }
 
 static void take(struct sim_wire *wire, const struct sim_words *words, const struct sim_packet *raw,
@@ -409,6 +476,7 @@ void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet)
     size_t at = 0, size, from = 0;
     struct sim_words words;
     sim_server.keys.now_us = sim_server_us();
+    serving = wire;
     while (at < packet->size) {
         /* The parser cuts the words in place, so a transaction keeps a copy made before. */
         struct sim_packet *raw =
@@ -426,6 +494,7 @@ void sim_server_receive(struct sim_wire *wire, struct sim_packet *packet)
         from = hfi_buffer_size(&reply);
         at += size;
     }
+    serving = NULL;
     sim_note_bytes(hfi_buffer_data(&reply), hfi_buffer_size(&reply));
     sim_wire_down(wire, sim_packet_new(SIM_BYTES, hfi_buffer_data(&reply), hfi_buffer_size(&reply)));
     hfi_buffer_eat(&reply, hfi_buffer_size(&reply));

@@ -21,6 +21,7 @@ struct sim_server {
     int64_t late_most;
     int64_t spared_ns; /* so long after a loss nothing more is lost on that connection */
     char notify[16]; /* notify-keyspace-events */
+    bool refuses_config; /* so clients track keys */
     bool in_script; /* what changes now is a script's doing */
     uint64_t commands, scripts, messages;
 };

@@ -166,3 +166,9 @@ void hfi_pool_unsubscribe(struct hfi_pool *pool, const char *name, size_t size)
     *at = channel->next;
     free(channel);
 }
+
+int64_t hfi_pool_tracker_id(const struct hfi_pool *pool)
+{
+    const struct sim_wire *wire = pool->subscriber.wire;
+    return wire != NULL ? wire->number : 0;
+}

@@ -31,7 +31,8 @@ struct sim_wire *sim_wire_new(struct sim_process *process, int epoch, void *clie
     struct sim_wire *wire = calloc(1, sizeof *wire);
     if (wire == NULL)
         abort();
-    *wire = (struct sim_wire){.process = process,
+    *wire = (struct sim_wire){.number = ++sim_network.numbers,
+                              .process = process,
                               .epoch = epoch,
                               .client = client,
                               .received = received,

@@ -19,6 +19,7 @@ struct sim_packet {
 };
 
 struct sim_wire {
+    int64_t number;       /* CLIENT ID */
     struct hfi_list link; /* all wires of the history, from the first to the last */
     struct sim_process *process;
     int epoch; /* of the server at its other end */
@@ -36,6 +37,9 @@ struct sim_wire {
     /* The server's. */
     bool in_multi, aborted;
     struct sim_wire_channel *channels;
+    struct sim_wire_channel *tracked; /* keys whose next change is told */
+    int64_t tracker;                  /* to the wire of this number; 0: CLIENT TRACKING was not said */
+    bool caching;                     /* CLIENT CACHING YES was, in this transaction */
     int64_t spared_until; /* no message is lost before */
     struct sim_packet *transaction, **transaction_end;
 };
@@ -45,6 +49,7 @@ struct sim_network {                 /* what the profile wants */
     int spike_percent;
     int64_t spike_most;
     struct hfi_list wires;
+    int64_t numbers; /* of wires, so far */
 };
 extern struct sim_network sim_network;
 

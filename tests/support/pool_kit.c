@@ -75,7 +75,7 @@ static void heard(void *self, const char *channel, size_t channel_size, const ch
     (void)pthread_mutex_lock(&owner->mutex);
     owner->heard++;
     keep(owner->channel, sizeof owner->channel, channel, channel_size);
-    keep(owner->message, sizeof owner->message, message, message_size);
+    keep(owner->message, sizeof owner->message, message != NULL ? message : "", message_size);
     hfi_park_wake(&owner->changed);
     (void)pthread_mutex_unlock(&owner->mutex);
 }

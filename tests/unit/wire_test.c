@@ -475,6 +475,22 @@ static void a_value_and_its_end_are_read_in_one_transaction(void **state)
     hfi_command_unref(both);
 }
 
+/* CACHING is for the next command: with another one in between the wrong key would be tracked. */
+static void a_key_is_tracked_in_one_transaction(void **state)
+{
+    static const char *const lines[] = {"MULTI", "CLIENT TRACKING ON REDIRECT 4294967297 OPTIN NOLOOP", "CLIENT CACHING YES",
+                                        "GET hf:{n}", "EXEC"};
+    struct hfi_keys keys = keys_of(HFI_MUTEX);
+    (void)state;
+    struct hfi_command *command = hfi_wire_track(&keys, INT64_C(4294967297));
+    assert_non_null(command);
+    for (int i = 0; i < 5; i++)
+        assert_string_equal(line_of(command, i), lines[i]);
+    assert_int_equal(command->replies, 5);
+    hfi_command_unref(command);
+    hfi_keys_done(&keys);
+}
+
 static void plain_words_make_a_plain_command(void **state)
 {
     (void)state;
@@ -523,6 +539,7 @@ int main(void)
         cmocka_unit_test(re_checks_of_many_names_ride_one_script),
         cmocka_unit_test(a_re_checked_name_waits_or_asks_alone),
         cmocka_unit_test(a_value_and_its_end_are_read_in_one_transaction),
+        cmocka_unit_test(a_key_is_tracked_in_one_transaction),
         cmocka_unit_test(plain_words_make_a_plain_command),
         cmocka_unit_test(a_command_that_is_over_leaves_no_words_in_memory),
     };

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* tracking.c - see tracking.h. */
+#include "core/lock/tracking.h"
+#include "base/perturb.h"
+#include "core/context/call.h"
+#include "core/lock/key_events.h"
+#include "core/lock/lock.h"
+#include "core/lock/table.h"
+#include "core/protocol/wire.h"
+
+#include <hiredis/hiredis.h>
+#include <string.h>
+
+bool hfi_tracking_is_needed(const hf_client *client)
+{
+    int state = atomic_load(&client->events_state);
+    return state == HFI_EVENTS_MISSING || state == HFI_EVENTS_FORBIDDEN;
+}
+
+const char *hfi_tracking_text(const hf_client *client)
+{
+    static const char *const texts[] = {", client tracking is not tried yet", ", client tracking instead", ", client tracking is refused"};
+    return hfi_tracking_is_needed(client) ? texts[atomic_load(&client->tracking_state)] : "";
+}
+
+static void refused(hf_client *client, const char *why)
+{
+    char text[160];
+    if (atomic_exchange(&client->tracking_state, HFI_TRACKING_REFUSED) != HFI_TRACKING_REFUSED)
+        hfi_log(&client->log, HF_LOG_INFO, "client tracking is refused, foreign releases are seen at the timed re-check: %s",
+                hfi_quote(text, sizeof text, why, strlen(why)));
+}
+
+static bool begins(const redisReply *reply, const char *word)
+{
+    return strncmp(reply->str, word, strlen(word)) == 0;
+}
+
+/* Of the transaction: what is wrong with it as a whole, or with one of the two commands that arm; NULL: nothing. */
+static const redisReply *error_of(const redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR)
+        return reply;
+    for (size_t i = 0; i + 1 < reply->elements; i++)
+        if (reply->element[i]->type == REDIS_REPLY_ERROR)
+            return reply->element[i];
+    return NULL;
+}
+
+/* Other errors pass: a tracker that the server has lost already is subscribed anew, and then armed by its new id. */
+static bool is_refusal(const redisReply *error)
+{
+    return begins(error, "NOPERM") || begins(error, "ERR unknown") || begins(error, "ERR Unknown");
+}
+
+/* A key that was gone before it was tracked is told of by nobody. */
+static void armed(struct hfi_command *command)
+{
+    struct hfi_lock *lock = command->self;
+    hf_client *client = lock->client;
+    const redisReply *reply = command->outcome == HFI_ANSWERED ? command->reply : NULL;
+    const redisReply *error = reply != NULL ? error_of(reply) : NULL;
+    if (error != NULL && is_refusal(error))
+        refused(client, error->str);
+    else if (reply != NULL && reply->elements == 3 && error == NULL)
+        atomic_store(&client->tracking_state, HFI_TRACKING_ON);
+    if (reply != NULL && reply->elements == 3 && reply->element[2]->type == REDIS_REPLY_NIL)
+        hfi_key_events_requery(lock);
+    hfi_table_unref(lock);
+}
+
+void hfi_tracking_arm(struct hfi_lock *lock, int64_t now)
+{
+    HFI_ASSERT_HELD(lock->mutex);
+    hf_client *client = lock->client;
+    if (!lock->watched || !hfi_tracking_is_needed(client) || atomic_load(&client->tracking_state) == HFI_TRACKING_REFUSED)
+        return;
+    if (!atomic_exchange(&client->tracker_wanted, true))
+        atomic_store(&client->tracker_wanted, hfi_pool_subscribe(client->pool, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)));
+    int64_t id = hfi_pool_tracker_id(client->pool);
+    struct hfi_command *command = id > 0 ? hfi_wire_track(&lock->keys, id) : NULL;
+    if (command == NULL)
+        return; /* hfi_tracking_subscribed comes, or the next answer */
+    command->optional = true;
+    command->awaited = HFI_AWAITED_BY_NOBODY;
+    hfi_table_ref(lock);
+    HFI_PERTURB("watch-to-track");
+    hfi_call_list(client, lock->lane, command, armed, lock, now);
+}
+
+bool hfi_tracking_is_channel(const char *channel, size_t size)
+{
+    return size == strlen(HFI_INVALIDATIONS) && memcmp(channel, HFI_INVALIDATIONS, size) == 0;
+}
+
+static void arm_any(struct hfi_lock *lock, void *arg)
+{
+    int64_t now = hfi_lock_enter(lock);
+    (void)arg;
+    hfi_tracking_arm(lock, now);
+    hfi_lock_leave(lock);
+}
+
+void hfi_tracking_subscribed(hf_client *client)
+{
+    if (hfi_pool_tracker_id(client->pool) < 0)
+        refused(client, "the server tells no CLIENT ID");
+    hfi_table_each(client, arm_any, NULL);
+}
