@@ -64,7 +64,12 @@ static int print_acl(void)
                                    "#   a key_template of your own:            ~IT\n"
                                    "#   key events may be looked at, set:      +config|get +config|set\n"
                                    "#   no key events: client tracking:        +client|id +client|tracking +client|caching"
-                                   " &__redis__:invalidate\n",
+                                   " &__redis__:invalidate\n"
+                                   "#   replicas confirm:                      +wait\n"
+                                   "# The user at the sentinels (tests/integration/sentinel_test.c tries it):\n"
+                                   "#   ACL SETUSER watcher on >PASSWORD resetchannels &+switch-master -@all +client|setname +role"
+                                   " +info\n"
+                                   "#     +subscribe +sentinel|master, and where all replicas confirm: +sentinel|replicas\n",
                                    stdout) >= 0
                ? CLI_DONE
                : CLI_OUTPUT;

@@ -27,8 +27,9 @@ static int start_three(void **state)
 static int start_with_a_password(void **state)
 {
     struct hft_fleet *fleet = calloc(1, sizeof *fleet);
-    hft_fleet_start(fleet, 1, 1, HFT_FLEET_DOWN_MS, NULL);
-    freeReplyObject(hft_server_ask(fleet->sentinel[0], "ACL SETUSER watcher on >seen ~* &* +@all"));
+    hft_fleet_start(fleet, 2, 1, HFT_FLEET_DOWN_MS, NULL);
+    freeReplyObject(hft_server_ask(fleet->sentinel[0], "ACL SETUSER watcher on >seen resetchannels &+switch-master -@all "
+                                   "+client|setname +role +info +subscribe +sentinel|master +sentinel|replicas"));
     freeReplyObject(hft_server_ask(fleet->sentinel[0], "ACL SETUSER default off"));
     *state = fleet;
     return 0;
@@ -140,9 +141,12 @@ static void sentinels_have_a_password_of_their_own(void **state)
     hf_error error;
     char url[400];
     assert_int_equal(hf_client_open(fleet->url, NULL, &client, &error), HF_DENIED);
-    assert_int_equal(hf_client_open(fleet->url, HF_CLIENT(.sentinel_user = "watcher", .sentinel_password = "seen"), &client,
-                                    &error), HF_OK);
-    assert_true(locks(client, "name"));
+    assert_int_equal(hf_client_open(fleet->url, HF_CLIENT(.sentinel_user = "watcher", .sentinel_password = "seen",
+                                                          .replicas = HF_ALL), &client, &error), HF_OK);
+    HFT_UNTIL_TRUE(locks(client, "name"));
+    redisReply *refused = hft_server_ask(fleet->sentinel[0], "ACL LOG");
+    assert_int_equal(refused->elements, 1); /* the client without a password */
+    freeReplyObject(refused);
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
     (void)snprintf(url, sizeof url, "%s?sentinel_user=watcher&sentinel_password=wrong", fleet->url);
     assert_int_equal(hf_client_open(url, NULL, &client, &error), HF_DENIED);

@@ -316,6 +316,20 @@ static void an_echo_of_one_of_the_last_re_checks_counts_too(void **state)
     assert_int_equal(a.waiter.end, echo + 1000 * HFI_MS);
 }
 
+/* A hand-off that is lost in a failover would leave a holder whom nobody remembers. */
+static void where_replicas_confirm_a_grant_message_is_only_a_question(void **state)
+{
+    (void)state;
+    struct hft_stand s;
+    struct hft_thread a = hft_thread("a");
+    hft_stand_init(&s);
+    s.rules.confirms = true;
+    hft_queue(&s, &a, 0);
+    hft_pass_ms(&s, 1);
+    assert_string_equal(hft_handed(&s, s.asked_at), "wait"); /* at once, with the same token */
+    assert_string_equal(hft_answer(&s, granted), "a=lease");
+}
+
 static void a_grant_message_with_another_echo_is_only_a_hint(void **state)
 {
     (void)state;
@@ -586,6 +600,7 @@ int main(void)
         cmocka_unit_test(an_heir_of_an_acquire_for_a_longer_lease_gets_its_own),
         cmocka_unit_test(a_grant_message_is_dated_by_our_own_echo),
         cmocka_unit_test(an_echo_of_one_of_the_last_re_checks_counts_too),
+        cmocka_unit_test(where_replicas_confirm_a_grant_message_is_only_a_question),
         cmocka_unit_test(a_grant_message_with_another_echo_is_only_a_hint),
         cmocka_unit_test(a_claim_with_less_than_a_quarter_left_is_asked_for_again),
         cmocka_unit_test(messages_without_a_receiver_are_ignored),
