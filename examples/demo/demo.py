@@ -195,6 +195,7 @@ def arguments():
     parser.add_argument("--processes", type=int, default=3, help="servers, 2 at least (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="the same in 18 seconds, for tests")
     parser.add_argument("--output", type=Path, help="folder for picture and logs (demo, beside the build)")
+    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # only look at the options
     args = parser.parse_args()
     if args.quick:
         args.seconds = 18
@@ -250,6 +251,8 @@ def main():
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     args, screen = arguments(), Screen()
+    if args.check:
+        return 0
     try:
         held = demo(args, screen)
     except Trouble as trouble:
