@@ -188,6 +188,13 @@ class Claims(unittest.TestCase):
         run.probes.append(probe(20_100, 1_900 + SETUP.load_ms + 400, source="LOADED"))
         self.assert_breaks(run, claims.outage_held_up)
 
+    def test_where_dials_may_be_late_such_a_request_may_be_so(self):
+        run, late = good_run(), replace(SETUP, redial_ms=1_400)
+        run.probes.append(probe(20_100, 1_900 + SETUP.load_ms + 1_799, source="LOADED"))
+        self.assertTrue(claims.outage_held_up(run, late).held)
+        run.probes.append(probe(20_100, 1_900 + SETUP.load_ms + 1_800, source="LOADED"))
+        self.assertFalse(claims.outage_held_up(run, late).held)
+
     def test_a_run_without_lock_that_shows_no_stampede_is_reported(self):
         calm = stampeding_run()
         calm.loads = calm.loads[:3]
@@ -239,7 +246,7 @@ class ClaimsOfAFailOver(unittest.TestCase):
         run = self.run_of()
         run.loads += [load("p2", 19_990, 1, ms=2_500), load("p2", 22_200, 2)]
         self.assertEqual(self.broken(run), [])
-        self.assertIn("besides 1 across", claims.no_overlap(run, SENTINEL).measured)
+        self.assertIn("and 1 across", claims.no_overlap(run, SENTINEL).measured)
 
     def test_two_overlapping_loads_of_one_primary_are_reported(self):
         for begin in (19_000, 23_000):

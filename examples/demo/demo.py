@@ -30,10 +30,10 @@ LATE_S = 20
 class Plan:
     """Who fails when, in seconds since the load began. A short run has short times, the lease too."""
 
-    def __init__(self, seconds, down_after_ms):
+    def __init__(self, seconds, times):
         long = seconds >= 40
-        times = {"ttl_ms": 3000, "lease_ms": 2000} if long else {"ttl_ms": 2000, "lease_ms": 1000}
-        self.setup = Setup(**times, down_after_ms=down_after_ms)
+        ours = {"ttl_ms": 3000, "lease_ms": 2000} if long else {"ttl_ms": 2000, "lease_ms": 1000}
+        self.setup = Setup(**ours, **times)
         self.with_lock = seconds * 0.62
         self.without = seconds - self.with_lock
         self.kill_from = self.with_lock * 0.4 if long else 2.5
@@ -185,7 +185,11 @@ class Arguments(argparse.ArgumentParser):
 def arguments():
     parser = Arguments(prog="./dev demo", description=__doc__)
     parser.add_argument(
-        "--engine", choices=ENGINES, default="plain", metavar="NAME", help=f"{', '.join(ENGINES)} (%(default)s)"
+        "--engine",
+        choices=ENGINES,
+        default="plain",
+        metavar="NAME",
+        help="; ".join(f"{e.name}: {e.where}" for e in ENGINES.values()) + " (%(default)s)",
     )
     parser.add_argument(
         "--build", type=Path, default=Path("build/dev"), help="where the programs are (%(default)s)"
@@ -214,7 +218,7 @@ def demo(args, screen):
     for program in ("stampede_server", "origin"):
         if not (args.build / "examples" / "demo" / program).exists():
             raise Trouble(f"no {program} in {args.build}: build it first, or name its place with --build")
-    plan, runs = Plan(args.seconds, engine.down_after_ms), []
+    plan, runs = Plan(args.seconds, engine.times), []
     if args.quick:  # a test of what is promised, not of how busy the machine is
         plan.setup = dataclasses.replace(plan.setup, slack_ms=2000)
     setup = plan.setup

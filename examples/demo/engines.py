@@ -75,7 +75,7 @@ class Plain:
 
     name, where = "plain", "a private Redis"
     blow, away = "a frozen Redis", "Redis is frozen"
-    down_after_ms = None  # no sentinel watches it
+    times = {}  # of claims.Setup
     needs = ("redis-server",)
 
     def __init__(self, folder):
@@ -126,6 +126,7 @@ class Tls(Plain):
     """One Redis whose port speaks TLS alone, with certificates made for this run."""
 
     name, where = "tls", "a private Redis that speaks TLS"
+    times = {"redial_ms": 1400}  # handshakes take turns when a server was silent
     needs = ("redis-server", "openssl")
 
     def start(self):
@@ -144,7 +145,7 @@ class Sentinel(Plain):
 
     name, where = "sentinel", "a private Redis (a primary, two replicas, three sentinels)"
     blow, away = "the loss of the primary", "no primary"
-    down_after_ms = 1000
+    times = {"down_after_ms": 1000}
     service = "mymaster"
 
     def start(self):
@@ -157,14 +158,14 @@ class Sentinel(Plain):
         self.replicas = self.servers[1:]
         lines = [
             f"sentinel monitor {self.service} 127.0.0.1 {ports[0]} 2",
-            f"sentinel down-after-milliseconds {self.service} {self.down_after_ms}",
+            f"sentinel down-after-milliseconds {self.service} {self.times['down_after_ms']}",
             f"sentinel failover-timeout {self.service} 3000",
             f"sentinel parallel-syncs {self.service} 2",
         ]
         self.sentinels = [
             self.add(f"sentinel{n + 1}", f"port {port}", *lines, sentinel=True) for n, port in enumerate(watchers)
         ]
-        self.port = ports[0]
+        self.port = str(ports[0])
         hosts = ",".join(f"127.0.0.1:{port}" for port in watchers)
         self.address, self.options = f"sentinel://{hosts}/{self.service}", {}
         await_(lambda: all(self.knows_all(s) for s in self.sentinels), *self.sentinels, seconds=PATIENCE_S)
@@ -174,22 +175,27 @@ class Sentinel(Plain):
         words = sentinel.ask("SENTINEL", "MASTER", self.service)
         return dict(zip(words[::2], words[1::2])) if isinstance(words, list) else {}
 
+    def has_moved(self):
+        return any(self.names(s).get("port", self.port) != self.port for s in self.sentinels)
+
     def knows_all(self, sentinel):
         known = self.names(sentinel)
         return known.get("num-slaves") == "2" and known.get("num-other-sentinels") == "2"
 
     def take_away(self):
+        if self.has_moved():
+            raise Trouble("the sentinels have replaced a primary that was alive: this machine is too busy")
         self.primary.end(signal.SIGKILL)
         self.away_since = self.last_none = now_ns()
         self.servers.remove(self.primary)
         return self.away_since, f"kill -9 of the primary (pid {self.primary.pid})"
 
     def look(self):
-        """It is back when a sentinel names another one: then its clients are told."""
+        """It is back when a sentinel names another one, which it tells its clients at once."""
         at = now_ns()
         if all((replica.ask("ROLE") or [""])[0] != "master" for replica in self.replicas):
             self.last_none = at
-        elif any(self.names(s).get("port", str(self.port)) != str(self.port) for s in self.sentinels):
+        elif self.has_moved():
             back = now_ns()
             return self.last_none, back, f"the sentinels name another primary after {(back - self.away_since) / 1e9:.1f} s"
         if at - self.away_since > PATIENCE_S * 1e9:

@@ -106,7 +106,7 @@ def upright(panel, second, color, words):
 
 
 def draw(with_lock, without, setup, processes, connections):
-    stops = "its primary too" if setup.fails_over else "Redis stops"
+    stops = "then the primary" if setup.fails_over else "Redis stops"
     away = "no primary" if setup.fails_over else "Redis frozen"
     held, free = per_second(with_lock, with_lock.loads), per_second(without, without.loads)
     local = per_second(with_lock, [load for load in with_lock.loads if load.fence == 0])
