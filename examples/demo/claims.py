@@ -72,7 +72,7 @@ class Setup:
     guard_ms: int = 250
     command_ms: int = 1000
     slack_ms: int = 400  # a local load, and the thread's way to the core
-    redial_ms: int = 0  # the longest pause between dials, and a re-check of who missed a message meanwhile
+    redial_ms: int = 0  # how much later than the first connection the last one may be back
     down_after_ms: Optional[int] = None  # of the sentinels: then the outage is a fail-over, else a freeze
 
     @property
@@ -328,7 +328,7 @@ def outage_held_up(run, setup):
     held_up = [(p.end - run.outage.end) / MS for p in met_outage(run) if p.end > run.outage.end]
     worst = max(held_up, default=0)
     bound = setup.load_ms + setup.redial_ms + setup.slack_ms
-    redial = " + a late dial" if setup.redial_ms else ""
+    redial = f" + a late dial ({setup.redial_ms:,})" if setup.redial_ms else ""
     return Claim(
         f"a request that waits for Redis is answered when the {setup.outage} is over",
         f"{len(held_up)} waited, {worst:,.0f} ms after its end at most",

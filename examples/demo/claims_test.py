@@ -11,7 +11,7 @@ import claims
 from claims import HOT, MS, Kill, Load, Outage, Probe, Run, Setup, Wrk
 
 SETUP = Setup(ttl_ms=3000, lease_ms=2000)
-SENTINEL = replace(SETUP, down_after_ms=1000)
+SENTINEL = replace(SETUP, redial_ms=1400, down_after_ms=1000)
 KILLED = 101
 
 

@@ -15,6 +15,7 @@ from processes import Child, Trouble, await_, free_ports, now_ns
 CERTIFICATES = Path(__file__).resolve().parents[2] / "tests" / "support" / "certificates.sh"
 FREEZE_S = 2
 PATIENCE_S = 20
+LATE_DIAL_MS = 1400  # a pause between dials (1 s), and a re-check (0.4 s) by who missed a message meanwhile
 
 
 class Asking:
@@ -126,7 +127,7 @@ class Tls(Plain):
     """One Redis whose port speaks TLS alone, with certificates made for this run."""
 
     name, where = "tls", "a private Redis that speaks TLS"
-    times = {"redial_ms": 1400}  # handshakes take turns when a server was silent
+    times = {"redial_ms": LATE_DIAL_MS}
     needs = ("redis-server", "openssl")
 
     def start(self):
@@ -145,7 +146,7 @@ class Sentinel(Plain):
 
     name, where = "sentinel", "a private Redis (a primary, two replicas, three sentinels)"
     blow, away = "the loss of the primary", "no primary"
-    times = {"down_after_ms": 1000}
+    times = {"redial_ms": LATE_DIAL_MS, "down_after_ms": 1000}
     service = "mymaster"
 
     def start(self):
