@@ -56,12 +56,13 @@ class Kill:
 
 @dataclass(frozen=True)
 class Outage:
-    """Redis was frozen, or its primary was killed. end: it is back, and its clients can know. certain: until then surely
-    nobody was served."""
+    """Redis was frozen, or its primary was killed. end: it is back, and its clients can know. Nobody was served from
+    silent_from to silent_until, surely."""
 
     start: int
     end: int
-    certain: int
+    silent_from: int
+    silent_until: int
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def across_outage(load, run):
 
 def of_next_primary(load, run, setup):
     """Its lease is not the killed primary's, whose last grants the next one may not know."""
-    return setup.fails_over and run.outage is not None and load.start > run.outage.certain
+    return setup.fails_over and run.outage is not None and load.start > run.outage.silent_until
 
 
 def no_overlap(run, setup):
@@ -292,10 +293,10 @@ def met_outage(run):
 
 def outage_answers(run, setup):
     """A load under way when the outage began may still be shared: the process has that value in hand."""
-    under_way = {l.page for l in leased(run) if across_outage(l, run) and l.start <= run.outage.start}
-    counts, bad = defaultdict(int), 0
+    outage, counts, bad = run.outage, defaultdict(int), 0
+    under_way = {l.page for l in leased(run) if across_outage(l, run) and l.start <= outage.silent_from}
     for probe in met_outage(run):
-        if probe.status == 200 and (probe.start < run.outage.start or probe.end > run.outage.certain):
+        if probe.status == 200 and (probe.start < outage.silent_from or probe.end > outage.silent_until):
             continue  # Redis may have been asked before the outage or after it
         counts[probe.source or "none"] += 1
         allowed = {"STALE", "LOCAL"} | ({"SHARED", "LOADED"} if probe.page in under_way else set())

@@ -27,7 +27,7 @@ def good_run():
     """30 s: a load each 3.3 s, one killed at 9.2 s and followed 2.2 s later, a freeze from 20 s to 22 s."""
     run = Run(start=0, end=30_000 * MS, exit_codes=[0, 0, 0])
     run.kill = Kill(KILLED, 0, 9_200 * MS, 11_500 * MS)
-    run.outage = Outage(20_000 * MS, 22_000 * MS, 22_000 * MS)
+    run.outage = Outage(20_000 * MS, 22_000 * MS, 20_000 * MS, 22_000 * MS)
     run.loads = [
         load(HOT, 0, 1),
         load(HOT, 3_300, 2),
@@ -220,7 +220,7 @@ class ClaimsOfAFailOver(unittest.TestCase):
 
     def run_of(self):
         run = good_run()
-        run.outage = Outage(20_000 * MS, 22_000 * MS, 21_400 * MS)
+        run.outage = Outage(20_000 * MS, 22_000 * MS, 20_010 * MS, 21_400 * MS)
         return run
 
     def broken(self, run):
@@ -285,6 +285,12 @@ class ClaimsOfAFailOver(unittest.TestCase):
         run = self.run_of()
         run.probes.append(probe(21_390, 5, source="CACHED"))
         self.assert_breaks(run, claims.outage_answers)
+
+    def test_while_the_primary_dies_it_may_answer_and_may_be_missed_already(self):
+        run = self.run_of()
+        run.probes.append(probe(20_009, 1, source="CACHED"))
+        run.loads.append(load("p2", 20_001, 0))
+        self.assertEqual(self.broken(run), [])
 
     def test_an_answer_of_redis_when_there_may_be_one_again_is_allowed(self):
         run = self.run_of()

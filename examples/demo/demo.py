@@ -3,11 +3,11 @@
 """A cache stampede and its end: a fleet of web servers, a slow origin, a killed loader, a Redis that is away."""
 
 import argparse
-import dataclasses
 import shutil
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -91,8 +91,8 @@ class Show:
                 self.bring_back()
         elif run.outage is None:
             if self.at() >= (run.kill.at - run.start) / 1e9 + plan.outage_after_kill:
-                start, words = fleet.take_away()
-                run.outage = Outage(start, 0, start)
+                start, silent_from, words = fleet.take_away()
+                run.outage = Outage(start, 0, silent_from, silent_from)
                 self.say(f"{words}; a page nobody has seen is asked for, too")
                 probes.ask_once("unseen")
         elif run.outage.end == 0:
@@ -103,8 +103,8 @@ class Show:
         if not self.asked_again and now_ns() - outage.start >= ASK_AGAIN_S * 1e9:
             self.asked_again = True
             probes.ask_once("unseen")
-        certain, back, words = self.fleet.look()
-        self.run.outage = Outage(outage.start, back, certain)
+        silent_until, back, words = self.fleet.look()
+        self.run.outage = replace(outage, end=back, silent_until=silent_until)
         if back:
             self.say(words)
 
@@ -220,7 +220,7 @@ def demo(args, screen):
             raise Trouble(f"no {program} in {args.build}: build it first, or name its place with --build")
     plan, runs = Plan(args.seconds, engine.times), []
     if args.quick:  # a test of what is promised, not of how busy the machine is
-        plan.setup = dataclasses.replace(plan.setup, slack_ms=2000)
+        plan.setup = replace(plan.setup, slack_ms=2000)
     setup = plan.setup
     args.output.mkdir(parents=True, exist_ok=True)
     screen.say(

@@ -105,14 +105,14 @@ class Plain:
             server.end(signal.SIGKILL)
 
     def take_away(self):
-        """From when on nobody is served, and what to say about it."""
+        """When that was, from when on surely nobody is served, and what to say about it."""
         [server] = self.servers
         os.kill(server.pid, signal.SIGSTOP)
         stat = Path(f"/proc/{server.pid}/stat")
         while stat.read_text().rsplit(")", 1)[1].split()[0] != "T":
             time.sleep(0.001)
         self.away_since = now_ns()
-        return self.away_since, f"Redis is stopped for {FREEZE_S} s (SIGSTOP)"
+        return self.away_since, self.away_since, f"Redis is stopped for {FREEZE_S} s (SIGSTOP)"
 
     def look(self):
         """While it is away: until when surely nobody was served; since when it is back (0: it is not); what to say."""
@@ -186,17 +186,18 @@ class Sentinel(Plain):
     def take_away(self):
         if self.has_moved():
             raise Trouble("the sentinels have replaced a primary that was alive: this machine is too busy")
+        self.away_since = now_ns()
         self.primary.end(signal.SIGKILL)
-        self.away_since = self.last_none = now_ns()
+        self.last_none = now_ns()
         self.servers.remove(self.primary)
-        return self.away_since, f"kill -9 of the primary (pid {self.primary.pid})"
+        return self.away_since, self.last_none, f"kill -9 of the primary (pid {self.primary.pid})"
 
     def look(self):
         """It is back when a sentinel names another one, which it tells its clients at once."""
-        at = now_ns()
-        if all((replica.ask("ROLE") or [""])[0] != "master" for replica in self.replicas):
+        at, roles = now_ns(), [(replica.ask("ROLE") or ["silent"])[0] for replica in self.replicas]
+        if roles == ["slave", "slave"]:
             self.last_none = at
-        elif self.has_moved():
+        elif "master" in roles and self.has_moved():
             back = now_ns()
             return self.last_none, back, f"the sentinels name another primary after {(back - self.away_since) / 1e9:.1f} s"
         if at - self.away_since > PATIENCE_S * 1e9:

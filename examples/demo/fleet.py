@@ -171,9 +171,9 @@ class Fleet:
         return self.engine.take_away()
 
     def look(self):
-        certain, back, words = self.engine.look()
+        silent_until, back, words = self.engine.look()
         self.is_away = back == 0
-        return certain, back, words
+        return silent_until, back, words
 
     def check(self):
         self.engine.check()
