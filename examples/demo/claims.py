@@ -74,7 +74,7 @@ class Setup:
     command_ms: int = 1000
     slack_ms: int = 400  # a local load, and the thread's way to the core
     redial_ms: int = 0  # how much later than the first connection the last one may be back
-    down_after_ms: Optional[int] = None  # of the sentinels: then the outage is a fail-over, else a freeze
+    down_after_ms: Optional[int] = None  # of the sentinels: then the outage is a failover, else a freeze
 
     @property
     def fails_over(self):
@@ -82,7 +82,7 @@ class Setup:
 
     @property
     def outage(self):
-        return "fail-over" if self.fails_over else "freeze"
+        return "failover" if self.fails_over else "freeze"
 
     def meanwhile(self, be="is"):
         return f"while there {be} no primary" if self.fails_over else f"while Redis {be} frozen"
@@ -173,7 +173,7 @@ def of_next_primary(load, run, setup):
 def no_overlap(run, setup):
     bad, worst, across = 0, 0, 0
     for loads in by_page(leased(run)).values():
-        open_until = {False: 0, True: 0}  # before the fail-over, and after it
+        open_until = {False: 0, True: 0}  # before the failover, and after it
         for load in loads:
             after = of_next_primary(load, run, setup)
             across += after and load.start < open_until[False]
@@ -187,8 +187,8 @@ def no_overlap(run, setup):
         measured += f", by up to {worst / MS:.1f} ms"
     bound = "0, but for a killed loader's last load"
     if setup.fails_over:
-        measured += f", and {across} across the fail-over"
-        bound += "; across a fail-over nothing is promised"
+        measured += f", and {across} across the failover"
+        bound += "; across a failover nothing is promised"
     return Claim(
         "no two loads of a page overlap, in the origin's own log", measured, bound, bad == 0 and count > 0
     )

@@ -215,7 +215,7 @@ class Claims(unittest.TestCase):
         self.assertEqual(claims.percentile([], 0.99), 0)
 
 
-class ClaimsOfAFailOver(unittest.TestCase):
+class ClaimsOfAFailover(unittest.TestCase):
     """The same run, but the primary is killed at 20 s; surely nobody is primary until 21.4 s; another is named at 22 s."""
 
     def run_of(self):
@@ -232,9 +232,9 @@ class ClaimsOfAFailOver(unittest.TestCase):
     def test_a_good_run_holds_every_claim(self):
         self.assertEqual(self.broken(self.run_of()), [])
 
-    def test_a_frozen_server_is_no_fail_over(self):
+    def test_a_frozen_server_is_no_failover(self):
         texts = " ".join(c.text + c.bound for c in claims.check(good_run(), stampeding_run(), SETUP))
-        for word in ("primary", "fail-over", "down-after"):
+        for word in ("primary", "failover", "down-after"):
             self.assertNotIn(word, texts)
 
     def test_nothing_is_said_of_a_freeze(self):
@@ -242,7 +242,7 @@ class ClaimsOfAFailOver(unittest.TestCase):
         for word in ("freeze", "frozen"):
             self.assertNotIn(word, texts)
 
-    def test_overlaps_across_the_fail_over_are_counted_and_allowed(self):
+    def test_overlaps_across_the_failover_are_counted_and_allowed(self):
         run = self.run_of()
         run.loads += [load("p2", 19_990, 1, ms=2_500), load("p2", 22_200, 2)]
         self.assertEqual(self.broken(run), [])
@@ -259,7 +259,7 @@ class ClaimsOfAFailOver(unittest.TestCase):
         run.loads += [load("p2", 19_990, 1, ms=1_500), load("p2", 21_400, 2)]
         self.assert_breaks(run, claims.no_overlap)
 
-    def test_fences_rise_across_the_fail_over_too(self):
+    def test_fences_rise_across_the_failover_too(self):
         run = self.run_of()
         run.loads += [load("p2", 19_000, 5), load("p2", 23_000, 5)]
         self.assert_breaks(run, claims.fences_rise)
