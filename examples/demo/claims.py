@@ -55,9 +55,14 @@ class Kill:
 
 
 @dataclass(frozen=True)
-class Freeze:
+class Outage:
+    """Redis was frozen, or its primary was killed. end: it is back, and its clients can know. Nobody was served from
+    silent_from to silent_until, surely."""
+
     start: int
     end: int
+    silent_from: int
+    silent_until: int
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,19 @@ class Setup:
     guard_ms: int = 250
     command_ms: int = 1000
     slack_ms: int = 400  # a local load, and the thread's way to the core
+    redial_ms: int = 0  # how much later than the first connection the last one may be back
+    down_after_ms: Optional[int] = None  # of the sentinels: then the outage is a failover, else a freeze
+
+    @property
+    def fails_over(self):
+        return self.down_after_ms is not None
+
+    @property
+    def outage(self):
+        return "failover" if self.fails_over else "freeze"
+
+    def meanwhile(self, be="is"):
+        return f"while there {be} no primary" if self.fails_over else f"while Redis {be} frozen"
 
     @property
     def takeover_ms(self):
@@ -88,7 +106,7 @@ class Run:
     lost: int = 0
     exit_codes: list = field(default_factory=list)
     kill: Optional[Kill] = None
-    freeze: Optional[Freeze] = None
+    outage: Optional[Outage] = None
 
     @property
     def seconds(self):
@@ -141,30 +159,38 @@ def cut_off(load, kill):
     return kill is not None and load.pid == kill.pid and load.start <= kill.at < load.end
 
 
-def across_freeze(load, run):
-    """Redis was frozen while this load ran or (50 ms) was to be stored: it may not have been stored."""
-    freeze = run.freeze
-    return freeze is not None and load.end + 50 * MS >= freeze.start and load.start <= freeze.end
+def across_outage(load, run):
+    """Redis was away while this load ran or (50 ms) was to be stored: it may not have been stored."""
+    outage = run.outage
+    return outage is not None and load.end + 50 * MS >= outage.start and load.start <= outage.end
+
+
+def of_next_primary(load, run, setup):
+    """Its lease is not the killed primary's, whose last grants the next one may not know."""
+    return setup.fails_over and run.outage is not None and load.start > run.outage.silent_until
 
 
 def no_overlap(run, setup):
-    bad, worst = 0, 0
+    bad, worst, across = 0, 0, 0
     for loads in by_page(leased(run)).values():
-        open_until = 0
+        open_until = {False: 0, True: 0}  # before the failover, and after it
         for load in loads:
-            if load.start < open_until:
-                bad, worst = bad + 1, max(worst, open_until - load.start)
+            after = of_next_primary(load, run, setup)
+            across += after and load.start < open_until[False]
+            if load.start < open_until[after]:
+                bad, worst = bad + 1, max(worst, open_until[after] - load.start)
             if not cut_off(load, run.kill):
-                open_until = max(open_until, load.end)
+                open_until[after] = max(open_until[after], load.end)
     count, pages = len(leased(run)), len(by_page(leased(run)))
     measured = f"{bad} overlaps in {count} loads of {pages} pages"
     if bad:
         measured += f", by up to {worst / MS:.1f} ms"
+    bound = "0, but for a killed loader's last load"
+    if setup.fails_over:
+        measured += f", and {across} across the failover"
+        bound += "; across a failover nothing is promised"
     return Claim(
-        "no two loads of a page overlap, in the origin's own log",
-        measured,
-        "0, but for a killed loader's last load",
-        bad == 0 and count > 0,
+        "no two loads of a page overlap, in the origin's own log", measured, bound, bad == 0 and count > 0
     )
 
 
@@ -179,33 +205,37 @@ def fences_rise(run, setup):
 
 
 def few_loads(run, setup):
-    allowed = int(run.seconds * 1000 / setup.ttl_ms) + 1
+    lost = setup.fails_over  # a value that no replica had when the primary was killed
+    allowed = int(run.seconds * 1000 / setup.ttl_ms) + 1 + lost
     worst, extras, held = 0, 0, True
     for loads in by_page(leased(run)).values():
-        extra = sum(cut_off(l, run.kill) or across_freeze(l, run) for l in loads)
+        extra = sum(cut_off(l, run.kill) or across_outage(l, run) for l in loads)
         worst, extras = max(worst, len(loads) - extra), extras + extra
         held = held and len(loads) - extra <= allowed
+    text = "each page is loaded at most run / ttl + 1 times"
+    if setup.fails_over:
+        text += ", and once more if the killed primary alone had it"
     return Claim(
-        "each page is loaded at most run / ttl + 1 times",
+        text,
         f"{worst} times at most",
-        f"{allowed}, besides {extras} that the kill or the freeze kept from being stored",
+        f"{allowed}, besides {extras} that the kill or the {setup.outage} kept from being stored",
         held,
     )
 
 
 def local_loads(run, setup):
-    strays, each = 0, defaultdict(int)
+    strays, each, outage = 0, defaultdict(int), run.outage
     for load in local(run):
-        if run.freeze and run.freeze.start <= load.start <= run.freeze.end + setup.command_ms * MS:
+        if outage and outage.start <= load.start <= outage.end + setup.command_ms * MS:
             each[load.pid, load.page] += 1
         else:
             strays += 1
     most = max(each.values(), default=0)
-    measured = f"{sum(each.values())} local loads in the freeze, {most} at most per process and page"
+    measured = f"{sum(each.values())} local loads in the {setup.outage}, {most} at most per process and page"
     if strays:
         measured += f"; {strays} outside it"
     return Claim(
-        "without a lease a page is loaded only in the freeze, once per process",
+        f"without a lease a page is loaded only in the {setup.outage}, once per process",
         measured,
         "1, and 0 outside",
         most <= 1 and strays == 0,
@@ -213,7 +243,8 @@ def local_loads(run, setup):
 
 
 def takeover(run, setup):
-    text = "after the kill -9 the next load of each page that was loading starts by itself"
+    whose = " of a server" if setup.fails_over else ""
+    text = f"after the kill -9{whose} the next load of each page that was loading starts by itself"
     cut = [l for l in leased(run) if cut_off(l, run.kill)]
     waits = []
     for load in cut:
@@ -254,55 +285,69 @@ def nothing_failed(run, setup):
     )
 
 
-def met_freeze(run):
-    """Requests begun in the freeze, and those that were waiting when it began."""
-    met = [p for p in run.probes if p.end >= run.freeze.start and p.start <= run.freeze.end]
+def met_outage(run):
+    """Requests begun in the outage, and those that were waiting when it began."""
+    met = [p for p in run.probes if p.end >= run.outage.start and p.start <= run.outage.end]
     return [p for p in met if not excused(p, run.kill)]
 
 
-def freeze_answers(run, setup):
-    """A load under way when the freeze began may still be shared: the process has that value in hand."""
-    under_way = {l.page for l in leased(run) if across_freeze(l, run) and l.start <= run.freeze.start}
-    counts, bad = defaultdict(int), 0
-    for probe in met_freeze(run):
-        if probe.status == 200 and (probe.start < run.freeze.start or probe.end > run.freeze.end):
-            continue  # Redis may have been asked before the freeze or after it
+def outage_answers(run, setup):
+    """A load under way when the outage began may still be shared: the process has that value in hand."""
+    outage, counts, bad = run.outage, defaultdict(int), 0
+    under_way = {l.page for l in leased(run) if across_outage(l, run) and l.start <= outage.silent_from}
+    for probe in met_outage(run):
+        if probe.status == 200 and (probe.start < outage.silent_from or probe.end > outage.silent_until):
+            continue  # Redis may have been asked before the outage or after it
         counts[probe.source or "none"] += 1
         allowed = {"STALE", "LOCAL"} | ({"SHARED", "LOADED"} if probe.page in under_way else set())
         bad += probe.status != 200 or probe.source not in allowed
     seen = ", ".join(f"{n} {source}" for source, n in sorted(counts.items())) or "no answer at all"
     return Claim(
-        "while Redis is frozen each answer is STALE or LOCAL",
+        f"{setup.meanwhile()} each answer is STALE or LOCAL",
         seen,
         "nothing else, but of loads that began before",
         bad == 0 and bool(counts),
     )
 
 
-def freeze_latency(run, setup):
-    """Of those answered in it. A request that was waiting when the freeze began is held up from then on."""
-    begin = run.freeze.start
-    answered = [p for p in met_freeze(run) if p.end <= run.freeze.end]
+def outage_latency(run, setup):
+    """Of those answered in it. A request that was waiting when the outage began is held up from then on."""
+    begin = run.outage.start
+    answered = [p for p in met_outage(run) if p.end <= run.outage.end]
     p99 = percentile([(p.end - max(p.start, begin)) / MS for p in answered], 0.99)
     bound = setup.command_ms + setup.slack_ms
     return Claim(
-        "p99 of the requests that are answered while Redis is frozen",
+        f"p99 of the requests that are answered {setup.meanwhile()}",
         f"{p99:,.0f} ms of {len(answered)} probes",
         f"command_ms + {setup.slack_ms} = {bound:,} ms",
         bool(answered) and p99 < bound,
     )
 
 
-def freeze_held_up(run, setup):
+def outage_held_up(run, setup):
     """A process that has never seen the page waits for Redis, for wait_ms (5 s) at most, and then loads it."""
-    held_up = [(p.end - run.freeze.end) / MS for p in met_freeze(run) if p.end > run.freeze.end]
+    held_up = [(p.end - run.outage.end) / MS for p in met_outage(run) if p.end > run.outage.end]
     worst = max(held_up, default=0)
-    bound = setup.load_ms + setup.slack_ms
+    bound = setup.load_ms + setup.redial_ms + setup.slack_ms
+    redial = f" + a late dial ({setup.redial_ms:,})" if setup.redial_ms else ""
     return Claim(
-        "a request that waits for Redis is answered when the freeze is over",
+        f"a request that waits for Redis is answered when the {setup.outage} is over",
         f"{len(held_up)} waited, {worst:,.0f} ms after its end at most",
-        f"a load + {setup.slack_ms} = {bound:,} ms",
+        f"a load{redial} + {setup.slack_ms} = {bound:,} ms",
         worst < bound,
+    )
+
+
+def next_grant(run, setup):
+    """Some page expires every few moments, so that leases are asked for all the time."""
+    starts = [l.start for l in leased(run) if of_next_primary(l, run, setup)]
+    after = (min(starts) - run.outage.start) / MS if starts else float("inf")
+    bound = setup.down_after_ms + 4_000
+    return Claim(
+        "after the kill -9 of the primary leases are granted again by themselves",
+        f"after {after:,.0f} ms" if starts else "never",
+        f"down-after + 4,000 = {bound:,} ms",
+        after <= bound,
     )
 
 
@@ -340,18 +385,6 @@ def clean_exits(runs):
 
 
 def check(with_lock, without, setup):
-    claims = [
-        claim(with_lock, setup)
-        for claim in (
-            no_overlap,
-            fences_rise,
-            few_loads,
-            takeover,
-            local_loads,
-            nothing_failed,
-            freeze_answers,
-            freeze_latency,
-            freeze_held_up,
-        )
-    ]
-    return claims + [stampede(without, setup), clean_exits([with_lock, without])]
+    each = [no_overlap, fences_rise, few_loads, takeover, local_loads, nothing_failed]
+    each += [outage_answers, outage_latency, outage_held_up] + [next_grant] * setup.fails_over
+    return [claim(with_lock, setup) for claim in each] + [stampede(without, setup), clean_exits([with_lock, without])]

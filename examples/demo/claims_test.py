@@ -8,9 +8,10 @@ from dataclasses import replace
 sys.dont_write_bytecode = True
 
 import claims
-from claims import HOT, MS, Freeze, Kill, Load, Probe, Run, Setup, Wrk
+from claims import HOT, MS, Kill, Load, Outage, Probe, Run, Setup, Wrk
 
 SETUP = Setup(ttl_ms=3000, lease_ms=2000)
+SENTINEL = replace(SETUP, redial_ms=1400, down_after_ms=1000)
 KILLED = 101
 
 
@@ -26,7 +27,7 @@ def good_run():
     """30 s: a load each 3.3 s, one killed at 9.2 s and followed 2.2 s later, a freeze from 20 s to 22 s."""
     run = Run(start=0, end=30_000 * MS, exit_codes=[0, 0, 0])
     run.kill = Kill(KILLED, 0, 9_200 * MS, 11_500 * MS)
-    run.freeze = Freeze(20_000 * MS, 22_000 * MS)
+    run.outage = Outage(20_000 * MS, 22_000 * MS, 20_000 * MS, 22_000 * MS)
     run.loads = [
         load(HOT, 0, 1),
         load(HOT, 3_300, 2),
@@ -154,12 +155,12 @@ class Claims(unittest.TestCase):
     def test_an_answer_in_the_freeze_that_is_neither_stale_nor_local_is_reported(self):
         run = good_run()
         run.probes.append(probe(21_000, 5, source="CACHED"))
-        self.assert_breaks(run, claims.freeze_answers)
+        self.assert_breaks(run, claims.outage_answers)
 
     def test_a_load_under_way_when_the_freeze_began_may_be_shared(self):
         run = good_run()
         run.probes.append(probe(20_010, 200, source="SHARED"))
-        self.assert_breaks(run, claims.freeze_answers)
+        self.assert_breaks(run, claims.outage_answers)
         run.loads[6] = load(HOT, 19_900, 7)
         self.assertEqual(self.broken(run), [])
 
@@ -171,21 +172,28 @@ class Claims(unittest.TestCase):
     def test_a_slow_answer_in_the_freeze_is_reported(self):
         run = good_run()
         run.probes.append(probe(20_100, 1_400, source="STALE"))
-        self.assert_breaks(run, claims.freeze_latency)
+        self.assert_breaks(run, claims.outage_latency)
 
     def test_a_request_that_waited_when_the_freeze_began_is_held_to_the_bound_from_then_on(self):
         run = good_run()
         run.probes.append(probe(19_800, 200 + 1_399, source="SHARED"))
         self.assertEqual(self.broken(run), [])
         run.probes.append(probe(19_800, 200 + 1_400, source="SHARED"))
-        self.assert_breaks(run, claims.freeze_latency)
+        self.assert_breaks(run, claims.outage_latency)
 
     def test_a_request_that_waits_for_redis_has_a_load_from_the_end_of_the_freeze(self):
         run = good_run()
         run.probes.append(probe(20_100, 1_900 + SETUP.load_ms + 399, source="LOADED"))
         self.assertEqual(self.broken(run), [])
         run.probes.append(probe(20_100, 1_900 + SETUP.load_ms + 400, source="LOADED"))
-        self.assert_breaks(run, claims.freeze_held_up)
+        self.assert_breaks(run, claims.outage_held_up)
+
+    def test_where_dials_may_be_late_such_a_request_may_be_so(self):
+        run, late = good_run(), replace(SETUP, redial_ms=1_400)
+        run.probes.append(probe(20_100, 1_900 + SETUP.load_ms + 1_799, source="LOADED"))
+        self.assertTrue(claims.outage_held_up(run, late).held)
+        run.probes.append(probe(20_100, 1_900 + SETUP.load_ms + 1_800, source="LOADED"))
+        self.assertFalse(claims.outage_held_up(run, late).held)
 
     def test_a_run_without_lock_that_shows_no_stampede_is_reported(self):
         calm = stampeding_run()
@@ -205,6 +213,89 @@ class Claims(unittest.TestCase):
         self.assertEqual([claims.percentile(range(1, 101), share) for share in (0.5, 0.99, 1)], [50, 99, 100])
         self.assertEqual(claims.percentile([7], 0.99), 7)
         self.assertEqual(claims.percentile([], 0.99), 0)
+
+
+class ClaimsOfAFailover(unittest.TestCase):
+    """The same run, but the primary is killed at 20 s; surely nobody is primary until 21.4 s; another is named at 22 s."""
+
+    def run_of(self):
+        run = good_run()
+        run.outage = Outage(20_000 * MS, 22_000 * MS, 20_010 * MS, 21_400 * MS)
+        return run
+
+    def broken(self, run):
+        return [c.text for c in claims.check(run, stampeding_run(), SENTINEL) if not c.held]
+
+    def assert_breaks(self, run, claim):
+        self.assertEqual(self.broken(run), [claim(run, SENTINEL).text])
+
+    def test_a_good_run_holds_every_claim(self):
+        self.assertEqual(self.broken(self.run_of()), [])
+
+    def test_a_frozen_server_is_no_failover(self):
+        texts = " ".join(c.text + c.bound for c in claims.check(good_run(), stampeding_run(), SETUP))
+        for word in ("primary", "failover", "down-after"):
+            self.assertNotIn(word, texts)
+
+    def test_nothing_is_said_of_a_freeze(self):
+        texts = " ".join(c.text + c.bound for c in claims.check(self.run_of(), stampeding_run(), SENTINEL))
+        for word in ("freeze", "frozen"):
+            self.assertNotIn(word, texts)
+
+    def test_overlaps_across_the_failover_are_counted_and_allowed(self):
+        run = self.run_of()
+        run.loads += [load("p2", 19_990, 1, ms=2_500), load("p2", 22_200, 2)]
+        self.assertEqual(self.broken(run), [])
+        self.assertIn("and 1 across", claims.no_overlap(run, SENTINEL).measured)
+
+    def test_two_overlapping_loads_of_one_primary_are_reported(self):
+        for begin in (19_000, 23_000):
+            run = self.run_of()
+            run.loads += [load("p2", begin, 1), load("p2", begin + 299, 2)]
+            self.assert_breaks(run, claims.no_overlap)
+
+    def test_a_load_before_there_can_be_another_primary_is_the_old_ones(self):
+        run = self.run_of()
+        run.loads += [load("p2", 19_990, 1, ms=1_500), load("p2", 21_400, 2)]
+        self.assert_breaks(run, claims.no_overlap)
+
+    def test_fences_rise_across_the_failover_too(self):
+        run = self.run_of()
+        run.loads += [load("p2", 19_000, 5), load("p2", 23_000, 5)]
+        self.assert_breaks(run, claims.fences_rise)
+
+    def test_each_page_may_be_loaded_once_more(self):
+        run = self.run_of()
+        run.loads += [load("p2", n * 400, n + 1) for n in range(12)]
+        self.assertEqual(self.broken(run), [])
+        run.loads.append(load("p2", 12 * 400, 13))
+        self.assert_breaks(run, claims.few_loads)
+
+    def test_leases_that_are_granted_too_late_or_never_are_reported(self):
+        run = self.run_of()
+        [first] = [l for l in run.loads if l.start > run.outage.end]
+        run.loads[run.loads.index(first)] = load(HOT, 25_000, 8)
+        self.assertEqual(self.broken(run), [])
+        run.loads[-4] = load(HOT, 25_001, 8)
+        self.assert_breaks(run, claims.next_grant)
+        del run.loads[-4]
+        self.assert_breaks(run, claims.next_grant)
+
+    def test_an_answer_of_redis_while_there_is_surely_no_primary_is_reported(self):
+        run = self.run_of()
+        run.probes.append(probe(21_390, 5, source="CACHED"))
+        self.assert_breaks(run, claims.outage_answers)
+
+    def test_while_the_primary_dies_it_may_answer_and_may_be_missed_already(self):
+        run = self.run_of()
+        run.probes.append(probe(20_009, 1, source="CACHED"))
+        run.loads.append(load("p2", 20_001, 0))
+        self.assertEqual(self.broken(run), [])
+
+    def test_an_answer_of_redis_when_there_may_be_one_again_is_allowed(self):
+        run = self.run_of()
+        run.probes.append(probe(21_395, 6, source="CACHED"))
+        self.assertEqual(self.broken(run), [])
 
 
 if __name__ == "__main__":

@@ -1,41 +1,43 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A cache stampede and its end: a fleet of web servers, a slow origin, a killed loader, a frozen Redis."""
+"""A cache stampede and its end: a fleet of web servers, a slow origin, a killed loader, a Redis that is away."""
 
 import argparse
-import dataclasses
 import shutil
 import signal
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 sys.dont_write_bytecode = True
 
 import claims
 import picture
-from claims import HOT, MS, Freeze, Kill, Run, Setup, percentile
-from fleet import PAGES, Fleet, Trouble, now_ns
+from claims import HOT, MS, Kill, Outage, Run, Setup, percentile
+from engines import ENGINES
+from fleet import PAGES, Fleet
 from probes import Probes
+from processes import Trouble, now_ns
 from screen import Screen
 from table import Table
 
 RESTART_AFTER_S = 2
-FREEZE_S = 2
-ASK_AGAIN_S = 1.15  # into the freeze: the local loads are under way
+ASK_AGAIN_S = 1.15  # into the outage: the local loads are under way
 LATE_S = 20
 
 
 class Plan:
     """Who fails when, in seconds since the load began. A short run has short times, the lease too."""
 
-    def __init__(self, seconds):
+    def __init__(self, seconds, times):
         long = seconds >= 40
-        self.setup = Setup(ttl_ms=3000, lease_ms=2000) if long else Setup(ttl_ms=2000, lease_ms=1000)
+        ours = {"ttl_ms": 3000, "lease_ms": 2000} if long else {"ttl_ms": 2000, "lease_ms": 1000}
+        self.setup = Setup(**ours, **times)
         self.with_lock = seconds * 0.62
         self.without = seconds - self.with_lock
         self.kill_from = self.with_lock * 0.4 if long else 2.5
-        self.freeze_after_kill = 6 if long else self.setup.takeover_ms / 1000 + 1
+        self.outage_after_kill = 6 if long else self.setup.takeover_ms / 1000 + 1
 
 
 class Show:
@@ -68,16 +70,16 @@ class Show:
 
     def is_over(self):
         """The last blow is dealt, and a second and a half have passed for what it held up."""
-        freeze = self.run.freeze
+        outage = self.run.outage
         if self.at() > self.seconds + LATE_S:
             raise Trouble("no server could be caught while it loads the hot page")
-        return freeze is not None and freeze.end > 0 and now_ns() - freeze.end >= 1_500_000_000
+        return outage is not None and outage.end > 0 and now_ns() - outage.end >= 1_500_000_000
 
     def say(self, words):
         self.screen.say(self.screen.bold(f"{self.at():6.1f} s  ") + words)
 
     def suffer(self, probes):
-        """The next blow, if it is due: kill the hot page's loader, start it again, freeze Redis, thaw it."""
+        """The next blow, if it is due: kill the hot page's loader, start it again, take Redis away, wait until it is back."""
         fleet, run, plan = self.fleet, self.run, self.plan
         if self.killed is None:
             if self.at() >= plan.kill_from:
@@ -87,18 +89,24 @@ class Show:
         elif run.kill.back == 0:
             if now_ns() - run.kill.at >= RESTART_AFTER_S * 1e9:
                 self.bring_back()
-        elif run.freeze is None and self.at() >= (run.kill.at - run.start) / 1e9 + plan.freeze_after_kill:
-            start = fleet.freeze()
-            run.freeze = Freeze(start, 0)
-            self.say(f"Redis is stopped for {FREEZE_S} s (SIGSTOP); a page nobody has seen is asked for, too")
-            probes.ask_once("unseen")
-        elif run.freeze and run.freeze.end == 0 and not self.asked_again:
-            if now_ns() - run.freeze.start >= ASK_AGAIN_S * 1e9:
-                self.asked_again = True
+        elif run.outage is None:
+            if self.at() >= (run.kill.at - run.start) / 1e9 + plan.outage_after_kill:
+                start, silent_from, words = fleet.take_away()
+                run.outage = Outage(start, 0, silent_from, silent_from)
+                self.say(f"{words}; a page nobody has seen is asked for, too")
                 probes.ask_once("unseen")
-        elif run.freeze and run.freeze.end == 0 and now_ns() - run.freeze.start >= FREEZE_S * 1e9:
-            run.freeze = Freeze(run.freeze.start, fleet.thaw())
-            self.say("Redis goes on (SIGCONT)")
+        elif run.outage.end == 0:
+            self.wait_for_the_end(probes)
+
+    def wait_for_the_end(self, probes):
+        outage = self.run.outage
+        if not self.asked_again and now_ns() - outage.start >= ASK_AGAIN_S * 1e9:
+            self.asked_again = True
+            probes.ask_once("unseen")
+        silent_until, back, words = self.fleet.look()
+        self.run.outage = replace(outage, end=back, silent_until=silent_until)
+        if back:
+            self.say(words)
 
     def kill(self):
         server, pid, at = self.killed, self.killed.child.pid, now_ns()
@@ -146,7 +154,7 @@ def summary(screen, with_lock, without, setup):
     line("loads of the hot page per expiry", lambda r: percentile(claims.loads_per_expiry(r, setup), 0.5))
     line("most loads of one page at once*", lambda r: most_at_once(claims.leased(r) or r.loads))
     line("commands sent to Redis per request", lambda r: r.commands / max(1, r.requests), "{:.2f}")
-    screen.say(screen.dim("* besides the local loads while Redis was frozen, see below"))
+    screen.say(screen.dim(f"* besides the local loads {setup.meanwhile('was')}, see below"))
 
 
 def most_at_once(loads):
@@ -169,8 +177,20 @@ def report(screen, checked):
     return all(claim.held for claim in checked)
 
 
+class Arguments(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(64, f"demo: {message}\n")
+
+
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Arguments(prog="./dev demo", description=__doc__)
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default="plain",
+        metavar="NAME",
+        help="; ".join(f"{e.name}: {e.where}" for e in ENGINES.values()) + " (%(default)s)",
+    )
     parser.add_argument(
         "--build", type=Path, default=Path("build/dev"), help="where the programs are (%(default)s)"
     )
@@ -179,6 +199,7 @@ def arguments():
     parser.add_argument("--processes", type=int, default=3, help="servers, 2 at least (%(default)s)")
     parser.add_argument("--quick", action="store_true", help="the same in 18 seconds, for tests")
     parser.add_argument("--output", type=Path, help="folder for picture and logs (demo, beside the build)")
+    parser.add_argument("--check", action="store_true", help=argparse.SUPPRESS)  # only look at the options
     args = parser.parse_args()
     if args.quick:
         args.seconds = 18
@@ -190,22 +211,23 @@ def arguments():
 
 
 def demo(args, screen):
-    for tool in ("redis-server", "wrk"):
+    engine = ENGINES[args.engine]
+    for tool in (*engine.needs, "wrk"):
         if shutil.which(tool) is None:
             raise Trouble(f"{tool} is not installed")
     for program in ("stampede_server", "origin"):
         if not (args.build / "examples" / "demo" / program).exists():
             raise Trouble(f"no {program} in {args.build}: build it first, or name its place with --build")
-    plan, runs = Plan(args.seconds), []
+    plan, runs = Plan(args.seconds, engine.times), []
     if args.quick:  # a test of what is promised, not of how busy the machine is
-        plan.setup = dataclasses.replace(plan.setup, slack_ms=2000)
+        plan.setup = replace(plan.setup, slack_ms=2000)
     setup = plan.setup
     args.output.mkdir(parents=True, exist_ok=True)
     screen.say(
         f"{args.processes} web servers, a thread per connection, {args.connections} connections;\n"
-        f"{PAGES + 1} pages, each cached in a private Redis for {setup.ttl_ms / 1000:g} s;\n"
+        f"{PAGES + 1} pages, each cached in {engine.where} for {setup.ttl_ms / 1000:g} s;\n"
         f"a slow origin: {setup.load_ms} ms for each load of a page.\n"
-        "First with hf_fetch, through a kill -9 and a frozen Redis, then without."
+        f"First with hf_fetch, through a kill -9 and {engine.blow}, then without."
     )
     with_fetch = True, "with hf_fetch", plan.with_lock
     without_it = False, "GET, load, SET (--no-lock)", plan.without
@@ -213,14 +235,14 @@ def demo(args, screen):
         log = args.output / ("loads-with.log" if lock else "loads-without.log")
         screen.say()
         screen.say(screen.bold(f"{title}, {seconds:.0f} s"))
-        with Fleet(args.build, setup, args.processes, args.connections, lock, log) as fleet:
+        with Fleet(args.build, args.engine, setup, args.processes, args.connections, lock, log) as fleet:
             runs.append(Show(fleet, plan, screen, title, seconds).go(suffer=lock))
     with_lock, without = runs
     summary(screen, with_lock, without, setup)
     held = report(screen, claims.check(with_lock, without, setup))
     svg = args.output / "loads.svg"
     svg.write_text(
-        picture.draw(with_lock, without, setup.ttl_ms, setup.load_ms, args.processes, args.connections)
+        picture.draw(with_lock, without, setup, args.processes, args.connections)
     )
     screen.say()
     screen.say(f"Every load of the origin: {args.output}/loads-with.log, loads-without.log")
@@ -233,6 +255,8 @@ def main():
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     args, screen = arguments(), Screen()
+    if args.check:
+        return 0
     try:
         held = demo(args, screen)
     except Trouble as trouble:

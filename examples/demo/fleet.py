@@ -1,90 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""The processes of the demo: Redis, the origin, the servers and their loads. None outlives the demo."""
+"""The processes of the demo: an engine, the origin, the servers and their loads. None outlives the demo."""
 
-import ctypes
 import http.client
-import os
 import re
 import shutil
 import signal
-import socket
-import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 from claims import HOT, Wrk, read_log
+from engines import ENGINES
+from processes import Child, Trouble, await_, free_ports, now_ns
 
 PAGES = 20  # besides the hot one
 HOT_PERCENT = 70
 THINK_MS = 50
-LIBC = ctypes.CDLL(None)
-PR_SET_PDEATHSIG = 1
-
-
-class Trouble(Exception):
-    """The demo cannot go on; the text says why."""
-
-
-def now_ns():
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
-
-
-class Child:
-    """A process that dies with us (the kernel sees to it); its output is kept for the case of trouble."""
-
-    def __init__(self, name, folder, *command):
-        self.name, self.log = name, folder / f"{name}.log"
-        parent = os.getpid()
-
-        def die_with_parent():
-            LIBC.prctl(
-                PR_SET_PDEATHSIG, signal.SIGKILL
-            )  # when the starting *thread* ends: start from the main one
-            if os.getppid() != parent:
-                os._exit(1)
-
-        with open(self.log, "ab") as output:
-            self.process = subprocess.Popen(
-                [str(c) for c in command],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                preexec_fn=die_with_parent,
-            )
-
-    @property
-    def pid(self):
-        return self.process.pid
-
-    def says(self):
-        return self.log.read_text(errors="replace")
-
-    def check(self):
-        if self.process.poll() is not None:
-            last = "\n".join(self.says().splitlines()[-5:])
-            raise Trouble(f"{self.name} ended by itself ({self.process.returncode})\n{last}")
-
-    def end(self, how=signal.SIGTERM, patience=15):
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-            try:
-                self.process.wait(patience)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-        return self.process.returncode
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # they wait until all is cleaned up
 
 
 class Page:
@@ -121,13 +52,13 @@ class Server:
             self.fleet.binary("stampede_server"),
             *flags,
             self.port,
-            self.fleet.redis_url,
+            self.fleet.engine.uri(lease_ms=self.fleet.setup.lease_ms),
             "127.0.0.1",
             self.fleet.origin_port,
             self.fleet.setup.ttl_ms,
         )
         self.page = Page(self.port, timeout=2)
-        self.fleet.await_(lambda: self.page.get("/stats")[0] == 200, self.child)
+        await_(lambda: self.page.get("/stats")[0] == 200, self.child)
 
     def start_load(self):
         self.wrk = Child(
@@ -182,26 +113,17 @@ class Server:
 
 
 class Fleet:
-    """A private Redis, an origin, some servers: with hf_fetch, or (lock=False) without. A context manager."""
+    """An engine, an origin, some servers: with hf_fetch, or (lock=False) without. A context manager."""
 
-    def __init__(self, build, setup, processes, connections, lock, origin_log):
+    def __init__(self, build, engine, setup, processes, connections, lock, origin_log):
+        self.engine_name, self.engine, self.origin = engine, None, None
         self.build, self.setup, self.lock, self.origin_log = build, setup, lock, origin_log
         self.connections = max(1, connections // processes)  # for each server
         self.servers = [Server(self, n, port) for n, port in enumerate(free_ports(processes))]
-        self.wrks, self.children, self.frozen = [], [], False
-        self.origin_lines = None
+        self.wrks, self.is_away, self.origin_lines = [], False, None
 
     def binary(self, name):
         return self.build / "examples" / "demo" / name
-
-    def await_(self, ready, *children, seconds=10):
-        end = time.monotonic() + seconds
-        while not ready():
-            for child in children:
-                child.check()
-            if time.monotonic() > end:
-                raise Trouble(f"{children[0].name} does not answer\n{children[0].says()}")
-            time.sleep(0.01)
 
     def __enter__(self):
         self.folder = Path(tempfile.mkdtemp(prefix="holdfast-demo-", dir="/tmp"))
@@ -213,27 +135,8 @@ class Fleet:
         return self
 
     def start(self):
-        path = self.folder / "redis.sock"
-        self.redis = Child(
-            "redis",
-            self.folder,
-            "redis-server",
-            "--port",
-            0,
-            "--unixsocket",
-            path,
-            "--unixsocketperm",
-            700,
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--dir",
-            self.folder,
-        )
-        self.children.append(self.redis)
-        self.redis_url = f"unix://{path}?lease_ms={self.setup.lease_ms}"
-        self.await_(lambda: self.redis_answers(path), self.redis)
+        self.engine = ENGINES[self.engine_name](self.folder)
+        self.engine.start()
         [self.origin_port] = free_ports(1)
         self.origin = Child(
             "origin",
@@ -243,22 +146,10 @@ class Fleet:
             self.origin_log,
             self.setup.load_ms,
         )
-        self.children.append(self.origin)
-        self.await_(lambda: self.under_way() is not None, self.origin)
+        await_(lambda: self.under_way() is not None, self.origin)
         self.loads_read, self.origin_lines = [], open(self.origin_log, encoding="ascii")
         for server in self.servers:
             server.start()
-
-    @staticmethod
-    def redis_answers(path):
-        with socket.socket(socket.AF_UNIX) as s:
-            s.settimeout(1)
-            try:
-                s.connect(str(path))
-                s.sendall(b"PING\r\n")
-                return s.recv(16).startswith(b"+PONG")
-            except OSError:
-                return False
 
     def under_way(self):
         """(page, pid, start) of each load that the origin works on; None if it does not answer."""
@@ -275,22 +166,18 @@ class Fleet:
                 return next((s for s in self.servers if s.child and s.child.pid == pid), None)
         return None
 
-    def freeze(self):
-        os.kill(self.redis.pid, signal.SIGSTOP)
-        self.frozen = True
-        stat = Path(f"/proc/{self.redis.pid}/stat")
-        while stat.read_text().rsplit(")", 1)[1].split()[0] != "T":
-            time.sleep(0.001)
-        return now_ns()
+    def take_away(self):
+        self.is_away = True
+        return self.engine.take_away()
 
-    def thaw(self):
-        at = now_ns()
-        os.kill(self.redis.pid, signal.SIGCONT)
-        self.frozen = False
-        return at
+    def look(self):
+        silent_until, back, words = self.engine.look()
+        self.is_away = back == 0
+        return silent_until, back, words
 
     def check(self):
-        for child in [self.redis, self.origin] + [c for s in self.servers for c in (s.child, s.wrk) if c]:
+        self.engine.check()
+        for child in [self.origin] + [c for s in self.servers for c in (s.child, s.wrk) if c]:
             child.check()
 
     def total(self, name):
@@ -312,12 +199,21 @@ class Fleet:
         return codes
 
     def __exit__(self, *_):
-        if self.frozen:
-            self.thaw()
+        late = []
+        before = {ending: signal.signal(ending, lambda number, _: late.append(number)) for ending in ENDINGS}
+        self.end_all()
+        for ending, handler in before.items():
+            signal.signal(ending, handler)
+        for number in late:
+            signal.raise_signal(number)
+
+    def end_all(self):
         loads = [s.wrk for s in self.servers if s.wrk]
         servers = [s.child for s in self.servers if s.child]
-        for child in loads + servers + self.children[::-1]:
+        for child in loads + servers + ([self.origin] if self.origin else []):
             child.end(signal.SIGKILL)
+        if self.engine:
+            self.engine.stop()
         if self.origin_lines:
             self.origin_lines.close()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -87,12 +87,12 @@ def legend(x, y, color, words):
     ]
 
 
-def ice(panel, run):
-    begin, end = ((at - run.start) / 1e9 for at in (run.freeze.start, run.freeze.end))
+def ice(panel, run, words):
+    begin, end = ((at - run.start) / 1e9 for at in (run.outage.start, run.outage.end))
     return [
         f'<rect x="{panel.x(begin):.1f}" y="{panel.top}" width="{panel.x(end) - panel.x(begin):.1f}" '
         f'height="{panel.height}" fill="{ICE}"/>',
-        text(panel.x((begin + end) / 2), panel.top - 8, "Redis frozen", 12, BLUE, "middle"),
+        text(panel.x((begin + end) / 2), panel.top - 8, words, 12, BLUE, "middle"),
     ]
 
 
@@ -105,7 +105,9 @@ def upright(panel, second, color, words):
     ]
 
 
-def draw(with_lock, without, ttl_ms, load_ms, processes, connections):
+def draw(with_lock, without, setup, processes, connections):
+    stops = "then the primary" if setup.fails_over else "Redis stops"
+    away = "no primary" if setup.fails_over else "Redis frozen"
     held, free = per_second(with_lock, with_lock.loads), per_second(without, without.loads)
     local = per_second(with_lock, [load for load in with_lock.loads if load.fence == 0])
     leased = [every - without_lease for every, without_lease in zip(held, local)]
@@ -121,8 +123,8 @@ def draw(with_lock, without, ttl_ms, load_ms, processes, connections):
         text(
             28,
             64,
-            f"{processes} servers, {connections} connections, pages that live {ttl_ms / 1000:g} s and take "
-            f"the origin {load_ms} ms each",
+            f"{processes} servers, {connections} connections, pages that live {setup.ttl_ms / 1000:g} s and take "
+            f"the origin {setup.load_ms} ms each",
             13,
             SOFT,
         ),
@@ -130,11 +132,11 @@ def draw(with_lock, without, ttl_ms, load_ms, processes, connections):
     out += legend(LEFT, 104, ORANGE, f"GET, load, SET: {sum(free):,} loads in {len(free)} s")
     out += legend(LEFT + 330, 104, BLUE, f"hf_fetch: {sum(held):,} loads in {len(held)} s")
     out += both.axes() + both.bars(free, ORANGE, 0.08, 0.42) + both.bars(held, BLUE, 0.52, 0.4)
-    out.append(text(28, 452, "hf_fetch alone, enlarged: a loader dies, Redis stops", 15, INK, weight=600))
+    out.append(text(28, 452, f"hf_fetch alone, enlarged: a loader dies, {stops}", 15, INK, weight=600))
     out += legend(LEFT, 480, BLUE, "under a lease") + legend(
         LEFT + 330, 480, SKY, "without one, Redis being away"
     )
-    out += ice(close, with_lock) + close.axes()
+    out += ice(close, with_lock, away) + close.axes()
     out += close.bars(leased, BLUE, 0.15, 0.7) + close.bars(local, SKY, 0.15, 0.7, below=leased)
     out += upright(close, (with_lock.kill.at - with_lock.start) / 1e9, RED, "loader killed")
     out.append(text(LEFT + PLOT / 2, height - 10, "seconds since the load began", 12, SOFT, "middle"))

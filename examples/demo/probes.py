@@ -5,7 +5,8 @@ import random
 import threading
 
 from claims import HOT, Probe
-from fleet import HOT_PERCENT, PAGES, Page, now_ns
+from fleet import HOT_PERCENT, PAGES, Page
+from processes import now_ns
 
 THREADS = 4  # for each server
 PAUSE = 0.04

@@ -2,7 +2,7 @@
 """One second of a fleet, as the rows of the live table."""
 
 from claims import MS, percentile
-from fleet import now_ns
+from processes import now_ns
 
 SOURCES = ("cached", "loaded", "shared", "stale", "local")
 COUNTERS = SOURCES + ("failed", "acquired", "lost", "commands")
@@ -52,7 +52,7 @@ class Table:
             else:
                 rows.append((f"{name:9}{'killed':>11}", screen.bad))
         rows.append((row("all", sum(requests), sum(commands), gauges, total), screen.bold))
-        state = "   Redis is frozen" if fleet.frozen else ""
+        state = f"   {fleet.engine.away}" if fleet.is_away else ""
         rows.append((f"latency  p50 {p50:,.1f} ms, p99 {p99:,.1f} ms{state}", screen.bad if state else None))
         rows.append(
             (

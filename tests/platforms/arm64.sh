@@ -7,7 +7,7 @@ set -eu
 source=$(CDPATH='' cd -- "$1" && pwd)
 folder=$2
 shift 2
-libraries=libc6-dev,libhiredis-dev,libck-dev,libcmocka-dev,liblua5.1-0-dev,libmicrohttpd-dev
+libraries=libc6-dev,libhiredis-dev,libck-dev,libssl-dev,libcmocka-dev,liblua5.1-0-dev,libmicrohttpd-dev
 
 cannot() {
     echo "arm64: not here: $*" >&2
