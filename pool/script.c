@@ -2,6 +2,7 @@
 /* script.c - see script.h. */
 #include "pool/script.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,4 +21,36 @@ char *hfi_script_source(const struct hfi_script *script)
     if (source != NULL)
         *hfi_script_copy(script, source) = 0;
     return source;
+}
+
+static const char *line_of(const char *source, long number)
+{
+    const char *line = source;
+    while (line != NULL && --number > 0) {
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    return line;
+}
+
+bool hfi_script_command(const struct hfi_script *script, const char *error, char *command, size_t capacity)
+{
+    static const char mark[] = "@user_script:", call[] = "call('";
+    const char *at = strstr(error, mark);
+    char *source = at != NULL ? hfi_script_source(script) : NULL;
+    const char *line = source != NULL ? line_of(source, strtol(at + strlen(mark), NULL, 10)) : NULL;
+    const char *word = line != NULL ? strstr(line, call) : NULL;
+    bool names = word != NULL && word < line + strcspn(line, "\n");
+    if (names) {
+        word += strlen(call);
+        (void)snprintf(command, capacity, "%.*s", (int)strcspn(word, "'"), word);
+    }
+    free(source);
+    return names;
+}
+
+bool hfi_script_lacks_time(const struct hfi_script *script, const char *error)
+{
+    char command[16];
+    return script->by_key != NULL && hfi_script_command(script, error, command, sizeof command) && strcmp(command, "TIME") == 0;
 }

@@ -1,6 +1,6 @@
 -- fence_floor: keep the fence counter ahead of the clock and of all fences seen.
 -- KEYS: 1 fences. ARGV: 1 highest fence seen (a multiple of 2048) or 0, 2 estimated server us or 0.
--- include clock
+-- include begin
 local t, estimate = now, tonumber(ARGV[2])
 if estimate > now + 10000 then
     t = estimate + 500000
