@@ -249,7 +249,7 @@ static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
         struct hfi_command *command = hfi_list_first(&lane->queue, struct hfi_command, link);
         grants = !hfi_lane_is_confirmation(command) && (grants || hfi_lane_needs_confirmation(lane, command));
         hfi_list_remove(&command->link);
-        hfi_command_use_clock(command, lane->clock_by_key); /* now it is known which server it goes to */
+        hfi_command_use_clock(command, hfi_lane_clock_by_key(lane)); /* now it is known which server it goes to */
         if (!hfi_buffer_append(&lane->out, command->bytes, command->size)) {
             hfi_lane_complete_locked(lane, command, HFI_UNSENT);
             if (hfi_lane_is_confirmation(command)) /* what waits for it would wait for ever */
@@ -417,6 +417,11 @@ bool hfi_lane_is_unreachable(const struct hfi_lane *lane)
 unsigned hfi_lane_cuts(const struct hfi_lane *lane)
 {
     return atomic_load(&lane->cuts);
+}
+
+bool hfi_lane_clock_by_key(const struct hfi_lane *lane)
+{
+    return atomic_load(&lane->clock_by_key);
 }
 
 int hfi_lane_index(const struct hfi_lane *lane)

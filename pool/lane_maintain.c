@@ -216,7 +216,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->unparsed = 0;
     lane->frame = (struct hfi_frame){0};
     lane->skips = false;
-    lane->clock_by_key = hfi_dial_server(lane->dial)->clock_by_key;
+    atomic_store(&lane->clock_by_key, hfi_dial_server(lane->dial)->clock_by_key);
     lane->answered_ns = lane->up_ns = now_ns;
     lane->times_up++;
     hfi_lane_set_state_locked(lane, HFI_LANE_UP);

@@ -105,7 +105,7 @@ struct hfi_lane {
     bool completing;     /* a thread is calling `done` */
     _Atomic(int) watch;  /* enum hfi_lane_watch; changed under the mutex */
     bool drop_after;     /* the head's reply says that the connection is useless: give it up after the head */
-    bool clock_by_key;   /* of the server that it is connected to (owner.h) */
+    _Atomic(bool) clock_by_key; /* of the server that it is connected to (owner.h) */
     bool role_check_due; /* a command got such a reply: if it was a user's, ROLE is asked in front of the next one */
     int64_t nearest_ns;  /* no deadline in queue or in_flight is before this */
     int64_t answered_ns; /* time of the last reply; for P10 */

@@ -41,8 +41,11 @@ struct waiter { /* on its thread's stack; in the lane's list under the lane's mu
 static bool mend_script_locked(struct hfi_lane *lane, struct hfi_command *command, int64_t now_ns)
 {
     struct redisReply *refusal = command->reply;
-    if (command->until_ns <= now_ns || !hfi_command_mend(command, refusal->str, &lane->clock_by_key))
+    bool by_key = false;
+    if (command->until_ns <= now_ns || !hfi_command_mend(command, refusal->str, &by_key))
         return false;
+    if (by_key)
+        atomic_store(&lane->clock_by_key, true);
     freeReplyObject(refusal);
     command->reply = NULL;
     command->replies_seen = 0;

@@ -459,6 +459,11 @@ unsigned hfi_lane_cuts(const struct hfi_lane *lane)
     return lane->cuts;
 }
 
+bool hfi_lane_clock_by_key(const struct hfi_lane *lane)
+{
+    return lane->clock_by_key;
+}
+
 int hfi_lane_index(const struct hfi_lane *lane)
 {
     return lane->index;
