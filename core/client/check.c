@@ -135,7 +135,7 @@ static void check_role(struct check *check)
 static void check_clock(struct check *check)
 {
     if (hfi_lane_clock_by_key(hfi_pool_lane(check->client->pool, HFI_LOCK_LANE, 0)))
-        find(check, HF_LOG_INFO, "ACL SETUSER <user> +time", "scripts may not ask for TIME: their clock is the key hf:clock");
+        find(check, HF_LOG_INFO, "ACL SETUSER <user> +time", "scripts may not ask for TIME: their clock is the key " HFI_CLOCK_KEY);
 }
 
 static int by_size(const void *a, const void *b)

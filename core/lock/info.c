@@ -238,7 +238,7 @@ hf_status hf_semaphore_info(hf_client *client, const char *name, hf_holder_fn *v
 static hf_status ask_clock_key(hf_client *client, const char *command, int64_t *ms, hf_error *error)
 {
     redisReply *reply;
-    hf_status status = hfi_call_done(client, lane_of(client), hfi_wire_words(command, "hf:clock", NULL), NULL,
+    hf_status status = hfi_call_done(client, lane_of(client), hfi_wire_words(command, HFI_CLOCK_KEY, NULL), NULL,
                                      "cannot ask the server for the time", &reply, error);
     if (status == HF_OK) {
         *ms = reply->type == REDIS_REPLY_INTEGER ? reply->integer : -1;

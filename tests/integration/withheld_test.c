@@ -105,7 +105,7 @@ static void whatever_of_six_commands_is_withheld_a_lock_goes_from_hand_to_hand(v
         say("%s", rights);
         hf_client *a = hft_client(server, &as_part), *b = hft_client(server, &as_part);
         a_lock_goes_from_one_to_the_other(a, b);
-        assert_int_equal(hft_server_ask_integer(server, "EXISTS hf:clock"), without & 1);
+        assert_int_equal(hft_server_ask_integer(server, "EXISTS hf:clock:0"), without & 1);
         assert_int_equal(hf_client_close(a, &error), HF_OK);
         assert_int_equal(hf_client_close(b, &error), HF_OK);
     }
@@ -146,7 +146,7 @@ static void the_key_tells_the_same_time(void **state)
         int64_t after = time_of(hft_server_ask(server, "TIME"), 0);
         assert_in_range(now, before - 1000, after + 1000);
         if (i % 20 == 19)
-            say("PERSIST hf:clock"); /* another program's doing */
+            say("PERSIST hf:clock:0"); /* another program's doing */
     }
 }
 
@@ -185,7 +185,7 @@ static void it_is_found_out_once(void **state)
     lock_and_release(client, "x");
     hfi_pool_server(client->pool, &told);
     assert_false(told.clock_by_key);
-    assert_int_equal(hft_server_ask_integer(server, "EXISTS hf:clock"), 0);
+    assert_int_equal(hft_server_ask_integer(server, "EXISTS hf:clock:0"), 0);
     assert_int_equal(hf_client_close(client, &error), HF_OK);
 }
 
@@ -304,7 +304,7 @@ static void diagnose(const char *rights, char text[8192])
 
 static void the_doctor_names_what_is_lost_and_remedies_within_reach(void **state)
 {
-    static const char *const lost[] = {"nor its run id", "does not tell its role", "the key hf:clock"};
+    static const char *const lost[] = {"nor its run id", "does not tell its role", "the key hf:clock:0"};
     static char text[8192];
     (void)state;
     diagnose("-info -role -time", text);
