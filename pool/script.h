@@ -13,7 +13,7 @@
  * no size. */
 struct hfi_script {
     const char *name;
-    const char *sha1; /* 40 hex digits, of the whole source */
+    char        sha1[41]; /* hex digits, of the whole source */
     const char *text;
     uint32_t    size;
     struct {
