@@ -37,9 +37,9 @@ static redisReply *ask(struct check *check, struct hfi_command *command);
 /* What remedies tell the operator to do, and a question that shows whether this server takes it from us. It changes nothing. */
 static const struct way {
     const char *remedy, *question[5];
-    const char *refused_well; /* an error with these words is that of a server that takes it */
+    const char *refused_well; /* an error with these words is that of a server that takes it; NULL: none is */
 } ways[WAYS] = {{"ACL SETUSER <user> ", {"ACL", "SETUSER", "default", "?", NULL}, "in ACL SETUSER modifier"},
-                {"CONFIG SET ", {"CONFIG", "GET", "maxmemory", NULL}, "?"}};
+                {"CONFIG SET ", {"CONFIG", "GET", "maxmemory", NULL}, NULL}};
 
 static bool is_open(struct check *check, int which)
 {
@@ -47,7 +47,8 @@ static bool is_open(struct check *check, int which)
     hf_error before = check->error;
     if (check->ways[which] == UNASKED) {
         redisReply *reply = ask(check, hfi_wire_words(words[0], words[1], words[2], words[3], NULL));
-        check->ways[which] = reply != NULL || strstr(check->error.message, ways[which].refused_well) != NULL ? OPEN : SHUT;
+        const char *well = ways[which].refused_well;
+        check->ways[which] = reply != NULL || (well != NULL && strstr(check->error.message, well) != NULL) ? OPEN : SHUT;
         if (reply != NULL)
             freeReplyObject(reply);
         check->error = before;

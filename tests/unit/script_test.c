@@ -111,6 +111,16 @@ static void where_the_time_is_refused_the_other_clock_is_asked(void **state)
     }
 }
 
+static void a_service_may_not_name_the_line(void **state)
+{
+    bool by_key = false;
+    (void)state;
+    struct hfi_command *command = command_of(&hfi_script_renew);
+    assert_true(hfi_command_mend(command, "ERR This command is not allowed from script", &by_key) && by_key);
+    assert_false(hfi_command_mend(command, "ERR This command is not allowed from script", &by_key));
+    hfi_command_unref(command);
+}
+
 static void an_inlined_command_takes_the_set_of_its_server_too(void **state)
 {
     bool by_key = false;
@@ -145,6 +155,7 @@ int main(void)
         cmocka_unit_test(the_other_set_differs_in_the_clock_alone),
         cmocka_unit_test(a_command_takes_the_set_of_its_server),
         cmocka_unit_test(where_the_time_is_refused_the_other_clock_is_asked),
+        cmocka_unit_test(a_service_may_not_name_the_line),
         cmocka_unit_test(an_inlined_command_takes_the_set_of_its_server_too),
         cmocka_unit_test(what_else_is_refused_is_refused_for_good),
     };
