@@ -51,10 +51,16 @@ bool hfi_script_command(const struct hfi_script *script, const char *error, char
 
 bool hfi_script_lacks_time(const struct hfi_script *script, const char *error)
 {
+    /* To all scripts; to this user's, by Redis 6 and 7.0, by later ones and Valkey. */
+    static const char *const refusals[] = {"not allowed from script", "The user executing the script can't run",
+                                           "ACL failure in script"};
     char command[16];
-    if (script->by_key == NULL)
+    const char *refusal = NULL;
+    for (size_t i = 0; script->by_key != NULL && i < sizeof refusals / sizeof refusals[0] && refusal == NULL; i++)
+        refusal = strstr(error, refusals[i]);
+    if (refusal == NULL)
         return false;
     if (strstr(error, "@user_script:") == NULL) /* a service of its own words; none of the other commands is ever refused so */
-        return strstr(error, "not allowed from script") != NULL;
+        return strstr(error, refusals[0]) != NULL;
     return hfi_script_command(script, error, command, sizeof command) && strcmp(command, "TIME") == 0;
 }

@@ -14,6 +14,7 @@
 
 static const struct hfi_script *const timed[] = {&hfi_script_acquire, &hfi_script_release, &hfi_script_renew, &hfi_script_fence_floor,
                                                  &hfi_script_release_permits, &hfi_script_recheck};
+#define FORBIDDEN "ERR The user executing the script can't run this command or subcommand"
 #define TIMED (sizeof timed / sizeof timed[0])
 
 static struct hfi_command *command_of(const struct hfi_script *script)
@@ -89,7 +90,7 @@ static void a_command_takes_the_set_of_its_server(void **state)
 static void where_the_time_is_refused_the_other_clock_is_asked(void **state)
 {
     static const char *const words[] = {"ERR This Redis command is not allowed from script",
-                                        "ERR The user executing the script can't run this command or subcommand",
+                                        FORBIDDEN,
                                         "ERR ACL failure in script: User part has no permissions to run the 'time' command"};
     (void)state;
     for (size_t i = 0; i < TIMED; i++) {
@@ -140,8 +141,11 @@ static void what_else_is_refused_is_refused_for_good(void **state)
     (void)state;
     struct hfi_command *command = command_of(&hfi_script_renew), *ping = hfi_command_new(1, words, NULL);
     assert_false(hfi_command_mend(command, refusal(&hfi_script_renew, "ERR no", "call('PTTL'"), &by_key));
-    assert_false(hfi_command_mend(command, "ERR no script: 0123, on @user_script:100000.", &by_key));
-    assert_false(hfi_command_mend(command, "ERR no script: 0123, on @user_script:.", &by_key));
+    assert_false(hfi_command_mend(command, refusal(&hfi_script_renew, "MISCONF no", "call('TIME')"), &by_key));
+    assert_false(hfi_command_mend(command, refusal(&hfi_script_renew, FORBIDDEN, "call('PTTL'"), &by_key));
+    assert_false(hfi_command_mend(command, FORBIDDEN " script: 0123, on @user_script:100000.", &by_key));
+    assert_false(hfi_command_mend(command, FORBIDDEN " script: 0123, on @user_script:.", &by_key));
+    assert_false(hfi_command_mend(command, FORBIDDEN, &by_key));
     assert_false(hfi_command_mend(command, "OOM command not allowed", &by_key));
     assert_false(hfi_command_mend(ping, "NOSCRIPT", &by_key));
     assert_false(by_key);
