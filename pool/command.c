@@ -19,6 +19,7 @@ static const char evalsha_head[] = "$7\r\nEVALSHA\r\n$40\r\n";
 
 #define HEAD_MOST 23 /* "$", 20 digits, "\r\n" */
 #define SPARES    64
+#define EVAL_MOST 48
 
 /* A command is made in one thread and mostly freed in another, the reader: an allocator would move its memory from the
  * cache of the one thread to that of the other. So a freed command waits here, in the slot of the thread that made it
@@ -172,33 +173,66 @@ bool hfi_command_append(struct hfi_command *command, int argc, const char *const
     return true;
 }
 
-bool hfi_command_inline_script(struct hfi_command *command)
+static size_t print_eval(char head[EVAL_MOST], const struct hfi_script *script)
 {
-    const struct hfi_script *script = command->script;
+    return (size_t)snprintf(head, EVAL_MOST, "$4\r\nEVAL\r\n$%u\r\n", script->size);
+}
+
+/* Where the command's count of words ends. 0: it is no script's alone. */
+static size_t front_of(const struct hfi_command *command)
+{
     const char *count_end = memchr(command->bytes, '\n', command->size);
-    if (script == NULL || command->replies != 1 || count_end == NULL)
+    return command->script != NULL && command->replies == 1 && count_end != NULL ? (size_t)(count_end + 1 - command->bytes) : 0;
+}
+
+/* Makes it EVAL with the source of `script`, permanently. False: no memory. */
+static bool inline_script(struct hfi_command *command, const struct hfi_script *script)
+{
+    char head[EVAL_MOST];
+    size_t front = front_of(command), skipped = front; /* the "\r\n" after digits or source stays */
+    if (front == 0)
         return false;
-    size_t front = (size_t)(count_end + 1 - command->bytes);
-    size_t skipped = front + sizeof evalsha_head - 1 + SHA_DIGITS; /* the "\r\n" after the digits stays */
-    if (command->size < skipped || memcmp(command->bytes + front, evalsha_head, sizeof evalsha_head - 1) != 0)
-        return false;
-    char head[48];
-    int head_size = snprintf(head, sizeof head, "$4\r\nEVAL\r\n$%u\r\n", script->size);
-    size_t size = front + (size_t)head_size + script->size + (command->size - skipped);
+    skipped += command->inlined ? print_eval(head, command->script) + command->script->size : sizeof evalsha_head - 1 + SHA_DIGITS;
+    size_t head_size = print_eval(head, script), size = front + head_size + script->size + (command->size - skipped);
     char *bytes = malloc(size), *at = bytes;
     if (bytes == NULL)
         return false;
     memcpy(at, command->bytes, front);
     at += front;
-    memcpy(at, head, (size_t)head_size);
+    memcpy(at, head, head_size);
     at += head_size;
     at = hfi_script_copy(script, at);
     memcpy(at, command->bytes + skipped, command->size - skipped);
     drop_bytes(command);
     command->bytes = bytes;
     command->size = command->capacity = size;
-    command->script = NULL;
+    command->script = script;
+    command->inlined = true;
     return true;
+}
+
+void hfi_command_use_clock(struct hfi_command *command, bool by_key)
+{
+    const struct hfi_script *script = command->script;
+    size_t front = by_key && script != NULL && script->by_key != NULL ? front_of(command) : 0;
+    if (front > 0 && command->inlined) {
+        (void)inline_script(command, script->by_key); /* without memory it is refused, and mended then */
+    } else if (front > 0) {
+        memcpy(command->bytes + front + sizeof evalsha_head - 1, script->by_key->sha1, SHA_DIGITS);
+        command->script = script->by_key;
+    }
+}
+
+bool hfi_command_mend(struct hfi_command *command, const char *error, bool *by_key)
+{
+    if (command->script == NULL)
+        return false;
+    if (strncmp(error, "NOSCRIPT", 8) == 0)
+        return !command->inlined && inline_script(command, command->script);
+    if (!hfi_script_lacks_time(command->script, error))
+        return false;
+    *by_key = true;
+    return inline_script(command, command->script->by_key);
 }
 
 void hfi_command_ref(struct hfi_command *command)

@@ -67,7 +67,8 @@ struct hfi_command {
     /* The lane's. */
     struct hfi_inbox_node listed;
     struct hfi_list       link;
-    const struct hfi_script *script; /* not NULL: EVALSHA, sent again as EVAL after NOSCRIPT */
+    const struct hfi_script *script; /* not NULL: EVALSHA, sent again as EVAL after NOSCRIPT, */
+    bool   inlined;                /* which it is by now */
     char  *bytes;
     size_t size, capacity;
     int    replies;                  /* how many replies belong to it */
@@ -98,9 +99,12 @@ bool hfi_command_word(struct hfi_command *command, const char *word, size_t size
  * reply is kept, or the error that led to it if it is EXECABORT. False: no memory, nothing changed. */
 bool hfi_command_append(struct hfi_command *command, int argc, const char *const *argv, const size_t *sizes);
 
-/* After NOSCRIPT: turns EVALSHA into EVAL with the source, permanently. False: not a single script's command, or no
- * memory. */
-bool hfi_command_inline_script(struct hfi_command *command);
+/* by_key: for a server that refuses TIME in scripts, the script becomes the one with the other clock. */
+void hfi_command_use_clock(struct hfi_command *command, bool by_key);
+/* A script's command was refused without having done anything: changes it into one that may be taken. After NOSCRIPT that
+ * is EVAL with the source; where the script may not ask for TIME, EVAL with the other clock, and *by_key becomes true.
+ * False: it is refused for good, or no memory. */
+bool hfi_command_mend(struct hfi_command *command, const char *error, bool *by_key);
 
 void hfi_command_ref(struct hfi_command *command);
 void hfi_command_unref(struct hfi_command *command); /* the last one frees it and its reply */

@@ -25,6 +25,11 @@ void hfi_handshake_init(struct hfi_handshake *handshake, struct hfi_peer *peer,
         .peer = peer, .deployment = peer->deployment, .purpose = purpose, .lane = lane, .stage = BEFORE};
     handshake->server.uptime_s = -1;
     handshake->client_id = -1;
+    if (purpose != HFI_DIAL_LANE)
+        return;
+    struct hfi_server known; /* most likely it still is the one that lanes met before; INFO says whether it is */
+    hfi_peer_server(peer, &known);
+    handshake->server.clock_by_key = hfi_peer_clock_by_key(peer, &known);
 }
 
 void hfi_handshake_done(struct hfi_handshake *handshake)
@@ -79,7 +84,8 @@ static bool ask_auth(struct hfi_handshake *handshake)
 static const struct hfi_script *script(const struct hfi_handshake *handshake, int number)
 {
     const struct hfi_script *const *scripts = handshake->deployment->ops.scripts;
-    return scripts != NULL ? scripts[number] : NULL;
+    const struct hfi_script *wanted = scripts != NULL ? scripts[number] : NULL;
+    return wanted != NULL && wanted->by_key != NULL && handshake->server.clock_by_key ? wanted->by_key : wanted;
 }
 
 static bool ask_for_scripts(struct hfi_handshake *handshake)
@@ -162,7 +168,10 @@ static bool ask_greet(struct hfi_handshake *handshake)
     if (deployment->ops.handshake_floor == NULL)
         return true;
     handshake->handshake_floor = deployment->ops.handshake_floor(deployment->self, &handshake->server);
-    return handshake->handshake_floor != NULL && ask_floor(handshake);
+    if (handshake->handshake_floor == NULL)
+        return false;
+    hfi_command_use_clock(handshake->handshake_floor, handshake->server.clock_by_key);
+    return ask_floor(handshake);
 }
 
 /* Advances to the next stage that has something to ask. */
@@ -186,11 +195,6 @@ static bool go_on(struct hfi_handshake *handshake)
 bool hfi_handshake_begin(struct hfi_handshake *handshake)
 {
     return go_on(handshake);
-}
-
-static bool begins(const struct redisReply *reply, const char *words)
-{
-    return reply->str != NULL && strncmp(reply->str, words, strlen(words)) == 0;
 }
 
 static hf_status refuse(const struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
@@ -230,6 +234,7 @@ static hf_status judge_info(struct hfi_handshake *handshake, const struct redisR
                         handshake->peer->name);
     server->version = major * 10000 + minor * 100 + patch;
     (void)hfi_reply_info(reply, "run_id", server->run_id, sizeof server->run_id);
+    server->clock_by_key = hfi_peer_clock_by_key(handshake->peer, server);
     if (hfi_reply_info(reply, "uptime_in_seconds", uptime, sizeof uptime))
         server->uptime_s = strtoll(uptime, NULL, 10);
     if (server->version < OLDEST_VERSION)
@@ -241,16 +246,14 @@ static hf_status judge_info(struct hfi_handshake *handshake, const struct redisR
 /* Can we do without this reply? A minimal user may lack the right, and an operator may have renamed the command. */
 static bool is_dispensable(enum question question, const struct redisReply *reply)
 {
-    bool no_right = begins(reply, "NOPERM"), unknown = begins(reply, "ERR unknown");
     switch (question) {
     case ASK_ROLE:
-        return no_right;
     case ASK_NAME:
     case ASK_ID:
     case ASK_INFO:
     case ASK_EXISTS: /* then all scripts are loaded */
     case ASK_LOAD:   /* then EVALSHA gets NOSCRIPT, and is sent again as EVAL */
-        return no_right || unknown;
+        return hfi_reply_is_withheld(reply);
     default:
         return false;
     }
@@ -270,14 +273,35 @@ static hf_status judge_scripts(struct hfi_handshake *handshake, const struct red
                     handshake->peer->name);
 }
 
+/* TIME was refused, and now the other clock is. */
+static hf_status refuse_clock(const struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
+{
+    if (hfi_reply_meaning(reply->str, reply->len)->status == HF_DENIED)
+        return hfi_fail(error, HF_DENIED, "give this user +time, or +pexpiretime",
+                        "%s has no clock for scripts: this user may run neither TIME nor PEXPIRETIME", handshake->peer->name);
+    return hfi_fail(error, HF_PROTOCOL, "allow TIME in scripts, or use Redis 7.0 or later, or Valkey",
+                    "%s has no clock for scripts: it refuses TIME, and knows no PEXPIRETIME", handshake->peer->name);
+}
+
+static bool lacks_clock(const struct hfi_handshake *handshake, const char *error)
+{
+    char command[16];
+    const struct hfi_script *script = handshake->handshake_floor->script;
+    return script != NULL && handshake->server.clock_by_key && hfi_script_command(script, error, command, sizeof command) &&
+           strcmp(command, "PEXPIRETIME") == 0;
+}
+
 static hf_status judge_floor(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
 {
     const struct hfi_deployment *deployment = handshake->deployment;
-    if (reply->type == REDIS_REPLY_ERROR && begins(reply, "NOSCRIPT") && handshake->handshake_floor->script != NULL) {
-        if (hfi_command_inline_script(handshake->handshake_floor) && ask_floor(handshake))
+    bool refused = reply->type == REDIS_REPLY_ERROR;
+    if (refused && hfi_command_mend(handshake->handshake_floor, reply->str, &handshake->server.clock_by_key)) {
+        if (ask_floor(handshake))
             return HF_OK;
         return hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->peer->name);
     }
+    if (refused && lacks_clock(handshake, reply->str))
+        return refuse_clock(handshake, reply, error);
     if (deployment->ops.handshake_floored == NULL)
         return HF_OK;
     return deployment->ops.handshake_floored(deployment->self, handshake->lane, handshake->floor_sent_ns, reply, error);

@@ -198,14 +198,6 @@ bool hfi_lane_is_role_check(const struct hfi_command *command)
     return command->done == role_checked;
 }
 
-bool hfi_lane_is_master_reply(const struct redisReply *reply)
-{
-    if (reply->type == REDIS_REPLY_ERROR)
-        return strncmp(reply->str, "NOPERM", 6) == 0; /* the handshake tolerates that too */
-    return reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 && reply->element[0]->str != NULL &&
-           strcmp(reply->element[0]->str, "master") == 0;
-}
-
 static void check_role_locked(struct hfi_lane *lane, int64_t now_ns)
 {
     const char *const words[] = {"ROLE"};
@@ -258,6 +250,7 @@ static void stage_locked(struct hfi_lane *lane, int64_t now_ns)
         struct hfi_command *command = hfi_list_first(&lane->queue, struct hfi_command, link);
         grants = !hfi_lane_is_confirmation(command) && (grants || hfi_lane_needs_confirmation(lane, command));
         hfi_list_remove(&command->link);
+        hfi_command_use_clock(command, hfi_lane_clock_by_key(lane)); /* now it is known which server it goes to */
         if (!hfi_buffer_append(&lane->out, command->bytes, command->size)) {
             hfi_lane_lack_memory_locked(lane, command);
             continue;
@@ -423,6 +416,11 @@ bool hfi_lane_is_unreachable(const struct hfi_lane *lane)
 unsigned hfi_lane_cuts(const struct hfi_lane *lane)
 {
     return atomic_load(&lane->cuts);
+}
+
+bool hfi_lane_clock_by_key(const struct hfi_lane *lane)
+{
+    return atomic_load(&lane->clock_by_key);
 }
 
 int hfi_lane_index(const struct hfi_lane *lane)

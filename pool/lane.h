@@ -42,6 +42,8 @@ bool    hfi_lane_is_up(const struct hfi_lane *lane);
 /* The lane is closed, or the last dial failed. */
 bool    hfi_lane_is_unreachable(const struct hfi_lane *lane);
 unsigned hfi_lane_cuts(const struct hfi_lane *lane); /* connections so far that ended for a reason other than silence */
+/* The server that it was connected to last refuses TIME to scripts, and perhaps at all (pool/owner.h). */
+bool    hfi_lane_clock_by_key(const struct hfi_lane *lane);
 int     hfi_lane_index(const struct hfi_lane *lane);  /* 0, 1, ...: unique in the pool */
 int64_t hfi_lane_rtt_ns(const struct hfi_lane *lane); /* smoothed; 0 before the first reply */
 /* When the oldest unanswered command was sent; HFI_NEVER: there is none. */

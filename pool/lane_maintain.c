@@ -216,6 +216,7 @@ static void come_up(struct hfi_lane *lane, int64_t now_ns)
     lane->unparsed = 0;
     lane->frame = (struct hfi_frame){0};
     lane->skips = false;
+    atomic_store(&lane->clock_by_key, hfi_dial_server(lane->dial)->clock_by_key);
     lane->answered_ns = lane->up_ns = now_ns;
     lane->times_up++;
     hfi_lane_set_state_locked(lane, HFI_LANE_UP);
@@ -336,8 +337,7 @@ static void tear_down(struct hfi_lane *lane, int64_t now_ns)
         enum hfi_lost lost = lane->kind == HFI_RESERVED_LANE   ? HFI_LOST_URGENT
                              : lane->answered_ns > lane->up_ns ? HFI_LOST_SERVED
                                                                : HFI_LOST_UNUSED;
-        lane->dial_due_ns =
-            hfi_backoff_lost_ns(&lane->backoff, &lane->peer->losses, lost, now_ns) + road_ns(lane) + spread_ns(lane);
+        lane->dial_due_ns = hfi_backoff_lost_ns(&lane->backoff, &lane->peer->losses, lost, now_ns) + road_ns(lane) + spread_ns(lane);
         if (lane->redirected)
             lane->dial_due_ns = now_ns + spread_ns(lane);
         lane->redirected = false;

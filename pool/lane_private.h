@@ -108,6 +108,7 @@ struct hfi_lane {
     bool completing;     /* a thread is calling `done` */
     _Atomic(int) watch;  /* enum hfi_lane_watch; changed under the mutex */
     bool drop_after;     /* the head's reply says that the connection is useless: give it up after the head */
+    _Atomic(bool) clock_by_key; /* of the server that it is connected to (owner.h) */
     bool role_check_due; /* a command got such a reply: if it was a user's, ROLE is asked in front of the next one */
     int64_t nearest_ns;  /* no deadline in queue or in_flight is before this */
     int64_t answered_ns; /* time of the last reply; for P10 */
@@ -134,7 +135,6 @@ void hfi_lane_complete_locked(struct hfi_lane *lane, struct hfi_command *command
  * since. Commands come back UNSENT, but `patient` ones only if the lane is unreachable. */
 bool hfi_lane_is_down(const struct hfi_lane *lane);
 bool hfi_lane_is_near(const struct hfi_lane *lane); /* on this machine, or as good as */
-bool hfi_lane_is_master_reply(const struct redisReply *reply);
 bool hfi_lane_is_role_check(const struct hfi_command *command);
 void hfi_lane_lock(struct hfi_lane *lane);
 void hfi_lane_unlock(struct hfi_lane *lane);

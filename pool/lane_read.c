@@ -37,16 +37,16 @@ struct waiter { /* on its thread's stack; in the lane's list under the lane's mu
 
 /* ---- replies to commands ---- */
 
-/* After NOSCRIPT: sends the script again, with its source, before anything that is not sent yet. */
-static bool inline_script_locked(struct hfi_lane *lane, struct hfi_command *command, int64_t now_ns)
+/* Sends a refused script again, mended, before anything that is not sent yet. */
+static bool mend_script_locked(struct hfi_lane *lane, struct hfi_command *command, int64_t now_ns)
 {
-    if (command->script == NULL || command->replies != 1 || command->until_ns <= now_ns ||
-        strncmp(command->reply->str, "NOSCRIPT", 8) != 0)
+    struct redisReply *refusal = command->reply;
+    bool by_key = false;
+    if (command->until_ns <= now_ns || !hfi_command_mend(command, refusal->str, &by_key))
         return false;
-    struct redisReply *noscript = command->reply;
-    if (!hfi_command_inline_script(command))
-        return false;
-    freeReplyObject(noscript);
+    if (by_key)
+        atomic_store(&lane->clock_by_key, true);
+    freeReplyObject(refusal);
     command->reply = NULL;
     command->replies_seen = 0;
     command->sent = false;
@@ -134,9 +134,9 @@ static bool match_locked(struct hfi_lane *lane, struct redisReply *reply, int64_
         return true;
     note_answer_locked(lane, command, now_ns);
     *sent_ns = command->sent_ns;
-    if (command->reply->type == REDIS_REPLY_ERROR && inline_script_locked(lane, command, now_ns))
+    if (command->reply->type == REDIS_REPLY_ERROR && mend_script_locked(lane, command, now_ns))
         return true;
-    bool unfit = hfi_lane_is_role_check(command) && !hfi_lane_is_master_reply(command->reply);
+    bool unfit = hfi_lane_is_role_check(command) && !hfi_reply_is_master(command->reply);
     command->answered_ns = now_ns;
     hfi_lane_settle_locked(lane, command);
     if (unfit)

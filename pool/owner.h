@@ -24,6 +24,7 @@ struct hfi_server {
     int  version;     /* 70015 for 7.0.15; 0: unknown (no right to INFO) */
     char run_id[48];  /* "": unknown */
     int64_t uptime_s; /* -1: unknown */
+    bool clock_by_key; /* its scripts may not ask for TIME, and have a key for a clock (clock_by_key.lua) */
 };
 
 /* Calls to the owner of the pool. They come from the listener, or from a waiting thread where marked (*). None may

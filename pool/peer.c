@@ -50,6 +50,11 @@ void hfi_peer_redirect(struct hfi_peer *peer)
     (void)atomic_fetch_add(&peer->redirections, 1);
 }
 
+static bool is_same_run(const struct hfi_server *server, const char *run_id)
+{
+    return run_id[0] != 0 && strcmp(server->run_id, run_id) == 0;
+}
+
 bool hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server)
 {
     hfi_mutex_lock(&peer->mutex);
@@ -57,8 +62,10 @@ bool hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server
     bool is_another = peer->is_redirected || (server->run_id[0] != 0 && before[0] != 0 && strcmp(server->run_id, before) != 0);
     if (is_another)
         peer->primaries++;
+    bool by_key = is_same_run(server, before) && peer->server.clock_by_key; /* a lane that ran no script has not found out */
     peer->is_redirected = false;
     peer->server = *server;
+    peer->server.clock_by_key |= by_key;
     hfi_mutex_unlock(&peer->mutex);
     return is_another;
 }
@@ -77,6 +84,14 @@ bool hfi_peer_has_moved(struct hfi_peer *peer, unsigned primaries, const char *r
     bool moved = peer->primaries != primaries && strcmp(peer->server.run_id, run_id) != 0;
     hfi_mutex_unlock(&peer->mutex);
     return moved;
+}
+
+bool hfi_peer_clock_by_key(struct hfi_peer *peer, const struct hfi_server *server)
+{
+    hfi_mutex_lock(&peer->mutex);
+    bool by_key = peer->server.clock_by_key && is_same_run(server, peer->server.run_id);
+    hfi_mutex_unlock(&peer->mutex);
+    return by_key;
 }
 
 hf_status hfi_peer_why_down(struct hfi_peer *peer, hf_error *error)

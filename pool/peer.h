@@ -52,6 +52,8 @@ unsigned hfi_peer_primaries(struct hfi_peer *peer);
 /* True if a lane has met another server since the count was `primaries`, and the run id of that server is not
  * `run_id`. */
 bool hfi_peer_has_moved(struct hfi_peer *peer, unsigned primaries, const char *run_id);
+/* What lanes have found out of this run of the server. One that does not tell its run id is another with each connection. */
+bool hfi_peer_clock_by_key(struct hfi_peer *peer, const struct hfi_server *server);
 /* As hfi_pool_why_down and hfi_pool_server. */
 hf_status hfi_peer_why_down(struct hfi_peer *peer, hf_error *error);
 void hfi_peer_server(struct hfi_peer *peer, struct hfi_server *server);

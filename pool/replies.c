@@ -11,6 +11,8 @@
 #define KEEP       false
 #define RECONNECT  true
 
+static const char no_cluster[] = "Holdfast does not speak to clusters yet: name one primary";
+
 /* The first row whose prefix begins the reply counts. A prefix matches whole words only. */
 #define REPLIES(X)                                                                                           \
     X("LOADING", UNAVAILABLE, NOT_DONE, KEEP, 200, "the server is loading its data; try again in a moment")  \
@@ -28,14 +30,11 @@
       "the server runs somebody's long script; wait for it, or SCRIPT KILL")                                 \
     X("ERR max number of clients reached", UNAVAILABLE, NOT_DONE, RECONNECT, 500,                            \
       "raise the server's maxclients, or close idle clients")                                                \
-    X("CLUSTERDOWN", UNAVAILABLE, NOT_DONE, KEEP, 500,                                                       \
-      "the cluster does not serve this slot; see CLUSTER INFO")                                              \
-    X("TRYAGAIN", UNAVAILABLE, NOT_DONE, KEEP, 100, "a slot is being moved; try again in a moment")          \
-    X("MOVED", UNAVAILABLE, NOT_DONE, KEEP, 0,                                                               \
-      "this server is part of a cluster, which holdfast does not speak yet; use a single primary")           \
-    X("ASK", UNAVAILABLE, NOT_DONE, KEEP, 100,                                                               \
-      "this server is part of a cluster, which holdfast does not speak yet; use a single primary")           \
-    X("CROSSSLOT", INVALID, NOT_DONE, KEEP, 0, "the keys of one command must share a hash tag: {tag}")       \
+    X("CLUSTERDOWN", UNAVAILABLE, NOT_DONE, KEEP, 500, no_cluster)                                           \
+    X("TRYAGAIN", UNAVAILABLE, NOT_DONE, KEEP, 100, no_cluster)                                              \
+    X("MOVED", UNAVAILABLE, NOT_DONE, KEEP, 0, no_cluster)                                                   \
+    X("ASK", UNAVAILABLE, NOT_DONE, KEEP, 100, no_cluster)                                                   \
+    X("CROSSSLOT", INVALID, NOT_DONE, KEEP, 0, no_cluster)                                                   \
     X("NOAUTH", DENIED, NOT_DONE, RECONNECT, 0,                                                              \
       "the server asks for a password: redis://user:password@host")                                          \
     X("WRONGPASS", DENIED, NOT_DONE, RECONNECT, 0,                                                           \
@@ -129,11 +128,33 @@ hf_status hfi_reply_fail(const struct redisReply *reply, const char *did_what, c
     /* The server repeats an unknown command with its arguments. Leave them out: those of AUTH are a password. */
     const char *arguments = find(reply->str, reply->len, ", with args beginning with");
     size_t size = arguments != NULL ? (size_t)(arguments - reply->str) : reply->len;
-    (void)hfi_fail(error, meaning->status, meaning->hint, "%s: the server says %s", did_what,
-                   hfi_quote(quoted, sizeof quoted, reply->str, size));
+    (void)hfi_fail(error, meaning->status, meaning->hint, "%s: %sthe server says %s", did_what,
+                   meaning->hint == no_cluster ? "this is a cluster, " : "", hfi_quote(quoted, sizeof quoted, reply->str, size));
     hfi_fail_server(error, server);
     hfi_fail_retry(error, meaning->retry_ms);
     return meaning->status;
+}
+
+bool hfi_reply_is_of_cluster(const char *text, size_t size)
+{
+    return hfi_reply_meaning(text, size)->hint == no_cluster;
+}
+
+bool hfi_reply_is_withheld(const struct redisReply *error)
+{
+    static const char *const words[] = {"NOPERM", "ERR unknown command", "ERR unknown subcommand", "ERR Unknown subcommand"};
+    bool withheld = false;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        withheld = withheld || begins(error->str, error->len, words[i]);
+    return withheld;
+}
+
+bool hfi_reply_is_master(const struct redisReply *reply)
+{
+    if (reply->type == REDIS_REPLY_ERROR)
+        return hfi_reply_is_withheld(reply); /* the handshake puts up with that too */
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements > 0 && reply->element[0]->str != NULL &&
+           strcmp(reply->element[0]->str, "master") == 0;
 }
 
 bool hfi_reply_info(const struct redisReply *reply, const char *field, char *out, size_t capacity)

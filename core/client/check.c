@@ -19,12 +19,14 @@
 
 #define ASK_AGAIN_NS   (20 * HFI_MS)
 #define SECOND_LIFE_MS 20000 /* so long may a former primary take writes that are lost */
+#define WAYS           2
 
 struct check {
     hf_client *client;
     hf_finding_fn *visit;
     void *arg;
     bool stopped;
+    enum { UNASKED, OPEN, SHUT } ways[WAYS]; /* of remedies, in the order of the table */
     bool answered;  /* the last command was, perhaps with an error */
     hf_error error; /* of the last command */
 };
@@ -32,9 +34,48 @@ struct check {
 static void find(struct check *check, hf_log_level level, const char *remedy, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+static redisReply *ask(struct check *check, struct hfi_command *command);
+
+/* What remedies tell the operator to do, and a question that shows whether this server takes it from us. It changes nothing. */
+static const struct way {
+    const char *remedy, *question[5];
+    const char *refused_well; /* an error with these words is that of a server that takes it; NULL: none is */
+} ways[WAYS] = {{"ACL SETUSER <user> ", {"ACL", "SETUSER", "default", "?", NULL}, "in ACL SETUSER modifier"},
+                {"CONFIG SET ", {"CONFIG", "GET", "maxmemory", NULL}, NULL}};
+
+static bool is_open(struct check *check, int which)
+{
+    const char *const *words = ways[which].question;
+    hf_error before = check->error;
+    if (check->ways[which] == UNASKED) {
+        redisReply *reply = ask(check, hfi_wire_words(words[0], words[1], words[2], words[3], NULL));
+        const char *well = ways[which].refused_well;
+        check->ways[which] = reply != NULL || (well != NULL && strstr(check->error.message, well) != NULL) ? OPEN : SHUT;
+        if (reply != NULL)
+            freeReplyObject(reply);
+        check->error = before;
+    }
+    return check->ways[which] == OPEN;
+}
+
+/* A managed service refuses ACL or CONFIG, and has a place of its own for that. It is asked when a remedy needs it, not before:
+ * each refusal is written down there. */
+static const char *within_reach(struct check *check, const char *remedy, char *out, size_t capacity)
+{
+    for (int i = 0; i < WAYS; i++) {
+        const char *at = strstr(remedy, ways[i].remedy);
+        if (at == NULL || is_open(check, i))
+            continue;
+        (void)snprintf(out, capacity, "%.*sin the service's own settings: %s", (int)(at - remedy), remedy,
+                       at + strlen(ways[i].remedy));
+        return out;
+    }
+    return remedy;
+}
+
 static void find(struct check *check, hf_log_level level, const char *remedy, const char *format, ...)
 {
-    char what[256];
+    char what[256], elsewhere[256];
     struct hfi_callback callback;
     va_list words;
     if (check->stopped)
@@ -42,7 +83,12 @@ static void find(struct check *check, hf_log_level level, const char *remedy, co
     va_start(words, format);
     (void)vsnprintf(what, sizeof what, format, words);
     va_end(words);
-    hf_finding finding = {.size = sizeof finding, .level = level, .what = what, .remedy = remedy};
+    hf_finding finding = {.size = sizeof finding,
+                          .level = level,
+                          .what = what,
+                          .remedy = within_reach(check, remedy, elsewhere, sizeof elsewhere)};
+    if (check->stopped) /* the client closes */
+        return;
     hfi_callback_begin(&callback, check->client, NULL);
     check->stopped = !check->visit(&finding, check->arg);
     hfi_callback_end(&callback);
@@ -69,13 +115,30 @@ static void check_version(struct check *check)
     struct hfi_server server;
     hfi_pool_server(check->client->pool, &server);
     if (server.version == 0)
-        find(check, HF_LOG_WARNING, "ACL SETUSER <user> +info", "the server does not tell its version");
+        find(check, HF_LOG_WARNING, "ACL SETUSER <user> +info",
+             "the server does not tell its version, nor its run id: each connection may be another server");
     else if (server.version < 60200)
         find(check, HF_LOG_WARNING, "update the server to 6.2 or later", "server version %d.%d.%d is old",
              server.version / 10000, server.version / 100 % 100, server.version % 100);
     else
         find(check, HF_LOG_INFO, "", "server version %d.%d.%d, up for %" PRId64 " s", server.version / 10000,
              server.version / 100 % 100, server.version % 100, server.uptime_s);
+}
+
+static void check_role(struct check *check)
+{
+    redisReply *reply = ask(check, hfi_wire_words("ROLE", NULL));
+    if (reply == NULL && check->answered)
+        find(check, HF_LOG_WARNING, "ACL SETUSER <user> +role",
+             "the server does not tell its role: a demoted one is noticed only when it refuses to write");
+    if (reply != NULL)
+        freeReplyObject(reply);
+}
+
+static void check_clock(struct check *check)
+{
+    if (hfi_lane_clock_by_key(hfi_pool_lane(check->client->pool, HFI_LOCK_LANE, 0)))
+        find(check, HF_LOG_INFO, "ACL SETUSER <user> +time", "scripts may not ask for TIME: their clock is the key " HFI_CLOCK_KEY);
 }
 
 static int by_size(const void *a, const void *b)
@@ -299,6 +362,8 @@ hf_status hf_client_check(hf_client *client, hf_finding_fn *visit, void *arg, hf
                 *error = check.error;
         } else {
             check_version(&check);
+            check_role(&check);
+            check_clock(&check);
             check_failover(&check);
             check_memory(&check);
             check_persistence(&check);

@@ -45,7 +45,7 @@ static HFI_RARE void asked(struct hfi_command *command)
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
     const struct question *question = hfi_command_context(command, struct question);
-    /* Only the native form is a pipeline. (`script` does not tell: it is NULL once a script was resent as EVAL.) */
+    /* Only the native form is a pipeline. */
     struct hfi_answer answer = {.kind = HFI_NO_ANSWER, .there = true, .in_doubt = true, .native = command->replies > 1};
     struct hfi_step step;
     int64_t rtt = hfi_lane_rtt_ns(lock->lane);
@@ -178,13 +178,14 @@ static void send_acquire(struct hfi_lock *lock, const struct hfi_action *action,
     }
     HFI_PERTURB("stamp-to-command");
     hfi_lock_may_live(lock, params.ttl_ms + (action->kind == HFI_SEND_WAIT ? params.patience_ms : 0));
-    if (action->kind == HFI_SEND_NATIVE) {
+    bool native = action->kind == HFI_SEND_NATIVE;
+    bool timed = native && !hfi_server_time_is_known(client, hfi_lane_index(lock->lane), now);
+    if (native && !(timed && hfi_lane_clock_by_key(lock->lane))) {
         hfi_server_time_floor(client, lock->lane, HFI_FLOOR_NS, now);
         lock->last_chance_ns = now + params.ttl_ms * HFI_MS;
-        command = hfi_wire_native(&client->identity, &lock->keys, lock->token, params.ttl_ms,
-                                  !hfi_server_time_is_known(client, hfi_lane_index(lock->lane), now));
-    } else {
-        struct hfi_asking asking = {.once = action->kind == HFI_SEND_TRY, .echo = now};
+        command = hfi_wire_native(&client->identity, &lock->keys, lock->token, params.ttl_ms, timed);
+    } else { /* where TIME is refused, this in place of a native acquire that asks for it */
+        struct hfi_asking asking = {.once = action->kind != HFI_SEND_WAIT, .echo = now};
         asking.not_after_us = hfi_server_time_not_after(client, hfi_lane_index(lock->lane), now);
         if (asking.not_after_us > lock->last_chance_us)
             lock->last_chance_us = asking.not_after_us;

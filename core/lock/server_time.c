@@ -134,8 +134,11 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, int64_t sent_n
     if (reply->type == REDIS_REPLY_ERROR) {
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
         hfi_quarantine_note(client, lane, sent_ns, 0, 0);
-        if (meaning->status == HF_UNAVAILABLE) /* a failed save, too few replicas...: reads and much else still pass */
-            return HF_OK;
+        if (meaning->status == HF_UNAVAILABLE && !hfi_reply_is_of_cluster(reply->str, reply->len))
+            return HF_OK; /* a failed save, too few replicas...: reads and much else still pass */
+        if (hfi_reply_is_withheld(reply) && meaning->status != HF_DENIED)
+            return hfi_fail(error, HF_PROTOCOL, "choose a service with EVAL and EVALSHA: no lock can be held safely without",
+                            "%s: this service has no scripts", hfi_pool_server_name(client->pool));
         (void)hfi_reply_fail(reply, "cannot keep the fence counter " HFI_FENCE_KEY,
                              hfi_pool_server_name(client->pool), error);
         hfi_script_error_annotate(reply->str, &hfi_script_fence_floor, error);

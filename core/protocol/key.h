@@ -9,6 +9,7 @@
 
 #define HFI_FENCE_KEY "hf:fence"
 #define HFI_SINCE_KEY "hf:since" /* of quarantine.lua */
+#define HFI_CLOCK_KEY "hf:clock:0" /* of clock_by_key.lua */
 #define HFI_READERS   "hf1:shared" /* the value of a lock key while readers have the lock */
 
 #define HFI_LOCK_KEY_MOST 1100 /* bytes: template and lock name */

@@ -1,38 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* script_error.c - see script_error.h. The command's name stands in the source line that the error names:
- * "..., on @user_script:11." */
+/* script_error.c - see script_error.h. */
 #include "core/protocol/script_error.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-static const char *line_of(const char *source, long number)
-{
-    const char *line = source;
-    while (line != NULL && --number > 0) {
-        line = strchr(line, '\n');
-        line = line != NULL ? line + 1 : NULL;
-    }
-    return line;
-}
 
 void hfi_script_error_annotate(const char *reply, const struct hfi_script *script, hf_error *error)
 {
-    static const char mark[] = "on @user_script:", call[] = "call('";
-    const char *at = strstr(reply, mark);
-    if (error == NULL || at == NULL || error->status != HF_DENIED)
+    char command[32];
+    if (error == NULL || error->status != HF_DENIED)
         return;
-    char *source = hfi_script_source(script);
-    const char *line = source != NULL ? line_of(source, strtol(at + strlen(mark), NULL, 10)) : NULL;
-    const char *word = line != NULL ? strstr(line, call) : NULL;
-    if (word != NULL && word < line + strcspn(line, "\n")) {
-        word += strlen(call);
-        size_t used = strlen(error->message);
-        (void)snprintf(error->message + used, sizeof error->message - used, ", which is %.*s", (int)strcspn(word, "'"),
-                       word);
-    }
-    free(source);
+    if (script->by_key != NULL && strstr(reply, script->by_key->sha1) != NULL)
+        script = script->by_key;
+    if (!hfi_script_command(script, reply, command, sizeof command))
+        return;
+    size_t used = strlen(error->message);
+    (void)snprintf(error->message + used, sizeof error->message - used, ", which is %s", command);
 }
 
 hf_status hfi_script_error_key(const struct hfi_keys *keys, const char *which, hf_error *error)

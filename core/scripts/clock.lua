@@ -1,13 +1,3 @@
--- part of other scripts: the server's time.
-local call, try = redis.call, redis.pcall
+-- part of other scripts: the server's time, in microseconds.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-
--- The key stays for ttl ms at least. One that stays for ever, as only another program can have made it, goes on to: others
--- may be in it for longer. `left`: its PTTL before it was written.
-local function outlive(key, ttl, left)
-    left = left or call('PTTL', key)
-    if left ~= -1 and left < ttl then
-        call('PEXPIRE', key, string.format('%.0f', ttl))
-    end
-end

@@ -1,4 +1,4 @@
 -- fence_floor: keep the fence counter ahead.
--- include clock
+-- include begin
 -- include floor
 return {now, floor}

@@ -1,7 +1,7 @@
 -- part of other scripts: passing a lease on. KEYS: 1 lock, 2 queue, 3 waiters, 4 fences.
 -- All clients of the server wait while a script runs. So it makes as few calls as it can, and passes strings where it
 -- can: to print a number takes Redis half as long as a call.
--- include clock
+-- include begin
 -- include fences
 -- include say
 -- include leave

@@ -2,7 +2,7 @@
 -- KEYS: 1 permits, 2 queue.
 -- Answers FREE, FOREIGN, or PERMITS with that number; then, of the 4096 permits that end first, up to 64 tokens, each with the
 -- time until the first of its permits ends and how many it has.
--- include clock
+-- include begin
 local waiting, at, from, members = try('ZCARD', KEYS[2]), {}, 0, nil
 local answer = {'PERMITS', type(waiting) == 'number' and waiting or 0}
 repeat

@@ -1,7 +1,7 @@
 -- more: another block of fences for the holder's local passes; only the holder can have one, or a
 -- reader, whose grant brought a fence that was behind; or who has permits of a semaphore.
 -- KEYS: 1 lock, 2 queue, 3 waiters, 4 fences. ARGV: 1 token, 2 ttl ms, 3 size of the block.
--- include clock
+-- include begin
 -- include fences
 local held = typed('GET', KEYS[1])
 -- A first write that memory limits do not refuse.

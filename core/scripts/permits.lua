@@ -2,7 +2,7 @@
 -- KEYS[1] has a member for each permit that is out, `token#1` .. `token#n`, and its end, server us, for a score. So the
 -- number of its members says how many are out, once those whose end has passed are removed: by each script, before all else,
 -- and with a first write that memory limits do not refuse.
--- include clock
+-- include begin
 -- include fences
 -- include say
 -- include leave

@@ -2,7 +2,7 @@
 -- place in a queue. A token that is not plainly waiting as before is answered 0, left alone, and asks by acquire.
 -- KEYS: lock, queue, waiters of each. ARGV: 1 not after (server us), 2 patience us, 3 echo, 4 claim ttl ms, of readers with ` s`; the tokens.
 -- Answers the time, then `pttl position ours heard` of each, or 0.
--- include clock
+-- include begin
 -- include say
 local in_time = now <= tonumber(ARGV[1])
 local record = string.format('%.0f', now + tonumber(ARGV[2])) .. ' ' .. ARGV[3] .. ' ' .. ARGV[4]

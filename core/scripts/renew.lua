@@ -3,7 +3,7 @@
 -- Answers the time, then a code each: 1 extended, 4 extended and a process waits, 0 gone, 2 taken, 3 another key type,
 -- 5 this user may not read the key;
 -- or, if revoked by an operator, the token that is there instead.
--- include clock
+-- include begin
 -- include left
 local keys, args = KEYS, ARGV
 

@@ -2,7 +2,7 @@
 -- KEYS: the permits. ARGV: token, ttl ms, queue, number of permits of each.
 -- Answers the time, then a code each: 1 extended, 4 extended and another process waits, 0 gone, 3 another key type, 5 this
 -- user may not read the key; or, if revoked by an operator, the token that is there instead.
--- include clock
+-- include begin
 -- include broken
 local answer = {now}
 

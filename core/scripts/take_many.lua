@@ -3,7 +3,7 @@
 -- ARGV: 1 not after (server us), 2 ttl ms; then the token of each name, in the same order.
 -- Answers GRANTED with the time and the last name's fence: the others have one block less each, from the last to the
 -- first. Or BUSY with the time and the number of the first name that is not free.
--- include clock
+-- include begin
 -- include fences
 local count = #ARGV - 2
 if now > tonumber(ARGV[1]) then

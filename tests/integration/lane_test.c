@@ -26,10 +26,9 @@ static struct hfi_lane *lane;
 
 /* return ARGV[1] .. KEYS[1] */
 static const struct hfi_script join = {"join", "8d637e93c6e3b5eb0fd6dbd7b7dd69d5f7d0ddfb",
-                                       "return .. KEYS[1]ARGV[1] ", 25, {{0, 7}, {17, 8}, {7, 10}}};
+                                       "return .. KEYS[1]ARGV[1] ", 25, {{0, 7}, {17, 8}, {7, 10}}, NULL};
 static struct hfi_script real_join;
 static const struct hfi_script *scripts[] = {&real_join, NULL};
-static char sha1[41];
 
 static int start(void **state)
 {
@@ -37,10 +36,9 @@ static int start(void **state)
     (void)state;
     server = hft_server_start("save \"\"\nhz 500"); /* so often it ends what is blocked */
     redisReply *reply = hft_server_ask(server, "SCRIPT LOAD %s", hft_script_source(&join));
-    (void)snprintf(sha1, sizeof sha1, "%s", reply->str);
-    freeReplyObject(reply);
     real_join = join;
-    real_join.sha1 = sha1;
+    (void)snprintf(real_join.sha1, sizeof real_join.sha1, "%s", reply->str);
+    freeReplyObject(reply);
     hft_pool_init(&kit, server);
     if (hft_pool_open(&kit, scripts, &error) != HF_OK) {
         (void)fprintf(stderr, "%s\n", error.message);

@@ -398,7 +398,8 @@ static void what_is_not_a_redis_is_said_so(void **state)
     } cases[] = {{"HTTP/1.1 400 Bad Request\r\n\r\n", HF_PROTOCOL},
                  {"\x16\x03\x01garbage\r\n", HF_PROTOCOL},
                  {"+hello\r\n+hello\r\n+hello\r\n+hello\r\n", HF_PROTOCOL},
-                 {"-ERR unknown command\r\n-ERR unknown command\r\n-ERR unknown command\r\n", HF_PROTOCOL},
+                 {"-ERR unknown command\r\n-ERR unknown command\r\n-ERR unknown command\r\n"
+                  "-ERR unknown command\r\n-ERR unknown command\r\n-ERR unknown command\r\n", HF_PROTOCOL},
                  {"", HF_UNAVAILABLE},
                  {NULL, HF_UNAVAILABLE}};
     struct fixture *f = *state;

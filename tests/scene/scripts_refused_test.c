@@ -115,6 +115,36 @@ static void a_full_memory_stops_no_holder_and_no_waiter(void **state)
     IS("GET F", "F+5");
 }
 
+/* ---- the clock is a key ---- */
+
+#define BY_KEY(script, line, answer) assert_string_equal(hft_script(line, hfi_script_##script.by_key), answer)
+
+static void where_time_is_refused_a_key_tells_the_same(void **state)
+{
+    (void)state;
+    hft_forbid("TIME", NULL);
+    BY_KEY(fence_floor, "1 F 0 0", "now F+0");
+    BY_KEY(acquire, LOCK "A 500 now try 7 0 900 5000", "GRANTED now F+1");
+    (void)tell("PERSIST hf:clock:0"); /* another program's doing */
+    BY_KEY(acquire, LOCK "B 1316 now wait 7 0 900 5000", "QUEUED now 500 0 now 1 1 | A< R A K");
+    BY_KEY(release, LOCK "A", "HANDED now | B< G B 7 F+2 K");
+    (void)tell("DEL hf:clock:0");
+    BY_KEY(renew, "1 K B 700 Q", "now 1");
+}
+
+/* The clock's key is there from then on, and is only read. */
+static void a_full_memory_stops_no_clock(void **state)
+{
+    (void)state;
+    BY_KEY(renew, "0", "now");
+    hft_fill_memory(true);
+    (void)tell("SET K A PX 500"); /* refused */
+    BY_KEY(acquire, LOCK "A 500 now try 7 0 900 5000", "GRANTED now F+1");
+    BY_KEY(renew, "1 K A 700 Q", "now 1");
+    (void)tell("ZADD Q 1 B");
+    BY_KEY(release, LOCK "A", "FREE");
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup(test, hft_scripts_begin)
@@ -126,6 +156,8 @@ int main(void)
         TEST(a_renewal_passes_where_the_queue_may_not_be_looked_at),
         TEST(a_release_without_waiters_does_not_ask_for_the_time),
         TEST(a_full_memory_stops_no_holder_and_no_waiter),
+        TEST(where_time_is_refused_a_key_tells_the_same),
+        TEST(a_full_memory_stops_no_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

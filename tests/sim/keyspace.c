@@ -220,6 +220,13 @@ static bool pttl(struct sim_keyspace *keys, const struct sim_words *words, struc
     return true;
 }
 
+static bool pexpiretime(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
+{
+    const struct sim_key *key = find(keys, words->text[1]);
+    sim_say_number(reply, key == NULL ? -2 : key->expire_ms == 0 ? -1 : key->expire_ms);
+    return true;
+}
+
 static bool exists(struct sim_keyspace *keys, const struct sim_words *words, struct hfi_buffer *reply)
 {
     int64_t count = 0;
@@ -312,6 +319,7 @@ static const struct command *command_of(const struct sim_words *words)
         {"HSET", 4, GROWS, sim_hset},       {"HGET", 3, READS, sim_hget},         {"ZRANK", 3, READS, sim_zrank},
         {"ZSCORE", 3, READS, sim_zscore},   {"PERSIST", 2, SHRINKS, persist},
         {"EXISTS", 2, READS, exists},   {"PUBSUB", 3, READS, pubsub},     {"ZCARD", 2, READS, sim_zcard},
+        {"PEXPIRETIME", 2, READS, pexpiretime},
         {"ZREMRANGEBYSCORE", 4, SHRINKS, sim_zremrangebyscore}};
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++)
         if (sim_is(words, commands[i].name))

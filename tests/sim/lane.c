@@ -165,10 +165,9 @@ static void look(void *what, int64_t number)
 
 /* ---- replies ---- */
 
-static bool inline_script(struct hfi_lane *lane, struct hfi_command *command)
+static bool mend_script(struct hfi_lane *lane, struct hfi_command *command)
 {
-    if (command->script == NULL || command->replies != 1 || command->until_ns <= now_here() ||
-        strncmp(command->reply->str, "NOSCRIPT", 8) != 0 || !hfi_command_inline_script(command))
+    if (command->until_ns <= now_here() || !hfi_command_mend(command, command->reply->str, &lane->clock_by_key))
         return false;
     freeReplyObject(command->reply);
     command->reply = NULL;
@@ -215,7 +214,7 @@ static void match(struct hfi_lane *lane, struct redisReply *reply)
     int64_t now = now_here(), rtt = now - command->sent_ns;
     lane->answered_ns = now;
     lane->rtt_ns = lane->rtt_ns == 0 ? rtt : lane->rtt_ns + (rtt - lane->rtt_ns) / 8;
-    if (command->reply->type == REDIS_REPLY_ERROR && inline_script(lane, command))
+    if (command->reply->type == REDIS_REPLY_ERROR && mend_script(lane, command))
         return;
     command->answered_ns = now;
     settle(lane, command, HFI_ANSWERED);
@@ -259,9 +258,19 @@ static void fail_dial(struct hfi_lane *lane, const char *why)
     sim_lane_finish(lane);
 }
 
+static void send_floor(struct hfi_lane *lane)
+{
+    sim_wire_up(lane->wire, sim_packet_new(SIM_BYTES, lane->floor->bytes, lane->floor->size));
+}
+
 static void handshake_floored(struct hfi_lane *lane, struct redisReply *reply)
 {
     struct hfi_pool *pool = lane->pool;
+    if (reply->type == REDIS_REPLY_ERROR && hfi_command_mend(lane->floor, reply->str, &lane->clock_by_key)) {
+        freeReplyObject(reply);
+        send_floor(lane);
+        return;
+    }
     struct hfi_server server = {.version = 70015, .uptime_s = (sim.now - sim_server.started) / 1000000000};
     hf_error error = {.status = HF_OK};
     (void)snprintf(server.run_id, sizeof server.run_id, "%040d", lane->wire->epoch);
@@ -348,10 +357,11 @@ static void greet(void *what, int64_t number)
     lane->wire = sim_wire_new(sim.self, sim_server.epoch, lane, received, broken);
     lane->loads_left = 1;
     lane->greeting_sent = now_here();
-    (void)hfi_command_inline_script(handshake_floor); /* NOSCRIPT has no branch of its own in this handshake_floor */
+    lane->clock_by_key = false; /* what the server before refused says nothing */
+    hfi_command_unref(lane->floor);
+    lane->floor = handshake_floor;
     sim_wire_up(lane->wire, sim_packet_new(SIM_BYTES, load, sizeof load - 1));
-    sim_wire_up(lane->wire, sim_packet_new(SIM_BYTES, handshake_floor->bytes, handshake_floor->size));
-    hfi_command_unref(handshake_floor);
+    send_floor(lane);
 }
 
 static void dial(void *what, int64_t number)
@@ -392,6 +402,7 @@ static void board(struct hfi_lane *lane)
     while (!hfi_list_is_empty(&lane->queue)) {
         struct hfi_command *command = hfi_container_of(lane->queue.next, struct hfi_command, link);
         hfi_list_remove(&command->link);
+        hfi_command_use_clock(command, lane->clock_by_key);
         hfi_list_append(&lane->flight, &command->link);
         command->sent = true;
         command->sent_ns = now;
@@ -448,6 +459,11 @@ bool hfi_lane_is_unreachable(const struct hfi_lane *lane)
 unsigned hfi_lane_cuts(const struct hfi_lane *lane)
 {
     return lane->cuts;
+}
+
+bool hfi_lane_clock_by_key(const struct hfi_lane *lane)
+{
+    return lane->clock_by_key;
 }
 
 int hfi_lane_index(const struct hfi_lane *lane)

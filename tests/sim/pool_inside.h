@@ -26,6 +26,8 @@ struct hfi_lane {
     struct hfi_backoff backoff;
     int64_t dial_number; /* of the step of a dial that counts */
     int loads_left;
+    struct hfi_command *floor; /* of the handshake under way */
+    bool clock_by_key;         /* the server of `wire` refuses TIME in scripts */
     int64_t greeting_sent;
     int64_t rtt_ns, answered_ns, up_ns;
     int64_t look_at, look_number;

@@ -14,7 +14,7 @@ struct sim_server {
     int64_t clock_us, clock_ppm; /* at true time 0, and its rate */
     int64_t started;
     int64_t frozen_until;
-    uint32_t scripts_known; /* a bit each, in the order of server.c's table */
+    uint64_t scripts_known; /* a bit each, in the order of server.c's script_at */
     int scripts_refused;    /* NOSCRIPT was said so often */
     bool takes_subscribers;                        /* false: no pub/sub at all */
     int lost_percent, twice_percent, late_percent; /* of messages */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define SCRIPTS_MOST 16
+#define SCRIPTS_MOST 64
 
 const char *hft_script_source(const struct hfi_script *script)
 {

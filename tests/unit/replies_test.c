@@ -100,6 +100,21 @@ static void an_error_says_what_failed_where_and_what_to_do(void **state)
     assert_int_equal(failed("LOADING Redis is loading", NULL), HF_UNAVAILABLE);
 }
 
+static void a_node_of_a_cluster_is_named_as_that(void **state)
+{
+    static const char *const words[] = {"MOVED 3999 127.0.0.1:6381", "ASK 3999 127.0.0.1:6381", "CLUSTERDOWN Hash slot not served",
+                                        "CROSSSLOT Keys in request don't hash to the same slot"};
+    hf_error error;
+    (void)state;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        (void)failed(words[i], &error);
+        assert_non_null(strstr(error.message, "this is a cluster"));
+        assert_non_null(strstr(error.hint, "does not speak to clusters yet"));
+        assert_true(hfi_reply_is_of_cluster(words[i], strlen(words[i])));
+    }
+    assert_false(hfi_reply_is_of_cluster("LOADING", 7));
+}
+
 static void the_arguments_of_an_unknown_command_are_never_shown(void **state)
 {
     (void)state;
@@ -146,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_error_reply_has_one_meaning),
         cmocka_unit_test(an_error_says_what_failed_where_and_what_to_do),
+        cmocka_unit_test(a_node_of_a_cluster_is_named_as_that),
         cmocka_unit_test(the_arguments_of_an_unknown_command_are_never_shown),
         cmocka_unit_test(an_answer_of_the_wrong_type_is_internal),
         cmocka_unit_test(a_field_of_info_is_a_line_that_begins_with_its_name),
