@@ -16,6 +16,7 @@ struct hfi_named_host {
 
 struct hfi_replicas { /* by the names under which the primary, and the sentinels, know them */
     int count;
+    int64_t until_ns; /* when it is too old to tell; HFI_NEVER: it is not */
     struct hfi_named_host list[HFI_REPLICAS_MOST];
 };
 

@@ -312,8 +312,9 @@ static hf_status judge(struct hfi_handshake *handshake, enum question question, 
 {
     if (question == ASK_GREETING)
         return judge_floor(handshake, reply, error);
+    bool is_needed = question == ASK_ROLE && handshake->deployment->settings.replicas == HF_ALL; /* confirmations ask it too */
     if (reply->type == REDIS_REPLY_ERROR)
-        return is_dispensable(question, reply) ? HF_OK : refuse(handshake, reply, error);
+        return !is_needed && is_dispensable(question, reply) ? HF_OK : refuse(handshake, reply, error);
     if (question == ASK_ROLE)
         return judge_role(handshake, reply, error);
     if (question == ASK_ID)

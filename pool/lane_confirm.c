@@ -36,16 +36,16 @@ bool hfi_lane_needs_confirmation(const struct hfi_lane *lane, const struct hfi_c
     return command->confirmed && lane->deployment->settings.replicas != 0;
 }
 
-void hfi_lane_need(struct hfi_lane *lane, const struct hfi_replicas *needed)
+bool hfi_lane_need(struct hfi_lane *lane, const struct hfi_replicas *needed)
 {
-    struct hfi_replicas *copy = malloc(sizeof *copy); /* without memory nothing is confirmed */
-    if (copy != NULL)
-        *copy = *needed;
     hfi_lane_lock(lane);
-    struct hfi_replicas *before = lane->needed;
-    lane->needed = copy;
+    if (lane->needed == NULL)
+        lane->needed = malloc(sizeof *lane->needed);
+    if (lane->needed != NULL)
+        *lane->needed = *needed;
+    bool good = lane->needed != NULL;
     hfi_lane_unlock(lane);
-    free(before);
+    return good;
 }
 
 /* ---- asking ---- */
@@ -84,6 +84,11 @@ bool hfi_lane_ask_for_confirmation_locked(struct hfi_lane *lane, int64_t now_ns)
     (void)snprintf(replicas, sizeof replicas, "%d", number);
     (void)snprintf(patience, sizeof patience, "%lld", (long long)settings->replicas_ms);
     const char *const role[] = {"ROLE"}, *const wait[] = {"WAIT", replicas, patience};
+    if (lane->confirming) { /* they would wait one after the other */
+        lane->confirms_again = true;
+        return false;
+    }
+    lane->confirming = true;
     return (!all || ask_locked(lane, written, 1, role, until_ns)) && ask_locked(lane, waited, 3, wait, until_ns) &&
            (!all || ask_locked(lane, confirmed, 1, role, until_ns));
 }
@@ -92,8 +97,17 @@ bool hfi_lane_ask_for_confirmation_locked(struct hfi_lane *lane, int64_t now_ns)
 
 void hfi_lane_drop_held_locked(struct hfi_lane *lane)
 {
-    while (!hfi_list_is_empty(&lane->held))
-        hfi_lane_complete_locked(lane, hfi_list_first(&lane->held, struct hfi_command, link), HFI_UNANSWERED);
+    while (!hfi_list_is_empty(&lane->held)) {
+        struct hfi_command *held = hfi_list_first(&lane->held, struct hfi_command, link);
+        hfi_lane_complete_locked(lane, held, held->reply->type == REDIS_REPLY_ERROR ? HFI_ANSWERED : HFI_UNANSWERED);
+    }
+    for (struct hfi_list *at = lane->queue.next, *next; at != &lane->queue; at = next) {
+        struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
+        next = at->next;
+        if (hfi_lane_is_confirmation(command))
+            hfi_lane_complete_locked(lane, command, HFI_UNSENT);
+    }
+    lane->confirming = lane->confirms_again = false;
 }
 
 static void release_held_locked(struct hfi_lane *lane, int missing, int wanted, bool decides, int64_t now_ns)
@@ -112,7 +126,8 @@ static void release_held_locked(struct hfi_lane *lane, int missing, int wanted, 
         hfi_lane_complete_locked(lane, held, HFI_ANSWERED);
     }
     /* Others write too, and the first ROLE counts what they wrote since: it is asked once more, and nothing written again. */
-    bool asks = !hfi_list_is_empty(&lane->held);
+    bool asks = !hfi_list_is_empty(&lane->held) || lane->confirms_again;
+    lane->confirming = lane->confirms_again = false;
     for (struct hfi_list *at = lane->held.next; at != &lane->held; at = at->next)
         hfi_container_of(at, struct hfi_command, link)->doubted = true;
     if (asks && hfi_lane_ask_for_confirmation_locked(lane, now_ns))
@@ -130,6 +145,8 @@ static void judge_locked(struct hfi_lane *lane, const struct hfi_command *answer
         release_held_locked(lane, hfi_confirmation_lacks(answer->reply, number), number, true, answer->answered_ns);
     else if (answer->done == confirmed && count == 0) /* a primary alone could vanish with all that it has granted */
         release_held_locked(lane, 1, 1, true, answer->answered_ns);
+    else if (answer->done == confirmed && answer->answered_ns >= needed->until_ns) /* whom it leaves out may be back */
+        release_held_locked(lane, 1, count + 1, false, answer->answered_ns);
     else if (answer->done == confirmed)
         release_held_locked(lane, hfi_confirmation_missing(answer->reply, lane->written, needed), count, false,
                             answer->answered_ns);

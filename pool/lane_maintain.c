@@ -39,14 +39,12 @@ static bool sweep_list_locked(struct hfi_lane *lane, struct hfi_list *list, bool
     for (struct hfi_list *at = list->next; at != list; at = next) {
         struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
         next = at->next;
-        if (command->until_ns > now_ns) {
-            if (command->until_ns < lane->nearest_ns)
-                lane->nearest_ns = command->until_ns;
-        } else {
-            expired = true;
-            if (drop)
-                hfi_lane_complete_locked(lane, command, HFI_UNSENT);
-        }
+        bool is_over = command->until_ns <= now_ns && !(drop && hfi_lane_is_confirmation(command)); /* it goes with what waits for it */
+        expired = expired || is_over;
+        if (is_over && drop)
+            hfi_lane_complete_locked(lane, command, HFI_UNSENT);
+        else if (!is_over && command->until_ns < lane->nearest_ns)
+            lane->nearest_ns = command->until_ns;
     }
     return expired;
 }
@@ -401,6 +399,7 @@ void hfi_lane_half_close(struct hfi_lane *lane)
     hfi_lane_take_locked(lane);
     if (!hfi_list_is_empty(&lane->in_flight))
         hfi_lane_give_up_locked(lane, HF_CLOSED, 0, "the client closes");
+    hfi_lane_drop_held_locked(lane);
     while (!hfi_list_is_empty(&lane->queue))
         hfi_lane_complete_locked(lane, hfi_list_first(&lane->queue, struct hfi_command, link), HFI_UNSENT);
     hfi_lane_set_state_locked(lane, HFI_LANE_CLOSED);

@@ -104,6 +104,8 @@ struct hfi_lane {
     struct hfi_list queue, in_flight, held, completed, waiters;
     struct hfi_replicas *needed; /* that could be promoted; NULL: not known yet */
     int64_t written;             /* by the last ROLE in front of a WAIT */
+    bool confirming;             /* a confirmation is asked for: there is one at a time, */
+    bool confirms_again;         /* and one more when it is answered */
     bool reading;        /* the read role is taken */
     bool completing;     /* a thread is calling `done` */
     _Atomic(int) watch;  /* enum hfi_lane_watch; changed under the mutex */
@@ -142,12 +144,12 @@ void hfi_lane_unlock(struct hfi_lane *lane);
 /* lane_confirm.c */
 bool hfi_lane_is_confirmation(const struct hfi_command *command);
 /* The replicas that could be promoted are these, from now on; for HF_ALL. */
-void hfi_lane_need(struct hfi_lane *lane, const struct hfi_replicas *needed);
+bool hfi_lane_need(struct hfi_lane *lane, const struct hfi_replicas *needed); /* false: no memory, so nothing is confirmed */
 bool hfi_lane_needs_confirmation(const struct hfi_lane *lane, const struct hfi_command *command);
-/* Puts the question into the queue. False: no memory, the connection was given up. */
+/* Puts the question into the queue. False: one is under way, or there is no memory, and the connection was given up. */
 bool hfi_lane_ask_for_confirmation_locked(struct hfi_lane *lane, int64_t now_ns);
 void hfi_lane_lack_memory_locked(struct hfi_lane *lane, struct hfi_command *command); /* to send it: UNSENT */
-void hfi_lane_drop_held_locked(struct hfi_lane *lane); /* they become UNANSWERED */
+void hfi_lane_drop_held_locked(struct hfi_lane *lane); /* they become UNANSWERED; the confirmation is not asked for any more */
 /* The command was answered: completes it, or holds it until the confirmation behind it is answered, and with it what was
  * answered in between. */
 void hfi_lane_settle_locked(struct hfi_lane *lane, struct hfi_command *command);

@@ -114,10 +114,12 @@ void hfi_node_give_up(struct hfi_node *node, const char *why)
     hfi_listener_kick(node->listener);
 }
 
-void hfi_node_need(struct hfi_node *node, const struct hfi_replicas *needed)
+bool hfi_node_need(struct hfi_node *node, const struct hfi_replicas *needed)
 {
+    bool all = true;
     for (int i = 0; i < node->lane_count; i++)
-        hfi_lane_need(node->lanes[i], needed);
+        all = hfi_lane_need(node->lanes[i], needed) && all;
+    return all;
 }
 
 void hfi_node_half_close(struct hfi_node *node)

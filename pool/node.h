@@ -35,8 +35,8 @@ void hfi_node_hurry(struct hfi_node *node, int64_t until_ns); /* as hfi_pool_hur
 bool hfi_node_is_drained(const struct hfi_node *node);
 /* The listener: all its connections, because another server is meant now. What is in flight is UNANSWERED. */
 void hfi_node_give_up(struct hfi_node *node, const char *why);
-/* The listener: these have to confirm, from now on. */
-void hfi_node_need(struct hfi_node *node, const struct hfi_replicas *needed);
+/* The listener: these have to confirm, from now on. False: no memory for all lanes to know. */
+bool hfi_node_need(struct hfi_node *node, const struct hfi_replicas *needed);
 void hfi_node_half_close(struct hfi_node *node);
 void hfi_node_drain(struct hfi_node *node, int64_t until_ns);
 

@@ -73,9 +73,9 @@ static void moved(void *self)
     hfi_node_give_up(((const struct hfi_pool *)self)->node, "the sentinels name another primary");
 }
 
-static void needed(void *self, const struct hfi_replicas *replicas)
+static bool needed(void *self, const struct hfi_replicas *replicas)
 {
-    hfi_node_need(((const struct hfi_pool *)self)->node, replicas);
+    return hfi_node_need(((const struct hfi_pool *)self)->node, replicas);
 }
 
 static bool in_background(void *self, void (*run)(void *arg), void *arg)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* promotable.c - see promotable.h. */
 #include "pool/promotable.h"
+#include "base/clock.h"
 
 #include <hiredis/hiredis.h>
 #include <string.h>
+
+#define FRESH_NS (500 * HFI_MS) /* who could be promoted changes within that at most: a sentinel sees a server come back by its PING */
 
 static bool has_flag(const struct redisReply *pairs, const char *flag)
 {
@@ -46,16 +49,11 @@ bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replica
     return true;
 }
 
-void hfi_promotable_doubt(struct hfi_said_replicas *said)
-{
-    for (int i = 0; i < said->count; i++)
-        said->list[i].is_out = false;
-}
-
 void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former)
 {
     promotable->former = *former;
     promotable->needed.count = 0; /* until it is known who follows the new one */
+    promotable->needed.until_ns = HFI_NEVER;
 }
 
 /* Where the sentinel speaks of it; NULL: nowhere. */
@@ -67,20 +65,36 @@ static const struct hfi_said_replica *find(const struct hfi_said_replicas *said,
     return NULL;
 }
 
-struct votes {
-    int out;     /* sentinels that would not choose it */
-    bool follows;
+struct votes { /* by sentinels that have answered lately */
+    int out;          /* that would not choose it, or do not list it */
+    bool is_eligible; /* one would */
+    int64_t until_ns; /* of the oldest of those that would not */
 };
 
-static struct votes count_votes(const struct hfi_said_replicas *const *said, int count, const struct hfi_named_host *at)
+static struct votes count_votes(const struct hfi_said_replicas *const *said, int count, const struct hfi_named_host *at, int64_t now_ns)
 {
-    struct votes votes = {0, false};
+    struct votes votes = {0, false, HFI_NEVER};
     for (int i = 0; i < count; i++) {
+        if (said[i] == NULL || said[i]->asked_ns == 0 || now_ns - said[i]->asked_ns >= FRESH_NS)
+            continue;
         const struct hfi_said_replica *one = find(said[i], at);
-        votes.out += one != NULL && one->is_out;
-        votes.follows = votes.follows || (one != NULL && one->follows);
+        bool is_out = one == NULL || one->is_out;
+        votes.is_eligible = votes.is_eligible || !is_out;
+        votes.out += is_out;
+        if (is_out && said[i]->asked_ns + FRESH_NS < votes.until_ns)
+            votes.until_ns = said[i]->asked_ns + FRESH_NS;
     }
     return votes;
+}
+
+static bool is_seen_to_follow(const struct hfi_said_replicas *const *said, int count, const struct hfi_named_host *at)
+{
+    bool follows = false;
+    for (int i = 0; i < count; i++) {
+        const struct hfi_said_replica *one = find(said[i], at);
+        follows = follows || (one != NULL && one->follows);
+    }
+    return follows;
 }
 
 static bool has(const struct hfi_replicas *replicas, const struct hfi_named_host *at)
@@ -91,21 +105,32 @@ static bool has(const struct hfi_replicas *replicas, const struct hfi_named_host
     return false;
 }
 
-bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known)
+/* True: the replica need not confirm. */
+static bool is_left_out(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known,
+                        const struct hfi_named_host *at, int64_t now_ns, int64_t *until_ns)
 {
-    struct hfi_replicas needed = {.count = 0};
+    if (promotable->former.port != 0 && hfi_sentinel_is_same(at, &promotable->former)) {
+        if (!is_seen_to_follow(said, count, at))
+            return true;
+        promotable->former.port = 0; /* from now on it is one like the others */
+    }
+    struct votes votes = count_votes(said, count, at, now_ns);
+    bool is_out = !votes.is_eligible && 2 * votes.out > known;
+    if (is_out && votes.until_ns < *until_ns)
+        *until_ns = votes.until_ns;
+    return is_out;
+}
+
+bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known,
+                          int64_t now_ns)
+{
+    struct hfi_replicas needed = {.count = 0, .until_ns = HFI_NEVER};
     bool overflows = false;
     for (int i = 0; i < count; i++) {
         overflows = overflows || (said[i] != NULL && said[i]->count < 0);
         for (int j = 0; said[i] != NULL && j < said[i]->count; j++) {
             const struct hfi_named_host *at = &said[i]->list[j].at;
-            struct votes votes = count_votes(said, count, at);
-            bool is_former = promotable->former.port != 0 && hfi_sentinel_is_same(at, &promotable->former);
-            if (is_former && votes.follows)
-                promotable->former.port = 0; /* from now on it is one like the others */
-            else if (is_former)
-                continue;
-            if (2 * votes.out > known || has(&needed, at))
+            if (has(&needed, at) || is_left_out(promotable, said, count, known, at, now_ns, &needed.until_ns))
                 continue;
             overflows = overflows || needed.count == HFI_REPLICAS_MOST;
             if (!overflows)
@@ -114,7 +139,7 @@ bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_sa
     }
     if (overflows) /* who is not listed could be promoted: nothing is confirmed */
         needed.count = 0;
-    bool same = needed.count == promotable->needed.count;
+    bool same = needed.count == promotable->needed.count && needed.until_ns == promotable->needed.until_ns;
     for (int i = 0; same && i < needed.count; i++)
         same = has(&promotable->needed, &needed.list[i]);
     promotable->needed = needed;

@@ -7,29 +7,30 @@
 
 struct hfi_said_replica { /* by one sentinel */
     struct hfi_named_host at;
-    bool is_out;     /* it is down, or not connected, or its priority says never: this sentinel would not choose it */
+    bool is_out;  /* it is down, or not connected, or its priority says never: this sentinel would not choose it */
     bool follows; /* it says so itself; a sentinel lists a former primary as a replica before that */
 };
 
 struct hfi_said_replicas {
-    int count; /* -1: there are more than can be kept */
+    int64_t asked_ns; /* when the sentinel was asked; 0: it is silent */
+    int count;        /* -1: there are more than can be kept */
     struct hfi_said_replica list[HFI_REPLICAS_MOST];
 };
 
 /* Of SENTINEL REPLICAS. False: it makes no sense. */
 bool hfi_promotable_read(const struct redisReply *reply, struct hfi_said_replicas *said);
-/* The sentinel has fallen silent: what it has listed stays listed, and it leaves nobody out any more. */
-void hfi_promotable_doubt(struct hfi_said_replicas *said);
 
-struct hfi_promotable { /* initially zeroed */
+struct hfi_promotable { /* initially zeroed, but for needed.until_ns */
     struct hfi_named_host former; /* the primary before; "": there was none, or it has been seen to follow since */
     struct hfi_replicas needed;
 };
 
 void hfi_promotable_moved(struct hfi_promotable *promotable, const struct hfi_named_host *former);
 /* `said`: what each of `count` sentinels has said of the primary's replicas, NULL for nothing; `known`: how many sentinels there
- * are. True: `needed` has changed. All that any of them lists are needed, but for those that more than half of all
- * sentinels would not choose, and the former primary until it follows. */
-bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known);
+ * are. True: `needed` has changed. All that any of them lists are needed, but for the former primary until it follows, and
+ * for those that none of the sentinels who answered within half a second would choose and more than half of all would not. That
+ * ends half a second after they were asked: until_ns. */
+bool hfi_promotable_judge(struct hfi_promotable *promotable, const struct hfi_said_replicas *const *said, int count, int known,
+                          int64_t now_ns);
 
 #endif

@@ -83,10 +83,10 @@ static void forget_replicas(struct by_sentinels *all, const struct hfi_named_hos
     hfi_promotable_moved(&all->promotable, former);
     for (int i = 0; i < all->count; i++)
         all->list[i].has_said = false;
-    all->ops.needed(all->ops.self, &all->promotable.needed);
+    all->is_untold = !all->ops.needed(all->ops.self, &all->promotable.needed);
 }
 
-static void judge_replicas(struct by_sentinels *all)
+static void judge_replicas(struct by_sentinels *all, int64_t now_ns)
 {
     const struct hfi_said_replicas *said[HFI_HOSTS_MOST];
     int known = all->count;
@@ -95,8 +95,8 @@ static void judge_replicas(struct by_sentinels *all)
         if (all->council.of[i].testimony == HFI_TESTIMONY_NAMED && all->council.of[i].says.sentinels > known)
             known = all->council.of[i].says.sentinels;
     }
-    if (hfi_promotable_judge(&all->promotable, said, all->count, known))
-        all->ops.needed(all->ops.self, &all->promotable.needed);
+    if (hfi_promotable_judge(&all->promotable, said, all->count, known, now_ns) || all->is_untold)
+        all->is_untold = !all->ops.needed(all->ops.self, &all->promotable.needed);
 }
 
 static void listed_replicas(struct hfi_command *command)
@@ -108,9 +108,8 @@ static void listed_replicas(struct hfi_command *command)
                     hfi_sentinel_is_same(&says->primary, &decided->primary);
     if (command->outcome == HFI_ANSWERED && is_of_it)
         one->has_said = hfi_promotable_read(command->reply, one->said);
-    else if (one->has_said)
-        hfi_promotable_doubt(one->said);
-    judge_replicas(all);
+    one->said->asked_ns = command->outcome == HFI_ANSWERED && is_of_it ? command->stamp_ns : 0;
+    judge_replicas(all, hfi_now(all->deployment.clock));
     note_report(all);
 }
 
@@ -166,6 +165,7 @@ static bool list(struct sentinel *one, const char *what, hfi_command_done *done,
     command->self = one;
     command->awaited = HFI_AWAITED_PROMPTLY;
     command->optional = true;
+    command->stamp_ns = now_ns;
     command->until_ns = hfi_after_ms(now_ns, all->deployment.settings.command_ms);
     hfi_lane_list(one->lane, command);
     hfi_command_unref(command);
@@ -185,6 +185,7 @@ static int64_t pause_ns(const struct by_sentinels *all, int64_t now_ns)
 {
     int64_t short_ns = atomic_load(&all->served->short_ns);
     bool matters = (all->moved_ns != 0 && now_ns - all->moved_ns < YOUNG_NS) || (short_ns != 0 && now_ns - short_ns < ASK_NS);
+    matters = matters || all->promotable.needed.until_ns != HFI_NEVER; /* somebody is left out, for as long as they say so */
     return hfi_by_sentinels_all_confirm(all) && matters ? HASTY_NS : ASK_NS;
 }
 

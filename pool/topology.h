@@ -35,7 +35,7 @@ struct hfi_topology_ops {
     bool (*in_background)(void *self, void (*run)(void *arg), void *arg); /* NULL: names cannot be looked up */
     void (*found)(void *self); /* a lookup has ended; any thread. It only kicks */
     /* These replicas could be promoted; others than before. For settings that ask for all of them to confirm. */
-    void (*needed)(void *self, const struct hfi_replicas *replicas);
+    bool (*needed)(void *self, const struct hfi_replicas *replicas); /* false: no memory, it is to be told again */
     void (*moved)(void *self); /* another server is meant than before: what is connected to that one is to be given up */
     void *self;
 };

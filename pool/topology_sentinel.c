@@ -194,6 +194,7 @@ hf_status hfi_topology_sentinel_new(struct hfi_deployment *deployment, struct hf
     hfi_mutex_init(&all->mutex, HFI_RANK_MIDDLE); /* the primary's own topology has one below it */
     all->ops = *ops;
     all->served = deployment;
+    all->promotable.needed.until_ns = HFI_NEVER;
     all->listener = listener;
     all->judge_ns = HFI_NEVER;
     all->deployment.clock = deployment->clock;

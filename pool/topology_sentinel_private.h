@@ -36,6 +36,7 @@ struct by_sentinels {
 
     struct hfi_council council; /* used by the listener only, like the next four */
     struct hfi_promotable promotable;
+    bool is_untold; /* not all lanes know what is needed */
     int64_t moved_ns;         /* when another primary was named; 0: never */
     enum hfi_verdict verdict;   /* the last one */
     int64_t judge_ns;           /* when to judge again though nobody has said anything */

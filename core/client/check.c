@@ -200,7 +200,8 @@ static void check_failover(struct check *check)
 {
     const hf_client *client = check->client;
     struct hfi_topology_report report;
-    int64_t quarantine_ms = SECOND_LIFE_MS + client->lease_ms + client->mutex_rules.guard_ms;
+    int64_t longest_ms = client->max_lease_ms > 0 ? client->max_lease_ms : client->lease_ms;
+    int64_t quarantine_ms = SECOND_LIFE_MS + longest_ms + client->mutex_rules.guard_ms;
     if (!hfi_pool_report(client->pool, &report))
         return;
     find(check, report.answering < report.sentinels ? HF_LOG_WARNING : HF_LOG_INFO,
@@ -215,7 +216,9 @@ static void check_failover(struct check *check)
     else if (client->replicas == HF_ALL)
         find(check, HF_LOG_INFO, "", "%d replicas have to confirm: a failover loses no lease", report.replicas);
     else if (client->quarantine_ms >= quarantine_ms)
-        find(check, HF_LOG_INFO, "", "a new primary grants nothing for %" PRId64 " ms", client->quarantine_ms);
+        find(check, client->max_lease_ms > 0 ? HF_LOG_INFO : HF_LOG_WARNING,
+             client->max_lease_ms > 0 ? "" : "set max_lease_ms, so that no lease is longer than quarantine_ms allows for",
+             "a new primary grants nothing for %" PRId64 " ms", client->quarantine_ms);
     else if (client->quarantine_ms > 0)
         find(check, HF_LOG_WARNING, "20 s, the longest lease and guard_ms, in all clients", "quarantine_ms is below %" PRId64,
              quarantine_ms);

@@ -203,6 +203,8 @@ static hf_client *make(const hf_client_options *o, const unsigned char random[16
     client->semaphore_rules.shares = client->semaphore_rules.counts = client->semaphore_rules.rides_out = true;
     client->mutex_rules.confirms = client->shared_rules.confirms = client->semaphore_rules.confirms =
         client->fetch_rules.confirms = o->replicas != 0;
+    if (o->quarantine_ms != 0) /* whose server is not that of the message, perhaps */
+        client->mutex_rules.confirms = client->shared_rules.confirms = client->semaphore_rules.confirms = true;
     client->mutex_rules.phase = (random[0] * 256 + random[1]) * (HFI_MS / 256); /* spans more than one grid step */
     client->shared_rules.phase = client->mutex_rules.phase;
     if (o->client_name == NULL) /* CLIENT SETNAME refuses a blank in the program's name */

@@ -8,7 +8,6 @@
 #include "core/lock/info.h"
 #include "core/lock/observer.h"
 #include "core/lock/perform.h"
-#include "core/lock/quarantine.h"
 #include "core/protocol/message.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
@@ -49,10 +48,7 @@ static bool concerns(struct hfi_lock *lock, const struct hfi_message *message, s
     } else if (is_current) {
         switch (message->letter) {
         case 'G':
-            if (hfi_quarantine_left_ns(lock, now) > 0)
-                hfi_entry_requery(&lock->entry, &step);
-            else
-                granted(lock, message, good, &step);
+            granted(lock, message, good, &step);
             break;
         case 'R':
             hfi_entry_remote_waiter(&lock->entry, &step);

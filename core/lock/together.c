@@ -7,6 +7,7 @@
 #include "core/lock/acquirer.h"
 #include "core/lock/handle.h"
 #include "core/lock/perform.h"
+#include "core/lock/quarantine.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
 #include "core/lock/trouble.h"
@@ -41,7 +42,7 @@ static struct hfi_answer answer_to_one(const struct request *request, const stru
         answer = hfi_wire_answer(command->reply, false, server_us);
         answer.fence -= (int64_t)(request->count - 1 - index) * HFI_FENCE_BLOCK; /* the script told the last block's */
         answer.left_ms = -1;
-        hfi_lock_mistrust(request->locks[index], &answer, command);
+        hfi_lock_mistrust(request->locks[0], &answer, command); /* whose lane it went by */
         answer.unheard = false;
     } else if (command->outcome == HFI_UNSENT) {
         answer = (struct hfi_answer){.kind = HFI_NOT_SENT, .native = true}; /* as a native one: its token is forgotten */
@@ -166,11 +167,22 @@ static struct request *new_request(struct hfi_lock *const *locks, int count, con
     return request;
 }
 
+static hf_status refuse_in_quarantine(struct hfi_lock *lock, int64_t now, hf_error *error)
+{
+    hfi_mutex_lock(lock->mutex);
+    hfi_lock_note_quarantine(lock, hfi_quarantine_left_ns(lock, now));
+    hf_status status = hfi_lock_explain(lock, HF_UNAVAILABLE, error);
+    hfi_mutex_unlock(lock->mutex);
+    return status;
+}
+
 hf_status hfi_together_take(struct hfi_lock *const *locks, int count, const hf_lock_options *options, int64_t until_ns,
                             hf_lease **leases, int *busy, hf_error *error)
 {
     hf_client *client = locks[0]->client;
     int64_t stamp = hfi_now(client->clock); /* before any of the entries decides, so each counts from early enough (P1) */
+    if (hfi_quarantine_left_ns(locks[0], stamp) > 0)
+        return refuse_in_quarantine(locks[0], stamp, error);
     struct request *request = new_request(locks, count, options, stamp);
     if (request == NULL)
         return hfi_fail(error, HF_NOMEM, "", "no memory to ask for a multilock");

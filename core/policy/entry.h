@@ -86,7 +86,7 @@ struct hfi_entry_rules { /* shared by all entries of one use of a client */
     bool    barges;           /* a release wakes the oldest waiter and leaves the lease free until it runs */
     bool    batch_rechecks;   /* a re-check that expects no change is sent with those of other names */
     int64_t phase;            /* offset of the grid of batched re-checks: processes do not ask at the same moment */
-    bool    confirms;         /* replicas confirm a grant: a message alone grants nothing, the waiter asks */
+    bool    confirms;         /* a message alone grants nothing, for a failover could lose it: the waiter asks */
     bool    rides_out;        /* waiting calls outlast a server outage; a fetch has other answers */
     _Atomic(uint64_t) queued; /* entries in the server's queues or trying to get there: the more, the longer is R */
 };

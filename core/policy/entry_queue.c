@@ -321,16 +321,12 @@ HFI_RARE bool hfi_entry_granted(struct hfi_entry *entry, int64_t echo, int64_t f
         hfi_entry_requery(entry, step);
         return false;
     }
-    if (entry->rules->confirms) { /* a hand-off that is lost would leave a winner whom nobody remembers */
-        requery_now(entry, step);
-        return false;
-    }
     for (int i = 0; i < HFI_ECHOES; i++) {
         int64_t claim = entry->ask.claims[i], own = hfi_step_head_of(entry)->lease_ms * HFI_MS;
         if (entry->ask.echoes[i] != echo || echo == 0)
             continue;
         claim = claim < own ? claim : own; /* the claim may have been asked for by a waiter that has left */
-        if (echo + claim - step->now < claim / 4) {
+        if (entry->rules->confirms || echo + claim - step->now < claim / 4) {
             requery_now(entry, step);
             return false;
         }

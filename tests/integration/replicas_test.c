@@ -99,6 +99,31 @@ static void what_no_replica_has_is_no_lease(void **state)
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
+/* They would wait one after the other: whoever comes meanwhile waits for the next one. */
+static void a_lane_asks_for_one_confirmation_at_a_time(void **state)
+{
+    enum { TAKERS = 24 };
+    struct hft_fleet *fleet = *state;
+    struct hft_taker takers[TAKERS];
+    char url[300], names[TAKERS][16];
+    (void)snprintf(url, sizeof url, "%s?lanes=1", hft_server_url(fleet->server[0]));
+    hf_client *client = open_client(url, 2);
+    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK);
+    hft_server_freeze(fleet->server[1]);
+    int64_t before = hft_server_calls(fleet->server[0], "wait"), began_ms = hft_boottime_ms();
+    for (int i = 0; i < TAKERS; i++) {
+        (void)snprintf(names[i], sizeof names[i], "name-%d", i);
+        hft_take(&takers[i], client, names[i], HF_LOCK(.wait_ms = 1000));
+    }
+    for (int i = 0; i < TAKERS; i++)
+        assert_int_equal(hft_taken(&takers[i]), HF_UNAVAILABLE);
+    int64_t took_ms = hft_boottime_ms() - began_ms, waits = hft_server_calls(fleet->server[0], "wait") - before;
+    assert_in_range(waits, 2, took_ms / 100 + 2); /* each takes replicas_ms */
+    hft_server_thaw(fleet->server[1]);
+    assert_int_equal(lock(client, "name", 15000, NULL), HF_OK);
+    (void)hf_client_close(client, NULL);
+}
+
 static void a_renewal_that_no_replica_has_does_not_count(void **state)
 {
     struct hft_fleet *fleet = *state;
@@ -239,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(confirmed_leases_work_as_others_do, start, stop),
         cmocka_unit_test_setup_teardown(what_no_replica_has_is_no_lease, start, stop),
+        cmocka_unit_test_setup_teardown(a_lane_asks_for_one_confirmation_at_a_time, start, stop),
         cmocka_unit_test_setup_teardown(a_renewal_that_no_replica_has_does_not_count, start, stop),
         cmocka_unit_test_setup_teardown(all_means_every_one_that_could_be_promoted, start, stop),
         cmocka_unit_test_setup_teardown(who_is_down_is_not_waited_for, start_hasty, stop),

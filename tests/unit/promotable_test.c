@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* promotable_test.c - who has to confirm, by what sentinels say of replicas, and whether ROLE and WAIT say that they do. */
+#include "base/clock.h"
 #include "pool/promotable.h"
 
 #include <hiredis/hiredis.h>
@@ -9,6 +10,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#define NOW (1000 * HFI_MS)
 
 static redisReply *parse(const char *bytes)
 {
@@ -65,8 +68,6 @@ static void what_a_sentinel_says_of_replicas_is_read(void **state)
         assert_int_equal(said.list[i].is_out, out[i]);
         assert_int_equal(said.list[i].follows, follows[i]);
     }
-    hfi_promotable_doubt(&said);
-    assert_false(said.list[1].is_out);
     assert_true(reads(lines, 0, &said));
     assert_int_equal(said.count, 0);
     static const char *const odd[] = {"ip 10.0.0.1 flags slave"};
@@ -79,8 +80,17 @@ static void what_a_sentinel_says_of_replicas_is_read(void **state)
 struct council { /* three sentinels */
     struct hfi_promotable promotable;
     struct hfi_said_replicas said[3];
-    bool silent[3];
+    bool silent[3]; /* for ever; what it has said is not known */
+    int64_t now_ns;
 };
+
+static struct council council_at(int64_t now_ns)
+{
+    struct council council = {.promotable = {.needed = {.until_ns = HFI_NEVER}}, .now_ns = now_ns};
+    for (int i = 0; i < 3; i++)
+        council.said[i].asked_ns = now_ns;
+    return council;
+}
 
 static void list(struct council *council, int sentinel, const char *host, bool is_out, bool follows)
 {
@@ -97,7 +107,7 @@ static bool judge(struct council *council)
     const struct hfi_said_replicas *said[3];
     for (int i = 0; i < 3; i++)
         said[i] = council->silent[i] ? NULL : &council->said[i];
-    return hfi_promotable_judge(&council->promotable, said, 3, 3);
+    return hfi_promotable_judge(&council->promotable, said, 3, 3, council->now_ns);
 }
 
 /* The hosts that are needed, one after the other. */
@@ -113,26 +123,54 @@ static const char *needed(const struct council *council)
 
 static void whom_any_sentinel_lists_is_needed_unless_most_leave_him_out(void **state)
 {
-    struct council council = {.promotable = {.needed = {.count = 0}}};
+    struct council council = council_at(NOW);
     (void)state;
-    list(&council, 0, "a", false, true);
+    for (int i = 0; i < 3; i++)
+        list(&council, i, "a", false, true);
     list(&council, 0, "b", true, true);
     list(&council, 1, "b", false, true);
     assert_true(judge(&council));
-    assert_string_equal(needed(&council), "ab");
+    assert_string_equal(needed(&council), "ab"); /* one would choose him, whatever the others say */
     assert_false(judge(&council)); /* nothing new */
-    council.said[1].list[0].is_out = true;
+    council.said[1].list[1].is_out = true;
     assert_true(judge(&council));
-    assert_string_equal(needed(&council), "a"); /* two of three leave b out */
-    council.silent[1] = true;
+    assert_string_equal(needed(&council), "a"); /* and the third does not even list him */
+    council.silent[1] = council.silent[2] = true;
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "ab"); /* one of three is no majority, whoever else can be asked */
+}
+
+/* Who was down may be back, and be promoted, before they are asked again. */
+static void who_is_left_out_is_so_for_half_a_second(void **state)
+{
+    struct council council = council_at(NOW);
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        list(&council, i, "a", false, true);
+        list(&council, i, "b", true, true);
+    }
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "a");
+    assert_int_equal(council.promotable.needed.until_ns, NOW + 500 * HFI_MS);
+    council.now_ns = NOW + 200 * HFI_MS;
+    council.said[0].asked_ns = council.now_ns;
+    assert_false(judge(&council)); /* the oldest answer counts */
+    council.now_ns = NOW + 500 * HFI_MS;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "ab");
+    assert_int_equal(council.promotable.needed.until_ns, HFI_NEVER);
+    council.said[1].asked_ns = council.now_ns;
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "a");
+    council.said[1].asked_ns = 0; /* it has fallen silent: its list stays, its vote does not */
+    assert_true(judge(&council));
+    assert_string_equal(needed(&council), "ab");
 }
 
 static void a_former_primary_is_needed_when_it_follows(void **state)
 {
     const struct hfi_named_host former = {"a", 6379};
-    struct council council = {.promotable = {.needed = {.count = 0}}};
+    struct council council = council_at(NOW);
     (void)state;
     list(&council, 0, "b", false, true);
     (void)judge(&council);
@@ -151,7 +189,7 @@ static void a_former_primary_is_needed_when_it_follows(void **state)
 
 static void too_many_to_know_means_nobody(void **state)
 {
-    struct council council = {.promotable = {.needed = {.count = 0}}};
+    struct council council = council_at(NOW);
     (void)state;
     for (int i = 0; i < HFI_REPLICAS_MOST; i++) {
         char host[8];
@@ -185,7 +223,7 @@ static void wait_says_how_many_lack_it(void **state)
 
 static void role_says_who_has_come_as_far(void **state)
 {
-    const struct hfi_replicas replicas = {2, {{"a", 1}, {"b", 2}}};
+    const struct hfi_replicas replicas = {2, HFI_NEVER, {{"a", 1}, {"b", 2}}};
     redisReply *role = parse("*3\r\n$6\r\nmaster\r\n:130\r\n*3\r\n" LINE("a", "1", "120") LINE("b", "3", "130") LINE("b", "2", "119"));
     redisReply *replica = parse("*5\r\n$5\r\nslave\r\n$1\r\na\r\n:1\r\n$9\r\nconnected\r\n:130\r\n");
     redisReply *refusal = parse("-NOPERM no\r\n");
@@ -212,6 +250,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_sentinel_says_of_replicas_is_read),
         cmocka_unit_test(whom_any_sentinel_lists_is_needed_unless_most_leave_him_out),
+        cmocka_unit_test(who_is_left_out_is_so_for_half_a_second),
         cmocka_unit_test(a_former_primary_is_needed_when_it_follows),
         cmocka_unit_test(too_many_to_know_means_nobody),
         cmocka_unit_test(wait_says_how_many_lack_it),
