@@ -112,8 +112,10 @@ static void a_lane_asks_for_one_confirmation_at_a_time(void **state)
     hft_server_freeze(fleet->server[1]);
     int64_t before = hft_server_calls(fleet->server[0], "wait"), began_ms = hft_boottime_ms();
     for (int i = 0; i < TAKERS; i++) {
+        uint64_t sent = hft_commands(client);
         (void)snprintf(names[i], sizeof names[i], "name-%d", i);
         hft_take(&takers[i], client, names[i], HF_LOCK(.wait_ms = 1000));
+        HFT_UNTIL_TRUE(hft_commands(client) > sent); /* it goes alone */
     }
     for (int i = 0; i < TAKERS; i++)
         assert_int_equal(hft_taken(&takers[i]), HF_UNAVAILABLE);
@@ -157,6 +159,18 @@ static void all_means_every_one_that_could_be_promoted(void **state)
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
+static bool dump_says(hf_client *client, const char *words)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(hf_client_dump(client, out), HF_OK);
+    (void)fclose(out);
+    bool says = strstr(text, words) != NULL;
+    free(text);
+    return says;
+}
+
 static void who_is_down_is_not_waited_for(void **state)
 {
     struct hft_fleet *fleet = *state;
@@ -164,7 +178,8 @@ static void who_is_down_is_not_waited_for(void **state)
     hft_server_freeze(fleet->server[2]);
     assert_int_equal(lock(client, "name", 15000, NULL), HF_OK); /* when most sentinels call it down */
     hft_server_freeze(fleet->server[1]);
-    HFT_UNTIL_TRUE(lock(client, "name", 0, NULL) == HF_UNAVAILABLE); /* a primary alone grants nothing */
+    HFT_UNTIL_TRUE(dump_says(client, "; 0 replicas have to confirm"));
+    assert_int_equal(lock(client, "name", 300, NULL), HF_UNAVAILABLE); /* a primary alone grants nothing */
     hft_server_thaw(fleet->server[1]);
     hft_server_thaw(fleet->server[2]);
     assert_int_equal(lock(client, "name", 15000, NULL), HF_OK);
