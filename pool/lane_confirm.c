@@ -134,22 +134,27 @@ static void release_held_locked(struct hfi_lane *lane, int missing, int wanted, 
         atomic_store(&lane->again, true);
 }
 
+static void judge_all_locked(struct hfi_lane *lane, const struct hfi_command *answer)
+{
+    const struct hfi_replicas *needed = lane->needed;
+    int64_t now_ns = answer->answered_ns;
+    if (needed == NULL || needed->count == 0) /* a primary alone could vanish with all that it has granted */
+        release_held_locked(lane, 1, 1, true, now_ns);
+    else if (now_ns >= needed->until_ns) /* whom it leaves out may be back */
+        release_held_locked(lane, 1, needed->count + 1, false, now_ns);
+    else
+        release_held_locked(lane, hfi_confirmation_missing(answer->reply, lane->written, needed), needed->count, false, now_ns);
+}
+
 static void judge_locked(struct hfi_lane *lane, const struct hfi_command *answer)
 {
-    static const struct hfi_replicas none;
-    const struct hfi_replicas *needed = lane->needed != NULL ? lane->needed : &none;
-    int number = lane->deployment->settings.replicas, count = needed->count;
+    int number = lane->deployment->settings.replicas;
     if (answer->done == written)
         lane->written = hfi_confirmation_offset(answer->reply);
-    else if (answer->done == waited && number != HF_ALL)
-        release_held_locked(lane, hfi_confirmation_lacks(answer->reply, number), number, true, answer->answered_ns);
-    else if (answer->done == confirmed && count == 0) /* a primary alone could vanish with all that it has granted */
-        release_held_locked(lane, 1, 1, true, answer->answered_ns);
-    else if (answer->done == confirmed && answer->answered_ns >= needed->until_ns) /* whom it leaves out may be back */
-        release_held_locked(lane, 1, count + 1, false, answer->answered_ns);
     else if (answer->done == confirmed)
-        release_held_locked(lane, hfi_confirmation_missing(answer->reply, lane->written, needed), count, false,
-                            answer->answered_ns);
+        judge_all_locked(lane, answer);
+    else if (number != HF_ALL)
+        release_held_locked(lane, hfi_confirmation_lacks(answer->reply, number), number, true, answer->answered_ns);
 }
 
 void hfi_lane_settle_locked(struct hfi_lane *lane, struct hfi_command *command)

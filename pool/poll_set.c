@@ -3,7 +3,8 @@
  *
  * A descriptor that was closed leaves the epoll by itself, unless a fork child still has it: then the epoll goes on
  * reporting it, and nobody can take it out any more. So each carries its number, and an event with a number that is not
- * in the set has the epoll made anew. */
+ * in the set has the epoll made anew. What is not closed and not wanted any more ends in the same way: by its descriptor
+ * it could not be taken out, for that may be another's by now. */
 #include "pool/poll_set.h"
 #include "base/descriptor.h"
 #include "base/poll.h"
@@ -99,8 +100,6 @@ void hfi_poll_set_end(struct hfi_poll_set *set)
     for (size_t i = 0; i < set->count; i++) {
         if (set->all[i].turn == set->turn)
             set->all[kept++] = set->all[i];
-        else if (set->all[i].polled.number != 0)
-            (void)epoll_ctl(set->epoll_fd, EPOLL_CTL_DEL, set->all[i].polled.fd, NULL); /* it may be closed already */
     }
     set->count = kept;
 }
