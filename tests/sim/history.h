@@ -63,6 +63,7 @@ struct sim_history {
     int reads;                        /* percent of its acquires that share the lock */
     int counts;                       /* percent of its acquires that take permits of the semaphore, */
     int limit;                        /* of so many; some ask with a smaller limit */
+    int64_t quarantine_ms;            /* 0: none */
     bool loops;                       /* its threads start as event loops do, most of the time */
     bool uses_up_fences;              /* threads take so many leases that they wait for fences */
     bool clock_goes_back;             /* so its counter is not lost too: then nothing is promised (P8) */

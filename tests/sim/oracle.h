@@ -49,6 +49,7 @@ struct sim_oracle {
     int64_t broken[SIM_NAMES_MOST]; /* by an operator; -1: never */
     int64_t asked[SIM_ASKERS_MOST][SIM_NAMES_MOST]; /* the time until which its acquires so far would last at the
                                                      * promised rate */
+    int strict; /* of so many names a loss of data excuses nothing */
     uint64_t losses, overlaps_excused, passed_excused;
     int64_t longest_gap;
 };

@@ -521,7 +521,7 @@ static void look_at_key(void *arg, const char *key, int64_t expire_ms)
     if (strcmp(key, HFI_CLOCK_KEY) == 0)
         return;
     int64_t left = expire_ms - sim_server.keys.now_us / 1000 - 1; /* a clock of another rate is not even */
-    if (expire_ms == 0 && strcmp(key, "hf:fence") != 0)
+    if (expire_ms == 0 && strcmp(key, "hf:fence") != 0 && strcmp(key, "hf:since") != 0)
         sim_oracle_left_behind(&history.oracle, key);
     else if (expire_ms != 0 && !history.clock_goes_back)
         sim_oracle_lifetime(&history.oracle, key, left, longest_life_ms(key));
