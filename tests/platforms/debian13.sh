@@ -56,7 +56,7 @@ usual=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 inside "$usual" sh -c '
     missing=
-    for package in valkey-server valkey-tools; do
+    for package in valkey-server valkey-tools openssl; do
         dpkg-query -W "$package" >/dev/null 2>&1 || missing="$missing $package"
     done
     [ -z "$missing" ] || { apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get -q -y \

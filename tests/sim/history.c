@@ -205,7 +205,8 @@ static void draw(enum sim_profile profile)
     history.counts = hfi_rng_next(&rng) % 4 == 0 ? 20 + (int)(hfi_rng_next(&rng) % 75) : 0;
     history.limit = 1 + (int)(hfi_rng_next(&rng) % 5);
     rng = sim.seed ^ UINT64_C(0x71756172616e74); /* every other one that loses data: then nothing excuses two holders */
-    if ((history.profile == SIM_FAILOVERS || history.profile == SIM_AMNESIA) && hfi_rng_next(&rng) % 2 == 0)
+    bool loses = history.profile == SIM_FAILOVERS || history.profile == SIM_AMNESIA;
+    if (loses && !history.uses_up_fences && hfi_rng_next(&rng) % 2 == 0) /* which asks without being asked */
         history.quarantine_ms = 2 * history.lease_ms + history.lease_ms / 10 + history.guard_ms + 20;
     history.ops_end = FAULTS_NS + SETTLE_NS + WELL_NS + quarantines_ns();
 }

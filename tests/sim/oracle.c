@@ -319,7 +319,7 @@ void sim_oracle_asks(struct sim_oracle *oracle, int asker, int name, int64_t now
 
 void sim_oracle_calls(struct sim_oracle *oracle, int asker, int name)
 {
-    oracle->asked[asker][name] -= (name < oracle->strict ? 5 : 4) * ASK_NS; /* with quarantine a hand-off is a question more */
+    oracle->asked[asker][name] -= (name < oracle->strict ? 5 : 4) * ASK_NS; /* with quarantine each hand-off is a question more */
 }
 
 void sim_oracle_canceled(struct sim_oracle *oracle, const char *call, int64_t length, int64_t most)
