@@ -155,12 +155,14 @@ static void sentinels_have_a_password_of_their_own(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_primary_is_found_and_followed_over_a_planned_failover, start_three, stop),
+    const struct CMUnitTest of_one_fleet[] = {
+        cmocka_unit_test(who_names_no_sentinels_of_the_service_is_told),
+        cmocka_unit_test(one_sentinel_that_answers_is_enough),
+        cmocka_unit_test(the_primary_is_found_and_followed_over_a_planned_failover),
+    };
+    const struct CMUnitTest of_their_own[] = {
         cmocka_unit_test_setup_teardown(it_is_followed_when_it_is_killed_and_when_sentinels_are, start_three, stop),
-        cmocka_unit_test_setup_teardown(who_names_no_sentinels_of_the_service_is_told, start_three, stop),
-        cmocka_unit_test_setup_teardown(one_sentinel_that_answers_is_enough, start_three, stop),
         cmocka_unit_test_setup_teardown(sentinels_have_a_password_of_their_own, start_with_a_password, stop),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(of_one_fleet, start_three, stop) + cmocka_run_group_tests(of_their_own, NULL, NULL);
 }
