@@ -28,5 +28,5 @@ cp ca.pem of_clients.pem
 certificate server ca 2 DNS:localhost,IP:127.0.0.1
 certificate client ca 2 DNS:client.example
 certificate elsewhere ca 2 DNS:a.example,DNS:b.example
-certificate expired ca -1 DNS:localhost,IP:127.0.0.1
+certificate expired ca 0 DNS:localhost,IP:127.0.0.1
 certificate stranger other 2 DNS:localhost,IP:127.0.0.1
