@@ -159,6 +159,45 @@ static void all_means_every_one_that_could_be_promoted(void **state)
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }
 
+struct looked_for {
+    const char *words;
+    hf_log_level level;
+    bool is_found;
+};
+
+static bool look_for(const hf_finding *finding, void *arg)
+{
+    struct looked_for *what = arg;
+    what->is_found = what->is_found || (finding->level == what->level && strstr(finding->what, what->words) != NULL);
+    return true;
+}
+
+static bool doctor_says(const char *url, const hf_client_options *options, hf_log_level level, const char *words)
+{
+    struct looked_for what = {words, level, false};
+    hf_client *client;
+    hf_error error;
+    if (hf_client_open(url, options, &client, &error) != HF_OK)
+        fail_msg("%s: %s (%s)", url, error.message, error.hint);
+    assert_int_equal(hf_client_check(client, look_for, &what, &error), HF_OK);
+    (void)hf_client_close(client, NULL);
+    return what.is_found;
+}
+
+static void doctor_says_what_a_failover_can_do(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    const char *url = fleet->url;
+    assert_true(doctor_says(url, NULL, HF_LOG_WARNING, "a failover can lose leases"));
+    assert_true(doctor_says(url, NULL, HF_LOG_INFO, "3 of 3 sentinels answer"));
+    assert_true(doctor_says(url, HF_CLIENT(.replicas = HF_ALL), HF_LOG_WARNING, "end in a failover"));
+    assert_true(doctor_says(url, HF_CLIENT(.replicas = HF_ALL, .lease_ms = 128000), HF_LOG_INFO, "2 replicas have to confirm"));
+    assert_true(doctor_says(url, HF_CLIENT(.quarantine_ms = 20000), HF_LOG_WARNING, "quarantine_ms is below"));
+    assert_true(doctor_says(url, HF_CLIENT(.quarantine_ms = 31000, .lazy = true), HF_LOG_WARNING, "grants nothing for 31000 ms"));
+    assert_true(doctor_says(url, HF_CLIENT(.quarantine_ms = 31000, .max_lease_ms = 10000), HF_LOG_INFO, "grants nothing for 31000 ms"));
+    assert_false(doctor_says(hft_server_url(fleet->server[0]), NULL, HF_LOG_WARNING, "failover"));
+}
+
 static bool dump_says(hf_client *client, const char *words)
 {
     char *text = NULL;
@@ -282,6 +321,7 @@ int main(void)
         cmocka_unit_test(a_lane_asks_for_one_confirmation_at_a_time),
         cmocka_unit_test(a_renewal_that_no_replica_has_does_not_count),
         cmocka_unit_test(all_means_every_one_that_could_be_promoted),
+        cmocka_unit_test(doctor_says_what_a_failover_can_do),
         cmocka_unit_test(wrong_numbers_and_missing_rights_are_told),
         cmocka_unit_test(a_new_server_grants_nothing_while_it_is_in_quarantine), /* the last one: it restarts the primary */
     };
