@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* failovers.c - processes hold locks of a primary that sentinels watch, while it is killed, frozen and deposed: torture
- * sentinel [--replicas all|N] [--fault kill|plan|freeze|mixed] [--count N] [--lease-ms N] [--seed N]. With all replicas
- * confirming, an overlap or a fence that does not rise is a broken promise; without, they are measured. */
+ * sentinel [--replicas all|N] [--quarantine-ms N] [--fault kill|plan|freeze|mixed] [--count N] [--lease-ms N] [--seed N]. With all
+ * replicas confirming, or in quarantine, an overlap or a fence that does not rise is a broken promise; without, they are
+ * measured. With quarantine one of the processes hears no sentinel: it stays with the primary that it was started with. */
 #include "tests/torture/failovers.h"
 #include "tests/support/child.h"
 #include "tests/support/fleet.h"
@@ -32,10 +33,12 @@ struct campaign {
     int count;
     enum blow blow; /* BLOWS: any of them */
     const char *replicas;
+    int64_t quarantine_ms; /* 0: none */
     int64_t lease_ms;
     unsigned seed, rng;
     struct hft_fleet fleet;
     struct hft_ledger *ledger;
+    char url[400];
     pid_t pids[PROCESSES];
     int done[BLOWS];
 };
@@ -134,13 +137,40 @@ static void strike(struct campaign *campaign)
 
 /* ---- the crowd ---- */
 
+static void spawn(struct campaign *campaign, int process, const char *url)
+{
+    campaign->pids[process] = hft_fork();
+    if (campaign->pids[process] == 0)
+        hft_work(campaign->ledger, url, process, campaign->seed * 7919u + (unsigned)rand_r(&campaign->rng));
+}
+
+/* Process 0, which knows this primary alone. */
+static void spawn_stray(struct campaign *campaign)
+{
+    char url[100];
+    struct hft_fleet *fleet = &campaign->fleet;
+    (void)snprintf(url, sizeof url, "%s?quarantine_ms=%" PRId64, hft_server_url(fleet->server[hft_fleet_primary(fleet)]),
+                   campaign->quarantine_ms);
+    spawn(campaign, 0, url);
+}
+
 static void start_crowd(struct campaign *campaign)
 {
-    for (int i = 0; i < PROCESSES; i++) {
-        campaign->pids[i] = hft_fork();
-        if (campaign->pids[i] == 0)
-            hft_work(campaign->ledger, i, campaign->seed * 7919u + (unsigned)i);
-    }
+    for (int i = campaign->quarantine_ms > 0 ? 1 : 0; i < PROCESSES; i++)
+        spawn(campaign, i, campaign->url);
+    if (campaign->quarantine_ms > 0)
+        spawn_stray(campaign);
+}
+
+/* It has been left behind; another one takes its place, and nobody gets anything before quarantine is over. */
+static void move_stray(struct campaign *campaign, int64_t struck_ms)
+{
+    (void)kill(campaign->pids[0], SIGKILL);
+    (void)waitpid(campaign->pids[0], NULL, 0);
+    spawn_stray(campaign);
+    int64_t until_ms = struck_ms + campaign->quarantine_ms + campaign->quarantine_ms / 100 + 2000;
+    while (hft_boottime_ms() < until_ms)
+        wait_ms(50);
 }
 
 static void end_crowd(struct campaign *campaign)
@@ -212,15 +242,15 @@ static bool judge(struct campaign *campaign)
         lost += atomic_load(&ledger->lost[reason]);
     if (atomic_load(&ledger->complaints) > 0)
         (void)printf("  COMPLAINT %s (and %d more)\n", ledger->complaint, atomic_load(&ledger->complaints) - 1);
-    bool confirmed = strcmp(campaign->replicas, "all") == 0;
+    bool confirmed = strcmp(campaign->replicas, "all") == 0 || campaign->quarantine_ms > 0;
     bool kept = sections > 0 && atomic_load(&ledger->complaints) == 0 && found.far_falls == 0 &&
                 (!confirmed || found.overlaps + found.falls == 0);
-    (void)printf("torture sentinel     %-6s replicas=%s  %d killed, %d planned, %d frozen  lease %" PRId64 " ms  seed %u  sections %zu  "
-                 "two held %d times, for %" PRId64 " ms at most  fences fell %d times, %d of them over a second later  "
-                 "longest without a grant %" PRId64 " ms  lost %" PRId64 "  unknown %" PRId64 "\n",
-                 kept ? "ok" : "FAILED", campaign->replicas, campaign->done[KILL], campaign->done[PLAN], campaign->done[FREEZE],
-                 campaign->lease_ms, campaign->seed, sections, found.overlaps, found.longest_overlap_ns / HFT_MS, found.falls,
-                 found.far_falls, gap_ns / HFT_MS, lost, atomic_load(&ledger->unknown));
+    (void)printf("torture sentinel     %-6s replicas=%s quarantine_ms=%" PRId64 "  %d killed, %d planned, %d frozen  lease %" PRId64
+                 " ms  seed %u  sections %zu  two held %d times, for %" PRId64 " ms at most  fences fell %d times, %d of them over a "
+                 "second later  longest without a grant %" PRId64 " ms  lost %" PRId64 "  unknown %" PRId64 "\n",
+                 kept ? "ok" : "FAILED", campaign->replicas, campaign->quarantine_ms, campaign->done[KILL], campaign->done[PLAN],
+                 campaign->done[FREEZE], campaign->lease_ms, campaign->seed, sections, found.overlaps,
+                 found.longest_overlap_ns / HFT_MS, found.falls, found.far_falls, gap_ns / HFT_MS, lost, atomic_load(&ledger->unknown));
     (void)printf("summary torture-sentinel seed=%u operations=%zu faults=%d violations=%d false_losses=0\n", campaign->seed, sections,
                  campaign->done[KILL] + campaign->done[PLAN] + campaign->done[FREEZE], kept ? 0 : 1);
     return kept;
@@ -230,8 +260,8 @@ static bool judge(struct campaign *campaign)
 
 static int usage(const char *wrong)
 {
-    (void)fprintf(stderr, "torture sentinel: %s\nusage: torture sentinel [--replicas all|N] [--fault kill|plan|freeze|mixed] [--count N] "
-                  "[--lease-ms N]\n               [--seed N]\n", wrong);
+    (void)fprintf(stderr, "torture sentinel: %s\nusage: torture sentinel [--replicas all|N] [--quarantine-ms N]\n"
+                  "               [--fault kill|plan|freeze|mixed] [--count N] [--lease-ms N] [--seed N]\n", wrong);
     return 64;
 }
 
@@ -253,6 +283,8 @@ static const char *take_option(struct campaign *campaign, const char *name, cons
         campaign->replicas = value;
     else if (!is_number || number == 0)
         return "a number from 1 to 1000000, please";
+    else if (strcmp(name, "--quarantine-ms") == 0)
+        campaign->quarantine_ms = number;
     else if (strcmp(name, "--count") == 0)
         campaign->count = (int)number;
     else if (strcmp(name, "--lease-ms") == 0)
@@ -268,7 +300,6 @@ int hft_failovers(int argc, char **argv)
 {
     struct campaign campaign = {
         .count = 10, .blow = BLOWS, .replicas = "all", .lease_ms = 6000, .seed = (unsigned)time(NULL) % 100000};
-    char url[400];
     for (int i = 2; i < argc; i += 2) {
         const char *wrong = i + 1 < argc ? take_option(&campaign, argv[i], argv[i + 1]) : "which value?";
         if (wrong != NULL)
@@ -276,16 +307,20 @@ int hft_failovers(int argc, char **argv)
     }
     campaign.rng = campaign.seed;
     hft_fleet_start(&campaign.fleet, SERVERS, 3, DOWN_MS, "sentinel failover-timeout mymaster 1500");
-    (void)snprintf(url, sizeof url, "%s%s%s", campaign.fleet.url, strcmp(campaign.replicas, "0") != 0 ? "?replicas=" : "",
-                   strcmp(campaign.replicas, "0") != 0 ? campaign.replicas : "");
+    (void)snprintf(campaign.url, sizeof campaign.url, "%s?quarantine_ms=%" PRId64 "%s%s", campaign.fleet.url, campaign.quarantine_ms,
+                   strcmp(campaign.replicas, "0") != 0 ? "&replicas=" : "", strcmp(campaign.replicas, "0") != 0 ? campaign.replicas : "");
     const struct hft_plan plan = {.mode = "sentinel", .fault = HFT_FAIL_OVER, .processes = PROCESSES, .threads = 4, .locks = 8,
-                                  .lease_ms = campaign.lease_ms, .seed = campaign.seed, .url = url};
+                                  .lease_ms = campaign.lease_ms, .seed = campaign.seed, .url = campaign.url};
     campaign.ledger = hft_ledger_new(&plan);
     start_crowd(&campaign);
+    wait_ms(campaign.quarantine_ms + campaign.quarantine_ms / 100);
     for (int i = 0; i < campaign.count && atomic_load(&campaign.ledger->complaints) == 0; i++) {
         wait_ms(1000 + roll(&campaign, 2000));
+        int64_t struck_ms = hft_boottime_ms();
         strike(&campaign);
         recover(&campaign);
+        if (campaign.quarantine_ms > 0)
+            move_stray(&campaign, struck_ms);
     }
     wait_ms(1000);
     end_crowd(&campaign);

@@ -43,7 +43,7 @@ static void spawn(struct hft_crowd *crowd, int process)
     }
     crowd->pids[process] = hft_fork();
     if (crowd->pids[process] == 0)
-        hft_work(crowd->ledger, process, seed);
+        hft_work(crowd->ledger, crowd->ledger->plan.url, process, seed);
 }
 
 void hft_crowd_start(struct hft_crowd *crowd, struct hft_ledger *ledger, struct hft_server *server)

@@ -14,6 +14,7 @@
 
 struct process {
     struct hft_ledger *ledger;
+    const char *url;
     hf_client *client;
     hf_cancel *cancel;
     pthread_barrier_t start;
@@ -174,7 +175,7 @@ static void open_client(struct process *process)
     struct hft_ledger *ledger = process->ledger;
     hf_error error;
     for (;;) {
-        hf_status status = hf_client_open(ledger->plan.url, HF_CLIENT(.keyspace_events = "off"), &process->client,
+        hf_status status = hf_client_open(process->url, HF_CLIENT(.keyspace_events = "off"), &process->client,
                                           &error);
         if (status == HF_OK)
             break;
@@ -189,9 +190,9 @@ static void open_client(struct process *process)
     }
 }
 
-_Noreturn void hft_work(struct hft_ledger *ledger, int number, unsigned seed)
+_Noreturn void hft_work(struct hft_ledger *ledger, const char *url, int number, unsigned seed)
 {
-    struct process process = {.ledger = ledger, .number = number};
+    struct process process = {.ledger = ledger, .url = url, .number = number};
     int threads = ledger->plan.threads;
     pthread_t *ids = calloc((size_t)threads, sizeof *ids);
     struct worker *workers = calloc((size_t)threads, sizeof *workers);

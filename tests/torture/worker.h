@@ -6,6 +6,6 @@
 #include "tests/torture/ledger.h"
 
 /* Works until ledger->stop, then closes everything and ends the process: 0, or 1 and a complaint. */
-_Noreturn void hft_work(struct hft_ledger *ledger, int number, unsigned seed);
+_Noreturn void hft_work(struct hft_ledger *ledger, const char *url, int number, unsigned seed);
 
 #endif
