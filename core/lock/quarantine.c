@@ -17,11 +17,13 @@ void hfi_quarantine_note(hf_client *client, int lane, int64_t sent_ns, int64_t s
                 hfi_pool_server_name(client->pool), left_ns / HFI_MS);
 }
 
+int64_t hfi_quarantine_of_lane_ns(const hf_client *client, int lane, int64_t now)
+{
+    int64_t left_ns = client->quarantine_ms != 0 ? atomic_load(&client->free_ns[lane]) - now : 0;
+    return left_ns > 0 ? left_ns : 0;
+}
+
 int64_t hfi_quarantine_left_ns(const struct hfi_lock *lock, int64_t now)
 {
-    const hf_client *client = lock->client;
-    if (client->quarantine_ms == 0 || lock->keys.use == HFI_FETCH)
-        return 0;
-    int64_t left_ns = atomic_load(&client->free_ns[hfi_lane_index(lock->lane)]) - now;
-    return left_ns > 0 ? left_ns : 0;
+    return lock->keys.use == HFI_FETCH ? 0 : hfi_quarantine_of_lane_ns(lock->client, hfi_lane_index(lock->lane), now);
 }

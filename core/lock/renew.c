@@ -3,6 +3,7 @@
 #include "core/lock/renew.h"
 #include "core/context/call.h"
 #include "core/lock/perform.h"
+#include "core/lock/quarantine.h"
 #include "core/lock/retire.h"
 #include "core/lock/server_time.h"
 #include "core/lock/table.h"
@@ -36,8 +37,11 @@ static void renewed_one(struct hfi_renewed_batch *batch, int index, const struct
     struct hfi_token revoked;
     if (command->outcome == HFI_ANSWERED)
         how = hfi_wire_renewed(command->reply, index, &left);
-    if (command->replicas_missing > 0 && (how == HFI_RENEW_OK || how == HFI_RENEW_REMOTE_WAITER))
-        how = HFI_RENEW_FAILED; /* a failover could lose it: V stays */
+    bool is_fetch = lock->keys.use == HFI_FETCH;
+    bool counts = command->replicas_missing == 0 && /* a failover could lose it */
+                  (is_fetch || hfi_quarantine_of_lane_ns(client, batch->lane, command->answered_ns) == 0);
+    if (!counts && (how == HFI_RENEW_OK || how == HFI_RENEW_REMOTE_WAITER))
+        how = HFI_RENEW_FAILED; /* V stays */
     if (left != NULL && !hfi_token_is_left_of(&client->identity, left->str, left->len, grant, &revoked))
         how = HFI_RENEW_TAKEN;
     bool ours = how == HFI_RENEW_OK || how == HFI_RENEW_REMOTE_WAITER;

@@ -313,6 +313,22 @@ static void wrong_numbers_and_missing_rights_are_told(void **state)
     assert_non_null(strstr(error.message, "wait"));
 }
 
+/* A client that hears no sentinel may get the name from the former primary, when the key ends there. */
+static void no_lease_outlives_its_primary_into_quarantine(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client;
+    hf_lease *lease;
+    hf_error error;
+    assert_int_equal(hf_client_open(fleet->url, HF_CLIENT(.quarantine_ms = 6000), &client, &error), HF_OK);
+    assert_int_equal(hf_lock_acquire(client, "name", HF_LOCK(.lease_ms = 2000, .wait_ms = 15000), &lease, &error), HF_OK);
+    HFT_WHILE_RENEWED(client, 2, hf_lease_is_valid(lease));
+    (void)hft_fleet_fail_over(fleet);
+    HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+    (void)hf_client_close(client, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest of_one_fleet[] = {
@@ -327,7 +343,8 @@ int main(void)
     };
     const struct CMUnitTest of_another[] = {
         cmocka_unit_test(who_is_down_is_not_waited_for),
-        cmocka_unit_test(a_confirmed_lease_outlives_its_primary), /* the last one: it kills the primary */
+        cmocka_unit_test(a_confirmed_lease_outlives_its_primary), /* it kills the primary, */
+        cmocka_unit_test(no_lease_outlives_its_primary_into_quarantine), /* and this deposes the next one */
     };
     return cmocka_run_group_tests(of_one_fleet, start, stop) + cmocka_run_group_tests(of_another, start_hasty, stop);
 }

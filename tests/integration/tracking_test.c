@@ -19,6 +19,7 @@ struct fixture {
     struct hft_server *server;
     hf_client *client;
     _Atomic(int) refusals;
+    bool is_cut; /* its connections were killed */
 };
 
 static void count_refusals(hf_log_level level, const char *line, void *arg)
@@ -48,7 +49,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
+    hf_status status = hf_client_close(f->client, NULL);
+    assert_true(status == HF_OK || (f->is_cut && status == HF_UNKNOWN)); /* what was in flight then may be in doubt still */
     hft_server_stop(f->server);
     free(f);
     return 0;
@@ -262,6 +264,7 @@ static void a_lane_that_was_lost_tracks_again(void **state)
     struct hft_taker taker;
     int64_t took[ROUNDS];
     open_as(f, "-config");
+    f->is_cut = true;
     for (int i = 0; i < ROUNDS; i++) {
         wait_tracked(f, &taker);
         freeReplyObject(hft_server_ask(f->server, "CLIENT KILL TYPE normal SKIPME yes"));
