@@ -6,7 +6,8 @@
 #include <hiredis/hiredis.h>
 #include <string.h>
 
-#define FRESH_NS (500 * HFI_MS) /* who could be promoted changes within that at most: a sentinel sees a server come back by its PING */
+/* So long a vote counts. Who was down is promoted no sooner: a sentinel has to hear from it again, win an election and turn it. */
+#define FRESH_NS (500 * HFI_MS)
 
 static bool has_flag(const struct redisReply *pairs, const char *flag)
 {

@@ -6,9 +6,9 @@
 
 #include "core/lock/lock.h"
 
-/* A handshake's command was asked at sent_ns and said that the server has been there since since_us, by its own clock,
- * on which it is now_us; since_us 0: it does not say. */
-void hfi_quarantine_note(hf_client *client, int lane, int64_t sent_ns, int64_t since_us, int64_t now_us);
+/* A handshake's command said that the server has been there since since_us, by its own clock, on which it is now_us;
+ * since_us 0: it does not say. */
+void hfi_quarantine_note(hf_client *client, int lane, int64_t since_us, int64_t now_us);
 /* How long the server of this lane neither grants nor renews yet; 0: it does both. */
 int64_t hfi_quarantine_of_lane_ns(const hf_client *client, int lane, int64_t now);
 /* The same for a lock's own lane. A fetch's lock knows no quarantine: its value may be loaded twice. */

@@ -7,6 +7,7 @@
 #include "core/lock/lock.h"
 #include "core/lock/table.h"
 #include "core/protocol/wire.h"
+#include "pool/replies.h"
 
 #include <hiredis/hiredis.h>
 #include <string.h>
@@ -31,11 +32,6 @@ static void refused(hf_client *client, const char *why)
                 hfi_quote(text, sizeof text, why, strlen(why)));
 }
 
-static bool begins(const redisReply *reply, const char *word)
-{
-    return strncmp(reply->str, word, strlen(word)) == 0;
-}
-
 /* Of the transaction: what is wrong with it as a whole, or with one of the two commands that arm; NULL: nothing. */
 static const redisReply *error_of(const redisReply *reply)
 {
@@ -47,20 +43,15 @@ static const redisReply *error_of(const redisReply *reply)
     return NULL;
 }
 
-/* Other errors pass: a tracker that the server has lost already is subscribed anew, and then armed by its new id. */
-static bool is_refusal(const redisReply *error)
-{
-    return begins(error, "NOPERM") || begins(error, "ERR unknown") || begins(error, "ERR Unknown");
-}
-
-/* A key that was gone before it was tracked is told of by nobody. */
+/* Other errors than a refusal pass: a tracker that the server has lost already is subscribed anew, and then armed by its new id.
+ * A key that was gone before it was tracked is told of by nobody. */
 static void armed(struct hfi_command *command)
 {
     struct hfi_lock *lock = command->self;
     hf_client *client = lock->client;
     const redisReply *reply = command->outcome == HFI_ANSWERED ? command->reply : NULL;
     const redisReply *error = reply != NULL ? error_of(reply) : NULL;
-    if (error != NULL && is_refusal(error))
+    if (error != NULL && hfi_reply_is_withheld(error))
         refused(client, error->str);
     else if (reply != NULL && reply->elements == 3 && error == NULL)
         atomic_store(&client->tracking_state, HFI_TRACKING_ON);

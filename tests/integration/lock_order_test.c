@@ -148,18 +148,6 @@ static void three_classes_in_a_ring_are_reported(void **state)
     assert_int_equal(reports(), 2);
 }
 
-static bool dump_has(hf_client *client, const char *words)
-{
-    char *text;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    assert_int_equal(hf_client_dump(client, out), HF_OK);
-    (void)fclose(out);
-    bool has = strstr(text, words) != NULL;
-    free(text);
-    return has;
-}
-
 static void one_class_twice_is_no_order(void **state)
 {
     struct fixture *f = *state;
@@ -172,7 +160,7 @@ static void one_class_twice_is_no_order(void **state)
     must_release(one);
     must_release(two);
     assert_string_equal(said.text, "");
-    assert_false(dump_has(checked, "order "));
+    assert_false(hft_dump_says(checked, "order "));
 }
 
 static void an_order_class_stands_for_the_name(void **state)
@@ -381,17 +369,17 @@ static void the_dump_lists_the_orders(void **state)
     char uri[200];
     hf_client *client;
     nest("a:1", "b");
-    assert_true(dump_has(checked, "order \"a:#\", then \"b\"\n"));
+    assert_true(hft_dump_says(checked, "order \"a:#\", then \"b\"\n"));
     (void)snprintf(uri, sizeof uri, "%s?check_order=1", hft_server_url(f->server));
     assert_int_equal(hf_client_open(uri, NULL, &client, &f->error), HF_OK);
     hf_lease *lease = must_take(f, client, "x", NULL);
     must_release(must_take(f, client, "y", NULL));
     must_release(lease);
-    assert_true(dump_has(client, "order \"x\", then \"y\"\n"));
+    assert_true(hft_dump_says(client, "order \"x\", then \"y\"\n"));
     lease = must_take(f, f->a, "x", NULL);
     must_release(must_take(f, f->a, "y", NULL));
     must_release(lease);
-    assert_false(dump_has(f->a, "order \"x\"")); /* it does not check */
+    assert_false(hft_dump_says(f->a, "order \"x\"")); /* it does not check */
     lease = must_take(f, client, "left", NULL);
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
     assert_int_equal(hf_lease_release(lease, NULL), HF_CLOSED);

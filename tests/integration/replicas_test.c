@@ -40,11 +40,7 @@ static int stop(void **state)
 
 static hf_client *open_client(const char *url, int replicas)
 {
-    hf_client *client;
-    hf_error error;
-    if (hf_client_open(url, HF_CLIENT(.replicas = replicas), &client, &error) != HF_OK)
-        fail_msg("%s: %s (%s)", url, error.message, error.hint);
-    return client;
+    return hft_client_at(url, HF_CLIENT(.replicas = replicas));
 }
 
 static hf_status lock(hf_client *client, const char *name, int64_t wait_ms, hf_error *error)
@@ -175,11 +171,8 @@ static bool look_for(const hf_finding *finding, void *arg)
 static bool doctor_says(const char *url, const hf_client_options *options, hf_log_level level, const char *words)
 {
     struct looked_for what = {words, level, false};
-    hf_client *client;
-    hf_error error;
-    if (hf_client_open(url, options, &client, &error) != HF_OK)
-        fail_msg("%s: %s (%s)", url, error.message, error.hint);
-    assert_int_equal(hf_client_check(client, look_for, &what, &error), HF_OK);
+    hf_client *client = hft_client_at(url, options);
+    assert_int_equal(hf_client_check(client, look_for, &what, NULL), HF_OK);
     (void)hf_client_close(client, NULL);
     return what.is_found;
 }
@@ -198,18 +191,6 @@ static void doctor_says_what_a_failover_can_do(void **state)
     assert_false(doctor_says(hft_server_url(fleet->server[0]), NULL, HF_LOG_WARNING, "failover"));
 }
 
-static bool dump_says(hf_client *client, const char *words)
-{
-    char *text = NULL;
-    size_t size;
-    FILE *out = open_memstream(&text, &size);
-    assert_int_equal(hf_client_dump(client, out), HF_OK);
-    (void)fclose(out);
-    bool says = strstr(text, words) != NULL;
-    free(text);
-    return says;
-}
-
 static void who_is_down_is_not_waited_for(void **state)
 {
     struct hft_fleet *fleet = *state;
@@ -217,7 +198,7 @@ static void who_is_down_is_not_waited_for(void **state)
     hft_server_freeze(fleet->server[2]);
     assert_int_equal(lock(client, "name", 15000, NULL), HF_OK); /* when most sentinels call it down */
     hft_server_freeze(fleet->server[1]);
-    HFT_UNTIL_TRUE(dump_says(client, "; 0 replicas have to confirm"));
+    HFT_UNTIL_TRUE(hft_dump_says(client, "; 0 replicas have to confirm"));
     assert_int_equal(lock(client, "name", 300, NULL), HF_UNAVAILABLE); /* a primary alone grants nothing */
     hft_server_thaw(fleet->server[1]);
     hft_server_thaw(fleet->server[2]);

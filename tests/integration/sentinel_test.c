@@ -42,15 +42,6 @@ static int stop(void **state)
     return 0;
 }
 
-static hf_client *open_client(const char *url)
-{
-    hf_client *client;
-    hf_error error;
-    if (hf_client_open(url, NULL, &client, &error) != HF_OK)
-        fail_msg("%s: %s (%s)", url, error.message, error.hint);
-    return client;
-}
-
 static bool locks(hf_client *client, const char *name)
 {
     hf_lease *lease;
@@ -80,7 +71,7 @@ static bool is_at(hf_client *client, const struct hft_server *server)
 static void the_primary_is_found_and_followed_over_a_planned_failover(void **state)
 {
     struct hft_fleet *fleet = *state;
-    hf_client *client = open_client(fleet->url);
+    hf_client *client = hft_client_at(fleet->url, NULL);
     assert_true(is_at(client, fleet->server[0]));
     assert_true(locks(client, "name"));
     int next = hft_fleet_fail_over(fleet);
@@ -93,7 +84,7 @@ static void the_primary_is_found_and_followed_over_a_planned_failover(void **sta
 static void it_is_followed_when_it_is_killed_and_when_sentinels_are(void **state)
 {
     struct hft_fleet *fleet = *state;
-    hf_client *client = open_client(fleet->url);
+    hf_client *client = hft_client_at(fleet->url, NULL);
     int before = hft_fleet_primary(fleet);
     assert_true(locks(client, "name"));
     hft_server_kill(fleet->server[before]);
@@ -129,7 +120,7 @@ static void one_sentinel_that_answers_is_enough(void **state)
     struct hft_fleet *fleet = *state;
     char url[256];
     (void)snprintf(url, sizeof url, "sentinel://127.0.0.1:1,127.0.0.1:%d/mymaster", hft_server_port(fleet->sentinel[2]));
-    hf_client *client = open_client(url);
+    hf_client *client = hft_client_at(url, NULL);
     assert_true(locks(client, "name"));
     assert_int_equal(hf_client_close(client, NULL), HF_OK);
 }

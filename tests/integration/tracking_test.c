@@ -19,6 +19,7 @@ struct fixture {
     struct hft_server *server;
     hf_client *client;
     _Atomic(int) refusals;
+    bool shares; /* who waits wants to share the lock */
     bool is_cut; /* its connections were killed */
 };
 
@@ -98,34 +99,15 @@ static bool is_redirected(struct hft_server *server)
     return id > 0 && number_in(server, "CLIENT LIST TYPE pubsub", mark, "id=") == id;
 }
 
-static bool dump_says(const hf_client *client, const char *words)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    assert_non_null(out);
-    assert_int_equal(hf_client_dump(client, out), HF_OK);
-    (void)fclose(out);
-    bool says = strstr(text, words) != NULL;
-    free(text);
-    return says;
-}
-
 static void begin_to_wait(struct fixture *f, struct hft_taker *taker)
 {
     freeReplyObject(hft_server_ask(f->server, "SET hf:{theirs} their-token PX 60000"));
-    hft_take(taker, f->client, "theirs", HF_LOCK(.wait_ms = 20000));
+    hft_take(taker, f->client, "theirs", HF_LOCK(.wait_ms = 20000, .shared = f->shares));
     HFT_UNTIL_TRUE(hft_queued(f->server, "theirs") == 1);
 }
 
-static void wait_tracked(struct fixture *f, struct hft_taker *taker)
-{
-    begin_to_wait(f, taker);
-    HFT_UNTIL_TRUE(tracked(f->server) == 1);
-}
-
 /* It alone: when the control channel is subscribed anew, all who wait ask for that reason. */
-static void kill_tracker(const struct fixture *f)
+static void kill_tracker(struct fixture *f)
 {
     assert_int_equal(hft_server_ask_integer(f->server, "CLIENT KILL ID %lld", (long long)tracker_of(f->server)), 1);
 }
@@ -153,12 +135,16 @@ static void assert_told(int64_t took[ROUNDS])
     assert_true(took[ROUNDS / 2] < TOLD_MS);
 }
 
-static void rounds_of(struct fixture *f, const char *end)
+/* Somebody waits, and the key is tracked; then `meanwhile` happens (NULL: nothing), and the key ends by this command. */
+static void rounds_of(struct fixture *f, void (*meanwhile)(struct fixture *f), const char *end)
 {
     struct hft_taker taker;
     int64_t took[ROUNDS];
     for (int i = 0; i < ROUNDS; i++) {
-        wait_tracked(f, &taker);
+        begin_to_wait(f, &taker);
+        HFT_UNTIL_TRUE(tracked(f->server) == 1);
+        if (meanwhile != NULL)
+            meanwhile(f);
         int64_t since_ms = hft_boottime_ms();
         freeReplyObject(hft_server_ask(f->server, end));
         took[i] = took_ms(&taker, since_ms);
@@ -166,131 +152,89 @@ static void rounds_of(struct fixture *f, const char *end)
     assert_told(took);
 }
 
+static const char release[] = "DEL hf:{theirs}";
+
 static void a_foreign_release_is_told(void **state)
 {
     struct fixture *f = *state;
     open_as(f, "-config");
     assert_int_equal(trackers(f->server), 0);
-    rounds_of(f, "DEL hf:{theirs}");
-    assert_true(dump_says(f->client, "client tracking instead"));
+    rounds_of(f, NULL, release);
+    assert_true(hft_dump_says(f->client, "client tracking instead"));
     assert_int_equal(trackers(f->server), 1);
     assert_int_equal(atomic_load(&f->refusals), 0);
 }
 
 static void a_flush_is_told(void **state)
 {
-    struct fixture *f = *state;
-    open_as(f, "-config");
-    rounds_of(f, "FLUSHALL");
+    open_as(*state, "-config");
+    rounds_of(*state, NULL, "FLUSHALL");
 }
 
 static void events_that_may_not_be_switched_on_are_replaced_too(void **state)
 {
     struct fixture *f = *state;
     f->client = hft_client(f->server, HF_CLIENT(.keyspace_events = "as-is"));
-    rounds_of(f, "DEL hf:{theirs}");
+    rounds_of(f, NULL, release);
+}
+
+static void extend(struct fixture *f)
+{
+    int64_t asked = hft_server_calls(f->server, "client|caching");
+    freeReplyObject(hft_server_ask(f->server, "PEXPIRE hf:{theirs} 70000"));
+    HFT_UNTIL_TRUE(hft_server_calls(f->server, "client|caching") > asked && tracked(f->server) == 1);
+    assert_int_equal(hft_queued(f->server, "theirs"), 1); /* it waits on */
 }
 
 static void a_foreign_lock_that_is_extended_is_tracked_again(void **state)
 {
-    struct fixture *f = *state;
-    struct hft_taker taker;
-    int64_t took[ROUNDS];
-    open_as(f, "-config");
-    for (int i = 0; i < ROUNDS; i++) {
-        wait_tracked(f, &taker);
-        int64_t asked = hft_server_calls(f->server, "client|caching");
-        freeReplyObject(hft_server_ask(f->server, "PEXPIRE hf:{theirs} 70000"));
-        HFT_UNTIL_TRUE(hft_server_calls(f->server, "client|caching") > asked && tracked(f->server) == 1);
-        assert_false(atomic_load(&taker.done));
-        int64_t since_ms = hft_boottime_ms();
-        freeReplyObject(hft_server_ask(f->server, "DEL hf:{theirs}"));
-        took[i] = took_ms(&taker, since_ms);
-    }
-    assert_told(took);
+    open_as(*state, "-config");
+    rounds_of(*state, extend, release);
 }
 
 static void a_foreign_lock_that_is_about_to_end_is_told(void **state)
 {
-    struct fixture *f = *state;
-    struct hft_taker taker;
-    int64_t took[ROUNDS];
-    open_as(f, "-config");
-    for (int i = 0; i < ROUNDS; i++) {
-        wait_tracked(f, &taker);
-        int64_t since_ms = hft_boottime_ms();
-        freeReplyObject(hft_server_ask(f->server, "PEXPIRE hf:{theirs} 20"));
-        took[i] = took_ms(&taker, since_ms);
-    }
-    assert_told(took);
+    open_as(*state, "-config");
+    rounds_of(*state, NULL, "PEXPIRE hf:{theirs} 20");
+}
+
+static void replace_tracker(struct fixture *f)
+{
+    kill_tracker(f);
+    HFT_UNTIL_TRUE(trackers(f->server) == 1);
 }
 
 static void after_the_tracker_was_killed_a_release_is_told_again(void **state)
 {
-    struct fixture *f = *state;
-    struct hft_taker taker;
-    int64_t took[ROUNDS];
-    open_as(f, "-config");
-    for (int i = 0; i < ROUNDS; i++) {
-        wait_tracked(f, &taker);
-        kill_tracker(f);
-        HFT_UNTIL_TRUE(trackers(f->server) == 1);
-        int64_t since_ms = hft_boottime_ms();
-        freeReplyObject(hft_server_ask(f->server, "DEL hf:{theirs}"));
-        took[i] = took_ms(&taker, since_ms);
-    }
-    assert_told(took);
+    open_as(*state, "-config");
+    rounds_of(*state, replace_tracker, release);
 }
 
 static void a_release_while_nobody_listens_is_found_when_the_tracker_is_back(void **state)
 {
-    struct fixture *f = *state;
-    struct hft_taker taker;
-    int64_t took[ROUNDS];
-    open_as(f, "-config");
-    for (int i = 0; i < ROUNDS; i++) {
-        wait_tracked(f, &taker);
-        int64_t since_ms = hft_boottime_ms();
-        kill_tracker(f);
-        freeReplyObject(hft_server_ask(f->server, "DEL hf:{theirs}"));
-        took[i] = took_ms(&taker, since_ms);
-    }
-    assert_told(took);
+    open_as(*state, "-config");
+    rounds_of(*state, kill_tracker, release);
+}
+
+static void cut_lanes(struct fixture *f)
+{
+    f->is_cut = true;
+    freeReplyObject(hft_server_ask(f->server, "CLIENT KILL TYPE normal SKIPME yes"));
+    HFT_UNTIL_TRUE(is_redirected(f->server));
 }
 
 static void a_lane_that_was_lost_tracks_again(void **state)
 {
-    struct fixture *f = *state;
-    struct hft_taker taker;
-    int64_t took[ROUNDS];
-    open_as(f, "-config");
-    f->is_cut = true;
-    for (int i = 0; i < ROUNDS; i++) {
-        wait_tracked(f, &taker);
-        freeReplyObject(hft_server_ask(f->server, "CLIENT KILL TYPE normal SKIPME yes"));
-        HFT_UNTIL_TRUE(is_redirected(f->server));
-        int64_t since_ms = hft_boottime_ms();
-        freeReplyObject(hft_server_ask(f->server, "DEL hf:{theirs}"));
-        took[i] = took_ms(&taker, since_ms);
-    }
-    assert_told(took);
+    open_as(*state, "-config");
+    rounds_of(*state, cut_lanes, release);
 }
 
 static void a_reader_is_told_of_a_foreign_release(void **state)
 {
     struct fixture *f = *state;
-    struct hft_taker taker;
-    int64_t took[ROUNDS];
+    f->shares = true;
     open_as(f, "-config");
-    for (int i = 0; i < ROUNDS; i++) {
-        freeReplyObject(hft_server_ask(f->server, "SET hf:{theirs} their-token PX 60000"));
-        hft_take(&taker, f->client, "theirs", HF_LOCK(.wait_ms = 20000, .shared = 1));
-        HFT_UNTIL_TRUE(tracked(f->server) == 1);
-        int64_t since_ms = hft_boottime_ms();
-        freeReplyObject(hft_server_ask(f->server, "DEL hf:{theirs}"));
-        took[i] = took_ms(&taker, since_ms);
-    }
-    assert_told(took);
+    rounds_of(f, NULL, release);
 }
 
 /* Each of the three rights; what is refused is said once, and not asked for again. */
@@ -303,11 +247,11 @@ static void refused(void **state, const char *rights)
         begin_to_wait(f, &taker);
         HFT_UNTIL_TRUE(atomic_load(&f->refusals) == 1);
         assert_int_equal(tracked(f->server), 0);
-        freeReplyObject(hft_server_ask(f->server, "DEL hf:{theirs}"));
+        freeReplyObject(hft_server_ask(f->server, release));
         (void)took_ms(&taker, 0);
     }
     assert_int_equal(atomic_load(&f->refusals), 1);
-    assert_true(dump_says(f->client, "client tracking is refused"));
+    assert_true(hft_dump_says(f->client, "client tracking is refused"));
 }
 
 static void without_the_right_to_track_the_recheck_finds_the_release(void **state)
@@ -338,7 +282,7 @@ static void where_events_work_nothing_is_tracked(void **state)
     open_as(f, "");
     begin_to_wait(f, &taker);
     HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "PUBLISH __keyspace@0__:hf:{theirs} nothing") > 0);
-    freeReplyObject(hft_server_ask(f->server, "DEL hf:{theirs}"));
+    freeReplyObject(hft_server_ask(f->server, release));
     (void)took_ms(&taker, 0);
     assert_int_equal(tracking_calls(f->server), 0);
     assert_int_equal(trackers(f->server), 0);
@@ -352,7 +296,7 @@ static void off_means_no_tracking_either(void **state)
     begin_to_wait(f, &taker);
     int64_t asked = hft_server_calls(f->server, "evalsha");
     HFT_UNTIL_TRUE(hft_server_calls(f->server, "evalsha") > asked); /* a re-check */
-    freeReplyObject(hft_server_ask(f->server, "DEL hf:{theirs}"));
+    freeReplyObject(hft_server_ask(f->server, release));
     (void)took_ms(&taker, 0);
     assert_int_equal(tracking_calls(f->server), 0);
     assert_int_equal(trackers(f->server), 0);

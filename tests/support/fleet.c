@@ -9,21 +9,58 @@
 
 static const char service[] = "mymaster";
 
-static long field(const redisReply *pairs, const char *name)
+/* "": it is not there. */
+static const char *text(const redisReply *pairs, const char *name)
 {
     for (size_t i = 0; i + 1 < pairs->elements; i += 2)
         if (strcmp(pairs->element[i]->str, name) == 0)
-            return strtol(pairs->element[i + 1]->str, NULL, 10);
-    return -1;
+            return pairs->element[i + 1]->str;
+    return "";
+}
+
+static long number(const redisReply *pairs, const char *name)
+{
+    return strtol(text(pairs, name), NULL, 10);
+}
+
+static bool has_flag(const redisReply *pairs, const char *flag)
+{
+    return strstr(text(pairs, "flags"), flag) != NULL;
 }
 
 static bool knows_all(const struct hft_fleet *fleet, struct hft_server *sentinel)
 {
     redisReply *reply = hft_server_ask(sentinel, "SENTINEL MASTER %s", service);
-    bool all = reply->type == REDIS_REPLY_ARRAY && field(reply, "num-slaves") == fleet->servers - 1 &&
-               field(reply, "num-other-sentinels") == fleet->sentinels - 1;
+    bool all = reply->type == REDIS_REPLY_ARRAY && number(reply, "num-slaves") == fleet->servers - 1 &&
+               number(reply, "num-other-sentinels") == fleet->sentinels - 1;
     freeReplyObject(reply);
     return all;
+}
+
+static bool is_up(const redisReply *server)
+{
+    return !has_flag(server, "down") && !has_flag(server, "disconnected");
+}
+
+static bool is_whole_to(const struct hft_fleet *fleet, struct hft_server *sentinel)
+{
+    redisReply *primary = hft_server_ask(sentinel, "SENTINEL MASTER %s", service);
+    redisReply *replicas = hft_server_ask(sentinel, "SENTINEL REPLICAS %s", service);
+    bool whole = primary->type == REDIS_REPLY_ARRAY && is_up(primary) && !has_flag(primary, "failover") &&
+                 number(primary, "num-slaves") == fleet->servers - 1;
+    for (size_t i = 0; whole && i < replicas->elements; i++)
+        whole = is_up(replicas->element[i]) && strcmp(text(replicas->element[i], "master-link-status"), "ok") == 0;
+    freeReplyObject(primary);
+    freeReplyObject(replicas);
+    return whole;
+}
+
+bool hft_fleet_is_whole(struct hft_fleet *fleet)
+{
+    bool whole = true;
+    for (int i = 0; i < fleet->sentinels; i++)
+        whole = whole && (hft_server_pid(fleet->sentinel[i]) == 0 || is_whole_to(fleet, fleet->sentinel[i]));
+    return whole;
 }
 
 void hft_fleet_start(struct hft_fleet *fleet, int servers, int sentinels, int down_after_ms, const char *config)

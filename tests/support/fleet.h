@@ -19,6 +19,8 @@ struct hft_fleet {
 void hft_fleet_start(struct hft_fleet *fleet, int servers, int sentinels, int down_after_ms, const char *config);
 void hft_fleet_stop(struct hft_fleet *fleet);
 
+/* To every living sentinel the primary is up, and all others follow it. */
+bool hft_fleet_is_whole(struct hft_fleet *fleet);
 /* Which server the first living sentinel names. */
 int hft_fleet_primary(struct hft_fleet *fleet);
 /* A planned failover: SENTINEL FAILOVER. Returns the new primary, when a sentinel names it. */

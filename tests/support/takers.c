@@ -48,13 +48,18 @@ uint64_t hft_commands(const hf_client *client)
     return stats.remote_commands;
 }
 
-hf_client *hft_client(const struct hft_server *server, const hf_client_options *options)
+hf_client *hft_client_at(const char *url, const hf_client_options *options)
 {
     hf_client *client;
     hf_error error;
-    if (hf_client_open(hft_server_url(server), options, &client, &error) != HF_OK)
+    if (hf_client_open(url, options, &client, &error) != HF_OK)
         give_up("cannot open a client", error.message);
     return client;
+}
+
+hf_client *hft_client(const struct hft_server *server, const hf_client_options *options)
+{
+    return hft_client_at(hft_server_url(server), options);
 }
 
 bool hft_closes(const struct hft_server *server, hf_client *client, hf_error *error)
@@ -101,14 +106,29 @@ hf_status hft_taken(struct hft_taker *taker)
     return taker->status;
 }
 
-int hft_waiting_here(const hf_client *client, const char *name)
+/* The caller frees it. */
+static char *dump(const hf_client *client)
 {
-    char *text = NULL, quoted[64], *rest = NULL;
+    char *text = NULL;
     size_t size = 0;
-    int waiting = 0;
     FILE *out = open_memstream(&text, &size);
     if (out == NULL || hf_client_dump(client, out) != HF_OK || fclose(out) != 0)
         give_up("hf_client_dump", strerror(errno));
+    return text;
+}
+
+bool hft_dump_says(const hf_client *client, const char *words)
+{
+    char *text = dump(client);
+    bool says = strstr(text, words) != NULL;
+    free(text);
+    return says;
+}
+
+int hft_waiting_here(const hf_client *client, const char *name)
+{
+    char *text = dump(client), quoted[64], *rest = NULL;
+    int waiting = 0;
     (void)snprintf(quoted, sizeof quoted, " \"%s\" ", name);
     for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         const char *comma = strrchr(line, ',');

@@ -37,6 +37,7 @@ uint64_t hft_commands(const hf_client *client);
 
 /* Opens, or ends the test program with the error's words. */
 hf_client *hft_client(const struct hft_server *server, const hf_client_options *options);
+hf_client *hft_client_at(const char *url, const hf_client_options *options);
 /* Closes the client. True: all was given back; or the server has been silent, and the client may not know. */
 bool hft_closes(const struct hft_server *server, hf_client *client, hf_error *error);
 
@@ -58,6 +59,7 @@ void hft_take(struct hft_taker *taker, hf_client *client, const char *name, cons
 void hft_take_permits(struct hft_taker *taker, hf_client *client, const char *name, int limit, int permits,
                       const hf_lock_options *options);
 hf_status hft_taken(struct hft_taker *taker); /* joins; the lease is the caller's */
+bool hft_dump_says(const hf_client *client, const char *words); /* hf_client_dump does */
 /* The number of this client's threads that wait for the name (a fetched key or a lock), by hf_client_dump. */
 int hft_waiting_here(const hf_client *client, const char *name);
 

@@ -2,6 +2,7 @@
 /* promotable_test.c - who has to confirm, by what sentinels say of replicas, and whether ROLE and WAIT say that they do. */
 #include "base/clock.h"
 #include "pool/promotable.h"
+#include "tests/support/reply.h"
 
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
@@ -12,17 +13,6 @@
 #include <cmocka.h>
 
 #define NOW (1000 * HFI_MS)
-
-static redisReply *parse(const char *bytes)
-{
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
-    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
-    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
-    assert_non_null(reply);
-    redisReaderFree(reader);
-    return reply;
-}
 
 /* Words separated by blanks, as an array. */
 static int array(char *out, size_t room, const char *words)
@@ -44,7 +34,7 @@ static bool reads(const char *const *lines, int count, struct hfi_said_replicas 
     int size = snprintf(bytes, sizeof bytes, "*%d\r\n", count);
     for (int i = 0; i < count; i++)
         size += array(bytes + size, sizeof bytes - (size_t)size, lines[i]);
-    redisReply *reply = parse(bytes);
+    redisReply *reply = hft_reply(bytes);
     bool good = hfi_promotable_read(reply, said);
     freeReplyObject(reply);
     return good;
@@ -72,7 +62,7 @@ static void what_a_sentinel_says_of_replicas_is_read(void **state)
     assert_int_equal(said.count, 0);
     static const char *const odd[] = {"ip 10.0.0.1 flags slave"};
     assert_false(reads(odd, 1, &said));
-    redisReply *refusal = parse("-NOPERM no\r\n");
+    redisReply *refusal = hft_reply("-NOPERM no\r\n");
     assert_false(hfi_promotable_read(refusal, &said));
     freeReplyObject(refusal);
 }
@@ -213,7 +203,7 @@ static void wait_says_how_many_lack_it(void **state)
     } cases[] = {{":2\r\n", 0}, {":3\r\n", 0}, {":1\r\n", 1}, {":0\r\n", 2}, {":-1\r\n", 2}, {"-NOPERM no\r\n", 2}, {"+OK\r\n", 2}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        redisReply *reply = parse(cases[i].reply);
+        redisReply *reply = hft_reply(cases[i].reply);
         assert_int_equal(hfi_confirmation_lacks(reply, 2), cases[i].lacks);
         freeReplyObject(reply);
     }
@@ -224,10 +214,10 @@ static void wait_says_how_many_lack_it(void **state)
 static void role_says_who_has_come_as_far(void **state)
 {
     const struct hfi_replicas replicas = {2, HFI_NEVER, {{"a", 1}, {"b", 2}}};
-    redisReply *role = parse("*3\r\n$6\r\nmaster\r\n:130\r\n*3\r\n" LINE("a", "1", "120") LINE("b", "3", "130") LINE("b", "2", "119"));
-    redisReply *replica = parse("*5\r\n$5\r\nslave\r\n$1\r\na\r\n:1\r\n$9\r\nconnected\r\n:130\r\n");
-    redisReply *refusal = parse("-NOPERM no\r\n");
-    redisReply *odd = parse("*3\r\n$6\r\nmaster\r\n:130\r\n*2\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$1\r\na\r\n:1\r\n:130\r\n");
+    redisReply *role = hft_reply("*3\r\n$6\r\nmaster\r\n:130\r\n*3\r\n" LINE("a", "1", "120") LINE("b", "3", "130") LINE("b", "2", "119"));
+    redisReply *replica = hft_reply("*5\r\n$5\r\nslave\r\n$1\r\na\r\n:1\r\n$9\r\nconnected\r\n:130\r\n");
+    redisReply *refusal = hft_reply("-NOPERM no\r\n");
+    redisReply *odd = hft_reply("*3\r\n$6\r\nmaster\r\n:130\r\n*2\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$1\r\na\r\n:1\r\n:130\r\n");
     (void)state;
     assert_int_equal(hfi_confirmation_offset(role), 130);
     assert_int_equal(hfi_confirmation_missing(role, 119, &replicas), 0);

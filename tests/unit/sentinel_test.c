@@ -2,6 +2,7 @@
 /* sentinel_test.c - what sentinels say is read, and makes the right server the primary. */
 #include "base/clock.h"
 #include "pool/sentinel.h"
+#include "tests/support/reply.h"
 
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
@@ -13,20 +14,9 @@
 
 #define NOW (1000 * HFI_MS)
 
-static redisReply *parse(const char *bytes)
-{
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
-    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
-    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
-    assert_non_null(reply);
-    redisReaderFree(reader);
-    return reply;
-}
-
 static enum hfi_sentinel_answer read_master(const char *bytes, struct hfi_sentinel_says *says)
 {
-    redisReply *reply = parse(bytes);
+    redisReply *reply = hft_reply(bytes);
     enum hfi_sentinel_answer answer = hfi_sentinel_read_master(reply, says);
     freeReplyObject(reply);
     return answer;
@@ -71,7 +61,7 @@ static void what_makes_no_sense_is_no_answer(void **state)
 static void the_others_are_read(void **state)
 {
     struct hfi_named_host hosts[2];
-    redisReply *reply = parse("*3\r\n*4\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$1\r\n1\r\n:7\r\n"
+    redisReply *reply = hft_reply("*3\r\n*4\r\n$2\r\nip\r\n$1\r\na\r\n$4\r\nport\r\n$1\r\n1\r\n:7\r\n"
                               "*4\r\n$2\r\nip\r\n$1\r\nb\r\n$4\r\nport\r\n$1\r\n2\r\n");
     (void)state;
     assert_int_equal(hfi_sentinel_read_others(reply, hosts, 2), 2);
@@ -79,7 +69,7 @@ static void the_others_are_read(void **state)
     assert_int_equal(hosts[1].port, 2);
     assert_int_equal(hfi_sentinel_read_others(reply, hosts, 1), 1);
     freeReplyObject(reply);
-    reply = parse("+OK\r\n");
+    reply = hft_reply("+OK\r\n");
     assert_int_equal(hfi_sentinel_read_others(reply, hosts, 2), 0);
     freeReplyObject(reply);
 }

@@ -5,6 +5,7 @@
 #include "core/policy/fence.h"
 #include "core/protocol/scripts.h"
 #include "core/protocol/wire.h"
+#include "tests/support/reply.h"
 
 #include <hiredis/hiredis.h>
 #include <setjmp.h>
@@ -21,23 +22,11 @@
 
 /* ---- replies ---- */
 
-static redisReply *parse(const char *bytes)
-{
-    void *reply = NULL;
-    redisReader *reader = redisReaderCreate();
-    assert_non_null(reader);
-    assert_int_equal(redisReaderFeed(reader, bytes, strlen(bytes)), REDIS_OK);
-    assert_int_equal(redisReaderGetReply(reader, &reply), REDIS_OK);
-    assert_non_null(reply);
-    redisReaderFree(reader);
-    return reply;
-}
-
 #define TIME "*2\r\n$10\r\n1799999999\r\n$6\r\n000005\r\n" /* as TIME says it */
 
 static struct hfi_answer answer_of(const char *bytes, bool native, int64_t *now_us)
 {
-    redisReply *reply = parse(bytes);
+    redisReply *reply = hft_reply(bytes);
     struct hfi_answer answer = hfi_wire_answer(reply, native, now_us);
     freeReplyObject(reply);
     assert_int_equal(answer.native, native);
@@ -159,11 +148,11 @@ static void a_key_of_another_type_is_named(void **state)
         char bytes[80];
         (void)snprintf(bytes, sizeof bytes, "*3\r\n$7\r\nFOREIGN\r\n" NOW "$%zu\r\n%s\r\n", strlen(words[i][0]),
                        words[i][0]);
-        redisReply *reply = parse(bytes);
+        redisReply *reply = hft_reply(bytes);
         assert_string_equal(hfi_wire_foreign(reply), words[i][1]);
         freeReplyObject(reply);
     }
-    redisReply *reply = parse("*2\r\n$4\r\nLATE\r\n" NOW);
+    redisReply *reply = hft_reply("*2\r\n$4\r\nLATE\r\n" NOW);
     assert_null(hfi_wire_foreign(reply));
     freeReplyObject(reply);
     assert_null(hfi_wire_foreign(NULL));
@@ -216,7 +205,7 @@ static void a_renewals_codes_are_read_by_index(void **state)
         HFI_RENEW_REVOKED, HFI_RENEW_FAILED, HFI_RENEW_FAILED /* shorter than was asked for */
     };
     const redisReply *revoked = NULL;
-    redisReply *reply = parse("*8\r\n" NOW ":1\r\n:0\r\n:2\r\n:3\r\n:4\r\n$5\r\nother\r\n:9\r\n");
+    redisReply *reply = hft_reply("*8\r\n" NOW ":1\r\n:0\r\n:2\r\n:3\r\n:4\r\n$5\r\nother\r\n:9\r\n");
     assert_int_equal(hfi_wire_script_reply(reply).now_us, NOW_US);
     assert_string_equal(hfi_wire_script_reply(reply).word, "");
     for (int i = 0; i < 8; i++) {
@@ -225,7 +214,7 @@ static void a_renewals_codes_are_read_by_index(void **state)
     }
     assert_string_equal(revoked->str, "other");
     freeReplyObject(reply);
-    reply = parse("-NOSCRIPT No matching script.\r\n");
+    reply = hft_reply("-NOSCRIPT No matching script.\r\n");
     assert_int_equal(hfi_wire_renewed(reply, 0, &revoked),
                      HFI_RENEW_FAILED); /* an error says nothing about the lease */
     freeReplyObject(reply);
@@ -235,14 +224,14 @@ static void only_whole_decimal_numbers_are_numbers(void **state)
 {
     (void)state;
     redisReply *reply =
-        parse("*9\r\n:12\r\n$2\r\n12\r\n$0\r\n\r\n$3\r\n12x\r\n$20\r\n99999999999999999999\r\n"
+        hft_reply("*9\r\n:12\r\n$2\r\n12\r\n$0\r\n\r\n$3\r\n12x\r\n$20\r\n99999999999999999999\r\n"
               "$19\r\n9223372036854775807\r\n$2\r\n-5\r\n$-1\r\n+12\r\n");
     static const int64_t expected[] = {12, 12, -77, -77, -77, INT64_MAX, -5, -77, -77, -77};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
         assert_int_equal(hfi_wire_number(reply, i, -77), expected[i]);
     freeReplyObject(reply);
     assert_int_equal(hfi_wire_number(NULL, 0, -77), -77);
-    reply = parse("$2\r\n12\r\n");
+    reply = hft_reply("$2\r\n12\r\n");
     assert_int_equal(hfi_wire_number(reply, 0, -77), -77);
     assert_int_equal(hfi_wire_script_reply(reply).now_us, 0);
     freeReplyObject(reply);
@@ -269,7 +258,7 @@ static void no_reply_makes_the_decoder_stumble(void **state)
         for (unsigned j = 0; j < count; j++)
             at += (size_t)snprintf(bytes + at, sizeof bytes - at, "%s",
                                    atoms[hfi_rng_next(&rng) % (sizeof atoms / sizeof atoms[0])]);
-        redisReply *reply = parse(bytes);
+        redisReply *reply = hft_reply(bytes);
         struct hfi_answer answer = hfi_wire_answer(reply, i % 2 == 0, &now_us);
         assert_true(answer.kind >= HFI_GRANTED && answer.kind <= HFI_CANNOT);
         assert_true(now_us == 0 || now_us == NOW_US || now_us == 1 || now_us == -1);
@@ -442,7 +431,7 @@ static void re_checks_of_many_names_ride_one_script(void **state)
 static void a_re_checked_name_waits_or_asks_alone(void **state)
 {
     (void)state;
-    redisReply *reply = parse("*5\r\n$2\r\n17\r\n:0\r\n$14\r\n123456 62 1 -1\r\n$9\r\n-1 0 0 -1\r\n$7\r\n5 0 1 0\r\n");
+    redisReply *reply = hft_reply("*5\r\n$2\r\n17\r\n:0\r\n$14\r\n123456 62 1 -1\r\n$9\r\n-1 0 0 -1\r\n$7\r\n5 0 1 0\r\n");
     struct hfi_answer answer = hfi_wire_rechecked(reply, 0);
     assert_int_equal(answer.kind, HFI_ASK_ALONE);
     answer = hfi_wire_rechecked(reply, 1);
