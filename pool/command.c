@@ -214,12 +214,12 @@ static bool inline_script(struct hfi_command *command, const struct hfi_script *
 void hfi_command_use_clock(struct hfi_command *command, bool by_key)
 {
     const struct hfi_script *script = command->script;
-    size_t front = by_key && script != NULL && script->by_key != NULL ? front_of(command) : 0;
+    size_t front = script != NULL && script->other != NULL && script->by_key != by_key ? front_of(command) : 0;
     if (front > 0 && command->inlined) {
-        (void)inline_script(command, script->by_key); /* without memory it is refused, and mended then */
+        (void)inline_script(command, script->other); /* without memory it is refused, and mended then */
     } else if (front > 0) {
-        memcpy(command->bytes + front + sizeof evalsha_head - 1, script->by_key->sha1, SHA_DIGITS);
-        command->script = script->by_key;
+        memcpy(command->bytes + front + sizeof evalsha_head - 1, script->other->sha1, SHA_DIGITS);
+        command->script = script->other;
     }
 }
 
@@ -232,7 +232,7 @@ bool hfi_command_mend(struct hfi_command *command, const char *error, bool *by_k
     if (!hfi_script_lacks_time(command->script, error))
         return false;
     *by_key = true;
-    return inline_script(command, command->script->by_key);
+    return inline_script(command, command->script->other);
 }
 
 void hfi_command_ref(struct hfi_command *command)

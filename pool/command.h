@@ -99,7 +99,7 @@ bool hfi_command_word(struct hfi_command *command, const char *word, size_t size
  * reply is kept, or the error that led to it if it is EXECABORT. False: no memory, nothing changed. */
 bool hfi_command_append(struct hfi_command *command, int argc, const char *const *argv, const size_t *sizes);
 
-/* by_key: for a server that refuses TIME in scripts, the script becomes the one with the other clock. */
+/* The script becomes the one with this clock: by_key for a server that refuses TIME in scripts. */
 void hfi_command_use_clock(struct hfi_command *command, bool by_key);
 /* A script's command was refused without having done anything: changes it into one that may be taken. After NOSCRIPT that
  * is EVAL with the source; where the script may not ask for TIME, EVAL with the other clock, and *by_key becomes true.

@@ -85,7 +85,7 @@ static const struct hfi_script *script(const struct hfi_handshake *handshake, in
 {
     const struct hfi_script *const *scripts = handshake->deployment->ops.scripts;
     const struct hfi_script *wanted = scripts != NULL ? scripts[number] : NULL;
-    return wanted != NULL && wanted->by_key != NULL && handshake->server.clock_by_key ? wanted->by_key : wanted;
+    return wanted != NULL && wanted->other != NULL && handshake->server.clock_by_key ? wanted->other : wanted;
 }
 
 static bool ask_for_scripts(struct hfi_handshake *handshake)
@@ -283,24 +283,25 @@ static hf_status refuse_clock(const struct hfi_handshake *handshake, const struc
                     "%s has no clock for scripts: it refuses TIME, and knows no PEXPIRETIME", handshake->peer->name);
 }
 
-static bool lacks_clock(const struct hfi_handshake *handshake, const char *error)
-{
-    char command[16];
-    const struct hfi_script *script = handshake->handshake_floor->script;
-    return script != NULL && handshake->server.clock_by_key && hfi_script_command(script, error, command, sizeof command) &&
-           strcmp(command, "PEXPIRETIME") == 0;
-}
-
 static hf_status judge_floor(struct hfi_handshake *handshake, const struct redisReply *reply, hf_error *error)
 {
     const struct hfi_deployment *deployment = handshake->deployment;
-    bool refused = reply->type == REDIS_REPLY_ERROR;
-    if (refused && hfi_command_mend(handshake->handshake_floor, reply->str, &handshake->server.clock_by_key)) {
+    struct hfi_command *floor = handshake->handshake_floor;
+    bool refused = reply->type == REDIS_REPLY_ERROR, lacks_time = false;
+    bool lacks_key = refused && floor->script != NULL && hfi_script_lacks_key(floor->script, reply->str);
+    bool again = refused && hfi_command_mend(floor, reply->str, &lacks_time);
+    handshake->lacks_time |= lacks_time;
+    if (lacks_key && !handshake->lacks_time) { /* another connection was refused TIME: rights change */
+        hfi_command_use_clock(floor, false);
+        again = true;
+    }
+    if (again) {
+        handshake->server.clock_by_key = floor->script != NULL && floor->script->by_key;
         if (ask_floor(handshake))
             return HF_OK;
         return hfi_fail(error, HF_NOMEM, NULL, "no memory to greet %s", handshake->peer->name);
     }
-    if (refused && lacks_clock(handshake, reply->str))
+    if (lacks_key)
         return refuse_clock(handshake, reply, error);
     if (deployment->ops.handshake_floored == NULL)
         return HF_OK;
@@ -313,6 +314,8 @@ static hf_status judge(struct hfi_handshake *handshake, enum question question, 
     if (question == ASK_GREETING)
         return judge_floor(handshake, reply, error);
     bool is_needed = question == ASK_ROLE && handshake->deployment->settings.replicas == HF_ALL; /* confirmations ask it too */
+    if (question == ASK_INFO && reply->type == REDIS_REPLY_ERROR)
+        handshake->server.clock_by_key = false; /* it may be another server than the one that is known */
     if (reply->type == REDIS_REPLY_ERROR)
         return !is_needed && is_dispensable(question, reply) ? HF_OK : refuse(handshake, reply, error);
     if (question == ASK_ROLE)

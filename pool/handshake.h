@@ -36,6 +36,7 @@ struct hfi_handshake {
     unsigned char asked[HFI_HANDSHAKE_MOST]; /* enum question, of this stage, in order */
     int asked_count, answered;
     struct hfi_server server; /* its clock_by_key is at first what is known of the run that lanes met last */
+    bool lacks_time; /* this connection was refused it in scripts */
     int64_t client_id; /* of a tracker; -1: the server does not tell it */
     uint64_t lacks; /* a bit for each of the owner's scripts that the server does not have */
     bool loads;     /* has sent scripts; counted in the peer's loading */

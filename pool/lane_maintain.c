@@ -35,11 +35,12 @@ static void flush_again(struct hfi_lane *lane)
 static bool sweep_list_locked(struct hfi_lane *lane, struct hfi_list *list, bool drop, int64_t now_ns)
 {
     bool expired = false;
-    struct hfi_list *next;
-    for (struct hfi_list *at = list->next; at != list; at = next) {
+    for (struct hfi_list *at = list->next, *next; at != list; at = next) {
         struct hfi_command *command = hfi_container_of(at, struct hfi_command, link);
         next = at->next;
-        bool is_over = command->until_ns <= now_ns && !(drop && hfi_lane_is_confirmation(command)); /* it goes with what waits for it */
+        if (drop && command->until_ns <= now_ns && hfi_lane_is_confirmation(command)) /* it goes with what waits for it */
+            command->until_ns = hfi_after_ms(now_ns, lane->deployment->settings.command_ms);
+        bool is_over = command->until_ns <= now_ns;
         expired = expired || is_over;
         if (is_over && drop)
             hfi_lane_complete_locked(lane, command, HFI_UNSENT);

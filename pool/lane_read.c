@@ -7,6 +7,7 @@
 #include "base/rare.h"
 #include "pool/listener.h"
 #include "pool/replies.h"
+#include "pool/script.h"
 #include "pool/subscribe.h"
 #include "pool/trial.h"
 
@@ -42,6 +43,8 @@ static bool mend_script_locked(struct hfi_lane *lane, struct hfi_command *comman
 {
     struct redisReply *refusal = command->reply;
     bool by_key = false;
+    if (command->script != NULL && hfi_script_lacks_key(command->script, refusal->str))
+        lane->drop_after = true; /* the next connection asks for TIME again: rights change */
     if (command->until_ns <= now_ns || !hfi_command_mend(command, refusal->str, &by_key))
         return false;
     if (by_key)

@@ -62,10 +62,8 @@ bool hfi_peer_note_server(struct hfi_peer *peer, const struct hfi_server *server
     bool is_another = peer->is_redirected || (server->run_id[0] != 0 && before[0] != 0 && strcmp(server->run_id, before) != 0);
     if (is_another)
         peer->primaries++;
-    bool by_key = is_same_run(server, before) && peer->server.clock_by_key; /* a lane that ran no script has not found out */
     peer->is_redirected = false;
     peer->server = *server;
-    peer->server.clock_by_key |= by_key;
     hfi_mutex_unlock(&peer->mutex);
     return is_another;
 }

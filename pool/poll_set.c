@@ -120,11 +120,14 @@ bool hfi_poll_set_wait(struct hfi_poll_set *set, const struct hfi_clock *clock)
     return is_ready || has_unwatched(set);
 }
 
-static void make_anew(struct hfi_poll_set *set)
+/* `stray` is reported though it is not in the set; -1: what is, has a number of the set's. */
+static void make_anew(struct hfi_poll_set *set, int stray)
 {
     int fd = hfi_descriptor(epoll_create1(EPOLL_CLOEXEC));
-    if (fd < 0)
-        return; /* tried again with the next event */
+    if (fd < 0) { /* it would be reported on and on; if the descriptor is another's by now, the epoll does not know it */
+        (void)epoll_ctl(set->epoll_fd, EPOLL_CTL_DEL, stray, NULL);
+        return;
+    }
     int before = set->epoll_fd;
     set->epoll_fd = fd; /* before close(): a child forked in between must not close a descriptor that was reused */
     (void)close(before);
@@ -147,8 +150,11 @@ void hfi_poll_set_dispatch(struct hfi_poll_set *set, int64_t now_ns)
     struct epoll_event events[EVENTS];
     int count = epoll_wait(set->epoll_fd, events, EVENTS, 0);
     bool is_stale = false;
+    int stray = -1;
     for (int i = 0; i < count; i++) {
-        const struct watched *one = find(set, (int)(uint32_t)events[i].data.u64);
+        int fd = (int)(uint32_t)events[i].data.u64;
+        const struct watched *one = find(set, fd);
+        stray = one == NULL ? fd : stray;
         if (one == NULL || one->polled.number != (uint32_t)(events[i].data.u64 >> 32))
             is_stale = true;
         else if (one->ready != NULL)
@@ -156,5 +162,5 @@ void hfi_poll_set_dispatch(struct hfi_poll_set *set, int64_t now_ns)
     }
     look_at_unwatched(set, now_ns);
     if (is_stale)
-        make_anew(set);
+        make_anew(set, stray);
 }

@@ -66,26 +66,28 @@ static const struct hfi_said_replica *find(const struct hfi_said_replicas *said,
     return NULL;
 }
 
-struct votes { /* by sentinels that have answered lately */
-    int out;          /* that would not choose it, or do not list it */
-    bool is_eligible; /* one would */
-    int64_t until_ns; /* of the oldest of those that would not */
-};
-
-static struct votes count_votes(const struct hfi_said_replicas *const *said, int count, const struct hfi_named_host *at, int64_t now_ns)
+/* By sentinels that have answered lately: none would choose it, and more than half of all would not. *until_ns: then too few of
+ * these votes count. */
+static bool is_voted_out(const struct hfi_said_replicas *const *said, int count, int known, const struct hfi_named_host *at,
+                         int64_t now_ns, int64_t *until_ns)
 {
-    struct votes votes = {0, false, HFI_NEVER};
+    int64_t asked_ns[HFI_SENTINELS_MOST]; /* of those that would not, the newest first */
+    int out = 0;
     for (int i = 0; i < count; i++) {
         if (said[i] == NULL || said[i]->asked_ns == 0 || now_ns - said[i]->asked_ns >= FRESH_NS)
             continue;
         const struct hfi_said_replica *one = find(said[i], at);
-        bool is_out = one == NULL || one->is_out;
-        votes.is_eligible = votes.is_eligible || !is_out;
-        votes.out += is_out;
-        if (is_out && said[i]->asked_ns + FRESH_NS < votes.until_ns)
-            votes.until_ns = said[i]->asked_ns + FRESH_NS;
+        if (one != NULL && !one->is_out)
+            return false;
+        int place = out++;
+        for (; place > 0 && asked_ns[place - 1] < said[i]->asked_ns; place--)
+            asked_ns[place] = asked_ns[place - 1];
+        asked_ns[place] = said[i]->asked_ns;
     }
-    return votes;
+    if (2 * out <= known)
+        return false;
+    *until_ns = asked_ns[known / 2] + FRESH_NS;
+    return true;
 }
 
 static bool is_seen_to_follow(const struct hfi_said_replicas *const *said, int count, const struct hfi_named_host *at)
@@ -115,10 +117,10 @@ static bool is_left_out(struct hfi_promotable *promotable, const struct hfi_said
             return true;
         promotable->former.port = 0; /* from now on it is one like the others */
     }
-    struct votes votes = count_votes(said, count, at, now_ns);
-    bool is_out = !votes.is_eligible && 2 * votes.out > known;
-    if (is_out && votes.until_ns < *until_ns)
-        *until_ns = votes.until_ns;
+    int64_t its_until_ns = HFI_NEVER;
+    bool is_out = is_voted_out(said, count, known, at, now_ns, &its_until_ns);
+    if (its_until_ns < *until_ns)
+        *until_ns = its_until_ns;
     return is_out;
 }
 

@@ -49,18 +49,28 @@ bool hfi_script_command(const struct hfi_script *script, const char *error, char
     return names;
 }
 
+static bool fails_at(const struct hfi_script *script, const char *error, const char *command)
+{
+    char named[16];
+    return hfi_script_command(script, error, named, sizeof named) && strcmp(named, command) == 0;
+}
+
 bool hfi_script_lacks_time(const struct hfi_script *script, const char *error)
 {
-    /* To all scripts; to this user's, by Redis 6 and 7.0, by later ones and Valkey. */
+    /* To all scripts; to this user's, by Redis 6 and 7.0, by later ones and Valkey; renamed by the operator. */
     static const char *const refusals[] = {"not allowed from script", "The user executing the script can't run",
-                                           "ACL failure in script"};
-    char command[16];
+                                           "ACL failure in script", "Unknown Redis command called from"};
     const char *refusal = NULL;
-    for (size_t i = 0; script->by_key != NULL && i < sizeof refusals / sizeof refusals[0] && refusal == NULL; i++)
+    for (size_t i = 0; script->other != NULL && !script->by_key && i < sizeof refusals / sizeof refusals[0] && refusal == NULL; i++)
         refusal = strstr(error, refusals[i]);
     if (refusal == NULL)
         return false;
     if (strstr(error, "@user_script:") == NULL) /* a service of its own words; none of the other commands is ever refused so */
         return strstr(error, refusals[0]) != NULL;
-    return hfi_script_command(script, error, command, sizeof command) && strcmp(command, "TIME") == 0;
+    return fails_at(script, error, "TIME");
+}
+
+bool hfi_script_lacks_key(const struct hfi_script *script, const char *error)
+{
+    return script->by_key && fails_at(script, error, "PEXPIRETIME");
 }

@@ -19,7 +19,8 @@ struct hfi_script {
     struct {
         uint16_t from, size;
     } pieces[HFI_SCRIPT_PIECES];
-    const struct hfi_script *by_key; /* the same for servers that refuse TIME in scripts; NULL: it asks for no time, or is that one */
+    const struct hfi_script *other; /* the same with the other clock; NULL: it asks for no time */
+    bool by_key; /* its clock is a key, for servers that refuse TIME in scripts */
 };
 
 char *hfi_script_copy(const struct hfi_script *script, char *to); /* copies `size` bytes, returns their end */
@@ -29,5 +30,7 @@ char *hfi_script_source(const struct hfi_script *script);
 bool hfi_script_command(const struct hfi_script *script, const char *error, char *command, size_t capacity);
 /* The error says that the script may not ask for the time. Until it asks a script has only read, so nothing has been done. */
 bool hfi_script_lacks_time(const struct hfi_script *script, const char *error);
+/* The error says that the script may not read the key that is its clock. */
+bool hfi_script_lacks_key(const struct hfi_script *script, const char *error);
 
 #endif

@@ -217,6 +217,8 @@ static bool confirm(struct hfi_subscriber *one, const struct redisReply *reply)
         struct hfi_deployment *deployment = one->all->deployment;
         char channel[160], text[200];
         hfi_channels_refuse(one->all->channels, ask.channel);
+        if (is_tracker(one))
+            atomic_store(&one->client_id, -1);
         hfi_log(&deployment->log, HF_LOG_WARNING, "%s refuses a subscription to %s: %s", one->all->peer->name,
                 hfi_quote(channel, sizeof channel, ask.channel->name, ask.channel->size),
                 hfi_quote(text, sizeof text, reply->str, reply->len));
@@ -354,7 +356,7 @@ static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, in
         (void)memcpy(one->run_id, hfi_dial_server(one->dial)->run_id, sizeof one->run_id);
         one->connection = hfi_dial_take(one->dial);
         if (is_tracker(one))
-            atomic_store(&one->client_id, hfi_dial_client_id(one->dial));
+            atomic_store(&one->client_id, one->run_id[0] != 0 ? hfi_dial_client_id(one->dial) : -1);
         one->unparsed = 0;
         one->received_ns = now_ns;
         one->expect_ns = HFI_NEVER;
@@ -376,8 +378,10 @@ static void judge_dial(struct hfi_subscriber *one, enum hfi_dial_state state, in
 static void maintain_down(struct hfi_subscriber *one, int64_t now_ns, struct hfi_poll_set *set)
 {
     struct hfi_deployment *deployment = one->all->deployment;
-    if (!hfi_channels_any(one->all->channels, one->index))
+    if (!hfi_channels_any(one->all->channels, one->index)) {
+        hfi_dial_end(&one->dial);
         return;
+    }
     if (one->dial == NULL && now_ns >= one->dial_due_ns) {
         one->primaries = hfi_peer_primaries(one->all->peer);
         one->dial = hfi_dial_begin(one->all->peer, is_tracker(one) ? HFI_DIAL_TRACKER : HFI_DIAL_SUBSCRIBER, -1,

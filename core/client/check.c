@@ -174,6 +174,27 @@ static bool is_granted(struct check *check, struct hfi_command *command)
     return reply != NULL;
 }
 
+static void pause_for(int64_t now)
+{
+    struct hfi_park park;
+    hfi_park_init(&park);
+    (void)hfi_park_wait(&park, hfi_park_epoch(&park), now + ASK_AGAIN_NS);
+}
+
+/* The channel on which it is told may be refused, or who listens not be named. */
+static bool hears_invalidations(hf_client *client)
+{
+    size_t size = strlen(HFI_INVALIDATIONS);
+    int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, client->command_ms);
+    if (!hfi_pool_subscribe(client->pool, HFI_INVALIDATIONS, size))
+        return false;
+    for (; now < until && !atomic_load(&client->tracker_heard) && hfi_pool_tracker_id(client->pool) >= 0; now = hfi_now(client->clock))
+        pause_for(now);
+    bool hears = atomic_load(&client->tracker_heard) && hfi_pool_tracker_id(client->pool) > 0;
+    hfi_pool_unsubscribe(client->pool, HFI_INVALIDATIONS, size);
+    return hears;
+}
+
 /* On the lane that asks nothing is tracked, so there is nothing to lose. CACHING is allowed if the server says that it is out of
  * place there. */
 static bool may_track(struct check *check)
@@ -181,7 +202,7 @@ static bool may_track(struct check *check)
     if (!is_granted(check, hfi_wire_words("CLIENT", "ID", NULL)) || !is_granted(check, hfi_wire_words("CLIENT", "TRACKING", "OFF", NULL)))
         return false;
     (void)is_granted(check, hfi_wire_words("CLIENT", "CACHING", "YES", NULL));
-    return check->answered && check->error.status != HF_DENIED;
+    return check->answered && check->error.status != HF_DENIED && hears_invalidations(check->client);
 }
 
 static void check_events(struct check *check)
@@ -302,14 +323,12 @@ static bool note_answer(const hf_holder *holder, void *arg)
 static bool receives_its_own(hf_client *client, const char *name)
 {
     bool answered = false;
-    struct hfi_park pause;
-    hfi_park_init(&pause);
     int64_t now = hfi_now(client->clock), until = hfi_after_ms(now, client->command_ms);
     for (; !answered && now < until; now = hfi_now(client->clock)) {
         if (hf_lock_info(client, name, note_answer, &answered, NULL) != HF_OK)
             return false;
         if (!answered)
-            (void)hfi_park_wait(&pause, hfi_park_epoch(&pause), now + ASK_AGAIN_NS);
+            pause_for(now);
     }
     return answered;
 }

@@ -115,6 +115,7 @@ struct hf_client {
     _Atomic(bool) events_asked;   /* a lane is changing the setting: other lanes need not */
     _Atomic(int64_t) events_set_ns; /* when the server confirmed the change */
     _Atomic(int) tracking_state;  /* enum hfi_tracking_state, of tracking.c */
+    _Atomic(bool) tracker_heard;  /* tracking.c: that subscription was in force once */
     _Atomic(bool) tracker_wanted; /* tracking.c: it is subscribed to HFI_INVALIDATIONS */
     char  *keyspace_events;       /* "auto", "as-is", "off" */
     int    database;

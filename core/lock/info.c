@@ -255,7 +255,8 @@ static hf_status ask_time(hf_client *client, int64_t *now_us, hf_error *error)
                                      "cannot ask the server for the time", &reply, error);
     int64_t end_ms = -1, left_ms = -1;
     hf_error refused;
-    if (status == HF_DENIED && ask_clock_key(client, "PEXPIRETIME", &end_ms, &refused) == HF_OK &&
+    bool withheld = status == HF_DENIED || status == HF_PROTOCOL; /* from this user, or by the operator from all */
+    if (withheld && ask_clock_key(client, "PEXPIRETIME", &end_ms, &refused) == HF_OK &&
         ask_clock_key(client, "PTTL", &left_ms, &refused) == HF_OK && end_ms >= 0 && left_ms >= 0) {
         *now_us = (end_ms - left_ms) * 1000;
         return HF_OK;

@@ -6,7 +6,7 @@
 
 void hfi_quarantine_note(hf_client *client, int lane, int64_t since_us, int64_t now_us)
 {
-    int64_t passed_ns = since_us > 0 && since_us <= now_us ? (now_us - since_us) * 1000 : 0;
+    int64_t passed_ns = since_us <= now_us ? (now_us - since_us) * 1000 : 0;
     int64_t left_ns = client->quarantine_ms * HFI_MS - passed_ns, now_ns = hfi_now(client->clock);
     if (client->quarantine_ms == 0)
         return;

@@ -6,8 +6,7 @@
 
 #include "core/lock/lock.h"
 
-/* A handshake's command said that the server has been there since since_us, by its own clock, on which it is now_us;
- * since_us 0: it does not say. */
+/* A handshake's command said that the server has been there since since_us, by its own clock, on which it is now_us. */
 void hfi_quarantine_note(hf_client *client, int lane, int64_t since_us, int64_t now_us);
 /* How long the server of this lane neither grants nor renews yet; 0: it does both. */
 int64_t hfi_quarantine_of_lane_ns(const hf_client *client, int lane, int64_t now);

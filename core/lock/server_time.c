@@ -133,8 +133,8 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, int64_t sent_n
     distrust_sample(client, lane); /* the sample is of the connection before, and perhaps of another server */
     if (reply->type == REDIS_REPLY_ERROR) {
         const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
-        hfi_quarantine_note(client, lane, 0, 0);
-        if (meaning->status == HF_UNAVAILABLE && !hfi_reply_is_of_cluster(reply->str, reply->len))
+        bool passes = meaning->status == HF_UNAVAILABLE && !hfi_reply_is_of_cluster(reply->str, reply->len);
+        if (passes && client->quarantine_ms == 0) /* else it has to be known since when the server is there */
             return HF_OK; /* a failed save, too few replicas...: reads and much else still pass */
         if (hfi_reply_is_withheld(reply) && meaning->status != HF_DENIED)
             return hfi_fail(error, HF_PROTOCOL, "choose a service with EVAL and EVALSHA: no lock can be held safely without",
@@ -148,7 +148,7 @@ hf_status hfi_server_time_handshake_floored(void *self, int lane, int64_t sent_n
     hfi_server_time_observe(client, lane, said.now_us, sent_ns, hfi_now(client->clock));
     if (client->quarantine_ms != 0 && said.count < 3)
         return hfi_fail(error, HF_DENIED, "give the user +info", "quarantine_ms needs the server's run id, which it does not tell");
-    hfi_quarantine_note(client, lane, hfi_wire_number(reply, 2, 0), said.now_us);
+    hfi_quarantine_note(client, lane, hfi_wire_number(reply, 2, said.now_us), said.now_us);
     return HF_OK;
 }
 

@@ -51,10 +51,11 @@ static void armed(struct hfi_command *command)
     hf_client *client = lock->client;
     const redisReply *reply = command->outcome == HFI_ANSWERED ? command->reply : NULL;
     const redisReply *error = reply != NULL ? error_of(reply) : NULL;
+    int untried = HFI_TRACKING_UNTRIED;
     if (error != NULL && hfi_reply_is_withheld(error))
         refused(client, error->str);
     else if (reply != NULL && reply->elements == 3 && error == NULL)
-        atomic_store(&client->tracking_state, HFI_TRACKING_ON);
+        (void)atomic_compare_exchange_strong(&client->tracking_state, &untried, HFI_TRACKING_ON);
     if (reply != NULL && reply->elements == 3 && reply->element[2]->type == REDIS_REPLY_NIL)
         hfi_key_events_requery(lock);
     hfi_table_unref(lock);
@@ -68,15 +69,20 @@ void hfi_tracking_arm(struct hfi_lock *lock, int64_t now)
         return;
     if (!atomic_exchange(&client->tracker_wanted, true))
         atomic_store(&client->tracker_wanted, hfi_pool_subscribe(client->pool, HFI_INVALIDATIONS, strlen(HFI_INVALIDATIONS)));
-    int64_t id = hfi_pool_tracker_id(client->pool);
-    struct hfi_command *command = id > 0 ? hfi_wire_track(&lock->keys, id) : NULL;
-    if (command == NULL)
-        return; /* hfi_tracking_subscribed comes, or the next answer */
-    command->optional = true;
-    command->awaited = HFI_AWAITED_BY_NOBODY;
-    hfi_table_ref(lock);
-    HFI_PERTURB("watch-to-track");
-    hfi_call_list(client, lock->lane, command, armed, lock, now);
+    int64_t id, before;
+    for (id = hfi_pool_tracker_id(client->pool), before = 0; id > 0 && id != before; id = hfi_pool_tracker_id(client->pool)) {
+        struct hfi_command *command = hfi_wire_track(&lock->keys, id);
+        if (command == NULL)
+            return; /* the next answer comes */
+        command->optional = true;
+        command->awaited = HFI_AWAITED_BY_NOBODY;
+        hfi_table_ref(lock);
+        HFI_PERTURB("watch-to-track");
+        hfi_call_list(client, lock->lane, command, armed, lock, now);
+        before = id; /* the lane redirects to one at a time: another lock may have listed the next one's meanwhile */
+    }
+    if (id < 0)
+        refused(client, "the server tells no CLIENT ID or no run id, or refuses the channel");
 }
 
 bool hfi_tracking_is_channel(const char *channel, size_t size)
@@ -94,7 +100,6 @@ static void arm_any(struct hfi_lock *lock, void *arg)
 
 void hfi_tracking_subscribed(hf_client *client)
 {
-    if (hfi_pool_tracker_id(client->pool) < 0)
-        refused(client, "the server tells no CLIENT ID");
+    atomic_store(&client->tracker_heard, true);
     hfi_table_each(client, arm_any, NULL);
 }

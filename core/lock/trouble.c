@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* trouble.c - see trouble.h. */
 #include "core/lock/trouble.h"
+#include "core/lock/quarantine.h"
 #include "core/protocol/script_error.h"
 #include "core/protocol/wire.h"
 #include "base/random.h"
@@ -76,6 +77,8 @@ void hfi_lock_note_trouble(struct hfi_lock *lock, const struct hfi_command *comm
                        command->replicas_wanted);
         hfi_fail_server(&error, hfi_pool_server_name(lock->client->pool));
         hfi_fail_retry(&error, 200);
+    } else if (command->outcome == HFI_ANSWERED && kind == HFI_NO_ANSWER) { /* a grant that quarantine mistrusts */
+        hfi_lock_note_quarantine(lock, hfi_quarantine_left_ns(lock, command->answered_ns));
     } else if (kind == HFI_LATE) {
         (void)hfi_fail(&error, HF_UNAVAILABLE, "is the server's clock being stepped? let NTP slew it",
                        "by the server's clock our questions come too late, again and again");

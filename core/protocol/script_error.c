@@ -10,8 +10,8 @@ void hfi_script_error_annotate(const char *reply, const struct hfi_script *scrip
     char command[32];
     if (error == NULL || error->status != HF_DENIED)
         return;
-    if (script->by_key != NULL && strstr(reply, script->by_key->sha1) != NULL)
-        script = script->by_key;
+    if (script->other != NULL && strstr(reply, script->other->sha1) != NULL)
+        script = script->other;
     if (!hfi_script_command(script, reply, command, sizeof command))
         return;
     size_t used = strlen(error->message);

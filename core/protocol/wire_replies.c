@@ -73,7 +73,7 @@ static struct hfi_answer answer_of_error(const struct redisReply *reply, bool na
     const struct hfi_meaning *meaning = hfi_reply_meaning(reply->str, reply->len);
     bool unknown = meaning->prefix[0] == 0;
     bool no_multi = native && strcasestr(reply->str, "multi") != NULL;
-    bool no_time = native && meaning->status == HF_DENIED && strstr(reply->str, "'time'") != NULL;
+    bool no_time = native && hfi_reply_is_withheld(reply) && strcasestr(reply->str, "time") != NULL;
     if (no_time) /* and nothing was executed: a script has another clock, or says what is missing */
         return (struct hfi_answer){.kind = HFI_LATE};
     return (struct hfi_answer){.kind = HFI_CANNOT,

@@ -26,7 +26,7 @@ static struct hfi_lane *lane;
 
 /* return ARGV[1] .. KEYS[1] */
 static const struct hfi_script join = {"join", "8d637e93c6e3b5eb0fd6dbd7b7dd69d5f7d0ddfb",
-                                       "return .. KEYS[1]ARGV[1] ", 25, {{0, 7}, {17, 8}, {7, 10}}, NULL};
+                                       "return .. KEYS[1]ARGV[1] ", 25, {{0, 7}, {17, 8}, {7, 10}}, NULL, false};
 static struct hfi_script real_join;
 static const struct hfi_script *scripts[] = {&real_join, NULL};
 

@@ -257,6 +257,47 @@ static void a_new_server_grants_nothing_while_it_is_in_quarantine(void **state)
     assert_non_null(strstr(error.message, "run id"));
 }
 
+static bool has_refused(struct hft_server *server)
+{
+    redisReply *reply = hft_server_ask(server, "INFO errorstats");
+    bool has = strstr(reply->str, "errorstat_NOREPLICAS") != NULL;
+    freeReplyObject(reply);
+    return has;
+}
+
+/* What a connection does not learn when it is made, it learns when it is made again. */
+static void a_server_that_refuses_to_write_for_a_moment_is_not_new(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    struct hft_server *server = fleet->server[0];
+    hf_client *client;
+    hf_lease *lease;
+    hf_error error;
+    assert_int_equal(hf_client_open(hft_server_url(server), HF_CLIENT(.quarantine_ms = 5000), &client, &error), HF_OK);
+    assert_int_equal(hf_lock_acquire(client, "name", HF_LOCK(.lease_ms = 3000, .wait_ms = 15000), &lease, &error), HF_OK);
+    freeReplyObject(hft_server_ask(server, "CONFIG SET min-replicas-to-write 9"));
+    freeReplyObject(hft_server_ask(server, "CLIENT KILL TYPE normal SKIPME yes"));
+    HFT_UNTIL_TRUE(has_refused(server));
+    freeReplyObject(hft_server_ask(server, "CONFIG SET min-replicas-to-write 0"));
+    HFT_WHILE_RENEWED(client, 4, hf_lease_is_valid(lease)); /* longer than a lease */
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    (void)hf_client_close(client, NULL);
+}
+
+/* The first try may be what has its connection made. */
+static void a_try_over_a_new_connection_says_how_long(void **state)
+{
+    struct hft_fleet *fleet = *state;
+    hf_client *client;
+    hf_error error;
+    freeReplyObject(hft_server_ask(fleet->server[0], "DEL hf:since"));
+    assert_int_equal(hf_client_open(hft_server_url(fleet->server[0]), HF_CLIENT(.quarantine_ms = 5000, .lazy = true), &client, &error),
+                     HF_OK);
+    assert_int_equal(lock(client, "name", 0, &error), HF_UNAVAILABLE);
+    assert_non_null(strstr(error.message, "the server is new, and grants nothing for"));
+    assert_int_equal(hf_client_close(client, NULL), HF_OK);
+}
+
 static void wrong_numbers_and_missing_rights_are_told(void **state)
 {
     struct hft_fleet *fleet = *state;
@@ -318,6 +359,8 @@ int main(void)
         cmocka_unit_test(a_lane_asks_for_one_confirmation_at_a_time),
         cmocka_unit_test(a_renewal_that_no_replica_has_does_not_count),
         cmocka_unit_test(all_means_every_one_that_could_be_promoted),
+        cmocka_unit_test(a_server_that_refuses_to_write_for_a_moment_is_not_new),
+        cmocka_unit_test(a_try_over_a_new_connection_says_how_long),
         cmocka_unit_test(doctor_says_what_a_failover_can_do),
         cmocka_unit_test(wrong_numbers_and_missing_rights_are_told),
         cmocka_unit_test(a_new_server_grants_nothing_while_it_is_in_quarantine), /* the last one: it restarts the primary */

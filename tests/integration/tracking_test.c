@@ -269,6 +269,36 @@ static void without_the_right_to_an_id_the_recheck_finds_the_release(void **stat
     refused(state, "-config -client|id");
 }
 
+static void without_the_right_to_the_channel_the_recheck_finds_the_release(void **state)
+{
+    refused(state, "-config resetchannels &hf:* &__keyspace@*");
+}
+
+static void without_the_right_to_info_the_recheck_finds_the_release(void **state)
+{
+    refused(state, "-config -info");
+}
+
+static bool note_told(const hf_finding *finding, void *arg)
+{
+    *(bool *)arg = *(bool *)arg || strstr(finding->what, "client tracking instead") != NULL;
+    return true;
+}
+
+static void doctor_tells_whether_it_can_be_had(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const rights[] = {"-config", "-config -client|caching", "-config resetchannels &hf:* &__keyspace@*"};
+    for (int i = 0; i < 3; i++) {
+        bool told = false;
+        open_as(f, rights[i]);
+        assert_int_equal(hf_client_check(f->client, note_told, &told, NULL), HF_OK);
+        assert_int_equal(told, i == 0);
+        if (i < 2)
+            assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
+    }
+}
+
 static int64_t tracking_calls(struct hft_server *server)
 {
     return hft_server_calls(server, "client|id") + hft_server_calls(server, "client|tracking") +
@@ -318,6 +348,9 @@ int main(void)
         TEST(without_the_right_to_track_the_recheck_finds_the_release),
         TEST(without_the_right_to_name_a_key_the_recheck_finds_the_release),
         TEST(without_the_right_to_an_id_the_recheck_finds_the_release),
+        TEST(without_the_right_to_the_channel_the_recheck_finds_the_release),
+        TEST(without_the_right_to_info_the_recheck_finds_the_release),
+        TEST(doctor_tells_whether_it_can_be_had),
         TEST(where_events_work_nothing_is_tracked),
         TEST(off_means_no_tracking_either),
     };

@@ -137,9 +137,9 @@ static int64_t time_of(redisReply *reply, size_t at)
 
 static void the_key_tells_the_same_time(void **state)
 {
-    const char *floor = hft_script_source(hfi_script_fence_floor.by_key);
+    const char *floor = hft_script_source(hfi_script_fence_floor.other);
     (void)state;
-    assert_string_equal(hfi_script_fence_floor.by_key->name, "fence_floor");
+    assert_string_equal(hfi_script_fence_floor.other->name, "fence_floor");
     for (int i = 0; i < ASKED; i++) {
         int64_t before = time_of(hft_server_ask(server, "TIME"), 0);
         int64_t now = time_of(hft_server_ask(server, "EVAL %s 1 hf:fence 0 0", floor), 0);
@@ -202,6 +202,35 @@ static void a_right_that_is_taken_away_later_is_found_missing_by_the_next_comman
     assert_int_equal(hf_lease_release(lease, &error), HF_OK);
     assert_int_equal(hft_taken(&taker), HF_OK);
     assert_int_equal(hf_lease_release(taker.lease, &error), HF_OK);
+    assert_int_equal(hf_client_close(a, &error), HF_OK);
+    assert_int_equal(hf_client_close(b, &error), HF_OK);
+}
+
+/* As doctor advises: +time; and the other one is taken away. */
+static void rights_that_are_exchanged_are_found_by_the_next_connection(void **state)
+{
+    (void)state;
+    for (int cut = 0; cut < 2; cut++) {
+        say("ACL SETUSER part +@all -time");
+        hf_client *client = hft_client(server, &as_part);
+        lock_and_release(client, "x");
+        say("ACL SETUSER part +time -pexpiretime");
+        if (cut)
+            (void)hft_server_ask_integer(server, "CLIENT KILL USER part");
+        hf_lease *lease;
+        HFT_UNTIL_TRUE(hf_lock_acquire(client, "x", FOREVER, &lease, &error) == HF_OK);
+        assert_int_equal(hf_lease_release(lease, &error), HF_OK);
+        (void)hf_client_close(client, &error); /* UNKNOWN: what was under way when its connections were killed */
+    }
+}
+
+static void a_command_that_is_renamed_for_all_is_a_clock_withheld(void **state)
+{
+    (void)state;
+    (void)start_with("rename-command TIME \"\"");
+    hf_client *a = hft_client(server, NULL), *b = hft_client(server, NULL);
+    a_lock_goes_from_one_to_the_other(a, b);
+    assert_int_equal(hft_server_ask_integer(server, "EXISTS hf:clock:0"), 1);
     assert_int_equal(hf_client_close(a, &error), HF_OK);
     assert_int_equal(hf_client_close(b, &error), HF_OK);
 }
@@ -334,6 +363,8 @@ int main(void)
         cmocka_unit_test_setup(a_full_server_renews_and_releases_by_that_clock, start),
         cmocka_unit_test_setup(it_is_found_out_once, start),
         cmocka_unit_test_setup(a_right_that_is_taken_away_later_is_found_missing_by_the_next_command, start),
+        cmocka_unit_test_setup(rights_that_are_exchanged_are_found_by_the_next_connection, start),
+        cmocka_unit_test_setup(a_command_that_is_renamed_for_all_is_a_clock_withheld, start),
         cmocka_unit_test_setup(who_only_looks_finds_out_too, start),
         cmocka_unit_test_setup(without_any_clock_one_sentence_says_so, start),
         cmocka_unit_test_setup(a_service_without_scripts_is_no_service_for_locks, start),

@@ -324,7 +324,7 @@ static void show_reply(const struct hfi_buffer *reply, size_t from)
 /* Of both sets: behind the scripts that ask for TIME those with the other clock. */
 static const struct hfi_script *script_at(size_t at)
 {
-    return at < SCRIPTS ? scripts[at] : scripts[at - SCRIPTS]->by_key;
+    return at < SCRIPTS ? scripts[at] : scripts[at - SCRIPTS]->other;
 }
 
 static bool run_script(const struct sim_words *words, struct hfi_buffer *reply)

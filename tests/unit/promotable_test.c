@@ -144,12 +144,15 @@ static void who_is_left_out_is_so_for_half_a_second(void **state)
     assert_int_equal(council.promotable.needed.until_ns, NOW + 500 * HFI_MS);
     council.now_ns = NOW + 200 * HFI_MS;
     council.said[0].asked_ns = council.now_ns;
-    assert_false(judge(&council)); /* the oldest answer counts */
-    council.now_ns = NOW + 500 * HFI_MS;
+    assert_false(judge(&council)); /* two votes are needed, and the second one is as old as before */
+    council.said[2].asked_ns = council.now_ns;
+    assert_true(judge(&council));
+    assert_int_equal(council.promotable.needed.until_ns, NOW + 700 * HFI_MS); /* the third may be as old as it likes */
+    council.now_ns = NOW + 700 * HFI_MS;
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "ab");
     assert_int_equal(council.promotable.needed.until_ns, HFI_NEVER);
-    council.said[1].asked_ns = council.now_ns;
+    council.said[1].asked_ns = council.said[2].asked_ns = council.now_ns;
     assert_true(judge(&council));
     assert_string_equal(needed(&council), "a");
     council.said[1].asked_ns = 0; /* it has fallen silent: its list stays, its vote does not */
