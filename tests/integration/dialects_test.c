@@ -194,8 +194,8 @@ static void a_dead_holder_of_ours_is_cleared_away_by_the_next(void **state)
     for (size_t i = 0; i < sizeof dialects / sizeof dialects[0]; i++) {
         hf_lease *lease;
         print_message("  %s\n", dialects[i]);
-        speak(f, dialects[i]);
-        pid_t child = hft_fork();
+        freeReplyObject(hft_server_ask(f->server, "FLUSHALL"));
+        pid_t child = hft_fork(); /* while this process has no threads */
         if (child == 0) {
             hf_client *client = hft_client(f->server, HF_CLIENT(.dialect = dialects[i]));
             _exit(hf_lock_acquire(client, "x", HF_LOCK(.lease_ms = 300), &lease, NULL) == HF_OK ? 0 : 1);
@@ -203,11 +203,15 @@ static void a_dead_holder_of_ours_is_cleared_away_by_the_next(void **state)
         int status;
         assert_int_equal(waitpid(child, &status, 0), child);
         assert_int_equal(status, 0);
+        f->client = hft_client(f->server, HF_CLIENT(.dialect = dialects[i]));
         assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.wait_ms = 5000), &lease, NULL), HF_OK);
         assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
         assert_int_equal(hft_server_ask_integer(f->server, "EXISTS hf:lease:{x}:x hf:lease:{locks:x}:locks:x"), 0);
+        assert_int_equal(hf_client_close(f->client, NULL), HF_OK);
+        f->client = NULL;
+        if (strcmp(dialects[i], "tokens") == 0)
+            assert_int_equal(hft_server_ask_integer(f->server, "LLEN SEMAPHORE:x:AVAILABLE"), 1);
     }
-    assert_int_equal(hft_server_ask_integer(f->server, "LLEN SEMAPHORE:x:AVAILABLE"), 0);
 }
 
 int main(void)
