@@ -203,7 +203,8 @@ hf_status hfi_acquire_speak(hf_client *client, const hf_lock_options *options, c
     if (is_new && *dialect->key_events != 0)
         hfi_key_events_look_again(client);
     if (dialect != NULL && what != NULL)
-        return hfi_fail(error, HF_INVALID, "leave the dialect out: .dialect = \"holdfast\"", "the dialect %s has no %s", dialect->text, what);
+        return hfi_fail(error, HF_INVALID, "leave the dialect out: .dialect = \"holdfast\"", "the dialect %s has no %s",
+                        dialect->text, what);
     *name = hfi_name_in(dialect, *name);
     return HF_OK;
 }

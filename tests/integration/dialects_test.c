@@ -51,7 +51,8 @@ static const struct spelling spellings[] = {
      .give = {"HDEL SEMAPHORE:x:GRABBED 0", "LPUSH SEMAPHORE:x:AVAILABLE 0"}, .garbage = "SET SEMAPHORE:x:AVAILABLE a",
      .key = "SEMAPHORE:x:AVAILABLE"},
     {.dialect = "redisson",
-     .take = "EVAL return(redis.call('exists',KEYS[1])==0)and(redis.call('hset',KEYS[1],ARGV[1],'1'))or(0) 1 x uuid:7", .took = "1", .refused = "0", .give = {"DEL x"}, .garbage = "SET x a", .key = "x"},
+     .take = "EVAL return(redis.call('exists',KEYS[1])==0)and(redis.call('hset',KEYS[1],ARGV[1],'1'))or(0) 1 x uuid:7",
+     .took = "1", .refused = "0", .give = {"DEL x"}, .garbage = "SET x a", .key = "x"},
 };
 
 #define SPELLINGS (sizeof spellings / sizeof spellings[0])
