@@ -215,6 +215,110 @@ static void a_dead_holder_of_ours_is_cleared_away_by_the_next(void **state)
     }
 }
 
+/* Of two clients of ours: one holds, the other waits. */
+static void who_polls_has_a_turn_when_we_have_handed_it_on_for_long(void **state)
+{
+    struct fixture *f = *state;
+    struct hft_taker taker;
+    speak(f, "redlock");
+    hf_client *other = hft_client(f->server, HF_CLIENT(.dialect = "redlock"));
+    hf_lease *lease = must_take(f->client);
+    hft_take(&taker, other, "x", HF_LOCK(.wait_ms = 20000));
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "ZCARD hf:queue:{x}:x") == 1);
+    freeReplyObject(hft_server_ask(f->server, "HSET hf:wait:{x}:x turn 1")); /* begun long ago */
+    int64_t released_ms = hft_boottime_ms();
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_string_equal(says(f, "SET x theirs NX PX 100"), "OK");
+    assert_int_equal(hft_taken(&taker), HF_OK); /* and when they are gone, or had not come, it goes on */
+    assert_true(taker.got_ms - released_ms < 2000);
+    assert_int_equal(hf_lease_release(taker.lease, NULL), HF_OK);
+    assert_int_equal(hf_client_close(other, NULL), HF_OK);
+}
+
+static void a_key_without_expiry_gets_one_where_the_recipe_says_so(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease;
+    speak(f, "setnx");
+    freeReplyObject(hft_server_ask(f->server, "SETNX x theirs"));
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.lease_ms = 300, .wait_ms = 20000), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+}
+
+static void two_dialects_of_one_client_are_two_locks(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *all[4];
+    static const char *const dialects[] = {NULL, "warlock", "set", "holdfast"};
+    speak(f, NULL);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.dialect = dialects[i]), &all[i], NULL), HF_OK);
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.dialect = dialects[3]), &all[3], NULL), HF_DEADLOCK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(hf_lease_release(all[i], NULL), HF_OK);
+}
+
+static void what_no_dialect_has_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    hf_lease *lease;
+    hf_observer *observer;
+    hf_error error;
+    bool had;
+    speak(f, "warlock");
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.shared = true), &lease, &error), HF_INVALID);
+    assert_int_equal(hf_semaphore_acquire(f->client, "x", 2, 1, NULL, &lease, &error), HF_INVALID);
+    assert_int_equal(hf_election_observe(f->client, "x", NULL, NULL, &observer, &error), HF_INVALID);
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.dialect = "esperanto"), &lease, &error), HF_INVALID);
+    assert_non_null(strstr(error.message, "esperanto"));
+    assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.dialect = "holdfast", .shared = true), &lease, NULL), HF_OK);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    lease = must_take(f->client);
+    assert_int_equal(hf_lease_downgrade(lease, &error), HF_INVALID);
+    assert_int_equal(hf_lock_break(f->client, "x", &had, &error), HF_INVALID);
+    assert_int_equal(hf_lock_break_now(f->client, "x", &had, &error), HF_OK);
+    assert_true(had);
+    HFT_UNTIL_TRUE(!hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_LOST);
+}
+
+/* As many passes from thread to thread as need a second block of fences, and a renewal on the way. */
+static void fences_rise_in_a_dialect_too(void **state)
+{
+    struct fixture *f = *state;
+    int64_t last = 0;
+    speak(f, "counter");
+    for (int i = 0; i < 3000; i++) {
+        hf_lease *lease;
+        assert_int_equal(hf_lock_acquire(f->client, "x", HF_LOCK(.linger_ms = 2000), &lease, NULL), HF_OK);
+        assert_true(hf_lease_fence(lease) > last);
+        last = hf_lease_fence(lease);
+        assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    }
+    hf_lease *lease = NULL;
+    assert_int_equal(hf_lock_acquire(f->client, "y", HF_LOCK(.lease_ms = 300), &lease, NULL), HF_OK);
+    HFT_WHILE_RENEWED(f->client, 4, hf_lease_is_valid(lease));
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_string_equal(says(f, "GET y"), "0");
+}
+
+static void several_names_are_taken_one_after_the_other(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const names[] = {"x", "y"};
+    hf_lease *lease;
+    hf_error error;
+    speak(f, "set");
+    freeReplyObject(hft_server_ask(f->server, "SADD locks y"));
+    assert_int_equal(hf_multilock_acquire(f->client, names, 2, NULL, &lease, &error), HF_BUSY);
+    HFT_UNTIL_TRUE(hft_server_ask_integer(f->server, "SCARD locks") == 1); /* x was given back */
+    freeReplyObject(hft_server_ask(f->server, "SREM locks y"));
+    assert_int_equal(hf_multilock_acquire(f->client, names, 2, HF_LOCK(.wait_ms = 5000), &lease, &error), HF_OK);
+    assert_int_equal(hft_server_ask_integer(f->server, "SCARD locks"), 2);
+    assert_int_equal(hf_lease_release(lease, NULL), HF_OK);
+    assert_int_equal(hft_server_ask_integer(f->server, "SCARD locks"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +326,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_we_hold_they_do_not_get_until_it_is_released, set_up, tear_down),
         cmocka_unit_test_setup_teardown(something_else_in_its_place_is_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_dead_holder_of_ours_is_cleared_away_by_the_next, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_polls_has_a_turn_when_we_have_handed_it_on_for_long, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_key_without_expiry_gets_one_where_the_recipe_says_so, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(two_dialects_of_one_client_are_two_locks, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_no_dialect_has_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(fences_rise_in_a_dialect_too, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(several_names_are_taken_one_after_the_other, set_up, tear_down),
     };
     return cmocka_run_group_tests_name("dialects", tests, NULL, NULL);
 }
