@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """garbage.py - what stands where a lock should stand is repaired where the recipe says how, else it is named, never taken."""
 import asyncio
+import re
 import time
 from dataclasses import dataclass
 from typing import Callable
@@ -10,7 +11,7 @@ from questions import Outcome
 LEASE_MS = 300
 SHORT_MS = 200
 WITHIN_MS = 1500  # a lease, its guard, a re-check and what the machine needs
-TYPES = ("string", "list", "hash", "set", "zset")
+TYPES = re.compile(r"\b(string|list|hash|set|sorted set|number)\b")
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class Trial:
         found = meaning(answer)
         if found not in allowed:
             self.complaints.append(f"{self.case.what}: {who} was told: {answer}")
-        elif found == "foreign" and not (any(kind in answer for kind in TYPES) and self.names_key(answer)):
+        elif found == "foreign" and not (TYPES.search(answer) and self.names_key(answer)):
             self.complaints.append(f"{self.case.what}: key and type are not named: {answer}")
 
     def names_key(self, answer):

@@ -36,7 +36,7 @@ class Scale:
     seed: int = 1
 
 
-QUICK = Scale(sections=240, crew=2, pages=8, kills=1, seats=2, batons=4, judges_time=False, side_by_side=3)
+QUICK = Scale(sections=240, crew=2, pages=8, kills=1, seats=2, batons=4, judges_time=False, side_by_side=4)
 USUAL = Scale(sections=1200, crew=4, pages=50, kills=8, seats=4, batons=25, judges_time=False, side_by_side=1)
 FULL = Scale(sections=10000, crew=4, pages=200, kills=100, seats=4, batons=100, judges_time=True, side_by_side=1)
 
@@ -80,17 +80,18 @@ async def ask_one(neighbour, arguments, scale, report):
     if not tested:
         report.skip(neighbour, f"{neighbour.package} is not installed here (./dev interop installs it)")
         return
-    for word in arguments.questions:
-        try:
-            stage = Stage(neighbour, arguments.ours, arguments.node_path)
+    stage = Stage(neighbour, arguments.ours, arguments.node_path)
+    try:
+        for word in arguments.questions:
             try:
                 outcome = await QUESTIONS[word](stage, scale)
-            finally:
-                await stage.close()
-        except Gone as gone:
-            outcome = Outcome("did not come to its end", [str(gone)])
-        if outcome:
-            report.say(word, neighbour, tested, outcome)
+            except Gone as gone:
+                outcome = Outcome("did not come to its end", [str(gone)])
+                await stage.start_anew()
+            if outcome:
+                report.say(word, neighbour, tested, outcome)
+    finally:
+        await stage.close()
 
 
 async def ask_all(neighbours, arguments, scale, report):

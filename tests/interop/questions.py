@@ -3,7 +3,8 @@
 import asyncio
 from math import ceil
 
-LEASE_MS = 10000
+from stage import CREW
+
 PATIENCE_S = 300
 AWAY_US = 3000  # between two sections of a process: now and then nobody of ours waits, and others come in
 NEAR_MS = 2     # what is within this is no slower
@@ -30,15 +31,14 @@ def changes_of_side(log):
 
 async def count(stage, scale):
     """Nobody's update is lost, however many read, add one and write back; fences of ours rise."""
-    neighbour, name = stage.neighbour, "count"
+    neighbour = stage.neighbour
     each = ceil(scale.sections / (2 * scale.crew))
-    crew = await stage.crew(scale.crew, name, LEASE_MS)
+    crew = await stage.together(scale.crew, scale.crew)
     began = asyncio.get_running_loop().time()
     answers = await all_of(crew, lambda number: f"count {each} {AWAY_US} {scale.seed * 100 + number}")
     took_s = asyncio.get_running_loop().time() - began
-    await stage.dismiss(crew)
-    sections, log = each * len(crew), stage.redis.lrange(f"interop:log:{name}", 0, -1)
-    counted, changes = int(stage.redis.get(f"interop:count:{name}") or 0), changes_of_side(log)
+    sections, log = each * len(crew), stage.redis.lrange(f"interop:log:{CREW}", 0, -1)
+    counted, changes = int(stage.redis.get(f"interop:count:{CREW}") or 0), changes_of_side(log)
     fences = [int(entry) for entry in log if entry != b"-"]
     complaints = wrong(answers, "counted")
     most = max([int(answer.split()[2]) for answer in answers if answer.startswith("counted")], default=0)
@@ -50,7 +50,7 @@ async def count(stage, scale):
         complaints.append(f"{len(log)} sections of {sections}")
     if len(set(fences)) != len(fences) or neighbour.permits == 1 and fences != sorted(fences):
         complaints.append("fences of ours do not rise")
-    if at_rest := neighbour.at_rest(stage.redis, name):
+    if at_rest := neighbour.at_rest(stage.redis, CREW):
         complaints.append(f"at the end {at_rest}")
     lost = f"at most {most} inside" if neighbour.permits > 1 else f"{sections - counted} updates lost"
     return Outcome(f"{sections} sections of {scale.crew} + {scale.crew} processes: {lost}, {len(fences)} fences rise, "
@@ -62,10 +62,9 @@ async def look(stage, scale):
     """The cache look-up with its second look: each page is loaded once."""
     if stage.neighbour.permits > 1:
         return None
-    crew = await stage.crew(scale.crew, "look", LEASE_MS)
+    crew = await stage.together(scale.crew, scale.crew)
     answers = await all_of(crew, lambda number: f"look {scale.pages}")
-    await stage.dismiss(crew)
-    loads = [int(stage.redis.get(f"interop:loads:{page}:look") or 0) for page in range(scale.pages)]
+    loads = [int(stage.redis.get(f"interop:loads:{page}:{CREW}") or 0) for page in range(scale.pages)]
     complaints = wrong(answers, "looked")
     if loads != [1] * scale.pages:
         complaints.append(f"pages were loaded {min(loads)} to {max(loads)} times")
@@ -100,10 +99,9 @@ async def wake(stage, scale):
     if stage.neighbour.permits > 1:
         return None
     found, complaints = HandOffs(), []
-    for name, sides in (("theirs", ("theirs", "theirs")), ("both", ("ours", "theirs"))):
-        crew = list(await asyncio.gather(*(stage.actor(side, name, LEASE_MS) for side in sides)))
+    for ours, theirs in ((0, 2), (1, 1)):
+        crew = await stage.together(ours, theirs)
         answers = await all_of(crew, lambda number: f"baton {scale.batons} {scale.seed * 100 + number}")
-        await stage.dismiss(crew)
         complaints += wrong(answers, "batons")
         found.add(crew, answers)
     among = found.quantile("theirs", "theirs", 0.5)

@@ -10,6 +10,7 @@ import time
 
 import redis
 
+CREW, CREW_LEASE_MS = "crew", 10000
 SETTLE_S = 20  # a process that is not ready by then never will be
 
 
@@ -80,7 +81,7 @@ class Stage:
     """The server and the actors of one neighbour."""
 
     def __init__(self, neighbour, ours, node_path):
-        self.neighbour, self.ours_program, self.actors = neighbour, ours, []
+        self.neighbour, self.ours_program, self.actors, self.crew = neighbour, ours, [], {"ours": [], "theirs": []}
         self.environment = {**os.environ, "NODE_PATH": node_path, "PYTHONDONTWRITEBYTECODE": "1", "NODE_NO_WARNINGS": "1"}
         self.server = Server()
         self.redis = self.server.redis
@@ -99,16 +100,24 @@ class Stage:
             raise Gone(f"{side}: {ready}")
         return actor
 
-    async def crew(self, count, name, lease_ms):
-        """As many of ours, and as many of theirs."""
-        sides = ["ours"] * count + ["theirs"] * count
-        return list(await asyncio.gather(*(self.actor(side, name, lease_ms) for side in sides)))
+    async def together(self, ours, theirs):
+        """So many of ours and so many of theirs, all with the lock CREW; those that are there already work again."""
+        for side, count in (("ours", ours), ("theirs", theirs)):
+            missing = count - len(self.crew[side])
+            self.crew[side] += await asyncio.gather(*(self.actor(side, CREW, CREW_LEASE_MS) for _ in range(missing)))
+        return self.crew["ours"][:ours] + self.crew["theirs"][:theirs]
 
     async def dismiss(self, actors):
         for actor in actors:
             if actor.process.returncode is None:
                 await actor.kill()
             self.actors.remove(actor)
+
+    async def start_anew(self):
+        """What is left of a question that did not come to its end is no part of the next one."""
+        await self.dismiss(list(self.actors))
+        self.crew = {"ours": [], "theirs": []}
+        self.redis.flushall()
 
     async def close(self):
         await self.dismiss(list(self.actors))
