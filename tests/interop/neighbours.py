@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""neighbours.py - whom we share locks with: how they are started, how their locks are spelled, what they cannot promise."""
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    name: str
+    command: tuple                # arguments 1 and 2 of what it runs come between the second word and the rest
+    key: str                      # of a lock, with {} for its name
+    query: str                    # the options that teach Holdfast to spell it
+    package: str = ""             # npm's; "python3-redis"; "": a script of ours
+    recipe: str = ""              # how a lock looks on the server; garbage.py knows what is wrong with which
+    permits: int = 1
+    lease_ms: int = 300           # of locks whose holders are killed
+    without_dialect: str = ""     # the same where the library knows no dialect=
+    outlives: frozenset = field(default=frozenset({"holder", "waiter"})) # whose death of theirs the recipe gets over
+
+    def at_rest(self, redis, name):
+        """What is wrong with a lock that nobody holds; "" if nothing."""
+        return RESTS[self.recipe](self, redis, name)
+
+    def mend(self, redis, name):
+        """What an operator does after a death that the recipe does not get over."""
+        MENDS[self.recipe](self, redis, name)
+
+
+def node(script):
+    return ("node", str(HERE / script))
+
+
+def python(script, *words):
+    return (sys.executable, str(HERE / script), *words)
+
+
+def key_is_gone(neighbour, redis, name):
+    left = redis.exists(neighbour.key.format(name))
+    return "the key is still there" if left else ""
+
+
+def not_a_member(_neighbour, redis, name):
+    return "the member is still there" if redis.sismember("locks", name) else ""
+
+
+def counts_nothing(neighbour, redis, name):
+    number = int(redis.get(neighbour.key.format(name)) or 0)
+    return f"the counter is {number}" if number else ""
+
+
+def tokens(name):
+    return f"SEMAPHORE:{name}:AVAILABLE", f"SEMAPHORE:{name}:GRABBED"
+
+
+def all_tokens_there(neighbour, redis, name):
+    available, grabbed = tokens(name)
+    there, out = redis.lrange(available, 0, -1), redis.hlen(grabbed)
+    good = sorted(there) == [str(i).encode() for i in range(neighbour.permits)] and not out
+    return "" if good else f"{len(there)} tokens {there} available and {out} grabbed, of {neighbour.permits}"
+
+
+def remove_key(neighbour, redis, name):
+    redis.delete(neighbour.key.format(name))
+
+
+def remove_member(_neighbour, redis, name):
+    redis.srem("locks", name)
+
+
+def lay_tokens_out(neighbour, redis, name):
+    available, grabbed = tokens(name)
+    lost = {str(i).encode() for i in range(neighbour.permits)} - set(redis.lrange(available, 0, -1))
+    redis.delete(grabbed)
+    redis.lpush(available, *lost)
+
+
+RESTS = {"string": key_is_gone, "signal": key_is_gone, "setnx": key_is_gone, "hash": key_is_gone, "set": not_a_member,
+         "counter": counts_nothing, "tokens": all_tokens_there}
+MENDS = {"string": remove_key, "signal": remove_key, "setnx": remove_key, "hash": remove_key, "set": remove_member,
+         "counter": remove_key, "tokens": lay_tokens_out}
+
+NONE, WAITER = frozenset(), frozenset({"waiter"})
+KNOWN = [
+    Neighbour("warlock", node("warlock.js"), "{}:lock", "dialect=warlock", "node-redis-warlock", "string",
+              without_dialect="key_template=%25s:lock"),
+    Neighbour("redlock", node("redlock.js"), "{}", "dialect=redlock", "redlock", "string", without_dialect="key_template=%25s"),
+    Neighbour("redis-semaphore", node("redis_semaphore.js"), "mutex:{}", "dialect=redis-semaphore", "redis-semaphore", "string",
+              without_dialect="key_template=mutex:%25s"),
+    Neighbour("redis-py", python("redis_py.py"), "{}", "dialect=redis-py", "python3-redis", "string",
+              without_dialect="key_template=%25s"),
+    Neighbour("node-redisson", node("node_redisson.js"), "{}", "dialect=redisson", "node-redisson", "hash"),
+    Neighbour("redisson", python("redisson.py"), "{}", "dialect=redisson", recipe="hash"),
+    Neighbour("python-redis-lock", python("python_redis_lock.py"), "lock:{}", "dialect=python-redis-lock", recipe="signal",
+              lease_ms=1000),
+    Neighbour("spring", python("spring.py"), "registry:{}", "dialect=spring:registry", recipe="string"),
+    Neighbour("shedlock", python("strings.py", "shedlock"), "job-lock:default:{}", "dialect=shedlock", recipe="string",
+              without_dialect="key_template=job-lock:default:%25s"),
+    Neighbour("rueidislock", python("strings.py", "rueidislock"), "rueidislock:0:{}", "dialect=rueidislock", recipe="string",
+              without_dialect="key_template=rueidislock:0:%25s"),
+    Neighbour("redsync", python("strings.py", "redsync"), "{}", "dialect=redlock", recipe="string",
+              without_dialect="key_template=%25s"),
+    Neighbour("redislock", python("strings.py", "redislock"), "{}", "dialect=redlock", recipe="string",
+              without_dialect="key_template=%25s"),
+    Neighbour("setnx", python("setnx.py"), "{}", "dialect=setnx", recipe="setnx"),
+    Neighbour("set", python("named_set.py"), "{}", "dialect=set", recipe="set", outlives=WAITER),
+    Neighbour("counter", python("counter.py"), "{}", "dialect=counter", recipe="counter", outlives=NONE),
+    Neighbour("tokens", python("tokens.py"), "SEMAPHORE:{}:AVAILABLE", "dialect=tokens", recipe="tokens", outlives=NONE),
+    Neighbour("tokens-3", python("tokens.py"), "SEMAPHORE:{}:AVAILABLE", "dialect=tokens:3", recipe="tokens", permits=3,
+              outlives=NONE),
+]
+BY_NAME = {neighbour.name: neighbour for neighbour in KNOWN}
+
+
+def version(neighbour, node_path):
+    """Of the program that is tested; None: it is not here."""
+    if not neighbour.package:
+        return "a script from its documented commands" if neighbour.recipe in ("string", "signal", "hash") else "the recipe"
+    if neighbour.package == "python3-redis":
+        import redis
+        return f"python3-redis {redis.__version__}"
+    try:
+        text = (Path(node_path) / neighbour.package / "package.json").read_text()
+        subprocess.run(["node", "--version"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"npm {neighbour.package} {json.loads(text)['version']}"
