@@ -6,6 +6,8 @@
 const Redis = require('ioredis');
 
 const FOREVER_MS = 1e9;
+const say = (line) => process.stdout.write(line + '\n');
+console.log = console.error; // what a library says is no answer
 const clock = () => process.hrtime.bigint();
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -88,10 +90,10 @@ exports.speak = async function speak(open) {
     const redis = new Redis(path);
     const actor = new Actor(redis, name, await open({path, name, leaseMs: Number(url.searchParams.get('lease_ms') || 10000)}));
     await redis.ping();
-    console.log('ready');
+    say('ready');
     for await (const line of require('readline').createInterface({input: process.stdin})) {
         const [word, ...words] = line.split(' ');
-        console.log(await actor[word](...words).catch((error) => `lost ${error.message}`));
+        say(await actor[word](...words).catch((error) => `lost ${error.message}`));
     }
     process.exit(0);
 };

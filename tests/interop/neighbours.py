@@ -22,6 +22,11 @@ class Neighbour:
     without_dialect: str = ""     # the same where the library knows no dialect=
     outlives: frozenset = field(default=frozenset({"holder", "waiter"})) # whose death of theirs the recipe gets over
 
+    @property
+    def has_ends(self):
+        """A lock ends by itself."""
+        return "holder" in self.outlives
+
     def at_rest(self, redis, name):
         """What is wrong with a lock that nobody holds; "" if nothing."""
         return RESTS[self.recipe](self, redis, name)
